@@ -1,0 +1,13 @@
+# The libraries that Torc stands on, each as an imported target PkgConfig::NAME (xxHash and uthash are header only).
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv>=1.44)
+pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2>=1.52)
+pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET openssl>=3.0)
+pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares>=1.18)
+pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c>=1.4)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
+find_program(PROTOC_C protoc-c REQUIRED)

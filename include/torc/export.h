@@ -1,0 +1,11 @@
+/* Symbol visibility of the public API. Copyright the Torc authors; SPDX-License-Identifier: Apache-2.0 */
+#ifndef TORC_EXPORT_H
+#define TORC_EXPORT_H
+
+#if defined(__GNUC__)
+#define TORC_API __attribute__((visibility("default")))
+#else
+#define TORC_API
+#endif
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TORC_VERSION_H
+#define TORC_VERSION_H
+
+#include <torc/export.h>
+
+#define TORC_VERSION_MAJOR 0
+#define TORC_VERSION_MINOR 1
+#define TORC_VERSION_PATCH 0
+#define TORC_VERSION "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that is loaded, "0.1.0". Any thread. */
+TORC_API const char *torc_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

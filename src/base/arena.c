@@ -1,0 +1,87 @@
+#include "base/arena.h"
+
+#include "base/mem.h"
+
+struct tc_arena_block {
+    struct tc_arena_block *next;
+    size_t size;
+    _Alignas(16) char data[];
+};
+
+#define DEFAULT_BLOCK 1024u
+#define MAX_BLOCK (256u * 1024u)
+
+void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget)
+{
+    *a = (struct tc_arena){.budget = budget, .block_size = first_block ? first_block : DEFAULT_BLOCK};
+}
+
+void tc_arena_fini(struct tc_arena *a)
+{
+    while (a->blocks) {
+        struct tc_arena_block *next = a->blocks->next;
+        tc_free(a->blocks);
+        a->blocks = next;
+    }
+    a->at = a->end = NULL;
+    a->used = 0;
+}
+
+void tc_arena_reset(struct tc_arena *a)
+{
+    while (a->blocks && a->blocks->next) {
+        struct tc_arena_block *next = a->blocks->next;
+        tc_free(a->blocks);
+        a->blocks = next;
+    }
+    a->used = 0;
+    if (a->blocks) {
+        a->at = a->blocks->data;
+        a->end = a->at + a->blocks->size;
+    }
+}
+
+void *tc_arena_alloc(struct tc_arena *a, size_t size)
+{
+    if (size > SIZE_MAX - 64)
+        return NULL;
+    size = (size + 15) & ~(size_t)15;
+    if (a->budget && (size > a->budget || a->used > a->budget - size))
+        return NULL;
+    if (size > (size_t)(a->end - a->at)) {
+        size_t want = TC_MAX(size, a->block_size);
+        struct tc_arena_block *b = tc_malloc(sizeof(*b) + want);
+        b->size = want;
+        b->next = a->blocks;
+        a->blocks = b;
+        a->at = b->data;
+        a->end = b->data + want;
+        a->block_size = TC_MIN(a->block_size * 2, (size_t)MAX_BLOCK);
+    }
+    void *p = a->at;
+    a->at += size;
+    a->used += size;
+    return p;
+}
+
+void *tc_arena_calloc(struct tc_arena *a, size_t n, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total))
+        return NULL;
+    void *p = tc_arena_alloc(a, total);
+    if (p)
+        memset(p, 0, total);
+    return p;
+}
+
+char *tc_arena_dup(struct tc_arena *a, struct tc_slice s)
+{
+    char *p = tc_arena_alloc(a, s.len + 1);
+    if (!p)
+        return NULL;
+    if (s.len)
+        memcpy(p, s.data, s.len);
+    p[s.len] = '\0';
+    return p;
+}

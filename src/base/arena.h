@@ -1,0 +1,28 @@
+/* An arena: many small allocations that die together. A budget bounds what one arena may ever take. */
+#ifndef TC_BASE_ARENA_H
+#define TC_BASE_ARENA_H
+
+#include "base/slice.h"
+
+struct tc_arena_block;
+
+struct tc_arena {
+    struct tc_arena_block *blocks;
+    char *at, *end;
+    size_t used;       /* bytes handed out */
+    size_t budget;     /* 0: unlimited */
+    size_t block_size; /* of the next block */
+};
+
+/* `first_block` bytes are taken with the first allocation (0: 1 KiB). */
+void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget);
+void tc_arena_fini(struct tc_arena *a);
+/* Drops all allocations and keeps the first block for the next round. */
+void tc_arena_reset(struct tc_arena *a);
+/* Aligned to 16 bytes, not zeroed; NULL only when the budget is exceeded. */
+void *tc_arena_alloc(struct tc_arena *a, size_t size);
+void *tc_arena_calloc(struct tc_arena *a, size_t n, size_t size);
+/* A NUL-terminated copy; NULL only when the budget is exceeded. */
+char *tc_arena_dup(struct tc_arena *a, struct tc_slice s);
+
+#endif

@@ -1,0 +1,109 @@
+#include "base/buf.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+
+void tc_buf_init(struct tc_buf *b)
+{
+    *b = (struct tc_buf){0};
+}
+
+void tc_buf_fini(struct tc_buf *b)
+{
+    tc_free(b->data);
+    *b = (struct tc_buf){0};
+}
+
+char *tc_buf_reserve(struct tc_buf *b, size_t more)
+{
+    size_t need;
+    if (__builtin_add_overflow(b->len, more, &need))
+        need = SIZE_MAX;
+    if (need > b->cap || !b->data) {
+        size_t cap = b->cap ? b->cap : 64;
+        while (cap < need)
+            cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+        b->data = tc_realloc(b->data, cap);
+        b->cap = cap;
+    }
+    return b->data + b->len;
+}
+
+void tc_buf_append(struct tc_buf *b, const void *data, size_t len)
+{
+    if (len == 0)
+        return;
+    memcpy(tc_buf_reserve(b, len), data, len);
+    b->len += len;
+}
+
+void tc_buf_append_str(struct tc_buf *b, const char *s)
+{
+    tc_buf_append(b, s, strlen(s));
+}
+
+void tc_buf_append_slice(struct tc_buf *b, struct tc_slice s)
+{
+    tc_buf_append(b, s.data, s.len);
+}
+
+void tc_buf_append_char(struct tc_buf *b, char c)
+{
+    tc_buf_append(b, &c, 1);
+}
+
+void tc_buf_vprintf(struct tc_buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    char *at = tc_buf_reserve(b, 64);
+    size_t room = b->cap - b->len;
+    int n = vsnprintf(at, room, fmt, ap);
+    if (n > 0 && (size_t)n >= room) {
+        at = tc_buf_reserve(b, (size_t)n + 1);
+        vsnprintf(at, (size_t)n + 1, fmt, again);
+    }
+    va_end(again);
+    if (n > 0)
+        b->len += (size_t)n;
+}
+
+void tc_buf_printf(struct tc_buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    tc_buf_vprintf(b, fmt, ap);
+    va_end(ap);
+}
+
+void tc_buf_consume(struct tc_buf *b, size_t n)
+{
+    b->len -= n;
+    if (b->len)
+        memmove(b->data, b->data + n, b->len);
+}
+
+const char *tc_buf_cstr(struct tc_buf *b)
+{
+    *tc_buf_reserve(b, 1) = '\0';
+    return b->data;
+}
+
+char *tc_buf_take(struct tc_buf *b)
+{
+    tc_buf_cstr(b);
+    char *s = b->data;
+    *b = (struct tc_buf){0};
+    return s;
+}
+
+char *tc_asprintf(const char *fmt, ...)
+{
+    struct tc_buf b = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    tc_buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    return tc_buf_take(&b);
+}

@@ -1,0 +1,45 @@
+/* A growable run of bytes, also the string builder. Embedded; zero-initialised is empty. */
+#ifndef TC_BASE_BUF_H
+#define TC_BASE_BUF_H
+
+#include <stdarg.h>
+
+#include "base/slice.h"
+
+struct tc_buf {
+    char *data; /* NULL while nothing was ever added */
+    size_t len;
+    size_t cap;
+};
+
+void tc_buf_init(struct tc_buf *b);
+void tc_buf_fini(struct tc_buf *b);
+/* Makes room for `more` bytes behind the present ones and returns the place; len is unchanged. */
+char *tc_buf_reserve(struct tc_buf *b, size_t more);
+void tc_buf_append(struct tc_buf *b, const void *data, size_t len);
+void tc_buf_append_str(struct tc_buf *b, const char *s);
+void tc_buf_append_slice(struct tc_buf *b, struct tc_slice s);
+void tc_buf_append_char(struct tc_buf *b, char c);
+void tc_buf_printf(struct tc_buf *b, const char *fmt, ...) TC_PRINTF(2, 3);
+void tc_buf_vprintf(struct tc_buf *b, const char *fmt, va_list ap) TC_PRINTF(2, 0);
+/* Drops `n` bytes from the front (n <= len). */
+void tc_buf_consume(struct tc_buf *b, size_t n);
+/* The content with a NUL behind it, which does not count in len; never NULL. Borrowed until the next change. */
+const char *tc_buf_cstr(struct tc_buf *b);
+/* The content as a string that the caller frees with tc_free; the buffer is empty afterwards. */
+char *tc_buf_take(struct tc_buf *b);
+
+static inline struct tc_slice tc_buf_slice(const struct tc_buf *b)
+{
+    return tc_slice_of(b->data, b->len);
+}
+
+static inline void tc_buf_clear(struct tc_buf *b)
+{
+    b->len = 0;
+}
+
+/* A printf into a new string, freed with tc_free. */
+char *tc_asprintf(const char *fmt, ...) TC_PRINTF(1, 2);
+
+#endif

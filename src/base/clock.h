@@ -1,0 +1,21 @@
+/* Time as a handle, so that tests own it. */
+#ifndef TC_BASE_CLOCK_H
+#define TC_BASE_CLOCK_H
+
+#include "base/common.h"
+
+struct tc_clock {
+    /* Nanoseconds that never go back, from any origin. */
+    uint64_t (*monotonic_ns)(void *arg);
+    /* Nanoseconds since 1970. */
+    int64_t (*realtime_ns)(void *arg);
+    void *arg;
+};
+
+/* The machine's clocks (CLOCK_MONOTONIC, CLOCK_REALTIME). */
+extern const struct tc_clock tc_system_clock;
+
+#define TC_NS_PER_MS UINT64_C(1000000)
+#define TC_NS_PER_S UINT64_C(1000000000)
+
+#endif

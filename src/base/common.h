@@ -1,0 +1,22 @@
+/* Small macros that every file may use. */
+#ifndef TC_BASE_COMMON_H
+#define TC_BASE_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <torc/error.h>
+
+/* The struct of type `type` whose member `member` is at `ptr`. */
+#define TC_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define TC_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define TC_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#define TC_NODISCARD __attribute__((warn_unused_result))
+#define TC_UNUSED __attribute__((unused))
+#define TC_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TC_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define TC_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif

@@ -1,0 +1,14 @@
+/* XXH64, seed 0: the hash of A42 for requests and ring entries alike. */
+#ifndef TC_BASE_HASH_H
+#define TC_BASE_HASH_H
+
+#include "base/slice.h"
+
+uint64_t tc_xxh64(const void *data, size_t len);
+
+static inline uint64_t tc_xxh64_slice(struct tc_slice s)
+{
+    return tc_xxh64(s.data, s.len);
+}
+
+#endif

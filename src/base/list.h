@@ -1,0 +1,72 @@
+/* A doubly linked list, intrusive and circular around its head. A link that is on no list points at itself. */
+#ifndef TC_BASE_LIST_H
+#define TC_BASE_LIST_H
+
+#include "base/common.h"
+
+struct tc_link {
+    struct tc_link *prev, *next;
+};
+
+static inline void tc_list_init(struct tc_link *head)
+{
+    head->prev = head->next = head;
+}
+
+static inline bool tc_list_empty(const struct tc_link *head)
+{
+    return head->next == head;
+}
+
+/* True when the link is on a list (it must have been initialised). */
+static inline bool tc_list_linked(const struct tc_link *link)
+{
+    return link->next != link;
+}
+
+static inline void tc_list_append(struct tc_link *head, struct tc_link *link)
+{
+    link->prev = head->prev;
+    link->next = head;
+    head->prev->next = link;
+    head->prev = link;
+}
+
+static inline void tc_list_prepend(struct tc_link *head, struct tc_link *link)
+{
+    tc_list_append(head->next, link);
+}
+
+/* Takes the link off its list; harmless when it is on none. */
+static inline void tc_list_remove(struct tc_link *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    tc_list_init(link);
+}
+
+/* The first link, taken off, or NULL. */
+static inline struct tc_link *tc_list_pop(struct tc_link *head)
+{
+    struct tc_link *link = head->next;
+    if (link == head)
+        return NULL;
+    tc_list_remove(link);
+    return link;
+}
+
+/* Moves all of `from` to the end of `to`. */
+static inline void tc_list_splice(struct tc_link *to, struct tc_link *from)
+{
+    if (tc_list_empty(from))
+        return;
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    tc_list_init(from);
+}
+
+#define TC_LIST_FOREACH(it, head) for (struct tc_link *it = (head)->next; it != (head); it = it->next)
+
+#endif

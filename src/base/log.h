@@ -1,0 +1,34 @@
+/* Logging: TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "format", ...). Costs one load and a compare where the level is off. */
+#ifndef TC_BASE_LOG_H
+#define TC_BASE_LOG_H
+
+#include <torc/log.h>
+
+#include "base/common.h"
+
+enum tc_log_module {
+    TC_LOG_BASE,
+    TC_LOG_IO,
+    TC_LOG_TLS,
+    TC_LOG_HTTP2,
+    TC_LOG_LB,
+    TC_LOG_RESOLVER,
+    TC_LOG_CHANNEL,
+    TC_LOG_XDS,
+    TC_LOG_RESOURCE,
+    TC_LOG_MESH,
+    TC_LOG_SERVER,
+    TC_LOG_ADMIN,
+    TC_LOG_MODULES
+};
+
+bool tc_log_enabled(enum tc_log_module module, enum torc_log_level level);
+void tc_log_write(enum tc_log_module module, enum torc_log_level level, const char *fmt, ...) TC_PRINTF(3, 4);
+
+#define TC_LOG(module, level, ...)                                                                                     \
+    do {                                                                                                               \
+        if (TC_UNLIKELY(tc_log_enabled(module, level)))                                                                \
+            tc_log_write(module, level, __VA_ARGS__);                                                                  \
+    } while (0)
+
+#endif

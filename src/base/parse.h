@@ -1,0 +1,32 @@
+/* Numbers, durations and encodings from text. All return 0 or TORC_EPARSE, accept no leading or trailing space and no
+ * sign unless said, and leave the output untouched on failure. */
+#ifndef TC_BASE_PARSE_H
+#define TC_BASE_PARSE_H
+
+#include "base/buf.h"
+
+int tc_parse_u64(struct tc_slice s, uint64_t max, uint64_t *out);
+int tc_parse_i64(struct tc_slice s, int64_t *out); /* a minus sign is accepted */
+int tc_parse_double(struct tc_slice s, double *out);
+/* "1.5s", "250ms", "2m", "1h", "100us": nanoseconds; a bare number is refused. */
+int tc_parse_duration_ns(struct tc_slice s, uint64_t *out);
+/* "4194304", "64k", "4M", "1G" (powers of 1024). */
+int tc_parse_size(struct tc_slice s, uint64_t *out);
+
+/* Base64 of RFC 4648; decoding accepts missing padding, as gRPC's -bin headers ask, and refuses everything else. */
+void tc_base64_encode(struct tc_buf *out, const void *data, size_t len, bool pad);
+int tc_base64_decode(struct tc_buf *out, struct tc_slice s);
+/* Pairs of hexadecimal digits, either case. */
+void tc_hex_encode(struct tc_buf *out, const void *data, size_t len);
+int tc_hex_decode(struct tc_buf *out, struct tc_slice s);
+/* gRPC's percent-encoding of grpc-message: bytes outside 0x20..0x7e and '%' become %XX. Decoding never fails: what is
+ * no valid escape stays as it is (PROTOCOL-HTTP2). */
+void tc_grpc_message_encode(struct tc_buf *out, struct tc_slice s);
+void tc_grpc_message_decode(struct tc_buf *out, struct tc_slice s);
+/* RFC 3986 percent-encoding of everything but unreserved characters and those in `keep`. */
+void tc_uri_encode(struct tc_buf *out, struct tc_slice s, const char *keep);
+int tc_uri_decode(struct tc_buf *out, struct tc_slice s);
+/* True when the bytes are valid UTF-8 (RFC 3629: no surrogates, no overlong forms). */
+bool tc_utf8_valid(struct tc_slice s);
+
+#endif

@@ -1,0 +1,20 @@
+/* Chance as a handle: xoshiro256** (Blackman and Vigna), seeded from the system or, in tests, by number. Not for
+ * secrets. One per loop thread. */
+#ifndef TC_BASE_RANDOM_H
+#define TC_BASE_RANDOM_H
+
+#include "base/common.h"
+
+struct tc_rng {
+    uint64_t s[4];
+};
+
+void tc_rng_init_system(struct tc_rng *r);
+void tc_rng_init_seed(struct tc_rng *r, uint64_t seed);
+uint64_t tc_rng_u64(struct tc_rng *r);
+/* Uniform in [0, n), n > 0, without modulo bias. */
+uint64_t tc_rng_below(struct tc_rng *r, uint64_t n);
+/* Uniform in [0, 1). */
+double tc_rng_double(struct tc_rng *r);
+
+#endif

@@ -1,0 +1,49 @@
+/* Reference counts. `tc_ref` is atomic, for immutable snapshots that may cross runtimes (received bytes, decoded
+ * resources, configs, rings, shared strings); `tc_lref` is plain, for objects that live on one loop thread. */
+#ifndef TC_BASE_REF_H
+#define TC_BASE_REF_H
+
+#include <stdatomic.h>
+
+#include "base/common.h"
+
+struct tc_ref {
+    atomic_uint n;
+};
+
+static inline void tc_ref_init(struct tc_ref *r)
+{
+    atomic_init(&r->n, 1);
+}
+
+static inline void tc_ref_inc(struct tc_ref *r)
+{
+    atomic_fetch_add_explicit(&r->n, 1, memory_order_relaxed);
+}
+
+/* True when the last reference went: the caller then frees the object. */
+static inline bool tc_ref_dec(struct tc_ref *r)
+{
+    return atomic_fetch_sub_explicit(&r->n, 1, memory_order_acq_rel) == 1;
+}
+
+struct tc_lref {
+    unsigned n;
+};
+
+static inline void tc_lref_init(struct tc_lref *r)
+{
+    r->n = 1;
+}
+
+static inline void tc_lref_inc(struct tc_lref *r)
+{
+    r->n++;
+}
+
+static inline bool tc_lref_dec(struct tc_lref *r)
+{
+    return --r->n == 0;
+}
+
+#endif

@@ -1,0 +1,45 @@
+#include "base/rstr.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+struct tc_rstr *tc_rstr_new(const void *data, size_t len)
+{
+    struct tc_rstr *s = tc_malloc(sizeof(*s) + len + 1);
+    tc_ref_init(&s->ref);
+    s->len = len;
+    if (len)
+        memcpy(s->data, data, len);
+    s->data[len] = '\0';
+    return s;
+}
+
+struct tc_rstr *tc_rstr_str(const char *s)
+{
+    return tc_rstr_new(s, strlen(s));
+}
+
+struct tc_rstr *tc_rstr_printf(const char *fmt, ...)
+{
+    struct tc_buf b = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    tc_buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    struct tc_rstr *s = tc_rstr_new(b.data, b.len);
+    tc_buf_fini(&b);
+    return s;
+}
+
+struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)
+{
+    if (s)
+        tc_ref_inc(&s->ref);
+    return s;
+}
+
+void tc_rstr_unref(struct tc_rstr *s)
+{
+    if (s && tc_ref_dec(&s->ref))
+        tc_free(s);
+}

@@ -1,0 +1,39 @@
+/* Shared immutable bytes: strings (`tc_rstr`, NUL-terminated) and received messages alike. Atomic count, so they may
+ * cross runtimes. */
+#ifndef TC_BASE_RSTR_H
+#define TC_BASE_RSTR_H
+
+#include "base/ref.h"
+#include "base/slice.h"
+
+struct tc_rstr {
+    struct tc_ref ref;
+    size_t len;
+    char data[]; /* len bytes and a NUL */
+};
+
+/* A new one with one reference. */
+struct tc_rstr *tc_rstr_new(const void *data, size_t len);
+struct tc_rstr *tc_rstr_str(const char *s);
+struct tc_rstr *tc_rstr_printf(const char *fmt, ...) TC_PRINTF(1, 2);
+/* NULL stays NULL. */
+struct tc_rstr *tc_rstr_ref(struct tc_rstr *s);
+void tc_rstr_unref(struct tc_rstr *s);
+
+/* NULL reads as the empty string. */
+static inline struct tc_slice tc_rstr_slice(const struct tc_rstr *s)
+{
+    return s ? tc_slice_of(s->data, s->len) : tc_slice_of(NULL, 0);
+}
+
+static inline const char *tc_rstr_cstr(const struct tc_rstr *s)
+{
+    return s ? s->data : "";
+}
+
+static inline bool tc_rstr_eq(const struct tc_rstr *a, const struct tc_rstr *b)
+{
+    return a == b || tc_slice_eq(tc_rstr_slice(a), tc_rstr_slice(b));
+}
+
+#endif

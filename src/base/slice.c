@@ -1,0 +1,78 @@
+#include "base/slice.h"
+
+#include <strings.h>
+
+#include "base/mem.h"
+
+bool tc_slice_ieq(struct tc_slice a, struct tc_slice b)
+{
+    return a.len == b.len && (a.len == 0 || strncasecmp(a.data, b.data, a.len) == 0);
+}
+
+bool tc_slice_istarts(struct tc_slice a, struct tc_slice prefix)
+{
+    return a.len >= prefix.len && tc_slice_ieq(tc_slice_of(a.data, prefix.len), prefix);
+}
+
+bool tc_slice_iends(struct tc_slice a, struct tc_slice suffix)
+{
+    return a.len >= suffix.len &&
+           (suffix.len == 0 || tc_slice_ieq(tc_slice_of(a.data + a.len - suffix.len, suffix.len), suffix));
+}
+
+ptrdiff_t tc_slice_find(struct tc_slice a, struct tc_slice needle)
+{
+    if (needle.len == 0)
+        return 0;
+    if (a.len < needle.len)
+        return -1;
+    const char *p = memmem(a.data, a.len, needle.data, needle.len);
+    return p ? p - a.data : -1;
+}
+
+ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle)
+{
+    if (needle.len == 0)
+        return 0;
+    for (size_t i = 0; i + needle.len <= a.len; i++)
+        if (strncasecmp(a.data + i, needle.data, needle.len) == 0)
+            return (ptrdiff_t)i;
+    return -1;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+struct tc_slice tc_slice_trim(struct tc_slice a)
+{
+    while (a.len && is_blank(a.data[0])) {
+        a.data++;
+        a.len--;
+    }
+    while (a.len && is_blank(a.data[a.len - 1]))
+        a.len--;
+    return a;
+}
+
+bool tc_slice_split(struct tc_slice *rest, bool *more, char sep, struct tc_slice *part)
+{
+    if (!*more)
+        return false;
+    const char *p = rest->len ? memchr(rest->data, sep, rest->len) : NULL;
+    if (!p) {
+        *part = *rest;
+        *more = false;
+        return true;
+    }
+    size_t n = (size_t)(p - rest->data);
+    *part = tc_slice_of(rest->data, n);
+    *rest = tc_slice_of(p + 1, rest->len - n - 1);
+    return true;
+}
+
+char *tc_slice_dup(struct tc_slice a)
+{
+    return tc_strndup(a.data, a.len);
+}

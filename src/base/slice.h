@@ -1,0 +1,59 @@
+/* A borrowed run of bytes; whoever hands it out says how long it lives. */
+#ifndef TC_BASE_SLICE_H
+#define TC_BASE_SLICE_H
+
+#include <string.h>
+
+#include "base/common.h"
+
+struct tc_slice {
+    const char *data; /* not NUL-terminated; may be NULL when len is 0 */
+    size_t len;
+};
+
+static inline struct tc_slice tc_slice_of(const void *data, size_t len)
+{
+    return (struct tc_slice){(const char *)data, len};
+}
+
+static inline struct tc_slice tc_slice_str(const char *s)
+{
+    return (struct tc_slice){s, strlen(s)};
+}
+
+static inline bool tc_slice_eq(struct tc_slice a, struct tc_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+static inline bool tc_slice_eq_str(struct tc_slice a, const char *s)
+{
+    return tc_slice_eq(a, tc_slice_str(s));
+}
+
+static inline bool tc_slice_starts(struct tc_slice a, struct tc_slice prefix)
+{
+    return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.data, prefix.data, prefix.len) == 0);
+}
+
+static inline bool tc_slice_ends(struct tc_slice a, struct tc_slice suffix)
+{
+    return a.len >= suffix.len &&
+           (suffix.len == 0 || memcmp(a.data + a.len - suffix.len, suffix.data, suffix.len) == 0);
+}
+
+/* ASCII case-insensitive. */
+bool tc_slice_ieq(struct tc_slice a, struct tc_slice b);
+bool tc_slice_istarts(struct tc_slice a, struct tc_slice prefix);
+bool tc_slice_iends(struct tc_slice a, struct tc_slice suffix);
+/* The offset of the first `needle`, or -1. */
+ptrdiff_t tc_slice_find(struct tc_slice a, struct tc_slice needle);
+ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle);
+/* Without leading and trailing spaces and tabs. */
+struct tc_slice tc_slice_trim(struct tc_slice a);
+/* Cuts the part before the next `sep` off the front of `*rest` into `*part`; false when `*rest` was used up. An empty
+ * input gives one empty part. Start with rest as the whole and `*more` as true. */
+bool tc_slice_split(struct tc_slice *rest, bool *more, char sep, struct tc_slice *part);
+char *tc_slice_dup(struct tc_slice a);
+
+#endif

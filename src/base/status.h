@@ -1,0 +1,35 @@
+/* A gRPC status inside the library: a code and a shared text. Zero-initialised is OK. Used where a text must reach a
+ * person; plain internals return TORC_E* numbers. */
+#ifndef TC_BASE_STATUS_H
+#define TC_BASE_STATUS_H
+
+#include <torc/status.h>
+
+#include "base/rstr.h"
+
+struct tc_status {
+    int code;             /* enum torc_status_code */
+    struct tc_rstr *text; /* NULL: empty */
+};
+
+/* A status with a formatted text; the caller owns it and ends it with tc_status_fini. */
+struct tc_status tc_status_make(int code, const char *fmt, ...) TC_PRINTF(2, 3);
+/* Another owner of the same text. */
+struct tc_status tc_status_ref(const struct tc_status *s);
+void tc_status_fini(struct tc_status *s);
+/* Gives `*dst` the value of `src`, which the call takes over; what dst had is dropped. */
+void tc_status_set(struct tc_status *dst, struct tc_status src);
+
+static inline bool tc_status_ok(const struct tc_status *s)
+{
+    return s->code == TORC_STATUS_OK;
+}
+
+static inline const char *tc_status_text(const struct tc_status *s)
+{
+    return tc_rstr_cstr(s->text);
+}
+
+bool tc_status_eq(const struct tc_status *a, const struct tc_status *b);
+
+#endif
