@@ -1,0 +1,45 @@
+/* A list of header fields (request metadata, response metadata, trailers): order and duplicates kept. The entries and
+ * the bytes they point at live in the owner's arena. Names are lower case. Values of "-bin" names are raw bytes here;
+ * base64 exists on the wire only. */
+#ifndef TC_BASE_HEADERS_H
+#define TC_BASE_HEADERS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+struct tc_header {
+    struct tc_slice name;
+    struct tc_slice value;
+};
+
+struct tc_headers {
+    struct tc_header *data;
+    size_t len, cap;
+    struct tc_arena *arena; /* where entries grow and copies go */
+};
+
+static inline void tc_headers_init(struct tc_headers *h, struct tc_arena *arena)
+{
+    *h = (struct tc_headers){.arena = arena};
+}
+
+/* Adds a field whose bytes are borrowed and must live as long as the list. TORC_ELIMIT when the arena's budget ends. */
+int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice value);
+/* Adds a field with copies of its bytes in the arena. */
+int tc_headers_add_copy(struct tc_headers *h, struct tc_slice name, struct tc_slice value);
+/* The first field of that name, or NULL. */
+const struct tc_header *tc_headers_find(const struct tc_headers *h, struct tc_slice name);
+/* The values of all fields of that name joined by ',' (as gRPC's header matchers and hash policies see them). False
+ * when there is none. `*value` is borrowed: from the list when there is one field, else from `scratch`. */
+bool tc_headers_joined(const struct tc_headers *h, struct tc_slice name, struct tc_buf *scratch,
+                       struct tc_slice *value);
+/* True for a name that gRPC allows in metadata: 1 or more of 0-9 a-z _ - . */
+bool tc_header_name_valid(struct tc_slice name);
+/* True for an ASCII value that gRPC allows: bytes 0x20 to 0x7e. */
+bool tc_header_value_valid(struct tc_slice value);
+static inline bool tc_header_is_binary(struct tc_slice name)
+{
+    return tc_slice_ends(name, tc_slice_of("-bin", 4));
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* A socket address: IPv4, IPv6 or Unix, by value. Its text is canonical and part of the ring hash's contract:
+ * "1.2.3.4:80", "[::1]:80" (RFC 5952, as inet_ntop prints; v4-mapped addresses stay IPv6), "unix:/path",
+ * "unix-abstract:name". */
+#ifndef TC_IO_ADDR_H
+#define TC_IO_ADDR_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/buf.h"
+#include "base/rstr.h"
+
+struct tc_addr {
+    socklen_t len;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } sa;
+    struct tc_rstr
+        *unix_path; /* for AF_UNIX (sa.any.sa_family says so); a leading NUL marks an abstract name. Shared. */
+};
+
+/* "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path": literals only, no names. TORC_EPARSE. */
+int tc_addr_parse(struct tc_addr *a, struct tc_slice text);
+/* An IP literal without port, and the port. TORC_EPARSE. */
+int tc_addr_from_ip(struct tc_addr *a, struct tc_slice ip, uint16_t port);
+int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract);
+int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len);
+/* A sockaddr for the system calls; `un` is scratch for Unix paths. */
+const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len);
+struct tc_addr tc_addr_ref(const struct tc_addr *a);
+void tc_addr_fini(struct tc_addr *a);
+bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b);
+uint64_t tc_addr_hash(const struct tc_addr *a);
+void tc_addr_format(const struct tc_addr *a, struct tc_buf *out);
+char *tc_addr_text(const struct tc_addr *a); /* tc_free */
+static inline int tc_addr_family(const struct tc_addr *a)
+{
+    return a->sa.any.sa_family;
+}
+
+#endif

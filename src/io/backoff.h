@@ -1,0 +1,26 @@
+/* Connection backoff (gRPC's connection-backoff.md): initial 1 s, x1.6, at most 120 s, jitter 20 %. */
+#ifndef TC_IO_BACKOFF_H
+#define TC_IO_BACKOFF_H
+
+#include "base/random.h"
+
+struct tc_backoff_opts {
+    uint64_t initial_ms; /* 1000 */
+    uint64_t max_ms;     /* 120000 */
+    double multiplier;   /* 1.6 */
+    double jitter;       /* 0.2 */
+};
+
+extern const struct tc_backoff_opts tc_backoff_default;
+
+struct tc_backoff {
+    struct tc_backoff_opts opts;
+    double current_ms; /* 0: nothing failed yet */
+};
+
+void tc_backoff_init(struct tc_backoff *b, const struct tc_backoff_opts *opts);
+/* The next delay, in [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n, capped at max before jitter. */
+uint64_t tc_backoff_next_ms(struct tc_backoff *b, struct tc_rng *rng);
+void tc_backoff_reset(struct tc_backoff *b);
+
+#endif

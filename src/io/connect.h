@@ -1,0 +1,23 @@
+/* One outgoing connection attempt: to one address, bounded in time. */
+#ifndef TC_IO_CONNECT_H
+#define TC_IO_CONNECT_H
+
+#include "io/bytestream.h"
+#include "io/loop.h"
+
+struct tc_connect;
+
+struct tc_connect_opts {
+    uint64_t timeout_ms; /* 0: none */
+};
+
+/* Called once from the loop, never from inside tc_connect_start: with a byte stream that the callee owns, or with NULL
+ * and a status (UNAVAILABLE; the text names the address and the reason). */
+typedef void (*tc_connect_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
+
+struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *addr,
+                                    const struct tc_connect_opts *opts, tc_connect_fn fn, void *arg);
+/* Gives up; fn is not called after it. Not after fn ran. */
+void tc_connect_cancel(struct tc_connect *c);
+
+#endif

@@ -1,0 +1,29 @@
+/* Name look-ups by c-ares: A and AAAA in parallel, results in the order of RFC 6724 as c-ares sorts them, literals
+ * answered without a query, /etc/hosts honoured, resolv.conf read again when it changed. One tc_dns for each resolver.
+ */
+#ifndef TC_IO_DNS_H
+#define TC_IO_DNS_H
+
+#include "base/status.h"
+#include "io/addr.h"
+#include "io/loop.h"
+
+struct tc_dns;
+
+struct tc_dns_opts {
+    const char *servers; /* "127.0.0.1:5353,..." in place of resolv.conf; NULL: the system's */
+    uint64_t timeout_ms; /* for a whole query; 0: 120000 (gRPC's) */
+};
+
+/* Called once from the loop, never from inside tc_dns_resolve. On success error is NULL and the addresses (all with the
+ * port asked for) are borrowed for the call; n is at least 1. Otherwise n is 0 and the text names host and reason. */
+typedef void (*tc_dns_fn)(void *arg, const struct tc_addr *addrs, size_t n, const struct tc_status *error);
+
+struct tc_dns *tc_dns_new(struct tc_loop *loop, const struct tc_dns_opts *opts);
+/* Starts one look-up; one at a time (TORC_ESTATE). */
+int tc_dns_resolve(struct tc_dns *dns, const char *host, uint16_t port, tc_dns_fn fn, void *arg);
+/* Cancels what runs, without callback. */
+void tc_dns_cancel(struct tc_dns *dns);
+void tc_dns_free(struct tc_dns *dns);
+
+#endif

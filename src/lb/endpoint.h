@@ -1,0 +1,81 @@
+/* What a resolver found: endpoints with their addresses and attributes, as immutable shared snapshots.
+ *
+ * A tree stands in for gRPC's hierarchical path attribute: the list for a policy with named children (priority,
+ * weighted_target) holds one list for each child, so that handing a child its endpoints costs O(1) and an unchanged
+ * child gets the very same pointer. */
+#ifndef TC_LB_ENDPOINT_H
+#define TC_LB_ENDPOINT_H
+
+#include "base/buf.h"
+#include "base/rstr.h"
+#include "io/addr.h"
+
+/* A locality's names: region, zone, sub_zone. Shared; compare by value. */
+struct tc_locality {
+    struct tc_ref ref;
+    struct tc_rstr *region, *zone, *sub_zone;
+};
+
+struct tc_locality *tc_locality_new(struct tc_slice region, struct tc_slice zone, struct tc_slice sub_zone);
+struct tc_locality *tc_locality_ref(struct tc_locality *l);
+void tc_locality_unref(struct tc_locality *l);
+/* Order of region, zone, sub_zone, bytewise: <0, 0, >0. NULL sorts as three empty names. */
+int tc_locality_cmp(const struct tc_locality *a, const struct tc_locality *b);
+/* {region="r", zone="z", sub_zone="s"} */
+void tc_locality_format(const struct tc_locality *l, struct tc_buf *out);
+
+enum tc_health { TC_HEALTH_UNKNOWN = 0, TC_HEALTH_HEALTHY = 1, TC_HEALTH_DRAINING = 3 };
+
+/* One endpoint: one or more addresses of the same server, and what is known of it. Identity is the unordered set of
+ * addresses (A61); attributes do not count. */
+struct tc_endpoint {
+    struct tc_ref ref;
+    uint64_t weight;          /* for the policy that picks among endpoints: locality x endpoint under ring_hash; 1 by
+                                 default, 0 reads as 1 */
+    struct tc_rstr *hash_key; /* A76; NULL or empty: the first address */
+    struct tc_locality *locality; /* NULL outside EDS */
+    enum tc_health health;
+    uint32_t lb_weight; /* as the resource gave it */
+    size_t n_addrs;     /* >= 1 */
+    struct tc_addr addrs[];
+};
+
+/* A new endpoint with copies of the addresses; weight 1. */
+struct tc_endpoint *tc_endpoint_new(const struct tc_addr *addrs, size_t n);
+struct tc_endpoint *tc_endpoint_ref(struct tc_endpoint *e);
+void tc_endpoint_unref(struct tc_endpoint *e);
+/* Same addresses, in any order. */
+bool tc_endpoint_same_addrs(const struct tc_endpoint *a, const struct tc_endpoint *b);
+/* A hash that agrees with tc_endpoint_same_addrs. */
+uint64_t tc_endpoint_addrs_hash(const struct tc_endpoint *e);
+/* Everything equal: addresses in order, attributes. */
+bool tc_endpoint_eq(const struct tc_endpoint *a, const struct tc_endpoint *b);
+
+struct tc_endpoints;
+
+struct tc_endpoints_child {
+    struct tc_rstr *name;
+    struct tc_endpoints *list;
+};
+
+struct tc_endpoints {
+    struct tc_ref ref;
+    size_t n; /* endpoints at this level */
+    struct tc_endpoint **at;
+    size_t n_children; /* lists of named children, sorted by name */
+    struct tc_endpoints_child *children;
+};
+
+/* Takes over the n references in `at` and the array itself (from tc_malloc; NULL when n is 0). */
+struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n);
+/* A node with children only; takes over the references and the array; sorts it. */
+struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n);
+struct tc_endpoints *tc_endpoints_ref(struct tc_endpoints *e);
+void tc_endpoints_unref(struct tc_endpoints *e);
+/* The child's list, borrowed; the shared empty list when there is none of that name. */
+struct tc_endpoints *tc_endpoints_child(const struct tc_endpoints *e, struct tc_slice name);
+/* An empty list (a reference of its own). */
+struct tc_endpoints *tc_endpoints_empty(void);
+bool tc_endpoints_eq(const struct tc_endpoints *a, const struct tc_endpoints *b);
+
+#endif

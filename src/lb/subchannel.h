@@ -1,0 +1,65 @@
+/* A subchannel as policies see it: the means to reach one address. Behind it the channel keeps a pool of connections
+ * that its channels share; wrapping policies (outlier detection, override host) put objects of their own in front.
+ *
+ * State changes come through the loop's serial queue, never from inside a call: IDLE -> CONNECTING -> READY or
+ * TRANSIENT_FAILURE; READY -> IDLE when the connection is lost (GOAWAY included); TRANSIENT_FAILURE -> IDLE when the
+ * backoff is over (A61, A62: pick_first then connects again). */
+#ifndef TC_LB_SUBCHANNEL_H
+#define TC_LB_SUBCHANNEL_H
+
+#include <torc/connectivity.h>
+
+#include "base/ref.h"
+#include "base/status.h"
+#include "lb/endpoint.h"
+
+struct tc_subchannel;
+
+/* status: why, in TRANSIENT_FAILURE (and, in IDLE, why the connection was lost, or OK). Borrowed for the call. */
+typedef void (*tc_subchannel_state_fn)(void *arg, enum torc_connectivity state, const struct tc_status *status);
+
+struct tc_subchannel_ops {
+    /* Starts connecting when IDLE; otherwise does nothing. */
+    void (*connect)(struct tc_subchannel *sc);
+    /* Ends the backoff of TRANSIENT_FAILURE at once. */
+    void (*reset_backoff)(struct tc_subchannel *sc);
+    /* The wrapped one, or NULL when this is the channel's own. Borrowed. */
+    struct tc_subchannel *(*inner)(struct tc_subchannel *sc);
+    /* The policy gives it up: no callback after it. */
+    void (*release)(struct tc_subchannel *sc);
+};
+
+/* One handle for each create_subchannel, with one watcher: the policy that created it. */
+struct tc_subchannel {
+    const struct tc_subchannel_ops *ops;
+    struct tc_endpoint *endpoint; /* the endpoint that it was created for; a reference */
+    struct tc_addr addr;          /* the one of its addresses; owned */
+    tc_subchannel_state_fn on_state;
+    void *arg;
+};
+
+static inline void tc_subchannel_connect(struct tc_subchannel *sc)
+{
+    sc->ops->connect(sc);
+}
+
+static inline void tc_subchannel_reset_backoff(struct tc_subchannel *sc)
+{
+    sc->ops->reset_backoff(sc);
+}
+
+static inline void tc_subchannel_release(struct tc_subchannel *sc)
+{
+    sc->ops->release(sc);
+}
+
+/* The channel's own subchannel behind any wrapping. */
+static inline struct tc_subchannel *tc_subchannel_innermost(struct tc_subchannel *sc)
+{
+    struct tc_subchannel *inner;
+    while ((inner = sc->ops->inner(sc)))
+        sc = inner;
+    return sc;
+}
+
+#endif
