@@ -1,0 +1,76 @@
+/* One HTTP/2 connection that carries gRPC, client or server side, on nghttp2 over a byte stream.
+ *
+ * nghttp2's callbacks only record and submit. What was recorded is delivered after nghttp2 returned, from the loop,
+ * never from inside a call of the owner. Frames that calls submit are written once, at the end of the turn. Every queue
+ * that a peer can make us fill is bounded. */
+#ifndef TC_HTTP2_CONN_H
+#define TC_HTTP2_CONN_H
+
+#include "base/headers.h"
+#include "io/bytestream.h"
+#include "io/loop.h"
+
+struct tc_h2_conn;
+struct tc_h2_stream;
+
+struct tc_h2_limits {
+    size_t max_receive_message_bytes; /* 4 MiB; SIZE_MAX: none */
+    size_t max_send_message_bytes;    /* SIZE_MAX */
+    size_t max_header_list_bytes;     /* of what we accept, decoded, RFC 9113 6.5.2 accounting; 16 KiB */
+    uint32_t max_concurrent_streams;  /* what a server allows; 100 */
+    uint32_t initial_window_bytes;    /* stream windows; 64 KiB, grown to the bandwidth-delay product up to 16 MiB */
+    uint32_t max_queued_control;      /* PING and SETTINGS acks, resets that wait to be written; 1000: then closed */
+};
+
+struct tc_h2_keepalive {
+    uint64_t time_ms;          /* between pings; 0: off (the client's default) */
+    uint64_t timeout_ms;       /* for the answer; 20000 */
+    bool without_calls;        /* also when no stream is open */
+    uint64_t min_interval_ms;  /* server: what it tolerates before "too_many_pings"; 300000 */
+    uint64_t max_age_ms;       /* server: GOAWAY after this age; 0: never */
+    uint64_t max_age_grace_ms; /* server: then close; 0: when the last stream ends */
+};
+
+struct tc_h2_opts {
+    bool server;
+    struct tc_h2_limits limits;
+    struct tc_h2_keepalive keepalive;
+    bool no_bdp; /* fixed windows */
+};
+
+/* The defaults named above. */
+void tc_h2_opts_init(struct tc_h2_opts *opts, bool server);
+
+/* Events of a connection; each may be NULL. None comes after tc_h2_conn_close. */
+struct tc_h2_conn_events {
+    /* Client: the server's first SETTINGS arrived, calls may start. */
+    void (*on_ready)(void *arg);
+    /* Client: a stream slot became free, or the limit rose, after open_stream had returned TORC_EAGAIN. */
+    void (*on_capacity)(void *arg);
+    /* The peer sent GOAWAY, or we began to drain: no new streams, running ones go on. `why` names code and debug text.
+     * too_many_pings: ENHANCE_YOUR_CALM with that text; the caller doubles its keepalive time. */
+    void (*on_draining)(void *arg, const struct tc_status *why, bool too_many_pings);
+    /* The connection is gone (after on_done of all its streams). Last callback; the owner then calls tc_h2_conn_close.
+     */
+    void (*on_closed)(void *arg, const struct tc_status *why);
+    /* Server: a new request arrived; its headers are in tc_h2_stream_request. Set handlers with tc_h2_stream_set_events
+     * inside the call. */
+    void (*on_stream)(void *arg, struct tc_h2_stream *stream);
+};
+
+/* Takes over the byte stream. The events struct must outlive the connection. */
+struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs, const struct tc_h2_opts *opts,
+                                  const struct tc_h2_conn_events *events, void *arg);
+/* Stops taking new streams, sends GOAWAY, and closes when the last stream ended (on_closed comes). */
+void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text);
+/* Ends it at once: streams still open end with UNAVAILABLE without callback, no event comes after; frees itself. */
+void tc_h2_conn_close(struct tc_h2_conn *c);
+
+const struct tc_addr *tc_h2_conn_peer(const struct tc_h2_conn *c);
+const struct tc_addr *tc_h2_conn_local(const struct tc_h2_conn *c);
+bool tc_h2_conn_secure(const struct tc_h2_conn *c);
+size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);
+/* Client: true when a stream can be opened now (ready, not draining, below the peer's MAX_CONCURRENT_STREAMS). */
+bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c);
+
+#endif
