@@ -1,0 +1,88 @@
+/* The xDS client: watches resources by type and name over ADS, keeps what it received, and tells watchers.
+ *
+ * Watcher callbacks come by the loop's serial queue, never from inside a call. Each carries a token of the response's
+ * flow control: the next response is read only when all tokens of the last were released (tc_xds_done_unref). */
+#ifndef TC_XDS_CLIENT_H
+#define TC_XDS_CLIENT_H
+
+#include "io/backoff.h"
+#include "io/loop.h"
+#include "xds/resource_type.h"
+#include "xds/transport.h"
+
+struct tc_xds_client;
+struct tc_xds_done; /* the token; may be NULL, which is harmless */
+struct tc_xds_watcher;
+
+void tc_xds_done_ref(struct tc_xds_done *d);
+void tc_xds_done_unref(struct tc_xds_done *d);
+
+struct tc_xds_watcher_ops {
+    /* A new value (borrowed: take a reference), or an error in its place: there is no value to use (A88's
+     * OnResourceChanged). resource is NULL exactly when error is not. */
+    void (*on_changed)(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
+                       struct tc_xds_done *done);
+    /* An error beside a value that stays in use, or an OK status when it is over (A88's OnAmbientError). */
+    void (*on_ambient_error)(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_done *done);
+};
+
+/* Embedded in whoever watches. */
+struct tc_xds_watcher {
+    const struct tc_xds_watcher_ops *ops;
+    struct tc_link link; /* the client's */
+    void *internal;      /* the client's */
+};
+
+struct tc_xds_client_opts {
+    struct tc_slice target;       /* the data-plane target whose client this is (A71: client_scope) */
+    uint64_t resource_timeout_ms; /* does-not-exist timer, 15000 */
+    struct tc_backoff_opts backoff;
+    const void *registries;            /* for decode contexts */
+    size_t max_resources_per_response; /* 65536 */
+};
+
+void tc_xds_client_opts_init(struct tc_xds_client_opts *opts);
+
+/* Shared by the channels of one target. */
+struct tc_xds_client *tc_xds_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
+                                        struct tc_xds_transport_factory *factory,
+                                        const struct tc_xds_client_opts *opts);
+struct tc_xds_client *tc_xds_client_ref(struct tc_xds_client *c);
+/* The last one shuts it down: streams end, no callback after. */
+void tc_xds_client_unref(struct tc_xds_client *c);
+
+/* Begins to watch; what is cached comes first. A name with an authority that the bootstrap does not have gives an error
+ * through on_changed. */
+void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
+                         struct tc_xds_watcher *watcher);
+/* No callback to the watcher after it returns. With the last watcher of a resource the subscription goes. */
+void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
+void tc_xds_client_reset_backoff(struct tc_xds_client *c);
+const struct tc_xds_bootstrap *tc_xds_client_bootstrap(const struct tc_xds_client *c);
+
+enum tc_xds_state { /* as CSDS's ClientResourceStatus counts (A40, A88) */
+                    TC_XDS_REQUESTED = 1,
+                    TC_XDS_DOES_NOT_EXIST = 2,
+                    TC_XDS_ACKED = 3,
+                    TC_XDS_NACKED = 4,
+                    TC_XDS_RECEIVED_ERROR = 5,
+                    TC_XDS_TIMEOUT = 6,
+};
+
+/* One cache entry as a dump sees it; borrowed for the call. */
+struct tc_xds_dump_entry {
+    const struct tc_xds_resource_type *type;
+    struct tc_slice name;
+    enum tc_xds_state state;
+    struct tc_slice version;       /* of the value in use */
+    int64_t updated_ns;            /* realtime; 0: never */
+    const struct tc_rstr *bytes;   /* the resource message as received; NULL: none */
+    const struct tc_status *error; /* NULL: none */
+    struct tc_slice failed_version;
+    int64_t failed_ns;
+};
+
+typedef void (*tc_xds_dump_fn)(void *arg, const struct tc_xds_dump_entry *entry);
+void tc_xds_client_dump(const struct tc_xds_client *c, tc_xds_dump_fn fn, void *arg);
+
+#endif

@@ -1,0 +1,52 @@
+/* What the xDS client knows of a resource type: how to take one apart, and when two are equal. src/resource implements
+ * it for each type; the client itself knows no resource's content. */
+#ifndef TC_XDS_RESOURCE_TYPE_H
+#define TC_XDS_RESOURCE_TYPE_H
+
+#include "base/faults.h"
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "xds/bootstrap.h"
+
+struct tc_xds_resource_type;
+
+/* A decoded resource: immutable, shared, may cross runtimes. Implementations embed it first. */
+struct tc_xds_resource {
+    struct tc_ref ref;
+    const struct tc_xds_resource_type *type;
+};
+
+/* What a decoder may ask: registries live outside (LB policies, HTTP filters, certificate providers), behind
+ * `registries`, which only src/resource and src/mesh look into. */
+struct tc_xds_decode_context {
+    const struct tc_xds_bootstrap *bootstrap;
+    const struct tc_xds_server *server;
+    const void *registries;
+};
+
+struct tc_xds_resource_type {
+    const char *type_url;                /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
+    const char *short_name;              /* "Cluster", for texts */
+    bool all_resources_required_in_sotw; /* Listener and Cluster: absence from a response means deletion */
+    /* Decodes the bytes of a resource message. *name gets the resource's name whenever it could be read, also on
+     * failure (a new reference). NULL and faults when the resource is invalid. */
+    struct tc_xds_resource *(*decode)(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
+                                      struct tc_slice bytes, struct tc_rstr **name, struct tc_faults *faults);
+    bool (*equal)(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
+    void (*free)(struct tc_xds_resource *r);
+};
+
+static inline struct tc_xds_resource *tc_xds_resource_ref(struct tc_xds_resource *r)
+{
+    if (r)
+        tc_ref_inc(&r->ref);
+    return r;
+}
+
+static inline void tc_xds_resource_unref(struct tc_xds_resource *r)
+{
+    if (r && tc_ref_dec(&r->ref))
+        r->type->free(r);
+}
+
+#endif
