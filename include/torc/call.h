@@ -1,0 +1,109 @@
+/* RPCs. SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages are bytes: serialise with what you like (protobuf-c, nanopb, ...). A method is "/package.Service/Method";
+ * the leading slash may be left out. */
+#ifndef TORC_CALL_H
+#define TORC_CALL_H
+
+#include <torc/channel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct torc_call torc_call;
+/* A received message: immutable, shared by count, any thread. */
+typedef struct torc_message torc_message;
+
+TORC_API const void *torc_message_data(const torc_message *message);
+/* Bytes; NULL counts 0. */
+TORC_API size_t torc_message_size(const torc_message *message);
+TORC_API torc_message *torc_message_ref(torc_message *message);
+/* NULL is allowed. */
+TORC_API void torc_message_unref(torc_message *message);
+
+struct torc_call_options {
+    size_t size;                        /* sizeof(struct torc_call_options), set by the init function */
+    int64_t timeout_ms;                 /* deadline from now; < 0: none (default) */
+    bool wait_for_ready;                /* wait through TRANSIENT_FAILURE in place of failing */
+    const torc_metadata *metadata;      /* copied; NULL: none */
+    uint64_t max_receive_message_bytes; /* 0: the channel's */
+    int gzip;                           /* compress request messages: 1 yes, 0 no, -1 as the channel says (default) */
+    bool explain;                       /* keep what torc_call_explain gives */
+};
+
+TORC_API void torc_call_options_init(struct torc_call_options *options);
+
+/* The outcome of a call; what it points at is owned by it and freed by torc_result_fini. */
+struct torc_result {
+    int code;                /* enum torc_status_code */
+    char *message;           /* status text, never NULL after a call */
+    torc_message *response;  /* unary and client streaming: the response when code is OK */
+    torc_metadata *headers;  /* initial metadata; NULL when none came */
+    torc_metadata *trailers; /* NULL when none came */
+    char *peer;              /* address of the backend, "127.0.0.1:10001"; "" when none was reached */
+    uint32_t attempts;       /* how often the request was sent; 0: never */
+    char *explain_json;      /* with options.explain: an object as `torc call --explain` prints it; else NULL */
+};
+
+TORC_API void torc_result_fini(struct torc_result *result);
+
+/* One unary RPC, blocking. 0 when the RPC ran (its outcome is in *result, which the caller ends with torc_result_fini);
+ * negative when it could not be started: TORC_EINVAL (method, metadata), TORC_EDEADLK (from inside a callback),
+ * TORC_EFORK, TORC_ECLOSED; *result is untouched then. The request bytes are borrowed for the call. Any thread. */
+TORC_API int torc_call_unary(torc_channel *channel, const char *method, const void *request, size_t request_size,
+                             const struct torc_call_options *options, struct torc_result *result);
+
+/* One unary RPC, asynchronous: fn is called once, on the loop's thread, never from inside this call. The result is
+ * owned by Torc and borrowed for the callback; torc_message_ref keeps the response. The request is copied. Negative as
+ * above: fn is not called then. *call (may be NULL): a handle for torc_call_cancel, freed with torc_call_free. Any
+ * thread. */
+typedef void (*torc_unary_fn)(const struct torc_result *result, void *arg);
+TORC_API int torc_call_unary_async(torc_channel *channel, const char *method, const void *request, size_t request_size,
+                                   const struct torc_call_options *options, torc_unary_fn fn, void *arg,
+                                   torc_call **call);
+
+/* Streaming, asynchronous. All on the loop's thread, never from inside a call of the API; each may be NULL except
+ * on_done. */
+struct torc_call_events {
+    void (*on_headers)(torc_call *call, const torc_metadata *headers, void *arg);
+    /* A message after torc_call_read; borrowed, torc_message_ref keeps it. */
+    void (*on_message)(torc_call *call, torc_message *message, void *arg);
+    /* The last torc_call_write was taken as far as flow control goes: the next may come. */
+    void (*on_written)(torc_call *call, void *arg);
+    /* The end, exactly once and last. */
+    void (*on_done)(torc_call *call, const struct torc_result *result, void *arg);
+};
+
+/* Starts a call of any kind (client-, server-, bidirectional streaming). The caller owns the handle and frees it with
+ * torc_call_free, from on_done or later. NULL with *error as above. events must outlive the call. Any thread. */
+TORC_API torc_call *torc_call_start(torc_channel *channel, const char *method, const struct torc_call_options *options,
+                                    const struct torc_call_events *events, void *arg, int *error);
+/* Sends one message (copied). `last`: half-close after it. TORC_ESTATE while one is under way (wait for on_written) or
+ * after the last one; TORC_ECLOSED after the end. Any thread. */
+TORC_API int torc_call_write(torc_call *call, const void *message, size_t size, bool last);
+/* Half-closes without a message. */
+TORC_API int torc_call_write_done(torc_call *call);
+/* Wants one more message; demands add up. Any thread. */
+TORC_API int torc_call_read(torc_call *call);
+/* Cancels; on_done comes with CANCELLED unless the call was over. Any thread. */
+TORC_API void torc_call_cancel(torc_call *call);
+/* Gives up the handle; a call that still runs is cancelled and no callback comes any more (called off the loop's
+ * thread: none starts after the loop has seen it). NULL is allowed. Any thread. */
+TORC_API void torc_call_free(torc_call *call);
+
+/* Streaming, blocking: the same calls for programs that want to wait. Start with torc_call_open; then any order of send
+ * and receive, finish at the end. TORC_EDEADLK from inside a callback. */
+TORC_API torc_call *torc_call_open(torc_channel *channel, const char *method, const struct torc_call_options *options,
+                                   int *error);
+/* 0 when the message was taken; TORC_ECLOSED when the call is over (torc_call_finish says why). */
+TORC_API int torc_call_send(torc_call *call, const void *message, size_t size, bool last);
+/* 1 with a message that the caller unrefs; 0 at the end of the stream; negative: TORC_EDEADLK, TORC_EFORK. */
+TORC_API int torc_call_receive(torc_call *call, torc_message **message);
+/* Half-closes if that is still to do, waits for the end, and gives the outcome. Messages not received are dropped. */
+TORC_API int torc_call_finish(torc_call *call, struct torc_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,95 @@
+/* Channels: where RPCs start. SPDX-License-Identifier: Apache-2.0
+ *
+ * Targets: "xds:///name", "dns:///host:port", "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path",
+ * "unix-abstract:name", "host:port" (dns), and the schemes of resolvers that the application registered. */
+#ifndef TORC_CHANNEL_H
+#define TORC_CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <torc/connectivity.h>
+#include <torc/credentials.h>
+#include <torc/lb.h>
+#include <torc/metadata.h>
+#include <torc/resolver.h>
+#include <torc/runtime.h>
+#include <torc/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct torc_channel torc_channel;
+
+struct torc_channel_options {
+    size_t size;                        /* sizeof(struct torc_channel_options), set by the init function */
+    torc_credentials *credentials;      /* NULL: insecure. The channel takes its own reference. */
+    const char *authority;              /* :authority and TLS name; NULL: from the target */
+    const char *user_agent;             /* put before "torc-c/VERSION"; NULL: none */
+    const char *service_config_json;    /* used when the resolver gives none; NULL: none */
+    bool disable_service_config_lookup; /* ignore the resolver's service config */
+    const char *xds_bootstrap_json;     /* in place of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
+    uint32_t ring_size_cap;             /* A42's local cap, 1..8388608; 0: GRPC_RING_HASH_CAP or 4096 */
+    uint64_t max_receive_message_bytes; /* 4194304; UINT64_MAX: none */
+    uint64_t max_send_message_bytes;    /* UINT64_MAX */
+    uint64_t max_header_list_bytes;     /* of a response, decoded; 16384 */
+    uint64_t keepalive_time_ms;         /* 0: off; under 10000 is raised to 10000 */
+    uint64_t keepalive_timeout_ms;      /* 20000 */
+    bool keepalive_without_calls;
+    uint64_t backoff_initial_ms;      /* 1000 */
+    uint64_t backoff_max_ms;          /* 120000 */
+    double backoff_multiplier;        /* 1.6 */
+    double backoff_jitter;            /* 0.2 */
+    uint64_t connect_timeout_ms;      /* 20000, for TCP, TLS and HTTP/2 together */
+    uint64_t idle_timeout_ms;         /* back to IDLE without calls for so long; 1800000; UINT64_MAX: never */
+    bool gzip;                        /* compress request messages */
+    uint64_t dns_min_interval_ms;     /* between re-resolutions; 30000 */
+    uint64_t xds_resource_timeout_ms; /* A57's does-not-exist timer; 15000 */
+    const struct torc_resolver_class *const *resolvers; /* the application's, tried before Torc's own; NULL-terminated;
+                                                           the classes must outlive the channel */
+    const struct torc_lb_class *const *lb_policies;     /* likewise; names of Torc's own policies are refused */
+};
+
+TORC_API void torc_channel_options_init(struct torc_channel_options *options);
+
+/* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL
+ * options: defaults. NULL when target or options are malformed; *why (may be NULL) then names the thing and the reason,
+ * in memory for free(). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread.
+ */
+TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *target,
+                                        const struct torc_channel_options *options, char **why);
+
+/* Shuts down and gives up the handle: RPCs that run end with CANCELLED, connections go back to the pool. Asynchronous
+ * off the loop's thread. NULL is allowed. Any thread. */
+TORC_API void torc_channel_free(torc_channel *channel);
+
+/* The state as last published; with try_to_connect an IDLE channel starts to connect. Any thread. */
+TORC_API enum torc_connectivity torc_channel_state(torc_channel *channel, bool try_to_connect);
+
+/* Called on the loop's thread when the state is no longer `last`, once. `status_text`: why, in TRANSIENT_FAILURE. */
+typedef void (*torc_channel_state_fn)(torc_channel *channel, enum torc_connectivity state, const char *status_text,
+                                      void *arg);
+/* Any thread. A channel that is freed reports TORC_SHUTDOWN (channel is NULL then). */
+TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectivity last, torc_channel_state_fn fn,
+                                      void *arg);
+/* Blocks until the state differs from `last` (0), or timeout_ms passed (TORC_ETIMEDOUT); TORC_EDEADLK in a callback. */
+TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivity last, int64_t timeout_ms,
+                                     enum torc_connectivity *now);
+/* Blocks until READY (0), or timeout_ms passed (TORC_ETIMEDOUT). */
+TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
+/* Retries at once what waits out a backoff. Any thread. */
+TORC_API void torc_channel_reset_backoff(torc_channel *channel);
+/* The target as given. */
+TORC_API const char *torc_channel_target(const torc_channel *channel);
+
+/* Connection events as they happen, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";
+ * detail is a state's name or an address, with a reason after it where there is one. On the loop's thread; strings
+ * borrowed. One observer a channel; NULL removes it. */
+typedef void (*torc_channel_event_fn)(const char *kind, const char *detail, const char *reason, void *arg);
+TORC_API int torc_channel_observe(torc_channel *channel, torc_channel_event_fn fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* LB policies of the application's own. SPDX-License-Identifier: Apache-2.0
+ *
+ * A policy creates children of Torc's policies (pick_first for one endpoint, usually), hears their states, and
+ * publishes a picker that chooses among them for each RPC. All functions are for the loop's thread. */
+#ifndef TORC_LB_H
+#define TORC_LB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <torc/connectivity.h>
+#include <torc/export.h>
+#include <torc/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct torc_lb_helper torc_lb_helper; /* the policy's way up */
+typedef struct torc_lb_child torc_lb_child;   /* a child policy over some of the endpoints */
+typedef struct torc_lb_endpoint torc_lb_endpoint;
+typedef struct torc_lb_pick torc_lb_pick; /* one RPC that wants to be placed */
+
+/* An endpoint of the update; borrowed for the call. */
+TORC_API size_t torc_lb_endpoint_address_count(const torc_lb_endpoint *endpoint);
+/* Text of address i; borrowed as the endpoint is. */
+TORC_API const char *torc_lb_endpoint_address(const torc_lb_endpoint *endpoint, size_t i);
+TORC_API uint64_t torc_lb_endpoint_weight(const torc_lb_endpoint *endpoint);
+TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint);
+
+/* A child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings. `arg` comes back
+ * in on_child_state. NULL when the name is unknown. */
+TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
+/* Gives it its endpoints. */
+TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
+TORC_API void torc_lb_child_connect(torc_lb_child *child);
+TORC_API void torc_lb_child_destroy(torc_lb_child *child);
+
+/* Publishes the policy's state; picks that wait are tried again. message: why, in TRANSIENT_FAILURE. */
+TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
+TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
+
+/* What a pick may look at. Borrowed for the call. */
+TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
+/* The value of a request header (several joined by ','); NULL: absent. */
+TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
+/* A random number, the same each time this RPC is tried. */
+TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
+
+struct torc_lb_class {
+    size_t size;      /* sizeof(struct torc_lb_class) */
+    const char *name; /* as service configs name it */
+    /* Makes a policy. */
+    void *(*create)(torc_lb_helper *helper, void *arg);
+    /* New endpoints or config; config_json is its object in the service config ("{}" when empty). */
+    void (*update)(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json);
+    /* A child's new state. */
+    void (*on_child_state)(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state);
+    /* Connect, if idle (may be NULL). */
+    void (*exit_idle)(void *state);
+    /* Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the next
+     * torc_lb_update_state. Must not call anything but the pick accessors. */
+    torc_lb_child *(*pick)(void *state, torc_lb_pick *pick);
+    /* Ends it; children are destroyed by Torc if the policy has not. */
+    void (*destroy)(void *state);
+    void *arg;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

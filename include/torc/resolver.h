@@ -1,0 +1,54 @@
+/* Name resolvers of the application's own. SPDX-License-Identifier: Apache-2.0
+ * All functions are for the loop's thread unless they say otherwise. */
+#ifndef TORC_RESOLVER_H
+#define TORC_RESOLVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <torc/export.h>
+#include <torc/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One endpoint: the addresses of one server, and its attributes. All borrowed for the call that takes it. */
+struct torc_endpoint {
+    const char *const *addresses; /* "127.0.0.1:80", "[::1]:80", "unix:/path" */
+    size_t n_addresses;           /* >= 1 */
+    uint32_t weight;              /* 0: 1. For weighted policies and ring_hash */
+    const char *hash_key;         /* A76: its place on the ring; NULL or "": the first address */
+};
+
+/* The channel's side of a resolver. */
+typedef struct torc_resolver_listener torc_resolver_listener;
+
+/* New endpoints (n may be 0), and optionally a service config (JSON; NULL: none). TORC_EINVAL for an address that is no
+ * literal: nothing is reported then. Any thread. */
+TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
+                                  const char *service_config_json);
+/* Resolution failed; RPCs fail with it unless there were endpoints before. Any thread. */
+TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
+                                        const char *message);
+/* Reports may come from other threads: hold the listener meanwhile. Any thread. */
+TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
+TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
+
+struct torc_resolver_class {
+    size_t size;        /* sizeof(struct torc_resolver_class) */
+    const char *scheme; /* "myscheme": targets "myscheme:..." */
+    /* Starts a resolver for the part of the target behind "scheme:"; returns its state. It may report at once. The
+     * listener is valid until stop returns, longer with a reference. */
+    void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
+    /* The channel would like newer results (may be NULL). */
+    void (*request_reresolution)(void *state);
+    /* Ends it; no report counts after it. */
+    void (*stop)(void *state);
+    void *arg;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,18 @@
+/* Torc: a gRPC client with a proxyless service mesh. This header brings the whole API.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TORC_TORC_H
+#define TORC_TORC_H
+
+#include <torc/call.h>
+#include <torc/channel.h>
+#include <torc/credentials.h>
+#include <torc/error.h>
+#include <torc/lb.h>
+#include <torc/log.h>
+#include <torc/metadata.h>
+#include <torc/resolver.h>
+#include <torc/runtime.h>
+#include <torc/status.h>
+#include <torc/version.h>
+
+#endif

@@ -1,0 +1,62 @@
+/* The config selector (A31): decides for each RPC its route, cluster, timeout and hash before the pick. Immutable,
+ * shared on the loop. */
+#ifndef TC_RESOLVER_CONFIG_SELECTOR_H
+#define TC_RESOLVER_CONFIG_SELECTOR_H
+
+#include "base/headers.h"
+#include "base/ref.h"
+#include "base/status.h"
+#include "lb/picker.h"
+
+struct tc_config_selector;
+
+struct tc_select_args {
+    struct tc_slice path;
+    const struct tc_headers *headers; /* the application's metadata */
+    struct tc_arena *arena;           /* the call's */
+    struct tc_rng *rng;
+    bool explain; /* fill in route text */
+};
+
+/* What holds for the RPC; strings live in the arena or as long as `hold`. */
+struct tc_call_config {
+    uint64_t timeout_ns;     /* 0: none: the route's or method config's bound on the deadline */
+    struct tc_slice cluster; /* for pick args */
+    bool has_hash;
+    uint64_t hash;
+    struct tc_slice route;      /* for explain: what matched */
+    int wait_for_ready;         /* -1: not said */
+    uint64_t max_request_bytes; /* 0: not said */
+    uint64_t max_response_bytes;
+    const void *method_config; /* retry policy and what else the channel reads of it; NULL: none */
+    /* Keeps what the RPC chose (its cluster) until release; NULL: nothing to keep. Called once, when the RPC is over.
+     */
+    void (*release)(void *hold);
+    void *hold;
+};
+
+struct tc_config_selector_ops {
+    /* OK with *out filled, or why the RPC fails (the caller ends the status). */
+    struct tc_status (*select)(struct tc_config_selector *cs, const struct tc_select_args *args,
+                               struct tc_call_config *out);
+    void (*free)(struct tc_config_selector *cs);
+};
+
+struct tc_config_selector {
+    const struct tc_config_selector_ops *ops;
+    struct tc_lref ref;
+};
+
+static inline struct tc_config_selector *tc_config_selector_ref(struct tc_config_selector *cs)
+{
+    tc_lref_inc(&cs->ref);
+    return cs;
+}
+
+static inline void tc_config_selector_unref(struct tc_config_selector *cs)
+{
+    if (cs && tc_lref_dec(&cs->ref))
+        cs->ops->free(cs);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* The resolver interface: from a target to endpoints, service config and, under xDS, a config selector. */
+#ifndef TC_RESOLVER_RESOLVER_H
+#define TC_RESOLVER_RESOLVER_H
+
+#include <torc/credentials.h>
+#include <torc/runtime.h>
+
+#include "io/backoff.h"
+#include "lb/policy.h"
+#include "resolver/config_selector.h"
+#include "resolver/target.h"
+
+struct tc_resolver;
+
+/* What a resolver found. The receiver takes over all references. */
+struct tc_resolver_result {
+    struct tc_endpoints *endpoints;      /* NULL when status says why there are none */
+    struct tc_status status;             /* of the endpoints */
+    struct tc_rstr *service_config;      /* JSON, or NULL */
+    struct tc_lb_config *lb_config;      /* decided by the resolver (xDS), wins over the service config's; NULL: none */
+    struct tc_config_selector *selector; /* NULL: the service config's method configs apply */
+    struct tc_rstr *resolution_note;
+    void *attributes; /* for the LB policies (the XdsConfig); with its unref */
+    void (*attributes_unref)(void *attributes);
+};
+
+void tc_resolver_result_fini(struct tc_resolver_result *r);
+
+/* What a resolver is given. The struct outlives it. */
+struct tc_resolver_env {
+    struct tc_loop *loop;
+    const struct tc_lb_registry *lb_registry;
+    struct tc_slice authority;      /* the channel's data-plane authority, as option or target have it */
+    const char *xds_bootstrap_json; /* or NULL */
+    uint64_t dns_min_interval_ms;
+    uint64_t xds_resource_timeout_ms;
+    torc_credentials *credentials; /* the channel's own, for a bootstrap without channel_creds; opaque here */
+    torc_runtime *runtime;         /* opaque here */
+    struct tc_backoff_opts backoff;
+    /* A result: by the loop, never from inside a call of the resolver's ops. Takes over what *result holds. Returns
+     * false when the LB policy refused it: a polling resolver then tries again with backoff. */
+    bool (*on_result)(void *arg, struct tc_resolver_result *result);
+    void *arg;
+};
+
+struct tc_resolver_ops {
+    void (*start)(struct tc_resolver *r);
+    void (*request_reresolution)(struct tc_resolver *r);
+    void (*reset_backoff)(struct tc_resolver *r);
+    /* No callback after it returns; frees itself. */
+    void (*shutdown)(struct tc_resolver *r);
+};
+
+struct tc_resolver {
+    const struct tc_resolver_ops *ops;
+    const struct tc_resolver_env *env;
+};
+
+struct tc_resolver_class {
+    const char *scheme;
+    /* The default :authority of a target, into out. False with a text in *why (tc_free) when the target is malformed
+     * for this scheme. */
+    bool (*authority)(const struct tc_resolver_class *cls, const struct tc_target *target, struct tc_buf *out,
+                      char **why);
+    struct tc_resolver *(*create)(const struct tc_resolver_class *cls, const struct tc_target *target,
+                                  const struct tc_resolver_env *env);
+    void *arg;
+};
+
+/* The process's registry of built-in resolvers; mesh adds "xds" through it once. Thread-safe. */
+int tc_resolver_register(const struct tc_resolver_class *cls);
+const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme);
+
+#endif

@@ -1,0 +1,21 @@
+/* Target URIs (gRPC doc/naming.md): scheme:[//authority/]endpoint, and bare "host:port" for dns. */
+#ifndef TC_RESOLVER_TARGET_H
+#define TC_RESOLVER_TARGET_H
+
+#include "base/buf.h"
+
+struct tc_target {
+    char *text;      /* as given */
+    char *scheme;    /* lower case; "dns" for a bare target */
+    char *authority; /* percent-decoded; "" when absent */
+    char *path;      /* percent-decoded, without the slash that follows an authority */
+    bool has_authority;
+};
+
+/* known: whether a scheme has a resolver (a target whose scheme has none is tried as "dns:///" + target). TORC_EINVAL
+ * with a text in *why (tc_free) that names the target and the reason. */
+int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *arg, struct tc_slice scheme), void *arg,
+                    char **why);
+void tc_target_fini(struct tc_target *t);
+
+#endif
