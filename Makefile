@@ -1,0 +1,45 @@
+# The front door. `make` builds, `make demo` shows the main job, `make check` passes the tests; each installs what it
+# needs first (scripts/install-deps, only what is missing).
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+BUILD := build
+ASAN := build-asan
+
+.PHONY: all demo check install deps-build deps-check format clean
+all: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target torc torc_static torc_command
+
+$(BUILD)/build.ninja: deps-build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+
+deps-build:
+	@scripts/install-deps build
+
+deps-check:
+	@scripts/install-deps build check
+
+demo: all
+	@$(BUILD)/torc demo
+
+# Release build: lint, unit, e2e and interop tests, and the table of the cases that they covered. Then unit and e2e again
+# under the address and undefined-behaviour sanitizers. ctest's closing lines come last.
+check: deps-check
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	@rm -rf $(BUILD)/cases
+	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+	@scripts/case-table $(BUILD)/cases
+	@cmake --preset asan >/dev/null
+	cmake --build $(ASAN) -j $(JOBS)
+	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|e2e' --output-on-failure
+
+install: all
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+format:
+	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+
+clean:
+	@rm -rf $(BUILD) build-*
+
+
