@@ -1,0 +1,16 @@
+/* Watches files and folders for change, by inotify on the folder, so that files replaced by rename are seen too. */
+#ifndef TC_IO_FILE_WATCH_H
+#define TC_IO_FILE_WATCH_H
+
+#include "io/loop.h"
+
+struct tc_file_watch;
+
+/* fn is called from the loop, at most once every settle_ms after the last change of a burst. NULL when the folder of a
+ * path cannot be watched; errno says why. Paths are copied. */
+struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const *paths, size_t n, uint64_t settle_ms,
+                                        void (*fn)(void *arg), void *arg);
+/* No callback after it. */
+void tc_file_watch_free(struct tc_file_watch *w);
+
+#endif
