@@ -1,0 +1,40 @@
+/* RE2 behind extern "C": linear time, and the same patterns accepted as by every xDS peer. Compiled once per resource,
+ * never per call; immutable, shared, may be used from any thread. No C++ exception crosses. */
+#ifndef TC_REGEX_REGEX_H
+#define TC_REGEX_REGEX_H
+
+#include "base/buf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TC_REGEX_PATTERN_MAX_BYTES 8192
+#define TC_REGEX_MEMORY_MAX_BYTES (8u << 20)
+
+struct tc_regex;
+
+struct tc_regex_limits {
+    size_t pattern_bytes; /* longer patterns are refused; 0: TC_REGEX_PATTERN_MAX_BYTES */
+    size_t memory_bytes;  /* program and automata of one regex; 0: TC_REGEX_MEMORY_MAX_BYTES */
+};
+
+/* Compiles a pattern of RE2's syntax (UTF-8). NULL with the reason in *why (tc_free) when it is refused. `limits` may
+ * be NULL: defaults. */
+struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
+struct tc_regex *tc_regex_ref(struct tc_regex *r);
+void tc_regex_unref(struct tc_regex *r);
+/* True when the whole text matches. */
+bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text);
+/* True when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no other
+ * escape. Else false with the reason in *why (tc_free). */
+bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, char **why);
+/* Appends `text` to `out` with every match (empty ones too) replaced by the rewrite, as RE2's GlobalReplace does. The
+ * rewrite must have passed tc_regex_check_rewrite. */
+void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct tc_slice rewrite, struct tc_buf *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

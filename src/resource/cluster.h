@@ -1,0 +1,81 @@
+/* Cluster (A27, A37, A42, A50, A52, A55, A75): data. Immutable; everything lives as long as the resource. */
+#ifndef TC_RESOURCE_CLUSTER_H
+#define TC_RESOURCE_CLUSTER_H
+
+#include <jansson.h>
+
+#include "resource/matchers.h"
+#include "resource/store.h"
+#include "xds/resource_type.h"
+
+enum tc_cluster_kind { TC_CLUSTER_EDS, TC_CLUSTER_LOGICAL_DNS, TC_CLUSTER_AGGREGATE };
+
+/* A50, in the units of the outlier_detection policy. */
+struct tc_outlier_detection {
+    uint64_t interval_ms;
+    uint64_t base_ejection_ms;
+    uint64_t max_ejection_ms;
+    uint32_t max_ejection_percent;
+    bool success_rate; /* ejection by success rate is on */
+    struct {
+        uint32_t stdev_factor; /* thousandths */
+        uint32_t enforcement_percent;
+        uint32_t minimum_hosts;
+        uint32_t request_volume;
+    } sr;
+    bool failure_percentage;
+    struct {
+        uint32_t threshold;
+        uint32_t enforcement_percent;
+        uint32_t minimum_hosts;
+        uint32_t request_volume;
+    } fp;
+};
+
+/* A29: what UpstreamTlsContext says. */
+struct tc_upstream_tls {
+    struct tc_rstr *ca_instance; /* certificate provider of the roots; NULL: system roots */
+    struct tc_slice ca_cert_name;
+    bool system_root_certs;            /* A82 */
+    struct tc_rstr *identity_instance; /* NULL: no client certificate */
+    struct tc_slice identity_cert_name;
+    size_t n_san_matchers; /* 0: the chain alone is checked */
+    const struct tc_string_matcher *san_matchers;
+};
+
+#define TC_OVERRIDE_HOST_UNKNOWN (1u << 0)
+#define TC_OVERRIDE_HOST_HEALTHY (1u << 1)
+#define TC_OVERRIDE_HOST_DRAINING (1u << 3)
+#define TC_OVERRIDE_HOST_DEFAULT (TC_OVERRIDE_HOST_UNKNOWN | TC_OVERRIDE_HOST_HEALTHY)
+#define TC_CIRCUIT_BREAKER_DEFAULT 1024u
+#define TC_IDLE_TIMEOUT_DEFAULT_MS 3600000u
+
+struct tc_cluster {
+    struct tc_xds_resource head;
+    struct tc_store store;
+    struct tc_rstr *name;
+    enum tc_cluster_kind kind;
+    struct tc_rstr *eds_name;    /* EDS: the ClusterLoadAssignment to watch: service_name, else the cluster's name */
+    struct tc_rstr *eds_service; /* EDS: service_name as given; NULL: none (for load reports and circuit breaking) */
+    struct tc_rstr *dns_target;  /* LOGICAL_DNS: "host:port", "[v6]:port" */
+    size_t n_children;           /* AGGREGATE: >= 1, in order */
+    struct tc_rstr *const *children;
+    json_t *lb_config; /* a loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed */
+    bool has_lrs;      /* load reports to the server that sent the resource (lrs_server self) */
+    size_t n_lrs_metrics; /* A85: lrs_report_endpoint_metrics */
+    const struct tc_slice *lrs_metrics;
+    uint32_t max_concurrent_requests;           /* A32 */
+    const struct tc_outlier_detection *outlier; /* NULL: none (a no-op policy is still inserted, A50) */
+    unsigned override_host_status;              /* TC_OVERRIDE_HOST_*, by bit of the health number (A55) */
+    uint64_t idle_timeout_ms;                   /* A75: of upstream HttpProtocolOptions; default 1 h */
+    const struct tc_upstream_tls *tls;          /* NULL: none */
+};
+
+extern const struct tc_xds_resource_type tc_cluster_type;
+
+static inline const struct tc_cluster *tc_cluster_of(const struct tc_xds_resource *r)
+{
+    return (const struct tc_cluster *)(const void *)r;
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* The hash policies of a route (A42): data and computation. */
+#ifndef TC_RESOURCE_HASH_POLICY_H
+#define TC_RESOURCE_HASH_POLICY_H
+
+#include "base/headers.h"
+#include "regex/regex.h"
+
+enum tc_hash_policy_kind {
+    TC_HASH_HEADER,
+    TC_HASH_CHANNEL_ID, /* filter_state io.grpc.channel_id */
+};
+
+/* One entry of hash_policy. Entries that A42 ignores (cookie, connection_properties, query_parameter, other
+ * filter_state keys) are left out: they yield no result and therefore end nothing either. */
+struct tc_hash_policy {
+    enum tc_hash_policy_kind kind;
+    bool terminal;
+    struct tc_slice header;  /* HEADER: lower case */
+    struct tc_regex *regex;  /* HEADER with regex_rewrite: the pattern; NULL: none */
+    struct tc_slice rewrite; /* its substitution */
+};
+
+/* The request's hash: first result as is, then rotl(hash, 1) ^ result; a terminal policy ends the walk once there is a
+ * hash. False when no policy gave one (the caller then draws a random number, once for the RPC). `channel_id` is a
+ * number that is random and fixed for the channel. */
+bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers,
+                              uint64_t channel_id, uint64_t *hash);
+
+#endif
