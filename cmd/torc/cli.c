@@ -1,0 +1,163 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <torc/log.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+#define MAX_FILE_BYTES (64u * 1024u * 1024u)
+
+static void complain(const char *command, const char *fmt, va_list ap, const char *hint)
+{
+    struct tc_buf b = {0};
+    tc_buf_vprintf(&b, fmt, ap);
+    if (hint)
+        fprintf(stderr, "torc %s: %s (try 'torc %s --help')\n", command, tc_buf_cstr(&b), command);
+    else
+        fprintf(stderr, "torc %s: %s\n", command, tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+}
+
+int cli_usage(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    complain(command, fmt, ap, "help");
+    va_end(ap);
+    return CLI_USAGE;
+}
+
+int cli_fail(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    complain(command, fmt, ap, NULL);
+    va_end(ap);
+    return CLI_FAILED;
+}
+
+int cli_bad_option(const char *command, int code, char **argv)
+{
+    const char *text = argv[optind - 1];
+    if (code == ':')
+        return cli_usage(command, "option '%s' needs a value", text);
+    if (strncmp(text, "--", 2) == 0 || optopt == 0)
+        return cli_usage(command, "unknown option '%s'", text);
+    return cli_usage(command, "unknown option '-%c'", optopt);
+}
+
+int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+    uint64_t v;
+    if (tc_parse_u64(tc_slice_str(text), max, &v) != 0 || v < min)
+        return cli_usage(command, "%s: '%s' is not a whole number from %llu to %llu", option, text,
+                         (unsigned long long)min, (unsigned long long)max);
+    *out = v;
+    return 0;
+}
+
+int cli_size(const char *command, const char *option, const char *text, uint64_t *out)
+{
+    if (tc_parse_size(tc_slice_str(text), out) != 0)
+        return cli_usage(command, "%s: '%s' is no size such as 4194304, 64k or 4M", option, text);
+    return 0;
+}
+
+int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out)
+{
+    uint64_t ns;
+    if (tc_parse_duration_ns(tc_slice_str(text), &ns) != 0)
+        return cli_usage(command, "%s: '%s' is no duration such as 250ms, 10s or 2m", option, text);
+    *out = (ns + 999999) / 1000000;
+    return 0;
+}
+
+int cli_double(const char *command, const char *option, const char *text, double *out)
+{
+    double v;
+    if (tc_parse_double(tc_slice_str(text), &v) != 0 || v <= 0)
+        return cli_usage(command, "%s: '%s' is no number above 0", option, text);
+    *out = v;
+    return 0;
+}
+
+int cli_output(const char *command, const char *text, bool *json)
+{
+    if (strcmp(text, "json") != 0 && strcmp(text, "text") != 0)
+        return cli_usage(command, "-o: '%s' is neither text nor json", text);
+    *json = text[0] == 'j';
+    return 0;
+}
+
+int cli_read_file(const char *command, const char *path, struct tc_buf *out)
+{
+    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    int rc = CLI_FAILED;
+    if (fd < 0)
+        return cli_fail(command, "cannot open %s: %s", path, strerror(errno));
+    for (;;) {
+        ssize_t n = read(fd, tc_buf_reserve(out, 65536), 65536);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            cli_fail(command, "cannot read %s: %s", path, strerror(errno));
+            break;
+        }
+        if (n == 0) {
+            rc = 0;
+            break;
+        }
+        out->len += (size_t)n;
+        if (out->len > MAX_FILE_BYTES) {
+            cli_fail(command, "%s is larger than 64 MiB", path);
+            break;
+        }
+    }
+    if (fd != STDIN_FILENO)
+        close(fd);
+    return rc;
+}
+
+void cli_verbose(int level)
+{
+    if (level > 0)
+        torc_log_set_levels(level == 1 ? "info" : level == 2 ? "debug" : "trace");
+}
+
+bool cli_colour(void)
+{
+    const char *no = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && !(no && *no);
+}
+
+void cli_format_us(struct tc_buf *out, uint64_t us)
+{
+    if (us < 1000)
+        tc_buf_printf(out, "%llu us", (unsigned long long)us);
+    else if (us < 1000000)
+        tc_buf_printf(out, "%.1f ms", (double)us / 1e3);
+    else
+        tc_buf_printf(out, "%.2f s", (double)us / 1e6);
+}
+
+void cli_json_string(struct tc_buf *out, const char *data, size_t len)
+{
+    tc_buf_append_char(out, '"');
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)data[i];
+        if (c == '"' || c == '\\')
+            tc_buf_printf(out, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            tc_buf_printf(out, "\\u%04x", c);
+        else
+            tc_buf_append_char(out, (char)c);
+    }
+    tc_buf_append_char(out, '"');
+}

@@ -1,0 +1,37 @@
+/* What the subcommands share: wrong usage in one line, values of options, text for people. */
+#ifndef TORC_CLI_H
+#define TORC_CLI_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr; returns CLI_USAGE. */
+int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
+/* Prints "torc COMMAND: message" on stderr; returns CLI_FAILED. */
+int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
+/* What getopt_long's '?' and ':' mean, in one line; returns CLI_USAGE. `option` is argv[optind - 1]. */
+int cli_bad_option(const char *command, int code, char **argv);
+
+/* Values of options: 0, or the usage error printed and CLI_USAGE. */
+int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
+int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
+int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out);
+int cli_double(const char *command, const char *option, const char *text, double *out);
+/* -o text|json. */
+int cli_output(const char *command, const char *text, bool *json);
+/* A whole file ("-": standard input) of at most 64 MiB; the error is printed. */
+int cli_read_file(const char *command, const char *path, struct tc_buf *out);
+
+/* -v: info, -vv: debug, on stderr. */
+void cli_verbose(int level);
+/* Colour on standard output: a terminal, and NO_COLOR is not set. */
+bool cli_colour(void);
+/* "412 us", "1.3 ms", "2.0 s" */
+void cli_format_us(struct tc_buf *out, uint64_t us);
+/* A JSON string literal. */
+void cli_json_string(struct tc_buf *out, const char *data, size_t len);
+
+#endif

@@ -1,0 +1,11 @@
+/* The subcommands: each in its own file, each returns the exit status (0 done, 1 the work failed, 2 wrong usage). */
+#ifndef TORC_COMMANDS_H
+#define TORC_COMMANDS_H
+
+int cmd_call(int argc, char **argv);
+int cmd_backend(int argc, char **argv);
+int cmd_serve_xds(int argc, char **argv);
+int cmd_ring(int argc, char **argv);
+int cmd_demo(int argc, char **argv);
+
+#endif

@@ -1,0 +1,54 @@
+/* torc: the command. Finds the subcommand and hands over. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <torc/version.h>
+
+#include "base/common.h"
+#include "cli.h"
+#include "commands.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+} commands[] = {
+    {"call", cmd_call, "send unary RPCs and show where each went"},
+    {"backend", cmd_backend, "run an echo server for tries and tests"},
+    {"serve-xds", cmd_serve_xds, "run the embedded xDS control plane from files"},
+    {"ring", cmd_ring, "show a hash ring: who owns what, where a key goes, what a change moves"},
+    {"demo", cmd_demo, "show the main job with real RPCs, within ten seconds"},
+};
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "usage: torc COMMAND [options]\n\n"
+                 "Torc is a gRPC client with a proxyless service mesh built in.\n\n");
+    for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+    fprintf(out, "\n'torc COMMAND --help' shows options and examples; 'torc --version' the version.\n"
+                 "xDS settings come from GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON).\n");
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe on standard output shows as a write error */
+    if (argc < 2) {
+        print_help(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return CLI_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("torc %s\n", torc_version());
+        return CLI_OK;
+    }
+    for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "torc: unknown command '%s' (try 'torc --help')\n", argv[1]);
+    return CLI_USAGE;
+}
