@@ -1,0 +1,75 @@
+#include "resource/registry.h"
+
+#include <stdlib.h>
+
+static const void *parse_router(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_store *store,
+                                struct tc_faults *faults)
+{
+    (void)config;
+    (void)store;
+    (void)faults;
+    return type;
+}
+
+const struct tc_http_filter_type tc_http_filter_router = {
+    .config_name = "envoy.extensions.filters.http.router.v3.Router",
+    .terminal = true,
+    .on_clients = true,
+    .parse = parse_router,
+};
+
+static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router};
+
+static bool env_is(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+    return text && tc_slice_ieq(tc_slice_str(text), tc_slice_str(value));
+}
+
+/* Also the registries of a context that brings none: without a look at the environment. */
+static const struct tc_xds_registries defaults = {
+    .limits =
+        {
+            .eds_priorities = 128,
+            .eds_localities = 16384,
+            .eds_endpoints = 262144,
+            .eds_drops = 64,
+            .vhosts = 65536,
+            .routes = 65536,
+            .lb_depth = 16,
+            .aggregate_children = 1024,
+            .regex = {TC_REGEX_PATTERN_MAX_BYTES, TC_REGEX_MEMORY_MAX_BYTES},
+        },
+    .filters = standard_filters,
+    .n_filters = TC_ARRAY_LEN(standard_filters),
+};
+
+void tc_xds_registries_init(struct tc_xds_registries *r)
+{
+    *r = defaults;
+    r->hash_key_ignored = env_is("GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT", "true");
+    r->ring_hash_off = env_is("GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH", "false");
+}
+
+const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx)
+{
+    return ctx && ctx->registries ? ctx->registries : &defaults;
+}
+
+const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_registries *r, struct tc_slice name)
+{
+    for (size_t i = 0; i < r->n_filters; i++)
+        if (tc_slice_eq_str(name, r->filters[i]->config_name) ||
+            (r->filters[i]->override_name && tc_slice_eq_str(name, r->filters[i]->override_name)))
+            return r->filters[i];
+    return NULL;
+}
+
+const struct tc_http_filter_override *tc_http_filter_override_find(const struct tc_http_filter_overrides *o,
+                                                                   struct tc_slice name)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (tc_slice_eq(o->at[i].name, name))
+            return &o->at[i];
+    return NULL;
+}
