@@ -1,0 +1,260 @@
+/* torc call: sends unary RPCs, on one thread that drives the runtime itself. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "call.h"
+#include "cli.h"
+#include "commands.h"
+
+#define NAME "call"
+
+struct run {
+    struct call_args args;
+    torc_runtime *runtime;
+    torc_channel **channels;
+    struct call_totals totals;
+    uint64_t started, in_flight;
+    uint64_t begin_ns, last_progress_ns;
+    bool refused; /* a call could not be started */
+};
+
+struct one_call {
+    struct run *run;
+    uint64_t i;
+    uint64_t begin_ns; /* the intended start, with --rps */
+};
+
+static uint64_t now_ns(void)
+{
+    return tc_system_clock.monotonic_ns(NULL);
+}
+
+static void on_result(const struct torc_result *result, void *arg)
+{
+    struct one_call *c = arg;
+    struct run *r = c->run;
+    uint64_t latency_us = (now_ns() - c->begin_ns) / 1000;
+    call_totals_add(&r->totals, result, latency_us);
+    call_print_result(&r->args, c->i, result, latency_us);
+    r->in_flight--;
+    tc_free(c);
+}
+
+static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
+{
+    struct run *r = arg;
+    call_print_event(&r->args, (now_ns() - r->begin_ns) / TC_NS_PER_MS, kind, detail, reason);
+}
+
+/* A copy of the header's value with each {i} replaced. */
+static void numbered_value(const struct call_header *h, uint64_t i, struct tc_buf *out)
+{
+    struct tc_slice rest = tc_buf_slice(&h->value);
+    ptrdiff_t at;
+    while ((at = tc_slice_find(rest, tc_slice_str("{i}"))) >= 0) {
+        tc_buf_append(out, rest.data, (size_t)at);
+        tc_buf_printf(out, "%llu", (unsigned long long)i);
+        rest = tc_slice_of(rest.data + at + 3, rest.len - (size_t)at - 3);
+    }
+    tc_buf_append_slice(out, rest);
+}
+
+static torc_metadata *make_metadata(const struct call_args *a, uint64_t i)
+{
+    torc_metadata *md = torc_metadata_new();
+    for (size_t k = 0; k < a->headers.len; k++) {
+        const struct call_header *h = &a->headers.data[k];
+        struct tc_buf value = {0};
+        if (h->numbered)
+            numbered_value(h, i, &value);
+        else
+            tc_buf_append_slice(&value, tc_buf_slice(&h->value));
+        torc_metadata_add(md, h->name, tc_buf_cstr(&value), value.len);
+        tc_buf_fini(&value);
+    }
+    return md;
+}
+
+static void start_call(struct run *r, uint64_t intended_ns)
+{
+    const struct call_args *a = &r->args;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = a->deadline_ms;
+    o.wait_for_ready = a->wait_for_ready;
+    o.explain = a->explain;
+    torc_metadata *md = a->headers.len ? make_metadata(a, r->started) : NULL;
+    o.metadata = md;
+    struct one_call *c = TC_NEW(struct one_call);
+    *c = (struct one_call){r, r->started, intended_ns ? intended_ns : now_ns()};
+    int rc = torc_call_unary_async(r->channels[r->started % a->channels], a->method, a->data.data, a->data.len, &o,
+                                   on_result, c, NULL);
+    torc_metadata_free(md);
+    if (rc != 0) {
+        cli_fail(NAME, "cannot start the call %s: %s", a->method, torc_strerror(rc));
+        tc_free(c);
+        r->refused = true;
+        return;
+    }
+    r->started++;
+    r->in_flight++;
+}
+
+/* Starts what is due. Returns how long to wait for the next start at most, in ms (-1: until something happens), and
+ * whether all calls were started. */
+static int start_due(struct run *r, bool *all_started)
+{
+    const struct call_args *a = &r->args;
+    uint64_t now = now_ns();
+    uint64_t end = a->duration_ms ? r->begin_ns + a->duration_ms * TC_NS_PER_MS : UINT64_MAX;
+    for (;;) {
+        *all_started = r->refused || (a->count && r->started == a->count) || now >= end;
+        if (*all_started)
+            return -1;
+        uint64_t due = 0;
+        if (a->rps > 0) {
+            due = r->begin_ns + (uint64_t)((double)r->started * 1e9 / a->rps);
+            if (due >= end)
+                due = end;
+            if (due > now)
+                return (int)((due - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
+        }
+        if (r->in_flight >= a->concurrency)
+            return end == UINT64_MAX ? -1 : (int)((end - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
+        start_call(r, due);
+        if (r->started % 64 == 0)
+            now = now_ns();
+    }
+}
+
+static void show_progress(struct run *r)
+{
+    uint64_t now = now_ns();
+    if (now - r->last_progress_ns < 2 * TC_NS_PER_S)
+        return;
+    r->last_progress_ns = now;
+    fprintf(stderr, "torc call: %.0f s, %llu calls done, %llu OK\n", (double)(now - r->begin_ns) / 1e9,
+            (unsigned long long)r->totals.calls, (unsigned long long)r->totals.ok);
+}
+
+static void run_calls(struct run *r, bool progress)
+{
+    bool all_started = false;
+    while (!all_started || r->in_flight) {
+        int wait = start_due(r, &all_started);
+        if (all_started && !r->in_flight)
+            break;
+        if (progress && (wait < 0 || wait > 500))
+            wait = 500;
+        torc_runtime_poll(r->runtime, wait);
+        if (progress)
+            show_progress(r);
+    }
+}
+
+static void hold(struct run *r)
+{
+    uint64_t end = now_ns() + r->args.hold_ms * TC_NS_PER_MS;
+    for (uint64_t now = now_ns(); now < end; now = now_ns())
+        torc_runtime_poll(r->runtime, (int)((end - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS));
+}
+
+static int make_credentials(const struct call_args *a, torc_credentials **out)
+{
+    if (strcmp(a->creds, "insecure") == 0) {
+        *out = torc_credentials_insecure();
+        return 0;
+    }
+    struct torc_tls_options o;
+    struct tc_buf ca = {0}, cert = {0}, key = {0};
+    torc_tls_options_init(&o);
+    tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
+    tc_buf_append_slice(&cert, tc_buf_slice(&a->cert));
+    tc_buf_append_slice(&key, tc_buf_slice(&a->key));
+    o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
+    o.certificate_pem = cert.len ? tc_buf_cstr(&cert) : NULL;
+    o.private_key_pem = key.len ? tc_buf_cstr(&key) : NULL;
+    char *why = NULL;
+    *out = torc_credentials_tls(&o, &why);
+    tc_buf_fini(&ca);
+    tc_buf_fini(&cert);
+    tc_buf_fini(&key);
+    int rc = *out ? 0 : cli_fail(NAME, "--creds tls: %s", why);
+    free(why);
+    return rc;
+}
+
+static int make_channels(struct run *r)
+{
+    struct call_args *a = &r->args;
+    struct torc_channel_options o;
+    torc_credentials *creds;
+    int rc = make_credentials(a, &creds);
+    if (rc != 0)
+        return rc;
+    torc_channel_options_init(&o);
+    o.credentials = creds;
+    o.authority = a->authority;
+    if (a->service_config.len)
+        o.service_config_json = tc_buf_cstr(&a->service_config);
+    if (a->max_receive_bytes)
+        o.max_receive_message_bytes = a->max_receive_bytes;
+    r->channels = tc_calloc(a->channels, sizeof(r->channels[0]));
+    for (uint64_t i = 0; i < a->channels && rc == 0; i++) {
+        char *why = NULL;
+        r->channels[i] = torc_channel_new(r->runtime, a->target, &o, &why);
+        if (!r->channels[i])
+            rc = cli_usage(NAME, "%s", why);
+        else if (a->events)
+            torc_channel_observe(r->channels[i], on_event, r);
+        free(why);
+    }
+    torc_credentials_unref(creds);
+    return rc;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+int cmd_call(int argc, char **argv)
+{
+    struct run *r = TC_NEW(struct run);
+    int rc = call_args_parse(&r->args, argc, argv);
+    if (rc != 0)
+        goto done;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    r->runtime = torc_runtime_new(&o);
+    if (!r->runtime) {
+        rc = cli_fail(NAME, "cannot make an event loop");
+        goto done;
+    }
+    r->begin_ns = r->last_progress_ns = now_ns();
+    rc = make_channels(r);
+    if (rc != 0)
+        goto done;
+    run_calls(r, r->args.quiet && isatty(2));
+    r->totals.seconds = (double)(now_ns() - r->begin_ns) / 1e9;
+    r->totals.cpu_seconds = cpu_seconds();
+    call_print_summary(&r->args, &r->totals);
+    hold(r);
+    rc = r->refused || r->totals.ok != r->totals.calls ? CLI_FAILED : CLI_OK;
+done:
+    for (uint64_t i = 0; r->channels && i < r->args.channels; i++)
+        torc_channel_free(r->channels[i]);
+    tc_free(r->channels);
+    torc_runtime_free(r->runtime);
+    call_totals_fini(&r->totals);
+    call_args_fini(&r->args);
+    tc_free(r);
+    return rc < 0 ? CLI_OK : rc;
+}

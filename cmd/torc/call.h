@@ -1,0 +1,62 @@
+/* torc call: what its files share. call_args.c reads the command line, call_run.c sends the RPCs, call_print.c prints.
+ */
+#ifndef TORC_CALL_COMMAND_H
+#define TORC_CALL_COMMAND_H
+
+#include <torc/torc.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "histogram.h"
+
+/* One -H: a value may hold {i}, which becomes the call's number. */
+struct call_header {
+    char *name;
+    struct tc_buf value; /* as given; for a -bin name decoded already */
+    bool numbered;       /* holds {i} */
+};
+
+struct call_args {
+    const char *target, *method;
+    struct tc_buf data;
+    TC_VEC(struct call_header) headers;
+    uint64_t count; /* 0: until the duration is over */
+    uint64_t concurrency;
+    uint64_t channels;
+    double rps;           /* 0: as fast as they go */
+    uint64_t duration_ms; /* 0: none */
+    int64_t deadline_ms;  /* < 0: none */
+    uint64_t hold_ms;
+    uint64_t max_receive_bytes; /* 0: the default */
+    bool wait_for_ready, json, quiet, events, explain;
+    const char *creds, *authority;
+    struct tc_buf ca, cert, key, service_config; /* texts; empty: not given */
+};
+
+/* 0 to go on; else the exit status, with what was to be said printed; -1: --help was printed. */
+int call_args_parse(struct call_args *a, int argc, char **argv);
+void call_args_fini(struct call_args *a);
+
+/* Counts of the summary. */
+struct call_count {
+    char *name;
+    uint64_t n;
+};
+
+struct call_totals {
+    uint64_t calls, ok;
+    TC_VEC(struct call_count) by_status;
+    TC_VEC(struct call_count) by_peer;
+    struct histogram latency_us;
+    double seconds, cpu_seconds;
+};
+
+void call_totals_add(struct call_totals *t, const struct torc_result *result, uint64_t latency_us);
+void call_totals_fini(struct call_totals *t);
+
+void call_print_result(const struct call_args *a, uint64_t i, const struct torc_result *result, uint64_t latency_us);
+void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
+                      const char *reason);
+void call_print_summary(const struct call_args *a, const struct call_totals *t);
+
+#endif
