@@ -38,7 +38,8 @@ struct tc_resolver_env {
     torc_runtime *runtime;         /* opaque here */
     struct tc_backoff_opts backoff;
     /* A result: by the loop, never from inside a call of the resolver's ops. Takes over what *result holds. Returns
-     * false when the LB policy refused it: a polling resolver then tries again with backoff. */
+     * false when the LB policy refused it: a polling resolver then tries again with backoff. The resolver is not shut
+     * down from inside. */
     bool (*on_result)(void *arg, struct tc_resolver_result *result);
     void *arg;
 };
