@@ -1,0 +1,186 @@
+#include "server/backend.h"
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+struct tc_backend {
+    struct tc_server *server;
+    char *name;
+    struct tc_backend_opts opts;
+    uint64_t requests;
+    struct tc_link calls;
+};
+
+enum kind { ECHO, HANG, FAIL, COUNT };
+
+/* One call. Messages are answered one after the other: the next is read when the last was answered. */
+struct echo {
+    struct tc_link link;
+    struct tc_backend *backend;
+    struct tc_server_call *call;
+    enum kind kind;
+    struct tc_timer timer;
+    struct tc_rstr *message; /* waits for the delay */
+    bool finished;
+};
+
+static void finish(struct echo *e, int code, const char *text)
+{
+    if (e->finished)
+        return;
+    e->finished = true;
+    tc_server_call_finish(e->call, code, text, NULL);
+}
+
+static void answer_fail(struct echo *e, struct tc_slice request)
+{
+    uint64_t code;
+    if (tc_parse_u64(request, 16, &code) != 0) {
+        finish(e, TORC_STATUS_INVALID_ARGUMENT, "the request must be the number of a status, 0 to 16");
+        return;
+    }
+    finish(e, (int)code, code ? "failed on request" : "");
+}
+
+static void answer(struct echo *e)
+{
+    struct tc_rstr *message = e->message;
+    e->message = NULL;
+    if (e->kind == FAIL) {
+        answer_fail(e, tc_rstr_slice(message));
+    } else if (e->kind == COUNT) {
+        struct tc_buf text = {0};
+        tc_buf_printf(&text, "%llu", (unsigned long long)e->backend->requests);
+        tc_server_call_send(e->call, tc_buf_slice(&text));
+        tc_buf_fini(&text);
+        tc_server_call_read(e->call);
+    } else {
+        tc_server_call_send_ref(e->call, message);
+        tc_server_call_read(e->call);
+    }
+    tc_rstr_unref(message);
+}
+
+static void on_timer(struct tc_timer *timer)
+{
+    answer(TC_CONTAINER_OF(timer, struct echo, timer));
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct echo *e = arg;
+    if (e->finished || e->kind == HANG) {
+        tc_rstr_unref(message);
+        if (e->kind == HANG)
+            tc_server_call_read(e->call);
+        return;
+    }
+    e->message = message;
+    if (e->backend->opts.delay_ms)
+        tc_timer_start(&e->timer, e->backend->opts.delay_ms);
+    else
+        answer(e);
+}
+
+static void on_half_close(void *arg)
+{
+    struct echo *e = arg;
+    if (e->kind != HANG)
+        finish(e, TORC_STATUS_OK, "");
+}
+
+static void echo_free(struct echo *e)
+{
+    tc_timer_stop(&e->timer);
+    tc_list_remove(&e->link);
+    tc_rstr_unref(e->message);
+    tc_free(e);
+}
+
+static void on_end(void *arg, const struct tc_status *why)
+{
+    (void)why;
+    echo_free(arg);
+}
+
+static const struct tc_server_call_events events = {
+    .on_message = on_message, .on_half_close = on_half_close, .on_end = on_end};
+
+static bool chosen_to_fail(const struct tc_backend *b)
+{
+    struct tc_rng *rng = tc_loop_rng(tc_server_loop(b->server));
+    return b->opts.fail_code && tc_rng_double(rng) * 100.0 < b->opts.fail_percent;
+}
+
+static void begin(struct tc_backend *b, struct tc_server_call *call, enum kind kind)
+{
+    struct echo *e = TC_NEW(struct echo);
+    struct tc_headers headers;
+    b->requests++;
+    e->backend = b;
+    e->call = call;
+    e->kind = kind;
+    tc_timer_init(&e->timer, tc_server_loop(b->server), on_timer);
+    tc_list_init(&e->link);
+    tc_list_append(&b->calls, &e->link);
+    tc_server_call_set_events(call, &events, e);
+    tc_headers_init(&headers, tc_server_call_arena(call));
+    tc_headers_add(&headers, tc_slice_str("x-backend"), tc_slice_str(b->name));
+    if (kind == ECHO && chosen_to_fail(b)) {
+        tc_server_call_send_headers(call, &headers, TC_H2_IDENTITY);
+        finish(e, b->opts.fail_code, "failed by --fail");
+        return;
+    }
+    if (kind != HANG)
+        tc_server_call_send_headers(call, &headers, TC_H2_IDENTITY);
+    tc_server_call_read(call);
+}
+
+static void on_echo(void *arg, struct tc_server_call *call)
+{
+    begin(arg, call, ECHO);
+}
+
+static void on_hang(void *arg, struct tc_server_call *call)
+{
+    begin(arg, call, HANG);
+}
+
+static void on_fail(void *arg, struct tc_server_call *call)
+{
+    begin(arg, call, FAIL);
+}
+
+static void on_count(void *arg, struct tc_server_call *call)
+{
+    begin(arg, call, COUNT);
+}
+
+struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_backend_opts *opts)
+{
+    struct tc_backend *b = TC_NEW(struct tc_backend);
+    b->server = server;
+    b->opts = *opts;
+    b->name = tc_strdup(opts->name);
+    tc_list_init(&b->calls);
+    tc_server_set_default(server, on_echo, b);
+    tc_server_add_method(server, "/torc.test.Backend/Hang", on_hang, b);
+    tc_server_add_method(server, "/torc.test.Backend/Fail", on_fail, b);
+    tc_server_add_method(server, "/torc.test.Backend/Count", on_count, b);
+    return b;
+}
+
+void tc_backend_free(struct tc_backend *b)
+{
+    if (!b)
+        return;
+    while (!tc_list_empty(&b->calls))
+        echo_free(TC_CONTAINER_OF(b->calls.next, struct echo, link));
+    tc_free(b->name);
+    tc_free(b);
+}
+
+uint64_t tc_backend_requests(const struct tc_backend *b)
+{
+    return b->requests;
+}

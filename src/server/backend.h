@@ -1,0 +1,25 @@
+/* The echo backend: answers each message of any method with itself and says who it is in the response header x-backend.
+ * For tries, the demo and tests. */
+#ifndef TC_SERVER_BACKEND_H
+#define TC_SERVER_BACKEND_H
+
+#include "server/grpc_server.h"
+
+struct tc_backend;
+
+struct tc_backend_opts {
+    const char *name;    /* x-backend; copied */
+    uint64_t delay_ms;   /* before each answer */
+    int fail_code;       /* a status for a share of the calls; 0: none */
+    double fail_percent; /* 0..100 */
+};
+
+/* Takes the server's default method and torc.test.Backend/Hang (answers nothing until cancelled), /Fail (ends with the
+ * status whose number is the request's text), /Count (answers the number of requests so far as text). */
+struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_backend_opts *opts);
+/* After tc_server_free. */
+void tc_backend_free(struct tc_backend *b);
+/* Calls begun so far. */
+uint64_t tc_backend_requests(const struct tc_backend *b);
+
+#endif
