@@ -12,7 +12,7 @@ typedef void (*tc_control_plane_request_fn)(void *arg, const struct tc_ads_reque
 
 /* Registers its methods with the server, which must outlive it. */
 struct tc_control_plane *tc_control_plane_new(struct tc_server *server);
-/* Before the server goes, or after tc_server_free. */
+/* After tc_server_free. */
 void tc_control_plane_free(struct tc_control_plane *cp);
 void tc_control_plane_observe(struct tc_control_plane *cp, tc_control_plane_request_fn fn, void *arg);
 

@@ -1,0 +1,238 @@
+/* torc serve-xds: the embedded control plane, from files. */
+#include <getopt.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "cli.h"
+#include "commands.h"
+#include "io/file_watch.h"
+#include "serve.h"
+#include "server/control_plane.h"
+#include "signals.h"
+
+#define NAME "serve-xds"
+#define SETTLE_MS 20u
+
+static const char help[] =
+    "usage: torc serve-xds --resources FILE|DIR [options]\n\n"
+    "Runs an xDS control plane: an ADS server (state of the world) that serves resources from files and pushes each\n"
+    "change of them at once. A file that does not parse is reported and the last good content stays.\n\n"
+    "      --listen ADDR            repeatable (127.0.0.1:18000; port 0: any)\n"
+    "      --resources FILE|DIR     proto3 JSON or YAML, repeatable\n"
+    "      --node-id ID=FILE|DIR    what one node is served in place of --resources, repeatable\n"
+    "      --log json               one line for each request of a client\n"
+    "  -v, -vv                      log to standard error\n\n"
+    "A file holds resources in the shape of Envoy's filesystem xDS:\n"
+    "  version_info: \"1\"\n"
+    "  resources:\n"
+    "  - \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
+    "    name: orders\n"
+    "    type: EDS\n"
+    "    eds_cluster_config: {eds_config: {ads: {}}}\n\n"
+    "Example:\n"
+    "  torc serve-xds --resources mesh.yaml --log json\n";
+
+enum { OPT_LISTEN = 256, OPT_RESOURCES, OPT_NODE, OPT_LOG };
+
+static const struct option options[] = {
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"resources", required_argument, NULL, OPT_RESOURCES},
+    {"node-id", required_argument, NULL, OPT_NODE},
+    {"log", required_argument, NULL, OPT_LOG},
+    {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+/* What one node, or with node_id NULL every other node, is served. */
+struct source {
+    char *node_id;
+    TC_VEC(const char *) paths;
+};
+
+struct serve {
+    TC_VEC(const char *) listen;
+    TC_VEC(struct source) sources;
+    TC_VEC(const char *) paths; /* all, for watching */
+    bool log;
+    struct tc_loop *loop;
+    struct tc_server *server;
+    struct tc_control_plane *cp;
+};
+
+static struct source *source_of(struct serve *s, struct tc_slice node_id)
+{
+    for (size_t i = 0; i < s->sources.len; i++) {
+        const char *have = s->sources.data[i].node_id;
+        if (have ? tc_slice_eq_str(node_id, have) : node_id.len == 0)
+            return &s->sources.data[i];
+    }
+    struct source *new = tc_vec_push(&s->sources);
+    new->node_id = node_id.len ? tc_slice_dup(node_id) : NULL;
+    return new;
+}
+
+static int add_node(struct serve *s, const char *text)
+{
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1])
+        return cli_usage(NAME, "--node-id: '%s' has not the form ID=DIR", text);
+    *tc_vec_push(&source_of(s, tc_slice_of(text, (size_t)(eq - text)))->paths) = eq + 1;
+    *tc_vec_push(&s->paths) = eq + 1;
+    return 0;
+}
+
+static int parse_args(struct serve *s, int argc, char **argv)
+{
+    int c, rc, verbose = 0;
+    opterr = 0;
+    optind = 1;
+    while ((c = getopt_long(argc, argv, ":vh", options, NULL)) != -1) {
+        switch (c) {
+        case OPT_LISTEN:
+            *tc_vec_push(&s->listen) = optarg;
+            break;
+        case OPT_RESOURCES:
+            *tc_vec_push(&source_of(s, tc_slice_of(NULL, 0))->paths) = optarg;
+            *tc_vec_push(&s->paths) = optarg;
+            break;
+        case OPT_NODE:
+            if ((rc = add_node(s, optarg)) != 0)
+                return rc;
+            break;
+        case OPT_LOG:
+            if (strcmp(optarg, "json") != 0)
+                return cli_usage(NAME, "--log: '%s' is not json", optarg);
+            s->log = true;
+            break;
+        case 'v':
+            verbose++;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return -1;
+        default:
+            return cli_bad_option(NAME, c, argv);
+        }
+    }
+    if (optind != argc)
+        return cli_usage(NAME, "unexpected argument '%s'", argv[optind]);
+    if (s->sources.len == 0)
+        return cli_usage(NAME, "give --resources FILE or DIR");
+    if (s->listen.len == 0)
+        *tc_vec_push(&s->listen) = "127.0.0.1:18000";
+    cli_verbose(verbose);
+    return 0;
+}
+
+/* Reads all sources; serves those that parse. The first error's text is printed; false when there was one. */
+static bool load(struct serve *s)
+{
+    bool ok = true;
+    for (size_t i = 0; i < s->sources.len; i++) {
+        const struct source *source = &s->sources.data[i];
+        struct tc_resource_set *set = tc_resource_set_new();
+        char *why = NULL;
+        if (tc_resource_set_load(set, source->paths.data, source->paths.len, &why) == 0) {
+            tc_control_plane_set(s->cp, source->node_id, set);
+        } else {
+            cli_fail(NAME, "%s", why);
+            tc_resource_set_free(set);
+            ok = false;
+        }
+        tc_free(why);
+    }
+    return ok;
+}
+
+static void on_files_changed(void *arg)
+{
+    struct serve *s = arg;
+    if (!load(s))
+        cli_fail(NAME, "the last good content stays in use");
+}
+
+static void on_request(void *arg, const struct tc_ads_request *r)
+{
+    struct tc_buf b = {0};
+    (void)arg;
+    tc_buf_append_str(&b, "{\"ads\":{\"node\":");
+    cli_json_string(&b, r->node_id.data, r->node_id.len);
+    tc_buf_append_str(&b, ",\"type\":");
+    cli_json_string(&b, r->type_url.data, r->type_url.len);
+    tc_buf_append_str(&b, ",\"version\":");
+    cli_json_string(&b, r->version.data, r->version.len);
+    tc_buf_append_str(&b, ",\"nonce\":");
+    cli_json_string(&b, r->nonce.data, r->nonce.len);
+    tc_buf_append_str(&b, ",\"names\":[");
+    for (size_t i = 0; i < r->n_names; i++) {
+        tc_buf_append_str(&b, i ? "," : "");
+        cli_json_string(&b, r->names[i].data, r->names[i].len);
+    }
+    tc_buf_append_str(&b, "],\"error\":");
+    if (r->has_error)
+        cli_json_string(&b, r->error_text.data, r->error_text.len);
+    else
+        tc_buf_append_str(&b, "null");
+    tc_buf_append_str(&b, "}}");
+    puts(tc_buf_cstr(&b));
+    fflush(stdout);
+    tc_buf_fini(&b);
+}
+
+static int listen_all(struct serve *s)
+{
+    for (size_t i = 0; i < s->listen.len; i++) {
+        int rc = cli_listen(NAME, s->server, s->listen.data[i]);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int run(struct serve *s)
+{
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.http2.limits.max_receive_message_bytes = 64u << 20;
+    s->server = tc_server_new(s->loop, &opts);
+    s->cp = tc_control_plane_new(s->server);
+    if (s->log)
+        tc_control_plane_observe(s->cp, on_request, s);
+    if (!load(s))
+        return CLI_FAILED;
+    struct tc_file_watch *watch =
+        tc_file_watch_new(s->loop, s->paths.data, s->paths.len, SETTLE_MS, on_files_changed, s);
+    if (!watch)
+        return cli_fail(NAME, "cannot watch the resource files for changes: %m");
+    int rc = listen_all(s);
+    signals_catch(s->loop);
+    while (rc == 0 && !signals_stop())
+        tc_loop_turn(s->loop, -1);
+    signals_release();
+    tc_file_watch_free(watch);
+    return rc;
+}
+
+int cmd_serve_xds(int argc, char **argv)
+{
+    struct serve s = {0};
+    int rc = parse_args(&s, argc, argv);
+    if (rc == 0) {
+        s.loop = tc_loop_new(NULL);
+        rc = s.loop ? run(&s) : cli_fail(NAME, "cannot make an event loop: %m");
+    }
+    if (s.server)
+        tc_server_free(s.server);
+    tc_control_plane_free(s.cp);
+    if (s.loop)
+        tc_loop_free(s.loop);
+    for (size_t i = 0; i < s.sources.len; i++) {
+        tc_free(s.sources.data[i].node_id);
+        tc_vec_fini(&s.sources.data[i].paths);
+    }
+    tc_vec_fini(&s.sources);
+    tc_vec_fini(&s.paths);
+    tc_vec_fini(&s.listen);
+    return rc < 0 ? CLI_OK : rc;
+}

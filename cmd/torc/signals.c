@@ -1,0 +1,39 @@
+#include "signals.h"
+
+#include <signal.h>
+
+static volatile sig_atomic_t stop;
+static struct tc_loop *volatile waiting;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+    if (waiting)
+        tc_loop_wake(waiting); /* an eventfd write: allowed in a signal handler */
+}
+
+static void install(void (*handler)(int))
+{
+    struct sigaction sa = {.sa_handler = handler};
+    sigemptyset(&sa.sa_mask);
+    sigaction(SIGINT, &sa, NULL);
+    sigaction(SIGTERM, &sa, NULL);
+}
+
+void signals_catch(struct tc_loop *loop)
+{
+    waiting = loop;
+    install(on_signal);
+}
+
+bool signals_stop(void)
+{
+    return stop != 0;
+}
+
+void signals_release(void)
+{
+    install(SIG_DFL);
+    waiting = NULL;
+}

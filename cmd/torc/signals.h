@@ -1,0 +1,15 @@
+/* SIGINT and SIGTERM for subcommands that run until they are told to stop. */
+#ifndef TORC_SIGNALS_H
+#define TORC_SIGNALS_H
+
+#include <stdbool.h>
+
+#include "io/loop.h"
+
+/* Catches both; each wakes the loop. The loop must outlive the process's last signal, or signals_release be called. */
+void signals_catch(struct tc_loop *loop);
+/* True once one has come. */
+bool signals_stop(void);
+void signals_release(void);
+
+#endif
