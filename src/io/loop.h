@@ -46,7 +46,7 @@ void tc_task_cancel(struct tc_task *task);
  * ran; each post of a task runs it once, and it must not be posted again before it ran. */
 void tc_loop_post(struct tc_loop *loop, struct tc_task *task);
 
-/* Time of the present turn: monotonic, and cached once a turn. */
+/* Time of the present turn: monotonic, and cached once a turn. Between turns: the clock. */
 uint64_t tc_loop_now_ms(const struct tc_loop *loop);
 uint64_t tc_loop_now_ns(const struct tc_loop *loop);
 /* The clock itself, now. */
@@ -92,5 +92,7 @@ void tc_loop_advance(struct tc_loop *loop, uint64_t ms);
 
 /* The libuv loop underneath (NULL in manual mode), for src/io itself. */
 struct uv_loop_s *tc_loop_uv(struct tc_loop *loop);
+/* For src/io itself, first thing in a callback of libuv: the time of the turn is that of its events. */
+void tc_loop_refresh(struct tc_loop *loop);
 
 #endif

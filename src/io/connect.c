@@ -1,0 +1,139 @@
+#include "io/connect.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "io/socket.h"
+#include "io/watch.h"
+
+struct tc_connect {
+    struct tc_loop *loop;
+    struct tc_addr addr;
+    struct tc_watch *watch;
+    struct tc_timer timer;
+    struct tc_task done; /* the outcome was known at once */
+    uint64_t timeout_ms;
+    int fd; /* -1: none */
+    int err;
+    tc_connect_fn fn;
+    void *arg;
+};
+
+static void free_connect(struct tc_connect *c)
+{
+    tc_timer_stop(&c->timer);
+    tc_task_cancel(&c->done);
+    tc_watch_close(c->watch);
+    if (c->fd >= 0)
+        close(c->fd);
+    tc_addr_fini(&c->addr);
+    tc_free(c);
+}
+
+static void fail(struct tc_connect *c, const char *reason)
+{
+    tc_connect_fn fn = c->fn;
+    void *arg = c->arg;
+    char *text = tc_addr_text(&c->addr);
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", text, reason);
+    tc_free(text);
+    free_connect(c);
+    fn(arg, NULL, &error);
+    tc_status_fini(&error);
+}
+
+static void finish(struct tc_connect *c)
+{
+    char scratch[128];
+    struct tc_bytestream *bs = NULL;
+    tc_watch_close(c->watch);
+    c->watch = NULL;
+    if (c->err == 0) {
+        bs = tc_socket_new(c->loop, c->fd);
+        c->err = bs ? 0 : errno;
+    }
+    if (c->err != 0) {
+        fail(c, tc_errno_text(c->err, scratch));
+        return;
+    }
+    c->fd = -1;
+    tc_connect_fn fn = c->fn;
+    void *arg = c->arg;
+    free_connect(c);
+    fn(arg, bs, NULL);
+}
+
+static void on_done(struct tc_task *task)
+{
+    finish(TC_CONTAINER_OF(task, struct tc_connect, done));
+}
+
+static void on_watch(void *arg, unsigned events, bool error)
+{
+    (void)events;
+    struct tc_connect *c = arg;
+    int err = 0;
+    socklen_t len = sizeof(err);
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
+        err = errno;
+    c->err = err == 0 && error ? ECONNREFUSED : err;
+    finish(c);
+}
+
+static void on_timeout(struct tc_timer *timer)
+{
+    struct tc_connect *c = TC_CONTAINER_OF(timer, struct tc_connect, timer);
+    char *reason = tc_asprintf("timed out after %llu ms", (unsigned long long)c->timeout_ms);
+    fail(c, reason);
+    tc_free(reason);
+}
+
+/* 0 when connected or under way. */
+static int begin(struct tc_connect *c, bool *under_way)
+{
+    struct sockaddr_un un;
+    socklen_t len;
+    const struct sockaddr *sa = tc_addr_sockaddr(&c->addr, &un, &len);
+    if (!tc_loop_uv(c->loop))
+        return ENETDOWN; /* a manual loop has no network */
+    c->fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (c->fd < 0)
+        return errno;
+    if (connect(c->fd, sa, len) == 0)
+        return 0;
+    if (errno != EINPROGRESS && errno != EINTR)
+        return errno;
+    c->watch = tc_watch_new(c->loop, c->fd, on_watch, c);
+    if (!c->watch)
+        return errno;
+    tc_watch_set(c->watch, TC_WATCH_WRITE);
+    *under_way = true;
+    return 0;
+}
+
+struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *addr,
+                                    const struct tc_connect_opts *opts, tc_connect_fn fn, void *arg)
+{
+    struct tc_connect *c = TC_NEW(struct tc_connect);
+    c->loop = loop;
+    c->addr = tc_addr_ref(addr);
+    c->timeout_ms = opts ? opts->timeout_ms : 0;
+    c->fd = -1;
+    c->fn = fn;
+    c->arg = arg;
+    tc_timer_init(&c->timer, loop, on_timeout);
+    tc_task_init(&c->done, on_done);
+    bool under_way = false;
+    c->err = begin(c, &under_way);
+    if (!under_way)
+        tc_loop_defer(loop, &c->done);
+    else if (c->timeout_ms > 0)
+        tc_timer_start(&c->timer, c->timeout_ms);
+    return c;
+}
+
+void tc_connect_cancel(struct tc_connect *c)
+{
+    free_connect(c);
+}

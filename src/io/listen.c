@@ -1,0 +1,188 @@
+#include "io/listen.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/socket.h"
+#include "io/watch.h"
+
+enum { PAUSE_MS = 100, MAX_ACCEPTS_PER_EVENT = 64 };
+
+struct tc_listener {
+    struct tc_loop *loop;
+    struct tc_addr addr;
+    struct tc_watch *watch;
+    struct tc_timer pause;
+    int fd;
+    bool accepting; /* in the accept loop: closing waits for its end */
+    bool closed;
+    bool owns_path; /* a Unix path that goes with us */
+    tc_accept_fn fn;
+    void *arg;
+};
+
+static void pause_accepting(struct tc_listener *l)
+{
+    tc_watch_set(l->watch, 0);
+    tc_timer_start(&l->pause, PAUSE_MS);
+}
+
+static void on_pause_over(struct tc_timer *timer)
+{
+    struct tc_listener *l = TC_CONTAINER_OF(timer, struct tc_listener, pause);
+    tc_watch_set(l->watch, TC_WATCH_READ);
+}
+
+/* False when there is nothing more to accept now. */
+static bool accept_one(struct tc_listener *l)
+{
+    int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct tc_bytestream *bs = NULL;
+    if (fd >= 0) {
+        bs = tc_socket_new(l->loop, fd);
+        if (!bs) {
+            int err = errno;
+            close(fd);
+            errno = err;
+        }
+    }
+    if (bs) {
+        l->fn(l->arg, bs);
+        return true;
+    }
+    switch (errno) {
+    case EAGAIN:
+        return false;
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+        return true; /* that one connection is gone */
+    default: {
+        /* Descriptors or memory ran out. The connection waits in the backlog. */
+        char scratch[128];
+        TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "accept failed, pausing for %d ms: %s", PAUSE_MS,
+               tc_errno_text(errno, scratch));
+        pause_accepting(l);
+        return false;
+    }
+    }
+}
+
+static void free_listener(struct tc_listener *l)
+{
+    tc_addr_fini(&l->addr);
+    tc_free(l);
+}
+
+static void on_watch(void *arg, unsigned events, bool error)
+{
+    (void)events;
+    struct tc_listener *l = arg;
+    if (error) {
+        pause_accepting(l);
+        return;
+    }
+    l->accepting = true;
+    for (int i = 0; i < MAX_ACCEPTS_PER_EVENT && !l->closed; i++)
+        if (!accept_one(l))
+            break;
+    l->accepting = false;
+    if (l->closed)
+        free_listener(l);
+}
+
+/* True when nobody listens at the path: a file that a server left behind. */
+static bool is_stale_path(const struct sockaddr *sa, socklen_t len)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool stale = connect(fd, sa, len) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return stale;
+}
+
+static int bind_and_listen(struct tc_listener *l, const struct tc_addr *addr)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_storage storage;
+    } bound;
+    struct sockaddr_un un;
+    socklen_t len;
+    const struct sockaddr *sa = tc_addr_sockaddr(addr, &un, &len);
+    l->fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0)
+        return errno;
+    bool is_path = sa->sa_family == AF_UNIX && un.sun_path[0] != 0;
+    if (sa->sa_family != AF_UNIX)
+        setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    int rc = bind(l->fd, sa, len);
+    if (rc != 0 && errno == EADDRINUSE && is_path) {
+        if (!is_stale_path(sa, len) || unlink(un.sun_path) != 0)
+            return EADDRINUSE;
+        rc = bind(l->fd, sa, len);
+    }
+    if (rc != 0)
+        return errno;
+    l->owns_path = is_path;
+    len = sizeof(bound);
+    if (getsockname(l->fd, &bound.any, &len) != 0)
+        return errno;
+    if (tc_addr_from_sockaddr(&l->addr, &bound.any, len) != 0)
+        return EAFNOSUPPORT;
+    return listen(l->fd, SOMAXCONN) == 0 ? 0 : errno;
+}
+
+static void release_fd(struct tc_listener *l)
+{
+    if (l->owns_path && !tc_loop_forked(l->loop))
+        unlink(tc_rstr_cstr(l->addr.unix_path));
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+}
+
+struct tc_listener *tc_listener_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn, void *arg,
+                                    struct tc_status *error)
+{
+    struct tc_listener *l = TC_NEW(struct tc_listener);
+    l->loop = loop;
+    l->fn = fn;
+    l->arg = arg;
+    tc_timer_init(&l->pause, loop, on_pause_over);
+    int err = bind_and_listen(l, addr);
+    if (err == 0) {
+        l->watch = tc_watch_new(loop, l->fd, on_watch, l);
+        err = l->watch ? 0 : errno;
+    }
+    if (err != 0) {
+        char scratch[128];
+        char *text = tc_addr_text(addr);
+        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to listen on %s: %s", text,
+                                            tc_errno_text(err, scratch)));
+        tc_free(text);
+        release_fd(l);
+        free_listener(l);
+        return NULL;
+    }
+    tc_watch_set(l->watch, TC_WATCH_READ);
+    return l;
+}
+
+const struct tc_addr *tc_listener_addr(const struct tc_listener *l)
+{
+    return &l->addr;
+}
+
+void tc_listener_close(struct tc_listener *l)
+{
+    l->closed = true;
+    tc_timer_stop(&l->pause);
+    tc_watch_close(l->watch);
+    release_fd(l);
+    if (!l->accepting)
+        free_listener(l);
+}

@@ -1,0 +1,156 @@
+#include "io/socket.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "io/watch.h"
+
+struct tc_socket {
+    struct tc_bytestream bs;
+    struct tc_watch *watch;
+    int fd;
+    bool reading;      /* READABLE is wanted */
+    bool want_write;   /* a write was cut short */
+    bool drained;      /* a short read emptied the kernel's buffer: no read until the next event */
+    bool error_events; /* the kernel reported an error condition: read until it comes out */
+};
+
+const char *tc_errno_text(int err, char scratch[128])
+{
+    return strerror_r(err, scratch, 128);
+}
+
+static struct tc_socket *of(struct tc_bytestream *bs)
+{
+    return TC_CONTAINER_OF(bs, struct tc_socket, bs);
+}
+
+static void update_watch(struct tc_socket *s)
+{
+    tc_watch_set(s->watch, (s->reading ? TC_WATCH_READ : 0u) | (s->want_write ? TC_WATCH_WRITE : 0u));
+}
+
+static void on_watch(void *arg, unsigned events, bool error)
+{
+    struct tc_socket *s = arg;
+    unsigned out = 0;
+    s->error_events |= error;
+    if (events & TC_WATCH_READ) {
+        s->drained = false;
+        out |= TC_BS_READABLE;
+    }
+    if (events & TC_WATCH_WRITE) {
+        s->want_write = false;
+        if (!error)
+            update_watch(s);
+        out |= TC_BS_WRITABLE;
+    }
+    /* The owner may close the socket inside: nothing after this touches it. */
+    if (out && s->bs.on_event)
+        s->bs.on_event(s->bs.arg, out);
+}
+
+static ssize_t fail(struct tc_socket *s, const char *what)
+{
+    int err = errno;
+    char scratch[128];
+    char *peer = tc_addr_text(&s->bs.peer);
+    tc_status_set(&s->bs.error,
+                  tc_status_make(TORC_STATUS_UNAVAILABLE, "%s %s failed: %s", what, peer, tc_errno_text(err, scratch)));
+    tc_free(peer);
+    return err == ECONNRESET || err == EPIPE ? TORC_ECLOSED : TORC_EIO;
+}
+
+static ssize_t sock_read(struct tc_bytestream *bs, void *buf, size_t len)
+{
+    struct tc_socket *s = of(bs);
+    if (s->drained)
+        return TORC_EAGAIN;
+    ssize_t n;
+    do {
+        n = recv(s->fd, buf, len, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n >= 0) {
+        s->drained = n > 0 && (size_t)n < len && !s->error_events;
+        return n;
+    }
+    if (errno != EAGAIN && errno != EWOULDBLOCK)
+        return fail(s, "read from");
+    s->error_events = false;
+    update_watch(s);
+    return TORC_EAGAIN;
+}
+
+static ssize_t sock_writev(struct tc_bytestream *bs, const struct iovec *iov, int n)
+{
+    struct tc_socket *s = of(bs);
+    /* The iovec is only read. */
+    struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)TC_MIN(n, IOV_MAX)};
+    ssize_t written;
+    do {
+        written = sendmsg(s->fd, &msg, MSG_NOSIGNAL);
+    } while (written < 0 && errno == EINTR);
+    if (written >= 0)
+        return written;
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS)
+        return fail(s, "write to");
+    s->want_write = true;
+    update_watch(s);
+    return TORC_EAGAIN;
+}
+
+static void sock_set_reading(struct tc_bytestream *bs, bool on)
+{
+    struct tc_socket *s = of(bs);
+    s->reading = on;
+    update_watch(s);
+}
+
+static void sock_close(struct tc_bytestream *bs)
+{
+    struct tc_socket *s = of(bs);
+    tc_watch_close(s->watch);
+    close(s->fd);
+    tc_status_fini(&s->bs.error);
+    tc_addr_fini(&s->bs.peer);
+    tc_addr_fini(&s->bs.local);
+    tc_free(s);
+}
+
+static const struct tc_bytestream_ops socket_ops = {sock_read, sock_writev, sock_set_reading, sock_close};
+
+static void read_addresses(struct tc_socket *s)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_storage storage;
+    } sa;
+    socklen_t len = sizeof(sa);
+    if (getpeername(s->fd, &sa.any, &len) == 0)
+        tc_addr_from_sockaddr(&s->bs.peer, &sa.any, len);
+    len = sizeof(sa);
+    if (getsockname(s->fd, &sa.any, &len) == 0)
+        tc_addr_from_sockaddr(&s->bs.local, &sa.any, len);
+}
+
+struct tc_bytestream *tc_socket_new(struct tc_loop *loop, int fd)
+{
+    struct tc_socket *s = TC_NEW(struct tc_socket);
+    s->watch = tc_watch_new(loop, fd, on_watch, s);
+    if (!s->watch) {
+        tc_free(s);
+        return NULL;
+    }
+    s->fd = fd;
+    s->reading = true;
+    s->bs.ops = &socket_ops;
+    read_addresses(s);
+    int family = tc_addr_family(&s->bs.local);
+    if (family == AF_INET || family == AF_INET6)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    update_watch(s);
+    return &s->bs;
+}

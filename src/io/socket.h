@@ -1,0 +1,13 @@
+/* A socket as a byte stream. Internal to src/io: made by connect.c and listen.c. */
+#ifndef TC_IO_SOCKET_H
+#define TC_IO_SOCKET_H
+
+#include "io/bytestream.h"
+#include "io/loop.h"
+
+/* Takes over a connected, non-blocking descriptor. NULL with errno set; then the descriptor is still the caller's. */
+struct tc_bytestream *tc_socket_new(struct tc_loop *loop, int fd);
+/* The system's words for an errno. `scratch` must live as long as the result. */
+const char *tc_errno_text(int err, char scratch[128]);
+
+#endif

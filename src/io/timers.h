@@ -1,0 +1,36 @@
+/* A hierarchical timer wheel: O(1) start and stop, expiry in order of due time and, within one millisecond, of
+ * starting. Internal to src/io: owners use tc_timer (loop.h).
+ *
+ * A timer sits at the level of the highest 6-bit digit in which its due time differs from the wheel's time, in the slot
+ * of that digit. When the wheel reaches a slot's first instant, the slot's timers move to lower levels, in order; so
+ * two timers of one due time never overtake each other. */
+#ifndef TC_IO_TIMERS_H
+#define TC_IO_TIMERS_H
+
+#include "io/loop.h"
+
+#define TC_TIMERS_BITS 6
+#define TC_TIMERS_SLOTS (1 << TC_TIMERS_BITS)
+#define TC_TIMERS_LEVELS 8
+/* Longer delays than this (some 2,000 years) count as this. */
+#define TC_TIMERS_MAX_DELAY_MS (UINT64_C(1) << 46)
+
+struct tc_timers {
+    uint64_t now_ms;
+    struct tc_link due; /* reached, not yet fired */
+    uint64_t occupied[TC_TIMERS_LEVELS];
+    struct tc_link slots[TC_TIMERS_LEVELS][TC_TIMERS_SLOTS];
+};
+
+void tc_timers_init(struct tc_timers *w, uint64_t now_ms);
+/* Adds a timer whose due_ms is set and which is on no list. */
+void tc_timers_add(struct tc_timers *w, struct tc_timer *t);
+void tc_timers_remove(struct tc_timers *w, struct tc_timer *t);
+/* Moves the wheel's time on to now_ms; what became due is appended to w->due. */
+void tc_timers_advance(struct tc_timers *w, uint64_t now_ms);
+/* False when there is no timer. Else the time at which to call tc_timers_advance next: never later than the earliest
+ * due time, and before it only where a slot must be redistributed. */
+bool tc_timers_next(const struct tc_timers *w, uint64_t *at_ms);
+bool tc_timers_empty(const struct tc_timers *w);
+
+#endif
