@@ -36,6 +36,7 @@ static const struct tc_xds_registries defaults = {
             .eds_drops = 64,
             .vhosts = 65536,
             .routes = 65536,
+            .http_filters = 1024,
             .lb_depth = 16,
             .aggregate_children = 1024,
             .regex = {TC_REGEX_PATTERN_MAX_BYTES, TC_REGEX_MEMORY_MAX_BYTES},

@@ -13,10 +13,11 @@
 struct tc_resource_limits {
     size_t eds_priorities;        /* 128 */
     size_t eds_localities;        /* 16384 in a resource */
-    size_t eds_endpoints;         /* 262144 in a resource */
+    size_t eds_endpoints;         /* 262144 in a resource, additional addresses counted */
     size_t eds_drops;             /* 64 categories */
     size_t vhosts;                /* 65536 in a resource */
     size_t routes;                /* 65536 in a resource */
+    size_t http_filters;          /* 1024 in a chain */
     size_t lb_depth;              /* 16 nested LB policies (A52) */
     size_t aggregate_children;    /* 1024 in a resource */
     struct tc_regex_limits regex; /* 8 KiB, 8 MiB */

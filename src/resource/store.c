@@ -1,9 +1,13 @@
 #include "resource/store.h"
 
-void tc_store_init(struct tc_store *s, struct tc_slice bytes)
+void tc_store_init(struct tc_store *s)
 {
     *s = (struct tc_store){0};
-    tc_arena_init(&s->arena, bytes.len * 2 + 512, 0);
+    tc_arena_init(&s->arena, 0, 0);
+}
+
+void tc_store_set_bytes(struct tc_store *s, struct tc_slice bytes)
+{
     char *copy = tc_store_array(s, bytes.len, 1);
     if (bytes.len)
         memcpy(copy, bytes.data, bytes.len);

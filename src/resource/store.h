@@ -20,8 +20,10 @@ struct tc_store {
     struct tc_slice bytes; /* the resource message as received: equal bytes are equal resources */
 };
 
-void tc_store_init(struct tc_store *s, struct tc_slice bytes);
+void tc_store_init(struct tc_store *s);
 void tc_store_fini(struct tc_store *s);
+/* Keeps a copy of the message; for resources that turned out valid, so that refused ones cost nothing. */
+void tc_store_set_bytes(struct tc_store *s, struct tc_slice bytes);
 /* A zeroed array; never NULL (n may be 0). */
 void *tc_store_array(struct tc_store *s, size_t n, size_t size);
 /* A NUL-terminated copy. */
