@@ -1,0 +1,33 @@
+/* proto3 JSON, both ways, over the descriptors: any message of proto/, with the special forms of the well-known types.
+ * Messages within an Any are found by their type URL (proto/types.h). Source: the ProtoJSON page of protobuf.dev. */
+#ifndef TC_PROTO_JSON_H
+#define TC_PROTO_JSON_H
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "proto/types.h"
+
+/* Messages, lists and objects within each other, through Any too, in either direction. */
+#define TC_PROTO_JSON_MAX_DEPTH 100
+
+struct tc_proto_json_options {
+    bool lower_camel;    /* output: lowerCamelCase names instead of those of the .proto files */
+    bool ignore_unknown; /* input: unknown fields and names of enum values are passed over */
+};
+
+/* The JSON of a message, a new reference. Fields with their default value are left out, enums are names (numbers when
+ * unknown), 64-bit numbers are strings. An Any of unknown type, or whose bytes are not of their type, becomes
+ * {"@type": URL, "value": BASE64}; a Duration or Timestamp out of range shows its seconds and nanos. NULL when the
+ * message is too deep or a string in it is not UTF-8, which no message from tc_unpack is. NULL options are zeros. */
+json_t *tc_proto_to_json(const ProtobufCMessage *message, const struct tc_proto_json_options *options);
+
+/* A message of `type` in `arena` out of JSON. Names of fields may be either form, null is an absent field. Every fault
+ * is added with its path: unknown fields (but see ignore_unknown), wrong types, numbers out of range, two fields of one
+ * oneof, a field under both its names. An Any of unknown type is accepted as tc_proto_to_json writes it. Returns 0,
+ * TORC_EPARSE when there were faults, or TORC_ELIMIT when the arena's budget is exceeded (with a fault); `*out` is
+ * untouched then. */
+int tc_proto_from_json(const ProtobufCMessageDescriptor *type, const json_t *json,
+                       const struct tc_proto_json_options *options, struct tc_arena *arena, ProtobufCMessage **out,
+                       struct tc_faults *faults);
+
+#endif

@@ -1,0 +1,97 @@
+#include "proto/json_scalar.h"
+
+#include <math.h>
+
+#include "base/parse.h"
+
+#define EXACT 9007199254740992.0 /* 2^53, up to which a double names every integer */
+
+/* The integer that a real stands for, as in 1e3. */
+static bool integral(double v, int64_t *out)
+{
+    if (!(v >= -EXACT && v <= EXACT) || v != trunc(v))
+        return false;
+    *out = (int64_t)v;
+    return true;
+}
+
+static struct tc_slice text_of(const json_t *json)
+{
+    return tc_slice_of(json_string_value(json), json_string_length(json));
+}
+
+bool tc_json_scalar_i64(const json_t *json, int64_t min, int64_t max, int64_t *out)
+{
+    int64_t v;
+    double d;
+    if (json_is_integer(json))
+        v = json_integer_value(json);
+    else if (json_is_real(json) && integral(json_real_value(json), &v))
+        ;
+    else if (json_is_string(json) && tc_parse_i64(text_of(json), &v) == 0)
+        ;
+    else if (!json_is_string(json) || tc_parse_double(text_of(json), &d) != 0 || !integral(d, &v))
+        return false;
+    if (v < min || v > max)
+        return false;
+    *out = v;
+    return true;
+}
+
+bool tc_json_scalar_u64(const json_t *json, uint64_t max, uint64_t *out)
+{
+    int64_t v;
+    uint64_t u;
+    if (json_is_string(json) && tc_parse_u64(text_of(json), UINT64_MAX, &u) == 0) {
+        if (u > max)
+            return false;
+        *out = u;
+        return true;
+    }
+    if (!tc_json_scalar_i64(json, 0, INT64_MAX, &v) || (uint64_t)v > max)
+        return false;
+    *out = (uint64_t)v;
+    return true;
+}
+
+bool tc_json_scalar_double(const json_t *json, double *out)
+{
+    double v;
+    if (json_is_number(json)) {
+        *out = json_number_value(json);
+        return true;
+    }
+    if (!json_is_string(json))
+        return false;
+    struct tc_slice text = text_of(json);
+    if (tc_slice_eq_str(text, "NaN"))
+        v = (double)NAN;
+    else if (tc_slice_eq_str(text, "Infinity"))
+        v = (double)INFINITY;
+    else if (tc_slice_eq_str(text, "-Infinity"))
+        v = (double)-INFINITY;
+    else if (tc_parse_double(text, &v) != 0 || !isfinite(v))
+        return false;
+    *out = v;
+    return true;
+}
+
+size_t tc_json_scalar_size(ProtobufCType type)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return 8;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    default:
+        return 4;
+    }
+}

@@ -1,0 +1,20 @@
+/* Numbers of proto3 JSON: as numbers or as strings, integers also as reals without a fraction. Internal to src/proto.
+ */
+#ifndef TC_PROTO_JSON_SCALAR_H
+#define TC_PROTO_JSON_SCALAR_H
+
+#include <jansson.h>
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/slice.h"
+
+/* Each returns false, with `*out` untouched, when the value is no such number or out of range. */
+bool tc_json_scalar_i64(const json_t *json, int64_t min, int64_t max, int64_t *out);
+bool tc_json_scalar_u64(const json_t *json, uint64_t max, uint64_t *out);
+/* "NaN", "Infinity" and "-Infinity" too. */
+bool tc_json_scalar_double(const json_t *json, double *out);
+
+/* The size of one element of a repeated field in protobuf-c's structs. */
+size_t tc_json_scalar_size(ProtobufCType type);
+
+#endif

@@ -1,0 +1,319 @@
+#include "proto/scan.h"
+
+#include "base/parse.h"
+
+#define DEFAULT_DEPTH 100u
+#define DEFAULT_REPEATED 65536u
+#define DEFAULT_ELEMENTS 4194304u
+#define DEFAULT_STRING_BYTES (1024u * 1024u)
+#define MAX_FIELD_NUMBER 0x1fffffffu
+
+enum { WIRE_VARINT, WIRE_64BIT, WIRE_LENGTH, WIRE_GROUP_START, WIRE_GROUP_END, WIRE_32BIT };
+
+/* A message that is being walked. */
+struct frame {
+    const ProtobufCMessageDescriptor *type;
+    const ProtobufCFieldDescriptor *field; /* of the parent that holds this message; NULL for the outermost */
+    size_t index;                          /* among the occurrences of `field` */
+    const char *end;
+    size_t counts_at;  /* of this message's fields in scanner.counts */
+    size_t length_at;  /* offset of the length prefix in the output */
+    size_t length_len; /* width of that prefix */
+};
+
+struct scanner {
+    struct tc_scan_options limits;
+    const char *start, *at;
+    TC_VEC(struct frame) frames;
+    TC_VEC(uint32_t) counts; /* occurrences by frame and field */
+    size_t elements;
+    struct tc_buf *clean; /* the output so far, once something was stripped */
+    bool stripped;
+    struct tc_faults *faults;
+};
+
+/* One field as it stands on the wire: [start, end), its payload at [data, end). */
+struct item {
+    const char *start, *data, *end;
+    size_t length_len; /* width of the length prefix before data */
+    uint32_t number;
+    unsigned wire;
+};
+
+static int vfail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error, const char *fmt,
+                 va_list ap)
+{
+    struct tc_buf text = {0};
+    size_t pushed = 0;
+    for (size_t i = 1; i < s->frames.len; i++, pushed++) {
+        const struct frame *f = &s->frames.data[i];
+        if (f->field->label == PROTOBUF_C_LABEL_REPEATED)
+            tc_faults_push(s->faults, ".%s[%zu]", f->field->name, f->index);
+        else
+            tc_faults_push(s->faults, ".%s", f->field->name);
+    }
+    if (field) {
+        if (field->label == PROTOBUF_C_LABEL_REPEATED && index != SIZE_MAX)
+            tc_faults_push(s->faults, ".%s[%zu]", field->name, index);
+        else
+            tc_faults_push(s->faults, ".%s", field->name);
+        pushed++;
+    }
+    tc_buf_vprintf(&text, fmt, ap);
+    tc_faults_add(s->faults, "%s", tc_buf_cstr(&text));
+    while (pushed--)
+        tc_faults_pop(s->faults);
+    tc_buf_fini(&text);
+    return error;
+}
+
+static TC_PRINTF(5, 6) int fail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error,
+                                const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int rv = vfail(s, field, index, error, fmt, ap);
+    va_end(ap);
+    return rv;
+}
+
+/* The width of the varint at `p`, at most `max` bytes; 0 when it is cut short or longer. */
+static size_t varint(const char *p, const char *end, size_t max, uint64_t *value)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < max && p + i < end; i++) {
+        uint8_t byte = (uint8_t)p[i];
+        v |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (byte < 0x80) {
+            *value = v;
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static int read_item(struct scanner *s, const char *end, struct item *item)
+{
+    uint64_t tag, len = 0;
+    size_t n = varint(s->at, end, 5, &tag);
+    if (n == 0 || tag > UINT32_MAX)
+        return fail(s, NULL, 0, TORC_EPARSE, "malformed tag at byte %zu", (size_t)(s->at - s->start));
+    *item = (struct item){.start = s->at, .data = s->at + n, .number = (uint32_t)(tag >> 3), .wire = tag & 7};
+    if (item->number == 0 || item->number > MAX_FIELD_NUMBER)
+        return fail(s, NULL, 0, TORC_EPARSE, "field number %u at byte %zu", item->number, (size_t)(s->at - s->start));
+    size_t left = (size_t)(end - item->data);
+    switch (item->wire) {
+    case WIRE_VARINT:
+        len = varint(item->data, end, 10, &tag);
+        break;
+    case WIRE_64BIT:
+        len = left >= 8 ? 8 : 0;
+        break;
+    case WIRE_32BIT:
+        len = left >= 4 ? 4 : 0;
+        break;
+    case WIRE_LENGTH:
+        item->length_len = varint(item->data, end, 5, &len);
+        item->data += item->length_len;
+        if (item->length_len == 0 || len > (size_t)(end - item->data))
+            return fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
+                        (size_t)(s->at - s->start));
+        item->end = item->data + len;
+        return 0;
+    default:
+        return fail(s, NULL, 0, TORC_EPARSE, "field number %u is a group or has no valid wire type", item->number);
+    }
+    if (len == 0)
+        return fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
+                    (size_t)(s->at - s->start));
+    item->end = item->data + len;
+    return 0;
+}
+
+static unsigned wire_of(ProtobufCType type)
+{
+    switch (type) {
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_FLOAT:
+        return WIRE_32BIT;
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return WIRE_64BIT;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return WIRE_LENGTH;
+    default:
+        return WIRE_VARINT;
+    }
+}
+
+/* How many elements a packed run holds; -1 when it is malformed. */
+static ptrdiff_t packed_count(const struct item *item, unsigned wire)
+{
+    size_t len = (size_t)(item->end - item->data), n = 0;
+    if (wire != WIRE_VARINT) {
+        size_t size = wire == WIRE_32BIT ? 4 : 8;
+        return len % size ? -1 : (ptrdiff_t)(len / size);
+    }
+    for (const char *p = item->data; p < item->end; n++) {
+        uint64_t value;
+        size_t width = varint(p, item->end, 10, &value);
+        if (width == 0)
+            return -1;
+        p += width;
+    }
+    return (ptrdiff_t)n;
+}
+
+/* From here on the output is a copy; all before the present item was kept. */
+static void strip(struct scanner *s, const struct item *item)
+{
+    if (!s->stripped) {
+        tc_buf_clear(s->clean);
+        tc_buf_append(s->clean, s->start, (size_t)(item->start - s->start));
+        s->stripped = true;
+    }
+    s->at = item->end;
+}
+
+static void keep(struct scanner *s, const char *from, const char *to)
+{
+    if (s->stripped)
+        tc_buf_append(s->clean, from, (size_t)(to - from));
+    s->at = to;
+}
+
+static size_t output_len(const struct scanner *s)
+{
+    return s->stripped ? s->clean->len : (size_t)(s->at - s->start);
+}
+
+static void push_frame(struct scanner *s, const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
+                       size_t index, const char *end)
+{
+    struct frame *f = tc_vec_push(&s->frames);
+    *f = (struct frame){.type = type, .field = field, .index = index, .end = end, .counts_at = s->counts.len};
+    for (unsigned i = 0; i < type->n_fields; i++)
+        *tc_vec_push(&s->counts) = 0;
+}
+
+/* The length of a message from which something was stripped is written over its old prefix in the same width, as
+ * protobuf allows padded varints; so nothing has to move. */
+static void pop_frame(struct scanner *s)
+{
+    struct frame *f = &s->frames.data[--s->frames.len];
+    s->counts.len = f->counts_at;
+    if (!s->stripped || !f->field)
+        return;
+    size_t len = s->clean->len - f->length_at - f->length_len;
+    for (size_t i = 0; i < f->length_len; i++, len >>= 7)
+        s->clean->data[f->length_at + i] = (char)((len & 0x7f) | (i + 1 < f->length_len ? 0x80 : 0));
+}
+
+static int enter(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, const struct item *item)
+{
+    if (s->frames.len > s->limits.max_depth)
+        return fail(s, field, index, TORC_ELIMIT, "more than %zu messages within each other", s->limits.max_depth);
+    keep(s, item->start, item->data);
+    push_frame(s, field->descriptor, field, index, item->end);
+    struct frame *f = &s->frames.data[s->frames.len - 1];
+    f->length_len = item->length_len;
+    f->length_at = output_len(s) - item->length_len;
+    return 0;
+}
+
+static int check_string(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, const struct item *item)
+{
+    struct tc_slice text = tc_slice_of(item->data, (size_t)(item->end - item->data));
+    if (text.len > s->limits.max_string_bytes)
+        return fail(s, field, index, TORC_ELIMIT, "%zu bytes, more than %zu", text.len, s->limits.max_string_bytes);
+    if (text.len && memchr(text.data, 0, text.len))
+        return fail(s, field, index, TORC_EPARSE, "has a NUL character");
+    if (!tc_utf8_valid(text))
+        return fail(s, field, index, TORC_EPARSE, "is not valid UTF-8");
+    return 0;
+}
+
+/* Adds `more` occurrences of a field; `*index` is that of the first. */
+static int count(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t more, size_t *index)
+{
+    const struct frame *f = &s->frames.data[s->frames.len - 1];
+    uint32_t *n = &s->counts.data[f->counts_at + (size_t)(field - f->type->fields)];
+    if (more > s->limits.max_repeated || *n > s->limits.max_repeated - more)
+        return fail(s, field, SIZE_MAX, TORC_ELIMIT, "occurs more than %zu times", s->limits.max_repeated);
+    if (more > s->limits.max_elements - s->elements)
+        return fail(s, field, SIZE_MAX, TORC_ELIMIT, "the message has more than %zu values", s->limits.max_elements);
+    *index = *n;
+    *n += (uint32_t)more;
+    s->elements += more;
+    return 0;
+}
+
+static int scan_item(struct scanner *s, const struct item *item)
+{
+    const ProtobufCMessageDescriptor *type = s->frames.data[s->frames.len - 1].type;
+    const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, item->number);
+    if (!field) {
+        strip(s, item);
+        return 0;
+    }
+    unsigned wire = wire_of(field->type);
+    size_t more = 1, index;
+    if (item->wire != wire) {
+        if (item->wire != WIRE_LENGTH || field->label != PROTOBUF_C_LABEL_REPEATED) {
+            strip(s, item);
+            return 0;
+        }
+        ptrdiff_t n = packed_count(item, wire);
+        if (n < 0)
+            return fail(s, field, SIZE_MAX, TORC_EPARSE, "malformed packed values");
+        more = (size_t)n;
+    }
+    int rv = count(s, field, more, &index);
+    if (rv)
+        return rv;
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+        return enter(s, field, index, item);
+    if (field->type == PROTOBUF_C_TYPE_STRING && (rv = check_string(s, field, index, item)) != 0)
+        return rv;
+    keep(s, item->start, item->end);
+    return 0;
+}
+
+static struct tc_scan_options with_defaults(const struct tc_scan_options *options)
+{
+    struct tc_scan_options o = options ? *options : (struct tc_scan_options){0};
+    o.max_depth = o.max_depth ? o.max_depth : DEFAULT_DEPTH;
+    o.max_repeated = o.max_repeated ? TC_MIN(o.max_repeated, (size_t)UINT32_MAX) : DEFAULT_REPEATED;
+    o.max_elements = o.max_elements ? o.max_elements : DEFAULT_ELEMENTS;
+    o.max_string_bytes = o.max_string_bytes ? o.max_string_bytes : DEFAULT_STRING_BYTES;
+    return o;
+}
+
+int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
+            struct tc_buf *clean, struct tc_slice *out, struct tc_faults *faults)
+{
+    const char *start = bytes.data ? bytes.data : "";
+    struct scanner s = {
+        .limits = with_defaults(options), .start = start, .at = start, .clean = clean, .faults = faults};
+    int rv = 0;
+    push_frame(&s, type, NULL, 0, start + bytes.len);
+    while (s.frames.len) {
+        const char *end = s.frames.data[s.frames.len - 1].end;
+        if (s.at == end) {
+            pop_frame(&s);
+            continue;
+        }
+        struct item item;
+        if ((rv = read_item(&s, end, &item)) != 0 || (rv = scan_item(&s, &item)) != 0)
+            goto done;
+    }
+    *out = s.stripped ? tc_slice_of(clean->data, clean->len) : bytes;
+done:
+    tc_vec_fini(&s.frames);
+    tc_vec_fini(&s.counts);
+    return rv;
+}

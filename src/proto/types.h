@@ -1,0 +1,17 @@
+/* The message types that may stand in a google.protobuf.Any or in a file: all of proto/ but grpc's own services. */
+#ifndef TC_PROTO_TYPES_H
+#define TC_PROTO_TYPES_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/slice.h"
+
+/* By full name ("envoy.config.cluster.v3.Cluster"); NULL when unknown. */
+const ProtobufCMessageDescriptor *tc_proto_type(struct tc_slice full_name);
+/* By type URL, of which the part behind the last slash counts ("type.googleapis.com/NAME"); NULL when unknown or when
+ * there is no slash. */
+const ProtobufCMessageDescriptor *tc_proto_type_of_url(struct tc_slice url);
+/* All of them in order of their names; NULL behind the last. */
+const ProtobufCMessageDescriptor *tc_proto_type_at(size_t i);
+
+#endif

@@ -1,0 +1,133 @@
+#include "proto/unpack.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define BUDGET_FACTOR 32u
+#define BUDGET_FLOOR (1024u * 1024u)
+#define BUDGET_CEILING (512u * 1024u * 1024u)
+
+struct memory {
+    struct tc_arena *arena;
+    bool exceeded;
+};
+
+static void *memory_alloc(void *arg, size_t size)
+{
+    struct memory *m = arg;
+    void *p = tc_arena_alloc(m->arena, size);
+    if (!p)
+        m->exceeded = true;
+    return p;
+}
+
+static void memory_free(void *arg, void *p)
+{
+    (void)arg;
+    (void)p;
+}
+
+size_t tc_unpack_budget(size_t wire_bytes)
+{
+    if (wire_bytes > BUDGET_CEILING / BUDGET_FACTOR)
+        return BUDGET_CEILING;
+    return TC_MAX(wire_bytes * BUDGET_FACTOR, (size_t)BUDGET_FLOOR);
+}
+
+int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
+              struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *faults)
+{
+    struct tc_buf clean = {0};
+    int rv = tc_scan(type, bytes, options, &clean, &bytes, faults);
+    if (rv)
+        goto done;
+    struct memory memory = {.arena = arena};
+    ProtobufCAllocator allocator = {.alloc = memory_alloc, .free = memory_free, .allocator_data = &memory};
+    const uint8_t *data = bytes.data ? (const uint8_t *)bytes.data : (const uint8_t *)"";
+    ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.len, data);
+    if (memory.exceeded) {
+        tc_faults_add(faults, "a message of %zu bytes needs more than %zu bytes of memory", bytes.len, arena->budget);
+        rv = TORC_ELIMIT;
+    } else if (!message) {
+        tc_faults_add(faults, "is not a valid %s", type->name);
+        rv = TORC_EPARSE;
+    } else {
+        *out = message;
+    }
+done:
+    tc_buf_fini(&clean);
+    return rv;
+}
+
+/* protoc names the entry message of field `a_b` of message M "M.ABEntry"; no other message may have that name. */
+bool tc_proto_is_map(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field)
+{
+    if (field->label != PROTOBUF_C_LABEL_REPEATED || field->type != PROTOBUF_C_TYPE_MESSAGE)
+        return false;
+    const ProtobufCMessageDescriptor *entry = field->descriptor;
+    if (entry->n_fields != 2 || entry->fields[0].id != 1 || entry->fields[1].id != 2 ||
+        strcmp(entry->fields[0].name, "key") != 0 || strcmp(entry->fields[1].name, "value") != 0)
+        return false;
+    size_t prefix = strlen(type->name);
+    if (strncmp(entry->name, type->name, prefix) != 0 || entry->name[prefix] != '.')
+        return false;
+    const char *p = entry->name + prefix + 1;
+    bool upper = true;
+    for (const char *f = field->name; *f; f++) {
+        if (*f == '_') {
+            upper = true;
+            continue;
+        }
+        if (*p++ != (upper ? (char)toupper((unsigned char)*f) : *f))
+            return false;
+        upper = false;
+    }
+    return strcmp(p, "Entry") == 0;
+}
+
+static const char *entry_key(const void *entry)
+{
+    const ProtobufCMessage *m = entry;
+    return *(char *const *)((const char *)entry + m->descriptor->fields[0].offset);
+}
+
+void *tc_proto_map_get(void *const *entries, size_t n, const char *key)
+{
+    while (n--)
+        if (strcmp(entry_key(entries[n]), key) == 0)
+            return entries[n];
+    return NULL;
+}
+
+struct ranked {
+    const char *key;
+    size_t index;
+};
+
+static int by_key_and_index(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+size_t tc_proto_map_dedupe(void **entries, size_t n)
+{
+    if (n < 2)
+        return n;
+    struct ranked *order = tc_reallocarray(NULL, n, sizeof(*order));
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct ranked){entry_key(entries[i]), i};
+    qsort(order, n, sizeof(*order), by_key_and_index);
+    for (size_t i = 0; i + 1 < n; i++)
+        if (strcmp(order[i].key, order[i + 1].key) == 0)
+            entries[order[i].index] = NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (entries[i])
+            entries[kept++] = entries[i];
+    tc_free(order);
+    return kept;
+}

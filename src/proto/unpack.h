@@ -1,0 +1,36 @@
+/* Unpacks protobuf messages from outside: proto/scan, then protobuf-c into an arena, whose budget bounds what one
+ * message may cost. Nothing of a message that was unpacked here is freed but with its arena. */
+#ifndef TC_PROTO_UNPACK_H
+#define TC_PROTO_UNPACK_H
+
+#include "base/arena.h"
+#include "proto/scan.h"
+
+/* The memory of one message, for tc_unpack's arena, when the caller has no better number: a multiple of the size on
+ * the wire, with a floor and a ceiling. */
+size_t tc_unpack_budget(size_t wire_bytes);
+
+/* Unpacks `bytes` as a message of `type`. The message and all that it points to are in `arena`; `bytes` may go away.
+ * Errors are those of tc_scan, and TORC_ELIMIT when the arena's budget is exceeded; each adds a fault, leaves `*out`
+ * untouched, and what was allocated so far stays in the arena. */
+int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
+              struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *faults);
+
+/* True when a repeated field stands for a map<key, value>. */
+bool tc_proto_is_map(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field);
+
+/* The entry of a map<string, ...> field with this key, or NULL: the last one that was sent, as protobuf wants.
+ * `entries` and `n` are the two members of the message, as in (void *const *)m->labels, m->n_labels. */
+void *tc_proto_map_get(void *const *entries, size_t n, const char *key);
+
+/* Drops the entries of a map<string, ...> field that a later one with the same key replaces, keeping the order of the
+ * rest, and returns how many are left. */
+size_t tc_proto_map_dedupe(void **entries, size_t n);
+
+/* A borrowed slice of a bytes field. */
+static inline struct tc_slice tc_proto_bytes(ProtobufCBinaryData b)
+{
+    return tc_slice_of(b.data, b.len);
+}
+
+#endif

@@ -1,0 +1,201 @@
+#include "proto/wkt.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "google/protobuf/any.pb-c.h"
+#include "google/protobuf/duration.pb-c.h"
+#include "google/protobuf/struct.pb-c.h"
+#include "google/protobuf/timestamp.pb-c.h"
+#include "google/protobuf/wrappers.pb-c.h"
+
+#define MAX_DURATION 315576000000
+#define MIN_TIMESTAMP (-62135596800) /* 0001-01-01T00:00:00Z */
+#define MAX_TIMESTAMP 253402300799   /* 9999-12-31T23:59:59Z */
+#define NANOS 1000000000
+
+enum tc_wkt tc_wkt_of(const ProtobufCMessageDescriptor *type)
+{
+    static const struct {
+        const ProtobufCMessageDescriptor *type;
+        enum tc_wkt wkt;
+    } table[] = {
+        {&google__protobuf__any__descriptor, TC_WKT_ANY},
+        {&google__protobuf__duration__descriptor, TC_WKT_DURATION},
+        {&google__protobuf__timestamp__descriptor, TC_WKT_TIMESTAMP},
+        {&google__protobuf__struct__descriptor, TC_WKT_STRUCT},
+        {&google__protobuf__value__descriptor, TC_WKT_VALUE},
+        {&google__protobuf__list_value__descriptor, TC_WKT_LIST},
+        {&google__protobuf__double_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__float_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__int64_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__uint64_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__int32_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__uint32_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__bool_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__string_value__descriptor, TC_WKT_WRAPPER},
+        {&google__protobuf__bytes_value__descriptor, TC_WKT_WRAPPER},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(table); i++)
+        if (table[i].type == type)
+            return table[i].wkt;
+    return TC_WKT_NONE;
+}
+
+/* ".5" with as many of 3, 6 or 9 digits as it takes, or nothing. */
+static void fraction_text(int32_t nanos, char out[16])
+{
+    if (nanos == 0)
+        out[0] = 0;
+    else if (nanos % 1000000 == 0)
+        snprintf(out, 16, ".%03" PRId32, nanos / 1000000);
+    else if (nanos % 1000 == 0)
+        snprintf(out, 16, ".%06" PRId32, nanos / 1000);
+    else
+        snprintf(out, 16, ".%09" PRId32, nanos);
+}
+
+bool tc_wkt_duration_text(int64_t seconds, int32_t nanos, char out[TC_WKT_TEXT_BYTES])
+{
+    if (seconds < -MAX_DURATION || seconds > MAX_DURATION || nanos <= -NANOS || nanos >= NANOS ||
+        (seconds > 0 && nanos < 0) || (seconds < 0 && nanos > 0))
+        return false;
+    char fraction[16];
+    fraction_text(nanos < 0 ? -nanos : nanos, fraction);
+    snprintf(out, TC_WKT_TEXT_BYTES, "%s%" PRId64 "%ss", seconds < 0 || nanos < 0 ? "-" : "",
+             seconds < 0 ? -seconds : seconds, fraction);
+    return true;
+}
+
+/* Takes digits off the front of `*s`, between `min` and `max` of them. */
+static bool digits(struct tc_slice *s, size_t min, size_t max, int64_t *out)
+{
+    size_t n = 0;
+    int64_t v = 0;
+    while (n < s->len && n < max && s->data[n] >= '0' && s->data[n] <= '9')
+        v = v * 10 + (s->data[n++] - '0');
+    if (n < min)
+        return false;
+    *s = tc_slice_of(s->data + n, s->len - n);
+    *out = v;
+    return true;
+}
+
+static bool literal(struct tc_slice *s, char c)
+{
+    if (s->len == 0 || s->data[0] != c)
+        return false;
+    *s = tc_slice_of(s->data + 1, s->len - 1);
+    return true;
+}
+
+/* An optional ".digits". */
+static bool fraction(struct tc_slice *s, int32_t *nanos)
+{
+    int64_t v = 0;
+    size_t before;
+    *nanos = 0;
+    if (!literal(s, '.'))
+        return true;
+    before = s->len;
+    if (!digits(s, 1, 9, &v))
+        return false;
+    for (size_t n = before - s->len; n < 9; n++)
+        v *= 10;
+    *nanos = (int32_t)v;
+    return true;
+}
+
+bool tc_wkt_duration_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos)
+{
+    int64_t whole;
+    int32_t part;
+    bool negative = literal(&s, '-');
+    if (!digits(&s, 1, 12, &whole) || !fraction(&s, &part) || !literal(&s, 's') || s.len || whole > MAX_DURATION)
+        return false;
+    *seconds = negative ? -whole : whole;
+    *nanos = negative ? -part : part;
+    return true;
+}
+
+/* Days since 1970-01-01 of a date in the proleptic Gregorian calendar, counted in years that begin in March. */
+static int64_t days_of(int64_t year, int64_t month, int64_t day)
+{
+    int64_t y = month <= 2 ? year - 1 : year;
+    int64_t m = (month + 9) % 12; /* March is 0 */
+    return 365 * y + y / 4 - y / 100 + y / 400 + (m * 306 + 5) / 10 + day - 1 - 719468;
+}
+
+static int64_t month_days(int64_t year, int64_t month)
+{
+    static const int64_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return month == 2 && leap ? 29 : days[month - 1];
+}
+
+bool tc_wkt_timestamp_text(int64_t seconds, int32_t nanos, char out[TC_WKT_TEXT_BYTES])
+{
+    if (seconds < MIN_TIMESTAMP || seconds > MAX_TIMESTAMP || nanos < 0 || nanos >= NANOS)
+        return false;
+    int64_t days = seconds / 86400, rest = seconds % 86400;
+    if (rest < 0) {
+        rest += 86400;
+        days--;
+    }
+    /* The year is within one of this estimate. */
+    int64_t year = 1970 + days * 400 / 146097, month = 12;
+    while (days_of(year + 1, 1, 1) <= days)
+        year++;
+    while (days_of(year, 1, 1) > days)
+        year--;
+    while (days_of(year, month, 1) > days)
+        month--;
+    char part[16];
+    fraction_text(nanos, part);
+    int n = snprintf(out, TC_WKT_TEXT_BYTES,
+                     "%04" PRId64 "-%02" PRId64 "-%02" PRId64 "T%02" PRId64 ":%02" PRId64 ":%02" PRId64 "%sZ", year,
+                     month, days - days_of(year, month, 1) + 1, rest / 3600, rest / 60 % 60, rest % 60, part);
+    return n > 0 && n < TC_WKT_TEXT_BYTES;
+}
+
+bool tc_wkt_timestamp_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos)
+{
+    int64_t year, month, day, hour, minute, second, offset_h = 0, offset_m = 0, sign = 0;
+    int32_t part;
+    if (!digits(&s, 4, 4, &year) || !literal(&s, '-') || !digits(&s, 2, 2, &month) || !literal(&s, '-') ||
+        !digits(&s, 2, 2, &day) || !literal(&s, 'T') || !digits(&s, 2, 2, &hour) || !literal(&s, ':') ||
+        !digits(&s, 2, 2, &minute) || !literal(&s, ':') || !digits(&s, 2, 2, &second) || !fraction(&s, &part))
+        return false;
+    if (!literal(&s, 'Z')) {
+        sign = literal(&s, '+') ? -1 : literal(&s, '-') ? 1 : 0;
+        if (sign == 0 || !digits(&s, 2, 2, &offset_h) || !literal(&s, ':') || !digits(&s, 2, 2, &offset_m))
+            return false;
+    }
+    if (s.len || year < 1 || month < 1 || month > 12 || day < 1 || day > month_days(year, month) || hour > 23 ||
+        minute > 59 || second > 59 || offset_h > 23 || offset_m > 59)
+        return false;
+    int64_t v = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+    v += sign * (offset_h * 3600 + offset_m * 60);
+    if (v < MIN_TIMESTAMP || v > MAX_TIMESTAMP)
+        return false;
+    *seconds = v;
+    *nanos = part;
+    return true;
+}
+
+void tc_wkt_camel(const char *name, char *out, size_t size)
+{
+    size_t n = 0;
+    bool upper = false;
+    for (; *name && n + 1 < size; name++) {
+        if (*name == '_') {
+            upper = true;
+            continue;
+        }
+        out[n++] = upper ? (char)toupper((unsigned char)*name) : *name;
+        upper = false;
+    }
+    out[n] = 0;
+}
