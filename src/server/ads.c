@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+#include "proto/unpack.h"
 
 /* What a client has of one type. */
 struct type_state {
@@ -255,29 +256,39 @@ static void report(struct tc_ads *a, const Envoy__Service__Discovery__V3__Discov
     tc_free(names);
 }
 
-struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes)
+static struct tc_status take_in(struct tc_ads *a, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
 {
-    Envoy__Service__Discovery__V3__DiscoveryRequest *request =
-        envoy__service__discovery__v3__discovery_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
-    struct tc_status status = {0};
-    if (!request)
-        return tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "the message is no DiscoveryRequest");
     if (!a->node_id && request->node)
         a->node_id = tc_rstr_str(request->node->id);
-    if (request->type_url[0] == '\0') {
-        status = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "type_url is empty");
-        goto done;
-    }
+    if (request->type_url[0] == '\0')
+        return tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "type_url is empty");
     report(a, request);
     struct type_state *t = type_of(a, tc_slice_str(request->type_url));
     /* An answer to a response that is not our last: the client will answer that one, too. */
     if (request->response_nonce[0] != '\0' && !tc_slice_eq_str(tc_rstr_slice(t->nonce), request->response_nonce))
-        goto done;
+        return (struct tc_status){0};
     bool first = !t->asked;
     subscribe(t, request);
     t->asked = true;
     answer(a, t, first);
-done:
-    envoy__service__discovery__v3__discovery_request__free_unpacked(request, NULL);
+    return (struct tc_status){0};
+}
+
+struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes)
+{
+    struct tc_arena arena;
+    struct tc_faults faults;
+    struct tc_status status;
+    ProtobufCMessage *message = NULL;
+    tc_arena_init(&arena, 4096, tc_unpack_budget(bytes.len));
+    tc_faults_init(&faults);
+    if (tc_unpack(&envoy__service__discovery__v3__discovery_request__descriptor, bytes, NULL, &arena, &message,
+                  &faults) == 0)
+        status = take_in(a, (const Envoy__Service__Discovery__V3__DiscoveryRequest *)message);
+    else
+        status =
+            tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "malformed DiscoveryRequest: %s", tc_faults_text(&faults));
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
     return status;
 }

@@ -1,0 +1,178 @@
+/* Resource sets from files and JSON (declared in resource_set.h). */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "pb/google/protobuf/any.pb-c.h"
+#include "proto/json.h"
+#include "server/resource_set.h"
+#include "server/yaml.h"
+
+#define MAX_FILE_BYTES ((size_t)256 << 20)
+
+/* Where each type has its name. */
+static const char *resource_name(const json_t *resource)
+{
+    static const char *const keys[] = {"name", "cluster_name", "clusterName"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(keys); i++) {
+        const json_t *v = json_object_get(resource, keys[i]);
+        if (json_is_string(v) && json_string_length(v))
+            return json_string_value(v);
+    }
+    return NULL;
+}
+
+static void add_resource(struct tc_resource_set *s, const json_t *resource, struct tc_faults *faults)
+{
+    struct tc_arena arena;
+    ProtobufCMessage *message = NULL;
+    if (!json_is_object(resource) || !json_is_string(json_object_get(resource, "@type"))) {
+        tc_faults_add(faults, "must be an object with an @type");
+        return;
+    }
+    const char *name = resource_name(resource);
+    if (!name) {
+        tc_faults_add(faults, "has no name (or cluster_name)");
+        return;
+    }
+    tc_arena_init(&arena, 4096, 0);
+    if (tc_proto_from_json(&google__protobuf__any__descriptor, resource, NULL, &arena, &message, faults) == 0) {
+        const Google__Protobuf__Any *any = (const Google__Protobuf__Any *)message;
+        tc_resource_set_put(s, tc_slice_str(any->type_url), tc_slice_str(name),
+                            tc_slice_of(any->value.data, any->value.len));
+    }
+    tc_arena_fini(&arena);
+}
+
+/* A version that holds for a whole type only when one file alone gives it. */
+static void hint_versions(struct tc_resource_set *s, const json_t *list, const char *version)
+{
+    size_t i;
+    json_t *resource;
+    json_array_foreach(list, i, resource)
+    {
+        const char *url = json_string_value(json_object_get(resource, "@type"));
+        for (size_t k = 0; url && k < s->types.len; k++) {
+            struct tc_set_type *t = &s->types.data[k];
+            if (!tc_slice_eq_str(tc_rstr_slice(t->type_url), url))
+                continue;
+            if (t->version_hint && strcmp(t->version_hint->data, version) == 0)
+                continue;
+            struct tc_rstr *hint =
+                t->version_hint ? tc_rstr_printf("%s+%s", t->version_hint->data, version) : tc_rstr_str(version);
+            tc_rstr_unref(t->version_hint);
+            t->version_hint = hint;
+        }
+    }
+}
+
+void tc_resource_set_add_json(struct tc_resource_set *s, const json_t *doc, struct tc_faults *faults)
+{
+    const json_t *list = json_is_array(doc) ? doc : json_object_get(doc, "resources");
+    const char *version = NULL;
+    size_t i;
+    json_t *resource;
+    if (json_is_object(doc) && json_object_get(doc, "@type")) {
+        add_resource(s, doc, faults);
+        return;
+    }
+    if (!json_is_array(list)) {
+        tc_faults_add_at(faults, ".resources", "must be a list of resources");
+        return;
+    }
+    json_array_foreach(list, i, resource)
+    {
+        tc_faults_push(faults, ".resources[%zu]", i);
+        add_resource(s, resource, faults);
+        tc_faults_pop(faults);
+    }
+    if (json_is_object(doc) && tc_json_get_str(doc, "version_info", &version, faults) && *version)
+        hint_versions(s, list, version);
+}
+
+static int read_file(const char *path, struct tc_buf *out, char **why)
+{
+    FILE *f = fopen(path, "rbe");
+    size_t n;
+    if (!f) {
+        *why = tc_asprintf("cannot open %s: %s", path, strerror(errno));
+        return TORC_EIO;
+    }
+    do {
+        n = fread(tc_buf_reserve(out, 65536), 1, 65536, f);
+        out->len += n;
+    } while (n && out->len <= MAX_FILE_BYTES);
+    int rc = ferror(f) || out->len > MAX_FILE_BYTES ? TORC_EIO : 0;
+    if (rc != 0)
+        *why = tc_asprintf("cannot read %s: %s", path, ferror(f) ? strerror(errno) : "larger than 256 MiB");
+    fclose(f);
+    return rc;
+}
+
+static int load_file(struct tc_resource_set *s, const char *path, char **why)
+{
+    struct tc_buf text = {0};
+    struct tc_faults faults;
+    char *reason = NULL;
+    json_t *doc = NULL;
+    tc_faults_init(&faults);
+    int rc = read_file(path, &text, why);
+    if (rc != 0)
+        goto done;
+    doc = tc_yaml_parse(tc_buf_slice(&text), &reason);
+    if (doc)
+        tc_resource_set_add_json(s, doc, &faults);
+    if (!doc || tc_faults_any(&faults)) {
+        *why = tc_asprintf("%s: %s", path, doc ? tc_faults_text(&faults) : reason);
+        rc = TORC_EPARSE;
+    }
+done:
+    tc_free(reason);
+    json_decref(doc);
+    tc_faults_fini(&faults);
+    tc_buf_fini(&text);
+    return rc;
+}
+
+static int is_resource_file(const struct dirent *entry)
+{
+    struct tc_slice name = tc_slice_str(entry->d_name);
+    return entry->d_name[0] != '.' &&
+           (tc_slice_ends(name, tc_slice_str(".yaml")) || tc_slice_ends(name, tc_slice_str(".yml")) ||
+            tc_slice_ends(name, tc_slice_str(".json")));
+}
+
+static int load_dir(struct tc_resource_set *s, const char *path, char **why)
+{
+    struct dirent **entries = NULL;
+    int rc = 0;
+    int n = scandir(path, &entries, is_resource_file, alphasort);
+    if (n < 0) {
+        *why = tc_asprintf("cannot read folder %s: %s", path, strerror(errno));
+        return TORC_EIO;
+    }
+    for (int i = 0; i < n; i++) {
+        char *file = tc_asprintf("%s/%s", path, entries[i]->d_name);
+        if (rc == 0)
+            rc = load_file(s, file, why);
+        tc_free(file);
+        free(entries[i]);
+    }
+    free(entries);
+    return rc;
+}
+
+int tc_resource_set_load(struct tc_resource_set *s, const char *const *paths, size_t n, char **why)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct stat st;
+        bool is_dir = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode);
+        int rc = is_dir ? load_dir(s, paths[i], why) : load_file(s, paths[i], why);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
