@@ -74,3 +74,25 @@ const struct tc_http_filter_override *tc_http_filter_override_find(const struct 
             return &o->at[i];
     return NULL;
 }
+
+bool tc_xds_registries_lb_known(const struct tc_xds_registries *r, const char *name)
+{
+    static const char *const torcs[] = {
+        "pick_first",
+        "priority",
+        "priority_experimental",
+        "ring_hash",
+        "ring_hash_experimental",
+        "round_robin",
+        "weighted_target",
+        "weighted_target_experimental",
+        "xds_wrr_locality",
+        "xds_wrr_locality_experimental",
+    };
+    if (r->lb_known)
+        return r->lb_known(r->arg, name);
+    for (size_t i = 0; i < TC_ARRAY_LEN(torcs); i++)
+        if (strcmp(name, torcs[i]) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,20 @@
+/* From what a Cluster says of load balancing to the config that Torc's LB policies read (A42, A52): a JSON
+ * loadBalancingConfig list of one entry, as C-core and grpc-go make it:
+ *     ROUND_ROBIN -> [{"xds_wrr_locality_experimental": {"childPolicy": [{"round_robin": {}}]}}]
+ *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}] */
+#ifndef TC_RESOURCE_LB_CONFIG_H
+#define TC_RESOURCE_LB_CONFIG_H
+
+#include <jansson.h>
+
+#include "pb/envoy/config/cluster/v3/cluster.pb-c.h"
+#include "resource/reading.h"
+
+#define TC_XDS_RING_SIZE_MAX 8388608u
+#define TC_XDS_RING_SIZE_MIN_DEFAULT 1024u
+
+/* load_balancing_policy if it is there, else lb_policy and its settings; checked by the registries. A new reference;
+ * NULL with faults. `aggregate`: CLUSTER_PROVIDED is allowed, since the policies of the leaves count (A75). */
+json_t *tc_read_cluster_lb(struct tc_reading *p, const Envoy__Config__Cluster__V3__Cluster *m, bool aggregate);
+
+#endif
