@@ -1,0 +1,263 @@
+#include "lb/endpoint.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+struct tc_locality *tc_locality_new(struct tc_slice region, struct tc_slice zone, struct tc_slice sub_zone)
+{
+    struct tc_locality *l = TC_NEW(struct tc_locality);
+    tc_ref_init(&l->ref);
+    l->region = tc_rstr_new(region.data, region.len);
+    l->zone = tc_rstr_new(zone.data, zone.len);
+    l->sub_zone = tc_rstr_new(sub_zone.data, sub_zone.len);
+    return l;
+}
+
+struct tc_locality *tc_locality_ref(struct tc_locality *l)
+{
+    if (l)
+        tc_ref_inc(&l->ref);
+    return l;
+}
+
+void tc_locality_unref(struct tc_locality *l)
+{
+    if (!l || !tc_ref_dec(&l->ref))
+        return;
+    tc_rstr_unref(l->region);
+    tc_rstr_unref(l->zone);
+    tc_rstr_unref(l->sub_zone);
+    tc_free(l);
+}
+
+static int slice_cmp(struct tc_slice a, struct tc_slice b)
+{
+    size_t n = TC_MIN(a.len, b.len);
+    int c = n ? memcmp(a.data, b.data, n) : 0;
+    if (c)
+        return c;
+    return a.len < b.len ? -1 : a.len > b.len;
+}
+
+int tc_locality_cmp(const struct tc_locality *a, const struct tc_locality *b)
+{
+    if (a == b)
+        return 0;
+    int c = slice_cmp(tc_rstr_slice(a ? a->region : NULL), tc_rstr_slice(b ? b->region : NULL));
+    if (!c)
+        c = slice_cmp(tc_rstr_slice(a ? a->zone : NULL), tc_rstr_slice(b ? b->zone : NULL));
+    if (!c)
+        c = slice_cmp(tc_rstr_slice(a ? a->sub_zone : NULL), tc_rstr_slice(b ? b->sub_zone : NULL));
+    return c;
+}
+
+void tc_locality_format(const struct tc_locality *l, struct tc_buf *out)
+{
+    tc_buf_append_str(out, "{region=\"");
+    tc_buf_append_slice(out, tc_rstr_slice(l ? l->region : NULL));
+    tc_buf_append_str(out, "\", zone=\"");
+    tc_buf_append_slice(out, tc_rstr_slice(l ? l->zone : NULL));
+    tc_buf_append_str(out, "\", sub_zone=\"");
+    tc_buf_append_slice(out, tc_rstr_slice(l ? l->sub_zone : NULL));
+    tc_buf_append_str(out, "\"}");
+}
+
+struct tc_endpoint *tc_endpoint_new(const struct tc_addr *addrs, size_t n)
+{
+    /* n is bounded by what built the addresses; the array exists already, so its size cannot overflow. */
+    struct tc_endpoint *e = tc_calloc(1, sizeof(*e) + n * sizeof(struct tc_addr));
+    tc_ref_init(&e->ref);
+    e->weight = 1;
+    e->lb_weight = 1;
+    e->n_addrs = n;
+    for (size_t i = 0; i < n; i++)
+        e->addrs[i] = tc_addr_ref(&addrs[i]);
+    return e;
+}
+
+struct tc_endpoint *tc_endpoint_ref(struct tc_endpoint *e)
+{
+    tc_ref_inc(&e->ref);
+    return e;
+}
+
+void tc_endpoint_unref(struct tc_endpoint *e)
+{
+    if (!e || !tc_ref_dec(&e->ref))
+        return;
+    for (size_t i = 0; i < e->n_addrs; i++)
+        tc_addr_fini(&e->addrs[i]);
+    tc_rstr_unref(e->hash_key);
+    tc_locality_unref(e->locality);
+    tc_free(e);
+}
+
+static bool contains(const struct tc_endpoint *e, const struct tc_addr *a)
+{
+    for (size_t i = 0; i < e->n_addrs; i++)
+        if (tc_addr_eq(&e->addrs[i], a))
+            return true;
+    return false;
+}
+
+static bool subset(const struct tc_endpoint *a, const struct tc_endpoint *b)
+{
+    for (size_t i = 0; i < a->n_addrs; i++)
+        if (!contains(b, &a->addrs[i]))
+            return false;
+    return true;
+}
+
+bool tc_endpoint_same_addrs(const struct tc_endpoint *a, const struct tc_endpoint *b)
+{
+    if (a == b)
+        return true;
+    if (a->n_addrs == 1 && b->n_addrs == 1)
+        return tc_addr_eq(&a->addrs[0], &b->addrs[0]);
+    /* Quadratic in the addresses of one endpoint: the common case is that both lists are alike. */
+    if (a->n_addrs == b->n_addrs) {
+        size_t i = 0;
+        while (i < a->n_addrs && tc_addr_eq(&a->addrs[i], &b->addrs[i]))
+            i++;
+        if (i == a->n_addrs)
+            return true;
+    }
+    return tc_endpoint_addrs_hash(a) == tc_endpoint_addrs_hash(b) && subset(a, b) && subset(b, a);
+}
+
+static int cmp_u64(const void *pa, const void *pb)
+{
+    uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+    return a < b ? -1 : a > b;
+}
+
+uint64_t tc_endpoint_addrs_hash(const struct tc_endpoint *e)
+{
+    if (e->n_addrs == 1)
+        return tc_addr_hash(&e->addrs[0]);
+    /* A hash of the set: sorted, and without what occurs twice. */
+    uint64_t few[8], *h = few;
+    if (e->n_addrs > TC_ARRAY_LEN(few))
+        h = tc_reallocarray(NULL, e->n_addrs, sizeof(*h));
+    for (size_t i = 0; i < e->n_addrs; i++)
+        h[i] = tc_addr_hash(&e->addrs[i]);
+    qsort(h, e->n_addrs, sizeof(*h), cmp_u64);
+    size_t n = 0;
+    for (size_t i = 0; i < e->n_addrs; i++)
+        if (n == 0 || h[n - 1] != h[i])
+            h[n++] = h[i];
+    uint64_t hash = n == 1 ? h[0] : tc_xxh64(h, n * sizeof(*h));
+    if (h != few)
+        tc_free(h);
+    return hash;
+}
+
+bool tc_endpoint_eq(const struct tc_endpoint *a, const struct tc_endpoint *b)
+{
+    if (a == b)
+        return true;
+    if (a->n_addrs != b->n_addrs || a->weight != b->weight || a->health != b->health || a->lb_weight != b->lb_weight ||
+        !tc_rstr_eq(a->hash_key, b->hash_key) || tc_locality_cmp(a->locality, b->locality) != 0)
+        return false;
+    for (size_t i = 0; i < a->n_addrs; i++)
+        if (!tc_addr_eq(&a->addrs[i], &b->addrs[i]))
+            return false;
+    return true;
+}
+
+/* Lists. */
+
+static struct tc_endpoints *list_new(void)
+{
+    struct tc_endpoints *e = TC_NEW(struct tc_endpoints);
+    tc_ref_init(&e->ref);
+    return e;
+}
+
+struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n)
+{
+    struct tc_endpoints *e = list_new();
+    e->at = at;
+    e->n = n;
+    return e;
+}
+
+static int cmp_child(const void *pa, const void *pb)
+{
+    const struct tc_endpoints_child *a = pa, *b = pb;
+    return slice_cmp(tc_rstr_slice(a->name), tc_rstr_slice(b->name));
+}
+
+struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n)
+{
+    struct tc_endpoints *e = list_new();
+    e->children = children;
+    e->n_children = n;
+    if (n > 1)
+        qsort(children, n, sizeof(*children), cmp_child);
+    return e;
+}
+
+struct tc_endpoints *tc_endpoints_ref(struct tc_endpoints *e)
+{
+    if (e)
+        tc_ref_inc(&e->ref);
+    return e;
+}
+
+void tc_endpoints_unref(struct tc_endpoints *e)
+{
+    if (!e || !tc_ref_dec(&e->ref))
+        return;
+    for (size_t i = 0; i < e->n; i++)
+        tc_endpoint_unref(e->at[i]);
+    for (size_t i = 0; i < e->n_children; i++) {
+        tc_rstr_unref(e->children[i].name);
+        tc_endpoints_unref(e->children[i].list);
+    }
+    tc_free(e->at);
+    tc_free(e->children);
+    tc_free(e);
+}
+
+/* Its first reference is never given back. */
+static struct tc_endpoints empty_list = {.ref = {1}};
+
+struct tc_endpoints *tc_endpoints_empty(void)
+{
+    return tc_endpoints_ref(&empty_list);
+}
+
+struct tc_endpoints *tc_endpoints_child(const struct tc_endpoints *e, struct tc_slice name)
+{
+    size_t lo = 0, hi = e ? e->n_children : 0;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = slice_cmp(tc_rstr_slice(e->children[mid].name), name);
+        if (c == 0)
+            return e->children[mid].list;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return &empty_list;
+}
+
+bool tc_endpoints_eq(const struct tc_endpoints *a, const struct tc_endpoints *b)
+{
+    if (a == b)
+        return true;
+    if (!a || !b || a->n != b->n || a->n_children != b->n_children)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (!tc_endpoint_eq(a->at[i], b->at[i]))
+            return false;
+    for (size_t i = 0; i < a->n_children; i++)
+        if (!tc_rstr_eq(a->children[i].name, b->children[i].name) ||
+            !tc_endpoints_eq(a->children[i].list, b->children[i].list))
+            return false;
+    return true;
+}
