@@ -1,0 +1,377 @@
+/* proto/unpack: messages in an arena, its budget, failing allocations, maps. */
+#include "proto/unpack.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/mem.h"
+#include "envoy/config/endpoint/v3/endpoint.pb-c.h"
+#include "envoy/service/discovery/v3/discovery.pb-c.h"
+#include "google/protobuf/struct.pb-c.h"
+#include "proto/json.h"
+#include "support/cmocka.h"
+#include "xds/data/orca/v3/orca_load_report.pb-c.h"
+
+#define BYTES(literal) tc_slice_of(literal, sizeof(literal) - 1)
+#define ASSIGNMENT &envoy__config__endpoint__v3__cluster_load_assignment__descriptor
+
+typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment Assignment;
+typedef Envoy__Config__Core__V3__Node Node;
+
+static struct tc_slice packed(struct tc_buf *out, const ProtobufCMessage *m)
+{
+    char *to = tc_buf_reserve(out, protobuf_c_message_get_packed_size(m));
+    out->len += protobuf_c_message_pack(m, (uint8_t *)to);
+    return tc_buf_slice(out);
+}
+
+/* The bytes of a message that JSON describes. */
+static struct tc_slice wire(struct tc_buf *out, const ProtobufCMessageDescriptor *type, const char *text)
+{
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m = NULL;
+    char *why = NULL;
+    json_t *json = tc_json_parse(tc_slice_str(text), &why);
+    assert_non_null(json);
+    tc_arena_init(&arena, 0, 0);
+    tc_faults_init(&faults);
+    if (tc_proto_from_json(type, json, NULL, &arena, &m, &faults) != 0)
+        fail_msg("%s", tc_faults_text(&faults));
+    packed(out, m);
+    json_decref(json);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+    return tc_buf_slice(out);
+}
+
+static const char assignment_text[] =
+    "{\"cluster_name\": \"orders\", \"endpoints\": [{\"locality\": {\"zone\": \"a\"}, \"priority\": 1,"
+    " \"load_balancing_weight\": 3, \"lb_endpoints\": [{\"endpoint\": {\"address\": {\"socket_address\":"
+    " {\"address\": \"10.0.0.1\", \"port_value\": 80}}, \"additional_addresses\": [{\"address\": {\"pipe\":"
+    " {\"path\": \"/p\"}}}]}, \"metadata\": {\"filter_metadata\": {\"envoy.lb\": {\"hash_key\": \"k\", \"list\":"
+    " [1, true, null, {\"a\": \"b\"}]}}}}]}], \"policy\": {\"drop_overloads\": [{\"category\": \"c\"}]}}";
+
+static void test_message_in_arena(void **state)
+{
+    (void)state;
+    struct tc_buf bytes = {0};
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m;
+    tc_arena_init(&arena, 0, 0);
+    tc_faults_init(&faults);
+    wire(&bytes, ASSIGNMENT, assignment_text);
+    assert_int_equal(tc_unpack(ASSIGNMENT, tc_buf_slice(&bytes), NULL, &arena, &m, &faults), 0);
+    tc_buf_fini(&bytes); /* the message does not point into its bytes */
+    Assignment *a = (Assignment *)m;
+    assert_string_equal(a->cluster_name, "orders");
+    assert_int_equal(a->n_endpoints, 1);
+    assert_int_equal(a->endpoints[0]->priority, 1);
+    assert_int_equal(a->endpoints[0]->load_balancing_weight->value, 3);
+    Envoy__Config__Core__V3__Address *address = a->endpoints[0]->lb_endpoints[0]->endpoint->address;
+    assert_int_equal(address->address_case, ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_SOCKET_ADDRESS);
+    assert_string_equal(address->socket_address->address, "10.0.0.1");
+    assert_int_equal(address->socket_address->port_value, 80);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+}
+
+static void test_unknown_fields_leave_no_trace(void **state)
+{
+    (void)state;
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m;
+    tc_arena_init(&arena, 0, 0);
+    tc_faults_init(&faults);
+    struct tc_slice in = BYTES("\x22\x0a\x0a\x02"
+                               "eu\x98\x06\x05\x12\x01z\x0a\x01n\x9a\x06\x01x\x08\x07");
+    assert_int_equal(tc_unpack(&envoy__config__core__v3__node__descriptor, in, NULL, &arena, &m, &faults), 0);
+    Node *node = (Node *)m;
+    assert_string_equal(node->id, "n");
+    assert_string_equal(node->locality->region, "eu");
+    assert_string_equal(node->locality->zone, "z");
+    assert_int_equal(m->n_unknown_fields, 0);
+    assert_int_equal(node->locality->base.n_unknown_fields, 0);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+}
+
+/* A padded length (two bytes for 3) is what scan leaves when it strips from a longer message. */
+static void test_padded_lengths_unpack(void **state)
+{
+    (void)state;
+    struct tc_arena arena;
+    struct tc_faults faults;
+    struct tc_buf in = {0};
+    ProtobufCMessage *m;
+    tc_arena_init(&arena, 0, 0);
+    tc_faults_init(&faults);
+    tc_buf_append(&in, "\x22\xcc\x01\x0a\x01r\x9a\x06\xc5\x01", 10);
+    for (int i = 0; i < 197; i++)
+        tc_buf_append_char(&in, 'x');
+    tc_buf_append(&in, "\x0a\x01n", 3);
+    assert_int_equal(
+        tc_unpack(&envoy__config__core__v3__node__descriptor, tc_buf_slice(&in), NULL, &arena, &m, &faults), 0);
+    assert_string_equal(((Node *)m)->locality->region, "r");
+    assert_string_equal(((Node *)m)->id, "n");
+    tc_buf_fini(&in);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+}
+
+static void test_repeated_singular_fields(void **state)
+{
+    (void)state;
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m;
+    tc_arena_init(&arena, 0, 0);
+    tc_faults_init(&faults);
+    /* scalars: the last wins; messages are merged; of a oneof the last member stays */
+    struct tc_slice in = BYTES("\x0a\x01"
+                               "a\x0a\x01"
+                               "b\x22\x03\x0a\x01r\x22\x03\x12\x01z");
+    assert_int_equal(tc_unpack(&envoy__config__core__v3__node__descriptor, in, NULL, &arena, &m, &faults), 0);
+    assert_string_equal(((Node *)m)->id, "b");
+    assert_string_equal(((Node *)m)->locality->region, "r");
+    assert_string_equal(((Node *)m)->locality->zone, "z");
+    struct tc_slice oneof = BYTES("\x1a\x01s\x32\x00\x20\x01");
+    assert_int_equal(tc_unpack(&google__protobuf__value__descriptor, oneof, NULL, &arena, &m, &faults), 0);
+    assert_int_equal(((Google__Protobuf__Value *)m)->kind_case, GOOGLE__PROTOBUF__VALUE__KIND_BOOL_VALUE);
+    assert_true(((Google__Protobuf__Value *)m)->bool_value);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+}
+
+static void test_packed_and_unpacked(void **state)
+{
+    (void)state;
+    static const struct tc_slice forms[] = {
+        {"\x0a\x03\x00\x01\x03", 5}, {"\x08\x00\x08\x01\x08\x03", 6}, {"\x08\x00\x0a\x02\x01\x03", 6}};
+    for (size_t i = 0; i < TC_ARRAY_LEN(forms); i++) {
+        struct tc_arena arena;
+        struct tc_faults faults;
+        ProtobufCMessage *m;
+        tc_arena_init(&arena, 0, 0);
+        tc_faults_init(&faults);
+        assert_int_equal(
+            tc_unpack(&envoy__config__core__v3__health_status_set__descriptor, forms[i], NULL, &arena, &m, &faults), 0);
+        Envoy__Config__Core__V3__HealthStatusSet *set = (Envoy__Config__Core__V3__HealthStatusSet *)m;
+        assert_int_equal(set->n_statuses, 3);
+        assert_int_equal(set->statuses[0], 0);
+        assert_int_equal(set->statuses[1], 1);
+        assert_int_equal(set->statuses[2], 3);
+        tc_faults_fini(&faults);
+        tc_arena_fini(&arena);
+    }
+}
+
+static void test_faults_of_scan_come_through(void **state)
+{
+    (void)state;
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m = NULL;
+    tc_arena_init(&arena, 0, 0);
+    tc_faults_init(&faults);
+    assert_int_equal(tc_unpack(ASSIGNMENT, BYTES("\x0a\x01\xff"), NULL, &arena, &m, &faults), TORC_EPARSE);
+    assert_string_equal(tc_faults_text(&faults), "field cluster_name: is not valid UTF-8");
+    assert_null(m);
+    assert_int_equal(arena.used, 0);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+}
+
+/* Every budget from nothing to enough: each allocation of the unpacking fails once, and nothing but an error follows.
+ */
+static void test_every_budget(void **state)
+{
+    (void)state;
+    static const struct {
+        const ProtobufCMessageDescriptor *type;
+        const char *text;
+        struct tc_slice bytes;
+    } cases[] = {
+        {ASSIGNMENT, assignment_text, {0}},
+        {&envoy__config__core__v3__health_status_set__descriptor, NULL, {"\x0a\x03\x00\x01\x03\x08\x00", 7}},
+        {&envoy__config__core__v3__node__descriptor,
+         NULL,
+         {"\x22\x03\x0a\x01r\x22\x06\x12\x01z\x0a\x01q\x0a\x01n", 16}},
+        {&google__protobuf__value__descriptor, NULL, {"\x1a\x01s\x32\x00\x2a\x00\x1a\x01t", 10}},
+        {&google__protobuf__any__descriptor, NULL, {"\x12\x03xyz\x12\x01q\x0a\x01t", 11}},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
+        struct tc_buf bytes = {0};
+        struct tc_slice in = cases[i].text ? wire(&bytes, cases[i].type, cases[i].text) : cases[i].bytes;
+        struct tc_buf repeated = {0};
+        for (int n = 0; n < 40; n++) /* enough fields for protobuf-c to allocate its tables too */
+            tc_buf_append_slice(&repeated, in);
+        int rv = TORC_ELIMIT;
+        size_t failures = 0;
+        for (size_t budget = 16; rv != 0; budget += 16, failures++) {
+            struct tc_arena arena;
+            struct tc_faults faults;
+            ProtobufCMessage *m = NULL;
+            tc_arena_init(&arena, 64, budget);
+            tc_faults_init(&faults);
+            rv = tc_unpack(cases[i].type, tc_buf_slice(&repeated), NULL, &arena, &m, &faults);
+            assert_true(rv == 0 || rv == TORC_ELIMIT);
+            assert_int_equal(rv == 0, m != NULL);
+            if (rv)
+                assert_non_null(strstr(tc_faults_text(&faults), "bytes of memory"));
+            assert_true(arena.used <= budget);
+            tc_faults_fini(&faults);
+            tc_arena_fini(&arena);
+        }
+        assert_true(failures > 3);
+        tc_buf_fini(&bytes);
+        tc_buf_fini(&repeated);
+    }
+}
+
+static long peak_kib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* What scan's caps let through is bounded by the budget. */
+static void test_hostile_sizes_stay_small(void **state)
+{
+    (void)state;
+    struct tc_buf wide = {0}, unknown = {0}, many = {0};
+    for (int i = 0; i < 200; i++) { /* 200 localities of 50,000 empty endpoints */
+        tc_buf_append(&wide, "\x12\xa0\x8d\x06", 4);
+        for (int j = 0; j < 50000; j++)
+            tc_buf_append(&wide, "\x12\x00", 2);
+    }
+    tc_buf_append(&unknown, "\x0a\x01n", 3);
+    while (unknown.len < 8u * 1024 * 1024)
+        tc_buf_append(&unknown, "\x98\x06\x05", 3);
+    for (int i = 0; i < 1000000; i++)
+        tc_buf_append(&many, "\x12\x00", 2);
+    long before = peak_kib();
+    static const size_t budget = 16u * 1024 * 1024;
+    struct tc_slice inputs[] = {tc_buf_slice(&wide), tc_buf_slice(&many)};
+    static const char *const texts[] = {"field endpoints[83].lb_endpoints: the message has more than 4194304 values",
+                                        "field endpoints: occurs more than 65536 times"};
+    for (size_t i = 0; i < 2; i++) {
+        struct tc_arena arena;
+        struct tc_faults faults;
+        ProtobufCMessage *m;
+        tc_arena_init(&arena, 0, budget);
+        tc_faults_init(&faults);
+        assert_int_equal(tc_unpack(ASSIGNMENT, inputs[i], NULL, &arena, &m, &faults), TORC_ELIMIT);
+        assert_string_equal(tc_faults_text(&faults), texts[i]);
+        tc_faults_fini(&faults);
+        tc_arena_fini(&arena);
+    }
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m;
+    tc_arena_init(&arena, 0, budget);
+    tc_faults_init(&faults);
+    /* 20 localities of 50,000 pass the caps, not the budget */
+    struct tc_slice some = tc_slice_of(wide.data, wide.len / 10);
+    assert_int_equal(tc_unpack(ASSIGNMENT, some, NULL, &arena, &m, &faults), TORC_ELIMIT);
+    assert_non_null(strstr(tc_faults_text(&faults), "needs more than 16777216 bytes of memory"));
+    tc_arena_fini(&arena);
+    tc_arena_init(&arena, 0, budget);
+    assert_int_equal(
+        tc_unpack(&envoy__config__core__v3__node__descriptor, tc_buf_slice(&unknown), NULL, &arena, &m, &faults), 0);
+    assert_true(arena.used < 1024);
+    assert_true(peak_kib() - before < 20 * 1024);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+    tc_buf_fini(&wide);
+    tc_buf_fini(&unknown);
+    tc_buf_fini(&many);
+}
+
+static void test_budget_follows_size(void **state)
+{
+    (void)state;
+    assert_int_equal(tc_unpack_budget(0), 1024 * 1024);
+    assert_int_equal(tc_unpack_budget(1024 * 1024), 32 * 1024 * 1024);
+    assert_int_equal(tc_unpack_budget(SIZE_MAX), 512 * 1024 * 1024);
+}
+
+static void test_maps(void **state)
+{
+    (void)state;
+    const ProtobufCMessageDescriptor *s = &google__protobuf__struct__descriptor;
+    const ProtobufCMessageDescriptor *orca = &xds__data__orca__v3__orca_load_report__descriptor;
+    assert_true(tc_proto_is_map(s, protobuf_c_message_descriptor_get_field_by_name(s, "fields")));
+    assert_true(tc_proto_is_map(orca, protobuf_c_message_descriptor_get_field_by_name(orca, "request_cost")));
+    assert_false(tc_proto_is_map(orca, protobuf_c_message_descriptor_get_field_by_name(orca, "eps")));
+    const ProtobufCMessageDescriptor *a = ASSIGNMENT;
+    assert_false(tc_proto_is_map(a, protobuf_c_message_descriptor_get_field_by_name(a, "endpoints")));
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m;
+    tc_arena_init(&arena, 0, 0);
+    tc_faults_init(&faults);
+    /* named_metrics {"a": 1.0}, {"b": 0}, {"a": 2.0}: the last wins */
+    struct tc_slice in = BYTES("\x42\x0c\x0a\x01"
+                               "a\x11\0\0\0\0\0\0\xf0\x3f\x42\x03\x0a\x01"
+                               "b\x42\x0c\x0a\x01"
+                               "a\x11\0\0\0\0\0\0\x00\x40");
+    assert_int_equal(tc_unpack(orca, in, NULL, &arena, &m, &faults), 0);
+    Xds__Data__Orca__V3__OrcaLoadReport *r = (Xds__Data__Orca__V3__OrcaLoadReport *)m;
+    assert_int_equal(r->n_named_metrics, 3);
+    Xds__Data__Orca__V3__OrcaLoadReport__NamedMetricsEntry *e =
+        tc_proto_map_get((void *const *)r->named_metrics, r->n_named_metrics, "a");
+    assert_true(e->value == 2.0);
+    assert_null(tc_proto_map_get((void *const *)r->named_metrics, r->n_named_metrics, "c"));
+    r->n_named_metrics = tc_proto_map_dedupe((void **)r->named_metrics, r->n_named_metrics);
+    assert_int_equal(r->n_named_metrics, 2);
+    assert_string_equal(r->named_metrics[0]->key, "b");
+    assert_string_equal(r->named_metrics[1]->key, "a");
+    assert_true(r->named_metrics[1]->value == 2.0);
+    assert_int_equal(tc_proto_map_dedupe(NULL, 0), 0);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    const ProtobufCMessageDescriptor *type;
+    size_t n = 0;
+    for (; (type = tc_proto_type_at(n)); n++) {
+        assert_ptr_equal(tc_proto_type(tc_slice_str(type->name)), type);
+        if (n)
+            assert_true(strcmp(tc_proto_type_at(n - 1)->name, type->name) < 0);
+    }
+    assert_true(n > 100);
+    assert_null(tc_proto_type(BYTES("")));
+    assert_null(tc_proto_type(BYTES("envoy.config.cluster.v3.Cluste")));
+    assert_null(tc_proto_type(BYTES("envoy.config.cluster.v3.Clusters")));
+    assert_null(tc_proto_type(BYTES("a")));
+    assert_null(tc_proto_type(BYTES("zzz")));
+    assert_non_null(tc_proto_type_of_url(BYTES("type.googleapis.com/envoy.config.cluster.v3.Cluster")));
+    assert_non_null(tc_proto_type_of_url(BYTES("a/b/envoy.config.cluster.v3.Cluster")));
+    assert_null(tc_proto_type_of_url(BYTES("envoy.config.cluster.v3.Cluster")));
+    assert_null(tc_proto_type_of_url(BYTES("type.googleapis.com/")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_message_in_arena),
+        cmocka_unit_test(test_unknown_fields_leave_no_trace),
+        cmocka_unit_test(test_padded_lengths_unpack),
+        cmocka_unit_test(test_repeated_singular_fields),
+        cmocka_unit_test(test_packed_and_unpacked),
+        cmocka_unit_test(test_faults_of_scan_come_through),
+        cmocka_unit_test(test_every_budget),
+        cmocka_unit_test(test_hostile_sizes_stay_small),
+        cmocka_unit_test(test_budget_follows_size),
+        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
