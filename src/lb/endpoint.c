@@ -159,7 +159,8 @@ bool tc_endpoint_eq(const struct tc_endpoint *a, const struct tc_endpoint *b)
     if (a == b)
         return true;
     if (a->n_addrs != b->n_addrs || a->weight != b->weight || a->health != b->health || a->lb_weight != b->lb_weight ||
-        !tc_rstr_eq(a->hash_key, b->hash_key) || tc_locality_cmp(a->locality, b->locality) != 0)
+        a->locality_weight != b->locality_weight || !tc_rstr_eq(a->hash_key, b->hash_key) ||
+        tc_locality_cmp(a->locality, b->locality) != 0)
         return false;
     for (size_t i = 0; i < a->n_addrs; i++)
         if (!tc_addr_eq(&a->addrs[i], &b->addrs[i]))

@@ -35,8 +35,9 @@ struct tc_endpoint {
     struct tc_rstr *hash_key; /* A76; NULL or empty: the first address */
     struct tc_locality *locality; /* NULL outside EDS */
     enum tc_health health;
-    uint32_t lb_weight; /* as the resource gave it */
-    size_t n_addrs;     /* >= 1 */
+    uint32_t lb_weight;       /* as the resource gave it */
+    uint32_t locality_weight; /* of its locality (EDS); 0: none */
+    size_t n_addrs;           /* >= 1 */
     struct tc_addr addrs[];
 };
 
