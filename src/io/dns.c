@@ -1,0 +1,351 @@
+#include "io/dns.h"
+
+#include <ares.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "io/watch.h"
+
+#define RESOLV_CONF "/etc/resolv.conf"
+
+enum { DEFAULT_TIMEOUT_MS = 120000 };
+
+struct dns_socket {
+    struct tc_dns *dns;
+    struct tc_watch *watch;
+    ares_socket_t fd;
+};
+
+struct tc_dns {
+    struct tc_loop *loop;
+    char *servers; /* NULL: the system's */
+    uint64_t timeout_ms;
+    bool ready; /* channel is made */
+    ares_channel channel;
+    struct timespec conf_mtime; /* of resolv.conf when the channel was made */
+    ino_t conf_inode;
+    TC_VEC(struct dns_socket *) sockets;
+    struct tc_timer retry;   /* c-ares wants to look at its time limits */
+    struct tc_timer timeout; /* of the whole query */
+    struct tc_task done;     /* the outcome waits to be told */
+
+    bool running;
+    bool abandoned; /* the answer of c-ares does not matter any more */
+    char *host;
+    uint16_t port;
+    tc_dns_fn fn;
+    void *arg;
+    TC_VEC(struct tc_addr) addrs;
+    struct tc_status error;
+};
+
+/* c-ares on our own system calls: sockets close on exec, and a name server that resets a TCP connection raises no
+ * SIGPIPE. */
+
+static ares_socket_t dns_open(int family, int type, int protocol, void *arg)
+{
+    (void)arg;
+    return socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+}
+
+static int dns_close(ares_socket_t fd, void *arg)
+{
+    (void)arg;
+    return close(fd);
+}
+
+static int dns_connect(ares_socket_t fd, const struct sockaddr *sa, ares_socklen_t len, void *arg)
+{
+    (void)arg;
+    return connect(fd, sa, len);
+}
+
+static ares_ssize_t dns_receive(ares_socket_t fd, void *buf, size_t len, int flags, struct sockaddr *from,
+                                ares_socklen_t *from_len, void *arg)
+{
+    (void)arg;
+    return recvfrom(fd, buf, len, flags, from, from_len);
+}
+
+static ares_ssize_t dns_send(ares_socket_t fd, const struct iovec *iov, int n, void *arg)
+{
+    (void)arg;
+    struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n};
+    return sendmsg(fd, &msg, MSG_NOSIGNAL);
+}
+
+static const struct ares_socket_functions socket_functions = {dns_open, dns_close, dns_connect, dns_receive, dns_send};
+
+/* Events of c-ares. */
+
+static void schedule_retry(struct tc_dns *dns)
+{
+    struct timeval tv;
+    if (!dns->ready || !ares_timeout(dns->channel, NULL, &tv)) {
+        tc_timer_stop(&dns->retry);
+        return;
+    }
+    uint64_t ms = (uint64_t)tv.tv_sec * 1000 + (uint64_t)(tv.tv_usec + 999) / 1000;
+    tc_timer_start(&dns->retry, TC_MAX(ms, 1));
+}
+
+static void on_retry(struct tc_timer *timer)
+{
+    struct tc_dns *dns = TC_CONTAINER_OF(timer, struct tc_dns, retry);
+    ares_process_fd(dns->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    schedule_retry(dns);
+}
+
+static void on_socket(void *arg, unsigned events, bool error)
+{
+    struct dns_socket *s = arg;
+    struct tc_dns *dns = s->dns;
+    ares_socket_t fd = s->fd;
+    bool read = error || (events & TC_WATCH_READ), write = error || (events & TC_WATCH_WRITE);
+    /* The socket may be gone after this. */
+    ares_process_fd(dns->channel, read ? fd : ARES_SOCKET_BAD, write ? fd : ARES_SOCKET_BAD);
+    schedule_retry(dns);
+}
+
+static void drop_socket(struct tc_dns *dns, size_t i)
+{
+    tc_watch_close(dns->sockets.data[i]->watch);
+    tc_free(dns->sockets.data[i]);
+    tc_vec_remove(&dns->sockets, i);
+}
+
+/* c-ares says what it waits for on a socket; for nothing: it closes it. */
+static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
+{
+    struct tc_dns *dns = arg;
+    size_t i = 0;
+    while (i < dns->sockets.len && dns->sockets.data[i]->fd != fd)
+        i++;
+    if (!readable && !writable) {
+        if (i < dns->sockets.len)
+            drop_socket(dns, i);
+        return;
+    }
+    if (i == dns->sockets.len) {
+        struct dns_socket *s = TC_NEW(struct dns_socket);
+        s->dns = dns;
+        s->fd = fd;
+        s->watch = tc_watch_new(dns->loop, fd, on_socket, s);
+        if (!s->watch) {
+            tc_free(s); /* not seen: the query runs into its time limit */
+            return;
+        }
+        *tc_vec_push(&dns->sockets) = s;
+    }
+    tc_watch_set(dns->sockets.data[i]->watch, (readable ? TC_WATCH_READ : 0u) | (writable ? TC_WATCH_WRITE : 0u));
+}
+
+/* Channels. */
+
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+
+static void init_library(void)
+{
+    ares_library_init(ARES_LIB_INIT_ALL);
+}
+
+static void destroy_channel(struct tc_dns *dns)
+{
+    if (!dns->ready)
+        return;
+    ares_destroy(dns->channel);
+    dns->ready = false;
+    tc_timer_stop(&dns->retry);
+}
+
+static int make_channel(struct tc_dns *dns)
+{
+    struct ares_options options = {.sock_state_cb = on_socket_state, .sock_state_cb_data = dns};
+    pthread_once(&library_once, init_library);
+    int rc = ares_init_options(&dns->channel, &options, ARES_OPT_SOCK_STATE_CB);
+    if (rc != ARES_SUCCESS)
+        return rc;
+    dns->ready = true;
+    ares_set_socket_functions(dns->channel, &socket_functions, NULL);
+    if (dns->servers)
+        rc = ares_set_servers_ports_csv(dns->channel, dns->servers);
+    if (rc != ARES_SUCCESS)
+        destroy_channel(dns);
+    return rc;
+}
+
+/* A channel that knows the present resolv.conf. */
+static int ensure_channel(struct tc_dns *dns)
+{
+    struct stat st = {0};
+    if (!dns->servers && stat(RESOLV_CONF, &st) == 0) {
+        if (st.st_mtim.tv_sec != dns->conf_mtime.tv_sec || st.st_mtim.tv_nsec != dns->conf_mtime.tv_nsec ||
+            st.st_ino != dns->conf_inode)
+            destroy_channel(dns);
+        dns->conf_mtime = st.st_mtim;
+        dns->conf_inode = st.st_ino;
+    }
+    return dns->ready ? ARES_SUCCESS : make_channel(dns);
+}
+
+/* Outcomes. */
+
+static void fail(struct tc_dns *dns, const char *reason)
+{
+    tc_status_set(&dns->error, tc_status_make(TORC_STATUS_UNAVAILABLE, "DNS resolution failed for %s:%u: %s", dns->host,
+                                              (unsigned)dns->port, reason));
+    tc_loop_defer(dns->loop, &dns->done);
+}
+
+static void reset(struct tc_dns *dns)
+{
+    tc_timer_stop(&dns->timeout);
+    tc_task_cancel(&dns->done);
+    for (size_t i = 0; i < dns->addrs.len; i++)
+        tc_addr_fini(&dns->addrs.data[i]);
+    tc_vec_fini(&dns->addrs);
+    tc_status_fini(&dns->error);
+    dns->error = (struct tc_status){0};
+    tc_free(dns->host);
+    dns->host = NULL;
+    dns->running = false;
+}
+
+static void on_done(struct tc_task *task)
+{
+    struct tc_dns *dns = TC_CONTAINER_OF(task, struct tc_dns, done);
+    /* The callee may start the next look-up, or free us: what it sees is no longer ours. */
+    tc_dns_fn fn = dns->fn;
+    void *arg = dns->arg;
+    struct tc_addr *addrs = dns->addrs.data;
+    size_t n = dns->addrs.len;
+    struct tc_status error = dns->error;
+    dns->addrs.data = NULL;
+    dns->addrs.len = dns->addrs.cap = 0;
+    dns->error = (struct tc_status){0};
+    reset(dns);
+    fn(arg, n > 0 ? addrs : NULL, n, n > 0 ? NULL : &error);
+    for (size_t i = 0; i < n; i++)
+        tc_addr_fini(&addrs[i]);
+    tc_free(addrs);
+    tc_status_fini(&error);
+}
+
+static void take_addresses(struct tc_dns *dns, const struct ares_addrinfo *result)
+{
+    for (const struct ares_addrinfo_node *node = result->nodes; node; node = node->ai_next) {
+        struct tc_addr a;
+        if (tc_addr_from_sockaddr(&a, node->ai_addr, (socklen_t)node->ai_addrlen) != 0)
+            continue;
+        if (tc_addr_family(&a) == AF_INET)
+            a.sa.in.sin_port = htons(dns->port);
+        else
+            a.sa.in6.sin6_port = htons(dns->port);
+        *tc_vec_push(&dns->addrs) = a;
+    }
+}
+
+static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *result)
+{
+    (void)timeouts;
+    struct tc_dns *dns = arg;
+    if (!dns->abandoned) {
+        tc_timer_stop(&dns->timeout);
+        if (status == ARES_SUCCESS)
+            take_addresses(dns, result);
+        if (dns->addrs.len > 0)
+            tc_loop_defer(dns->loop, &dns->done);
+        else
+            fail(dns, ares_strerror(status == ARES_SUCCESS ? ARES_ENODATA : status));
+    }
+    if (result)
+        ares_freeaddrinfo(result);
+}
+
+/* Ends what c-ares does, without outcome. */
+static void abandon(struct tc_dns *dns)
+{
+    dns->abandoned = true;
+    if (dns->ready)
+        ares_cancel(dns->channel);
+    dns->abandoned = false;
+    tc_timer_stop(&dns->retry);
+}
+
+static void on_timeout(struct tc_timer *timer)
+{
+    struct tc_dns *dns = TC_CONTAINER_OF(timer, struct tc_dns, timeout);
+    abandon(dns);
+    char *reason = tc_asprintf("no answer within %llu ms", (unsigned long long)dns->timeout_ms);
+    fail(dns, reason);
+    tc_free(reason);
+}
+
+struct tc_dns *tc_dns_new(struct tc_loop *loop, const struct tc_dns_opts *opts)
+{
+    struct tc_dns *dns = TC_NEW(struct tc_dns);
+    dns->loop = loop;
+    dns->servers = opts && opts->servers ? tc_strdup(opts->servers) : NULL;
+    dns->timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : DEFAULT_TIMEOUT_MS;
+    tc_timer_init(&dns->retry, loop, on_retry);
+    tc_timer_init(&dns->timeout, loop, on_timeout);
+    tc_task_init(&dns->done, on_done);
+    return dns;
+}
+
+int tc_dns_resolve(struct tc_dns *dns, const char *host, uint16_t port, tc_dns_fn fn, void *arg)
+{
+    if (dns->running)
+        return TORC_ESTATE;
+    dns->running = true;
+    dns->host = tc_strdup(host);
+    dns->port = port;
+    dns->fn = fn;
+    dns->arg = arg;
+    struct tc_addr literal;
+    if (tc_addr_from_ip(&literal, tc_slice_str(host), port) == 0) {
+        *tc_vec_push(&dns->addrs) = literal;
+        tc_loop_defer(dns->loop, &dns->done);
+        return 0;
+    }
+    if (!tc_loop_uv(dns->loop)) {
+        fail(dns, "a manual loop has no network");
+        return 0;
+    }
+    int rc = ensure_channel(dns);
+    if (rc != ARES_SUCCESS) {
+        fail(dns, ares_strerror(rc));
+        return 0;
+    }
+    tc_timer_start(&dns->timeout, dns->timeout_ms);
+    const struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    ares_getaddrinfo(dns->channel, host, NULL, &hints, on_answer, dns); /* may answer at once, from /etc/hosts */
+    schedule_retry(dns);
+    return 0;
+}
+
+void tc_dns_cancel(struct tc_dns *dns)
+{
+    if (!dns->running)
+        return;
+    abandon(dns);
+    reset(dns);
+}
+
+void tc_dns_free(struct tc_dns *dns)
+{
+    if (!dns)
+        return;
+    tc_dns_cancel(dns);
+    dns->abandoned = true;
+    destroy_channel(dns);
+    while (dns->sockets.len > 0)
+        drop_socket(dns, dns->sockets.len - 1);
+    tc_vec_fini(&dns->sockets);
+    tc_free(dns->servers);
+    tc_free(dns);
+}

@@ -1,0 +1,54 @@
+/* What the files of src/tls share. */
+#ifndef TC_TLS_INTERNAL_H
+#define TC_TLS_INTERNAL_H
+
+#include <openssl/ssl.h>
+
+#include "base/ref.h"
+#include "tls/tls.h"
+
+struct tc_tls_context {
+    struct tc_ref ref;
+    SSL_CTX *ssl_ctx;
+    bool server;
+    enum tc_tls_verify verify;
+    tc_tls_verify_fn verify_fn;
+    void *verify_arg;
+};
+
+/* A BIO whose bytes come from a `struct tc_tls_wire`. */
+struct tc_tls_wire {
+    struct tc_bytestream *lower;
+    char *in; /* received, not yet decrypted: in[in_at, in_len) */
+    size_t in_at, in_len;
+    struct tc_buf out;   /* encrypted, not yet written */
+    bool blocked;        /* lower's WRITABLE will come */
+    bool eof;            /* lower ended */
+    ssize_t read_error;  /* TORC_E* of lower's read; 0: none */
+    ssize_t write_error; /* of its write */
+};
+
+void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);
+void tc_tls_wire_fini(struct tc_tls_wire *w);
+BIO *tc_tls_wire_bio(struct tc_tls_wire *w);
+/* Writes what waits, as far as the byte stream takes it. */
+void tc_tls_wire_flush(struct tc_tls_wire *w);
+/* True when a read would find something without an event of the byte stream. */
+static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
+{
+    return w->in_at < w->in_len || w->eof || w->read_error != 0;
+}
+
+/* What the verify callback of OpenSSL needs to know of the connection; the SSL's app data. */
+struct tc_tls_peer_check {
+    const struct tc_tls_context *ctx;
+    const char *name;  /* "" on servers */
+    struct tc_buf why; /* the verify callback's own words */
+};
+
+/* Puts name check, SNI and the verify callback into a fresh SSL. False: the name cannot be used, or is needed. */
+bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
+/* The reason for which the last operation on the SSL failed; empties OpenSSL's queue of errors. */
+void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct tc_tls_wire *wire, struct tc_buf *out);
+
+#endif

@@ -1,0 +1,61 @@
+/* TLS as a filter over a byte stream: contexts, and handshakes that turn a connected byte stream into a trusted one.
+ * TLS 1.2 or newer with forward secrecy, ALPN "h2", no renegotiation, no compression, no resumption. */
+#ifndef TC_TLS_TLS_H
+#define TC_TLS_TLS_H
+
+#include "base/buf.h"
+#include "io/bytestream.h"
+#include "io/loop.h"
+
+struct x509_st; /* OpenSSL's X509 */
+
+enum tc_tls_verify {
+    /* Client: the server's chain, and its name by the subject alternative names (never the common name). Server: the
+     * client must send a certificate with a good chain. */
+    TC_TLS_VERIFY_FULL,
+    /* As above without the name: the verify callback, if any, looks at it. */
+    TC_TLS_VERIFY_CHAIN,
+    /* Server: a client's certificate is asked for, and its chain checked if one comes. Client: as FULL. */
+    TC_TLS_VERIFY_OPTIONAL,
+    /* The peer's certificate is not looked at. */
+    TC_TLS_VERIFY_NONE,
+};
+
+/* Called when the checks that `verify` asks for have passed. False refuses the peer; a reason goes to `why`. `name` is
+ * the server name of the handshake ("" on servers). May be called from any thread that runs a loop. */
+typedef bool (*tc_tls_verify_fn)(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why);
+
+/* Texts are only read during tc_tls_context_new. */
+struct tc_tls_opts {
+    bool server;
+    enum tc_tls_verify verify;
+    struct tc_slice roots_pem;       /* data NULL: the system's roots */
+    struct tc_slice certificate_pem; /* the own chain, leaf first; servers need one. data NULL: none */
+    struct tc_slice private_key_pem; /* with certificate_pem; not encrypted */
+    tc_tls_verify_fn verify_fn;      /* may be NULL; must not be with TC_TLS_VERIFY_NONE */
+    void *verify_arg;                /* outlives the context */
+};
+
+/* Immutable and shared; any thread. */
+struct tc_tls_context;
+
+/* NULL with INVALID_ARGUMENT and a text that says which part is bad and why. */
+struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct tc_status *error);
+struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx);
+void tc_tls_context_unref(struct tc_tls_context *ctx); /* NULL is allowed */
+
+struct tc_tls_handshake;
+
+/* Called once from the loop, never from inside tc_tls_handshake: with a byte stream that the callee owns (alpn "h2",
+ * secure), or with NULL and UNAVAILABLE, whose text names the peer and the reason. */
+typedef void (*tc_tls_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
+
+/* Starts a handshake over `bs`, which it takes over and closes on failure. server_name (clients): the name or the IP
+ * literal, without port, that the certificate must be valid for; names, not literals, are sent as SNI. timeout_ms 0:
+ * none. */
+struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_context *ctx, struct tc_bytestream *bs,
+                                          struct tc_slice server_name, uint64_t timeout_ms, tc_tls_fn fn, void *arg);
+/* Gives up and closes the byte stream; fn is not called after it. Not after fn ran. */
+void tc_tls_handshake_cancel(struct tc_tls_handshake *h);
+
+#endif

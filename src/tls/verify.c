@@ -1,0 +1,94 @@
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include "tls/internal.h"
+
+/* Runs for each certificate of the chain, the leaf last. What OpenSSL refused stays refused. */
+static int on_verify(int ok, X509_STORE_CTX *store_ctx)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tc_tls_peer_check *check = ssl ? SSL_get_app_data(ssl) : NULL;
+    if (!ok || !check)
+        return 0;
+    if (X509_STORE_CTX_get_error_depth(store_ctx) != 0 || !check->ctx->verify_fn)
+        return 1;
+    X509 *leaf = X509_STORE_CTX_get_current_cert(store_ctx);
+    if (check->ctx->verify_fn(check->ctx->verify_arg, leaf, check->name, &check->why))
+        return 1;
+    X509_STORE_CTX_set_error(store_ctx, X509_V_ERR_APPLICATION_VERIFICATION);
+    return 0;
+}
+
+static bool is_ip(const char *name)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
+}
+
+static bool prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
+{
+    bool ip = is_ip(check->name);
+    /* RFC 6066 3: no literals in SNI. */
+    if (!ip && check->name[0] && SSL_set_tlsext_host_name(ssl, check->name) != 1)
+        return false;
+    if (check->ctx->verify == TC_TLS_VERIFY_CHAIN || check->ctx->verify == TC_TLS_VERIFY_NONE)
+        return true;
+    if (!check->name[0])
+        return false;
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+    /* RFC 9525: the common name is no name, and a wildcard is a whole label. */
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    if (ip)
+        return X509_VERIFY_PARAM_set1_ip_asc(param, check->name) == 1;
+    return X509_VERIFY_PARAM_set1_host(param, check->name, 0) == 1;
+}
+
+bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check)
+{
+    SSL_set_app_data(ssl, check);
+    int mode = check->ctx->verify == TC_TLS_VERIFY_NONE ? SSL_VERIFY_NONE : SSL_VERIFY_PEER;
+    if (check->ctx->server && mode == SSL_VERIFY_PEER && check->ctx->verify != TC_TLS_VERIFY_OPTIONAL)
+        mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+    SSL_set_verify(ssl, mode, mode == SSL_VERIFY_NONE ? NULL : on_verify);
+    if (check->ctx->server) {
+        SSL_set_accept_state(ssl);
+        return true;
+    }
+    SSL_set_connect_state(ssl);
+    return prepare_name(ssl, check);
+}
+
+static void verify_reason(long result, const struct tc_tls_peer_check *check, struct tc_buf *out)
+{
+    tc_buf_append_str(out, "certificate verify failed: ");
+    if (check->why.len > 0) {
+        tc_buf_append(out, check->why.data, check->why.len);
+        return;
+    }
+    tc_buf_append_str(out, X509_verify_cert_error_string(result));
+    if (result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH)
+        tc_buf_printf(out, ": the certificate is not valid for \"%s\"", check->name);
+}
+
+void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct tc_tls_wire *wire, struct tc_buf *out)
+{
+    unsigned long code = ERR_peek_error();
+    const char *text = code ? ERR_reason_error_string(code) : NULL;
+    int reason = ERR_GET_REASON(code);
+    long verified = SSL_get_verify_result(ssl);
+    if (check->ctx->verify != TC_TLS_VERIFY_NONE && verified != X509_V_OK)
+        verify_reason(verified, check, out);
+    else if (code && ERR_GET_LIB(code) == ERR_LIB_SSL &&
+             (reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL || reason == SSL_R_NO_APPLICATION_PROTOCOL))
+        tc_buf_append_str(out, "peer did not negotiate h2 by ALPN");
+    else if (text)
+        tc_buf_append_str(out, text);
+    else if (wire->read_error != 0 || wire->write_error != 0)
+        tc_buf_append_str(out, tc_status_text(&wire->lower->error));
+    else if (wire->eof)
+        tc_buf_append_str(out, "the peer closed the connection");
+    else
+        tc_buf_append_str(out, "TLS failed");
+    ERR_clear_error();
+}

@@ -1,0 +1,118 @@
+#include "tls/internal.h"
+
+#include <openssl/bio.h>
+#include <pthread.h>
+
+#include "base/mem.h"
+
+/* One TLS record and a little, so that a full record needs one read. What a peer can make us queue without reading it
+ * (key update answers) stays below OUT_LIMIT. */
+enum { IN_BYTES = 17 * 1024, OUT_LIMIT_BYTES = 256 * 1024 };
+
+static BIO_METHOD *method;
+static pthread_once_t method_once = PTHREAD_ONCE_INIT;
+
+static int wire_write(BIO *bio, const char *data, int len)
+{
+    struct tc_tls_wire *w = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (w->write_error != 0 || len <= 0)
+        return -1;
+    if (w->out.len > OUT_LIMIT_BYTES) {
+        BIO_set_retry_write(bio);
+        return -1;
+    }
+    tc_buf_append(&w->out, data, (size_t)len);
+    return len;
+}
+
+static bool refill(struct tc_tls_wire *w, BIO *bio)
+{
+    if (w->eof || w->read_error != 0)
+        return false;
+    if (!w->in)
+        w->in = tc_malloc(IN_BYTES);
+    ssize_t n = w->lower->ops->read(w->lower, w->in, IN_BYTES);
+    if (n > 0) {
+        w->in_at = 0;
+        w->in_len = (size_t)n;
+        return true;
+    }
+    if (n == 0)
+        w->eof = true;
+    else if (n == TORC_EAGAIN)
+        BIO_set_retry_read(bio);
+    else
+        w->read_error = n;
+    return false;
+}
+
+static int wire_read(BIO *bio, char *buf, int len)
+{
+    struct tc_tls_wire *w = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (len <= 0)
+        return 0;
+    if (w->in_at == w->in_len && !refill(w, bio))
+        return w->eof ? 0 : -1;
+    size_t n = TC_MIN((size_t)len, w->in_len - w->in_at);
+    memcpy(buf, w->in + w->in_at, n);
+    w->in_at += n;
+    return (int)n;
+}
+
+static long wire_ctrl(BIO *bio, int cmd, long num, void *ptr)
+{
+    (void)num;
+    (void)ptr;
+    struct tc_tls_wire *w = BIO_get_data(bio);
+    if (cmd == BIO_CTRL_EOF)
+        return w->eof;
+    return cmd == BIO_CTRL_FLUSH;
+}
+
+static void make_method(void)
+{
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "torc byte stream");
+    if (!method)
+        return;
+    BIO_meth_set_write(method, wire_write);
+    BIO_meth_set_read(method, wire_read);
+    BIO_meth_set_ctrl(method, wire_ctrl);
+}
+
+BIO *tc_tls_wire_bio(struct tc_tls_wire *w)
+{
+    pthread_once(&method_once, make_method);
+    BIO *bio = method ? BIO_new(method) : NULL;
+    if (!bio)
+        return NULL;
+    BIO_set_data(bio, w);
+    BIO_set_init(bio, 1);
+    return bio;
+}
+
+void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower)
+{
+    *w = (struct tc_tls_wire){.lower = lower};
+}
+
+void tc_tls_wire_fini(struct tc_tls_wire *w)
+{
+    tc_free(w->in);
+    tc_buf_fini(&w->out);
+}
+
+void tc_tls_wire_flush(struct tc_tls_wire *w)
+{
+    while (w->out.len > 0 && !w->blocked && w->write_error == 0) {
+        struct iovec iov = {w->out.data, w->out.len};
+        ssize_t n = w->lower->ops->writev(w->lower, &iov, 1);
+        if (n >= 0)
+            tc_buf_consume(&w->out, (size_t)n);
+        else if (n == TORC_EAGAIN)
+            w->blocked = true;
+        else
+            w->write_error = n;
+    }
+}
