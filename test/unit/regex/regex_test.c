@@ -1,0 +1,130 @@
+#include "regex/regex.h"
+
+#include "support/case.h"
+#include "support/cmocka.h"
+
+#include "base/mem.h"
+
+static struct tc_regex *compile(const char *pattern)
+{
+    char *why = NULL;
+    struct tc_regex *r = tc_regex_new(tc_slice_str(pattern), NULL, &why);
+    assert_null(why);
+    assert_non_null(r);
+    return r;
+}
+
+static void assert_refused(const char *pattern, const struct tc_regex_limits *limits, const char *reason)
+{
+    char *why = NULL;
+    assert_null(tc_regex_new(tc_slice_str(pattern), limits, &why));
+    assert_non_null(why);
+    assert_non_null(strstr(why, reason));
+    tc_free(why);
+}
+
+static void full_match_covers_the_whole_text(void **state)
+{
+    (void)state;
+    struct tc_regex *r = compile("a+b|c");
+    assert_true(tc_regex_full_match(r, tc_slice_str("aab")));
+    assert_true(tc_regex_full_match(r, tc_slice_str("c")));
+    assert_false(tc_regex_full_match(r, tc_slice_str("xaab")));
+    assert_false(tc_regex_full_match(r, tc_slice_str("aabx")));
+    assert_false(tc_regex_full_match(r, tc_slice_of(NULL, 0)));
+    struct tc_regex *other = tc_regex_ref(r);
+    tc_regex_unref(r);
+    assert_true(tc_regex_full_match(other, tc_slice_str("ab")));
+    tc_regex_unref(other);
+    tc_regex_unref(NULL);
+}
+
+static void bad_patterns_are_refused(void **state)
+{
+    (void)state;
+    assert_refused("a[", NULL, "missing ]");
+    assert_refused("(a", NULL, "missing )");
+    assert_refused("(?=a)", NULL, "invalid perl operator"); /* look-ahead is none of RE2's */
+    assert_refused("(a)\\1", NULL, "invalid escape");
+}
+
+static void sizes_are_bounded(void **state)
+{
+    (void)state;
+    char long_pattern[TC_REGEX_PATTERN_MAX_BYTES + 2];
+    memset(long_pattern, 'a', sizeof(long_pattern) - 1);
+    long_pattern[sizeof(long_pattern) - 1] = '\0';
+    assert_refused(long_pattern, NULL, "longer than 8192");
+    long_pattern[TC_REGEX_PATTERN_MAX_BYTES] = '\0';
+    tc_regex_unref(compile(long_pattern));
+    assert_refused("abcd", &(struct tc_regex_limits){.pattern_bytes = 3}, "longer than 3");
+    /* Small text, large program. */
+    assert_refused("((((a{100}){100}){100}){100}){100}", NULL, "");
+    assert_refused("(\\pL{500}){2}", &(struct tc_regex_limits){.memory_bytes = 65536}, "");
+}
+
+static void matching_is_linear(void **state)
+{
+    (void)state;
+    struct tc_regex *r = compile("(a+)+b");
+    char text[4096];
+    memset(text, 'a', sizeof(text));
+    assert_false(tc_regex_full_match(r, tc_slice_of(text, sizeof(text))));
+    tc_regex_unref(r);
+}
+
+static void assert_replaced(const char *pattern, const char *rewrite, const char *text, const char *expected)
+{
+    char *why = NULL;
+    struct tc_regex *r = compile(pattern);
+    struct tc_buf out = {0};
+    assert_true(tc_regex_check_rewrite(r, tc_slice_str(rewrite), &why));
+    tc_regex_replace_all(r, tc_slice_str(text), tc_slice_str(rewrite), &out);
+    assert_string_equal(tc_buf_cstr(&out), expected);
+    tc_buf_fini(&out);
+    tc_regex_unref(r);
+}
+
+static void all_matches_are_replaced(void **state)
+{
+    (void)state;
+    assert_replaced("[0-9]+", "foo", "a1b22c333", "afoobfoocfoo");
+    assert_replaced("/products", "/new-products", "/products", "/new-products");
+    assert_replaced("(\\w+)@(\\w+)", "\\2.\\1", "u@h v@g", "h.u g.v");
+    assert_replaced("x", "\\\\\\0", "axa", "a\\xa");
+    assert_replaced("x", "y", "", "");
+    assert_replaced("", "e", "abc", "eaebece");
+    TC_CASE(HP06);
+}
+
+static void assert_bad_rewrite(const char *pattern, const char *rewrite)
+{
+    char *why = NULL;
+    struct tc_regex *r = compile(pattern);
+    assert_false(tc_regex_check_rewrite(r, tc_slice_str(rewrite), &why));
+    assert_non_null(why);
+    tc_free(why);
+    tc_regex_unref(r);
+}
+
+static void rewrites_are_checked(void **state)
+{
+    (void)state;
+    assert_bad_rewrite("a", "\\1");
+    assert_bad_rewrite("(a)", "\\2");
+    assert_bad_rewrite("a", "\\n");
+    assert_bad_rewrite("a", "x\\");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_match_covers_the_whole_text),
+        cmocka_unit_test(bad_patterns_are_refused),
+        cmocka_unit_test(sizes_are_bounded),
+        cmocka_unit_test(matching_is_linear),
+        cmocka_unit_test(all_matches_are_replaced),
+        cmocka_unit_test(rewrites_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,371 @@
+#include "resource/endpoints.h"
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/resource_json.h"
+
+#include "base/mem.h"
+
+#define ADDRESS(ip, port) "{'socket_address':{'address':'" ip "','port_value':" #port "}}"
+#define ENDPOINT(port, more) "{'endpoint':{'address':" ADDRESS("127.0.0.1", port) "}" more "}"
+#define LOCALITY(name, weight, more, endpoints)                                                                        \
+    "{'locality':{'region':'r','zone':'z','sub_zone':'" name "'},'load_balancing_weight':" #weight more                \
+    ",'lb_endpoints':[" endpoints "]}"
+#define EDS(localities) "{'cluster_name':'c','endpoints':[" localities "]}"
+#define DROPS(drops) "{'cluster_name':'c','policy':{'drop_overloads':[" drops "]}}"
+
+static struct tc_xds_resource *valid(const char *json)
+{
+    return tc_test_valid(&tc_eds_type, NULL, json);
+}
+
+static void refused(const char *json, const char *fault)
+{
+    tc_test_refused(&tc_eds_type, NULL, json, fault);
+}
+
+static void assert_addr(const struct tc_addr *a, const char *text)
+{
+    char *actual = tc_addr_text(a);
+    assert_string_equal(actual, text);
+    tc_free(actual);
+}
+
+static void localities_are_grouped_and_ordered(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = valid(EDS(LOCALITY("b", 2, "", ENDPOINT(2, "")) "," LOCALITY(
+        "x", 7, ",'priority':1", ENDPOINT(3, "")) "," LOCALITY("a", 1, "", ENDPOINT(1, ",'load_balancing_weight':5"))));
+    const struct tc_eds *eds = tc_eds_of(r);
+    assert_string_equal(eds->name->data, "c");
+    assert_int_equal(eds->n_priorities, 2);
+    assert_int_equal(eds->priorities[0].n, 2);
+    assert_string_equal(eds->priorities[0].localities[0].sub_zone->data, "a");
+    assert_int_equal(eds->priorities[0].localities[0].weight, 1);
+    assert_int_equal(eds->priorities[0].localities[0].endpoints[0].weight, 5);
+    assert_string_equal(eds->priorities[0].localities[1].sub_zone->data, "b");
+    assert_int_equal(eds->priorities[0].localities[1].endpoints[0].weight, 1);
+    assert_addr(&eds->priorities[0].localities[1].endpoints[0].addrs[0], "127.0.0.1:2");
+    assert_int_equal(eds->priorities[1].localities[0].weight, 7);
+    struct tc_buf text = {0};
+    tc_eds_locality_format(&eds->priorities[0].localities[0], &text);
+    assert_string_equal(tc_buf_cstr(&text), "{region=\"r\", zone=\"z\", sub_zone=\"a\"}");
+    tc_buf_fini(&text);
+    tc_xds_resource_unref(r);
+}
+
+static void priorities_have_no_gaps(void **state)
+{
+    (void)state;
+    refused(EDS(LOCALITY("a", 1, ",'priority':1", "")), "field endpoints: priority 0 empty");
+    TC_CASE(ED01);
+    refused(EDS(LOCALITY("a", 1, "", "") "," LOCALITY("a", 1, ",'priority':2", "")), "priority 1 empty");
+}
+
+static void localities_without_weight_are_left_out(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r =
+        valid(EDS(LOCALITY("a", 0, "", ENDPOINT(1, "")) "," LOCALITY("b", 1, "", "") ",{'locality':{'region':'r'}}"));
+    assert_int_equal(tc_eds_of(r)->n_priorities, 1);
+    assert_int_equal(tc_eds_of(r)->priorities[0].n, 1);
+    assert_string_equal(tc_eds_of(r)->priorities[0].localities[0].sub_zone->data, "b");
+    tc_xds_resource_unref(r);
+    refused(EDS(LOCALITY("a", 0, "", "") "," LOCALITY("a", 1, ",'priority':1", "")), "priority 0 empty");
+    TC_CASE(ED02);
+}
+
+static void localities_are_named_once(void **state)
+{
+    (void)state;
+    refused(EDS("{'load_balancing_weight':1}"), "field endpoints[0].locality: field not present");
+    TC_CASE(ED03);
+    refused(EDS(LOCALITY("a", 1, "", "") "," LOCALITY("a", 1, "", "")),
+            "duplicate locality {region=\"r\", zone=\"z\", sub_zone=\"a\"} found in priority 0");
+    tc_xds_resource_unref(valid(EDS(LOCALITY("a", 1, "", "") "," LOCALITY("a", 1, ",'priority':1", ""))));
+    TC_CASE(ED04);
+}
+
+static void weights_are_checked(void **state)
+{
+    (void)state;
+    refused(EDS(LOCALITY("a", 1, "", ENDPOINT(1, "") "," ENDPOINT(2, ",'load_balancing_weight':0"))),
+            "field endpoints[0].lb_endpoints[1].load_balancing_weight: must be greater than 0");
+    TC_CASE(ED05);
+    refused(EDS(LOCALITY("a", 4294967295, "", "") "," LOCALITY("b", 1, "", "")),
+            "sum of locality weights for priority 0 exceeds uint32 max");
+    struct tc_xds_resource *r = valid(EDS(LOCALITY("a", 4294967294, "", "") "," LOCALITY("b", 1, "", "")));
+    assert_true(tc_eds_of(r)->priorities[0].localities[0].weight == 4294967294u);
+    tc_xds_resource_unref(r);
+    TC_CASE(ED07);
+    /* Weights of endpoints are summed in 64 bits, so that a large sum harms nothing. */
+    r = valid(EDS(LOCALITY("a", 1, "", ENDPOINT(1, ",'load_balancing_weight':4294967295") "," ENDPOINT(2, ""))));
+    assert_true(tc_eds_of(r)->priorities[0].localities[0].endpoints[0].weight == 4294967295u);
+    tc_xds_resource_unref(r);
+    TC_CASE(ED08);
+}
+
+static void addresses_are_unique(void **state)
+{
+    (void)state;
+    refused(EDS(LOCALITY("a", 1, "", ENDPOINT(1, "") "," ENDPOINT(1, ""))),
+            "duplicate endpoint address \"127.0.0.1:1\"");
+    refused(EDS(LOCALITY("a", 1, "", ENDPOINT(1, "")) "," LOCALITY("b", 1, "", ENDPOINT(1, ""))),
+            "duplicate endpoint address");
+    refused(EDS(LOCALITY("a", 1, "",
+                         ENDPOINT(1, "") ",{'endpoint':{'address':" ADDRESS(
+                             "::1", 1) ",'additional_addresses':[{'address':" ADDRESS("127.0.0.1", 1) "}]}}")),
+            "duplicate endpoint address");
+    TC_CASE(ED06);
+}
+
+static void health_decides_who_stays(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = valid(EDS(LOCALITY(
+        "a", 1, "",
+        ENDPOINT(1, ",'health_status':'UNKNOWN'") "," ENDPOINT(2, ",'health_status':'HEALTHY'") "," ENDPOINT(3, ",'"
+                                                                                                                "health"
+                                                                                                                "_statu"
+                                                                                                                "s':'"
+                                                                                                                "UNHEAL"
+                                                                                                                "THY'") "," ENDPOINT(
+            4,
+            ",'health_status':'DRAINING'") "," ENDPOINT(5,
+                                                        ",'health_status':'TIMEOUT'") "," ENDPOINT(6,
+                                                                                                   ",'health_status':'"
+                                                                                                   "DEGRADED'") "," ENDPOINT(7,
+                                                                                                                             ",'health_status':99"))));
+    const struct tc_eds_locality *l = &tc_eds_of(r)->priorities[0].localities[0];
+    assert_int_equal(l->n, 3);
+    assert_int_equal(l->endpoints[0].health, TC_EDS_UNKNOWN);
+    assert_int_equal(l->endpoints[1].health, TC_EDS_HEALTHY);
+    assert_int_equal(l->endpoints[2].health, TC_EDS_DRAINING);
+    assert_addr(&l->endpoints[2].addrs[0], "127.0.0.1:4");
+    tc_xds_resource_unref(r);
+    TC_CASE(ED09);
+}
+
+static void drops_are_checked(void **state)
+{
+    (void)state;
+    refused(DROPS("{'drop_percentage':{'numerator':1}}"),
+            "field policy.drop_overloads[0].category: empty drop category name");
+    refused(DROPS("{'category':'x'}"), "field policy.drop_overloads[0].drop_percentage: field not present");
+    refused(DROPS("{'category':'x','drop_percentage':{'denominator':7}}"), "unknown denominator type");
+    TC_CASE(ED10);
+}
+
+static uint32_t drop(const char *json)
+{
+    struct tc_xds_resource *r = valid(json);
+    assert_int_equal(tc_eds_of(r)->n_drops, 1);
+    assert_string_equal(tc_eds_of(r)->drops[0].category->data, "x");
+    uint32_t millionths = tc_eds_of(r)->drops[0].millionths;
+    assert_int_equal(tc_eds_of(r)->drops_all, millionths == 1000000);
+    tc_xds_resource_unref(r);
+    return millionths;
+}
+
+#define DROP(n, d) DROPS("{'category':'x','drop_percentage':{'numerator':" #n ",'denominator':'" #d "'}}")
+
+static void drops_are_millionths(void **state)
+{
+    (void)state;
+    assert_int_equal(drop(DROP(10, HUNDRED)), 100000);
+    assert_int_equal(drop(DROP(1000, TEN_THOUSAND)), 100000);
+    assert_int_equal(drop(DROP(100000, MILLION)), 100000);
+    assert_int_equal(drop(DROP(4295, MILLION)), 4295);
+    assert_int_equal(drop(DROP(150, HUNDRED)), 1000000);
+    TC_CASE(DP05);
+    assert_int_equal(drop(DROP(429497, HUNDRED)), 1000000);
+    assert_int_equal(drop(DROP(4294967295, TEN_THOUSAND)), 1000000);
+    TC_CASE(ED11);
+}
+
+static void addresses_are_checked(void **state)
+{
+    (void)state;
+    refused(EDS(LOCALITY("a", 1, "", "{'endpoint':{'address':" ADDRESS("127.0.0.1", 65536) "}}")),
+            "field endpoints[0].lb_endpoints[0].endpoint.address.socket_address.port_value: invalid port");
+    refused(EDS(LOCALITY("a", 1, "", "{'endpoint':{'address':" ADDRESS("a.example", 1) "}}")),
+            "\"a.example\" is not an IP address");
+    refused(EDS(LOCALITY("a", 1, "", "{'endpoint':{'address':{'pipe':{'path':'/x'}}}}")),
+            "endpoint.address.socket_address: field not present");
+    refused(EDS(LOCALITY("a", 1, "", "{'endpoint':{}}")), "endpoint.address: field not present");
+    refused(EDS(LOCALITY("a", 1, "", "{}")), "lb_endpoints[0].endpoint: field not present");
+    refused(EDS(LOCALITY("a", 1, "", "{'endpoint':{'address':" ADDRESS("::1", 1) ",'additional_addresses':[{}]}}")),
+            "additional_addresses[0].address: field not present");
+    TC_CASE(ED12);
+}
+
+static void an_endpoint_may_have_several_addresses(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = valid(EDS(
+        LOCALITY("a", 1, "",
+                 "{'endpoint':{'hostname':'h','address':" ADDRESS(
+                     "2001:0db8::0001", 80) ","
+                                            "'additional_addresses':[{'address':" ADDRESS("127.0.0.1", 81) "}]}}")));
+    const struct tc_eds_endpoint *e = &tc_eds_of(r)->priorities[0].localities[0].endpoints[0];
+    assert_int_equal(e->n_addrs, 2);
+    assert_addr(&e->addrs[0], "[2001:db8::1]:80");
+    assert_addr(&e->addrs[1], "127.0.0.1:81");
+    assert_true(tc_slice_eq_str(e->hostname, "h"));
+    tc_xds_resource_unref(r);
+    TC_CASE(ED13);
+}
+
+static void empty_resources_are_valid(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = valid("{'cluster_name':'c'}");
+    assert_int_equal(tc_eds_of(r)->n_priorities, 0);
+    tc_xds_resource_unref(r);
+    r = valid(EDS(LOCALITY("a", 1, "", "")));
+    assert_int_equal(tc_eds_of(r)->priorities[0].localities[0].n, 0);
+    tc_xds_resource_unref(r);
+    refused("{}", "field cluster_name: must be non-empty");
+}
+
+static void huge_priorities_are_refused(void **state)
+{
+    (void)state;
+    refused(EDS(LOCALITY("a", 1, ",'priority':4294967295", "")),
+            "field endpoints[0].priority: 4294967295 is beyond the limit of 128 priorities");
+    refused(EDS(LOCALITY("a", 1, ",'priority':128", "")), "beyond the limit");
+    TC_CASE(ED16);
+}
+
+static void check_hash_key(const char *metadata, const char *key, bool ignored)
+{
+    struct tc_xds_registries reg;
+    tc_xds_registries_init(&reg);
+    reg.hash_key_ignored = ignored;
+    char *json = tc_asprintf(EDS(LOCALITY("a", 1, "", ENDPOINT(1, ",'metadata':%s"))), metadata);
+    struct tc_xds_resource *r = tc_test_valid(&tc_eds_type, &(struct tc_xds_decode_context){.registries = &reg}, json);
+    const struct tc_rstr *actual = tc_eds_of(r)->priorities[0].localities[0].endpoints[0].hash_key;
+    if (key)
+        assert_string_equal(tc_rstr_cstr(actual), key);
+    else
+        assert_null(actual);
+    tc_xds_resource_unref(r);
+    tc_free(json);
+}
+
+static void hash_keys_come_from_metadata(void **state)
+{
+    (void)state;
+    check_hash_key("{'filter_metadata':{'envoy.lb':{'hash_key':'k'}}}", "k", false);
+    check_hash_key("{'filter_metadata':{'envoy.lb':{'hash_key':'k'}}}", NULL, true);
+    check_hash_key("{}", NULL, false);
+    check_hash_key("{'filter_metadata':{'envoy.lb':{'hash_key':''}}}", NULL, false);
+    check_hash_key("{'filter_metadata':{'envoy.lb':{'hash_key':1}}}", NULL, false);
+    check_hash_key("{'filter_metadata':{'envoy.lb':{'hash_key':{'hash_key':'k'}}}}", NULL, false);
+    check_hash_key("{'filter_metadata':{'other':{'hash_key':'k'}}}", NULL, false);
+    TC_CASE(ED17);
+}
+
+static char *many(size_t localities, size_t endpoints)
+{
+    struct tc_buf json = {0};
+    tc_buf_append_str(&json, "{'cluster_name':'c','endpoints':[");
+    for (size_t i = 0; i < localities; i++) {
+        tc_buf_printf(&json, "%s{'locality':{'zone':'%zu'},'load_balancing_weight':1,'lb_endpoints':[", i ? "," : "",
+                      i);
+        for (size_t j = 0; j < endpoints; j++)
+            tc_buf_printf(&json, "%s{'endpoint':{'address':" ADDRESS("10.0.%zu.%zu", 80) "}}", j ? "," : "", i, j);
+        tc_buf_append_str(&json, "]}");
+    }
+    tc_buf_append_str(&json, "]}");
+    return tc_buf_take(&json);
+}
+
+static void many_localities(void **state)
+{
+    (void)state;
+    char *json = many(50, 2);
+    struct tc_xds_resource *r = valid(json), *one = valid(EDS(LOCALITY("a", 1, "", ENDPOINT(1, ""))));
+    assert_int_equal(tc_eds_of(r)->priorities[0].n, 50);
+    assert_false(tc_eds_type.equal(r, one));
+    struct tc_xds_resource *again = valid(json);
+    assert_true(tc_eds_type.equal(r, again));
+    tc_xds_resource_unref(again);
+    tc_xds_resource_unref(one);
+    tc_xds_resource_unref(r);
+    tc_free(json);
+    TC_CASE(ED18);
+}
+
+static void caps_hold(void **state)
+{
+    (void)state;
+    struct tc_xds_registries reg;
+    tc_xds_registries_init(&reg);
+    assert_int_equal(reg.limits.eds_localities, 16384);
+    assert_int_equal(reg.limits.eds_endpoints, 262144);
+    assert_int_equal(reg.limits.eds_drops, 64);
+    reg.limits.eds_localities = 3;
+    reg.limits.eds_endpoints = 4;
+    reg.limits.eds_drops = 1;
+    struct tc_xds_decode_context ctx = {.registries = &reg};
+    char *json = many(4, 0);
+    tc_test_refused(&tc_eds_type, &ctx, json, "field endpoints: 4 localities, more than 3");
+    tc_free(json);
+    json = many(3, 2);
+    tc_test_refused(&tc_eds_type, &ctx, json, "6 endpoints and additional addresses, more than 4");
+    tc_free(json);
+    json = many(2, 2);
+    tc_xds_resource_unref(tc_test_valid(&tc_eds_type, &ctx, json));
+    tc_free(json);
+    tc_test_refused(&tc_eds_type, &ctx, DROPS("{},{}"), "field policy.drop_overloads: 2 categories, more than 1");
+}
+
+static void decode_bytes(const struct tc_buf *bytes, const char *fault)
+{
+    struct tc_faults f;
+    struct tc_rstr *name = NULL;
+    tc_faults_init(&f);
+    assert_null(tc_eds_type.decode(&tc_eds_type, &(struct tc_xds_decode_context){0}, tc_buf_slice(bytes), &name, &f));
+    if (!strstr(tc_faults_text(&f), fault))
+        fail_msg("\"%s\" is not in: %s", fault, tc_faults_text(&f));
+    tc_faults_fini(&f);
+    tc_rstr_unref(name);
+}
+
+static void hostile_bytes_are_refused(void **state)
+{
+    (void)state;
+    struct tc_buf bytes = {0};
+    tc_buf_append(&bytes, "\x12\x7f", 2);
+    decode_bytes(&bytes, "");
+    tc_buf_clear(&bytes);
+    for (size_t i = 0; i < 1000000; i++) /* a million empty localities */
+        tc_buf_append(&bytes, "\x12\x00", 2);
+    decode_bytes(&bytes, "occurs more than 262144 times");
+    tc_buf_fini(&bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(localities_are_grouped_and_ordered),
+        cmocka_unit_test(priorities_have_no_gaps),
+        cmocka_unit_test(localities_without_weight_are_left_out),
+        cmocka_unit_test(localities_are_named_once),
+        cmocka_unit_test(weights_are_checked),
+        cmocka_unit_test(addresses_are_unique),
+        cmocka_unit_test(health_decides_who_stays),
+        cmocka_unit_test(drops_are_checked),
+        cmocka_unit_test(drops_are_millionths),
+        cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(an_endpoint_may_have_several_addresses),
+        cmocka_unit_test(empty_resources_are_valid),
+        cmocka_unit_test(huge_priorities_are_refused),
+        cmocka_unit_test(hash_keys_come_from_metadata),
+        cmocka_unit_test(many_localities),
+        cmocka_unit_test(caps_hold),
+        cmocka_unit_test(hostile_bytes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
