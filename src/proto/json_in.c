@@ -2,10 +2,10 @@
 #include <math.h>
 
 #include "base/parse.h"
-#include "google/protobuf/any.pb-c.h"
-#include "google/protobuf/duration.pb-c.h"
-#include "google/protobuf/struct.pb-c.h"
-#include "google/protobuf/timestamp.pb-c.h"
+#include "pb/google/protobuf/any.pb-c.h"
+#include "pb/google/protobuf/duration.pb-c.h"
+#include "pb/google/protobuf/struct.pb-c.h"
+#include "pb/google/protobuf/timestamp.pb-c.h"
 #include "proto/json.h"
 #include "proto/json_scalar.h"
 #include "proto/unpack.h"
@@ -62,31 +62,18 @@ static bool string_in(struct input *in, const json_t *json, char **out)
     return true;
 }
 
-/* Base64 of either alphabet, with or without padding. */
 static bool bytes_in(struct input *in, const json_t *json, ProtobufCBinaryData *out)
 {
-    if (!json_is_string(json))
-        return wrong(in, "a base64 string");
-    struct tc_buf text = {0}, data = {0};
-    bool good = false;
-    tc_buf_append(&text, json_string_value(json), json_string_length(json));
-    for (size_t i = 0; i < text.len; i++)
-        text.data[i] = text.data[i] == '-' ? '+' : text.data[i] == '_' ? '/' : text.data[i];
-    if (tc_base64_decode(&data, tc_buf_slice(&text)) != 0) {
+    struct tc_buf data = {0};
+    bool good = tc_json_scalar_bytes(json, &data);
+    if (!good)
         wrong(in, "a base64 string");
-        goto done;
-    }
-    out->len = data.len;
-    out->data = NULL;
-    if (data.len) {
+    if (good && data.len) {
         out->data = alloc(in, 1, data.len);
-        if (!out->data)
-            goto done;
-        memcpy(out->data, data.data, data.len);
+        good = out->data != NULL;
+        if (good)
+            memcpy(out->data, data.data, out->len = data.len);
     }
-    good = true;
-done:
-    tc_buf_fini(&text);
     tc_buf_fini(&data);
     return good;
 }
@@ -191,6 +178,12 @@ static bool null_counts(const ProtobufCFieldDescriptor *field)
            strcmp(((const ProtobufCEnumDescriptor *)field->descriptor)->name, "google.protobuf.NullValue") == 0;
 }
 
+static void set_repeated(ProtobufCMessage *m, const ProtobufCFieldDescriptor *field, void *array, size_t n)
+{
+    *(void **)(void *)((char *)m + field->offset) = array;
+    *(size_t *)(void *)((char *)m + field->quantifier_offset) = n;
+}
+
 static bool list_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *field, const json_t *json,
                     int depth)
 {
@@ -215,8 +208,7 @@ static bool list_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldD
             used++;
         tc_faults_pop(in->faults);
     }
-    *(void **)(void *)((char *)m + field->offset) = array;
-    *(size_t *)(void *)((char *)m + field->quantifier_offset) = good ? used : 0;
+    set_repeated(m, field, array, good ? used : 0);
     return good && !in->exceeded;
 }
 
@@ -270,8 +262,7 @@ static bool map_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDe
             entries[used++] = entry;
         tc_faults_pop(in->faults);
     }
-    *(void **)(void *)((char *)m + field->offset) = entries;
-    *(size_t *)(void *)((char *)m + field->quantifier_offset) = good ? used : 0;
+    set_repeated(m, field, entries, good ? used : 0);
     return good && !in->exceeded;
 }
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "base/parse.h"
-#include "google/protobuf/any.pb-c.h"
-#include "google/protobuf/duration.pb-c.h"
-#include "google/protobuf/struct.pb-c.h"
-#include "google/protobuf/timestamp.pb-c.h"
+#include "pb/google/protobuf/any.pb-c.h"
+#include "pb/google/protobuf/duration.pb-c.h"
+#include "pb/google/protobuf/struct.pb-c.h"
+#include "pb/google/protobuf/timestamp.pb-c.h"
 #include "proto/json.h"
 #include "proto/json_scalar.h"
 #include "proto/unpack.h"

@@ -76,6 +76,22 @@ bool tc_json_scalar_double(const json_t *json, double *out)
     return true;
 }
 
+bool tc_json_scalar_bytes(const json_t *json, struct tc_buf *out)
+{
+    if (!json_is_string(json))
+        return false;
+    struct tc_buf text = {0};
+    size_t before = out->len;
+    tc_buf_append_slice(&text, text_of(json));
+    for (size_t i = 0; i < text.len; i++)
+        text.data[i] = (char)(text.data[i] == '-' ? '+' : text.data[i] == '_' ? '/' : text.data[i]);
+    bool good = tc_base64_decode(out, tc_buf_slice(&text)) == 0;
+    if (!good)
+        out->len = before;
+    tc_buf_fini(&text);
+    return good;
+}
+
 size_t tc_json_scalar_size(ProtobufCType type)
 {
     switch (type) {

@@ -5,11 +5,11 @@
 #include <stdio.h>
 
 #include "base/parse.h"
-#include "google/protobuf/any.pb-c.h"
-#include "google/protobuf/duration.pb-c.h"
-#include "google/protobuf/struct.pb-c.h"
-#include "google/protobuf/timestamp.pb-c.h"
-#include "google/protobuf/wrappers.pb-c.h"
+#include "pb/google/protobuf/any.pb-c.h"
+#include "pb/google/protobuf/duration.pb-c.h"
+#include "pb/google/protobuf/struct.pb-c.h"
+#include "pb/google/protobuf/timestamp.pb-c.h"
+#include "pb/google/protobuf/wrappers.pb-c.h"
 
 #define MAX_DURATION 315576000000
 #define MIN_TIMESTAMP (-62135596800) /* 0001-01-01T00:00:00Z */

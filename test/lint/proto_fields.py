@@ -10,6 +10,7 @@ Exit status: 0 all fields agree, 1 a difference, 77 skipped (a tool or the netwo
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,25 @@ import sys
 PACKAGE, VERSION = "@grpc/grpc-js-xds", "1.14.1"
 
 # Definitions that the pinned package does not carry: full name of a file, message, enum, field or enum value -> reason.
-ELSEWHERE = {}
+NEWER = "newer than the package; held against go-control-plane"
+ABSENT = "not an Envoy API; held against google.golang.org/grpc and github.com/cncf/xds"
+LB = "envoy.extensions.load_balancing_policies."
+ELSEWHERE = {
+    "grpc/health/v1/health.proto": ABSENT,
+    "grpc/testing/empty.proto": ABSENT,
+    "grpc/testing/messages.proto": ABSENT,
+    "xds/data/orca/v3/orca_load_report.proto": ABSENT,
+    "envoy/extensions/load_balancing_policies/override_host/v3/override_host.proto": NEWER,
+    LB + "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin.metric_names_for_computing_utilization":
+        NEWER,
+    "envoy.admin.v3.ClientResourceStatus.RECEIVED_ERROR": NEWER,  # A88
+    "envoy.admin.v3.ClientResourceStatus.TIMEOUT": NEWER,  # A88
+    "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.auto_host_sni": NEWER,  # A101
+    "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.auto_sni_san_validation": NEWER,  # A101
+    "envoy.service.discovery.v3.DeltaDiscoveryResponse.resource_errors": NEWER,  # xRFC TP3
+    "envoy.service.discovery.v3.DiscoveryResponse.resource_errors": NEWER,  # xRFC TP3
+    "envoy.service.discovery.v3.ResourceError": NEWER,  # xRFC TP3
+}
 
 # Loads the files named on stdin and prints {messages: {name: {field: facts}}, enums: {name: {value: number}}}.
 READER = r"""
@@ -26,14 +45,16 @@ const deps = path.join(path.dirname(require.resolve('@grpc/grpc-js-xds/package.j
 const dirs = ['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map(d => path.join(deps, d));
 const wanted = fs.readFileSync(0, 'utf8').split('\n').filter(Boolean);
 const root = new pb.Root(), known = [], missing = [];
+// Annotations extend descriptor.proto, which the package does not carry, and define no field: they are left out.
 root.resolvePath = (origin, target) => {
   if (pb.common.get(target)) return target;
-  for (const d of dirs) if (fs.existsSync(path.join(d, target))) return path.join(d, target);
-  return target;
+  if (/(^|\/)annotations\/|^validate\/|^google\/api\//.test(target)) return null;
+  const dir = dirs.find(d => fs.existsSync(path.join(d, target)));
+  return dir ? path.join(dir, target) : null;
 };
-root.fetch = (name, done) => fs.readFile(name, 'utf8', (err, text) => done(null, err ? 'syntax = "proto3";' : text));
 for (const f of wanted)
   (pb.common.get(f) || dirs.some(d => fs.existsSync(path.join(d, f))) ? known : missing).push(f);
+root.resolveAll = () => root;  // each field is resolved below, as some lead to files that nobody carries
 root.loadSync(known, {keepCase: true});
 const out = {messages: {}, enums: {}, missing};
 const name = t => t.fullName.slice(1);
@@ -169,10 +190,11 @@ def official(build, names):
         os.makedirs(cache)
         with open(os.path.join(cache, "package.json"), "w") as f:
             f.write('{"private": true}\n')
-        done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock",
+        done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--no-package-lock",
                                f"{PACKAGE}@{VERSION}"], cwd=cache, capture_output=True, text=True, timeout=100)
         if done.returncode != 0:
-            skip("npm could not install the package: " + done.stderr.strip().splitlines()[-1][:200])
+            reasons = [line for line in done.stderr.splitlines() if line.startswith("npm err")] or ["no reason given"]
+            skip("the package could not be installed: " + reasons[-1 if len(reasons) == 1 else 1][:200])
         open(stamp, "w").close()
     done = subprocess.run(["node", "-e", READER], cwd=cache, input="\n".join(names), capture_output=True, text=True)
     if done.returncode != 0:
@@ -223,6 +245,21 @@ def compare(mine, theirs):
     return found, compared
 
 
+def unregistered(source, mine):
+    """Messages that src/proto/types.c should list and does not."""
+    with open(os.path.join(source, "src", "proto", "types.c")) as f:
+        listed = {line.strip().strip("&,") for line in f if line.strip().endswith("__descriptor,")}
+    found = []
+    for name in sorted(mine["messages"]):
+        if name.startswith("grpc.") or name.rpartition(".")[0] in mine["messages"]:
+            continue
+        c_name = "__".join(re.sub("(?<![A-Z])[A-Z]", lambda m: "_" + m[0], part).lstrip("_").lower()
+                           for part in name.split(".")) + "__descriptor"
+        if c_name not in listed:
+            found.append(f"{name}: not in src/proto/types.c ({c_name})")
+    return found
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--source", required=True)
@@ -237,6 +274,7 @@ def main():
     except subprocess.TimeoutExpired:
         skip("npm install took too long")
     found, compared = compare(mine, theirs)
+    found += unregistered(args.source, mine)
     for line in found:
         print(line)
     print(f"{compared} fields and enum values agree with {PACKAGE} {VERSION}, {len(ELSEWHERE)} names are held elsewhere"

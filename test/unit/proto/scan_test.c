@@ -5,11 +5,11 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "envoy/config/endpoint/v3/endpoint.pb-c.h"
-#include "envoy/config/route/v3/route.pb-c.h"
-#include "envoy/service/discovery/v3/discovery.pb-c.h"
-#include "google/protobuf/struct.pb-c.h"
 #include "grpc/testing/messages.pb-c.h"
+#include "pb/envoy/config/endpoint/v3/endpoint.pb-c.h"
+#include "pb/envoy/config/route/v3/route.pb-c.h"
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+#include "pb/google/protobuf/struct.pb-c.h"
 #include "support/cmocka.h"
 
 #define NODE &envoy__config__core__v3__node__descriptor

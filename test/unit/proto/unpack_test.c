@@ -5,12 +5,12 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "envoy/config/endpoint/v3/endpoint.pb-c.h"
-#include "envoy/service/discovery/v3/discovery.pb-c.h"
-#include "google/protobuf/struct.pb-c.h"
+#include "pb/envoy/config/endpoint/v3/endpoint.pb-c.h"
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+#include "pb/google/protobuf/struct.pb-c.h"
+#include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
 #include "proto/json.h"
 #include "support/cmocka.h"
-#include "xds/data/orca/v3/orca_load_report.pb-c.h"
 
 #define BYTES(literal) tc_slice_of(literal, sizeof(literal) - 1)
 #define ASSIGNMENT &envoy__config__endpoint__v3__cluster_load_assignment__descriptor
@@ -231,6 +231,36 @@ static void test_every_budget(void **state)
     }
 }
 
+/* Every message with one byte changed is refused or is one that has a JSON form. */
+static void test_any_byte(void **state)
+{
+    (void)state;
+    struct tc_buf bytes = {0};
+    wire(&bytes, ASSIGNMENT, assignment_text);
+    for (size_t i = 0; i < bytes.len; i++) {
+        char original = bytes.data[i];
+        for (int byte = 0; byte < 256; byte++) {
+            struct tc_arena arena;
+            struct tc_faults faults;
+            ProtobufCMessage *m = NULL;
+            tc_arena_init(&arena, 0, tc_unpack_budget(bytes.len));
+            tc_faults_init(&faults);
+            bytes.data[i] = (char)byte;
+            if (tc_unpack(ASSIGNMENT, tc_buf_slice(&bytes), NULL, &arena, &m, &faults) == 0) {
+                json_t *json = tc_proto_to_json(m, NULL);
+                assert_non_null(json);
+                json_decref(json);
+            } else {
+                assert_true(tc_faults_any(&faults));
+            }
+            tc_faults_fini(&faults);
+            tc_arena_fini(&arena);
+        }
+        bytes.data[i] = original;
+    }
+    tc_buf_fini(&bytes);
+}
+
 static long peak_kib(void)
 {
     struct rusage usage;
@@ -368,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_packed_and_unpacked),
         cmocka_unit_test(test_faults_of_scan_come_through),
         cmocka_unit_test(test_every_budget),
+        cmocka_unit_test(test_any_byte),
         cmocka_unit_test(test_hostile_sizes_stay_small),
         cmocka_unit_test(test_budget_follows_size),
         cmocka_unit_test(test_maps),
