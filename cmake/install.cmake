@@ -4,6 +4,8 @@ install(TARGETS torc torc_static
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS torc_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+# The pkg-config file finds its prefix from where it lies, so that a staged or moved tree works.
+file(RELATIVE_PATH TORC_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/torc.pc.in ${CMAKE_BINARY_DIR}/torc.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/torc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/torcConfig.cmake.in ${CMAKE_BINARY_DIR}/torcConfig.cmake

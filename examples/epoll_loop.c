@@ -1,0 +1,42 @@
+/* Torc inside an epoll loop of the application's own: no thread, no blocking call. usage: epoll_loop TARGET */
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+static int left = 3;
+static int failed;
+
+static void on_result(const struct torc_result *result, void *arg)
+{
+    printf("call %d: %s from %s\n", *(int *)arg, torc_status_code_name(result->code), result->peer);
+    failed += result->code != TORC_STATUS_OK;
+    left--;
+}
+
+int main(int argc, char **argv)
+{
+    struct torc_runtime_options ro;
+    torc_runtime_options_init(&ro);
+    ro.mode = TORC_RUNTIME_CALLER;
+    torc_runtime *runtime = torc_runtime_new(&ro);
+    torc_channel *channel = torc_channel_new(runtime, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, NULL);
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN};
+    int numbers[3] = {1, 2, 3};
+    if (!channel || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, torc_runtime_fd(runtime), &event) != 0)
+        return 1;
+    for (int i = 0; i < 3; i++)
+        if (torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &numbers[i], NULL) != 0)
+            return 1;
+    while (left > 0) {
+        /* The application's other descriptors would be waited for here as well. */
+        epoll_wait(epoll, &event, 1, torc_runtime_timeout_ms(runtime));
+        torc_runtime_poll(runtime, 0);
+    }
+    torc_channel_free(channel);
+    torc_runtime_free(runtime);
+    close(epoll);
+    return failed;
+}

@@ -1,0 +1,82 @@
+/* Consistent hashing without xDS (gRFC A76): a resolver of the application's own names the endpoints and their hash
+ * keys, the service config chooses ring_hash and the header to hash. usage: ring_hash ADDRESS ADDRESS ...   (each
+ * backend's hash key is "shard-N") */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <torc/torc.h>
+
+#define MAX_BACKENDS 16
+
+struct backends {
+    int n;
+    const char *addresses[MAX_BACKENDS];
+    char keys[MAX_BACKENDS][16];
+};
+
+static void *start(const char *rest, torc_resolver_listener *listener, void *arg)
+{
+    struct backends *b = arg;
+    struct torc_endpoint endpoints[MAX_BACKENDS] = {0};
+    (void)rest;
+    for (int i = 0; i < b->n; i++) {
+        endpoints[i].addresses = &b->addresses[i];
+        endpoints[i].n_addresses = 1;
+        endpoints[i].hash_key = b->keys[i];
+    }
+    torc_resolver_report(listener, endpoints, (size_t)b->n,
+                         "{\"loadBalancingConfig\":[{\"ring_hash\":{\"requestHashHeader\":\"session\"}}]}");
+    return b;
+}
+
+static void stop(void *state)
+{
+    (void)state;
+}
+
+static int call(torc_channel *channel, const char *session)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    torc_call_options_init(&o);
+    o.timeout_ms = 5000;
+    torc_metadata *metadata = torc_metadata_new();
+    torc_metadata_add_string(metadata, "session", session);
+    o.metadata = metadata;
+    int rc = torc_call_unary(channel, "echo.Echo/Say", "", 0, &o, &r);
+    torc_metadata_free(metadata);
+    if (rc != 0)
+        return rc;
+    printf("%-8s -> %s %s\n", session, r.peer, r.message);
+    rc = r.code;
+    torc_result_fini(&r);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct backends b = {0};
+    for (int i = 1; i < argc && b.n < MAX_BACKENDS; i++, b.n++) {
+        b.addresses[b.n] = argv[i];
+        snprintf(b.keys[b.n], sizeof(b.keys[b.n]), "shard-%d", b.n);
+    }
+    const struct torc_resolver_class shards = {
+        .size = sizeof(shards), .scheme = "shards", .start = start, .stop = stop, .arg = &b};
+    const struct torc_resolver_class *const resolvers[] = {&shards, NULL};
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.resolvers = resolvers;
+    char *why = NULL;
+    torc_channel *channel = torc_channel_new(NULL, "shards:all", &o, &why);
+    if (!channel) {
+        fprintf(stderr, "%s\n", why);
+        free(why);
+        return 1;
+    }
+    int failed = 0;
+    static const char *const sessions[] = {"alice", "bob", "carol", "dave", "alice", "bob", "carol", "dave"};
+    for (size_t i = 0; i < sizeof(sessions) / sizeof(sessions[0]); i++)
+        failed += call(channel, sessions[i]) != 0;
+    torc_channel_free(channel);
+    return failed;
+}

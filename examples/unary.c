@@ -1,0 +1,50 @@
+/* One blocking RPC. usage: unary TARGET [MESSAGE] */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+int main(int argc, char **argv)
+{
+    const char *target = argc > 1 ? argv[1] : "127.0.0.1:50051";
+    const char *message = argc > 2 ? argv[2] : "hello";
+    char *why = NULL;
+
+    /* A runtime without a thread: blocking calls drive its loop themselves. */
+    struct torc_runtime_options ro;
+    torc_runtime_options_init(&ro);
+    ro.mode = TORC_RUNTIME_CALLER;
+    torc_runtime *runtime = torc_runtime_new(&ro);
+    torc_channel *channel = torc_channel_new(runtime, target, NULL, &why);
+    if (!channel) {
+        fprintf(stderr, "%s\n", why);
+        free(why);
+        torc_runtime_free(runtime);
+        return 1;
+    }
+
+    torc_metadata *metadata = torc_metadata_new();
+    torc_metadata_add_string(metadata, "x-user", "u1");
+    struct torc_call_options options;
+    torc_call_options_init(&options);
+    options.timeout_ms = 5000;
+    options.metadata = metadata;
+
+    struct torc_result result;
+    int rc = torc_call_unary(channel, "echo.Echo/Say", message, strlen(message), &options, &result);
+    if (rc != 0) {
+        fprintf(stderr, "the call could not be started: %s\n", torc_strerror(rc));
+    } else {
+        printf("%s from %s (%s): %.*s%s\n", torc_status_code_name(result.code), result.peer,
+               result.headers ? torc_metadata_find(result.headers, "x-backend", NULL) : "-",
+               (int)torc_message_size(result.response), (const char *)torc_message_data(result.response),
+               result.message);
+        rc = result.code;
+        torc_result_fini(&result);
+    }
+    torc_metadata_free(metadata);
+    torc_channel_free(channel);
+    torc_runtime_free(runtime);
+    return rc == 0 ? 0 : 1;
+}
