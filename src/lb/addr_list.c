@@ -1,0 +1,113 @@
+#include "lb/addr_list.h"
+
+#include "base/mem.h"
+
+void tc_addr_map_init(struct tc_addr_map *m, size_t n)
+{
+    size_t slots = 8;
+    while (slots < n * 2)
+        slots *= 2;
+    m->mask = slots - 1;
+    m->slots = tc_calloc(slots, sizeof(*m->slots));
+}
+
+void tc_addr_map_fini(struct tc_addr_map *m)
+{
+    tc_free(m->slots);
+    *m = (struct tc_addr_map){0};
+}
+
+static size_t probe(const struct tc_addr_map *m, const struct tc_addr *a)
+{
+    size_t i = (size_t)tc_addr_hash(a) & m->mask;
+    while (m->slots[i].addr && !tc_addr_eq(m->slots[i].addr, a))
+        i = (i + 1) & m->mask;
+    return i;
+}
+
+uint32_t tc_addr_map_add(struct tc_addr_map *m, const struct tc_addr *a, uint32_t index)
+{
+    size_t i = probe(m, a);
+    if (!m->slots[i].addr) {
+        m->slots[i].addr = a;
+        m->slots[i].index = index;
+    }
+    return m->slots[i].index;
+}
+
+bool tc_addr_map_find(const struct tc_addr_map *m, const struct tc_addr *a, uint32_t *index)
+{
+    size_t i = probe(m, a);
+    if (!m->slots[i].addr)
+        return false;
+    *index = m->slots[i].index;
+    return true;
+}
+
+/* The distinct addresses in the given order of endpoints. */
+static size_t flatten(struct tc_endpoint *const *order, size_t n, size_t total, struct tc_addr_list_entry *out)
+{
+    struct tc_addr_map seen;
+    tc_addr_map_init(&seen, total);
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < order[i]->n_addrs; k++) {
+            const struct tc_addr *a = &order[i]->addrs[k];
+            if (tc_addr_map_add(&seen, a, (uint32_t)len) == len)
+                out[len++] = (struct tc_addr_list_entry){order[i], a};
+        }
+    }
+    tc_addr_map_fini(&seen);
+    return len;
+}
+
+/* RFC 8305 4: one of each family in turn, families in the order in which they first occur. */
+static void interleave(struct tc_addr_list_entry *list, size_t n)
+{
+    int families[3];
+    size_t next[3], n_families = 0;
+    for (size_t i = 0; i < n && n_families < TC_ARRAY_LEN(families); i++) {
+        size_t f = 0;
+        while (f < n_families && families[f] != tc_addr_family(list[i].addr))
+            f++;
+        if (f == n_families) {
+            families[f] = tc_addr_family(list[i].addr);
+            next[n_families++] = i;
+        }
+    }
+    if (n_families < 2)
+        return;
+    struct tc_addr_list_entry *out = tc_reallocarray(NULL, n, sizeof(*out));
+    size_t len = 0;
+    for (size_t f = 0; len < n; f = (f + 1) % n_families) {
+        while (next[f] < n && tc_addr_family(list[next[f]].addr) != families[f])
+            next[f]++;
+        if (next[f] < n)
+            out[len++] = list[next[f]++];
+    }
+    memcpy(list, out, n * sizeof(*out));
+    tc_free(out);
+}
+
+struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints, struct tc_rng *shuffle, size_t *n)
+{
+    size_t total = 0;
+    *n = 0;
+    for (size_t i = 0; i < endpoints->n; i++)
+        total += endpoints->at[i]->n_addrs;
+    if (total == 0)
+        return NULL;
+    struct tc_endpoint **order = tc_reallocarray(NULL, endpoints->n, sizeof(struct tc_endpoint *));
+    memcpy(order, endpoints->at, endpoints->n * sizeof(struct tc_endpoint *));
+    for (size_t i = endpoints->n; shuffle && i > 1; i--) {
+        size_t k = (size_t)tc_rng_below(shuffle, i);
+        struct tc_endpoint *e = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = e;
+    }
+    struct tc_addr_list_entry *list = tc_reallocarray(NULL, total, sizeof(*list));
+    *n = flatten(order, endpoints->n, total, list);
+    interleave(list, *n);
+    tc_free(order);
+    return list;
+}
