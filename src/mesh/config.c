@@ -1,0 +1,115 @@
+#include "mesh/config.h"
+
+#include "base/mem.h"
+
+struct tc_cluster_config *tc_cluster_config_ref(struct tc_cluster_config *c)
+{
+    if (c)
+        tc_ref_inc(&c->ref);
+    return c;
+}
+
+/* Counting needs the head of a resource, which is const only for its readers. */
+static void release(const struct tc_xds_resource *r)
+{
+    tc_xds_resource_unref((struct tc_xds_resource *)(void *)r);
+}
+
+void tc_cluster_config_unref(struct tc_cluster_config *c)
+{
+    if (!c || !tc_ref_dec(&c->ref))
+        return;
+    tc_rstr_unref(c->name);
+    tc_status_fini(&c->status);
+    if (c->cluster)
+        release(&c->cluster->head);
+    if (c->eds)
+        release(&c->eds->head);
+    tc_endpoints_unref(c->dns);
+    tc_rstr_unref(c->resolution_note);
+    for (size_t i = 0; i < c->n_leaves; i++)
+        tc_rstr_unref(c->leaves[i]);
+    tc_free(c->leaves);
+    tc_status_fini(&c->leaf_error);
+    tc_free(c);
+}
+
+bool tc_cluster_config_eq(const struct tc_cluster_config *a, const struct tc_cluster_config *b)
+{
+    if (a == b)
+        return true;
+    if (!a || !b || a->cluster != b->cluster || a->eds != b->eds || a->dns != b->dns || a->n_leaves != b->n_leaves ||
+        !tc_rstr_eq(a->name, b->name) || !tc_status_eq(&a->status, &b->status) ||
+        !tc_rstr_eq(a->resolution_note, b->resolution_note) || !tc_status_eq(&a->leaf_error, &b->leaf_error))
+        return false;
+    for (size_t i = 0; i < a->n_leaves; i++)
+        if (!tc_rstr_eq(a->leaves[i], b->leaves[i]))
+            return false;
+    return true;
+}
+
+struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c)
+{
+    if (c)
+        tc_ref_inc(&c->ref);
+    return c;
+}
+
+void tc_xds_config_unref(struct tc_xds_config *c)
+{
+    if (!c || !tc_ref_dec(&c->ref))
+        return;
+    for (size_t i = 0; i < c->n_clusters; i++)
+        tc_cluster_config_unref(c->clusters[i]);
+    tc_free(c->clusters);
+    if (c->routes)
+        release(&c->routes->head);
+    if (c->listener)
+        release(&c->listener->head);
+    tc_rstr_unref(c->node_id);
+    tc_free(c);
+}
+
+bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b)
+{
+    if (a == b)
+        return true;
+    if (!a || !b || a->listener != b->listener || a->routes != b->routes || a->vhost != b->vhost ||
+        a->n_clusters != b->n_clusters)
+        return false;
+    for (size_t i = 0; i < a->n_clusters; i++)
+        if (a->clusters[i] != b->clusters[i])
+            return false;
+    return true;
+}
+
+static int slice_cmp(struct tc_slice a, struct tc_slice b)
+{
+    size_t n = TC_MIN(a.len, b.len);
+    int c = n ? memcmp(a.data, b.data, n) : 0;
+    return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
+struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name)
+{
+    size_t low = 0, high = c->n_clusters;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int cmp = slice_cmp(name, tc_rstr_slice(c->clusters[mid]->name));
+        if (cmp == 0)
+            return c->clusters[mid];
+        if (cmp < 0)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return NULL;
+}
+
+struct tc_rstr *tc_with_node_id(struct tc_slice text, const struct tc_rstr *node_id)
+{
+    if (tc_slice_find(text, tc_slice_str("node ID:")) >= 0)
+        return tc_rstr_new(text.data, text.len);
+    return tc_rstr_printf("%.*s (node ID:%s)", (int)TC_MIN(text.len, (size_t)INT32_MAX), text.data ? text.data : "",
+                          tc_rstr_cstr(node_id));
+}

@@ -1,0 +1,58 @@
+/* XdsConfig (A74): everything that a channel needs to route and balance, as one immutable snapshot. The dependency
+ * manager makes it, the resolver hands it down, and policies find it as the attributes of their updates. */
+#ifndef TC_MESH_CONFIG_H
+#define TC_MESH_CONFIG_H
+
+#include "base/status.h"
+#include "lb/endpoint.h"
+#include "resource/cluster.h"
+#include "resource/endpoints.h"
+#include "resource/listener.h"
+#include "resource/route_config.h"
+
+struct tc_mesh_domain;
+
+/* One cluster. A snapshot of its own: while nothing about the cluster changes, successive configs hold the same one, so
+ * that whoever depends on it compares pointers. */
+struct tc_cluster_config {
+    struct tc_ref ref;
+    struct tc_rstr *name;
+    struct tc_status status;          /* why there is no cluster resource; OK: there is one */
+    const struct tc_cluster *cluster; /* owned by reference; NULL with a status */
+    /* EDS and LOGICAL_DNS. */
+    const struct tc_eds *eds;        /* owned by reference; NULL: none, see the note */
+    struct tc_endpoints *dns;        /* LOGICAL_DNS: a list of one endpoint; NULL: none, see the note */
+    struct tc_rstr *resolution_note; /* goes into the texts of failed RPCs (A88); never NULL */
+    /* AGGREGATE: its leaves in order, each once (A37). Empty with leaf_error saying why. */
+    size_t n_leaves;
+    struct tc_rstr **leaves;
+    struct tc_status leaf_error;
+};
+
+struct tc_xds_config {
+    struct tc_ref ref;
+    const struct tc_listener *listener;   /* owned by reference */
+    const struct tc_route_config *routes; /* owned by reference; NULL: inline in the listener */
+    const struct tc_virtual_host *vhost;  /* inside one of them */
+    size_t n_clusters;
+    struct tc_cluster_config **clusters; /* references, sorted by name */
+    struct tc_rstr *node_id;
+    struct tc_mesh_domain *domain; /* call counters; borrowed, outlives every channel of its runtime; NULL in tests */
+};
+
+struct tc_cluster_config *tc_cluster_config_ref(struct tc_cluster_config *c);
+void tc_cluster_config_unref(struct tc_cluster_config *c);
+/* Equal in all that it says: resources by identity, texts by value. */
+bool tc_cluster_config_eq(const struct tc_cluster_config *a, const struct tc_cluster_config *b);
+
+struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
+void tc_xds_config_unref(struct tc_xds_config *c);
+/* The same resources and the same cluster snapshots. */
+bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b);
+/* Borrowed; NULL when the config has no cluster of that name. */
+struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
+
+/* The text with "(node ID:<id>)" behind it, unless it names the node already. */
+struct tc_rstr *tc_with_node_id(struct tc_slice text, const struct tc_rstr *node_id);
+
+#endif

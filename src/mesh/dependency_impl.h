@@ -1,0 +1,65 @@
+/* What the files of the dependency manager share: the resources that it watches, and how they become texts and cluster
+ * snapshots. */
+#ifndef TC_MESH_DEPENDENCY_IMPL_H
+#define TC_MESH_DEPENDENCY_IMPL_H
+
+#include <uthash.h>
+
+#include "base/vec.h"
+#include "mesh/dependency_manager.h"
+#include "mesh/dns_watch.h"
+
+/* One watched resource. Neither value nor error: nothing is known yet. */
+struct tc_dep_node {
+    struct tc_xds_watcher watcher;
+    struct tc_dependency_manager *manager;
+    const struct tc_xds_resource_type *type;
+    struct tc_rstr *name;
+    struct tc_xds_resource *value;
+    struct tc_status error;   /* in place of a value */
+    struct tc_status ambient; /* beside it (A88) */
+    uint64_t mark;            /* of the round that last needed it */
+    uint64_t seen;            /* of the root whose tree was walked last (clusters) */
+    uint64_t root_mark;       /* of the round in which it was a root (clusters) */
+    struct tc_rstr *note;     /* EDS: what is wrong with the value; NULL: nothing */
+    /* Clusters. */
+    unsigned subscriptions;
+    struct tc_dns_watch *dns;         /* LOGICAL_DNS */
+    struct tc_rstr *dns_target;       /* what it resolves */
+    struct tc_cluster_config *config; /* as last reported */
+    UT_hash_handle hh;
+};
+
+struct tc_dependency_manager {
+    struct tc_loop *loop;
+    struct tc_xds_client *client;
+    struct tc_rstr *authority;
+    const struct tc_resolver_env *dns_env;
+    struct tc_mesh_domain *domain;
+    struct tc_rstr *node_id;
+    const struct tc_dependency_events *events;
+    void *arg;
+    struct tc_dep_node *listener;
+    struct tc_dep_node *routes;          /* NULL: not by RDS */
+    struct tc_dep_node *clusters;        /* uthash by name */
+    struct tc_dep_node *eds;             /* likewise */
+    TC_VEC(struct tc_xds_done *) tokens; /* of responses whose consequences were not drawn yet */
+    struct tc_task task;                 /* reconcile */
+    uint64_t mark, seen;
+    struct tc_xds_config *config; /* as last reported */
+    struct tc_status error;       /* as last reported; OK: config was */
+    bool freed;                   /* during a report */
+    bool reporting;
+};
+
+typedef TC_VEC(struct tc_rstr *) tc_leaf_vec;
+
+/* UNAVAILABLE with a text that names the resource, what is wrong, and the node; for a node with an error. */
+struct tc_status tc_dep_failure(const struct tc_dep_node *n);
+/* What an EDS resource lacks: "EDS resource n contains no localities"; NULL: nothing. */
+struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
+/* The text for failures of one cluster's RPCs (A74, A88). `eds` is the node of its endpoints or NULL. */
+struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, const struct tc_dep_node *cluster,
+                                       const struct tc_dep_node *eds);
+
+#endif

@@ -1,0 +1,472 @@
+#include "mesh/dependency_manager.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "mesh/dependency_impl.h"
+
+enum { MAX_DEPTH = 16 }; /* A37 */
+
+/* --- watched resources --- */
+
+static void keep_token(struct tc_dependency_manager *m, struct tc_xds_done *done)
+{
+    if (done) {
+        tc_xds_done_ref(done);
+        *tc_vec_push(&m->tokens) = done;
+    }
+    tc_loop_defer(m->loop, &m->task);
+}
+
+static void release_tokens(struct tc_dependency_manager *m)
+{
+    for (size_t i = 0; i < m->tokens.len; i++)
+        tc_xds_done_unref(m->tokens.data[i]);
+    m->tokens.len = 0;
+}
+
+static void on_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
+                       struct tc_xds_done *done)
+{
+    struct tc_dep_node *n = TC_CONTAINER_OF(w, struct tc_dep_node, watcher);
+    tc_xds_resource_unref(n->value);
+    n->value = tc_xds_resource_ref(resource);
+    tc_status_set(&n->error, error ? tc_status_ref(error) : (struct tc_status){0});
+    tc_status_set(&n->ambient, (struct tc_status){0});
+    tc_rstr_unref(n->note);
+    n->note = resource && n->type == &tc_eds_type ? tc_dep_eds_note(tc_eds_of(resource)) : NULL;
+    keep_token(n->manager, done);
+}
+
+static void on_ambient_error(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_done *done)
+{
+    struct tc_dep_node *n = TC_CONTAINER_OF(w, struct tc_dep_node, watcher);
+    tc_status_set(&n->ambient, tc_status_ref(error));
+    keep_token(n->manager, done);
+}
+
+static const struct tc_xds_watcher_ops watcher_ops = {.on_changed = on_changed, .on_ambient_error = on_ambient_error};
+
+static struct tc_dep_node *node_new(struct tc_dependency_manager *m, const struct tc_xds_resource_type *type,
+                                    struct tc_slice name)
+{
+    struct tc_dep_node *n = TC_NEW(struct tc_dep_node);
+    n->watcher.ops = &watcher_ops;
+    n->manager = m;
+    n->type = type;
+    n->name = tc_rstr_new(name.data, name.len);
+    tc_xds_client_watch(m->client, type, name, &n->watcher);
+    return n;
+}
+
+static void stop_dns(struct tc_dep_node *n)
+{
+    tc_dns_watch_free(n->dns);
+    tc_rstr_unref(n->dns_target);
+    n->dns = NULL;
+    n->dns_target = NULL;
+}
+
+static void node_free(struct tc_dep_node *n)
+{
+    if (!n)
+        return;
+    tc_xds_client_unwatch(n->manager->client, &n->watcher);
+    stop_dns(n);
+    tc_cluster_config_unref(n->config);
+    tc_xds_resource_unref(n->value);
+    tc_status_fini(&n->error);
+    tc_status_fini(&n->ambient);
+    tc_rstr_unref(n->note);
+    tc_rstr_unref(n->name);
+    tc_free(n);
+}
+
+static bool node_pending(const struct tc_dep_node *n)
+{
+    return !n->value && tc_status_ok(&n->error);
+}
+
+static struct tc_dep_node *table_get(struct tc_dependency_manager *m, struct tc_dep_node **table,
+                                     const struct tc_xds_resource_type *type, struct tc_slice name)
+{
+    struct tc_dep_node *n = NULL;
+    HASH_FIND(hh, *table, name.data, name.len, n);
+    if (!n) {
+        n = node_new(m, type, name);
+        HASH_ADD_KEYPTR(hh, *table, n->name->data, n->name->len, n);
+    }
+    return n;
+}
+
+/* Ends what this round did not need. */
+static void table_sweep(struct tc_dep_node **table, uint64_t mark)
+{
+    struct tc_dep_node *n, *next;
+    HASH_ITER(hh, *table, n, next)
+    {
+        if (n->mark == mark)
+            continue;
+        HASH_DEL(*table, n);
+        node_free(n);
+    }
+}
+
+/* --- what is needed --- */
+
+static void on_dns(void *arg)
+{
+    struct tc_dependency_manager *m = arg;
+    tc_loop_defer(m->loop, &m->task);
+}
+
+static bool need_dns(struct tc_dependency_manager *m, struct tc_dep_node *n, const struct tc_cluster *cluster)
+{
+    if (n->dns && !tc_rstr_eq(n->dns_target, cluster->dns_target))
+        stop_dns(n);
+    if (!n->dns && m->dns_env) {
+        n->dns_target = tc_rstr_ref(cluster->dns_target);
+        n->dns = tc_dns_watch_new(m->dns_env, cluster->dns_target->data, on_dns, m);
+    }
+    return !n->dns || tc_dns_watch_endpoints(n->dns) || !tc_status_ok(tc_dns_watch_error(n->dns));
+}
+
+/* Marks a cluster and all below it. Appends its leaves (skipping what this root has shown already: A37, the earliest
+ * place counts). False while something is still to come. */
+static bool need_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth, tc_leaf_vec *leaves,
+                         bool *too_deep)
+{
+    if (depth >= MAX_DEPTH) {
+        *too_deep = true;
+        return true;
+    }
+    struct tc_dep_node *n = table_get(m, &m->clusters, &tc_cluster_type, name);
+    if (n->seen == m->seen)
+        return true;
+    n->seen = m->seen;
+    n->mark = m->mark;
+    if (node_pending(n))
+        return false;
+    const struct tc_cluster *cluster = n->value ? tc_cluster_of(n->value) : NULL;
+    if (!cluster || cluster->kind != TC_CLUSTER_AGGREGATE)
+        *tc_vec_push(leaves) = tc_rstr_ref(n->name);
+    if (!cluster || cluster->kind != TC_CLUSTER_LOGICAL_DNS)
+        stop_dns(n);
+    if (!cluster)
+        return true;
+    bool complete = true;
+    struct tc_dep_node *eds;
+    switch (cluster->kind) {
+    case TC_CLUSTER_EDS:
+        eds = table_get(m, &m->eds, &tc_eds_type, tc_rstr_slice(cluster->eds_name));
+        eds->mark = m->mark;
+        complete = !node_pending(eds);
+        break;
+    case TC_CLUSTER_LOGICAL_DNS:
+        complete = need_dns(m, n, cluster);
+        break;
+    case TC_CLUSTER_AGGREGATE:
+        for (size_t i = 0; i < cluster->n_children; i++)
+            complete &= need_cluster(m, tc_rstr_slice(cluster->children[i]), depth + 1, leaves, too_deep);
+        break;
+    }
+    return complete;
+}
+
+/* --- cluster snapshots --- */
+
+static struct tc_endpoints *dns_endpoints(const struct tc_dep_node *n)
+{
+    return n->dns ? tc_endpoints_ref(tc_dns_watch_endpoints(n->dns)) : NULL;
+}
+
+static struct tc_cluster_config *snapshot(const struct tc_dependency_manager *m, const struct tc_dep_node *n)
+{
+    struct tc_cluster_config *c = TC_NEW(struct tc_cluster_config);
+    struct tc_dep_node *eds = NULL;
+    tc_ref_init(&c->ref);
+    c->name = tc_rstr_ref(n->name);
+    if (n->value) {
+        c->cluster = tc_cluster_of(tc_xds_resource_ref(n->value));
+        if (c->cluster->kind == TC_CLUSTER_EDS)
+            HASH_FIND(hh, m->eds, c->cluster->eds_name->data, c->cluster->eds_name->len, eds);
+        if (eds && eds->value)
+            c->eds = tc_eds_of(tc_xds_resource_ref(eds->value));
+        if (c->cluster->kind == TC_CLUSTER_LOGICAL_DNS)
+            c->dns = dns_endpoints(n);
+    } else {
+        c->status = tc_dep_failure(n);
+    }
+    c->resolution_note = tc_dep_resolution_note(m, n, eds);
+    return c;
+}
+
+/* Gives the node a snapshot of how it is now; the last one when nothing about it changed. Takes over the leaves. */
+static void refresh(const struct tc_dependency_manager *m, struct tc_dep_node *n, tc_leaf_vec *leaves, bool too_deep)
+{
+    struct tc_cluster_config *c = snapshot(m, n);
+    bool aggregate = c->cluster && c->cluster->kind == TC_CLUSTER_AGGREGATE;
+    if (aggregate && leaves && !too_deep && leaves->len) {
+        c->leaves = leaves->data;
+        c->n_leaves = leaves->len;
+        *leaves = (tc_leaf_vec){0};
+    } else if (aggregate && leaves) {
+        struct tc_rstr *text =
+            too_deep ? tc_rstr_printf("aggregate cluster graph exceeds max depth (%d)", MAX_DEPTH)
+                     : tc_rstr_printf("aggregate cluster dependency graph for %s has no leaf clusters", n->name->data);
+        c->leaf_error = (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), m->node_id)};
+        tc_rstr_unref(text);
+    }
+    if (tc_cluster_config_eq(c, n->config)) {
+        tc_cluster_config_unref(c);
+        return;
+    }
+    tc_cluster_config_unref(n->config);
+    n->config = c;
+}
+
+static void leaves_fini(tc_leaf_vec *leaves)
+{
+    for (size_t i = 0; i < leaves->len; i++)
+        tc_rstr_unref(leaves->data[i]);
+    tc_vec_fini(leaves);
+}
+
+/* Marks a root's tree and, when that is complete, refreshes the root. */
+static bool need_root(struct tc_dependency_manager *m, struct tc_slice name)
+{
+    struct tc_dep_node *n = table_get(m, &m->clusters, &tc_cluster_type, name);
+    if (n->root_mark == m->mark)
+        return true;
+    n->root_mark = m->mark;
+    m->seen++;
+    tc_leaf_vec leaves = {0};
+    bool too_deep = false;
+    bool complete = need_cluster(m, name, 0, &leaves, &too_deep);
+    if (complete)
+        refresh(m, n, &leaves, too_deep);
+    leaves_fini(&leaves);
+    return complete;
+}
+
+static bool need_route(struct tc_dependency_manager *m, const struct tc_route *route)
+{
+    bool complete = true;
+    if (route->kind == TC_ROUTE_CLUSTER)
+        complete = need_root(m, tc_rstr_slice(route->cluster));
+    for (size_t i = 0; route->kind == TC_ROUTE_WEIGHTED && i < route->n_weighted; i++)
+        complete &= need_root(m, tc_rstr_slice(route->weighted[i].name));
+    return complete;
+}
+
+static bool need_clusters(struct tc_dependency_manager *m, const struct tc_virtual_host *vhost)
+{
+    bool complete = true;
+    for (size_t i = 0; vhost && i < vhost->n_routes; i++)
+        complete &= need_route(m, &vhost->routes[i]);
+    struct tc_dep_node *n, *next;
+    HASH_ITER(hh, m->clusters, n, next)
+    if (n->subscriptions)
+        complete &= need_root(m, tc_rstr_slice(n->name));
+    return complete;
+}
+
+/* --- one round --- */
+
+/* Watches the route configuration of that name and no other; NULL: none. */
+static void need_routes(struct tc_dependency_manager *m, struct tc_rstr *name)
+{
+    if (m->routes && (!name || !tc_rstr_eq(m->routes->name, name))) {
+        node_free(m->routes);
+        m->routes = NULL;
+    }
+    if (name && !m->routes)
+        m->routes = node_new(m, &tc_route_config_type, tc_rstr_slice(name));
+}
+
+static struct tc_status failure(const struct tc_dependency_manager *m, struct tc_rstr *text)
+{
+    struct tc_status status = {TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), m->node_id)};
+    tc_rstr_unref(text);
+    return status;
+}
+
+/* The virtual host to route by. NULL: with *error saying why there is none, or because it is still to come. */
+static const struct tc_virtual_host *find_vhost(struct tc_dependency_manager *m, struct tc_status *error)
+{
+    const struct tc_listener *listener = m->listener->value ? tc_listener_of(m->listener->value) : NULL;
+    need_routes(m, listener && listener->is_api ? listener->rds_name : NULL);
+    if (!listener) {
+        if (!node_pending(m->listener))
+            *error = tc_dep_failure(m->listener);
+        return NULL;
+    }
+    if (!listener->is_api) {
+        *error = failure(m, tc_rstr_printf("LDS resource \"%s\" is a socket listener, not an API listener",
+                                           m->listener->name->data));
+        return NULL;
+    }
+    if (m->routes && !m->routes->value) {
+        if (!node_pending(m->routes))
+            *error = tc_dep_failure(m->routes);
+        return NULL;
+    }
+    const struct tc_route_table *table = m->routes ? &tc_route_config_of(m->routes->value)->table : listener->routes;
+    const struct tc_virtual_host *vhost = tc_route_table_find(table, tc_rstr_slice(m->authority));
+    if (!vhost)
+        *error =
+            failure(m, tc_rstr_printf("no virtual host for \"%s\" in route configuration \"%s\"", m->authority->data,
+                                      tc_rstr_cstr(m->routes ? m->routes->name : listener->routes_name)));
+    return vhost;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct tc_cluster_config *const *x = a, *const *y = b;
+    return strcmp((*x)->name->data, (*y)->name->data);
+}
+
+static struct tc_xds_config *build(struct tc_dependency_manager *m, const struct tc_virtual_host *vhost)
+{
+    struct tc_xds_config *c = TC_NEW(struct tc_xds_config);
+    struct tc_dep_node *n, *next;
+    tc_ref_init(&c->ref);
+    c->listener = tc_listener_of(tc_xds_resource_ref(m->listener->value));
+    c->routes = m->routes ? tc_route_config_of(tc_xds_resource_ref(m->routes->value)) : NULL;
+    c->vhost = vhost;
+    c->node_id = tc_rstr_ref(m->node_id);
+    c->domain = m->domain;
+    c->clusters = tc_calloc(HASH_COUNT(m->clusters), sizeof(*c->clusters));
+    HASH_ITER(hh, m->clusters, n, next)
+    {
+        if (n->root_mark != m->mark)
+            refresh(m, n, NULL, false);
+        c->clusters[c->n_clusters++] = tc_cluster_config_ref(n->config);
+    }
+    if (c->n_clusters)
+        qsort(c->clusters, c->n_clusters, sizeof(*c->clusters), by_name);
+    return c;
+}
+
+static void report_error(struct tc_dependency_manager *m, struct tc_status error)
+{
+    if (tc_status_eq(&error, &m->error)) {
+        tc_status_fini(&error);
+        return;
+    }
+    TC_LOG(TC_LOG_MESH, TORC_LOG_WARN, "%s", tc_status_text(&error));
+    tc_xds_config_unref(m->config);
+    m->config = NULL;
+    tc_status_set(&m->error, error);
+    m->events->on_error(m->arg, &m->error);
+}
+
+static void report_config(struct tc_dependency_manager *m, struct tc_xds_config *config)
+{
+    if (tc_xds_config_eq(config, m->config)) {
+        tc_xds_config_unref(config);
+        return;
+    }
+    tc_xds_config_unref(m->config);
+    m->config = config;
+    tc_status_set(&m->error, (struct tc_status){0});
+    m->events->on_config(m->arg, config);
+}
+
+static void destroy(struct tc_dependency_manager *m);
+
+static void reconcile(struct tc_task *task)
+{
+    struct tc_dependency_manager *m = TC_CONTAINER_OF(task, struct tc_dependency_manager, task);
+    struct tc_status error = {0};
+    m->mark++;
+    const struct tc_virtual_host *vhost = find_vhost(m, &error);
+    bool complete = need_clusters(m, vhost);
+    table_sweep(&m->clusters, m->mark);
+    table_sweep(&m->eds, m->mark);
+    m->reporting = true;
+    if (!tc_status_ok(&error))
+        report_error(m, error);
+    else if (vhost && complete)
+        report_config(m, build(m, vhost));
+    m->reporting = false;
+    if (m->freed)
+        destroy(m);
+    else
+        release_tokens(m);
+}
+
+/* --- from outside --- */
+
+struct tc_dependency_manager *tc_dependency_manager_new(struct tc_loop *loop, struct tc_xds_client *client,
+                                                        const struct tc_dependency_opts *opts,
+                                                        const struct tc_dependency_events *events, void *arg)
+{
+    struct tc_dependency_manager *m = TC_NEW(struct tc_dependency_manager);
+    m->loop = loop;
+    m->client = client;
+    m->authority = tc_rstr_new(opts->authority.data, opts->authority.len);
+    m->dns_env = opts->dns;
+    m->domain = opts->domain;
+    m->node_id = tc_rstr_ref(tc_xds_client_bootstrap(client)->node_id);
+    m->events = events;
+    m->arg = arg;
+    tc_task_init(&m->task, reconcile);
+    m->listener = node_new(m, &tc_listener_type, opts->listener);
+    return m;
+}
+
+static void destroy(struct tc_dependency_manager *m)
+{
+    m->mark++;
+    table_sweep(&m->clusters, m->mark);
+    table_sweep(&m->eds, m->mark);
+    node_free(m->routes);
+    node_free(m->listener);
+    release_tokens(m);
+    tc_vec_fini(&m->tokens);
+    tc_xds_config_unref(m->config);
+    tc_status_fini(&m->error);
+    tc_rstr_unref(m->authority);
+    tc_rstr_unref(m->node_id);
+    tc_free(m);
+}
+
+void tc_dependency_manager_free(struct tc_dependency_manager *m)
+{
+    if (!m)
+        return;
+    tc_task_cancel(&m->task);
+    m->freed = true;
+    if (!m->reporting)
+        destroy(m);
+}
+
+void tc_dependency_manager_subscribe(struct tc_dependency_manager *m, struct tc_slice cluster)
+{
+    struct tc_dep_node *n = table_get(m, &m->clusters, &tc_cluster_type, cluster);
+    if (n->subscriptions++ == 0 && !n->config)
+        tc_loop_defer(m->loop, &m->task);
+}
+
+void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct tc_slice cluster)
+{
+    struct tc_dep_node *n = NULL;
+    HASH_FIND(hh, m->clusters, cluster.data, cluster.len, n);
+    if (n && n->subscriptions && --n->subscriptions == 0)
+        tc_loop_defer(m->loop, &m->task);
+}
+
+void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m)
+{
+    for (struct tc_dep_node *n = m->clusters; n; n = n->hh.next)
+        if (n->dns)
+            tc_dns_watch_refresh(n->dns);
+}
+
+void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m)
+{
+    for (struct tc_dep_node *n = m->clusters; n; n = n->hh.next)
+        if (n->dns)
+            tc_dns_watch_reset_backoff(n->dns);
+}

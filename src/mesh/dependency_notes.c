@@ -1,0 +1,95 @@
+/* The texts of the dependency manager. */
+#include "mesh/dependency_impl.h"
+
+enum { MAX_NAMED_LOCALITIES = 16 };
+
+static const char *service(const struct tc_xds_resource_type *type)
+{
+    return type == &tc_listener_type       ? "LDS"
+           : type == &tc_route_config_type ? "RDS"
+           : type == &tc_cluster_type      ? "CDS"
+                                           : "EDS";
+}
+
+static void describe(struct tc_buf *out, const struct tc_dep_node *n, const struct tc_status *error)
+{
+    const char *quote = n->type == &tc_eds_type ? "" : "\"";
+    tc_buf_printf(out, "%s resource %s%s%s", service(n->type), quote, n->name->data, quote);
+    if (error->code == TORC_STATUS_NOT_FOUND)
+        tc_buf_append_str(out, " does not exist");
+    else
+        tc_buf_printf(out, ": %s", tc_status_text(error));
+}
+
+struct tc_status tc_dep_failure(const struct tc_dep_node *n)
+{
+    struct tc_buf text = {0};
+    describe(&text, n, &n->error);
+    struct tc_status status = {TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_buf_slice(&text), n->manager->node_id)};
+    tc_buf_fini(&text);
+    return status;
+}
+
+static void append_empty_localities(const struct tc_eds *eds, struct tc_buf *out, size_t *n)
+{
+    for (size_t p = 0; p < eds->n_priorities; p++)
+        for (size_t i = 0; i < eds->priorities[p].n; i++) {
+            const struct tc_eds_locality *l = &eds->priorities[p].localities[i];
+            if (l->n != 0)
+                continue;
+            if (*n < MAX_NAMED_LOCALITIES) {
+                tc_buf_append_str(out, *n ? ", " : "");
+                tc_eds_locality_format(l, out);
+            }
+            ++*n;
+        }
+}
+
+struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds)
+{
+    if (eds->n_priorities == 0)
+        return tc_rstr_printf("EDS resource %s contains no localities", eds->name->data);
+    struct tc_buf list = {0};
+    struct tc_rstr *note = NULL;
+    size_t n = 0;
+    append_empty_localities(eds, &list, &n);
+    if (n > MAX_NAMED_LOCALITIES)
+        tc_buf_printf(&list, ", and %zu more", n - MAX_NAMED_LOCALITIES);
+    if (n)
+        note = tc_rstr_printf("EDS resource %s contains empty localities: [%s]", eds->name->data, tc_buf_cstr(&list));
+    tc_buf_fini(&list);
+    return note;
+}
+
+static void append_ambient(struct tc_buf *out, const struct tc_dep_node *n)
+{
+    if (!n || tc_status_ok(&n->ambient))
+        return;
+    tc_buf_append_str(out, out->len ? "; " : "");
+    describe(out, n, &n->ambient);
+}
+
+static void append_endpoints(struct tc_buf *out, const struct tc_dep_node *cluster, const struct tc_dep_node *eds)
+{
+    if (eds && !eds->value)
+        describe(out, eds, &eds->error);
+    else if (eds && eds->note)
+        tc_buf_append_slice(out, tc_rstr_slice(eds->note));
+    if (cluster->dns)
+        tc_buf_append_slice(out, tc_rstr_slice(tc_dns_watch_error(cluster->dns)->text));
+}
+
+struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, const struct tc_dep_node *cluster,
+                                       const struct tc_dep_node *eds)
+{
+    struct tc_buf text = {0};
+    append_endpoints(&text, cluster, eds);
+    append_ambient(&text, m->listener);
+    append_ambient(&text, m->routes);
+    append_ambient(&text, cluster);
+    append_ambient(&text, eds);
+    struct tc_rstr *note = text.len ? tc_with_node_id(tc_buf_slice(&text), m->node_id)
+                                    : tc_rstr_printf("xDS node ID:%s", tc_rstr_cstr(m->node_id));
+    tc_buf_fini(&text);
+    return note;
+}
