@@ -1,0 +1,64 @@
+"""The installed library: README's program compiles with pkg-config and runs; the examples run; the CMake package is found."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import BUILD, SOURCE, check, main, running
+
+SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
+
+
+def sh(args, **kwargs):
+    done = subprocess.run(args, capture_output=True, text=True, timeout=120, check=False, **kwargs)
+    check(done.returncode == 0, f"{args}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def test_readme_program():
+    if SANITIZED:
+        return  # an application is not linked with the sanitizers' runtime
+    with tempfile.TemporaryDirectory() as folder, running("backend", "--name", "b1") as backend:
+        address = backend.listening()
+        sh(["cmake", "--install", BUILD, "--prefix", folder])
+        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
+            program = re.search(r"```c\n(.*?)```", readme.read(), re.S)[1]
+        source = os.path.join(folder, "app.c")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write(program)
+        pc_dir = next(root for root, _, files in os.walk(folder) if "torc.pc" in files)
+        env = {**os.environ, "PKG_CONFIG_PATH": pc_dir}
+        flags = sh(["pkg-config", "--cflags", "--libs", "torc"], env=env).split()
+        app = os.path.join(folder, "app")
+        sh(["cc", "-Wall", "-Werror", source, "-o", app, *flags])
+        library = os.path.dirname(pc_dir)
+        out = sh([app, address], env={**os.environ, "LD_LIBRARY_PATH": library})
+        check(out.strip() == f"OK from {address}: hello", out)
+        static = sh(["pkg-config", "--static", "--cflags", "--libs", "torc"], env=env).split()
+        sh(["cc", source, "-o", app, *[f if f != "-ltorc" else os.path.join(library, "libtorc.a") for f in static]])
+        check(sh([app, address]).strip() == f"OK from {address}: hello", "the static library")
+        for page in ("share/man/man1/torc.1", "bin/torc", "include/torc/torc.h"):
+            check(os.path.exists(os.path.join(folder, page)), f"{page} is installed")
+        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out_file:
+            out_file.write("cmake_minimum_required(VERSION 3.25)\nproject(app C)\nfind_package(torc REQUIRED)\n"
+                           "add_executable(app app.c)\ntarget_link_libraries(app PRIVATE torc::torc)\n")
+        sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), f"-DCMAKE_PREFIX_PATH={folder}"])
+        sh(["cmake", "--build", os.path.join(folder, "b")])
+        check(sh([os.path.join(folder, "b", "app"), address]).strip() == f"OK from {address}: hello", "the CMake package")
+
+
+def test_examples():
+    with running("backend", "--name", "b1") as one, running("backend", "--name", "b2") as two:
+        first, second = one.listening(), two.listening()
+        example = os.path.join(BUILD, "examples")
+        check("OK from" in sh([f"{example}/unary", first, "hi"]), "unary")
+        check("OK after 10 messages" in sh([f"{example}/streaming", first]), "streaming")
+        check("100 of 100 calls OK" in sh([f"{example}/async", first]), "async")
+        check(sh([f"{example}/epoll_loop", first]).count("OK from") == 3, "epoll_loop")
+        lines = sh([f"{example}/ring_hash", first, second]).splitlines()
+        check(len(lines) == 8 and lines[:4] == lines[4:], f"the same session, the same backend: {lines}")
+
+
+main(test_readme_program, test_examples)

@@ -1,0 +1,166 @@
+"""What the tests that drive the command share: processes that end with the test, waiting for a line, meshes as YAML."""
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import threading
+
+BUILD = os.environ["TORC_BINARY_DIR"]
+SOURCE = os.environ["TORC_SOURCE_DIR"]
+TORC = os.path.join(BUILD, "torc")
+WAIT = 30.0
+
+
+class Failure(Exception):
+    pass
+
+
+def check(held, what):
+    if not held:
+        raise Failure(what)
+
+
+def case(name):
+    """Records that a row of the case tables was asserted (as TC_CASE does)."""
+    directory = os.environ.get("TC_CASE_DIR")
+    if directory:
+        os.makedirs(directory, exist_ok=True)
+        with open(os.path.join(directory, "python"), "a", encoding="ascii") as out:
+            out.write(name + "\n")
+
+
+class Process:
+    """A program that runs beside the test; its standard output comes as lines."""
+
+    def __init__(self, *args, env=None):
+        self.args = args
+        self.process = subprocess.Popen(
+            [TORC, *args], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env={**os.environ, **(env or {})})
+        self.lines = queue.Queue()
+        self.seen = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def wait_line(self, wanted):
+        """The first line, from now on, for which wanted(line) is true."""
+        while True:
+            try:
+                line = self.lines.get(timeout=WAIT)
+            except queue.Empty:
+                raise Failure(f"{self.args[0]}: no such line within {WAIT} s; saw {self.seen[-5:]}") from None
+            if line is None:
+                raise Failure(f"{self.args[0]} ended with {self.process.wait()}; saw {self.seen[-5:]}")
+            self.seen.append(line)
+            if wanted(line):
+                return line
+
+    def listening(self):
+        return self.wait_line(lambda line: line.startswith("listening ")).split()[1]
+
+    def stop(self):
+        """Ends it by SIGTERM; its exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        status = self.process.wait(timeout=WAIT)
+        self.reader.join(timeout=WAIT)
+        return status
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(timeout=WAIT)
+
+    def rest(self):
+        """Lines that are left after the end."""
+        lines = []
+        while not self.lines.empty():
+            line = self.lines.get()
+            if line is not None:
+                lines.append(line)
+        return lines
+
+
+@contextlib.contextmanager
+def running(*args, env=None):
+    process = Process(*args, env=env)
+    try:
+        yield process
+    finally:
+        if process.process.poll() is None:
+            process.kill()
+
+
+def run(*args, env=None, status=0, stdin=""):
+    """Runs the command to its end; its standard output. The exit status must be as said."""
+    done = subprocess.run([TORC, *args], capture_output=True, text=True, input=stdin, timeout=120,
+                          env={**os.environ, **(env or {})}, check=False)
+    if status is not None:
+        check(done.returncode == status,
+              f"torc {' '.join(args)}: exit {done.returncode}, wanted {status}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done
+
+
+def calls(*args, env=None, status=0):
+    """torc call -o json: the list of call objects, and the summary."""
+    lines = [json.loads(line) for line in run("call", "-o", "json", *args, env=env, status=status).stdout.splitlines()]
+    return [line["call"] for line in lines if "call" in line], lines[-1]["summary"]
+
+
+def bootstrap(control_plane):
+    return {"GRPC_XDS_BOOTSTRAP": "", "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps({
+        "xds_servers": [{"server_uri": control_plane, "channel_creds": [{"type": "insecure"}]}],
+        "node": {"id": "test-node"}})}
+
+
+ROUTER = {"name": "router", "typed_config": {
+    "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}
+
+
+def listener(name, route_config):
+    return {"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "name": name, "api_listener": {
+        "api_listener": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            "rds": {"route_config_name": route_config, "config_source": {"ads": {}}}, "http_filters": [ROUTER]}}}
+
+
+def routes(name, *route_list):
+    return {"@type": "type.googleapis.com/envoy.config.route.v3.RouteConfiguration", "name": name,
+            "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": list(route_list)}]}
+
+
+def cluster(name, **fields):
+    return {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": name, "type": "EDS",
+            "eds_cluster_config": {"eds_config": {"ads": {}}}, **fields}
+
+
+def endpoints(name, *addresses):
+    listed = []
+    for address in addresses:
+        host, port = address.rsplit(":", 1)
+        listed.append({"endpoint": {"address": {"socket_address": {"address": host, "port_value": int(port)}}}})
+    return {"@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": name,
+            "endpoints": [{"locality": {"region": "r"}, "load_balancing_weight": 1, "lb_endpoints": listed}]}
+
+
+def write_resources(path, version, *resources):
+    """Replaces a resource file by rename, as careful writers do."""
+    with open(path + ".new", "w", encoding="utf-8") as out:
+        json.dump({"version_info": version, "resources": list(resources)}, out)
+    os.replace(path + ".new", path)
+
+
+def main(*tests):
+    """Runs the tests in order; the first failure ends the program with status 1."""
+    for test in tests:
+        print(f"[ RUN      ] {test.__name__}", flush=True)
+        try:
+            test()
+        except Failure as failure:
+            print(f"[  FAILED  ] {test.__name__}: {failure}", flush=True)
+            raise SystemExit(1) from failure
+        print(f"[       OK ] {test.__name__}", flush=True)
