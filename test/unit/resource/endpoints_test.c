@@ -122,45 +122,47 @@ static void addresses_are_unique(void **state)
 static void health_decides_who_stays(void **state)
 {
     (void)state;
-    struct tc_xds_resource *r = valid(EDS(
-        LOCALITY("a", 1, "",
-                 ENDPOINT(1, ",'health_status':'UNKNOWN'") "," ENDPOINT(2, ",'health_status':'HEALTHY'") "," ENDPOINT(
-                     3,
-                     ",'"
-                     "health"
-                     "_statu"
-                     "s':'"
-                     "UNHEAL"
-                     "THY'") "," ENDPOINT(4, ",'health_status':'DRAINING'") "," ENDPOINT(5, ",'health_status':'"
-                                                                                            "TIMEOUT'") "," ENDPOINT(6,
-                                                                                                                     ","
-                                                                                                                     "'"
-                                                                                                                     "h"
-                                                                                                                     "e"
-                                                                                                                     "a"
-                                                                                                                     "l"
-                                                                                                                     "t"
-                                                                                                                     "h"
-                                                                                                                     "_"
-                                                                                                                     "s"
-                                                                                                                     "t"
-                                                                                                                     "a"
-                                                                                                                     "t"
-                                                                                                                     "u"
-                                                                                                                     "s"
-                                                                                                                     "'"
-                                                                                                                     ":"
-                                                                                                                     "'"
-                                                                                                                     "D"
-                                                                                                                     "E"
-                                                                                                                     "G"
-                                                                                                                     "R"
-                                                                                                                     "A"
-                                                                                                                     "D"
-                                                                                                                     "E"
-                                                                                                                     "D"
-                                                                                                                     "'") "," ENDPOINT(7,
-                                                                                                                                       ",'health_status':99"))));
+    struct tc_xds_resource *r = valid(EDS(LOCALITY(
+        "a", 1, "",
+        ENDPOINT(1, ",'health_status':'UNKNOWN'") "," ENDPOINT(2, ",'health_status':'HEALTHY'") "," ENDPOINT(
+            3,
+            ",'"
+            "health"
+            "_statu"
+            "s':'"
+            "UNHEAL"
+            "THY'") "," ENDPOINT(4,
+                                 ",'health_status':'DRAINING'") "," ENDPOINT(5,
+                                                                             ",'health_status':'"
+                                                                             "TIMEOUT'") "," ENDPOINT(6,
+                                                                                                      ","
+                                                                                                      "'"
+                                                                                                      "h"
+                                                                                                      "e"
+                                                                                                      "a"
+                                                                                                      "l"
+                                                                                                      "t"
+                                                                                                      "h"
+                                                                                                      "_"
+                                                                                                      "s"
+                                                                                                      "t"
+                                                                                                      "a"
+                                                                                                      "t"
+                                                                                                      "u"
+                                                                                                      "s"
+                                                                                                      "'"
+                                                                                                      ":"
+                                                                                                      "'"
+                                                                                                      "D"
+                                                                                                      "E"
+                                                                                                      "G"
+                                                                                                      "R"
+                                                                                                      "A"
+                                                                                                      "D"
+                                                                                                      "E"
+                                                                                                      "D"
+                                                                                                      "'") "," ENDPOINT(7,
+                                                                                                                        ",'health_status':99"))));
     const struct tc_eds_locality *l = &tc_eds_of(r)->priorities[0].localities[0];
     assert_int_equal(l->n, 3);
     assert_int_equal(l->endpoints[0].health, TC_EDS_UNKNOWN);

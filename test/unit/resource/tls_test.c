@@ -1,0 +1,132 @@
+#include "resource/cluster.h"
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/resource_json.h"
+
+#include "base/mem.h"
+
+#define TYPE "type.googleapis.com/"
+#define SOCKET(type, more)                                                                                             \
+    "{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'ads':{}}},"                                         \
+    "'transport_socket':{'typed_config':{'@type':'" TYPE type "'" more "}}}"
+#define TLS(more)                                                                                                      \
+    SOCKET("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", ",'common_tls_context':{" more "}")
+#define VALIDATION(more) TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'p'}" more "}")
+
+static struct tc_xds_bootstrap bootstrap;
+static const struct tc_xds_decode_context ctx = {.bootstrap = &bootstrap};
+
+static int setup(void **state)
+{
+    (void)state;
+    bootstrap.certificate_providers = json_pack("{s:{},s:{}}", "p", "q");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    json_decref(bootstrap.certificate_providers);
+    return 0;
+}
+
+static void refused(const char *json, const char *fault)
+{
+    tc_test_refused(&tc_cluster_type, &ctx, json, fault);
+}
+
+static void instances_are_read(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = tc_test_valid(
+        &tc_cluster_type, &ctx,
+        TLS("'tls_certificate_provider_instance':{'instance_name':'q','certificate_name':'id'},'validation_context':{"
+            "'ca_certificate_provider_instance':{'instance_name':'p','certificate_name':'ca'},"
+            "'match_subject_alt_names':[{'exact':'a'},{'safe_regex':{'regex':'b+'}},{'suffix':'C','ignore_case':true}]"
+            "}"));
+    const struct tc_upstream_tls *tls = tc_cluster_of(r)->tls;
+    assert_string_equal(tls->ca_instance->data, "p");
+    assert_true(tc_slice_eq_str(tls->ca_cert_name, "ca"));
+    assert_string_equal(tls->identity_instance->data, "q");
+    assert_true(tc_slice_eq_str(tls->identity_cert_name, "id"));
+    assert_false(tls->system_root_certs);
+    assert_int_equal(tls->n_san_matchers, 3);
+    assert_true(tc_string_matcher_match(&tls->san_matchers[0], tc_slice_str("a")));
+    assert_true(tc_string_matcher_match(&tls->san_matchers[1], tc_slice_str("bbb")));
+    assert_true(tc_string_matcher_match(&tls->san_matchers[2], tc_slice_str("xc")));
+    tc_xds_resource_unref(r);
+    r = tc_test_valid(&tc_cluster_type, &ctx, TLS("'validation_context':{'system_root_certs':{}}"));
+    assert_true(tc_cluster_of(r)->tls->system_root_certs);
+    assert_null(tc_cluster_of(r)->tls->identity_instance);
+    tc_xds_resource_unref(r);
+}
+
+static void older_places_are_read(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = tc_test_valid(
+        &tc_cluster_type, &ctx,
+        TLS("'tls_certificate_certificate_provider_instance':{'instance_name':'q'},'combined_validation_context':{"
+            "'default_validation_context':{'match_subject_alt_names':[{'prefix':'a'}]},"
+            "'validation_context_certificate_provider_instance':{'instance_name':'p'}}"));
+    const struct tc_upstream_tls *tls = tc_cluster_of(r)->tls;
+    assert_string_equal(tls->ca_instance->data, "p");
+    assert_string_equal(tls->identity_instance->data, "q");
+    assert_int_equal(tls->n_san_matchers, 1);
+    tc_xds_resource_unref(r);
+}
+
+static void what_is_not_supported_is_refused(void **state)
+{
+    (void)state;
+    refused("{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'ads':{}}},'transport_socket':{'name':'x'}}",
+            "field transport_socket.typed_config: field not present");
+    refused(SOCKET("envoy.config.cluster.v3.Cluster", ""), "unsupported transport socket type");
+    refused(SOCKET("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", ""),
+            "field transport_socket.typed_config.common_tls_context: field not present");
+    refused(TLS(""), "no CA certificate provider instance configured");
+    refused(TLS("'validation_context':{}"), "no CA certificate provider instance configured");
+    refused(TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'nope'}}"),
+            "ca_certificate_provider_instance.instance_name: unrecognized certificate provider instance name \"nope\"");
+    refused(TLS("'validation_context_sds_secret_config':{'name':'x'}"), "sds_secret_config: feature unsupported");
+    refused(TLS("'tls_certificate_sds_secret_configs':[{'name':'x'}]"), "sds_secret_configs: feature unsupported");
+    refused(TLS("'tls_certificates':[{}]"), "tls_certificates: feature unsupported");
+    refused(TLS("'tls_params':{}"), "tls_params: feature unsupported");
+    refused(TLS("'custom_handshaker':{'name':'x'}"), "custom_handshaker: feature unsupported");
+    refused(VALIDATION(",'verify_certificate_spki':['x']"),
+            "validation_context.verify_certificate_spki: feature unsupported");
+    refused(VALIDATION(",'verify_certificate_hash':['x']"), "verify_certificate_hash: feature unsupported");
+    refused(VALIDATION(",'require_signed_certificate_timestamp':true"), "timestamp: feature unsupported");
+    refused(VALIDATION(",'crl':{'filename':'x'}"), "crl: feature unsupported");
+    refused(VALIDATION(",'custom_validator_config':{'name':'x'}"), "custom_validator_config: feature unsupported");
+    refused("{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'ads':{}}},'transport_socket_matches':[{}]}",
+            "field transport_socket_matches: feature unsupported");
+    TC_CASE(CD18);
+}
+
+static void san_matchers_are_checked(void **state)
+{
+    (void)state;
+    refused(VALIDATION(",'match_subject_alt_names':[{'prefix':''}]"),
+            "match_subject_alt_names[0].prefix: must be non-empty");
+    refused(VALIDATION(",'match_subject_alt_names':[{'suffix':''}]"),
+            "match_subject_alt_names[0].suffix: must be non-empty");
+    refused(VALIDATION(",'match_subject_alt_names':[{'contains':''}]"), "[0].contains: must be non-empty");
+    refused(VALIDATION(",'match_subject_alt_names':[{'safe_regex':{'regex':'['}}]"),
+            "[0].safe_regex.regex: errors compiling");
+    refused(VALIDATION(",'match_subject_alt_names':[{'safe_regex':{}}]"), "[0].safe_regex.regex: must be non-empty");
+    refused(VALIDATION(",'match_subject_alt_names':[{}]"), "[0]: invalid string matcher");
+    TC_CASE(CD19);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instances_are_read),
+        cmocka_unit_test(older_places_are_read),
+        cmocka_unit_test(what_is_not_supported_is_refused),
+        cmocka_unit_test(san_matchers_are_checked),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
