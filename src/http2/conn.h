@@ -63,7 +63,9 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
                                   const struct tc_h2_conn_events *events, void *arg);
 /* Stops taking new streams, sends GOAWAY, and closes when the last stream ended (on_closed comes). */
 void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text);
-/* Ends it at once: streams still open end with UNAVAILABLE without callback, no event comes after; frees itself. */
+/* Ends it at once: streams still open end without callback (their owners know; a server's are freed), no event comes
+ * after; frees itself. A client's stream whose whole response has arrived lives on: it delivers its messages as they
+ * are asked for, and on_done. */
 void tc_h2_conn_close(struct tc_h2_conn *c);
 
 const struct tc_addr *tc_h2_conn_peer(const struct tc_h2_conn *c);

@@ -1,0 +1,113 @@
+#include "http2/framing.h"
+
+#include "base/mem.h"
+
+/* Room that is taken before the bytes have come; a peer that only announces much costs no more. */
+#define FIRST_ROOM (64u * 1024u)
+
+void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)
+{
+    *d = (struct tc_h2_decoder){.max_bytes = max_bytes};
+}
+
+void tc_h2_decoder_fini(struct tc_h2_decoder *d)
+{
+    tc_rstr_unref(d->msg);
+    d->msg = NULL;
+    d->have = 0;
+}
+
+void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len)
+{
+    prefix[0] = compressed ? 1 : 0;
+    prefix[1] = (uint8_t)(len >> 24);
+    prefix[2] = (uint8_t)(len >> 16);
+    prefix[3] = (uint8_t)(len >> 8);
+    prefix[4] = (uint8_t)len;
+}
+
+static struct tc_rstr *message_room(struct tc_rstr *msg, size_t cap)
+{
+    bool fresh = msg == NULL;
+    msg = tc_realloc(msg, sizeof(*msg) + cap + 1);
+    if (fresh)
+        tc_ref_init(&msg->ref);
+    return msg;
+}
+
+/* The prefix is whole: checks it before anything is allocated for it. */
+static int begin_message(struct tc_h2_decoder *d, struct tc_status *error)
+{
+    const uint8_t *p = d->prefix;
+    size_t len = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+    if (p[0] > 1) {
+        *error = tc_status_make(TORC_STATUS_INTERNAL, "received message with invalid flag byte %u", p[0]);
+        return TORC_EPROTO;
+    }
+    if (p[0] == 1 && d->encoding == TC_H2_IDENTITY) {
+        *error = tc_status_make(TORC_STATUS_INTERNAL, "received compressed message without grpc-encoding");
+        return TORC_EPROTO;
+    }
+    if (len > d->max_bytes || len > SIZE_MAX - 4096) {
+        *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "received message larger than max (%zu vs. %zu)", len,
+                                d->max_bytes);
+        return TORC_ELIMIT;
+    }
+    d->len = len;
+    d->at = 0;
+    d->cap = TC_MIN(len, (size_t)FIRST_ROOM);
+    d->msg = message_room(NULL, d->cap);
+    return 0;
+}
+
+static int end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct tc_status *error)
+{
+    struct tc_rstr *msg = d->msg;
+    msg->len = d->len;
+    msg->data[d->len] = '\0';
+    d->msg = NULL;
+    d->have = 0;
+    if (d->prefix[0] == 0) {
+        *message = msg;
+        return 0;
+    }
+    int rc = tc_h2_gunzip(tc_rstr_slice(msg), d->max_bytes, message);
+    tc_rstr_unref(msg);
+    if (rc == TORC_ELIMIT)
+        *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED,
+                                "received message larger than max after decompression (max %zu)", d->max_bytes);
+    else if (rc)
+        *error = tc_status_make(TORC_STATUS_INTERNAL, "received message could not be decompressed (gzip)");
+    return rc;
+}
+
+int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, size_t *used, struct tc_rstr **message,
+                       struct tc_status *error)
+{
+    const uint8_t *p = data;
+    size_t left = len;
+    *message = NULL;
+    while (d->have < TC_H2_PREFIX_LEN && left) {
+        d->prefix[d->have++] = *p++;
+        left--;
+    }
+    *used = len - left;
+    if (d->have < TC_H2_PREFIX_LEN)
+        return 0;
+    if (!d->msg) {
+        int rc = begin_message(d, error);
+        if (rc)
+            return rc;
+    }
+    size_t take = TC_MIN(left, d->len - d->at);
+    if (take > d->cap - d->at) {
+        size_t want = TC_MAX(d->at + take, d->cap > d->len / 2 ? d->len : d->cap * 2);
+        d->cap = TC_MIN(want, d->len);
+        d->msg = message_room(d->msg, d->cap);
+    }
+    if (take)
+        memcpy(d->msg->data + d->at, p, take);
+    d->at += take;
+    *used += take;
+    return d->at == d->len ? end_message(d, message, error) : 0;
+}

@@ -1,0 +1,82 @@
+/* gzip for single messages (declared in framing.h). */
+#include <limits.h>
+#include <zlib.h>
+
+#include "base/mem.h"
+#include "http2/framing.h"
+
+#define GZIP_WINDOW (15 + 16)
+
+static struct tc_rstr *resize(struct tc_rstr *out, size_t cap)
+{
+    bool fresh = out == NULL;
+    out = tc_realloc(out, sizeof(*out) + cap + 1);
+    if (fresh)
+        tc_ref_init(&out->ref);
+    return out;
+}
+
+static struct tc_rstr *finish(struct tc_rstr *out, size_t len)
+{
+    out = resize(out, len);
+    out->len = len;
+    out->data[len] = '\0';
+    return out;
+}
+
+struct tc_rstr *tc_h2_gzip(struct tc_slice data)
+{
+    z_stream z = {0};
+    if (data.len > UINT_MAX / 2 ||
+        deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return NULL;
+    size_t cap = deflateBound(&z, (uLong)data.len);
+    struct tc_rstr *out = resize(NULL, cap);
+    z.next_in = (Bytef *)(uintptr_t)data.data;
+    z.avail_in = (uInt)data.len;
+    z.next_out = (Bytef *)out->data;
+    z.avail_out = (uInt)cap;
+    int rc = deflate(&z, Z_FINISH);
+    size_t len = cap - z.avail_out;
+    deflateEnd(&z);
+    if (rc != Z_STREAM_END) {
+        tc_free(out);
+        return NULL;
+    }
+    return finish(out, len);
+}
+
+int tc_h2_gunzip(struct tc_slice data, size_t max_bytes, struct tc_rstr **result)
+{
+    z_stream z = {0};
+    if (data.len > UINT_MAX || inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+        return TORC_EPROTO;
+    /* One byte more than allowed is room enough to see that it is too much. */
+    size_t limit = max_bytes < SIZE_MAX - 4096 ? max_bytes + 1 : SIZE_MAX - 4096;
+    size_t cap = TC_MIN(TC_MAX(data.len, (size_t)64) * 4, limit), len = 0;
+    struct tc_rstr *out = resize(NULL, cap);
+    z.next_in = (Bytef *)(uintptr_t)data.data;
+    z.avail_in = (uInt)data.len;
+    int rc = Z_OK;
+    while (rc == Z_OK) {
+        if (len == cap) {
+            if (cap == limit)
+                break;
+            cap = cap > limit / 2 ? limit : cap * 2;
+            out = resize(out, cap);
+        }
+        uInt room = (uInt)TC_MIN(cap - len, (size_t)UINT_MAX);
+        z.next_out = (Bytef *)out->data + len;
+        z.avail_out = room;
+        rc = inflate(&z, Z_NO_FLUSH);
+        len += room - z.avail_out;
+    }
+    bool whole = rc == Z_STREAM_END && z.avail_in == 0;
+    inflateEnd(&z);
+    if (len > max_bytes || !whole) {
+        tc_free(out);
+        return len > max_bytes ? TORC_ELIMIT : TORC_EPROTO;
+    }
+    *result = finish(out, len);
+    return 0;
+}

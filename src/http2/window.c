@@ -1,0 +1,63 @@
+/* Stream windows as large as the path carries: the bytes that come between a ping and its answer are the
+ * bandwidth-delay product; when they fill the window, the window doubles. */
+#include "http2/internal.h"
+
+#define MIN_DELAY_MS 100
+#define MAX_DELAY_MS 10000
+#define MAX_STREAM_WINDOW (16u * 1024u * 1024u)
+
+void tc_h2_window_init(struct tc_h2_conn *c)
+{
+    uint32_t window = c->opts.limits.initial_window_bytes;
+    c->bdp.window_bytes = TC_MIN(TC_MAX(window, 1u), MAX_STREAM_WINDOW);
+    c->bdp.delay_ms = MIN_DELAY_MS;
+}
+
+void tc_h2_window_on_data(struct tc_h2_conn *c, size_t len)
+{
+    struct tc_h2_bdp *b = &c->bdp;
+    if (c->opts.no_bdp || b->window_bytes >= MAX_STREAM_WINDOW)
+        return;
+    if (b->running) {
+        b->bytes += len;
+        return;
+    }
+    /* Small answers tell nothing of the path, and a ping for each would cost more than they do. */
+    if (len < 1024 || tc_loop_now_ms(c->loop) < b->not_before_ms)
+        return;
+    if (nghttp2_submit_ping(c->ng, NGHTTP2_FLAG_NONE, tc_h2_ping_bdp))
+        return;
+    b->running = true;
+    b->bytes = len;
+    b->sent_ns = tc_loop_now_ns(c->loop);
+    tc_h2_conn_flush_later(c);
+}
+
+static void grow(struct tc_h2_conn *c)
+{
+    struct tc_h2_bdp *b = &c->bdp;
+    b->window_bytes = (uint32_t)TC_MIN((uint64_t)b->window_bytes * 2, (uint64_t)MAX_STREAM_WINDOW);
+    nghttp2_settings_entry iv = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, b->window_bytes};
+    nghttp2_submit_settings(c->ng, NGHTTP2_FLAG_NONE, &iv, 1);
+    tc_h2_conn_flush_later(c);
+}
+
+void tc_h2_window_on_ack(struct tc_h2_conn *c)
+{
+    struct tc_h2_bdp *b = &c->bdp;
+    if (!b->running)
+        return;
+    b->running = false;
+    bool grew = false;
+    uint64_t now_ns = tc_loop_now_ns(c->loop), took_ns = TC_MAX(now_ns - b->sent_ns, UINT64_C(1));
+    double bandwidth = (double)b->bytes * 1e9 / (double)took_ns;
+    if (b->bytes >= (uint64_t)b->window_bytes * 2 / 3 && bandwidth > b->bandwidth) {
+        b->bandwidth = bandwidth;
+        b->delay_ms = MIN_DELAY_MS;
+        grow(c);
+        grew = true;
+    } else {
+        b->delay_ms = TC_MIN(b->delay_ms * 2, (uint64_t)MAX_DELAY_MS);
+    }
+    b->not_before_ms = now_ns / TC_NS_PER_MS + (grew ? 0 : b->delay_ms);
+}
