@@ -51,11 +51,14 @@ struct tc_xds_client *tc_xds_client_ref(struct tc_xds_client *c);
 /* The last one shuts it down: streams end, no callback after. */
 void tc_xds_client_unref(struct tc_xds_client *c);
 
-/* Begins to watch; what is cached comes first. A name with an authority that the bootstrap does not have gives an error
- * through on_changed. */
+/* Begins to watch; what is cached comes first, then an ambient error if there is one. Texts of errors do not name the
+ * resource, and their codes are UNAVAILABLE, or NOT_FOUND when it does not exist: neither is for RPCs as it is. The
+ * watcher must stay until it is unwatched or the client's last reference goes. A name with an authority that the
+ * bootstrap does not have gives an error through on_changed. */
 void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
                          struct tc_xds_watcher *watcher);
-/* No callback to the watcher after it returns. With the last watcher of a resource the subscription goes. */
+/* No callback to the watcher after it returns. With the last watcher of a resource the subscription goes, and what is
+ * cached, at the end of the present callbacks: another that begins to watch before still finds it. */
 void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
 void tc_xds_client_reset_backoff(struct tc_xds_client *c);
 const struct tc_xds_bootstrap *tc_xds_client_bootstrap(const struct tc_xds_client *c);

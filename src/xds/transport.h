@@ -16,7 +16,7 @@ struct tc_xds_stream_events {
     /* What was given to send has been handed to a connected transport; the next may be sent (A57: the does-not-exist
      * timers start here). */
     void (*on_sent)(void *arg);
-    /* The stream is over; the last callback. */
+    /* The stream is over; the last callback, after which the transport frees the stream (no cancel any more). */
     void (*on_status)(void *arg, const struct tc_status *status);
 };
 
@@ -40,6 +40,7 @@ struct tc_xds_transport_ops {
     struct tc_xds_stream *(*open)(struct tc_xds_transport *t, const char *method,
                                   const struct tc_xds_stream_events *events, void *arg);
     void (*reset_backoff)(struct tc_xds_transport *t);
+    /* Ends and frees it; its streams have ended or were cancelled before. No callback after. */
     void (*shutdown)(struct tc_xds_transport *t);
 };
 
@@ -51,7 +52,8 @@ struct tc_xds_transport {
 typedef void (*tc_xds_connectivity_fn)(void *arg, const struct tc_status *failure);
 
 struct tc_xds_transport_factory {
-    /* A transport to the server; never NULL: a server that cannot be used reports it through `fn`. */
+    /* A transport to the server (the bootstrap's, which outlives it); never NULL: a server that cannot be used reports
+     * it through `fn`. */
     struct tc_xds_transport *(*create)(struct tc_xds_transport_factory *f, const struct tc_xds_server *server,
                                        tc_xds_connectivity_fn fn, void *arg);
 };

@@ -1,0 +1,22 @@
+/* Names of resources: plain ones, and A47's xdstp://authority/type/id?key=value names with their canonical form. */
+#ifndef TC_XDS_NAME_H
+#define TC_XDS_NAME_H
+
+#include "xds/resource_type.h"
+
+struct tc_xds_name {
+    bool federated;            /* an xdstp: name */
+    struct tc_rstr *authority; /* decoded; NULL for plain names, "" when an xdstp: name has none */
+    struct tc_rstr *text;      /* canonical: equal for equal names; what goes on the wire */
+};
+
+/* Takes a name apart. False with a reason in *why (tc_free): an xdstp: name that is malformed or of another type. */
+bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice text, struct tc_xds_name *out,
+                       char **why);
+void tc_xds_name_fini(struct tc_xds_name *n);
+
+/* The Listener's name for a data-plane target (A47): the template with %s replaced by `authority_path`, which is
+ * percent-encoded when the result is an xdstp: name. */
+struct tc_rstr *tc_xds_name_expand(struct tc_slice name_template, struct tc_slice authority_path);
+
+#endif
