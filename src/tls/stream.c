@@ -112,10 +112,13 @@ static void establish(struct tls_stream *t)
 
 static void step_handshake(struct tls_stream *t)
 {
-    ERR_clear_error();
-    int rc = SSL_do_handshake(t->ssl);
-    int error = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, rc);
-    tc_tls_wire_flush(&t->wire); /* an alert too */
+    int rc, error;
+    do {
+        ERR_clear_error();
+        rc = SSL_do_handshake(t->ssl);
+        error = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, rc);
+        tc_tls_wire_flush(&t->wire); /* an alert too */
+    } while (error == SSL_ERROR_WANT_WRITE && t->wire.out.len == 0);
     if (rc == 1 && t->wire.write_error == 0)
         establish(t);
     else if ((error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) || t->wire.write_error != 0)
@@ -199,10 +202,13 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     struct tls_stream *t = of(bs);
     if (t->failed != 0)
         return t->failed;
-    ERR_clear_error();
-    int n = SSL_read(t->ssl, buf, (int)TC_MIN(len, (size_t)INT_MAX));
-    int error = n > 0 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, n);
-    tc_tls_wire_flush(&t->wire); /* an answer to a key update, or an alert */
+    int n, error;
+    do {
+        ERR_clear_error();
+        n = SSL_read(t->ssl, buf, (int)TC_MIN(len, (size_t)INT_MAX));
+        error = n > 0 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, n);
+        tc_tls_wire_flush(&t->wire); /* an answer to a key update, or an alert */
+    } while (error == SSL_ERROR_WANT_WRITE && t->wire.out.len == 0);
     switch (error) {
     case SSL_ERROR_NONE:
         return n;

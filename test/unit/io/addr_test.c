@@ -1,0 +1,165 @@
+/* Addresses: text both ways, equality, system calls. */
+#include "io/addr.h"
+
+#include <arpa/inet.h>
+
+#include "base/mem.h"
+#include "support/cmocka.h"
+
+static void check_text(const char *text, const char *canonical)
+{
+    struct tc_addr a;
+    if (tc_addr_parse(&a, tc_slice_str(text)) != 0)
+        fail_msg("\"%s\" was not parsed", text);
+    char *out = tc_addr_text(&a);
+    assert_string_equal(out, canonical);
+    /* What is printed can be read, and is the same. */
+    struct tc_addr again;
+    assert_int_equal(tc_addr_parse(&again, tc_slice_str(out)), 0);
+    assert_true(tc_addr_eq(&a, &again));
+    assert_int_equal(tc_addr_hash(&a), tc_addr_hash(&again));
+    /* And so is what the system sees. */
+    struct sockaddr_un un;
+    socklen_t len;
+    const struct sockaddr *sa = tc_addr_sockaddr(&a, &un, &len);
+    struct tc_addr third;
+    assert_int_equal(tc_addr_from_sockaddr(&third, sa, len), 0);
+    assert_true(tc_addr_eq(&a, &third));
+    struct tc_addr copy = tc_addr_ref(&third);
+    tc_addr_fini(&third);
+    assert_true(tc_addr_eq(&a, &copy));
+    tc_addr_fini(&copy);
+    tc_addr_fini(&again);
+    tc_addr_fini(&a);
+    tc_free(out);
+}
+
+static void texts_are_canonical(void **state)
+{
+    (void)state;
+    check_text("127.0.0.1:80", "127.0.0.1:80");
+    check_text("1.2.3.4:0", "1.2.3.4:0");
+    check_text("255.255.255.255:65535", "255.255.255.255:65535");
+    check_text("[::1]:80", "[::1]:80");
+    check_text("[0:0:0:0:0:0:0:1]:80", "[::1]:80");
+    check_text("[2001:DB8:0:0:1:0:0:1]:443", "[2001:db8::1:0:0:1]:443");
+    check_text("[::ffff:1.2.3.4]:80", "[::ffff:1.2.3.4]:80"); /* v4-mapped stays IPv6 */
+    check_text("[fe80::1%lo]:80", "[fe80::1%lo]:80");
+    check_text("[fe80::1%99999]:80", "[fe80::1%99999]:80");
+    check_text("unix:/run/a.sock", "unix:/run/a.sock");
+    check_text("unix:relative", "unix:relative");
+    check_text("unix-abstract:name", "unix-abstract:name");
+}
+
+static void malformed_texts_are_refused(void **state)
+{
+    (void)state;
+    const char *bad[] = {"",
+                         ":80",
+                         "1.2.3.4",
+                         "1.2.3.4:",
+                         "1.2.3.4:65536",
+                         "1.2.3.4:-1",
+                         "1.2.3.4:+1",
+                         "1.2.3:80",
+                         "1.2.3.4.5:80",
+                         "01.2.3.4:80x",
+                         "localhost:80",
+                         "::1:80",
+                         "[::1]",
+                         "[::1]:",
+                         "[::1:80",
+                         "[1.2.3.4]:80",
+                         "[::g]:80",
+                         "[]:80",
+                         "[::1]80",
+                         "[::1%]:80",
+                         "[::1%noif0]:80",
+                         "1.2.3.4:80:90",
+                         "unix:",
+                         "unix-abstract:",
+                         " 1.2.3.4:80",
+                         "1.2.3.4 :80",
+                         "1.2.3.4:80 ",
+                         "[fe80::1%1%2]:1"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        struct tc_addr a = {.len = 77};
+        if (tc_addr_parse(&a, tc_slice_str(bad[i])) != TORC_EPARSE)
+            fail_msg("\"%s\" was parsed", bad[i]);
+        assert_int_equal(a.len, 77); /* untouched */
+    }
+}
+
+static void parts_are_told_apart(void **state)
+{
+    (void)state;
+    const char *texts[] = {"1.2.3.4:80",          "1.2.3.4:81",     "1.2.3.5:80",     "[::1]:80", "[::1]:81",
+                           "[::ffff:1.2.3.4]:80", "[fe80::1%1]:80", "[fe80::1%2]:80", "unix:a",   "unix-abstract:a"};
+    struct tc_addr a[TC_ARRAY_LEN(texts)];
+    for (size_t i = 0; i < TC_ARRAY_LEN(texts); i++)
+        assert_int_equal(tc_addr_parse(&a[i], tc_slice_str(texts[i])), 0);
+    for (size_t i = 0; i < TC_ARRAY_LEN(texts); i++)
+        for (size_t j = 0; j < TC_ARRAY_LEN(texts); j++) {
+            assert_int_equal(tc_addr_eq(&a[i], &a[j]), i == j);
+            assert_int_equal(tc_addr_hash(&a[i]) == tc_addr_hash(&a[j]), i == j);
+        }
+    for (size_t i = 0; i < TC_ARRAY_LEN(texts); i++)
+        tc_addr_fini(&a[i]);
+}
+
+static void unix_names_have_bounds(void **state)
+{
+    (void)state;
+    char long_path[200];
+    memset(long_path, 'x', sizeof(long_path));
+    struct tc_addr a;
+    const size_t max = sizeof(((struct sockaddr_un *)0)->sun_path);
+    assert_int_equal(tc_addr_from_unix(&a, tc_slice_of(long_path, max), false), TORC_EPARSE);
+    assert_int_equal(tc_addr_from_unix(&a, tc_slice_of(long_path, max), true), TORC_EPARSE);
+    assert_int_equal(tc_addr_from_unix(&a, tc_slice_of("a\0b", 3), false), TORC_EPARSE);
+    for (int abstract = 0; abstract < 2; abstract++) {
+        assert_int_equal(tc_addr_from_unix(&a, tc_slice_of(long_path, max - 1), abstract), 0);
+        struct sockaddr_un un;
+        socklen_t len;
+        const struct sockaddr *sa = tc_addr_sockaddr(&a, &un, &len);
+        assert_int_equal(len, sizeof(un));
+        struct tc_addr again;
+        assert_int_equal(tc_addr_from_sockaddr(&again, sa, len), 0);
+        assert_true(tc_addr_eq(&a, &again));
+        tc_addr_fini(&again);
+        tc_addr_fini(&a);
+    }
+    /* An abstract name may hold a NUL. */
+    assert_int_equal(tc_addr_from_unix(&a, tc_slice_of("a\0b", 3), true), 0);
+    tc_addr_fini(&a);
+}
+
+static void short_sockaddrs_are_refused(void **state)
+{
+    (void)state;
+    struct tc_addr a;
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    struct sockaddr other = {.sa_family = AF_APPLETALK};
+    assert_int_equal(tc_addr_from_sockaddr(&a, (struct sockaddr *)&in, sizeof(in) - 1), TORC_EINVAL);
+    assert_int_equal(tc_addr_from_sockaddr(&a, (struct sockaddr *)&in6, sizeof(in6) - 1), TORC_EINVAL);
+    assert_int_equal(tc_addr_from_sockaddr(&a, &other, sizeof(other)), TORC_EINVAL);
+    assert_int_equal(tc_addr_from_sockaddr(&a, &other, 1), TORC_EINVAL);
+    /* The unnamed end of a Unix connection has a family and nothing else. */
+    assert_int_equal(tc_addr_from_sockaddr(&a, (struct sockaddr *)&un, sizeof(sa_family_t)), 0);
+    char *text = tc_addr_text(&a);
+    assert_string_equal(text, "unix:");
+    tc_free(text);
+    tc_addr_fini(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_canonical),         cmocka_unit_test(malformed_texts_are_refused),
+        cmocka_unit_test(parts_are_told_apart),        cmocka_unit_test(unix_names_have_bounds),
+        cmocka_unit_test(short_sockaddrs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
