@@ -1,0 +1,181 @@
+#include "mesh/domain.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "channel/runtime.h"
+#include "creds/creds.h"
+#include "mesh/registries.h"
+
+struct tc_mesh_domain {
+    torc_runtime *runtime;
+    struct tc_link clients;  /* of tc_domain_client */
+    struct tc_link counters; /* of tc_call_counter */
+};
+
+static void destroy(void *domain)
+{
+    tc_mesh_domain_free(domain);
+}
+
+struct tc_mesh_domain *tc_mesh_domain_of(torc_runtime *runtime)
+{
+    static const char key;
+    struct tc_mesh_domain *d = tc_runtime_extra(runtime, &key);
+    if (!d) {
+        d = tc_mesh_domain_new(runtime);
+        tc_runtime_set_extra(runtime, &key, d, destroy);
+    }
+    return d;
+}
+
+struct tc_mesh_domain *tc_mesh_domain_new(torc_runtime *runtime)
+{
+    struct tc_mesh_domain *d = TC_NEW(struct tc_mesh_domain);
+    d->runtime = runtime;
+    tc_list_init(&d->clients);
+    tc_list_init(&d->counters);
+    return d;
+}
+
+/* Users may outlive it by a turn; they then find themselves alone. */
+void tc_mesh_domain_free(struct tc_mesh_domain *d)
+{
+    struct tc_link *link;
+    while ((link = tc_list_pop(&d->clients)))
+        TC_CONTAINER_OF(link, struct tc_domain_client, link)->domain = NULL;
+    while ((link = tc_list_pop(&d->counters)))
+        TC_CONTAINER_OF(link, struct tc_call_counter, link)->domain = NULL;
+    tc_free(d);
+}
+
+/* --- clients --- */
+
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value ? value : "";
+}
+
+/* Equal for channels that may share a client. */
+static struct tc_rstr *client_key(const struct tc_resolver_env *env, struct tc_slice target)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_slice(&b, target);
+    if (env->xds_bootstrap_json)
+        tc_buf_printf(&b, "\njson\n%s", env->xds_bootstrap_json);
+    else
+        tc_buf_printf(&b, "\nenvironment\n%s\n%s", environment("GRPC_XDS_BOOTSTRAP"),
+                      environment("GRPC_XDS_BOOTSTRAP_CONFIG"));
+    tc_buf_printf(&b, "\n%s\n%llu %llu %llu", env->credentials ? tc_rstr_cstr(env->credentials->key) : "",
+                  (unsigned long long)env->xds_resource_timeout_ms, (unsigned long long)env->backoff.initial_ms,
+                  (unsigned long long)env->backoff.max_ms);
+    struct tc_rstr *key = tc_rstr_new(b.data, b.len);
+    tc_buf_fini(&b);
+    return key;
+}
+
+static bool creds_supported(void *arg, const char *type, const json_t *config)
+{
+    (void)arg;
+    (void)config;
+    return tc_creds_type_supported(type);
+}
+
+static struct tc_domain_client *client_new(struct tc_mesh_domain *d, const struct tc_resolver_env *env,
+                                           struct tc_slice target, struct tc_status *error)
+{
+    struct tc_xds_bootstrap *bootstrap =
+        env->xds_bootstrap_json
+            ? tc_xds_bootstrap_parse(tc_slice_str(env->xds_bootstrap_json), creds_supported, NULL, error)
+            : tc_xds_bootstrap_from_environment(creds_supported, NULL, error);
+    if (!bootstrap)
+        return NULL;
+    struct tc_domain_client *c = TC_NEW(struct tc_domain_client);
+    tc_lref_init(&c->ref);
+    tc_mesh_transport_factory_init(&c->factory, d->runtime, env->credentials, &env->backoff);
+    struct tc_xds_client_opts opts;
+    tc_xds_client_opts_init(&opts);
+    opts.target = target;
+    opts.resource_timeout_ms = env->xds_resource_timeout_ms;
+    opts.backoff = env->backoff;
+    opts.registries = tc_mesh_registries();
+    c->client = tc_xds_client_new(env->loop, bootstrap, &c->factory.base, &opts);
+    tc_xds_bootstrap_unref(bootstrap);
+    return c;
+}
+
+struct tc_domain_client *tc_domain_client_get(struct tc_mesh_domain *d, const struct tc_resolver_env *env,
+                                              struct tc_slice target, struct tc_status *error)
+{
+    struct tc_rstr *key = client_key(env, target);
+    struct tc_domain_client *c = NULL;
+    TC_LIST_FOREACH(it, &d->clients)
+    {
+        c = TC_CONTAINER_OF(it, struct tc_domain_client, link);
+        if (tc_rstr_eq(c->key, key)) {
+            tc_lref_inc(&c->ref);
+            tc_rstr_unref(key);
+            return c;
+        }
+    }
+    c = client_new(d, env, target, error);
+    if (!c) {
+        tc_rstr_unref(key);
+        return NULL;
+    }
+    c->key = key;
+    c->domain = d;
+    tc_list_append(&d->clients, &c->link);
+    return c;
+}
+
+void tc_domain_client_release(struct tc_domain_client *c)
+{
+    if (!c || !tc_lref_dec(&c->ref))
+        return;
+    tc_list_remove(&c->link);
+    tc_xds_client_unref(c->client);
+    tc_mesh_transport_factory_fini(&c->factory);
+    tc_rstr_unref(c->key);
+    tc_free(c);
+}
+
+/* --- counters --- */
+
+struct tc_call_counter *tc_call_counter_get(struct tc_mesh_domain *d, struct tc_rstr *cluster, struct tc_rstr *service)
+{
+    if (d) {
+        TC_LIST_FOREACH(it, &d->counters)
+        {
+            struct tc_call_counter *c = TC_CONTAINER_OF(it, struct tc_call_counter, link);
+            if (tc_rstr_eq(c->cluster, cluster) && tc_rstr_eq(c->service, service))
+                return tc_call_counter_ref(c);
+        }
+    }
+    struct tc_call_counter *c = TC_NEW(struct tc_call_counter);
+    tc_lref_init(&c->ref);
+    c->domain = d;
+    c->cluster = tc_rstr_ref(cluster);
+    c->service = tc_rstr_ref(service);
+    tc_list_init(&c->link);
+    if (d)
+        tc_list_append(&d->counters, &c->link);
+    return c;
+}
+
+struct tc_call_counter *tc_call_counter_ref(struct tc_call_counter *c)
+{
+    tc_lref_inc(&c->ref);
+    return c;
+}
+
+void tc_call_counter_unref(struct tc_call_counter *c)
+{
+    if (!c || !tc_lref_dec(&c->ref))
+        return;
+    tc_list_remove(&c->link);
+    tc_rstr_unref(c->cluster);
+    tc_rstr_unref(c->service);
+    tc_free(c);
+}

@@ -1,0 +1,234 @@
+#include "mesh/xds_transport.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "channel/call.h"
+#include "channel/channel.h"
+#include "creds/creds.h"
+
+#define KEEPALIVE_MS 300000 /* as gRPC's peers ping control planes */
+
+struct transport {
+    struct tc_xds_transport base;
+    struct tc_loop *loop;
+    torc_channel *channel; /* NULL: it cannot be made, see failure */
+    struct tc_channel_watch watch;
+    struct tc_status failure;
+    struct tc_task tell_failure;
+    tc_xds_connectivity_fn fn;
+    void *arg;
+};
+
+struct stream {
+    struct tc_xds_stream base;
+    const struct tc_xds_stream_events *events;
+    void *arg;
+    struct tc_call *call; /* NULL: there is no channel */
+    struct tc_status failure;
+    struct tc_loop *loop;
+    struct tc_task fail;
+};
+
+/* --- streams --- */
+
+static void stream_free(struct stream *s)
+{
+    tc_task_cancel(&s->fail);
+    tc_status_fini(&s->failure);
+    tc_free(s);
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct stream *s = arg;
+    s->events->on_message(s->arg, message);
+}
+
+static void on_written(void *arg)
+{
+    struct stream *s = arg;
+    s->events->on_sent(s->arg);
+}
+
+static void on_done(void *arg, const struct tc_call_end *end)
+{
+    struct stream *s = arg;
+    const struct tc_xds_stream_events *events = s->events;
+    void *owner = s->arg;
+    stream_free(s);
+    events->on_status(owner, &end->status);
+}
+
+static const struct tc_call_events call_events = {
+    .on_message = on_message, .on_written = on_written, .on_done = on_done};
+
+static void on_fail(struct tc_task *task)
+{
+    struct stream *s = TC_CONTAINER_OF(task, struct stream, fail);
+    const struct tc_xds_stream_events *events = s->events;
+    void *owner = s->arg;
+    struct tc_status status = tc_status_ref(&s->failure);
+    stream_free(s);
+    events->on_status(owner, &status);
+    tc_status_fini(&status);
+}
+
+static void stream_send(struct tc_xds_stream *base, struct tc_slice message)
+{
+    struct stream *s = TC_CONTAINER_OF(base, struct stream, base);
+    if (s->call)
+        tc_call_send(s->call, tc_rstr_new(message.data, message.len), false);
+}
+
+static void stream_read(struct tc_xds_stream *base)
+{
+    struct stream *s = TC_CONTAINER_OF(base, struct stream, base);
+    if (s->call)
+        tc_call_read(s->call);
+}
+
+static void stream_cancel(struct tc_xds_stream *base)
+{
+    struct stream *s = TC_CONTAINER_OF(base, struct stream, base);
+    if (s->call)
+        tc_call_cancel(s->call);
+    stream_free(s);
+}
+
+static const struct tc_xds_stream_ops stream_ops = {.send = stream_send, .read = stream_read, .cancel = stream_cancel};
+
+static struct tc_xds_stream *transport_open(struct tc_xds_transport *base, const char *method,
+                                            const struct tc_xds_stream_events *events, void *arg)
+{
+    struct transport *t = TC_CONTAINER_OF(base, struct transport, base);
+    struct stream *s = TC_NEW(struct stream);
+    s->base.ops = &stream_ops;
+    s->events = events;
+    s->arg = arg;
+    s->loop = t->loop;
+    tc_task_init(&s->fail, on_fail);
+    if (t->channel) {
+        struct tc_call_opts opts = {
+            .method = tc_slice_str(method),
+            .wait_for_ready = true,
+            .max_receive_message_bytes = TC_MESH_ADS_MAX_MESSAGE_BYTES,
+        };
+        s->call = tc_call_start(t->channel, &opts, &call_events, s);
+    } else {
+        s->failure = tc_status_ref(&t->failure);
+        tc_loop_defer(t->loop, &s->fail);
+    }
+    return &s->base;
+}
+
+/* --- transports --- */
+
+static void transport_reset_backoff(struct tc_xds_transport *base)
+{
+    struct transport *t = TC_CONTAINER_OF(base, struct transport, base);
+    if (t->channel)
+        tc_channel_reset_backoff(t->channel);
+}
+
+static void transport_shutdown(struct tc_xds_transport *base)
+{
+    struct transport *t = TC_CONTAINER_OF(base, struct transport, base);
+    tc_task_cancel(&t->tell_failure);
+    if (t->channel) {
+        tc_channel_watch_remove(&t->watch);
+        tc_channel_shutdown(t->channel);
+    }
+    tc_status_fini(&t->failure);
+    tc_free(t);
+}
+
+static const struct tc_xds_transport_ops transport_ops = {
+    .open = transport_open, .reset_backoff = transport_reset_backoff, .shutdown = transport_shutdown};
+
+static void on_state(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status)
+{
+    struct transport *t = TC_CONTAINER_OF(watch, struct transport, watch);
+    if (state == TORC_TRANSIENT_FAILURE)
+        t->fn(t->arg, status);
+}
+
+static void on_tell_failure(struct tc_task *task)
+{
+    struct transport *t = TC_CONTAINER_OF(task, struct transport, tell_failure);
+    t->fn(t->arg, &t->failure);
+}
+
+/* The credentials of a server, with one reference; NULL with *why set. */
+static torc_credentials *server_credentials(const struct tc_mesh_transport_factory *f,
+                                            const struct tc_xds_server *server, struct tc_status *why)
+{
+    if (!server->creds_type)
+        return f->credentials ? torc_credentials_ref(f->credentials) : torc_credentials_insecure();
+    char *text = server->creds_config ? tc_json_text(server->creds_config, false) : NULL, *reason = NULL;
+    torc_credentials *creds = tc_creds_from_config(server->creds_type->data, text, &reason);
+    if (!creds)
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "credentials \"%s\": %s", server->creds_type->data,
+                              reason ? reason : "unsupported");
+    tc_free(text);
+    tc_free(reason);
+    return creds;
+}
+
+static torc_channel *open_channel(const struct tc_mesh_transport_factory *f, const struct tc_xds_server *server,
+                                  struct tc_status *why)
+{
+    torc_credentials *creds = server_credentials(f, server, why);
+    if (!creds)
+        return NULL;
+    struct torc_channel_options opts;
+    torc_channel_options_init(&opts);
+    opts.credentials = creds;
+    opts.max_receive_message_bytes = TC_MESH_ADS_MAX_MESSAGE_BYTES;
+    opts.keepalive_time_ms = KEEPALIVE_MS;
+    opts.idle_timeout_ms = UINT64_MAX;
+    opts.disable_service_config_lookup = true;
+    opts.backoff_initial_ms = f->backoff.initial_ms;
+    opts.backoff_max_ms = f->backoff.max_ms;
+    opts.backoff_multiplier = f->backoff.multiplier;
+    opts.backoff_jitter = f->backoff.jitter;
+    torc_channel *channel = tc_channel_new_private(f->runtime, server->uri->data, &opts, why);
+    torc_credentials_unref(creds);
+    return channel;
+}
+
+static struct tc_xds_transport *factory_create(struct tc_xds_transport_factory *base,
+                                               const struct tc_xds_server *server, tc_xds_connectivity_fn fn, void *arg)
+{
+    struct tc_mesh_transport_factory *f = TC_CONTAINER_OF(base, struct tc_mesh_transport_factory, base);
+    struct transport *t = TC_NEW(struct transport);
+    t->base.ops = &transport_ops;
+    t->loop = tc_runtime_loop(f->runtime);
+    t->fn = fn;
+    t->arg = arg;
+    tc_task_init(&t->tell_failure, on_tell_failure);
+    t->channel = open_channel(f, server, &t->failure);
+    if (t->channel) {
+        t->watch.fn = on_state;
+        tc_list_init(&t->watch.link);
+        tc_channel_watch_add(t->channel, &t->watch);
+    } else {
+        tc_loop_defer(t->loop, &t->tell_failure);
+    }
+    return &t->base;
+}
+
+void tc_mesh_transport_factory_init(struct tc_mesh_transport_factory *f, torc_runtime *runtime,
+                                    torc_credentials *credentials, const struct tc_backoff_opts *backoff)
+{
+    f->base.create = factory_create;
+    f->runtime = runtime;
+    f->credentials = credentials ? torc_credentials_ref(credentials) : NULL;
+    f->backoff = *backoff;
+}
+
+void tc_mesh_transport_factory_fini(struct tc_mesh_transport_factory *f)
+{
+    torc_credentials_unref(f->credentials);
+}
