@@ -312,6 +312,10 @@ int tc_dns_resolve(struct tc_dns *dns, const char *host, uint16_t port, tc_dns_f
         tc_loop_defer(dns->loop, &dns->done);
         return 0;
     }
+    if (host[0] == 0) { /* c-ares would ask for the root */
+        fail(dns, "the name is empty");
+        return 0;
+    }
     if (!tc_loop_uv(dns->loop)) {
         fail(dns, "a manual loop has no network");
         return 0;
