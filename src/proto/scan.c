@@ -6,6 +6,7 @@
 #define DEFAULT_REPEATED 65536u
 #define DEFAULT_ELEMENTS 4194304u
 #define DEFAULT_STRING_BYTES (1024u * 1024u)
+#define DEFAULT_UNKNOWN_BYTES ((size_t)4 << 20)
 #define MAX_FIELD_NUMBER 0x1fffffffu
 
 enum { WIRE_VARINT, WIRE_64BIT, WIRE_LENGTH, WIRE_GROUP_START, WIRE_GROUP_END, WIRE_32BIT };
@@ -27,6 +28,7 @@ struct scanner {
     TC_VEC(struct frame) frames;
     TC_VEC(uint32_t) counts; /* occurrences by frame and field */
     size_t elements;
+    size_t unknown_bytes;
     struct tc_buf *clean; /* the output so far, once something was stripped */
     bool stripped;
     struct tc_faults *faults;
@@ -169,14 +171,18 @@ static ptrdiff_t packed_count(const struct item *item, unsigned wire)
 }
 
 /* From here on the output is a copy; all before the present item was kept. */
-static void strip(struct scanner *s, const struct item *item)
+static int strip(struct scanner *s, const struct item *item)
 {
+    s->unknown_bytes += (size_t)(item->end - item->start);
+    if (s->unknown_bytes > s->limits.max_unknown_bytes)
+        return fail(s, NULL, 0, TORC_ELIMIT, "has more than %zu bytes of unknown fields", s->limits.max_unknown_bytes);
     if (!s->stripped) {
         tc_buf_clear(s->clean);
         tc_buf_append(s->clean, s->start, (size_t)(item->start - s->start));
         s->stripped = true;
     }
     s->at = item->end;
+    return 0;
 }
 
 static void keep(struct scanner *s, const char *from, const char *to)
@@ -256,17 +262,13 @@ static int scan_item(struct scanner *s, const struct item *item)
 {
     const ProtobufCMessageDescriptor *type = s->frames.data[s->frames.len - 1].type;
     const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, item->number);
-    if (!field) {
-        strip(s, item);
-        return 0;
-    }
+    if (!field)
+        return strip(s, item);
     unsigned wire = wire_of(field->type);
     size_t more = 1, index;
     if (item->wire != wire) {
-        if (item->wire != WIRE_LENGTH || field->label != PROTOBUF_C_LABEL_REPEATED) {
-            strip(s, item);
-            return 0;
-        }
+        if (item->wire != WIRE_LENGTH || field->label != PROTOBUF_C_LABEL_REPEATED)
+            return strip(s, item);
         ptrdiff_t n = packed_count(item, wire);
         if (n < 0)
             return fail(s, field, SIZE_MAX, TORC_EPARSE, "malformed packed values");
@@ -290,6 +292,7 @@ static struct tc_scan_options with_defaults(const struct tc_scan_options *option
     o.max_repeated = o.max_repeated ? TC_MIN(o.max_repeated, (size_t)UINT32_MAX) : DEFAULT_REPEATED;
     o.max_elements = o.max_elements ? o.max_elements : DEFAULT_ELEMENTS;
     o.max_string_bytes = o.max_string_bytes ? o.max_string_bytes : DEFAULT_STRING_BYTES;
+    o.max_unknown_bytes = o.max_unknown_bytes ? o.max_unknown_bytes : DEFAULT_UNKNOWN_BYTES;
     return o;
 }
 

@@ -1,4 +1,6 @@
 /* proto/scan: what it refuses, what it strips, and that it stays small. */
+#include <string.h>
+
 #include "proto/scan.h"
 
 #include <stdio.h>
@@ -316,7 +318,10 @@ static void test_hostile_sizes_stay_small(void **state)
     struct tc_slice out;
     tc_faults_init(&faults);
     assert_int_equal(tc_scan(VALUE, tc_buf_slice(&nested), NULL, &clean, &out, &faults), TORC_ELIMIT);
-    assert_int_equal(tc_scan(NODE, tc_buf_slice(&unknown), NULL, &clean, &out, &faults), 0);
+    assert_int_equal(tc_scan(NODE, tc_buf_slice(&unknown), NULL, &clean, &out, &faults), TORC_ELIMIT);
+    assert_non_null(strstr(tc_faults_text(&faults), "more than 4194304 bytes of unknown fields"));
+    struct tc_scan_options generous = {.max_unknown_bytes = 16u << 20};
+    assert_int_equal(tc_scan(NODE, tc_buf_slice(&unknown), &generous, &clean, &out, &faults), 0);
     assert_true(tc_slice_eq(out, BYTES("\x0a\x01n")));
     assert_true(clean.cap < 4096);
     assert_int_equal(tc_scan(ASSIGNMENT, tc_buf_slice(&empty), NULL, &clean, &out, &faults), TORC_ELIMIT);
