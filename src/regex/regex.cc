@@ -69,6 +69,13 @@ void tc_regex_unref(struct tc_regex *r)
         delete r;
 }
 
+size_t tc_regex_memory(const struct tc_regex *r)
+{
+    const size_t instruction = 16, fixed = 1024;
+    int size = r->re.ProgramSize();
+    return fixed + (size > 0 ? (size_t)size * instruction : 0);
+}
+
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text)
 {
     try {

@@ -24,6 +24,8 @@ struct tc_regex_limits {
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
 struct tc_regex *tc_regex_ref(struct tc_regex *r);
 void tc_regex_unref(struct tc_regex *r);
+/* About how many bytes its program takes; the automata that matching builds come on top, bounded by memory_bytes. */
+size_t tc_regex_memory(const struct tc_regex *r);
 /* True when the whole text matches. */
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text);
 /* True when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no other

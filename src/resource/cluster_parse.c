@@ -132,8 +132,7 @@ static void read_custom_type(struct tc_reading *p, const Cluster *m, struct tc_c
         if (tc_slice_eq_str(any.name, AGGREGATE))
             read_aggregate(p, any.bytes, out);
         else
-            tc_faults_add(p->faults, "unknown cluster_type extension: %.*s", (int)TC_MIN(any.name.len, 256u),
-                          any.name.data);
+            tc_faults_add(p->faults, "unknown cluster_type extension: %s", tc_read_clip(p, any.name));
     }
     tc_faults_pop(p->faults);
 }
@@ -206,8 +205,7 @@ static void read_upstream_config(struct tc_reading *p, const Cluster *m, struct 
     if (tc_read_any(p, m->upstream_config->typed_config, &any)) {
         const HttpProtocolOptions *o = NULL;
         if (!tc_slice_eq_str(any.name, HTTP_OPTIONS))
-            tc_faults_add(p->faults, "unsupported upstream config type %.*s", (int)TC_MIN(any.name.len, 256u),
-                          any.name.data);
+            tc_faults_add(p->faults, "unsupported upstream config type %s", tc_read_clip(p, any.name));
         else
             o = TC_READ(p, &envoy__extensions__upstreams__http__v3__http_protocol_options__descriptor,
                         HttpProtocolOptions, any.bytes);
@@ -267,6 +265,8 @@ static struct tc_xds_resource *cluster_decode(const struct tc_xds_resource_type 
         c->name = tc_store_rstr(&c->store, m->name);
         *name = tc_rstr_ref(c->name);
         read_cluster(&r, m, c);
+    } else {
+        *name = tc_read_name(bytes);
     }
     tc_read_fini(&r);
     if (faults->count == before) {

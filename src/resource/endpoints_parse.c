@@ -49,7 +49,8 @@ static bool read_address(struct tc_reading *p, const Envoy__Config__Core__V3__Ad
         return false;
     }
     if (tc_addr_from_ip(out, tc_slice_str(s->address), (uint16_t)s->port_value) != 0) {
-        tc_faults_add_at(f, ".socket_address.address", "\"%.64s\" is not an IP address", s->address);
+        tc_faults_add_at(f, ".socket_address.address", "\"%s\" is not an IP address",
+                         tc_read_clip(p, tc_slice_str(s->address)));
         return false;
     }
     return true;
@@ -348,6 +349,8 @@ static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *typ
         eds->name = tc_store_rstr(&eds->store, m->cluster_name);
         *name = tc_rstr_ref(eds->name);
         read_assignment(&e, m, eds);
+    } else {
+        *name = tc_read_name(bytes);
     }
     tc_vec_fini(&e.placed);
     tc_vec_fini(&e.seen);

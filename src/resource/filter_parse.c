@@ -18,7 +18,7 @@ static const struct tc_http_filter_type *chain_type(struct tc_reading *p, const 
     if (!optional && type)
         tc_faults_add(p->faults, "filter %s is not supported on clients", type->config_name);
     else if (!optional)
-        tc_faults_add(p->faults, "unsupported filter type %.*s", (int)TC_MIN(any->name.len, 256u), any->name.data);
+        tc_faults_add(p->faults, "unsupported filter type %s", tc_read_clip(p, any->name));
     return NULL;
 }
 
@@ -119,7 +119,7 @@ bool tc_read_filter_override(struct tc_reading *p, const char *name, const Googl
 {
     struct tc_any any;
     bool optional = false, used = false;
-    tc_faults_push(p->faults, ".typed_per_filter_config[\"%.128s\"]", name);
+    tc_faults_push(p->faults, ".typed_per_filter_config[\"%s\"]", tc_read_clip(p, tc_slice_str(name)));
     if (!*name)
         tc_faults_add(p->faults, "filter name must be non-empty");
     if (!tc_read_any(p, config, &any) || !unwrap(p, &any, &optional))
@@ -133,7 +133,7 @@ bool tc_read_filter_override(struct tc_reading *p, const char *name, const Googl
     } else if (type && !optional) {
         tc_faults_add(p->faults, "filter %s does not support config overrides", type->config_name);
     } else if (!optional) {
-        tc_faults_add(p->faults, "unsupported filter type %.*s", (int)TC_MIN(any.name.len, 256u), any.name.data);
+        tc_faults_add(p->faults, "unsupported filter type %s", tc_read_clip(p, any.name));
     }
 done:
     tc_faults_pop(p->faults);

@@ -113,7 +113,7 @@ static json_t *from_struct(struct tc_reading *p, const char *type_url, const Goo
 {
     const char *slash = strrchr(type_url, '/');
     if (!slash || !slash[1]) {
-        tc_faults_add_at(p->faults, ".type_url", "invalid value \"%.128s\"", type_url);
+        tc_faults_add_at(p->faults, ".type_url", "invalid value \"%s\"", tc_read_clip(p, tc_slice_str(type_url)));
         return NULL;
     }
     if (!lb_known(p, slash + 1))

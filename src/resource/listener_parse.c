@@ -70,7 +70,7 @@ static void read_listener(struct tc_reading *p, const Listener *m, struct tc_lis
     if (tc_read_any(p, m->api_listener->api_listener, &any)) {
         const Hcm *hcm = NULL;
         if (!tc_slice_eq_str(any.name, HCM))
-            tc_faults_add(p->faults, "unsupported filter type %.*s", (int)TC_MIN(any.name.len, 256u), any.name.data);
+            tc_faults_add(p->faults, "unsupported filter type %s", tc_read_clip(p, any.name));
         else
             hcm = TC_READ(
                 p,
@@ -110,6 +110,8 @@ static struct tc_xds_resource *listener_decode(const struct tc_xds_resource_type
         l->name = tc_store_rstr(&l->store, m->name);
         *name = tc_rstr_ref(l->name);
         read_listener(&r, m, l);
+    } else {
+        *name = tc_read_name(bytes);
     }
     tc_read_fini(&r);
     if (faults->count == before) {

@@ -3,9 +3,12 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 
 #define SECONDS_MAX 315576000000ll
 #define NANOS_MAX 999999999
+#define TEXT_MAX 128u
+#define NAME_MAX_BYTES 65536u
 
 void tc_read_init(struct tc_reading *p, const struct tc_xds_decode_context *ctx, struct tc_store *store, size_t bytes,
                   struct tc_faults *faults)
@@ -33,7 +36,7 @@ bool tc_read_any(struct tc_reading *p, const Google__Protobuf__Any *any, struct 
     }
     const char *slash = strrchr(any->type_url, '/');
     if (!slash || !slash[1]) {
-        tc_faults_add_at(p->faults, ".type_url", "invalid value \"%s\"", any->type_url);
+        tc_faults_add_at(p->faults, ".type_url", "invalid value \"%s\"", tc_read_clip(p, tc_slice_str(any->type_url)));
         return false;
     }
     out->name = tc_slice_str(slash + 1);
@@ -113,12 +116,18 @@ struct tc_regex *tc_read_regex(struct tc_reading *p, const Envoy__Type__Matcher_
     }
     if (!tc_read_nonempty(p, m->regex, ".regex"))
         return NULL;
+    if (p->regex_bytes > p->reg->limits.regexes_bytes) {
+        tc_faults_add(p->faults, "the regexes of the resource take more than %zu bytes", p->reg->limits.regexes_bytes);
+        return NULL;
+    }
     char *why = NULL;
     struct tc_regex *r = tc_regex_new(tc_slice_str(m->regex), &p->reg->limits.regex, &why);
-    if (r)
+    if (r) {
         tc_store_keep(p->store, release_regex, r);
-    else
+        p->regex_bytes += tc_regex_memory(r);
+    } else {
         tc_faults_add_at(p->faults, ".regex", "errors compiling regex: %s", why);
+    }
     tc_free(why);
     return r;
 }
@@ -232,6 +241,68 @@ const char *tc_read_enum_name(struct tc_reading *p, const ProtobufCEnumDescripto
     const char *text = tc_store_text(p->store, tc_buf_cstr(&digits)).data;
     tc_buf_fini(&digits);
     return text;
+}
+
+const char *tc_read_clip(struct tc_reading *p, struct tc_slice text)
+{
+    size_t len = TC_MIN(text.len, (size_t)TEXT_MAX);
+    if (len < text.len)
+        while (len && ((unsigned char)text.data[len] & 0xc0) == 0x80)
+            len--;
+    char *copy = tc_store_array(p->store, len + 1, 1);
+    if (len)
+        memcpy(copy, text.data, len);
+    return copy;
+}
+
+static bool take_varint(struct tc_slice *at, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < 10 && i < at->len; i++) {
+        unsigned char c = (unsigned char)at->data[i];
+        v |= (uint64_t)(c & 0x7f) << (7 * i);
+        if (c < 0x80) {
+            *at = tc_slice_of(at->data + i + 1, at->len - i - 1);
+            *out = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct tc_rstr *tc_read_name(struct tc_slice bytes)
+{
+    struct tc_slice name = {0};
+    uint64_t tag, len;
+    while (bytes.len && take_varint(&bytes, &tag)) {
+        switch (tag & 7) {
+        case 0:
+            if (!take_varint(&bytes, &len))
+                goto done;
+            continue;
+        case 1:
+            len = 8;
+            break;
+        case 2:
+            if (!take_varint(&bytes, &len))
+                goto done;
+            break;
+        case 5:
+            len = 4;
+            break;
+        default:
+            goto done;
+        }
+        if (len > bytes.len)
+            goto done;
+        if (tag == 0x0a) /* field 1, length-delimited; the last one counts */
+            name = tc_slice_of(bytes.data, (size_t)len);
+        bytes = tc_slice_of(bytes.data + len, bytes.len - (size_t)len);
+    }
+done:
+    if (name.len == 0 || name.len > NAME_MAX_BYTES || memchr(name.data, 0, name.len) || !tc_utf8_valid(name))
+        return NULL;
+    return tc_rstr_new(name.data, name.len);
 }
 
 bool tc_read_nonempty(struct tc_reading *p, const char *text, const char *field)

@@ -25,6 +25,7 @@ struct tc_reading {
     struct tc_faults *faults;
     struct tc_arena scratch;     /* unpacked messages; dies with the decoding */
     struct tc_scan_options scan; /* zeroed: defaults */
+    size_t regex_bytes;          /* that the regexes so far take */
 };
 
 /* `bytes` is the size of the whole resource, which bounds what all its unpacked messages may cost. */
@@ -63,6 +64,11 @@ bool tc_read_is_ads_or_self(const Envoy__Config__Core__V3__ConfigSource *s);
 json_t *tc_read_struct(struct tc_reading *p, const Google__Protobuf__Struct *s, unsigned depth);
 /* The number of an enum as a name, or as digits when it has none. */
 const char *tc_read_enum_name(struct tc_reading *p, const ProtobufCEnumDescriptor *type, int value);
+/* The beginning of a text from outside, for a fault: cut between characters, so that it stays UTF-8. */
+const char *tc_read_clip(struct tc_reading *p, struct tc_slice text);
+/* The string in field 1 of a message, which is the name in all resource types: a new reference, or NULL when there is
+ * none that could be read. Unlike tc_read_message it works on a message that is refused. */
+struct tc_rstr *tc_read_name(struct tc_slice bytes);
 /* An empty name is refused: "must be non-empty" at `field`. */
 bool tc_read_nonempty(struct tc_reading *p, const char *text, const char *field);
 

@@ -190,8 +190,8 @@ static bool read_cluster(struct tc_reading *p, const RouteConfiguration *m, cons
     case CLUSTER(CLUSTER_SPECIFIER_PLUGIN):
         /* Every plugin that the configuration could name is optional and unsupported: the route is left out. */
         if (!plugin_known(m, a->cluster_specifier_plugin))
-            tc_faults_add_at(p->faults, ".cluster_specifier_plugin", "unknown cluster specifier plugin name \"%.128s\"",
-                             a->cluster_specifier_plugin);
+            tc_faults_add_at(p->faults, ".cluster_specifier_plugin", "unknown cluster specifier plugin name \"%s\"",
+                             tc_read_clip(p, tc_slice_str(a->cluster_specifier_plugin)));
         return false;
     default: /* A28: cluster_header and what is newer */
         return false;

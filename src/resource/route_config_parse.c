@@ -27,7 +27,7 @@ static void read_domains(struct tc_reading *p, const VirtualHost *m, struct tc_v
         if (domain_valid(m->domains[i]))
             continue;
         tc_faults_push(p->faults, ".domains[%zu]", i);
-        tc_faults_add(p->faults, "invalid domain pattern \"%.256s\"", m->domains[i]);
+        tc_faults_add(p->faults, "invalid domain pattern \"%s\"", tc_read_clip(p, tc_slice_str(m->domains[i])));
         tc_faults_pop(p->faults);
     }
     out->n_domains = m->n_domains;
@@ -92,8 +92,7 @@ static void read_plugins(struct tc_reading *p, const RouteConfiguration *m)
             tc_read_nonempty(p, plugin->extension->name, ".name");
             tc_faults_push(p->faults, ".typed_config");
             if (tc_read_any(p, plugin->extension->typed_config, &any) && !plugin->is_optional)
-                tc_faults_add(p->faults, "unsupported cluster specifier plugin type %.*s",
-                              (int)TC_MIN(any.name.len, 256u), any.name.data);
+                tc_faults_add(p->faults, "unsupported cluster specifier plugin type %s", tc_read_clip(p, any.name));
             tc_faults_pop(p->faults);
         }
         tc_faults_pop(p->faults);
@@ -159,6 +158,8 @@ static struct tc_xds_resource *route_config_decode(const struct tc_xds_resource_
         *name = tc_rstr_ref(rc->name);
         tc_read_nonempty(&r, m->name, ".name");
         tc_read_route_table(&r, m, &rc->table);
+    } else {
+        *name = tc_read_name(bytes);
     }
     tc_read_fini(&r);
     if (faults->count == before) {

@@ -19,8 +19,8 @@ static struct tc_rstr *read_instance(struct tc_reading *p, const char *field, co
         known = p->reg->certificate_provider_known(p->reg->arg, instance);
     if (!known) {
         tc_faults_push(p->faults, "%s", field);
-        tc_faults_add_at(p->faults, ".instance_name", "unrecognized certificate provider instance name \"%.128s\"",
-                         instance);
+        tc_faults_add_at(p->faults, ".instance_name", "unrecognized certificate provider instance name \"%s\"",
+                         tc_read_clip(p, tc_slice_str(instance)));
         tc_faults_pop(p->faults);
     }
     *certificate_name = tc_store_text(p->store, certificate);
@@ -141,8 +141,7 @@ const struct tc_upstream_tls *tc_read_upstream_tls(struct tc_reading *p,
     } else if (tc_read_any(p, m->typed_config, &any)) {
         const UpstreamTlsContext *tls = NULL;
         if (!tc_slice_eq_str(any.name, UPSTREAM))
-            tc_faults_add(p->faults, "unsupported transport socket type %.*s", (int)TC_MIN(any.name.len, 256u),
-                          any.name.data);
+            tc_faults_add(p->faults, "unsupported transport socket type %s", tc_read_clip(p, any.name));
         else
             tls = TC_READ(p, &envoy__extensions__transport_sockets__tls__v3__upstream_tls_context__descriptor,
                           UpstreamTlsContext, any.bytes);

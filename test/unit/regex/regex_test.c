@@ -63,6 +63,16 @@ static void sizes_are_bounded(void **state)
     assert_refused("(\\pL{500}){2}", &(struct tc_regex_limits){.memory_bytes = 65536}, "");
 }
 
+static void memory_grows_with_the_program(void **state)
+{
+    (void)state;
+    struct tc_regex *small = compile("a"), *large = compile("\\pL{100}");
+    assert_true(tc_regex_memory(small) < 4096);
+    assert_true(tc_regex_memory(large) > 100000);
+    tc_regex_unref(small);
+    tc_regex_unref(large);
+}
+
 static void matching_is_linear(void **state)
 {
     (void)state;
@@ -122,6 +132,7 @@ int main(void)
         cmocka_unit_test(full_match_covers_the_whole_text),
         cmocka_unit_test(bad_patterns_are_refused),
         cmocka_unit_test(sizes_are_bounded),
+        cmocka_unit_test(memory_grows_with_the_program),
         cmocka_unit_test(matching_is_linear),
         cmocka_unit_test(all_matches_are_replaced),
         cmocka_unit_test(rewrites_are_checked),

@@ -348,7 +348,7 @@ static void caps_hold(void **state)
     tc_test_refused(&tc_eds_type, &ctx, DROPS("{},{}"), "field policy.drop_overloads: 2 categories, more than 1");
 }
 
-static void decode_bytes(const struct tc_buf *bytes, const char *fault)
+static void decode_bytes(const struct tc_buf *bytes, const char *expected_name, const char *fault)
 {
     struct tc_faults f;
     struct tc_rstr *name = NULL;
@@ -356,6 +356,7 @@ static void decode_bytes(const struct tc_buf *bytes, const char *fault)
     assert_null(tc_eds_type.decode(&tc_eds_type, &(struct tc_xds_decode_context){0}, tc_buf_slice(bytes), &name, &f));
     if (!strstr(tc_faults_text(&f), fault))
         fail_msg("\"%s\" is not in: %s", fault, tc_faults_text(&f));
+    assert_string_equal(tc_rstr_cstr(name), expected_name);
     tc_faults_fini(&f);
     tc_rstr_unref(name);
 }
@@ -365,11 +366,19 @@ static void hostile_bytes_are_refused(void **state)
     (void)state;
     struct tc_buf bytes = {0};
     tc_buf_append(&bytes, "\x12\x7f", 2);
-    decode_bytes(&bytes, "");
+    decode_bytes(&bytes, "", "");
     tc_buf_clear(&bytes);
     for (size_t i = 0; i < 1000000; i++) /* a million empty localities */
         tc_buf_append(&bytes, "\x12\x00", 2);
-    decode_bytes(&bytes, "occurs more than 262144 times");
+    /* The name is told although the message is refused. */
+    tc_buf_append(&bytes,
+                  "\x0a\x06"
+                  "orders",
+                  8);
+    decode_bytes(&bytes, "orders", "occurs more than 262144 times");
+    tc_buf_clear(&bytes);
+    tc_buf_append(&bytes, "\x0a\x02\xff\xfe", 4);
+    decode_bytes(&bytes, "", "");
     tc_buf_fini(&bytes);
 }
 

@@ -317,6 +317,11 @@ static void caps_hold(void **state)
                     "field virtual_hosts: 3 routes, more than 2");
     tc_test_refused(&tc_route_config_type, &ctx, ROUTE("'safe_regex':{'regex':'abcd'}", "'cluster':'c'"),
                     "longer than 3");
+    reg.limits.regex.pattern_bytes = 0;
+    reg.limits.regexes_bytes = 1024;
+    tc_test_refused(&tc_route_config_type, &ctx,
+                    VHOST("{'match':{'safe_regex':{'regex':'a'}}},{'match':{'safe_regex':{'regex':'b'}}}"),
+                    "routes[1].match.safe_regex: the regexes of the resource take more than 1024 bytes");
 }
 
 int main(void)
