@@ -1,0 +1,349 @@
+#include "mesh/cluster_impl.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "mesh/config.h"
+#include "mesh/domain.h"
+
+/* --- config --- */
+
+struct config {
+    struct tc_lb_config base;
+    struct tc_rstr *cluster;
+    struct tc_lb_config *child;
+};
+
+struct tc_lb_config *tc_cluster_impl_config_new(struct tc_rstr *cluster, struct tc_lb_config *child)
+{
+    struct config *c = TC_NEW(struct config);
+    c->base.cls = &tc_cluster_impl_class;
+    tc_ref_init(&c->base.ref);
+    c->cluster = tc_rstr_ref(cluster);
+    c->child = tc_lb_config_ref(child);
+    return &c->base;
+}
+
+static void free_config(struct tc_lb_config *base)
+{
+    struct config *c = TC_CONTAINER_OF(base, struct config, base);
+    tc_rstr_unref(c->cluster);
+    tc_lb_config_unref(c->child);
+    tc_free(c);
+}
+
+static bool equal_config(const struct tc_lb_config *pa, const struct tc_lb_config *pb)
+{
+    const struct config *a = (const struct config *)pa, *b = (const struct config *)pb;
+    return tc_rstr_eq(a->cluster, b->cluster) && tc_lb_config_eq(a->child, b->child);
+}
+
+/* {"cluster": "name", "childPolicy": [...]}; the deprecated fields are ignored (A74). */
+static struct tc_lb_config *parse_config(const struct tc_lb_class *cls, const json_t *json,
+                                         const struct tc_lb_registry *registry, unsigned depth,
+                                         struct tc_faults *faults)
+{
+    (void)cls;
+    const char *cluster = NULL;
+    const json_t *list = NULL;
+    size_t before = faults->count;
+    tc_json_get_str(json, "cluster", &cluster, faults);
+    tc_json_get_arr(json, "childPolicy", &list, faults);
+    if (faults->count == before && !cluster)
+        tc_faults_add_at(faults, ".cluster", "field not present");
+    if (faults->count == before && !list)
+        tc_faults_add_at(faults, ".childPolicy", "field not present");
+    if (faults->count != before)
+        return NULL;
+    tc_faults_push(faults, ".childPolicy");
+    struct tc_lb_config *child = tc_lb_parse_list(registry, list, depth + 1, faults);
+    tc_faults_pop(faults);
+    if (!child)
+        return NULL;
+    struct tc_rstr *name = tc_rstr_str(cluster);
+    struct tc_lb_config *config = tc_cluster_impl_config_new(name, child);
+    tc_rstr_unref(name);
+    tc_lb_config_unref(child);
+    return config;
+}
+
+/* --- limits --- */
+
+/* What a cluster's RPCs are held to; shared by the pickers made while it was in force. */
+struct limits {
+    struct tc_lref ref;
+    struct tc_call_counter *counter;
+    uint32_t max_calls;
+    struct tc_status breaker; /* of RPCs beyond it */
+    bool drops_all;
+    size_t n_drops;
+    struct drop {
+        uint32_t millionths;
+        struct tc_status status;
+    } drops[];
+};
+
+static struct limits *limits_new(const struct tc_xds_config *xds, const struct tc_cluster_config *cluster)
+{
+    size_t n = cluster->eds ? cluster->eds->n_drops : 0;
+    struct limits *l = tc_calloc(1, sizeof(*l) + n * sizeof(l->drops[0]));
+    tc_lref_init(&l->ref);
+    l->counter = tc_call_counter_get(xds->domain, cluster->name, cluster->cluster->eds_service);
+    l->max_calls = cluster->cluster->max_concurrent_requests;
+    struct tc_slice breaker = tc_slice_str("circuit breaker drop");
+    l->breaker = (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(breaker, xds->node_id)};
+    l->drops_all = cluster->eds && cluster->eds->drops_all;
+    l->n_drops = n;
+    for (size_t i = 0; i < n; i++) {
+        l->drops[i].millionths = cluster->eds->drops[i].millionths;
+        struct tc_rstr *text = tc_rstr_printf("EDS-configured drop: %s", cluster->eds->drops[i].category->data);
+        l->drops[i].status =
+            (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), xds->node_id)};
+        tc_rstr_unref(text);
+    }
+    return l;
+}
+
+static void limits_unref(struct limits *l)
+{
+    if (!l || !tc_lref_dec(&l->ref))
+        return;
+    for (size_t i = 0; i < l->n_drops; i++)
+        tc_status_fini(&l->drops[i].status);
+    tc_status_fini(&l->breaker);
+    tc_call_counter_unref(l->counter);
+    tc_free(l);
+}
+
+/* --- picker --- */
+
+struct impl_picker {
+    struct tc_picker base;
+    struct limits *limits;
+    struct tc_picker *child;
+};
+
+struct tracker {
+    struct tc_call_tracker base;
+    struct tc_call_counter *counter;
+};
+
+static void on_call_done(struct tc_call_tracker *base, const struct tc_status *status,
+                         const struct tc_headers *trailers)
+{
+    struct tracker *t = TC_CONTAINER_OF(base, struct tracker, base);
+    (void)status;
+    (void)trailers;
+    t->counter->calls--;
+    tc_call_counter_unref(t->counter);
+}
+
+static void count_call(struct tc_call_counter *counter, const struct tc_pick_args *args, struct tc_pick *out)
+{
+    struct tracker *t = tc_arena_calloc(args->arena, 1, sizeof(*t));
+    if (!t)
+        return;
+    struct tc_call_tracker **tail = &out->trackers;
+    t->base.on_done = on_call_done;
+    t->counter = tc_call_counter_ref(counter);
+    counter->calls++;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = &t->base;
+}
+
+/* A number of its own for each category out of the RPC's one, the same on every pick: an RPC that waits in the queue is
+ * not rolled for again (finaliser of SplitMix64). */
+static uint64_t roll(uint64_t random, size_t category)
+{
+    uint64_t x = random + (category + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args *args, struct tc_pick *out)
+{
+    struct impl_picker *p = TC_CONTAINER_OF(base, struct impl_picker, base);
+    struct limits *l = p->limits;
+    for (size_t i = 0; i < l->n_drops; i++)
+        if (tc_fraction_match(l->drops[i].millionths, roll(args->random, i))) {
+            out->status = tc_status_ref(&l->drops[i].status);
+            return TC_PICK_DROP;
+        }
+    if (l->counter->calls >= l->max_calls) { /* A32: before the child is asked */
+        out->status = tc_status_ref(&l->breaker);
+        return TC_PICK_DROP;
+    }
+    enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
+    if (kind == TC_PICK_COMPLETE)
+        count_call(l->counter, args, out);
+    return kind;
+}
+
+static void picker_free(struct tc_picker *base)
+{
+    struct impl_picker *p = TC_CONTAINER_OF(base, struct impl_picker, base);
+    limits_unref(p->limits);
+    tc_picker_unref(p->child);
+    tc_free(p);
+}
+
+static const struct tc_picker_ops picker_ops = {.pick = pick, .free = picker_free};
+
+/* --- policy --- */
+
+struct policy {
+    struct tc_lb_policy base;
+    struct tc_lb_helper helper; /* the child's */
+    struct tc_lb_child *child;
+    struct limits *limits;
+    struct tc_cluster_config *cluster; /* that the limits were made from */
+    enum torc_connectivity state;      /* the child's */
+    struct tc_status status;
+    struct tc_picker *picker; /* the child's; NULL: it has reported nothing yet */
+    bool updating;
+    struct tc_task free_task;
+};
+
+static void publish(struct policy *p)
+{
+    if (!p->picker || !p->base.helper)
+        return;
+    struct impl_picker *picker = TC_NEW(struct impl_picker);
+    picker->base.ops = &picker_ops;
+    tc_lref_init(&picker->base.ref);
+    picker->limits = p->limits;
+    tc_lref_inc(&p->limits->ref);
+    picker->child = tc_picker_ref(p->picker);
+    /* A cluster that drops everything has an answer for each RPC, endpoints or not. */
+    enum torc_connectivity state = p->limits->drops_all ? TORC_READY : p->state;
+    p->base.helper->ops->update_state(p->base.helper, state, state == TORC_TRANSIENT_FAILURE ? &p->status : NULL,
+                                      &picker->base);
+}
+
+static void on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
+                           struct tc_picker *picker)
+{
+    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
+    struct tc_picker *old = p->picker;
+    p->state = state;
+    tc_status_set(&p->status, status ? tc_status_ref(status) : (struct tc_status){0});
+    p->picker = picker;
+    tc_picker_unref(old);
+    if (!p->updating)
+        publish(p);
+}
+
+static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
+                                               const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
+{
+    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, helper)->base.helper;
+    return up->ops->create_subchannel(up, endpoint, addr, on_state, arg);
+}
+
+static void request_reresolution(struct tc_lb_helper *h)
+{
+    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, helper)->base.helper;
+    if (up)
+        up->ops->request_reresolution(up);
+}
+
+static const struct tc_lb_helper_ops helper_ops = {create_subchannel, on_child_state, request_reresolution};
+
+/* The policy is out of its place: there is nothing that it could be limited by. */
+static struct tc_status refuse(struct policy *p, const struct config *config)
+{
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, "xds_cluster_impl: no cluster \"%s\" in the xDS config",
+                       tc_rstr_cstr(config->cluster));
+    p->base.helper->ops->update_state(p->base.helper, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
+    return status;
+}
+
+static struct tc_status impl_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    const struct config *config = TC_CONTAINER_OF(update->config, struct config, base);
+    const struct tc_xds_config *xds = update->attributes;
+    struct tc_cluster_config *cluster = xds ? tc_xds_config_cluster(xds, tc_rstr_slice(config->cluster)) : NULL;
+    if (!cluster || !cluster->cluster)
+        return refuse(p, config);
+    if (cluster != p->cluster) {
+        struct limits *limits = limits_new(xds, cluster);
+        limits_unref(p->limits);
+        p->limits = limits;
+        tc_cluster_config_unref(p->cluster);
+        p->cluster = tc_cluster_config_ref(cluster);
+    }
+    struct tc_lb_update down = *update;
+    down.config = config->child;
+    p->updating = true;
+    if (!p->child)
+        p->child = tc_lb_child_new(&p->helper);
+    struct tc_status status = tc_lb_child_update(p->child, &down);
+    p->updating = false;
+    publish(p);
+    return status;
+}
+
+static void impl_exit_idle(struct tc_lb_policy *base)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    if (p->child)
+        tc_lb_child_exit_idle(p->child);
+}
+
+static void impl_reset_backoff(struct tc_lb_policy *base)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    if (p->child)
+        tc_lb_child_reset_backoff(p->child);
+}
+
+static void on_free(struct tc_task *task)
+{
+    tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
+}
+
+static void impl_shutdown(struct tc_lb_policy *base)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    struct tc_loop *loop = base->helper->env->loop;
+    if (p->child)
+        tc_lb_child_shutdown(p->child);
+    p->child = NULL;
+    base->helper = NULL;
+    tc_picker_unref(p->picker);
+    p->picker = NULL;
+    tc_status_fini(&p->status);
+    limits_unref(p->limits);
+    tc_cluster_config_unref(p->cluster);
+    p->limits = NULL;
+    p->cluster = NULL;
+    tc_loop_defer(loop, &p->free_task);
+}
+
+static const struct tc_lb_policy_ops policy_ops = {
+    .update = impl_update,
+    .exit_idle = impl_exit_idle,
+    .reset_backoff = impl_reset_backoff,
+    .shutdown = impl_shutdown,
+};
+
+static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
+{
+    struct policy *p = TC_NEW(struct policy);
+    p->base = (struct tc_lb_policy){&policy_ops, cls, helper};
+    p->helper = (struct tc_lb_helper){&helper_ops, helper->env};
+    tc_task_init(&p->free_task, on_free);
+    return &p->base;
+}
+
+const struct tc_lb_class tc_cluster_impl_class = {
+    .name = "xds_cluster_impl_experimental",
+    .alias = "xds_cluster_impl",
+    .create = create,
+    .parse_config = parse_config,
+    .free_config = free_config,
+    .equal_config = equal_config,
+};
