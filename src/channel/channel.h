@@ -13,7 +13,7 @@
 torc_channel *tc_channel_new_private(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
                                      struct tc_status *why);
 /* Ends it: no callback of the channel, its watches or its calls (not even on_done) comes after it returns; the memory
- * goes by the serial queue. For private channels. */
+ * goes with the turn. Once, by who made a private channel. */
 void tc_channel_shutdown(torc_channel *ch);
 /* Retries at once what waits out a backoff. */
 void tc_channel_reset_backoff(torc_channel *ch);

@@ -1,0 +1,367 @@
+/* The call's way from the config selector to the pick, its deadline, and its end. */
+#include "base/mem.h"
+#include "channel/call_struct.h"
+#include "creds/creds.h"
+
+/* Statuses that a control plane must not give to RPCs (gRFC A54). */
+static struct tc_status from_control_plane(struct tc_status status)
+{
+    switch (status.code) {
+    case TORC_STATUS_OK:
+    case TORC_STATUS_INVALID_ARGUMENT:
+    case TORC_STATUS_NOT_FOUND:
+    case TORC_STATUS_ALREADY_EXISTS:
+    case TORC_STATUS_FAILED_PRECONDITION:
+    case TORC_STATUS_ABORTED:
+    case TORC_STATUS_OUT_OF_RANGE:
+    case TORC_STATUS_DATA_LOSS: {
+        struct tc_status out =
+            tc_status_make(TORC_STATUS_INTERNAL, "Illegal status code from control plane; original status: %s: %s",
+                           torc_status_code_name(status.code), tc_status_text(&status));
+        tc_status_fini(&status);
+        return out;
+    }
+    default:
+        return status;
+    }
+}
+
+static void on_done_task(struct tc_task *task)
+{
+    struct tc_call *c = TC_CONTAINER_OF(task, struct tc_call, done);
+    struct tc_call_end end = {
+        .status = c->status,
+        .headers = c->headers,
+        .trailers = c->trailers,
+        .peer = c->peer,
+        .attempts = c->attempts,
+    };
+    c->events->on_done(c->arg, &end);
+    c->release(c);
+}
+
+/* Everything that reaches out of the call, taken back. */
+static void detach(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
+{
+    c->stage = TC_CALL_DONE;
+    tc_timer_stop(&c->timer);
+    tc_list_remove(&c->queue);
+    tc_list_remove(&c->capacity.link);
+    tc_call_drop_stream(c);
+    tc_call_tell_trackers(c, status, trailers);
+    if (c->config.release)
+        c->config.release(c->config.hold);
+    c->config.release = NULL;
+    tc_list_remove(&c->link);
+    tc_channel_call_ended(c->channel);
+}
+
+void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers)
+{
+    detach(c, &status, trailers);
+    tc_status_set(&c->status, status);
+    c->trailers = trailers;
+    on_done_task(&c->done);
+}
+
+void tc_call_fail(struct tc_call *c, struct tc_status status)
+{
+    if (c->stage == TC_CALL_DONE) {
+        tc_status_fini(&status);
+        return;
+    }
+    detach(c, &status, NULL);
+    tc_status_set(&c->status, status);
+    tc_loop_defer(c->channel->loop, &c->done);
+}
+
+void tc_call_abort(struct tc_call *c, const struct tc_status *status)
+{
+    tc_call_fail(c, tc_status_ref(status));
+}
+
+void tc_call_cancel(struct tc_call *c)
+{
+    if (c->stage != TC_CALL_DONE) {
+        struct tc_status status = tc_status_make(TORC_STATUS_CANCELLED, "cancelled by the application");
+        detach(c, &status, NULL);
+        tc_status_fini(&status);
+    }
+    tc_task_cancel(&c->done);
+    c->release(c);
+}
+
+void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
+{
+    struct tc_call_tracker *t = c->trackers;
+    c->trackers = NULL;
+    while (t) {
+        struct tc_call_tracker *next = t->next;
+        t->on_done(t, status, trailers);
+        t = next;
+    }
+}
+
+void tc_call_fini(struct tc_call *c)
+{
+    tc_call_free_messages(c);
+    tc_status_fini(&c->status);
+    tc_rstr_unref(c->peer);
+    c->peer = NULL;
+}
+
+/* Deadline. */
+
+static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
+{
+    const torc_channel *ch = c->channel;
+    switch (c->stage) {
+    case TC_CALL_NEW:
+    case TC_CALL_WAIT_CONFIG:
+        tc_buf_printf(b, "the name resolution of %s", ch->target.text);
+        if (!tc_status_ok(&ch->resolve_error))
+            tc_buf_printf(b, " (last: %s)", tc_status_text(&ch->resolve_error));
+        break;
+    case TC_CALL_WAIT_PICK:
+        tc_buf_printf(b, "a connected endpoint of %s, which is %s", ch->target.text, torc_connectivity_name(ch->state));
+        if (!tc_status_ok(&ch->status))
+            tc_buf_printf(b, " (%s)", tc_status_text(&ch->status));
+        break;
+    case TC_CALL_WAIT_STREAM:
+        tc_buf_printf(b, "a free stream on the connection to %s (MAX_CONCURRENT_STREAMS reached)",
+                      tc_transport_address(c->transport)->data);
+        break;
+    default:
+        tc_buf_printf(b, c->headers ? "the end of the response of %s" : "the response of %s", tc_rstr_cstr(c->peer));
+        break;
+    }
+    return tc_buf_cstr(b);
+}
+
+static void on_deadline(struct tc_timer *timer)
+{
+    struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, timer);
+    struct tc_buf b = {0};
+    double seconds = (double)(c->deadline_ns - c->started_ns) / 1e9;
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after %.3f s while waiting for %s", seconds,
+                       waited_for(c, &b));
+    tc_buf_fini(&b);
+    tc_call_fail(c, status);
+}
+
+static void arm_deadline(struct tc_call *c)
+{
+    if (c->deadline_ns == UINT64_MAX)
+        return;
+    uint64_t now = tc_loop_now_ns(c->channel->loop);
+    uint64_t left = c->deadline_ns > now ? c->deadline_ns - now : 0;
+    tc_timer_start(&c->timer, (left + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
+}
+
+/* The config selector. */
+
+static void use_method_config(struct tc_call *c)
+{
+    const struct tc_method_config *m =
+        c->channel->service_config ? tc_service_config_method(c->channel->service_config, c->path) : NULL;
+    c->config = (struct tc_call_config){.wait_for_ready = -1};
+    if (!m)
+        return;
+    c->config.timeout_ns = m->timeout_ns;
+    c->config.wait_for_ready = m->wait_for_ready;
+    if (m->has_max_request_bytes)
+        c->max_request_bytes = TC_MIN(c->max_request_bytes, m->max_request_bytes);
+    if (m->has_max_response_bytes)
+        /* 0 means the channel's here; nobody needs a limit of 0 bytes more than one of 1. */
+        c->config.max_response_bytes = TC_MAX(m->max_response_bytes, 1);
+}
+
+static bool select_config(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    c->max_request_bytes = ch->opts.max_send_message_bytes;
+    if (ch->selector) {
+        struct tc_select_args args = {.path = c->path,
+                                      .headers = &c->metadata,
+                                      .arena = &c->arena,
+                                      .rng = tc_loop_rng(ch->loop),
+                                      .explain = c->explain};
+        struct tc_call_config config = {.wait_for_ready = -1};
+        struct tc_status status = ch->selector->ops->select(ch->selector, &args, &config);
+        if (!tc_status_ok(&status)) {
+            tc_call_fail(c, from_control_plane(status));
+            return false;
+        }
+        tc_status_fini(&status);
+        c->config = config;
+        if (config.max_request_bytes)
+            c->max_request_bytes = TC_MIN(c->max_request_bytes, config.max_request_bytes);
+    } else {
+        use_method_config(c);
+    }
+    c->selected = true;
+    c->waits = c->wait_for_ready || c->config.wait_for_ready == 1;
+    uint64_t receive = c->max_receive_bytes ? c->max_receive_bytes : ch->opts.max_receive_message_bytes;
+    if (c->config.max_response_bytes)
+        receive = TC_MIN(receive, c->config.max_response_bytes);
+    c->request.max_receive_message_bytes = (size_t)TC_MAX(receive, 1);
+    uint64_t timeout = c->config.timeout_ns;
+    if (timeout && timeout < UINT64_MAX - c->started_ns && c->started_ns + timeout < c->deadline_ns) {
+        c->deadline_ns = c->started_ns + timeout;
+        arm_deadline(c);
+    }
+    return true;
+}
+
+void tc_call_resolved(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    if (ch->resolved) {
+        if (select_config(c))
+            tc_call_pick(c);
+        return;
+    }
+    if (!tc_status_ok(&ch->resolve_error) && !c->wait_for_ready) {
+        tc_call_fail(c, from_control_plane(tc_status_ref(&ch->resolve_error)));
+        return;
+    }
+    c->stage = TC_CALL_WAIT_CONFIG;
+    tc_list_append(&ch->waiting_config, &c->queue);
+}
+
+/* The pick. */
+
+void tc_call_queue_pick(struct tc_call *c)
+{
+    c->stage = TC_CALL_WAIT_PICK;
+    tc_list_append(&c->channel->waiting_pick, &c->queue);
+}
+
+static void use_pick(struct tc_call *c, struct tc_pick *pick)
+{
+    struct tc_transport *t = tc_subchannel_transport(tc_subchannel_innermost(pick->subchannel));
+    c->trackers = pick->trackers;
+    if (t) {
+        tc_call_open_stream(c, t);
+        return;
+    }
+    /* It was lost, and the policy will hear of it in this turn. */
+    struct tc_status lost = tc_status_make(TORC_STATUS_UNAVAILABLE, "the connection was lost before the call began");
+    tc_call_tell_trackers(c, &lost, NULL);
+    tc_status_fini(&lost);
+    tc_call_queue_pick(c);
+}
+
+void tc_call_pick(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    if (!c->has_random) {
+        c->random = tc_rng_u64(tc_loop_rng(ch->loop));
+        c->has_random = true;
+    }
+    c->trace = (struct tc_pick_trace){.arena = &c->arena};
+    struct tc_pick_args args = {
+        .path = c->path,
+        .headers = &c->metadata,
+        .cluster = c->config.cluster,
+        .has_hash = c->config.has_hash,
+        .hash = c->config.hash,
+        .random = c->random,
+        .arena = &c->arena,
+        .trace = c->explain ? &c->trace : NULL,
+    };
+    struct tc_pick pick = {0};
+    switch (tc_picker_pick(ch->picker, &args, &pick)) {
+    case TC_PICK_COMPLETE:
+        use_pick(c, &pick);
+        break;
+    case TC_PICK_QUEUE:
+        tc_call_queue_pick(c);
+        break;
+    case TC_PICK_FAIL:
+        if (!c->waits) {
+            tc_call_fail(c, from_control_plane(pick.status));
+            return;
+        }
+        tc_call_queue_pick(c);
+        break;
+    case TC_PICK_DROP:
+        tc_call_fail(c, from_control_plane(pick.status));
+        return;
+    }
+    tc_status_fini(&pick.status);
+}
+
+/* The start. */
+
+void tc_call_init(struct tc_call *c, torc_channel *ch)
+{
+    c->channel = tc_channel_ref(ch);
+    c->stage = TC_CALL_NEW;
+    tc_list_init(&c->link);
+    tc_list_init(&c->queue);
+    tc_list_init(&c->capacity.link);
+    c->capacity.fn = tc_call_on_capacity;
+    tc_timer_init(&c->timer, ch->loop, on_deadline);
+    tc_task_init(&c->done, on_done_task);
+    tc_headers_init(&c->metadata, &c->arena);
+    c->deadline_ns = UINT64_MAX;
+}
+
+static void fill_request(struct tc_call *c)
+{
+    const torc_channel *ch = c->channel;
+    c->request.path = c->path;
+    c->request.authority = tc_rstr_slice(ch->authority);
+    c->request.scheme = tc_slice_str(ch->credentials->scheme);
+    c->request.user_agent = tc_rstr_slice(ch->user_agent);
+    c->request.encoding = c->gzip ? TC_H2_GZIP : TC_H2_IDENTITY;
+    c->request.accept_gzip = true;
+    c->request.metadata = &c->metadata;
+}
+
+void tc_call_begin(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    tc_channel_attach(ch);
+    tc_list_append(&ch->calls, &c->link);
+    tc_channel_call_began(ch);
+    if (ch->ended) {
+        tc_call_fail(c, tc_status_ref(&ch->end_status));
+        return;
+    }
+    fill_request(c);
+    arm_deadline(c);
+    tc_call_resolved(c);
+}
+
+static void release_private(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    tc_call_fini(c);
+    tc_arena_fini(&c->arena);
+    tc_free(c);
+    tc_channel_unref(ch);
+}
+
+struct tc_call *tc_call_start(torc_channel *ch, const struct tc_call_opts *opts, const struct tc_call_events *events,
+                              void *arg)
+{
+    struct tc_call *c = TC_NEW(struct tc_call);
+    tc_arena_init(&c->arena, 0, 0);
+    tc_call_init(c, ch);
+    c->release = release_private;
+    c->events = events;
+    c->arg = arg;
+    c->path = tc_slice_of(tc_arena_dup(&c->arena, opts->method), opts->method.len);
+    for (size_t i = 0; opts->metadata && i < opts->metadata->len; i++)
+        tc_headers_add_copy(&c->metadata, opts->metadata->data[i].name, opts->metadata->data[i].value);
+    c->wait_for_ready = opts->wait_for_ready;
+    c->max_receive_bytes = opts->max_receive_message_bytes;
+    c->started_ns = tc_loop_clock_ns(ch->loop);
+    if (opts->timeout_ns && opts->timeout_ns < UINT64_MAX - c->started_ns)
+        c->deadline_ns = c->started_ns + opts->timeout_ns;
+    tc_call_begin(c);
+    return c;
+}

@@ -1,0 +1,136 @@
+/* Outcomes of calls in the public form, messages, and what explains a call. */
+#include <pthread.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "channel/call_api.h"
+#include "channel/metadata.h"
+
+const void *torc_message_data(const torc_message *message)
+{
+    return message ? ((const struct tc_rstr *)message)->data : NULL;
+}
+
+size_t torc_message_size(const torc_message *message)
+{
+    return message ? ((const struct tc_rstr *)message)->len : 0;
+}
+
+torc_message *torc_message_ref(torc_message *message)
+{
+    return (torc_message *)tc_rstr_ref((struct tc_rstr *)message);
+}
+
+void torc_message_unref(torc_message *message)
+{
+    tc_rstr_unref((struct tc_rstr *)message);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct tc_rstr *empty;
+
+static void make_empty(void)
+{
+    empty = tc_rstr_str("");
+}
+
+/* Strings of a result that is owned are the bytes of shared strings, so that the usual outcome allocates none. */
+static char *shared_text(struct tc_rstr *s)
+{
+    if (s)
+        return tc_rstr_ref(s)->data;
+    pthread_once(&once, make_empty);
+    return tc_rstr_ref(empty)->data;
+}
+
+static void drop_text(char *text)
+{
+    if (text)
+        tc_rstr_unref(TC_CONTAINER_OF(text, struct tc_rstr, data));
+}
+
+void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response)
+{
+    *r = (struct torc_result){
+        .code = end->status.code,
+        .message = shared_text(end->status.text),
+        .response = (torc_message *)response,
+        .headers = tc_metadata_copy(end->headers),
+        .trailers = tc_metadata_copy(end->trailers),
+        .peer = shared_text(end->peer),
+        .attempts = end->attempts,
+    };
+    if (call->core.explain) {
+        struct tc_rstr *text = tc_rstr_str(tc_call_explain(&call->core));
+        r->explain_json = text->data;
+    }
+}
+
+void torc_result_fini(struct torc_result *r)
+{
+    drop_text(r->message);
+    drop_text(r->peer);
+    drop_text(r->explain_json);
+    torc_message_unref(r->response);
+    torc_metadata_free(r->headers);
+    torc_metadata_free(r->trailers);
+    *r = (struct torc_result){0};
+}
+
+static char *borrowed_text(const struct tc_rstr *s)
+{
+    static char none[1];
+    return s ? (char *)(uintptr_t)s->data : none;
+}
+
+void tc_result_borrow(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response)
+{
+    *r = (struct torc_result){
+        .code = end->status.code,
+        .message = borrowed_text(end->status.text),
+        .response = (torc_message *)response,
+        .headers = tc_metadata_in_arena(&call->core.arena, end->headers),
+        .trailers = tc_metadata_in_arena(&call->core.arena, end->trailers),
+        .peer = borrowed_text(end->peer),
+        .attempts = end->attempts,
+        .explain_json = call->core.explain ? (char *)(uintptr_t)tc_call_explain(&call->core) : NULL,
+    };
+}
+
+static json_t *text_of(struct tc_slice s)
+{
+    json_t *v = json_stringn(s.data ? s.data : "", s.len);
+    return v ? v : json_string("");
+}
+
+const char *tc_call_explain(struct tc_call *c)
+{
+    const struct tc_pick_trace *t = &c->trace;
+    bool has_hash = t->has_hash || c->config.has_hash;
+    json_t *walked = json_array();
+    for (size_t i = 0; i < t->n_walked; i++) {
+        json_t *step = json_object();
+        json_object_set_new(step, "endpoint", text_of(t->walked[i].endpoint));
+        json_object_set_new(step, "reason", text_of(t->walked[i].reason));
+        json_array_append_new(walked, step);
+    }
+    json_t *o = json_object();
+    json_object_set_new(o, "route", text_of(c->config.route));
+    json_object_set_new(o, "cluster", text_of(t->cluster.len ? t->cluster : c->config.cluster));
+    if (has_hash) {
+        char *hash = tc_asprintf("0x%016llx", (unsigned long long)(t->has_hash ? t->hash : c->config.hash));
+        json_object_set_new(o, "hash", json_string(hash));
+        tc_free(hash);
+    }
+    json_object_set_new(o, "policy", text_of(t->policy));
+    if (t->has_ring_index)
+        json_object_set_new(o, "ring_index", json_integer(t->ring_index));
+    struct tc_slice endpoint = t->endpoint.len ? t->endpoint : tc_rstr_slice(c->peer);
+    json_object_set_new(o, "endpoint", text_of(endpoint));
+    json_object_set_new(o, "walked", walked);
+    char *text = tc_json_text(o, false);
+    json_decref(o);
+    const char *out = tc_arena_dup(&c->arena, tc_slice_str(text));
+    tc_free(text);
+    return out;
+}

@@ -1,0 +1,267 @@
+/* The call's attempt on a connection: its stream, the messages both ways, and the transparent retry. */
+#include "base/mem.h"
+#include "channel/call_struct.h"
+
+/* What a call keeps of its request for a transparent retry at most. */
+#define MAX_KEPT_BYTES (256u * 1024u)
+
+static void free_out(struct tc_call *c, struct tc_out *o)
+{
+    c->kept_bytes -= o->bytes.len;
+    tc_rstr_unref(o->owner);
+    o->owner = NULL;
+    o->next = c->out_free;
+    c->out_free = o;
+}
+
+/* Drops the messages that were written. */
+static void free_written(struct tc_call *c)
+{
+    while (c->out_first && c->out_first != c->out_next) {
+        struct tc_out *o = c->out_first;
+        c->out_first = o->next;
+        free_out(c, o);
+    }
+    if (!c->out_first)
+        c->out_last = NULL;
+}
+
+void tc_call_free_messages(struct tc_call *c)
+{
+    c->out_next = NULL;
+    free_written(c);
+}
+
+/* From here on the request can not be sent again. */
+static void commit(struct tc_call *c)
+{
+    c->committed = true;
+    free_written(c);
+}
+
+void tc_call_drop_stream(struct tc_call *c)
+{
+    if (c->stream)
+        tc_h2_stream_cancel(c->stream, 8); /* CANCEL */
+    c->stream = NULL;
+    c->transport = NULL;
+}
+
+/* Sending. */
+
+static int queue_message(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool end)
+{
+    if (c->stage == TC_CALL_DONE || c->sending || c->half_close) {
+        tc_rstr_unref(owner);
+        return c->stage == TC_CALL_DONE ? TORC_ECLOSED : TORC_ESTATE;
+    }
+    struct tc_out *o = c->out_free;
+    if (o)
+        c->out_free = o->next;
+    else
+        o = tc_arena_alloc(&c->arena, sizeof(*o));
+    *o = (struct tc_out){.bytes = bytes, .owner = owner};
+    if (c->out_last)
+        c->out_last->next = o;
+    else
+        c->out_first = o;
+    c->out_last = o;
+    if (!c->out_next)
+        c->out_next = o;
+    c->kept_bytes += bytes.len;
+    c->sending = true;
+    c->half_close = end;
+    tc_call_pump(c);
+    return 0;
+}
+
+int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end)
+{
+    return queue_message(c, tc_rstr_slice(message), message, end);
+}
+
+int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end)
+{
+    return queue_message(c, message, NULL, end);
+}
+
+int tc_call_send_end(struct tc_call *c)
+{
+    if (c->stage == TC_CALL_DONE)
+        return TORC_ECLOSED;
+    if (c->half_close)
+        return TORC_ESTATE;
+    c->half_close = true;
+    tc_call_pump(c);
+    return 0;
+}
+
+static void too_large(struct tc_call *c, size_t bytes)
+{
+    tc_call_fail(c, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (%zu vs. %llu)",
+                                   bytes, (unsigned long long)c->max_request_bytes));
+}
+
+void tc_call_pump(struct tc_call *c)
+{
+    if (!c->stream || c->writing || c->end_sent)
+        return;
+    struct tc_out *o = c->out_next;
+    if (!o) {
+        if (c->half_close && tc_h2_stream_send_end(c->stream) == 0)
+            c->end_sent = true;
+        return;
+    }
+    if (o->bytes.len > c->max_request_bytes) {
+        too_large(c, o->bytes.len);
+        return;
+    }
+    bool end = c->half_close && !o->next;
+    /* Otherwise the stream has ended on its side, and on_done is on its way. */
+    if (tc_h2_stream_send(c->stream, o->bytes, c->gzip, end) == 0) {
+        c->writing = true;
+        c->end_sent = end;
+    }
+}
+
+static void on_written(void *arg)
+{
+    struct tc_call *c = arg;
+    c->writing = false;
+    c->out_next = c->out_next->next;
+    c->n_written++;
+    if (!c->committed && c->kept_bytes > MAX_KEPT_BYTES)
+        commit(c);
+    else if (c->committed)
+        free_written(c);
+    bool told = c->n_written <= c->n_told;
+    tc_call_pump(c);
+    if (told || c->stage == TC_CALL_DONE)
+        return;
+    c->n_told = c->n_written;
+    c->sending = false;
+    if (c->events->on_written)
+        c->events->on_written(c->arg);
+}
+
+/* Receiving. */
+
+void tc_call_pump_reads(struct tc_call *c)
+{
+    while (c->stream && c->reads_given < c->reads) {
+        c->reads_given++;
+        tc_h2_stream_read(c->stream);
+    }
+}
+
+void tc_call_read(struct tc_call *c)
+{
+    if (c->stage == TC_CALL_DONE || c->reads == UINT32_MAX)
+        return;
+    c->reads++;
+    tc_call_pump_reads(c);
+}
+
+static void on_headers(void *arg, const struct tc_headers *headers)
+{
+    struct tc_call *c = arg;
+    c->headers = headers;
+    commit(c);
+    if (c->events->on_headers)
+        c->events->on_headers(c->arg, headers);
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct tc_call *c = arg;
+    if (!c->committed)
+        commit(c);
+    c->reads--;
+    c->reads_given--;
+    if (c->events->on_message)
+        c->events->on_message(c->arg, message);
+    else
+        tc_rstr_unref(message);
+}
+
+/* Back to where the attempt began; the messages are there still. */
+static void reset_attempt(struct tc_call *c)
+{
+    c->out_next = c->out_first;
+    c->n_written = 0;
+    c->writing = false;
+    c->end_sent = false;
+    c->reads_given = 0;
+}
+
+static void on_done(void *arg, const struct tc_h2_outcome *outcome)
+{
+    struct tc_call *c = arg;
+    c->stream = NULL;
+    c->transport = NULL;
+    if (outcome->unprocessed && !c->committed && !c->retried) {
+        /* gRPC's transparent retry: the server never saw it, so once more, whatever the retry policy. */
+        c->retried = true;
+        tc_call_tell_trackers(c, &outcome->status, NULL);
+        reset_attempt(c);
+        tc_call_pick(c);
+        return;
+    }
+    tc_call_finish(c, tc_status_ref(&outcome->status), outcome->trailers);
+}
+
+static const struct tc_h2_stream_events stream_events = {
+    .on_headers = on_headers,
+    .on_message = on_message,
+    .on_written = on_written,
+    .on_done = on_done,
+};
+
+/* Opening. */
+
+/* The pick led nowhere; what follows is another one. */
+static void give_up_pick(struct tc_call *c)
+{
+    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "the connection takes no more calls");
+    c->transport = NULL;
+    tc_call_tell_trackers(c, &status, NULL);
+    tc_status_fini(&status);
+    tc_call_queue_pick(c);
+}
+
+void tc_call_open_stream(struct tc_call *c, struct tc_transport *t)
+{
+    uint64_t now = tc_loop_now_ns(c->channel->loop);
+    int error = 0;
+    c->request.timeout_ns = 0;
+    if (c->deadline_ns != UINT64_MAX)
+        c->request.timeout_ns = c->deadline_ns > now ? c->deadline_ns - now : 1;
+    c->transport = t;
+    c->stream = tc_transport_open(t, &c->request, &c->arena, &stream_events, c, &error);
+    if (!c->stream) {
+        if (error == TORC_EAGAIN) {
+            c->stage = TC_CALL_WAIT_STREAM;
+            tc_transport_wait(t, &c->capacity);
+        } else {
+            give_up_pick(c);
+        }
+        return;
+    }
+    c->stage = TC_CALL_RUNNING;
+    c->attempts++;
+    tc_rstr_unref(c->peer);
+    c->peer = tc_rstr_ref(tc_transport_address(t));
+    tc_call_pump(c);
+    tc_call_pump_reads(c);
+}
+
+void tc_call_on_capacity(struct tc_capacity_wait *wait, bool gone)
+{
+    struct tc_call *c = TC_CONTAINER_OF(wait, struct tc_call, capacity);
+    if (gone) {
+        give_up_pick(c);
+        tc_pick_queue_wake(c->channel);
+    } else {
+        tc_call_open_stream(c, c->transport);
+    }
+}

@@ -1,0 +1,190 @@
+#include "channel/connection.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+static void set_state(struct tc_connection *c, enum torc_connectivity state, struct tc_status status)
+{
+    c->state = state;
+    tc_status_set(&c->status, status);
+    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_DEBUG, "connection %s: %s%s%s", c->address->data, torc_connectivity_name(state),
+           c->status.text ? ": " : "", tc_status_text(&c->status));
+    tc_connection_notify(c);
+    if (tc_list_empty(&c->handles))
+        tc_pool_unused(c);
+}
+
+static const char *stage(const struct tc_connection *c)
+{
+    if (c->connecting)
+        return "the connection";
+    return c->handshake ? "the TLS handshake" : "the server's HTTP/2 settings";
+}
+
+static void give_up_attempt(struct tc_connection *c)
+{
+    tc_timer_stop(&c->timer);
+    if (c->connecting)
+        tc_pool_connector(c->pool)->cancel(c->connecting);
+    if (c->handshake)
+        c->config->creds->ops->cancel(c->handshake);
+    if (c->transport)
+        tc_transport_close(c->transport);
+    c->connecting = NULL;
+    c->handshake = NULL;
+    c->transport = NULL;
+}
+
+/* The attempt failed; the next may begin when the backoff, counted from this one's start, is over
+ * (connection-backoff.md). Takes over the status. */
+static void fail(struct tc_connection *c, struct tc_status status)
+{
+    struct tc_loop *loop = tc_pool_loop(c->pool);
+    give_up_attempt(c);
+    uint64_t next_ms = c->attempt_ms + tc_backoff_next_ms(&c->backoff, tc_loop_rng(loop));
+    uint64_t now_ms = tc_loop_now_ms(loop);
+    tc_timer_start(&c->timer, next_ms > now_ms ? next_ms - now_ms : 0);
+    set_state(c, TORC_TRANSIENT_FAILURE, status);
+}
+
+static void on_timer(struct tc_timer *timer)
+{
+    struct tc_connection *c = TC_CONTAINER_OF(timer, struct tc_connection, timer);
+    if (c->state == TORC_CONNECTING)
+        fail(c,
+             tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: timed out after %llu ms, waiting for %s",
+                            c->address->data, (unsigned long long)c->config->connect_timeout_ms, stage(c)));
+    else if (c->state == TORC_TRANSIENT_FAILURE)
+        set_state(c, TORC_IDLE, tc_status_ref(&c->status));
+}
+
+static void on_ready(void *arg)
+{
+    struct tc_connection *c = arg;
+    tc_timer_stop(&c->timer);
+    tc_backoff_reset(&c->backoff);
+    set_state(c, TORC_READY, (struct tc_status){0});
+}
+
+static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
+{
+    struct tc_connection *c = arg;
+    c->transport = NULL;
+    if (too_many_pings && c->keepalive_time_ms) {
+        /* A8: the server finds our pings too many. */
+        c->keepalive_time_ms = c->keepalive_time_ms > UINT64_MAX / 2 ? UINT64_MAX : c->keepalive_time_ms * 2;
+        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s finds keepalive pings too many: now every %llu ms", c->address->data,
+               (unsigned long long)c->keepalive_time_ms);
+    }
+    if (c->state == TORC_CONNECTING)
+        fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
+                               tc_status_text(why)));
+    else
+        set_state(c, TORC_IDLE, tc_status_ref(why));
+}
+
+static const struct tc_transport_events transport_events = {.on_ready = on_ready, .on_gone = on_gone};
+
+static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+{
+    struct tc_connection *c = arg;
+    c->handshake = NULL;
+    if (!bs) {
+        fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
+                               tc_status_text(error)));
+        return;
+    }
+    struct tc_h2_opts opts;
+    tc_h2_opts_init(&opts, false);
+    /* Messages are bounded for each call, by its channel: connections are shared. */
+    opts.limits.max_receive_message_bytes = SIZE_MAX;
+    opts.limits.max_send_message_bytes = SIZE_MAX;
+    opts.limits.max_header_list_bytes = (size_t)c->config->max_header_list_bytes;
+    opts.keepalive.time_ms = c->keepalive_time_ms;
+    opts.keepalive.timeout_ms = c->config->keepalive_timeout_ms;
+    opts.keepalive.without_calls = c->config->keepalive_without_calls;
+    c->transport = tc_transport_new(tc_pool_loop(c->pool), bs, &opts, c->address, tc_pool_transports(c->pool),
+                                    &transport_events, c);
+}
+
+static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+{
+    struct tc_connection *c = arg;
+    c->connecting = NULL;
+    if (!bs) {
+        fail(c, tc_status_ref(error));
+        return;
+    }
+    uint64_t spent_ms = tc_loop_now_ms(tc_pool_loop(c->pool)) - c->attempt_ms;
+    uint64_t limit_ms = c->config->connect_timeout_ms;
+    struct tc_creds_peer peer = {
+        .server_name = tc_rstr_slice(c->config->server_name),
+        .addr = &c->addr,
+        .timeout_ms = spent_ms < limit_ms ? limit_ms - spent_ms : 1,
+    };
+    torc_credentials *creds = c->config->creds;
+    c->handshake = creds->ops->start(creds, tc_pool_loop(c->pool), bs, &peer, on_handshake, c);
+}
+
+void tc_connection_connect(struct tc_connection *c)
+{
+    struct tc_loop *loop = tc_pool_loop(c->pool);
+    if (c->state != TORC_IDLE || tc_pool_is_shut(c->pool))
+        return;
+    c->attempt_ms = tc_loop_now_ms(loop);
+    tc_timer_start(&c->timer, c->config->connect_timeout_ms);
+    /* Our timer bounds TCP, TLS and HTTP/2 together. */
+    c->connecting =
+        tc_pool_connector(c->pool)->start(loop, &c->addr, &(struct tc_connect_opts){.timeout_ms = 0}, on_connected, c);
+    set_state(c, TORC_CONNECTING, (struct tc_status){0});
+}
+
+void tc_connection_reset_backoff(struct tc_connection *c)
+{
+    tc_backoff_reset(&c->backoff);
+    if (c->state != TORC_TRANSIENT_FAILURE)
+        return;
+    tc_timer_stop(&c->timer);
+    set_state(c, TORC_IDLE, tc_status_ref(&c->status));
+}
+
+struct tc_connection *tc_connection_new(struct tc_pool *p, struct tc_rstr *key, struct tc_conn_config *config,
+                                        const struct tc_addr *addr)
+{
+    struct tc_connection *c = TC_NEW(struct tc_connection);
+    c->pool = p;
+    c->key = key;
+    c->config = tc_conn_config_ref(config);
+    c->addr = tc_addr_ref(addr);
+    char *text = tc_addr_text(addr);
+    c->address = tc_rstr_str(text);
+    tc_free(text);
+    tc_list_init(&c->handles);
+    tc_list_init(&c->idle);
+    c->state = TORC_IDLE;
+    c->keepalive_time_ms = config->keepalive_time_ms;
+    tc_backoff_init(&c->backoff, &config->backoff);
+    tc_timer_init(&c->timer, tc_pool_loop(p), on_timer);
+    return c;
+}
+
+void tc_connection_stop(struct tc_connection *c)
+{
+    give_up_attempt(c);
+    c->state = TORC_IDLE;
+}
+
+void tc_connection_free(struct tc_connection *c)
+{
+    if (c->transport && c->state == TORC_READY) {
+        tc_transport_drain(c->transport, "connection not needed any more");
+        c->transport = NULL;
+    }
+    give_up_attempt(c);
+    tc_status_fini(&c->status);
+    tc_conn_config_unref(c->config);
+    tc_addr_fini(&c->addr);
+    tc_rstr_unref(c->address);
+    tc_rstr_unref(c->key);
+    tc_free(c);
+}

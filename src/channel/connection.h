@@ -1,0 +1,61 @@
+/* One connection of the pool: the state machine that connects, backs off and connects again. Inside src/channel. */
+#ifndef TC_CHANNEL_CONNECTION_H
+#define TC_CHANNEL_CONNECTION_H
+
+#include <uthash.h>
+
+#include "channel/pool.h"
+#include "channel/transport.h"
+#include "creds/creds.h"
+
+struct tc_connection {
+    struct tc_pool *pool;
+    struct tc_rstr *key;
+    UT_hash_handle hh;
+    struct tc_conn_config *config;
+    struct tc_addr addr;
+    struct tc_rstr *address; /* its text */
+    struct tc_link handles;  /* the subchannels that share it */
+
+    enum torc_connectivity state;
+    struct tc_status status; /* why, in TRANSIENT_FAILURE and after a loss */
+    struct tc_backoff backoff;
+    uint64_t keepalive_time_ms;
+    uint64_t attempt_ms;   /* when the last attempt began */
+    struct tc_timer timer; /* CONNECTING: the attempt's limit; TRANSIENT_FAILURE: the backoff */
+
+    /* CONNECTING: one of the three. */
+    struct tc_connect *connecting;
+    struct tc_creds_handshake *handshake;
+    struct tc_transport *transport; /* READY: the one; CONNECTING: waits for the server's SETTINGS */
+
+    struct tc_link idle; /* on the pool's list while no policy holds it */
+    uint64_t idle_since_ms;
+};
+
+/* A new one, IDLE, not yet in the pool's table. Takes over the key. */
+struct tc_connection *tc_connection_new(struct tc_pool *p, struct tc_rstr *key, struct tc_conn_config *config,
+                                        const struct tc_addr *addr);
+/* Ends it: an attempt is cancelled, a transport drains. */
+void tc_connection_free(struct tc_connection *c);
+/* For the pool's shutdown: cancels an attempt, closes the transport; silent from then on. */
+void tc_connection_stop(struct tc_connection *c);
+/* Connects when IDLE. */
+void tc_connection_connect(struct tc_connection *c);
+/* Ends a backoff at once. */
+void tc_connection_reset_backoff(struct tc_connection *c);
+
+/* Of the handles (subchannel.c): tells all of the state that the connection has now. */
+void tc_connection_notify(struct tc_connection *c);
+
+/* Of the pool (pool.c). */
+struct tc_loop *tc_pool_loop(const struct tc_pool *p);
+const struct tc_connector *tc_pool_connector(const struct tc_pool *p);
+struct tc_link *tc_pool_transports(struct tc_pool *p);
+bool tc_pool_is_shut(const struct tc_pool *p);
+/* The connection for a key, made if need be; it counts as held. */
+struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
+/* No handle is left, or the state changed while none was: keeps it or frees it. */
+void tc_pool_unused(struct tc_connection *c);
+
+#endif

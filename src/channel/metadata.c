@@ -1,0 +1,156 @@
+#include "channel/metadata.h"
+
+#include "base/mem.h"
+
+torc_metadata *torc_metadata_new(void)
+{
+    return TC_NEW(torc_metadata);
+}
+
+void torc_metadata_free(torc_metadata *m)
+{
+    if (!m)
+        return;
+    if (!m->flat) {
+        for (size_t i = 0; i < m->len; i++)
+            tc_free(m->fields[i].name);
+        tc_free(m->fields);
+    }
+    tc_free(m);
+}
+
+bool tc_metadata_name_reserved(struct tc_slice name)
+{
+    static const char *const reserved[] = {
+        "te",         "content-type", "user-agent",        "connection",       "host",
+        "keep-alive", "upgrade",      "transfer-encoding", "proxy-connection", "content-length",
+    };
+    if (name.len && name.data[0] == ':')
+        return true;
+    if (tc_slice_starts(name, tc_slice_of("grpc-", 5)))
+        return true;
+    for (size_t i = 0; i < TC_ARRAY_LEN(reserved); i++)
+        if (tc_slice_eq_str(name, reserved[i]))
+            return true;
+    return false;
+}
+
+int torc_metadata_add(torc_metadata *m, const char *name, const void *value, size_t value_len)
+{
+    size_t name_len = strlen(name);
+    if (m->flat || value_len > SIZE_MAX - name_len - 2)
+        return TORC_EINVAL;
+    /* Name and value in one block, each with a NUL. */
+    char *block = tc_malloc(name_len + value_len + 2);
+    for (size_t i = 0; i < name_len; i++)
+        block[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
+    block[name_len] = '\0';
+    char *copy = block + name_len + 1;
+    if (value_len)
+        memcpy(copy, value, value_len);
+    copy[value_len] = '\0';
+    struct tc_slice n = tc_slice_of(block, name_len);
+    if (!tc_header_name_valid(n) || tc_metadata_name_reserved(n) ||
+        (!tc_header_is_binary(n) && !tc_header_value_valid(tc_slice_of(copy, value_len)))) {
+        tc_free(block);
+        return TORC_EINVAL;
+    }
+    if (m->len == m->cap) {
+        m->cap = m->cap ? m->cap * 2 : 4;
+        m->fields = tc_reallocarray(m->fields, m->cap, sizeof(*m->fields));
+    }
+    m->fields[m->len++] = (struct tc_metadata_field){block, copy, name_len, value_len};
+    return 0;
+}
+
+int torc_metadata_add_string(torc_metadata *m, const char *name, const char *value)
+{
+    return torc_metadata_add(m, name, value, strlen(value));
+}
+
+size_t torc_metadata_count(const torc_metadata *m)
+{
+    return m ? m->len : 0;
+}
+
+int torc_metadata_at(const torc_metadata *m, size_t i, const char **name, const void **value, size_t *value_len)
+{
+    if (!m || i >= m->len)
+        return TORC_ENOTFOUND;
+    if (name)
+        *name = m->fields[i].name;
+    if (value)
+        *value = m->fields[i].value;
+    if (value_len)
+        *value_len = m->fields[i].value_len;
+    return 0;
+}
+
+const char *torc_metadata_find(const torc_metadata *m, const char *name, size_t *value_len)
+{
+    for (size_t i = 0; m && i < m->len; i++) {
+        if (strcmp(m->fields[i].name, name) != 0)
+            continue;
+        if (value_len)
+            *value_len = m->fields[i].value_len;
+        return m->fields[i].value;
+    }
+    return NULL;
+}
+
+static size_t flat_bytes(const struct tc_headers *h)
+{
+    size_t bytes = sizeof(torc_metadata) + h->len * sizeof(struct tc_metadata_field);
+    for (size_t i = 0; i < h->len; i++)
+        bytes += h->data[i].name.len + h->data[i].value.len + 2;
+    return bytes;
+}
+
+static char *put(char **at, struct tc_slice s)
+{
+    char *out = *at;
+    if (s.len)
+        memcpy(out, s.data, s.len);
+    out[s.len] = '\0';
+    *at += s.len + 1;
+    return out;
+}
+
+static torc_metadata *fill(void *block, const struct tc_headers *h)
+{
+    torc_metadata *m = block;
+    m->fields = (struct tc_metadata_field *)(m + 1);
+    m->len = m->cap = h->len;
+    m->flat = true;
+    char *at = (char *)(m->fields + h->len);
+    for (size_t i = 0; i < h->len; i++) {
+        struct tc_metadata_field *f = &m->fields[i];
+        f->name = put(&at, h->data[i].name);
+        f->name_len = h->data[i].name.len;
+        f->value = put(&at, h->data[i].value);
+        f->value_len = h->data[i].value.len;
+    }
+    return m;
+}
+
+torc_metadata *tc_metadata_copy(const struct tc_headers *h)
+{
+    return h ? fill(tc_malloc(flat_bytes(h)), h) : NULL;
+}
+
+torc_metadata *tc_metadata_in_arena(struct tc_arena *arena, const struct tc_headers *h)
+{
+    void *block = h ? tc_arena_alloc(arena, flat_bytes(h)) : NULL;
+    return block ? fill(block, h) : NULL;
+}
+
+int tc_metadata_to_headers(const torc_metadata *m, struct tc_headers *out)
+{
+    for (size_t i = 0; m && i < m->len; i++) {
+        const struct tc_metadata_field *f = &m->fields[i];
+        int rc = tc_headers_add_copy(out, tc_slice_of(f->name, f->name_len), tc_slice_of(f->value, f->value_len));
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,86 @@
+#include "channel/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/headers.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "lb/ring.h"
+
+#define MIN_KEEPALIVE_MS 10000u
+
+void torc_channel_options_init(struct torc_channel_options *options)
+{
+    *options = (struct torc_channel_options){
+        .size = sizeof(*options),
+        .max_receive_message_bytes = 4194304,
+        .max_send_message_bytes = UINT64_MAX,
+        .max_header_list_bytes = 16384,
+        .keepalive_timeout_ms = 20000,
+        .backoff_initial_ms = 1000,
+        .backoff_max_ms = 120000,
+        .backoff_multiplier = 1.6,
+        .backoff_jitter = 0.2,
+        .connect_timeout_ms = 20000,
+        .idle_timeout_ms = 1800000,
+        .dns_min_interval_ms = 30000,
+        .xds_resource_timeout_ms = 15000,
+    };
+}
+
+static uint32_t cap_from_environment(void)
+{
+    const char *text = getenv("GRPC_RING_HASH_CAP");
+    uint64_t cap;
+    if (!text)
+        return TC_RING_DEFAULT_CAP;
+    if (tc_parse_u64(tc_slice_str(text), TC_RING_SIZE_MAX, &cap) == 0 && cap > 0)
+        return (uint32_t)cap;
+    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "GRPC_RING_HASH_CAP=\"%s\" is not in 1..%u: ignored", text, TC_RING_SIZE_MAX);
+    return TC_RING_DEFAULT_CAP;
+}
+
+static const char *fault(const struct torc_channel_options *o)
+{
+    if (o->ring_size_cap > TC_RING_SIZE_MAX)
+        return "ring_size_cap: must be at most 8388608";
+    if (!(o->backoff_multiplier >= 1.0) || o->backoff_multiplier > 1000.0)
+        return "backoff_multiplier: must be at least 1 and at most 1000";
+    if (!(o->backoff_jitter >= 0.0) || o->backoff_jitter > 1.0)
+        return "backoff_jitter: must be in 0..1";
+    if (o->backoff_initial_ms == 0 || o->backoff_max_ms < o->backoff_initial_ms)
+        return "backoff_initial_ms: must be at least 1 and at most backoff_max_ms";
+    if (o->connect_timeout_ms == 0)
+        return "connect_timeout_ms: must not be 0";
+    if (o->max_header_list_bytes == 0)
+        return "max_header_list_bytes: must not be 0";
+    if (o->keepalive_time_ms && o->keepalive_timeout_ms == 0)
+        return "keepalive_timeout_ms: must not be 0";
+    if (o->authority &&
+        (!o->authority[0] || !tc_header_value_valid(tc_slice_str(o->authority)) || strpbrk(o->authority, " /?#")))
+        return "authority: must be host[:port]";
+    if (o->user_agent && !tc_header_value_valid(tc_slice_str(o->user_agent)))
+        return "user_agent: must be printable ASCII";
+    return NULL;
+}
+
+bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given, char **why)
+{
+    torc_channel_options_init(out);
+    if (given)
+        memcpy(out, given, TC_MIN(given->size, sizeof(*out)));
+    out->size = sizeof(*out);
+    const char *text = fault(out);
+    if (text) {
+        if (why)
+            *why = tc_asprintf("options: %s", text);
+        return false;
+    }
+    if (out->keepalive_time_ms && out->keepalive_time_ms < MIN_KEEPALIVE_MS)
+        out->keepalive_time_ms = MIN_KEEPALIVE_MS;
+    if (out->ring_size_cap == 0)
+        out->ring_size_cap = cap_from_environment();
+    return true;
+}

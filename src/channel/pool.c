@@ -1,0 +1,194 @@
+#include "channel/pool.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "channel/connection.h"
+
+struct tc_pool {
+    struct tc_loop *loop;
+    const struct tc_connector *connector;
+    struct tc_connection *table; /* by key */
+    struct tc_link transports;   /* all, those that drain included */
+    struct tc_link idle;         /* connections that no policy holds, oldest first */
+    size_t n_idle;
+    uint64_t idle_ms;
+    uint32_t max_idle;
+    struct tc_timer timer;
+    bool shut;
+};
+
+static const struct tc_connector default_connector = {.start = tc_connect_start, .cancel = tc_connect_cancel};
+
+static void drop(struct tc_connection *c)
+{
+    struct tc_pool *p = c->pool;
+    if (tc_list_linked(&c->idle)) {
+        tc_list_remove(&c->idle);
+        p->n_idle--;
+    }
+    HASH_DELETE(hh, p->table, c);
+    tc_connection_free(c);
+}
+
+static struct tc_connection *oldest(struct tc_pool *p)
+{
+    return TC_CONTAINER_OF(p->idle.next, struct tc_connection, idle);
+}
+
+static void arm(struct tc_pool *p)
+{
+    if (tc_list_empty(&p->idle) || tc_timer_active(&p->timer))
+        return;
+    uint64_t due_ms = oldest(p)->idle_since_ms + p->idle_ms, now_ms = tc_loop_now_ms(p->loop);
+    tc_timer_start(&p->timer, due_ms > now_ms ? due_ms - now_ms : 0);
+}
+
+static void on_timer(struct tc_timer *timer)
+{
+    struct tc_pool *p = TC_CONTAINER_OF(timer, struct tc_pool, timer);
+    uint64_t now_ms = tc_loop_now_ms(p->loop);
+    while (!tc_list_empty(&p->idle) && now_ms - oldest(p)->idle_since_ms >= p->idle_ms)
+        drop(oldest(p));
+    arm(p);
+}
+
+struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle)
+{
+    struct tc_pool *p = TC_NEW(struct tc_pool);
+    p->loop = loop;
+    p->connector = &default_connector;
+    p->idle_ms = idle_ms;
+    p->max_idle = max_idle;
+    tc_list_init(&p->transports);
+    tc_list_init(&p->idle);
+    tc_timer_init(&p->timer, loop, on_timer);
+    return p;
+}
+
+void tc_pool_shutdown(struct tc_pool *p)
+{
+    struct tc_connection *c, *next;
+    p->shut = true;
+    tc_timer_stop(&p->timer);
+    HASH_ITER(hh, p->table, c, next)
+    {
+        tc_connection_stop(c);
+        if (tc_list_empty(&c->handles))
+            drop(c);
+    }
+    while (!tc_list_empty(&p->transports))
+        tc_transport_close(tc_transport_of_link(p->transports.next));
+}
+
+void tc_pool_free(struct tc_pool *p)
+{
+    tc_free(p);
+}
+
+void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connector)
+{
+    p->connector = connector;
+}
+
+size_t tc_pool_idle_count(const struct tc_pool *p)
+{
+    return p->n_idle;
+}
+
+size_t tc_pool_count(const struct tc_pool *p)
+{
+    return HASH_COUNT(p->table);
+}
+
+struct tc_loop *tc_pool_loop(const struct tc_pool *p)
+{
+    return p->loop;
+}
+
+const struct tc_connector *tc_pool_connector(const struct tc_pool *p)
+{
+    return p->connector;
+}
+
+struct tc_link *tc_pool_transports(struct tc_pool *p)
+{
+    return &p->transports;
+}
+
+bool tc_pool_is_shut(const struct tc_pool *p)
+{
+    return p->shut;
+}
+
+static struct tc_rstr *make_key(const struct tc_conn_config *k, const struct tc_addr *addr)
+{
+    struct tc_buf b = {0};
+    tc_addr_format(addr, &b);
+    tc_buf_append_char(&b, '\0');
+    tc_buf_append_slice(&b, tc_rstr_slice(k->creds->key));
+    tc_buf_append_char(&b, '\0');
+    if (strcmp(k->creds->scheme, "http") != 0)
+        tc_buf_append_slice(&b, tc_rstr_slice(k->server_name));
+    const uint64_t numbers[] = {k->backoff.initial_ms,   k->backoff.max_ms,       k->connect_timeout_ms,
+                                k->keepalive_time_ms,    k->keepalive_timeout_ms, k->keepalive_without_calls,
+                                k->max_header_list_bytes};
+    const double reals[] = {k->backoff.multiplier, k->backoff.jitter};
+    tc_buf_append_char(&b, '\0');
+    tc_buf_append(&b, numbers, sizeof(numbers));
+    tc_buf_append(&b, reals, sizeof(reals));
+    struct tc_rstr *key = tc_rstr_new(b.data, b.len);
+    tc_buf_fini(&b);
+    return key;
+}
+
+struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr)
+{
+    struct tc_rstr *key = make_key(config, addr);
+    struct tc_connection *c;
+    HASH_FIND(hh, p->table, key->data, key->len, c);
+    if (c) {
+        tc_rstr_unref(key);
+        if (tc_list_linked(&c->idle)) {
+            tc_list_remove(&c->idle);
+            p->n_idle--;
+        }
+        return c;
+    }
+    c = tc_connection_new(p, key, config, addr);
+    HASH_ADD_KEYPTR(hh, p->table, key->data, key->len, c);
+    return c;
+}
+
+void tc_pool_unused(struct tc_connection *c)
+{
+    struct tc_pool *p = c->pool;
+    /* A failed one is kept through its backoff, so that who comes back to the address waits as it must. */
+    bool keep = !p->shut && (c->state == TORC_READY || c->state == TORC_TRANSIENT_FAILURE) && p->max_idle > 0;
+    if (!keep) {
+        drop(c);
+        return;
+    }
+    if (!tc_list_linked(&c->idle)) {
+        c->idle_since_ms = tc_loop_now_ms(p->loop);
+        tc_list_append(&p->idle, &c->idle);
+        p->n_idle++;
+    }
+    while (p->n_idle > p->max_idle)
+        drop(oldest(p));
+    arm(p);
+}
+
+struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c)
+{
+    tc_ref_inc(&c->ref);
+    return c;
+}
+
+void tc_conn_config_unref(struct tc_conn_config *c)
+{
+    if (!c || !tc_ref_dec(&c->ref))
+        return;
+    torc_credentials_unref(c->creds);
+    tc_rstr_unref(c->server_name);
+    tc_free(c);
+}
