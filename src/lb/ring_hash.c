@@ -1,0 +1,338 @@
+#include "lb/ring_hash.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "lb/endpoint_map.h"
+#include "lb/note.h"
+#include "lb/pick_first.h"
+#include "lb/ring_hash_set.h"
+
+struct tc_ring_hash {
+    struct tc_lb_policy base;
+    struct tc_rh_set *set;          /* NULL: no endpoints */
+    struct tc_endpoints *endpoints; /* of the last update; NULL: no endpoints */
+    struct tc_lb_config *config;
+    struct tc_lb_config *leaf_config;
+    struct tc_status last_error; /* of the endpoint that failed last */
+    TC_VEC(uint32_t) wanted;     /* endpoints that picks asked to connect */
+    bool busy;                   /* several leaves are being told something: states only add up */
+    bool absence_logged;
+    struct tc_task want_task;
+    struct tc_task free_task;
+};
+
+/* Connecting. */
+
+static void on_leaf_state(void *arg, struct tc_leaf *leaf, enum torc_connectivity state, const struct tc_status *status,
+                          struct tc_picker *picker);
+
+static void connect_endpoint(struct tc_ring_hash *rh, uint32_t i)
+{
+    struct tc_rh_endpoint *e = &rh->set->at[i];
+    if (e->leaf) {
+        tc_leaf_exit_idle(e->leaf);
+        return;
+    }
+    /* A61: pick_first connects as soon as it has an address, so it is made only now. */
+    e->leaf = tc_leaf_new(rh->base.helper, on_leaf_state, rh);
+    e->leaf->index = i;
+    tc_leaf_update(e->leaf, e->endpoint, rh->leaf_config);
+}
+
+static void publish(struct tc_ring_hash *rh)
+{
+    static const struct tc_status ok = {0};
+    enum torc_connectivity state = tc_rh_set_aggregate(rh->set);
+    struct tc_picker *picker = tc_rh_picker_new(rh->set);
+    if (state != TORC_TRANSIENT_FAILURE) {
+        rh->base.helper->ops->update_state(rh->base.helper, state, &ok, picker);
+        return;
+    }
+    struct tc_status status = tc_lb_status_with_note(
+        "ring hash cannot find a connected endpoint; last failure:", tc_status_text(&rh->last_error), rh->set->note);
+    rh->base.helper->ops->update_state(rh->base.helper, state, &status, picker);
+    tc_status_fini(&status);
+}
+
+/* Called when the states are complete after an event; the last thing that the event does. */
+static void reconcile(struct tc_ring_hash *rh)
+{
+    if (rh->busy || !rh->set)
+        return;
+    enum torc_connectivity state = tc_rh_set_aggregate(rh->set);
+    /* A61: no picks may come in these states (a priority policy turns to others), so go on without them. */
+    if ((state == TORC_TRANSIENT_FAILURE || state == TORC_CONNECTING) && !rh->set->counts[TORC_CONNECTING] &&
+        rh->set->idle_first != TC_RH_NONE) {
+        rh->busy = true;
+        connect_endpoint(rh, rh->set->idle_first);
+        rh->busy = false;
+    }
+    publish(rh);
+}
+
+static void on_leaf_state(void *arg, struct tc_leaf *leaf, enum torc_connectivity state, const struct tc_status *status,
+                          struct tc_picker *picker)
+{
+    struct tc_ring_hash *rh = arg;
+    const struct tc_rh_endpoint *e = &rh->set->at[leaf->index];
+    if (e->state == TORC_TRANSIENT_FAILURE && state == TORC_CONNECTING) {
+        tc_picker_unref(picker); /* failing until connected */
+        return;
+    }
+    if (state == TORC_TRANSIENT_FAILURE)
+        tc_status_set(&rh->last_error, tc_status_ref(status));
+    tc_rh_set_state(rh->set, leaf->index, state, picker);
+    reconcile(rh);
+}
+
+void tc_ring_hash_want(struct tc_rh_set *set, uint32_t i)
+{
+    struct tc_ring_hash *rh = set->owner;
+    if (!rh || set->at[i].wanted)
+        return;
+    set->at[i].wanted = true;
+    *tc_vec_push(&rh->wanted) = i;
+    tc_loop_defer(rh->base.helper->env->loop, &rh->want_task);
+}
+
+static void on_want_task(struct tc_task *task)
+{
+    struct tc_ring_hash *rh = TC_CONTAINER_OF(task, struct tc_ring_hash, want_task);
+    bool any = false;
+    rh->busy = true;
+    for (size_t k = 0; k < rh->wanted.len; k++) {
+        struct tc_rh_endpoint *e = &rh->set->at[rh->wanted.data[k]];
+        e->wanted = false;
+        if (e->state != TORC_IDLE)
+            continue;
+        connect_endpoint(rh, rh->wanted.data[k]);
+        any = true;
+    }
+    rh->wanted.len = 0;
+    rh->busy = false;
+    if (any)
+        reconcile(rh);
+}
+
+/* Updates. */
+
+/* Detaches the set from the policy; leaves that did not move to another set end. */
+static void drop_set(struct tc_ring_hash *rh, struct tc_rh_set *set)
+{
+    if (!set)
+        return;
+    set->owner = NULL;
+    rh->wanted.len = 0;
+    for (uint32_t i = 0; i < set->n; i++) {
+        tc_leaf_free(set->at[i].leaf);
+        set->at[i].leaf = NULL;
+    }
+    tc_rh_set_unref(set);
+}
+
+static uint64_t weight_of(const struct tc_endpoint *e)
+{
+    return TC_MAX(e->weight, 1);
+}
+
+/* An endpoint that the old set had too (NULL: not) moves over with its leaf and its state. */
+static void add_endpoint(struct tc_rh_set *set, struct tc_endpoint *e, struct tc_rh_endpoint *known)
+{
+    if (!known) {
+        tc_rh_set_add(set, e, weight_of(e), TORC_IDLE, NULL);
+        return;
+    }
+    tc_rh_set_add(set, e, weight_of(e), (enum torc_connectivity)known->state, known->picker);
+    struct tc_rh_endpoint *moved = &set->at[set->n - 1];
+    moved->leaf = known->leaf;
+    known->leaf = NULL;
+    if (moved->leaf) {
+        moved->leaf->index = set->n - 1;
+        moved->changed = !tc_endpoint_eq(e, known->endpoint);
+    }
+}
+
+/* Endpoints of the same addresses are one, of the summed weight (A61). Appends those of the list to `set`. */
+static void merge(struct tc_rh_set *set, struct tc_rh_set *old, const struct tc_endpoints *list)
+{
+    struct tc_endpoint_map before, seen;
+    tc_endpoint_map_init(&before, old ? old->n : 0);
+    tc_endpoint_map_init(&seen, list->n);
+    for (uint32_t i = 0; old && i < old->n; i++)
+        tc_endpoint_map_add(&before, old->at[i].endpoint, i);
+    for (size_t i = 0; i < list->n; i++) {
+        struct tc_endpoint *e = list->at[i];
+        uint32_t at = tc_endpoint_map_add(&seen, e, set->n), from;
+        if (at == set->n) {
+            add_endpoint(set, e, tc_endpoint_map_find(&before, e, &from) ? &old->at[from] : NULL);
+        } else {
+            uint64_t *weight = &set->at[at].weight;
+            *weight = weight_of(e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + weight_of(e);
+        }
+    }
+    tc_endpoint_map_fini(&before);
+    tc_endpoint_map_fini(&seen);
+}
+
+static void log_absence(struct tc_ring_hash *rh)
+{
+    uint32_t absent = tc_ring_absent(rh->set->ring);
+    if (absent == 0 || rh->absence_logged)
+        return;
+    rh->absence_logged = true;
+    TC_LOG(TC_LOG_LB, TORC_LOG_WARN,
+           "ring_hash of %.*s: %u of %u endpoints have no entry on a ring of %u and get no RPCs; "
+           "a larger ring size cap lets them in",
+           (int)rh->base.helper->env->target.len, rh->base.helper->env->target.data, absent, rh->set->n,
+           tc_ring_size(rh->set->ring));
+}
+
+static struct tc_ring *ring_for(struct tc_ring_hash *rh, const struct tc_rh_set *set,
+                                const struct tc_ring_hash_config *config)
+{
+    const struct tc_ring_hash_config *before = (const struct tc_ring_hash_config *)rh->config;
+    if (rh->set && before->min_ring_size == config->min_ring_size && before->max_ring_size == config->max_ring_size &&
+        tc_rh_set_same_keys(rh->set, set))
+        return tc_ring_ref(rh->set->ring);
+    return tc_rh_set_build_ring(set, config, rh->base.helper->env->ring_size_cap);
+}
+
+static void replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
+{
+    const struct tc_ring_hash_config *config = (const struct tc_ring_hash_config *)update->config;
+    struct tc_rh_set *old = rh->set, *set = tc_rh_set_new(update->endpoints->n);
+    set->owner = rh;
+    set->header = tc_rstr_ref(config->request_hash_header);
+    set->note = tc_rstr_ref(update->resolution_note);
+    merge(set, old, update->endpoints);
+    tc_rh_set_take_ring(set, ring_for(rh, set, config));
+    rh->set = set;
+    drop_set(rh, old);
+    log_absence(rh);
+    rh->busy = true;
+    for (uint32_t i = 0; i < set->n; i++) {
+        if (set->at[i].changed)
+            tc_leaf_update(set->at[i].leaf, set->at[i].endpoint, rh->leaf_config);
+        set->at[i].changed = false;
+    }
+    rh->busy = false;
+}
+
+static void remember(struct tc_ring_hash *rh, const struct tc_lb_update *update)
+{
+    struct tc_lb_config *config = tc_lb_config_ref(update->config);
+    struct tc_endpoints *endpoints = tc_endpoints_ref(update->endpoints);
+    tc_lb_config_unref(rh->config);
+    tc_endpoints_unref(rh->endpoints);
+    rh->config = config;
+    rh->endpoints = endpoints;
+}
+
+static void report_failure(struct tc_ring_hash *rh, const struct tc_status *status)
+{
+    rh->base.helper->ops->update_state(rh->base.helper, TORC_TRANSIENT_FAILURE, status, tc_picker_fail(status));
+}
+
+static struct tc_status refuse_empty(struct tc_ring_hash *rh, const struct tc_lb_update *update)
+{
+    struct tc_status status = tc_lb_status_because("empty address list", update->resolution_note);
+    struct tc_rh_set *old = rh->set;
+    rh->set = NULL;
+    drop_set(rh, old);
+    remember(rh, update);
+    report_failure(rh, &status);
+    return status;
+}
+
+static struct tc_status rh_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
+{
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    struct tc_status ok = {0};
+    if (!rh->base.helper)
+        return ok;
+    if (!update->endpoints) {
+        if (!rh->set)
+            report_failure(rh, update->endpoints_error);
+        return ok;
+    }
+    if (update->endpoints->n == 0)
+        return refuse_empty(rh, update);
+    if (rh->set && tc_endpoints_eq(rh->endpoints, update->endpoints) && tc_lb_config_eq(rh->config, update->config) &&
+        tc_rstr_eq(rh->set->note, update->resolution_note))
+        return ok;
+    replace_set(rh, update);
+    remember(rh, update);
+    reconcile(rh);
+    return ok;
+}
+
+static void rh_exit_idle(struct tc_lb_policy *policy)
+{
+    /* Nobody's hash says which: one idle endpoint, from a random place on (A117), unless one is there already. */
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    if (!rh->base.helper || !rh->set || tc_rh_set_aggregate(rh->set) != TORC_IDLE)
+        return;
+    uint32_t i = (uint32_t)tc_rng_below(tc_loop_rng(rh->base.helper->env->loop), rh->set->n);
+    while (rh->set->at[i].state != TORC_IDLE)
+        i = i + 1 == rh->set->n ? 0 : i + 1;
+    rh->busy = true;
+    connect_endpoint(rh, i);
+    rh->busy = false;
+    reconcile(rh);
+}
+
+static void rh_reset_backoff(struct tc_lb_policy *policy)
+{
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    for (uint32_t i = 0; rh->set && i < rh->set->n; i++)
+        if (rh->set->at[i].leaf)
+            tc_leaf_reset_backoff(rh->set->at[i].leaf);
+}
+
+static void on_free(struct tc_task *task)
+{
+    tc_free(TC_CONTAINER_OF(task, struct tc_ring_hash, free_task));
+}
+
+static void rh_shutdown(struct tc_lb_policy *policy)
+{
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    if (!rh->base.helper)
+        return;
+    struct tc_loop *loop = rh->base.helper->env->loop;
+    struct tc_rh_set *set = rh->set;
+    rh->set = NULL;
+    drop_set(rh, set);
+    tc_endpoints_unref(rh->endpoints);
+    tc_lb_config_unref(rh->config);
+    tc_lb_config_unref(rh->leaf_config);
+    rh->endpoints = NULL;
+    rh->config = rh->leaf_config = NULL;
+    tc_status_fini(&rh->last_error);
+    tc_vec_fini(&rh->wanted);
+    tc_task_cancel(&rh->want_task);
+    rh->base.helper = NULL;
+    tc_loop_defer(loop, &rh->free_task);
+}
+
+static const struct tc_lb_policy_ops rh_ops = {rh_update, rh_exit_idle, rh_reset_backoff, rh_shutdown};
+
+static struct tc_lb_policy *rh_create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
+{
+    struct tc_ring_hash *rh = TC_NEW(struct tc_ring_hash);
+    rh->base = (struct tc_lb_policy){&rh_ops, cls, helper};
+    rh->leaf_config = tc_pick_first_config_new_petiole();
+    tc_task_init(&rh->want_task, on_want_task);
+    tc_task_init(&rh->free_task, on_free);
+    return &rh->base;
+}
+
+const struct tc_lb_class tc_ring_hash_class = {
+    .name = "ring_hash",
+    .alias = "ring_hash_experimental",
+    .create = rh_create,
+    .parse_config = tc_ring_hash_config_parse,
+    .free_config = tc_ring_hash_config_free,
+    .equal_config = tc_ring_hash_config_equal,
+};
