@@ -1,0 +1,318 @@
+#include "support/fake_xds_transport.h"
+
+#include "support/cmocka.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+struct tc_fake_xds {
+    struct tc_xds_transport_factory factory;
+    struct tc_loop *loop;
+    struct tc_link servers;
+};
+
+struct queued {
+    struct tc_link link;
+    struct tc_rstr *message;
+};
+
+struct fake_stream {
+    struct tc_xds_stream base;
+    struct tc_fake_xds_server *server;
+    const struct tc_xds_stream_events *events;
+    void *arg;
+    bool sending, ended;
+    unsigned reads;
+    struct tc_link queue;
+    struct tc_status status;
+    struct tc_task task;
+};
+
+struct fake_transport {
+    struct tc_xds_transport base;
+    struct tc_fake_xds_server *server;
+    tc_xds_connectivity_fn fn;
+    void *arg;
+    struct fake_stream *stream;
+};
+
+static struct fake_transport *transport_of(const struct tc_fake_xds_server *s)
+{
+    return s->internal;
+}
+
+/* --- requests --- */
+
+static char *join(char **v, size_t n)
+{
+    struct tc_buf b = {0};
+    for (size_t i = 0; i < n; i++)
+        tc_buf_printf(&b, "%s%s", i ? "," : "", v[i]);
+    return tc_buf_take(&b);
+}
+
+static void record(struct tc_fake_xds_server *s, struct tc_slice message)
+{
+    Envoy__Service__Discovery__V3__DiscoveryRequest *m =
+        envoy__service__discovery__v3__discovery_request__unpack(NULL, message.len, (const uint8_t *)message.data);
+    assert_true(m);
+    struct tc_fake_xds_request *r = TC_NEW(struct tc_fake_xds_request);
+    r->stream = s->streams;
+    r->type_url = tc_strdup(m->type_url);
+    r->version = tc_strdup(m->version_info);
+    r->nonce = tc_strdup(m->response_nonce);
+    r->names = join(m->resource_names, m->n_resource_names);
+    if (m->node) {
+        r->has_node = true;
+        r->node_id = tc_strdup(m->node->id);
+        r->user_agent = tc_asprintf("%s/%s", m->node->user_agent_name, m->node->user_agent_version);
+        r->features = join(m->node->client_features, m->node->n_client_features);
+    }
+    if (m->error_detail) {
+        r->error_code = m->error_detail->code;
+        r->error_text = tc_strdup(m->error_detail->message);
+    }
+    envoy__service__discovery__v3__discovery_request__free_unpacked(m, NULL);
+    tc_list_init(&r->link);
+    tc_list_append(&s->requests, &r->link);
+}
+
+struct tc_fake_xds_request *tc_fake_xds_take(struct tc_fake_xds_server *s)
+{
+    struct tc_link *link = tc_list_pop(&s->requests);
+    return link ? TC_CONTAINER_OF(link, struct tc_fake_xds_request, link) : NULL;
+}
+
+void tc_fake_xds_request_free(struct tc_fake_xds_request *r)
+{
+    tc_free(r->type_url);
+    tc_free(r->version);
+    tc_free(r->nonce);
+    tc_free(r->names);
+    tc_free(r->node_id);
+    tc_free(r->user_agent);
+    tc_free(r->features);
+    tc_free(r->error_text);
+    tc_free(r);
+}
+
+/* --- streams --- */
+
+static void stream_free(struct fake_stream *st)
+{
+    struct tc_link *link;
+    while ((link = tc_list_pop(&st->queue))) {
+        struct queued *q = TC_CONTAINER_OF(link, struct queued, link);
+        tc_rstr_unref(q->message);
+        tc_free(q);
+    }
+    struct fake_transport *t = transport_of(st->server);
+    if (t && t->stream == st)
+        t->stream = NULL;
+    tc_task_cancel(&st->task);
+    tc_status_fini(&st->status);
+    tc_free(st);
+}
+
+/* One callback a run, since each may end the stream. */
+static void on_pump(struct tc_task *task)
+{
+    struct fake_stream *st = TC_CONTAINER_OF(task, struct fake_stream, task);
+    struct tc_loop *loop = st->server->fake->loop;
+    if (st->sending && st->server->connected) {
+        st->sending = false;
+        tc_loop_defer(loop, &st->task);
+        st->events->on_sent(st->arg);
+    } else if (st->reads && !tc_list_empty(&st->queue)) {
+        struct queued *q = TC_CONTAINER_OF(tc_list_pop(&st->queue), struct queued, link);
+        struct tc_rstr *message = q->message;
+        tc_free(q);
+        st->reads--;
+        st->server->messages_read++;
+        tc_loop_defer(loop, &st->task);
+        st->events->on_message(st->arg, message);
+    } else if (st->ended && tc_list_empty(&st->queue)) {
+        transport_of(st->server)->stream = NULL;
+        st->events->on_status(st->arg, &st->status);
+        stream_free(st);
+    }
+}
+
+static void pump(struct fake_stream *st)
+{
+    tc_loop_defer(st->server->fake->loop, &st->task);
+}
+
+static void stream_send(struct tc_xds_stream *s, struct tc_slice message)
+{
+    struct fake_stream *st = TC_CONTAINER_OF(s, struct fake_stream, base);
+    assert_true(!st->sending);
+    st->sending = true;
+    record(st->server, message);
+    pump(st);
+}
+
+static void stream_read(struct tc_xds_stream *s)
+{
+    struct fake_stream *st = TC_CONTAINER_OF(s, struct fake_stream, base);
+    assert_true(st->reads == 0);
+    st->reads++;
+    pump(st);
+}
+
+static void stream_cancel(struct tc_xds_stream *s)
+{
+    stream_free(TC_CONTAINER_OF(s, struct fake_stream, base));
+}
+
+static const struct tc_xds_stream_ops stream_ops = {stream_send, stream_read, stream_cancel};
+
+/* --- transports --- */
+
+static struct tc_xds_stream *transport_open(struct tc_xds_transport *base, const char *method,
+                                            const struct tc_xds_stream_events *events, void *arg)
+{
+    struct fake_transport *t = TC_CONTAINER_OF(base, struct fake_transport, base);
+    struct fake_stream *st = TC_NEW(struct fake_stream);
+    assert_true(!t->stream);
+    assert_true(strcmp(method, "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources") ==
+                0);
+    st->base.ops = &stream_ops;
+    st->server = t->server;
+    st->events = events;
+    st->arg = arg;
+    tc_list_init(&st->queue);
+    tc_task_init(&st->task, on_pump);
+    t->stream = st;
+    t->server->streams++;
+    return &st->base;
+}
+
+static void transport_reset_backoff(struct tc_xds_transport *base)
+{
+    TC_CONTAINER_OF(base, struct fake_transport, base)->server->backoff_resets++;
+}
+
+static void transport_shutdown(struct tc_xds_transport *base)
+{
+    struct fake_transport *t = TC_CONTAINER_OF(base, struct fake_transport, base);
+    assert_true(!t->stream);
+    t->server->open = false;
+    t->server->internal = NULL;
+    tc_free(t);
+}
+
+static const struct tc_xds_transport_ops transport_ops = {
+    .open = transport_open,
+    .reset_backoff = transport_reset_backoff,
+    .shutdown = transport_shutdown,
+};
+
+static struct tc_xds_transport *create(struct tc_xds_transport_factory *f, const struct tc_xds_server *server,
+                                       tc_xds_connectivity_fn fn, void *arg)
+{
+    struct tc_fake_xds *fake = TC_CONTAINER_OF(f, struct tc_fake_xds, factory);
+    struct tc_fake_xds_server *s = tc_fake_xds_server(fake, tc_rstr_cstr(server->uri));
+    struct fake_transport *t = TC_NEW(struct fake_transport);
+    assert_true(!s->open);
+    t->base.ops = &transport_ops;
+    t->server = s;
+    t->fn = fn;
+    t->arg = arg;
+    s->open = true;
+    s->created++;
+    s->internal = t;
+    return &t->base;
+}
+
+/* --- the test's side --- */
+
+struct tc_fake_xds *tc_fake_xds_new(struct tc_loop *loop)
+{
+    struct tc_fake_xds *f = TC_NEW(struct tc_fake_xds);
+    f->factory.create = create;
+    f->loop = loop;
+    tc_list_init(&f->servers);
+    return f;
+}
+
+void tc_fake_xds_free(struct tc_fake_xds *f)
+{
+    struct tc_link *link;
+    while ((link = tc_list_pop(&f->servers))) {
+        struct tc_fake_xds_server *s = TC_CONTAINER_OF(link, struct tc_fake_xds_server, link);
+        struct tc_fake_xds_request *r;
+        assert_true(!s->open);
+        while ((r = tc_fake_xds_take(s)))
+            tc_fake_xds_request_free(r);
+        tc_free(s->uri);
+        tc_free(s);
+    }
+    tc_free(f);
+}
+
+struct tc_xds_transport_factory *tc_fake_xds_factory(struct tc_fake_xds *f)
+{
+    return &f->factory;
+}
+
+struct tc_fake_xds_server *tc_fake_xds_server(struct tc_fake_xds *f, const char *uri)
+{
+    TC_LIST_FOREACH(it, &f->servers)
+    {
+        struct tc_fake_xds_server *s = TC_CONTAINER_OF(it, struct tc_fake_xds_server, link);
+        if (strcmp(s->uri, uri) == 0)
+            return s;
+    }
+    struct tc_fake_xds_server *s = TC_NEW(struct tc_fake_xds_server);
+    s->fake = f;
+    s->uri = tc_strdup(uri);
+    s->connected = true;
+    tc_list_init(&s->requests);
+    tc_list_append(&f->servers, &s->link);
+    return s;
+}
+
+bool tc_fake_xds_streaming(const struct tc_fake_xds_server *s)
+{
+    return s->open && transport_of(s)->stream;
+}
+
+void tc_fake_xds_send(struct tc_fake_xds_server *s, struct tc_slice message)
+{
+    assert_true(tc_fake_xds_streaming(s));
+    struct fake_stream *st = transport_of(s)->stream;
+    struct queued *q = TC_NEW(struct queued);
+    q->message = tc_rstr_new(message.data, message.len);
+    tc_list_init(&q->link);
+    tc_list_append(&st->queue, &q->link);
+    pump(st);
+}
+
+void tc_fake_xds_end(struct tc_fake_xds_server *s, int code, const char *text)
+{
+    assert_true(tc_fake_xds_streaming(s));
+    struct fake_stream *st = transport_of(s)->stream;
+    st->ended = true;
+    tc_status_set(&st->status, tc_status_make(code, "%s", text));
+    pump(st);
+}
+
+void tc_fake_xds_connect(struct tc_fake_xds_server *s)
+{
+    s->connected = true;
+    if (tc_fake_xds_streaming(s))
+        pump(transport_of(s)->stream);
+}
+
+void tc_fake_xds_fail(struct tc_fake_xds_server *s, const char *why)
+{
+    struct fake_transport *t = transport_of(s);
+    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", why);
+    s->connected = false;
+    assert_true(t);
+    t->fn(t->arg, &status);
+    tc_status_fini(&status);
+}

@@ -1,0 +1,230 @@
+#include "support/xds_kit.h"
+
+#include "support/cmocka.h"
+
+#include "base/mem.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+/* --- resource types --- */
+
+struct thing {
+    struct tc_xds_resource base;
+    char *value;
+};
+
+unsigned tc_kit_decoded;
+
+static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
+                                      struct tc_slice bytes, struct tc_rstr **name, struct tc_faults *faults)
+{
+    struct tc_slice rest = bytes, part;
+    bool more = true;
+    assert_true(ctx->bootstrap && ctx->server);
+    tc_kit_decoded++;
+    tc_slice_split(&rest, &more, '|', &part);
+    if (part.len)
+        *name = tc_rstr_new(part.data, part.len);
+    if (!more || tc_slice_eq_str(rest, "bad")) {
+        tc_faults_add_at(faults, "value", "is bad");
+        tc_faults_add_at(faults, "other", "is bad too");
+        return NULL;
+    }
+    struct thing *t = TC_NEW(struct thing);
+    tc_ref_init(&t->base.ref);
+    t->base.type = type;
+    t->value = tc_slice_dup(rest);
+    return &t->base;
+}
+
+static const char *value_of(const struct tc_xds_resource *r)
+{
+    return ((const struct thing *)r)->value;
+}
+
+static bool equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
+{
+    return strcmp(value_of(a), value_of(b)) == 0;
+}
+
+static void thing_free(struct tc_xds_resource *r)
+{
+    struct thing *t = (struct thing *)r;
+    tc_free(t->value);
+    tc_free(t);
+}
+
+#define TYPE(url, name, all)                                                                                           \
+    {                                                                                                                  \
+        .type_url = "type.googleapis.com/" url, .short_name = name, .all_resources_required_in_sotw = all,             \
+        .decode = decode, .equal = equal, .free = thing_free                                                           \
+    }
+
+const struct tc_xds_resource_type tc_kit_lds = TYPE("envoy.config.listener.v3.Listener", "Listener", true);
+const struct tc_xds_resource_type tc_kit_cds = TYPE("envoy.config.cluster.v3.Cluster", "Cluster", true);
+const struct tc_xds_resource_type tc_kit_eds =
+    TYPE("envoy.config.endpoint.v3.ClusterLoadAssignment", "ClusterLoadAssignment", false);
+
+/* --- watchers --- */
+
+static void after_event(struct tc_kit_watcher *w, struct tc_xds_done *done)
+{
+    if (w->hold && done) {
+        tc_xds_done_ref(done);
+        *tc_vec_push(&w->held) = done;
+    }
+    if (w->then)
+        w->then(w);
+}
+
+static void on_changed(struct tc_xds_watcher *base, struct tc_xds_resource *resource, const struct tc_status *error,
+                       struct tc_xds_done *done)
+{
+    struct tc_kit_watcher *w = TC_CONTAINER_OF(base, struct tc_kit_watcher, base);
+    assert_true((resource == NULL) == (error != NULL));
+    if (resource)
+        tc_buf_printf(&w->log, "value %s;", value_of(resource));
+    else
+        tc_buf_printf(&w->log, "error %s;", tc_status_text(error));
+    w->last_code = error ? error->code : TORC_STATUS_OK;
+    after_event(w, done);
+}
+
+static void on_ambient_error(struct tc_xds_watcher *base, const struct tc_status *error, struct tc_xds_done *done)
+{
+    struct tc_kit_watcher *w = TC_CONTAINER_OF(base, struct tc_kit_watcher, base);
+    if (tc_status_ok(error))
+        tc_buf_append_str(&w->log, "clear;");
+    else
+        tc_buf_printf(&w->log, "ambient %s;", tc_status_text(error));
+    w->last_code = error->code;
+    after_event(w, done);
+}
+
+static const struct tc_xds_watcher_ops watcher_ops = {on_changed, on_ambient_error};
+
+void tc_kit_watcher_init(struct tc_kit_watcher *w)
+{
+    *w = (struct tc_kit_watcher){.base.ops = &watcher_ops};
+}
+
+void tc_kit_release(struct tc_kit_watcher *w)
+{
+    for (size_t i = 0; i < w->held.len; i++)
+        tc_xds_done_unref(w->held.data[i]);
+    w->held.len = 0;
+}
+
+void tc_kit_watcher_fini(struct tc_kit_watcher *w)
+{
+    tc_kit_release(w);
+    tc_vec_fini(&w->held);
+    tc_buf_fini(&w->log);
+}
+
+const char *tc_kit_told(struct tc_kit_watcher *w)
+{
+    const char *text = tc_buf_cstr(&w->log);
+    tc_buf_clear(&w->log);
+    return text;
+}
+
+/* --- the client --- */
+
+bool tc_kit_creds_supported(void *arg, const char *type, const json_t *config)
+{
+    (void)arg;
+    (void)config;
+    return strcmp(type, "insecure") == 0 || strcmp(type, "tls") == 0;
+}
+
+void tc_kit_init(struct tc_kit *k, const char *bootstrap)
+{
+    static const char one_server[] =
+        "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}],"
+        " \"node\": {\"id\": \"node1\"}}";
+    struct tc_status error = {0};
+    struct tc_xds_client_opts opts;
+    *k = (struct tc_kit){0};
+    k->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
+    k->fake = tc_fake_xds_new(k->loop);
+    k->bootstrap =
+        tc_xds_bootstrap_parse(tc_slice_str(bootstrap ? bootstrap : one_server), tc_kit_creds_supported, NULL, &error);
+    assert_true(k->bootstrap);
+    tc_xds_client_opts_init(&opts);
+    opts.target = tc_slice_str("xds:///test");
+    k->client = tc_xds_client_new(k->loop, k->bootstrap, tc_fake_xds_factory(k->fake), &opts);
+    k->server = tc_fake_xds_server(k->fake, tc_rstr_cstr(k->bootstrap->servers[0].uri));
+}
+
+void tc_kit_fini(struct tc_kit *k)
+{
+    tc_xds_client_unref(k->client);
+    tc_loop_drain(k->loop);
+    tc_xds_bootstrap_unref(k->bootstrap);
+    tc_fake_xds_free(k->fake);
+    tc_loop_free(k->loop);
+    tc_free(k->text);
+}
+
+void tc_kit_watch(struct tc_kit *k, const struct tc_xds_resource_type *type, const char *name, struct tc_kit_watcher *w)
+{
+    tc_xds_client_watch(k->client, type, tc_slice_str(name), &w->base);
+}
+
+void tc_kit_unwatch(struct tc_kit *k, struct tc_kit_watcher *w)
+{
+    tc_xds_client_unwatch(k->client, &w->base);
+}
+
+static const char *short_type(const char *url)
+{
+    const char *dot = strrchr(url, '.');
+    return dot ? dot + 1 : url;
+}
+
+const char *tc_kit_request(struct tc_kit *k, struct tc_fake_xds_server *s)
+{
+    struct tc_buf b = {0};
+    struct tc_fake_xds_request *r = tc_fake_xds_take(s);
+    if (r) {
+        tc_buf_printf(&b, "%s [%s] \"%s\" \"%s\"%s", short_type(r->type_url), r->names, r->version, r->nonce,
+                      r->has_node ? " node" : "");
+        if (r->error_code)
+            tc_buf_printf(&b, " NACK %d %s", r->error_code, r->error_text);
+        tc_fake_xds_request_free(r);
+    }
+    tc_free(k->text);
+    k->text = tc_buf_take(&b);
+    return k->text;
+}
+
+void tc_kit_respond(struct tc_kit *k, struct tc_fake_xds_server *s, const struct tc_xds_resource_type *type,
+                    const char *version, const char *nonce, ...)
+{
+    enum { MAX = 16 };
+    Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
+    Google__Protobuf__Any any[MAX], *resources[MAX];
+    struct tc_buf b = {0};
+    va_list ap;
+    va_start(ap, nonce);
+    for (const char *text; (text = va_arg(ap, const char *));) {
+        assert_true(m.n_resources < MAX);
+        any[m.n_resources] = (Google__Protobuf__Any)GOOGLE__PROTOBUF__ANY__INIT;
+        any[m.n_resources].type_url = (char *)type->type_url;
+        any[m.n_resources].value.data = (uint8_t *)text;
+        any[m.n_resources].value.len = strlen(text);
+        resources[m.n_resources] = &any[m.n_resources];
+        m.n_resources++;
+    }
+    va_end(ap);
+    m.resources = resources;
+    m.version_info = (char *)version;
+    m.nonce = (char *)nonce;
+    m.type_url = (char *)type->type_url;
+    size_t len = envoy__service__discovery__v3__discovery_response__get_packed_size(&m);
+    b.len = envoy__service__discovery__v3__discovery_response__pack(&m, (uint8_t *)tc_buf_reserve(&b, len));
+    tc_fake_xds_send(s, tc_buf_slice(&b));
+    tc_buf_fini(&b);
+    tc_loop_drain(k->loop);
+}

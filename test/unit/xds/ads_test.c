@@ -1,0 +1,566 @@
+/* The ADS stream: requests, acknowledgement, what becomes of a response. */
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/xds_kit.h"
+
+#include "base/mem.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+static struct tc_kit k;
+static struct tc_kit_watcher a, b, c;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tc_kit_init(&k, NULL);
+    tc_kit_watcher_init(&a);
+    tc_kit_watcher_init(&b);
+    tc_kit_watcher_init(&c);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tc_kit_fini(&k);
+    tc_kit_watcher_fini(&a);
+    tc_kit_watcher_fini(&b);
+    tc_kit_watcher_fini(&c);
+    return 0;
+}
+
+static void watch(const struct tc_xds_resource_type *type, const char *name, struct tc_kit_watcher *w)
+{
+    tc_kit_watch(&k, type, name, w);
+    tc_loop_drain(k.loop);
+}
+
+#define assert_request(text) assert_string_equal(tc_kit_request(&k, k.server), text)
+#define assert_told(w, text) assert_string_equal(tc_kit_told(w), text)
+
+static void first_requests(void **state)
+{
+    (void)state;
+    tc_kit_watch(&k, &tc_kit_cds, "b", &a);
+    tc_kit_watch(&k, &tc_kit_cds, "a", &b);
+    watch(&tc_kit_eds, "e", &c);
+    struct tc_fake_xds_request *r = tc_fake_xds_take(k.server);
+    assert_true(r->has_node);
+    assert_string_equal(r->node_id, "node1");
+    assert_string_equal(r->type_url, tc_kit_cds.type_url);
+    assert_string_equal(r->names, "a,b"); /* one request for a turn's worth of names, sorted */
+    assert_string_equal(r->version, "");
+    assert_string_equal(r->nonce, "");
+    tc_fake_xds_request_free(r);
+    assert_request("ClusterLoadAssignment [e] \"\" \"\"");
+    assert_request("");
+    assert_int_equal(k.server->streams, 1);
+    TC_CASE(AD01);
+}
+
+static void ack(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    watch(&tc_kit_cds, "b", &b);
+    assert_request("Cluster [a,b] \"1\" \"n1\"");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "2", "n2", "a|x", "b|y", NULL);
+    assert_told(&a, "");
+    assert_told(&b, "value y;");
+    assert_request("Cluster [a,b] \"2\" \"n2\"");
+    TC_CASE(AD02);
+}
+
+static void nack_before_any_ack(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|bad", NULL);
+    assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 0: Cluster \"a\": field value: is bad; field other: "
+                   "is bad too");
+    assert_told(&a,
+                "error invalid xDS Cluster resource: field value: is bad; field other: is bad too (node ID:node1);");
+    assert_int_equal(a.last_code, TORC_STATUS_UNAVAILABLE);
+}
+
+static void nack_names_all_and_uses_the_rest(void **state)
+{
+    (void)state;
+    tc_kit_watch(&k, &tc_kit_eds, "a", &a);
+    tc_kit_watch(&k, &tc_kit_eds, "b", &b);
+    watch(&tc_kit_eds, "c", &c);
+    assert_request("ClusterLoadAssignment [a,b,c] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "1", "n1", "a|1", "b|1", "c|1", NULL);
+    assert_request("ClusterLoadAssignment [a,b,c] \"1\" \"n1\"");
+    assert_told(&a, "value 1;");
+    assert_told(&b, "value 1;");
+    assert_told(&c, "value 1;");
+
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "2", "n2", "a|bad", "b|2", "c|bad", NULL);
+    assert_request("ClusterLoadAssignment [a,b,c] \"1\" \"n2\" NACK 3 "
+                   "resource index 0: ClusterLoadAssignment \"a\": field value: is bad; field other: is bad too; "
+                   "resource index 2: ClusterLoadAssignment \"c\": field value: is bad; field other: is bad too");
+    assert_request(""); /* one NACK */
+    assert_told(&a, "ambient invalid xDS ClusterLoadAssignment resource: field value: is bad; field other: is bad too "
+                    "(node ID:node1);");
+    assert_told(&b, "value 2;");
+    TC_CASE(AD03);
+    TC_CASE(AD04);
+
+    /* The error ends with a good response, even of the value that is in use. */
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "3", "n3", "a|1", "c|3", NULL);
+    assert_request("ClusterLoadAssignment [a,b,c] \"3\" \"n3\"");
+    assert_told(&a, "clear;");
+    assert_told(&b, "");
+    tc_buf_consume(&c.log, c.log.len - strlen("value 3;"));
+    assert_told(&c, "value 3;");
+    TC_CASE(AD05);
+}
+
+static void identical_nack_is_told_once(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|bad", NULL);
+    assert_true(strlen(tc_kit_told(&a)) > 0);
+    assert_non_null(strstr(tc_kit_request(&k, k.server), "NACK"));
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n2", "a|bad", NULL);
+    assert_told(&a, "");
+    assert_non_null(strstr(tc_kit_request(&k, k.server), "\"n2\" NACK"));
+    TC_CASE(AD06);
+}
+
+static void unknown_type(void **state)
+{
+    (void)state;
+    static const struct tc_xds_resource_type other = {.type_url = "type.googleapis.com/other", .short_name = "Other"};
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &other, "1", "n1", "a|x", NULL);
+    assert_request("");
+    assert_told(&a, "");
+    /* The next response is still read. */
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n2", "a|x", NULL);
+    assert_told(&a, "value x;");
+    TC_CASE(AD07);
+}
+
+static void unsubscribed_resource(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", "zzz|y", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    TC_CASE(AD08);
+}
+
+static void unchanged_resource(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    assert_told(&a, "value x;");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "2", "n2", "a|x", NULL);
+    assert_request("Cluster [a] \"2\" \"n2\"");
+    assert_told(&a, "");
+    TC_CASE(AD09);
+}
+
+static void twice_in_one_response(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", "a|y", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 1: Cluster \"a\": the response has it twice");
+}
+
+/* A resource without a name: the absent ones may be it, so nothing counts as deleted. */
+static void nameless_resource(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "2", "n2", "|bad", NULL);
+    assert_told(&a, "");
+    assert_request(
+        "Cluster [a] \"1\" \"n2\" NACK 3 resource index 0: Cluster: field value: is bad; field other: is bad "
+        "too");
+}
+
+static void send_packed(const ProtobufCMessage *m)
+{
+    struct tc_buf bytes = {0};
+    size_t len = protobuf_c_message_get_packed_size(m);
+    bytes.len = protobuf_c_message_pack(m, (uint8_t *)tc_buf_reserve(&bytes, len));
+    tc_fake_xds_send(k.server, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    tc_loop_drain(k.loop);
+}
+
+static void send_any(const char *type_url, const char *version, Google__Protobuf__Any *any)
+{
+    Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
+    m.type_url = (char *)type_url;
+    m.version_info = m.nonce = (char *)version;
+    m.resources = &any;
+    m.n_resources = 1;
+    send_packed(&m.base);
+}
+
+static void wrapped_resource(void **state)
+{
+    (void)state;
+    Envoy__Service__Discovery__V3__Resource wrapper = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE__INIT;
+    Google__Protobuf__Any inner = GOOGLE__PROTOBUF__ANY__INIT, outer = GOOGLE__PROTOBUF__ANY__INIT;
+    uint8_t bytes[256];
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    inner.type_url = (char *)tc_kit_eds.type_url;
+    inner.value = (ProtobufCBinaryData){strlen("inner|x"), (uint8_t *)"inner|x"};
+    wrapper.name = "a"; /* wins over the resource's own */
+    wrapper.resource = &inner;
+    outer.type_url = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+    outer.value.len = envoy__service__discovery__v3__resource__pack(&wrapper, bytes);
+    outer.value.data = bytes;
+    send_any(tc_kit_eds.type_url, "1", &outer);
+    assert_told(&a, "value x;");
+    assert_request("ClusterLoadAssignment [a] \"1\" \"1\"");
+
+    wrapper.resource = NULL;
+    outer.value.len = envoy__service__discovery__v3__resource__pack(&wrapper, bytes);
+    send_any(tc_kit_eds.type_url, "2", &outer);
+    assert_request("ClusterLoadAssignment [a] \"1\" \"2\" NACK 3 resource index 0: ClusterLoadAssignment \"a\": field "
+                   "resource: missing");
+
+    outer.value = (ProtobufCBinaryData){3, (uint8_t *)"\x0a\x7f\x41"}; /* cut short */
+    send_any(tc_kit_eds.type_url, "3", &outer);
+    assert_non_null(strstr(tc_kit_request(&k, k.server), "\"3\" NACK 3 resource index 0: ClusterLoadAssignment: "));
+    TC_CASE(AD11);
+}
+
+static void resource_of_another_type(void **state)
+{
+    (void)state;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    any.type_url = "type.googleapis.com/other";
+    send_any(tc_kit_eds.type_url, "1", &any);
+    assert_request("ClusterLoadAssignment [a] \"\" \"1\" NACK 3 resource index 0: ClusterLoadAssignment: is of type "
+                   "\"type.googleapis.com/other\", not type.googleapis.com/envoy.config.endpoint.v3."
+                   "ClusterLoadAssignment");
+}
+
+static void unreadable_responses(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_fake_xds_send(k.server, tc_slice_str("\x07garbage"));
+    tc_loop_drain(k.loop);
+    assert_request(""); /* no type, no nonce: nothing can be said */
+
+    /* More resources than any response may have: refused as a whole, answered by its nonce. */
+    struct tc_buf bytes = {0};
+    tc_buf_append_char(&bytes, '\x22');
+    tc_buf_append_char(&bytes, (char)strlen(tc_kit_cds.type_url));
+    tc_buf_append_str(&bytes, tc_kit_cds.type_url);
+    tc_buf_append_str(&bytes, "\x2a\x02n7");
+    for (int i = 0; i < 65537; i++)
+        tc_buf_append(&bytes, "\x12\x00", 2);
+    tc_fake_xds_send(k.server, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    tc_loop_drain(k.loop);
+    const char *request = tc_kit_request(&k, k.server);
+    assert_non_null(strstr(request, "Cluster [a] \"\" \"n7\" NACK 3 DiscoveryResponse: "));
+    assert_non_null(strstr(request, "resources"));
+    assert_told(&a, "");
+    assert_int_equal(k.server->messages_read, 2);
+}
+
+static void nack_text_is_bounded(void **state)
+{
+    (void)state;
+    char name[700];
+    memset(name, 'n', sizeof(name));
+    memcpy(name + sizeof(name) - 5, "|bad", 5);
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "1", "n1", name, name, name, name, name, name, name, name, name, name,
+                   name, name, name, NULL);
+    struct tc_fake_xds_request *r = tc_fake_xds_take(k.server);
+    assert_int_equal(strlen(r->error_text), 8192);
+    assert_string_equal(r->error_text + 8192 - 3, "...");
+    tc_fake_xds_request_free(r);
+}
+
+static void requests_are_joined_while_one_is_sent(void **state)
+{
+    (void)state;
+    k.server->connected = false;
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    watch(&tc_kit_eds, "b", &b);
+    watch(&tc_kit_eds, "c", &c);
+    assert_request("");
+    tc_fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [a,b,c] \"\" \"\"");
+    assert_request("");
+}
+
+static void last_watcher_goes(void **state)
+{
+    (void)state;
+    tc_kit_watch(&k, &tc_kit_cds, "x", &c);
+    tc_kit_watch(&k, &tc_kit_eds, "a", &a);
+    watch(&tc_kit_eds, "b", &b);
+    assert_request("Cluster [x] \"\" \"\" node");
+    assert_request("ClusterLoadAssignment [a,b] \"\" \"\"");
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "1", "n1", "a|x", "b|x", NULL);
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"n1\"");
+    tc_kit_unwatch(&k, &a);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [b] \"1\" \"n1\"");
+    tc_kit_unwatch(&k, &b);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [] \"1\" \"n1\"");
+
+    /* A subscription after that begins anew. */
+    tc_kit_told(&a);
+    watch(&tc_kit_eds, "a", &a);
+    assert_told(&a, "");
+    assert_request("ClusterLoadAssignment [a] \"\" \"\"");
+    assert_int_equal(k.server->streams, 1);
+
+    tc_kit_unwatch(&k, &a);
+    tc_kit_unwatch(&k, &c);
+    assert_true(k.server->open);
+    tc_loop_drain(k.loop);
+    assert_false(k.server->open);
+    TC_CASE(AD27);
+}
+
+static void another_takes_over_within_the_turn(void **state)
+{
+    (void)state;
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "1", "n1", "a|x", NULL);
+    assert_request("ClusterLoadAssignment [a] \"1\" \"n1\"");
+    tc_kit_unwatch(&k, &a);
+    watch(&tc_kit_eds, "a", &b);
+    assert_told(&b, "value x;");
+    assert_request("");
+    assert_true(k.server->open);
+}
+
+static void watch_more(struct tc_kit_watcher *w)
+{
+    w->then = NULL;
+    tc_kit_watch(&k, &tc_kit_eds, "e", &b);
+    tc_kit_unwatch(&k, w);
+    tc_kit_watch(&k, &tc_kit_cds, "a", w);
+}
+
+static void watch_inside_a_callback(void **state)
+{
+    (void)state;
+    a.then = watch_more;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    assert_request("ClusterLoadAssignment [e] \"\" \"\"");
+    TC_CASE(AD26);
+}
+
+static void end_all(struct tc_kit_watcher *w)
+{
+    w->then = NULL;
+    tc_kit_unwatch(&k, w);
+    tc_xds_client_unref(k.client);
+    k.client = NULL;
+}
+
+static void client_ends_inside_a_callback(void **state)
+{
+    (void)state;
+    a.then = end_all;
+    tc_kit_watch(&k, &tc_kit_cds, "b", &b);
+    watch(&tc_kit_cds, "a", &a);
+    tc_kit_watch(&k, &tc_kit_cds, "xdstp://nobody/x", &c);
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", "b|y", NULL);
+    assert_told(&a, "value x;");
+    assert_false(k.server->open);
+}
+
+static void next_response_waits_for_watchers(void **state)
+{
+    (void)state;
+    a.hold = b.hold = true;
+    tc_kit_watch(&k, &tc_kit_cds, "a", &a);
+    watch(&tc_kit_cds, "b", &b);
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|1", "b|1", NULL);
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "2", "n2", "a|bad", NULL); /* an error, and b's absence */
+    assert_int_equal(k.server->messages_read, 1);
+    tc_kit_release(&a);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 1);
+    tc_kit_release(&b);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 2);
+
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "3", "n3", "a|3", "b|3", NULL);
+    assert_int_equal(k.server->messages_read, 2);
+    tc_kit_release(&b);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 2);
+    tc_kit_release(&a);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 3);
+
+    /* A watcher that goes takes its queued events' tokens along; one that keeps a token past the stream does no harm.
+     */
+    tc_kit_unwatch(&k, &a);
+    tc_kit_release(&a);
+    tc_fake_xds_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    tc_kit_release(&b);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, 2);
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "4", "n4", "b|4", NULL);
+    assert_int_equal(k.server->messages_read, 4);
+    TC_CASE(AD25);
+}
+
+static void one_client_for_a_target(void **state)
+{
+    (void)state;
+    struct tc_xds_client_opts opts;
+    tc_xds_client_opts_init(&opts);
+    opts.target = tc_slice_str("xds:///other");
+    struct tc_fake_xds *fake = tc_fake_xds_new(k.loop);
+    struct tc_xds_client *other = tc_xds_client_new(k.loop, k.bootstrap, tc_fake_xds_factory(fake), &opts);
+    struct tc_xds_client *same = tc_xds_client_ref(k.client);
+    watch(&tc_kit_cds, "a", &a);
+    tc_xds_client_watch(same, &tc_kit_cds, tc_slice_str("a"), &b.base);
+    tc_xds_client_watch(other, &tc_kit_cds, tc_slice_str("a"), &c.base);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, 1);
+    assert_int_equal(tc_fake_xds_server(fake, "s1")->streams, 1);
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_told(&b, "value x;");
+    assert_told(&c, "");
+    tc_xds_client_unref(same);
+    tc_xds_client_unref(other);
+    assert_true(k.server->open);
+    tc_fake_xds_free(fake);
+    TC_CASE(AD28);
+}
+
+struct dumped {
+    enum tc_xds_state state;
+    char version[8], failed_version[8], bytes[16];
+    bool has_error;
+    int64_t updated_ns, failed_ns;
+};
+
+static void copy_text(char out[8], struct tc_slice text)
+{
+    assert_true(text.len < 8);
+    if (text.len)
+        memcpy(out, text.data, text.len);
+    out[text.len] = '\0';
+}
+
+static void on_dump(void *arg, const struct tc_xds_dump_entry *e)
+{
+    struct dumped *out = arg;
+    assert_true(tc_slice_eq_str(e->name, "a"));
+    assert_ptr_equal(e->type, &tc_kit_cds);
+    *out = (struct dumped){
+        .state = e->state, .has_error = e->error, .updated_ns = e->updated_ns, .failed_ns = e->failed_ns};
+    copy_text(out->version, e->version);
+    copy_text(out->failed_version, e->failed_version);
+    if (e->bytes)
+        memcpy(out->bytes, e->bytes->data, e->bytes->len);
+}
+
+static void dump_shows_the_cache(void **state)
+{
+    (void)state;
+    struct dumped d = {0};
+    watch(&tc_kit_cds, "a", &a);
+    tc_xds_client_dump(k.client, on_dump, &d);
+    assert_int_equal(d.state, TC_XDS_REQUESTED);
+    assert_int_equal(d.updated_ns, 0);
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    tc_xds_client_dump(k.client, on_dump, &d);
+    assert_int_equal(d.state, TC_XDS_ACKED);
+    assert_string_equal(d.version, "1");
+    assert_string_equal(d.bytes, "a|x");
+    assert_false(d.has_error);
+    assert_true(d.updated_ns > 0);
+    tc_loop_advance(k.loop, 5);
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "2", "n2", "a|bad", NULL);
+    int64_t accepted_ns = d.updated_ns;
+    tc_xds_client_dump(k.client, on_dump, &d);
+    assert_int_equal(d.state, TC_XDS_NACKED);
+    assert_string_equal(d.version, "1");
+    assert_string_equal(d.failed_version, "2");
+    assert_string_equal(d.bytes, "a|x");
+    assert_true(d.has_error);
+    assert_true(d.updated_ns == accepted_ns);
+    assert_true(d.failed_ns == accepted_ns + 5000000);
+    assert_ptr_equal(tc_xds_client_bootstrap(k.client), k.bootstrap);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(first_requests),
+        TEST(ack),
+        TEST(nack_before_any_ack),
+        TEST(nack_names_all_and_uses_the_rest),
+        TEST(identical_nack_is_told_once),
+        TEST(unknown_type),
+        TEST(unsubscribed_resource),
+        TEST(unchanged_resource),
+        TEST(twice_in_one_response),
+        TEST(nameless_resource),
+        TEST(wrapped_resource),
+        TEST(resource_of_another_type),
+        TEST(unreadable_responses),
+        TEST(nack_text_is_bounded),
+        TEST(requests_are_joined_while_one_is_sent),
+        TEST(last_watcher_goes),
+        TEST(another_takes_over_within_the_turn),
+        TEST(watch_inside_a_callback),
+        TEST(client_ends_inside_a_callback),
+        TEST(next_response_waits_for_watchers),
+        TEST(one_client_for_a_target),
+        TEST(dump_shows_the_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
