@@ -65,6 +65,10 @@ struct tc_lb_update {
     struct tc_lb_config *config;             /* of the policy's own class; never NULL */
     struct tc_rstr *resolution_note;         /* A74, A88: added to the texts of failures; NULL: none */
     void *attributes;                        /* the resolver's (for cds: the XdsConfig); NULL: none */
+    /* How to keep the attributes beyond the call, for policies that make children later. NULL: they cannot be kept, and
+     * such children get none. */
+    void *(*attributes_ref)(void *attributes);
+    void (*attributes_unref)(void *attributes);
 };
 
 struct tc_lb_policy_ops {
