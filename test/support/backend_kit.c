@@ -1,0 +1,163 @@
+#include "support/backend_kit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "channel/runtime.h"
+
+struct tc_kit {
+    torc_runtime *runtime;
+    size_t n;
+    struct tc_server_opts opts;
+    struct tc_server *servers[TC_KIT_MAX];
+    struct tc_backend *backends[TC_KIT_MAX];
+    struct tc_addr addrs[TC_KIT_MAX];
+    char *texts[TC_KIT_MAX];
+    char *target;
+};
+
+struct job {
+    void (*fn)(struct tc_kit *kit, struct job *job);
+    struct tc_kit *kit;
+    size_t i;
+    void (*user)(struct tc_server *server, void *arg);
+    void *arg;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bool done;
+};
+
+static void run_job(void *arg)
+{
+    struct job *job = arg;
+    job->fn(job->kit, job);
+    pthread_mutex_lock(&job->mutex);
+    job->done = true;
+    pthread_cond_signal(&job->cond);
+    pthread_mutex_unlock(&job->mutex);
+}
+
+static void run(struct tc_kit *kit, struct job *job)
+{
+    job->kit = kit;
+    pthread_mutex_init(&job->mutex, NULL);
+    pthread_cond_init(&job->cond, NULL);
+    torc_runtime_post(kit->runtime, run_job, job);
+    pthread_mutex_lock(&job->mutex);
+    while (!job->done)
+        pthread_cond_wait(&job->cond, &job->mutex);
+    pthread_mutex_unlock(&job->mutex);
+    pthread_mutex_destroy(&job->mutex);
+    pthread_cond_destroy(&job->cond);
+}
+
+static void start(struct tc_kit *kit, struct job *job)
+{
+    size_t i = job->i;
+    char name[] = {'b', (char)('0' + i), '\0'};
+    struct tc_addr bound;
+    struct tc_status error = {0};
+    kit->servers[i] = tc_server_new(tc_runtime_loop(kit->runtime), &kit->opts);
+    kit->backends[i] = tc_backend_new(kit->servers[i], &(struct tc_backend_opts){.name = name});
+    if (tc_server_listen(kit->servers[i], &kit->addrs[i], &bound, &error) != 0)
+        abort();
+    tc_addr_fini(&kit->addrs[i]);
+    kit->addrs[i] = bound;
+}
+
+static void stop(struct tc_kit *kit, struct job *job)
+{
+    if (kit->servers[job->i]) {
+        tc_server_free(kit->servers[job->i]);
+        tc_backend_free(kit->backends[job->i]);
+    }
+    kit->servers[job->i] = NULL;
+    kit->backends[job->i] = NULL;
+}
+
+struct tc_kit *tc_kit_new(size_t n, const struct tc_server_opts *opts)
+{
+    struct tc_kit *kit = TC_NEW(struct tc_kit);
+    struct tc_buf target = {0};
+    kit->runtime = torc_runtime_new(NULL);
+    kit->n = n;
+    if (opts)
+        kit->opts = *opts;
+    else
+        tc_server_opts_init(&kit->opts);
+    tc_buf_append_str(&target, "ipv4:");
+    for (size_t i = 0; i < n; i++) {
+        tc_addr_parse(&kit->addrs[i], tc_slice_str("127.0.0.1:0"));
+        run(kit, &(struct job){.fn = start, .i = i});
+        kit->texts[i] = tc_addr_text(&kit->addrs[i]);
+        tc_buf_printf(&target, "%s%s", i ? "," : "", kit->texts[i]);
+    }
+    kit->target = tc_buf_take(&target);
+    return kit;
+}
+
+void tc_kit_free(struct tc_kit *kit)
+{
+    for (size_t i = 0; i < kit->n; i++) {
+        run(kit, &(struct job){.fn = stop, .i = i});
+        tc_addr_fini(&kit->addrs[i]);
+        tc_free(kit->texts[i]);
+    }
+    torc_runtime_free(kit->runtime);
+    tc_free(kit->target);
+    tc_free(kit);
+}
+
+const char *tc_kit_address(const struct tc_kit *kit, size_t i)
+{
+    return kit->texts[i];
+}
+
+const char *tc_kit_target(struct tc_kit *kit)
+{
+    return kit->target;
+}
+
+static void run_user(struct tc_kit *kit, struct job *job)
+{
+    job->user(kit->servers[job->i], job->arg);
+}
+
+void tc_kit_do(struct tc_kit *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg)
+{
+    run(kit, &(struct job){.fn = run_user, .user = fn, .i = i, .arg = arg});
+}
+
+void tc_kit_stop(struct tc_kit *kit, size_t i)
+{
+    run(kit, &(struct job){.fn = stop, .i = i});
+}
+
+void tc_kit_restart(struct tc_kit *kit, size_t i)
+{
+    run(kit, &(struct job){.fn = start, .i = i});
+}
+
+static void goaway(struct tc_server *server, void *arg)
+{
+    (void)arg;
+    tc_server_goaway(server);
+}
+
+void tc_kit_goaway(struct tc_kit *kit, size_t i)
+{
+    tc_kit_do(kit, goaway, i, NULL);
+}
+
+static void counts(struct tc_server *server, void *arg)
+{
+    tc_server_counts(server, arg);
+}
+
+struct tc_server_counts tc_kit_counts(struct tc_kit *kit, size_t i)
+{
+    struct tc_server_counts c;
+    tc_kit_do(kit, counts, i, &c);
+    return c;
+}
