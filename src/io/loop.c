@@ -62,7 +62,9 @@ static void on_async(uv_async_t *async)
 
 static void on_wakeup(uv_timer_t *timer)
 {
-    (void)timer;
+    /* libuv fires what is due before it waits as well as after. When our time was up before it began to wait, no timer
+     * is left to end the wait: this makes it none, and it still takes in events. */
+    uv_stop(timer->loop);
 }
 
 static int init_uv(struct tc_loop *loop)
