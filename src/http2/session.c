@@ -2,6 +2,9 @@
 #include "http2/internal.h"
 
 #define MAX_DEBUG_TEXT 256
+/* CVE-2024-28182. nghttp2 1.52 counts a frame again for each piece in which its head arrives, so this is more than 8.
+ */
+#define MAX_CONTINUATIONS 24
 
 static struct tc_h2_stream *stream_of(nghttp2_session *ng, int32_t id)
 {
@@ -258,6 +261,7 @@ static int new_session(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_outbound_ack(option, c->opts.limits.max_queued_control);
+    nghttp2_option_set_max_continuations(option, MAX_CONTINUATIONS);
     /* What the peer accepts is checked by its own setting; nghttp2's limit would hide the reason. */
     nghttp2_option_set_max_send_header_block_length(option, 1024 * 1024);
     /* gRPC: surrounding white space in a value may be stripped; it is no reason to lose the field. */
