@@ -1,0 +1,219 @@
+/* TLS with a peer that is OpenSSL alone. */
+#include "tls/tls.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "base/mem.h"
+#include "support/cmocka.h"
+#include "support/tls_pair.h"
+
+/* A peer that is OpenSSL alone, with memory BIOs on end 1 of the pipe. */
+
+struct raw_peer {
+    SSL_CTX *ctx;
+    SSL *ssl;
+    BIO *in, *out;
+};
+
+static struct raw_peer raw_new(bool server)
+{
+    struct raw_peer p = {.ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method())};
+    if (server) {
+        SSL_CTX_use_certificate(p.ctx, tc_certs.server.x509);
+        SSL_CTX_use_PrivateKey(p.ctx, tc_certs.server.key);
+    }
+    p.ssl = SSL_new(p.ctx);
+    p.in = BIO_new(BIO_s_mem());
+    p.out = BIO_new(BIO_s_mem());
+    BIO_set_mem_eof_return(p.in, -1);
+    SSL_set_bio(p.ssl, p.in, p.out);
+    if (server)
+        SSL_set_accept_state(p.ssl);
+    else
+        SSL_set_connect_state(p.ssl);
+    return p;
+}
+
+static void raw_pump(struct raw_peer *p, struct tc_tls_pair *f)
+{
+    for (int i = 0; i < 10; i++) {
+        tc_loop_drain(f->loop);
+        struct tc_slice got = tc_pipe_unread(f->pipe, 1);
+        BIO_write(p->in, got.data, (int)got.len);
+        tc_pipe_take(f->pipe, 1, got.len);
+        if (!SSL_is_init_finished(p->ssl))
+            SSL_do_handshake(p->ssl);
+        ERR_clear_error();
+        char buf[4096];
+        int n;
+        while ((n = BIO_read(p->out, buf, sizeof(buf))) > 0)
+            tc_pipe_put(f->pipe, 1, buf, (size_t)n);
+    }
+}
+
+static void raw_free(struct raw_peer *p)
+{
+    SSL_free(p->ssl);
+    SSL_CTX_free(p->ctx);
+}
+
+static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+                     unsigned in_len, void *arg)
+{
+    (void)ssl, (void)in, (void)in_len, (void)arg;
+    *out = (const unsigned char *)"h2";
+    *out_len = 2;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static void a_server_without_alpn_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts();
+    struct raw_peer peer = raw_new(true);
+    tc_tls_pair_start_client(f, &client, "backend.test");
+    raw_pump(&peer, f);
+    tc_tls_assert_failed(&f->client, "peer did not negotiate h2 by ALPN");
+    raw_free(&peer);
+}
+
+static void start_server_on_end_0(struct tc_tls_pair *f)
+{
+    struct tc_tls_opts server = tc_tls_server_opts(&tc_certs.server);
+    struct tc_tls_context *ctx = tc_tls_make_context(&server);
+    f->server.handshake = tc_tls_handshake(f->loop, ctx, tc_pipe_end(f->pipe, 0), tc_slice_str(""), 5000,
+                                           tc_tls_side_on_handshake, &f->server);
+    tc_tls_context_unref(ctx);
+}
+
+static void raw_put(struct raw_peer *p, struct tc_tls_pair *f)
+{
+    char buf[4096];
+    int n;
+    while ((n = BIO_read(p->out, buf, sizeof(buf))) > 0)
+        tc_pipe_put(f->pipe, 1, buf, (size_t)n);
+}
+
+static void bytes_that_come_with_the_handshake_are_not_lost(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_new(false);
+    SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x02h2", 3);
+    start_server_on_end_0(f);
+    SSL_do_handshake(peer.ssl);
+    raw_put(&peer, f);
+    tc_loop_drain(f->loop);
+    struct tc_slice flight = tc_pipe_unread(f->pipe, 1);
+    BIO_write(peer.in, flight.data, (int)flight.len);
+    assert_int_equal(SSL_do_handshake(peer.ssl), 1);
+    assert_int_equal(SSL_write(peer.ssl, "preface", 7), 7);
+    assert_false(f->server.called);
+    raw_put(&peer, f); /* Finished and the first bytes in one read */
+    tc_loop_drain(f->loop);
+    assert_non_null(f->server.bs);
+    assert_int_equal(f->server.received.len, 7);
+    raw_free(&peer);
+}
+
+static void tls_1_1_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts();
+    struct raw_peer peer = raw_new(true);
+    SSL_set_security_level(peer.ssl, 0);
+    SSL_set_min_proto_version(peer.ssl, TLS1_VERSION);
+    SSL_set_max_proto_version(peer.ssl, TLS1_1_VERSION);
+    tc_tls_pair_start_client(f, &client, "backend.test");
+    raw_pump(&peer, f);
+    tc_tls_assert_failed(&f->client, "protocol version");
+    raw_free(&peer);
+}
+
+static void tls_1_2_is_accepted_without_renegotiation(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_new(false);
+    SSL_set_max_proto_version(peer.ssl, TLS1_2_VERSION);
+    SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x02h2\x08http/1.1", 12);
+    start_server_on_end_0(f);
+    raw_pump(&peer, f);
+    assert_non_null(f->server.bs);
+    assert_int_equal(SSL_version(peer.ssl), TLS1_2_VERSION);
+    assert_int_equal(SSL_renegotiate(peer.ssl), 1);
+    SSL_do_handshake(peer.ssl);
+    raw_pump(&peer, f);
+    assert_false(SSL_is_init_finished(peer.ssl)); /* it asked, and got no handshake */
+    raw_free(&peer);
+}
+
+static void a_client_that_offers_other_protocols_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_new(false);
+    SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x08http/1.1", 9);
+    start_server_on_end_0(f);
+    raw_pump(&peer, f);
+    tc_tls_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
+    raw_free(&peer);
+}
+
+static void a_client_without_alpn_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_new(false);
+    start_server_on_end_0(f);
+    raw_pump(&peer, f);
+    tc_tls_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
+    raw_free(&peer);
+}
+
+static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts();
+    struct raw_peer peer = raw_new(true);
+    SSL_CTX_set_alpn_select_cb(peer.ctx, choose_h2, NULL);
+    tc_tls_pair_start_client(f, &client, "backend.test");
+    raw_pump(&peer, f);
+    assert_non_null(f->client.bs);
+    tc_pipe_set_capacity(f->pipe, 0);
+    /* Each asks for an answer of some 22 bytes; none can leave. */
+    for (int i = 0; i < 40000 && f->client.read_error == 0; i++) {
+        char buf[256];
+        int n;
+        assert_int_equal(SSL_key_update(peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+        SSL_do_handshake(peer.ssl);
+        while ((n = BIO_read(peer.out, buf, sizeof(buf))) > 0)
+            tc_pipe_put(f->pipe, 1, buf, (size_t)n);
+        tc_loop_drain(f->loop);
+    }
+    /* At some point we stop reading instead of queueing more: the rest waits in the pipe. */
+    assert_int_equal(f->client.read_error, 0);
+    assert_true(tc_pipe_unread(f->pipe, 0).len > 100000);
+    tc_pipe_set_capacity(f->pipe, SIZE_MAX);
+    tc_loop_drain(f->loop);
+    assert_int_equal(tc_pipe_unread(f->pipe, 0).len, 0); /* and we go on when it reads */
+    assert_int_equal(f->client.read_error, 0);
+    ERR_clear_error();
+    raw_free(&peer);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, tc_tls_pair_setup, tc_tls_pair_teardown)
+
+int main(void)
+{
+    tc_certs_make();
+    const struct CMUnitTest tests[] = {
+        T(a_server_without_alpn_is_refused),
+        T(bytes_that_come_with_the_handshake_are_not_lost),
+        T(tls_1_1_is_refused),
+        T(tls_1_2_is_accepted_without_renegotiation),
+        T(a_client_that_offers_other_protocols_is_refused),
+        T(a_client_without_alpn_is_refused),
+        T(key_update_answers_to_a_peer_that_does_not_read_are_bounded),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tc_certs_free();
+    return failed;
+}

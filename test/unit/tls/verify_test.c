@@ -1,0 +1,260 @@
+/* Whom a handshake trusts: names, roots, certificates of clients, the verify callback; contexts. */
+#include "tls/tls.h"
+
+#include <openssl/err.h>
+
+#include "base/mem.h"
+#include "support/cmocka.h"
+#include "support/tls_pair.h"
+
+static void names_are_matched_by_rfc_9525(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    tc_tls_pair_shake(f, &client, "a.wild.test.", &server);
+    tc_tls_assert_both_up(f);
+}
+
+static void ip_literals_are_matched(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    tc_tls_pair_shake(f, &client, "[::1]", &server);
+    tc_tls_assert_both_up(f);
+}
+
+static void a_wrong_name_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    tc_tls_pair_shake(f, &client, "other.test", &server);
+    tc_tls_assert_failed(&f->client,
+                         "TLS handshake with \"other.test\" (192.0.2.1:1001) failed: certificate verify failed: "
+                         "hostname mismatch: the certificate is not valid for \"other.test\"");
+    tc_tls_assert_failed(&f->server, "alert bad certificate");
+    assert_true(tc_pipe_closed(f->pipe, 0));
+}
+
+static void a_wrong_ip_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    tc_tls_pair_shake(f, &client, "127.0.0.2", &server);
+    tc_tls_assert_failed(&f->client, "IP address mismatch: the certificate is not valid for \"127.0.0.2\"");
+}
+
+static void a_wildcard_is_one_label(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    tc_tls_pair_shake(f, &client, "a.b.wild.test", &server);
+    tc_tls_assert_failed(&f->client, "hostname mismatch");
+}
+
+static void a_common_name_is_no_name(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.cn_only);
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_failed(&f->client, "hostname mismatch");
+}
+
+static void an_empty_name_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    tc_tls_pair_shake(f, &client, "", &server);
+    tc_tls_assert_failed(&f->client, "there is no server name to verify");
+}
+
+static void chain_only_does_not_look_at_the_name(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    client.verify = TC_TLS_VERIFY_CHAIN;
+    tc_tls_pair_shake(f, &client, "other.test", &server);
+    tc_tls_assert_both_up(f);
+}
+
+static void an_unknown_root_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    client.roots_pem = tc_cert_pem(&tc_certs.other_root);
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_failed(&f->client, "certificate verify failed: unable to get local issuer certificate");
+    tc_tls_assert_failed(&f->server, "alert unknown ca");
+}
+
+static void chain_only_still_needs_a_known_root(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    client.roots_pem = tc_cert_pem(&tc_certs.other_root);
+    client.verify = TC_TLS_VERIFY_CHAIN;
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_failed(&f->client, "unable to get local issuer certificate");
+}
+
+static void without_verification_anything_goes(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.expired);
+    client.verify = TC_TLS_VERIFY_NONE;
+    tc_tls_pair_shake(f, &client, "", &server);
+    tc_tls_assert_both_up(f);
+}
+
+static void an_expired_certificate_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.expired);
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_failed(&f->client, "certificate verify failed: certificate has expired");
+}
+
+static struct tc_tls_opts mutual_server(enum tc_tls_verify verify)
+{
+    struct tc_tls_opts server = tc_tls_server_opts(&tc_certs.server);
+    server.verify = verify;
+    server.roots_pem = tc_cert_pem(&tc_certs.root);
+    return server;
+}
+
+static void a_client_certificate_is_accepted(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = mutual_server(TC_TLS_VERIFY_FULL);
+    client.certificate_pem = tc_cert_pem(&tc_certs.client);
+    client.private_key_pem = tc_cert_key(&tc_certs.client);
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_both_up(f);
+    tc_tls_send_and_compare(f, &f->client, &f->server, 1000);
+}
+
+static void a_missing_client_certificate_is_refused(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = mutual_server(TC_TLS_VERIFY_FULL);
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_failed(&f->server, "peer did not return a certificate");
+    /* With TLS 1.3 the client is through before the server has looked. */
+    assert_non_null(f->client.bs);
+    assert_int_equal(f->client.read_error, TORC_EPROTO);
+    assert_non_null(strstr(tc_status_text(&f->client.bs->error), "alert certificate required"));
+}
+
+static void an_optional_client_certificate_may_be_missing(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = mutual_server(TC_TLS_VERIFY_OPTIONAL);
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_both_up(f);
+}
+
+static bool refuse_backend(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
+{
+    int *calls = arg;
+    (*calls)++;
+    assert_non_null(leaf);
+    tc_buf_printf(why, "%s is not wanted here", name);
+    return false;
+}
+
+static bool accept_backend(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
+{
+    int *calls = arg;
+    (*calls)++;
+    (void)leaf, (void)name, (void)why;
+    return true;
+}
+
+static void the_verify_callback_can_refuse(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    int calls = 0;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    client.verify = TC_TLS_VERIFY_CHAIN;
+    client.verify_fn = refuse_backend;
+    client.verify_arg = &calls;
+    tc_tls_pair_shake(f, &client, "any.test", &server);
+    tc_tls_assert_failed(&f->client, "certificate verify failed: any.test is not wanted here");
+    assert_int_equal(calls, 1);
+}
+
+static void the_verify_callback_cannot_overrule_the_chain(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    int calls = 0;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    client.roots_pem = tc_cert_pem(&tc_certs.other_root);
+    client.verify_fn = accept_backend;
+    client.verify_arg = &calls;
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_failed(&f->client, "unable to get local issuer certificate");
+    assert_int_equal(calls, 0);
+}
+
+/* Contexts. */
+
+static void assert_refused(const struct tc_tls_opts *opts, const char *text)
+{
+    struct tc_status error = {0};
+    assert_null(tc_tls_context_new(opts, &error));
+    assert_int_equal(error.code, TORC_STATUS_INVALID_ARGUMENT);
+    if (!strstr(tc_status_text(&error), text))
+        fail_msg("\"%s\" is not in \"%s\"", text, tc_status_text(&error));
+    tc_status_fini(&error);
+    assert_int_equal(ERR_peek_error(), 0);
+}
+
+static void bad_material_is_refused_with_its_name(void **state)
+{
+    (void)state;
+    struct tc_tls_opts opts = tc_tls_client_opts();
+    opts.roots_pem = tc_slice_str("no certificate");
+    assert_refused(&opts, "root certificates: no PEM certificate found");
+    opts.roots_pem = tc_slice_str("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    assert_refused(&opts, "root certificates: ");
+    opts = tc_tls_client_opts();
+    opts.certificate_pem = tc_cert_pem(&tc_certs.client);
+    assert_refused(&opts, "certificate and private key must be given together");
+    opts.private_key_pem = tc_cert_key(&tc_certs.server);
+    assert_refused(&opts, "private key: key values mismatch");
+    opts.private_key_pem = tc_slice_str("");
+    assert_refused(&opts, "private key: ");
+    opts.certificate_pem = tc_slice_str("");
+    assert_refused(&opts, "certificate chain: no PEM certificate found");
+    opts = (struct tc_tls_opts){.server = true};
+    assert_refused(&opts, "a server needs a certificate");
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, tc_tls_pair_setup, tc_tls_pair_teardown)
+
+int main(void)
+{
+    tc_certs_make();
+    const struct CMUnitTest tests[] = {
+        T(names_are_matched_by_rfc_9525),
+        T(ip_literals_are_matched),
+        T(a_wrong_name_is_refused),
+        T(a_wrong_ip_is_refused),
+        T(a_wildcard_is_one_label),
+        T(a_common_name_is_no_name),
+        T(an_empty_name_is_refused),
+        T(chain_only_does_not_look_at_the_name),
+        T(an_unknown_root_is_refused),
+        T(chain_only_still_needs_a_known_root),
+        T(without_verification_anything_goes),
+        T(an_expired_certificate_is_refused),
+        T(a_client_certificate_is_accepted),
+        T(a_missing_client_certificate_is_refused),
+        T(an_optional_client_certificate_may_be_missing),
+        T(the_verify_callback_can_refuse),
+        T(the_verify_callback_cannot_overrule_the_chain),
+        cmocka_unit_test(bad_material_is_refused_with_its_name),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tc_certs_free();
+    return failed;
+}
