@@ -1,0 +1,14 @@
+/* The config selector of the xds resolver (A31, A42): route, cluster, hash and timeout of each RPC. */
+#ifndef TC_MESH_CONFIG_SELECTOR_H
+#define TC_MESH_CONFIG_SELECTOR_H
+
+#include "mesh/cluster_ref.h"
+#include "mesh/config.h"
+#include "resolver/config_selector.h"
+
+/* One reference. Takes one of its own of the config, and holds every cluster that the virtual host's routes name.
+ * channel_id: random, fixed for the channel (filter_state io.grpc.channel_id). */
+struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, struct tc_cluster_refs *clusters,
+                                               uint64_t channel_id);
+
+#endif
