@@ -124,7 +124,7 @@ static bool read_file(const char *path, struct tc_buf *out, const char **why)
     }
     if (ferror(file))
         *why = strerror(errno);
-    else if (tc_slice_trim(tc_buf_slice(out)).len == 0)
+    else if (strspn(tc_buf_cstr(out), " \t\r\n") == out->len)
         *why = "the file is empty";
     ok = *why == NULL;
 done:
