@@ -178,6 +178,16 @@ static struct tc_lb_config *make_child_config(struct cds *p, struct tc_cluster_c
     return leaf_config(p, c, lb);
 }
 
+static void *ref_attributes(void *attributes)
+{
+    return tc_xds_config_ref(attributes);
+}
+
+static void unref_attributes(void *attributes)
+{
+    tc_xds_config_unref(attributes);
+}
+
 static struct tc_status update_child(struct cds *p, const struct tc_lb_update *update, struct tc_cluster_config *c)
 {
     struct tc_status why = {0};
@@ -200,6 +210,8 @@ static struct tc_status update_child(struct cds *p, const struct tc_lb_update *u
         .config = p->child_config,
         .resolution_note = c->resolution_note,
         .attributes = update->attributes,
+        .attributes_ref = ref_attributes,
+        .attributes_unref = unref_attributes,
     };
     if (!p->child)
         p->child = tc_lb_child_new(p->base.helper);
