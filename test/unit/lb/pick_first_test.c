@@ -1,0 +1,377 @@
+#include "lb/pick_first.h"
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/fake_lb.h"
+
+#include "base/mem.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+#define C "3.3.3.3:3"
+
+static int setup(void **state)
+{
+    *state = fake_lb_new("pick_first");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_lb_free(*state);
+    return 0;
+}
+
+static bool update(struct fake_lb *f, const char *endpoints)
+{
+    return fake_update(f, fake_endpoints(endpoints), tc_pick_first_config_new(false), NULL);
+}
+
+static void first_address_serves(void **state)
+{
+    struct fake_lb *f = *state;
+    assert_true(update(f, A " " B));
+    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_string_equal(fake_pick(f), "QUEUE");
+    fake_set(f, A, TORC_READY);
+    assert_string_equal(fake_pick(f), A);
+    tc_loop_advance(f->loop, 60000);
+    assert_connects(f, A " ");
+    assert_string_equal(f->history.len ? tc_buf_cstr(&f->history) : "", "CONNECTING READY ");
+    TC_CASE(PF01);
+}
+
+static void next_at_once_after_a_failure(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    fake_set_failed(f, A, "refused");
+    assert_connects(f, A " " B " ");
+    fake_set(f, B, TORC_READY);
+    assert_string_equal(fake_pick(f), B);
+    assert_int_equal(fake_count(f, A), 0);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+    TC_CASE(PF02);
+}
+
+static void second_beside_a_hanging_first(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B " " C);
+    tc_loop_advance(f->loop, 249);
+    assert_connects(f, A " ");
+    tc_loop_advance(f->loop, 1);
+    assert_connects(f, B " ");
+    assert_int_equal(fake_state(f, A), TORC_CONNECTING);
+    fake_set(f, A, TORC_READY);
+    assert_string_equal(fake_pick(f), A);
+    assert_int_equal(fake_count(f, NULL), 1);
+    tc_loop_advance(f->loop, 10000);
+    assert_connects(f, "");
+    TC_CASE(PF03);
+}
+
+static void attempt_delay_is_clamped(void **state)
+{
+    struct fake_lb *f = *state;
+    f->env.connection_attempt_delay_ms = 1;
+    update(f, A " " B " " C);
+    tc_loop_advance(f->loop, 99);
+    assert_connects(f, A " ");
+    f->env.connection_attempt_delay_ms = 100000;
+    tc_loop_advance(f->loop, 1);
+    assert_connects(f, B " ");
+    tc_loop_advance(f->loop, 1999);
+    assert_connects(f, "");
+    tc_loop_advance(f->loop, 1);
+    assert_connects(f, C " ");
+    TC_CASE(PF04);
+}
+
+static void sticks_to_failure_and_goes_on(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    fake_set_failed(f, A, "refused");
+    assert_int_equal(f->reresolutions, 0);
+    assert_int_equal(f->state, TORC_CONNECTING);
+    fake_set_failed(f, B, "timed out");
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->reresolutions, 1);
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
+    assert_string_equal(fake_pick_error(f), "failed to connect to all addresses; last error: " B ": timed out");
+    fake_take_connects(f);
+    /* Each is tried again when its own backoff is over; after as many failures as addresses, names are resolved. */
+    fake_set(f, A, TORC_IDLE);
+    assert_connects(f, A " ");
+    assert_int_equal(fake_state(f, A), TORC_CONNECTING);
+    fake_set_failed(f, A, "refused again");
+    assert_int_equal(f->reresolutions, 1);
+    fake_set(f, A, TORC_IDLE);
+    fake_set_failed(f, A, "refused again");
+    assert_int_equal(f->reresolutions, 2);
+    fake_pick(f);
+    assert_string_equal(fake_pick_error(f), "failed to connect to all addresses; last error: " A ": refused again");
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING TF ");
+    fake_set(f, B, TORC_IDLE);
+    fake_set(f, B, TORC_READY);
+    assert_string_equal(fake_pick(f), B);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING TF READY ");
+    TC_CASE(PF05);
+}
+
+static void a_failure_in_flight_counts_for_the_pass(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    tc_loop_advance(f->loop, 250); /* both in flight */
+    fake_set_failed(f, B, "b failed");
+    assert_int_equal(f->state, TORC_CONNECTING);
+    fake_set(f, B, TORC_IDLE); /* its backoff ends while the pass goes on: not tried again yet */
+    assert_connects(f, A " " B " ");
+    fake_set_failed(f, A, "a failed");
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_connects(f, B " ");
+}
+
+static void families_are_interleaved(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, "[::1]:1 [::2]:1 " A " " B " [::3]:1");
+    tc_loop_advance(f->loop, 5 * 250);
+    assert_connects(f, "[::1]:1 " A " [::2]:1 " B " [::3]:1 ");
+    TC_CASE(PF06);
+}
+
+static void duplicates_are_dropped(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A "," B " " A " " B "," C);
+    tc_loop_advance(f->loop, 5 * 250);
+    assert_connects(f, A " " B " " C " ");
+    TC_CASE(PF07);
+}
+
+static void an_update_with_the_address_keeps_it(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    fake_set(f, A, TORC_READY);
+    fake_take_connects(f);
+    update(f, C " " A);
+    assert_string_equal(fake_pick(f), A);
+    assert_connects(f, "");
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+    TC_CASE(PF08);
+}
+
+static void an_update_without_it_tries_anew(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    fake_set(f, A, TORC_READY);
+    update(f, B " " C);
+    assert_int_equal(fake_count(f, A), 0);
+    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_string_equal(fake_pick(f), "QUEUE");
+    fake_set(f, B, TORC_READY);
+    assert_string_equal(fake_pick(f), B);
+    TC_CASE(PF09);
+}
+
+static void empty_list_fails(void **state)
+{
+    struct fake_lb *f = *state;
+    assert_false(update(f, ""));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
+    assert_string_equal(fake_pick_error(f), "empty address list");
+    assert_false(fake_update(f, fake_endpoints(""), tc_pick_first_config_new(false), "nobody there"));
+    fake_pick(f);
+    assert_string_equal(fake_pick_error(f), "empty address list: nobody there");
+    /* TRANSIENT_FAILURE sticks until there is a connection. */
+    assert_true(update(f, A));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    fake_set(f, A, TORC_READY);
+    assert_string_equal(fake_pick(f), A);
+    assert_false(update(f, ""));
+    assert_int_equal(fake_count(f, NULL), 0);
+    TC_CASE(PF10);
+}
+
+static void shuffles_only_when_told(void **state)
+{
+    struct fake_lb *f = *state;
+    static const char list[] = "1.0.0.1:1 1.0.0.2:1 1.0.0.3:1 1.0.0.4:1 1.0.0.5:1 1.0.0.6:1";
+    struct tc_rng before = *tc_loop_rng(f->loop);
+    update(f, list);
+    assert_memory_equal(&before, tc_loop_rng(f->loop), sizeof(before));
+    tc_loop_advance(f->loop, 10 * 250);
+    assert_connects(f, "1.0.0.1:1 1.0.0.2:1 1.0.0.3:1 1.0.0.4:1 1.0.0.5:1 1.0.0.6:1 ");
+
+    /* Each endpoint is first about as often as another. */
+    unsigned first[6] = {0};
+    for (unsigned i = 0; i < 600; i++) {
+        struct fake_lb *g = fake_lb_new("pick_first");
+        tc_rng_init_seed(tc_loop_rng(g->loop), i);
+        fake_update(g, fake_endpoints(list), fake_config(g, "pick_first", "{'shuffleAddressList': true}", NULL), NULL);
+        const char *tried = fake_take_connects(g);
+        assert_int_equal(strlen(tried), 10);
+        first[tried[6] - '1']++;
+        fake_lb_free(g);
+    }
+    for (unsigned i = 0; i < 6; i++)
+        assert_in_range(first[i], 60, 140);
+    TC_CASE(PF11);
+}
+
+static void a_lost_connection_waits_for_a_pick(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    fake_set(f, A, TORC_READY);
+    fake_take_connects(f);
+    fake_set(f, A, TORC_IDLE);
+    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->reresolutions, 1);
+    tc_loop_advance(f->loop, 60000);
+    update(f, A " " C);
+    assert_connects(f, "");
+    assert_string_equal(fake_pick(f), "QUEUE");
+    assert_connects(f, A " ");
+    assert_int_equal(f->state, TORC_CONNECTING);
+    fake_set(f, A, TORC_READY);
+    assert_string_equal(fake_pick(f), A);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY IDLE CONNECTING READY ");
+    TC_CASE(PF12);
+}
+
+static void exit_idle_connects(void **state)
+{
+    struct fake_lb *f = *state;
+    f->policy->ops->exit_idle(f->policy); /* nothing to connect to yet */
+    update(f, A);
+    fake_set(f, A, TORC_READY);
+    fake_set(f, A, TORC_IDLE);
+    fake_take_connects(f);
+    f->policy->ops->exit_idle(f->policy);
+    f->policy->ops->exit_idle(f->policy);
+    tc_loop_drain(f->loop);
+    assert_connects(f, A " ");
+}
+
+static void resolver_errors(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
+    assert_true(fake_update_error(f, &error, tc_pick_first_config_new(false)));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_string_equal(fake_pick_error(f), "no such host");
+    update(f, A);
+    fake_set(f, A, TORC_READY);
+    assert_true(fake_update_error(f, &error, tc_pick_first_config_new(false)));
+    assert_int_equal(f->state, TORC_READY);
+    assert_string_equal(fake_pick(f), A);
+    tc_status_fini(&error);
+    TC_CASE(PF13);
+}
+
+static void an_address_in_backoff_counts_as_tried(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A " " B);
+    fake_set_failed(f, A, "refused");
+    fake_set_failed(f, B, "refused");
+    fake_take_connects(f);
+    update(f, B " " C); /* a new pass: B is in backoff, C is new */
+    assert_connects(f, C " ");
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    fake_set_failed(f, C, "c is down");
+    assert_int_equal(f->reresolutions, 2);
+    fake_pick(f);
+    assert_string_equal(fake_pick_error(f), "failed to connect to all addresses; last error: " C ": c is down");
+}
+
+static void the_note_is_told(void **state)
+{
+    struct fake_lb *f = *state;
+    fake_update(f, fake_endpoints(A), tc_pick_first_config_new(false), "xDS node n1");
+    fake_set_failed(f, A, "connecting to 1.1.1.1:1: refused");
+    fake_pick(f);
+    assert_string_equal(
+        fake_pick_error(f),
+        "failed to connect to all addresses; last error: connecting to 1.1.1.1:1: refused (xDS node n1)");
+}
+
+static void a_moved_locality_renews_the_subchannel(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A "@z1");
+    fake_set(f, A, TORC_READY);
+    update(f, A "@z2");
+    assert_int_equal(fake_count(f, A), 2);
+    assert_string_equal(fake_pick(f), A);
+    assert_string_equal(tc_rstr_cstr(f->pick.subchannel->endpoint->locality->zone), "z1");
+    fake_set(f, A, TORC_READY);
+    assert_int_equal(fake_count(f, A), 1);
+    assert_string_equal(fake_pick(f), A);
+    assert_string_equal(tc_rstr_cstr(f->pick.subchannel->endpoint->locality->zone), "z2");
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+    update(f, A "*7@z2"); /* a weight is no matter of the connection's */
+    assert_int_equal(fake_count(f, A), 1);
+}
+
+static void reset_backoff_reaches_subchannels(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A);
+    fake_set_failed(f, A, "refused");
+    fake_take_connects(f);
+    f->policy->ops->reset_backoff(f->policy);
+    tc_loop_drain(f->loop);
+    assert_connects(f, A " ");
+}
+
+static void trace_names_policy_and_address(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_pick_trace trace = {.arena = &f->arena};
+    f->args.trace = &trace;
+    update(f, A);
+    fake_set(f, A, TORC_READY);
+    fake_pick(f);
+    assert_true(tc_slice_eq_str(trace.policy, "pick_first"));
+    assert_true(tc_slice_eq_str(trace.endpoint, A));
+    f->args.trace = NULL;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(first_address_serves),
+        TEST(next_at_once_after_a_failure),
+        TEST(second_beside_a_hanging_first),
+        TEST(attempt_delay_is_clamped),
+        TEST(sticks_to_failure_and_goes_on),
+        TEST(a_failure_in_flight_counts_for_the_pass),
+        TEST(families_are_interleaved),
+        TEST(duplicates_are_dropped),
+        TEST(an_update_with_the_address_keeps_it),
+        TEST(an_update_without_it_tries_anew),
+        TEST(empty_list_fails),
+        TEST(shuffles_only_when_told),
+        TEST(a_lost_connection_waits_for_a_pick),
+        TEST(exit_idle_connects),
+        TEST(resolver_errors),
+        TEST(an_address_in_backoff_counts_as_tried),
+        TEST(the_note_is_told),
+        TEST(a_moved_locality_renews_the_subchannel),
+        TEST(reset_backoff_reaches_subchannels),
+        TEST(trace_names_policy_and_address),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
