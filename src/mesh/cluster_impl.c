@@ -207,6 +207,7 @@ struct policy {
 
 static void publish(struct policy *p)
 {
+    static const struct tc_status none;
     if (!p->picker || !p->base.helper)
         return;
     struct impl_picker *picker = TC_NEW(struct impl_picker);
@@ -217,7 +218,7 @@ static void publish(struct policy *p)
     picker->child = tc_picker_ref(p->picker);
     /* A cluster that drops everything has an answer for each RPC, endpoints or not. */
     enum torc_connectivity state = p->limits->drops_all ? TORC_READY : p->state;
-    p->base.helper->ops->update_state(p->base.helper, state, state == TORC_TRANSIENT_FAILURE ? &p->status : NULL,
+    p->base.helper->ops->update_state(p->base.helper, state, state == TORC_TRANSIENT_FAILURE ? &p->status : &none,
                                       &picker->base);
 }
 

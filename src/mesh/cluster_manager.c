@@ -200,7 +200,7 @@ static enum torc_connectivity aggregate(const struct manager *m)
 static void publish(struct manager *m)
 {
     struct tc_status none = {0};
-    const struct tc_status *why = NULL;
+    const struct tc_status *why = &none;
     struct manager_picker *p = TC_NEW(struct manager_picker);
     p->base.ops = &picker_ops;
     tc_lref_init(&p->base.ref);
