@@ -1,5 +1,6 @@
 /* Unary calls over real sockets: what comes back, and what a failure says. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <torc/torc.h>
@@ -8,38 +9,46 @@
 #include "support/cmocka.h"
 
 static struct tc_kit *kit;
+static torc_runtime *rt;
 
 static int setup(void **state)
 {
     (void)state;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
     kit = tc_kit_new(3, NULL);
+    rt = torc_runtime_new(&o);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
+    int rc = torc_runtime_free(rt);
     tc_kit_free(kit);
-    return 0;
+    return rc;
 }
 
-static torc_runtime *caller_runtime(void)
+static torc_channel *open_one(size_t i, const struct torc_channel_options *options)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    return torc_runtime_new(&o);
+    char target[64];
+    snprintf(target, sizeof(target), "ipv4:%s", tc_kit_address(kit, i));
+    torc_channel *ch = torc_channel_new(rt, target, options, NULL);
+    assert_non_null(ch);
+    return ch;
 }
 
-static void echo_once(torc_runtime *rt)
+static void echo(torc_runtime *runtime)
 {
     char target[64];
     snprintf(target, sizeof(target), "ipv4:%s", tc_kit_address(kit, 0));
-    torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
+    torc_channel *ch = torc_channel_new(runtime, target, NULL, NULL);
     assert_non_null(ch);
+    assert_string_equal(torc_channel_target(ch), target);
     for (int i = 0; i < 100; i++) {
         struct torc_result r;
-        assert_int_equal(torc_call_unary(ch, "test.Echo/Echo", "hello", 5, NULL, &r), 0);
+        assert_int_equal(torc_call_unary(ch, i % 2 ? "test.Echo/Echo" : "/test.Echo/Echo", "hello", 5, NULL, &r), 0);
         assert_string_equal(r.message, "");
         assert_int_equal(r.code, TORC_STATUS_OK);
         assert_int_equal(torc_message_size(r.response), 5);
@@ -55,17 +64,318 @@ static void echo_once(torc_runtime *rt)
 static void test_echo_own_thread(void **state)
 {
     (void)state;
-    torc_runtime *rt = torc_runtime_new(NULL);
-    echo_once(rt);
-    assert_int_equal(torc_runtime_free(rt), 0);
+    torc_runtime *own = torc_runtime_new(NULL);
+    echo(own);
+    assert_int_equal(torc_runtime_free(own), 0);
 }
 
 static void test_echo_caller(void **state)
 {
     (void)state;
-    torc_runtime *rt = caller_runtime();
-    echo_once(rt);
-    assert_int_equal(torc_runtime_free(rt), 0);
+    echo(rt);
+}
+
+static void test_echo_default_runtime(void **state)
+{
+    (void)state;
+    echo(NULL);
+    assert_ptr_equal(torc_runtime_default(), torc_runtime_default());
+}
+
+static void test_refused_arguments(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct torc_result r;
+    static const char *const bad[] = {"", "/", "NoSlash", "/a/", "a b/c", "//c", NULL};
+    for (size_t i = 0; bad[i]; i++)
+        assert_int_equal(torc_call_unary(ch, bad[i], "", 0, NULL, &r), TORC_EINVAL);
+    assert_int_equal(torc_call_unary(ch, NULL, "", 0, NULL, &r), TORC_EINVAL);
+    assert_int_equal(torc_call_unary_async(ch, "a/b", "", 0, NULL, NULL, NULL, NULL), TORC_EINVAL);
+    torc_channel_free(ch);
+
+    char *why = NULL;
+    assert_null(torc_channel_new(rt, "ipv4:nonsense", NULL, &why));
+    assert_non_null(strstr(why, "nonsense"));
+    free(why);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.service_config_json = "{\"loadBalancingConfig\":[{\"nothing\":{}}]}";
+    assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &why));
+    assert_non_null(strstr(why, "loadBalancingConfig"));
+    free(why);
+}
+
+static void test_failed_status(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(1, NULL);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Fail", "7", 1, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_PERMISSION_DENIED);
+    assert_null(r.response);
+    assert_string_equal(r.peer, tc_kit_address(kit, 1));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+}
+
+static void test_metadata_both_ways(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    torc_metadata *md = torc_metadata_new();
+    assert_int_equal(torc_metadata_add_string(md, "X-Key", "v1"), 0);
+    assert_int_equal(torc_metadata_add_string(md, "x-key", "v2"), 0);
+    assert_int_equal(torc_metadata_add(md, "x-raw-bin", "\x00\xff\x01", 3), 0);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.metadata = md;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "test.Echo/Echo", "", 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    assert_int_equal(torc_message_size(r.response), 0);
+    torc_result_fini(&r);
+    torc_metadata_free(md);
+    torc_channel_free(ch);
+}
+
+static void test_deadline_names_what_it_waited_for(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 50;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Hang", "", 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    /* Either side may be the first to see it. */
+    if (strstr(r.message, "while waiting"))
+        assert_non_null(
+            strstr(r.message, "deadline exceeded after 0.050 s while waiting for the response of 127.0.0.1:"));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+
+    /* Nobody listens on the port: a call that waits tells of the reason. */
+    tc_kit_stop(kit, 2);
+    ch = open_one(2, NULL);
+    o.wait_for_ready = true;
+    o.timeout_ms = 100;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(r.message, "a connected endpoint of ipv4:127.0.0.1:"));
+    assert_non_null(strstr(r.message, "Connection refused"));
+    assert_int_equal(r.attempts, 0);
+    assert_string_equal(r.peer, "");
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    tc_kit_restart(kit, 2);
+}
+
+static void test_unreachable_fails_at_once(void **state)
+{
+    (void)state;
+    tc_kit_stop(kit, 2);
+    torc_channel *ch = open_one(2, NULL);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(r.message, tc_kit_address(kit, 2)));
+    assert_non_null(strstr(r.message, "Connection refused"));
+    torc_result_fini(&r);
+    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+
+    /* The server comes back: a call that waits for it succeeds when the backoff is cut short. */
+    tc_kit_restart(kit, 2);
+    torc_channel_reset_backoff(ch);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.wait_for_ready = true;
+    assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+}
+
+static void test_message_limits(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.max_receive_message_bytes = 1000;
+    o.max_send_message_bytes = 2000;
+    torc_channel *ch = open_one(0, &o);
+    char *big = calloc(1, 3000);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", big, 1000, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    assert_int_equal(torc_call_unary(ch, "a/b", big, 1001, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_fini(&r);
+    assert_int_equal(torc_call_unary(ch, "a/b", big, 2001, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(r.message, "2001 vs. 2000"));
+    torc_result_fini(&r);
+    struct torc_call_options co;
+    torc_call_options_init(&co);
+    co.max_receive_message_bytes = UINT64_MAX;
+    assert_int_equal(torc_call_unary(ch, "a/b", big, 1500, &co, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    assert_int_equal(torc_message_size(r.response), 1500);
+    torc_result_fini(&r);
+    free(big);
+    torc_channel_free(ch);
+}
+
+static void test_gzip(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.gzip = true;
+    torc_channel *ch = open_one(0, &o);
+    size_t size = 200000;
+    char *text = calloc(1, size);
+    memset(text, 'a', size);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", text, size, NULL, &r), 0);
+    assert_string_equal(r.message, "");
+    assert_int_equal(torc_message_size(r.response), size);
+    assert_memory_equal(torc_message_data(r.response), text, size);
+    torc_result_fini(&r);
+    free(text);
+    torc_channel_free(ch);
+}
+
+static void test_method_config(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.service_config_json = "{\"methodConfig\":[{\"name\":[{\"service\":\"torc.test.Backend\",\"method\":\"Hang\"}],"
+                            "\"timeout\":\"0.05s\"},{\"name\":[{\"service\":\"small\"}],"
+                            "\"maxRequestMessageBytes\":3,\"maxResponseMessageBytes\":\"2\"}]}";
+    torc_channel *ch = open_one(0, &o);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Hang", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_fini(&r);
+    assert_int_equal(torc_call_unary(ch, "small/x", "1234", 4, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_fini(&r);
+    assert_int_equal(torc_call_unary(ch, "small/x", "123", 3, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_fini(&r);
+    assert_int_equal(torc_call_unary(ch, "small/x", "12", 2, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+}
+
+static void test_round_robin(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.service_config_json = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}";
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    assert_non_null(ch);
+    int seen[3] = {0};
+    /* The first calls may find but some of the backends connected. */
+    for (int i = 0; i < 300; i++) {
+        struct torc_result r;
+        assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+        assert_int_equal(r.code, TORC_STATUS_OK);
+        for (size_t k = 0; k < 3; k++)
+            seen[k] += strcmp(r.peer, tc_kit_address(kit, k)) == 0;
+        torc_result_fini(&r);
+    }
+    assert_int_equal(seen[0] + seen[1] + seen[2], 300);
+    for (int k = 0; k < 3; k++)
+        assert_in_range(seen[k], 90, 110);
+    torc_channel_free(ch);
+}
+
+struct batch {
+    int done, ok, cancelled;
+    torc_call *calls[64];
+};
+
+static void on_unary(const struct torc_result *result, void *arg)
+{
+    struct batch *b = arg;
+    b->done++;
+    b->ok += result->code == TORC_STATUS_OK && torc_message_size(result->response) == 3;
+    b->cancelled += result->code == TORC_STATUS_CANCELLED;
+}
+
+static void test_async_batch(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct batch b = {0};
+    for (int i = 0; i < 500; i++)
+        assert_int_equal(torc_call_unary_async(ch, "a/b", "abc", 3, NULL, on_unary, &b, NULL), 0);
+    assert_int_equal(b.done, 0);
+    while (b.done < 500)
+        assert_true(torc_runtime_poll(rt, 1000) >= 0);
+    /* More than the server's MAX_CONCURRENT_STREAMS: the rest waited its turn. */
+    assert_int_equal(b.ok, 500);
+    torc_channel_free(ch);
+}
+
+static void test_async_cancel_and_free(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct batch b = {0};
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &b.calls[i]),
+                         0);
+    while (tc_kit_counts(kit, 0).open_calls < 10)
+        torc_runtime_poll(rt, 10);
+    for (int i = 0; i < 5; i++)
+        torc_call_cancel(b.calls[i]);
+    for (int i = 5; i < 10; i++) /* given up: cancelled without a callback */
+        torc_call_free(b.calls[i]);
+    while (tc_kit_counts(kit, 0).open_calls > 0)
+        torc_runtime_poll(rt, 10);
+    assert_int_equal(b.done, 5);
+    assert_int_equal(b.cancelled, 5);
+    for (int i = 0; i < 5; i++)
+        torc_call_free(b.calls[i]);
+    torc_channel_free(ch);
+}
+
+static void test_channel_free_cancels(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct batch b = {0};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL), 0);
+    while (tc_kit_counts(kit, 0).open_calls < 3)
+        torc_runtime_poll(rt, 10);
+    torc_channel_free(ch);
+    while (b.done < 3)
+        torc_runtime_poll(rt, 100);
+    assert_int_equal(b.cancelled, 3);
+}
+
+static void test_explain(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.explain = true;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
+    assert_non_null(strstr(r.explain_json, tc_kit_address(kit, 0)));
+    assert_non_null(strstr(r.explain_json, "\"walked\""));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
 }
 
 int main(void)
@@ -73,6 +383,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_echo_own_thread),
         cmocka_unit_test(test_echo_caller),
+        cmocka_unit_test(test_echo_default_runtime),
+        cmocka_unit_test(test_refused_arguments),
+        cmocka_unit_test(test_failed_status),
+        cmocka_unit_test(test_metadata_both_ways),
+        cmocka_unit_test(test_deadline_names_what_it_waited_for),
+        cmocka_unit_test(test_unreachable_fails_at_once),
+        cmocka_unit_test(test_message_limits),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_method_config),
+        cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_async_batch),
+        cmocka_unit_test(test_async_cancel_and_free),
+        cmocka_unit_test(test_channel_free_cancels),
+        cmocka_unit_test(test_explain),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

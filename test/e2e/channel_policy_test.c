@@ -1,0 +1,341 @@
+/* Policies and resolvers on real sockets: those of the application, and ring_hash without xDS (A76). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "lb/ring.h"
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+static struct tc_kit *kit;
+static torc_runtime *rt;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    kit = tc_kit_new(4, NULL);
+    rt = torc_runtime_new(&o);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    int rc = torc_runtime_free(rt);
+    tc_kit_free(kit);
+    return rc;
+}
+
+/* A resolver whose results the test gives. */
+struct names {
+    torc_resolver_listener *listener;
+    size_t n;
+    bool keyed;
+    const char *service_config;
+    int starts, stops, requests;
+    char rest[64];
+};
+
+static int report(struct names *names)
+{
+    struct torc_endpoint endpoints[TC_KIT_MAX];
+    const char *addresses[TC_KIT_MAX];
+    char keys[TC_KIT_MAX][24];
+    for (size_t i = 0; i < names->n; i++) {
+        addresses[i] = tc_kit_address(kit, i);
+        snprintf(keys[i], sizeof(keys[i]), "k%zu", i);
+        endpoints[i] = (struct torc_endpoint){
+            .addresses = &addresses[i], .n_addresses = 1, .weight = 1, .hash_key = names->keyed ? keys[i] : NULL};
+    }
+    return torc_resolver_report(names->listener, endpoints, names->n, names->service_config);
+}
+
+static void *names_start(const char *rest, torc_resolver_listener *listener, void *arg)
+{
+    struct names *names = arg;
+    names->listener = listener;
+    names->starts++;
+    snprintf(names->rest, sizeof(names->rest), "%s", rest);
+    if (names->n)
+        report(names);
+    return names;
+}
+
+static void names_request(void *state)
+{
+    ((struct names *)state)->requests++;
+}
+
+static void names_stop(void *state)
+{
+    ((struct names *)state)->stops++;
+}
+
+static torc_channel *open_names(struct names *names, struct torc_resolver_class *cls, const char *service_config,
+                                const struct torc_lb_class *const *policies)
+{
+    *cls = (struct torc_resolver_class){.size = sizeof(*cls),
+                                        .scheme = "names",
+                                        .start = names_start,
+                                        .request_reresolution = names_request,
+                                        .stop = names_stop,
+                                        .arg = names};
+    const struct torc_resolver_class *list[] = {cls, NULL};
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.resolvers = list;
+    o.lb_policies = policies;
+    o.service_config_json = service_config;
+    torc_channel *ch = torc_channel_new(rt, "names:///shop", &o, NULL);
+    assert_non_null(ch);
+    return ch;
+}
+
+static char *call_peer(torc_channel *ch, const torc_metadata *md)
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.metadata = md;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
+    assert_string_equal(r.message, "");
+    char *peer = tc_strdup(r.peer);
+    torc_result_fini(&r);
+    return peer;
+}
+
+static void settle(torc_channel *ch)
+{
+    torc_channel_free(ch);
+    while (torc_runtime_poll(rt, 0) > 0)
+        ;
+}
+
+static void test_app_resolver(void **state)
+{
+    (void)state;
+    struct names names = {.n = 2, .service_config = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"};
+    struct torc_resolver_class cls;
+    torc_channel *ch = open_names(&names, &cls, NULL, NULL);
+    int seen[2] = {0};
+    for (int i = 0; i < 40; i++) {
+        char *peer = call_peer(ch, NULL);
+        seen[0] += strcmp(peer, tc_kit_address(kit, 0)) == 0;
+        seen[1] += strcmp(peer, tc_kit_address(kit, 1)) == 0;
+        tc_free(peer);
+    }
+    assert_int_equal(seen[0] + seen[1], 40);
+    assert_true(seen[0] > 10 && seen[1] > 10);
+    assert_int_equal(names.starts, 1);
+    assert_string_equal(names.rest, "///shop");
+
+    /* A literal that is none is refused, and nothing changes. */
+    const char *bad = "not an address";
+    struct torc_endpoint e = {.addresses = &bad, .n_addresses = 1};
+    assert_int_equal(torc_resolver_report(names.listener, &e, 1, NULL), TORC_EINVAL);
+    /* An error after a good result is no reason to fail RPCs. */
+    assert_int_equal(torc_resolver_report_error(names.listener, TORC_STATUS_UNAVAILABLE, "gone"), 0);
+    tc_free(call_peer(ch, NULL));
+    settle(ch);
+    assert_int_equal(names.stops, 1);
+}
+
+static void test_resolver_error(void **state)
+{
+    (void)state;
+    struct names names = {0};
+    struct torc_resolver_class cls;
+    torc_channel *ch = open_names(&names, &cls, NULL, NULL);
+    assert_int_equal(torc_channel_state(ch, true), TORC_IDLE);
+    while (!names.listener)
+        torc_runtime_poll(rt, 100);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTING);
+    torc_resolver_report_error(names.listener, TORC_STATUS_NOT_FOUND, "no such shop");
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+    /* NOT_FOUND is no status that a control plane may give (A54). */
+    assert_int_equal(r.code, TORC_STATUS_INTERNAL);
+    assert_non_null(strstr(r.message, "Illegal status code from control plane"));
+    assert_non_null(strstr(r.message, "no such shop"));
+    torc_result_fini(&r);
+    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+
+    /* A first service config that is invalid fails RPCs too (A21); a good result mends it. */
+    names.n = 1;
+    names.service_config = "{\"loadBalancingConfig\":[{\"unheard_of\":{}}]}";
+    assert_int_equal(report(&names), 0);
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(r.message, "service config"));
+    torc_result_fini(&r);
+    names.service_config = NULL;
+    assert_int_equal(report(&names), 0);
+    tc_free(call_peer(ch, NULL));
+    settle(ch);
+}
+
+static void test_ring_hash_request_header(void **state)
+{
+    (void)state;
+    struct names names = {.n = 4, .keyed = true};
+    struct torc_resolver_class cls;
+    torc_channel *ch = open_names(&names, &cls,
+                                  "{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"minRingSize\":64,"
+                                  "\"maxRingSize\":64,\"requestHashHeader\":\"x-user\"}}]}",
+                                  NULL);
+    /* The ring as the leaf module builds it says where each key must go. */
+    struct tc_ring_item items[4];
+    char keys[4][24];
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "k%zu", i);
+        items[i] = (struct tc_ring_item){.key = tc_slice_str(keys[i]), .weight = 1};
+    }
+    struct tc_ring *ring = tc_ring_new(items, 4, 64, 64, 4096);
+    for (int i = 0; i < 40; i++) {
+        char user[24];
+        snprintf(user, sizeof(user), "user-%d", i);
+        torc_metadata *md = torc_metadata_new();
+        torc_metadata_add_string(md, "x-user", user);
+        uint32_t at = tc_ring_find(ring, tc_xxh64(user, strlen(user)));
+        char *peer = call_peer(ch, md);
+        assert_string_equal(peer, tc_kit_address(kit, tc_ring_item_at(ring, at)));
+        tc_free(peer);
+        torc_metadata_free(md);
+    }
+    tc_ring_unref(ring);
+    settle(ch);
+}
+
+/* A policy of the application: the header "pick" chooses the child by number. */
+struct chooser {
+    torc_lb_helper *helper;
+    torc_lb_child *children[TC_KIT_MAX];
+    size_t n;
+    int ready;
+    char config[64];
+    int destroyed;
+};
+
+static struct chooser *last_chooser;
+
+static void *chooser_create(torc_lb_helper *helper, void *arg)
+{
+    (void)arg;
+    struct chooser *c = calloc(1, sizeof(*c));
+    c->helper = helper;
+    last_chooser = c;
+    return c;
+}
+
+static void chooser_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
+{
+    struct chooser *c = state;
+    snprintf(c->config, sizeof(c->config), "%s", config_json);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(torc_lb_endpoint_address_count(endpoints[i]), 1);
+        assert_string_equal(torc_lb_endpoint_address(endpoints[i], 0), tc_kit_address(kit, i));
+        assert_null(torc_lb_endpoint_address(endpoints[i], 1));
+        assert_int_equal(torc_lb_endpoint_weight(endpoints[i]), 1);
+        c->children[i] = torc_lb_child_create(c->helper, "pick_first", (void *)(uintptr_t)(i + 1));
+        torc_lb_child_set_endpoints(c->children[i], &endpoints[i], 1);
+        torc_lb_child_connect(c->children[i]);
+    }
+    assert_null(torc_lb_child_create(c->helper, "no_such_policy", NULL));
+    c->n = n;
+    torc_lb_update_state(c->helper, TORC_CONNECTING, NULL);
+}
+
+static void chooser_on_child(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state)
+{
+    struct chooser *c = state;
+    assert_ptr_equal(c->children[(uintptr_t)child_arg - 1], child);
+    c->ready += child_state == TORC_READY;
+    if (c->ready == (int)c->n)
+        torc_lb_update_state(c->helper, TORC_READY, NULL);
+}
+
+static torc_lb_child *chooser_pick(void *state, torc_lb_pick *pick)
+{
+    struct chooser *c = state;
+    assert_string_equal(torc_lb_pick_method(pick), "/a/b");
+    assert_int_equal(torc_lb_pick_random(pick), torc_lb_pick_random(pick));
+    assert_null(torc_lb_pick_header(pick, "absent"));
+    if (c->ready < (int)c->n)
+        return NULL;
+    const char *which = torc_lb_pick_header(pick, "pick");
+    return which ? c->children[which[0] - '0'] : c->children[0];
+}
+
+static int destroyed;
+
+static void chooser_destroy(void *state)
+{
+    struct chooser *c = state;
+    torc_lb_child_destroy(c->children[0]); /* the rest is Torc's to destroy */
+    destroyed++;
+    free(c);
+}
+
+static void test_app_policy(void **state)
+{
+    (void)state;
+    static const struct torc_lb_class chooser = {.size = sizeof(chooser),
+                                                 .name = "chooser",
+                                                 .create = chooser_create,
+                                                 .update = chooser_update,
+                                                 .on_child_state = chooser_on_child,
+                                                 .pick = chooser_pick,
+                                                 .destroy = chooser_destroy};
+    const struct torc_lb_class *policies[] = {&chooser, NULL};
+    struct names names = {.n = 3};
+    struct torc_resolver_class cls;
+    torc_channel *ch =
+        open_names(&names, &cls, "{\"loadBalancingConfig\":[{\"chooser\":{\"colour\":\"red\"}}]}", policies);
+    for (int i = 0; i < 9; i++) {
+        torc_metadata *md = torc_metadata_new();
+        char which[] = {(char)('0' + i % 3), '\0'};
+        torc_metadata_add_string(md, "pick", which);
+        char *peer = call_peer(ch, md);
+        assert_string_equal(peer, tc_kit_address(kit, (size_t)(i % 3)));
+        tc_free(peer);
+        torc_metadata_free(md);
+    }
+    assert_non_null(strstr(last_chooser->config, "red"));
+    destroyed = 0;
+    settle(ch);
+    assert_int_equal(destroyed, 1);
+
+    /* A name that Torc has itself is refused, and so is a class that lacks functions. */
+    struct torc_lb_class bad = chooser;
+    bad.name = "pick_first";
+    policies[0] = &bad;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.lb_policies = policies;
+    char *why = NULL;
+    assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &why));
+    assert_non_null(strstr(why, "pick_first"));
+    free(why);
+    bad.name = "other";
+    bad.pick = NULL;
+    assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_app_resolver),
+        cmocka_unit_test(test_resolver_error),
+        cmocka_unit_test(test_ring_hash_request_header),
+        cmocka_unit_test(test_app_policy),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,347 @@
+/* Streaming over real sockets: both directions, back-pressure, the blocking and the asynchronous way. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+static struct tc_kit *kit;
+static torc_runtime *rt;
+static torc_channel *ch;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    kit = tc_kit_new(1, NULL);
+    rt = torc_runtime_new(&o);
+    ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    return ch ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_channel_free(ch);
+    int rc = torc_runtime_free(rt);
+    tc_kit_free(kit);
+    return rc;
+}
+
+static void test_blocking_ping_pong(void **state)
+{
+    (void)state;
+    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
+    assert_non_null(call);
+    for (int i = 0; i < 50; i++) {
+        char text[16];
+        int n = snprintf(text, sizeof(text), "m%d", i);
+        assert_int_equal(torc_call_send(call, text, (size_t)n, false), 0);
+        torc_message *m = NULL;
+        assert_int_equal(torc_call_receive(call, &m), 1);
+        assert_int_equal(torc_message_size(m), n);
+        assert_memory_equal(torc_message_data(m), text, (size_t)n);
+        torc_message_unref(m);
+    }
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    assert_null(r.response);
+    assert_non_null(r.headers);
+    torc_result_fini(&r);
+    assert_int_equal(torc_call_finish(call, &r), TORC_ESTATE);
+    torc_call_free(call);
+}
+
+static void test_blocking_end_of_stream(void **state)
+{
+    (void)state;
+    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_call_send(call, "one", 3, false), 0);
+    assert_int_equal(torc_call_send(call, "two", 3, true), 0);
+    assert_int_equal(torc_call_send(call, "three", 5, false), TORC_ESTATE);
+    torc_message *m = NULL;
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    torc_message_unref(m);
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    assert_memory_equal(torc_message_data(m), "two", 3);
+    torc_message_unref(m);
+    assert_int_equal(torc_call_receive(call, &m), 0);
+    assert_int_equal(torc_call_receive(call, &m), 0);
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_call_free(call);
+}
+
+static void test_client_streaming_response(void **state)
+{
+    (void)state;
+    torc_call *call = torc_call_open(ch, "a.B/Upload", NULL, NULL);
+    assert_int_equal(torc_call_send(call, "first", 5, false), 0);
+    assert_int_equal(torc_call_send(call, "second", 6, false), 0);
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    /* The first message that was not fetched; the rest is dropped. */
+    assert_int_equal(torc_message_size(r.response), 5);
+    torc_result_fini(&r);
+    torc_call_free(call);
+}
+
+static void test_blocking_failure(void **state)
+{
+    (void)state;
+    torc_call *call = torc_call_open(ch, "torc.test.Backend/Fail", NULL, NULL);
+    /* The end may overtake the news that the message was taken. */
+    int rc = torc_call_send(call, "5", 1, false);
+    assert_true(rc == 0 || rc == TORC_ECLOSED);
+    torc_message *m = NULL;
+    assert_int_equal(torc_call_receive(call, &m), 0);
+    assert_int_equal(torc_call_send(call, "x", 1, false), TORC_ECLOSED);
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_NOT_FOUND);
+    torc_result_fini(&r);
+    torc_call_free(call);
+}
+
+static void test_blocking_free_without_finish(void **state)
+{
+    (void)state;
+    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_call_send(call, "x", 1, false), 0);
+    torc_call_free(call);
+    while (tc_kit_counts(kit, 0).open_calls > 0)
+        torc_runtime_poll(rt, 10);
+}
+
+/* A stream that writes as fast as it is let and reads only when told to. */
+struct stream {
+    torc_call *call;
+    size_t message_bytes;
+    int written, to_write, received, headers, done, code;
+    bool greedy; /* asks for the next message at once */
+    size_t received_bytes;
+};
+
+static char payload[65536];
+
+static void write_next(struct stream *s)
+{
+    s->written++;
+    assert_int_equal(torc_call_write(s->call, payload, s->message_bytes, s->written == s->to_write), 0);
+    /* One at a time. */
+    assert_int_equal(torc_call_write(s->call, payload, 1, false), TORC_ESTATE);
+}
+
+static void on_headers(torc_call *call, const torc_metadata *headers, void *arg)
+{
+    struct stream *s = arg;
+    assert_ptr_equal(call, s->call);
+    assert_string_equal(torc_metadata_find(headers, "x-backend", NULL), "b0");
+    s->headers++;
+}
+
+static void on_message(torc_call *call, torc_message *message, void *arg)
+{
+    struct stream *s = arg;
+    s->received++;
+    s->received_bytes += torc_message_size(message);
+    if (s->greedy)
+        torc_call_read(call);
+}
+
+static void on_written(torc_call *call, void *arg)
+{
+    struct stream *s = arg;
+    (void)call;
+    if (s->written < s->to_write)
+        write_next(s);
+}
+
+static void on_done(torc_call *call, const struct torc_result *result, void *arg)
+{
+    struct stream *s = arg;
+    (void)call;
+    s->done++;
+    s->code = result->code;
+}
+
+static const struct torc_call_events events = {
+    .on_headers = on_headers, .on_message = on_message, .on_written = on_written, .on_done = on_done};
+
+static void test_async_stream(void **state)
+{
+    (void)state;
+    struct stream s = {.message_bytes = 10000, .to_write = 300, .greedy = true};
+    s.call = torc_call_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
+    assert_non_null(s.call);
+    write_next(&s);
+    torc_call_read(s.call);
+    while (!s.done)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(s.code, TORC_STATUS_OK);
+    assert_int_equal(s.headers, 1);
+    assert_int_equal(s.received, 300);
+    assert_int_equal(s.received_bytes, 3000000);
+    assert_int_equal(torc_call_write(s.call, "", 0, false), TORC_ECLOSED);
+    assert_int_equal(torc_call_read(s.call), TORC_ECLOSED);
+    torc_call_free(s.call);
+}
+
+static void run_until_quiet(const int *counter)
+{
+    int before = -1;
+    for (int quiet = 0; quiet < 20;) {
+        torc_runtime_poll(rt, 20);
+        quiet = *counter == before ? quiet + 1 : 0;
+        before = *counter;
+    }
+}
+
+static void on_deaf_call(void *arg, struct tc_server_call *call)
+{
+    (void)arg, (void)call;
+}
+
+static void add_deaf(struct tc_server *server, void *arg)
+{
+    (void)arg;
+    tc_server_add_method(server, "/a.B/Deaf", on_deaf_call, NULL);
+}
+
+static void test_write_back_pressure(void **state)
+{
+    (void)state;
+    tc_kit_do(kit, add_deaf, 0, NULL);
+    /* The server does not read: our writing comes to a halt long before 100 MB. */
+    struct stream s = {.message_bytes = sizeof(payload), .to_write = 1600};
+    s.call = torc_call_start(ch, "a.B/Deaf", NULL, &events, &s, NULL);
+    write_next(&s);
+    run_until_quiet(&s.written);
+    assert_in_range(s.written, 1, 300);
+
+    /* Another call on the same connection is not held up by it. */
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a.B/Unary", "x", 1, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_call_cancel(s.call);
+    while (!s.done)
+        torc_runtime_poll(rt, 1000);
+    torc_call_free(s.call);
+}
+
+static void test_read_back_pressure(void **state)
+{
+    (void)state;
+    struct stream s = {.message_bytes = sizeof(payload), .to_write = 200};
+    s.call = torc_call_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
+    write_next(&s);
+    run_until_quiet(&s.written);
+    assert_int_equal(s.received, 0);
+
+    /* One demand, one message. */
+    torc_call_read(s.call);
+    torc_call_read(s.call);
+    while (s.received < 2)
+        torc_runtime_poll(rt, 100);
+    run_until_quiet(&s.received);
+    assert_int_equal(s.received, 2);
+
+    /* Reading on lets it end. */
+    s.greedy = true;
+    torc_call_read(s.call);
+    while (!s.done)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(s.code, TORC_STATUS_OK);
+    assert_int_equal(s.received, 200);
+    torc_call_free(s.call);
+}
+
+static void test_cancel_mid_stream(void **state)
+{
+    (void)state;
+    struct stream s = {.message_bytes = 100, .to_write = 1000000, .greedy = true};
+    s.call = torc_call_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
+    write_next(&s);
+    torc_call_read(s.call);
+    while (s.received < 10)
+        torc_runtime_poll(rt, 1000);
+    torc_call_cancel(s.call);
+    while (!s.done)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(s.code, TORC_STATUS_CANCELLED);
+    assert_int_equal(s.done, 1);
+    torc_call_free(s.call);
+}
+
+static void test_server_streaming_half_close(void **state)
+{
+    (void)state;
+    struct stream s = {.message_bytes = 10, .to_write = 1, .greedy = true};
+    s.call = torc_call_start(ch, "a.B/List", NULL, &events, &s, NULL);
+    torc_call_read(s.call);
+    assert_int_equal(torc_call_write(s.call, payload, 10, false), 0);
+    s.written = 1;
+    assert_int_equal(torc_call_write_done(s.call), 0);
+    assert_int_equal(torc_call_write_done(s.call), TORC_ESTATE);
+    while (!s.done)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(s.code, TORC_STATUS_OK);
+    assert_int_equal(s.received, 1);
+    torc_call_free(s.call);
+}
+
+static void on_done_start_another(torc_call *call, const struct torc_result *result, void *arg)
+{
+    struct stream *s = arg;
+    (void)result;
+    torc_call_free(call);
+    s->done++;
+    struct torc_result r;
+    /* Inside a callback nothing may block. */
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_EDEADLK);
+    assert_int_equal(torc_runtime_poll(rt, 0), TORC_EDEADLK);
+    assert_int_equal(torc_runtime_free(rt), TORC_EDEADLK);
+    int error = 0;
+    assert_null(torc_call_open(ch, "a/b", NULL, &error));
+    assert_int_equal(error, TORC_EDEADLK);
+    assert_int_equal(torc_channel_connect(ch, 0), TORC_EDEADLK);
+}
+
+static void test_blocking_refused_in_callback(void **state)
+{
+    (void)state;
+    static const struct torc_call_events ending = {.on_done = on_done_start_another};
+    struct stream s = {0};
+    torc_call *call = torc_call_start(ch, "a.B/List", NULL, &ending, &s, NULL);
+    torc_call_write_done(call);
+    while (!s.done)
+        torc_runtime_poll(rt, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocking_ping_pong),
+        cmocka_unit_test(test_blocking_end_of_stream),
+        cmocka_unit_test(test_client_streaming_response),
+        cmocka_unit_test(test_blocking_failure),
+        cmocka_unit_test(test_blocking_free_without_finish),
+        cmocka_unit_test(test_async_stream),
+        cmocka_unit_test(test_write_back_pressure),
+        cmocka_unit_test(test_read_back_pressure),
+        cmocka_unit_test(test_cancel_mid_stream),
+        cmocka_unit_test(test_server_streaming_half_close),
+        cmocka_unit_test(test_blocking_refused_in_callback),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,347 @@
+/* Connections on real sockets: GOAWAY, stream limits, restarts, TLS, and the pool that channels share. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+#include "tls/tls.h"
+
+static torc_runtime *rt;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    rt = torc_runtime_new(&o);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return torc_runtime_free(rt);
+}
+
+static int call_code(torc_channel *ch, const char *method)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, method, "x", 1, NULL, &r), 0);
+    int code = r.code;
+    if (code != TORC_STATUS_OK)
+        print_message("%s: %s\n", torc_status_code_name(code), r.message);
+    torc_result_fini(&r);
+    return code;
+}
+
+struct batch {
+    int done, ok;
+};
+
+static void on_unary(const struct torc_result *result, void *arg)
+{
+    struct batch *b = arg;
+    b->done++;
+    b->ok += result->code == TORC_STATUS_OK;
+}
+
+static void test_stream_limit_queues(void **state)
+{
+    (void)state;
+    struct tc_server_opts so;
+    tc_server_opts_init(&so);
+    so.http2.limits.max_concurrent_streams = 4;
+    struct tc_kit *kit = tc_kit_new(1, &so);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct batch b = {0};
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL), 0);
+    while (b.done < 200)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(b.ok, 200);
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+
+    /* Calls that fill the limit: the next waits, and its deadline says for what. */
+    torc_call *hanging[4];
+    for (int i = 0; i < 4; i++)
+        torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i]);
+    while (tc_kit_counts(kit, 0).open_calls < 4)
+        torc_runtime_poll(rt, 10);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 30;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(r.message, "a free stream on the connection to 127.0.0.1:"));
+    assert_int_equal(r.attempts, 0);
+    torc_result_fini(&r);
+    for (int i = 0; i < 4; i++)
+        torc_call_free(hanging[i]);
+    assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+static void test_goaway_drains(void **state)
+{
+    (void)state;
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct batch b = {0};
+    /* No call is lost while the server says goodbye again and again. */
+    int begun = 0;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 50; i++, begun++)
+            torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL);
+        torc_runtime_poll(rt, 0);
+        tc_kit_goaway(kit, 0);
+        torc_runtime_poll(rt, 0);
+    }
+    while (b.done < begun)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(b.ok, begun);
+    assert_true(tc_kit_counts(kit, 0).connections > 1);
+
+    /* A stream that runs when the GOAWAY comes goes on to its end. */
+    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
+    torc_message *m = NULL;
+    assert_int_equal(torc_call_send(call, "one", 3, false), 0);
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    torc_message_unref(m);
+    tc_kit_goaway(kit, 0);
+    while (torc_channel_state(ch, false) == TORC_READY)
+        torc_runtime_poll(rt, 100);
+    /* A61, A62: IDLE after the loss, and the next call connects anew. */
+    assert_int_equal(torc_channel_state(ch, false), TORC_IDLE);
+    assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
+    assert_int_equal(torc_call_send(call, "two", 3, false), 0);
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    torc_message_unref(m);
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_call_free(call);
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+static void test_server_restart(void **state)
+{
+    (void)state;
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
+    struct batch b = {0};
+    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL);
+    while (tc_kit_counts(kit, 0).open_calls < 1)
+        torc_runtime_poll(rt, 10);
+    tc_kit_stop(kit, 0);
+    while (!b.done)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(b.ok, 0);
+    tc_kit_restart(kit, 0);
+    assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+static void test_channels_share_connections(void **state)
+{
+    (void)state;
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    for (int i = 0; i < 5; i++) {
+        torc_channel *a = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+        torc_channel *b = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+        assert_int_equal(call_code(a, "a/b"), TORC_STATUS_OK);
+        assert_int_equal(call_code(b, "a/b"), TORC_STATUS_OK);
+        torc_channel_free(a);
+        torc_channel_free(b);
+    }
+    /* Kept between channels too. */
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.keepalive_time_ms = 60000;
+    torc_channel *c = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    assert_int_equal(call_code(c, "a/b"), TORC_STATUS_OK);
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
+    torc_channel_free(c);
+    tc_kit_free(kit);
+}
+
+struct events {
+    int connect, connected, failed, closed, ready;
+};
+
+static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
+{
+    struct events *e = arg;
+    (void)reason;
+    e->connect += strcmp(kind, "connect") == 0;
+    e->connected += strcmp(kind, "connected") == 0;
+    e->failed += strcmp(kind, "connect_failed") == 0;
+    e->closed += strcmp(kind, "closed") == 0;
+    e->ready += strcmp(kind, "state") == 0 && strcmp(detail, "READY") == 0;
+}
+
+static void on_state(torc_channel *ch, enum torc_connectivity state, const char *text, void *arg)
+{
+    (void)ch, (void)text;
+    *(enum torc_connectivity *)arg = state;
+}
+
+static void test_states_and_events(void **state)
+{
+    (void)state;
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct events e = {0};
+    enum torc_connectivity seen = TORC_IDLE, now = TORC_IDLE;
+    assert_int_equal(torc_channel_observe(ch, on_event, &e), 0);
+    assert_int_equal(torc_channel_state(ch, false), TORC_IDLE);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_IDLE, on_state, &seen), 0);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_IDLE, 20, &now), TORC_ETIMEDOUT);
+    assert_int_equal(seen, TORC_IDLE);
+    assert_int_equal(torc_channel_connect(ch, 5000), 0);
+    assert_int_equal(torc_channel_connect(ch, 5000), 0);
+    assert_int_equal(torc_channel_state(ch, false), TORC_READY);
+    assert_int_equal(seen, TORC_CONNECTING);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTING, 1000, &now), 0);
+    assert_int_equal(now, TORC_READY);
+    tc_kit_stop(kit, 0);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 5000, &now), 0);
+    assert_int_equal(now, TORC_IDLE);
+    assert_int_equal(torc_channel_connect(ch, 100), TORC_ETIMEDOUT);
+    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+    assert_int_equal(e.connected, 1);
+    assert_int_equal(e.closed, 1);
+    assert_int_equal(e.ready, 1);
+    assert_true(e.failed >= 1 && e.connect >= 2);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_TRANSIENT_FAILURE, on_state, &seen), 0);
+    torc_runtime_poll(rt, 0);
+    torc_channel_free(ch);
+    while (torc_runtime_poll(rt, 0) > 0)
+        ;
+    assert_int_equal(seen, TORC_SHUTDOWN);
+    tc_kit_free(kit);
+}
+
+struct pki {
+    struct tc_cert ca, server, client, stranger;
+};
+
+static struct pki make_pki(void)
+{
+    struct pki p;
+    p.ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    p.server = tc_cert_make(
+        &(struct tc_cert_opts){.common_name = "s", .sans = "DNS:backend.test,IP:127.0.0.1", .issuer = &p.ca});
+    p.client = tc_cert_make(&(struct tc_cert_opts){.common_name = "c", .sans = "DNS:client.test", .issuer = &p.ca});
+    p.stranger = tc_cert_make(&(struct tc_cert_opts){.common_name = "other", .ca = true});
+    return p;
+}
+
+static void fini_pki(struct pki *p)
+{
+    tc_cert_fini(&p->ca);
+    tc_cert_fini(&p->server);
+    tc_cert_fini(&p->client);
+    tc_cert_fini(&p->stranger);
+}
+
+static int tls_call(struct tc_kit *kit, const char *roots, const struct tc_cert *client, const char *authority,
+                    char **text)
+{
+    struct torc_tls_options t;
+    torc_tls_options_init(&t);
+    t.roots_pem = roots;
+    if (client) {
+        t.certificate_pem = client->cert_pem;
+        t.private_key_pem = client->key_pem;
+    }
+    char *why = NULL;
+    torc_credentials *creds = torc_credentials_tls(&t, &why);
+    assert_non_null(creds);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.credentials = creds;
+    o.authority = authority;
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    assert_non_null(ch);
+    torc_credentials_unref(creds);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "tls", 3, NULL, &r), 0);
+    int code = r.code;
+    if (text)
+        *text = strdup(r.message);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    return code;
+}
+
+static void test_tls(void **state)
+{
+    (void)state;
+    struct pki p = make_pki();
+    struct tc_status error = {0};
+    struct tc_server_opts so;
+    tc_server_opts_init(&so);
+    so.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                      .verify = TC_TLS_VERIFY_FULL,
+                                                      .roots_pem = tc_cert_pem(&p.ca),
+                                                      .certificate_pem = tc_cert_pem(&p.server),
+                                                      .private_key_pem = tc_cert_key(&p.server)},
+                                &error);
+    assert_non_null(so.tls);
+    struct tc_kit *kit = tc_kit_new(1, &so);
+    char *text = NULL;
+    assert_int_equal(tls_call(kit, p.ca.cert_pem, &p.client, NULL, NULL), TORC_STATUS_OK);
+    assert_int_equal(tls_call(kit, p.ca.cert_pem, &p.client, "backend.test:443", NULL), TORC_STATUS_OK);
+
+    assert_int_equal(tls_call(kit, p.ca.cert_pem, &p.client, "elsewhere.test", &text), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(text, "elsewhere.test"));
+    free(text);
+    assert_int_equal(tls_call(kit, p.stranger.cert_pem, &p.client, NULL, &text), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(text, "failed to connect to 127.0.0.1:"));
+    free(text);
+    assert_int_equal(tls_call(kit, p.ca.cert_pem, NULL, NULL, NULL), TORC_STATUS_UNAVAILABLE);
+
+    /* Plaintext to a TLS port fails with a reason, not by hanging. */
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_UNAVAILABLE);
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+    tc_tls_context_unref(so.tls);
+    fini_pki(&p);
+}
+
+static void test_bad_tls_options(void **state)
+{
+    (void)state;
+    struct torc_tls_options t;
+    torc_tls_options_init(&t);
+    t.roots_pem = "no certificate";
+    char *why = NULL;
+    assert_null(torc_credentials_tls(&t, &why));
+    assert_non_null(why);
+    free(why);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stream_limit_queues), cmocka_unit_test(test_goaway_drains),
+        cmocka_unit_test(test_server_restart),      cmocka_unit_test(test_channels_share_connections),
+        cmocka_unit_test(test_states_and_events),   cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_bad_tls_options),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
