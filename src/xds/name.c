@@ -137,24 +137,3 @@ void tc_xds_name_fini(struct tc_xds_name *n)
     tc_rstr_unref(n->text);
     *n = (struct tc_xds_name){0};
 }
-
-struct tc_rstr *tc_xds_name_expand(struct tc_slice name_template, struct tc_slice authority_path)
-{
-    bool federated = tc_slice_starts(name_template, tc_slice_str(SCHEME));
-    struct tc_buf out = {0};
-    for (size_t i = 0; i < name_template.len; i++) {
-        char c = name_template.data[i];
-        if (c != '%' || i + 1 == name_template.len || name_template.data[i + 1] != 's') {
-            tc_buf_append_char(&out, c);
-            continue;
-        }
-        if (federated)
-            tc_uri_encode(&out, authority_path, KEEP_PATH);
-        else
-            tc_buf_append_slice(&out, authority_path);
-        i++;
-    }
-    struct tc_rstr *name = tc_rstr_new(out.data, out.len);
-    tc_buf_fini(&out);
-    return name;
-}

@@ -15,8 +15,4 @@ bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice 
                        char **why);
 void tc_xds_name_fini(struct tc_xds_name *n);
 
-/* The Listener's name for a data-plane target (A47): the template with %s replaced by `authority_path`, which is
- * percent-encoded when the result is an xdstp: name. */
-struct tc_rstr *tc_xds_name_expand(struct tc_slice name_template, struct tc_slice authority_path);
-
 #endif

@@ -49,22 +49,6 @@ static void canonical_forms(void **state)
     assert_refused("xdstp://a/" CLUSTER "/x?a=%1", "its query has an invalid escape");
 }
 
-static void assert_expanded(const char *pattern, const char *path, const char *name)
-{
-    struct tc_rstr *s = tc_xds_name_expand(tc_slice_str(pattern), tc_slice_str(path));
-    assert_string_equal(tc_rstr_cstr(s), name);
-    tc_rstr_unref(s);
-}
-
-static void templates(void **state)
-{
-    (void)state;
-    assert_expanded("%s", "a b[", "a b[");
-    assert_expanded("x/%s?y=%s%", "a", "x/a?y=a%");
-    assert_expanded("xdstp://a/T/%s?p=1", "a/b [1]:8", "xdstp://a/T/a/b%20%5B1%5D:8?p=1");
-    assert_expanded("fixed", "a", "fixed");
-}
-
 #define BOOTSTRAP                                                                                                      \
     "{\"xds_servers\": [{\"server_uri\": \"s1\"}], \"node\": {\"id\": \"node1\"}, \"authorities\": {\"a\": {},"        \
     " \"b\": {\"xds_servers\": [{\"server_uri\": \"s2\"}]}}}"
@@ -140,7 +124,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(canonical_forms),
-        cmocka_unit_test(templates),
         cmocka_unit_test(order_of_parameters),
         cmocka_unit_test(authorities_have_their_servers),
     };

@@ -1,0 +1,204 @@
+/* What becomes of a response that is not as it should be, or wrapped. */
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/xds_kit.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+static struct tc_kit k;
+static struct tc_kit_watcher a;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tc_kit_init(&k, NULL);
+    tc_kit_watcher_init(&a);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tc_kit_fini(&k);
+    tc_kit_watcher_fini(&a);
+    return 0;
+}
+
+static void watch(const struct tc_xds_resource_type *type, const char *name, struct tc_kit_watcher *w)
+{
+    tc_kit_watch(&k, type, name, w);
+    tc_loop_drain(k.loop);
+}
+
+#define assert_request(text) assert_string_equal(tc_kit_request(&k, k.server), text)
+#define assert_told(w, text) assert_string_equal(tc_kit_told(w), text)
+
+static void unknown_type(void **state)
+{
+    (void)state;
+    static const struct tc_xds_resource_type other = {.type_url = "type.googleapis.com/other", .short_name = "Other"};
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &other, "1", "n1", "a|x", NULL);
+    assert_request("");
+    assert_told(&a, "");
+    /* The next response is still read. */
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n2", "a|x", NULL);
+    assert_told(&a, "value x;");
+    TC_CASE(AD07);
+}
+
+static void unsubscribed_resource(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", "zzz|y", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    TC_CASE(AD08);
+}
+
+static void twice_in_one_response(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", "a|y", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 1: Cluster \"a\": the response has it twice");
+}
+
+/* A resource without a name: the absent ones may be it, so nothing counts as deleted. */
+static void nameless_resource(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "2", "n2", "|bad", NULL);
+    assert_told(&a, "");
+    assert_request(
+        "Cluster [a] \"1\" \"n2\" NACK 3 resource index 0: Cluster: field value: is bad; field other: is bad "
+        "too");
+}
+
+static void send_packed(const ProtobufCMessage *m)
+{
+    struct tc_buf bytes = {0};
+    size_t len = protobuf_c_message_get_packed_size(m);
+    bytes.len = protobuf_c_message_pack(m, (uint8_t *)tc_buf_reserve(&bytes, len));
+    tc_fake_xds_send(k.server, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    tc_loop_drain(k.loop);
+}
+
+static void send_any(const char *type_url, const char *version, Google__Protobuf__Any *any)
+{
+    Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
+    m.type_url = (char *)type_url;
+    m.version_info = m.nonce = (char *)version;
+    m.resources = &any;
+    m.n_resources = 1;
+    send_packed(&m.base);
+}
+
+static void wrapped_resource(void **state)
+{
+    (void)state;
+    Envoy__Service__Discovery__V3__Resource wrapper = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE__INIT;
+    Google__Protobuf__Any inner = GOOGLE__PROTOBUF__ANY__INIT, outer = GOOGLE__PROTOBUF__ANY__INIT;
+    uint8_t bytes[256];
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    inner.type_url = (char *)tc_kit_eds.type_url;
+    inner.value = (ProtobufCBinaryData){strlen("inner|x"), (uint8_t *)"inner|x"};
+    wrapper.name = "a"; /* wins over the resource's own */
+    wrapper.resource = &inner;
+    outer.type_url = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+    outer.value.len = envoy__service__discovery__v3__resource__pack(&wrapper, bytes);
+    outer.value.data = bytes;
+    send_any(tc_kit_eds.type_url, "1", &outer);
+    assert_told(&a, "value x;");
+    assert_request("ClusterLoadAssignment [a] \"1\" \"1\"");
+
+    wrapper.resource = NULL;
+    outer.value.len = envoy__service__discovery__v3__resource__pack(&wrapper, bytes);
+    send_any(tc_kit_eds.type_url, "2", &outer);
+    assert_request("ClusterLoadAssignment [a] \"1\" \"2\" NACK 3 resource index 0: ClusterLoadAssignment \"a\": field "
+                   "resource: missing");
+
+    outer.value = (ProtobufCBinaryData){3, (uint8_t *)"\x0a\x7f\x41"}; /* cut short */
+    send_any(tc_kit_eds.type_url, "3", &outer);
+    assert_non_null(strstr(tc_kit_request(&k, k.server), "\"3\" NACK 3 resource index 0: ClusterLoadAssignment: "));
+    TC_CASE(AD11);
+}
+
+static void resource_of_another_type(void **state)
+{
+    (void)state;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    any.type_url = "type.googleapis.com/other";
+    send_any(tc_kit_eds.type_url, "1", &any);
+    assert_request("ClusterLoadAssignment [a] \"\" \"1\" NACK 3 resource index 0: ClusterLoadAssignment: is of type "
+                   "\"type.googleapis.com/other\", not type.googleapis.com/envoy.config.endpoint.v3."
+                   "ClusterLoadAssignment");
+}
+
+static void unreadable_responses(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_fake_xds_send(k.server, tc_slice_str("\x07garbage"));
+    tc_loop_drain(k.loop);
+    assert_request(""); /* no type, no nonce: nothing can be said */
+
+    /* More resources than any response may have: refused as a whole, answered by its nonce. */
+    struct tc_buf bytes = {0};
+    tc_buf_append_char(&bytes, '\x22');
+    tc_buf_append_char(&bytes, (char)strlen(tc_kit_cds.type_url));
+    tc_buf_append_str(&bytes, tc_kit_cds.type_url);
+    tc_buf_append_str(&bytes, "\x2a\x02n7");
+    for (int i = 0; i < 65537; i++)
+        tc_buf_append(&bytes, "\x12\x00", 2);
+    tc_fake_xds_send(k.server, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    tc_loop_drain(k.loop);
+    const char *request = tc_kit_request(&k, k.server);
+    assert_non_null(strstr(request, "Cluster [a] \"\" \"n7\" NACK 3 DiscoveryResponse: "));
+    assert_non_null(strstr(request, "resources"));
+    assert_told(&a, "");
+    assert_int_equal(k.server->messages_read, 2);
+}
+
+static void nack_text_is_bounded(void **state)
+{
+    (void)state;
+    char name[700];
+    memset(name, 'n', sizeof(name));
+    memcpy(name + sizeof(name) - 5, "|bad", 5);
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "1", "n1", name, name, name, name, name, name, name, name, name, name,
+                   name, name, name, NULL);
+    struct tc_fake_xds_request *r = tc_fake_xds_take(k.server);
+    assert_int_equal(strlen(r->error_text), 8192);
+    assert_string_equal(r->error_text + 8192 - 3, "...");
+    tc_fake_xds_request_free(r);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(unknown_type),     TEST(unsubscribed_resource),    TEST(twice_in_one_response), TEST(nameless_resource),
+        TEST(wrapped_resource), TEST(resource_of_another_type), TEST(unreadable_responses),  TEST(nack_text_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
