@@ -18,7 +18,7 @@ struct applying {
     struct tc_xds_done *done;
     struct tc_arena *arena;
     struct tc_faults faults;
-    bool nameless; /* a resource of the response has no name that can be read */
+    bool nameless; /* some resource of the response cannot be told to be one of those that are held */
 };
 
 static struct tc_slice text_of(const char *s)
@@ -65,7 +65,7 @@ static bool unwrap(struct applying *a, const Google__Protobuf__Any *any, struct 
     if (out->wrapper_name.len == 0 && r->resource_name)
         out->wrapper_name = text_of(r->resource_name->name);
     if (!r->resource) {
-        a->nameless |= out->wrapper_name.len == 0;
+        a->nameless = true; /* nor is what it names absent */
         complain(a, out->index, out->wrapper_name, "field resource: missing");
         goto done;
     }
