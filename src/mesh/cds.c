@@ -268,6 +268,8 @@ static void on_free(struct tc_task *task)
 static void cds_shutdown(struct tc_lb_policy *base)
 {
     struct cds *p = TC_CONTAINER_OF(base, struct cds, base);
+    if (!base->helper)
+        return;
     struct tc_loop *loop = base->helper->env->loop;
     drop_child(p);
     tc_lb_config_unref(p->config);

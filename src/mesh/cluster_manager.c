@@ -340,6 +340,8 @@ static void on_free(struct tc_task *task)
 static void manager_shutdown(struct tc_lb_policy *base)
 {
     struct manager *m = TC_CONTAINER_OF(base, struct manager, base);
+    if (!base->helper)
+        return;
     struct tc_loop *loop = base->helper->env->loop;
     m->updating = true;
     m->mark++;

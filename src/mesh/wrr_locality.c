@@ -115,6 +115,8 @@ static void on_free(struct tc_task *task)
 static void wrr_shutdown(struct tc_lb_policy *base)
 {
     struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    if (!base->helper)
+        return;
     struct tc_loop *loop = base->helper->env->loop;
     if (p->child)
         tc_lb_child_shutdown(p->child);
