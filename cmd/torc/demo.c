@@ -282,7 +282,7 @@ static void show_death(struct demo *d)
 static void show_growth(struct demo *d)
 {
     char *why = NULL;
-    int witness = -1, moved = 0, elsewhere = 0;
+    int witness = -1, moved = 0, elsewhere = 0, off_ring = 0;
     say(d, "The control plane adds backend b5\n");
     for (int key = 0; key < KEYS && witness < 0; key++)
         if (ring_owner(d, 5, key, -1) == 4)
@@ -295,10 +295,14 @@ static void show_growth(struct demo *d)
         int who = call_key(d, key);
         moved += who != d->owner[key] && who == 4;
         elsewhere += who != d->owner[key] && who != 4;
+        off_ring += who != ring_owner(d, 5, key, -1);
         d->owner[key] = who;
     }
-    claim(d, moved > 0 && elsewhere == 0, "%d of %d keys moved, all of them to b5 (a fifth would be %d)", moved, KEYS,
-          KEYS / 5);
+    claim(d, off_ring == 0, "each key is where the ring of five, computed apart from the channel, puts it");
+    /* Each old backend has fewer entries on the larger ring (A42 keeps the ring's size, not the entries of one), so a
+     * few keys move among the old ones too. */
+    claim(d, moved > 0 && moved + elsewhere < KEYS / 2,
+          "%d of %d keys moved to b5 (a fifth is %d), %d among the others", moved, KEYS, KEYS / 5, elsewhere);
     tc_buf_printf(&d->figures, ",\"added\":\"b5\",\"moved_to_new\":%d,\"moved_elsewhere\":%d", moved, elsewhere);
     tc_free(why);
 }
