@@ -5,12 +5,12 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "base/mem.h"
+#include "io/watch.h"
 
 struct tc_file_watch {
-    uv_poll_t poll;
+    struct tc_watch *watch;
     int fd;
     struct tc_timer settle;
     uint64_t settle_ms;
@@ -24,12 +24,12 @@ static void on_settled(struct tc_timer *timer)
     w->fn(w->arg);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_readable(void *arg, unsigned events, bool error)
 {
-    struct tc_file_watch *w = poll->data;
+    struct tc_file_watch *w = arg;
     _Alignas(struct inotify_event) char buf[4096];
-    (void)status;
     (void)events;
+    (void)error;
     while (read(w->fd, buf, sizeof(buf)) > 0)
         ;
     tc_timer_start(&w->settle, w->settle_ms);
@@ -66,17 +66,16 @@ struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const 
     w->fn = fn;
     w->arg = arg;
     tc_timer_init(&w->settle, loop, on_settled);
-    uv_poll_init(tc_loop_uv(loop), &w->poll, fd);
-    w->poll.data = w;
-    uv_poll_start(&w->poll, UV_READABLE, on_readable);
+    w->watch = tc_watch_new(loop, fd, on_readable, w);
+    if (!w->watch) {
+        int saved = errno;
+        close(fd);
+        tc_free(w);
+        errno = saved;
+        return NULL;
+    }
+    tc_watch_set(w->watch, TC_WATCH_READ);
     return w;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    struct tc_file_watch *w = handle->data;
-    close(w->fd);
-    tc_free(w);
 }
 
 void tc_file_watch_free(struct tc_file_watch *w)
@@ -84,5 +83,7 @@ void tc_file_watch_free(struct tc_file_watch *w)
     if (!w)
         return;
     tc_timer_stop(&w->settle);
-    uv_close((uv_handle_t *)&w->poll, on_closed);
+    tc_watch_close(w->watch);
+    close(w->fd);
+    tc_free(w);
 }
