@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Builds the peers of the interop tests into a folder, each from its registry with pinned versions and checksums: Go
+programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json). A peer that was
+built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
+
+usage: build_peers.py --into DIR [go|python|node ...]"""
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROTOS = HERE.parent.parent / "proto" / "grpc" / "testing"
+MISSING = 77
+
+
+class Missing(Exception):
+    """A toolchain that is not there: the peer is skipped."""
+
+
+def run(*args, cwd=None, env=None):
+    done = subprocess.run(["nice", "-n", "10", *map(str, args)], cwd=cwd, env={**os.environ, **(env or {})}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, args))}: exit {done.returncode}\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def tool(name):
+    found = shutil.which(name)
+    if not found:
+        raise Missing(f"{name} is not installed")
+    return found
+
+
+def wanted_version(text, least, what):
+    numbers = tuple(int(n) for n in text.split(".")[:2])
+    if numbers < least:
+        raise Missing(f"{what} {text} is too old, {'.'.join(map(str, least))} or newer is needed")
+
+
+def build_go(into):
+    version = run(tool("go"), "env", "GOVERSION").strip().removeprefix("go")
+    wanted_version(version, (1, 21), "go")  # which fetches the toolchain that go.mod names
+    into.mkdir(parents=True, exist_ok=True)
+    run("go", "build", "-mod=readonly", "-trimpath", "-p", "2", "-o", f"{into}/", "./...", cwd=HERE / "go")
+
+
+def build_python(into):
+    wanted_version(sys.version.split()[0], (3, 9), "python")
+    shutil.rmtree(into, ignore_errors=True)
+    try:
+        run(sys.executable, "-m", "venv", into)
+    except RuntimeError as error:
+        raise Missing(f"python's venv does not work: {error}") from error
+    run(into / "bin" / "pip", "install", "--quiet", "--require-hashes", "-r", HERE / "python" / "requirements.txt")
+    run(into / "bin" / "python", "-m", "grpc_tools.protoc", f"-I{PROTOS}", f"--python_out={into}",
+        *sorted(PROTOS.glob("*.proto")))
+
+
+def build_node(into):
+    version = run(tool("node"), "--version").strip().removeprefix("v")
+    wanted_version(version, (18, 0), "node")
+    tool("npm")
+    into.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / "node" / name, into)
+    run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=into)
+
+
+BUILDERS = {"go": build_go, "python": build_python, "node": build_node}
+# What a peer is made of, beside its sources.
+INPUTS = {"go": "**/*", "python": "requirements.txt", "node": "package*.json"}
+
+
+def stamp_of(name):
+    digest = hashlib.sha256()
+    files = [p for p in sorted((HERE / name).glob(INPUTS[name])) if p.is_file()]
+    for path in files + (sorted(PROTOS.glob("*.proto")) if name == "python" else []):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def alone(into):
+    """Several tests may want the same peer at once."""
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{into}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def build(name, base):
+    """The folder of the built peer. Missing, or RuntimeError with the tool's output."""
+    into = pathlib.Path(base) / name
+    with alone(into):
+        stamp = into / ".built-from"
+        if not stamp.exists() or stamp.read_text(encoding="ascii") != stamp_of(name):
+            BUILDERS[name](into)
+            stamp.write_text(stamp_of(name), encoding="ascii")
+    return into
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--into", required=True)
+    parser.add_argument("peers", nargs="*", default=list(BUILDERS))
+    args = parser.parse_args()
+    for name in args.peers:
+        try:
+            print(f"{name}: {build(name, args.into)}")
+        except Missing as error:
+            print(f"{name}: skipped: {error}")
+            sys.exit(MISSING)
+
+
+if __name__ == "__main__":
+    main()
