@@ -161,11 +161,12 @@ static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void 
 static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
 {
     (void)user_data;
-    struct tc_h2_stream *s = frame->hd.stream_id ? stream_of(ng, frame->hd.stream_id) : NULL;
+    if (frame->hd.type != NGHTTP2_HEADERS)
+        return 0;
+    struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
     if (s && !s->server)
         tc_h2_stream_finish(s,
-                            tc_status_make(TORC_STATUS_INTERNAL, "server sent an invalid HTTP/2 %s: %s",
-                                           frame->hd.type == NGHTTP2_HEADERS ? "header block" : "frame",
+                            tc_status_make(TORC_STATUS_INTERNAL, "server sent an invalid HTTP/2 header block: %s",
                                            nghttp2_strerror(error)),
                             false);
     return 0;

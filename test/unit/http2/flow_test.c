@@ -1,0 +1,486 @@
+/* Flow control and back-pressure in both directions, and callbacks that end what they are told of. */
+#include "base/mem.h"
+#include "support/cmocka.h"
+#include "support/h2_client.h"
+
+#define OK TC_H2_OK_HEADERS
+#define OK_TRAILERS "grpc-status: 0\n"
+#define WINDOW 65536u
+
+static uint32_t u32(const char *p)
+{
+    const unsigned char *u = (const unsigned char *)p;
+    return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
+}
+
+/* All increments of a stream's window since the last call. */
+static size_t increments(struct tc_h2_peer *peer, uint32_t stream)
+{
+    const struct tc_h2p_frame *f;
+    size_t sum = 0;
+    while ((f = tc_h2_peer_next(peer)))
+        if (f->type == TC_H2P_WINDOW_UPDATE && f->stream == stream)
+            sum += u32(f->payload);
+    return sum;
+}
+
+static void open_reading(struct tc_h2_test_call *call, struct tc_h2_test *t, bool auto_read)
+{
+    tc_h2_test_call_init(call, t);
+    call->auto_read = auto_read;
+    assert_int_equal(tc_h2_test_open(call, &tc_h2_test_request), 0);
+    assert_int_equal(tc_h2_stream_send(call->stream, tc_slice_of("hi", 2), false, true), 0);
+    tc_h2_test_run(t);
+}
+
+/* One stream is not read: its window stays closed, and the other's data flows on. */
+static void stalled_stream_blocks_nobody(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call stalled, busy;
+    char *data = tc_calloc(1, 16000);
+    tc_h2_test_init(&t, NULL, 0);
+    open_reading(&stalled, &t, false);
+    open_reading(&busy, &t, true);
+    tc_h2_stream_read(busy.stream);
+    tc_h2_peer_headers(t.peer, 1, OK, false);
+    tc_h2_peer_headers(t.peer, 3, OK, false);
+    for (int i = 0; i < 4; i++)
+        tc_h2_peer_message(t.peer, 1, data, 16000, false);
+    tc_h2_test_run(&t);
+    assert_int_equal(increments(t.peer, 1), 0);
+    size_t opened = 0;
+    for (int i = 0; i < 400; i++) {
+        tc_h2_peer_message(t.peer, 3, data, 16000, false);
+        tc_h2_test_run(&t);
+        opened += increments(t.peer, 3);
+    }
+    assert_int_equal(busy.messages, 400);
+    assert_in_range(opened, 400 * 16005 - WINDOW, 400 * 16005);
+    assert_int_equal(t.closed, 0);
+    assert_int_equal(stalled.messages, 0);
+    /* Read, it goes on. */
+    for (unsigned i = 0; i < 4; i++) {
+        tc_h2_stream_read(stalled.stream);
+        tc_h2_test_run(&t);
+        assert_int_equal(stalled.messages, i + 1);
+    }
+    assert_in_range(increments(t.peer, 1), 4 * 16005 - WINDOW / 2, 4 * 16005);
+    tc_free(data);
+    tc_h2_test_call_fini(&stalled);
+    tc_h2_test_call_fini(&busy);
+    tc_h2_test_fini(&t);
+}
+
+/* A server that sends more than the window allows. */
+static void window_is_enforced(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    char *data = tc_calloc(1, WINDOW + 1);
+    tc_h2_test_init(&t, NULL, 0);
+    open_reading(&call, &t, false);
+    tc_h2_peer_headers(t.peer, 1, OK, false);
+    tc_h2_peer_data(t.peer, 1, data, WINDOW + 1, false);
+    tc_h2_test_run(&t);
+    assert_int_equal(call.done, 1);
+    assert_int_equal(call.code, TORC_STATUS_INTERNAL);
+    tc_free(data);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_fini(&t);
+}
+
+/* A message larger than the window arrives, because what is asked for is taken in. */
+static void large_message_received(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    size_t len = 1000000, at = 0, window = WINDOW;
+    char *data = tc_calloc(1, len + 5);
+    data[2] = (char)(len >> 16), data[3] = (char)(len >> 8), data[4] = (char)len;
+    tc_h2_test_init(&t, NULL, 0);
+    open_reading(&call, &t, true);
+    tc_h2_stream_read(call.stream);
+    tc_h2_peer_headers(t.peer, 1, OK, false);
+    while (at < len + 5) {
+        size_t n = TC_MIN(len + 5 - at, window);
+        assert_true(n > 0);
+        tc_h2_peer_data(t.peer, 1, data + at, n, false);
+        tc_h2_test_run(&t);
+        at += n;
+        window = window - n + increments(t.peer, 1);
+    }
+    assert_int_equal(call.messages, 1);
+    assert_int_equal(call.last.len, len);
+    tc_free(data);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_fini(&t);
+}
+
+/* Messages wait for reads, and the end for the messages. */
+static void reads_by_demand(void **state)
+{
+    (void)state;
+    for (size_t chunk = 0; chunk < 2; chunk++) {
+        struct tc_h2_test t;
+        struct tc_h2_test_call call;
+        tc_h2_test_init(&t, NULL, chunk);
+        open_reading(&call, &t, false);
+        tc_h2_peer_headers(t.peer, 1, OK, false);
+        for (int i = 0; i < 3; i++)
+            tc_h2_peer_message(t.peer, 1, "abc", (size_t)i, false);
+        tc_h2_peer_headers(t.peer, 1, OK_TRAILERS, true);
+        tc_h2_test_run(&t);
+        assert_int_equal(call.headers, 1);
+        assert_int_equal(call.messages, 0);
+        assert_int_equal(call.done, 0);
+        tc_h2_stream_read(call.stream);
+        assert_int_equal(call.messages, 0);
+        tc_h2_test_run(&t);
+        assert_int_equal(call.messages, 1);
+        tc_h2_stream_read(call.stream);
+        tc_h2_stream_read(call.stream);
+        tc_h2_test_run(&t);
+        assert_int_equal(call.messages, 3);
+        assert_int_equal(call.last.len, 2);
+        assert_int_equal(call.done, 1);
+        assert_int_equal(call.code, 0);
+        tc_h2_test_call_fini(&call);
+        tc_h2_test_fini(&t);
+    }
+}
+
+/* What we send stays within the peer's windows; on_written comes when the message has gone. */
+static void sends_within_the_window(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    size_t len = 200000;
+    char *data = tc_malloc(len);
+    for (size_t i = 0; i < len; i++)
+        data[i] = (char)(i * 7 % 251);
+    tc_h2_test_init(&t, NULL, 0);
+    tc_h2_test_call_init(&call, &t);
+    assert_int_equal(tc_h2_test_open(&call, &tc_h2_test_request), 0);
+    assert_int_equal(tc_h2_stream_send(call.stream, tc_slice_of(data, len), false, true), 0);
+    struct tc_buf got = {0};
+    const struct tc_h2p_frame *f;
+    uint8_t last_flags = 0;
+    for (int rounds = 0; rounds < 100 && call.written == 0; rounds++) {
+        tc_h2_test_run(&t);
+        size_t before = got.len;
+        while ((f = tc_h2_peer_next(t.peer)))
+            if (f->type == TC_H2P_DATA) {
+                assert_in_range(f->len, 0, 16384);
+                tc_buf_append(&got, f->payload, f->len);
+                last_flags = f->flags;
+            }
+        assert_in_range(got.len - before, 0, 65535);
+        if (!call.written) {
+            assert_true(got.len < len + 5);
+            tc_h2_peer_window(t.peer, 0, (uint32_t)(got.len - before));
+            tc_h2_peer_window(t.peer, 1, (uint32_t)(got.len - before));
+        }
+    }
+    assert_int_equal(call.written, 1);
+    assert_int_equal(last_flags, TC_H2P_END_STREAM);
+    assert_int_equal(got.len, len + 5);
+    assert_memory_equal(got.data + 5, data, len);
+    tc_buf_fini(&got);
+    tc_free(data);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_fini(&t);
+}
+
+/* A socket that takes a few bytes at a time, or none: the same bytes arrive, and the message may go once it was told.
+ */
+static void sends_through_a_slow_socket(void **state)
+{
+    (void)state;
+    const size_t chunks[] = {1, 7, 1000};
+    for (size_t i = 0; i < TC_ARRAY_LEN(chunks); i++) {
+        struct tc_h2_test t;
+        struct tc_h2_test_call call;
+        size_t len = 30000;
+        char *data = tc_malloc(len);
+        memset(data, 'd', len);
+        tc_h2_test_init(&t, NULL, 0);
+        tc_pipe_set_write_chunk(t.pipe, chunks[i]);
+        tc_pipe_set_capacity(t.pipe, 500);
+        tc_h2_test_call_init(&call, &t);
+        assert_int_equal(tc_h2_test_open(&call, &tc_h2_test_request), 0);
+        assert_int_equal(tc_h2_stream_send(call.stream, tc_slice_of(data, len), false, true), 0);
+        struct tc_buf got = {0};
+        bool ended = false;
+        for (int rounds = 0; rounds < 1000 && !ended; rounds++) {
+            tc_h2_test_run(&t);
+            if (call.written && data) {
+                tc_free(data);
+                data = NULL;
+            }
+            const struct tc_h2p_frame *f;
+            while ((f = tc_h2_peer_next(t.peer)))
+                if (f->type == TC_H2P_DATA) {
+                    tc_buf_append(&got, f->payload, f->len);
+                    ended = ended || (f->flags & TC_H2P_END_STREAM);
+                }
+        }
+        assert_true(ended);
+        assert_int_equal(got.len, len + 5);
+        for (size_t j = 5; j < got.len; j++)
+            assert_int_equal(got.data[j], 'd');
+        tc_buf_fini(&got);
+        tc_free(data);
+        tc_h2_test_call_fini(&call);
+        tc_h2_test_fini(&t);
+    }
+}
+
+/* Cancelled while its message is half sent: its bytes are not touched again. */
+static void cancelled_while_sending(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call, other;
+    size_t len = 100000;
+    char *data = tc_calloc(1, len);
+    tc_h2_test_init(&t, NULL, 0);
+    tc_h2_test_call_init(&call, &t);
+    assert_int_equal(tc_h2_test_open(&call, &tc_h2_test_request), 0);
+    assert_int_equal(tc_h2_stream_send(call.stream, tc_slice_of(data, len), false, true), 0);
+    tc_h2_test_run(&t);
+    assert_int_equal(call.written, 0);
+    tc_h2_test_call_fini(&call);
+    tc_free(data);
+    tc_h2_peer_window(t.peer, 0, 1000000);
+    tc_h2_peer_window(t.peer, 1, 1000000);
+    tc_h2_test_run(&t);
+    const struct tc_h2p_frame *f = tc_h2_peer_expect(t.peer, TC_H2P_RST_STREAM, 1);
+    assert_non_null(f);
+    assert_int_equal(u32(f->payload), 8);
+    tc_h2_test_unary(&other, &t);
+    tc_h2_peer_headers(t.peer, 3, OK "grpc-status: 0\n", true);
+    tc_h2_test_run(&t);
+    assert_int_equal(other.code, 0);
+    tc_h2_test_call_fini(&other);
+    tc_h2_test_fini(&t);
+}
+
+static void cancelled_before_it_left(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    tc_h2_test_init(&t, NULL, 0);
+    tc_h2_test_call_init(&call, &t);
+    assert_int_equal(tc_h2_test_open(&call, &tc_h2_test_request), 0);
+    assert_int_equal(tc_h2_stream_send(call.stream, tc_slice_of("x", 1), false, true), 0);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_run(&t);
+    assert_null(tc_h2_peer_expect(t.peer, TC_H2P_HEADERS, 0));
+    assert_true(tc_h2_conn_has_capacity(t.conn));
+    assert_int_equal(tc_h2_conn_open_streams(t.conn), 0);
+    tc_h2_test_fini(&t);
+}
+
+static void many_calls_one_write(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call calls[64];
+    tc_h2_test_init(&t, NULL, 0);
+    size_t writes = tc_pipe_writes(t.pipe, 0);
+    for (size_t i = 0; i < TC_ARRAY_LEN(calls); i++) {
+        tc_h2_test_call_init(&calls[i], &t);
+        assert_int_equal(tc_h2_test_open(&calls[i], &tc_h2_test_request), 0);
+        assert_int_equal(tc_h2_stream_send(calls[i].stream, tc_slice_of("hello", 5), false, true), 0);
+    }
+    tc_h2_test_run(&t);
+    assert_int_equal(tc_pipe_writes(t.pipe, 0), writes + 1);
+    for (size_t i = 0; i < TC_ARRAY_LEN(calls); i++)
+        tc_h2_test_call_fini(&calls[i]);
+    tc_h2_test_run(&t);
+    assert_int_equal(tc_pipe_writes(t.pipe, 0), writes + 2);
+    tc_h2_test_fini(&t);
+}
+
+static void window_grows_with_bandwidth(void **state)
+{
+    (void)state;
+    struct tc_h2_opts opts;
+    tc_h2_opts_init(&opts, false);
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    char *data = tc_calloc(1, 16000);
+    tc_h2_test_init(&t, &opts, 0);
+    open_reading(&call, &t, true);
+    tc_h2_stream_read(call.stream);
+    tc_h2_peer_headers(t.peer, 1, OK, false);
+    tc_h2_peer_message(t.peer, 1, data, 10, false);
+    tc_h2_test_run(&t);
+    assert_null(tc_h2_peer_expect(t.peer, TC_H2P_PING, 0));
+    tc_h2_peer_message(t.peer, 1, data, 16000, false);
+    tc_h2_test_run(&t);
+    const struct tc_h2p_frame *f = tc_h2_peer_expect(t.peer, TC_H2P_PING, 0);
+    assert_non_null(f);
+    char ping[8];
+    memcpy(ping, f->payload, 8);
+    for (int i = 0; i < 3; i++)
+        tc_h2_peer_message(t.peer, 1, data, 16000, false);
+    tc_loop_advance(t.loop, 50);
+    tc_h2_peer_ping(t.peer, ping, true);
+    tc_h2_test_run(&t);
+    f = tc_h2_peer_expect(t.peer, TC_H2P_SETTINGS, 0);
+    assert_non_null(f);
+    assert_memory_equal(f->payload, "\0\4\0\2\0\0", 6);
+    /* Little data: no growth, and the next ping waits. */
+    tc_h2_peer_frame(t.peer, TC_H2P_SETTINGS, TC_H2P_ACK, 0, NULL, 0);
+    tc_h2_peer_message(t.peer, 1, data, 16000, false);
+    tc_h2_test_run(&t);
+    assert_non_null(tc_h2_peer_expect(t.peer, TC_H2P_PING, 0));
+    tc_h2_peer_ping(t.peer, ping, true);
+    tc_h2_test_run(&t);
+    tc_loop_advance(t.loop, 150);
+    tc_h2_peer_message(t.peer, 1, data, 16000, false);
+    tc_h2_test_run(&t);
+    assert_null(tc_h2_peer_expect(t.peer, TC_H2P_PING, 0));
+    tc_loop_advance(t.loop, 60);
+    tc_h2_peer_message(t.peer, 1, data, 16000, false);
+    tc_h2_test_run(&t);
+    assert_non_null(tc_h2_peer_expect(t.peer, TC_H2P_PING, 0));
+    tc_free(data);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_fini(&t);
+}
+
+/* Callbacks that cancel the call, another call, or close the connection. */
+static struct {
+    const char *event;
+    int action; /* 0: cancel this, 1: cancel the other, 2: close, 3: drain, 4: open another */
+    struct tc_h2_test_call *other;
+    unsigned fired;
+} plan;
+
+static struct tc_h2_test_call opened;
+
+static void act(struct tc_h2_test *t, struct tc_h2_test_call *call)
+{
+    plan.fired++;
+    switch (plan.action) {
+    case 0:
+        if (call && call->stream) {
+            tc_h2_stream_cancel(call->stream, 8);
+            call->stream = NULL;
+        }
+        break;
+    case 1:
+        if (plan.other->stream)
+            tc_h2_stream_cancel(plan.other->stream, 8);
+        plan.other->stream = NULL;
+        break;
+    case 2:
+        tc_h2_test_close(t);
+        break;
+    case 3:
+        tc_h2_conn_drain(t->conn, "enough");
+        break;
+    default:
+        tc_h2_test_call_fini(&opened);
+        tc_h2_test_call_init(&opened, t);
+        if (tc_h2_test_open(&opened, &tc_h2_test_request) == 0)
+            tc_h2_stream_send(opened.stream, tc_slice_of("x", 1), false, true);
+    }
+}
+
+static void on_call_event(struct tc_h2_test_call *call, const char *event)
+{
+    if (strcmp(event, plan.event) == 0 && !plan.fired)
+        act(call->t, call);
+}
+
+static void on_conn_event(struct tc_h2_test *t, const char *event)
+{
+    if (strcmp(event, plan.event) == 0 && !plan.fired)
+        act(t, NULL);
+}
+
+static void run_plan(const char *event, int action, size_t chunk)
+{
+    struct tc_h2_test t;
+    struct tc_h2_test_call a, b;
+    memset(&plan, 0, sizeof(plan));
+    plan.event = event;
+    plan.action = action;
+    plan.other = &b;
+    tc_h2_test_init_silent(&t, NULL, chunk);
+    t.hook = on_conn_event;
+    tc_h2_peer_start(t.peer);
+    tc_h2_test_run(&t);
+    tc_h2_test_call_init(&a, &t);
+    tc_h2_test_call_init(&b, &t);
+    tc_h2_test_call_init(&opened, &t);
+    struct tc_h2_test_call *calls[] = {&a, &b};
+    for (size_t i = 0; i < 2 && t.conn; i++) {
+        calls[i]->hook = on_call_event;
+        calls[i]->auto_read = true;
+        if (tc_h2_test_open(calls[i], &tc_h2_test_request))
+            continue;
+        tc_h2_stream_send(calls[i]->stream, tc_slice_of("hi", 2), false, true);
+        tc_h2_stream_read(calls[i]->stream);
+    }
+    tc_h2_test_run(&t);
+    if (t.conn) {
+        tc_h2_peer_hold(t.peer, true);
+        for (uint32_t id = 1; id <= 3; id += 2) {
+            tc_h2_peer_headers(t.peer, id, OK, false);
+            tc_h2_peer_message(t.peer, id, "one", 3, false);
+            tc_h2_peer_message(t.peer, id, "two", 3, false);
+            tc_h2_peer_headers(t.peer, id, OK_TRAILERS, true);
+        }
+        tc_h2_peer_goaway(t.peer, 0x7fffffff, 0, "x");
+        tc_h2_peer_hold(t.peer, false);
+        tc_pipe_finish(t.pipe, 1);
+    }
+    tc_h2_test_run(&t);
+    if (plan.fired != 1)
+        fail_msg("%s, action %d: fired %u", event, action, plan.fired);
+    assert_in_range(a.done, 0, 1);
+    assert_in_range(b.done, 0, 1);
+    assert_in_range(t.closed, 0, 1);
+    tc_h2_test_call_fini(&a);
+    tc_h2_test_call_fini(&b);
+    tc_h2_test_call_fini(&opened);
+    tc_h2_test_fini(&t);
+}
+
+static void ends_inside_callbacks(void **state)
+{
+    (void)state;
+    const char *const call_events[] = {"headers", "message", "written", "done"};
+    const char *const conn_events[] = {"ready", "draining", "closed"};
+    for (size_t chunk = 0; chunk < 2; chunk++) {
+        for (size_t i = 0; i < TC_ARRAY_LEN(call_events); i++)
+            for (int action = 0; action < 5; action++)
+                run_plan(call_events[i], action, chunk);
+        for (size_t i = 0; i < TC_ARRAY_LEN(conn_events); i++)
+            for (int action = 2; action < 4; action++)
+                run_plan(conn_events[i], action, chunk);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stalled_stream_blocks_nobody), cmocka_unit_test(window_is_enforced),
+        cmocka_unit_test(large_message_received),       cmocka_unit_test(reads_by_demand),
+        cmocka_unit_test(sends_within_the_window),      cmocka_unit_test(sends_through_a_slow_socket),
+        cmocka_unit_test(cancelled_while_sending),      cmocka_unit_test(cancelled_before_it_left),
+        cmocka_unit_test(many_calls_one_write),         cmocka_unit_test(window_grows_with_bandwidth),
+        cmocka_unit_test(ends_inside_callbacks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
