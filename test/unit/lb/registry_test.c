@@ -1,0 +1,174 @@
+/* The registry of policies, config lists, and the child slot that changes policy. */
+#include "support/cmocka.h"
+#include "support/fake_lb.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "lb/pick_first.h"
+#include "lb/round_robin.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+
+static int setup(void **state)
+{
+    *state = fake_lb_new(NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_lb_free(*state);
+    return 0;
+}
+
+static void names_and_aliases(void **state)
+{
+    struct fake_lb *f = *state;
+    static const char *const names[] = {"pick_first", "round_robin", "weighted_target", "priority", "ring_hash"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
+        char *alias = tc_asprintf("%s_experimental", names[i]);
+        const struct tc_lb_class *cls = tc_lb_registry_find(f->registry, tc_slice_str(names[i]));
+        assert_non_null(cls);
+        assert_ptr_equal(cls, tc_lb_registry_find(f->registry, tc_slice_str(alias)));
+        assert_int_equal(tc_lb_registry_add(f->registry, cls), TORC_EEXIST);
+        tc_free(alias);
+    }
+    struct tc_lb_class taken = {.name = "mine", .alias = "ring_hash"};
+    assert_int_equal(tc_lb_registry_add(f->registry, &taken), TORC_EEXIST);
+    taken.alias = NULL;
+    assert_int_equal(tc_lb_registry_add(f->registry, &taken), 0);
+    assert_ptr_equal(tc_lb_registry_find(f->registry, tc_slice_str("mine")), &taken);
+    assert_null(tc_lb_registry_find(f->registry, tc_slice_str("unknown")));
+    assert_null(tc_lb_default_config(f->registry, "unknown"));
+    assert_null(tc_lb_default_config(f->registry, "priority"));
+}
+
+static char *faults_of(struct fake_lb *f, const char *json, unsigned depth)
+{
+    struct tc_faults faults;
+    json_t *list = json_loads(json, JSON_DECODE_ANY, NULL);
+    assert_non_null(list);
+    tc_faults_init(&faults);
+    struct tc_lb_config *config = tc_lb_parse_list(f->registry, list, depth, &faults);
+    char *text = tc_strdup(config ? "" : tc_faults_text(&faults));
+    tc_lb_config_unref(config);
+    tc_faults_fini(&faults);
+    json_decref(list);
+    return text;
+}
+
+static void lists(void **state)
+{
+    struct fake_lb *f = *state;
+    static const struct {
+        const char *json, *why;
+    } cases[] = {
+        {"[{\"x\": {}}, {\"round_robin\": {}}, {\"ring_hash\": {\"minRingSize\": 0}}]", ""},
+        {"[{\"round_robin\": null}]", ""},
+        {"[]", "no supported LB policy in the list"},
+        {"[{\"x\": {}}]", "no supported LB policy in the list"},
+        {"{}", "must be an array"},
+        {"[7]", "field [0]: must be an object"},
+        {"[{}]", "field [0]: must have exactly one member, the policy's name"},
+        {"[{\"x\": {}}, {\"a\": {}, \"b\": {}}]", "field [1]: must have exactly one member, the policy's name"},
+        {"[{\"pick_first\": 3}]", "field [0].pick_first: must be an object"},
+        {"[{\"pick_first\": {\"shuffleAddressList\": 1}}]", "shuffleAddressList"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
+        char *text = faults_of(f, cases[i].json, 1);
+        if (*cases[i].why)
+            assert_non_null(strstr(text, cases[i].why));
+        else
+            assert_string_equal(text, "");
+        tc_free(text);
+    }
+    char *text = faults_of(f, "[{\"round_robin\": {}}]", 16);
+    assert_string_equal(text, "");
+    tc_free(text);
+    text = faults_of(f, "[{\"round_robin\": {}}]", 17);
+    assert_non_null(strstr(text, "more than 16 nested LB policies"));
+    tc_free(text);
+}
+
+static void nesting_is_bounded(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_buf json = {0};
+    enum { LEVELS = 40 };
+    for (unsigned i = 0; i < LEVELS; i++)
+        tc_buf_append_str(&json, "[{\"weighted_target\": {\"targets\": {\"a\": {\"weight\": 1, \"childPolicy\": ");
+    tc_buf_append_str(&json, "[{\"round_robin\": {}}]");
+    for (unsigned i = 0; i < LEVELS; i++)
+        tc_buf_append_str(&json, "}}}}]");
+    char *text = faults_of(f, tc_buf_cstr(&json), 1);
+    assert_non_null(strstr(text, "more than 16 nested LB policies"));
+    tc_free(text);
+    tc_buf_fini(&json);
+}
+
+static void child_update(struct fake_lb *f, struct tc_lb_child *child, struct tc_lb_config *config,
+                         const char *endpoints)
+{
+    struct tc_endpoints *list = fake_endpoints(endpoints);
+    struct tc_status status = tc_lb_child_update(child, &(struct tc_lb_update){.endpoints = list, .config = config});
+    tc_status_fini(&status);
+    tc_endpoints_unref(list);
+    tc_lb_config_unref(config);
+    tc_loop_drain(f->loop);
+}
+
+static void the_child_changes_policy_when_the_new_one_is_ready(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_lb_child *child = tc_lb_child_new(&f->helper);
+    tc_lb_child_exit_idle(child);
+    tc_lb_child_reset_backoff(child);
+    child_update(f, child, tc_pick_first_config_new(false), A);
+    fake_set(f, A, TORC_READY);
+    assert_string_equal(fake_pick(f), A);
+    child_update(f, child, tc_pick_first_config_new(true), A); /* the same policy */
+    assert_int_equal(fake_count(f, NULL), 1);
+    child_update(f, child, tc_round_robin_config_new(), B);
+    assert_int_equal(fake_count(f, NULL), 2);
+    assert_string_equal(fake_pick(f), A); /* the old one serves on */
+    fake_set(f, B, TORC_READY);
+    assert_string_equal(fake_pick(f), B);
+    assert_int_equal(fake_count(f, A), 0);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+    /* A policy that is replaced before it was ready is gone at once; so is one that fails, once it says so. */
+    child_update(f, child, tc_pick_first_config_new(false), A);
+    child_update(f, child, tc_round_robin_config_new(), A);
+    assert_int_equal(fake_count(f, A), 1);
+    tc_lb_child_reset_backoff(child);
+    tc_lb_child_shutdown(child);
+    assert_int_equal(fake_count(f, NULL), 0);
+    tc_loop_drain(f->loop);
+}
+
+static void a_failing_new_policy_takes_over(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_lb_child *child = tc_lb_child_new(&f->helper);
+    child_update(f, child, tc_pick_first_config_new(false), A);
+    fake_set(f, A, TORC_READY);
+    child_update(f, child, tc_round_robin_config_new(), B);
+    fake_set_failed(f, B, "down");
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(fake_count(f, A), 0);
+    tc_lb_child_shutdown(child);
+    tc_loop_drain(f->loop);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(names_and_aliases),
+        TEST(lists),
+        TEST(nesting_is_bounded),
+        TEST(the_child_changes_policy_when_the_new_one_is_ready),
+        TEST(a_failing_new_policy_takes_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

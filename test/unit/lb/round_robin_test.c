@@ -1,0 +1,183 @@
+#include "lb/round_robin.h"
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/fake_lb.h"
+
+#include "base/mem.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+#define C "3.3.3.3:3"
+#define D "4.4.4.4:4"
+
+static int setup(void **state)
+{
+    *state = fake_lb_new("round_robin");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_lb_free(*state);
+    return 0;
+}
+
+static bool update(struct fake_lb *f, const char *endpoints)
+{
+    return fake_update(f, fake_endpoints(endpoints), fake_config(f, "round_robin", "{}", NULL), NULL);
+}
+
+static void count(struct fake_lb *f, unsigned picks, unsigned *counts)
+{
+    static const char *const all[] = {A, B, C, D};
+    memset(counts, 0, 4 * sizeof(*counts));
+    for (unsigned i = 0; i < picks; i++) {
+        const char *at = fake_pick(f);
+        for (size_t k = 0; k < 4; k++)
+            counts[k] += strcmp(at, all[k]) == 0;
+    }
+}
+
+static void each_in_turn(void **state)
+{
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B " " C " " A);
+    assert_connects(f, A " " B " " C " ");
+    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_string_equal(fake_pick(f), "QUEUE");
+    fake_set(f, B, TORC_READY);
+    assert_string_equal(fake_pick(f), B);
+    fake_set(f, A, TORC_READY);
+    fake_set(f, C, TORC_READY);
+    count(f, 300, counts);
+    assert_int_equal(counts[0], 100);
+    assert_int_equal(counts[1], 100);
+    assert_int_equal(counts[2], 100);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+    TC_CASE(RR01);
+}
+
+static void failing_ones_are_skipped(void **state)
+{
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B " " C);
+    fake_set(f, A, TORC_READY);
+    fake_set_failed(f, B, "refused");
+    fake_set(f, C, TORC_READY);
+    count(f, 100, counts);
+    assert_int_equal(counts[0], 50);
+    assert_int_equal(counts[2], 50);
+    fake_set(f, A, TORC_IDLE); /* lost: connected again at once */
+    assert_int_equal(f->reresolutions, 2);
+    count(f, 10, counts);
+    assert_int_equal(counts[2], 10);
+    fake_set_failed(f, A, "refused");
+    assert_int_equal(f->state, TORC_READY);
+    fake_set(f, C, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTING);
+    fake_set_failed(f, C, "gone");
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
+    assert_string_equal(fake_pick_error(f), "connections to all backends failing; last error: " C ": gone");
+    fake_set(f, B, TORC_IDLE);
+    fake_set(f, B, TORC_READY);
+    assert_string_equal(fake_pick(f), B);
+    TC_CASE(RR02);
+}
+
+static void updates_fail_nothing(void **state)
+{
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B);
+    fake_set(f, A, TORC_READY);
+    fake_set(f, B, TORC_READY);
+    fake_take_connects(f);
+    update(f, B " " C " " D);
+    assert_connects(f, C " " D " ");
+    count(f, 10, counts);
+    assert_int_equal(counts[1], 10);
+    fake_set(f, C, TORC_READY);
+    fake_set(f, D, TORC_READY);
+    count(f, 30, counts);
+    assert_int_equal(counts[1], 10);
+    assert_int_equal(counts[3], 10);
+    update(f, A);
+    assert_string_equal(fake_pick(f), "QUEUE");
+    fake_set(f, A, TORC_READY);
+    assert_string_equal(fake_pick(f), A);
+
+    /* The start is random. */
+    unsigned first[3] = {0};
+    for (unsigned i = 0; i < 300; i++) {
+        struct fake_lb *g = fake_lb_new("round_robin");
+        tc_rng_init_seed(tc_loop_rng(g->loop), i);
+        update(g, A " " B " " C);
+        fake_set(g, A, TORC_READY);
+        fake_set(g, B, TORC_READY);
+        fake_set(g, C, TORC_READY);
+        first[fake_pick(g)[0] - '1']++;
+        fake_lb_free(g);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        assert_in_range(first[i], 60, 140);
+    TC_CASE(RR03);
+}
+
+static void an_equal_update_keeps_the_turn(void **state)
+{
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B " " C " " D);
+    fake_set(f, A, TORC_READY);
+    fake_set(f, B, TORC_READY);
+    fake_set(f, C, TORC_READY);
+    fake_set(f, D, TORC_READY);
+    fake_pick(f);
+    for (unsigned i = 0; i < 10; i++) {
+        update(f, A " " B " " C " " D);
+        count(f, 4, counts);
+        for (unsigned k = 0; k < 4; k++)
+            assert_int_equal(counts[k], 1);
+        fake_pick(f);
+        fake_pick(f);
+        fake_pick(f);
+        fake_pick(f);
+    }
+    struct tc_picker *before = f->picker;
+    update(f, A " " B " " C " " D);
+    assert_ptr_equal(f->picker, before);
+    TC_CASE(ED19);
+}
+
+static void empty_and_errors(void **state)
+{
+    struct fake_lb *f = *state;
+    assert_false(fake_update(f, fake_endpoints(""), tc_round_robin_config_new(), "why"));
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_string_equal(fake_pick_error(f), "empty address list: why");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
+    fake_update_error(f, &error, tc_round_robin_config_new());
+    fake_pick(f);
+    assert_string_equal(fake_pick_error(f), "no such host");
+    update(f, A);
+    fake_set(f, A, TORC_READY);
+    fake_update_error(f, &error, tc_round_robin_config_new());
+    assert_string_equal(fake_pick(f), A);
+    tc_status_fini(&error);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(each_in_turn),         TEST(failing_ones_are_skipped),
+        TEST(updates_fail_nothing), TEST(an_equal_update_keeps_the_turn),
+        TEST(empty_and_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
