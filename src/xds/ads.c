@@ -48,11 +48,17 @@ static void each_entry(struct tc_xds_channel *ch, size_t type,
 
 struct names {
     TC_VEC(char *) v;
+    bool incomplete; /* some were held back */
 };
 
 static void collect_name(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct names *names = arg;
+    if (e->held_back & bit) {
+        e->held_back &= ~bit;
+        names->incomplete = true;
+        return;
+    }
     *tc_vec_push(&names->v) = e->name->data;
     e->sending_on |= bit;
 }
@@ -72,7 +78,31 @@ static void mark_unsent(struct tc_xds_entry *e, uint32_t bit, void *arg)
     (void)arg;
     e->sending_on &= ~bit;
     e->sent_on &= ~bit;
+    e->held_back &= ~bit;
     tc_xds_entry_check_timer(e);
+}
+
+static void forget_dropped(struct tc_xds_ads_type *t)
+{
+    for (size_t i = 0; i < t->dropped.len; i++)
+        tc_rstr_unref(t->dropped.data[i]);
+    t->dropped.len = 0;
+}
+
+void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name)
+{
+    *tc_vec_push(&tc_xds_ads_type(ch, type)->dropped) = tc_rstr_ref(name);
+}
+
+bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name)
+{
+    if (type >= ch->ads.types.len)
+        return false;
+    const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
+    for (size_t i = 0; i < t->dropped.len; i++)
+        if (tc_rstr_eq(t->dropped.data[i], name))
+            return true;
+    return false;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -156,6 +186,9 @@ static void send_next(struct tc_xds_channel *ch)
         /* A first request without names would ask for everything. */
         if (names.v.len || a->types.data[type].requested)
             send_request(ch, type, &names);
+        forget_dropped(&a->types.data[type]);
+        if (names.incomplete)
+            tc_xds_ads_request(ch, type);
         tc_vec_fini(&names.v);
     }
 }
@@ -192,6 +225,7 @@ static void forget_stream(struct tc_xds_channel *ch)
         struct tc_xds_ads_type *t = &a->types.data[i];
         drop_text(&t->nonce);
         drop_text(&t->nack);
+        forget_dropped(t);
         t->turn = 0;
         t->requested = false;
         each_entry(ch, i, mark_unsent, NULL);
@@ -323,7 +357,9 @@ void tc_xds_ads_fini(struct tc_xds_channel *ch)
         stream->ops->cancel(stream);
     tc_timer_stop(&a->retry);
     tc_task_cancel(&a->restart);
-    for (size_t i = 0; i < a->types.len; i++)
+    for (size_t i = 0; i < a->types.len; i++) {
         drop_text(&a->types.data[i].version);
+        tc_vec_fini(&a->types.data[i].dropped);
+    }
     tc_vec_fini(&a->types);
 }

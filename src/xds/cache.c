@@ -90,6 +90,9 @@ struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_realm *r, size_t type, struc
     e->state = TC_XDS_REQUESTED;
     tc_list_init(&e->watches);
     tc_timer_init(&e->timer, r->client->loop, on_timer);
+    for (size_t i = 0; i < r->channels.len; i++)
+        if (tc_xds_ads_dropped(r->channels.data[i], type, name))
+            e->held_back |= UINT32_C(1) << i;
     HASH_ADD_KEYPTR(hh, *table, e->name->data, e->name->len, e);
     return e;
 }
@@ -116,6 +119,9 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 {
     struct tc_xds_entry **table = tc_xds_entries(e->realm, e->type);
     HASH_DEL(*table, e);
+    for (size_t i = 0; i < e->realm->channels.len; i++)
+        if ((e->sending_on | e->sent_on | e->held_back) & (UINT32_C(1) << i))
+            tc_xds_ads_drop(e->realm->channels.data[i], e->type, e->name);
     tc_timer_stop(&e->timer);
     drop_resource(e);
     drop_error(e);

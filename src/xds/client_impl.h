@@ -56,6 +56,8 @@ struct tc_xds_entry {
     /* A bit for each of the realm's channels: the subscription is in the request under way, was handed to a connected
      * transport (A57). */
     uint32_t sending_on, sent_on;
+    /* The server thinks that it sent this one already, to an entry before this one: the next request leaves it out. */
+    uint32_t held_back;
     struct tc_timer timer; /* does not exist */
     uint64_t seen_in;      /* the response that last named it */
 };
@@ -78,6 +80,9 @@ struct tc_xds_ads_type {
     struct tc_rstr *nack;    /* what the next request complains of */
     uint64_t turn;           /* in the queue to be sent: less is earlier; 0: nothing to send */
     bool requested;          /* on this stream */
+    /* Names that the last request had and that were dropped from the cache since. A request that has such a name again
+     * would tell the server nothing new, and it would not send the resource again. */
+    TC_VEC(struct tc_rstr *) dropped;
 };
 
 struct tc_xds_ads {
@@ -171,6 +176,10 @@ void tc_xds_ads_start(struct tc_xds_channel *ch);
 struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type);
 /* Queues a request of this type; those of one turn become one. */
 void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type);
+/* An entry that was asked for is gone from the cache. */
+void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name);
+/* Was the name dropped, and does the server not know it yet? */
+bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name);
 /* All watchers are done with the last response. */
 void tc_xds_ads_read(struct tc_xds_channel *ch);
 void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);

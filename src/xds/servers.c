@@ -171,6 +171,7 @@ static void remove_channel(struct tc_xds_realm *r)
         {
             e->sending_on &= ~bit;
             e->sent_on &= ~bit;
+            e->held_back &= ~bit;
             tc_xds_entry_check_timer(e);
         }
         tc_xds_ads_request(ch, type);

@@ -208,6 +208,45 @@ static void another_takes_over_within_the_turn(void **state)
     assert_true(k.server->open);
 }
 
+/* While a request is under way names come and go: the server must see that one was gone, else it would not send it to
+ * who asks for it anew. */
+static void dropped_and_wanted_again_between_requests(void **state)
+{
+    (void)state;
+    watch(&tc_kit_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "1", "n1", "a|x", NULL);
+    assert_request("ClusterLoadAssignment [a] \"1\" \"n1\"");
+    k.server->connected = false;
+    watch(&tc_kit_eds, "b", &b);
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"n1\"");
+    tc_kit_unwatch(&k, &a);
+    tc_loop_drain(k.loop);
+    watch(&tc_kit_eds, "a", &c);
+    assert_told(&c, "");
+    tc_fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [b] \"1\" \"n1\"");
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"n1\"");
+    assert_request("");
+
+    /* The same, and the stream ends in between. */
+    k.server->connected = false;
+    tc_kit_watch(&k, &tc_kit_eds, "d", &a);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [a,b,d] \"1\" \"n1\"");
+    tc_kit_unwatch(&k, &a);
+    tc_kit_unwatch(&k, &b);
+    tc_loop_drain(k.loop);
+    watch(&tc_kit_eds, "b", &b);
+    tc_fake_xds_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    tc_fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"\" node"); /* a new stream knows nothing */
+    assert_request("");
+}
+
 static void watch_more(struct tc_kit_watcher *w)
 {
     w->then = NULL;
@@ -385,6 +424,7 @@ int main(void)
         TEST(requests_are_joined_while_one_is_sent),
         TEST(last_watcher_goes),
         TEST(another_takes_over_within_the_turn),
+        TEST(dropped_and_wanted_again_between_requests),
         TEST(watch_inside_a_callback),
         TEST(client_ends_inside_a_callback),
         TEST(next_response_waits_for_watchers),

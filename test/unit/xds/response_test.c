@@ -136,6 +136,26 @@ static void wrapped_resource(void **state)
     TC_CASE(AD11);
 }
 
+/* A wrapper that names a Cluster and has none does not say that the Cluster is gone. */
+static void empty_wrapper_of_what_is_held(void **state)
+{
+    (void)state;
+    Envoy__Service__Discovery__V3__Resource wrapper = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE__INIT;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    uint8_t bytes[64];
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    wrapper.name = "a";
+    any.type_url = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+    any.value.len = envoy__service__discovery__v3__resource__pack(&wrapper, bytes);
+    any.value.data = bytes;
+    send_any(tc_kit_cds.type_url, "2", &any);
+    assert_request("Cluster [a] \"1\" \"2\" NACK 3 resource index 0: Cluster \"a\": field resource: missing");
+    assert_told(&a, "value x;");
+}
+
 static void resource_of_another_type(void **state)
 {
     (void)state;
