@@ -217,8 +217,15 @@ static void nack_text_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(unknown_type),     TEST(unsubscribed_resource),    TEST(twice_in_one_response), TEST(nameless_resource),
-        TEST(wrapped_resource), TEST(resource_of_another_type), TEST(unreadable_responses),  TEST(nack_text_is_bounded),
+        TEST(unknown_type),
+        TEST(unsubscribed_resource),
+        TEST(twice_in_one_response),
+        TEST(nameless_resource),
+        TEST(wrapped_resource),
+        TEST(empty_wrapper_of_what_is_held),
+        TEST(resource_of_another_type),
+        TEST(unreadable_responses),
+        TEST(nack_text_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
