@@ -1,0 +1,156 @@
+/* Client and server over real sockets, on one loop. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "io/connect.h"
+#include "server/grpc_server.h"
+#include "support/cmocka.h"
+
+#define OUTSTANDING 64
+
+struct bench {
+    struct tc_loop *loop;
+    struct tc_h2_conn *conn;
+    unsigned started, ended, failed, total, closed;
+    size_t message_len;
+    const char *message;
+};
+
+struct slot {
+    struct bench *b;
+    struct tc_h2_stream *stream;
+    struct tc_arena arena;
+    unsigned messages;
+};
+
+static void start(struct slot *s);
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct slot *s = arg;
+    s->messages += message->len == s->b->message_len;
+    tc_rstr_unref(message);
+}
+
+static void on_done(void *arg, const struct tc_h2_outcome *outcome)
+{
+    struct slot *s = arg;
+    s->b->ended++;
+    s->b->failed += outcome->status.code != 0 || s->messages != 1;
+    s->stream = NULL;
+    if (s->b->started < s->b->total)
+        start(s);
+}
+
+static const struct tc_h2_stream_events call_events = {.on_message = on_message, .on_done = on_done};
+
+static void start(struct slot *s)
+{
+    static const struct tc_h2_request request = {.path = {"/t/Echo", 7},
+                                                 .authority = {"localhost", 9},
+                                                 .scheme = {"http", 4},
+                                                 .user_agent = {"torc", 4},
+                                                 .timeout_ns = 20 * TC_NS_PER_S};
+    int error;
+    tc_arena_reset(&s->arena);
+    s->messages = 0;
+    s->b->started++;
+    s->stream = tc_h2_stream_open(s->b->conn, &request, &s->arena, &call_events, s, &error);
+    assert_non_null(s->stream);
+    tc_h2_stream_send(s->stream, tc_slice_of(s->b->message, s->b->message_len), false, true);
+    tc_h2_stream_read(s->stream);
+}
+
+static void on_ready(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static const struct tc_h2_conn_events conn_events = {.on_ready = on_ready};
+
+static void on_connect(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+{
+    if (error)
+        fail_msg("%s", tc_status_text(error));
+    *(struct tc_bytestream **)arg = bs;
+}
+
+static void on_echo(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+{
+    (void)arg;
+    tc_server_call_reply(call, tc_rstr_slice(request));
+}
+
+static void run(const char *address, unsigned total, size_t message_len)
+{
+    struct bench b = {.total = total, .message_len = message_len};
+    struct tc_status error;
+    struct tc_addr addr, bound;
+    struct tc_bytestream *bs = NULL;
+    struct slot slots[OUTSTANDING];
+    bool ready = false;
+    char *message = test_calloc(1, message_len + 1);
+    b.message = message;
+    b.loop = tc_loop_new(NULL);
+    struct tc_server *server = tc_server_new(b.loop, NULL);
+    tc_server_add_unary(server, "/t/Echo", on_echo, NULL);
+    assert_int_equal(tc_addr_parse(&addr, tc_slice_str(address)), 0);
+    assert_int_equal(tc_server_listen(server, &addr, &bound, &error), 0);
+    tc_connect_start(b.loop, &bound, &(struct tc_connect_opts){.timeout_ms = 5000}, on_connect, &bs);
+    while (!bs)
+        tc_loop_turn(b.loop, 1000);
+    struct tc_h2_opts opts;
+    tc_h2_opts_init(&opts, false);
+    b.conn = tc_h2_conn_new(b.loop, bs, &opts, &conn_events, &ready);
+    while (!ready)
+        tc_loop_turn(b.loop, 1000);
+    for (size_t i = 0; i < OUTSTANDING; i++) {
+        slots[i] = (struct slot){.b = &b};
+        tc_arena_init(&slots[i].arena, 0, 0);
+        start(&slots[i]);
+    }
+    while (b.ended < b.total)
+        assert_true(tc_loop_turn(b.loop, 20000));
+    assert_int_equal(b.failed, 0);
+    struct tc_server_counts counts;
+    tc_server_counts(server, &counts);
+    assert_int_equal(counts.requests, total);
+    tc_h2_conn_close(b.conn);
+    tc_server_free(server);
+    for (size_t i = 0; i < OUTSTANDING; i++)
+        tc_arena_fini(&slots[i].arena);
+    tc_addr_fini(&addr);
+    tc_addr_fini(&bound);
+    tc_loop_free(b.loop);
+    test_free(message);
+}
+
+static void small_messages(void **state)
+{
+    (void)state;
+    run("127.0.0.1:0", 5000, 20);
+}
+
+static void large_messages(void **state)
+{
+    (void)state;
+    run("127.0.0.1:0", 200, 300000);
+}
+
+static void unix_socket(void **state)
+{
+    (void)state;
+    char name[64];
+    snprintf(name, sizeof(name), "unix-abstract:torc-loopback-%d", (int)getpid());
+    run(name, 1000, 3000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_messages),
+        cmocka_unit_test(large_messages),
+        cmocka_unit_test(unix_socket),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
