@@ -11,7 +11,7 @@
 struct backends {
     int n;
     const char *addresses[MAX_BACKENDS];
-    char keys[MAX_BACKENDS][16];
+    char keys[MAX_BACKENDS][20];
 };
 
 static void *start(const char *rest, torc_resolver_listener *listener, void *arg)
