@@ -93,6 +93,7 @@ void tc_h2_conn_stream_gone(struct tc_h2_conn *c)
     if (c->active == 0) {
         /* A connection that does nothing keeps little memory. */
         tc_h2_pool_trim(&c->pool);
+        tc_h2_server_drop_spare(c, 1);
         if (c->scratch.cap > 512)
             tc_buf_fini(&c->scratch);
         if (c->draining)
@@ -236,7 +237,7 @@ void tc_h2_conn_release(struct tc_h2_conn *c)
     if (!c->closed || c->busy || !tc_list_empty(&c->streams))
         return;
     tc_task_cancel(&c->deliver);
-    tc_h2_server_drop_spare(c);
+    tc_h2_server_drop_spare(c, 0);
     tc_h2_pool_fini(&c->pool);
     tc_status_fini(&c->why);
     tc_addr_fini(&c->peer);

@@ -72,7 +72,8 @@ struct tc_h2_conn {
     size_t left_at;
     struct tc_h2_gather *gather; /* while flushing */
     struct tc_buf scratch;
-    struct tc_h2_stream *spare; /* server: one for the next request */
+    struct tc_h2_stream *spare; /* server: for the next requests */
+    unsigned n_spare;
 
     struct tc_h2_bdp bdp;
     struct tc_h2_keepalive_state keepalive;
@@ -128,6 +129,7 @@ struct tc_h2_stream {
 
     /* Server. */
     struct tc_arena own_arena;
+    struct tc_h2_stream *next_spare;
     bool announce;  /* on_stream is due */
     bool refused;   /* answered by us, the owner never sees it */
     bool responded; /* response headers were submitted */
@@ -228,7 +230,8 @@ int tc_h2_code_from_http(unsigned http_status);
 /* server_stream.c */
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id);
 void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_stream *s);
-void tc_h2_server_drop_spare(struct tc_h2_conn *c);
+/* Frees the spare streams but `keep`. */
+void tc_h2_server_drop_spare(struct tc_h2_conn *c, unsigned keep);
 void tc_h2_server_on_header(struct tc_h2_stream *s, struct tc_slice name, struct tc_slice value);
 void tc_h2_server_on_block(struct tc_h2_stream *s, bool end_stream);
 /* The data source has come to the end of the messages: submits the trailers. */

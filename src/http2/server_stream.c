@@ -9,15 +9,18 @@
 #define OWN_FIELDS 6
 #define STACK_FIELDS 24
 #define ARENA_BYTES 1024
+/* Kept for the next requests while some run. */
+#define MAX_SPARE 32
 
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id)
 {
     struct tc_h2_stream *s = c->spare;
     if (s) {
+        c->spare = s->next_spare;
         struct tc_arena arena = s->own_arena;
         *s = (struct tc_h2_stream){.own_arena = arena};
         tc_arena_reset(&s->own_arena);
-        c->spare = NULL;
+        c->n_spare--;
     } else {
         s = TC_NEW(struct tc_h2_stream);
         tc_arena_init(&s->own_arena, ARENA_BYTES, 0);
@@ -31,22 +34,25 @@ struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id)
 
 void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_stream *s)
 {
-    /* One is kept: a client that calls again and again finds it. */
-    if (!c->spare && !c->closed) {
+    if (!c->closed && c->n_spare < MAX_SPARE) {
+        s->next_spare = c->spare;
         c->spare = s;
+        c->n_spare++;
         return;
     }
     tc_arena_fini(&s->own_arena);
     tc_free(s);
 }
 
-void tc_h2_server_drop_spare(struct tc_h2_conn *c)
+void tc_h2_server_drop_spare(struct tc_h2_conn *c, unsigned keep)
 {
-    if (c->spare) {
-        tc_arena_fini(&c->spare->own_arena);
-        tc_free(c->spare);
+    while (c->n_spare > keep) {
+        struct tc_h2_stream *s = c->spare;
+        c->spare = s->next_spare;
+        c->n_spare--;
+        tc_arena_fini(&s->own_arena);
+        tc_free(s);
     }
-    c->spare = NULL;
 }
 
 const struct tc_headers *tc_h2_stream_request(const struct tc_h2_stream *s)
@@ -168,8 +174,10 @@ static size_t response_fields(nghttp2_nv *nva, enum tc_h2_encoding encoding)
 static size_t status_fields(struct tc_h2_conn *c, nghttp2_nv *nva, const struct tc_status *status, char code[16])
 {
     size_t n = 0;
-    int len = snprintf(code, 16, "%d", status->code);
-    nva[n++] = tc_h2_nv(LITERAL("grpc-status"), tc_slice_of(code, (size_t)len), NGHTTP2_NV_FLAG_NO_COPY_NAME);
+    struct tc_slice value = LITERAL("0");
+    if (!tc_status_ok(status))
+        value.data = code, value.len = (size_t)snprintf(code, 16, "%d", status->code);
+    nva[n++] = tc_h2_nv(LITERAL("grpc-status"), value, NGHTTP2_NV_FLAG_NO_COPY_NAME);
     if (status->text && status->text->len) {
         size_t at = c->scratch.len;
         tc_grpc_message_encode(&c->scratch, tc_rstr_slice(status->text));
