@@ -265,7 +265,7 @@ static int scan_item(struct scanner *s, const struct item *item)
     if (!field)
         return strip(s, item);
     unsigned wire = wire_of(field->type);
-    size_t more = 1, index;
+    size_t more = 1, index = 0;
     if (item->wire != wire) {
         if (item->wire != WIRE_LENGTH || field->label != PROTOBUF_C_LABEL_REPEATED)
             return strip(s, item);
