@@ -7,7 +7,7 @@ ASAN := build-asan
 
 .PHONY: all demo check install deps-build deps-check format clean
 all: $(BUILD)/build.ninja
-	@cmake --build $(BUILD) -j $(JOBS) --target torc torc_static torc_command
+	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_static torc_command
 
 $(BUILD)/build.ninja: deps-build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null

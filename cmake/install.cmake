@@ -1,6 +1,6 @@
 # make install: headers, both libraries, pkg-config file, CMake package, the command, man pages.
 include(CMakePackageConfigHelpers)
-install(TARGETS torc torc_static
+install(TARGETS torc_shared torc_static
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS torc_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
