@@ -187,7 +187,8 @@ static bool deliver_headers_and_writes(struct tc_h2_conn *c, struct tc_h2_stream
     }
     if (s->written_due) {
         s->written_due = false;
-        if (s->events->on_written && !s->finished)
+        /* A client's end may wait for messages that nobody asked for yet: the writer hears of its message before. */
+        if (s->events->on_written && !(s->server && s->finished))
             s->events->on_written(s->arg);
     }
     return !gone(c, s);

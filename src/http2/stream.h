@@ -80,6 +80,7 @@ void tc_h2_stream_read(struct tc_h2_stream *s);
 /* Resets the stream with an HTTP/2 error code (8: CANCEL) unless it has ended, forgets it; no callback after. A client
  * stream that had its on_done, and a server stream that had its on_end, is forgotten already. */
 void tc_h2_stream_cancel(struct tc_h2_stream *s, uint32_t h2_error);
+/* NULL after the owner closed the connection under an open stream (tc_h2_conn_close). */
 struct tc_h2_conn *tc_h2_stream_conn(const struct tc_h2_stream *s);
 
 #endif

@@ -4,7 +4,9 @@
 
 #include "io/connect.h"
 #include "server/grpc_server.h"
+#include "support/certs.h"
 #include "support/cmocka.h"
+#include "tls/tls.h"
 
 #define OUTSTANDING 64
 
@@ -81,7 +83,8 @@ static void on_echo(void *arg, struct tc_server_call *call, struct tc_rstr *requ
     tc_server_call_reply(call, tc_rstr_slice(request));
 }
 
-static void run(const char *address, unsigned total, size_t message_len)
+static void run(const char *address, const struct tc_server_opts *server_opts, struct tc_tls_context *client_tls,
+                unsigned total, size_t message_len)
 {
     struct bench b = {.total = total, .message_len = message_len};
     struct tc_status error;
@@ -92,18 +95,26 @@ static void run(const char *address, unsigned total, size_t message_len)
     char *message = test_calloc(1, message_len + 1);
     b.message = message;
     b.loop = tc_loop_new(NULL);
-    struct tc_server *server = tc_server_new(b.loop, NULL);
+    struct tc_server *server = tc_server_new(b.loop, server_opts);
     tc_server_add_unary(server, "/t/Echo", on_echo, NULL);
     assert_int_equal(tc_addr_parse(&addr, tc_slice_str(address)), 0);
     assert_int_equal(tc_server_listen(server, &addr, &bound, &error), 0);
     tc_connect_start(b.loop, &bound, &(struct tc_connect_opts){.timeout_ms = 5000}, on_connect, &bs);
     while (!bs)
         tc_loop_turn(b.loop, 1000);
+    if (client_tls) {
+        struct tc_bytestream *plain = bs;
+        bs = NULL;
+        tc_tls_handshake(b.loop, client_tls, plain, tc_slice_str("a.test"), 5000, on_connect, &bs);
+        while (!bs)
+            tc_loop_turn(b.loop, 1000);
+    }
     struct tc_h2_opts opts;
     tc_h2_opts_init(&opts, false);
     b.conn = tc_h2_conn_new(b.loop, bs, &opts, &conn_events, &ready);
     while (!ready)
         tc_loop_turn(b.loop, 1000);
+    assert_int_equal(tc_h2_conn_secure(b.conn), client_tls != NULL);
     for (size_t i = 0; i < OUTSTANDING; i++) {
         slots[i] = (struct slot){.b = &b};
         tc_arena_init(&slots[i].arena, 0, 0);
@@ -128,13 +139,13 @@ static void run(const char *address, unsigned total, size_t message_len)
 static void small_messages(void **state)
 {
     (void)state;
-    run("127.0.0.1:0", 5000, 20);
+    run("127.0.0.1:0", NULL, NULL, 5000, 20);
 }
 
 static void large_messages(void **state)
 {
     (void)state;
-    run("127.0.0.1:0", 200, 300000);
+    run("127.0.0.1:0", NULL, NULL, 200, 300000);
 }
 
 static void unix_socket(void **state)
@@ -142,7 +153,32 @@ static void unix_socket(void **state)
     (void)state;
     char name[64];
     snprintf(name, sizeof(name), "unix-abstract:torc-loopback-%d", (int)getpid());
-    run(name, 1000, 3000);
+    run(name, NULL, NULL, 1000, 3000);
+}
+
+static void tls(void **state)
+{
+    (void)state;
+    struct tc_status error;
+    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "test CA", .ca = true});
+    struct tc_cert cert =
+        tc_cert_make(&(struct tc_cert_opts){.common_name = "a.test", .sans = "DNS:a.test", .issuer = &ca});
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                        .verify = TC_TLS_VERIFY_NONE,
+                                                        .certificate_pem = tc_cert_pem(&cert),
+                                                        .private_key_pem = tc_cert_key(&cert)},
+                                  &error);
+    assert_non_null(opts.tls);
+    struct tc_tls_context *client = tc_tls_context_new(&(struct tc_tls_opts){.roots_pem = tc_cert_pem(&ca)}, &error);
+    assert_non_null(client);
+    run("127.0.0.1:0", &opts, client, 1000, 20);
+    run("127.0.0.1:0", &opts, client, 100, 200000);
+    tc_tls_context_unref(opts.tls);
+    tc_tls_context_unref(client);
+    tc_cert_fini(&cert);
+    tc_cert_fini(&ca);
 }
 
 int main(void)
@@ -151,6 +187,7 @@ int main(void)
         cmocka_unit_test(small_messages),
         cmocka_unit_test(large_messages),
         cmocka_unit_test(unix_socket),
+        cmocka_unit_test(tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
