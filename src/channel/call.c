@@ -45,6 +45,7 @@ static void detach(struct tc_call *c, const struct tc_status *status, const stru
 {
     c->stage = TC_CALL_DONE;
     tc_timer_stop(&c->timer);
+    tc_task_cancel(&c->dropped);
     tc_list_remove(&c->queue);
     tc_list_remove(&c->capacity.link);
     tc_call_drop_stream(c);
@@ -138,16 +139,21 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
     return tc_buf_cstr(b);
 }
 
-static void on_deadline(struct tc_timer *timer)
+struct tc_status tc_call_deadline_status(struct tc_call *c)
 {
-    struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, timer);
     struct tc_buf b = {0};
     double seconds = (double)(c->deadline_ns - c->started_ns) / 1e9;
     struct tc_status status =
         tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after %.3f s while waiting for %s", seconds,
                        waited_for(c, &b));
     tc_buf_fini(&b);
-    tc_call_fail(c, status);
+    return status;
+}
+
+static void on_deadline(struct tc_timer *timer)
+{
+    struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, timer);
+    tc_call_fail(c, tc_call_deadline_status(c));
 }
 
 static void arm_deadline(struct tc_call *c)
@@ -305,6 +311,7 @@ void tc_call_init(struct tc_call *c, torc_channel *ch)
     c->capacity.fn = tc_call_on_capacity;
     tc_timer_init(&c->timer, ch->loop, on_deadline);
     tc_task_init(&c->done, on_done_task);
+    tc_task_init(&c->dropped, tc_call_on_dropped);
     tc_headers_init(&c->metadata, &c->arena);
     c->deadline_ns = UINT64_MAX;
 }

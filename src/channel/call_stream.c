@@ -96,6 +96,8 @@ int tc_call_send_end(struct tc_call *c)
     return 0;
 }
 
+static void on_written(void *arg);
+
 static void too_large(struct tc_call *c, size_t bytes)
 {
     tc_call_fail(c, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (%zu vs. %llu)",
@@ -117,11 +119,17 @@ void tc_call_pump(struct tc_call *c)
         return;
     }
     bool end = c->half_close && !o->next;
-    /* Otherwise the stream has ended on its side, and on_done is on its way. */
-    if (tc_h2_stream_send(c->stream, o->bytes, c->gzip, end) == 0) {
-        c->writing = true;
-        c->end_sent = end;
-    }
+    int rc = tc_h2_stream_send(c->stream, o->bytes, c->gzip, end);
+    c->writing = true;
+    c->end_sent = end;
+    /* The server has ended the stream, and on_done waits for messages that are to be read: nobody misses this one. */
+    if (rc != 0)
+        tc_loop_defer(c->channel->loop, &c->dropped);
+}
+
+void tc_call_on_dropped(struct tc_task *task)
+{
+    on_written(TC_CONTAINER_OF(task, struct tc_call, dropped));
 }
 
 static void on_written(void *arg)
@@ -192,6 +200,7 @@ static void reset_attempt(struct tc_call *c)
     c->writing = false;
     c->end_sent = false;
     c->reads_given = 0;
+    tc_task_cancel(&c->dropped);
 }
 
 static void on_done(void *arg, const struct tc_h2_outcome *outcome)
@@ -207,7 +216,10 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
         tc_call_pick(c);
         return;
     }
-    tc_call_finish(c, tc_status_ref(&outcome->status), outcome->trailers);
+    /* The server knows the deadline too and may reset the stream before our timer fires. */
+    bool deadline = outcome->status.code == TORC_STATUS_CANCELLED && !outcome->from_server &&
+                    tc_loop_now_ns(c->channel->loop) >= c->deadline_ns;
+    tc_call_finish(c, deadline ? tc_call_deadline_status(c) : tc_status_ref(&outcome->status), outcome->trailers);
 }
 
 static const struct tc_h2_stream_events stream_events = {

@@ -75,8 +75,9 @@ struct tc_call {
     bool sending;    /* the owner waits for on_written */
     bool half_close; /* after the last message */
     bool end_sent;
-    uint32_t reads;       /* demands not yet answered */
-    uint32_t reads_given; /* of them, told to the stream */
+    struct tc_task dropped; /* the stream refused a message */
+    uint32_t reads;         /* demands not yet answered */
+    uint32_t reads_given;   /* of them, told to the stream */
 
     /* The end. */
     struct tc_status status;
@@ -95,6 +96,8 @@ void tc_call_resolved(struct tc_call *c);
 void tc_call_pick(struct tc_call *c);
 /* Ends it with a status of our own; on_done comes by the serial queue. */
 void tc_call_fail(struct tc_call *c, struct tc_status status);
+/* DEADLINE_EXCEEDED, and what the call was waiting for. */
+struct tc_status tc_call_deadline_status(struct tc_call *c);
 /* The same for calls that a channel's end ends. */
 void tc_call_abort(struct tc_call *c, const struct tc_status *status);
 /* Ends it at once: on_done from inside. For events of the stream. Takes over the status. */
@@ -120,6 +123,7 @@ void tc_call_pump_reads(struct tc_call *c);
 /* Resets the stream, forgets it. */
 void tc_call_drop_stream(struct tc_call *c);
 void tc_call_on_capacity(struct tc_capacity_wait *wait, bool gone);
+void tc_call_on_dropped(struct tc_task *task);
 void tc_call_free_messages(struct tc_call *c);
 
 #endif
