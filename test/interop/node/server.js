@@ -12,6 +12,7 @@ const messages = loader.loadSync(['messages.proto', 'empty.proto'].map((f) => pa
 
 const INITIAL = 'x-grpc-test-echo-initial';
 const TRAILING = 'x-grpc-test-echo-trailing-bin';
+const NO_COMPRESS = 2; // a write flag of grpc-js
 
 function echoed(call) {
   const initial = call.metadata.get(INITIAL);
@@ -50,7 +51,7 @@ const handlers = {
     const trailers = echoed(call);
     const status = asked(call.request, trailers);
     if (status) return done(status);
-    const flags = call.request.response_compressed && !call.request.response_compressed.value ? grpc.writeFlags.NoCompress : 0;
+    const flags = call.request.response_compressed && !call.request.response_compressed.value ? NO_COMPRESS : 0;
     done(null, payload(call.request.response_size), trailers, flags);
   },
   StreamingInputCall(call, done) {

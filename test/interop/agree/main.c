@@ -1,0 +1,125 @@
+/* Torc as one of the clients that must send the same key to the same backend. Each line of stdin is
+ * {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
+ * which a failed call stands as "!CODE message". */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#define WIDTH 32
+
+struct order {
+    torc_runtime *runtime;
+    torc_channel *channel;
+    json_t *calls, *peers;
+    size_t next, running;
+};
+
+struct slot {
+    struct order *order;
+    size_t index;
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static torc_metadata *metadata_of(const json_t *headers)
+{
+    torc_metadata *metadata = torc_metadata_new();
+    size_t i;
+    json_t *header;
+    json_array_foreach(headers, i, header)
+    {
+        const char *name = json_string_value(json_array_get(header, 0));
+        const char *value = json_string_value(json_array_get(header, 1));
+        if (!name || !value || torc_metadata_add_string(metadata, name, value) != 0)
+            die("a header that is none");
+    }
+    return metadata;
+}
+
+static void start_next(struct order *o);
+
+static void on_result(const struct torc_result *result, void *arg)
+{
+    struct slot *slot = arg;
+    struct order *o = slot->order;
+    json_t *peer = result->code == TORC_STATUS_OK
+                       ? json_stringn(torc_message_data(result->response), torc_message_size(result->response))
+                       : json_sprintf("!%s %s", torc_status_code_name(result->code), result->message);
+    /* The library's own word on who answered has to be true. */
+    if (result->code == TORC_STATUS_OK && strcmp(json_string_value(peer), result->peer) != 0)
+        die("the peer is not who answered");
+    json_array_set_new(o->peers, slot->index, peer);
+    free(slot);
+    o->running--;
+    start_next(o);
+}
+
+static void start_next(struct order *o)
+{
+    if (o->next == json_array_size(o->calls))
+        return;
+    struct slot *slot = malloc(sizeof(*slot));
+    if (!slot)
+        die("no memory");
+    *slot = (struct slot){o, o->next++};
+    torc_metadata *metadata = metadata_of(json_array_get(o->calls, slot->index));
+    struct torc_call_options options;
+    torc_call_options_init(&options);
+    options.timeout_ms = 20000;
+    options.metadata = metadata;
+    if (torc_call_unary_async(o->channel, "torc.test.Backend/Who", "", 0, &options, on_result, slot, NULL) != 0)
+        die("a call could not be started");
+    torc_metadata_free(metadata);
+    o->running++;
+}
+
+static json_t *run(torc_runtime *runtime, const json_t *asked)
+{
+    const char *target = json_string_value(json_object_get(asked, "target"));
+    struct order o = {.runtime = runtime, .calls = json_object_get(asked, "calls"), .peers = json_array()};
+    char *why = NULL;
+    o.channel = torc_channel_new(runtime, target ? target : "", NULL, &why);
+    if (!o.channel)
+        die(why);
+    for (size_t i = 0; i < json_array_size(o.calls); i++)
+        json_array_append_new(o.peers, json_null());
+    for (int i = 0; i < WIDTH; i++)
+        start_next(&o);
+    while (o.running > 0)
+        if (torc_runtime_poll(runtime, -1) < 0)
+            die("the loop does not run");
+    torc_channel_free(o.channel);
+    return json_pack("{s:o}", "peers", o.peers);
+}
+
+int main(void)
+{
+    struct torc_runtime_options options;
+    torc_runtime_options_init(&options);
+    options.mode = TORC_RUNTIME_CALLER;
+    options.idle_connection_ms = 1; /* each mesh connects anew, as with the other clients */
+    torc_runtime *runtime = torc_runtime_new(&options);
+    if (!runtime)
+        die("no runtime");
+    printf("{\"version\": \"%s\"}\n", torc_version());
+    fflush(stdout);
+    json_error_t error;
+    json_t *asked;
+    while ((asked = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, &error))) {
+        json_t *answer = run(runtime, asked);
+        json_dumpf(answer, stdout, JSON_COMPACT);
+        putchar('\n');
+        fflush(stdout);
+        json_decref(answer);
+        json_decref(asked);
+    }
+    torc_runtime_free(runtime);
+    return 0;
+}

@@ -1,0 +1,108 @@
+/* The client side of gRPC's interop suite, on Torc's public API.
+ * usage: interop_client --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N]
+ * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list names the cases. */
+#include "rpc.h"
+
+static const struct {
+    const char *name;
+    interop_case_fn run;
+} cases[] = {
+    {"empty_unary", case_empty_unary},
+    {"large_unary", case_large_unary},
+    {"client_compressed_unary", case_client_compressed_unary},
+    {"server_compressed_unary", case_server_compressed_unary},
+    {"client_streaming", case_client_streaming},
+    {"client_compressed_streaming", case_client_compressed_streaming},
+    {"server_streaming", case_server_streaming},
+    {"server_compressed_streaming", case_server_compressed_streaming},
+    {"ping_pong", case_ping_pong},
+    {"empty_stream", case_empty_stream},
+    {"custom_metadata", case_custom_metadata},
+    {"status_code_and_message", case_status_code_and_message},
+    {"special_status_message", case_special_status_message},
+    {"unimplemented_method", case_unimplemented_method},
+    {"unimplemented_service", case_unimplemented_service},
+    {"cancel_after_begin", case_cancel_after_begin},
+    {"cancel_after_first_response", case_cancel_after_first_response},
+    {"timeout_on_sleeping_server", case_timeout_on_sleeping_server},
+    {"rpc_soak", case_rpc_soak},
+    {"channel_soak", case_channel_soak},
+};
+#define N_CASES (sizeof(cases) / sizeof(cases[0]))
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    CHECK(f, "%s", path);
+    size_t cap = 1 << 20;
+    char *text = malloc(cap + 1);
+    CHECK(text, "no memory");
+    size_t n = fread(text, 1, cap, f);
+    fclose(f);
+    CHECK(n > 0 && n < cap, "%s: %zu bytes", path, n);
+    text[n] = '\0';
+    return text;
+}
+
+static interop_case_fn find(const char *name)
+{
+    for (size_t i = 0; name && i < N_CASES; i++)
+        if (strcmp(cases[i].name, name) == 0)
+            return cases[i].run;
+    return NULL;
+}
+
+static torc_credentials *tls(const char *ca)
+{
+    char *roots = read_file(ca), *why = NULL;
+    struct torc_tls_options options;
+    torc_tls_options_init(&options);
+    options.roots_pem = roots;
+    torc_credentials *credentials = torc_credentials_tls(&options, &why);
+    CHECK(credentials, "%s: %s", ca, why);
+    free(roots);
+    return credentials;
+}
+
+int main(int argc, char **argv)
+{
+    struct interop t = {.soak_iterations = 100};
+    torc_channel_options_init(&t.options);
+    const char *name = NULL, *ca = NULL;
+    for (int i = 1; i < argc; i++) {
+        const char *flag = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(flag, "--list") == 0) {
+            for (size_t c = 0; c < N_CASES; c++)
+                puts(cases[c].name);
+            return 0;
+        }
+        i++;
+        if (value && strcmp(flag, "--target") == 0)
+            t.target = value;
+        else if (value && strcmp(flag, "--case") == 0)
+            name = value;
+        else if (value && strcmp(flag, "--ca") == 0)
+            ca = value;
+        else if (value && strcmp(flag, "--authority") == 0)
+            t.options.authority = value;
+        else if (value && strcmp(flag, "--iterations") == 0)
+            t.soak_iterations = (int)strtol(value, NULL, 10);
+        else
+            return 2;
+    }
+    interop_case_fn run = find(name);
+    if (!run || !t.target || t.soak_iterations < 1) {
+        fprintf(stderr, "usage: %s --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N] | --list\n",
+                argv[0]);
+        return 2;
+    }
+    t.options.credentials = ca ? tls(ca) : NULL;
+    t.runtime = torc_runtime_new(NULL);
+    CHECK(t.runtime, "no runtime");
+    t.channel = interop_channel(&t);
+    run(&t);
+    torc_channel_free(t.channel);
+    torc_credentials_unref(t.options.credentials);
+    CHECK(torc_runtime_free(t.runtime) == 0, "runtime");
+    return 0;
+}

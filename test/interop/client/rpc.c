@@ -1,0 +1,129 @@
+#include "rpc.h"
+
+#define DEADLINE_MS 20000
+
+torc_channel *interop_channel(struct interop *t)
+{
+    char *why = NULL;
+    torc_channel *channel = torc_channel_new(t->runtime, t->target, &t->options, &why);
+    CHECK(channel, "%s: %s", t->target, why);
+    return channel;
+}
+
+struct torc_call_options interop_options(void)
+{
+    struct torc_call_options options;
+    torc_call_options_init(&options);
+    options.timeout_ms = DEADLINE_MS;
+    return options;
+}
+
+static uint8_t *pack(const ProtobufCMessage *message, size_t *size)
+{
+    *size = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = malloc(*size + 1);
+    CHECK(bytes, "no memory for %zu bytes", *size);
+    protobuf_c_message_pack(message, bytes);
+    return bytes;
+}
+
+void interop_unary(torc_channel *channel, const char *method, const ProtobufCMessage *request,
+                   const struct torc_call_options *options, struct torc_result *result)
+{
+    struct torc_call_options plain = interop_options();
+    size_t size;
+    uint8_t *bytes = pack(request, &size);
+    int rc = torc_call_unary(channel, method, bytes, size, options ? options : &plain, result);
+    free(bytes);
+    CHECK(rc == 0, "%s could not be started: %s", method, torc_strerror(rc));
+}
+
+void *interop_unpack(const ProtobufCMessageDescriptor *type, const torc_message *message)
+{
+    void *unpacked =
+        protobuf_c_message_unpack(type, NULL, torc_message_size(message), (const uint8_t *)torc_message_data(message));
+    CHECK(unpacked, "malformed %s of %zu bytes", type->name, torc_message_size(message));
+    return unpacked;
+}
+
+static bool all_zero(ProtobufCBinaryData bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        if (bytes.data[i] != 0)
+            return false;
+    return true;
+}
+
+void interop_expect(const struct torc_result *result, int code, const char *message)
+{
+    CHECK(result->code == code, "%s (%s), wanted %s", torc_status_code_name(result->code), result->message,
+          torc_status_code_name(code));
+    CHECK(!message || strcmp(result->message, message) == 0, "message \"%s\", wanted \"%s\"", result->message, message);
+}
+
+void interop_unary_ok(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
+                      const struct torc_call_options *options, struct torc_result *result)
+{
+    interop_unary(channel, SERVICE "UnaryCall", &request->base, options, result);
+    interop_expect(result, TORC_STATUS_OK, NULL);
+    Grpc__Testing__SimpleResponse *response =
+        interop_unpack(&grpc__testing__simple_response__descriptor, result->response);
+    size_t got = response->payload ? response->payload->body.len : 0;
+    CHECK(got == (size_t)request->response_size, "payload of %zu bytes", got);
+    CHECK(got == 0 || all_zero(response->payload->body), "bytes that are not zero");
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+}
+
+torc_call *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options)
+{
+    struct torc_call_options plain = interop_options();
+    int error = 0;
+    torc_call *call = torc_call_open(channel, method, options ? options : &plain, &error);
+    CHECK(call, "%s could not be started: %s", method, torc_strerror(error));
+    return call;
+}
+
+void interop_send(torc_call *call, const ProtobufCMessage *message, bool last)
+{
+    size_t size;
+    uint8_t *bytes = pack(message, &size);
+    int rc = torc_call_send(call, bytes, size, last);
+    free(bytes);
+    /* The server may have said its last word already; torc_call_finish tells which. */
+    CHECK(rc == 0 || rc == TORC_ECLOSED, "%s", torc_strerror(rc));
+}
+
+long interop_receive_size(torc_call *call)
+{
+    torc_message *message = NULL;
+    int rc = torc_call_receive(call, &message);
+    CHECK(rc >= 0, "%s", torc_strerror(rc));
+    if (rc == 0)
+        return -1;
+    Grpc__Testing__StreamingOutputCallResponse *response =
+        interop_unpack(&grpc__testing__streaming_output_call_response__descriptor, message);
+    long size = response->payload ? (long)response->payload->body.len : 0;
+    CHECK(size == 0 || all_zero(response->payload->body), "bytes that are not zero");
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    torc_message_unref(message);
+    return size;
+}
+
+void interop_finish(torc_call *call, int code)
+{
+    struct torc_result result;
+    int rc = torc_call_finish(call, &result);
+    CHECK(rc == 0, "%s", torc_strerror(rc));
+    interop_expect(&result, code, NULL);
+    torc_result_fini(&result);
+    torc_call_free(call);
+}
+
+Grpc__Testing__Payload interop_payload(size_t n)
+{
+    Grpc__Testing__Payload payload = GRPC__TESTING__PAYLOAD__INIT;
+    payload.body.data = calloc(1, n + 1);
+    CHECK(payload.body.data, "no memory for %zu bytes", n);
+    payload.body.len = n;
+    return payload;
+}

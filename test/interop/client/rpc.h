@@ -1,0 +1,87 @@
+/* What the cases of gRPC's interop suite share: a channel of the public API, calls with protobuf-c messages, and checks
+ * that end the case. */
+#ifndef INTEROP_RPC_H
+#define INTEROP_RPC_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <grpc/testing/empty.pb-c.h>
+#include <grpc/testing/messages.pb-c.h>
+#include <torc/torc.h>
+
+struct interop {
+    torc_runtime *runtime;
+    torc_channel *channel;
+    const char *target;
+    struct torc_channel_options options; /* to make further channels with */
+    int soak_iterations;
+};
+
+/* A case: returns on success, ends the program by CHECK otherwise. */
+typedef void (*interop_case_fn)(struct interop *t);
+
+#define CHECK(cond, ...)                                                                                               \
+    do {                                                                                                               \
+        if (!(cond)) {                                                                                                 \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                                 \
+            fprintf(stderr, __VA_ARGS__);                                                                              \
+            fputc('\n', stderr);                                                                                       \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+#define SERVICE "grpc.testing.TestService/"
+
+/* A new channel as the options say; the caller frees it. */
+torc_channel *interop_channel(struct interop *t);
+/* Options of a call with a deadline that a healthy server meets. */
+struct torc_call_options interop_options(void);
+
+/* One unary call; *result is ended by the caller with torc_result_fini. */
+void interop_unary(torc_channel *channel, const char *method, const ProtobufCMessage *request,
+                   const struct torc_call_options *options, struct torc_result *result);
+/* Unpacks; the caller frees with protobuf_c_message_free_unpacked. The program ends when it is malformed. */
+void *interop_unpack(const ProtobufCMessageDescriptor *type, const torc_message *message);
+/* UnaryCall that must be OK with a payload of request->response_size zero bytes. */
+void interop_unary_ok(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
+                      const struct torc_call_options *options, struct torc_result *result);
+
+torc_call *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options);
+void interop_send(torc_call *call, const ProtobufCMessage *message, bool last);
+/* The size of the payload of the next StreamingOutputCallResponse, whose bytes must be 0; -1 at the end. */
+long interop_receive_size(torc_call *call);
+/* Ends the call, which must have that code. */
+void interop_finish(torc_call *call, int code);
+/* A result with that code and, unless NULL, that message. */
+void interop_expect(const struct torc_result *result, int code, const char *message);
+
+/* n zero bytes as a payload; the caller frees body.data. */
+Grpc__Testing__Payload interop_payload(size_t n);
+
+void case_empty_unary(struct interop *t);
+void case_large_unary(struct interop *t);
+void case_client_compressed_unary(struct interop *t);
+void case_server_compressed_unary(struct interop *t);
+void case_custom_metadata(struct interop *t);
+void case_status_code_and_message(struct interop *t);
+void case_special_status_message(struct interop *t);
+void case_unimplemented_method(struct interop *t);
+void case_unimplemented_service(struct interop *t);
+
+void case_client_streaming(struct interop *t);
+void case_client_compressed_streaming(struct interop *t);
+void case_server_streaming(struct interop *t);
+void case_server_compressed_streaming(struct interop *t);
+void case_ping_pong(struct interop *t);
+void case_empty_stream(struct interop *t);
+void case_cancel_after_begin(struct interop *t);
+void case_cancel_after_first_response(struct interop *t);
+void case_timeout_on_sleeping_server(struct interop *t);
+
+void case_rpc_soak(struct interop *t);
+void case_channel_soak(struct interop *t);
+
+#endif
