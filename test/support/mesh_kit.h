@@ -56,6 +56,9 @@ void mesh_kit_put_endpoints(struct mesh_kit *k, const char *name, const char *lo
  * frees with tc_free. */
 char *mesh_kit_requests(struct mesh_kit *k);
 
+/* Takes requests until one contains `text` (at most 10 s). */
+void mesh_kit_wait_request(struct mesh_kit *k, const char *text);
+
 /* --- channels --- */
 
 torc_runtime *mesh_kit_runtime(struct mesh_kit *k);

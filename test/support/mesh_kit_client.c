@@ -131,3 +131,19 @@ void mesh_kit_expect_shares(struct mesh_kit *k, torc_channel *ch, const char *he
             fail_msg("backend %zu got %.3f of the calls, not %.3f", i, got, shares[i]);
     }
 }
+
+void mesh_kit_wait_request(struct mesh_kit *k, const char *text)
+{
+    uint64_t until = now_ns() + WAIT_NS;
+    struct tc_buf seen = {0};
+    bool there = false;
+    while (!there && now_ns() < until) {
+        char *requests = mesh_kit_requests(k);
+        tc_buf_append_str(&seen, requests);
+        tc_free(requests);
+        there = strstr(tc_buf_cstr(&seen), text) != NULL;
+    }
+    if (!there)
+        fail_msg("no request with \"%s\" among:\n%s", text, tc_buf_cstr(&seen));
+    tc_buf_fini(&seen);
+}
