@@ -42,7 +42,7 @@ int tc_parse_double(struct tc_slice s, double *out)
     if (s.len == 0 || s.len >= sizeof(text))
         return TORC_EPARSE;
     for (size_t i = 0; i < s.len; i++)
-        if (!strchr("0123456789.eE+-", s.data[i]))
+        if (s.data[i] == '\0' || !strchr("0123456789.eE+-", s.data[i]))
             return TORC_EPARSE;
     memcpy(text, s.data, s.len);
     text[s.len] = '\0';
@@ -102,7 +102,7 @@ int tc_parse_size(struct tc_slice s, uint64_t *out)
         return TORC_EPARSE;
     double factor = 1;
     if (unit.len) {
-        const char *p = strchr("kMG", unit.data[0]);
+        const char *p = unit.data[0] ? strchr("kMG", unit.data[0]) : NULL;
         if (!p)
             return TORC_EPARSE;
         for (const char *q = "kMG"; q <= p && *q; q++) {

@@ -7,6 +7,7 @@
 
 int tc_parse_u64(struct tc_slice s, uint64_t max, uint64_t *out);
 int tc_parse_i64(struct tc_slice s, int64_t *out); /* a minus sign is accepted */
+/* Finite; a sign, digits around a point, and an exponent are accepted. */
 int tc_parse_double(struct tc_slice s, double *out);
 /* "1.5s", "250ms", "2m", "1h", "100us": nanoseconds; a bare number is refused. */
 int tc_parse_duration_ns(struct tc_slice s, uint64_t *out);

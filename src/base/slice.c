@@ -1,12 +1,24 @@
 #include "base/slice.h"
 
-#include <strings.h>
-
 #include "base/mem.h"
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Not strncasecmp, which ends at a NUL and knows locales. */
+static bool equal_any_case(const char *a, const char *b, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (lower(a[i]) != lower(b[i]))
+            return false;
+    return true;
+}
 
 bool tc_slice_ieq(struct tc_slice a, struct tc_slice b)
 {
-    return a.len == b.len && (a.len == 0 || strncasecmp(a.data, b.data, a.len) == 0);
+    return a.len == b.len && equal_any_case(a.data, b.data, a.len);
 }
 
 bool tc_slice_istarts(struct tc_slice a, struct tc_slice prefix)
@@ -35,7 +47,7 @@ ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle)
     if (needle.len == 0)
         return 0;
     for (size_t i = 0; i + needle.len <= a.len; i++)
-        if (strncasecmp(a.data + i, needle.data, needle.len) == 0)
+        if (equal_any_case(a.data + i, needle.data, needle.len))
             return (ptrdiff_t)i;
     return -1;
 }

@@ -31,6 +31,8 @@ static void test_numbers(void **state)
     assert_int_equal(tc_parse_double(tc_slice_str("inf"), &d), TORC_EPARSE);
     assert_int_equal(tc_parse_double(tc_slice_str("1e999"), &d), TORC_EPARSE);
     assert_int_equal(tc_parse_double(tc_slice_str("0x10"), &d), TORC_EPARSE);
+    assert_int_equal(tc_parse_double(tc_slice_of("", 1), &d), TORC_EPARSE);
+    assert_int_equal(tc_parse_double(tc_slice_of("1\0002", 3), &d), TORC_EPARSE);
 }
 
 static void test_durations_and_sizes(void **state)
@@ -56,6 +58,7 @@ static void test_durations_and_sizes(void **state)
     assert_true(v == 1073741824);
     assert_int_equal(tc_parse_size(tc_slice_str("1.3"), &v), TORC_EPARSE);
     assert_int_equal(tc_parse_size(tc_slice_str("1T"), &v), TORC_EPARSE);
+    assert_int_equal(tc_parse_size(tc_slice_of("1", 2), &v), TORC_EPARSE); /* a NUL is no unit */
 }
 
 static void round_trip_base64(const char *bytes, size_t len, const char *padded, const char *bare)

@@ -32,6 +32,20 @@ static void test_slices(void **state)
     assert_true(tc_slice_iends(tc_slice_str("x.EXAMPLE.com"), tc_slice_str(".example.COM")));
 }
 
+/* Any case, but every byte counts, those behind a NUL too. */
+static void test_any_case(void **state)
+{
+    (void)state;
+    struct tc_slice upper = tc_slice_of("A\0B", 3), lower = tc_slice_of("a\0b", 3), other = tc_slice_of("a\0c", 3);
+    assert_true(tc_slice_ieq(upper, lower));
+    assert_false(tc_slice_ieq(upper, other));
+    assert_true(tc_slice_istarts(upper, lower));
+    assert_false(tc_slice_iends(upper, other));
+    assert_int_equal(tc_slice_ifind(tc_slice_of("xa\0b", 4), upper), 1);
+    assert_int_equal(tc_slice_ifind(upper, other), -1);
+    assert_false(tc_slice_ieq(tc_slice_str("["), tc_slice_str("{"))); /* no letters, 0x20 apart */
+}
+
 static void test_buffers(void **state)
 {
     (void)state;
@@ -151,9 +165,9 @@ static void test_vectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slices),       cmocka_unit_test(test_buffers), cmocka_unit_test(test_shared_strings),
-        cmocka_unit_test(test_arena_budget), cmocka_unit_test(test_headers), cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_slices),       cmocka_unit_test(test_buffers),  cmocka_unit_test(test_shared_strings),
+        cmocka_unit_test(test_arena_budget), cmocka_unit_test(test_headers),  cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_vectors),      cmocka_unit_test(test_any_case),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
