@@ -9,9 +9,9 @@
 #include "lb/ring_sort.h"
 
 enum {
-    LONG_KEY = 64,         /* bytes; longer keys are hashed once and continued for each suffix */
-    SUFFIX_MAX = 12,       /* '_' and ten digits */
-    LINEAR_SEARCH_MAX = 32 /* entries of one index bucket; beyond it a binary search */
+    LONG_KEY = 64,   /* bytes; longer keys are hashed once and continued for each suffix */
+    SUFFIX_MAX = 12, /* '_' and ten digits */
+    STRIDE = 8       /* entries that a search looks at without a branch */
 };
 
 struct tc_ring {
@@ -19,7 +19,7 @@ struct tc_ring {
     uint32_t size;
     uint32_t absent;
     unsigned shift;   /* of a hash to its index bucket */
-    uint64_t *hash;   /* size, ascending */
+    uint64_t *hash;   /* size, ascending; then STRIDE times the largest number, which no hash is above */
     uint32_t *item;   /* size */
     uint32_t *index;  /* first entry of each bucket of top bits, and the size at the end */
     uint32_t *counts; /* entries of each item */
@@ -39,12 +39,17 @@ static uint64_t allot(const struct tc_ring_item *items, size_t n, uint64_t min, 
     double total = (double)sum;
     double min_norm = (double)least / total;
     double scale = fmin(ceil(min_norm * (double)min) / min_norm, (double)max);
-    double target = 0;
-    uint64_t current = 0;
+    double target = 0, norm = 0;
+    uint64_t current = 0, weight = 0;
     for (size_t i = 0; i < n; i++) {
-        double norm = (double)TC_MAX(items[i].weight, 1) / total;
+        if (items[i].weight != weight || i == 0) {
+            weight = items[i].weight;
+            norm = (double)TC_MAX(weight, 1) / total;
+        }
         target += scale * norm;
-        uint64_t upto = (uint64_t)ceil(target); /* "while current < target: add an entry" */
+        /* "while current < target: add an entry" */
+        uint64_t upto = (uint64_t)target;
+        upto += (double)upto < target;
         counts[i] = upto > current ? (uint32_t)(upto - current) : 0;
         current += counts[i];
     }
@@ -106,14 +111,13 @@ static void build_index(struct tc_ring *r)
     uint32_t buckets = (uint32_t)1 << bits;
     r->shift = 64 - bits;
     r->index = tc_reallocarray(NULL, (size_t)buckets + 1, sizeof(*r->index));
-    uint32_t next = 0;
-    for (uint32_t e = 0; e < r->size; e++) {
-        uint32_t b = (uint32_t)(r->hash[e] >> r->shift);
-        while (next <= b)
-            r->index[next++] = e;
-    }
-    while (next <= buckets)
-        r->index[next++] = r->size;
+    /* Backwards, so that the first entry of a bucket is the last to be written; then the empty buckets. */
+    memset(r->index, 0xff, buckets * sizeof(*r->index));
+    r->index[buckets] = r->size;
+    for (uint32_t e = r->size; e-- > 0;)
+        r->index[r->hash[e] >> r->shift] = e;
+    for (uint32_t b = buckets; b-- > 0;)
+        r->index[b] = r->index[b] == UINT32_MAX ? r->index[b + 1] : r->index[b];
 }
 
 static void fill(struct tc_ring *r, const struct tc_ring_item *items, size_t n)
@@ -141,7 +145,8 @@ struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t
     tc_ref_init(&r->ref);
     r->counts = tc_calloc(n + 1, sizeof(*r->counts));
     r->size = n ? (uint32_t)allot(items, n, min, max, r->counts) : 0;
-    r->hash = tc_reallocarray(NULL, (size_t)r->size + 1, sizeof(*r->hash));
+    r->hash = tc_reallocarray(NULL, (size_t)r->size + STRIDE, sizeof(*r->hash));
+    memset(r->hash + r->size, 0xff, STRIDE * sizeof(*r->hash));
     r->item = tc_reallocarray(NULL, (size_t)r->size + 1, sizeof(*r->item));
     if (r->size)
         fill(r, items, n);
@@ -175,8 +180,17 @@ uint32_t tc_ring_size(const struct tc_ring *r)
 uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
 {
     uint64_t bucket = h >> r->shift;
-    uint32_t lo = r->index[bucket], hi = r->index[bucket + 1];
-    if (TC_UNLIKELY(hi - lo > LINEAR_SEARCH_MAX)) {
+    uint32_t lo = r->index[bucket];
+    /* How many of the next entries lie below, counted without a branch that could be mispredicted: those of later
+     * buckets are above anyway. */
+    const uint64_t *hash = r->hash + lo;
+    uint32_t below = 0;
+    __builtin_prefetch(r->item + lo); /* what the caller asks for next, fetched beside the hashes */
+    for (unsigned k = 0; k < STRIDE; k++)
+        below += hash[k] < h;
+    lo += below;
+    if (TC_UNLIKELY(below == STRIDE)) {
+        uint32_t hi = r->index[bucket + 1];
         while (lo < hi) {
             uint32_t mid = lo + (hi - lo) / 2;
             if (r->hash[mid] < h)
@@ -184,9 +198,6 @@ uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
             else
                 hi = mid;
         }
-    } else {
-        while (lo < hi && r->hash[lo] < h)
-            lo++;
     }
     return lo == r->size ? 0 : lo;
 }
