@@ -46,6 +46,7 @@ static void detach(struct tc_call *c, const struct tc_status *status, const stru
     c->stage = TC_CALL_DONE;
     tc_timer_stop(&c->timer);
     tc_task_cancel(&c->dropped);
+    tc_task_cancel(&c->expired);
     tc_list_remove(&c->queue);
     tc_list_remove(&c->capacity.link);
     tc_call_drop_stream(c);
@@ -150,9 +151,16 @@ struct tc_status tc_call_deadline_status(struct tc_call *c)
     return status;
 }
 
+/* Behind what the connections have taken in: an answer that waited unread comes first. */
 static void on_deadline(struct tc_timer *timer)
 {
     struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, timer);
+    tc_loop_defer(c->channel->loop, &c->expired);
+}
+
+static void on_expired(struct tc_task *task)
+{
+    struct tc_call *c = TC_CONTAINER_OF(task, struct tc_call, expired);
     tc_call_fail(c, tc_call_deadline_status(c));
 }
 
@@ -312,6 +320,7 @@ void tc_call_init(struct tc_call *c, torc_channel *ch)
     tc_timer_init(&c->timer, ch->loop, on_deadline);
     tc_task_init(&c->done, on_done_task);
     tc_task_init(&c->dropped, tc_call_on_dropped);
+    tc_task_init(&c->expired, on_expired);
     tc_headers_init(&c->metadata, &c->arena);
     c->deadline_ns = UINT64_MAX;
 }

@@ -319,7 +319,7 @@ void torc_call_cancel(torc_call *call)
 
 void torc_call_free(torc_call *call)
 {
-    if (!call || tc_loop_forked(call->channel->loop))
+    if (!call || tc_runtime_check(call->channel->rt) == TORC_EFORK)
         return;
     atomic_store_explicit(&call->detached, true, memory_order_release);
     torc_call_cancel(call);

@@ -45,6 +45,7 @@ struct tc_call {
     uint64_t started_ns;
     uint64_t deadline_ns; /* UINT64_MAX: none */
     struct tc_timer timer;
+    struct tc_task expired;
 
     /* What was decided. */
     bool selected;

@@ -234,12 +234,10 @@ torc_channel *tc_channel_new_private(torc_runtime *rt, const char *target, const
 
 void torc_channel_free(torc_channel *ch)
 {
-    if (!ch || tc_loop_forked(ch->loop))
-        return;
-    /* The end of the runtime ends its channels. */
-    if (tc_runtime_check(ch->rt) != 0)
+    int rc = ch ? tc_runtime_check(ch->rt) : TORC_EFORK;
+    if (rc == TORC_ECLOSED) /* the end of the runtime ends its channels */
         tc_channel_unref(ch);
-    else
+    else if (rc == 0)
         tc_runtime_run(ch->rt, &ch->free_task);
 }
 

@@ -281,9 +281,10 @@ void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (
 
 int tc_runtime_check(const torc_runtime *rt)
 {
-    if (tc_loop_forked(rt->loop))
-        return TORC_EFORK;
-    return atomic_load_explicit(&rt->closed, memory_order_relaxed) ? TORC_ECLOSED : 0;
+    /* First: the loop is gone some time after it. */
+    if (atomic_load_explicit(&rt->closed, memory_order_acquire))
+        return TORC_ECLOSED;
+    return tc_loop_forked(rt->loop) ? TORC_EFORK : 0;
 }
 
 void tc_runtime_run(torc_runtime *rt, struct tc_task *task)

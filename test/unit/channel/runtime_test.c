@@ -1,0 +1,349 @@
+/* The ways to run a runtime: who drives it, who waits, who is refused; fork; a peer that resets. */
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "channel/runtime.h"
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+static struct tc_kit *kit;
+
+static int setup(void **state)
+{
+    (void)state;
+    kit = tc_kit_new(1, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_kit_free(kit);
+    return 0;
+}
+
+static torc_runtime *caller_runtime(void)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    torc_runtime *rt = torc_runtime_new(&o);
+    assert_non_null(rt);
+    return rt;
+}
+
+static int unary_ok(torc_channel *ch)
+{
+    struct torc_result r;
+    if (torc_call_unary(ch, "a/b", "x", 1, NULL, &r) != 0)
+        return 0;
+    int ok = r.code == TORC_STATUS_OK;
+    torc_result_fini(&r);
+    return ok;
+}
+
+struct worker {
+    pthread_t thread;
+    torc_channel *ch;
+    int calls, ok;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    for (int i = 0; i < w->calls; i++)
+        w->ok += unary_ok(w->ch);
+    return NULL;
+}
+
+/* One drives, the others wait and take over: however they interleave, every call ends. */
+static void run_workers(torc_runtime *rt)
+{
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct worker w[4];
+    for (int i = 0; i < 4; i++) {
+        w[i] = (struct worker){.ch = ch, .calls = 100 + 50 * i};
+        assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].ok, w[i].calls);
+    }
+    torc_channel_free(ch);
+}
+
+static void test_blocking_threads_without_loop_thread(void **state)
+{
+    (void)state;
+    torc_runtime *rt = caller_runtime();
+    run_workers(rt);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void test_blocking_threads_with_loop_thread(void **state)
+{
+    (void)state;
+    torc_runtime *rt = torc_runtime_new(NULL);
+    run_workers(rt);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void *hang_until_deadline(void *arg)
+{
+    struct worker *w = arg;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 300;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(w->ch, "torc.test.Backend/Hang", "", 0, &o, &r), 0);
+    w->ok = r.code == TORC_STATUS_DEADLINE_EXCEEDED;
+    torc_result_fini(&r);
+    return NULL;
+}
+
+/* The thread that drives has the longest wait; a second one's calls end meanwhile. */
+static void test_second_thread_while_first_waits(void **state)
+{
+    (void)state;
+    torc_runtime *rt = caller_runtime();
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    assert_true(unary_ok(ch));
+    struct worker w = {.ch = ch};
+    pthread_create(&w.thread, NULL, hang_until_deadline, &w);
+    while (tc_kit_counts(kit, 0).open_calls == 0)
+        sched_yield();
+    for (int i = 0; i < 20; i++)
+        assert_true(unary_ok(ch));
+    /* A poll beside a driving thread does not turn the loop itself. */
+    assert_true(torc_runtime_poll(rt, 5) >= 0);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.ok, 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void on_unary(const struct torc_result *result, void *arg)
+{
+    *(int *)arg += result->code == TORC_STATUS_OK ? 1 : 1000;
+}
+
+static void test_application_epoll(void **state)
+{
+    (void)state;
+    torc_runtime *rt = caller_runtime();
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    int fd = epoll_create1(EPOLL_CLOEXEC), done = 0;
+    struct epoll_event ev = {.events = EPOLLIN};
+    assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, torc_runtime_fd(rt), &ev), 0);
+    for (int i = 0; i < 20; i++)
+        torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &done, NULL);
+    while (done < 20) {
+        int n = epoll_wait(fd, &ev, 1, torc_runtime_timeout_ms(rt));
+        assert_true(n >= 0);
+        assert_true(torc_runtime_poll(rt, 0) >= 0);
+    }
+    assert_int_equal(done, 20);
+    close(fd);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void test_thread_mode_refuses_driving(void **state)
+{
+    (void)state;
+    torc_runtime *rt = torc_runtime_new(NULL);
+    assert_int_equal(torc_runtime_poll(rt, 0), TORC_ESTATE);
+    assert_int_equal(torc_runtime_fd(rt), TORC_ESTATE);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(torc_runtime_free(NULL), 0);
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = (enum torc_runtime_mode)7;
+    assert_null(torc_runtime_new(&o));
+}
+
+static void note_order(void *arg)
+{
+    int **at = arg;
+    **at = 1;
+    (*at)++;
+}
+
+static void test_posts_keep_their_order(void **state)
+{
+    (void)state;
+    torc_runtime *rt = caller_runtime();
+    int marks[8] = {0}, *at = marks;
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(torc_runtime_post(rt, note_order, &at), 0);
+    assert_int_equal(marks[0], 0);
+    assert_int_equal(torc_runtime_timeout_ms(rt), 0);
+    assert_int_equal(torc_runtime_poll(rt, 0), 1);
+    assert_ptr_equal(at, marks + 8);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+/* What is due after an idle gap: the answer that waits unread is taken in before the deadline fires. */
+static void test_events_before_timers_after_idle_gap(void **state)
+{
+    (void)state;
+    torc_runtime *rt = caller_runtime();
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    assert_int_equal(torc_channel_connect(ch, 5000), 0);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 200;
+    int done = 0;
+    uint64_t before = tc_kit_counts(kit, 0).requests;
+    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL), 0);
+    while (tc_kit_counts(kit, 0).requests == before)
+        torc_runtime_poll(rt, 0);
+    /* Nobody drives until the deadline is long over; the clock is waited for since it is the matter of the test. */
+    uint64_t end = tc_system_clock.monotonic_ns(NULL) + 400 * TC_NS_PER_MS;
+    while (tc_system_clock.monotonic_ns(NULL) < end)
+        poll(NULL, 0, 10);
+    while (done == 0)
+        torc_runtime_poll(rt, 100);
+    assert_int_equal(done, 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void test_free_ends_calls(void **state)
+{
+    (void)state;
+    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    int done = 0;
+    torc_call *call = NULL;
+    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(done, 1000);
+    /* Handles outlive their runtime, to be given up. */
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_ECLOSED);
+    assert_int_equal(torc_channel_state(ch, true), TORC_SHUTDOWN);
+    torc_call_free(call);
+    torc_channel_free(ch);
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    torc_runtime *rt = caller_runtime();
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    assert_true(unary_ok(ch));
+    uint64_t connections = tc_kit_counts(kit, 0).connections;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct torc_result r;
+        int bad = 0;
+        bad |= torc_call_unary(ch, "a/b", "x", 1, NULL, &r) != TORC_EFORK;
+        bad |= (torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, NULL, NULL) != TORC_EFORK) << 1;
+        bad |= (torc_runtime_poll(rt, 0) != TORC_EFORK) << 2;
+        bad |= (torc_runtime_fd(rt) != TORC_EFORK) << 3;
+        bad |= (torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL) != NULL) << 4;
+        torc_channel_free(ch);
+        bad |= (torc_runtime_free(rt) != TORC_EFORK) << 5;
+        /* One of its own works. */
+        struct torc_runtime_options o;
+        torc_runtime_options_init(&o);
+        o.mode = TORC_RUNTIME_CALLER;
+        torc_runtime *own = torc_runtime_new(&o);
+        torc_channel *other = torc_channel_new(own, tc_kit_target(kit), NULL, NULL);
+        bad |= !unary_ok(other) << 6;
+        _exit(bad);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    /* The parent's connection is as it was. */
+    assert_true(unary_ok(ch));
+    assert_int_equal(tc_kit_counts(kit, 0).connections, connections + 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+/* A peer that resets each connection while we write must not end the program by SIGPIPE. */
+static void *resetting_peer(void *arg)
+{
+    int fd = *(int *)arg;
+    for (int i = 0; i < 20; i++) {
+        int s = accept(fd, NULL, NULL);
+        if (s < 0)
+            break;
+        /* An empty SETTINGS frame makes the client's connection ready, then the reset. */
+        static const unsigned char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+        if (send(s, settings, sizeof(settings), MSG_NOSIGNAL) < 0)
+            i = 20;
+        struct linger l = {.l_onoff = 1, .l_linger = 0};
+        setsockopt(s, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+        close(s);
+    }
+    return NULL;
+}
+
+static void test_sigpipe(void **state)
+{
+    (void)state;
+    signal(SIGPIPE, SIG_DFL);
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    getsockname(fd, (struct sockaddr *)&in, &len);
+    pthread_t peer;
+    pthread_create(&peer, NULL, resetting_peer, &fd);
+    char target[64];
+    snprintf(target, sizeof(target), "ipv4:127.0.0.1:%u", ntohs(in.sin_port));
+    torc_runtime *rt = caller_runtime();
+    char *big = calloc(1, 1 << 20);
+    for (int i = 0; i < 10; i++) {
+        torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
+        struct torc_call_options o;
+        torc_call_options_init(&o);
+        o.timeout_ms = 2000;
+        struct torc_result r;
+        assert_int_equal(torc_call_unary(ch, "a/b", big, 1 << 20, &o, &r), 0);
+        assert_int_not_equal(r.code, TORC_STATUS_OK);
+        torc_result_fini(&r);
+        torc_channel_reset_backoff(ch);
+        torc_channel_free(ch);
+    }
+    free(big);
+    shutdown(fd, SHUT_RDWR);
+    pthread_join(peer, NULL);
+    close(fd);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocking_threads_without_loop_thread),
+        cmocka_unit_test(test_blocking_threads_with_loop_thread),
+        cmocka_unit_test(test_second_thread_while_first_waits),
+        cmocka_unit_test(test_application_epoll),
+        cmocka_unit_test(test_thread_mode_refuses_driving),
+        cmocka_unit_test(test_posts_keep_their_order),
+        cmocka_unit_test(test_events_before_timers_after_idle_gap),
+        cmocka_unit_test(test_free_ends_calls),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_sigpipe),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
