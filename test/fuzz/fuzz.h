@@ -1,0 +1,69 @@
+/* What the fuzz targets share: an input that is eaten from the front, and checks that hold in every build. A target
+ * defines LLVMFuzzerTestOneInput; libFuzzer calls it under clang, replay.c with the committed corpus elsewhere. */
+#ifndef TC_FUZZ_FUZZ_H
+#define TC_FUZZ_FUZZ_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define TC_FUZZ_CHECK(condition)                                                                                       \
+    do {                                                                                                               \
+        if (TC_UNLIKELY(!(condition))) {                                                                               \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+struct tc_fuzz_input {
+    const uint8_t *data;
+    size_t len;
+};
+
+/* Numbers of an input that is used up are zeros. */
+static inline uint8_t tc_fuzz_u8(struct tc_fuzz_input *in)
+{
+    if (in->len == 0)
+        return 0;
+    in->len--;
+    return *in->data++;
+}
+
+static inline uint64_t tc_fuzz_uint(struct tc_fuzz_input *in, size_t bytes)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < bytes; i++)
+        v = v << 8 | tc_fuzz_u8(in);
+    return v;
+}
+
+/* At most `len` bytes. */
+static inline struct tc_slice tc_fuzz_take(struct tc_fuzz_input *in, size_t len)
+{
+    struct tc_slice s = tc_slice_of(in->data, TC_MIN(len, in->len));
+    in->data += s.len;
+    in->len -= s.len;
+    return s;
+}
+
+/* As many bytes as the next one says. */
+static inline struct tc_slice tc_fuzz_short(struct tc_fuzz_input *in)
+{
+    size_t len = tc_fuzz_u8(in);
+    return tc_fuzz_take(in, len);
+}
+
+/* The bytes up to a newline, which is dropped. */
+static inline struct tc_slice tc_fuzz_line(struct tc_fuzz_input *in)
+{
+    const uint8_t *end = in->len ? memchr(in->data, '\n', in->len) : NULL;
+    struct tc_slice s = tc_fuzz_take(in, end ? (size_t)(end - in->data) : in->len);
+    if (end)
+        tc_fuzz_u8(in);
+    return s;
+}
+
+#endif

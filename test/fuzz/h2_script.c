@@ -1,0 +1,165 @@
+#include "h2_script.h"
+
+#define MESSAGE_MAX_BYTES 4096u
+
+enum { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION };
+enum { END_STREAM = 1, END_HEADERS = 4 };
+
+/* Header fields that make good requests and responses, and some that do not. */
+static const char *const fields[][2] = {
+    {":status", "200"},         {"content-type", "application/grpc"},
+    {"grpc-status", "0"},       {"grpc-status", "14"},
+    {"grpc-message", "a%20b%"}, {"grpc-encoding", "gzip"},
+    {":status", "503"},         {":method", "POST"},
+    {":path", "/a.B/C"},        {":scheme", "http"},
+    {":authority", "a"},        {"te", "trailers"},
+    {"grpc-timeout", "5m"},     {"k-bin", "AAEC,Aw"},
+    {":status", "100"},         {"content-length", "3"},
+};
+
+void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server,
+                     const struct tc_h2_conn_events *events, void *arg)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    static const uint8_t settings[] = {0, 0, 0, SETTINGS, 0, 0, 0, 0, 0};
+    struct tc_h2_opts opts;
+    *h = (struct tc_fuzz_h2){.in = {data, size}};
+    uint8_t flags = tc_fuzz_u8(&h->in), chunk = tc_fuzz_u8(&h->in);
+    h->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = flags});
+    h->pipe = tc_pipe_new(h->loop);
+    tc_h2_opts_init(&opts, server);
+    opts.limits.max_receive_message_bytes = MESSAGE_MAX_BYTES;
+    opts.limits.max_header_list_bytes = 1024;
+    opts.limits.max_concurrent_streams = 4;
+    opts.limits.max_queued_control = 50;
+    opts.no_bdp = flags & 1;
+    if (flags & 2)
+        opts.keepalive = (struct tc_h2_keepalive){.time_ms = 1000, .timeout_ms = 500, .without_calls = flags & 4};
+    if (server && flags & 4)
+        opts.keepalive.max_age_ms = 5000;
+    tc_pipe_set_read_chunk(h->pipe, chunk & 15);
+    tc_pipe_set_write_chunk(h->pipe, (chunk >> 4) * 8);
+    if (flags & 8)
+        tc_pipe_set_capacity(h->pipe, 256);
+    h->conn = tc_h2_conn_new(h->loop, tc_pipe_end(h->pipe, 0), &opts, events, arg);
+    if (flags & 16)
+        return; /* the peer's beginning is in the script, or is missing */
+    if (server)
+        tc_pipe_put(h->pipe, 1, preface, sizeof(preface) - 1);
+    tc_pipe_put(h->pipe, 1, settings, sizeof(settings));
+    tc_loop_drain(h->loop);
+}
+
+void tc_fuzz_h2_close(struct tc_fuzz_h2 *h)
+{
+    if (h->conn)
+        tc_h2_conn_close(h->conn);
+    h->conn = NULL;
+}
+
+void tc_fuzz_h2_fini(struct tc_fuzz_h2 *h)
+{
+    tc_loop_drain(h->loop);
+    TC_FUZZ_CHECK(!h->conn && tc_pipe_closed(h->pipe, 0));
+    tc_pipe_free(h->pipe);
+    tc_loop_free(h->loop);
+}
+
+static void frame(struct tc_fuzz_h2 *h, unsigned type, unsigned flags, unsigned stream, struct tc_slice payload)
+{
+    uint8_t head[9] = {(uint8_t)(payload.len >> 16),
+                       (uint8_t)(payload.len >> 8),
+                       (uint8_t)payload.len,
+                       (uint8_t)type,
+                       (uint8_t)flags,
+                       0,
+                       0,
+                       (uint8_t)(stream >> 8),
+                       (uint8_t)stream};
+    tc_pipe_put(h->pipe, 1, head, sizeof(head));
+    tc_pipe_put(h->pipe, 1, payload.data, payload.len);
+}
+
+/* Fields by number as HPACK literals that are not indexed. */
+static void headers(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
+{
+    struct tc_buf block = {0};
+    uint32_t which = (uint32_t)tc_fuzz_uint(&h->in, 2);
+    for (size_t i = 0; i < TC_ARRAY_LEN(fields); i++) {
+        if (!(which & (1u << i)))
+            continue;
+        tc_buf_append_char(&block, 0);
+        for (size_t k = 0; k < 2; k++) {
+            tc_buf_append_char(&block, (char)strlen(fields[i][k]));
+            tc_buf_append_str(&block, fields[i][k]);
+        }
+    }
+    frame(h, HEADERS, END_HEADERS | (end_stream ? END_STREAM : 0u), stream, tc_buf_slice(&block));
+    tc_buf_fini(&block);
+}
+
+static void message(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
+{
+    struct tc_buf bytes = {0};
+    uint8_t compressed = tc_fuzz_u8(&h->in), more = tc_fuzz_u8(&h->in);
+    struct tc_slice payload = tc_fuzz_short(&h->in);
+    const char prefix[5] = {(char)compressed, 0, 0, (char)(more >> 6), (char)payload.len};
+    tc_buf_append(&bytes, prefix, sizeof(prefix));
+    tc_buf_append_slice(&bytes, payload);
+    for (unsigned i = 0; i < (more >> 6) * 256u; i++)
+        tc_buf_append_char(&bytes, (char)i);
+    frame(h, DATA, end_stream ? END_STREAM : 0u, stream, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+}
+
+void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op)
+{
+    struct tc_slice part;
+    unsigned stream = 1 + 2 * (op >> 4 & 3u);
+    bool end = op & 0x40;
+    switch (op & 15) {
+    case 0:
+        part = tc_fuzz_short(&h->in);
+        tc_pipe_put(h->pipe, 1, part.data, part.len);
+        break;
+    case 1: {
+        unsigned type = tc_fuzz_u8(&h->in), flags = tc_fuzz_u8(&h->in), id = (unsigned)tc_fuzz_uint(&h->in, 2);
+        frame(h, type % 12, flags, id, tc_fuzz_short(&h->in));
+        break;
+    }
+    case 2:
+        headers(h, stream, end);
+        break;
+    case 3:
+        message(h, stream, end);
+        break;
+    case 4:
+        frame(h, RST_STREAM, 0, stream, tc_fuzz_take(&h->in, 4));
+        break;
+    case 5:
+        frame(h, WINDOW_UPDATE, 0, end ? 0 : stream, tc_fuzz_take(&h->in, 4));
+        break;
+    case 6:
+        for (unsigned i = 0; i <= (op >> 4) * 8u; i++)
+            frame(h, PING, 0, 0, tc_slice_of("12345678", 8));
+        break;
+    case 7:
+        frame(h, SETTINGS, 0, 0, tc_fuzz_take(&h->in, 6));
+        break;
+    case 8:
+        tc_loop_advance(h->loop, (uint64_t)tc_fuzz_u8(&h->in) * (end ? 100 : 1));
+        break;
+    case 9:
+        tc_pipe_take(h->pipe, 1, tc_pipe_unread(h->pipe, 1).len);
+        break;
+    case 10:
+        if (end)
+            tc_pipe_finish(h->pipe, 1);
+        else
+            tc_pipe_fail(h->pipe, 0, TORC_ECLOSED, "reset", op & 0x80);
+        break;
+    default:
+        break;
+    }
+    tc_loop_drain(h->loop);
+}

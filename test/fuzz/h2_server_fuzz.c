@@ -1,0 +1,153 @@
+/* An HTTP/2 connection of a server that echoes, while a peer sends anything (see h2_script.h). */
+#include "h2_script.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "http2/stream.h"
+
+struct call {
+    struct run *run;
+    struct tc_h2_stream *stream;
+    struct tc_rstr *message; /* on its way back */
+    bool half_closed, status_sent, ended;
+};
+
+struct run {
+    struct tc_fuzz_h2 h2;
+    TC_VEC(struct call *) calls;
+    bool closed;
+};
+
+static void finish(struct call *c, int code)
+{
+    const struct tc_status status = {.code = code};
+    c->status_sent = true;
+    TC_FUZZ_CHECK(tc_h2_stream_send_status(c->stream, &status, NULL) == 0);
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct call *c = arg;
+    TC_FUZZ_CHECK(!c->ended && !c->message && !c->half_closed && message->len <= 4096);
+    if (c->status_sent || (message->len && message->data[0] == 'd')) {
+        tc_rstr_unref(message);
+        tc_h2_stream_read(c->stream);
+        return;
+    }
+    if (message->len && message->data[0] == 'x')
+        finish(c, TORC_STATUS_INTERNAL);
+    c->message = message;
+    if (!c->status_sent)
+        TC_FUZZ_CHECK(tc_h2_stream_send(c->stream, tc_rstr_slice(message), message->len > 9, false) == 0);
+}
+
+static void on_written(void *arg)
+{
+    struct call *c = arg;
+    TC_FUZZ_CHECK(!c->ended && c->message);
+    tc_rstr_unref(c->message);
+    c->message = NULL;
+    if (!c->status_sent)
+        tc_h2_stream_read(c->stream);
+}
+
+static void on_half_close(void *arg)
+{
+    struct call *c = arg;
+    TC_FUZZ_CHECK(!c->ended && !c->half_closed);
+    c->half_closed = true;
+    if (!c->status_sent)
+        finish(c, TORC_STATUS_OK);
+}
+
+static void on_end(void *arg, const struct tc_status *why)
+{
+    struct call *c = arg;
+    (void)why;
+    TC_FUZZ_CHECK(!c->ended);
+    c->ended = true;
+}
+
+static const struct tc_h2_stream_events stream_events = {
+    .on_message = on_message, .on_half_close = on_half_close, .on_written = on_written, .on_end = on_end};
+
+static void on_stream(void *arg, struct tc_h2_stream *stream)
+{
+    struct run *r = arg;
+    struct call *c = TC_NEW(struct call);
+    const struct tc_headers *request = tc_h2_stream_request(stream);
+    TC_FUZZ_CHECK(!r->closed && r->h2.conn);
+    TC_FUZZ_CHECK(tc_headers_find(request, tc_slice_str(":path")));
+    *tc_vec_push(&r->calls) = c;
+    *c = (struct call){.run = r, .stream = stream};
+    (void)tc_h2_stream_timeout_ns(stream);
+    tc_h2_stream_set_events(stream, &stream_events, c);
+    if (tc_headers_find(request, tc_slice_str("te")))
+        TC_FUZZ_CHECK(tc_h2_stream_send_headers(stream, NULL, TC_H2_GZIP) == 0);
+    tc_h2_stream_read(stream);
+}
+
+static void on_closed(void *arg, const struct tc_status *why)
+{
+    struct run *r = arg;
+    TC_FUZZ_CHECK(!r->closed && !tc_status_ok(why));
+    for (size_t i = 0; i < r->calls.len; i++)
+        TC_FUZZ_CHECK(r->calls.data[i]->ended);
+    r->closed = true;
+    tc_fuzz_h2_close(&r->h2);
+}
+
+static const struct tc_h2_conn_events conn_events = {.on_stream = on_stream, .on_closed = on_closed};
+
+/* What the server does of itself. */
+static void act(struct run *r, uint8_t op)
+{
+    struct call *c = r->calls.len ? r->calls.data[(op >> 4) % r->calls.len] : NULL;
+    if (!r->h2.conn)
+        return;
+    switch (op & 15) {
+    case 11:
+        if (c && !c->ended && !c->status_sent)
+            finish(c, TORC_STATUS_ABORTED);
+        break;
+    case 12:
+        if (c && !c->ended) {
+            tc_h2_stream_cancel(c->stream, 8);
+            c->ended = true;
+        }
+        break;
+    case 13:
+        if (c && !c->ended)
+            tc_h2_stream_read(c->stream);
+        break;
+    case 14:
+        tc_h2_conn_drain(r->h2.conn, "drained");
+        break;
+    case 15:
+        if (op >= 0xf0)
+            tc_fuzz_h2_close(&r->h2);
+        break;
+    default:
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct run *r = TC_NEW(struct run);
+    tc_fuzz_h2_init(&r->h2, data, size, true, &conn_events, r);
+    while (r->h2.in.len) {
+        uint8_t op = tc_fuzz_u8(&r->h2.in);
+        act(r, op);
+        tc_fuzz_h2_step(&r->h2, op);
+    }
+    tc_fuzz_h2_close(&r->h2);
+    for (size_t i = 0; i < r->calls.len; i++) {
+        tc_rstr_unref(r->calls.data[i]->message);
+        tc_free(r->calls.data[i]);
+    }
+    tc_vec_fini(&r->calls);
+    tc_fuzz_h2_fini(&r->h2);
+    tc_free(r);
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* Listeners. */
+#include "resource.h"
+#include "resource/listener.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tc_buf bytes = {0};
+    struct tc_xds_resource *r = tc_fuzz_decode(&tc_listener_type, data, size, &bytes);
+    if (r) {
+        const struct tc_listener *l = tc_listener_of(r);
+        TC_FUZZ_CHECK(l->name);
+        if (l->is_api)
+            TC_FUZZ_CHECK((l->rds_name != NULL) != (l->routes != NULL) && l->n_filters > 0);
+        if (l->routes)
+            (void)tc_route_table_find(l->routes, tc_slice_str("a.b"));
+    }
+    tc_xds_resource_unref(r);
+    tc_buf_fini(&bytes);
+    return 0;
+}

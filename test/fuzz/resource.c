@@ -1,0 +1,100 @@
+#include "resource.h"
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "lb/policy.h"
+#include "proto/json.h"
+
+static const char bootstrap_text[] =
+    "{\"xds_servers\":[{\"server_uri\":\"s\",\"channel_creds\":[{\"type\":\"insecure\"}],\"server_features\":"
+    "[\"trusted_xds_server\",\"xds_v3\"]}],\"node\":{\"id\":\"n\"},\"certificate_providers\":{\"p\":{\"plugin_name\":"
+    "\"file_watcher\",\"config\":{\"certificate_file\":\"c\",\"private_key_file\":\"k\"}}}}";
+
+static struct tc_lb_registry *lb;
+
+static bool lb_known(void *arg, const char *name)
+{
+    (void)arg;
+    return tc_lb_registry_find(lb, tc_slice_str(name)) || strstr(name, "wrr_locality");
+}
+
+static bool supported(void *arg, const char *type, const json_t *config)
+{
+    (void)arg;
+    (void)type;
+    (void)config;
+    return true;
+}
+
+static const struct tc_xds_decode_context *context(void)
+{
+    static struct tc_xds_registries registries;
+    static struct tc_xds_decode_context ctx;
+    struct tc_status error = {0};
+    if (ctx.bootstrap)
+        return &ctx;
+    lb = tc_lb_registry_new();
+    tc_lb_registry_add_standard(lb);
+    tc_xds_registries_init(&registries);
+    registries.lb_known = lb_known;
+    ctx.bootstrap = tc_xds_bootstrap_parse(tc_slice_str(bootstrap_text), supported, NULL, &error);
+    TC_FUZZ_CHECK(ctx.bootstrap);
+    ctx.server = &ctx.bootstrap->servers[0];
+    ctx.registries = &registries;
+    return &ctx;
+}
+
+static bool from_json(const struct tc_xds_resource_type *type, struct tc_slice text, struct tc_buf *bytes)
+{
+    static const struct tc_proto_json_options options = {.ignore_unknown = true};
+    const ProtobufCMessageDescriptor *desc = tc_proto_type_of_url(tc_slice_str(type->type_url));
+    char *why = NULL;
+    json_t *json = tc_json_parse(text, &why);
+    tc_free(why);
+    if (!json)
+        return false;
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *m = NULL;
+    tc_arena_init(&arena, 0, 1u << 24);
+    tc_faults_init(&faults);
+    bool good = tc_proto_from_json(desc, json, &options, &arena, &m, &faults) == 0;
+    if (good)
+        bytes->len =
+            protobuf_c_message_pack(m, (uint8_t *)tc_buf_reserve(bytes, protobuf_c_message_get_packed_size(m)));
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+    json_decref(json);
+    return good;
+}
+
+static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, struct tc_slice bytes)
+{
+    struct tc_faults faults;
+    struct tc_rstr *name = NULL;
+    tc_faults_init(&faults);
+    struct tc_xds_resource *r = type->decode(type, context(), bytes, &name, &faults);
+    TC_FUZZ_CHECK((r == NULL) == tc_faults_any(&faults));
+    TC_FUZZ_CHECK(faults.path.len == 0);
+    TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_str(tc_faults_text(&faults)))); /* it goes into a NACK */
+    TC_FUZZ_CHECK(!r || (name && r->type == type));
+    tc_rstr_unref(name);
+    tc_faults_fini(&faults);
+    return r;
+}
+
+struct tc_xds_resource *tc_fuzz_decode(const struct tc_xds_resource_type *type, const uint8_t *data, size_t size,
+                                       struct tc_buf *bytes)
+{
+    if (size && data[0] == '{') {
+        if (!from_json(type, tc_slice_of(data, size), bytes))
+            return NULL;
+    } else {
+        tc_buf_append(bytes, data, size);
+    }
+    struct tc_xds_resource *one = decode(type, tc_buf_slice(bytes)), *two = decode(type, tc_buf_slice(bytes));
+    TC_FUZZ_CHECK((one == NULL) == (two == NULL));
+    TC_FUZZ_CHECK(!one || type->equal(one, two));
+    tc_xds_resource_unref(two);
+    return one;
+}
