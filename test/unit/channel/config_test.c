@@ -1,0 +1,180 @@
+/* Service configs, metadata rules and channel options: pure parts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "base/mem.h"
+#include "channel/app_lb.h"
+#include "channel/metadata.h"
+#include "channel/options.h"
+#include "channel/service_config.h"
+#include "support/cmocka.h"
+
+static struct tc_service_config *parse(const char *json)
+{
+    char *why = NULL;
+    struct tc_service_config *c = tc_service_config_parse(tc_shared_lb_registry(), tc_slice_str(json), &why);
+    assert_true((c == NULL) == (why != NULL));
+    tc_free(why);
+    return c;
+}
+
+static void test_methods(void **state)
+{
+    (void)state;
+    struct tc_service_config *c =
+        parse("{\"unknown\":1,\"methodConfig\":["
+              "{\"name\":[{}],\"timeout\":\"3s\"},"
+              "{\"name\":[{\"service\":\"a.B\"},{\"service\":\"a.C\"}],\"timeout\":\"2.5s\",\"waitForReady\":true},"
+              "{\"name\":[{\"service\":\"a.B\",\"method\":\"M\"}],\"waitForReady\":false,"
+              "\"retryPolicy\":{\"maxAttempts\":3},\"maxRequestMessageBytes\":\"10\"}]}");
+    assert_non_null(c);
+    assert_null(tc_service_config_lb(c));
+    const struct tc_method_config *m = tc_service_config_method(c, tc_slice_str("/a.B/M"));
+    assert_int_equal(m->timeout_ns, 0);
+    assert_int_equal(m->wait_for_ready, 0);
+    assert_true(m->has_max_request_bytes);
+    assert_int_equal(m->max_request_bytes, 10);
+    m = tc_service_config_method(c, tc_slice_str("/a.B/Other"));
+    assert_int_equal(m->timeout_ns, 2500000000);
+    assert_int_equal(m->wait_for_ready, 1);
+    assert_ptr_equal(m, tc_service_config_method(c, tc_slice_str("/a.C/M")));
+    m = tc_service_config_method(c, tc_slice_str("/x/y"));
+    assert_int_equal(m->timeout_ns, 3000000000);
+    assert_int_equal(m->wait_for_ready, -1);
+    tc_service_config_unref(c);
+}
+
+static void test_policies(void **state)
+{
+    (void)state;
+    struct tc_service_config *c = parse("{\"loadBalancingPolicy\":\"ROUND_ROBIN\"}");
+    assert_string_equal(tc_service_config_lb(c)->cls->name, "round_robin");
+    tc_service_config_unref(c);
+    /* The list wins, and its first known entry. */
+    c = parse("{\"loadBalancingPolicy\":\"round_robin\",\"loadBalancingConfig\":[{\"unheard_of\":{}},"
+              "{\"pick_first\":{}}]}");
+    assert_string_equal(tc_service_config_lb(c)->cls->name, "pick_first");
+    tc_service_config_unref(c);
+    c = parse("{}");
+    assert_null(tc_service_config_lb(c));
+    assert_null(tc_service_config_method(c, tc_slice_str("/a/b")));
+    tc_service_config_unref(c);
+}
+
+static void test_invalid(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "{\"loadBalancingConfig\":[{\"unheard_of\":{}}]}",
+        "{\"loadBalancingConfig\":{}}",
+        "{\"loadBalancingPolicy\":\"unheard_of\"}",
+        "{\"methodConfig\":{}}",
+        "{\"methodConfig\":[1]}",
+        "{\"methodConfig\":[{\"name\":[{\"method\":\"m\"}]}]}",
+        "{\"methodConfig\":[{\"name\":[{\"service\":\"s\"}]},{\"name\":[{\"service\":\"s\"}]}]}",
+        "{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"3\"}]}",
+        "{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"3ms\"}]}",
+        "{\"methodConfig\":[{\"name\":[{}],\"waitForReady\":\"yes\"}]}",
+        "{\"methodConfig\":[{\"name\":[{}],\"maxRequestMessageBytes\":-1}]}",
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
+        assert_null(parse(bad[i]));
+}
+
+static void test_metadata_rules(void **state)
+{
+    (void)state;
+    torc_metadata *m = torc_metadata_new();
+    static const char *const refused[] = {"",           "a b",  ":path",       "grpc-timeout", "Grpc-X",
+                                          "te",         "TE",   "user-agent",  "h\xc3\xa4",    "a=b",
+                                          "connection", "host", "content-type"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(refused); i++)
+        assert_int_equal(torc_metadata_add_string(m, refused[i], "v"), TORC_EINVAL);
+    assert_int_equal(torc_metadata_add_string(m, "k", "line\nbreak"), TORC_EINVAL);
+    assert_int_equal(torc_metadata_add(m, "k", "nul\0", 4), TORC_EINVAL);
+    assert_int_equal(torc_metadata_count(m), 0);
+    assert_int_equal(torc_metadata_add_string(m, "K-1_x.y", "one"), 0);
+    assert_int_equal(torc_metadata_add(m, "raw-bin", "\0\xff", 2), 0);
+    assert_int_equal(torc_metadata_add_string(m, "k-1_x.y", ""), 0);
+    const char *name;
+    const void *value;
+    size_t len;
+    assert_int_equal(torc_metadata_at(m, 1, &name, &value, &len), 0);
+    assert_string_equal(name, "raw-bin");
+    assert_int_equal(len, 2);
+    assert_memory_equal(value, "\0\xff", 2);
+    assert_int_equal(torc_metadata_at(m, 3, &name, &value, &len), TORC_ENOTFOUND);
+    assert_string_equal(torc_metadata_find(m, "k-1_x.y", &len), "one");
+    assert_null(torc_metadata_find(m, "absent", NULL));
+    assert_null(torc_metadata_find(NULL, "absent", NULL));
+
+    /* The way through header lists, in one block or an arena. */
+    struct tc_arena arena;
+    tc_arena_init(&arena, 0, 0);
+    struct tc_headers h;
+    tc_headers_init(&h, &arena);
+    assert_int_equal(tc_metadata_to_headers(m, &h), 0);
+    torc_metadata *copy = tc_metadata_copy(&h), *inside = tc_metadata_in_arena(&arena, &h);
+    for (size_t i = 0; i < 3; i++) {
+        const char *n2;
+        const void *v2;
+        size_t l2;
+        torc_metadata_at(m, i, &name, &value, &len);
+        assert_int_equal(torc_metadata_at(i % 2 ? inside : copy, i, &n2, &v2, &l2), 0);
+        assert_string_equal(name, n2);
+        assert_int_equal(len, l2);
+        assert_memory_equal(value, v2, len + 1);
+    }
+    assert_int_equal(torc_metadata_add_string(copy, "k", "v"), TORC_EINVAL);
+    assert_null(tc_metadata_copy(NULL));
+    torc_metadata_free(copy);
+    tc_arena_fini(&arena);
+    torc_metadata_free(m);
+    torc_metadata_free(NULL);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    struct torc_channel_options o, out;
+    torc_channel_options_init(&o);
+    o.keepalive_time_ms = 1;
+    unsetenv("GRPC_RING_HASH_CAP");
+    assert_true(tc_channel_options_complete(&out, &o, NULL));
+    assert_int_equal(out.keepalive_time_ms, 10000);
+    assert_int_equal(out.ring_size_cap, 4096);
+    setenv("GRPC_RING_HASH_CAP", "100", 1);
+    assert_true(tc_channel_options_complete(&out, NULL, NULL));
+    assert_int_equal(out.ring_size_cap, 100);
+    setenv("GRPC_RING_HASH_CAP", "8388609", 1);
+    assert_true(tc_channel_options_complete(&out, NULL, NULL));
+    assert_int_equal(out.ring_size_cap, 4096);
+    unsetenv("GRPC_RING_HASH_CAP");
+    /* A shorter struct of an older header: the rest has its defaults. */
+    o.size = offsetof(struct torc_channel_options, authority);
+    o.connect_timeout_ms = 0;
+    assert_true(tc_channel_options_complete(&out, &o, NULL));
+    assert_int_equal(out.connect_timeout_ms, 20000);
+    torc_channel_options_init(&o);
+    o.backoff_multiplier = 0.5;
+    char *why = NULL;
+    assert_false(tc_channel_options_complete(&out, &o, &why));
+    assert_non_null(strstr(why, "backoff_multiplier"));
+    tc_free(why);
+    torc_channel_options_init(&o);
+    o.authority = "a b";
+    assert_false(tc_channel_options_complete(&out, &o, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies), cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* The subchannel pool on virtual time, with connections that the test grants or refuses. */
+#include "channel/pool.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "support/cmocka.h"
+
+/* An attempt that waits for the test's word. */
+struct tc_connect {
+    tc_connect_fn fn;
+    void *arg;
+};
+
+static struct tc_connect *attempt; /* the last that is open */
+static int attempts, cancels;
+
+static struct tc_connect *start(struct tc_loop *loop, const struct tc_addr *addr, const struct tc_connect_opts *opts,
+                                tc_connect_fn fn, void *arg)
+{
+    (void)loop, (void)addr, (void)opts;
+    assert_null(attempt);
+    attempt = TC_NEW(struct tc_connect);
+    attempt->fn = fn;
+    attempt->arg = arg;
+    attempts++;
+    return attempt;
+}
+
+static void cancel(struct tc_connect *c)
+{
+    assert_ptr_equal(c, attempt);
+    attempt = NULL;
+    cancels++;
+    tc_free(c);
+}
+
+static void refuse(void)
+{
+    struct tc_connect *c = attempt;
+    attempt = NULL;
+    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, "refused by the test");
+    c->fn(c->arg, NULL, &why);
+    tc_status_fini(&why);
+    tc_free(c);
+}
+
+static struct tc_loop *loop;
+static struct tc_pool *pool;
+static struct tc_conn_config *config;
+static struct tc_endpoint *endpoint;
+
+static int setup(void **state)
+{
+    (void)state;
+    static const struct tc_connector connector = {.start = start, .cancel = cancel};
+    loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
+    pool = tc_pool_new(loop, 30000, 1000);
+    tc_pool_set_connector(pool, &connector);
+    config = TC_NEW(struct tc_conn_config);
+    tc_ref_init(&config->ref);
+    config->creds = torc_credentials_insecure();
+    config->server_name = tc_rstr_str("name");
+    config->backoff = tc_backoff_default;
+    config->connect_timeout_ms = 20000;
+    struct tc_addr addr;
+    tc_addr_parse(&addr, tc_slice_str("10.0.0.1:80"));
+    endpoint = tc_endpoint_new(&addr, 1);
+    tc_addr_fini(&addr);
+    attempts = cancels = 0;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_pool_shutdown(pool);
+    tc_endpoint_unref(endpoint);
+    tc_conn_config_unref(config);
+    tc_loop_free(loop);
+    tc_pool_free(pool);
+    assert_null(attempt);
+    return 0;
+}
+
+struct seen {
+    TC_VEC(enum torc_connectivity) states;
+    char *text;
+};
+
+static void on_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
+{
+    struct seen *s = arg;
+    *tc_vec_push(&s->states) = state;
+    tc_free(s->text);
+    s->text = tc_strdup(tc_status_text(status));
+}
+
+static void expect_states(struct seen *s, const enum torc_connectivity *want, size_t n)
+{
+    assert_int_equal(s->states.len, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(s->states.data[i], want[i]);
+    s->states.len = 0;
+}
+
+#define EXPECT(seen, ...)                                                                                              \
+    expect_states(seen, (enum torc_connectivity[]){__VA_ARGS__},                                                       \
+                  sizeof((enum torc_connectivity[]){__VA_ARGS__}) / sizeof(enum torc_connectivity))
+
+static struct tc_subchannel *make(struct seen *seen)
+{
+    return tc_pool_subchannel(pool, config, endpoint, &endpoint->addrs[0], on_state, seen, NULL, NULL);
+}
+
+static void fini(struct seen *s)
+{
+    tc_vec_fini(&s->states);
+    tc_free(s->text);
+}
+
+static void test_backoff(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct tc_subchannel *sc = make(&s);
+    assert_int_equal(s.states.len, 0); /* by the queue */
+    tc_loop_drain(loop);
+    EXPECT(&s, TORC_IDLE);
+    double expected = 1000;
+    for (int round = 0; round < 12; round++) {
+        tc_subchannel_connect(sc);
+        tc_subchannel_connect(sc);
+        tc_loop_drain(loop);
+        EXPECT(&s, TORC_CONNECTING);
+        refuse();
+        tc_loop_drain(loop);
+        EXPECT(&s, TORC_TRANSIENT_FAILURE);
+        assert_string_equal(s.text, "refused by the test");
+        uint64_t began = tc_loop_now_ms(loop);
+        tc_subchannel_connect(sc); /* no attempt before the backoff is over */
+        assert_null(attempt);
+        while (s.states.len == 0)
+            tc_loop_advance(loop, 1);
+        double waited = (double)(tc_loop_now_ms(loop) - began);
+        assert_true(waited >= expected * 0.8 - 2 && waited <= expected * 1.2 + 2);
+        EXPECT(&s, TORC_IDLE);
+        expected = expected * 1.6 > 120000 ? 120000 : expected * 1.6;
+    }
+    assert_int_equal(attempts, 12);
+    tc_subchannel_release(sc);
+    fini(&s);
+}
+
+static void test_reset_backoff(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct tc_subchannel *sc = make(&s);
+    tc_subchannel_connect(sc);
+    refuse();
+    tc_subchannel_reset_backoff(sc);
+    tc_loop_drain(loop);
+    EXPECT(&s, TORC_IDLE, TORC_CONNECTING, TORC_TRANSIENT_FAILURE, TORC_IDLE);
+    tc_subchannel_release(sc);
+    fini(&s);
+}
+
+static void test_connect_timeout(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct tc_subchannel *sc = make(&s);
+    tc_subchannel_connect(sc);
+    tc_loop_advance(loop, 19999);
+    EXPECT(&s, TORC_IDLE, TORC_CONNECTING);
+    tc_loop_advance(loop, 2);
+    /* The backoff counts from the attempt's start, and is over by then. */
+    EXPECT(&s, TORC_TRANSIENT_FAILURE, TORC_IDLE);
+    assert_non_null(strstr(s.text, "failed to connect to 10.0.0.1:80: timed out after 20000 ms"));
+    assert_int_equal(cancels, 1);
+    tc_subchannel_release(sc);
+    fini(&s);
+}
+
+/* Sharers see only what follows their own connect, in order. */
+static void test_sharing(void **state)
+{
+    (void)state;
+    struct seen a = {0}, b = {0};
+    struct tc_subchannel *one = make(&a), *two = make(&b);
+    tc_loop_drain(loop);
+    assert_int_equal(tc_pool_count(pool), 1);
+    tc_subchannel_connect(one);
+    tc_loop_drain(loop);
+    EXPECT(&a, TORC_IDLE, TORC_CONNECTING);
+    EXPECT(&b, TORC_IDLE);
+    tc_subchannel_connect(two);
+    tc_loop_drain(loop);
+    EXPECT(&b, TORC_CONNECTING);
+    assert_int_equal(attempts, 1);
+    refuse();
+    tc_loop_drain(loop);
+    EXPECT(&a, TORC_TRANSIENT_FAILURE);
+    EXPECT(&b, TORC_TRANSIENT_FAILURE);
+    /* A newcomer during the backoff learns of it when it connects. */
+    struct seen c = {0};
+    struct tc_subchannel *three = make(&c);
+    tc_subchannel_connect(three);
+    tc_loop_drain(loop);
+    EXPECT(&c, TORC_IDLE, TORC_CONNECTING, TORC_TRANSIENT_FAILURE);
+    assert_string_equal(c.text, "refused by the test");
+    /* Released handles are silent; the last one's attempt is given up. */
+    tc_subchannel_release(two);
+    tc_subchannel_release(three);
+    tc_loop_advance(loop, 5000);
+    EXPECT(&a, TORC_IDLE);
+    tc_subchannel_connect(one);
+    tc_subchannel_release(one);
+    assert_int_equal(cancels, 1);
+    tc_loop_drain(loop);
+    assert_int_equal(a.states.len + b.states.len + c.states.len, 0);
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini(&a);
+    fini(&b);
+    fini(&c);
+}
+
+/* Who comes back to an address during its backoff waits as it must. */
+static void test_backoff_outlives_its_policy(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct tc_subchannel *sc = make(&s);
+    tc_subchannel_connect(sc);
+    refuse();
+    tc_subchannel_release(sc);
+    assert_int_equal(tc_pool_count(pool), 1);
+    sc = make(&s);
+    tc_subchannel_connect(sc);
+    assert_int_equal(attempts, 1);
+    tc_subchannel_release(sc);
+    tc_loop_advance(loop, 30001);
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini(&s);
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct tc_subchannel *plain = make(&s);
+    struct tc_conn_config other = *config;
+    other.keepalive_time_ms = 60000;
+    struct tc_conn_config *heap = TC_NEW(struct tc_conn_config);
+    *heap = other;
+    tc_ref_init(&heap->ref);
+    torc_credentials_ref(heap->creds);
+    tc_rstr_ref(heap->server_name);
+    struct tc_subchannel *kept =
+        tc_pool_subchannel(pool, heap, endpoint, &endpoint->addrs[0], on_state, &s, NULL, NULL);
+    assert_int_equal(tc_pool_count(pool), 2);
+    assert_null(tc_subchannel_transport(plain));
+    tc_subchannel_release(plain);
+    tc_subchannel_release(kept);
+    assert_int_equal(tc_pool_count(pool), 0);
+    tc_conn_config_unref(heap);
+    fini(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_backoff, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reset_backoff, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_connect_timeout, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sharing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_backoff_outlives_its_policy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

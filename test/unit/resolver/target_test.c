@@ -1,0 +1,183 @@
+/* Target URIs, and which resolver takes them. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "resolver/resolver.h"
+#include "support/cmocka.h"
+
+static bool known(void *arg, struct tc_slice scheme)
+{
+    (void)arg;
+    return tc_slice_eq_str(scheme, "xds") || tc_resolver_find(scheme) != NULL;
+}
+
+static void expect(const char *text, const char *scheme, const char *authority, const char *path)
+{
+    struct tc_target t;
+    assert_int_equal(tc_target_parse(&t, text, known, NULL, NULL), 0);
+    assert_string_equal(t.text, text);
+    assert_string_equal(t.scheme, scheme);
+    assert_string_equal(t.authority, authority);
+    assert_string_equal(t.path, path);
+    tc_target_fini(&t);
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    expect("xds:///orders", "xds", "", "orders");
+    expect("xds:orders", "xds", "", "orders");
+    expect("xds://auth.test/a/b%20c", "xds", "auth.test", "a/b c");
+    expect("XDS:///orders", "xds", "", "orders");
+    expect("dns:///localhost:80", "dns", "", "localhost:80");
+    expect("dns://8.8.8.8/host", "dns", "8.8.8.8", "host");
+    expect("dns:host:80", "dns", "", "host:80");
+    expect("localhost:50051", "dns", "", "localhost:50051");
+    expect("127.0.0.1:80", "dns", "", "127.0.0.1:80");
+    expect("[::1]:80", "dns", "", "[::1]:80");
+    expect("host", "dns", "", "host");
+    expect("ipv4:1.2.3.4:5,6.7.8.9:10", "ipv4", "", "1.2.3.4:5,6.7.8.9:10");
+    expect("unix:rel/path", "unix", "", "rel/path");
+    expect("unix:///abs/path", "unix", "", "abs/path");
+    expect("unix-abstract:name", "unix-abstract", "", "name");
+    expect("nobody:///knows", "dns", "", "nobody:///knows");
+}
+
+static void test_malformed(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "xds:", "xds:///", "dns:///%zz", "xds://only-authority", "dns:///a%00b"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        struct tc_target t;
+        char *why = NULL;
+        assert_int_equal(tc_target_parse(&t, bad[i], known, NULL, &why), TORC_EINVAL);
+        assert_non_null(strstr(why, bad[i]));
+        tc_free(why);
+    }
+}
+
+/* The default authority of a target; NULL when its resolver refuses it. */
+static char *authority_of(const char *text)
+{
+    struct tc_target t;
+    struct tc_buf out = {0};
+    char *why = NULL;
+    assert_int_equal(tc_target_parse(&t, text, known, NULL, NULL), 0);
+    const struct tc_resolver_class *cls = tc_resolver_find(tc_slice_str(t.scheme));
+    bool ok = cls->authority(cls, &t, &out, &why);
+    assert_true(ok == (why == NULL));
+    if (why)
+        assert_non_null(strstr(why, text));
+    tc_free(why);
+    tc_target_fini(&t);
+    return ok ? tc_buf_take(&out) : (tc_buf_fini(&out), NULL);
+}
+
+static void test_authorities(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *authority;
+    } cases[] = {
+        {"ipv4:1.2.3.4:5,6.7.8.9:10", "1.2.3.4:5"},
+        {"ipv4:1.2.3.4", "1.2.3.4:443"},
+        {"ipv6:[::1]:80", "[::1]:80"},
+        {"ipv6:[::1]", "[::1]:443"},
+        {"unix:a/b", "localhost"},
+        {"unix-abstract:x", "localhost"},
+        {"dns:///host:80", "host:80"},
+        {"host", "host"},
+        {"[::1]:80", "[::1]:80"},
+        {"ipv4:host:80", NULL},
+        {"ipv4:[::1]:80", NULL},
+        {"ipv4:1.2.3.4:99999", NULL},
+        {"ipv4://auth/1.2.3.4:5", NULL},
+        {"ipv6:1.2.3.4:80", NULL},
+        {"unix://auth/path", NULL},
+        {"dns:///host:port", NULL},
+        {"dns:///:80", NULL},
+        {"dns:///[::1", NULL},
+        {"nobody:///knows", NULL},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
+        char *got = authority_of(cases[i].target);
+        if (cases[i].authority)
+            assert_string_equal(got, cases[i].authority);
+        else
+            assert_null(got);
+        tc_free(got);
+    }
+}
+
+/* What a resolver of literals reports. */
+struct seen {
+    size_t results, n;
+    char *first;
+};
+
+static bool on_result(void *arg, struct tc_resolver_result *r)
+{
+    struct seen *seen = arg;
+    seen->results++;
+    seen->n = r->endpoints->n;
+    tc_free(seen->first);
+    seen->first = tc_addr_text(&r->endpoints->at[0]->addrs[0]);
+    tc_resolver_result_fini(r);
+    return true;
+}
+
+static void test_literals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *first;
+        size_t n;
+    } cases[] = {
+        {"ipv4:1.2.3.4:5,6.7.8.9:10", "1.2.3.4:5", 2}, {"ipv6:[::1]:80", "[::1]:80", 1},
+        {"unix:///tmp/s", "unix:/tmp/s", 1},           {"unix:rel", "unix:rel", 1},
+        {"unix-abstract:n", "unix-abstract:n", 1},
+    };
+    struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true});
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
+        struct seen seen = {0};
+        struct tc_resolver_env env = {.loop = loop, .on_result = on_result, .arg = &seen};
+        struct tc_target t;
+        assert_int_equal(tc_target_parse(&t, cases[i].target, known, NULL, NULL), 0);
+        const struct tc_resolver_class *cls = tc_resolver_find(tc_slice_str(t.scheme));
+        struct tc_resolver *r = cls->create(cls, &t, &env);
+        r->ops->start(r);
+        assert_int_equal(seen.results, 0); /* by the loop */
+        tc_loop_drain(loop);
+        assert_int_equal(seen.results, 1);
+        assert_int_equal(seen.n, cases[i].n);
+        assert_string_equal(seen.first, cases[i].first);
+        r->ops->request_reresolution(r);
+        tc_loop_drain(loop);
+        r->ops->shutdown(r);
+        assert_int_equal(seen.results, 1);
+        tc_free(seen.first);
+        tc_target_fini(&t);
+    }
+    tc_loop_free(loop);
+}
+
+static void test_registry(void **state)
+{
+    (void)state;
+    static const struct tc_resolver_class mine = {.scheme = "mine"};
+    static const struct tc_resolver_class dns = {.scheme = "dns"};
+    assert_null(tc_resolver_find(tc_slice_str("mine")));
+    assert_int_equal(tc_resolver_register(&mine), 0);
+    assert_int_equal(tc_resolver_register(&mine), TORC_EEXIST);
+    assert_int_equal(tc_resolver_register(&dns), TORC_EEXIST);
+    assert_ptr_equal(tc_resolver_find(tc_slice_str("mine")), &mine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_malformed), cmocka_unit_test(test_authorities),
+        cmocka_unit_test(test_literals), cmocka_unit_test(test_registry),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
