@@ -5,12 +5,17 @@
 #include "base/mem.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 #include "proto/unpack.h"
+#include "server/pack.h"
 
 /* What a client has of one type. */
 struct type_state {
     struct tc_rstr *type_url;
-    struct tc_rstr *nonce; /* of the last response; NULL: none sent */
-    bool asked;            /* a request for the type was seen */
+    struct tc_rstr *nonce;   /* of the last response; NULL: none sent */
+    struct tc_rstr *version; /* of the last response */
+    struct tc_rstr *nack;    /* what the client complained of in it; NULL: nothing */
+    bool answered;           /* the last response was ACKed or NACKed */
+    bool asked;              /* a request for the type was seen */
+    bool owed;               /* the first request was not answered yet */
     bool wildcard;
     TC_VEC(struct tc_rstr *) names;     /* subscribed */
     TC_VEC(struct tc_set_resource) has; /* what the last responses gave it, sorted by name */
@@ -19,7 +24,7 @@ struct type_state {
 struct tc_ads {
     const struct tc_ads_events *events;
     void *arg;
-    struct tc_rstr *node_id;
+    struct tc_rstr *node_id, *node;
     uint64_t next_nonce;
     TC_VEC(struct type_state) types;
 };
@@ -60,15 +65,23 @@ void tc_ads_free(struct tc_ads *a)
         tc_vec_fini(&t->has);
         tc_rstr_unref(t->type_url);
         tc_rstr_unref(t->nonce);
+        tc_rstr_unref(t->version);
+        tc_rstr_unref(t->nack);
     }
     tc_vec_fini(&a->types);
     tc_rstr_unref(a->node_id);
+    tc_rstr_unref(a->node);
     tc_free(a);
 }
 
 struct tc_slice tc_ads_node_id(const struct tc_ads *a)
 {
     return tc_rstr_slice(a->node_id);
+}
+
+struct tc_slice tc_ads_node(const struct tc_ads *a)
+{
+    return tc_rstr_slice(a->node);
 }
 
 static struct type_state *type_of(struct tc_ads *a, struct tc_slice type_url)
@@ -96,9 +109,13 @@ void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice ver
     Google__Protobuf__Any *anys = tc_calloc(n, sizeof(*anys));
     Google__Protobuf__Any **list = tc_calloc(n, sizeof(*list));
     struct tc_buf out = {0};
-    char *version_text = tc_slice_dup(version);
     tc_rstr_unref(t->nonce);
     t->nonce = tc_rstr_printf("%llu", (unsigned long long)++a->next_nonce);
+    tc_rstr_unref(t->version);
+    t->version = tc_rstr_new(version.data, version.len);
+    tc_rstr_unref(t->nack);
+    t->nack = NULL;
+    t->answered = false;
     for (size_t i = 0; i < n; i++) {
         google__protobuf__any__init(&anys[i]);
         anys[i].type_url = t->type_url->data;
@@ -108,15 +125,12 @@ void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice ver
     }
     response.type_url = t->type_url->data;
     response.nonce = t->nonce->data;
-    response.version_info = version_text;
+    response.version_info = t->version->data;
     response.n_resources = n;
     response.resources = list;
-    size_t size = envoy__service__discovery__v3__discovery_response__get_packed_size(&response);
-    envoy__service__discovery__v3__discovery_response__pack(&response, (uint8_t *)tc_buf_reserve(&out, size));
-    out.len = size;
+    tc_pack(&response.base, &out);
     a->events->send(a->arg, tc_buf_slice(&out));
     tc_buf_fini(&out);
-    tc_free(version_text);
     tc_free(anys);
     tc_free(list);
 }
@@ -177,9 +191,11 @@ static bool up_to_date(const struct type_state *t, const struct tc_set_resource 
     return true;
 }
 
-static void answer(struct tc_ads *a, struct type_state *t, bool first)
+static void answer(struct tc_ads *a, struct type_state *t)
 {
     const struct tc_resource_set *set = a->events->resources(a->arg, tc_ads_node_id(a));
+    if (!set)
+        return;
     const struct tc_set_type *have = tc_resource_set_type(set, tc_rstr_slice(t->type_url));
     static const struct tc_set_type nothing;
     bool full = is_full_state_type(tc_rstr_slice(t->type_url));
@@ -188,6 +204,8 @@ static void answer(struct tc_ads *a, struct type_state *t, bool first)
     size_t room = t->wildcard ? have->resources.len : t->names.len;
     const struct tc_set_resource **want = tc_calloc(room, sizeof(*want));
     size_t n = wanted(t, have, want);
+    bool first = t->owed;
+    t->owed = false;
     if (!(first && (full || n)) && up_to_date(t, want, n, full)) {
         tc_free(want);
         return;
@@ -208,7 +226,7 @@ void tc_ads_push(struct tc_ads *a)
 {
     for (size_t i = 0; i < a->types.len; i++)
         if (a->types.data[i].asked)
-            answer(a, &a->types.data[i], false);
+            answer(a, &a->types.data[i]);
 }
 
 /* Takes over the names of a request; what the client no longer wants it no longer has. */
@@ -258,8 +276,13 @@ static void report(struct tc_ads *a, const Envoy__Service__Discovery__V3__Discov
 
 static struct tc_status take_in(struct tc_ads *a, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
 {
-    if (!a->node_id && request->node)
+    if (!a->node_id && request->node) {
+        struct tc_buf node = {0};
+        tc_pack(&request->node->base, &node);
+        a->node = tc_rstr_new(node.data, node.len);
         a->node_id = tc_rstr_str(request->node->id);
+        tc_buf_fini(&node);
+    }
     if (request->type_url[0] == '\0')
         return tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "type_url is empty");
     report(a, request);
@@ -267,10 +290,16 @@ static struct tc_status take_in(struct tc_ads *a, const Envoy__Service__Discover
     /* An answer to a response that is not our last: the client will answer that one, too. */
     if (request->response_nonce[0] != '\0' && !tc_slice_eq_str(tc_rstr_slice(t->nonce), request->response_nonce))
         return (struct tc_status){0};
+    if (request->response_nonce[0] != '\0') {
+        tc_rstr_unref(t->nack);
+        t->nack = request->error_detail ? tc_rstr_str(request->error_detail->message) : NULL;
+        t->answered = true;
+    }
     bool first = !t->asked;
     subscribe(t, request);
     t->asked = true;
-    answer(a, t, first);
+    t->owed |= first;
+    answer(a, t);
     return (struct tc_status){0};
 }
 
@@ -291,4 +320,38 @@ struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes)
     tc_faults_fini(&faults);
     tc_arena_fini(&arena);
     return status;
+}
+
+static enum tc_served_state state_of(const struct type_state *t, bool sent)
+{
+    if (!t->nonce)
+        return TC_SERVED_ASKED;
+    if (!sent)
+        return is_full_state_type(tc_rstr_slice(t->type_url)) ? TC_SERVED_ABSENT : TC_SERVED_ASKED;
+    if (!t->answered)
+        return TC_SERVED_SENT;
+    return t->nack ? TC_SERVED_NACKED : TC_SERVED_ACKED;
+}
+
+static void view_one(const struct type_state *t, struct tc_rstr *name, const struct tc_set_resource *has,
+                     tc_served_fn fn, void *arg)
+{
+    struct tc_served served = {.type_url = tc_rstr_slice(t->type_url),
+                               .name = tc_rstr_slice(name),
+                               .state = state_of(t, has != NULL),
+                               .version = tc_rstr_slice(has ? t->version : NULL),
+                               .value = has ? has->value : NULL,
+                               .error = tc_rstr_slice(has ? t->nack : NULL)};
+    fn(arg, &served);
+}
+
+void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg)
+{
+    for (size_t i = 0; i < a->types.len; i++) {
+        const struct type_state *t = &a->types.data[i];
+        for (size_t k = 0; t->wildcard && k < t->has.len; k++)
+            view_one(t, t->has.data[k].name, &t->has.data[k], fn, arg);
+        for (size_t k = 0; k < t->names.len; k++)
+            view_one(t, t->names.data[k], find_has(t, t->names.data[k]), fn, arg);
+    }
 }

@@ -24,7 +24,8 @@ struct stream {
     struct tc_link link;
     struct tc_control_plane *cp; /* NULL once the control plane is gone */
     struct tc_server_call *call;
-    struct tc_ads *ads;
+    struct tc_ads *ads; /* one of the two */
+    struct tc_delta *delta;
     bool ended;
 };
 
@@ -47,7 +48,9 @@ static const struct tc_resource_set *resources_of(void *arg, struct tc_slice nod
 {
     struct stream *s = arg;
     const struct node_set *found = find_set(s->cp, node_id, false);
-    return s->cp->mute || !found ? &empty_set : found->set;
+    if (s->cp->mute)
+        return NULL;
+    return found ? found->set : &empty_set;
 }
 
 static void send_response(void *arg, struct tc_slice response)
@@ -74,7 +77,8 @@ static void on_message(void *arg, struct tc_rstr *message)
 {
     struct stream *s = arg;
     if (s->cp && !s->ended) {
-        struct tc_status status = tc_ads_on_message(s->ads, tc_rstr_slice(message));
+        struct tc_status status = s->ads ? tc_ads_on_message(s->ads, tc_rstr_slice(message))
+                                         : tc_delta_on_message(s->delta, tc_rstr_slice(message));
         if (tc_status_ok(&status)) {
             tc_server_call_read(s->call);
         } else {
@@ -101,6 +105,7 @@ static void stream_free(struct stream *s)
         s->cp->n_streams--;
     tc_list_remove(&s->link);
     tc_ads_free(s->ads);
+    tc_delta_free(s->delta);
     tc_free(s);
 }
 
@@ -113,18 +118,29 @@ static void on_end(void *arg, const struct tc_status *why)
 static const struct tc_server_call_events call_events = {
     .on_message = on_message, .on_half_close = on_half_close, .on_end = on_end};
 
-static void on_stream(void *arg, struct tc_server_call *call)
+static struct stream *stream_new(struct tc_control_plane *cp, struct tc_server_call *call)
 {
-    struct tc_control_plane *cp = arg;
     struct stream *s = TC_NEW(struct stream);
     s->cp = cp;
     s->call = call;
-    s->ads = tc_ads_new(&ads_events, s);
     tc_list_init(&s->link);
     tc_list_append(&cp->streams, &s->link);
     cp->n_streams++;
     tc_server_call_set_events(call, &call_events, s);
     tc_server_call_read(call);
+    return s;
+}
+
+static void on_stream(void *arg, struct tc_server_call *call)
+{
+    struct stream *s = stream_new(arg, call);
+    s->ads = tc_ads_new(&ads_events, s);
+}
+
+static void on_delta_stream(void *arg, struct tc_server_call *call)
+{
+    struct stream *s = stream_new(arg, call);
+    s->delta = tc_delta_new(&ads_events, s);
 }
 
 struct tc_control_plane *tc_control_plane_new(struct tc_server *server)
@@ -134,6 +150,8 @@ struct tc_control_plane *tc_control_plane_new(struct tc_server *server)
     tc_list_init(&cp->streams);
     tc_server_add_method(server, "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
                          on_stream, cp);
+    tc_server_add_method(server, "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+                         on_delta_stream, cp);
     return cp;
 }
 
@@ -165,8 +183,12 @@ static void push_all(struct tc_control_plane *cp)
     TC_LIST_FOREACH(link, &cp->streams)
     {
         struct stream *s = TC_CONTAINER_OF(link, struct stream, link);
-        if (!s->ended && !cp->mute)
+        if (s->ended)
+            continue;
+        if (s->ads)
             tc_ads_push(s->ads);
+        else
+            tc_delta_push(s->delta);
     }
 }
 
@@ -233,8 +255,37 @@ void tc_control_plane_send(struct tc_control_plane *cp, const char *type_url, co
     TC_LIST_FOREACH(link, &cp->streams)
     {
         struct stream *s = TC_CONTAINER_OF(link, struct stream, link);
-        if (!s->ended)
+        if (!s->ended && s->ads)
             tc_ads_send(s->ads, tc_slice_str(type_url), tc_slice_str(version), resources, n);
+    }
+}
+
+void tc_control_plane_send_delta(struct tc_control_plane *cp, const char *type_url, const char *system_version,
+                                 const struct tc_delta_resource *resources, size_t n, const struct tc_slice *removed,
+                                 size_t n_removed)
+{
+    TC_LIST_FOREACH(link, &cp->streams)
+    {
+        struct stream *s = TC_CONTAINER_OF(link, struct stream, link);
+        if (!s->ended && s->delta)
+            tc_delta_send(s->delta, tc_slice_str(type_url), tc_slice_str(system_version), resources, n, removed,
+                          n_removed);
+    }
+}
+
+void tc_control_plane_view(const struct tc_control_plane *cp, const struct tc_control_plane_view *view, void *arg)
+{
+    TC_LIST_FOREACH(link, &cp->streams)
+    {
+        const struct stream *s = TC_CONTAINER_OF(link, struct stream, link);
+        struct tc_slice node = s->ads ? tc_ads_node(s->ads) : tc_delta_node(s->delta);
+        if (s->ended || !node.data)
+            continue;
+        view->on_client(arg, node);
+        if (s->ads)
+            tc_ads_view(s->ads, view->on_served, arg);
+        else
+            tc_delta_view(s->delta, view->on_served, arg);
     }
 }
 

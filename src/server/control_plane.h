@@ -1,8 +1,9 @@
-/* The embedded control plane: serves sets of resources to ADS clients on a gRPC server, and pushes what changes. */
+/* The embedded control plane: serves sets of resources to ADS clients, state of the world and incremental, on a gRPC
+ * server, and pushes what changes. Load reports are server/lrs.h, its view of its clients server/csds.h. */
 #ifndef TC_SERVER_CONTROL_PLANE_H
 #define TC_SERVER_CONTROL_PLANE_H
 
-#include "server/ads.h"
+#include "server/delta.h"
 #include "server/grpc_server.h"
 
 struct tc_control_plane;
@@ -27,10 +28,22 @@ int tc_control_plane_remove(struct tc_control_plane *cp, const char *type_url, c
 
 /* Streams open now. */
 size_t tc_control_plane_streams(const struct tc_control_plane *cp);
-/* Sends a response of the caller's making on every open stream, whatever was asked: `resources` are serialised
- * messages. */
+/* Sends a response of the caller's making on every open stream of the state of the world, whatever was asked:
+ * `resources` are serialised messages. */
 void tc_control_plane_send(struct tc_control_plane *cp, const char *type_url, const char *version,
                            const struct tc_slice *resources, size_t n);
+/* The same on every open incremental stream. */
+void tc_control_plane_send_delta(struct tc_control_plane *cp, const char *type_url, const char *system_version,
+                                 const struct tc_delta_resource *resources, size_t n, const struct tc_slice *removed,
+                                 size_t n_removed);
+
+struct tc_control_plane_view {
+    void (*on_client)(void *arg, struct tc_slice node); /* a Node message, serialised */
+    tc_served_fn on_served;                             /* of the client that was told of last */
+};
+
+/* Tells of each client that has an open stream, and of what it was served. */
+void tc_control_plane_view(const struct tc_control_plane *cp, const struct tc_control_plane_view *view, void *arg);
 /* Ends every open stream with a status. */
 void tc_control_plane_end_streams(struct tc_control_plane *cp, int code, const char *text);
 /* While mute, requests are taken in and not answered; false answers what is due. */

@@ -1,0 +1,17 @@
+/* Serialises protobuf messages of our own making. */
+#ifndef TC_SERVER_PACK_H
+#define TC_SERVER_PACK_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/buf.h"
+
+/* Appends the bytes of the message. */
+static inline void tc_pack(const ProtobufCMessage *message, struct tc_buf *out)
+{
+    size_t size = protobuf_c_message_get_packed_size(message);
+    protobuf_c_message_pack(message, (uint8_t *)tc_buf_reserve(out, size));
+    out->len += size;
+}
+
+#endif
