@@ -1,5 +1,6 @@
 /* The life of a client's connection: settings, limits, GOAWAY, keepalive, floods, ends. */
 #include "base/mem.h"
+#include "http2/internal.h"
 #include "support/cmocka.h"
 #include "support/h2_client.h"
 
@@ -509,6 +510,10 @@ static void idle_connection_is_small(void **state)
     }
     assert_int_equal(tc_h2_conn_open_streams(t.conn), 0);
     assert_int_equal(t.closed, 0);
+    /* What an idle connection keeps beside nghttp2's own session. */
+    size_t own = sizeof(*t.conn) + t.conn->pool.kept_bytes + t.conn->scratch.cap + t.conn->left.cap;
+    if (own > 2048)
+        fail_msg("an idle connection keeps %zu bytes (%zu of them in the pool)", own, t.conn->pool.kept_bytes);
     tc_h2_test_fini(&t);
 }
 
