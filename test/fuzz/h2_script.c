@@ -1,29 +1,27 @@
 #include "h2_script.h"
 
 #define MESSAGE_MAX_BYTES 4096u
+#define HEAD_BYTES 9u
 
 enum { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION };
-enum { END_STREAM = 1, END_HEADERS = 4 };
+enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4 };
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /* Header fields that make good requests and responses, and some that do not. */
 static const char *const fields[][2] = {
-    {":status", "200"},         {"content-type", "application/grpc"},
-    {"grpc-status", "0"},       {"grpc-status", "14"},
-    {"grpc-message", "a%20b%"}, {"grpc-encoding", "gzip"},
-    {":status", "503"},         {":method", "POST"},
-    {":path", "/a.B/C"},        {":scheme", "http"},
-    {":authority", "a"},        {"te", "trailers"},
-    {"grpc-timeout", "5m"},     {"k-bin", "AAEC,Aw"},
-    {":status", "100"},         {"content-length", "3"},
+    {":status", "200"},        {":status", "503"},     {":status", "100"},    {":method", "POST"},
+    {":path", "/a.B/C"},       {":scheme", "http"},    {":authority", "a"},   {"content-type", "application/grpc"},
+    {"te", "trailers"},        {"grpc-status", "0"},   {"grpc-status", "14"}, {"grpc-message", "a%20b%"},
+    {"grpc-encoding", "gzip"}, {"grpc-timeout", "5m"}, {"k-bin", "AAEC,Aw"},  {"content-length", "3"},
 };
 
 void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server,
                      const struct tc_h2_conn_events *events, void *arg)
 {
-    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     static const uint8_t settings[] = {0, 0, 0, SETTINGS, 0, 0, 0, 0, 0};
     struct tc_h2_opts opts;
-    *h = (struct tc_fuzz_h2){.in = {data, size}};
+    *h = (struct tc_fuzz_h2){.in = {data, size}, .server = server};
     uint8_t flags = tc_fuzz_u8(&h->in), chunk = tc_fuzz_u8(&h->in);
     h->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = flags});
     h->pipe = tc_pipe_new(h->loop);
@@ -61,21 +59,22 @@ void tc_fuzz_h2_fini(struct tc_fuzz_h2 *h)
 {
     tc_loop_drain(h->loop);
     TC_FUZZ_CHECK(!h->conn && tc_pipe_closed(h->pipe, 0));
+    tc_buf_fini(&h->seen);
     tc_pipe_free(h->pipe);
     tc_loop_free(h->loop);
 }
 
 static void frame(struct tc_fuzz_h2 *h, unsigned type, unsigned flags, unsigned stream, struct tc_slice payload)
 {
-    uint8_t head[9] = {(uint8_t)(payload.len >> 16),
-                       (uint8_t)(payload.len >> 8),
-                       (uint8_t)payload.len,
-                       (uint8_t)type,
-                       (uint8_t)flags,
-                       0,
-                       0,
-                       (uint8_t)(stream >> 8),
-                       (uint8_t)stream};
+    uint8_t head[HEAD_BYTES] = {(uint8_t)(payload.len >> 16),
+                                (uint8_t)(payload.len >> 8),
+                                (uint8_t)payload.len,
+                                (uint8_t)type,
+                                (uint8_t)flags,
+                                0,
+                                0,
+                                (uint8_t)(stream >> 8),
+                                (uint8_t)stream};
     tc_pipe_put(h->pipe, 1, head, sizeof(head));
     tc_pipe_put(h->pipe, 1, payload.data, payload.len);
 }
@@ -110,6 +109,29 @@ static void message(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
         tc_buf_append_char(&bytes, (char)i);
     frame(h, DATA, end_stream ? END_STREAM : 0u, stream, tc_buf_slice(&bytes));
     tc_buf_fini(&bytes);
+}
+
+/* The peer reads what has come and, if it is polite, answers PING and SETTINGS. */
+static void take(struct tc_fuzz_h2 *h, bool polite)
+{
+    struct tc_slice unread = tc_pipe_unread(h->pipe, 1);
+    tc_buf_append_slice(&h->seen, unread);
+    tc_pipe_take(h->pipe, 1, unread.len);
+    if (!h->server && !h->preface_seen && h->seen.len >= sizeof(preface) - 1) {
+        TC_FUZZ_CHECK(memcmp(h->seen.data, preface, sizeof(preface) - 1) == 0);
+        tc_buf_consume(&h->seen, sizeof(preface) - 1);
+        h->preface_seen = true;
+    }
+    while ((h->server || h->preface_seen) && h->seen.len >= HEAD_BYTES) {
+        const uint8_t *head = (const uint8_t *)h->seen.data;
+        size_t len = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+        TC_FUZZ_CHECK(len <= 16384 && head[3] <= CONTINUATION); /* RFC 9113 4.2: no larger unless we allow it */
+        if (h->seen.len < HEAD_BYTES + len)
+            break;
+        if (polite && (head[3] == PING || head[3] == SETTINGS) && !(head[4] & ACK))
+            frame(h, head[3], ACK, 0, tc_slice_of(head + HEAD_BYTES, head[3] == PING ? len : 0));
+        tc_buf_consume(&h->seen, HEAD_BYTES + len);
+    }
 }
 
 void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op)
@@ -150,7 +172,7 @@ void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op)
         tc_loop_advance(h->loop, (uint64_t)tc_fuzz_u8(&h->in) * (end ? 100 : 1));
         break;
     case 9:
-        tc_pipe_take(h->pipe, 1, tc_pipe_unread(h->pipe, 1).len);
+        take(h, end);
         break;
     case 10:
         if (end)

@@ -12,7 +12,9 @@ struct tc_fuzz_h2 {
     struct tc_loop *loop;
     struct tc_pipe *pipe;
     struct tc_h2_conn *conn; /* NULL after it was closed */
-    size_t control_sent;     /* frames that the peer sent */
+    bool server;             /* the connection's role */
+    bool preface_seen;
+    struct tc_buf seen; /* what the peer has read and not taken apart */
 };
 
 /* Takes the settings of the run off the input, and makes everything. */
