@@ -329,6 +329,23 @@ static void test_app_policy(void **state)
     assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, NULL));
 }
 
+static void test_dns_targets(void **state)
+{
+    (void)state;
+    static const char *const prefixes[] = {"dns:///127.0.0.1", "127.0.0.1", "dns:///localhost", "localhost"};
+    const char *address = tc_kit_address(kit, 0);
+    for (size_t i = 0; i < 4; i++) {
+        char target[80];
+        snprintf(target, sizeof(target), "%s%s", prefixes[i], strchr(address, ':'));
+        torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
+        assert_non_null(ch);
+        char *peer = call_peer(ch, NULL);
+        assert_string_equal(peer, address);
+        tc_free(peer);
+        settle(ch);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_resolver_error),
         cmocka_unit_test(test_ring_hash_request_header),
         cmocka_unit_test(test_app_policy),
+        cmocka_unit_test(test_dns_targets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

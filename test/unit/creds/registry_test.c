@@ -1,0 +1,119 @@
+/* Credentials by name and config, as the bootstrap has them (A65). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "creds/creds.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+
+static char *write_file(const char *content)
+{
+    char *path = tc_strdup("/tmp/torc-creds-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    close(fd);
+    return path;
+}
+
+static void expect_refused(const char *type, const char *config, const char *text)
+{
+    char *why = NULL;
+    assert_null(tc_creds_from_config(type, config, &why));
+    assert_non_null(strstr(why, type));
+    assert_non_null(strstr(why, text));
+    tc_free(why);
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    assert_true(tc_creds_type_supported("insecure"));
+    assert_true(tc_creds_type_supported("tls"));
+    assert_false(tc_creds_type_supported("google_default"));
+    torc_credentials *a = tc_creds_from_config("insecure", NULL, NULL), *b = torc_credentials_insecure();
+    assert_string_equal(a->scheme, "http");
+    assert_true(tc_rstr_eq(a->key, b->key));
+    torc_credentials_unref(a);
+    torc_credentials_unref(b);
+    torc_credentials_unref(NULL);
+    expect_refused("google_default", "{}", "unknown type");
+    expect_refused("insecure", "[]", "must be an object");
+    expect_refused("tls", "{", "line 1");
+}
+
+static void test_tls_config(void **state)
+{
+    (void)state;
+    torc_credentials *system = tc_creds_from_config("tls", "{}", NULL);
+    assert_non_null(system);
+    assert_string_equal(system->scheme, "https");
+    torc_credentials_unref(system);
+    expect_refused("tls", "{\"certificate_file\":\"/nothing\"}", "both be set");
+    expect_refused("tls", "{\"ca_certificate_file\":\"/nothing\"}", "ca_certificate_file \"/nothing\": No such file");
+    expect_refused("tls", "{\"ca_certificate_file\":7}", "ca_certificate_file");
+    expect_refused("tls", "{\"refresh_interval\":\"soon\"}", "refresh_interval");
+
+    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    struct tc_cert client = tc_cert_make(&(struct tc_cert_opts){.common_name = "c", .sans = "DNS:c", .issuer = &ca});
+    char *ca_file = write_file(ca.cert_pem), *cert = write_file(client.cert_pem), *key = write_file(client.key_pem);
+    char *config = tc_asprintf("{\"ca_certificate_file\":\"%s\",\"certificate_file\":\"%s\","
+                               "\"private_key_file\":\"%s\",\"refresh_interval\":\"1s\"}",
+                               ca_file, cert, key);
+    torc_credentials *a = tc_creds_from_config("tls", config, NULL), *b = tc_creds_from_config("tls", config, NULL);
+    assert_non_null(a);
+    assert_true(tc_rstr_eq(a->key, b->key));
+    torc_credentials_unref(a);
+    torc_credentials_unref(b);
+
+    /* A key of another certificate, and a file that is no certificate. */
+    char *wrong = tc_asprintf("{\"certificate_file\":\"%s\",\"private_key_file\":\"%s\"}", ca_file, key);
+    char *why = NULL;
+    assert_null(tc_creds_from_config("tls", wrong, &why));
+    assert_non_null(why);
+    tc_free(why);
+    tc_free(wrong);
+    wrong = tc_asprintf("{\"ca_certificate_file\":\"%s\"}", key);
+    assert_null(tc_creds_from_config("tls", wrong, NULL));
+    tc_free(wrong);
+    unlink(ca_file);
+    unlink(cert);
+    unlink(key);
+    tc_free(ca_file);
+    tc_free(cert);
+    tc_free(key);
+    tc_free(config);
+    tc_cert_fini(&ca);
+    tc_cert_fini(&client);
+}
+
+static void test_keys_of_texts(void **state)
+{
+    (void)state;
+    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    struct torc_tls_options o;
+    torc_tls_options_init(&o);
+    torc_credentials *system = torc_credentials_tls(&o, NULL);
+    o.roots_pem = ca.cert_pem;
+    torc_credentials *a = torc_credentials_tls(&o, NULL), *b = torc_credentials_tls(&o, NULL);
+    assert_true(tc_rstr_eq(a->key, b->key));
+    assert_false(tc_rstr_eq(a->key, system->key));
+    torc_credentials_unref(a);
+    torc_credentials_unref(b);
+    torc_credentials_unref(system);
+    tc_cert_fini(&ca);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_tls_config),
+        cmocka_unit_test(test_keys_of_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
