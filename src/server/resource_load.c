@@ -11,6 +11,7 @@
 #include "server/resource_set.h"
 #include "server/yaml.h"
 
+#define WRAPPER "type.googleapis.com/envoy.service.discovery.v3.Resource"
 #define MAX_FILE_BYTES ((size_t)256 << 20)
 
 /* Where each type has its name. */
@@ -25,7 +26,7 @@ static const char *resource_name(const json_t *resource)
     return NULL;
 }
 
-static void add_resource(struct tc_resource_set *s, const json_t *resource, struct tc_faults *faults)
+static void add_unwrapped(struct tc_resource_set *s, const json_t *resource, const char *name, struct tc_faults *faults)
 {
     struct tc_arena arena;
     ProtobufCMessage *message = NULL;
@@ -33,7 +34,8 @@ static void add_resource(struct tc_resource_set *s, const json_t *resource, stru
         tc_faults_add(faults, "must be an object with an @type");
         return;
     }
-    const char *name = resource_name(resource);
+    if (!name)
+        name = resource_name(resource);
     if (!name) {
         tc_faults_add(faults, "has no name (or cluster_name)");
         return;
@@ -41,10 +43,36 @@ static void add_resource(struct tc_resource_set *s, const json_t *resource, stru
     tc_arena_init(&arena, 4096, 0);
     if (tc_proto_from_json(&google__protobuf__any__descriptor, resource, NULL, &arena, &message, faults) == 0) {
         const Google__Protobuf__Any *any = (const Google__Protobuf__Any *)message;
-        tc_resource_set_put(s, tc_slice_str(any->type_url), tc_slice_str(name),
-                            tc_slice_of(any->value.data, any->value.len));
+        struct tc_slice url = tc_slice_str(any->type_url), value = tc_slice_of(any->value.data, any->value.len);
+        size_t before = faults->count;
+        if (s->check)
+            s->check(s->check_arg, url, tc_slice_str(name), value, faults);
+        if (faults->count == before)
+            tc_resource_set_put(s, url, tc_slice_str(name), value);
     }
     tc_arena_fini(&arena);
+}
+
+static bool is_wrapper(const json_t *resource)
+{
+    const char *type = json_string_value(json_object_get(resource, "@type"));
+    return type && strcmp(type, WRAPPER) == 0;
+}
+
+static void add_resource(struct tc_resource_set *s, const json_t *resource, struct tc_faults *faults)
+{
+    if (!is_wrapper(resource)) {
+        add_unwrapped(s, resource, NULL, faults);
+        return;
+    }
+    const char *name = NULL;
+    tc_json_get_str(resource, "name", &name, faults);
+    tc_faults_push(faults, ".resource");
+    if (is_wrapper(json_object_get(resource, "resource")))
+        tc_faults_add(faults, "must not be a wrapper itself");
+    else
+        add_unwrapped(s, json_object_get(resource, "resource"), name && *name ? name : NULL, faults);
+    tc_faults_pop(faults);
 }
 
 /* A version that holds for a whole type only when one file alone gives it. */
@@ -54,7 +82,8 @@ static void hint_versions(struct tc_resource_set *s, const json_t *list, const c
     json_t *resource;
     json_array_foreach(list, i, resource)
     {
-        const char *url = json_string_value(json_object_get(resource, "@type"));
+        const json_t *inner = is_wrapper(resource) ? json_object_get(resource, "resource") : resource;
+        const char *url = json_string_value(json_object_get(inner, "@type"));
         for (size_t k = 0; url && k < s->types.len; k++) {
             struct tc_set_type *t = &s->types.data[k];
             if (!tc_slice_eq_str(tc_rstr_slice(t->type_url), url))

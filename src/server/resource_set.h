@@ -22,8 +22,14 @@ struct tc_set_type {
     TC_VEC(struct tc_set_resource) resources; /* sorted by name */
 };
 
+/* Checks a resource of a document before it is taken in; its faults refuse it. */
+typedef void (*tc_set_check_fn)(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
+                                struct tc_faults *faults);
+
 struct tc_resource_set {
     TC_VEC(struct tc_set_type) types;
+    tc_set_check_fn check; /* for tc_resource_set_add_json and _load; NULL: none. Copies have none. */
+    void *check_arg;
 };
 
 struct tc_resource_set *tc_resource_set_new(void);
@@ -45,7 +51,8 @@ const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, stru
 void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource_set *before);
 
 /* Adds the resources of one document in the shape of Envoy's filesystem xDS: {"version_info": "1", "resources":
- * [{"@type": ...}]}, or a bare list, or a single resource. Faults carry field paths. */
+ * [{"@type": ...}]}, or a bare list, or a single resource. A resource may be wrapped in an
+ * envoy.service.discovery.v3.Resource, of which only name and resource count. Faults carry field paths. */
 void tc_resource_set_add_json(struct tc_resource_set *s, const json_t *doc, struct tc_faults *faults);
 /* Reads files (YAML or JSON) and folders (every .yaml, .yml and .json in them, by name). 0, or TORC_EPARSE / TORC_EIO
  * with a text that names file and reason in *why (tc_free). */

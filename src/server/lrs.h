@@ -1,0 +1,48 @@
+/* The load reporting server (LRS, StreamLoadStats): tells clients of which clusters they are to report and how often,
+ * and hands on each report. */
+#ifndef TC_SERVER_LRS_H
+#define TC_SERVER_LRS_H
+
+#include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
+#include "server/grpc_server.h"
+
+struct tc_lrs;
+
+/* What clients are told. */
+struct tc_lrs_config {
+    uint64_t interval_ms;
+    bool send_all_clusters;
+    const char *const *clusters; /* those to report; with send_all_clusters none is needed */
+    size_t n_clusters;
+    bool endpoint_granularity;
+};
+
+/* One LoadStatsRequest; borrowed for the call. */
+struct tc_lrs_report {
+    uint64_t stream;         /* a number of its own for each stream, from 1 */
+    bool first;              /* of its stream: the one that is answered */
+    struct tc_slice node_id; /* of the stream */
+    const Envoy__Service__LoadStats__V3__LoadStatsRequest *request;
+};
+
+typedef void (*tc_lrs_report_fn)(void *arg, const struct tc_lrs_report *report);
+
+/* Registers its method with the server, which must outlive it. All clusters every 10 s. */
+struct tc_lrs *tc_lrs_new(struct tc_server *server);
+/* After tc_server_free. */
+void tc_lrs_free(struct tc_lrs *l);
+void tc_lrs_observe(struct tc_lrs *l, tc_lrs_report_fn fn, void *arg);
+/* Copied; streams that were answered already are told of the change. */
+void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config);
+
+/* Streams open now, and so far. */
+size_t tc_lrs_streams(const struct tc_lrs *l);
+uint64_t tc_lrs_streams_so_far(const struct tc_lrs *l);
+/* Ends every open stream with a status. */
+void tc_lrs_end_streams(struct tc_lrs *l, int code, const char *text);
+/* While mute, reports are taken in and no stream is answered; false answers those that wait. */
+void tc_lrs_set_mute(struct tc_lrs *l, bool mute);
+/* Sends serialised bytes on every open stream, a LoadStatsResponse or not. */
+void tc_lrs_send(struct tc_lrs *l, struct tc_slice response);
+
+#endif
