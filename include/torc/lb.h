@@ -60,7 +60,8 @@ struct torc_lb_class {
     /* Connect, if idle (may be NULL). */
     void (*exit_idle)(void *state);
     /* Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the next
-     * torc_lb_update_state. Must not call anything but the pick accessors. */
+     * torc_lb_update_state; while the policy shows TRANSIENT_FAILURE it fails, unless it is wait-for-ready. Must not
+     * call anything but the pick accessors. */
     torc_lb_child *(*pick)(void *state, torc_lb_pick *pick);
     /* Ends it; children are destroyed by Torc if the policy has not. */
     void (*destroy)(void *state);
