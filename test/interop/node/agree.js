@@ -10,6 +10,8 @@ const bytes = (buffer) => buffer;
 
 function call(client, headers) {
   const metadata = new grpc.Metadata();
+  // grpc-js fails calls while several endpoints refuse and none is connected yet (its ring_hash is that of A42): wait.
+  metadata.setOptions({ waitForReady: true });
   for (const [name, value] of headers) metadata.add(name, value);
   const options = { deadline: Date.now() + 20000 };
   return new Promise((done) => {

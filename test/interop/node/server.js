@@ -1,5 +1,5 @@
-// The server of gRPC's interop suite on grpc-js. It does not show whether a request came compressed, and compresses by
-// the call's own setting: `expect_compressed` goes unchecked and single messages cannot be left uncompressed.
+// The server of gRPC's interop suite on grpc-js, which does not show whether a request came compressed, and compresses no
+// answer.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -12,7 +12,6 @@ const messages = loader.loadSync(['messages.proto', 'empty.proto'].map((f) => pa
 
 const INITIAL = 'x-grpc-test-echo-initial';
 const TRAILING = 'x-grpc-test-echo-trailing-bin';
-const NO_COMPRESS = 2; // a write flag of grpc-js
 
 function echoed(call) {
   const initial = call.metadata.get(INITIAL);
@@ -51,8 +50,7 @@ const handlers = {
     const trailers = echoed(call);
     const status = asked(call.request, trailers);
     if (status) return done(status);
-    const flags = call.request.response_compressed && !call.request.response_compressed.value ? NO_COMPRESS : 0;
-    done(null, payload(call.request.response_size), trailers, flags);
+    done(null, payload(call.request.response_size), trailers);
   },
   StreamingInputCall(call, done) {
     const trailers = echoed(call);
@@ -99,7 +97,7 @@ for (const [name, [requestStream, responseStream, request, response]] of Object.
   };
 }
 
-const server = new grpc.Server({ 'grpc.default_compression_algorithm': 2 });
+const server = new grpc.Server();
 server.addService(service, handlers);
 const credentials = args['tls-cert']
   ? grpc.ServerCredentials.createSsl(null, [{ private_key: fs.readFileSync(args['tls-key']), cert_chain: fs.readFileSync(args['tls-cert']) }])

@@ -1,0 +1,128 @@
+"""The programs that the interop suites run: Torc's own from the build, and the peers, built on demand."""
+import json
+import os
+import pathlib
+import queue
+import subprocess
+import threading
+
+import build_peers
+
+HERE = pathlib.Path(__file__).resolve().parent
+WAIT = 60.0
+
+
+class Failure(Exception):
+    pass
+
+
+class Paths:
+    def __init__(self, build):
+        self.build = pathlib.Path(build).resolve()
+        self.base = self.build / "interop"
+
+    def own(self, name):
+        path = self.base / name
+        if not path.exists():
+            raise Failure(f"{path} is not built")
+        return str(path)
+
+    def peer(self, name):
+        """The peer's folder; build_peers.Missing when its toolchain is not there."""
+        return build_peers.build(name, self.base / "peers")
+
+    def go(self, program):
+        return [str(self.peer("go") / program)], {}
+
+    def python(self, script):
+        folder = self.peer("python")
+        return [str(folder / "bin" / "python"), str(HERE / "python" / script)], {"PYTHONPATH": str(folder)}
+
+    def node(self, script):
+        return ["node", str(HERE / "node" / script)], {"NODE_PATH": str(self.peer("node") / "node_modules")}
+
+
+class Program:
+    """A program that ends with the block; its standard output comes as lines."""
+
+    def __init__(self, command, env=None):
+        self.name = os.path.basename(command[0])
+        self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env={**os.environ, **(env or {})})
+        self.lines = queue.Queue()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+
+    def line(self, wait=WAIT):
+        try:
+            line = self.lines.get(timeout=wait)
+        except queue.Empty:
+            raise Failure(f"{self.name} said nothing for {wait} s") from None
+        if line is None:
+            self.lines.put(None)
+            raise Failure(f"{self.name} ended with {self.process.wait()}")
+        return line
+
+    def word_after(self, word):
+        """The rest of the next line that starts with the word."""
+        while True:
+            line = self.line()
+            if line.startswith(word + " "):
+                return line[len(word) + 1:]
+
+    def send(self, order):
+        try:
+            self.process.stdin.write(json.dumps(order) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Failure(f"{self.name} ended with {self.process.wait()}") from None
+
+    def ask(self, order, wait=WAIT):
+        self.send(order)
+        return json.loads(self.line(wait))
+
+
+class ControlPlane(Program):
+    """go-control-plane; what it tells beside its answers is kept in `told`."""
+
+    def __init__(self, paths, quiet=True):
+        command, env = paths.go("controlplane")
+        super().__init__(command + (["-quiet"] if quiet else []), env)
+        self.told = []
+        self.address = json.loads(self.line())["listening"]
+
+    def order(self, op, **fields):
+        self.send({"op": op, **fields})
+        while True:
+            answer = json.loads(self.line())
+            if "done" in answer:
+                break
+            self.told.append(answer)
+        if not answer["done"]:
+            raise Failure(f"go-control-plane refused {op}: {answer['error']}")
+
+    def await_told(self, wanted, wait=WAIT):
+        """The first thing told, from the last await on, for which wanted(it) is true."""
+        while True:
+            event = self.told.pop(0) if self.told else json.loads(self.line(wait))
+            if wanted(event):
+                return event
+
+
+def bootstrap(address, features=()):
+    return json.dumps({"xds_servers": [{"server_uri": address, "channel_creds": [{"type": "insecure"}],
+                                        "server_features": ["xds_v3", *features]}],
+                       "node": {"id": "interop", "locality": {"region": "earth"}}})

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Torc against programs that nobody here wrote. Prints a table (suite, peer, version, cases, passed, failed, skipped).
+
+usage: run.py --build DIR [--strict] [--peers go,python,node] [--meshes N] [--keys N] [--seed S] [SUITE ...]
+
+Exit 0 when all passed, 1 when a case failed (with --strict: or was skipped), 77 when everything was skipped."""
+import argparse
+import os
+import sys
+import traceback
+
+sys.dont_write_bytecode = True
+
+import programs  # noqa: E402
+import suite_agreement  # noqa: E402
+import suite_rpc  # noqa: E402
+
+SUITES = {"rpc": suite_rpc.run, "agreement": suite_agreement.run}
+COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
+
+
+def rows_of(name, paths, options):
+    try:
+        for row in SUITES[name](paths, options):
+            yield {"suite": name, "cases": 0, "passed": 0, "failed": 0, "skipped": 0, **row}
+    except Exception as error:  # a peer that does not build or start is a failure, and the other suites still run
+        if not isinstance(error, (programs.Failure, RuntimeError)):
+            traceback.print_exc()
+        yield {"suite": name, "peer": "-", "version": "", "cases": 0, "passed": 0, "failed": 1, "skipped": 0,
+               "why": [str(error)]}
+
+
+def print_table(rows):
+    widths = {c: max(len(c), *(len(str(row[c])) for row in rows)) for c in COLUMNS}
+    for cells in [{c: c for c in COLUMNS}, *rows]:
+        print("  ".join(str(cells[c]).ljust(widths[c]) for c in COLUMNS).rstrip())
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=os.environ.get("TORC_BINARY_DIR", "build"))
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--peers", type=lambda text: text.split(","))
+    parser.add_argument("--meshes", type=int, default=200)
+    parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--seed", default="torc")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
+    options = parser.parse_args()
+    if set(options.suites) - set(SUITES):
+        parser.error(f"suites are {', '.join(SUITES)}")
+    paths = programs.Paths(options.build)
+    rows = []
+    for name in options.suites or SUITES:
+        for row in rows_of(name, paths, options):
+            rows.append(row)
+            for line in row.get("notes", []):
+                print(f"{name}, {row['peer']}: {line}")
+            for line in row.get("why", []):
+                print(f"{name}, {row['peer']}: {'skipped' if row['skipped'] else 'FAILED'}: {line}", flush=True)
+    print_table(rows)
+    if any(row["failed"] for row in rows) or (options.strict and any(row["skipped"] for row in rows)):
+        sys.exit(1)
+    sys.exit(77 if all(row["skipped"] and not row["passed"] for row in rows) else 0)
+
+
+main()
