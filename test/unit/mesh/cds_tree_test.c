@@ -1,0 +1,213 @@
+#include <stdlib.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/mesh_unit.h"
+
+#include "mesh/cds_tree.h"
+
+static void take(struct tc_cds_tree *tree, const char *localities)
+{
+    const struct tc_eds *eds = mesh_unit_eds(localities, NULL);
+    tc_cds_tree_update_eds(tree, eds);
+    mesh_unit_eds_unref(eds);
+}
+
+static void assert_name(const struct tc_cds_tree *tree, size_t priority, const char *name)
+{
+    assert_string_equal(tree->priorities[priority].name->data, name);
+}
+
+static const struct tc_endpoint *endpoint(const struct tc_cds_tree *tree, size_t priority, size_t i)
+{
+    assert_in_range(i, 0, tree->priorities[priority].node->n - 1);
+    return tree->priorities[priority].node->at[i];
+}
+
+/* A42's own example: localities L1 weight 3 {A 2, B 1} and L2 weight 2 {C 3, D 1}. */
+static void weights_are_products(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    take(&t, "0/l1=3: 1.1.1.1:1*2 1.1.1.1:2*1; 0/l2=2: 1.1.1.1:3*3 1.1.1.1:4*1");
+    const uint64_t want[] = {6, 3, 6, 2};
+    assert_int_equal(t.priorities[0].node->n, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(endpoint(&t, 0, i)->weight, want[i]);
+    assert_int_equal(endpoint(&t, 0, 0)->lb_weight, 2);
+    assert_int_equal(endpoint(&t, 0, 0)->locality_weight, 3);
+    take(&t, "0/l1=3000000000: 1.1.1.1:1*3 1.1.1.1:2");
+    assert_true(endpoint(&t, 0, 0)->weight == UINT64_C(9000000000));
+    assert_true(endpoint(&t, 0, 1)->weight == UINT64_C(3000000000));
+    tc_cds_tree_fini(&t);
+    TC_CASE(ED24);
+    TC_CASE(RC15);
+}
+
+/* A113: the same example in shares of UQ1.31. */
+static void weights_as_shares(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    setenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING", "true", 1);
+    take(&t, "0/l1=3: 1.1.1.1:1*2 1.1.1.1:2*1; 0/l2=2: 1.1.1.1:3*3 1.1.1.1:4*1");
+    unsetenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING");
+    const double want[] = {0.4, 0.2, 0.3, 0.1};
+    for (size_t i = 0; i < 4; i++) {
+        double share = (double)endpoint(&t, 0, i)->weight / (double)(UINT64_C(1) << 31);
+        assert_true(share > want[i] - 1e-6 && share < want[i] + 1e-6);
+    }
+    tc_cds_tree_fini(&t);
+}
+
+static void attributes(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    take(&t, "0/b: 1.1.1.1:1#k!HEALTHY 1.1.1.1:2!DRAINING 1.1.1.1:3!UNHEALTHY; 0/a: 1.1.1.1:4");
+    const struct tc_endpoints *node = t.priorities[0].node;
+    assert_int_equal(node->n, 2);
+    /* Localities in the order of their names. */
+    assert_string_equal(node->at[0]->locality->sub_zone->data, "a");
+    assert_string_equal(node->at[1]->hash_key->data, "k");
+    assert_int_equal(node->at[1]->health, TC_HEALTH_HEALTHY);
+    assert_int_equal(node->n_children, 2);
+    assert_string_equal(node->children[1].name->data, "{region=\"\", zone=\"\", sub_zone=\"b\"}");
+    assert_int_equal(node->children[1].list->n, 1);
+    assert_ptr_equal(tc_endpoints_child(t.root, tc_slice_str("priority-0")), node);
+    tc_cds_tree_fini(&t);
+    TC_CASE(ED09);
+}
+
+static void equal_resources_give_the_same_tree(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    take(&t, "0/a: 1.1.1.1:1 1.1.1.1:2; 1/b: 1.1.1.1:3");
+    const struct tc_endpoints *root = t.root;
+    take(&t, "0/a: 1.1.1.1:1 1.1.1.1:2; 1/b: 1.1.1.1:3");
+    assert_ptr_equal(t.root, root);
+    tc_cds_tree_fini(&t);
+}
+
+static void only_what_changed_is_new(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    take(&t, "0/a: 1.1.1.1:1 1.1.1.1:2; 0/b: 1.1.1.1:3; 1/c: 1.1.1.1:4");
+    const struct tc_endpoints *root = t.root, *p0 = t.priorities[0].node, *p1 = t.priorities[1].node;
+    const struct tc_endpoints *b = t.priorities[0].localities[1].list;
+    const struct tc_endpoint *second = endpoint(&t, 0, 1);
+    /* One more endpoint in front. */
+    take(&t, "0/a: 1.1.1.1:9 1.1.1.1:1 1.1.1.1:2; 0/b: 1.1.1.1:3; 1/c: 1.1.1.1:4");
+    assert_ptr_not_equal(t.root, root);
+    assert_ptr_not_equal(t.priorities[0].node, p0);
+    assert_ptr_equal(t.priorities[1].node, p1);
+    assert_ptr_equal(t.priorities[0].localities[1].list, b);
+    assert_ptr_equal(endpoint(&t, 0, 2), second);
+    /* A weight changes: that endpoint is new, its neighbour is not. */
+    const struct tc_endpoint *first = endpoint(&t, 0, 1);
+    take(&t, "0/a: 1.1.1.1:9 1.1.1.1:1 1.1.1.1:2*5; 0/b: 1.1.1.1:3; 1/c: 1.1.1.1:4");
+    assert_ptr_equal(endpoint(&t, 0, 1), first);
+    assert_int_equal(endpoint(&t, 0, 2)->weight, 5);
+    tc_cds_tree_fini(&t);
+}
+
+static void names_follow_localities(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    take(&t, "0/a: 1.1.1.1:1; 1/c: 1.1.1.1:3");
+    assert_name(&t, 0, "priority-0");
+    assert_name(&t, 1, "priority-1");
+    const struct tc_endpoints *a = t.priorities[0].node;
+    /* A new one in front: the old ones keep name and list. */
+    take(&t, "0/b: 1.1.1.1:2; 1/a: 1.1.1.1:1; 2/c: 1.1.1.1:3");
+    assert_name(&t, 0, "priority-2");
+    assert_name(&t, 1, "priority-0");
+    assert_name(&t, 2, "priority-1");
+    assert_ptr_equal(t.priorities[1].node, a);
+    /* They change places. */
+    take(&t, "0/a: 1.1.1.1:1; 1/b: 1.1.1.1:2; 2/c: 1.1.1.1:3");
+    assert_name(&t, 0, "priority-0");
+    assert_name(&t, 1, "priority-2");
+    /* One goes; what comes later never takes its name. */
+    take(&t, "0/b: 1.1.1.1:2");
+    assert_name(&t, 0, "priority-2");
+    take(&t, "0/b: 1.1.1.1:2; 1/x: 1.1.1.1:7");
+    assert_name(&t, 1, "priority-3");
+    /* Two localities of one priority part: the name stays with the first that claims it. */
+    take(&t, "0/b: 1.1.1.1:2; 0/x: 1.1.1.1:7");
+    assert_name(&t, 0, "priority-2");
+    take(&t, "0/x: 1.1.1.1:7; 1/b: 1.1.1.1:2");
+    assert_name(&t, 0, "priority-2");
+    assert_name(&t, 1, "priority-4");
+    tc_cds_tree_fini(&t);
+    TC_CASE(PR17);
+    TC_CASE(PR13);
+}
+
+/* The same locality in two priorities. */
+static void one_locality_twice(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    take(&t, "0/a: 1.1.1.1:1; 1/a: 1.1.1.1:2");
+    assert_name(&t, 0, "priority-0");
+    assert_name(&t, 1, "priority-1");
+    const struct tc_endpoints *root = t.root;
+    take(&t, "0/a: 1.1.1.1:1; 1/a: 1.1.1.1:2");
+    assert_ptr_equal(t.root, root);
+    tc_cds_tree_fini(&t);
+    TC_CASE(ED04);
+}
+
+static void nothing_is_one_empty_priority(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    tc_cds_tree_update_eds(&t, NULL);
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.priorities[0].node->n, 0);
+    const struct tc_endpoints *root = t.root;
+    take(&t, "");
+    assert_ptr_equal(t.root, root);
+    assert_name(&t, 0, "priority-0");
+    take(&t, "0/a: 1.1.1.1:1");
+    assert_name(&t, 0, "priority-1");
+    tc_cds_tree_fini(&t);
+    TC_CASE(PR18);
+}
+
+static void dns_is_one_locality(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    struct tc_endpoints *list = fake_endpoints("1.1.1.1:1,1.1.1.1:2");
+    tc_cds_tree_update_dns(&t, list);
+    assert_int_equal(t.n, 1);
+    assert_ptr_equal(t.priorities[0].localities[0].list, list);
+    assert_int_equal(t.priorities[0].node->at[0]->n_addrs, 2);
+    const struct tc_endpoints *root = t.root;
+    tc_cds_tree_update_dns(&t, list);
+    assert_ptr_equal(t.root, root);
+    tc_endpoints_unref(list);
+    tc_cds_tree_fini(&t);
+    TC_CASE(DN02);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_products),
+        cmocka_unit_test(weights_as_shares),
+        cmocka_unit_test(attributes),
+        cmocka_unit_test(equal_resources_give_the_same_tree),
+        cmocka_unit_test(only_what_changed_is_new),
+        cmocka_unit_test(names_follow_localities),
+        cmocka_unit_test(one_locality_twice),
+        cmocka_unit_test(nothing_is_one_empty_priority),
+        cmocka_unit_test(dns_is_one_locality),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

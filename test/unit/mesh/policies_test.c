@@ -1,0 +1,427 @@
+/* cds, xds_cluster_impl, xds_wrr_locality and xds_cluster_manager over fake subchannels. */
+#include <string.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/mesh_unit.h"
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "mesh/cds.h"
+#include "mesh/cluster_manager.h"
+
+#define RING_HASH ", 'lbPolicy': 'RING_HASH'"
+
+static struct tc_lb_config *cds_of(const char *cluster)
+{
+    struct tc_rstr *name = tc_rstr_str(cluster);
+    struct tc_lb_config *config = tc_cds_config_new(name, NULL);
+    tc_rstr_unref(name);
+    return config;
+}
+
+static struct tc_lb_config *manager_of(const char *a, const char *b)
+{
+    struct tc_cluster_manager_child children[2] = {{tc_rstr_str(a), cds_of(a)}, {0}};
+    size_t n = b ? 2 : 1;
+    if (b)
+        children[1] = (struct tc_cluster_manager_child){tc_rstr_str(b), cds_of(b)};
+    struct tc_lb_config *config = tc_cluster_manager_config_new(children, n);
+    for (size_t i = 0; i < n; i++) {
+        tc_rstr_unref(children[i].name);
+        tc_lb_config_unref(children[i].config);
+    }
+    return config;
+}
+
+static struct tc_xds_config *one_cluster(const char *more, const char *localities, const char *eds_more)
+{
+    return mesh_unit_config(mesh_unit_cluster("c", more, mesh_unit_eds(localities, eds_more)), NULL);
+}
+
+/* The RPC of the last pick is over. */
+static void finish(struct fake_lb *f)
+{
+    struct tc_status ok = {0};
+    for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
+        next = t->next;
+        t->on_done(t, &ok, NULL);
+    }
+    f->pick.trackers = NULL;
+}
+
+static void ready(struct fake_lb *f, const char *addr)
+{
+    if (fake_state(f, addr) == TORC_IDLE)
+        fake_set(f, addr, TORC_CONNECTING);
+    fake_set(f, addr, TORC_READY);
+}
+
+/* --- cds --- */
+
+static void leaf_by_priorities(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "0/a: 1.1.1.1:1; 1/b: 2.2.2.2:2", NULL));
+    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(fake_count(f, NULL), 0);
+    assert_string_equal(fake_pick_hash(f, 7), "QUEUE");
+    assert_connects(f, "1.1.1.1:1 ");
+    ready(f, "1.1.1.1:1");
+    assert_string_equal(fake_pick_hash(f, 7), "1.1.1.1:1");
+    finish(f);
+    assert_int_equal(fake_count(f, "2.2.2.2:2"), 0);
+    /* The locality moves down: its connection goes along. */
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "0/b: 2.2.2.2:2; 1/a: 1.1.1.1:1", NULL));
+    assert_int_equal(fake_count(f, "1.1.1.1:1"), 1);
+    assert_int_equal(fake_state(f, "1.1.1.1:1"), TORC_READY);
+    mesh_unit_lb_free(f);
+    TC_CASE(PR01);
+    TC_CASE(PR13);
+}
+
+static void unchanged_cluster_changes_nothing(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    struct tc_cluster_config *c = mesh_unit_cluster("c", RING_HASH, mesh_unit_eds("0/a: 1.1.1.1:1", NULL));
+    mesh_unit_update(f, cds_of("c"), mesh_unit_config(tc_cluster_config_ref(c), NULL));
+    unsigned reports = f->reports;
+    mesh_unit_update(f, cds_of("c"), mesh_unit_config(c, NULL));
+    assert_int_equal(f->reports, reports);
+    mesh_unit_lb_free(f);
+}
+
+static void cluster_in_error(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "0/a: 1.1.1.1:1", NULL));
+    assert_string_equal(fake_pick_hash(f, 7), "QUEUE");
+    ready(f, "1.1.1.1:1");
+    struct tc_cluster_config *bad = TC_NEW(struct tc_cluster_config);
+    tc_ref_init(&bad->ref);
+    bad->name = tc_rstr_str("c");
+    bad->status = tc_status_make(TORC_STATUS_UNAVAILABLE, "CDS resource \"c\" does not exist (node ID:n1)");
+    mesh_unit_update(f, cds_of("c"), mesh_unit_config(bad, NULL));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(fake_count(f, NULL), 0);
+    assert_string_equal(fake_pick_hash(f, 7), "FAIL");
+    assert_string_equal(fake_pick_error(f), "CDS resource \"c\" does not exist (node ID:n1)");
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "0/a: 1.1.1.1:1", NULL));
+    assert_string_equal(fake_pick_hash(f, 7), "QUEUE");
+    mesh_unit_lb_free(f);
+    TC_CASE(CD21);
+}
+
+static void policy_of_the_cluster_changes(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "0/a: 1.1.1.1:1 1.1.1.1:2", NULL));
+    assert_string_equal(fake_pick_hash(f, 7), "QUEUE");
+    assert_int_equal(fake_count(f, NULL), 1);
+    mesh_unit_update(f, cds_of("c"), one_cluster("", "0/a: 1.1.1.1:1 1.1.1.1:2", NULL));
+    /* round_robin connects to all. */
+    ready(f, "1.1.1.1:1");
+    ready(f, "1.1.1.1:2");
+    const char *first = fake_pick(f);
+    finish(f);
+    const char *second = fake_pick(f);
+    finish(f);
+    assert_string_not_equal(first, second);
+    mesh_unit_lb_free(f);
+}
+
+static struct tc_cluster_config *aggregate(const char *a, const char *b)
+{
+    struct tc_cluster_config *c = mesh_unit_cluster("agg", "", NULL);
+    struct tc_cluster *data = (struct tc_cluster *)(uintptr_t)c->cluster;
+    data->kind = TC_CLUSTER_AGGREGATE;
+    c->leaves = tc_calloc(2, sizeof(*c->leaves));
+    c->n_leaves = 2;
+    c->leaves[0] = tc_rstr_str(a);
+    c->leaves[1] = tc_rstr_str(b);
+    return c;
+}
+
+/* A75: priority over a cds for each leaf; the leaf's own policy counts. */
+static void aggregate_of_leaves(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    struct tc_xds_config *config = mesh_unit_config(
+        aggregate("c1", "c2"), mesh_unit_cluster("c1", RING_HASH, mesh_unit_eds("0/a: 1.1.1.1:1", NULL)),
+        mesh_unit_cluster("c2", "", mesh_unit_eds("0/a: 2.2.2.2:2", NULL)), NULL);
+    mesh_unit_update(f, cds_of("agg"), config);
+    assert_string_equal(fake_pick_hash(f, 7), "QUEUE");
+    assert_connects(f, "1.1.1.1:1 ");
+    fake_set(f, "1.1.1.1:1", TORC_TRANSIENT_FAILURE);
+    assert_connects(f, "2.2.2.2:2 ");
+    ready(f, "2.2.2.2:2");
+    assert_string_equal(fake_pick_hash(f, 7), "2.2.2.2:2");
+    finish(f);
+    fake_set(f, "1.1.1.1:1", TORC_IDLE);
+    fake_set(f, "1.1.1.1:1", TORC_READY);
+    assert_string_equal(fake_pick_hash(f, 7), "1.1.1.1:1");
+    finish(f);
+    mesh_unit_lb_free(f);
+    TC_CASE(AG01);
+    TC_CASE(AG02);
+    TC_CASE(AG19);
+}
+
+/* --- xds_cluster_impl --- */
+
+#define DROPS(list) ", 'policy': {'dropOverloads': [" list "]}"
+#define DROP(category, n, of)                                                                                          \
+    "{'category': '" category "', 'dropPercentage': {'numerator': " #n ", 'denominator': '" of "'}}"
+
+static double drop_share(struct fake_lb *f, const char *text, size_t n)
+{
+    struct tc_rng rng;
+    size_t drops = 0;
+    tc_rng_init_seed(&rng, 42);
+    for (size_t i = 0; i < n; i++) {
+        f->args.random = tc_rng_u64(&rng);
+        bool dropped = strcmp(fake_pick_hash(f, 7), "DROP") == 0;
+        drops += dropped;
+        if (dropped) {
+            assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
+            assert_non_null(strstr(fake_pick_error(f), text));
+            /* Tried again, the RPC is dropped again. */
+            assert_string_equal(fake_pick_hash(f, 7), "DROP");
+        }
+        finish(f);
+    }
+    return (double)drops / (double)n;
+}
+
+static void drop_case(const char *drops, double want)
+{
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "0/a: 1.1.1.1:1", drops));
+    fake_pick_hash(f, 7);
+    if (fake_count(f, NULL))
+        ready(f, "1.1.1.1:1");
+    double got = drop_share(f, "EDS-configured drop: d", 20000);
+    if (got < want - 0.015 || got > want + 0.015)
+        fail_msg("%.4f, not %.4f", got, want);
+    mesh_unit_lb_free(f);
+}
+
+static void drops(void **state)
+{
+    (void)state;
+    drop_case(DROPS(DROP("d1", 10, "HUNDRED")), 0.1);
+    drop_case(DROPS(DROP("d1", 1000, "TEN_THOUSAND")), 0.1);
+    drop_case(DROPS(DROP("d1", 100000, "MILLION")), 0.1);
+    drop_case(DROPS(DROP("d1", 10, "HUNDRED") ", " DROP("d2", 20, "HUNDRED")), 0.28);
+    drop_case(DROPS(DROP("d1", 4295, "MILLION")), 0.004295);
+    drop_case(DROPS(DROP("d1", 150, "HUNDRED")), 1);
+    drop_case(DROPS(DROP("d1", 429497, "HUNDRED")), 1);
+    drop_case("", 0);
+    TC_CASE(DP01);
+    TC_CASE(DP02);
+    TC_CASE(DP05);
+    TC_CASE(ED11);
+}
+
+static void drops_everything_without_endpoints(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "", DROPS(DROP("all", 100, "HUNDRED"))));
+    assert_int_equal(f->state, TORC_READY);
+    assert_string_equal(fake_pick_hash(f, 7), "DROP");
+    assert_string_equal(fake_pick_error(f), "EDS-configured drop: all (node ID:n1)");
+    /* Less: at once for the next pick. */
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, "", NULL));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_string_equal(fake_pick_hash(f, 7), "FAIL");
+    mesh_unit_lb_free(f);
+    TC_CASE(DP03);
+    TC_CASE(DP04);
+}
+
+static void circuit_breaker(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    mesh_unit_update(
+        f, cds_of("c"),
+        one_cluster(RING_HASH ", 'circuitBreakers': {'thresholds': [{'maxRequests': 2}]}", "0/a: 1.1.1.1:1", NULL));
+    assert_string_equal(fake_pick_hash(f, 7), "QUEUE");
+    ready(f, "1.1.1.1:1");
+    struct tc_call_tracker *held[2];
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(fake_pick_hash(f, 7), "1.1.1.1:1");
+        held[i] = f->pick.trackers;
+    }
+    assert_string_equal(fake_pick_hash(f, 7), "DROP");
+    assert_string_equal(fake_pick_error(f), "circuit breaker drop (node ID:n1)");
+    f->pick.trackers = held[0];
+    finish(f);
+    assert_string_equal(fake_pick_hash(f, 7), "1.1.1.1:1");
+    finish(f);
+    f->pick.trackers = held[1];
+    finish(f);
+    mesh_unit_lb_free(f);
+    TC_CASE(CB01);
+}
+
+/* --- xds_wrr_locality --- */
+
+static void localities_by_weight(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    struct tc_rng rng;
+    mesh_unit_update(f, cds_of("c"), one_cluster("", "0/a=1: 1.1.1.1:1*9; 0/b=3: 2.2.2.2:2; 0/empty=9: ", NULL));
+    ready(f, "1.1.1.1:1");
+    ready(f, "2.2.2.2:2");
+    tc_rng_init_seed(&rng, 7);
+    int second = 0;
+    for (int i = 0; i < 4000; i++) {
+        f->args.random = tc_rng_u64(&rng);
+        second += strcmp(fake_pick(f), "2.2.2.2:2") == 0;
+        finish(f);
+    }
+    assert_in_range(second, 2800, 3200);
+    mesh_unit_lb_free(f);
+    TC_CASE(WT01);
+}
+
+/* --- xds_cluster_manager --- */
+
+static void pick_by_cluster(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("xds_cluster_manager_experimental");
+    struct tc_cluster_config *a = mesh_unit_cluster("a", "", mesh_unit_eds("0/x: 1.1.1.1:1", NULL));
+    struct tc_cluster_config *b = mesh_unit_cluster("b", "", mesh_unit_eds("0/x: 2.2.2.2:2", NULL));
+    mesh_unit_update(f, manager_of("a", "b"),
+                     mesh_unit_config(tc_cluster_config_ref(a), tc_cluster_config_ref(b), NULL));
+    assert_int_equal(f->state, TORC_CONNECTING);
+    ready(f, "2.2.2.2:2");
+    assert_int_equal(f->state, TORC_READY);
+    f->args.cluster = tc_slice_str("a");
+    assert_string_equal(fake_pick(f), "QUEUE");
+    f->args.cluster = tc_slice_str("b");
+    assert_string_equal(fake_pick(f), "2.2.2.2:2");
+    finish(f);
+    ready(f, "1.1.1.1:1");
+    f->args.cluster = tc_slice_str("a");
+    assert_string_equal(fake_pick(f), "1.1.1.1:1");
+    finish(f);
+    f->args.cluster = tc_slice_str("nobody");
+    assert_string_equal(fake_pick(f), "DROP");
+    assert_int_equal(f->pick.status.code, TORC_STATUS_INTERNAL);
+    /* "a" leaves the config: its endpoints go, "b" serves on. */
+    mesh_unit_update(f, manager_of("b", NULL), mesh_unit_config(tc_cluster_config_ref(b), NULL));
+    assert_int_equal(fake_count(f, "1.1.1.1:1"), 0);
+    f->args.cluster = tc_slice_str("b");
+    assert_string_equal(fake_pick(f), "2.2.2.2:2");
+    finish(f);
+    tc_cluster_config_unref(a);
+    tc_cluster_config_unref(b);
+    mesh_unit_lb_free(f);
+    TC_CASE(CM01);
+    TC_CASE(CM03);
+}
+
+/* The resolver has lost its listener: what RPCs hold goes on, all else fails. */
+static void error_of_the_resolver(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("xds_cluster_manager_experimental");
+    struct tc_cluster_config *a = mesh_unit_cluster("a", "", mesh_unit_eds("0/x: 1.1.1.1:1", NULL));
+    mesh_unit_update(f, manager_of("a", NULL), mesh_unit_config(a, NULL));
+    ready(f, "1.1.1.1:1");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "LDS resource \"l\" does not exist");
+    fake_update_error(f, &error, manager_of("a", NULL));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    f->args.cluster = tc_slice_str("a");
+    assert_string_equal(fake_pick(f), "1.1.1.1:1");
+    finish(f);
+    f->args.cluster = tc_slice_str("");
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_string_equal(fake_pick_error(f), "LDS resource \"l\" does not exist");
+    fake_update_error(f, &error, tc_cluster_manager_config_new(NULL, 0));
+    assert_int_equal(fake_count(f, NULL), 0);
+    tc_status_fini(&error);
+    mesh_unit_lb_free(f);
+    TC_CASE(CM02);
+}
+
+static void no_children(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("xds_cluster_manager_experimental");
+    mesh_unit_update(f, tc_cluster_manager_config_new(NULL, 0), mesh_unit_config(NULL, NULL));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_string_equal(fake_pick_error(f), "no children in xds_cluster_manager policy");
+    mesh_unit_lb_free(f);
+}
+
+/* --- configs as JSON --- */
+
+static void configs(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    static const struct {
+        const char *policy, *json, *fault; /* NULL: good */
+    } rows[] = {
+        {"cds_experimental", "{'cluster': 'c'}", NULL},
+        {"cds_experimental", "{}", "cluster: field not present"},
+        {"cds_experimental", "{'cluster': 3}", "cluster"},
+        {"xds_cluster_impl_experimental", "{'cluster': 'c', 'childPolicy': [{'round_robin': {}}]}", NULL},
+        {"xds_cluster_impl_experimental", "{'cluster': 'c'}", "childPolicy: field not present"},
+        {"xds_cluster_impl_experimental", "{'childPolicy': [{'round_robin': {}}]}", "cluster: field not present"},
+        {"xds_wrr_locality_experimental", "{'childPolicy': [{'round_robin': {}}]}", NULL},
+        {"xds_wrr_locality_experimental", "{}", "childPolicy: field not present"},
+        {"xds_wrr_locality_experimental", "{'childPolicy': [{'none_such': {}}]}", "no supported LB policy"},
+        {"xds_cluster_manager_experimental",
+         "{'children': {'a': {'childPolicy': [{'cds_experimental': {'cluster': "
+         "'a'}}]}}}",
+         NULL},
+        {"xds_cluster_manager_experimental", "{'children': {'a': {}}}", "children[\"a\"].childPolicy"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        char *why = NULL;
+        struct tc_lb_config *a = fake_config(f, rows[i].policy, rows[i].json, &why);
+        struct tc_lb_config *b = fake_config(f, rows[i].policy, rows[i].json, NULL);
+        assert_true((a == NULL) == (rows[i].fault != NULL));
+        if (rows[i].fault)
+            assert_non_null(strstr(why, rows[i].fault));
+        else
+            assert_true(tc_lb_config_eq(a, b));
+        tc_lb_config_unref(a);
+        tc_lb_config_unref(b);
+        tc_free(why);
+    }
+    mesh_unit_lb_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaf_by_priorities),
+        cmocka_unit_test(unchanged_cluster_changes_nothing),
+        cmocka_unit_test(cluster_in_error),
+        cmocka_unit_test(policy_of_the_cluster_changes),
+        cmocka_unit_test(aggregate_of_leaves),
+        cmocka_unit_test(drops),
+        cmocka_unit_test(drops_everything_without_endpoints),
+        cmocka_unit_test(circuit_breaker),
+        cmocka_unit_test(localities_by_weight),
+        cmocka_unit_test(pick_by_cluster),
+        cmocka_unit_test(error_of_the_resolver),
+        cmocka_unit_test(no_children),
+        cmocka_unit_test(configs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
