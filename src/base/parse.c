@@ -68,6 +68,8 @@ int tc_parse_double(struct tc_slice s, double *out)
 static int split_unit(struct tc_slice s, double *number, struct tc_slice *unit)
 {
     size_t n = 0;
+    if (s.len == 0)
+        return TORC_EPARSE;
     while (n < s.len && ((s.data[n] >= '0' && s.data[n] <= '9') || s.data[n] == '.'))
         n++;
     *unit = tc_slice_of(s.data + n, s.len - n);
@@ -120,6 +122,8 @@ int tc_parse_size(struct tc_slice s, uint64_t *out)
 
 bool tc_utf8_valid(struct tc_slice s)
 {
+    if (s.len == 0) /* data may be NULL */
+        return true;
     const unsigned char *p = (const unsigned char *)s.data, *end = p + s.len;
     while (p < end) {
         if (*p < 0x80) {

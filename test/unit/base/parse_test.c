@@ -133,6 +133,7 @@ static void test_utf8(void **state)
         assert_true(tc_utf8_valid(tc_slice_str(good[k])));
     for (size_t k = 0; k < TC_ARRAY_LEN(bad); k++)
         assert_false(tc_utf8_valid(tc_slice_str(bad[k])));
+    assert_true(tc_utf8_valid(tc_slice_of(NULL, 0)));
 }
 
 /* The published vectors of XXH64 with seed 0. */
