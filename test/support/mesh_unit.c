@@ -20,7 +20,7 @@ static bool cut(struct tc_slice *text, char at, struct tc_slice *rest)
 
 static void append_endpoint(struct tc_buf *b, struct tc_slice text)
 {
-    struct tc_slice health, key, weight, port = {0};
+    struct tc_slice health, key, weight, port = tc_slice_str("");
     bool has_health = cut(&text, '!', &health), has_key = cut(&text, '#', &key), has_weight = cut(&text, '*', &weight);
     assert_true(cut(&text, ':', &port));
     tc_buf_printf(b, "{'endpoint': {'address': {'socketAddress': {'address': '%.*s', 'portValue': %.*s}}}",
