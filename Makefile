@@ -4,8 +4,10 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 BUILD := build
 ASAN := build-asan
+FUZZ := build-fuzz
+TIME ?= 60
 
-.PHONY: all demo check install deps-build deps-check format clean
+.PHONY: all demo check fuzz install deps-build deps-check format clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_static torc_command
 
@@ -32,6 +34,14 @@ check: deps-check
 	@cmake --preset asan >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
 	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|e2e' --output-on-failure
+
+# Each fuzz target (or those in TARGETS) for TIME seconds, one after the other, from the committed corpus. What it finds
+# stays in build-fuzz/found/NAME; new inputs that reach further, in build-fuzz/corpus/NAME.
+fuzz:
+	@scripts/install-deps build check fuzz
+	@cmake --preset fuzz >/dev/null
+	cmake --build $(FUZZ) -j $(JOBS) --target torc_fuzzers
+	@scripts/fuzz $(FUZZ) $(TIME) $(TARGETS)
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
