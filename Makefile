@@ -43,6 +43,12 @@ fuzz:
 	cmake --build $(FUZZ) -j $(JOBS) --target torc_fuzzers
 	@scripts/fuzz $(FUZZ) $(TIME) $(TARGETS)
 
+# Torc against programs of others, all of it: needs Go, Node and Python, and fails when one is missing.
+interop: deps-check
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target torc torc_command interop_client interop_agree
+	@python3 test/interop/run.py --build $(BUILD) --strict
+
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 

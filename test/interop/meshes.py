@@ -4,6 +4,7 @@ import random
 # Kinds on which the texts of Torc, C-core and grpc-go agree, so that their picks must be the same...
 LIKE = ["plain", "weighted", "localities", "hash_key", "policies", "multi_value", "dead", "priorities", "all"]
 # ... and kinds that show one known reason to differ each.
+# (hash_key_ignored, for GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT, is asked for by name)
 UNLIKE = ["fraction_order", "locality_order", "regex_groups", "empty_rewrite", "ipv6_text", "terminal_absent"]
 
 HCM = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
@@ -58,13 +59,15 @@ def listed_endpoints(rng, kind, places):
         endpoint = {"host": host, "port": int(port), "weight": 1}
         if kind in ("weighted", "localities", "all", "fraction_order", "locality_order", "priorities"):
             endpoint["weight"] = rng.randint(1, 9)
-        if kind in ("hash_key", "all"):
+        if kind in ("hash_key", "all", "hash_key_ignored"):
             endpoint["hash_key"] = f"{rng.choice(WORDS)}-{rng.randrange(10**6)}"
         endpoints.append(endpoint)
     if kind in ("fraction_order", "locality_order"):
         rng.shuffle(endpoints)
     else:
-        endpoints.sort(key=lambda e: e.get("hash_key") or f"{e['host']}:{e['port']}")
+        # In order of what is hashed, so that the order of allotment makes no difference.
+        by_key = kind != "hash_key_ignored"
+        endpoints.sort(key=lambda e: by_key and e.get("hash_key") or f"{e['host']}:{e['port']}")
     return endpoints, dead
 
 
@@ -95,6 +98,12 @@ def make(number, seed, places, kind=None):
             "localities": random_localities(rng, kind, endpoints, places), "dead": dead,
             "serving_priority": 1 if kind == "priorities" else 0, "min_ring_size": smallest,
             "max_ring_size": max(smallest, rng.choice([10, 1024, 4096, 8388608]))}
+
+
+def alive_endpoints(mesh):
+    """Addresses that serve, in the resource's order; of IPv4."""
+    return [f"{e['host']}:{e['port']}" for l in mesh["localities"] if l["priority"] == mesh["serving_priority"]
+            for e in l["endpoints"] if f"{e['host']}:{e['port']}" not in mesh["dead"]]
 
 
 def random_calls(mesh, n):

@@ -57,6 +57,7 @@ class Variant:
     wrap: bool = True           # the combined hash stays within 64 bits
     absent_ends: bool = True    # a terminal policy ends the list though its own header is absent (A42's pseudo-code)
     normalised: bool = False    # A113's weights
+    cap: int = 4096             # of the client, on both sizes
 
 
 TORC = Variant()
@@ -127,12 +128,12 @@ def weighted_endpoints(mesh, variant):
 
 
 class Ring:
-    def __init__(self, mesh, variant, cap=4096):
+    def __init__(self, mesh, variant):
         listed = weighted_endpoints(mesh, variant)
         total = sum(weight for _, _, weight in listed)
         least = min(weight / total for _, _, weight in listed)
-        smallest = min(mesh["min_ring_size"], cap)
-        largest = min(mesh["max_ring_size"], cap)
+        smallest = min(mesh["min_ring_size"], variant.cap)
+        largest = min(mesh["max_ring_size"], variant.cap)
         scale = min(math.ceil(least * smallest) / least, largest)
         entries, made, wanted = [], 0.0, 0.0
         for rank, (key, serves, weight) in enumerate(listed):

@@ -1,6 +1,6 @@
 /* Torc as one of the clients that must send the same key to the same backend. Each line of stdin is
  * {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
- * which a failed call stands as "!CODE message". */
+ * which a failed call stands as "!CODE message". The channel stays for a next line with the same target. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,23 +80,35 @@ static void start_next(struct order *o)
     o->running++;
 }
 
-static json_t *run(torc_runtime *runtime, const json_t *asked)
+/* The channel to the target: the one that is there, or a new one. */
+static void open_channel(struct order *o, const json_t *target)
 {
-    const char *target = json_string_value(json_object_get(asked, "target"));
-    struct order o = {.runtime = runtime, .calls = json_object_get(asked, "calls"), .peers = json_array()};
+    const char *text = json_string_value(target);
+    if (!text)
+        die("an order without a target");
+    if (o->channel && strcmp(torc_channel_target(o->channel), text) == 0)
+        return;
+    torc_channel_free(o->channel);
     char *why = NULL;
-    o.channel = torc_channel_new(runtime, target ? target : "", NULL, &why);
-    if (!o.channel)
+    o->channel = torc_channel_new(o->runtime, text, NULL, &why);
+    if (!o->channel)
         die(why);
-    for (size_t i = 0; i < json_array_size(o.calls); i++)
-        json_array_append_new(o.peers, json_null());
+}
+
+static json_t *run(struct order *o, const json_t *asked)
+{
+    open_channel(o, json_object_get(asked, "target"));
+    o->calls = json_object_get(asked, "calls");
+    o->peers = json_array();
+    o->next = 0;
+    for (size_t i = 0; i < json_array_size(o->calls); i++)
+        json_array_append_new(o->peers, json_null());
     for (int i = 0; i < WIDTH; i++)
-        start_next(&o);
-    while (o.running > 0)
-        if (torc_runtime_poll(runtime, -1) < 0)
+        start_next(o);
+    while (o->running > 0)
+        if (torc_runtime_poll(o->runtime, -1) < 0)
             die("the loop does not run");
-    torc_channel_free(o.channel);
-    return json_pack("{s:o}", "peers", o.peers);
+    return json_pack("{s:o}", "peers", o->peers);
 }
 
 int main(void)
@@ -104,22 +116,23 @@ int main(void)
     struct torc_runtime_options options;
     torc_runtime_options_init(&options);
     options.mode = TORC_RUNTIME_CALLER;
-    options.idle_connection_ms = 1; /* each mesh connects anew, as with the other clients */
-    torc_runtime *runtime = torc_runtime_new(&options);
-    if (!runtime)
+    options.max_idle_connections = 0; /* each mesh connects anew, as with the other clients */
+    struct order o = {.runtime = torc_runtime_new(&options)};
+    if (!o.runtime)
         die("no runtime");
     printf("{\"version\": \"%s\"}\n", torc_version());
     fflush(stdout);
     json_error_t error;
     json_t *asked;
     while ((asked = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, &error))) {
-        json_t *answer = run(runtime, asked);
+        json_t *answer = run(&o, asked);
         json_dumpf(answer, stdout, JSON_COMPACT);
         putchar('\n');
         fflush(stdout);
         json_decref(answer);
         json_decref(asked);
     }
-    torc_runtime_free(runtime);
+    torc_channel_free(o.channel);
+    torc_runtime_free(o.runtime);
     return 0;
 }

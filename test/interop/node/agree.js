@@ -21,26 +21,35 @@ function call(client, headers) {
   });
 }
 
-async function run(order) {
-  const client = new grpc.Client(order.target, grpc.credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
+async function run(client, calls) {
   const peers = [];
   let next = 0;
   const worker = async () => {
-    while (next < order.calls.length) {
+    while (next < calls.length) {
       const i = next++;
-      peers[i] = await call(client, order.calls[i]);
+      peers[i] = await call(client, calls[i]);
     }
   };
   await Promise.all(Array.from({ length: WIDTH }, worker));
-  client.close();
   return peers;
 }
 
 async function main() {
   const versions = ['@grpc/grpc-js', '@grpc/grpc-js-xds'].map((name) => require(name + '/package.json').version);
   console.log(JSON.stringify({ version: versions.join(' and xds ') }));
+  const options = { 'grpc.use_local_subchannel_pool': 1 };
+  const cap = process.env.GRPC_RING_HASH_CAP; // a channel option here, for what others read from the environment
+  if (cap) options['grpc.lb.ring_hash.ring_size_cap'] = Number(cap);
+  let target = null;
+  let client = null;
   for await (const line of readline.createInterface({ input: process.stdin })) {
-    console.log(JSON.stringify({ peers: await run(JSON.parse(line)) }));
+    const order = JSON.parse(line);
+    if (order.target !== target) {
+      if (client) client.close();
+      target = order.target;
+      client = new grpc.Client(target, grpc.credentials.createInsecure(), options);
+    }
+    console.log(JSON.stringify({ peers: await run(client, order.calls) }));
   }
   process.exit(0);
 }

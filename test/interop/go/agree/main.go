@@ -1,6 +1,6 @@
 // grpc-go as one of the clients that must send the same key to the same backend. Each line of stdin is
 // {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
-// which a failed call stands as "!CODE message".
+// which a failed call stands as "!CODE message". The channel stays for a next line with the same target.
 package main
 
 import (
@@ -50,6 +50,7 @@ func call(conn *grpc.ClientConn, headers [][2]string) string {
 func main() {
 	fmt.Printf("{\"version\":%q}\n", grpc.Version)
 	in := bufio.NewReader(os.Stdin)
+	target, conn := "", (*grpc.ClientConn)(nil)
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -62,9 +63,15 @@ func main() {
 		if err := json.Unmarshal(line, &order); err != nil {
 			log.Fatal(err)
 		}
-		conn, err := grpc.NewClient(order.Target, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			log.Fatal(err)
+		if order.Target != target {
+			if conn != nil {
+				conn.Close()
+			}
+			conn, err = grpc.NewClient(order.Target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				log.Fatal(err)
+			}
+			target = order.Target
 		}
 		peers := make([]string, len(order.Calls))
 		var group sync.WaitGroup
@@ -78,7 +85,6 @@ func main() {
 			}()
 		}
 		group.Wait()
-		conn.Close()
 		answer, _ := json.Marshal(map[string]any{"peers": peers})
 		fmt.Println(string(answer))
 	}
