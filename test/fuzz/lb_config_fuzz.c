@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
-#include "lb/policy.h"
+#include "mesh/registries.h"
 
 static struct tc_lb_config *parse(const struct tc_lb_registry *registry, const json_t *list)
 {
@@ -18,12 +18,8 @@ static struct tc_lb_config *parse(const struct tc_lb_registry *registry, const j
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct tc_lb_registry *registry;
+    const struct tc_lb_registry *registry = tc_mesh_lb_registry();
     char *why = NULL;
-    if (!registry) {
-        registry = tc_lb_registry_new();
-        tc_lb_registry_add_standard(registry);
-    }
     json_t *list = tc_json_parse(tc_slice_of(data, size), &why);
     TC_FUZZ_CHECK((list == NULL) == (why != NULL));
     if (list) {

@@ -2,21 +2,13 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "lb/policy.h"
+#include "mesh/registries.h"
 #include "proto/json.h"
 
 static const char bootstrap_text[] =
     "{\"xds_servers\":[{\"server_uri\":\"s\",\"channel_creds\":[{\"type\":\"insecure\"}],\"server_features\":"
     "[\"trusted_xds_server\",\"xds_v3\"]}],\"node\":{\"id\":\"n\"},\"certificate_providers\":{\"p\":{\"plugin_name\":"
     "\"file_watcher\",\"config\":{\"certificate_file\":\"c\",\"private_key_file\":\"k\"}}}}";
-
-static struct tc_lb_registry *lb;
-
-static bool lb_known(void *arg, const char *name)
-{
-    (void)arg;
-    return tc_lb_registry_find(lb, tc_slice_str(name)) || strstr(name, "wrr_locality");
-}
 
 static bool supported(void *arg, const char *type, const json_t *config)
 {
@@ -28,19 +20,14 @@ static bool supported(void *arg, const char *type, const json_t *config)
 
 static const struct tc_xds_decode_context *context(void)
 {
-    static struct tc_xds_registries registries;
     static struct tc_xds_decode_context ctx;
     struct tc_status error = {0};
     if (ctx.bootstrap)
         return &ctx;
-    lb = tc_lb_registry_new();
-    tc_lb_registry_add_standard(lb);
-    tc_xds_registries_init(&registries);
-    registries.lb_known = lb_known;
     ctx.bootstrap = tc_xds_bootstrap_parse(tc_slice_str(bootstrap_text), supported, NULL, &error);
     TC_FUZZ_CHECK(ctx.bootstrap);
     ctx.server = &ctx.bootstrap->servers[0];
-    ctx.registries = &registries;
+    ctx.registries = tc_mesh_registries();
     return &ctx;
 }
 

@@ -3,17 +3,14 @@
 #include "base/parse.h"
 #include "channel/service_config.h"
 #include "fuzz.h"
+#include "mesh/registries.h"
 
 static const char *const paths[] = {"/a.B/C", "/a.B/D", "/x/y", "/", "", "a.B/C"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct tc_lb_registry *registry;
+    const struct tc_lb_registry *registry = tc_mesh_lb_registry();
     char *why = NULL;
-    if (!registry) {
-        registry = tc_lb_registry_new();
-        tc_lb_registry_add_standard(registry);
-    }
     struct tc_service_config *c = tc_service_config_parse(registry, tc_slice_of(data, size), &why);
     if (!c) {
         TC_FUZZ_CHECK(why && why[0] && tc_utf8_valid(tc_slice_str(why)));

@@ -1,7 +1,15 @@
 /* Target URIs, and what the resolvers of addresses make of them. */
 #include "base/mem.h"
 #include "fuzz.h"
+#include "mesh/listener_name.h"
 #include "resolver/builtin.h"
+#include "resource/listener.h"
+#include "xds/name.h"
+
+static const char bootstrap_text[] =
+    "{\"xds_servers\":[{\"server_uri\":\"s\",\"channel_creds\":[{\"type\":\"insecure\"}]}],\"authorities\":{\"a\":{},"
+    "\"b\":{\"client_listener_resource_name_template\":\"xdstp://b/envoy.config.listener.v3.Listener/x/%s?k=%s\"}},"
+    "\"client_default_listener_resource_name_template\":\"d/%s/%s%\"}";
 
 static const struct tc_resolver_class *const classes[] = {&tc_resolver_ipv4, &tc_resolver_ipv6, &tc_resolver_unix,
                                                           &tc_resolver_unix_abstract, &tc_resolver_dns};
@@ -39,11 +47,46 @@ static void resolve(const struct tc_resolver_class *cls, const struct tc_target 
     tc_loop_free(loop);
 }
 
+static bool supported(void *arg, const char *type, const json_t *config)
+{
+    (void)arg;
+    (void)config;
+    return strcmp(type, "insecure") == 0;
+}
+
+/* A name of a resource, which a client can watch. */
+static void check_listener_name(const struct tc_target *t)
+{
+    static struct tc_xds_bootstrap *bootstrap;
+    struct tc_status error = {0};
+    struct tc_buf name = {0}, authority = {0};
+    if (!bootstrap)
+        bootstrap = tc_xds_bootstrap_parse(tc_slice_str(bootstrap_text), supported, NULL, &error);
+    TC_FUZZ_CHECK(bootstrap);
+    int rc = tc_listener_name(bootstrap, t, &name);
+    TC_FUZZ_CHECK(
+        rc ==
+        (tc_xds_bootstrap_authority(bootstrap, tc_slice_str(t->authority)) || !t->authority[0] ? 0 : TORC_ENOTFOUND));
+    TC_FUZZ_CHECK((rc == 0) == (name.len > 0));
+    if (rc == 0 && t->authority[0]) {
+        struct tc_xds_name parsed = {0};
+        char *why = NULL;
+        TC_FUZZ_CHECK(tc_xds_name_parse(&tc_listener_type, tc_buf_slice(&name), &parsed, &why) && parsed.federated);
+        tc_xds_name_fini(&parsed);
+    }
+    tc_data_plane_authority(t, &authority);
+    TC_FUZZ_CHECK(authority.len > 0);
+    tc_buf_fini(&authority);
+    tc_buf_fini(&name);
+}
+
 static void check_target(const struct tc_target *t)
 {
     TC_FUZZ_CHECK(t->text && t->scheme && t->authority && t->path && t->path[0]);
     TC_FUZZ_CHECK(known(NULL, tc_slice_str(t->scheme)));
     TC_FUZZ_CHECK(t->has_authority || t->authority[0] == '\0');
+    if (strcmp(t->scheme, "xds") == 0)
+        check_listener_name(t);
     for (size_t i = 0; i < TC_ARRAY_LEN(classes); i++) {
         struct tc_buf authority = {0};
         char *why = NULL;
