@@ -4,10 +4,20 @@
 
 #include "base/parse.h"
 
+/* jansson's reason quotes the text and may cut a character in two. */
+static void make_ascii(char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+}
+
 json_t *tc_json_parse(struct tc_slice text, char **why)
 {
     json_error_t e;
     json_t *v = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+    if (!v && why && !tc_utf8_valid(tc_slice_str(e.text)))
+        make_ascii(e.text);
     if (!v && why)
         *why = tc_asprintf("line %d, column %d: %s", e.line, e.column, e.text);
     return v;

@@ -6,8 +6,8 @@
 
 #include "base/faults.h"
 
-/* Parses a whole text; NULL with a reason ("line 3, column 7: ...") in `*why` (tc_free) when it is not JSON. Depth is
- * limited to jansson's 2048; duplicates of a key are refused. */
+/* Parses a whole text; NULL with a reason ("line 3, column 7: ...", UTF-8) in `*why` (tc_free) when it is not JSON.
+ * Depth is limited to jansson's 2048; duplicates of a key are refused. */
 json_t *tc_json_parse(struct tc_slice text, char **why);
 /* The text of a value, compact or indented by two; freed with tc_free. */
 char *tc_json_text(const json_t *v, bool indent);

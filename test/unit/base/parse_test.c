@@ -214,6 +214,10 @@ static void test_json(void **state)
     assert_null(tc_json_parse(tc_slice_str("{\"a\":1,\"a\":2}"), &why));
     assert_non_null(strstr(why, "line 1"));
     tc_free(why);
+    assert_null(tc_json_parse(tc_slice_str("{\"\\\xc3\xa9\":1}"), &why)); /* the reason quotes half a character */
+    assert_true(tc_utf8_valid(tc_slice_str(why)));
+    assert_non_null(strstr(why, "invalid escape"));
+    tc_free(why);
     why = NULL;
     json_t *v = tc_json_parse(tc_slice_str("{\"s\":\"x\",\"n\":\"42\",\"b\":true,\"z\":null,\"neg\":-1}"), &why);
     assert_non_null(v);
