@@ -154,6 +154,42 @@ static void stream_ends(void **state)
     TC_CASE(AD20);
 }
 
+static void count_streams(struct tc_control_plane *cp, void *arg)
+{
+    *(size_t *)arg = tc_control_plane_streams(cp);
+}
+
+static size_t streams(struct mesh_kit *k)
+{
+    size_t n;
+    mesh_kit_do(k, count_streams, &n);
+    return n;
+}
+
+/* A71: channels of one target share a client, another target has its own. */
+static void one_client_for_each_target(void **state)
+{
+    (void)state;
+    struct world w = open_world(1, "0/a: 0");
+    mesh_kit_put_listener(w.k, "other", "c", NULL);
+    torc_channel *same = mesh_kit_channel(w.k, "svc", NULL), *other = mesh_kit_channel(w.k, "other", NULL);
+    mesh_kit_calls(w.ch, NULL, 1);
+    mesh_kit_calls(same, NULL, 1);
+    assert_int_equal(streams(w.k), 1);
+    mesh_kit_calls(other, NULL, 1);
+    assert_int_equal(streams(w.k), 2);
+    /* The channels share the connection to the backend. */
+    assert_int_equal(mesh_kit_connections(w.k, 0), 1);
+    torc_channel_free(same);
+    mesh_kit_calls(w.ch, NULL, 10);
+    torc_channel_free(other);
+    for (int i = 0; i < 100000 && streams(w.k) != 1; i++)
+        continue;
+    assert_int_equal(streams(w.k), 1);
+    close_world(&w);
+    TC_CASE(AD28);
+}
+
 /* --- hostile messages --- */
 
 static void put_varint(struct tc_buf *b, uint64_t v)
@@ -355,6 +391,7 @@ int main(void)
         cmocka_unit_test(down_from_the_start),
         cmocka_unit_test(endpoints_and_control_plane_down),
         cmocka_unit_test(stream_ends),
+        cmocka_unit_test(one_client_for_each_target),
         cmocka_unit_test(hostile_messages),
         cmocka_unit_test(ten_thousand_calls),
     };

@@ -86,6 +86,24 @@ static uint64_t connections(struct world *w, size_t n)
     return sum;
 }
 
+/* Without an RPC of its own a cluster connects to nothing. */
+static void starts_lazily(void **state)
+{
+    (void)state;
+    struct world w = open_world(4, "0/a: 0, 1, 2", NULL);
+    mesh_kit_put_endpoints(w.k, "other", "0/a: 3", NULL);
+    mesh_kit_put_cluster(w.k, "other", NULL);
+    mesh_kit_put_routes(w.k, "svc",
+                        "{match: {path: /a.B/C}, route: {cluster: c}}, "
+                        "{match: {prefix: \"\"}, route: {cluster: other}}");
+    mesh_kit_wait_backend(w.k, w.ch, NULL, 3);
+    mesh_kit_put_endpoints(w.k, "c", "0/a: 0, 1", NULL);
+    mesh_kit_calls(w.ch, NULL, 50);
+    assert_int_equal(connections(&w, 3), 0);
+    close_world(&w);
+    TC_CASE(RH01);
+}
+
 /* One RPC connects to its endpoint and no other; more of the same hash change nothing. */
 static void connects_on_demand(void **state)
 {
@@ -487,6 +505,7 @@ static void request_hash_header_of_several_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(starts_lazily),
         cmocka_unit_test(connects_on_demand),
         cmocka_unit_test(header_reaches_its_backend),
         cmocka_unit_test(channel_id_is_one_backend),
