@@ -31,6 +31,8 @@ void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, boo
     opts.limits.max_concurrent_streams = 4;
     opts.limits.max_queued_control = 50;
     opts.no_bdp = flags & 1;
+    if (flags & 32)
+        opts.limits.initial_window_bytes = 2048;
     if (flags & 2)
         opts.keepalive = (struct tc_h2_keepalive){.time_ms = 1000, .timeout_ms = 500, .without_calls = flags & 4};
     if (server && flags & 4)
@@ -102,11 +104,12 @@ static void message(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
     struct tc_buf bytes = {0};
     uint8_t compressed = tc_fuzz_u8(&h->in), more = tc_fuzz_u8(&h->in);
     struct tc_slice payload = tc_fuzz_short(&h->in);
-    const char prefix[5] = {(char)compressed, 0, 0, (char)(more >> 6), (char)payload.len};
+    size_t filling = (size_t)(more >> 6) * 512, total = payload.len + filling;
+    const char prefix[5] = {(char)compressed, 0, 0, (char)(total >> 8), (char)total};
     tc_buf_append(&bytes, prefix, sizeof(prefix));
     tc_buf_append_slice(&bytes, payload);
-    for (unsigned i = 0; i < (more >> 6) * 256u; i++)
-        tc_buf_append_char(&bytes, (char)i);
+    memset(tc_buf_reserve(&bytes, filling), 'f', filling);
+    bytes.len += filling;
     frame(h, DATA, end_stream ? END_STREAM : 0u, stream, tc_buf_slice(&bytes));
     tc_buf_fini(&bytes);
 }
