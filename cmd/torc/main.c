@@ -17,6 +17,7 @@ static const struct {
     {"call", cmd_call, "send unary RPCs and show where each went"},
     {"backend", cmd_backend, "run an echo server for tries and tests"},
     {"serve-xds", cmd_serve_xds, "run the embedded xDS control plane from files"},
+    {"xds", cmd_xds, "show what the control plane serves a client: every resource with its state"},
     {"ring", cmd_ring, "show a hash ring: who owns what, where a key goes, what a change moves"},
     {"demo", cmd_demo, "show the main job with real RPCs, within ten seconds"},
 };

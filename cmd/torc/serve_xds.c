@@ -7,7 +7,8 @@
 #include "commands.h"
 #include "io/file_watch.h"
 #include "serve.h"
-#include "server/control_plane.h"
+#include "serve_xds.h"
+#include "server/csds.h"
 #include "signals.h"
 
 #define NAME "serve-xds"
@@ -15,12 +16,17 @@
 
 static const char help[] =
     "usage: torc serve-xds --resources FILE|DIR [options]\n\n"
-    "Runs an xDS control plane: an ADS server (state of the world) that serves resources from files and pushes each\n"
-    "change of them at once. A file that does not parse is reported and the last good content stays.\n\n"
+    "Runs an xDS control plane: an ADS server (state of the world and incremental) that serves resources from files\n"
+    "and pushes each change of them at once. A file that does not parse is reported and the last good content stays.\n"
+    "It takes load reports (LRS), and says what its clients were served and made of it (CSDS).\n\n"
     "      --listen ADDR            repeatable (127.0.0.1:18000; port 0: any)\n"
     "      --resources FILE|DIR     proto3 JSON or YAML, repeatable\n"
     "      --node-id ID=FILE|DIR    what one node is served in place of --resources, repeatable\n"
-    "      --log json               one line for each request of a client\n"
+    "      --strict                 read resources as the client would, and refuse a file with an invalid one; the\n"
+    "                               bootstrap of the environment, if any, says which certificate providers there are\n"
+    "      --lrs-interval T         how often clients are to report load (10s)\n"
+    "      --lrs-cluster NAME       of which cluster, repeatable (all)\n"
+    "      --log json               one line for each request and each load report of a client\n"
     "  -v, -vv                      log to standard error\n\n"
     "A file holds resources in the shape of Envoy's filesystem xDS:\n"
     "  version_info: \"1\"\n"
@@ -29,15 +35,19 @@ static const char help[] =
     "    name: orders\n"
     "    type: EDS\n"
     "    eds_cluster_config: {eds_config: {ads: {}}}\n\n"
-    "Example:\n"
-    "  torc serve-xds --resources mesh.yaml --log json\n";
+    "Examples:\n"
+    "  torc serve-xds --resources mesh.yaml --log json\n"
+    "  torc serve-xds --strict --resources mesh/ --node-id canary=canary.yaml\n";
 
-enum { OPT_LISTEN = 256, OPT_RESOURCES, OPT_NODE, OPT_LOG };
+enum { OPT_LISTEN = 256, OPT_RESOURCES, OPT_NODE, OPT_STRICT, OPT_LRS_INTERVAL, OPT_LRS_CLUSTER, OPT_LOG };
 
 static const struct option options[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"resources", required_argument, NULL, OPT_RESOURCES},
     {"node-id", required_argument, NULL, OPT_NODE},
+    {"strict", no_argument, NULL, OPT_STRICT},
+    {"lrs-interval", required_argument, NULL, OPT_LRS_INTERVAL},
+    {"lrs-cluster", required_argument, NULL, OPT_LRS_CLUSTER},
     {"log", required_argument, NULL, OPT_LOG},
     {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
@@ -54,10 +64,14 @@ struct serve {
     TC_VEC(const char *) listen;
     TC_VEC(struct source) sources;
     TC_VEC(const char *) paths; /* all, for watching */
-    bool log;
+    bool log, check;
+    uint64_t lrs_interval_ms;
+    TC_VEC(const char *) lrs_clusters;
+    struct strict strict;
     struct tc_loop *loop;
     struct tc_server *server;
     struct tc_control_plane *cp;
+    struct tc_lrs *lrs;
 };
 
 static struct source *source_of(struct serve *s, struct tc_slice node_id)
@@ -100,6 +114,18 @@ static int parse_args(struct serve *s, int argc, char **argv)
             if ((rc = add_node(s, optarg)) != 0)
                 return rc;
             break;
+        case OPT_STRICT:
+            s->check = true;
+            break;
+        case OPT_LRS_INTERVAL:
+            if ((rc = cli_duration_ms(NAME, "--lrs-interval", optarg, &s->lrs_interval_ms)) != 0)
+                return rc;
+            if (s->lrs_interval_ms == 0)
+                return cli_usage(NAME, "--lrs-interval: '%s' is not above 0", optarg);
+            break;
+        case OPT_LRS_CLUSTER:
+            *tc_vec_push(&s->lrs_clusters) = optarg;
+            break;
         case OPT_LOG:
             if (strcmp(optarg, "json") != 0)
                 return cli_usage(NAME, "--log: '%s' is not json", optarg);
@@ -133,6 +159,8 @@ static bool load(struct serve *s)
         const struct source *source = &s->sources.data[i];
         struct tc_resource_set *set = tc_resource_set_new();
         char *why = NULL;
+        set->check = s->check ? strict_check : NULL;
+        set->check_arg = &s->strict;
         if (tc_resource_set_load(set, source->paths.data, source->paths.len, &why) == 0) {
             tc_control_plane_set(s->cp, source->node_id, set);
         } else {
@@ -152,34 +180,6 @@ static void on_files_changed(void *arg)
         cli_fail(NAME, "the last good content stays in use");
 }
 
-static void on_request(void *arg, const struct tc_ads_request *r)
-{
-    struct tc_buf b = {0};
-    (void)arg;
-    tc_buf_append_str(&b, "{\"ads\":{\"node\":");
-    cli_json_string(&b, r->node_id.data, r->node_id.len);
-    tc_buf_append_str(&b, ",\"type\":");
-    cli_json_string(&b, r->type_url.data, r->type_url.len);
-    tc_buf_append_str(&b, ",\"version\":");
-    cli_json_string(&b, r->version.data, r->version.len);
-    tc_buf_append_str(&b, ",\"nonce\":");
-    cli_json_string(&b, r->nonce.data, r->nonce.len);
-    tc_buf_append_str(&b, ",\"names\":[");
-    for (size_t i = 0; i < r->n_names; i++) {
-        tc_buf_append_str(&b, i ? "," : "");
-        cli_json_string(&b, r->names[i].data, r->names[i].len);
-    }
-    tc_buf_append_str(&b, "],\"error\":");
-    if (r->has_error)
-        cli_json_string(&b, r->error_text.data, r->error_text.len);
-    else
-        tc_buf_append_str(&b, "null");
-    tc_buf_append_str(&b, "}}");
-    puts(tc_buf_cstr(&b));
-    fflush(stdout);
-    tc_buf_fini(&b);
-}
-
 static int listen_all(struct serve *s)
 {
     for (size_t i = 0; i < s->listen.len; i++) {
@@ -197,8 +197,16 @@ static int run(struct serve *s)
     opts.http2.limits.max_receive_message_bytes = 64u << 20;
     s->server = tc_server_new(s->loop, &opts);
     s->cp = tc_control_plane_new(s->server);
-    if (s->log)
-        tc_control_plane_observe(s->cp, on_request, s);
+    s->lrs = tc_lrs_new(s->server);
+    tc_csds_register(s->server, s->cp);
+    tc_lrs_set(s->lrs, &(struct tc_lrs_config){.interval_ms = s->lrs_interval_ms,
+                                               .send_all_clusters = s->lrs_clusters.len == 0,
+                                               .clusters = s->lrs_clusters.data,
+                                               .n_clusters = s->lrs_clusters.len});
+    if (s->log) {
+        tc_control_plane_observe(s->cp, serve_log_ads, s);
+        tc_lrs_observe(s->lrs, serve_log_lrs, s);
+    }
     if (!load(s))
         return CLI_FAILED;
     struct tc_file_watch *watch =
@@ -216,8 +224,10 @@ static int run(struct serve *s)
 
 int cmd_serve_xds(int argc, char **argv)
 {
-    struct serve s = {0};
+    struct serve s = {.lrs_interval_ms = 10000};
     int rc = parse_args(&s, argc, argv);
+    if (rc == 0 && s.check)
+        rc = strict_init(&s.strict, NAME);
     if (rc == 0) {
         s.loop = tc_loop_new(NULL);
         rc = s.loop ? run(&s) : cli_fail(NAME, "cannot make an event loop: %m");
@@ -225,6 +235,8 @@ int cmd_serve_xds(int argc, char **argv)
     if (s.server)
         tc_server_free(s.server);
     tc_control_plane_free(s.cp);
+    tc_lrs_free(s.lrs);
+    strict_fini(&s.strict);
     if (s.loop)
         tc_loop_free(s.loop);
     for (size_t i = 0; i < s.sources.len; i++) {
@@ -234,5 +246,6 @@ int cmd_serve_xds(int argc, char **argv)
     tc_vec_fini(&s.sources);
     tc_vec_fini(&s.paths);
     tc_vec_fini(&s.listen);
+    tc_vec_fini(&s.lrs_clusters);
     return rc < 0 ? CLI_OK : rc;
 }

@@ -1,0 +1,213 @@
+/* How torc xds shows resources. */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "cli.h"
+#include "pb/envoy/service/status/v3/csds.pb-c.h"
+#include "proto/json.h"
+#include "proto/unpack.h"
+#include "xds.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+typedef Envoy__Service__Status__V3__ClientConfig client_config;
+typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_config;
+
+static const char *const states[] = {
+    [TC_XDS_REQUESTED] = "REQUESTED", [TC_XDS_DOES_NOT_EXIST] = "DOES_NOT_EXIST", [TC_XDS_ACKED] = "ACKED",
+    [TC_XDS_NACKED] = "NACKED",       [TC_XDS_RECEIVED_ERROR] = "RECEIVED_ERROR", [TC_XDS_TIMEOUT] = "TIMEOUT",
+};
+
+/* --- text --- */
+
+static const char *state_text(const struct xds_seen *s)
+{
+    return s->gone ? "UNSUBSCRIBED" : states[s->state];
+}
+
+static const char *colour_of(const struct xds_seen *s)
+{
+    if (!cli_colour())
+        return "";
+    if (s->gone || s->state == TC_XDS_REQUESTED)
+        return "\033[33m";
+    return s->state == TC_XDS_ACKED ? "\033[32m" : "\033[31m";
+}
+
+static const char *colour_end(void)
+{
+    return cli_colour() ? "\033[0m" : "";
+}
+
+static void format_time(int64_t ns, char out[static 32])
+{
+    time_t seconds = (time_t)(ns / NS_PER_S);
+    struct tm tm;
+    if (ns == 0 || !localtime_r(&seconds, &tm) || strftime(out, 32, "%H:%M:%S", &tm) == 0) {
+        out[0] = '-';
+        out[1] = '\0';
+        return;
+    }
+    size_t len = strlen(out);
+    snprintf(out + len, 32 - len, ".%03d", (int)(ns % NS_PER_S / 1000000));
+}
+
+static json_t *content_of(const struct xds_seen *s)
+{
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *message = NULL;
+    json_t *json = NULL;
+    const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(s->type->type_url));
+    tc_arena_init(&arena, 4096, tc_unpack_budget(s->bytes->len));
+    tc_faults_init(&faults);
+    if (type && tc_unpack(type, tc_rstr_slice(s->bytes), NULL, &arena, &message, &faults) == 0)
+        json = tc_proto_to_json(message, &(struct tc_proto_json_options){.lower_camel = true});
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+    return json;
+}
+
+static void print_content(const struct xds_seen *s)
+{
+    json_t *json = content_of(s);
+    char *text = json ? tc_json_text(json, true) : NULL;
+    struct tc_slice rest = tc_slice_str(text ? text : "(cannot be shown)"), line;
+    for (bool more = true; tc_slice_split(&rest, &more, '\n', &line);)
+        printf("    %.*s\n", (int)line.len, line.data);
+    tc_free(text);
+    json_decref(json);
+}
+
+static void print_error(const struct xds_seen *s)
+{
+    if (!s->error)
+        return;
+    printf("    error: %s", s->error->data);
+    if (s->failed_version)
+        printf(" (version %s)", s->failed_version->data);
+    putchar('\n');
+}
+
+void xds_print_all(const xds_list *list)
+{
+    int type_width = 4, name_width = 4, version_width = 7;
+    if (list->len == 0)
+        return;
+    for (size_t i = 0; i < list->len; i++) {
+        const struct xds_seen *s = list->data[i];
+        type_width = TC_MAX(type_width, (int)strlen(s->type->short_name));
+        name_width = TC_MAX(name_width, (int)TC_MIN(s->name->len, 60));
+        version_width = TC_MAX(version_width, (int)TC_MIN(tc_rstr_slice(s->version).len, 24));
+    }
+    printf("%-14s  %-*s  %-*s  %-*s  UPDATED\n", "STATE", type_width, "TYPE", name_width, "NAME", version_width,
+           "VERSION");
+    for (size_t i = 0; i < list->len; i++) {
+        const struct xds_seen *s = list->data[i];
+        char when[32];
+        format_time(s->updated_ns, when);
+        printf("%s%-14s%s  %-*s  %-*s  %-*s  %s\n", colour_of(s), state_text(s), colour_end(), type_width,
+               s->type->short_name, name_width, s->name->data, version_width, s->version ? s->version->data : "-",
+               when);
+        print_error(s);
+    }
+    for (size_t i = 0; i < list->len; i++) {
+        if (!list->data[i]->bytes)
+            continue;
+        printf("\n%s %s\n", list->data[i]->type->short_name, list->data[i]->name->data);
+        print_content(list->data[i]);
+    }
+}
+
+void xds_print_changes(const xds_list *list, int64_t now_ns)
+{
+    char when[32];
+    format_time(now_ns, when);
+    for (size_t i = 0; i < list->len; i++) {
+        const struct xds_seen *s = list->data[i];
+        printf("%s %s%s%s %s %s", when, colour_of(s), state_text(s), colour_end(), s->type->short_name, s->name->data);
+        if (s->version && !s->gone)
+            printf(" version %s", s->version->data);
+        putchar('\n');
+        if (s->gone)
+            continue;
+        print_error(s);
+        if (s->bytes && s->new_bytes)
+            print_content(s);
+    }
+    fflush(stdout);
+}
+
+/* --- ClientConfig --- */
+
+static Google__Protobuf__Timestamp *timestamp(struct tc_arena *arena, int64_t ns)
+{
+    Google__Protobuf__Timestamp *t = tc_arena_calloc(arena, 1, sizeof(*t));
+    google__protobuf__timestamp__init(t);
+    t->seconds = ns / NS_PER_S;
+    t->nanos = (int32_t)(ns % NS_PER_S);
+    return t;
+}
+
+static void fill_error(generic_config *g, const struct xds_seen *s, struct tc_arena *arena)
+{
+    g->error_state = tc_arena_calloc(arena, 1, sizeof(*g->error_state));
+    envoy__admin__v3__update_failure_state__init(g->error_state);
+    g->error_state->details = s->error->data;
+    if (s->failed_version)
+        g->error_state->version_info = s->failed_version->data;
+    if (s->failed_ns)
+        g->error_state->last_update_attempt = timestamp(arena, s->failed_ns);
+}
+
+static generic_config *generic_of(const struct xds_seen *s, struct tc_arena *arena)
+{
+    generic_config *g = tc_arena_calloc(arena, 1, sizeof(*g));
+    envoy__service__status__v3__client_config__generic_xds_config__init(g);
+    g->type_url = (char *)(uintptr_t)s->type->type_url;
+    g->name = s->name->data;
+    if (s->gone)
+        return g;
+    g->client_status = (Envoy__Admin__V3__ClientResourceStatus)s->state;
+    if (s->version)
+        g->version_info = s->version->data;
+    if (s->updated_ns)
+        g->last_updated = timestamp(arena, s->updated_ns);
+    if (s->bytes) {
+        g->xds_config = tc_arena_calloc(arena, 1, sizeof(*g->xds_config));
+        google__protobuf__any__init(g->xds_config);
+        g->xds_config->type_url = g->type_url;
+        g->xds_config->value.len = s->bytes->len;
+        g->xds_config->value.data = (uint8_t *)s->bytes->data;
+    }
+    if (s->error)
+        fill_error(g, s, arena);
+    return g;
+}
+
+void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstrap, const char *target)
+{
+    client_config config = ENVOY__SERVICE__STATUS__V3__CLIENT_CONFIG__INIT;
+    struct tc_arena arena;
+    struct tc_faults faults;
+    ProtobufCMessage *node = NULL;
+    tc_arena_init(&arena, 4096, 0);
+    tc_faults_init(&faults);
+    if (tc_unpack(&envoy__config__core__v3__node__descriptor, tc_rstr_slice(bootstrap->node), NULL, &arena, &node,
+                  &faults) == 0)
+        config.node = (Envoy__Config__Core__V3__Node *)node;
+    config.client_scope = (char *)(uintptr_t)target;
+    config.n_generic_xds_configs = list->len;
+    config.generic_xds_configs = tc_arena_calloc(&arena, list->len, sizeof(config.generic_xds_configs[0]));
+    for (size_t i = 0; i < list->len; i++)
+        config.generic_xds_configs[i] = generic_of(list->data[i], &arena);
+    json_t *json = tc_proto_to_json(&config.base, &(struct tc_proto_json_options){.lower_camel = true});
+    char *text = json ? tc_json_text(json, false) : NULL;
+    puts(text ? text : "{}");
+    fflush(stdout);
+    tc_free(text);
+    json_decref(json);
+    tc_faults_fini(&faults);
+    tc_arena_fini(&arena);
+}

@@ -1,0 +1,207 @@
+"""torc xds, and what serve-xds does beside serving: --strict, a set for one node, files that change, load reports."""
+import json
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import (bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+
+TYPES = ["Listener", "RouteConfiguration", "Cluster", "ClusterLoadAssignment"]
+ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "orders"}}
+WRAPPER = "type.googleapis.com/envoy.service.discovery.v3.Resource"
+
+
+def mesh(*addresses, **fields):
+    return [listener("orders", "orders-routes"), routes("orders-routes", ROUTE), cluster("orders", **fields),
+            endpoints("orders", *addresses)]
+
+
+def short(config):
+    return config["typeUrl"].rsplit(".", 1)[1]
+
+
+def xds_json(control_plane, *args, status=0):
+    done = run("xds", "xds:///orders", "-o", "json", *args, env=bootstrap(control_plane), status=status)
+    lines = done.stdout.splitlines()
+    check(len(lines) == 1, f"one line: {lines}")
+    return json.loads(lines[0]), done.stderr
+
+
+def serve(*args):
+    return running("serve-xds", "--listen", "127.0.0.1:0", "--log", "json", *args)
+
+
+def test_every_resource_with_its_state():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "7", *mesh("127.0.0.1:10001"))
+        with serve("--resources", path) as server:
+            at = server.listening()
+            config, _ = xds_json(at)
+            check(config["clientScope"] == "xds:///orders", "client_scope is the target")
+            check(config["node"]["id"] == "test-node", "the node of the bootstrap")
+            listed = config["genericXdsConfigs"]
+            check([short(c) for c in listed] == TYPES, f"in the order in which they lead on: {listed}")
+            check(all(c["clientStatus"] == "ACKED" and c["versionInfo"] == "7" and "lastUpdated" in c for c in listed),
+                  f"all ACKED: {listed}")
+            check(listed[3]["xdsConfig"]["endpoints"][0]["lbEndpoints"][0]["endpoint"]["address"]["socketAddress"] ==
+                  {"address": "127.0.0.1", "portValue": 10001}, "content as received")
+            text = run("xds", "xds:///orders", env=bootstrap(at)).stdout
+            table = text.split("\n\n")[0].splitlines()
+            check([line.split()[:2] for line in table[1:]] == [["ACKED", t] for t in TYPES], text)
+            check('"portValue": 10001' in text, "content below the table")
+            check("\033" not in text, "no colour into a pipe")
+
+
+def test_what_does_not_resolve():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "1", *mesh("127.0.0.1:10001")[1:])
+        with serve("--resources", path) as server:
+            at = server.listening()
+            config, errors = xds_json(at, status=1)
+            check([c["clientStatus"] for c in config["genericXdsConfigs"]] == ["DOES_NOT_EXIST"], str(config))
+            check("does not exist" in errors and len(errors.splitlines()) == 1, errors)
+            resources = mesh("127.0.0.1:10001")
+            resources[0]["api_listener"]["api_listener"]["http_filters"] = []
+            write_resources(path, "2", *resources)
+            server.wait_line(lambda line: '"orders"' in line)
+            config, errors = xds_json(at, status=1)
+            state = config["genericXdsConfigs"][0]
+            check(state["clientStatus"] == "NACKED" and state["errorState"]["versionInfo"] == "2", str(state))
+            check(state["errorState"]["details"] in errors or "http_filters" in errors, errors)
+            check("http_filters" in state["errorState"]["details"], str(state))
+    done = run("xds", "--timeout", "300ms", "xds:///orders", env=bootstrap("127.0.0.1:1"), status=1)
+    check("127.0.0.1:1" in done.stderr, f"the server is named: {done.stderr}")
+    check(done.stdout.splitlines()[1].startswith("REQUESTED"), done.stdout)
+
+
+def test_wrong_usage():
+    for args in ([], ["orders"], ["dns:///a:1"], ["xds:///a", "xds:///b"], ["xds:///a", "--timeout", "x"],
+                 ["xds:///a", "-o", "xml"], ["xds:///a", "--nonsense"]):
+        done = run("xds", *args, status=2)
+        check(len(done.stderr.strip().splitlines()) == 1, f"one line for {args}: {done.stderr}")
+    done = run("xds", "xds:///a", env={"GRPC_XDS_BOOTSTRAP": "", "GRPC_XDS_BOOTSTRAP_CONFIG": ""}, status=1)
+    check("GRPC_XDS_BOOTSTRAP" in done.stderr, done.stderr)
+    check("xds" in run("--help").stdout and "--watch" in run("xds", "--help").stdout, "help")
+
+
+class Watch:
+    """torc xds --watch, and what it last said of each resource."""
+
+    def __init__(self, process):
+        self.process = process
+        self.seen = {}
+
+    def until(self, type_name, name, **wanted):
+        """Waits until these fields of the resource are so; clientStatus=None: it is gone."""
+        def look(line):
+            for config in json.loads(line)["genericXdsConfigs"]:
+                self.seen[short(config), config["name"]] = config
+            found = self.seen.get((type_name, name))
+            return found is not None and all(found.get(key) == value for key, value in wanted.items())
+
+        found = self.seen.get((type_name, name))
+        if found is None or any(found.get(key) != value for key, value in wanted.items()):
+            self.process.wait_line(look)
+        return self.seen[type_name, name]
+
+
+def watching(at, node="test-node"):
+    env = bootstrap(at)
+    env["GRPC_XDS_BOOTSTRAP_CONFIG"] = env["GRPC_XDS_BOOTSTRAP_CONFIG"].replace("test-node", node)
+    return running("xds", "--watch", "-o", "json", "xds:///orders", env=env)
+
+
+def test_watch_and_files_that_change():
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as other_directory:
+        path, other = os.path.join(directory, "mesh.json"), os.path.join(other_directory, "probe.json")
+        write_resources(path, "1", *mesh("127.0.0.1:10001"))
+        write_resources(other, "p1", *mesh("127.0.0.1:10009"))
+        with serve("--resources", directory, "--node-id", f"probe={other}") as server:
+            at = server.listening()
+            with watching(at) as process, watching(at, "probe") as probe_process:
+                watch, probe = Watch(process), Watch(probe_process)
+                watch.until(TYPES[3], "orders", clientStatus="ACKED")
+                write_resources(path, "2", *mesh("127.0.0.1:10001", "127.0.0.1:10002"))
+                changed = watch.until(TYPES[3], "orders", versionInfo="2")
+                check(len(changed["xdsConfig"]["endpoints"][0]["lbEndpoints"]) == 2, "the new endpoint")
+                # A file that does not parse; that it was read is known by a change that comes after it.
+                with open(path + ".new", "w", encoding="utf-8") as out:
+                    out.write("resources: [{")
+                os.replace(path + ".new", path)
+                write_resources(other, "p2", *mesh("127.0.0.1:10008"))
+                probe.until(TYPES[3], "orders", versionInfo="p2")
+                config, _ = xds_json(at)
+                check(config["genericXdsConfigs"][3]["versionInfo"] == "2", "the last good content stays in use")
+                write_resources(path, "3", *mesh("127.0.0.1:10003", lb_policy="MAGLEV"))
+                nacked = watch.until("Cluster", "orders", clientStatus="NACKED")
+                check(nacked["errorState"]["versionInfo"] == "3", str(nacked))
+                check(nacked["versionInfo"] == "1" and "xdsConfig" in nacked, "the last good value stays in use")
+                users = routes("orders-routes", {"match": {"prefix": ""}, "route": {"cluster": "users"}})
+                write_resources(path, "4", mesh("127.0.0.1:1")[0], users, cluster("users"),
+                                endpoints("users", "127.0.0.1:10004"))
+                watch.until(TYPES[3], "users", clientStatus="ACKED")
+                watch.until(TYPES[3], "orders", clientStatus=None)
+                check(process.stop() == 0, "interrupted is done")
+
+
+def test_strict():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        bad = mesh("127.0.0.1:10001", lb_policy="MAGLEV")
+        write_resources(path, "1", *bad)
+        done = run("serve-xds", "--strict", "--listen", "127.0.0.1:0", "--resources", path, status=1)
+        for part in (path, "resources[2]", 'Cluster "orders"', "lb_policy"):
+            check(part in done.stderr, f"{part} is named: {done.stderr}")
+        write_resources(path, "1", {"@type": "type.googleapis.com/google.protobuf.Duration", "name": "x", "value": "1s"})
+        run("serve-xds", "--strict", "--listen", "127.0.0.1:0", "--resources", path, status=1)
+        other = os.path.join(directory, "probe.json")
+        write_resources(path, "1", *mesh("127.0.0.1:10001"))
+        write_resources(other, "p1", *mesh("127.0.0.1:10009"))
+        with serve("--strict", "--resources", path, "--node-id", f"probe={other}") as server:
+            at = server.listening()
+            with watching(at, "probe") as process:
+                probe = Watch(process)
+                probe.until(TYPES[3], "orders", versionInfo="p1")
+                write_resources(path, "2", *bad)
+                write_resources(other, "p2", *mesh("127.0.0.1:10008"))
+                probe.until(TYPES[3], "orders", versionInfo="p2")
+                config, _ = xds_json(at)
+                check([c["versionInfo"] for c in config["genericXdsConfigs"]] == ["1"] * 4, "the last good content")
+                write_resources(path, "3", *mesh("127.0.0.1:10002"))
+                write_resources(other, "p3", *mesh("127.0.0.1:10007"))
+                probe.until(TYPES[3], "orders", versionInfo="p3")
+                config, _ = xds_json(at)
+                check(config["genericXdsConfigs"][3]["versionInfo"] == "3", "and then the next good one")
+
+
+def test_a_set_for_one_node():
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [os.path.join(directory, name) for name in ("all.json", "canary.json")]
+        write_resources(paths[0], "a", *mesh("127.0.0.1:10001"))
+        write_resources(paths[1], "c", *mesh("127.0.0.1:10002"))
+        with serve("--resources", paths[0], "--node-id", f"canary={paths[1]}") as server:
+            at = server.listening()
+            env = bootstrap(at)
+            config, _ = xds_json(at)
+            check(config["genericXdsConfigs"][0]["versionInfo"] == "a", "any node")
+            env["GRPC_XDS_BOOTSTRAP_CONFIG"] = env["GRPC_XDS_BOOTSTRAP_CONFIG"].replace("test-node", "canary")
+            config = json.loads(run("xds", "-o", "json", "xds:///orders", env=env).stdout)
+            check([c["versionInfo"] for c in config["genericXdsConfigs"]] == ["c"] * 4, "the node with a set of its own")
+
+
+def test_wrapped_resources():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        wrapped = [{"@type": WRAPPER, "name": r.get("name", r.get("cluster_name")), "resource": r}
+                   for r in mesh("127.0.0.1:10001")]
+        write_resources(path, "9", *wrapped)
+        with serve("--resources", path, "--strict") as server:
+            config, _ = xds_json(server.listening())
+            check([c["versionInfo"] for c in config["genericXdsConfigs"]] == ["9"] * 4, str(config))
+
+
+main(test_every_resource_with_its_state, test_what_does_not_resolve, test_wrong_usage,
+     test_watch_and_files_that_change, test_strict, test_a_set_for_one_node, test_wrapped_resources)
