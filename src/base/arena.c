@@ -10,6 +10,7 @@ struct tc_arena_block {
 
 #define DEFAULT_BLOCK 1024u
 #define MAX_BLOCK (256u * 1024u)
+#define MAX_KEPT_BLOCK (16u * 1024u)
 
 void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget)
 {
@@ -27,18 +28,32 @@ void tc_arena_fini(struct tc_arena *a)
     a->used = 0;
 }
 
+/* The blocks grow, so that the newest alone may hold the next round; the oldest when that is large. */
+static struct tc_arena_block *block_to_keep(const struct tc_arena *a)
+{
+    struct tc_arena_block *b = a->blocks;
+    while (b->next && b->size > MAX_KEPT_BLOCK)
+        b = b->next;
+    return b;
+}
+
 void tc_arena_reset(struct tc_arena *a)
 {
-    while (a->blocks && a->blocks->next) {
+    a->used = 0;
+    if (!a->blocks)
+        return;
+    struct tc_arena_block *keep = block_to_keep(a);
+    while (a->blocks) {
         struct tc_arena_block *next = a->blocks->next;
-        tc_free(a->blocks);
+        if (a->blocks != keep)
+            tc_free(a->blocks);
         a->blocks = next;
     }
-    a->used = 0;
-    if (a->blocks) {
-        a->at = a->blocks->data;
-        a->end = a->at + a->blocks->size;
-    }
+    keep->next = NULL;
+    a->blocks = keep;
+    a->block_size = TC_MIN(keep->size, (size_t)MAX_BLOCK / 2) * 2;
+    a->at = keep->data;
+    a->end = keep->data + keep->size;
 }
 
 void *tc_arena_alloc(struct tc_arena *a, size_t size)

@@ -17,7 +17,8 @@ struct tc_arena {
 /* `first_block` bytes are taken with the first allocation (0: 1 KiB). */
 void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget);
 void tc_arena_fini(struct tc_arena *a);
-/* Drops all allocations and keeps the first block for the next round. */
+/* Drops all allocations and keeps one block, the largest of moderate size, for the next round: rounds of one size soon
+ * take no memory. */
 void tc_arena_reset(struct tc_arena *a);
 /* Aligned to 16 bytes, not zeroed; NULL only when the budget is exceeded. */
 void *tc_arena_alloc(struct tc_arena *a, size_t size);
