@@ -19,7 +19,10 @@ void tc_h2_opts_init(struct tc_h2_opts *opts, bool server)
     };
 }
 
+#define QUIET_MS 1000
+
 static void on_deliver(struct tc_task *task);
+static void on_quiet(struct tc_timer *timer);
 
 static void on_flush(struct tc_task *task)
 {
@@ -44,6 +47,7 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
     tc_task_init(&c->deliver, on_deliver);
     tc_task_init(&c->flush, on_flush);
     tc_task_init(&c->more, tc_h2_conn_on_more);
+    tc_timer_init(&c->quiet, loop, on_quiet);
     tc_h2_pool_init(&c->pool);
     tc_h2_window_init(c);
     tc_h2_keepalive_init(c);
@@ -91,14 +95,29 @@ void tc_h2_conn_stream_gone(struct tc_h2_conn *c)
     if (c->capacity_wanted)
         tc_h2_conn_deliver_later(c);
     if (c->active == 0) {
-        /* A connection that does nothing keeps little memory. */
-        tc_h2_pool_trim(&c->pool);
-        tc_h2_server_drop_spare(c, 1);
-        if (c->scratch.cap > 512)
-            tc_buf_fini(&c->scratch);
+        c->quiet_since_ms = tc_loop_now_ms(c->loop);
+        if (!tc_timer_active(&c->quiet))
+            tc_timer_start(&c->quiet, QUIET_MS);
         if (c->draining)
             tc_h2_conn_flush_later(c);
     }
+}
+
+/* A connection that does nothing keeps little memory. Not at once: calls that follow each other need it again. */
+static void on_quiet(struct tc_timer *timer)
+{
+    struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, quiet);
+    if (c->active)
+        return;
+    uint64_t quiet_ms = tc_loop_now_ms(c->loop) - c->quiet_since_ms;
+    if (quiet_ms < QUIET_MS) {
+        tc_timer_start(timer, QUIET_MS - quiet_ms);
+        return;
+    }
+    tc_h2_pool_trim(&c->pool);
+    tc_h2_server_drop_spare(c, 1);
+    if (c->scratch.cap > 512)
+        tc_buf_fini(&c->scratch);
 }
 
 /* No more bytes in either direction, no timers; the streams know nothing of nghttp2 any more. */
@@ -107,6 +126,7 @@ static void stop_io(struct tc_h2_conn *c)
     tc_task_cancel(&c->flush);
     tc_task_cancel(&c->more);
     tc_h2_keepalive_stop(c);
+    tc_timer_stop(&c->quiet);
     TC_LIST_FOREACH(it, &c->streams)
     TC_CONTAINER_OF(it, struct tc_h2_stream, link)->id = -1;
     if (c->ng)
@@ -211,6 +231,8 @@ static void drop_streams(struct tc_h2_conn *c)
         struct tc_h2_stream *s = TC_CONTAINER_OF(it, struct tc_h2_stream, link);
         if (s->server || !s->finished || !s->remote_ended)
             tc_h2_stream_release(s);
+        else
+            tc_h2_stream_stop_sending(s);
     }
 }
 

@@ -74,6 +74,8 @@ struct tc_h2_conn {
     struct tc_buf scratch;
     struct tc_h2_stream *spare; /* server: for the next requests */
     unsigned n_spare;
+    struct tc_timer quiet; /* no stream for a while: memory goes back */
+    uint64_t quiet_since_ms;
 
     struct tc_h2_bdp bdp;
     struct tc_h2_keepalive_state keepalive;
@@ -176,6 +178,8 @@ void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_a
 void tc_h2_stream_finish(struct tc_h2_stream *s, struct tc_status status, bool from_server);
 /* The same for a failure that is ours: what was received is dropped, and the peer is told by RST_STREAM. */
 void tc_h2_stream_abort(struct tc_h2_stream *s, struct tc_status status, uint32_t h2_error);
+/* Client: the response has ended: the rest of the message under way is not sent, and its writer is told. */
+void tc_h2_stream_stop_sending(struct tc_h2_stream *s);
 /* Takes the stream off the connection and frees what it holds (a server's stream: itself). */
 void tc_h2_stream_release(struct tc_h2_stream *s);
 void tc_h2_stream_ready(struct tc_h2_stream *s);

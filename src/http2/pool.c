@@ -6,7 +6,7 @@
 
 /* Classes of 64, 128, ... 2048 bytes; larger blocks go to the system. */
 #define SMALLEST 64u
-#define MAX_KEPT_BYTES (64u * 1024u)
+#define MAX_KEPT_BYTES (1024u * 1024u)
 #define IDLE_BYTES 1024u
 #define NO_CLASS TC_H2_POOL_CLASSES
 

@@ -69,6 +69,19 @@ void tc_h2_stream_release(struct tc_h2_stream *s)
     tc_h2_conn_release(c);
 }
 
+void tc_h2_stream_stop_sending(struct tc_h2_stream *s)
+{
+    if (!s->sending)
+        return;
+    s->sending = false;
+    s->written_due = true;
+    if (live(s)) {
+        nghttp2_submit_rst_stream(s->c->ng, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
+        tc_h2_conn_flush_later(s->c);
+    }
+    tc_h2_stream_ready(s);
+}
+
 void tc_h2_stream_finish(struct tc_h2_stream *s, struct tc_status status, bool from_server)
 {
     if (s->finished) {
@@ -79,6 +92,9 @@ void tc_h2_stream_finish(struct tc_h2_stream *s, struct tc_status status, bool f
     s->from_server = from_server;
     s->outcome = status;
     tc_h2_stream_ready(s);
+    /* RFC 9113 8.1: the response may end before the request, and the window for its rest may never open. */
+    if (!s->server && s->remote_ended)
+        tc_h2_stream_stop_sending(s);
 }
 
 void tc_h2_stream_abort(struct tc_h2_stream *s, struct tc_status status, uint32_t h2_error)
@@ -101,6 +117,8 @@ void tc_h2_stream_abort(struct tc_h2_stream *s, struct tc_status status, uint32_
 static void lost(struct tc_h2_stream *s, struct tc_status status, bool unprocessed)
 {
     s->id = -1;
+    if (s->finished && !s->server)
+        tc_h2_stream_stop_sending(s);
     s->sending = false;
     if (s->refused) {
         tc_status_fini(&status);
@@ -131,6 +149,8 @@ void tc_h2_stream_on_close(struct tc_h2_stream *s, uint32_t h2_error)
     struct tc_h2_conn *c = s->c;
     if (s->server) {
         lost(s, server_end(s, h2_error), false);
+    } else if (s->finished) {
+        lost(s, (struct tc_status){0}, false);
     } else if (c->goaway_seen && h2_error == NGHTTP2_REFUSED_STREAM &&
                (s->id > c->goaway_last_id || !s->headers_sent)) {
         lost(s, tc_status_ref(&c->why), true);

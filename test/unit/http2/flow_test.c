@@ -240,6 +240,58 @@ static void sends_through_a_slow_socket(void **state)
     }
 }
 
+/* The server ends the call while our message waits for a window that never opens: the writer is freed at once, though
+ * the end waits for a message that nobody has asked for. */
+static void written_when_the_response_ends(void **state)
+{
+    (void)state;
+    enum { END_ONLY, END_AND_RESET, CONNECTION_LOST, CLOSED_BY_OWNER, N_WAYS };
+    for (int way = END_ONLY; way < N_WAYS; way++) {
+        struct tc_h2_test t;
+        struct tc_h2_test_call call;
+        size_t len = 100000;
+        char *data = tc_calloc(1, len);
+        tc_h2_test_init(&t, NULL, 0);
+        tc_h2_test_call_init(&call, &t);
+        assert_int_equal(tc_h2_test_open(&call, &tc_h2_test_request), 0);
+        assert_int_equal(tc_h2_stream_send(call.stream, tc_slice_of(data, len), false, true), 0);
+        tc_h2_test_run(&t);
+        assert_int_equal(call.written, 0);
+        tc_h2_peer_headers(t.peer, 1, OK, false);
+        tc_h2_peer_message(t.peer, 1, "enough", 6, false);
+        tc_h2_peer_headers(t.peer, 1, OK_TRAILERS, true);
+        if (way == END_AND_RESET)
+            tc_h2_peer_rst(t.peer, 1, 0);
+        tc_h2_test_run(&t);
+        assert_int_equal(call.written, 1);
+        assert_int_equal(call.done, 0);
+        if (way == CONNECTION_LOST)
+            tc_pipe_finish(t.pipe, 1);
+        else if (way == CLOSED_BY_OWNER)
+            tc_h2_test_close(&t);
+        memset(data, 0xee, len);
+        tc_free(data);
+        if (way == END_ONLY) {
+            const struct tc_h2p_frame *f = tc_h2_peer_expect(t.peer, TC_H2P_RST_STREAM, 1);
+            assert_non_null(f);
+            assert_int_equal(u32(f->payload), 0);
+            /* Nothing of it comes later. */
+            tc_h2_peer_window(t.peer, 0, 1000000);
+            tc_h2_test_run(&t);
+            assert_int_equal(tc_h2_peer_count(t.peer, TC_H2P_DATA, 0), 0);
+        }
+        assert_int_equal(tc_h2_stream_send(call.stream, tc_slice_of("x", 1), false, false), TORC_ESTATE);
+        tc_h2_stream_read(call.stream);
+        tc_h2_test_run(&t);
+        assert_int_equal(call.messages, 1);
+        assert_int_equal(call.done, 1);
+        assert_int_equal(call.code, 0);
+        assert_int_equal(call.written, 1);
+        tc_h2_test_call_fini(&call);
+        tc_h2_test_fini(&t);
+    }
+}
+
 /* Cancelled while its message is half sent: its bytes are not touched again. */
 static void cancelled_while_sending(void **state)
 {
@@ -478,9 +530,9 @@ int main(void)
         cmocka_unit_test(stalled_stream_blocks_nobody), cmocka_unit_test(window_is_enforced),
         cmocka_unit_test(large_message_received),       cmocka_unit_test(reads_by_demand),
         cmocka_unit_test(sends_within_the_window),      cmocka_unit_test(sends_through_a_slow_socket),
-        cmocka_unit_test(cancelled_while_sending),      cmocka_unit_test(cancelled_before_it_left),
-        cmocka_unit_test(many_calls_one_write),         cmocka_unit_test(window_grows_with_bandwidth),
-        cmocka_unit_test(ends_inside_callbacks),
+        cmocka_unit_test(cancelled_while_sending),      cmocka_unit_test(written_when_the_response_ends),
+        cmocka_unit_test(cancelled_before_it_left),     cmocka_unit_test(many_calls_one_write),
+        cmocka_unit_test(window_grows_with_bandwidth),  cmocka_unit_test(ends_inside_callbacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
