@@ -55,11 +55,10 @@ void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_
         .code = end->status.code,
         .message = shared_text(end->status.text),
         .response = (torc_message *)response,
-        .headers = tc_metadata_copy(end->headers),
-        .trailers = tc_metadata_copy(end->trailers),
         .peer = shared_text(end->peer),
         .attempts = end->attempts,
     };
+    tc_metadata_copy_pair(end->headers, end->trailers, &r->headers, &r->trailers);
     if (call->core.explain) {
         struct tc_rstr *text = tc_rstr_str(tc_call_explain(&call->core));
         r->explain_json = text->data;
@@ -72,8 +71,9 @@ void torc_result_fini(struct torc_result *r)
     drop_text(r->peer);
     drop_text(r->explain_json);
     torc_message_unref(r->response);
-    torc_metadata_free(r->headers);
+    /* The first may hold the second. */
     torc_metadata_free(r->trailers);
+    torc_metadata_free(r->headers);
     *r = (struct torc_result){0};
 }
 

@@ -9,7 +9,7 @@ torc_metadata *torc_metadata_new(void)
 
 void torc_metadata_free(torc_metadata *m)
 {
-    if (!m)
+    if (!m || m->inside)
         return;
     if (!m->flat) {
         for (size_t i = 0; i < m->len; i++)
@@ -122,6 +122,7 @@ static torc_metadata *fill(void *block, const struct tc_headers *h)
     m->fields = (struct tc_metadata_field *)(m + 1);
     m->len = m->cap = h->len;
     m->flat = true;
+    m->inside = false;
     char *at = (char *)(m->fields + h->len);
     for (size_t i = 0; i < h->len; i++) {
         struct tc_metadata_field *f = &m->fields[i];
@@ -133,9 +134,18 @@ static torc_metadata *fill(void *block, const struct tc_headers *h)
     return m;
 }
 
-torc_metadata *tc_metadata_copy(const struct tc_headers *h)
+void tc_metadata_copy_pair(const struct tc_headers *headers, const struct tc_headers *trailers,
+                           torc_metadata **headers_copy, torc_metadata **trailers_copy)
 {
-    return h ? fill(tc_malloc(flat_bytes(h)), h) : NULL;
+    static torc_metadata none = {.flat = true, .inside = true};
+    const size_t align = _Alignof(torc_metadata);
+    size_t first = headers && headers->len ? (flat_bytes(headers) + align - 1) / align * align : 0;
+    size_t second = trailers && trailers->len ? flat_bytes(trailers) : 0;
+    char *block = first + second ? tc_malloc(first + second) : NULL;
+    *headers_copy = first ? fill(block, headers) : headers ? &none : NULL;
+    *trailers_copy = second ? fill(block + first, trailers) : trailers ? &none : NULL;
+    if (first && second)
+        (*trailers_copy)->inside = true;
 }
 
 torc_metadata *tc_metadata_in_arena(struct tc_arena *arena, const struct tc_headers *h)

@@ -118,19 +118,40 @@ static void test_metadata_rules(void **state)
     struct tc_headers h;
     tc_headers_init(&h, &arena);
     assert_int_equal(tc_metadata_to_headers(m, &h), 0);
-    torc_metadata *copy = tc_metadata_copy(&h), *inside = tc_metadata_in_arena(&arena, &h);
+    torc_metadata *copy, *second, *inside = tc_metadata_in_arena(&arena, &h);
+    tc_metadata_copy_pair(&h, &h, &copy, &second);
     for (size_t i = 0; i < 3; i++) {
         const char *n2;
         const void *v2;
         size_t l2;
         torc_metadata_at(m, i, &name, &value, &len);
-        assert_int_equal(torc_metadata_at(i % 2 ? inside : copy, i, &n2, &v2, &l2), 0);
-        assert_string_equal(name, n2);
-        assert_int_equal(len, l2);
-        assert_memory_equal(value, v2, len + 1);
+        torc_metadata *const copies[] = {copy, second, inside};
+        for (size_t j = 0; j < TC_ARRAY_LEN(copies); j++) {
+            assert_int_equal(torc_metadata_at(copies[j], i, &n2, &v2, &l2), 0);
+            assert_string_equal(name, n2);
+            assert_int_equal(len, l2);
+            assert_memory_equal(value, v2, len + 1);
+        }
     }
     assert_int_equal(torc_metadata_add_string(copy, "k", "v"), TORC_EINVAL);
-    assert_null(tc_metadata_copy(NULL));
+    torc_metadata_free(second);
+    torc_metadata_free(copy);
+    /* One of them missing or empty. */
+    struct tc_headers nothing;
+    tc_headers_init(&nothing, &arena);
+    tc_metadata_copy_pair(NULL, &h, &copy, &second);
+    assert_null(copy);
+    assert_int_equal(torc_metadata_count(second), 3);
+    torc_metadata_free(second);
+    tc_metadata_copy_pair(&h, &nothing, &copy, &second);
+    assert_int_equal(torc_metadata_count(copy), 3);
+    assert_int_equal(torc_metadata_count(second), 0);
+    assert_non_null(second);
+    torc_metadata_free(second);
+    torc_metadata_free(copy);
+    tc_metadata_copy_pair(&nothing, NULL, &copy, &second);
+    assert_non_null(copy);
+    assert_null(second);
     torc_metadata_free(copy);
     tc_arena_fini(&arena);
     torc_metadata_free(m);

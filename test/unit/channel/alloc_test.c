@@ -1,0 +1,236 @@
+/* What a steady stream of unary calls allocates: on the thread that drives the loop, nothing but what the application
+ * keeps. The program is linked so that every malloc of Torc's (nghttp2's go through it) comes by here. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+#define WARM_UP 200
+#define CALLS 1000
+/* A machine that stands still for a second makes the connection give memory back. */
+#define SLACK 32
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *ptr, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *ptr, size_t size);
+
+static _Thread_local unsigned n_allocations;
+
+void *__wrap_malloc(size_t size)
+{
+    n_allocations++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    n_allocations++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *ptr, size_t size)
+{
+    n_allocations++;
+    return __real_realloc(ptr, size);
+}
+
+static struct tc_kit *kit;
+
+static int setup(void **state)
+{
+    (void)state;
+    kit = tc_kit_new(1, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_kit_free(kit);
+    return 0;
+}
+
+static torc_runtime *new_runtime(enum torc_runtime_mode mode)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = mode;
+    torc_runtime *rt = torc_runtime_new(&o);
+    assert_non_null(rt);
+    return rt;
+}
+
+/* As an application calls: a deadline, two fields of metadata, 100 bytes each way. */
+struct client {
+    torc_runtime *rt;
+    torc_channel *ch;
+    torc_metadata *metadata;
+    struct torc_call_options options;
+    char request[100];
+    unsigned begun, done, ok, limit;
+};
+
+static void client_init(struct client *c, torc_runtime *rt)
+{
+    *c = (struct client){.rt = rt};
+    c->ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    assert_non_null(c->ch);
+    c->metadata = torc_metadata_new();
+    assert_int_equal(torc_metadata_add_string(c->metadata, "x-user", "somebody"), 0);
+    assert_int_equal(torc_metadata_add(c->metadata, "x-trace-bin", "\1\2\3\4\5\6\7\0", 8), 0);
+    torc_call_options_init(&c->options);
+    c->options.metadata = c->metadata;
+    c->options.timeout_ms = 30000;
+    memset(c->request, 'r', sizeof(c->request));
+}
+
+static void client_fini(struct client *c)
+{
+    torc_metadata_free(c->metadata);
+    torc_channel_free(c->ch);
+    assert_int_equal(torc_runtime_free(c->rt), 0);
+}
+
+static void block(struct client *c, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct torc_result r;
+        assert_int_equal(torc_call_unary(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options, &r), 0);
+        c->ok += r.code == TORC_STATUS_OK && torc_message_size(r.response) == sizeof(c->request);
+        torc_result_fini(&r);
+    }
+}
+
+/* Blocking calls that drive the loop themselves: the response, and the metadata that the result owns. */
+static void test_blocking_without_thread(void **state)
+{
+    (void)state;
+    struct client c;
+    client_init(&c, new_runtime(TORC_RUNTIME_CALLER));
+    block(&c, WARM_UP);
+    unsigned before = n_allocations;
+    block(&c, CALLS);
+    unsigned took = n_allocations - before;
+    assert_int_equal(c.ok, WARM_UP + CALLS);
+    print_message("blocking: %u allocations for %d calls\n", took, CALLS);
+    assert_true(took <= 2 * CALLS + SLACK);
+    client_fini(&c);
+}
+
+static void on_unary(const struct torc_result *r, void *arg);
+
+static void begin(struct client *c)
+{
+    c->begun++;
+    assert_int_equal(
+        torc_call_unary_async(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options, on_unary, c, NULL),
+        0);
+}
+
+/* Each call that ends begins the next. */
+static void on_unary(const struct torc_result *r, void *arg)
+{
+    struct client *c = arg;
+    c->done++;
+    c->ok += r->code == TORC_STATUS_OK && torc_message_size(r->response) == sizeof(c->request);
+    if (c->begun < c->limit)
+        begin(c);
+}
+
+static void run_async(struct client *c, unsigned outstanding, unsigned n)
+{
+    c->limit = c->begun + n;
+    for (unsigned i = 0; i < outstanding; i++)
+        begin(c);
+    while (c->done < c->limit)
+        torc_runtime_poll(c->rt, 1000);
+}
+
+static void async_at(unsigned outstanding)
+{
+    struct client c;
+    client_init(&c, new_runtime(TORC_RUNTIME_CALLER));
+    run_async(&c, outstanding, 10 * WARM_UP);
+    unsigned before = n_allocations;
+    run_async(&c, outstanding, CALLS);
+    unsigned took = n_allocations - before;
+    assert_int_equal(c.ok, 10 * WARM_UP + CALLS);
+    print_message("%u outstanding: %u allocations for %d calls\n", outstanding, took, CALLS);
+    assert_true(took <= CALLS + SLACK);
+    client_fini(&c);
+}
+
+/* Asynchronous calls: the response alone. */
+static void test_async_one(void **state)
+{
+    (void)state;
+    async_at(1);
+}
+
+static void test_async_many(void **state)
+{
+    (void)state;
+    async_at(64);
+}
+
+struct sample {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    unsigned n;
+    bool taken;
+};
+
+static void take(void *arg)
+{
+    struct sample *s = arg;
+    pthread_mutex_lock(&s->mutex);
+    s->n = n_allocations;
+    s->taken = true;
+    pthread_cond_signal(&s->cond);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* The count of the runtime's thread. */
+static unsigned count_of(torc_runtime *rt)
+{
+    struct sample s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+    assert_int_equal(torc_runtime_post(rt, take, &s), 0);
+    pthread_mutex_lock(&s.mutex);
+    while (!s.taken)
+        pthread_cond_wait(&s.cond, &s.mutex);
+    pthread_mutex_unlock(&s.mutex);
+    return s.n;
+}
+
+static void test_blocking_with_thread(void **state)
+{
+    (void)state;
+    struct client c;
+    client_init(&c, new_runtime(TORC_RUNTIME_THREAD));
+    block(&c, WARM_UP);
+    unsigned loop_before = count_of(c.rt), own_before = n_allocations;
+    block(&c, CALLS);
+    unsigned own = n_allocations - own_before, loop = count_of(c.rt) - loop_before;
+    print_message("with a thread: %u allocations on the loop's, %u on the caller's\n", loop, own);
+    assert_true(loop <= 2 * CALLS + SLACK);
+    assert_int_equal(own, 0);
+    client_fini(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocking_without_thread),
+        cmocka_unit_test(test_async_one),
+        cmocka_unit_test(test_async_many),
+        cmocka_unit_test(test_blocking_with_thread),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
