@@ -1,4 +1,5 @@
 /* cds, xds_cluster_impl, xds_wrr_locality and xds_cluster_manager over fake subchannels. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/case.h"
@@ -170,6 +171,28 @@ static void aggregate_of_leaves(void **state)
     TC_CASE(AG01);
     TC_CASE(AG02);
     TC_CASE(AG19);
+}
+
+/* The switch for control planes that set the policy on the aggregate. */
+static void aggregate_with_its_own_policy(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    setenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true", 1);
+    struct tc_cluster_config *c1 = mesh_unit_cluster("c1", RING_HASH, mesh_unit_eds("0/a: 1.1.1.1:1 1.1.1.1:2", NULL));
+    struct tc_cluster_config *c2 = mesh_unit_cluster("c2", RING_HASH, mesh_unit_eds("0/a: 2.2.2.2:2", NULL));
+    mesh_unit_update(f, cds_of("agg"), mesh_unit_config(aggregate("c1", "c2"), c1, c2, NULL));
+    unsetenv("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT");
+    /* round_robin, the aggregate's, connects to all of c1 without an RPC. */
+    assert_int_equal(fake_count(f, NULL), 2);
+    ready(f, "1.1.1.1:1");
+    ready(f, "1.1.1.1:2");
+    const char *first = fake_pick_hash(f, 7);
+    finish(f);
+    assert_string_not_equal(fake_pick_hash(f, 7), first);
+    finish(f);
+    mesh_unit_lb_free(f);
+    TC_CASE(AG03);
 }
 
 /* --- xds_cluster_impl --- */
@@ -414,6 +437,7 @@ int main(void)
         cmocka_unit_test(cluster_in_error),
         cmocka_unit_test(policy_of_the_cluster_changes),
         cmocka_unit_test(aggregate_of_leaves),
+        cmocka_unit_test(aggregate_with_its_own_policy),
         cmocka_unit_test(drops),
         cmocka_unit_test(drops_everything_without_endpoints),
         cmocka_unit_test(circuit_breaker),
