@@ -9,10 +9,13 @@
 
 #define MAX_DEPTH 100u
 #define MAX_NODES 4000000u
+/* What a text may hold without aliases is less than this; a few bytes of them must not become millions of values. */
+#define FREE_NODES 100000u
+#define NODES_PER_BYTE 16u
 
 struct convert {
     yaml_document_t *doc;
-    size_t nodes;
+    size_t nodes, max_nodes;
     char *why;
 };
 
@@ -103,8 +106,8 @@ static json_t *convert(struct convert *c, int index, unsigned depth)
         return NULL;
     if (depth > MAX_DEPTH)
         return fail(c, node, "nested deeper than 100");
-    if (++c->nodes > MAX_NODES)
-        return fail(c, node, "more than 4000000 values");
+    if (++c->nodes > c->max_nodes)
+        return fail(c, node, c->max_nodes < MAX_NODES ? "aliases make too many values" : "more than 4000000 values");
     switch (node->type) {
     case YAML_MAPPING_NODE:
         return convert_mapping(c, node, depth);
@@ -138,7 +141,8 @@ json_t *tc_yaml_parse(struct tc_slice text, char **why)
     if (!yaml_document_get_root_node(&doc)) {
         *why = tc_strdup("the file is empty");
     } else {
-        struct convert c = {.doc = &doc};
+        size_t most = text.len < MAX_NODES / NODES_PER_BYTE ? FREE_NODES + text.len * NODES_PER_BYTE : MAX_NODES;
+        struct convert c = {.doc = &doc, .max_nodes = TC_MIN(most, (size_t)MAX_NODES)};
         result = convert(&c, 1, 0);
         if (!result)
             *why = c.why ? c.why : tc_strdup("malformed");

@@ -7,8 +7,8 @@
 #include "base/slice.h"
 
 /* One YAML document (JSON is YAML, too) as a jansson value that the caller owns. Plain scalars follow YAML's core
- * schema; quoted ones are strings. Limits: depth 100, 4 million nodes after aliases are expanded. NULL with a reason
- * that names line and column in *why (tc_free). */
+ * schema; quoted ones are strings. Limits: depth 100; 4 million nodes after aliases are expanded, and no more than
+ * 100,000 and 16 for each byte of text. NULL with a reason that names line and column in *why (tc_free). */
 json_t *tc_yaml_parse(struct tc_slice text, char **why);
 
 #endif

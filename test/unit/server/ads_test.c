@@ -9,6 +9,7 @@
 #include "support/cmocka.h"
 
 #define LISTENER "type.googleapis.com/envoy.config.listener.v3.Listener"
+#define WRAPPER "type.googleapis.com/envoy.service.discovery.v3.Resource"
 #define ENDPOINTS "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
 /* The last response that the stream sent, in words: "version nonce value,value". */
@@ -17,6 +18,7 @@ struct fixture {
     struct tc_ads *ads;
     struct tc_buf last;
     int sent, requests, errors;
+    bool mute;
 };
 
 static void on_send(void *arg, struct tc_slice bytes)
@@ -45,7 +47,7 @@ static const struct tc_resource_set *resources(void *arg, struct tc_slice node_i
 {
     struct fixture *f = arg;
     assert_true(tc_slice_eq_str(node_id, "n1"));
-    return f->set;
+    return f->mute ? NULL : f->set;
 }
 
 static const struct tc_ads_events events = {on_send, on_request, resources};
@@ -165,6 +167,52 @@ static void test_wildcard(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "2 1 X,Y");
 }
 
+/* What is due while nothing may be answered comes with the next push, an empty first answer too. */
+static void test_nothing_lost_while_mute(void **state)
+{
+    struct fixture *f = *state;
+    put(f, ENDPOINTS, "e", "E1");
+    f->mute = true;
+    request(f, LISTENER, "", NULL, "x", NULL);
+    request(f, ENDPOINTS, "", NULL, "e", NULL);
+    assert_int_equal(f->sent, 0);
+    f->mute = false;
+    tc_ads_push(f->ads);
+    assert_int_equal(f->sent, 2);
+    assert_string_equal(tc_buf_cstr(&f->last), "1 2 E1");
+    tc_ads_push(f->ads);
+    assert_int_equal(f->sent, 2);
+}
+
+static void on_served(void *arg, const struct tc_served *s)
+{
+    static const char *const states[] = {"", "asked", "sent", "acked", "nacked", "absent"};
+    tc_buf_printf(arg, "%.*s:%s ", (int)s->name.len, s->name.data, states[s->state]);
+}
+
+static void expect_view(struct fixture *f, const char *text)
+{
+    struct tc_buf b = {0};
+    tc_ads_view(f->ads, on_served, &b);
+    assert_string_equal(tc_buf_cstr(&b), text);
+    tc_buf_fini(&b);
+}
+
+static void test_view(void **state)
+{
+    struct fixture *f = *state;
+    put(f, LISTENER, "x", "X");
+    request(f, LISTENER, "", NULL, "x", "y");
+    request(f, ENDPOINTS, "", NULL, "e", NULL);
+    expect_view(f, "x:sent y:absent e:asked ");
+    request(f, LISTENER, "1", "bad", "x", "y");
+    expect_view(f, "x:nacked y:absent e:asked ");
+    put(f, LISTENER, "x", "X2");
+    expect_view(f, "x:sent y:absent e:asked ");
+    request(f, LISTENER, "2", NULL, "x", "y");
+    expect_view(f, "x:acked y:absent e:asked ");
+}
+
 static void test_malformed(void **state)
 {
     struct fixture *f = *state;
@@ -207,6 +255,44 @@ static void test_versions_from_files(void **state)
     tc_resource_set_free(before);
 }
 
+static void refuse_b(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
+                     struct tc_faults *faults)
+{
+    assert_true(arg == faults && tc_slice_eq_str(type_url, ENDPOINTS) && value.len > 0);
+    if (tc_slice_eq_str(name, "b"))
+        tc_faults_add(faults, "not b");
+}
+
+/* A wrapped resource is known by the wrapper's name; a check refuses resources one by one. */
+static void test_wrapped_and_checked(void **state)
+{
+    struct tc_resource_set *s = tc_resource_set_new();
+    struct tc_faults faults;
+    char *why = NULL;
+    json_t *doc = tc_yaml_parse(
+        tc_slice_str("version_info: \"5\"\nresources:\n"
+                     "- {\"@type\": " WRAPPER ", name: a, resource: {\"@type\": " ENDPOINTS ", cluster_name: x}}\n"
+                     "- {\"@type\": " WRAPPER ", resource: {\"@type\": " ENDPOINTS ", cluster_name: b}}\n"
+                     "- {\"@type\": " ENDPOINTS ", cluster_name: c}\n"),
+        &why);
+    (void)state;
+    assert_non_null(doc);
+    tc_faults_init(&faults);
+    s->check = refuse_b;
+    s->check_arg = &faults;
+    tc_resource_set_add_json(s, doc, &faults);
+    assert_string_equal(tc_faults_text(&faults), "field resources[1].resource: not b");
+    tc_resource_set_version(s, NULL);
+    const struct tc_set_type *t = tc_resource_set_type(s, tc_slice_str(ENDPOINTS));
+    assert_string_equal(t->version->data, "5");
+    assert_int_equal(t->resources.len, 2);
+    assert_non_null(tc_set_type_find(t, tc_slice_str("a")));
+    assert_non_null(tc_set_type_find(t, tc_slice_str("c")));
+    tc_faults_fini(&faults);
+    json_decref(doc);
+    tc_resource_set_free(s);
+}
+
 static void test_bad_files(void **state)
 {
     (void)state;
@@ -216,6 +302,10 @@ static void test_bad_files(void **state)
         {"{}", "field resources: must be a list of resources"},
         {"resources: [3]", "field resources[0]: must be an object with an @type"},
         {"resources: [{\"@type\": " LISTENER "}]", "field resources[0]: has no name (or cluster_name)"},
+        {"resources: [{\"@type\": " WRAPPER ", name: a}]",
+         "field resources[0].resource: must be an object with an @type"},
+        {"resources: [{\"@type\": " WRAPPER ", resource: {\"@type\": " WRAPPER "}}]",
+         "field resources[0].resource: must not be a wrapper itself"},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
         struct tc_resource_set *s = tc_resource_set_new();
@@ -259,6 +349,14 @@ static void test_yaml(void **state)
     assert_null(tc_yaml_parse(tc_buf_slice(&deep), &why));
     assert_non_null(strstr(why, "nested deeper than 100"));
     tc_free(why);
+    tc_buf_clear(&deep);
+    tc_buf_append_str(&deep, "a: &a [x,x,x,x,x,x,x,x,x,x]\n");
+    for (char c = 'b'; c < 'h'; c++)
+        tc_buf_printf(&deep, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c - 1, c - 1, c - 1, c - 1,
+                      c - 1, c - 1, c - 1, c - 1, c - 1, c - 1);
+    assert_null(tc_yaml_parse(tc_buf_slice(&deep), &why));
+    assert_non_null(strstr(why, "aliases make too many values"));
+    tc_free(why);
     tc_buf_fini(&deep);
 }
 
@@ -268,8 +366,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_subscribe_ack_push, setup, teardown),
         cmocka_unit_test_setup_teardown(test_listeners_are_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wildcard, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_lost_while_mute, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view, setup, teardown),
         cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
         cmocka_unit_test(test_versions_from_files),
+        cmocka_unit_test(test_wrapped_and_checked),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_yaml),
     };
