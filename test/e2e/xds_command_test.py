@@ -5,7 +5,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+from support.kit import (bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
 
 TYPES = ["Listener", "RouteConfiguration", "Cluster", "ClusterLoadAssignment"]
 ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "orders"}}
@@ -203,5 +203,51 @@ def test_wrapped_resources():
             check([c["versionInfo"] for c in config["genericXdsConfigs"]] == ["9"] * 4, str(config))
 
 
+def field(number, content):
+    """A length-delimited field of a protobuf message that is shorter than 128 bytes."""
+    content = content.encode() if isinstance(content, str) else content
+    check(len(content) < 128, "one byte of length")
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def ask(at, method, message):
+    """One request and one answer of any service; half-closing ends a stream."""
+    done, _ = calls(at, method, "--data-hex", message.hex())
+    return bytes.fromhex(done[0]["response_hex"])
+
+
+def test_incremental_load_reports_and_client_status():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "1", *mesh("127.0.0.1:10001"))
+        with serve("--resources", path, "--lrs-interval", "3s", "--lrs-cluster", "orders") as server:
+            at = server.listening()
+            node = field(1, field(1, "d1"))
+            url = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+            answer = ask(at, "envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+                         node + field(2, url) + field(3, "orders") + field(3, "nix"))
+            check(answer.startswith(field(1, "1")) and field(6, "nix") in answer and url.encode() in answer,
+                  "orders is sent, nix is removed")
+            line = json.loads(server.wait_line(lambda line: '"d1"' in line))
+            check(line == {"ads": {"node": "d1", "type": url, "version": "", "nonce": "", "names": ["orders", "nix"],
+                                   "error": None, "delta": True, "unsubscribed": [], "initial_versions": 0}}, str(line))
+            answer = ask(at, "envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats",
+                         node + field(2, field(1, "orders") + b"\x18\x05"))
+            check(answer == field(1, "orders") + field(2, b"\x08\x03"), f"what to report, every 3 s: {answer}")
+            line = json.loads(server.wait_line(lambda line: '"lrs"' in line))
+            check(line == {"lrs": {"node": "d1", "stream": 1, "cluster_stats": [
+                {"cluster_name": "orders", "total_dropped_requests": "5"}]}}, str(line))
+            fetch = "envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"
+            check(ask(at, fetch, b"") == b"", "nobody is connected")
+            with watching(at) as process:
+                Watch(process).until(TYPES[3], "orders", clientStatus="ACKED")
+                server.wait_line(lambda line: "ClusterLoadAssignment" in line and '"version":"1"' in line)
+                answer = ask(at, fetch, b"")
+                check(b"test-node" in answer and b"orders-routes" in answer, "what the client has")
+                acked = field(2, "orders") + field(3, "1")
+                check(acked in answer and answer.count(b"\x30\x01\x38\x03") == 4, "four are SYNCED and ACKED")
+
+
 main(test_every_resource_with_its_state, test_what_does_not_resolve, test_wrong_usage,
-     test_watch_and_files_that_change, test_strict, test_a_set_for_one_node, test_wrapped_resources)
+     test_watch_and_files_that_change, test_strict, test_a_set_for_one_node, test_wrapped_resources,
+     test_incremental_load_reports_and_client_status)
