@@ -34,6 +34,14 @@ class Paths:
     def go(self, program):
         return [str(self.peer("go") / program)], {}
 
+    def go_module(self, module):
+        """The version that go.mod pins; Missing as above."""
+        self.peer("go")
+        for line in (HERE / "go" / "go.mod").read_text(encoding="ascii").splitlines():
+            if line.split()[:1] == [module]:
+                return line.split()[1].removeprefix("v")
+        raise Failure(f"go.mod does not name {module}")
+
     def python(self, script):
         folder = self.peer("python")
         return [str(folder / "bin" / "python"), str(HERE / "python" / script)], {"PYTHONPATH": str(folder)}
@@ -93,6 +101,19 @@ class Program:
     def ask(self, order, wait=WAIT):
         self.send(order)
         return json.loads(self.line(wait))
+
+
+class Backends(Program):
+    """Backends on many ports; the first line says which, by "alive", "dead" (they refuse connections) and "v6"."""
+
+    def __init__(self, paths):
+        command, env = paths.go("backends")
+        super().__init__(command + ["-n", "40", "-dead", "12", "-v6", "6"], env)
+
+    def ask_ok(self, order):
+        self.send(order)
+        if self.line() != "ok":
+            raise Failure("the backends do not obey")
 
 
 class ControlPlane(Program):

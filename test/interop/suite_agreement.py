@@ -9,7 +9,7 @@ import time
 import build_peers
 import meshes
 import ring_model
-from programs import ControlPlane, Failure, Program, bootstrap
+from programs import Backends, ControlPlane, Failure, Program, bootstrap
 
 # Where the clients' texts have switches, all are set to one side. GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING is A113,
 # which changes ring weights too.
@@ -174,17 +174,6 @@ class Comparison:
                 print(f"{fault}; saved {save(self.paths, mesh, fault)}", flush=True)
             else:
                 tally.explained[mesh["kind"]] += different
-
-
-class Backends(Program):
-    def __init__(self, paths):
-        command, env = paths.go("backends")
-        super().__init__(command + ["-n", "40", "-dead", "12", "-v6", "6"], env)
-
-    def ask_ok(self, order):
-        self.send(order)
-        if self.line() != "ok":
-            raise Failure("the backends do not obey")
 
 
 def row(name, tally, torc, whole):

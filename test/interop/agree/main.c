@@ -2,6 +2,7 @@
  * {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
  * which a failed call stands as "!CODE message". The channel stays for a next line with the same target. */
 #include <jansson.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct order {
     torc_channel *channel;
     json_t *calls, *peers;
     size_t next, running;
+    sem_t done;
 };
 
 struct slot {
@@ -59,6 +61,8 @@ static void on_result(const struct torc_result *result, void *arg)
     free(slot);
     o->running--;
     start_next(o);
+    if (o->running == 0)
+        sem_post(&o->done);
 }
 
 static void start_next(struct order *o)
@@ -78,6 +82,16 @@ static void start_next(struct order *o)
         die("a call could not be started");
     torc_metadata_free(metadata);
     o->running++;
+}
+
+/* On the loop's thread, as all that follows from it. */
+static void start_all(void *arg)
+{
+    struct order *o = arg;
+    for (int i = 0; i < WIDTH; i++)
+        start_next(o);
+    if (o->running == 0)
+        sem_post(&o->done);
 }
 
 /* The channel to the target: the one that is there, or a new one. */
@@ -103,11 +117,10 @@ static json_t *run(struct order *o, const json_t *asked)
     o->next = 0;
     for (size_t i = 0; i < json_array_size(o->calls); i++)
         json_array_append_new(o->peers, json_null());
-    for (int i = 0; i < WIDTH; i++)
-        start_next(o);
-    while (o->running > 0)
-        if (torc_runtime_poll(o->runtime, -1) < 0)
-            die("the loop does not run");
+    if (torc_runtime_post(o->runtime, start_all, o) != 0)
+        die("the loop does not run");
+    while (sem_wait(&o->done) != 0)
+        continue;
     return json_pack("{s:o}", "peers", o->peers);
 }
 
@@ -115,10 +128,9 @@ int main(void)
 {
     struct torc_runtime_options options;
     torc_runtime_options_init(&options);
-    options.mode = TORC_RUNTIME_CALLER;
     options.max_idle_connections = 0; /* each mesh connects anew, as with the other clients */
     struct order o = {.runtime = torc_runtime_new(&options)};
-    if (!o.runtime)
+    if (!o.runtime || sem_init(&o.done, 0, 0) != 0)
         die("no runtime");
     printf("{\"version\": \"%s\"}\n", torc_version());
     fflush(stdout);
