@@ -29,7 +29,8 @@ check: deps-check
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	cmake --build $(BUILD) -j $(JOBS)
 	@rm -rf $(BUILD)/cases
-	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+	ctest --test-dir $(BUILD) -j $(JOBS) -LE interop --output-on-failure
+	ctest --test-dir $(BUILD) -L interop --output-on-failure
 	@scripts/case-table $(BUILD)/cases
 	@cmake --preset asan >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
@@ -46,7 +47,7 @@ fuzz:
 # Torc against programs of others, all of it: needs Go, Node and Python, and fails when one is missing.
 interop: deps-check
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS) --target torc torc_command interop_client interop_agree
+	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_command interop_client interop_agree
 	@python3 test/interop/run.py --build $(BUILD) --strict
 
 install: all
