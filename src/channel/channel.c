@@ -229,7 +229,9 @@ static bool update_policy(torc_channel *ch, const struct tc_resolver_result *r)
     bool first = !ch->child;
     if (first)
         ch->child = tc_lb_child_new(&ch->helper);
+    tc_pool_set_updating(tc_runtime_pool(ch->rt), true);
     struct tc_status status = tc_lb_child_update(ch->child, &update);
+    tc_pool_set_updating(tc_runtime_pool(ch->rt), false);
     bool ok = tc_status_ok(&status);
     if (!ok)
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: the policy refused an update: %s", ch->target.text,

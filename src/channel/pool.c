@@ -9,13 +9,17 @@ struct tc_pool {
     const struct tc_connector *connector;
     struct tc_connection *table; /* by key */
     struct tc_link transports;   /* all, those that drain included */
-    struct tc_link idle;         /* connections that no policy holds, oldest first */
+    struct tc_link idle[2];      /* connections that no policy holds, oldest first; LEFT, STAYED */
     size_t n_idle;
     uint64_t idle_ms;
     uint32_t max_idle;
     struct tc_timer timer;
+    bool updating; /* a resolver's update is being applied */
     bool shut;
 };
+
+/* Given up by an update: the endpoint is not in the resource any more. Or by a policy's own doing: it may come back. */
+enum { LEFT, STAYED, N_KINDS };
 
 static const struct tc_connector default_connector = {.start = tc_connect_start, .cancel = tc_connect_cancel};
 
@@ -30,25 +34,36 @@ static void drop(struct tc_connection *c)
     tc_connection_free(c);
 }
 
-static struct tc_connection *oldest(struct tc_pool *p)
+/* The oldest of the kind, or NULL. */
+static struct tc_connection *oldest(struct tc_pool *p, int kind)
 {
-    return TC_CONTAINER_OF(p->idle.next, struct tc_connection, idle);
+    struct tc_link *list = &p->idle[kind];
+    return tc_list_empty(list) ? NULL : TC_CONTAINER_OF(list->next, struct tc_connection, idle);
 }
 
 static void arm(struct tc_pool *p)
 {
-    if (tc_list_empty(&p->idle) || tc_timer_active(&p->timer))
+    if (tc_timer_active(&p->timer))
         return;
-    uint64_t due_ms = oldest(p)->idle_since_ms + p->idle_ms, now_ms = tc_loop_now_ms(p->loop);
-    tc_timer_start(&p->timer, due_ms > now_ms ? due_ms - now_ms : 0);
+    uint64_t due_ms = UINT64_MAX, now_ms = tc_loop_now_ms(p->loop);
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        struct tc_connection *c = oldest(p, kind);
+        if (c)
+            due_ms = TC_MIN(due_ms, c->idle_since_ms + TC_MIN(p->idle_ms, UINT64_MAX - 1 - c->idle_since_ms));
+    }
+    if (due_ms != UINT64_MAX)
+        tc_timer_start(&p->timer, due_ms > now_ms ? due_ms - now_ms : 0);
 }
 
 static void on_timer(struct tc_timer *timer)
 {
     struct tc_pool *p = TC_CONTAINER_OF(timer, struct tc_pool, timer);
     uint64_t now_ms = tc_loop_now_ms(p->loop);
-    while (!tc_list_empty(&p->idle) && now_ms - oldest(p)->idle_since_ms >= p->idle_ms)
-        drop(oldest(p));
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        struct tc_connection *c;
+        while ((c = oldest(p, kind)) && now_ms - c->idle_since_ms >= p->idle_ms)
+            drop(c);
+    }
     arm(p);
 }
 
@@ -60,7 +75,8 @@ struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max
     p->idle_ms = idle_ms;
     p->max_idle = max_idle;
     tc_list_init(&p->transports);
-    tc_list_init(&p->idle);
+    tc_list_init(&p->idle[LEFT]);
+    tc_list_init(&p->idle[STAYED]);
     tc_timer_init(&p->timer, loop, on_timer);
     return p;
 }
@@ -88,6 +104,11 @@ void tc_pool_free(struct tc_pool *p)
 void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connector)
 {
     p->connector = connector;
+}
+
+void tc_pool_set_updating(struct tc_pool *p, bool updating)
+{
+    p->updating = updating;
 }
 
 size_t tc_pool_idle_count(const struct tc_pool *p)
@@ -170,11 +191,13 @@ void tc_pool_unused(struct tc_connection *c)
     }
     if (!tc_list_linked(&c->idle)) {
         c->idle_since_ms = tc_loop_now_ms(p->loop);
-        tc_list_append(&p->idle, &c->idle);
+        tc_list_append(&p->idle[p->updating ? LEFT : STAYED], &c->idle);
         p->n_idle++;
     }
-    while (p->n_idle > p->max_idle)
-        drop(oldest(p));
+    while (p->n_idle > p->max_idle) {
+        struct tc_connection *left = oldest(p, LEFT);
+        drop(left ? left : oldest(p, STAYED));
+    }
     arm(p);
 }
 

@@ -1,5 +1,6 @@
 /* The subchannel pool of a runtime: connections by address, credentials and options, shared by its channels. A
- * connection that no policy holds is kept for a while, the oldest given up first. Loop thread only. */
+ * connection that no policy holds is kept for a while; when there are too many, those go first whose endpoint left the
+ * resource, then the oldest. Loop thread only. */
 #ifndef TC_CHANNEL_POOL_H
 #define TC_CHANNEL_POOL_H
 
@@ -42,6 +43,8 @@ void tc_pool_shutdown(struct tc_pool *p);
 /* After the shutdown and the release of all handles. */
 void tc_pool_free(struct tc_pool *p);
 void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connector);
+/* While a resolver's update is applied: what policies give up in its course, they do because the endpoint has left. */
+void tc_pool_set_updating(struct tc_pool *p, bool updating);
 /* Connections that are kept though no policy holds them. */
 size_t tc_pool_idle_count(const struct tc_pool *p);
 size_t tc_pool_count(const struct tc_pool *p);

@@ -1,0 +1,349 @@
+/* What the pool does with connections that live: how long it keeps those that no policy holds, which of too many close
+ * first, and what keepalive becomes when a server finds it too much. Virtual time, scripted servers. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "channel/pool.h"
+#include "support/cmocka.h"
+#include "support/h2_peer.h"
+
+/* An address with its scripted server; what it was connected by last. */
+struct place {
+    struct tc_endpoint *endpoint;
+    struct tc_subchannel *sc;
+    enum torc_connectivity state;
+    struct tc_pipe *pipe;
+    struct tc_h2_peer *peer;
+    unsigned attempts;
+};
+
+#define MAX_PLACES 1100
+
+static struct place places[MAX_PLACES];
+static size_t n_places;
+static struct tc_loop *loop;
+static struct tc_pool *pool;
+static struct tc_conn_config *config;
+
+struct tc_connect {
+    struct tc_task task;
+    struct place *place;
+    tc_connect_fn fn;
+    void *arg;
+};
+
+static struct place *place_of(const struct tc_addr *addr)
+{
+    for (size_t i = 0; i < n_places; i++)
+        if (tc_addr_eq(&places[i].endpoint->addrs[0], addr))
+            return &places[i];
+    fail();
+    return NULL;
+}
+
+static void drop_peer(struct place *p)
+{
+    if (!p->pipe)
+        return;
+    tc_h2_peer_free(p->peer);
+    tc_pipe_free(p->pipe);
+    p->pipe = NULL;
+    p->peer = NULL;
+}
+
+static void on_granted(struct tc_task *task)
+{
+    struct tc_connect *c = TC_CONTAINER_OF(task, struct tc_connect, task);
+    struct place *p = c->place;
+    drop_peer(p);
+    p->pipe = tc_pipe_new(loop);
+    p->peer = tc_h2_peer_new(p->pipe, 1, true);
+    p->attempts++;
+    c->fn(c->arg, tc_pipe_end(p->pipe, 0), NULL);
+    tc_h2_peer_start(p->peer);
+    tc_free(c);
+}
+
+static struct tc_connect *start(struct tc_loop *l, const struct tc_addr *addr, const struct tc_connect_opts *opts,
+                                tc_connect_fn fn, void *arg)
+{
+    (void)opts;
+    struct tc_connect *c = TC_NEW(struct tc_connect);
+    c->place = place_of(addr);
+    c->fn = fn;
+    c->arg = arg;
+    tc_task_init(&c->task, on_granted);
+    tc_loop_defer(l, &c->task);
+    return c;
+}
+
+static void cancel(struct tc_connect *c)
+{
+    tc_task_cancel(&c->task);
+    tc_free(c);
+}
+
+static void init(uint64_t idle_ms, uint32_t max_idle, size_t n)
+{
+    static const struct tc_connector connector = {.start = start, .cancel = cancel};
+    loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
+    pool = tc_pool_new(loop, idle_ms, max_idle);
+    tc_pool_set_connector(pool, &connector);
+    config = TC_NEW(struct tc_conn_config);
+    tc_ref_init(&config->ref);
+    config->creds = torc_credentials_insecure();
+    config->server_name = tc_rstr_str("name");
+    config->backoff = tc_backoff_default;
+    config->connect_timeout_ms = 20000;
+    config->keepalive_timeout_ms = 20000;
+    config->max_header_list_bytes = 16384;
+    for (size_t i = 0; i < n; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "10.0.%zu.%zu:80", i / 250, i % 250);
+        struct tc_addr addr;
+        assert_int_equal(tc_addr_parse(&addr, tc_slice_str(text)), 0);
+        places[i] = (struct place){.endpoint = tc_endpoint_new(&addr, 1), .state = TORC_SHUTDOWN};
+        tc_addr_fini(&addr);
+    }
+    n_places = n;
+}
+
+static void fini(void)
+{
+    tc_pool_shutdown(pool);
+    for (size_t i = 0; i < n_places; i++)
+        if (places[i].sc)
+            tc_subchannel_release(places[i].sc);
+    tc_loop_drain(loop);
+    for (size_t i = 0; i < n_places; i++) {
+        drop_peer(&places[i]);
+        tc_endpoint_unref(places[i].endpoint);
+    }
+    tc_conn_config_unref(config);
+    tc_loop_drain(loop);
+    tc_loop_free(loop);
+    tc_pool_free(pool);
+}
+
+static void on_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
+{
+    (void)status;
+    ((struct place *)arg)->state = state;
+}
+
+static void hold(size_t i)
+{
+    struct place *p = &places[i];
+    assert_null(p->sc);
+    p->sc = tc_pool_subchannel(pool, config, p->endpoint, &p->endpoint->addrs[0], on_state, p, NULL, NULL);
+    tc_subchannel_connect(p->sc);
+    tc_loop_drain(loop);
+    assert_int_equal(p->state, TORC_READY);
+    assert_non_null(tc_subchannel_transport(p->sc));
+}
+
+static void give_up(size_t i)
+{
+    tc_subchannel_release(places[i].sc);
+    places[i].sc = NULL;
+}
+
+static bool is_open(size_t i)
+{
+    tc_loop_drain(loop);
+    return places[i].pipe && !tc_pipe_closed(places[i].pipe, 0);
+}
+
+static void test_kept_for_a_while(void **state)
+{
+    (void)state;
+    init(30000, 1000, 2);
+    hold(0);
+    hold(1);
+    give_up(0);
+    assert_int_equal(tc_pool_idle_count(pool), 1);
+    tc_loop_advance(loop, 29000);
+    /* Taken up again: the same connection, and the time starts anew. */
+    hold(0);
+    assert_int_equal(tc_pool_idle_count(pool), 0);
+    assert_int_equal(places[0].attempts, 1);
+    tc_loop_advance(loop, 100000);
+    assert_true(is_open(0));
+    give_up(0);
+    tc_loop_advance(loop, 10000);
+    give_up(1);
+    tc_loop_advance(loop, 19999);
+    assert_true(is_open(0));
+    tc_loop_advance(loop, 2);
+    assert_false(is_open(0));
+    assert_true(is_open(1));
+    tc_loop_advance(loop, 10000);
+    assert_false(is_open(1));
+    assert_int_equal(tc_pool_count(pool), 0);
+    hold(0);
+    assert_int_equal(places[0].attempts, 2);
+    fini();
+}
+
+/* A connection that ends while it is kept is gone at once; the next one asks anew. */
+static void test_lost_while_kept(void **state)
+{
+    (void)state;
+    init(30000, 1000, 1);
+    hold(0);
+    give_up(0);
+    tc_h2_peer_goaway(places[0].peer, 0, 0, "");
+    tc_loop_drain(loop);
+    assert_int_equal(tc_pool_count(pool), 0);
+    hold(0);
+    assert_int_equal(places[0].attempts, 2);
+    fini();
+}
+
+static void test_cap(void **state)
+{
+    (void)state;
+    const size_t n = 1050, cap = 1000;
+    init(30000, (uint32_t)cap, n);
+    for (size_t i = 0; i < n; i++)
+        hold(i);
+    assert_int_equal(tc_pool_count(pool), n);
+    for (size_t i = 0; i < n; i++) {
+        give_up(i);
+        assert_int_equal(tc_pool_idle_count(pool), i + 1 < cap ? i + 1 : cap);
+    }
+    for (size_t i = 0; i < n; i++)
+        assert_true(is_open(i) == (i >= n - cap));
+    tc_loop_advance(loop, 30001);
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini();
+}
+
+static void test_none_kept(void **state)
+{
+    (void)state;
+    init(30000, 0, 1);
+    hold(0);
+    give_up(0);
+    assert_false(is_open(0));
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini();
+}
+
+/* Of too many, those whose endpoint left the resource go before older ones that may come back. */
+static void test_left_close_first(void **state)
+{
+    (void)state;
+    init(30000, 3, 6);
+    for (size_t i = 0; i < 6; i++)
+        hold(i);
+    give_up(0);
+    give_up(1);
+    tc_pool_set_updating(pool, true);
+    give_up(2);
+    tc_pool_set_updating(pool, false);
+    tc_loop_advance(loop, 1000);
+    give_up(3);
+    assert_true(is_open(0) && is_open(1) && is_open(3));
+    assert_false(is_open(2));
+    /* The one that comes may itself be the first to go. */
+    tc_pool_set_updating(pool, true);
+    give_up(4);
+    tc_pool_set_updating(pool, false);
+    assert_false(is_open(4));
+    give_up(5);
+    assert_false(is_open(0));
+    assert_true(is_open(1) && is_open(3) && is_open(5));
+    /* One that left and was held again is like any other. */
+    hold(2);
+    give_up(2);
+    assert_false(is_open(1));
+    assert_true(is_open(2));
+    /* Both kinds end in their time. */
+    tc_pool_set_updating(pool, true);
+    hold(3);
+    give_up(3);
+    tc_pool_set_updating(pool, false);
+    assert_int_equal(tc_pool_idle_count(pool), 3);
+    tc_loop_advance(loop, 30001);
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini();
+}
+
+/* How long after the connection was made its first keepalive ping comes. */
+static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
+{
+    uint64_t waited = 0;
+    while (tc_h2_peer_count(p->peer, TC_H2P_PING, 0) == 0) {
+        assert_true(waited <= at_most_ms);
+        tc_loop_advance(loop, 1000);
+        waited += 1000;
+    }
+    return waited;
+}
+
+/* A8: each GOAWAY with too_many_pings doubles the time between pings of what connects to the address next. */
+static void test_too_many_pings(void **state)
+{
+    (void)state;
+    init(30000, 1000, 2);
+    config->keepalive_time_ms = 10000;
+    config->keepalive_without_calls = true;
+    uint64_t expected = 10000;
+    for (unsigned round = 0; round < 4; round++, expected *= 2) {
+        if (round)
+            tc_subchannel_connect(places[0].sc);
+        else
+            hold(0);
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_READY);
+        assert_int_equal(places[0].attempts, round + 1);
+        assert_in_range(first_ping_ms(&places[0], 2 * expected), expected, expected + 1000);
+        tc_h2_peer_goaway(places[0].peer, 0, 11, "too_many_pings");
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_IDLE);
+    }
+    /* ENHANCE_YOUR_CALM with another text does not count. */
+    tc_subchannel_connect(places[0].sc);
+    tc_loop_drain(loop);
+    tc_h2_peer_goaway(places[0].peer, 0, 11, "calm down");
+    tc_loop_drain(loop);
+    tc_subchannel_connect(places[0].sc);
+    tc_loop_drain(loop);
+    assert_in_range(first_ping_ms(&places[0], 2 * expected), expected, expected + 1000);
+    /* Other addresses are pinged as configured. */
+    hold(1);
+    assert_in_range(first_ping_ms(&places[1], 20000), 10000, 11000);
+    fini();
+}
+
+/* No answer to a ping: the connection is dead, and its policy hears of it. */
+static void test_keepalive_timeout(void **state)
+{
+    (void)state;
+    init(30000, 1000, 1);
+    config->keepalive_time_ms = 10000;
+    config->keepalive_without_calls = true;
+    hold(0);
+    first_ping_ms(&places[0], 11000);
+    tc_loop_advance(loop, 18000);
+    assert_int_equal(places[0].state, TORC_READY);
+    tc_loop_advance(loop, 3000);
+    assert_int_equal(places[0].state, TORC_IDLE);
+    assert_false(is_open(0));
+    fini();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept_for_a_while),
+        cmocka_unit_test(test_lost_while_kept),
+        cmocka_unit_test(test_cap),
+        cmocka_unit_test(test_none_kept),
+        cmocka_unit_test(test_left_close_first),
+        cmocka_unit_test(test_too_many_pings),
+        cmocka_unit_test(test_keepalive_timeout),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
