@@ -16,7 +16,7 @@ import suite_agreement  # noqa: E402
 import suite_control_plane  # noqa: E402
 import suite_rpc  # noqa: E402
 
-SUITES = {"rpc": suite_rpc.run, "control_plane": suite_control_plane.run, "agreement": suite_agreement.run}
+SUITES = {"rpc": suite_rpc.run, "http2": suite_rpc.run_http2, "control_plane": suite_control_plane.run, "agreement": suite_agreement.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
 

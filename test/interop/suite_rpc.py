@@ -101,6 +101,14 @@ def checked_case(paths, name, peer, address, tls):
     return fault
 
 
+def names_of(paths, flag, least):
+    listed = subprocess.run([paths.own("interop_client"), flag], capture_output=True, text=True, check=True)
+    names = listed.stdout.split()
+    if len(names) < least:
+        raise Failure(f"{len(names)} cases only")
+    return names
+
+
 def one_server(paths, peer, names, tls_files):
     command, env = server_command(paths, peer)
     for flag, path in zip(("--tls-cert", "--tls-key"), tls_files or ()):
@@ -118,10 +126,7 @@ def one_server(paths, peer, names, tls_files):
 
 
 def run(paths, options):
-    listed = subprocess.run([paths.own("interop_client"), "--list"], capture_output=True, text=True, check=True)
-    every = listed.stdout.split()
-    if len(every) < 20:
-        raise Failure(f"{len(every)} cases only")
+    every = names_of(paths, "--list", 20)
     for peer in options.peers or ["go", "python", "node"]:
         try:
             server_command(paths, peer)
@@ -134,3 +139,24 @@ def run(paths, options):
             faults += one_server(paths, peer, names, certificates(pathlib.Path(folder)))[1]
         yield {"peer": peer, "version": version, "cases": 2 * len(names), "passed": 2 * len(names) - len(faults),
                "failed": len(faults), "why": faults}
+
+
+def run_http2(paths, options):
+    """The HTTP/2 negative cases against a server of ours on golang.org/x/net's framer."""
+    if options.peers and "go" not in options.peers:
+        return
+    names = names_of(paths, "--list-http2", 6)
+    try:
+        command, env = paths.go("http2server")
+        version = paths.go_module("golang.org/x/net")
+    except build_peers.Missing as missing:
+        yield {"peer": "x/net/http2", "version": "", "skipped": len(names), "why": [str(missing)]}
+        return
+    with Program(command, env) as server:
+        faults = []
+        for name in names:
+            fault = one_case(paths, name, server.word_after(name), None)
+            if fault:
+                faults.append(f"{name}: {fault}")
+    yield {"peer": "x/net/http2", "version": version, "cases": len(names), "passed": len(names) - len(faults),
+           "failed": len(faults), "why": faults}

@@ -1,32 +1,40 @@
 /* The client side of gRPC's interop suite, on Torc's public API.
  * usage: interop_client --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N]
- * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list names the cases. */
+ * Exit 0 when the case passed, 1 with the reason on stderr, 2 for wrong usage. --list and --list-http2
+ * name the cases. */
 #include "rpc.h"
 
 static const struct {
     const char *name;
     interop_case_fn run;
+    bool http2; /* needs the server of the HTTP/2 negative cases */
 } cases[] = {
-    {"empty_unary", case_empty_unary},
-    {"large_unary", case_large_unary},
-    {"client_compressed_unary", case_client_compressed_unary},
-    {"server_compressed_unary", case_server_compressed_unary},
-    {"client_streaming", case_client_streaming},
-    {"client_compressed_streaming", case_client_compressed_streaming},
-    {"server_streaming", case_server_streaming},
-    {"server_compressed_streaming", case_server_compressed_streaming},
-    {"ping_pong", case_ping_pong},
-    {"empty_stream", case_empty_stream},
-    {"custom_metadata", case_custom_metadata},
-    {"status_code_and_message", case_status_code_and_message},
-    {"special_status_message", case_special_status_message},
-    {"unimplemented_method", case_unimplemented_method},
-    {"unimplemented_service", case_unimplemented_service},
-    {"cancel_after_begin", case_cancel_after_begin},
-    {"cancel_after_first_response", case_cancel_after_first_response},
-    {"timeout_on_sleeping_server", case_timeout_on_sleeping_server},
-    {"rpc_soak", case_rpc_soak},
-    {"channel_soak", case_channel_soak},
+    {"empty_unary", case_empty_unary, false},
+    {"large_unary", case_large_unary, false},
+    {"client_compressed_unary", case_client_compressed_unary, false},
+    {"server_compressed_unary", case_server_compressed_unary, false},
+    {"client_streaming", case_client_streaming, false},
+    {"client_compressed_streaming", case_client_compressed_streaming, false},
+    {"server_streaming", case_server_streaming, false},
+    {"server_compressed_streaming", case_server_compressed_streaming, false},
+    {"ping_pong", case_ping_pong, false},
+    {"empty_stream", case_empty_stream, false},
+    {"custom_metadata", case_custom_metadata, false},
+    {"status_code_and_message", case_status_code_and_message, false},
+    {"special_status_message", case_special_status_message, false},
+    {"unimplemented_method", case_unimplemented_method, false},
+    {"unimplemented_service", case_unimplemented_service, false},
+    {"cancel_after_begin", case_cancel_after_begin, false},
+    {"cancel_after_first_response", case_cancel_after_first_response, false},
+    {"timeout_on_sleeping_server", case_timeout_on_sleeping_server, false},
+    {"rpc_soak", case_rpc_soak, false},
+    {"channel_soak", case_channel_soak, false},
+    {"goaway", case_goaway, true},
+    {"rst_after_header", case_rst_after_header, true},
+    {"rst_during_data", case_rst_during_data, true},
+    {"rst_after_data", case_rst_after_data, true},
+    {"ping", case_ping, true},
+    {"max_streams", case_max_streams, true},
 };
 #define N_CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -71,9 +79,11 @@ int main(int argc, char **argv)
     const char *name = NULL, *ca = NULL;
     for (int i = 1; i < argc; i++) {
         const char *flag = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(flag, "--list") == 0) {
+        bool http2 = strcmp(flag, "--list-http2") == 0;
+        if (http2 || strcmp(flag, "--list") == 0) {
             for (size_t c = 0; c < N_CASES; c++)
-                puts(cases[c].name);
+                if (cases[c].http2 == http2)
+                    puts(cases[c].name);
             return 0;
         }
         i++;
@@ -92,7 +102,8 @@ int main(int argc, char **argv)
     }
     interop_case_fn run = find(name);
     if (!run || !t.target || t.soak_iterations < 1) {
-        fprintf(stderr, "usage: %s --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N] | --list\n",
+        fprintf(stderr,
+                "usage: %s --target ADDR --case NAME [--ca FILE --authority NAME] [--iterations N] | --list[-http2]\n",
                 argv[0]);
         return 2;
     }

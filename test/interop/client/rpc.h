@@ -84,4 +84,11 @@ void case_timeout_on_sleeping_server(struct interop *t);
 void case_rpc_soak(struct interop *t);
 void case_channel_soak(struct interop *t);
 
+void case_goaway(struct interop *t);
+void case_rst_after_header(struct interop *t);
+void case_rst_during_data(struct interop *t);
+void case_rst_after_data(struct interop *t);
+void case_ping(struct interop *t);
+void case_max_streams(struct interop *t);
+
 #endif

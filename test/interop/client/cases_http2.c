@@ -1,0 +1,93 @@
+/* The HTTP/2 negative cases, as gRPC's doc/http2-interop-test-descriptions.md tells them. The server checks what only
+ * it can see, and answers with an error when the client did otherwise. */
+#include <semaphore.h>
+
+#include "rpc.h"
+
+#define RESPONSE_SIZE 4000
+#define PARALLEL 10
+
+static void unary(torc_channel *channel, struct torc_result *result)
+{
+    Grpc__Testing__Payload payload = interop_payload(1000);
+    Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
+    request.payload = &payload;
+    request.response_size = RESPONSE_SIZE;
+    interop_unary(channel, SERVICE "UnaryCall", &request.base, NULL, result);
+    free(payload.body.data);
+}
+
+static void unary_ends_with(torc_channel *channel, int code)
+{
+    struct torc_result result;
+    unary(channel, &result);
+    interop_expect(&result, code, NULL);
+    CHECK(result.attempts == 1, "%u attempts", result.attempts);
+    torc_result_fini(&result);
+}
+
+void case_goaway(struct interop *t)
+{
+    unary_ends_with(t->channel, TORC_STATUS_OK);
+    enum torc_connectivity state = TORC_READY;
+    if (torc_channel_state(t->channel, false) == TORC_READY)
+        CHECK(torc_channel_wait_state(t->channel, TORC_READY, 20000, &state) == 0, "READY in spite of GOAWAY");
+    unary_ends_with(t->channel, TORC_STATUS_OK);
+}
+
+/* The server's RST_STREAM carries NO_ERROR, which without trailers is INTERNAL (PROTOCOL-HTTP2.md, "Errors"). */
+void case_rst_after_header(struct interop *t)
+{
+    unary_ends_with(t->channel, TORC_STATUS_INTERNAL);
+}
+
+void case_rst_during_data(struct interop *t)
+{
+    unary_ends_with(t->channel, TORC_STATUS_INTERNAL);
+}
+
+void case_rst_after_data(struct interop *t)
+{
+    unary_ends_with(t->channel, TORC_STATUS_INTERNAL);
+}
+
+void case_ping(struct interop *t)
+{
+    for (int i = 0; i < 3; i++)
+        unary_ends_with(t->channel, TORC_STATUS_OK);
+}
+
+struct parallel {
+    sem_t done;
+    int ok;
+};
+
+static void on_unary(const struct torc_result *result, void *arg)
+{
+    struct parallel *p = arg;
+    if (result->code == TORC_STATUS_OK)
+        p->ok++;
+    else
+        fprintf(stderr, "%s: %s\n", torc_status_code_name(result->code), result->message);
+    sem_post(&p->done);
+}
+
+void case_max_streams(struct interop *t)
+{
+    unary_ends_with(t->channel, TORC_STATUS_OK);
+    struct parallel p = {.ok = 0};
+    CHECK(sem_init(&p.done, 0, 0) == 0, "no semaphore");
+    Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
+    request.response_size = RESPONSE_SIZE;
+    uint8_t bytes[64];
+    size_t size = protobuf_c_message_pack(&request.base, bytes);
+    struct torc_call_options options = interop_options();
+    for (int i = 0; i < PARALLEL; i++)
+        CHECK(torc_call_unary_async(t->channel, SERVICE "UnaryCall", bytes, size, &options, on_unary, &p, NULL) == 0,
+              "call %d", i);
+    for (int i = 0; i < PARALLEL; i++)
+        while (sem_wait(&p.done) != 0)
+            continue;
+    CHECK(p.ok == PARALLEL, "%d of %d", p.ok, PARALLEL);
+    sem_destroy(&p.done);
+}
