@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "fuzz.h"
 
-#define SMALL_BYTES 512u
+#define SMALL_BYTES 128u
 
 static void feed(const char *data, size_t len)
 {
