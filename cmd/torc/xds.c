@@ -13,8 +13,10 @@
 #include "cli.h"
 #include "commands.h"
 #include "mesh/domain.h"
+#include "mesh/listener_name.h"
 #include "mesh/registries.h"
 #include "mesh/xds_resolver.h"
+#include "resource/listener.h"
 #include "signals.h"
 
 #define NAME "xds"
@@ -56,6 +58,8 @@ struct xds {
     struct tc_resolver_env env;
     struct tc_resolver *resolver;
     struct tc_domain_client *shared;
+    struct tc_xds_watcher watcher; /* of the listener: hears when the control plane cannot be reached */
+    struct tc_status ambient;
     bool reported, stopped;
     struct tc_status status; /* of what the resolver reported last, or why there is none */
     struct xds_view view;
@@ -129,6 +133,35 @@ static bool on_result(void *arg, struct tc_resolver_result *result)
     return true;
 }
 
+static void on_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
+                       struct tc_xds_done *done)
+{
+    struct xds *x = TC_CONTAINER_OF(w, struct xds, watcher);
+    (void)resource;
+    (void)error; /* the resolver tells of it, too */
+    (void)done;
+    tc_status_set(&x->ambient, (struct tc_status){0});
+}
+
+static void on_ambient_error(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_done *done)
+{
+    struct xds *x = TC_CONTAINER_OF(w, struct xds, watcher);
+    (void)done;
+    tc_status_set(&x->ambient, tc_status_ref(error));
+}
+
+static const struct tc_xds_watcher_ops watcher_ops = {.on_changed = on_changed, .on_ambient_error = on_ambient_error};
+
+/* Without the name (an authority that the bootstrap has not) the resolver says so. */
+static void watch_listener(struct xds *x)
+{
+    struct tc_buf name = {0};
+    x->watcher.ops = &watcher_ops;
+    if (tc_listener_name(tc_xds_client_bootstrap(x->shared->client), &x->target, &name) == 0)
+        tc_xds_client_watch(x->shared->client, &tc_listener_type, tc_buf_slice(&name), &x->watcher);
+    tc_buf_fini(&name);
+}
+
 static void start(void *arg)
 {
     struct xds *x = arg;
@@ -157,6 +190,7 @@ static void start(void *arg)
     }
     x->resolver = tc_xds_resolver_class.create(&tc_xds_resolver_class, &x->target, &x->env);
     x->resolver->ops->start(x->resolver);
+    watch_listener(x);
 }
 
 static void stop(void *arg)
@@ -165,6 +199,8 @@ static void stop(void *arg)
     if (x->resolver)
         x->resolver->ops->shutdown(x->resolver);
     x->resolver = NULL;
+    if (x->watcher.internal)
+        tc_xds_client_unwatch(x->shared->client, &x->watcher);
     tc_domain_client_release(x->shared);
     x->shared = NULL;
     x->stopped = true;
@@ -191,26 +227,47 @@ static void show(struct xds *x, const xds_list *list)
         xds_print_all(list);
 }
 
+/* A line of news that no resource has: for people among the others, beside the output for programs. */
+static void tell(const struct xds *x, const char *what, const struct tc_status *status, const char *good,
+                 const char *bad)
+{
+    FILE *out = x->json ? stderr : stdout;
+    char when[32];
+    xds_format_time(tc_system_clock.realtime_ns(NULL), when);
+    fprintf(out, "%s %s %s%s\n", when, what, tc_status_ok(status) ? good : bad, tc_status_text(status));
+    fflush(out);
+}
+
+/* Does a line of the listener's own say the same? */
+static bool said_already(const struct xds *x)
+{
+    for (const struct xds_seen *s = x->view.table; s && !tc_status_ok(&x->ambient); s = s->hh.next)
+        if (s->type == &tc_listener_type && tc_rstr_eq(s->error, x->ambient.text))
+            return true;
+    return false;
+}
+
 static int watch(struct xds *x)
 {
-    struct tc_status told = {0};
-    bool first = true;
+    struct tc_status resolution = {TORC_STATUS_UNKNOWN, NULL}, ambient = {0};
     signals_catch(tc_runtime_loop(x->runtime));
     while (!signals_stop() && !ferror(stdout)) {
         xds_view_look(&x->view, x->shared->client);
         if (x->view.changed.len)
             show(x, &x->view.changed);
-        if (x->reported && (first || !tc_status_eq(&told, &x->status))) {
-            bool ok = tc_status_ok(&x->status);
-            fprintf(stderr, "torc xds: %s %s%s\n", x->target.text,
-                    ok ? "resolved" : "does not resolve: ", tc_status_text(&x->status));
-            tc_status_set(&told, tc_status_ref(&x->status));
-            first = false;
+        if (x->reported && !tc_status_eq(&resolution, &x->status)) {
+            tell(x, x->target.text, &x->status, "resolved", "does not resolve: ");
+            tc_status_set(&resolution, tc_status_ref(&x->status));
+        }
+        if (!tc_status_eq(&ambient, &x->ambient) && !said_already(x)) {
+            tell(x, "control plane", &x->ambient, "is there again", "trouble: ");
+            tc_status_set(&ambient, tc_status_ref(&x->ambient));
         }
         torc_runtime_poll(x->runtime, -1);
     }
     signals_release();
-    tc_status_fini(&told);
+    tc_status_fini(&resolution);
+    tc_status_fini(&ambient);
     return CLI_OK;
 }
 
@@ -286,6 +343,7 @@ int cmd_xds(int argc, char **argv)
     torc_credentials_unref(x.credentials);
     xds_view_fini(&x.view);
     tc_status_fini(&x.status);
+    tc_status_fini(&x.ambient);
     tc_buf_fini(&x.authority);
     tc_target_fini(&x.target);
     return rc < 0 ? CLI_OK : rc;

@@ -42,6 +42,8 @@ void xds_view_look(struct xds_view *v, const struct tc_xds_client *client);
 void xds_view_all(const struct xds_view *v, xds_list *out);
 void xds_view_fini(struct xds_view *v);
 
+/* The time of day; "-" for 0. */
+void xds_format_time(int64_t ns, char out[static 32]);
 /* A table, then the content of each. */
 void xds_print_all(const xds_list *list);
 /* A line for each, with error and content below it. */

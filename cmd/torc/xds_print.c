@@ -40,7 +40,7 @@ static const char *colour_end(void)
     return cli_colour() ? "\033[0m" : "";
 }
 
-static void format_time(int64_t ns, char out[static 32])
+void xds_format_time(int64_t ns, char out[static 32])
 {
     time_t seconds = (time_t)(ns / NS_PER_S);
     struct tm tm;
@@ -106,7 +106,7 @@ void xds_print_all(const xds_list *list)
     for (size_t i = 0; i < list->len; i++) {
         const struct xds_seen *s = list->data[i];
         char when[32];
-        format_time(s->updated_ns, when);
+        xds_format_time(s->updated_ns, when);
         printf("%s%-14s%s  %-*s  %-*s  %-*s  %s\n", colour_of(s), state_text(s), colour_end(), type_width,
                s->type->short_name, name_width, s->name->data, version_width, s->version ? s->version->data : "-",
                when);
@@ -123,7 +123,7 @@ void xds_print_all(const xds_list *list)
 void xds_print_changes(const xds_list *list, int64_t now_ns)
 {
     char when[32];
-    format_time(now_ns, when);
+    xds_format_time(now_ns, when);
     for (size_t i = 0; i < list->len; i++) {
         const struct xds_seen *s = list->data[i];
         printf("%s %s%s%s %s %s", when, colour_of(s), state_text(s), colour_end(), s->type->short_name, s->name->data);

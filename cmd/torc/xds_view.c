@@ -76,7 +76,8 @@ static void on_entry(void *arg, const struct tc_xds_dump_entry *e)
     struct xds_seen *s = find(v, e, &changed);
     s->mark = v->mark;
     v->pending += e->state == TC_XDS_REQUESTED;
-    changed |= s->state != e->state || s->updated_ns != e->updated_ns || s->failed_ns != e->failed_ns;
+    /* Not by updated_ns alone: a new stream brings again what is held already. */
+    changed |= s->state != e->state || s->failed_ns != e->failed_ns;
     s->state = e->state;
     s->updated_ns = e->updated_ns;
     s->failed_ns = e->failed_ns;

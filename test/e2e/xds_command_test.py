@@ -147,6 +147,27 @@ def test_watch_and_files_that_change():
                 check(process.stop() == 0, "interrupted is done")
 
 
+def test_watch_tells_of_a_control_plane_that_goes():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "1", *mesh("127.0.0.1:10001"))
+        with serve("--resources", path) as server:
+            at = server.listening()
+            with running("xds", "--watch", "xds:///orders", env=bootstrap(at)) as watch:
+                watch.wait_line(lambda line: line.endswith("xds:///orders resolved"))
+                check(any(" ACKED Cluster orders version 1" in line for line in watch.seen), str(watch.seen))
+                server.stop()
+                gone = watch.wait_line(lambda line: "control plane trouble" in line)
+                check(at in gone, f"the server is named: {gone}")
+                with running("serve-xds", "--listen", at, "--resources", path) as again:
+                    again.listening()
+                    watch.wait_line(lambda line: "control plane is there again" in line)
+                    write_resources(path, "2", *mesh("127.0.0.1:10002"))
+                    changed = watch.wait_line(lambda line: " ACKED " in line)
+                    check(" ACKED ClusterLoadAssignment orders version 2" in changed, "what did not change is not told")
+                    check(watch.stop() == 0, "interrupted is done")
+
+
 def test_strict():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "mesh.json")
@@ -249,5 +270,5 @@ def test_incremental_load_reports_and_client_status():
 
 
 main(test_every_resource_with_its_state, test_what_does_not_resolve, test_wrong_usage,
-     test_watch_and_files_that_change, test_strict, test_a_set_for_one_node, test_wrapped_resources,
-     test_incremental_load_reports_and_client_status)
+     test_watch_and_files_that_change, test_watch_tells_of_a_control_plane_that_goes, test_strict,
+     test_a_set_for_one_node, test_wrapped_resources, test_incremental_load_reports_and_client_status)
