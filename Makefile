@@ -7,7 +7,7 @@ ASAN := build-asan
 FUZZ := build-fuzz
 TIME ?= 60
 
-.PHONY: all demo check fuzz install deps-build deps-check format clean
+.PHONY: all demo check fuzz bench install deps-build deps-check format clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_static torc_command
 
@@ -49,6 +49,14 @@ interop: deps-check
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_command interop_client interop_agree
 	@python3 test/interop/run.py --build $(BUILD) --strict
+
+# Measures Torc against its peers, one program a subject; BENCH_ARGS go to the program.
+bench: bench-ring
+
+bench-%: deps-build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target bench_$*
+	@$(BUILD)/bench/bench_$* $(BENCH_ARGS)
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)

@@ -1,0 +1,207 @@
+/* bench/ring: building, updating and searching the ring against a sorted vector with a binary search, in one run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/common.h"
+#include "base/mem.h"
+#include "lb/ring.h"
+#include "measure.h"
+#include "peers/vector_ring.h"
+
+enum { KEY_MAX = 32, COLD_BYTES = 96 << 20 };
+
+static volatile uint64_t sink; /* what picks found; keeps them */
+
+/* One set of endpoints with new addresses, in the forms of both sides. */
+struct set {
+    size_t n;
+    char (*text)[KEY_MAX];
+    struct tc_ring_item *ours;
+    struct vector_ring_item *peer;
+};
+
+static void set_item(struct set *s, size_t i)
+{
+    uint64_t r = measure_random();
+    int len = snprintf(s->text[i], KEY_MAX, "10.%u.%u.%u:%u", (unsigned)(r & 255), (unsigned)(r >> 8 & 255),
+                       (unsigned)(r >> 16 & 255), 1024 + (unsigned)(r >> 32) % 60000);
+    s->ours[i] = (struct tc_ring_item){tc_slice_of(s->text[i], (size_t)len), 1};
+    s->peer[i] = (struct vector_ring_item){s->text[i], (size_t)len, 1};
+}
+
+static void set_init(struct set *s, size_t n)
+{
+    s->n = n;
+    s->text = tc_calloc(n + 1, sizeof(*s->text));
+    s->ours = tc_calloc(n + 1, sizeof(*s->ours));
+    s->peer = tc_calloc(n + 1, sizeof(*s->peer));
+    for (size_t i = 0; i < n; i++)
+        set_item(s, i);
+}
+
+static void set_fini(struct set *s)
+{
+    tc_free(s->text);
+    tc_free(s->ours);
+    tc_free(s->peer);
+}
+
+static struct tc_ring *build_ours(const struct set *s, uint64_t min, uint64_t max)
+{
+    return tc_ring_new(s->ours, s->n, min, max, TC_RING_SIZE_MAX);
+}
+
+/* Both rings must be the same, but for the order of equal hashes. */
+static void check_same(const struct tc_ring *a, const struct vector_ring *b)
+{
+    bool same = tc_ring_size(a) == vector_ring_size(b);
+    for (uint32_t e = 0; same && e < tc_ring_size(a); e++)
+        same = tc_ring_hash_at(a, e) == vector_ring_hash_at(b, e);
+    for (unsigned k = 0; same && k < 1000; k++) {
+        uint64_t h = measure_random();
+        same = tc_ring_item_at(a, tc_ring_find(a, h)) == vector_ring_pick(b, h);
+    }
+    if (same)
+        return;
+    fprintf(stderr, "bench/ring: the two rings differ; the figures would mean nothing\n");
+    exit(1);
+}
+
+static void bench_build(struct measure_row *row, uint64_t min, unsigned pairs)
+{
+    unsigned batch = min > 100000 ? 1 : min > 10000 ? 8 : 64;
+    struct set *sets = tc_calloc(batch, sizeof(*sets));
+    struct tc_ring **ours = tc_calloc(batch, sizeof(struct tc_ring *));
+    struct vector_ring **peer = tc_calloc(batch, sizeof(struct vector_ring *));
+    for (unsigned p = 0; p < pairs; p++) {
+        for (unsigned b = 0; b < batch; b++)
+            set_init(&sets[b], 1000);
+        uint64_t t0 = measure_cpu_ns();
+        for (unsigned b = 0; b < batch; b++)
+            ours[b] = build_ours(&sets[b], min, TC_RING_SIZE_MAX);
+        uint64_t t1 = measure_cpu_ns();
+        for (unsigned b = 0; b < batch; b++)
+            peer[b] = vector_ring_new(sets[b].peer, 1000, min, TC_RING_SIZE_MAX);
+        uint64_t t2 = measure_cpu_ns();
+        for (unsigned b = 0; b < batch; b++) {
+            if (p == 0)
+                check_same(ours[b], peer[b]);
+            tc_ring_unref(ours[b]);
+            vector_ring_free(peer[b]);
+            set_fini(&sets[b]);
+        }
+        measure_add(row, (double)(t1 - t0) / 1e6 / batch, (double)(t2 - t1) / 1e6 / batch);
+    }
+    tc_free(sets);
+    tc_free(ours);
+    tc_free(peer);
+}
+
+static inline uint64_t next_hash(uint64_t h, uint64_t found)
+{
+    h = (h ^ found) * 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+}
+
+/* Each pick's hash depends on what the last found, and goes to another of the rings: one ring is warm, many are not. */
+static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
+{
+    uint64_t h = measure_random(), sum = 0;
+    uint64_t t0 = measure_cpu_ns();
+    for (unsigned k = 0; k < picks; k++) {
+        const struct tc_ring *r = rings[n_rings == 1 ? 0 : h % n_rings];
+        uint32_t found = tc_ring_item_at(r, tc_ring_find(r, h));
+        sum += found;
+        h = next_hash(h, found);
+    }
+    uint64_t t1 = measure_cpu_ns();
+    sink = sum;
+    return (double)(t1 - t0) / picks;
+}
+
+static double picks_peer(struct vector_ring **rings, size_t n_rings, unsigned picks)
+{
+    uint64_t h = measure_random(), sum = 0;
+    uint64_t t0 = measure_cpu_ns();
+    for (unsigned k = 0; k < picks; k++) {
+        const struct vector_ring *r = rings[n_rings == 1 ? 0 : h % n_rings];
+        size_t found = vector_ring_pick(r, h);
+        sum += found;
+        h = next_hash(h, found);
+    }
+    uint64_t t1 = measure_cpu_ns();
+    sink = sum;
+    return (double)(t1 - t0) / picks;
+}
+
+/* What one iteration costs without a pick, to be taken off both sides. */
+static double picks_none(unsigned picks)
+{
+    uint64_t h = measure_random();
+    uint64_t t0 = measure_cpu_ns();
+    for (unsigned k = 0; k < picks; k++) {
+        h = next_hash(h, k);
+        __asm__ volatile("" : "+r"(h));
+    }
+    uint64_t t1 = measure_cpu_ns();
+    sink = h;
+    return (double)(t1 - t0) / picks;
+}
+
+static void bench_picks(struct measure_row *row, uint64_t min, bool cold, unsigned pairs)
+{
+    struct set s;
+    set_init(&s, 1000);
+    size_t n_rings = 1;
+    struct tc_ring *first = build_ours(&s, min, TC_RING_SIZE_MAX);
+    if (cold)
+        n_rings = COLD_BYTES / (16 * (size_t)tc_ring_size(first)) + 1;
+    tc_ring_unref(first);
+    struct tc_ring **ours = tc_calloc(n_rings, sizeof(struct tc_ring *));
+    struct vector_ring **peer = tc_calloc(n_rings, sizeof(struct vector_ring *));
+    for (size_t i = 0; i < n_rings; i++) {
+        set_item(&s, i % s.n);
+        ours[i] = build_ours(&s, min, TC_RING_SIZE_MAX);
+        peer[i] = vector_ring_new(s.peer, s.n, min, TC_RING_SIZE_MAX);
+    }
+    unsigned picks = cold || min > 100000 ? 300000 : 1000000;
+    picks_ours(ours, n_rings, picks);
+    picks_peer(peer, n_rings, picks);
+    for (unsigned p = 0; p < pairs; p++) {
+        double a = picks_ours(ours, n_rings, picks), b = picks_peer(peer, n_rings, picks), none = picks_none(picks);
+        measure_add(row, a - none, b - none);
+    }
+    for (size_t i = 0; i < n_rings; i++) {
+        tc_ring_unref(ours[i]);
+        vector_ring_free(peer[i]);
+    }
+    tc_free(ours);
+    tc_free(peer);
+    set_fini(&s);
+}
+
+int main(void)
+{
+    static const uint64_t mins[] = {1024, 4096, 65536, TC_RING_SIZE_MAX};
+    static const unsigned entries[] = {2000, 5000, 66000, 8388609};
+    static const double pick_targets[] = {5, 5, 4, 3}, build_targets[] = {0, 5, 5, 3};
+    static struct measure_row rows[16];
+    size_t n = 0;
+    bool large = !getenv("TORC_BENCH_SMALL");
+    unsigned sizes = large ? 4 : 3;
+    measure_pin(0);
+    for (unsigned i = 0; i < sizes; i++) {
+        measure_init(&rows[n], "ms", "sorted vector", build_targets[i], "build, 1,000 endpoints, %u entries",
+                     entries[i]);
+        bench_build(&rows[n++], mins[i], mins[i] > 100000 ? 5 : 21);
+    }
+    for (unsigned cold = 0; cold < 2; cold++)
+        for (unsigned i = 0; i < sizes; i++) {
+            measure_init(&rows[n], "ns", "sorted vector", cold ? 1 : pick_targets[i], "pick, %s, %u entries",
+                         cold ? "cold (out of L2)" : "warm", entries[i]);
+            bench_picks(&rows[n++], mins[i], cold, 11);
+        }
+    measure_report("ring", rows, n);
+    return 0;
+}
