@@ -14,9 +14,11 @@ sys.dont_write_bytecode = True
 import programs  # noqa: E402
 import suite_agreement  # noqa: E402
 import suite_control_plane  # noqa: E402
+import suite_protos  # noqa: E402
 import suite_rpc  # noqa: E402
 
-SUITES = {"rpc": suite_rpc.run, "http2": suite_rpc.run_http2, "control_plane": suite_control_plane.run, "agreement": suite_agreement.run}
+SUITES = {"protos": suite_protos.run, "rpc": suite_rpc.run, "http2": suite_rpc.run_http2,
+          "control_plane": suite_control_plane.run, "agreement": suite_agreement.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
 
