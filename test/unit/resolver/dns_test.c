@@ -1,0 +1,174 @@
+/* When the dns resolver looks up, on virtual time. A manual loop has no network: literals are found, names are not. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "resolver/resolver.h"
+#include "support/cmocka.h"
+
+struct fixture {
+    struct tc_loop *loop;
+    struct tc_resolver_env env;
+    struct tc_target target;
+    struct tc_resolver *resolver;
+    int found, failed;
+    bool refuse; /* as a policy that does not take the result */
+    char *text;  /* the address, or the error */
+};
+
+static bool on_result(void *arg, struct tc_resolver_result *r)
+{
+    struct fixture *f = arg;
+    tc_free(f->text);
+    if (r->endpoints) {
+        f->found++;
+        assert_int_equal(r->endpoints->n, 1);
+        f->text = tc_addr_text(&r->endpoints->at[0]->addrs[0]);
+    } else {
+        f->failed++;
+        assert_int_equal(r->status.code, TORC_STATUS_UNAVAILABLE);
+        f->text = tc_strdup(tc_status_text(&r->status));
+    }
+    tc_resolver_result_fini(r);
+    return !f->refuse;
+}
+
+static bool known(void *arg, struct tc_slice scheme)
+{
+    (void)arg;
+    return tc_resolver_find(scheme) != NULL;
+}
+
+static void init(struct fixture *f, const char *target, bool refuse)
+{
+    *f = (struct fixture){.refuse = refuse};
+    f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 7});
+    f->env = (struct tc_resolver_env){
+        .loop = f->loop, .dns_min_interval_ms = 30000, .backoff = tc_backoff_default, .on_result = on_result, .arg = f};
+    assert_int_equal(tc_target_parse(&f->target, target, known, NULL, NULL), 0);
+    const struct tc_resolver_class *cls = tc_resolver_find(tc_slice_str("dns"));
+    f->resolver = cls->create(cls, &f->target, &f->env);
+    f->resolver->ops->start(f->resolver);
+    assert_int_equal(f->found + f->failed, 0); /* by the loop */
+    tc_loop_drain(f->loop);
+}
+
+static void fini(struct fixture *f)
+{
+    f->resolver->ops->shutdown(f->resolver);
+    tc_loop_advance(f->loop, 1000000);
+    tc_loop_free(f->loop);
+    tc_target_fini(&f->target);
+    tc_free(f->text);
+}
+
+static void ask(struct fixture *f)
+{
+    f->resolver->ops->request_reresolution(f->resolver);
+    tc_loop_drain(f->loop);
+}
+
+/* However often it is asked, 30 s lie between two look-ups, and one that nobody asks for never comes. */
+static void test_minimum_interval(void **state)
+{
+    (void)state;
+    struct fixture f;
+    init(&f, "dns:///192.0.2.1:80", false);
+    assert_int_equal(f.found, 1);
+    assert_string_equal(f.text, "192.0.2.1:80");
+    tc_loop_advance(f.loop, 10000);
+    for (int i = 0; i < 100; i++)
+        ask(&f);
+    assert_int_equal(f.found, 1);
+    tc_loop_advance(f.loop, 19999);
+    assert_int_equal(f.found, 1);
+    tc_loop_advance(f.loop, 1);
+    assert_int_equal(f.found, 2);
+    ask(&f);
+    tc_loop_advance(f.loop, 29999);
+    assert_int_equal(f.found, 2);
+    tc_loop_advance(f.loop, 1);
+    assert_int_equal(f.found, 3);
+    tc_loop_advance(f.loop, 1000000);
+    assert_int_equal(f.found, 3);
+    /* After a long time at once. */
+    ask(&f);
+    assert_int_equal(f.found, 4);
+    fini(&f);
+}
+
+/* How long until the next result, from now. */
+static uint64_t until_next(struct fixture *f)
+{
+    int before = f->found + f->failed;
+    uint64_t waited = 0;
+    while (f->found + f->failed == before) {
+        assert_true(waited < 200000);
+        tc_loop_advance(f->loop, 10);
+        waited += 10;
+    }
+    return waited;
+}
+
+static void expect_backoff(struct fixture *f)
+{
+    double expected = 1000;
+    for (int i = 0; i < 12; i++) {
+        double waited = (double)until_next(f);
+        assert_true(waited >= expected * 0.8 - 10 && waited <= expected * 1.2 + 10);
+        expected = expected * 1.6 > 120000 ? 120000 : expected * 1.6;
+    }
+}
+
+/* A failure is tried again with backoff, nothing comes earlier for being asked for, and reset_backoff is at once. */
+static void test_failure_backs_off(void **state)
+{
+    (void)state;
+    struct fixture f;
+    init(&f, "dns:///shop.test:80", false);
+    assert_int_equal(f.failed, 1);
+    assert_non_null(strstr(f.text, "name resolution failed for shop.test"));
+    ask(&f);
+    ask(&f);
+    assert_int_equal(f.failed, 1);
+    expect_backoff(&f);
+    int before = f.failed;
+    f.resolver->ops->reset_backoff(f.resolver);
+    tc_loop_drain(f.loop);
+    assert_int_equal(f.failed, before + 1);
+    expect_backoff(&f);
+    fini(&f);
+}
+
+/* A result that the policy refuses counts as a failure; once it is taken, the minimum interval rules again. */
+static void test_refused_result_backs_off(void **state)
+{
+    (void)state;
+    struct fixture f;
+    init(&f, "dns:///192.0.2.1", true);
+    assert_int_equal(f.found, 1);
+    assert_string_equal(f.text, "192.0.2.1:443");
+    expect_backoff(&f);
+    f.refuse = false;
+    until_next(&f);
+    int before = f.found;
+    tc_loop_advance(f.loop, 1000000);
+    assert_int_equal(f.found, before);
+    ask(&f);
+    assert_int_equal(f.found, before + 1);
+    ask(&f);
+    tc_loop_advance(f.loop, 29999);
+    assert_int_equal(f.found, before + 1);
+    tc_loop_advance(f.loop, 1);
+    assert_int_equal(f.found, before + 2);
+    fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_minimum_interval),
+        cmocka_unit_test(test_failure_backs_off),
+        cmocka_unit_test(test_refused_result_backs_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
