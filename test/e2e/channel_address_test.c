@@ -1,0 +1,303 @@
+/* Targets that are no literal of IP: unix sockets, and names that a name server of the test's own answers. */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+static torc_runtime *rt;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    rt = torc_runtime_new(&o);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return torc_runtime_free(rt);
+}
+
+static void listen_on(struct tc_server *server, void *arg)
+{
+    struct tc_addr addr;
+    struct tc_status error = {0};
+    assert_int_equal(tc_addr_parse(&addr, tc_slice_str(arg)), 0);
+    if (tc_server_listen(server, &addr, NULL, &error) != 0)
+        fail_msg("%s", tc_status_text(&error));
+    tc_addr_fini(&addr);
+}
+
+static void expect_unix(const char *target, const char *peer)
+{
+    torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
+    assert_non_null(ch);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "over a file", 11, NULL, &r), 0);
+    assert_string_equal(r.message, "");
+    assert_int_equal(torc_message_size(r.response), 11);
+    assert_string_equal(r.peer, peer);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+}
+
+static void test_unix_sockets(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/torc-unix-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    char path[64], addr[80], target[80], abstract[80];
+    snprintf(path, sizeof(path), "%s/s", dir);
+    snprintf(addr, sizeof(addr), "unix:%s", path);
+    snprintf(abstract, sizeof(abstract), "unix-abstract:torc-test-%d", (int)getpid());
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    tc_kit_do(kit, listen_on, 0, addr);
+    tc_kit_do(kit, listen_on, 0, abstract);
+
+    expect_unix(addr, addr);
+    snprintf(target, sizeof(target), "unix://%s", path);
+    expect_unix(target, addr);
+    expect_unix(abstract, abstract);
+
+    /* Nobody there: the text names the path. */
+    snprintf(target, sizeof(target), "unix:%s/none", dir);
+    torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(r.message, target));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+    unlink(path);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* A name server on a thread: A records of the one name "shop.test"; none: NXDOMAIN. */
+struct name_server {
+    pthread_t thread;
+    int fd;
+    uint16_t port;
+    pthread_mutex_t mutex;
+    const char *records[4];
+    size_t n_records;
+    unsigned a_queries;
+    bool stop;
+};
+
+static size_t put(unsigned char *out, size_t at, const void *data, size_t len)
+{
+    memcpy(out + at, data, len);
+    return at + len;
+}
+
+/* Header, the question again, and the records. */
+static size_t make_reply(struct name_server *s, unsigned char *reply, const unsigned char *query, size_t len)
+{
+    size_t end = 12;
+    while (end + 5 <= len && query[end])
+        end += query[end] + 1u;
+    assert_true(end + 5 <= len);
+    bool is_a = query[end + 1] == 0 && query[end + 2] == 1;
+    bool known = len > 22 && memcmp(query + 12, "\4shop\4test", 11) == 0 && s->n_records > 0;
+    unsigned char n = known && is_a ? (unsigned char)s->n_records : 0;
+    s->a_queries += is_a;
+    size_t at = put(reply, 0, query, 2);
+    at = put(reply, at, (unsigned char[]){0x81, known ? 0x80 : 0x83, 0, 1, 0, n, 0, 0, 0, 0}, 10);
+    at = put(reply, at, query + 12, end + 5 - 12);
+    for (size_t i = 0; i < n; i++) {
+        struct in_addr in;
+        inet_pton(AF_INET, s->records[i], &in);
+        at = put(reply, at, "\xc0\x0c\0\1\0\1\0\0\0\0\0\4", 12);
+        at = put(reply, at, &in, 4);
+    }
+    return at;
+}
+
+static void *serve_names(void *arg)
+{
+    struct name_server *s = arg;
+    for (;;) {
+        unsigned char query[512], reply[1024];
+        struct sockaddr_in from;
+        socklen_t from_len = sizeof(from);
+        ssize_t n = recvfrom(s->fd, query, sizeof(query), 0, (struct sockaddr *)&from, &from_len);
+        pthread_mutex_lock(&s->mutex);
+        bool stop = s->stop;
+        size_t len = !stop && n > 16 ? make_reply(s, reply, query, (size_t)n) : 0;
+        pthread_mutex_unlock(&s->mutex);
+        if (stop)
+            return NULL;
+        sendto(s->fd, reply, len, 0, (const struct sockaddr *)&from, from_len);
+    }
+}
+
+static void names_start(struct name_server *s)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+    *s = (struct name_server){.mutex = PTHREAD_MUTEX_INITIALIZER};
+    s->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(s->fd, (struct sockaddr *)&in, len), 0);
+    assert_int_equal(getsockname(s->fd, (struct sockaddr *)&in, &len), 0);
+    s->port = ntohs(in.sin_port);
+    assert_int_equal(pthread_create(&s->thread, NULL, serve_names, s), 0);
+}
+
+static void names_set(struct name_server *s, const char *a, const char *b)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->records[0] = a;
+    s->records[1] = b;
+    s->n_records = (a ? 1u : 0u) + (b ? 1u : 0u);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static unsigned names_queries(struct name_server *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    unsigned n = s->a_queries;
+    pthread_mutex_unlock(&s->mutex);
+    return n;
+}
+
+static void names_stop(struct name_server *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->stop = true;
+    pthread_mutex_unlock(&s->mutex);
+    struct sockaddr_in in = {
+        .sin_family = AF_INET, .sin_port = htons(s->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    sendto(s->fd, "", 1, 0, (struct sockaddr *)&in, sizeof(in));
+    pthread_join(s->thread, NULL);
+    close(s->fd);
+}
+
+/* Two servers on one port of 127.0.0.1 and 127.0.0.2, and a channel to the name. */
+struct shop {
+    struct tc_kit *kit;
+    struct name_server names;
+    const char *port;
+    char second[32], target[80];
+    struct torc_channel_options options;
+};
+
+static void shop_open(struct shop *s)
+{
+    s->kit = tc_kit_new(2, NULL);
+    s->port = strrchr(tc_kit_address(s->kit, 0), ':') + 1;
+    snprintf(s->second, sizeof(s->second), "127.0.0.2:%s", s->port);
+    tc_kit_do(s->kit, listen_on, 1, s->second);
+    names_start(&s->names);
+    snprintf(s->target, sizeof(s->target), "dns://127.0.0.1:%u/shop.test:%s", s->names.port, s->port);
+    torc_channel_options_init(&s->options);
+    s->options.backoff_initial_ms = 20;
+    s->options.backoff_max_ms = 40;
+}
+
+static void shop_close(struct shop *s)
+{
+    names_stop(&s->names);
+    tc_kit_free(s->kit);
+}
+
+static int call(torc_channel *ch, bool wait, char peer[64], char text[256])
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.wait_for_ready = wait;
+    o.timeout_ms = 10000;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
+    int code = r.code;
+    snprintf(peer, 64, "%s", r.peer);
+    snprintf(text, 256, "%s", r.message);
+    torc_result_fini(&r);
+    return code;
+}
+
+static void test_name_to_all_its_addresses(void **state)
+{
+    (void)state;
+    struct shop s;
+    char peer[64], text[256];
+    shop_open(&s);
+    names_set(&s.names, "127.0.0.1", "127.0.0.2");
+    s.options.service_config_json = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}";
+    torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
+    assert_non_null(ch);
+    /* Each address is an endpoint of its own. */
+    bool first = false, second = false;
+    for (int i = 0; i < 10000 && !(first && second); i++) {
+        assert_int_equal(call(ch, false, peer, text), TORC_STATUS_OK);
+        first |= strcmp(peer, tc_kit_address(s.kit, 0)) == 0;
+        second |= strcmp(peer, s.second) == 0;
+    }
+    assert_true(first && second);
+    assert_int_equal(names_queries(&s.names), 1);
+    torc_channel_free(ch);
+    shop_close(&s);
+}
+
+static void test_name_that_moves(void **state)
+{
+    (void)state;
+    struct shop s;
+    char peer[64], text[256];
+    shop_open(&s);
+    names_set(&s.names, "127.0.0.1", NULL);
+    s.options.dns_min_interval_ms = 50;
+    torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
+    assert_int_equal(call(ch, false, peer, text), TORC_STATUS_OK);
+    assert_string_equal(peer, tc_kit_address(s.kit, 0));
+    /* The server goes, and its name with it: what is lost is looked up again. */
+    names_set(&s.names, "127.0.0.2", NULL);
+    tc_kit_stop(s.kit, 0);
+    assert_int_equal(call(ch, true, peer, text), TORC_STATUS_OK);
+    assert_string_equal(peer, s.second);
+    assert_true(names_queries(&s.names) >= 2);
+    torc_channel_free(ch);
+    shop_close(&s);
+}
+
+static void test_name_unknown(void **state)
+{
+    (void)state;
+    struct shop s;
+    char peer[64], text[256];
+    shop_open(&s);
+    torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
+    assert_int_equal(call(ch, false, peer, text), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(text, "name resolution failed for shop.test"));
+    /* Tried again with backoff, and found when it is there. */
+    while (names_queries(&s.names) < 3)
+        torc_runtime_poll(rt, 100);
+    names_set(&s.names, "127.0.0.1", NULL);
+    assert_int_equal(call(ch, true, peer, text), TORC_STATUS_OK);
+    assert_string_equal(peer, tc_kit_address(s.kit, 0));
+    torc_channel_free(ch);
+    shop_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unix_sockets),
+        cmocka_unit_test(test_name_to_all_its_addresses),
+        cmocka_unit_test(test_name_that_moves),
+        cmocka_unit_test(test_name_unknown),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
