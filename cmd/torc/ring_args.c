@@ -129,7 +129,7 @@ static int parse_file(struct ring_opts *o, const char *path)
     return rc;
 }
 
-static int parse_change(struct ring_opts *o, int kind, const char *option, const char *text)
+static int parse_change(struct ring_opts *o, enum ring_change_kind kind, const char *option, const char *text)
 {
     struct ring_change c = {.kind = kind};
     bool weighted = false;

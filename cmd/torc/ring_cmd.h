@@ -22,7 +22,7 @@ struct ring_list {
 enum ring_mode { RING_TABLE, RING_DUMP, RING_KEYS, RING_WALK, RING_CHANGE };
 
 struct ring_change {
-    enum { RING_ADD, RING_REMOVE, RING_REWEIGHT } kind;
+    enum ring_change_kind { RING_ADD, RING_REMOVE, RING_REWEIGHT } kind;
     struct ring_endpoint endpoint; /* weight unused in RING_REMOVE */
 };
 
