@@ -17,18 +17,26 @@ void torc_runtime_options_init(struct torc_runtime_options *options)
     };
 }
 
+static torc_channel *first_public(torc_runtime *rt)
+{
+    TC_LIST_FOREACH(it, &rt->channels)
+    {
+        torc_channel *ch = TC_CONTAINER_OF(it, torc_channel, runtime_link);
+        if (!ch->is_private)
+            return ch;
+    }
+    return NULL;
+}
+
 /* What has to be ended while the loop still turns. */
 static void on_shutdown(struct tc_task *task)
 {
     torc_runtime *rt = TC_CONTAINER_OF(task, torc_runtime, shutdown);
     struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "the runtime was shut down");
-    struct tc_link *it = rt->channels.next;
-    while (it != &rt->channels) {
-        torc_channel *ch = TC_CONTAINER_OF(it, torc_channel, runtime_link);
-        it = it->next;
-        if (!ch->is_private)
-            tc_channel_end(ch, &status, true);
-    }
+    torc_channel *ch;
+    /* Ending one may end private ones with it, so each round begins anew. */
+    while ((ch = first_public(rt)))
+        tc_channel_end(ch, &status, true);
     while (rt->slots) {
         struct tc_runtime_slot *slot = rt->slots;
         rt->slots = slot->next;

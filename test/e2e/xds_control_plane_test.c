@@ -190,6 +190,19 @@ static void one_client_for_each_target(void **state)
     TC_CASE(AD28);
 }
 
+/* The runtime ends under channels: one that works, one that still waits for its resources. */
+static void runtime_ends_first(void **state)
+{
+    (void)state;
+    struct world w = open_world(1, "0/a: 0");
+    torc_channel *waits = mesh_kit_channel(w.k, "nowhere", NULL);
+    torc_channel_state(waits, true);
+    mesh_kit_calls(w.ch, NULL, 3);
+    mesh_kit_free(w.k);
+    torc_channel_free(w.ch);
+    torc_channel_free(waits);
+}
+
 /* --- hostile messages --- */
 
 static void put_varint(struct tc_buf *b, uint64_t v)
@@ -392,6 +405,7 @@ int main(void)
         cmocka_unit_test(endpoints_and_control_plane_down),
         cmocka_unit_test(stream_ends),
         cmocka_unit_test(one_client_for_each_target),
+        cmocka_unit_test(runtime_ends_first),
         cmocka_unit_test(hostile_messages),
         cmocka_unit_test(ten_thousand_calls),
     };

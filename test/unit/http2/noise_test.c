@@ -10,6 +10,8 @@
 #define ROUNDS 1500
 #define FRAMES 60
 
+#define REQUEST ":method: POST\n:scheme: http\n:path: /t/Echo\n:authority: a\ncontent-type: application/grpc\n"
+
 static const char *const fields[] = {
     TC_H2_OK_HEADERS,
     TC_H2_OK_HEADERS "grpc-encoding: gzip\n",
@@ -18,9 +20,8 @@ static const char *const fields[] = {
     ":status: 503\n",
     ":status: 100\n",
     "x-bin: AA,====,YQ\n",
-    ":method: POST\n:scheme: http\n:path: /t/Echo\n:authority: a\nte: trailers\ncontent-type: application/grpc\n",
-    ":method: POST\n:scheme: http\n:path: /t/Echo\n:authority: a\ncontent-type: application/grpc\ngrpc-encoding: "
-    "gzip\n",
+    REQUEST "te: trailers\n",
+    REQUEST "grpc-encoding: gzip\n",
     ":method: GET\n:scheme: http\n:path: *\n",
 };
 
