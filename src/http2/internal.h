@@ -24,9 +24,8 @@ struct tc_h2_bdp {
 
 struct tc_h2_keepalive_state {
     struct tc_timer timer;
-    bool waiting;         /* a ping is out */
-    bool read_since_ping; /* something came after it */
-    bool dormant;         /* nothing to watch until a stream opens */
+    bool waiting; /* a ping is out, and nothing came after it */
+    bool dormant; /* nothing to watch until a stream opens */
     uint64_t last_read_ms;
     /* Server: pings of the peer. */
     uint64_t last_ping_ms;

@@ -21,7 +21,6 @@ static void ping(struct tc_h2_conn *c)
     nghttp2_submit_ping(c->ng, NGHTTP2_FLAG_NONE, tc_h2_ping_keepalive);
     tc_h2_conn_flush_later(c);
     k->waiting = true;
-    k->read_since_ping = false;
     tc_timer_start(&k->timer, c->opts.keepalive.timeout_ms);
 }
 
@@ -29,11 +28,10 @@ static void on_keepalive(struct tc_timer *timer)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, keepalive.timer);
     struct tc_h2_keepalive_state *k = &c->keepalive;
-    if (k->waiting && !k->read_since_ping) {
+    if (k->waiting) {
         tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "keepalive ping timeout"));
         return;
     }
-    k->waiting = false;
     if (!worth_watching(c)) {
         k->dormant = true;
         return;
@@ -47,8 +45,13 @@ static void on_keepalive(struct tc_timer *timer)
 
 void tc_h2_keepalive_on_read(struct tc_h2_conn *c)
 {
-    c->keepalive.last_read_ms = tc_loop_now_ms(c->loop);
-    c->keepalive.read_since_ping = true;
+    struct tc_h2_keepalive_state *k = &c->keepalive;
+    k->last_read_ms = tc_loop_now_ms(c->loop);
+    if (!k->waiting)
+        return;
+    /* Whatever comes shows that the peer lives. */
+    k->waiting = false;
+    tc_timer_start(&k->timer, c->opts.keepalive.time_ms);
 }
 
 void tc_h2_keepalive_wake(struct tc_h2_conn *c)

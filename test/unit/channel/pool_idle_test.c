@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "channel/pool.h"
+#include "server/grpc_server.h"
 #include "support/cmocka.h"
 #include "support/h2_peer.h"
 
@@ -24,6 +25,7 @@ static size_t n_places;
 static struct tc_loop *loop;
 static struct tc_pool *pool;
 static struct tc_conn_config *config;
+static struct tc_server *server; /* in place of scripted ones, when set */
 
 struct tc_connect {
     struct tc_task task;
@@ -45,7 +47,8 @@ static void drop_peer(struct place *p)
 {
     if (!p->pipe)
         return;
-    tc_h2_peer_free(p->peer);
+    if (p->peer)
+        tc_h2_peer_free(p->peer);
     tc_pipe_free(p->pipe);
     p->pipe = NULL;
     p->peer = NULL;
@@ -57,10 +60,13 @@ static void on_granted(struct tc_task *task)
     struct place *p = c->place;
     drop_peer(p);
     p->pipe = tc_pipe_new(loop);
-    p->peer = tc_h2_peer_new(p->pipe, 1, true);
+    p->peer = server ? NULL : tc_h2_peer_new(p->pipe, 1, true);
     p->attempts++;
     c->fn(c->arg, tc_pipe_end(p->pipe, 0), NULL);
-    tc_h2_peer_start(p->peer);
+    if (p->peer)
+        tc_h2_peer_start(p->peer);
+    else
+        tc_server_accept(server, tc_pipe_end(p->pipe, 1));
     tc_free(c);
 }
 
@@ -317,6 +323,43 @@ static void test_too_many_pings(void **state)
     fini();
 }
 
+/* The same between Torc's own client and server: the client's time doubles until the server bears it. */
+static void test_too_many_pings_for_a_server(void **state)
+{
+    (void)state;
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.http2.keepalive.min_interval_ms = 25000;
+    opts.http2.keepalive.without_calls = true;
+    init(30000, 1000, 1);
+    server = tc_server_new(loop, &opts);
+    config->keepalive_time_ms = 10000;
+    config->keepalive_without_calls = true;
+    uint64_t lasted_ms[8];
+    size_t n = 0;
+    hold(0);
+    for (uint64_t began_ms = tc_loop_now_ms(loop); tc_loop_now_ms(loop) - began_ms < 2000000;) {
+        tc_loop_advance(loop, 100);
+        if (places[0].state == TORC_READY)
+            continue;
+        assert_in_range(n, 0, TC_ARRAY_LEN(lasted_ms) - 1);
+        lasted_ms[n++] = tc_loop_now_ms(loop) - began_ms;
+        tc_subchannel_connect(places[0].sc);
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_READY);
+        began_ms = tc_loop_now_ms(loop);
+    }
+    /* Four pings each: one is always allowed, two are forgiven. */
+    assert_int_equal(n, 2);
+    assert_in_range(lasted_ms[0], 40000, 40200);
+    assert_in_range(lasted_ms[1], 80000, 80200);
+    tc_subchannel_release(places[0].sc);
+    places[0].sc = NULL;
+    tc_server_free(server);
+    fini();
+    server = NULL;
+}
+
 /* No answer to a ping: the connection is dead, and its policy hears of it. */
 static void test_keepalive_timeout(void **state)
 {
@@ -343,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_none_kept),
         cmocka_unit_test(test_left_close_first),
         cmocka_unit_test(test_too_many_pings),
+        cmocka_unit_test(test_too_many_pings_for_a_server),
         cmocka_unit_test(test_keepalive_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,205 @@
+/* What is kept and given up on real sockets: idle channels, connections that no policy holds. */
+#include <stdio.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+static struct tc_kit *kit;
+static torc_runtime *rt;
+
+static void open_runtime(uint64_t idle_connection_ms, uint32_t max_idle)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    o.idle_connection_ms = idle_connection_ms;
+    o.max_idle_connections = max_idle;
+    rt = torc_runtime_new(&o);
+    assert_non_null(rt);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    kit = tc_kit_new(4, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_kit_free(kit);
+    return torc_runtime_free(rt);
+}
+
+static torc_channel *open_one(size_t i, const struct torc_channel_options *options)
+{
+    char target[64];
+    snprintf(target, sizeof(target), "ipv4:%s", tc_kit_address(kit, i));
+    torc_channel *ch = torc_channel_new(rt, target, options, NULL);
+    assert_non_null(ch);
+    return ch;
+}
+
+static void call_ok(torc_channel *ch)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, NULL, &r), 0);
+    assert_string_equal(r.message, "");
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+}
+
+static void wait_open(size_t i, size_t want)
+{
+    while (tc_kit_counts(kit, i).open_connections != want)
+        torc_runtime_poll(rt, 10);
+}
+
+static void on_unary(const struct torc_result *result, void *arg)
+{
+    *(int *)arg = result->code;
+}
+
+/* Without calls the channel goes IDLE and holds nothing; the next call wakes it, on the kept connection. */
+static void test_idle_timeout(void **state)
+{
+    (void)state;
+    open_runtime(30000, 1000);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.idle_timeout_ms = 40;
+    torc_channel *ch = open_one(0, &o);
+    call_ok(ch);
+    assert_int_equal(torc_channel_state(ch, false), TORC_READY);
+    enum torc_connectivity now;
+    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 10000, &now), 0);
+    assert_int_equal(now, TORC_IDLE);
+    call_ok(ch);
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+
+    /* A call that runs keeps it awake, however long nothing comes. */
+    int code = -1;
+    torc_call *call = NULL;
+    assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call), 0);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 200, &now), TORC_ETIMEDOUT);
+    torc_call_free(call);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 10000, &now), 0);
+    assert_int_equal(now, TORC_IDLE);
+    torc_channel_free(ch);
+}
+
+/* A connection that nobody holds closes in its time. */
+static void test_retention(void **state)
+{
+    (void)state;
+    open_runtime(60, 1000);
+    torc_channel *ch = open_one(0, NULL);
+    call_ok(ch);
+    torc_channel_free(ch);
+    ch = open_one(0, NULL);
+    call_ok(ch);
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    torc_channel_free(ch);
+    wait_open(0, 0);
+    ch = open_one(0, NULL);
+    call_ok(ch);
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
+    torc_channel_free(ch);
+}
+
+/* A resolver whose list the test changes. */
+struct names {
+    torc_resolver_listener *listener;
+    size_t n;
+};
+
+static void report(struct names *names)
+{
+    const char *addresses[4];
+    struct torc_endpoint endpoints[4];
+    for (size_t i = 0; i < names->n; i++) {
+        addresses[i] = tc_kit_address(kit, i);
+        endpoints[i] = (struct torc_endpoint){.addresses = &addresses[i], .n_addresses = 1};
+    }
+    assert_int_equal(torc_resolver_report(names->listener, endpoints, names->n, NULL), 0);
+}
+
+static void *names_start(const char *rest, torc_resolver_listener *listener, void *arg)
+{
+    (void)rest;
+    struct names *names = arg;
+    names->listener = listener;
+    report(names);
+    return names;
+}
+
+static void names_stop(void *state)
+{
+    ((struct names *)state)->listener = NULL;
+}
+
+/* With room for one: a connection whose endpoint left the list closes before an older one that may be wanted again. */
+static void test_left_closes_first(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"{\"round_robin\":{}}", "{\"ring_hash\":{\"requestHashHeader\":\"key\"}}",
+                                           "{\"pick_first\":{}}"};
+    for (size_t i = 0; i < 3; i++) {
+        open_runtime(30000, 1);
+        char config[96];
+        snprintf(config, sizeof(config), "{\"loadBalancingConfig\":[%s]}", policies[i]);
+        struct names names = {.n = i == 2 ? 1 : 3};
+        const struct torc_resolver_class cls = {
+            .size = sizeof(cls), .scheme = "names", .start = names_start, .stop = names_stop, .arg = &names};
+        const struct torc_resolver_class *list[] = {&cls, NULL};
+        struct torc_channel_options o;
+        torc_channel_options_init(&o);
+        o.resolvers = list;
+        o.service_config_json = config;
+        size_t before = tc_kit_counts(kit, 3).connections;
+        torc_channel *ch = torc_channel_new(rt, "names:all", &o, NULL);
+        torc_channel *other = open_one(3, NULL);
+        call_ok(other);
+        /* Until the last of the list is connected. */
+        size_t last = names.n - 1;
+        while (tc_kit_counts(kit, last).open_connections == 0)
+            call_ok(ch);
+        torc_channel_free(other);
+        assert_int_equal(tc_kit_counts(kit, 3).open_connections, 1);
+        if (names.n == 1) {
+            /* pick_first: to a list without its address. */
+            const char *address = tc_kit_address(kit, 1);
+            struct torc_endpoint moved = {.addresses = &address, .n_addresses = 1};
+            assert_int_equal(torc_resolver_report(names.listener, &moved, 1, NULL), 0);
+        } else {
+            names.n--;
+            report(&names);
+        }
+        wait_open(last, 0);
+        assert_int_equal(tc_kit_counts(kit, 3).open_connections, 1);
+        other = open_one(3, NULL);
+        call_ok(other);
+        assert_int_equal(tc_kit_counts(kit, 3).connections, before + 1);
+        torc_channel_free(other);
+        torc_channel_free(ch);
+        assert_int_equal(torc_runtime_free(rt), 0);
+        rt = NULL;
+        for (size_t j = 0; j < 4; j++)
+            while (tc_kit_counts(kit, j).open_connections)
+                ;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_idle_timeout, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_left_closes_first, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
