@@ -98,6 +98,13 @@ class Program:
         except BrokenPipeError:
             raise Failure(f"{self.name} ended with {self.process.wait()}") from None
 
+    def finish(self, wait=WAIT):
+        """Lets it come to its own end, as the end of its input asks for; that must be a clean one."""
+        self.process.stdin.close()
+        status = self.process.wait(timeout=wait)
+        if status != 0:
+            raise Failure(f"{self.name} ended with {status}")
+
     def ask(self, order, wait=WAIT):
         self.send(order)
         return json.loads(self.line(wait))

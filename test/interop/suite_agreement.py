@@ -80,12 +80,16 @@ class Tally:
 
 
 def save(paths, mesh, why):
-    """A file that `torc serve-xds --resources` serves, and why it is there."""
+    """A file that `torc serve-xds --resources` serves, one that `torc ring --endpoints` reads, and why they are there."""
     folder = paths.base / "failed-meshes"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{mesh['name']}.json"
     path.write_text(json.dumps({"version_info": "1", "resources": meshes.resources(mesh)}, indent=1), encoding="utf-8")
-    (folder / f"{mesh['name']}.why.txt").write_text(why + "\n", encoding="utf-8")
+    listed = ring_model.weighted_endpoints(mesh, ring_model.TORC)
+    (folder / f"{mesh['name']}.endpoints").write_text("".join(f"{key}={weight}\n" for key, _, weight in listed),
+                                                      encoding="utf-8")
+    (folder / f"{mesh['name']}.why").write_text(
+        f"{why}\nring: --min {mesh['min_ring_size']} --max {mesh['max_ring_size']}\n", encoding="utf-8")
     return path
 
 
@@ -132,6 +136,7 @@ class Comparison:
                 tallies[name].version = json.loads(clients[name].line())["version"]
             for mesh in wanted:
                 self.one_mesh(a_round, mesh, clients, tallies)
+            clients["torc"].finish()
         finally:
             for client in clients.values():
                 client.__exit__()

@@ -194,6 +194,7 @@ def world_of(paths):
         with Program([paths.own("interop_agree")], {"GRPC_XDS_BOOTSTRAP": str(path)}) as client:
             client.line()
             yield World(plane, pool, client)
+            client.finish()
 
 
 def run(paths, options):
