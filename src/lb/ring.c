@@ -1,33 +1,32 @@
-#include "lb/ring.h"
+#include "lb/ring_impl.h"
 
 #include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "lb/ring_keys.h"
 #include "lb/ring_sort.h"
 
 enum {
-    LONG_KEY = 64,   /* bytes; longer keys are hashed once and continued for each suffix */
-    SUFFIX_MAX = 12, /* '_' and ten digits */
-    STRIDE = 8       /* entries that a search looks at without a branch */
+    LINE = 64,              /* bytes of a cache line */
+    LARGE_PAGE = 2 << 20,   /* bytes */
+    LARGE_BLOCK = 4 << 20,  /* bytes from which large pages are asked for */
+    ENTRY_BYTES = 12,       /* in a fingerprint */
+    ENTRIES_PER_BUCKET = 4, /* fewer are faster warm and slower cold */
 };
 
-struct tc_ring {
-    struct tc_ref ref;
-    uint32_t size;
-    uint32_t absent;
-    unsigned shift;   /* of a hash to its index bucket */
-    uint64_t *hash;   /* size, ascending; then STRIDE times the largest number, which no hash is above */
-    uint32_t *item;   /* size */
-    uint32_t *index;  /* first entry of each bucket of top bits, and the size at the end */
-    uint32_t *counts; /* entries of each item */
-};
-
-/* How many entries each item gets (A42); returns their sum. */
-static uint64_t allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint32_t *counts)
+uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
+                       uint32_t *counts)
 {
+    if (n == 0)
+        return 0;
+    cap = TC_MAX(TC_MIN(cap, TC_RING_SIZE_MAX), 1);
+    max = TC_MAX(TC_MIN(max, cap), 1);
+    min = TC_MAX(TC_MIN(min, max), 1);
     unsigned __int128 sum = 0;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
@@ -53,83 +52,92 @@ static uint64_t allot(const struct tc_ring_item *items, size_t n, uint64_t min, 
         counts[i] = upto > current ? (uint32_t)(upto - current) : 0;
         current += counts[i];
     }
-    return current;
+    return (uint32_t)current;
 }
 
-/* Adds one to the decimal number in text[0..*len). */
-static void increment(char *text, size_t *len)
+void tc_ring_advise(void *block, size_t bytes)
 {
-    size_t i = *len;
-    while (i > 0 && text[i - 1] == '9')
-        text[--i] = '0';
-    if (i > 0) {
-        text[i - 1]++;
+    if (bytes < LARGE_BLOCK)
         return;
-    }
-    memmove(text + 1, text, *len);
-    text[0] = '1';
-    (*len)++;
+    uintptr_t start = ((uintptr_t)block + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)block + bytes) & ~(uintptr_t)(LARGE_PAGE - 1);
+    /* Advice only: a system without large pages refuses. */
+    if (end > start)
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
-/* The hashes of key + "_" + 0, 1, ... */
-static void hash_entries(struct tc_slice key, uint64_t *out, size_t n)
+/* Takes room for n elements from a block's plan; where they start. */
+static size_t plan(size_t *bytes, size_t n, size_t size)
 {
-    char text[LONG_KEY + SUFFIX_MAX];
-    if (key.len <= LONG_KEY) {
-        if (key.len)
-            memcpy(text, key.data, key.len);
-        char *digits = text + key.len + 1;
-        size_t len = 1;
-        digits[-1] = '_';
-        digits[0] = '0';
-        for (size_t i = 0; i < n; i++) {
-            out[i] = XXH64(text, key.len + 1 + len, 0);
-            increment(digits, &len);
-        }
-        return;
-    }
-    XXH64_state_t prefix, state;
-    XXH64_reset(&prefix, 0);
-    XXH64_update(&prefix, key.data, key.len);
-    size_t len = 1;
-    text[0] = '_';
-    text[1] = '0';
-    for (size_t i = 0; i < n; i++) {
-        state = prefix;
-        XXH64_update(&state, text, 1 + len);
-        out[i] = XXH64_digest(&state);
-        increment(text + 1, &len);
-    }
+    size_t at = *bytes, more;
+    if (__builtin_mul_overflow(n, size, &more) || __builtin_add_overflow(at, more + LINE, bytes) || more + LINE < more)
+        *bytes = SIZE_MAX - LARGE_PAGE; /* more than there is */
+    else
+        *bytes &= ~(size_t)(LINE - 1);
+    return at;
 }
 
-/* A bucket for every four entries or so. */
-static void build_index(struct tc_ring *r)
+struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n)
 {
     unsigned bits = 1;
-    while (((uint64_t)4 << bits) < r->size)
+    while (((uint64_t)ENTRIES_PER_BUCKET << bits) < size)
         bits++;
-    uint32_t buckets = (uint32_t)1 << bits;
+    size_t bytes = 0;
+    plan(&bytes, 1, sizeof(struct tc_ring));
+    size_t index = plan(&bytes, ((size_t)1 << bits) + 1, sizeof(uint32_t));
+    size_t hash = plan(&bytes, (size_t)size + TC_RING_STRIDE, sizeof(uint64_t));
+    size_t item = plan(&bytes, (size_t)size + TC_RING_STRIDE, sizeof(uint32_t));
+    size_t count = plan(&bytes, n, sizeof(uint32_t));
+    char *block = tc_malloc(bytes);
+    tc_ring_advise(block, bytes);
+    struct tc_ring *r = (struct tc_ring *)block;
+    memset(r, 0, sizeof(*r));
+    tc_ref_init(&r->ref);
+    r->size = size;
+    r->n_items = (uint32_t)n;
     r->shift = 64 - bits;
-    r->index = tc_reallocarray(NULL, (size_t)buckets + 1, sizeof(*r->index));
-    /* Backwards, so that the first entry of a bucket is the last to be written; then the empty buckets. */
-    memset(r->index, 0xff, buckets * sizeof(*r->index));
-    r->index[buckets] = r->size;
-    for (uint32_t e = r->size; e-- > 0;)
-        r->index[r->hash[e] >> r->shift] = e;
-    for (uint32_t b = buckets; b-- > 0;)
-        r->index[b] = r->index[b] == UINT32_MAX ? r->index[b + 1] : r->index[b];
+    r->index = (uint32_t *)(block + index);
+    r->hash = (uint64_t *)(block + hash);
+    r->item = (uint32_t *)(block + item);
+    r->counts = (uint32_t *)(block + count);
+    memset(r->hash + size, 0xff, TC_RING_STRIDE * sizeof(*r->hash));
+    for (size_t i = 0; i < n; i++) {
+        r->counts[i] = counts[i];
+        r->absent += counts[i] == 0;
+    }
+    return r;
 }
 
-static void fill(struct tc_ring *r, const struct tc_ring_item *items, size_t n)
+void tc_ring_index(struct tc_ring *r)
 {
-    uint64_t *hash = tc_reallocarray(NULL, r->size, sizeof(*hash));
-    uint32_t *item = tc_reallocarray(NULL, r->size, sizeof(*item));
+    uint32_t buckets = tc_ring_buckets(r);
+    uint64_t before = 0;
+    bool ties = false;
+    /* Where each bucket ends, by writing without a branch; then the empty ones, which are few. */
+    memset(r->index, 0, ((size_t)buckets + 1) * sizeof(*r->index));
+    for (uint32_t e = 0; e < r->size; e++) {
+        uint64_t h = r->hash[e];
+        r->index[(h >> r->shift) + 1] = e + 1;
+        ties |= e > 0 && h == before;
+        before = h;
+    }
+    for (uint32_t b = 1; b <= buckets; b++)
+        r->index[b] = TC_MAX(r->index[b], r->index[b - 1]);
+    r->ties = ties;
+}
+
+static void fill(struct tc_ring *r, const struct tc_ring_item *items)
+{
+    size_t hash_bytes = r->size * sizeof(uint64_t), item_bytes = r->size * sizeof(uint32_t);
+    uint64_t *hash = tc_malloc(hash_bytes);
+    uint32_t *item = tc_malloc(item_bytes);
+    tc_ring_advise(hash, hash_bytes);
+    tc_ring_advise(item, item_bytes);
     size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        hash_entries(items[i].key, hash + at, r->counts[i]);
+    for (uint32_t i = 0; i < r->n_items; i++) {
+        tc_ring_keys(items[i].key, 0, r->counts[i], hash + at);
         for (uint32_t k = 0; k < r->counts[i]; k++)
-            item[at++] = (uint32_t)i;
-        r->absent += r->counts[i] == 0;
+            item[at++] = i;
     }
     tc_ring_sort(hash, item, r->hash, r->item, r->size);
     tc_free(hash);
@@ -138,19 +146,13 @@ static void fill(struct tc_ring *r, const struct tc_ring_item *items, size_t n)
 
 struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
 {
-    cap = TC_MAX(TC_MIN(cap, TC_RING_SIZE_MAX), 1);
-    max = TC_MAX(TC_MIN(max, cap), 1);
-    min = TC_MAX(TC_MIN(min, max), 1);
-    struct tc_ring *r = TC_NEW(struct tc_ring);
-    tc_ref_init(&r->ref);
-    r->counts = tc_calloc(n + 1, sizeof(*r->counts));
-    r->size = n ? (uint32_t)allot(items, n, min, max, r->counts) : 0;
-    r->hash = tc_reallocarray(NULL, (size_t)r->size + STRIDE, sizeof(*r->hash));
-    memset(r->hash + r->size, 0xff, STRIDE * sizeof(*r->hash));
-    r->item = tc_reallocarray(NULL, (size_t)r->size + 1, sizeof(*r->item));
-    if (r->size)
-        fill(r, items, n);
-    build_index(r);
+    uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
+    uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
+    struct tc_ring *r = tc_ring_alloc(size, counts, n);
+    tc_free(counts);
+    if (size)
+        fill(r, items);
+    tc_ring_index(r);
     return r;
 }
 
@@ -165,10 +167,6 @@ void tc_ring_unref(struct tc_ring *r)
 {
     if (!r || !tc_ref_dec(&r->ref))
         return;
-    tc_free(r->hash);
-    tc_free(r->item);
-    tc_free(r->index);
-    tc_free(r->counts);
     tc_free(r);
 }
 
@@ -186,10 +184,10 @@ uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
     const uint64_t *hash = r->hash + lo;
     uint32_t below = 0;
     __builtin_prefetch(r->item + lo); /* what the caller asks for next, fetched beside the hashes */
-    for (unsigned k = 0; k < STRIDE; k++)
+    for (unsigned k = 0; k < TC_RING_STRIDE; k++)
         below += hash[k] < h;
     lo += below;
-    if (TC_UNLIKELY(below == STRIDE)) {
+    if (TC_UNLIKELY(below == TC_RING_STRIDE)) {
         uint32_t hi = r->index[bucket + 1];
         while (lo < hi) {
             uint32_t mid = lo + (hi - lo) / 2;
@@ -225,15 +223,19 @@ uint32_t tc_ring_absent(const struct tc_ring *r)
 uint64_t tc_ring_fingerprint(const struct tc_ring *r)
 {
     /* Eight and four bytes an entry, little endian, whatever the machine. */
+    unsigned char bytes[ENTRY_BYTES * 128];
+    size_t len = 0;
     XXH64_state_t state;
     XXH64_reset(&state, 0);
     for (uint32_t e = 0; e < r->size; e++) {
-        unsigned char bytes[12];
         for (unsigned k = 0; k < 8; k++)
-            bytes[k] = (unsigned char)(r->hash[e] >> (8 * k));
+            bytes[len++] = (unsigned char)(r->hash[e] >> (8 * k));
         for (unsigned k = 0; k < 4; k++)
-            bytes[8 + k] = (unsigned char)(r->item[e] >> (8 * k));
-        XXH64_update(&state, bytes, sizeof(bytes));
+            bytes[len++] = (unsigned char)(r->item[e] >> (8 * k));
+        if (len == sizeof(bytes) || e + 1 == r->size) {
+            XXH64_update(&state, bytes, len);
+            len = 0;
+        }
     }
     return XXH64_digest(&state);
 }

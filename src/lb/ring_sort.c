@@ -6,10 +6,12 @@
 #include "base/mem.h"
 
 enum {
-    DISTRIBUTE_MAX = 100000, /* beyond it one distribution no longer stays in the cache */
+    GROUP_BITS_MAX = 11, /* groups that one pass can write to side by side */
+    GROUP = 512,         /* entries of a group, or more when that makes too many */
+    GROUP_SLACK = 4,     /* a group so many times larger than its share is no chance */
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
-    PASSES_FULL = 6, /* 6 x 11 bits >= 64 */
+    PASSES_FULL = 6 /* 6 x 11 bits >= 64 */
 };
 
 /* Puts nearly sorted entries in order. False when that took more moves than `budget`: they were not nearly sorted, and
@@ -56,43 +58,91 @@ static void radix_pass(const uint64_t *hash, const uint32_t *item, uint64_t *out
     }
 }
 
-/* Radix passes on the given digits, least significant first; an odd number of them ends in `out`, an even number in the
- * input arrays. */
-static void radix_sort(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
-                       const unsigned *shifts, unsigned passes)
-{
-    uint32_t *starts = tc_reallocarray(NULL, DIGITS, sizeof(*starts));
-    for (unsigned p = 0; p < passes; p++) {
-        if (p % 2 == 0)
-            radix_pass(hash, item, out_hash, out_item, n, shifts[p], starts);
-        else
-            radix_pass(out_hash, out_item, hash, item, n, shifts[p], starts);
-    }
-    tc_free(starts);
-}
-
+/* All digits, least significant first: an even number of passes, so the result is where the input was. */
 static void sort_fully(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
 {
-    static const unsigned shifts[PASSES_FULL] = {0, 11, 22, 33, 44, 55};
-    radix_sort(hash, item, out_hash, out_item, n, shifts, PASSES_FULL);
+    uint32_t *starts = tc_reallocarray(NULL, DIGITS, sizeof(*starts));
+    for (unsigned p = 0; p < PASSES_FULL; p += 2) {
+        radix_pass(hash, item, out_hash, out_item, n, p * DIGIT_BITS, starts);
+        radix_pass(out_hash, out_item, hash, item, n, (p + 1) * DIGIT_BITS, starts);
+    }
+    tc_free(starts);
     memcpy(out_hash, hash, n * sizeof(*hash));
     memcpy(out_item, item, n * sizeof(*item));
 }
 
-/* Distributes on as many top bits as give a bucket an entry or two; what shares a bucket stays in its order. */
-static void distribute(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
+/* Carries the larger of two neighbours on, without a branch to mispredict: leaves few entries out of order. */
+static void settle(uint64_t *hash, uint32_t *item, size_t n)
 {
-    unsigned bits = 1;
-    while (((size_t)1 << bits) < n)
-        bits++;
-    size_t buckets = (size_t)1 << bits;
-    uint32_t *starts = tc_calloc(buckets, sizeof(*starts));
+    uint64_t h = hash[0];
+    uint32_t it = item[0];
+    for (size_t i = 1; i < n; i++) {
+        uint64_t next = hash[i];
+        uint32_t next_item = item[i];
+        uint64_t keep = -(uint64_t)(h <= next);
+        hash[i - 1] = next ^ ((h ^ next) & keep);
+        item[i - 1] = next_item ^ ((it ^ next_item) & (uint32_t)keep);
+        h = h ^ ((h ^ next) & keep);
+        it = it ^ ((it ^ next_item) & (uint32_t)keep);
+    }
+    hash[n - 1] = h;
+    item[n - 1] = it;
+}
+
+static unsigned log2_of(size_t n)
+{
+    return n > 1 ? 63 - (unsigned)__builtin_clzll(n) : 0;
+}
+
+/* Where the entries of a group wait while they are put in order, and the places of its slots. */
+struct scratch {
+    uint64_t *hash;
+    uint32_t *item;
+    uint16_t *starts;
+};
+
+/* Orders a group, whose hashes agree in the top `skip` bits: distributes on the bits below into a slot for each entry
+ * or two, then mends what shares a slot. False when the hashes are not uniform. */
+static bool sort_group(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
+                       unsigned skip, uint16_t *starts)
+{
+    if (n == 0)
+        return true;
+    unsigned bits = log2_of(n) + 1, shift = 64 - bits;
+    size_t slots = (size_t)1 << bits;
+    memset(starts, 0, slots * sizeof(*starts));
+    for (size_t i = 0; i < n; i++)
+        starts[hash[i] << skip >> shift]++;
+    unsigned sum = 0;
+    for (size_t s = 0; s < slots; s++) {
+        unsigned count = starts[s];
+        starts[s] = (uint16_t)sum;
+        sum += count;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t to = starts[hash[i] << skip >> shift]++;
+        out_hash[to] = hash[i];
+        out_item[to] = item[i];
+    }
+    settle(out_hash, out_item, n);
+    return insertion_sort(out_hash, out_item, n, 4 * n + 64);
+}
+
+/* Distributes on the top bits into groups that fit the cache, and orders each. The input is only read. */
+static bool sort_uniform(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
+                         struct scratch *s, size_t group_max, unsigned bits)
+{
+    if (bits == 0)
+        return sort_group(hash, item, out_hash, out_item, n, 0, s->starts);
+    uint32_t starts[1 << GROUP_BITS_MAX] = {0}, sum = 0;
+    size_t groups = (size_t)1 << bits;
     for (size_t i = 0; i < n; i++)
         starts[hash[i] >> (64 - bits)]++;
-    uint32_t sum = 0;
-    for (size_t b = 0; b < buckets; b++) {
-        uint32_t count = starts[b];
-        starts[b] = sum;
+    for (size_t g = 0; g < groups; g++) {
+        uint32_t count = starts[g];
+        if (count > group_max)
+            return false;
+        starts[g] = sum;
         sum += count;
     }
     for (size_t i = 0; i < n; i++) {
@@ -100,23 +150,31 @@ static void distribute(const uint64_t *hash, const uint32_t *item, uint64_t *out
         out_hash[to] = hash[i];
         out_item[to] = item[i];
     }
-    tc_free(starts);
+    uint32_t at = 0;
+    for (size_t g = 0; g < groups; at = starts[g++]) {
+        size_t count = starts[g] - at; /* a group's start has moved to its end */
+        memcpy(s->hash, out_hash + at, count * sizeof(*out_hash));
+        memcpy(s->item, out_item + at, count * sizeof(*out_item));
+        if (!sort_group(s->hash, s->item, out_hash + at, out_item + at, count, bits, s->starts))
+            return false;
+    }
+    return true;
 }
 
 void tc_ring_sort(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
 {
     if (n == 0)
         return;
-    if (n <= DISTRIBUTE_MAX) {
-        distribute(hash, item, out_hash, out_item, n);
-    } else {
-        /* The top 33 bits order uniform hashes all but for a few neighbours. */
-        static const unsigned shifts[3] = {31, 42, 53};
-        radix_sort(hash, item, out_hash, out_item, n, shifts, 3);
-    }
-    if (insertion_sort(out_hash, out_item, n, 4 * n + 64))
-        return;
-    /* Crafted hashes. Where the input arrays were not overwritten they hold the original order; after three passes they
-     * hold entries of equal hash in their order too, as every pass is stable. */
-    sort_fully(hash, item, out_hash, out_item, n);
+    unsigned bits = n <= 2 * GROUP ? 0 : TC_MIN(log2_of(n / GROUP), GROUP_BITS_MAX);
+    size_t group_max = TC_MIN((n >> bits) * GROUP_SLACK, UINT16_MAX);
+    struct scratch s;
+    s.hash = tc_reallocarray(NULL, group_max, sizeof(*s.hash));
+    s.item = tc_reallocarray(NULL, group_max, sizeof(*s.item));
+    s.starts = tc_reallocarray(NULL, group_max * 4, sizeof(*s.starts));
+    /* False: crafted hashes; what was done is lost work. */
+    if (!sort_uniform(hash, item, out_hash, out_item, n, &s, group_max, bits))
+        sort_fully(hash, item, out_hash, out_item, n);
+    tc_free(s.hash);
+    tc_free(s.item);
+    tc_free(s.starts);
 }

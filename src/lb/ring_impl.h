@@ -1,0 +1,41 @@
+/* A ring's inside, for the files that build one. Internal to the ring. */
+#ifndef TC_LB_RING_IMPL_H
+#define TC_LB_RING_IMPL_H
+
+#include "lb/ring.h"
+
+enum { TC_RING_STRIDE = 8 }; /* entries that a search looks at without a branch */
+
+/* Its arrays follow it in one allocation. */
+struct tc_ring {
+    struct tc_ref ref;
+    uint32_t size;
+    uint32_t n_items;
+    uint32_t absent;
+    unsigned shift;   /* of a hash to its index bucket */
+    bool ties;        /* there may be entries of equal hash */
+    uint32_t *index;  /* first entry of each bucket of top bits, and the size at the end */
+    uint64_t *hash;   /* size, ascending; then TC_RING_STRIDE times the largest number, which no hash is above */
+    uint32_t *item;   /* size */
+    uint32_t *counts; /* entries of each item */
+};
+
+/* How many entries each item gets (A42), into counts[0..n); their sum. The bounds are clamped as tc_ring_new says. */
+uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
+                       uint32_t *counts);
+/* A ring of that size with a reference, its counts taken over by copying and its padding set; entries and index are the
+ * caller's to fill. */
+struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n);
+/* Fills the index from the hashes, and finds out about ties. */
+void tc_ring_index(struct tc_ring *r);
+/* Index buckets. */
+static inline uint32_t tc_ring_buckets(const struct tc_ring *r)
+{
+    return (uint32_t)1 << (64 - r->shift);
+}
+
+/* Advises the system to back a large allocation with large pages: a search in millions of entries misses the cache
+ * anyway, and should not miss the page tables as well. */
+void tc_ring_advise(void *block, size_t bytes);
+
+#endif
