@@ -4,7 +4,8 @@ import random
 # Kinds on which the texts of Torc, C-core and grpc-go agree, so that their picks must be the same...
 LIKE = ["plain", "weighted", "localities", "hash_key", "policies", "multi_value", "dead", "priorities", "all"]
 # ... and kinds that show one known reason to differ each.
-# (hash_key_ignored, for GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT, is asked for by name)
+# (hash_key_ignored, for GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT, request_hash_header and empty_hash_header are asked
+# for by name)
 UNLIKE = ["fraction_order", "locality_order", "regex_groups", "empty_rewrite", "ipv6_text", "terminal_absent"]
 
 HCM = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
@@ -117,8 +118,10 @@ def random_calls(mesh, n):
         wanted = wanted or [mesh["policies"][-1]["header"]]
         headers = []
         for name in wanted:
-            for _ in range(rng.randint(2, 3) if mesh["kind"] == "multi_value" else 1):
-                headers.append([name, f"{rng.choice(WORDS)}-{rng.randrange(10**6)}"])
+            several = {"multi_value": 1.0, "request_hash_header": 0.3}.get(mesh["kind"], 0)
+            for _ in range(rng.randint(2, 3) if rng.random() < several else 1):
+                empty = rng.random() < {"plain": 0.1, "empty_hash_header": 0.5}.get(mesh["kind"], 0)
+                headers.append([name, "" if empty else f"{rng.choice(WORDS)}-{rng.randrange(10**6)}"])
         rng.shuffle(headers)
         calls.append(headers)
     return calls

@@ -57,10 +57,11 @@ class Variant:
     wrap: bool = True           # the combined hash stays within 64 bits
     absent_ends: bool = True    # a terminal policy ends the list though its own header is absent (A42's pseudo-code)
     normalised: bool = False    # A113's weights
+    empty_hash: bool = True     # an empty request_hash_header is a value (A76's pseudo-code; its prose says otherwise)
     cap: int = 4096             # of the client, on both sizes
 
 
-TORC = Variant()
+TORC = Variant(empty_hash=False)
 GO = Variant(order="key", canonical=False, groups=False, absent_ends=False)
 CORE = Variant()
 NODE = Variant(order="listed", hash_key=False, canonical=False, empty_rewrite=False, wrap=False)
@@ -157,10 +158,13 @@ class Ring:
 
 
 def predict(mesh, calls, variant):
+    """The address for each call; None where the pick is random."""
     ring = Ring(mesh, variant)
-    dead = frozenset(mesh["dead"])
+    dead = frozenset([*mesh["dead"], *mesh.get("stopped", ())])
     peers = []
     for headers in calls:
         value = request_hash(mesh["policies"], headers, variant)
+        if mesh["kind"] == "empty_hash_header" and not variant.empty_hash and value == xxh64(b""):
+            value = None
         peers.append(None if value is None else ring.pick(value, dead))
     return peers

@@ -53,7 +53,7 @@ def listener_and_route(cluster):
 
 def model(addresses):
     """Where the keys have to go."""
-    mesh = {"policies": [{"header": "x-key-0"}], "serving_priority": 0, "dead": [], "min_ring_size": 1024,
+    mesh = {"kind": "plain", "policies": [{"header": "x-key-0"}], "serving_priority": 0, "dead": [], "min_ring_size": 1024,
             "max_ring_size": 4096, "localities": [{"region": "", "zone": "", "sub_zone": "", "priority": 0, "weight": 1,
                                                    "endpoints": [endpoint(a) for a in addresses]}]}
     return ring_model.predict(mesh, KEYS, ring_model.TORC)

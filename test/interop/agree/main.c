@@ -1,6 +1,7 @@
 /* Torc as one of the clients that must send the same key to the same backend. Each line of stdin is
  * {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
- * which a failed call stands as "!CODE message". The channel stays for a next line with the same target. */
+ * which a failed call stands as "!CODE message". The channel stays for a next line with the same target.
+ * "service_config" goes with targets that are not of xDS. */
 #include <jansson.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -95,23 +96,26 @@ static void start_all(void *arg)
 }
 
 /* The channel to the target: the one that is there, or a new one. */
-static void open_channel(struct order *o, const json_t *target)
+static void open_channel(struct order *o, const json_t *asked)
 {
-    const char *text = json_string_value(target);
+    const char *text = json_string_value(json_object_get(asked, "target"));
     if (!text)
         die("an order without a target");
     if (o->channel && strcmp(torc_channel_target(o->channel), text) == 0)
         return;
     torc_channel_free(o->channel);
+    struct torc_channel_options options;
+    torc_channel_options_init(&options);
+    options.service_config_json = json_string_value(json_object_get(asked, "service_config"));
     char *why = NULL;
-    o->channel = torc_channel_new(o->runtime, text, NULL, &why);
+    o->channel = torc_channel_new(o->runtime, text, &options, &why);
     if (!o->channel)
         die(why);
 }
 
 static json_t *run(struct order *o, const json_t *asked)
 {
-    open_channel(o, json_object_get(asked, "target"));
+    open_channel(o, asked);
     o->calls = json_object_get(asked, "calls");
     o->peers = json_array();
     o->next = 0;

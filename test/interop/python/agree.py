@@ -41,7 +41,9 @@ def main():
             if channel:
                 channel.close()
             target = order["target"]
-            channel = grpc.insecure_channel(target, options=options)
+            config = order.get("service_config")
+            more = [("grpc.service_config", config)] if config else []
+            channel = grpc.insecure_channel(target, options=options + more)
         print(json.dumps({"peers": run(channel, order["calls"])}), flush=True)
 
 

@@ -1,6 +1,7 @@
 // grpc-go as one of the clients that must send the same key to the same backend. Each line of stdin is
 // {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
 // which a failed call stands as "!CODE message". The channel stays for a next line with the same target.
+// "service_config" goes with targets that are not of xDS.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 	_ "google.golang.org/grpc/xds"
 )
@@ -33,6 +36,20 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 	*v.(*[]byte) = data.Materialize()
 	return nil
 }
+
+// literals resolves "ipv4:A,B", which other clients have built in.
+type literals struct{}
+
+func (literals) Scheme() string { return "ipv4" }
+func (literals) Build(target resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	var state resolver.State
+	for _, address := range strings.Split(target.Endpoint(), ",") {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
+	}
+	return literals{}, conn.UpdateState(state)
+}
+func (literals) ResolveNow(resolver.ResolveNowOptions) {}
+func (literals) Close()                                {}
 
 func call(conn *grpc.ClientConn, headers [][2]string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -57,8 +74,9 @@ func main() {
 			return
 		}
 		var order struct {
-			Target string
-			Calls  [][][2]string
+			Target        string
+			ServiceConfig string `json:"service_config"`
+			Calls         [][][2]string
 		}
 		if err := json.Unmarshal(line, &order); err != nil {
 			log.Fatal(err)
@@ -67,7 +85,11 @@ func main() {
 			if conn != nil {
 				conn.Close()
 			}
-			conn, err = grpc.NewClient(order.Target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+			if order.ServiceConfig != "" {
+				options = append(options, grpc.WithDefaultServiceConfig(order.ServiceConfig), grpc.WithResolvers(literals{}))
+			}
+			conn, err = grpc.NewClient(order.Target, options...)
 			if err != nil {
 				log.Fatal(err)
 			}
