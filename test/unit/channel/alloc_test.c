@@ -8,6 +8,7 @@
 
 #include "support/backend_kit.h"
 #include "support/cmocka.h"
+#include "support/mesh_kit.h"
 
 #define WARM_UP 200
 #define CALLS 1000
@@ -77,11 +78,10 @@ struct client {
     unsigned begun, done, ok, limit;
 };
 
-static void client_init(struct client *c, torc_runtime *rt)
+static void client_on(struct client *c, torc_runtime *rt, torc_channel *ch)
 {
-    *c = (struct client){.rt = rt};
-    c->ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
-    assert_non_null(c->ch);
+    *c = (struct client){.rt = rt, .ch = ch};
+    assert_non_null(ch);
     c->metadata = torc_metadata_new();
     assert_int_equal(torc_metadata_add_string(c->metadata, "x-user", "somebody"), 0);
     assert_int_equal(torc_metadata_add(c->metadata, "x-trace-bin", "\1\2\3\4\5\6\7\0", 8), 0);
@@ -89,6 +89,11 @@ static void client_init(struct client *c, torc_runtime *rt)
     c->options.metadata = c->metadata;
     c->options.timeout_ms = 30000;
     memset(c->request, 'r', sizeof(c->request));
+}
+
+static void client_init(struct client *c, torc_runtime *rt)
+{
+    client_on(c, rt, torc_channel_new(rt, tc_kit_target(kit), NULL, NULL));
 }
 
 static void client_fini(struct client *c)
@@ -224,6 +229,28 @@ static void test_blocking_with_thread(void **state)
     client_fini(&c);
 }
 
+/* Through a mesh: route, hash, ring and load balancing add nothing. */
+static void test_mesh(void **state)
+{
+    (void)state;
+    struct mesh_kit *k = mesh_kit_new(3);
+    mesh_kit_put_endpoints(k, "c", "0/a: 0, 1, 2", NULL);
+    mesh_kit_put_cluster(k, "c", NULL);
+    mesh_kit_put_listener(k, "svc", "c", "[{header: {header_name: x-user}}]");
+    struct client c;
+    client_on(&c, mesh_kit_runtime(k), mesh_kit_channel(k, "svc", NULL));
+    block(&c, WARM_UP);
+    unsigned before = count_of(c.rt);
+    block(&c, CALLS);
+    unsigned took = count_of(c.rt) - before;
+    assert_int_equal(c.ok, WARM_UP + CALLS);
+    print_message("through a mesh: %u allocations for %d calls\n", took, CALLS);
+    assert_true(took <= 2 * CALLS + SLACK);
+    torc_metadata_free(c.metadata);
+    torc_channel_free(c.ch);
+    mesh_kit_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_async_one),
         cmocka_unit_test(test_async_many),
         cmocka_unit_test(test_blocking_with_thread),
+        cmocka_unit_test(test_mesh),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
