@@ -12,11 +12,15 @@
 #include "lb/ring_sort.h"
 
 enum {
-    LINE = 64,              /* bytes of a cache line */
-    LARGE_PAGE = 2 << 20,   /* bytes */
-    LARGE_BLOCK = 4 << 20,  /* bytes from which large pages are asked for */
-    ENTRY_BYTES = 12,       /* in a fingerprint */
-    ENTRIES_PER_BUCKET = 4, /* fewer are faster warm and slower cold */
+    LINE = 64,             /* bytes of a cache line */
+    LARGE_PAGE = 2 << 20,  /* bytes */
+    LARGE_BLOCK = 4 << 20, /* bytes from which large pages are asked for */
+    ENTRY_BYTES = 12,      /* in a fingerprint */
+    /* Entries of an index bucket: fewer are faster warm and slower cold. Of a ring that no cache holds, its index at
+     * least should stay in one. */
+    PER_BUCKET = 4,
+    PER_BUCKET_SPARSE = 16,
+    SPARSE_SIZE = 1 << 19, /* entries from which the index is sparse */
 };
 
 uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
@@ -79,8 +83,9 @@ static size_t plan(size_t *bytes, size_t n, size_t size)
 
 struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n)
 {
+    bool sparse = size >= SPARSE_SIZE;
     unsigned bits = 1;
-    while (((uint64_t)ENTRIES_PER_BUCKET << bits) < size)
+    while (((uint64_t)(sparse ? PER_BUCKET_SPARSE : PER_BUCKET) << bits) < size)
         bits++;
     size_t bytes = 0;
     plan(&bytes, 1, sizeof(struct tc_ring));
@@ -96,6 +101,7 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n)
     r->size = size;
     r->n_items = (uint32_t)n;
     r->shift = 64 - bits;
+    r->sparse = sparse;
     r->index = (uint32_t *)(block + index);
     r->hash = (uint64_t *)(block + hash);
     r->item = (uint32_t *)(block + item);
@@ -175,28 +181,54 @@ uint32_t tc_ring_size(const struct tc_ring *r)
     return r->size;
 }
 
-uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
+/* By halves, where hashes are not uniform. */
+static uint32_t find_by_halves(const struct tc_ring *r, uint64_t h, uint32_t lo, uint32_t hi)
 {
-    uint64_t bucket = h >> r->shift;
-    uint32_t lo = r->index[bucket];
-    /* How many of the next entries lie below, counted without a branch that could be mispredicted: those of later
-     * buckets are above anyway. */
-    const uint64_t *hash = r->hash + lo;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (r->hash[mid] < h)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* How many of TC_RING_STRIDE entries lie below h, counted without a branch that could be mispredicted. */
+static inline uint32_t count_below(const uint64_t *hash, uint64_t h)
+{
     uint32_t below = 0;
-    __builtin_prefetch(r->item + lo); /* what the caller asks for next, fetched beside the hashes */
     for (unsigned k = 0; k < TC_RING_STRIDE; k++)
         below += hash[k] < h;
+    return below;
+}
+
+static __attribute__((noinline)) uint32_t find_sparse(const struct tc_ring *r, uint64_t h)
+{
+    uint64_t bucket = h >> r->shift;
+    uint32_t lo = r->index[bucket], hi = r->index[bucket + 1];
+    /* Hashes are uniform, so how far h is into its bucket says where its entry is, give or take a few. */
+    uint64_t into = h << (64 - r->shift) >> 32;
+    uint32_t guess = (uint32_t)((hi - lo) * into >> 32);
+    uint32_t from = lo + (guess > TC_RING_STRIDE / 2 ? guess - TC_RING_STRIDE / 2 : 0);
+    __builtin_prefetch(r->item + from + TC_RING_STRIDE / 2);
+    uint32_t below = count_below(r->hash + from, h), found = from + below;
+    if (TC_UNLIKELY(below == TC_RING_STRIDE || (below == 0 && from > lo)))
+        found = find_by_halves(r, h, lo, hi);
+    return found == r->size ? 0 : found;
+}
+
+uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
+{
+    if (r->sparse)
+        return find_sparse(r, h);
+    uint64_t bucket = h >> r->shift;
+    uint32_t lo = r->index[bucket];
+    __builtin_prefetch(r->item + lo);              /* what the caller asks for next, fetched beside the hashes */
+    uint32_t below = count_below(r->hash + lo, h); /* of later buckets none */
     lo += below;
-    if (TC_UNLIKELY(below == TC_RING_STRIDE)) {
-        uint32_t hi = r->index[bucket + 1];
-        while (lo < hi) {
-            uint32_t mid = lo + (hi - lo) / 2;
-            if (r->hash[mid] < h)
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-    }
+    if (TC_UNLIKELY(below == TC_RING_STRIDE))
+        lo = find_by_halves(r, h, lo, r->index[bucket + 1]);
     return lo == r->size ? 0 : lo;
 }
 

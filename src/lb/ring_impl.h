@@ -13,6 +13,7 @@ struct tc_ring {
     uint32_t n_items;
     uint32_t absent;
     unsigned shift;   /* of a hash to its index bucket */
+    bool sparse;      /* the index has few buckets: a search guesses where to begin in one */
     bool ties;        /* there may be entries of equal hash */
     uint32_t *index;  /* first entry of each bucket of top bits, and the size at the end */
     uint64_t *hash;   /* size, ascending; then TC_RING_STRIDE times the largest number, which no hash is above */
