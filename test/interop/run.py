@@ -11,6 +11,7 @@ import traceback
 
 sys.dont_write_bytecode = True
 
+import build_peers  # noqa: E402
 import programs  # noqa: E402
 import suite_agreement  # noqa: E402
 import suite_control_plane  # noqa: E402
@@ -26,6 +27,9 @@ def rows_of(name, paths, options):
     try:
         for row in SUITES[name](paths, options):
             yield {"suite": name, "cases": 0, "passed": 0, "failed": 0, "skipped": 0, **row}
+    except build_peers.Missing as missing:  # what all peers of the suite need
+        yield {"suite": name, "peer": "-", "version": "", "cases": 0, "passed": 0, "failed": 0, "skipped": 1,
+               "why": [str(missing)]}
     except Exception as error:  # a peer that does not build or start is a failure, and the other suites still run
         if not isinstance(error, (programs.Failure, RuntimeError)):
             traceback.print_exc()

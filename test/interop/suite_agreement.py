@@ -52,7 +52,6 @@ EXPLAINED = {
     ("go", "ipv6_text"): "grpc-go hashes an IPv6 address as the resource writes it",
     ("go", "empty_hash_header"): "Torc takes an empty request_hash_header for none, as A76's prose has it",
     ("python", "empty_hash_header"): "Torc takes an empty request_hash_header for none, as A76's prose has it",
-    ("node", "fraction_order"): "grpc-js has no order of its own",
     ("node", "locality_order"): "grpc-js takes localities in the resource's order",
     ("node", "empty_rewrite"): "grpc-js ignores a rewrite whose substitution is empty",
     ("node", "ipv6_text"): "grpc-js hashes an IPv6 address as the resource writes it",
@@ -62,8 +61,7 @@ EXPLAINED = {
     ("node", "terminal_absent"): OUTGROWS,
 }
 # These need luck to show in a mesh; the others must show in a run of all kinds, or the explanation is out of date.
-RARE = {("go", "fraction_order"), ("go", "locality_order"), ("node", "fraction_order"), ("node", "locality_order"),
-        ("node", "terminal_absent"), ("node", "policies")}
+RARE = {("go", "fraction_order"), ("go", "locality_order"), ("node", "locality_order"), ("node", "terminal_absent"), ("node", "policies")}
 
 
 def client_command(paths, name):

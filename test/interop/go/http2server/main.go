@@ -14,6 +14,7 @@ import (
 	"log"
 	"net"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -200,7 +201,7 @@ func serve(kind string, lis net.Listener) {
 		go func() {
 			defer socket.Close()
 			c := &conn{kind: kind, number: connections.Add(1), requests: map[uint32]*bytes.Buffer{}}
-			if err := c.run(socket); err != nil && !errors.Is(err, io.EOF) {
+			if err := c.run(socket); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 				log.Printf("%s, connection %s: %v", kind, fmt.Sprint(c.number), err)
 			}
 		}()
