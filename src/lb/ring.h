@@ -24,6 +24,13 @@ struct tc_ring; /* opaque: entries sorted by hash, with an index over the hashes
 /* Builds a ring of n items (n may be 0: an empty ring). min and max are clamped to cap, and 1 <= min <= max <= cap <=
  * TC_RING_SIZE_MAX must hold afterwards. The keys are not kept. */
 struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
+/* The ring of tc_ring_new(items, n, min, max, cap), made of one that differs in a few items: what both have is copied,
+ * so it costs the change and one merge. old_items: the items that `old` was built of, in their order; from[i]: the
+ * index among them of the item with the key of items[i], TC_RING_ADDED where there is none; no index may come twice.
+ * Items that were removed, and changed weights, show by themselves. Builds anew when too much differs. */
+#define TC_RING_ADDED UINT32_MAX
+struct tc_ring *tc_ring_update(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
+                               const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
 struct tc_ring *tc_ring_ref(struct tc_ring *r);
 void tc_ring_unref(struct tc_ring *r);
 

@@ -1,0 +1,164 @@
+/* Rings made of others against rings built anew; rings of so many entries that their index is sparse. */
+#include <stdio.h>
+
+#include "support/cmocka.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "lb/ring.h"
+
+enum { ITEMS_MAX = 60, KEY_MAX = 48 };
+
+struct set {
+    size_t n;
+    char text[ITEMS_MAX][KEY_MAX];
+    struct tc_ring_item items[ITEMS_MAX];
+    uint32_t from[ITEMS_MAX];
+};
+
+static void set_key(struct set *s, size_t i, struct tc_rng *rng, uint64_t range)
+{
+    /* Few distinct keys, so that some come twice and give ties. */
+    int len = snprintf(s->text[i], KEY_MAX, "%.*s%u", (int)tc_rng_below(rng, 36),
+                       "2001:db8:0000:0000:0000:0000:0000:", (unsigned)tc_rng_below(rng, 40));
+    s->items[i] = (struct tc_ring_item){tc_slice_of(s->text[i], (size_t)len), 1 + tc_rng_below(rng, range)};
+    s->from[i] = TC_RING_ADDED;
+}
+
+/* Item i of `b` becomes item o of `a`. */
+static void keep(struct set *b, const struct set *a, uint32_t o)
+{
+    memcpy(b->text[b->n], a->text[o], KEY_MAX);
+    b->items[b->n] = (struct tc_ring_item){tc_slice_of(b->text[b->n], a->items[o].key.len), a->items[o].weight};
+    b->from[b->n++] = o;
+}
+
+static void change(struct set *b, const struct set *a, struct tc_rng *rng, uint64_t range)
+{
+    uint32_t order[ITEMS_MAX];
+    uint64_t how = tc_rng_below(rng, 4);
+    for (uint32_t i = 0; i < a->n; i++)
+        order[i] = i;
+    for (uint32_t i = 0; how == 3 && i < a->n; i++) {
+        size_t k = tc_rng_below(rng, a->n);
+        uint32_t t = order[i];
+        order[i] = order[k];
+        order[k] = t;
+    }
+    b->n = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (tc_rng_below(rng, 20) == 0 && b->n + (a->n - i) < ITEMS_MAX) {
+            set_key(b, b->n, rng, range);
+            b->n++;
+        }
+        if (tc_rng_below(rng, 20) == 0)
+            continue;
+        keep(b, a, order[i]);
+        if (how >= 2 && tc_rng_below(rng, 20) == 0)
+            b->items[b->n - 1].weight = 1 + tc_rng_below(rng, range);
+    }
+}
+
+static void assert_same(const struct tc_ring *a, const struct tc_ring *b, size_t n, struct tc_rng *rng)
+{
+    assert_int_equal(tc_ring_size(a), tc_ring_size(b));
+    assert_int_equal(tc_ring_absent(a), tc_ring_absent(b));
+    for (uint32_t e = 0; e < tc_ring_size(a); e++) {
+        assert_true(tc_ring_hash_at(a, e) == tc_ring_hash_at(b, e));
+        assert_int_equal(tc_ring_item_at(a, e), tc_ring_item_at(b, e));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(tc_ring_count_of(a, i), tc_ring_count_of(b, i));
+    for (unsigned k = 0; k < 50 && tc_ring_size(a); k++) {
+        uint64_t h = tc_rng_u64(rng);
+        assert_int_equal(tc_ring_find(a, h), tc_ring_find(b, h));
+        h = tc_ring_hash_at(a, (uint32_t)tc_rng_below(rng, tc_ring_size(a))) + tc_rng_below(rng, 3) - 1;
+        assert_int_equal(tc_ring_find(a, h), tc_ring_find(b, h));
+    }
+}
+
+static void updates_give_the_ring_that_a_build_gives(void **state)
+{
+    (void)state;
+    struct tc_rng rng;
+    tc_rng_init_seed(&rng, 11);
+    static struct set sets[2];
+    for (unsigned round = 0; round < 400; round++) {
+        uint64_t range = round % 2 ? 1 : 5, max = 1 + tc_rng_below(&rng, 3000), min = 1 + tc_rng_below(&rng, max);
+        struct set *a = &sets[0], *b = &sets[1];
+        a->n = 1 + tc_rng_below(&rng, ITEMS_MAX - 5);
+        for (size_t i = 0; i < a->n; i++)
+            set_key(a, i, &rng, range);
+        struct tc_ring *ring = tc_ring_new(a->items, a->n, min, max, max);
+        for (unsigned step = 0; step < 8; step++) {
+            change(b, a, &rng, range);
+            struct tc_ring *next = tc_ring_update(ring, a->items, b->from, b->items, b->n, min, max, max);
+            struct tc_ring *anew = tc_ring_new(b->items, b->n, min, max, max);
+            assert_same(next, anew, b->n, &rng);
+            tc_ring_unref(anew);
+            tc_ring_unref(ring);
+            ring = next;
+            struct set *t = a;
+            a = b;
+            b = t;
+        }
+        tc_ring_unref(ring);
+    }
+}
+
+static void items_of_another_ring_do_no_harm(void **state)
+{
+    (void)state;
+    struct tc_rng rng;
+    tc_rng_init_seed(&rng, 12);
+    static struct set a, b;
+    for (a.n = 0; a.n < 50; a.n++)
+        set_key(&a, a.n, &rng, 1);
+    struct tc_ring *ring = tc_ring_new(a.items, a.n, 1000, 1000, 4096);
+    b.n = 0;
+    for (uint32_t i = 0; i < 49; i++)
+        keep(&b, &a, i);
+    a.items[49].key = tc_slice_str("a key that the ring was not built of");
+    struct tc_ring *next = tc_ring_update(ring, a.items, b.from, b.items, b.n, 1000, 1000, 4096);
+    struct tc_ring *anew = tc_ring_new(b.items, b.n, 1000, 1000, 4096);
+    assert_same(next, anew, b.n, &rng);
+    tc_ring_unref(next);
+    tc_ring_unref(anew);
+    tc_ring_unref(ring);
+}
+
+static void a_large_ring_is_searched_right(void **state)
+{
+    (void)state;
+    struct tc_rng rng;
+    tc_rng_init_seed(&rng, 13);
+    struct tc_ring_item items[] = {{tc_slice_str("a"), 1}, {tc_slice_str("b"), 2}, {tc_slice_str("c"), 3}};
+    struct tc_ring *r = tc_ring_new(items, 3, 600000, 600000, TC_RING_SIZE_MAX);
+    uint32_t size = tc_ring_size(r);
+    assert_int_equal(size, 600000);
+    for (uint32_t e = 0; e < size; e++) {
+        uint64_t h = tc_ring_hash_at(r, e);
+        if (e > 0)
+            assert_true(h > tc_ring_hash_at(r, e - 1));
+        assert_int_equal(tc_ring_find(r, h), e);
+        assert_int_equal(tc_ring_find(r, h + 1), (e + 1) % size);
+    }
+    for (uint32_t k = 0; k < 1000; k++) {
+        char text[32];
+        uint32_t i = (uint32_t)tc_rng_below(&rng, 99999);
+        int len = snprintf(text, sizeof(text), "a_%u", i);
+        assert_int_equal(tc_ring_item_at(r, tc_ring_find(r, tc_xxh64(text, (size_t)len))), 0);
+    }
+    tc_ring_unref(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(updates_give_the_ring_that_a_build_gives),
+        cmocka_unit_test(items_of_another_ring_do_no_harm),
+        cmocka_unit_test(a_large_ring_is_searched_right),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
