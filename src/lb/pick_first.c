@@ -251,14 +251,33 @@ static void set_last_error(struct pick_first *p, const struct sub *s, const stru
     tc_buf_fini(&addr);
 }
 
+static void report_health(struct pick_first *p, const struct tc_status *health)
+{
+    if (tc_status_ok(health)) {
+        report(p, TORC_READY, NULL);
+        return;
+    }
+    set_last_error(p, p->selected, health);
+    report_failure(p);
+}
+
+static void on_health(void *arg, const struct tc_status *health)
+{
+    struct sub *s = arg;
+    if (s == s->owner->selected)
+        report_health(s->owner, health);
+}
+
 static void on_connected(struct pick_first *p, struct sub *s)
 {
+    static const struct tc_status fit;
     tc_timer_stop(&p->attempt_timer);
     for (size_t i = 0; i < p->n; i++)
         if (p->subs[i] != s)
             release(p->subs[i]);
     p->selected = s;
-    report(p, TORC_READY, NULL);
+    /* A61: health counts below a petiole policy only, and changes nothing of the connection. */
+    report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
 }
 
 static void on_failed(struct pick_first *p, struct sub *s, const struct tc_status *status)

@@ -18,6 +18,9 @@ struct tc_subchannel;
 /* status: why, in TRANSIENT_FAILURE (and, in IDLE, why the connection was lost, or OK). Borrowed for the call. */
 typedef void (*tc_subchannel_state_fn)(void *arg, enum torc_connectivity state, const struct tc_status *status);
 
+/* health: OK, or why the endpoint is not to be used though its connection stands. Borrowed for the call. */
+typedef void (*tc_subchannel_health_fn)(void *arg, const struct tc_status *health);
+
 struct tc_subchannel_ops {
     /* Starts connecting when IDLE; otherwise does nothing. */
     void (*connect)(struct tc_subchannel *sc);
@@ -27,6 +30,8 @@ struct tc_subchannel_ops {
     struct tc_subchannel *(*inner)(struct tc_subchannel *sc);
     /* The policy gives it up: no callback after it. */
     void (*release)(struct tc_subchannel *sc);
+    /* See tc_subchannel_watch_health. NULL: the wrapped one's health, or always fit. */
+    const struct tc_status *(*watch_health)(struct tc_subchannel *sc, tc_subchannel_health_fn on_health, void *arg);
 };
 
 /* One handle for each create_subchannel, with one watcher: the policy that created it. */
@@ -51,6 +56,20 @@ static inline void tc_subchannel_reset_backoff(struct tc_subchannel *sc)
 static inline void tc_subchannel_release(struct tc_subchannel *sc)
 {
     sc->ops->release(sc);
+}
+
+/* A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel: the present health
+ * (OK: fit; borrowed, valid for the present call), and from then on each change through the serial queue. Asked for
+ * again, the new function replaces the old. What ejects endpoints or checks their health wraps this, never the
+ * connectivity: an unfit endpoint keeps its connection. */
+static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subchannel *sc,
+                                                                 tc_subchannel_health_fn on_health, void *arg)
+{
+    static const struct tc_status fit;
+    for (; sc; sc = sc->ops->inner(sc))
+        if (sc->ops->watch_health)
+            return sc->ops->watch_health(sc, on_health, arg);
+    return &fit;
 }
 
 /* The channel's own subchannel behind any wrapping. */

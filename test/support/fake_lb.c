@@ -88,7 +88,8 @@ static void sc_release(struct tc_subchannel *base)
     tc_free(sc);
 }
 
-static const struct tc_subchannel_ops sc_ops = {sc_connect, sc_reset_backoff, sc_inner, sc_release};
+static const struct tc_subchannel_ops sc_ops = {
+    .connect = sc_connect, .reset_backoff = sc_reset_backoff, .inner = sc_inner, .release = sc_release};
 
 /* The helper. */
 
@@ -332,6 +333,11 @@ enum torc_connectivity fake_state(const struct fake_lb *f, const char *addr)
     return TORC_SHUTDOWN;
 }
 
+static const struct fake_sc *own(struct tc_subchannel *sc)
+{
+    return (const struct fake_sc *)tc_subchannel_innermost(sc);
+}
+
 const char *fake_pick(struct fake_lb *f)
 {
     tc_status_fini(&f->pick.status);
@@ -339,7 +345,7 @@ const char *fake_pick(struct fake_lb *f)
     f->kind = tc_picker_pick(f->picker, &f->args, &f->pick);
     /* The subchannel is valid for this turn only. */
     const char *text = f->kind == TC_PICK_COMPLETE
-                           ? tc_arena_dup(&f->arena, tc_slice_str(((struct fake_sc *)f->pick.subchannel)->text))
+                           ? tc_arena_dup(&f->arena, tc_slice_str(own(f->pick.subchannel)->text))
                        : f->kind == TC_PICK_QUEUE ? "QUEUE"
                        : f->kind == TC_PICK_FAIL  ? "FAIL"
                                                   : "DROP";

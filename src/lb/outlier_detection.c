@@ -1,0 +1,500 @@
+#include "lb/outlier_detection.h"
+
+#include "base/mem.h"
+#include "lb/addr_list.h"
+#include "lb/endpoint_map.h"
+#include "lb/outlier_detection_config.h"
+#include "lb/outlier_sweep.h"
+
+/* The endpoints that are watched. Empty while no algorithm is on. */
+struct watched {
+    size_t n;
+    struct tc_outlier **all;
+    /* Indexes of `all`: by the set of addresses, and by each address (its first endpoint), for an endpoint that a child
+     * policy put together anew or still holds from an earlier list. */
+    struct tc_endpoint_map by_endpoint;
+    struct tc_addr_map by_addr;
+};
+
+struct policy {
+    struct tc_lb_policy base;
+    struct tc_lb_helper helper; /* the child's */
+    struct tc_lb_child *child;
+    struct tc_outlier_settings settings; /* as last given */
+    struct tc_endpoints *endpoints;      /* as last given; NULL: none yet */
+    bool on;                             /* an algorithm is: RPCs are counted, the timer runs */
+    struct watched watched;
+    struct tc_link wrappers; /* all of them */
+    struct tc_timer timer;
+    uint64_t started_ms;          /* of the timer's present interval */
+    struct tc_status unfit;       /* the health of ejected endpoints */
+    enum torc_connectivity state; /* the child's */
+    struct tc_status status;      /* with it */
+    struct tc_picker *picker;     /* with it; NULL: the child has reported nothing yet */
+    bool updating;
+    bool unpublished; /* there is something new to publish */
+    struct tc_task free_task;
+};
+
+/* What the child policy has in place of a subchannel (A50, A61). Lives on after its release while RPCs of it run. */
+struct wrapper {
+    struct tc_subchannel base;
+    struct tc_lref ref;
+    struct policy *owner;        /* NULL after shutdown */
+    struct tc_link link;         /* of owner->wrappers */
+    struct tc_subchannel *inner; /* NULL once released */
+    struct tc_outlier *outlier;  /* the endpoint's; NULL: it is not watched */
+    tc_subchannel_health_fn on_health;
+    void *health_arg;
+    struct tc_status inner_health;
+    bool told_ejected; /* as the watcher knows it */
+    struct tc_task health_task;
+};
+
+/* --- wrappers --- */
+
+static void wrapper_unref(struct wrapper *w)
+{
+    if (!tc_lref_dec(&w->ref))
+        return;
+    tc_list_remove(&w->link);
+    tc_endpoint_unref(w->base.endpoint);
+    tc_addr_fini(&w->base.addr);
+    tc_status_fini(&w->inner_health);
+    tc_free(w);
+}
+
+static bool is_ejected(const struct wrapper *w)
+{
+    return w->outlier && w->outlier->ejected;
+}
+
+static const struct tc_status *health(const struct wrapper *w)
+{
+    return is_ejected(w) ? &w->owner->unfit : &w->inner_health;
+}
+
+static void wrapper_connect(struct tc_subchannel *sc)
+{
+    tc_subchannel_connect(((struct wrapper *)sc)->inner);
+}
+
+static void wrapper_reset_backoff(struct tc_subchannel *sc)
+{
+    tc_subchannel_reset_backoff(((struct wrapper *)sc)->inner);
+}
+
+static struct tc_subchannel *wrapper_inner(struct tc_subchannel *sc)
+{
+    return ((struct wrapper *)sc)->inner;
+}
+
+static void wrapper_release(struct tc_subchannel *sc)
+{
+    struct wrapper *w = (struct wrapper *)sc;
+    tc_task_cancel(&w->health_task);
+    w->on_health = NULL;
+    tc_subchannel_release(w->inner);
+    w->inner = NULL;
+    wrapper_unref(w);
+}
+
+static void on_inner_health(void *arg, const struct tc_status *now)
+{
+    struct wrapper *w = arg;
+    tc_status_set(&w->inner_health, tc_status_ref(now));
+    if (!is_ejected(w))
+        w->on_health(w->health_arg, &w->inner_health);
+}
+
+static const struct tc_status *wrapper_watch_health(struct tc_subchannel *sc, tc_subchannel_health_fn on_health,
+                                                    void *arg)
+{
+    struct wrapper *w = (struct wrapper *)sc;
+    w->on_health = on_health;
+    w->health_arg = arg;
+    w->told_ejected = is_ejected(w);
+    tc_status_set(&w->inner_health, tc_status_ref(tc_subchannel_watch_health(w->inner, on_inner_health, w)));
+    return health(w);
+}
+
+static const struct tc_subchannel_ops wrapper_ops = {
+    .connect = wrapper_connect,
+    .reset_backoff = wrapper_reset_backoff,
+    .inner = wrapper_inner,
+    .release = wrapper_release,
+    .watch_health = wrapper_watch_health,
+};
+
+static void on_health_task(struct tc_task *task)
+{
+    struct wrapper *w = TC_CONTAINER_OF(task, struct wrapper, health_task);
+    if (w->told_ejected == is_ejected(w))
+        return;
+    w->told_ejected = is_ejected(w);
+    w->on_health(w->health_arg, health(w));
+}
+
+/* Tells the watcher if the endpoint was ejected or came back. */
+static void tell(struct policy *p, struct wrapper *w)
+{
+    if (w->on_health && w->told_ejected != is_ejected(w))
+        tc_loop_defer(p->base.helper->env->loop, &w->health_task);
+}
+
+static void on_inner_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
+{
+    struct wrapper *w = arg;
+    w->base.on_state(w->base.arg, state, status);
+}
+
+/* --- endpoints --- */
+
+static struct tc_outlier *find(const struct watched *w, const struct tc_endpoint *endpoint, const struct tc_addr *addr)
+{
+    uint32_t at;
+    if (w->n && (tc_endpoint_map_find(&w->by_endpoint, endpoint, &at) || tc_addr_map_find(&w->by_addr, addr, &at)))
+        return w->all[at];
+    return NULL;
+}
+
+static size_t count_endpoints(const struct tc_endpoints *list)
+{
+    size_t n = list->n;
+    for (size_t i = 0; i < list->n_children; i++)
+        n += count_endpoints(list->children[i].list);
+    return n;
+}
+
+/* Each endpoint of the list and those below it once, with what was known of it before. What moves leaves a NULL. */
+static void add_endpoints(struct watched *w, struct watched *before, const struct tc_endpoints *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        struct tc_endpoint *e = list->at[i];
+        uint32_t at;
+        if (tc_endpoint_map_add(&w->by_endpoint, e, (uint32_t)w->n) != w->n)
+            continue;
+        struct tc_outlier *o = NULL;
+        if (before->n && tc_endpoint_map_find(&before->by_endpoint, e, &at)) {
+            o = before->all[at];
+            before->all[at] = NULL;
+        }
+        if (!o)
+            o = TC_NEW(struct tc_outlier);
+        o->endpoint = e;
+        w->all[w->n++] = o;
+    }
+    for (size_t i = 0; i < list->n_children; i++)
+        add_endpoints(w, before, list->children[i].list);
+}
+
+static void add_addresses(struct watched *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++)
+        n += w->all[i]->endpoint->n_addrs;
+    tc_addr_map_init(&w->by_addr, n);
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t k = 0; k < w->all[i]->endpoint->n_addrs; k++)
+            tc_addr_map_add(&w->by_addr, &w->all[i]->endpoint->addrs[k], (uint32_t)i);
+}
+
+static void watched_fini(struct watched *w)
+{
+    if (!w->all)
+        return;
+    for (size_t i = 0; i < w->n; i++)
+        tc_free(w->all[i]);
+    tc_free(w->all);
+    tc_endpoint_map_fini(&w->by_endpoint);
+    tc_addr_map_fini(&w->by_addr);
+    *w = (struct watched){0};
+}
+
+/* Watches these endpoints (NULL: none) from now on. The last ones are still alive. */
+static void watch(struct policy *p, const struct tc_endpoints *endpoints)
+{
+    struct watched before = p->watched;
+    p->watched = (struct watched){0};
+    if (endpoints) {
+        size_t n = count_endpoints(endpoints);
+        p->watched.all = tc_calloc(n ? n : 1, sizeof(struct tc_outlier *));
+        tc_endpoint_map_init(&p->watched.by_endpoint, n);
+        add_endpoints(&p->watched, &before, endpoints);
+        add_addresses(&p->watched);
+    }
+    TC_LIST_FOREACH(it, &p->wrappers)
+    {
+        struct wrapper *w = TC_CONTAINER_OF(it, struct wrapper, link);
+        w->outlier = find(&p->watched, w->base.endpoint, &w->base.addr);
+        tell(p, w);
+    }
+    watched_fini(&before);
+}
+
+/* --- timer --- */
+
+/* An interval of 0 would leave the loop nothing else to do. */
+static uint64_t interval_ms(const struct policy *p)
+{
+    return TC_MAX(p->settings.interval_ms, 1);
+}
+
+static void on_timer(struct tc_timer *timer)
+{
+    struct policy *p = TC_CONTAINER_OF(timer, struct policy, timer);
+    struct tc_loop *loop = p->base.helper->env->loop;
+    p->started_ms = tc_loop_now_ms(loop);
+    tc_timer_start(&p->timer, interval_ms(p));
+    if (!tc_outlier_sweep(p->watched.all, p->watched.n, &p->settings, p->started_ms, tc_loop_rng(loop)))
+        return;
+    TC_LIST_FOREACH(it, &p->wrappers)
+    tell(p, TC_CONTAINER_OF(it, struct wrapper, link));
+}
+
+/* A50: a config that comes in the middle of an interval leaves its beginning where it is. */
+static void set_timer(struct policy *p)
+{
+    if (!p->on) {
+        tc_timer_stop(&p->timer);
+        return;
+    }
+    uint64_t now_ms = tc_loop_now_ms(p->base.helper->env->loop);
+    if (!tc_timer_active(&p->timer))
+        p->started_ms = now_ms;
+    uint64_t elapsed_ms = now_ms - p->started_ms;
+    tc_timer_start(&p->timer, interval_ms(p) > elapsed_ms ? interval_ms(p) - elapsed_ms : 0);
+}
+
+/* --- picker --- */
+
+struct od_picker {
+    struct tc_picker base;
+    const struct policy *owner; /* to know its wrappers by; may be gone */
+    struct tc_picker *child;
+};
+
+struct tracker {
+    struct tc_call_tracker base;
+    struct wrapper *wrapper;
+};
+
+static void on_call_done(struct tc_call_tracker *base, const struct tc_status *status,
+                         const struct tc_headers *trailers)
+{
+    struct wrapper *w = TC_CONTAINER_OF(base, struct tracker, base)->wrapper;
+    (void)trailers;
+    if (w->outlier && tc_status_ok(status))
+        w->outlier->now.successes++;
+    else if (w->outlier)
+        w->outlier->now.failures++;
+    wrapper_unref(w);
+}
+
+/* Other policies' wrappers may stand before ours. */
+static struct wrapper *find_wrapper(struct tc_subchannel *sc, const struct policy *owner)
+{
+    for (; sc; sc = sc->ops->inner(sc))
+        if (sc->ops == &wrapper_ops && ((struct wrapper *)sc)->owner == owner)
+            return (struct wrapper *)sc;
+    return NULL;
+}
+
+static enum tc_pick_kind od_pick(struct tc_picker *base, const struct tc_pick_args *args, struct tc_pick *out)
+{
+    struct od_picker *p = TC_CONTAINER_OF(base, struct od_picker, base);
+    enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
+    if (kind != TC_PICK_COMPLETE)
+        return kind;
+    struct wrapper *w = find_wrapper(out->subchannel, p->owner);
+    struct tracker *t = w && w->outlier ? tc_arena_calloc(args->arena, 1, sizeof(*t)) : NULL;
+    if (!t)
+        return kind;
+    t->base.on_done = on_call_done;
+    t->wrapper = w;
+    tc_lref_inc(&w->ref);
+    struct tc_call_tracker **tail = &out->trackers;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = &t->base;
+    return kind;
+}
+
+static void od_picker_free(struct tc_picker *base)
+{
+    struct od_picker *p = TC_CONTAINER_OF(base, struct od_picker, base);
+    tc_picker_unref(p->child);
+    tc_free(p);
+}
+
+static const struct tc_picker_ops od_picker_ops = {.pick = od_pick, .free = od_picker_free};
+
+static struct tc_picker *counting_picker(const struct policy *p)
+{
+    struct od_picker *picker = TC_NEW(struct od_picker);
+    picker->base.ops = &od_picker_ops;
+    tc_lref_init(&picker->base.ref);
+    picker->owner = p;
+    picker->child = tc_picker_ref(p->picker);
+    return &picker->base;
+}
+
+/* The last thing that an event does. */
+static void publish(struct policy *p)
+{
+    if (p->updating || !p->unpublished || !p->picker || !p->base.helper)
+        return;
+    p->unpublished = false;
+    p->base.helper->ops->update_state(p->base.helper, p->state, &p->status,
+                                      p->on ? counting_picker(p) : tc_picker_ref(p->picker));
+}
+
+/* --- the child's helper --- */
+
+static void on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
+                           struct tc_picker *picker)
+{
+    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
+    struct tc_picker *old = p->picker;
+    p->state = state;
+    tc_status_set(&p->status, tc_status_ref(status));
+    p->picker = picker;
+    p->unpublished = true;
+    tc_picker_unref(old);
+    publish(p);
+}
+
+static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
+                                               const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
+{
+    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
+    struct tc_lb_helper *up = p->base.helper;
+    struct wrapper *w = TC_NEW(struct wrapper);
+    w->base = (struct tc_subchannel){&wrapper_ops, tc_endpoint_ref(endpoint), tc_addr_ref(addr), on_state, arg};
+    tc_lref_init(&w->ref);
+    tc_task_init(&w->health_task, on_health_task);
+    w->owner = p;
+    tc_list_append(&p->wrappers, &w->link);
+    w->outlier = find(&p->watched, endpoint, addr);
+    w->inner = up->ops->create_subchannel(up, endpoint, addr, on_inner_state, w);
+    return &w->base;
+}
+
+static void request_reresolution(struct tc_lb_helper *h)
+{
+    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, helper)->base.helper;
+    if (up)
+        up->ops->request_reresolution(up);
+}
+
+static const struct tc_lb_helper_ops helper_ops = {create_subchannel, on_child_state, request_reresolution};
+
+/* --- policy --- */
+
+static void take_endpoints(struct policy *p, struct tc_endpoints *endpoints, bool was_on)
+{
+    struct tc_endpoints *before = p->endpoints;
+    if (endpoints)
+        p->endpoints = tc_endpoints_ref(endpoints);
+    if (p->on && (!was_on || p->endpoints != before))
+        watch(p, p->endpoints);
+    else if (!p->on && was_on)
+        watch(p, NULL);
+    if (endpoints)
+        tc_endpoints_unref(before);
+}
+
+static struct tc_status od_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    if (!base->helper)
+        return (struct tc_status){0};
+    bool was_on = p->on;
+    p->settings = *tc_outlier_detection_settings(update->config);
+    p->on = p->settings.by_success_rate || p->settings.by_failure_percentage;
+    p->unpublished |= p->on != was_on;
+    p->updating = true;
+    take_endpoints(p, update->endpoints, was_on);
+    set_timer(p);
+    struct tc_lb_update down = *update;
+    down.config = tc_outlier_detection_child(update->config);
+    if (!p->child)
+        p->child = tc_lb_child_new(&p->helper);
+    struct tc_status status = tc_lb_child_update(p->child, &down);
+    p->updating = false;
+    publish(p);
+    return status;
+}
+
+static void od_exit_idle(struct tc_lb_policy *base)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    if (p->child)
+        tc_lb_child_exit_idle(p->child);
+}
+
+static void od_reset_backoff(struct tc_lb_policy *base)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    if (p->child)
+        tc_lb_child_reset_backoff(p->child);
+}
+
+static void on_free(struct tc_task *task)
+{
+    tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
+}
+
+static void od_shutdown(struct tc_lb_policy *base)
+{
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    if (!base->helper)
+        return;
+    struct tc_loop *loop = base->helper->env->loop;
+    tc_timer_stop(&p->timer);
+    if (p->child)
+        tc_lb_child_shutdown(p->child);
+    p->child = NULL;
+    base->helper = NULL;
+    /* Those that are left are held by RPCs alone. */
+    for (struct tc_link *it; (it = tc_list_pop(&p->wrappers));) {
+        struct wrapper *w = TC_CONTAINER_OF(it, struct wrapper, link);
+        w->owner = NULL;
+        w->outlier = NULL;
+    }
+    watched_fini(&p->watched);
+    tc_endpoints_unref(p->endpoints);
+    tc_picker_unref(p->picker);
+    p->picker = NULL;
+    tc_status_fini(&p->status);
+    tc_status_fini(&p->unfit);
+    tc_loop_defer(loop, &p->free_task);
+}
+
+static const struct tc_lb_policy_ops policy_ops = {
+    .update = od_update,
+    .exit_idle = od_exit_idle,
+    .reset_backoff = od_reset_backoff,
+    .shutdown = od_shutdown,
+};
+
+static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
+{
+    struct policy *p = TC_NEW(struct policy);
+    p->base = (struct tc_lb_policy){&policy_ops, cls, helper};
+    p->helper = (struct tc_lb_helper){&helper_ops, helper->env};
+    p->unfit = tc_status_make(TORC_STATUS_UNAVAILABLE, "endpoint ejected by outlier detection");
+    tc_list_init(&p->wrappers);
+    tc_timer_init(&p->timer, helper->env->loop, on_timer);
+    tc_task_init(&p->free_task, on_free);
+    return &p->base;
+}
+
+const struct tc_lb_class tc_outlier_detection_class = {
+    .name = "outlier_detection",
+    .alias = "outlier_detection_experimental",
+    .create = create,
+    .parse_config = tc_outlier_detection_parse,
+    .free_config = tc_outlier_detection_free_config,
+    .equal_config = tc_outlier_detection_equal_config,
+};
