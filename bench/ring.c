@@ -1,4 +1,5 @@
 /* bench/ring: building, updating and searching the ring against a sorted vector with a binary search, in one run. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,70 @@ static void bench_picks(struct measure_row *row, uint64_t min, bool cold, unsign
     set_fini(&s);
 }
 
+/* One endpoint comes or goes, anywhere among the others: an update against a build of the same ring. */
+static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool add, unsigned pairs)
+{
+    struct set before, after;
+    set_init(&before, n);
+    set_init(&after, n + 1);
+    uint32_t *from = tc_calloc(n + 1, sizeof(*from));
+    for (unsigned p = 0; p < pairs; p++) {
+        for (size_t i = 0; i < n; i++)
+            set_item(&before, i);
+        struct tc_ring *old = build_ours(&before, 65536, max);
+        size_t where = measure_random() % n, m = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (i == where && add)
+                from[m++] = TC_RING_ADDED; /* the key that is there from the last time is new to this set */
+            if (i == where && !add)
+                continue;
+            after.ours[m] = before.ours[i];
+            from[m++] = (uint32_t)i;
+        }
+        if (add)
+            set_item(&after, where);
+        uint64_t t0 = measure_cpu_ns();
+        struct tc_ring *updated = tc_ring_update(old, before.ours, from, after.ours, m, 65536, max, TC_RING_SIZE_MAX);
+        uint64_t t1 = measure_cpu_ns();
+        struct tc_ring *built = tc_ring_new(after.ours, m, 65536, max, TC_RING_SIZE_MAX);
+        uint64_t t2 = measure_cpu_ns();
+        if (tc_ring_fingerprint(updated) != tc_ring_fingerprint(built)) {
+            fprintf(stderr, "bench/ring: the update and the build differ\n");
+            exit(1);
+        }
+        if (p > 0) /* the first warms the allocator */
+            measure_add(row, (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6);
+        tc_ring_unref(old);
+        tc_ring_unref(updated);
+        tc_ring_unref(built);
+    }
+    tc_free(from);
+    set_fini(&before);
+    set_fini(&after);
+}
+
+/* What malloc gave for each ring, by its own count. */
+static void report_memory(void)
+{
+    static const uint64_t mins[] = {1024, 4096, 65536};
+    struct set s;
+    set_init(&s, 1000);
+    for (unsigned i = 0; i < TC_ARRAY_LEN(mins); i++) {
+        struct mallinfo2 a = mallinfo2();
+        struct tc_ring *ours = build_ours(&s, mins[i], TC_RING_SIZE_MAX);
+        struct mallinfo2 b = mallinfo2();
+        struct vector_ring *peer = vector_ring_new(s.peer, s.n, mins[i], TC_RING_SIZE_MAX);
+        struct mallinfo2 c = mallinfo2();
+        double entries = tc_ring_size(ours);
+        printf("bytes an entry, %.0f entries: torc %.1f, sorted vector %.1f\n", entries,
+               (double)(b.uordblks + b.hblkhd - a.uordblks - a.hblkhd) / entries,
+               (double)(c.uordblks + c.hblkhd - b.uordblks - b.hblkhd) / entries);
+        tc_ring_unref(ours);
+        vector_ring_free(peer);
+    }
+    set_fini(&s);
+}
+
 int main(void)
 {
     static const uint64_t mins[] = {1024, 4096, 65536, TC_RING_SIZE_MAX};
@@ -202,6 +267,13 @@ int main(void)
                          cold ? "cold (out of L2)" : "warm", entries[i]);
             bench_picks(&rows[n++], mins[i], cold, 11);
         }
+    for (unsigned add = 0; add < 2; add++)
+        for (unsigned exact = 0; exact < 2; exact++) {
+            measure_init(&rows[n], "ms", "own full build", 5, "%s one of 10,000 endpoints, %s entries",
+                         add ? "add" : "remove", exact ? "65,536 (at the maximum)" : "70,000");
+            bench_update(&rows[n++], 10000, exact ? 65536 : TC_RING_SIZE_MAX, add, 22);
+        }
     measure_report("ring", rows, n);
+    report_memory();
     return 0;
 }
