@@ -45,6 +45,7 @@ static void detach(struct tc_call *c, const struct tc_status *status, const stru
 {
     c->stage = TC_CALL_DONE;
     tc_timer_stop(&c->timer);
+    tc_timer_stop(&c->retry_timer);
     tc_task_cancel(&c->dropped);
     tc_task_cancel(&c->expired);
     tc_list_remove(&c->queue);
@@ -133,6 +134,10 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
         tc_buf_printf(b, "a free stream on the connection to %s (MAX_CONCURRENT_STREAMS reached)",
                       tc_transport_address(c->transport)->data);
         break;
+    case TC_CALL_WAIT_RETRY:
+        tc_buf_printf(b, "another attempt (the last: %s: %s)", torc_status_code_name(c->status.code),
+                      tc_status_text(&c->status));
+        break;
     default:
         tc_buf_printf(b, c->headers ? "the end of the response of %s" : "the response of %s", tc_rstr_cstr(c->peer));
         break;
@@ -184,6 +189,7 @@ static void use_method_config(struct tc_call *c)
         return;
     c->config.timeout_ns = m->timeout_ns;
     c->config.wait_for_ready = m->wait_for_ready;
+    c->retry = m->retry;
     if (m->has_max_request_bytes)
         c->max_request_bytes = TC_MIN(c->max_request_bytes, m->max_request_bytes);
     if (m->has_max_response_bytes)
@@ -318,6 +324,7 @@ void tc_call_init(struct tc_call *c, torc_channel *ch)
     tc_list_init(&c->capacity.link);
     c->capacity.fn = tc_call_on_capacity;
     tc_timer_init(&c->timer, ch->loop, on_deadline);
+    tc_timer_init(&c->retry_timer, ch->loop, tc_call_on_retry_timer);
     tc_task_init(&c->done, on_done_task);
     tc_task_init(&c->dropped, tc_call_on_dropped);
     tc_task_init(&c->expired, on_expired);

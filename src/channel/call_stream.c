@@ -192,8 +192,7 @@ static void on_message(void *arg, struct tc_rstr *message)
         tc_rstr_unref(message);
 }
 
-/* Back to where the attempt began; the messages are there still. */
-static void reset_attempt(struct tc_call *c)
+void tc_call_reset_attempt(struct tc_call *c)
 {
     c->out_next = c->out_first;
     c->n_written = 0;
@@ -212,10 +211,12 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
         /* gRPC's transparent retry: the server never saw it, so once more, whatever the retry policy. */
         c->retried = true;
         tc_call_tell_trackers(c, &outcome->status, NULL);
-        reset_attempt(c);
+        tc_call_reset_attempt(c);
         tc_call_pick(c);
         return;
     }
+    if (tc_call_retry(c, outcome))
+        return;
     /* The server knows the deadline too and may reset the stream before our timer fires. */
     bool deadline = outcome->status.code == TORC_STATUS_CANCELLED && !outcome->from_server &&
                     tc_loop_now_ns(c->channel->loop) >= c->deadline_ns;

@@ -12,6 +12,7 @@ enum tc_call_stage {
     TC_CALL_WAIT_PICK,   /* for a picker that has a connected endpoint */
     TC_CALL_WAIT_STREAM, /* for a stream on the chosen connection */
     TC_CALL_RUNNING,
+    TC_CALL_WAIT_RETRY, /* for the backoff before another attempt */
     TC_CALL_DONE,
 };
 
@@ -64,6 +65,10 @@ struct tc_call {
     struct tc_rstr *peer;
     uint32_t attempts;
     bool retried; /* transparently, after it had been sent */
+    struct tc_retry_policy retry;
+    unsigned tries; /* attempts that failed and were followed by another, as the policy has it */
+    struct tc_backoff backoff;
+    struct tc_timer retry_timer;
     const struct tc_headers *headers;
 
     /* Request messages: written ones are kept for a transparent retry until the call is committed. */
@@ -121,6 +126,8 @@ void tc_call_open_stream(struct tc_call *c, struct tc_transport *t);
 void tc_call_pump(struct tc_call *c);
 /* Lets the stream know of the reads that are wanted. */
 void tc_call_pump_reads(struct tc_call *c);
+/* Back to where the attempt began; the messages are there still. */
+void tc_call_reset_attempt(struct tc_call *c);
 /* Resets the stream, forgets it. */
 void tc_call_drop_stream(struct tc_call *c);
 void tc_call_on_capacity(struct tc_capacity_wait *wait, bool gone);

@@ -272,6 +272,9 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
         r->selector = NULL;
     }
     tc_status_fini(&ch->resolve_error);
+    static const struct tc_retry_throttle unthrottled;
+    tc_retry_throttle_update(&ch->throttle,
+                             ch->service_config ? tc_service_config_throttle(ch->service_config) : &unthrottled);
     ch->resolved = true;
     tc_pick_queue_resolved(ch);
 done:

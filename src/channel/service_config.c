@@ -17,7 +17,23 @@ struct tc_service_config {
     struct tc_lb_config *lb;
     struct name_entry *names;
     TC_VEC(struct tc_method_config *) methods;
+    struct tc_retry_throttle throttle;
 };
+
+bool tc_service_config_duration(const json_t *obj, const char *key, uint64_t *ns, struct tc_faults *f)
+{
+    const char *text;
+    if (!tc_json_get_str(obj, key, &text, f))
+        return false;
+    struct tc_slice s = tc_slice_str(text);
+    bool seconds = s.len >= 2 && s.data[s.len - 1] == 's' && s.data[s.len - 2] >= '0' && s.data[s.len - 2] <= '9';
+    if (seconds && tc_parse_duration_ns(s, ns) == 0)
+        return true;
+    tc_faults_push(f, ".%s", key);
+    tc_faults_add(f, "\"%s\" is no duration in seconds, as \"1.5s\"", text);
+    tc_faults_pop(f);
+    return false;
+}
 
 static void parse_limit(const json_t *obj, const char *key, bool *has, uint64_t *value, struct tc_faults *f)
 {
@@ -60,15 +76,13 @@ static void parse_method(struct tc_service_config *c, const json_t *obj, struct 
         tc_faults_add(f, "must be an object");
         return;
     }
-    const char *timeout;
-    if (tc_json_get_str(obj, "timeout", &timeout, f)) {
-        struct tc_slice s = tc_slice_str(timeout);
-        /* proto3 JSON's Duration: decimal seconds with an "s". */
-        bool seconds = s.len >= 2 && s.data[s.len - 1] == 's' && s.data[s.len - 2] >= '0' && s.data[s.len - 2] <= '9';
-        if (!seconds || tc_parse_duration_ns(s, &m->timeout_ns) != 0)
-            tc_faults_add_at(f, ".timeout", "\"%s\" is no duration in seconds, as \"1.5s\"", timeout);
-        else if (m->timeout_ns == 0)
-            m->timeout_ns = 1;
+    if (tc_service_config_duration(obj, "timeout", &m->timeout_ns, f) && m->timeout_ns == 0)
+        m->timeout_ns = 1;
+    const json_t *retry;
+    if (tc_json_get_obj(obj, "retryPolicy", &retry, f)) {
+        tc_faults_push(f, ".retryPolicy");
+        tc_retry_policy_parse(&m->retry, retry, f);
+        tc_faults_pop(f);
     }
     bool wait;
     if (tc_json_get_bool(obj, "waitForReady", &wait, f))
@@ -124,11 +138,16 @@ struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *r
     tc_faults_init(&f);
     struct tc_service_config *c = TC_NEW(struct tc_service_config);
     tc_ref_init(&c->ref);
-    const json_t *methods;
+    const json_t *methods, *throttling;
     if (!json_is_object(root)) {
         tc_faults_add(&f, "must be an object");
     } else {
         parse_lb(c, registry, root, &f);
+        if (tc_json_get_obj(root, "retryThrottling", &throttling, &f)) {
+            tc_faults_push(&f, ".retryThrottling");
+            tc_retry_throttle_parse(&c->throttle, throttling, &f);
+            tc_faults_pop(&f);
+        }
         if (tc_json_get_arr(root, "methodConfig", &methods, &f)) {
             for (size_t i = 0; i < json_array_size(methods); i++) {
                 tc_faults_push(&f, ".methodConfig[%zu]", i);
@@ -177,6 +196,11 @@ void tc_service_config_unref(struct tc_service_config *c)
 struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c)
 {
     return c->lb;
+}
+
+const struct tc_retry_throttle *tc_service_config_throttle(const struct tc_service_config *c)
+{
+    return &c->throttle;
 }
 
 const struct tc_method_config *tc_service_config_method(const struct tc_service_config *c, struct tc_slice path)

@@ -28,7 +28,7 @@ static void test_methods(void **state)
               "{\"name\":[{}],\"timeout\":\"3s\"},"
               "{\"name\":[{\"service\":\"a.B\"},{\"service\":\"a.C\"}],\"timeout\":\"2.5s\",\"waitForReady\":true},"
               "{\"name\":[{\"service\":\"a.B\",\"method\":\"M\"}],\"waitForReady\":false,"
-              "\"retryPolicy\":{\"maxAttempts\":3},\"maxRequestMessageBytes\":\"10\"}]}");
+              "\"hedgingPolicy\":{},\"maxRequestMessageBytes\":\"10\"}]}");
     assert_non_null(c);
     assert_null(tc_service_config_lb(c));
     const struct tc_method_config *m = tc_service_config_method(c, tc_slice_str("/a.B/M"));
@@ -80,6 +80,66 @@ static void test_invalid(void **state)
         "{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"3ms\"}]}",
         "{\"methodConfig\":[{\"name\":[{}],\"waitForReady\":\"yes\"}]}",
         "{\"methodConfig\":[{\"name\":[{}],\"maxRequestMessageBytes\":-1}]}",
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
+        assert_null(parse(bad[i]));
+}
+
+#define RETRY(fields) "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{" fields "}}]}"
+#define BACKOFF "\"initialBackoff\":\"0.1s\",\"maxBackoff\":\"1s\",\"backoffMultiplier\":1.5,"
+
+static void test_retries(void **state)
+{
+    (void)state;
+    struct tc_service_config *c =
+        parse("{\"retryThrottling\":{\"maxTokens\":10,\"tokenRatio\":0.1237},\"methodConfig\":[{\"name\":[{}],"
+              "\"retryPolicy\":{\"maxAttempts\":4," BACKOFF "\"retryableStatusCodes\":[\"unavailable\",10]}}]}");
+    const struct tc_retry_policy *p = &tc_service_config_method(c, tc_slice_str("/a/b"))->retry;
+    assert_int_equal(p->max_attempts, 4);
+    assert_int_equal(p->backoff.initial_ms, 100);
+    assert_int_equal(p->backoff.max_ms, 1000);
+    assert_true(p->backoff.multiplier == 1.5 && p->backoff.jitter == 0.2);
+    assert_int_equal(p->codes, 1u << TORC_STATUS_UNAVAILABLE | 1u << TORC_STATUS_ABORTED);
+    const struct tc_retry_throttle *settings = tc_service_config_throttle(c);
+    assert_int_equal(settings->max, 10000);
+    assert_int_equal(settings->ratio, 123);
+    /* The same settings again leave the tokens as they are. */
+    struct tc_retry_throttle t = {0};
+    tc_retry_throttle_update(&t, settings);
+    assert_int_equal(t.tokens, 10000);
+    t.tokens = 77;
+    tc_retry_throttle_update(&t, settings);
+    assert_int_equal(t.tokens, 77);
+    tc_service_config_unref(c);
+    c = parse(RETRY("\"maxAttempts\":9," BACKOFF "\"retryableStatusCodes\":[14]"));
+    assert_int_equal(tc_service_config_method(c, tc_slice_str("/a/b"))->retry.max_attempts, 5);
+    assert_int_equal(tc_service_config_throttle(c)->max, 0);
+    tc_service_config_unref(c);
+}
+
+static void test_bad_retries(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        RETRY(""),
+        RETRY("\"maxAttempts\":3"),
+        RETRY("\"maxAttempts\":1," BACKOFF "\"retryableStatusCodes\":[14]"),
+        RETRY("\"maxAttempts\":-1," BACKOFF "\"retryableStatusCodes\":[14]"),
+        RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":[]"),
+        RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":[17]"),
+        RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":[\"WHATEVER\"]"),
+        RETRY("\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":14"),
+        RETRY("\"maxAttempts\":3,\"initialBackoff\":\"0s\",\"maxBackoff\":\"1s\",\"backoffMultiplier\":2,"
+              "\"retryableStatusCodes\":[14]"),
+        RETRY("\"maxAttempts\":3,\"initialBackoff\":\"1s\",\"maxBackoff\":\"1\",\"backoffMultiplier\":2,"
+              "\"retryableStatusCodes\":[14]"),
+        RETRY("\"maxAttempts\":3,\"initialBackoff\":\"1s\",\"maxBackoff\":\"1s\",\"backoffMultiplier\":0,"
+              "\"retryableStatusCodes\":[14]"),
+        "{\"retryThrottling\":{}}",
+        "{\"retryThrottling\":{\"maxTokens\":0,\"tokenRatio\":1}}",
+        "{\"retryThrottling\":{\"maxTokens\":1001,\"tokenRatio\":1}}",
+        "{\"retryThrottling\":{\"maxTokens\":10,\"tokenRatio\":0}}",
+        "{\"retryThrottling\":{\"maxTokens\":10,\"tokenRatio\":\"x\"}}",
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
         assert_null(parse(bad[i]));
@@ -195,7 +255,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies), cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_retries),  cmocka_unit_test(test_bad_retries),
+        cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

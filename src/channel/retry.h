@@ -1,0 +1,34 @@
+/* Retries as a service config asks for them (gRFC A6): the policy of a method, the throttling of a channel, and what a
+ * call does when an attempt has failed. */
+#ifndef TC_CHANNEL_RETRY_H
+#define TC_CHANNEL_RETRY_H
+
+#include "base/json.h"
+#include "http2/stream.h"
+#include "io/backoff.h"
+
+struct tc_call;
+
+struct tc_retry_policy {
+    unsigned max_attempts; /* the first included; 0: no retries */
+    struct tc_backoff_opts backoff;
+    uint32_t codes; /* a bit for each status that may be retried */
+};
+
+/* Of a channel, in thousandths of a token. */
+struct tc_retry_throttle {
+    uint32_t max, ratio; /* max 0: none */
+    uint32_t tokens;
+};
+
+/* Members of a service config. Faults are added at their fields; the result counts only without any. */
+void tc_retry_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_faults *f);
+void tc_retry_throttle_parse(struct tc_retry_throttle *t, const json_t *obj, struct tc_faults *f);
+/* Another service config is in force: the tokens stay unless the settings differ. */
+void tc_retry_throttle_update(struct tc_retry_throttle *t, const struct tc_retry_throttle *settings);
+
+/* An attempt of the call has ended: true when another follows, now or after a backoff. */
+bool tc_call_retry(struct tc_call *c, const struct tc_h2_outcome *outcome);
+void tc_call_on_retry_timer(struct tc_timer *timer);
+
+#endif

@@ -1,0 +1,320 @@
+/* Retries as a service config asks for them (gRFC A6), on real sockets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+static struct tc_kit *kit;
+static torc_runtime *rt;
+
+/* How the server's method ends calls: the first `fail` of them fail. The servers' thread writes what it saw. */
+static struct {
+    int fail, code;
+    const char *pushback; /* NULL: none */
+    bool headers_first;
+    int calls;
+    char previous[64];  /* grpc-previous-rpc-attempts of each call, "-" for none */
+    char requests[128]; /* messages, each call in brackets */
+} script;
+
+static void note(char *out, size_t size, const char *text, size_t len)
+{
+    size_t at = strlen(out);
+    snprintf(out + at, size - at, "%.*s", (int)len, text);
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    note(script.requests, sizeof(script.requests), message->data, message->len);
+    tc_rstr_unref(message);
+    tc_server_call_read(arg);
+}
+
+static void on_half_close(void *arg)
+{
+    struct tc_server_call *call = arg;
+    note(script.requests, sizeof(script.requests), "]", 1);
+    if (script.calls > script.fail) {
+        tc_server_call_send(call, tc_slice_str("done"));
+        tc_server_call_finish(call, TORC_STATUS_OK, "", NULL);
+        return;
+    }
+    struct tc_headers trailers;
+    tc_headers_init(&trailers, tc_server_call_arena(call));
+    if (script.pushback)
+        tc_headers_add(&trailers, tc_slice_str("grpc-retry-pushback-ms"), tc_slice_str(script.pushback));
+    if (script.headers_first)
+        tc_server_call_send_headers(call, NULL, TC_H2_IDENTITY);
+    tc_server_call_finish(call, script.code, "scripted", &trailers);
+}
+
+static void on_call(void *arg, struct tc_server_call *call)
+{
+    (void)arg;
+    static const struct tc_server_call_events events = {.on_message = on_message, .on_half_close = on_half_close};
+    const struct tc_header *h =
+        tc_headers_find(tc_server_call_metadata(call), tc_slice_str("grpc-previous-rpc-attempts"));
+    note(script.previous, sizeof(script.previous), h ? h->value.data : "-", h ? h->value.len : 1);
+    note(script.requests, sizeof(script.requests), "[", 1);
+    script.calls++;
+    tc_server_call_set_events(call, &events, call);
+    tc_server_call_read(call);
+}
+
+static void install(struct tc_server *server, void *arg)
+{
+    (void)arg;
+    tc_server_add_method(server, "/t/M", on_call, NULL);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    rt = torc_runtime_new(&o);
+    kit = tc_kit_new(1, NULL);
+    tc_kit_do(kit, install, 0, NULL);
+    memset(&script, 0, sizeof(script));
+    script.code = TORC_STATUS_UNAVAILABLE;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    int rc = torc_runtime_free(rt);
+    tc_kit_free(kit);
+    return rc;
+}
+
+#define POLICY(attempts, backoff)                                                                                      \
+    "\"methodConfig\":[{\"name\":[{\"service\":\"t\"}],\"retryPolicy\":{\"maxAttempts\":" attempts                     \
+    ",\"initialBackoff\":\"" backoff "\",\"maxBackoff\":\"200s\",\"backoffMultiplier\":2,"                             \
+    "\"retryableStatusCodes\":[\"UNAVAILABLE\",\"aborted\",8]}}]"
+
+static torc_channel *open_channel(const char *config)
+{
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.service_config_json = config;
+    char *why = NULL;
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, &why);
+    if (!ch)
+        fail_msg("%s", why);
+    return ch;
+}
+
+/* Attempts of one unary call with request "m", whose status must be this. */
+static unsigned attempts_of(torc_channel *ch, int code)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
+    assert_int_equal(r.code, code);
+    assert_string_equal(r.message, code == TORC_STATUS_OK ? "" : "scripted");
+    unsigned attempts = r.attempts;
+    assert_int_equal(script.calls, attempts);
+    torc_result_fini(&r);
+    return attempts;
+}
+
+static void test_until_it_succeeds(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_channel("{" POLICY("4", "0.005s") "}");
+    script.fail = 2;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 3);
+    assert_string_equal(script.previous, "-12");
+    assert_string_equal(script.requests, "[m][m][m]");
+    torc_channel_free(ch);
+}
+
+static void test_most_attempts(void **state)
+{
+    (void)state;
+    script.fail = 100;
+    torc_channel *ch = open_channel("{" POLICY("3", "0.001s") "}");
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 3);
+    torc_channel_free(ch);
+    /* More than five are five. */
+    script.calls = 0;
+    ch = open_channel("{" POLICY("50", "0.001s") "}");
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 5);
+    torc_channel_free(ch);
+}
+
+static void test_what_is_retried(void **state)
+{
+    (void)state;
+    static const struct {
+        int code;
+        unsigned attempts;
+    } cases[] = {{TORC_STATUS_UNAVAILABLE, 2},
+                 {TORC_STATUS_ABORTED, 2},
+                 {TORC_STATUS_RESOURCE_EXHAUSTED, 2},
+                 {TORC_STATUS_INTERNAL, 1},
+                 {TORC_STATUS_PERMISSION_DENIED, 1}};
+    torc_channel *ch = open_channel("{" POLICY("2", "0.001s") "}");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        script.calls = 0;
+        script.fail = 100;
+        script.code = cases[i].code;
+        assert_int_equal(attempts_of(ch, cases[i].code), cases[i].attempts);
+    }
+    /* Once response headers have come, the call is the application's. */
+    script.calls = 0;
+    script.code = TORC_STATUS_UNAVAILABLE;
+    script.headers_first = true;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
+    torc_channel_free(ch);
+}
+
+static void test_pushback(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pushback;
+        unsigned attempts;
+    } cases[] = {{"0", 3}, {"25", 3}, {"-1", 1}, {"soon", 1}, {"", 1}, {"99999999999", 1}};
+    /* Its own backoff would never end. */
+    torc_channel *ch = open_channel("{" POLICY("3", "100s") "}");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        script.calls = 0;
+        script.fail = 100;
+        script.pushback = cases[i].pushback;
+        assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), cases[i].attempts);
+    }
+    torc_channel_free(ch);
+}
+
+static void test_throttling(void **state)
+{
+    (void)state;
+    torc_channel *ch =
+        open_channel("{\"retryThrottling\":{\"maxTokens\":4,\"tokenRatio\":0.5}," POLICY("5", "0.001s") "}");
+    script.fail = 100;
+    /* 4 tokens: 3 are above the half, 2 are not. */
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 2);
+    script.calls = 0;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
+    /* 1 token now; five successes bring 2.5, and a failure leaves 2.5. */
+    script.fail = 0;
+    for (int i = 0; i < 5; i++) {
+        script.calls = 0;
+        assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 1);
+    }
+    script.calls = 0;
+    script.fail = 1;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 2);
+    /* Codes that are not retried cost nothing: 3 tokens, still. */
+    script.calls = 0;
+    script.fail = 100;
+    script.code = TORC_STATUS_INTERNAL;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_INTERNAL), 1);
+    script.calls = 0;
+    script.fail = 1;
+    script.code = TORC_STATUS_UNAVAILABLE;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
+    torc_channel_free(ch);
+}
+
+/* All messages of a stream are sent again, those that were written and those that come while it waits. */
+static void test_streamed_request(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_channel("{" POLICY("4", "0.005s") "}");
+    script.fail = 2;
+    torc_call *call = torc_call_open(ch, "t/M", NULL, NULL);
+    assert_int_equal(torc_call_send(call, "a", 1, false), 0);
+    assert_int_equal(torc_call_send(call, "b", 1, false), 0);
+    assert_int_equal(torc_call_send(call, "c", 1, true), 0);
+    torc_message *m = NULL;
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    assert_memory_equal(torc_message_data(m), "done", 4);
+    torc_message_unref(m);
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    assert_int_equal(r.attempts, 3);
+    assert_string_equal(script.requests, "[abc][abc][abc]");
+    torc_result_fini(&r);
+    torc_call_free(call);
+    torc_channel_free(ch);
+}
+
+/* Beyond what is kept of a request (256 KiB) there is no retry. */
+static void test_large_request(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_channel("{" POLICY("4", "0.005s") "}");
+    size_t len = 300000;
+    char *data = calloc(1, len);
+    script.fail = 100;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "t/M", data, len, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(r.attempts, 1);
+    torc_result_fini(&r);
+    free(data);
+    torc_channel_free(ch);
+}
+
+static void count(const struct torc_result *r, void *arg)
+{
+    (void)r;
+    ++*(int *)arg;
+}
+
+static void test_ends_during_backoff(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_channel("{" POLICY("4", "100s") "}");
+    script.fail = 100;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 100;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(r.message, "while waiting for another attempt (the last: UNAVAILABLE: scripted)"));
+    assert_int_equal(r.attempts, 1);
+    torc_result_fini(&r);
+
+    /* Cancelled there; and the channel ended there. */
+    int done = 0;
+    torc_call *call = NULL;
+    size_t before = (size_t)tc_kit_counts(kit, 0).requests;
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call), 0);
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL), 0);
+    while (tc_kit_counts(kit, 0).requests < before + 2 || tc_kit_counts(kit, 0).open_calls > 0)
+        torc_runtime_poll(rt, 10);
+    torc_call_cancel(call);
+    while (done < 1)
+        torc_runtime_poll(rt, 10);
+    assert_int_equal(done, 1);
+    torc_call_free(call);
+    torc_channel_free(ch);
+    while (done < 2)
+        torc_runtime_poll(rt, 10);
+    assert_int_equal(script.calls, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_until_it_succeeds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_most_attempts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_retried, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pushback, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_throttling, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_streamed_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_request, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ends_during_backoff, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
