@@ -1,20 +1,9 @@
 #include "lb/outlier_detection.h"
 
 #include "base/mem.h"
-#include "lb/addr_list.h"
-#include "lb/endpoint_map.h"
 #include "lb/outlier_detection_config.h"
+#include "lb/outlier_set.h"
 #include "lb/outlier_sweep.h"
-
-/* The endpoints that are watched. Empty while no algorithm is on. */
-struct watched {
-    size_t n;
-    struct tc_outlier **all;
-    /* Indexes of `all`: by the set of addresses, and by each address (its first endpoint), for an endpoint that a child
-     * policy put together anew or still holds from an earlier list. */
-    struct tc_endpoint_map by_endpoint;
-    struct tc_addr_map by_addr;
-};
 
 struct policy {
     struct tc_lb_policy base;
@@ -23,8 +12,8 @@ struct policy {
     struct tc_outlier_settings settings; /* as last given */
     struct tc_endpoints *endpoints;      /* as last given; NULL: none yet */
     bool on;                             /* an algorithm is: RPCs are counted, the timer runs */
-    struct watched watched;
-    struct tc_link wrappers; /* all of them */
+    struct tc_outlier_set watched;       /* the endpoints; none while no algorithm is on */
+    struct tc_link wrappers;             /* all of them */
     struct tc_timer timer;
     uint64_t started_ms;          /* of the timer's present interval */
     struct tc_status unfit;       /* the health of ejected endpoints */
@@ -150,86 +139,18 @@ static void on_inner_state(void *arg, enum torc_connectivity state, const struct
 
 /* --- endpoints --- */
 
-static struct tc_outlier *find(const struct watched *w, const struct tc_endpoint *endpoint, const struct tc_addr *addr)
-{
-    uint32_t at;
-    if (w->n && (tc_endpoint_map_find(&w->by_endpoint, endpoint, &at) || tc_addr_map_find(&w->by_addr, addr, &at)))
-        return w->all[at];
-    return NULL;
-}
-
-static size_t count_endpoints(const struct tc_endpoints *list)
-{
-    size_t n = list->n;
-    for (size_t i = 0; i < list->n_children; i++)
-        n += count_endpoints(list->children[i].list);
-    return n;
-}
-
-/* Each endpoint of the list and those below it once, with what was known of it before. What moves leaves a NULL. */
-static void add_endpoints(struct watched *w, struct watched *before, const struct tc_endpoints *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        struct tc_endpoint *e = list->at[i];
-        uint32_t at;
-        if (tc_endpoint_map_add(&w->by_endpoint, e, (uint32_t)w->n) != w->n)
-            continue;
-        struct tc_outlier *o = NULL;
-        if (before->n && tc_endpoint_map_find(&before->by_endpoint, e, &at)) {
-            o = before->all[at];
-            before->all[at] = NULL;
-        }
-        if (!o)
-            o = TC_NEW(struct tc_outlier);
-        o->endpoint = e;
-        w->all[w->n++] = o;
-    }
-    for (size_t i = 0; i < list->n_children; i++)
-        add_endpoints(w, before, list->children[i].list);
-}
-
-static void add_addresses(struct watched *w)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < w->n; i++)
-        n += w->all[i]->endpoint->n_addrs;
-    tc_addr_map_init(&w->by_addr, n);
-    for (size_t i = 0; i < w->n; i++)
-        for (size_t k = 0; k < w->all[i]->endpoint->n_addrs; k++)
-            tc_addr_map_add(&w->by_addr, &w->all[i]->endpoint->addrs[k], (uint32_t)i);
-}
-
-static void watched_fini(struct watched *w)
-{
-    if (!w->all)
-        return;
-    for (size_t i = 0; i < w->n; i++)
-        tc_free(w->all[i]);
-    tc_free(w->all);
-    tc_endpoint_map_fini(&w->by_endpoint);
-    tc_addr_map_fini(&w->by_addr);
-    *w = (struct watched){0};
-}
-
 /* Watches these endpoints (NULL: none) from now on. The last ones are still alive. */
 static void watch(struct policy *p, const struct tc_endpoints *endpoints)
 {
-    struct watched before = p->watched;
-    p->watched = (struct watched){0};
-    if (endpoints) {
-        size_t n = count_endpoints(endpoints);
-        p->watched.all = tc_calloc(n ? n : 1, sizeof(struct tc_outlier *));
-        tc_endpoint_map_init(&p->watched.by_endpoint, n);
-        add_endpoints(&p->watched, &before, endpoints);
-        add_addresses(&p->watched);
-    }
+    struct tc_outlier_set before = p->watched;
+    tc_outlier_set_init(&p->watched, endpoints, &before);
     TC_LIST_FOREACH(it, &p->wrappers)
     {
         struct wrapper *w = TC_CONTAINER_OF(it, struct wrapper, link);
-        w->outlier = find(&p->watched, w->base.endpoint, &w->base.addr);
+        w->outlier = tc_outlier_set_find(&p->watched, w->base.endpoint, &w->base.addr);
         tell(p, w);
     }
-    watched_fini(&before);
+    tc_outlier_set_fini(&before);
 }
 
 /* --- timer --- */
@@ -375,7 +296,7 @@ static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc
     tc_task_init(&w->health_task, on_health_task);
     w->owner = p;
     tc_list_append(&p->wrappers, &w->link);
-    w->outlier = find(&p->watched, endpoint, addr);
+    w->outlier = tc_outlier_set_find(&p->watched, endpoint, addr);
     w->inner = up->ops->create_subchannel(up, endpoint, addr, on_inner_state, w);
     return &w->base;
 }
@@ -462,7 +383,7 @@ static void od_shutdown(struct tc_lb_policy *base)
         w->owner = NULL;
         w->outlier = NULL;
     }
-    watched_fini(&p->watched);
+    tc_outlier_set_fini(&p->watched);
     tc_endpoints_unref(p->endpoints);
     tc_picker_unref(p->picker);
     p->picker = NULL;

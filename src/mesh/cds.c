@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/outlier_detection.h"
 #include "lb/priority.h"
 #include "mesh/cds_tree.h"
 #include "mesh/cluster_impl.h"
@@ -139,7 +140,30 @@ static struct tc_lb_config *aggregate_config(struct cds *p, struct tc_cluster_co
     return config;
 }
 
-/* xds_cluster_impl -> priority -> lb. */
+/* A50, A75: outlier_detection comes first below cds; one that does nothing when the cluster has none. */
+static struct tc_lb_config *outlier_config(const struct tc_outlier_detection *from, struct tc_lb_config *child)
+{
+    struct tc_outlier_settings s = tc_outlier_defaults;
+    if (from) {
+        s.interval_ms = from->interval_ms;
+        s.base_ejection_ms = from->base_ejection_ms;
+        s.max_ejection_ms = from->max_ejection_ms;
+        s.max_ejection_percent = from->max_ejection_percent;
+        s.by_success_rate = from->success_rate;
+        s.success_rate.stdev_factor = from->sr.stdev_factor;
+        s.success_rate.enforcement_percent = from->sr.enforcement_percent;
+        s.success_rate.minimum_hosts = from->sr.minimum_hosts;
+        s.success_rate.request_volume = from->sr.request_volume;
+        s.by_failure_percentage = from->failure_percentage;
+        s.failure_percentage.threshold = from->fp.threshold;
+        s.failure_percentage.enforcement_percent = from->fp.enforcement_percent;
+        s.failure_percentage.minimum_hosts = from->fp.minimum_hosts;
+        s.failure_percentage.request_volume = from->fp.request_volume;
+    }
+    return tc_outlier_detection_config_new(&s, child);
+}
+
+/* outlier_detection -> xds_cluster_impl -> priority -> lb. */
 static struct tc_lb_config *leaf_config(const struct cds *p, const struct tc_cluster_config *c, struct tc_lb_config *lb)
 {
     struct tc_priority_child *children = tc_calloc(p->tree.n, sizeof(*children));
@@ -150,7 +174,9 @@ static struct tc_lb_config *leaf_config(const struct cds *p, const struct tc_clu
             .ignore_reresolution_requests = c->cluster->kind == TC_CLUSTER_EDS, /* A37 */
         };
     struct tc_lb_config *priorities = tc_priority_config_new(children, p->tree.n);
-    struct tc_lb_config *config = tc_cluster_impl_config_new(c->name, priorities);
+    struct tc_lb_config *impl = tc_cluster_impl_config_new(c->name, priorities);
+    struct tc_lb_config *config = outlier_config(c->cluster->outlier, impl);
+    tc_lb_config_unref(impl);
     tc_lb_config_unref(priorities);
     tc_free(children);
     return config;
