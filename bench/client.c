@@ -8,6 +8,8 @@
 
 enum { LATENCIES_MAX = 4000000 };
 
+void (*client_hook)(const struct client *c, bool over);
+
 static uint64_t process_cpu_ns(void)
 {
     struct rusage u;
@@ -49,6 +51,8 @@ uint64_t client_done(struct client *c, uint64_t started_ns)
         c->counting = true;
         c->begin_ns = now;
         c->first_cpu_ns = process_cpu_ns();
+        if (client_hook)
+            client_hook(c, false);
         return now;
     }
     c->rpcs++;
@@ -67,6 +71,8 @@ int client_report(struct client *c)
 {
     double seconds = (double)(measure_wall_ns() - c->begin_ns) / 1e9;
     double cpu = (double)(process_cpu_ns() - c->first_cpu_ns) / 1e9;
+    if (client_hook)
+        client_hook(c, true);
     qsort(c->latencies_ns, c->n_latencies, sizeof(*c->latencies_ns), by_value);
     double p50 = c->n_latencies ? c->latencies_ns[c->n_latencies / 2] / 1e3 : 0;
     printf("%llu %.6f %.6f %.2f\n", (unsigned long long)c->rpcs, seconds, cpu, p50);

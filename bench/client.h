@@ -33,6 +33,8 @@ static inline bool client_over(const struct client *c, uint64_t now_ns)
 {
     return now_ns >= c->end_ns;
 }
+/* Called when what counts begins (`over` false) and when it ended; for what else is to be counted. NULL: not. */
+extern void (*client_hook)(const struct client *c, bool over);
 /* Prints the line; the exit status. */
 int client_report(struct client *c);
 

@@ -59,20 +59,19 @@ static void server_stop(struct server *s)
         ;
 }
 
-static bool run_client(const char *dir, int client, const struct server *s, unsigned outstanding, double seconds,
+static bool run_client(const char *dir, const char *name, const struct server *s, unsigned outstanding, double seconds,
                        struct figures *f)
 {
     char command[1024];
     unsigned long long rpcs = 0;
     double wall = 0, cpu = 0, p50 = 0;
-    snprintf(command, sizeof(command), "'%s/%s' 127.0.0.1 %s %u %.2f", dir, names[client], s->port, outstanding,
-             seconds);
+    snprintf(command, sizeof(command), "'%s/%s' 127.0.0.1 %s %u %.2f", dir, name, s->port, outstanding, seconds);
     FILE *p = popen(command, "r");
     bool ok = p && fscanf(p, "%llu %lf %lf %lf", &rpcs, &wall, &cpu, &p50) == 4;
     if (p && pclose(p) != 0)
         ok = false;
     if (!ok || rpcs == 0) {
-        fprintf(stderr, "bench/rpc: %s failed\n", names[client]);
+        fprintf(stderr, "bench/rpc: %s failed\n", name);
         return false;
     }
     *f = (struct figures){(double)rpcs / wall, cpu / (double)rpcs * 1e6, p50};
@@ -102,7 +101,7 @@ static size_t bench(struct measure_row *rows, const char *dir, const struct serv
     for (unsigned p = 0; p < pairs; p++) {
         struct figures f[CLIENTS];
         for (int c = TORC; c < CLIENTS; c++)
-            if (have[c] && !run_client(dir, c, s, outstanding, seconds, &f[c]))
+            if (have[c] && !run_client(dir, names[c], s, outstanding, seconds, &f[c]))
                 return 0;
         for (int c = NGHTTP2; c < CLIENTS; c++) {
             if (!have[c])
@@ -148,7 +147,11 @@ int main(int argc, char **argv)
         ok = more > 0;
         n += more;
     }
-    server_stop(&s);
     measure_report("rpc", rows, n);
+    for (size_t i = 0; ok && i < sizeof(outstanding) / sizeof(outstanding[0]); i++) {
+        struct figures f;
+        ok = run_client(dir, "bench_rpc_mallocs", &s, outstanding[i], seconds, &f);
+    }
+    server_stop(&s);
     return ok ? 0 : 1;
 }

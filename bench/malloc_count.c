@@ -1,0 +1,93 @@
+/* Linked into a client: counts its allocations per RPC in steady state, by the library that asked for them, and prints
+ * them at the end on standard error. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+enum { SITES = 4096 };
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+/* Places that allocate, by return address; the programs that are counted have one thread. */
+static struct site {
+    void *at;
+    uint64_t n;
+} sites[SITES];
+static bool counting;
+
+static void count(void *at)
+{
+    size_t i = ((uintptr_t)at * 0x9e3779b97f4a7c15u) >> 52;
+    for (size_t k = 0; counting && k < SITES; k++, i = (i + 1) % SITES) {
+        if (sites[i].at && sites[i].at != at)
+            continue;
+        sites[i].at = at;
+        sites[i].n++;
+        return;
+    }
+}
+
+void *malloc(size_t size)
+{
+    count(__builtin_return_address(0));
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    count(__builtin_return_address(0));
+    return __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+    count(__builtin_return_address(0));
+    return __libc_realloc(p, size);
+}
+
+struct library {
+    const char *name;
+    uint64_t n;
+};
+
+static void report(const struct client *c)
+{
+    struct library libraries[32];
+    size_t n = 0;
+    for (size_t i = 0; i < SITES; i++) {
+        Dl_info info;
+        if (!sites[i].at)
+            continue;
+        const char *name = dladdr(sites[i].at, &info) && info.dli_fname ? info.dli_fname : "?";
+        name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+        size_t k = 0;
+        while (k < n && strcmp(libraries[k].name, name) != 0)
+            k++;
+        if (k == 32)
+            continue;
+        if (k == n)
+            libraries[n++] = (struct library){name, 0};
+        libraries[k].n += sites[i].n;
+    }
+    fprintf(stderr, "allocations per RPC, %u outstanding:", c->outstanding);
+    for (size_t k = 0; k < n; k++)
+        fprintf(stderr, " %s %.3f", libraries[k].name, (double)libraries[k].n / (double)c->rpcs);
+    fprintf(stderr, "\n");
+}
+
+static void on_client(const struct client *c, bool over)
+{
+    counting = !over;
+    if (over && c->rpcs)
+        report(c);
+}
+
+static __attribute__((constructor)) void install(void)
+{
+    client_hook = on_client;
+}
