@@ -85,6 +85,8 @@ static void test_idle_timeout(void **state)
     int code = -1;
     torc_call *call = NULL;
     assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call), 0);
+    while (tc_kit_counts(kit, 0).open_calls == 0)
+        torc_runtime_poll(rt, 10);
     assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 200, &now), TORC_ETIMEDOUT);
     torc_call_free(call);
     assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 10000, &now), 0);

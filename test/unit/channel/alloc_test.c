@@ -225,7 +225,8 @@ static void test_blocking_with_thread(void **state)
     unsigned own = n_allocations - own_before, loop = count_of(c.rt) - loop_before;
     print_message("with a thread: %u allocations on the loop's, %u on the caller's\n", loop, own);
     assert_true(loop <= 2 * CALLS + SLACK);
-    assert_int_equal(own, 0);
+    /* Another call object, where the loop is not yet done with the last. */
+    assert_true(own <= SLACK);
     client_fini(&c);
 }
 
