@@ -153,8 +153,9 @@ static void add_endpoint(struct tc_rh_set *set, struct tc_endpoint *e, struct tc
     }
 }
 
-/* Endpoints of the same addresses are one, of the summed weight (A61). Appends those of the list to `set`. */
-static void merge(struct tc_rh_set *set, struct tc_rh_set *old, const struct tc_endpoints *list)
+/* Endpoints of the same addresses are one, of the summed weight (A61). Appends those of the list to `set`; was[i]:
+ * where that endpoint is in `old`, TC_RING_ADDED when it is not. */
+static void merge(struct tc_rh_set *set, struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *was)
 {
     struct tc_endpoint_map before, seen;
     tc_endpoint_map_init(&before, old ? old->n : 0);
@@ -165,7 +166,9 @@ static void merge(struct tc_rh_set *set, struct tc_rh_set *old, const struct tc_
         struct tc_endpoint *e = list->at[i];
         uint32_t at = tc_endpoint_map_add(&seen, e, set->n), from;
         if (at == set->n) {
-            add_endpoint(set, e, tc_endpoint_map_find(&before, e, &from) ? &old->at[from] : NULL);
+            bool known = tc_endpoint_map_find(&before, e, &from);
+            was[at] = known ? from : TC_RING_ADDED;
+            add_endpoint(set, e, known ? &old->at[from] : NULL);
         } else {
             uint64_t *weight = &set->at[at].weight;
             *weight = weight_of(e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + weight_of(e);
@@ -188,14 +191,14 @@ static void log_absence(struct tc_ring_hash *rh)
            tc_ring_size(rh->set->ring));
 }
 
-static struct tc_ring *ring_for(struct tc_ring_hash *rh, const struct tc_rh_set *set,
+static struct tc_ring *ring_for(struct tc_ring_hash *rh, const struct tc_rh_set *set, uint32_t *was,
                                 const struct tc_ring_hash_config *config)
 {
     const struct tc_ring_hash_config *before = (const struct tc_ring_hash_config *)rh->config;
     if (rh->set && before->min_ring_size == config->min_ring_size && before->max_ring_size == config->max_ring_size &&
         tc_rh_set_same_keys(rh->set, set))
         return tc_ring_ref(rh->set->ring);
-    return tc_rh_set_build_ring(set, config, rh->base.helper->env->ring_size_cap);
+    return tc_rh_set_build_ring(set, rh->set, was, config, rh->base.helper->env->ring_size_cap);
 }
 
 static void replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
@@ -205,8 +208,10 @@ static void replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *upda
     set->owner = rh;
     set->header = tc_rstr_ref(config->request_hash_header);
     set->note = tc_rstr_ref(update->resolution_note);
-    merge(set, old, update->endpoints);
-    tc_rh_set_take_ring(set, ring_for(rh, set, config));
+    uint32_t *was = tc_reallocarray(NULL, update->endpoints->n, sizeof(*was));
+    merge(set, old, update->endpoints, was);
+    tc_rh_set_take_ring(set, ring_for(rh, set, was, config));
+    tc_free(was);
     rh->set = set;
     drop_set(rh, old);
     log_absence(rh);

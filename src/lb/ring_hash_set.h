@@ -49,9 +49,10 @@ void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t
                    struct tc_picker *picker);
 /* Gives the set its ring: a reference that the call takes over. */
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring);
-/* A new ring over the set's endpoints. */
-struct tc_ring *tc_rh_set_build_ring(const struct tc_rh_set *set, const struct tc_ring_hash_config *config,
-                                     uint32_t cap);
+/* A new ring over the set's endpoints, out of that of the set that this one replaces (NULL: none). from[i]: where
+ * endpoint i was there, TC_RING_ADDED for one that is new; the call sets that too where the key is another. */
+struct tc_ring *tc_rh_set_build_ring(const struct tc_rh_set *set, const struct tc_rh_set *old, uint32_t *from,
+                                     const struct tc_ring_hash_config *config, uint32_t cap);
 /* True when both sets' endpoints give the same ring. */
 bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b);
 /* Sets the state of endpoint i; takes over the picker's reference. */
