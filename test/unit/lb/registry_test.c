@@ -25,7 +25,8 @@ static int teardown(void **state)
 static void names_and_aliases(void **state)
 {
     struct fake_lb *f = *state;
-    static const char *const names[] = {"pick_first", "round_robin", "weighted_target", "priority", "ring_hash"};
+    static const char *const names[] = {"pick_first", "round_robin", "weighted_target",
+                                        "priority",   "ring_hash",   "outlier_detection"};
     for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
         char *alias = tc_asprintf("%s_experimental", names[i]);
         const struct tc_lb_class *cls = tc_lb_registry_find(f->registry, tc_slice_str(names[i]));

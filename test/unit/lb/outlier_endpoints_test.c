@@ -1,0 +1,200 @@
+/* outlier_detection: endpoints, connections and policies around it. */
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/outlier_kit.h"
+
+#define A2 "5.5.5.5:5"
+
+static void several_addresses(void **state)
+{
+    struct fake_lb *f = *state;
+    outlier_kit_start(f, A "," A2 " " B, HALF ", " RR);
+    outlier_kit_run(f, 20, A);
+    tc_loop_advance(f->loop, 10 * SECOND);
+    assert_ejected(f, A);
+    /* The connection is lost; the other address of the same endpoint is no way around. */
+    fake_set(f, A, TORC_IDLE);
+    fake_set(f, A, TORC_CONNECTING);
+    fake_set_failed(f, A, "refused");
+    fake_set(f, A2, TORC_CONNECTING);
+    fake_set(f, A2, TORC_READY);
+    struct outlier_counts counts = outlier_kit_run(f, 20, "");
+    assert_int_equal(counts.at[1], 20);
+    /* Another order of the same addresses is the same endpoint. */
+    outlier_kit_update(f, A2 "," A " " B, HALF ", " RR);
+    counts = outlier_kit_run(f, 20, "");
+    assert_int_equal(counts.at[1], 20);
+    /* Other addresses are another endpoint, of which nothing is known. */
+    outlier_kit_update(f, A " " B, HALF ", " RR);
+    fake_set(f, A, TORC_CONNECTING);
+    fake_set(f, A, TORC_READY);
+    assert_in_service(f, A);
+    TC_CASE(OD11);
+}
+
+/* Failures of both addresses are the one endpoint's. */
+static void counted_as_one(void **state)
+{
+    struct fake_lb *f = *state;
+    const char *fields = "'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 2, 'requestVolume': 20}, " RR;
+    outlier_kit_start(f, A "," A2 " " B, fields);
+    outlier_kit_run(f, 20, A);
+    fake_set(f, A, TORC_IDLE);
+    fake_set(f, A, TORC_CONNECTING);
+    fake_set_failed(f, A, "refused");
+    fake_set(f, A2, TORC_CONNECTING);
+    fake_set(f, A2, TORC_READY);
+    outlier_kit_run(f, 20, A2);
+    tc_loop_advance(f->loop, 10 * SECOND);
+    struct outlier_counts counts = outlier_kit_run(f, 20, "");
+    assert_int_equal(counts.at[1], 20);
+    assert_int_equal(fake_state(f, A2), TORC_READY);
+}
+
+static void ejected_and_gone(void **state)
+{
+    struct fake_lb *f = *state;
+    outlier_kit_start(f, ALL, KEEN ", " RR);
+    outlier_kit_run(f, 40, A);
+    tc_loop_advance(f->loop, 10 * SECOND);
+    assert_ejected(f, A);
+    /* Others come and go: it stays out. It leaves and comes back: it is new. */
+    outlier_kit_update(f, A " " B " " C, KEEN ", " RR);
+    assert_ejected(f, A);
+    outlier_kit_update(f, B " " C, KEEN ", " RR);
+    outlier_kit_update(f, ALL, KEEN ", " RR);
+    fake_set(f, A, TORC_READY);
+    assert_in_service(f, A);
+}
+
+/* A connection that comes while its endpoint is ejected is not reported as READY in between. */
+static void connects_while_ejected(void **state)
+{
+    struct fake_lb *f = *state;
+    outlier_kit_start(f, A, "'interval': '1s', 'baseEjectionTime': '5s', " HALF ", " RR);
+    outlier_kit_run(f, 10, A);
+    tc_loop_advance(f->loop, SECOND);
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_non_null(strstr(tc_status_text(&f->status), EJECTED));
+    assert_string_equal(fake_pick(f), "FAIL");
+    assert_non_null(strstr(fake_pick_error(f), A));
+    assert_non_null(strstr(fake_pick_error(f), EJECTED));
+    fake_set(f, A, TORC_IDLE);
+    assert_connects(f, A " ");
+    fake_set(f, A, TORC_READY);
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    tc_loop_advance(f->loop, 6 * SECOND);
+    assert_int_equal(f->state, TORC_READY);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY TF CONNECTING TF READY ");
+}
+
+/* A61: a pick_first that is no leaf of another policy does not hear of it. */
+static void pick_first_alone(void **state)
+{
+    struct fake_lb *f = *state;
+    outlier_kit_start(f, A, HALF ", 'childPolicy': [{'pick_first': {}}]");
+    for (unsigned i = 0; i < 3; i++) {
+        struct outlier_counts counts = outlier_kit_run(f, 50, A);
+        assert_int_equal(counts.at[0], 50);
+        tc_loop_advance(f->loop, 10 * SECOND);
+        assert_int_equal(f->state, TORC_READY);
+    }
+    assert_connects(f, "");
+    TC_CASE(OD12);
+}
+
+/* A75: endpoints of all priorities are weighed against each other. */
+static void below_priority(void **state)
+{
+    struct fake_lb *f = *state;
+    const char *json = "{" HALF ", 'childPolicy': [{'priority': {'priorities': ['p', 'q'], 'children': "
+                       "{'p': {'config': [{'round_robin': {}}]}, 'q': {'config': [{'round_robin': {}}]}}}}]}";
+    assert_true(fake_update(f, fake_endpoint_tree("p", A, "q", B, NULL),
+                            fake_config(f, "outlier_detection", json, NULL), NULL));
+    fake_set(f, A, TORC_READY);
+    assert_int_equal(outlier_kit_run(f, 10, A).at[0], 10);
+    /* 10 % of two endpoints: one. The priority of the ejected one fails, the next takes over. */
+    tc_loop_advance(f->loop, 10 * SECOND);
+    fake_set(f, B, TORC_READY);
+    assert_int_equal(outlier_kit_run(f, 10, B).at[1], 10);
+    tc_loop_advance(f->loop, 10 * SECOND);
+    assert_int_equal(outlier_kit_run(f, 10, "").at[1], 10);
+    tc_loop_advance(f->loop, 30 * SECOND);
+    assert_int_equal(outlier_kit_run(f, 10, "").at[0], 10);
+}
+
+/* The endpoints that a child policy makes anew are known by their addresses. */
+static void nested(void **state)
+{
+    struct fake_lb *f = *state;
+    outlier_kit_start(
+        f, A " " B, HALF ", 'childPolicy': [{'outlier_detection_experimental': {" HALF ", 'interval': '3s', " RR "}}]");
+    outlier_kit_run(f, 20, A);
+    fake_pick(f);
+    unsigned trackers = 0;
+    for (struct tc_call_tracker *t = f->pick.trackers; t; t = t->next)
+        trackers++;
+    assert_int_equal(trackers, 2);
+    outlier_kit_finish(f->pick.trackers, TORC_STATUS_OK);
+    tc_loop_advance(f->loop, 3 * SECOND); /* the inner one */
+    assert_int_equal(outlier_kit_run(f, 10, "").at[1], 10);
+    tc_loop_advance(f->loop, 7 * SECOND); /* the outer one too */
+    assert_int_equal(outlier_kit_run(f, 10, "").at[1], 10);
+    tc_loop_advance(f->loop, 26 * SECOND); /* 36 s: the inner one is done */
+    assert_int_equal(outlier_kit_run(f, 10, "").at[1], 10);
+    tc_loop_advance(f->loop, 14 * SECOND);
+    assert_in_service(f, A);
+}
+
+/* RPCs that run on when their subchannel, endpoint or policy is gone. */
+static void rpcs_outlive(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_call_tracker *t[3];
+    outlier_kit_start(f, A " " B, HALF ", " RR);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_pick(f);
+        t[i] = f->pick.trackers;
+        assert_non_null(t[i]);
+    }
+    fake_set(f, A, TORC_IDLE);
+    fake_set(f, B, TORC_IDLE);
+    outlier_kit_finish(t[0], TORC_STATUS_UNAVAILABLE);
+    outlier_kit_update(f, C, HALF ", " RR);
+    outlier_kit_finish(t[1], TORC_STATUS_UNAVAILABLE);
+    f->policy->ops->shutdown(f->policy);
+    f->policy = NULL;
+    tc_loop_drain(f->loop);
+    outlier_kit_finish(t[2], TORC_STATUS_UNAVAILABLE);
+}
+
+static void no_endpoints(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such name");
+    fake_update_error(f, &error, fake_config(f, "outlier_detection", "{" KEEN ", " RR "}", NULL));
+    assert_string_equal(tc_status_text(&f->status), "no such name");
+    tc_loop_advance(f->loop, 20 * SECOND);
+    outlier_kit_start(f, ALL, KEEN ", " RR);
+    outlier_kit_run(f, 40, A);
+    fake_update_error(f, &error, fake_config(f, "outlier_detection", "{" KEEN ", " RR "}", NULL));
+    tc_loop_advance(f->loop, 10 * SECOND);
+    assert_ejected(f, A);
+    tc_status_fini(&error);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        OUTLIER_TEST(several_addresses),
+        OUTLIER_TEST(counted_as_one),
+        OUTLIER_TEST(ejected_and_gone),
+        OUTLIER_TEST(connects_while_ejected),
+        OUTLIER_TEST(pick_first_alone),
+        OUTLIER_TEST(below_priority),
+        OUTLIER_TEST(nested),
+        OUTLIER_TEST(rpcs_outlive),
+        OUTLIER_TEST(no_endpoints),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
