@@ -94,6 +94,67 @@ static void unchanged_cluster_changes_nothing(void **state)
     mesh_unit_lb_free(f);
 }
 
+/* n RPCs that 1.1.1.1:1 serves, of which some fail. */
+static void serve(struct fake_lb *f, unsigned n, unsigned failing)
+{
+    struct tc_status failed = {.code = TORC_STATUS_INTERNAL};
+    for (unsigned i = 0; i < n; i++) {
+        assert_string_equal(fake_pick_hash(f, 7), "1.1.1.1:1");
+        if (i >= failing)
+            finish(f);
+        for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
+            next = t->next;
+            t->on_done(t, &failed, NULL);
+        }
+        f->pick.trackers = NULL;
+    }
+}
+
+#define OUTLIERS                                                                                                       \
+    ", 'outlierDetection': {'interval': '5s', 'baseEjectionTime': '7s', 'maxEjectionTime': '8s', "                     \
+    "'enforcingSuccessRate': 0, 'enforcingFailurePercentage': 100, 'failurePercentageThreshold': 40, "                 \
+    "'failurePercentageMinimumHosts': 1, 'failurePercentageRequestVolume': 2}"
+
+/* A75: for all of the cluster's priorities, above xds_cluster_impl, whose drops are not counted as failures. */
+static void outlier_detection(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    const char *localities = "0/a: 1.1.1.1:1; 1/b: 2.2.2.2:2";
+    const char *drops = ", 'policy': {'dropOverloads': [{'category': 'd', 'dropPercentage': {'numerator': 100}}]}";
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH OUTLIERS, localities, NULL));
+    fake_pick_hash(f, 7);
+    ready(f, "1.1.1.1:1");
+    serve(f, 3, 1);
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH OUTLIERS, localities, drops));
+    for (unsigned i = 0; i < 10; i++)
+        assert_string_equal(fake_pick_hash(f, 7), "DROP");
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH OUTLIERS, localities, NULL));
+    tc_loop_advance(f->loop, 5000);
+    serve(f, 2, 1); /* one of three was not more than 40 %, one of two is */
+    tc_loop_advance(f->loop, 5000);
+    /* The first priority fails, the second takes over, until the first is back. */
+    assert_string_equal(fake_pick_hash(f, 7), "QUEUE");
+    ready(f, "2.2.2.2:2");
+    assert_string_equal(fake_pick_hash(f, 7), "2.2.2.2:2");
+    finish(f);
+    assert_int_equal(fake_state(f, "1.1.1.1:1"), TORC_READY);
+    tc_loop_advance(f->loop, 5000);
+    assert_string_equal(fake_pick_hash(f, 7), "2.2.2.2:2");
+    finish(f);
+    tc_loop_advance(f->loop, 5000);
+    serve(f, 2, 2);
+    tc_loop_advance(f->loop, 5000);
+    assert_string_equal(fake_pick_hash(f, 7), "2.2.2.2:2");
+    finish(f);
+    /* The cluster is without. */
+    mesh_unit_update(f, cds_of("c"), one_cluster(RING_HASH, localities, NULL));
+    serve(f, 2, 2);
+    tc_loop_advance(f->loop, 5000);
+    serve(f, 1, 0);
+    mesh_unit_lb_free(f);
+}
+
 static void cluster_in_error(void **state)
 {
     (void)state;
@@ -434,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaf_by_priorities),
         cmocka_unit_test(unchanged_cluster_changes_nothing),
+        cmocka_unit_test(outlier_detection),
         cmocka_unit_test(cluster_in_error),
         cmocka_unit_test(policy_of_the_cluster_changes),
         cmocka_unit_test(aggregate_of_leaves),

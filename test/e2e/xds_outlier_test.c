@@ -1,0 +1,142 @@
+/* Outlier detection end to end: a backend that fails RPCs is passed over for a while. */
+#include <string.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/mesh_kit.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* Any host with a rate below the mean goes; sweeps each second. */
+#define EJECT_FOR(time)                                                                                                \
+    "lb_policy: RING_HASH\n"                                                                                           \
+    "  outlier_detection: {interval: 1s, base_ejection_time: " time ", success_rate_stdev_factor: 100, "               \
+    "success_rate_minimum_hosts: 1, success_rate_request_volume: 1}"
+
+struct world {
+    struct mesh_kit *k;
+    torc_channel *ch;
+    size_t n;
+    char *keys[4]; /* headers that reach each backend */
+};
+
+static struct world open_world(size_t n, const char *endpoints, const char *cluster)
+{
+    struct world w = {.k = mesh_kit_new(n), .n = n};
+    mesh_kit_put_endpoints(w.k, "c", endpoints, NULL);
+    mesh_kit_put_cluster(w.k, "c", cluster);
+    mesh_kit_put_listener(w.k, "svc", "c", "[{header: {header_name: address_hash}}]");
+    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    for (size_t i = 0; i < n; i++)
+        w.keys[i] = tc_asprintf("address_hash: %s_0", mesh_kit_address(w.k, i));
+    return w;
+}
+
+static void close_world(struct world *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        tc_free(w->keys[i]);
+    torc_channel_free(w->ch);
+    mesh_kit_free(w->k);
+}
+
+static void take_all(struct world *w, uint64_t *counts)
+{
+    for (size_t i = 0; i < w->n; i++)
+        counts[i] = mesh_kit_take(w->k, i);
+}
+
+/* An RPC by key i that ends with INTERNAL. */
+static void fail_once(struct world *w, size_t i)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    torc_call_options_init(&o);
+    torc_metadata *md = torc_metadata_new();
+    const char *value = w->keys[i] + strlen("address_hash: ");
+    assert_int_equal(torc_metadata_add(md, "address_hash", value, strlen(value)), 0);
+    o.metadata = md;
+    o.timeout_ms = 10000;
+    assert_int_equal(torc_call_unary(w->ch, "/torc.test.Backend/Fail", "13", 2, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_INTERNAL);
+    torc_result_fini(&r);
+    torc_metadata_free(md);
+}
+
+/* Backend 0 fails once, and all others answer, in one interval wherever it begins. */
+static void fail_one_of_all(struct world *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        mesh_kit_calls(w->ch, w->keys[i], 1);
+    fail_once(w, 0);
+    for (size_t i = 1; i < w->n; i++)
+        mesh_kit_calls(w->ch, w->keys[i], 1);
+}
+
+static uint64_t now_ms(void)
+{
+    return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
+}
+
+static void leaves_and_returns(void **state)
+{
+    (void)state;
+    struct world w = open_world(2, "0/a: 0, 1", EJECT_FOR("1s"));
+    fail_one_of_all(&w);
+    uint64_t failed_ms = now_ms();
+    mesh_kit_wait_backend(w.k, w.ch, w.keys[0], 1);
+    uint64_t left_ms = now_ms();
+    assert_true(left_ms - failed_ms < 3000);
+    mesh_kit_wait_backend(w.k, w.ch, w.keys[0], 0);
+    assert_true(now_ms() - left_ms < 3000);
+    /* Nobody dialled for it. */
+    assert_int_equal(mesh_kit_connections(w.k, 0), 1);
+    assert_int_equal(mesh_kit_connections(w.k, 1), 1);
+    close_world(&w);
+    TC_CASE(OD01);
+}
+
+/* While it is out, its key goes to one other backend, and every other key where it went before. Without outlier
+ * detection it is back. */
+static void one_other_backend(void **state)
+{
+    (void)state;
+    struct world w = open_world(4, "0/a: 0, 1, 2, 3", EJECT_FOR("300s"));
+    uint64_t counts[4], moved = 0, others = 0;
+    fail_one_of_all(&w);
+    size_t to = 0;
+    for (uint64_t until = now_ms() + 10000; to == 0 && now_ms() < until;) {
+        take_all(&w, counts);
+        mesh_kit_calls(w.ch, w.keys[0], 1);
+        take_all(&w, counts);
+        for (size_t i = 1; i < 4; i++)
+            to = counts[i] ? i : to;
+    }
+    assert_int_not_equal(to, 0);
+    mesh_kit_calls(w.ch, w.keys[0], 100);
+    take_all(&w, counts);
+    for (size_t i = 0; i < 4; i++)
+        *(i == to ? &moved : &others) += counts[i];
+    assert_int_equal(moved, 100);
+    assert_int_equal(others, 0);
+    for (size_t i = 1; i < 4; i++) {
+        mesh_kit_calls(w.ch, w.keys[i], 20);
+        assert_int_equal(mesh_kit_take(w.k, i), 20);
+    }
+    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH");
+    mesh_kit_wait_backend(w.k, w.ch, w.keys[0], 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(mesh_kit_connections(w.k, i), 1);
+    close_world(&w);
+    TC_CASE(RH47);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaves_and_returns),
+        cmocka_unit_test(one_other_backend),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
