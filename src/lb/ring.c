@@ -12,6 +12,7 @@
 #include "lb/ring_sort.h"
 
 enum {
+    STRIDE = 8,            /* entries that a search looks at without a branch; of a sparse index TC_RING_PADDING */
     LINE = 64,             /* bytes of a cache line */
     LARGE_PAGE = 2 << 20,  /* bytes */
     LARGE_BLOCK = 4 << 20, /* bytes from which large pages are asked for */
@@ -19,7 +20,7 @@ enum {
     /* Entries of an index bucket: fewer are faster warm and slower cold. Of a ring that no cache holds, its index at
      * least should stay in one. */
     PER_BUCKET = 4,
-    PER_BUCKET_SPARSE = 16,
+    PER_BUCKET_SPARSE = 64,
     SPARSE_SIZE = 1 << 19, /* entries from which the index is sparse */
 };
 
@@ -90,8 +91,8 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n)
     size_t bytes = 0;
     plan(&bytes, 1, sizeof(struct tc_ring));
     size_t index = plan(&bytes, ((size_t)1 << bits) + 1, sizeof(uint32_t));
-    size_t hash = plan(&bytes, (size_t)size + TC_RING_STRIDE, sizeof(uint64_t));
-    size_t item = plan(&bytes, (size_t)size + TC_RING_STRIDE, sizeof(uint32_t));
+    size_t hash = plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint64_t));
+    size_t item = plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint32_t));
     size_t count = plan(&bytes, n, sizeof(uint32_t));
     char *block = tc_malloc(bytes);
     tc_ring_advise(block, bytes);
@@ -106,7 +107,7 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n)
     r->hash = (uint64_t *)(block + hash);
     r->item = (uint32_t *)(block + item);
     r->counts = (uint32_t *)(block + count);
-    memset(r->hash + size, 0xff, TC_RING_STRIDE * sizeof(*r->hash));
+    memset(r->hash + size, 0xff, TC_RING_PADDING * sizeof(*r->hash));
     for (size_t i = 0; i < n; i++) {
         r->counts[i] = counts[i];
         r->absent += counts[i] == 0;
@@ -194,11 +195,11 @@ static uint32_t find_by_halves(const struct tc_ring *r, uint64_t h, uint32_t lo,
     return lo;
 }
 
-/* How many of TC_RING_STRIDE entries lie below h, counted without a branch that could be mispredicted. */
-static inline uint32_t count_below(const uint64_t *hash, uint64_t h)
+/* How many of n entries lie below h, counted without a branch that could be mispredicted. */
+static inline uint32_t count_below(const uint64_t *hash, uint64_t h, unsigned n)
 {
     uint32_t below = 0;
-    for (unsigned k = 0; k < TC_RING_STRIDE; k++)
+    for (unsigned k = 0; k < n; k++)
         below += hash[k] < h;
     return below;
 }
@@ -210,10 +211,12 @@ static __attribute__((noinline)) uint32_t find_sparse(const struct tc_ring *r, u
     /* Hashes are uniform, so how far h is into its bucket says where its entry is, give or take a few. */
     uint64_t into = h << (64 - r->shift) >> 32;
     uint32_t guess = (uint32_t)((hi - lo) * into >> 32);
-    uint32_t from = lo + (guess > TC_RING_STRIDE / 2 ? guess - TC_RING_STRIDE / 2 : 0);
-    __builtin_prefetch(r->item + from + TC_RING_STRIDE / 2);
-    uint32_t below = count_below(r->hash + from, h), found = from + below;
-    if (TC_UNLIKELY(below == TC_RING_STRIDE || (below == 0 && from > lo)))
+    uint32_t from = lo + (guess > TC_RING_PADDING / 2 ? guess - TC_RING_PADDING / 2 : 0);
+    /* What the caller asks for next: both lines that it may be on. */
+    __builtin_prefetch(r->item + from);
+    __builtin_prefetch(r->item + from + TC_RING_PADDING);
+    uint32_t below = count_below(r->hash + from, h, TC_RING_PADDING), found = from + below;
+    if (TC_UNLIKELY(below == TC_RING_PADDING || (below == 0 && from > lo)))
         found = find_by_halves(r, h, lo, hi);
     return found == r->size ? 0 : found;
 }
@@ -224,10 +227,10 @@ uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h)
         return find_sparse(r, h);
     uint64_t bucket = h >> r->shift;
     uint32_t lo = r->index[bucket];
-    __builtin_prefetch(r->item + lo);              /* what the caller asks for next, fetched beside the hashes */
-    uint32_t below = count_below(r->hash + lo, h); /* of later buckets none */
+    __builtin_prefetch(r->item + lo); /* what the caller asks for next, fetched beside the hashes */
+    uint32_t below = count_below(r->hash + lo, h, STRIDE); /* of later buckets none */
     lo += below;
-    if (TC_UNLIKELY(below == TC_RING_STRIDE))
+    if (TC_UNLIKELY(below == STRIDE))
         lo = find_by_halves(r, h, lo, r->index[bucket + 1]);
     return lo == r->size ? 0 : lo;
 }

@@ -4,7 +4,7 @@
 
 #include "lb/ring.h"
 
-enum { TC_RING_STRIDE = 8 }; /* entries that a search looks at without a branch */
+enum { TC_RING_PADDING = 16 }; /* entries beyond the last that a search may look at */
 
 /* Its arrays follow it in one allocation. */
 struct tc_ring {
@@ -16,7 +16,7 @@ struct tc_ring {
     bool sparse;      /* the index has few buckets: a search guesses where to begin in one */
     bool ties;        /* there may be entries of equal hash */
     uint32_t *index;  /* first entry of each bucket of top bits, and the size at the end */
-    uint64_t *hash;   /* size, ascending; then TC_RING_STRIDE times the largest number, which no hash is above */
+    uint64_t *hash;   /* size, ascending; then TC_RING_PADDING times the largest number, which no hash is above */
     uint32_t *item;   /* size */
     uint32_t *counts; /* entries of each item */
 };
