@@ -267,9 +267,7 @@ static void use_pick(struct tc_call *c, struct tc_pick *pick)
         return;
     }
     /* It was lost, and the policy will hear of it in this turn. */
-    struct tc_status lost = tc_status_make(TORC_STATUS_UNAVAILABLE, "the connection was lost before the call began");
-    tc_call_tell_trackers(c, &lost, NULL);
-    tc_status_fini(&lost);
+    tc_call_tell_trackers(c, NULL, NULL);
     tc_call_queue_pick(c);
 }
 

@@ -235,10 +235,8 @@ static const struct tc_h2_stream_events stream_events = {
 /* The pick led nowhere; what follows is another one. */
 static void give_up_pick(struct tc_call *c)
 {
-    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "the connection takes no more calls");
     c->transport = NULL;
-    tc_call_tell_trackers(c, &status, NULL);
-    tc_status_fini(&status);
+    tc_call_tell_trackers(c, NULL, NULL);
     tc_call_queue_pick(c);
 }
 

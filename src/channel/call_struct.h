@@ -108,7 +108,7 @@ struct tc_status tc_call_deadline_status(struct tc_call *c);
 void tc_call_abort(struct tc_call *c, const struct tc_status *status);
 /* Ends it at once: on_done from inside. For events of the stream. Takes over the status. */
 void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
-/* The pick was for nothing, or the attempt is over. */
+/* The attempt is over, or the pick was for nothing (status NULL). */
 void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
 /* Waits for another picker. */
 void tc_call_queue_pick(struct tc_call *c);

@@ -205,10 +205,8 @@ static void on_call_done(struct tc_call_tracker *base, const struct tc_status *s
 {
     struct wrapper *w = TC_CONTAINER_OF(base, struct tracker, base)->wrapper;
     (void)trailers;
-    if (w->outlier && tc_status_ok(status))
-        w->outlier->now.successes++;
-    else if (w->outlier)
-        w->outlier->now.failures++;
+    if (w->outlier && status)
+        *(tc_status_ok(status) ? &w->outlier->now.successes : &w->outlier->now.failures) += 1;
     wrapper_unref(w);
 }
 

@@ -43,7 +43,8 @@ struct tc_pick_args {
 };
 
 /* Someone in the tree who wants to hear of the RPC's end (load reports, circuit breakers, outlier detection). Allocated
- * in the call's arena by the picker that adds it. Called once for each COMPLETE pick, in any case. */
+ * in the call's arena by the picker that adds it. Called once for each COMPLETE pick, in any case; status is NULL when
+ * the pick led to no RPC, since the connection takes none any more, and another pick follows. */
 struct tc_call_tracker {
     struct tc_call_tracker *next;
     void (*on_done)(struct tc_call_tracker *tracker, const struct tc_status *status, const struct tc_headers *trailers);

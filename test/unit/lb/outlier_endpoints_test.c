@@ -168,6 +168,23 @@ static void rpcs_outlive(void **state)
     outlier_kit_finish(t[2], TORC_STATUS_UNAVAILABLE);
 }
 
+/* A pick that finds its connection gone is no RPC. */
+static void picks_without_rpc(void **state)
+{
+    struct fake_lb *f = *state;
+    outlier_kit_start(f, A " " B, HALF ", " RR);
+    for (unsigned i = 0; i < 20; i++) {
+        fake_pick(f);
+        for (struct tc_call_tracker *t = f->pick.trackers, *next; t; t = next) {
+            next = t->next;
+            t->on_done(t, NULL, NULL);
+        }
+    }
+    tc_loop_advance(f->loop, 10 * SECOND);
+    assert_in_service(f, A);
+    assert_in_service(f, B);
+}
+
 static void no_endpoints(void **state)
 {
     struct fake_lb *f = *state;
@@ -194,6 +211,7 @@ int main(void)
         OUTLIER_TEST(below_priority),
         OUTLIER_TEST(nested),
         OUTLIER_TEST(rpcs_outlive),
+        OUTLIER_TEST(picks_without_rpc),
         OUTLIER_TEST(no_endpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
