@@ -1,7 +1,8 @@
 /* Channels: where RPCs start. SPDX-License-Identifier: Apache-2.0
  *
  * Targets: "xds:///name", "dns:///host:port", "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path",
- * "unix-abstract:name", "host:port" (dns), and the schemes of resolvers that the application registered. */
+ * "unix-abstract:name", "host:port" (dns; the default port is 443), and the schemes of resolvers that the application
+ * registered. */
 #ifndef TORC_CHANNEL_H
 #define TORC_CHANNEL_H
 
@@ -47,10 +48,12 @@ struct torc_channel_options {
     uint64_t dns_min_interval_ms;     /* between re-resolutions; 30000 */
     uint64_t xds_resource_timeout_ms; /* A57's does-not-exist timer; 15000 */
     const struct torc_resolver_class *const *resolvers; /* the application's, tried before Torc's own; NULL-terminated;
-                                                           the classes must outlive the channel */
+                                                           the classes are copied; what their strings and
+                                                           arg point at must live until stop has been called */
     const struct torc_lb_class *const *lb_policies;     /* likewise; names of Torc's own policies are refused */
 };
 
+/* Fills in the defaults. Options with size 0, which were never initialised, are refused wherever they are given. */
 TORC_API void torc_channel_options_init(struct torc_channel_options *options);
 
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL

@@ -8,7 +8,10 @@
 struct tc_app_lb_classes {
     struct tc_lb_registry *registry;
     size_t n;
-    struct tc_lb_class classes[];
+    struct {
+        struct tc_lb_class cls;
+        struct torc_lb_class app; /* a copy: a policy may end after the application's is gone */
+    } at[];
 };
 
 static struct tc_lb_registry *make_registry(void)
@@ -45,15 +48,16 @@ struct tc_app_lb_classes *tc_app_lb_classes_new(const struct torc_lb_class *cons
     while (list[n])
         n++;
     size_t bytes;
-    if (__builtin_mul_overflow(n, sizeof(struct tc_lb_class), &bytes) || bytes > SIZE_MAX / 2)
+    if (__builtin_mul_overflow(n, sizeof(((struct tc_app_lb_classes *)NULL)->at[0]), &bytes) || bytes > SIZE_MAX / 2)
         return NULL;
     struct tc_app_lb_classes *c = tc_calloc(1, sizeof(*c) + bytes);
     c->registry = make_registry();
     for (size_t i = 0; i < n; i++) {
         bool ok = well_formed(list[i]);
         if (ok) {
-            tc_app_lb_class_init(&c->classes[i], list[i]);
-            ok = tc_lb_registry_add(c->registry, &c->classes[i]) == 0;
+            memcpy(&c->at[i].app, list[i], TC_MIN(list[i]->size, sizeof(c->at[i].app)));
+            tc_app_lb_class_init(&c->at[i].cls, &c->at[i].app);
+            ok = tc_lb_registry_add(c->registry, &c->at[i].cls) == 0;
         }
         if (!ok) {
             if (why)

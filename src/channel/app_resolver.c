@@ -194,11 +194,12 @@ static bool app_authority(const struct tc_resolver_class *cls, const struct tc_t
 
 void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_class *app)
 {
-    c->app = app;
+    c->app = (struct torc_resolver_class){0};
+    memcpy(&c->app, app, TC_MIN(app->size, sizeof(c->app)));
     c->base = (struct tc_resolver_class){
-        .scheme = app->scheme,
+        .scheme = c->app.scheme,
         .authority = app_authority,
         .create = app_create,
-        .arg = (void *)(uintptr_t)app,
+        .arg = &c->app,
     };
 }

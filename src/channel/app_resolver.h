@@ -8,7 +8,7 @@
 
 struct tc_app_resolver_class {
     struct tc_resolver_class base;
-    const struct torc_resolver_class *app;
+    struct torc_resolver_class app; /* a copy: the resolver may end after the application's is gone */
 };
 
 void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_class *app);

@@ -68,6 +68,10 @@ torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_
 {
     struct torc_call_options options;
     torc_call_options_init(&options);
+    if (!ch || !method || (given && given->size < sizeof(given->size))) {
+        *error = TORC_EINVAL;
+        return NULL;
+    }
     if (given)
         memcpy(&options, given, TC_MIN(given->size, sizeof(options)));
     *error = tc_runtime_check(ch->rt);

@@ -64,7 +64,7 @@ const struct tc_call_events tc_call_blocking_events = {
 
 torc_call *torc_call_open(torc_channel *ch, const char *method, const struct torc_call_options *options, int *error)
 {
-    int rc = tc_runtime_check_blocking(ch->rt);
+    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
     torc_call *call = rc == 0 ? tc_call_make(ch, method, options, TC_CALL_STREAM_BLOCKING, &rc) : NULL;
     if (call)
         tc_call_launch(call);

@@ -52,7 +52,7 @@ const struct tc_call_events tc_call_unary_events = {.on_message = on_message, .o
 int torc_call_unary(torc_channel *ch, const char *method, const void *request, size_t request_size,
                     const struct torc_call_options *options, struct torc_result *result)
 {
-    int rc = tc_runtime_check_blocking(ch->rt);
+    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &rc);

@@ -208,6 +208,11 @@ void tc_channel_unref(torc_channel *ch)
 torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
                                char **why)
 {
+    if (!target) {
+        if (why)
+            *why = tc_strdup("target: it is NULL");
+        return NULL;
+    }
     if (!rt)
         rt = torc_runtime_default();
     int rc = rt ? tc_runtime_check(rt) : TORC_EIO;

@@ -69,6 +69,11 @@ static const char *fault(const struct torc_channel_options *o)
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given, char **why)
 {
     torc_channel_options_init(out);
+    if (given && given->size < sizeof(given->size)) {
+        if (why)
+            *why = tc_asprintf("options: size is %zu: call torc_channel_options_init first", given->size);
+        return false;
+    }
     if (given)
         memcpy(out, given, TC_MIN(given->size, sizeof(*out)));
     out->size = sizeof(*out);

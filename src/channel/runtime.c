@@ -110,6 +110,10 @@ static struct torc_runtime_options complete(const struct torc_runtime_options *g
 torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
 {
     struct torc_runtime_options options = complete(given);
+    if (given && given->size < sizeof(given->size)) {
+        errno = EINVAL;
+        return NULL;
+    }
     if (options.mode != TORC_RUNTIME_THREAD && options.mode != TORC_RUNTIME_CALLER) {
         errno = EINVAL;
         return NULL;

@@ -206,6 +206,11 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, cha
 {
     struct torc_tls_options options;
     torc_tls_options_init(&options);
+    if (given && given->size < sizeof(given->size)) {
+        if (why)
+            *why = tc_asprintf("options: size is %zu: call torc_tls_options_init first", given->size);
+        return NULL;
+    }
     if (given)
         memcpy(&options, given, TC_MIN(given->size, sizeof(options)));
     const struct tc_slice texts[PARTS] = {optional(options.roots_pem), optional(options.certificate_pem),

@@ -1,0 +1,162 @@
+/* Arguments that are wrong from the start: refused at once, each with its reason, and nothing crashes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+
+static void test_channel_arguments(void **state)
+{
+    (void)state;
+    struct torc_channel_options zero = {.max_receive_message_bytes = 10};
+    char *why = NULL;
+    assert_null(torc_channel_new(NULL, NULL, NULL, &why));
+    assert_string_equal(why, "target: it is NULL");
+    free(why);
+    assert_null(torc_channel_new(NULL, NULL, NULL, NULL));
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &zero, &why));
+    assert_string_equal(why, "options: size is 0: call torc_channel_options_init first");
+    free(why);
+    torc_channel_free(NULL);
+}
+
+static void test_call_arguments(void **state)
+{
+    (void)state;
+    struct torc_call_options zero = {.timeout_ms = 300};
+    struct torc_result r;
+    int error = 0;
+    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", NULL, NULL);
+    assert_non_null(ch);
+    assert_int_equal(torc_call_unary(NULL, "a/b", NULL, 0, NULL, &r), TORC_EINVAL);
+    assert_int_equal(torc_call_unary(ch, NULL, NULL, 0, NULL, &r), TORC_EINVAL);
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &zero, &r), TORC_EINVAL);
+    assert_int_equal(torc_call_unary(ch, "noslash", NULL, 0, NULL, &r), TORC_EINVAL);
+    assert_null(torc_call_open(NULL, "a/b", NULL, &error));
+    assert_int_equal(error, TORC_EINVAL);
+    assert_null(torc_call_open(ch, "a/b", &zero, &error));
+    assert_int_equal(error, TORC_EINVAL);
+    torc_channel_free(ch);
+}
+
+static void test_other_options(void **state)
+{
+    (void)state;
+    struct torc_runtime_options runtime = {.idle_connection_ms = 1};
+    struct torc_tls_options tls = {.roots_pem = "x"};
+    char *why = NULL;
+    errno = 0;
+    assert_null(torc_runtime_new(&runtime));
+    assert_int_equal(errno, EINVAL);
+    assert_null(torc_credentials_tls(&tls, &why));
+    assert_non_null(strstr(why, "torc_tls_options_init"));
+    free(why);
+}
+
+struct short_lived {
+    int started, stopped;
+};
+
+static void *start(const char *rest, torc_resolver_listener *listener, void *arg)
+{
+    const char *const address = "127.0.0.1:1";
+    struct torc_endpoint e = {.addresses = &address, .n_addresses = 1};
+    (void)rest;
+    ((struct short_lived *)arg)->started++;
+    torc_resolver_report(listener, &e, 1, NULL);
+    return arg;
+}
+
+static void stop(void *resolver)
+{
+    ((struct short_lived *)resolver)->stopped++;
+}
+
+static void *make_policy(torc_lb_helper *helper, void *arg)
+{
+    (void)arg;
+    return helper;
+}
+
+static void update_policy(void *policy, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
+{
+    (void)policy;
+    (void)endpoints;
+    (void)n;
+    (void)config_json;
+}
+
+static torc_lb_child *pick(void *policy, torc_lb_pick *p)
+{
+    (void)policy;
+    (void)p;
+    return NULL;
+}
+
+static void destroy_policy(void *policy)
+{
+    (void)policy;
+}
+
+/* A channel ends after torc_channel_free has returned, off the loop's thread: it must not look at the classes that the
+ * application gave it, which may be gone by then. */
+static torc_channel *channel_with_short_lived_classes(torc_runtime *rt, struct short_lived *s)
+{
+    struct torc_resolver_class *resolver = calloc(1, sizeof(*resolver));
+    struct torc_lb_class *policy = calloc(1, sizeof(*policy));
+    assert_true(resolver && policy);
+    *resolver = (struct torc_resolver_class){
+        .size = sizeof(*resolver), .scheme = "brief", .start = start, .stop = stop, .arg = s};
+    *policy = (struct torc_lb_class){.size = sizeof(*policy),
+                                     .name = "brief",
+                                     .create = make_policy,
+                                     .update = update_policy,
+                                     .pick = pick,
+                                     .destroy = destroy_policy};
+    const struct torc_resolver_class *const resolvers[] = {resolver, NULL};
+    const struct torc_lb_class *const policies[] = {policy, NULL};
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.resolvers = resolvers;
+    o.lb_policies = policies;
+    o.service_config_json = "{\"loadBalancingConfig\":[{\"brief\":{}}]}";
+    torc_channel *ch = torc_channel_new(rt, "brief:x", &o, NULL);
+    memset(resolver, 0xff, sizeof(*resolver));
+    memset(policy, 0xff, sizeof(*policy));
+    free(resolver);
+    free(policy);
+    return ch;
+}
+
+static void test_classes_are_copied(void **state)
+{
+    (void)state;
+    struct short_lived s = {0};
+    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_channel *ch = channel_with_short_lived_classes(rt, &s);
+    struct torc_call_options o;
+    struct torc_result r;
+    assert_non_null(ch);
+    torc_call_options_init(&o);
+    o.timeout_ms = 50;
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(s.started, 1);
+    assert_int_equal(s.stopped, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_channel_arguments),
+        cmocka_unit_test(test_call_arguments),
+        cmocka_unit_test(test_other_options),
+        cmocka_unit_test(test_classes_are_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
