@@ -1,12 +1,6 @@
-/* The ADS stream of one server, state of the world: what is asked for, how it is acknowledged, when it is opened
- * again. */
-#include <stdlib.h>
-
+/* The ADS stream of one server: when it is opened, when something is sent on it, what its end means. What is said on it
+ * is in ads_sotw.c and ads_delta.c. */
 #include "xds/client_impl.h"
-
-#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
-
-#define METHOD "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 
 static struct tc_xds_channel *channel_of(struct tc_xds_ads *a)
 {
@@ -28,9 +22,8 @@ static void drop_text(struct tc_rstr **s)
 
 /* --- subscriptions --- */
 
-/* Calls fn for each entry of the type whose realm uses this channel. */
-static void each_entry(struct tc_xds_channel *ch, size_t type,
-                       void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg)
+void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
+                           void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg)
 {
     TC_LIST_FOREACH(it, &ch->client->realms)
     {
@@ -44,23 +37,6 @@ static void each_entry(struct tc_xds_channel *ch, size_t type,
             fn(e, UINT32_C(1) << index, arg);
         }
     }
-}
-
-struct names {
-    TC_VEC(char *) v;
-    bool incomplete; /* some were held back */
-};
-
-static void collect_name(struct tc_xds_entry *e, uint32_t bit, void *arg)
-{
-    struct names *names = arg;
-    if (e->held_back & bit) {
-        e->held_back &= ~bit;
-        names->incomplete = true;
-        return;
-    }
-    *tc_vec_push(&names->v) = e->name->data;
-    e->sending_on |= bit;
 }
 
 static void mark_sent(struct tc_xds_entry *e, uint32_t bit, void *arg)
@@ -105,63 +81,7 @@ bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const stru
     return false;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* --- requests --- */
-
-/* The Node is serialised already: field 2 of a DiscoveryRequest, which may stand behind the others. */
-static void append_node(struct tc_buf *b, struct tc_slice node)
-{
-    size_t n = node.len;
-    tc_buf_append_char(b, 2 << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
-    for (; n > 0x7f; n >>= 7)
-        tc_buf_append_char(b, (char)(n | 0x80));
-    tc_buf_append_char(b, (char)n);
-    tc_buf_append_slice(b, node);
-}
-
-static void send_request(struct tc_xds_channel *ch, size_t type, const struct names *names)
-{
-    struct tc_xds_ads *a = &ch->ads;
-    struct tc_xds_ads_type *t = &a->types.data[type];
-    Envoy__Service__Discovery__V3__DiscoveryRequest m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
-    Google__Rpc__Status detail = GOOGLE__RPC__STATUS__INIT;
-    struct tc_buf b = {0};
-
-    m.version_info = (char *)tc_rstr_cstr(t->version);
-    m.response_nonce = (char *)tc_rstr_cstr(t->nonce);
-    m.type_url = (char *)ch->client->types.data[type]->type_url;
-    m.resource_names = names->v.data;
-    m.n_resource_names = names->v.len;
-    if (t->nack) {
-        detail.code = TORC_STATUS_INVALID_ARGUMENT;
-        detail.message = t->nack->data;
-        m.error_detail = &detail;
-    }
-    size_t len = envoy__service__discovery__v3__discovery_request__get_packed_size(&m);
-    b.len = envoy__service__discovery__v3__discovery_request__pack(&m, (uint8_t *)tc_buf_reserve(&b, len));
-    if (!a->sent_node) /* A27: on the first request of a stream */
-        append_node(&b, tc_rstr_slice(ch->client->bootstrap->node));
-    TC_XDS_LOG(DEBUG, "xds %s: request %s version \"%s\" nonce \"%s\" names %zu%s%s", tc_rstr_cstr(ch->server->uri),
-               m.type_url, m.version_info, m.response_nonce, names->v.len, t->nack ? " NACK: " : "",
-               tc_rstr_cstr(t->nack));
-    drop_text(&t->nack);
-    t->requested = true;
-    if (names->v.len == 0) {
-        /* Nothing of the type is held: what is asked for later begins anew. */
-        t->requested = false;
-        drop_text(&t->nonce);
-        drop_text(&t->version);
-    }
-    a->sent_node = true;
-    a->sending = true;
-    a->sending_type = type;
-    a->stream->ops->send(a->stream, tc_buf_slice(&b));
-    tc_buf_fini(&b);
-}
 
 /* The type whose turn it is, or TC_XDS_NO_TYPE. */
 static size_t next_type(const struct tc_xds_ads *a)
@@ -173,23 +93,39 @@ static size_t next_type(const struct tc_xds_ads *a)
     return best;
 }
 
+/* The Node is serialised already; it may stand behind the other fields. */
+static void append_node(struct tc_buf *b, char tag, struct tc_slice node)
+{
+    size_t n = node.len;
+    tc_buf_append_char(b, tag);
+    for (; n > 0x7f; n >>= 7)
+        tc_buf_append_char(b, (char)(n | 0x80));
+    tc_buf_append_char(b, (char)n);
+    tc_buf_append_slice(b, node);
+}
+
+static void send_bytes(struct tc_xds_channel *ch, size_t type, struct tc_buf *b)
+{
+    struct tc_xds_ads *a = &ch->ads;
+    if (!a->sent_node) /* A27: on the first request of a stream */
+        append_node(b, a->ops->node_tag, tc_rstr_slice(ch->client->bootstrap->node));
+    a->sent_node = true;
+    a->sending = true;
+    a->sending_type = type;
+    a->stream->ops->send(a->stream, tc_buf_slice(b));
+}
+
 static void send_next(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
     size_t type;
     while (a->stream && !a->sending && (type = next_type(a)) != TC_XDS_NO_TYPE) {
-        struct names names = {0};
+        struct tc_buf b = {0};
         a->types.data[type].turn = 0;
-        each_entry(ch, type, collect_name, &names);
-        if (names.v.len)
-            qsort(names.v.data, names.v.len, sizeof(*names.v.data), compare_names);
-        /* A first request without names would ask for everything. */
-        if (names.v.len || a->types.data[type].requested)
-            send_request(ch, type, &names);
+        if (a->ops->request(ch, type, &b))
+            send_bytes(ch, type, &b);
         forget_dropped(&a->types.data[type]);
-        if (names.incomplete)
-            tc_xds_ads_request(ch, type);
-        tc_vec_fini(&names.v);
+        tc_buf_fini(&b);
     }
 }
 
@@ -220,16 +156,31 @@ static void forget_stream(struct tc_xds_channel *ch)
     if (a->token)
         tc_xds_done_detach(a->token);
     a->token = NULL;
+    tc_xds_done_unref(a->acking);
+    a->acking = NULL;
+    a->gave_versions = a->asked_anew = false;
+    tc_timer_stop(&a->quiet);
     tc_task_cancel(&a->send);
     for (size_t i = 0; i < a->types.len; i++) {
         struct tc_xds_ads_type *t = &a->types.data[i];
         drop_text(&t->nonce);
         drop_text(&t->nack);
+        tc_xds_done_unref(t->ack);
+        t->ack = NULL;
         forget_dropped(t);
         t->turn = 0;
         t->requested = false;
-        each_entry(ch, i, mark_unsent, NULL);
+        tc_xds_ads_each_entry(ch, i, mark_unsent, NULL);
     }
+}
+
+void tc_xds_ads_proved(struct tc_xds_channel *ch)
+{
+    struct tc_xds_ads *a = &ch->ads;
+    tc_timer_stop(&a->quiet);
+    a->seen_response = true;
+    if (!a->hold_backoff)
+        tc_backoff_reset(&a->backoff);
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
@@ -238,11 +189,8 @@ static void on_message(void *arg, struct tc_rstr *message)
     struct tc_xds_ads *a = &ch->ads;
     struct tc_xds_done *done = tc_xds_done_new(ch);
     a->token = done;
-    if (tc_xds_response_apply(ch, tc_rstr_slice(message), done)) {
-        a->seen_response = true;
-        if (!a->hold_backoff)
-            tc_backoff_reset(&a->backoff);
-    }
+    if (a->ops->apply(ch, tc_rstr_slice(message), done))
+        tc_xds_ads_proved(ch);
     tc_rstr_unref(message);
     tc_xds_done_unref(done);
 }
@@ -257,8 +205,14 @@ void tc_xds_ads_read(struct tc_xds_channel *ch)
 static void on_sent(void *arg)
 {
     struct tc_xds_channel *ch = arg;
-    ch->ads.sending = false;
-    each_entry(ch, ch->ads.sending_type, mark_sent, NULL);
+    struct tc_xds_ads *a = &ch->ads;
+    struct tc_xds_done *acked = a->acking;
+    a->sending = false;
+    a->acking = NULL;
+    tc_xds_ads_each_entry(ch, a->sending_type, mark_sent, NULL);
+    if (a->ops->on_sent)
+        a->ops->on_sent(ch);
+    tc_xds_done_unref(acked);
     send_next(ch);
 }
 
@@ -313,7 +267,7 @@ void tc_xds_ads_start(struct tc_xds_channel *ch)
     if (a->stream || tc_timer_active(&a->retry) || tc_task_pending(&a->restart))
         return;
     a->sent_node = a->seen_response = false;
-    a->stream = ch->transport->ops->open(ch->transport, METHOD, &stream_events, ch);
+    a->stream = ch->transport->ops->open(ch->transport, a->ops->method, &stream_events, ch);
     a->stream->ops->read(a->stream);
     for (size_t type = 0; type < ch->client->types.len; type++)
         tc_xds_ads_request(ch, type);
@@ -342,7 +296,9 @@ void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch)
 void tc_xds_ads_init(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
+    a->ops = ch->server->incremental ? &tc_xds_ads_delta : &tc_xds_ads_sotw;
     tc_backoff_init(&a->backoff, &ch->client->opts.backoff);
+    tc_timer_init(&a->quiet, ch->client->loop, tc_xds_ads_on_quiet);
     tc_timer_init(&a->retry, ch->client->loop, on_retry);
     tc_task_init(&a->send, on_send_task);
     tc_task_init(&a->restart, on_restart);

@@ -104,6 +104,7 @@ static void drop_resource(struct tc_xds_entry *e)
     tc_rstr_unref(e->version);
     e->resource = NULL;
     e->bytes = e->version = NULL;
+    e->source = NULL;
     e->updated_ns = 0;
 }
 
@@ -133,12 +134,13 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
-void tc_xds_entry_accept(struct tc_xds_entry *e, struct tc_xds_resource *resource, struct tc_slice bytes,
-                         struct tc_slice version, struct tc_xds_done *done)
+void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
+                         struct tc_slice bytes, struct tc_slice version, struct tc_xds_done *done)
 {
-    /* An equal resource keeps the old one in place, so that no one downstream sees a change. */
+    /* An equal resource keeps the old one in place, so that no one downstream sees a change. What it means may depend
+     * on where it is from. */
     bool same_bytes = e->resource && tc_slice_eq(tc_rstr_slice(e->bytes), bytes);
-    if (e->resource && (same_bytes || type_of(e)->equal(e->resource, resource))) {
+    if (e->resource && ((same_bytes && e->source == source) || type_of(e)->equal(e->resource, resource))) {
         tc_xds_resource_unref(resource);
         resource = tc_xds_resource_ref(e->resource);
     }
@@ -148,6 +150,7 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, struct tc_xds_resource *resourc
     e->resource = resource;
     e->bytes = kept;
     e->version = tc_rstr_new(version.data, version.len);
+    e->source = source;
     e->updated_ns = tc_loop_realtime_ns(e->realm->client->loop);
     e->state = TC_XDS_ACKED;
     tc_xds_entry_check_timer(e);

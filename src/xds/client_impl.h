@@ -44,6 +44,7 @@ struct tc_xds_entry {
     struct tc_xds_resource *resource; /* in use, or NULL */
     struct tc_rstr *bytes;            /* its message as received */
     struct tc_rstr *version;
+    const struct tc_xds_server *source; /* where it is from */
     int64_t updated_ns;
     struct tc_status error; /* of the data (A88); OK: none */
     struct tc_rstr *failed_version;
@@ -75,9 +76,10 @@ struct tc_xds_realm {
 
 /* What an ADS stream knows of a type. */
 struct tc_xds_ads_type {
-    struct tc_rstr *version; /* last ACKed; outlives streams */
-    struct tc_rstr *nonce;   /* of the last response on this stream */
+    struct tc_rstr *version; /* last ACKed; outlives streams; not used by the incremental form */
+    struct tc_rstr *nonce;   /* of the last response on this stream; incremental: that is still to be answered */
     struct tc_rstr *nack;    /* what the next request complains of */
+    struct tc_xds_done *ack; /* incremental: of the response that is still to be answered */
     uint64_t turn;           /* in the queue to be sent: less is earlier; 0: nothing to send */
     bool requested;          /* on this stream */
     /* Names that the last request had and that were dropped from the cache since. A request that has such a name again
@@ -85,7 +87,25 @@ struct tc_xds_ads_type {
     TC_VEC(struct tc_rstr *) dropped;
 };
 
+struct tc_xds_ads;
+
+/* What differs between the two forms of ADS: state of the world, and incremental. */
+struct tc_xds_ads_ops {
+    const char *method;
+    char node_tag; /* of the Node in a request, as it stands on the wire */
+    /* Makes the request that is due for the type; false: there is nothing to say. */
+    bool (*request)(struct tc_xds_channel *ch, size_t type, struct tc_buf *out);
+    /* Takes in a response. False: it cannot be made out what it is. */
+    bool (*apply)(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done);
+    /* A request was handed to a connected transport; may be NULL. */
+    void (*on_sent)(struct tc_xds_channel *ch);
+};
+
+extern const struct tc_xds_ads_ops tc_xds_ads_sotw;  /* ads_sotw.c */
+extern const struct tc_xds_ads_ops tc_xds_ads_delta; /* ads_delta.c */
+
 struct tc_xds_ads {
+    const struct tc_xds_ads_ops *ops;
     struct tc_xds_stream *stream; /* NULL: none now */
     struct tc_xds_done *token;    /* of the response that is being worked on */
     TC_VEC(struct tc_xds_ads_type) types;
@@ -97,6 +117,10 @@ struct tc_xds_ads {
     struct tc_backoff backoff;
     struct tc_timer retry;
     struct tc_task send, restart;
+    /* Incremental: what this stream's first requests said, and what to make of it when nothing comes back. */
+    bool gave_versions, asked_anew;
+    struct tc_timer quiet;
+    struct tc_xds_done *acking; /* of the response that the request under way answers */
 };
 
 struct tc_xds_channel {
@@ -121,9 +145,9 @@ struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_realm *r, size_t type, struc
 /* Takes it out of the table. Its watches must be gone. */
 void tc_xds_entry_free(struct tc_xds_entry *e);
 struct tc_xds_entry **tc_xds_entries(struct tc_xds_realm *r, size_t type);
-/* A valid resource came; takes the reference. */
-void tc_xds_entry_accept(struct tc_xds_entry *e, struct tc_xds_resource *resource, struct tc_slice bytes,
-                         struct tc_slice version, struct tc_xds_done *done);
+/* A valid resource came from the server; takes the reference. */
+void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
+                         struct tc_slice bytes, struct tc_slice version, struct tc_xds_done *done);
 /* A data error came; takes the status. `drop`: the resource in use goes (A88). */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
                        bool drop, struct tc_xds_done *done);
@@ -168,7 +192,7 @@ void tc_xds_channel_healthy(struct tc_xds_channel *ch, struct tc_xds_done *done)
 /* The entry that a name in a response of this channel means, or NULL. */
 struct tc_xds_entry *tc_xds_channel_entry(struct tc_xds_channel *ch, size_t type, const struct tc_xds_name *name);
 
-/* ads.c */
+/* ads.c: what both forms share */
 void tc_xds_ads_init(struct tc_xds_channel *ch);
 void tc_xds_ads_fini(struct tc_xds_channel *ch);
 /* Opens a stream unless there is one or the next is timed. */
@@ -183,9 +207,17 @@ bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const stru
 /* All watchers are done with the last response. */
 void tc_xds_ads_read(struct tc_xds_channel *ch);
 void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
+/* Calls fn for each entry of the type whose realm uses this channel. */
+void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
+                           void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg);
+/* The server answers, by a response or by having nothing to add. */
+void tc_xds_ads_proved(struct tc_xds_channel *ch);
 
-/* response.c */
-/* Takes in a DiscoveryResponse. False: it cannot be made out what it is. */
+/* ads_delta.c */
+void tc_xds_ads_on_quiet(struct tc_timer *timer);
+
+/* response.c, response_delta.c: take in a DiscoveryResponse, a DeltaDiscoveryResponse. */
 bool tc_xds_response_apply(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done);
+bool tc_xds_response_apply_delta(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done);
 
 #endif

@@ -30,9 +30,6 @@ static struct tc_xds_channel *channel_get(struct tc_xds_client *c, const struct 
     tc_xds_ads_init(ch);
     ch->transport = c->factory->create(c->factory, server, on_connectivity, ch);
     TC_XDS_LOG(INFO, "xds %s: channel created for %s", tc_rstr_cstr(server->uri), tc_rstr_cstr(c->target));
-    if (server->incremental)
-        TC_XDS_LOG(WARN, "xds %s: torc.incremental_ads is not supported, state of the world is used",
-                   tc_rstr_cstr(server->uri));
     return ch;
 }
 
@@ -169,6 +166,8 @@ static void remove_channel(struct tc_xds_realm *r)
         struct tc_xds_entry *e, *next;
         HASH_ITER(hh, r->entries.data[type], e, next)
         {
+            if ((e->sending_on | e->sent_on) & bit)
+                tc_xds_ads_drop(ch, type, e->name);
             e->sending_on &= ~bit;
             e->sent_on &= ~bit;
             e->held_back &= ~bit;

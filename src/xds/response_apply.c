@@ -1,0 +1,299 @@
+/* What both forms of responses share: resources decoded and delivered, faults collected for one NACK (A46), the answer
+ * prepared. */
+#include "xds/response_impl.h"
+
+#include <limits.h>
+
+#include "base/parse.h"
+#include "proto/unpack.h"
+
+#define NACK_MAX_BYTES 8192
+
+/* --- one resource --- */
+
+void tc_xds_complain(struct tc_xds_applying *a, size_t index, struct tc_slice name, const char *text)
+{
+    if (name.len)
+        tc_faults_add(&a->faults, "resource index %zu: %s \"%.*s\": %s", index, a->type->short_name,
+                      (int)TC_MIN(name.len, INT_MAX), name.data, text);
+    else
+        tc_faults_add(&a->faults, "resource index %zu: %s: %s", index, a->type->short_name, text);
+}
+
+bool tc_xds_open_wrapper(struct tc_xds_applying *a, const Envoy__Service__Discovery__V3__Resource *wrapper,
+                         struct tc_xds_found *out)
+{
+    out->wrapper_name = tc_xds_text(wrapper->name);
+    if (out->wrapper_name.len == 0 && wrapper->resource_name)
+        out->wrapper_name = tc_xds_text(wrapper->resource_name->name);
+    if (!wrapper->resource) {
+        a->nameless = true; /* nor is what it names absent */
+        tc_xds_complain(a, out->index, out->wrapper_name, "field resource: missing");
+        return false;
+    }
+    out->type_url = tc_xds_text(wrapper->resource->type_url);
+    out->bytes = tc_proto_bytes(wrapper->resource->value);
+    return true;
+}
+
+/* Puts a decoded resource, or what is wrong with it, where it belongs. Takes the resource. */
+static void deliver(struct tc_xds_applying *a, const struct tc_xds_found *r, struct tc_slice name,
+                    struct tc_xds_resource *resource, const char *text)
+{
+    struct tc_xds_client *c = a->ch->client;
+    struct tc_xds_name parsed;
+    char *why = NULL;
+    if (!tc_xds_name_parse(a->type, name, &parsed, &why)) {
+        tc_xds_complain(a, r->index, name, why);
+        tc_free(why);
+        tc_xds_resource_unref(resource);
+        return;
+    }
+    if (!resource)
+        tc_xds_complain(a, r->index, name, text);
+    struct tc_xds_entry *e = tc_xds_channel_entry(a->ch, a->type_index, &parsed);
+    tc_xds_name_fini(&parsed);
+    if (!e) { /* not subscribed */
+        tc_xds_resource_unref(resource);
+        return;
+    }
+    if (e->seen_in == c->responses) {
+        tc_xds_complain(a, r->index, name, "the response has it twice");
+        tc_xds_resource_unref(resource);
+        return;
+    }
+    e->seen_in = c->responses;
+    if (resource) {
+        tc_xds_realm_cut(e->realm, (size_t)tc_xds_realm_index(e->realm, a->ch));
+        tc_xds_entry_accept(e, a->ch->server, resource, r->bytes, a->version, a->done);
+    } else {
+        tc_xds_entry_fail(e, TC_XDS_NACKED,
+                          tc_status_make(TORC_STATUS_UNAVAILABLE, "invalid xDS %s resource: %s (node ID:%s)",
+                                         a->type->short_name, text, tc_xds_node_id(c)),
+                          a->version, a->ch->server->fail_on_data_errors, a->done);
+    }
+}
+
+void tc_xds_apply_found(struct tc_xds_applying *a, const struct tc_xds_found *r)
+{
+    const struct tc_xds_decode_context ctx = {a->ch->client->bootstrap, a->ch->server, a->ch->client->opts.registries};
+    struct tc_rstr *own_name = NULL;
+    struct tc_xds_resource *resource = NULL;
+    struct tc_faults f;
+
+    tc_faults_init(&f);
+    if (tc_slice_eq_str(r->type_url, a->type->type_url)) {
+        resource = a->type->decode(a->type, &ctx, r->bytes, &own_name, &f);
+        if (!resource && !tc_faults_any(&f))
+            tc_faults_add(&f, "invalid");
+    } else {
+        tc_faults_add(&f, "is of type \"%.*s\", not %s", (int)TC_MIN(r->type_url.len, INT_MAX), r->type_url.data,
+                      a->type->type_url);
+    }
+    struct tc_slice name = r->wrapper_name.len ? r->wrapper_name : tc_rstr_slice(own_name);
+    if (name.len) {
+        deliver(a, r, name, resource, tc_faults_text(&f));
+    } else {
+        a->nameless = true;
+        tc_xds_complain(a, r->index, name, resource ? "has no name" : tc_faults_text(&f));
+        tc_xds_resource_unref(resource);
+    }
+    tc_faults_fini(&f);
+    tc_rstr_unref(own_name);
+}
+
+/* --- errors and deletion --- */
+
+void tc_xds_apply_error(struct tc_xds_applying *a, const Envoy__Service__Discovery__V3__ResourceError *error)
+{
+    struct tc_xds_client *c = a->ch->client;
+    struct tc_xds_name parsed;
+    char *why = NULL;
+    struct tc_slice name = error->resource_name ? tc_xds_text(error->resource_name->name) : tc_slice_of(NULL, 0);
+    int code = error->error_detail ? error->error_detail->code : TORC_STATUS_OK;
+    if (name.len == 0 || code == TORC_STATUS_OK)
+        return;
+    if (!tc_xds_name_parse(a->type, name, &parsed, &why)) {
+        tc_free(why);
+        return;
+    }
+    struct tc_xds_entry *e = tc_xds_channel_entry(a->ch, a->type_index, &parsed);
+    tc_xds_name_fini(&parsed);
+    if (!e || e->seen_in == c->responses)
+        return;
+    e->seen_in = c->responses;
+    /* A88: these two are data errors, all others transient. */
+    bool data_error = code == TORC_STATUS_NOT_FOUND || code == TORC_STATUS_PERMISSION_DENIED;
+    tc_xds_entry_fail(e, TC_XDS_RECEIVED_ERROR,
+                      tc_status_make(TORC_STATUS_UNAVAILABLE, "xDS server %s has no %s resource: %s: %s (node ID:%s)",
+                                     tc_rstr_cstr(a->ch->server->uri), a->type->short_name, torc_status_code_name(code),
+                                     error->error_detail->message, tc_xds_node_id(c)),
+                      a->version, data_error && a->ch->server->fail_on_data_errors, a->done);
+}
+
+void tc_xds_apply_deletion(struct tc_xds_applying *a, struct tc_xds_entry *e)
+{
+    const struct tc_xds_server *server = a->ch->server;
+    TC_XDS_LOG(WARN, "xds %s: %s \"%s\" was deleted%s", tc_rstr_cstr(server->uri), a->type->short_name, e->name->data,
+               server->fail_on_data_errors ? "" : "; the last value stays in use");
+    tc_xds_entry_fail(e, TC_XDS_DOES_NOT_EXIST,
+                      tc_status_make(TORC_STATUS_NOT_FOUND, "xDS %s resource was deleted by server %s (node ID:%s)",
+                                     a->type->short_name, tc_rstr_cstr(server->uri), tc_xds_node_id(a->ch->client)),
+                      a->version, server->fail_on_data_errors, a->done);
+}
+
+/* --- the response --- */
+
+/* The next request of the type says what became of the response. */
+static void acknowledge(struct tc_xds_channel *ch, size_t type, struct tc_slice version, struct tc_slice nonce,
+                        struct tc_faults *faults, struct tc_xds_done *done)
+{
+    struct tc_xds_ads_type *t = tc_xds_ads_type(ch, type);
+    tc_rstr_unref(t->nonce);
+    t->nonce = tc_rstr_new(nonce.data, nonce.len);
+    tc_rstr_unref(t->nack);
+    t->nack = NULL;
+    if (tc_faults_any(faults)) {
+        t->nack = tc_rstr_str(tc_faults_text(faults));
+        TC_XDS_LOG(WARN, "xds %s: %s version \"%.*s\" rejected: %s", tc_rstr_cstr(ch->server->uri),
+                   ch->client->types.data[type]->type_url, (int)TC_MIN(version.len, INT_MAX),
+                   version.data ? version.data : "", t->nack->data);
+    } else if (!ch->server->incremental) {
+        tc_rstr_unref(t->version);
+        t->version = tc_rstr_new(version.data, version.len);
+    }
+    if (ch->server->incremental && !t->ack) {
+        t->ack = done;
+        tc_xds_done_ref(done);
+    }
+    tc_xds_ads_request(ch, type);
+}
+
+static void faults_init(struct tc_faults *f)
+{
+    tc_faults_init(f);
+    f->max_text_bytes = NACK_MAX_BYTES - sizeof("...") + 1;
+}
+
+bool tc_xds_applying_begin(struct tc_xds_applying *a, struct tc_slice type_url)
+{
+    struct tc_xds_client *c = a->ch->client;
+    a->type_index = tc_xds_type_index(c, type_url);
+    if (a->type_index == TC_XDS_NO_TYPE) {
+        TC_XDS_LOG(WARN, "xds %s: response of type \"%.*s\", which was not asked for, is ignored",
+                   tc_rstr_cstr(a->ch->server->uri), (int)TC_MIN(type_url.len, INT_MAX), type_url.data);
+        return false;
+    }
+    a->type = c->types.data[a->type_index];
+    faults_init(&a->faults);
+    c->responses++;
+    return true;
+}
+
+void tc_xds_applying_end(struct tc_xds_applying *a, struct tc_slice version, struct tc_slice nonce)
+{
+    acknowledge(a->ch, a->type_index, version, nonce, &a->faults, a->done);
+    tc_faults_fini(&a->faults);
+}
+
+/* --- a response that cannot be unpacked, but must be answered --- */
+
+static bool read_varint(struct tc_slice *s, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < 10 && i < s->len; i++) {
+        unsigned char byte = (unsigned char)s->data[i];
+        v |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (!(byte & 0x80)) {
+            *s = tc_slice_of(s->data + i + 1, s->len - i - 1);
+            *out = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Finds the strings `first` and `second` among the outermost fields of a message, as far as it can be read. */
+static void peek(struct tc_slice s, uint64_t first, struct tc_slice *a, uint64_t second, struct tc_slice *b)
+{
+    enum { VARINT, FIXED64, LENGTH, FIXED32 = 5 };
+    uint64_t tag, n;
+    while (s.len && read_varint(&s, &tag)) {
+        switch (tag & 7) {
+        case VARINT:
+            if (!read_varint(&s, &n))
+                return;
+            continue;
+        case FIXED64:
+            n = 8;
+            break;
+        case FIXED32:
+            n = 4;
+            break;
+        case LENGTH:
+            if (!read_varint(&s, &n))
+                return;
+            break;
+        default:
+            return;
+        }
+        if (n > s.len)
+            return;
+        struct tc_slice value = tc_slice_of(s.data, (size_t)n);
+        if ((tag & 7) == LENGTH && tag >> 3 == first)
+            *a = value;
+        if ((tag & 7) == LENGTH && tag >> 3 == second)
+            *b = value;
+        s = tc_slice_of(s.data + n, s.len - (size_t)n);
+    }
+}
+
+static bool is_text(struct tc_slice s)
+{
+    return tc_utf8_valid(s) && (s.len == 0 || !memchr(s.data, '\0', s.len));
+}
+
+static bool refuse(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done, const char *text)
+{
+    enum { TYPE_URL = 4, NONCE = 5 }; /* in both forms */
+    struct tc_slice url = {0}, nonce = {0};
+    struct tc_faults f;
+    peek(message, TYPE_URL, &url, NONCE, &nonce);
+    size_t type = tc_xds_type_index(ch->client, url);
+    if (type == TC_XDS_NO_TYPE || !is_text(nonce)) {
+        TC_XDS_LOG(WARN, "xds %s: unreadable response is ignored: %s", tc_rstr_cstr(ch->server->uri), text);
+        return false;
+    }
+    faults_init(&f);
+    tc_faults_add(&f, "DiscoveryResponse: %s", text);
+    acknowledge(ch, type, tc_slice_of(NULL, 0), nonce, &f, done);
+    tc_faults_fini(&f);
+    return true;
+}
+
+bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done,
+                          const ProtobufCMessageDescriptor *type,
+                          void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message))
+{
+    const struct tc_scan_options options = {.max_repeated = ch->client->opts.max_resources_per_response};
+    struct tc_arena arena;
+    struct tc_faults f;
+    ProtobufCMessage *m;
+    bool ok;
+
+    tc_arena_init(&arena, 0, tc_unpack_budget(message.len));
+    tc_faults_init(&f);
+    if (tc_unpack(type, message, &options, &arena, &m, &f) == 0) {
+        struct tc_xds_applying a = {.ch = ch, .done = done, .arena = &arena};
+        ok = true;
+        tc_xds_channel_healthy(ch, done);
+        apply(&a, m);
+    } else {
+        ok = refuse(ch, message, done, tc_faults_text(&f));
+        if (ok)
+            tc_xds_channel_healthy(ch, done);
+    }
+    tc_faults_fini(&f);
+    tc_arena_fini(&arena);
+    return ok;
+}
