@@ -18,8 +18,11 @@ struct queued {
     struct tc_rstr *message;
 };
 
+enum kind { SOTW, DELTA, LRS };
+
 struct fake_stream {
     struct tc_xds_stream base;
+    enum kind kind;
     struct tc_fake_xds_server *server;
     const struct tc_xds_stream_events *events;
     void *arg;
@@ -35,7 +38,7 @@ struct fake_transport {
     struct tc_fake_xds_server *server;
     tc_xds_connectivity_fn fn;
     void *arg;
-    struct fake_stream *stream;
+    struct fake_stream *stream, *lrs;
 };
 
 static struct fake_transport *transport_of(const struct tc_fake_xds_server *s)
@@ -53,28 +56,75 @@ static char *join(char **v, size_t n)
     return tc_buf_take(&b);
 }
 
-static void record(struct tc_fake_xds_server *s, struct tc_slice message)
+static void record_node(struct tc_fake_xds_request *r, const Envoy__Config__Core__V3__Node *node)
+{
+    if (!node)
+        return;
+    r->has_node = true;
+    r->node_id = tc_strdup(node->id);
+    r->user_agent = tc_asprintf("%s/%s", node->user_agent_name, node->user_agent_version);
+    r->features = join(node->client_features, node->n_client_features);
+}
+
+static void record_error(struct tc_fake_xds_request *r, const Google__Rpc__Status *error)
+{
+    if (!error)
+        return;
+    r->error_code = error->code;
+    r->error_text = tc_strdup(error->message);
+}
+
+static void record_sotw(struct tc_fake_xds_request *r, struct tc_slice message)
 {
     Envoy__Service__Discovery__V3__DiscoveryRequest *m =
         envoy__service__discovery__v3__discovery_request__unpack(NULL, message.len, (const uint8_t *)message.data);
     assert_true(m);
-    struct tc_fake_xds_request *r = TC_NEW(struct tc_fake_xds_request);
-    r->stream = s->streams;
     r->type_url = tc_strdup(m->type_url);
     r->version = tc_strdup(m->version_info);
     r->nonce = tc_strdup(m->response_nonce);
     r->names = join(m->resource_names, m->n_resource_names);
-    if (m->node) {
-        r->has_node = true;
-        r->node_id = tc_strdup(m->node->id);
-        r->user_agent = tc_asprintf("%s/%s", m->node->user_agent_name, m->node->user_agent_version);
-        r->features = join(m->node->client_features, m->node->n_client_features);
-    }
-    if (m->error_detail) {
-        r->error_code = m->error_detail->code;
-        r->error_text = tc_strdup(m->error_detail->message);
-    }
+    record_node(r, m->node);
+    record_error(r, m->error_detail);
     envoy__service__discovery__v3__discovery_request__free_unpacked(m, NULL);
+}
+
+static void record_delta(struct tc_fake_xds_request *r, struct tc_slice message)
+{
+    Envoy__Service__Discovery__V3__DeltaDiscoveryRequest *m =
+        envoy__service__discovery__v3__delta_discovery_request__unpack(NULL, message.len,
+                                                                       (const uint8_t *)message.data);
+    struct tc_buf b = {0};
+    assert_true(m);
+    r->delta = true;
+    r->type_url = tc_strdup(m->type_url);
+    r->nonce = tc_strdup(m->response_nonce);
+    r->names = join(m->resource_names_subscribe, m->n_resource_names_subscribe);
+    r->unsubscribed = join(m->resource_names_unsubscribe, m->n_resource_names_unsubscribe);
+    for (size_t i = 0; i < m->n_initial_resource_versions; i++)
+        tc_buf_printf(&b, "%s%s=%s", i ? "," : "", m->initial_resource_versions[i]->key,
+                      m->initial_resource_versions[i]->value);
+    r->initial = tc_buf_take(&b);
+    record_node(r, m->node);
+    record_error(r, m->error_detail);
+    envoy__service__discovery__v3__delta_discovery_request__free_unpacked(m, NULL);
+}
+
+static void record(const struct fake_stream *st, struct tc_slice message)
+{
+    struct tc_fake_xds_server *s = st->server;
+    if (st->kind == LRS) {
+        struct queued *q = TC_NEW(struct queued);
+        q->message = tc_rstr_new(message.data, message.len);
+        tc_list_init(&q->link);
+        tc_list_append(&s->reports, &q->link);
+        return;
+    }
+    struct tc_fake_xds_request *r = TC_NEW(struct tc_fake_xds_request);
+    r->stream = s->streams;
+    if (st->kind == DELTA)
+        record_delta(r, message);
+    else
+        record_sotw(r, message);
     tc_list_init(&r->link);
     tc_list_append(&s->requests, &r->link);
 }
@@ -91,6 +141,8 @@ void tc_fake_xds_request_free(struct tc_fake_xds_request *r)
     tc_free(r->version);
     tc_free(r->nonce);
     tc_free(r->names);
+    tc_free(r->unsubscribed);
+    tc_free(r->initial);
     tc_free(r->node_id);
     tc_free(r->user_agent);
     tc_free(r->features);
@@ -111,6 +163,8 @@ static void stream_free(struct fake_stream *st)
     struct fake_transport *t = transport_of(st->server);
     if (t && t->stream == st)
         t->stream = NULL;
+    if (t && t->lrs == st)
+        t->lrs = NULL;
     tc_task_cancel(&st->task);
     tc_status_fini(&st->status);
     tc_free(st);
@@ -130,11 +184,11 @@ static void on_pump(struct tc_task *task)
         struct tc_rstr *message = q->message;
         tc_free(q);
         st->reads--;
-        st->server->messages_read++;
+        st->server->messages_read += st->kind != LRS;
         tc_loop_defer(loop, &st->task);
         st->events->on_message(st->arg, message);
     } else if (st->ended && tc_list_empty(&st->queue)) {
-        transport_of(st->server)->stream = NULL;
+        *(st->kind == LRS ? &transport_of(st->server)->lrs : &transport_of(st->server)->stream) = NULL;
         st->events->on_status(st->arg, &st->status);
         stream_free(st);
     }
@@ -150,7 +204,7 @@ static void stream_send(struct tc_xds_stream *s, struct tc_slice message)
     struct fake_stream *st = TC_CONTAINER_OF(s, struct fake_stream, base);
     assert_true(!st->sending);
     st->sending = true;
-    record(st->server, message);
+    record(st, message);
     pump(st);
 }
 
@@ -171,22 +225,36 @@ static const struct tc_xds_stream_ops stream_ops = {stream_send, stream_read, st
 
 /* --- transports --- */
 
+static enum kind kind_of(const char *method)
+{
+    static const char *const methods[] = {
+        [SOTW] = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+        [DELTA] = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
+        [LRS] = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats",
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++)
+        if (strcmp(method, methods[i]) == 0)
+            return (enum kind)i;
+    fail_msg("method %s", method);
+    return SOTW;
+}
+
 static struct tc_xds_stream *transport_open(struct tc_xds_transport *base, const char *method,
                                             const struct tc_xds_stream_events *events, void *arg)
 {
     struct fake_transport *t = TC_CONTAINER_OF(base, struct fake_transport, base);
     struct fake_stream *st = TC_NEW(struct fake_stream);
-    assert_true(!t->stream);
-    assert_true(strcmp(method, "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources") ==
-                0);
+    st->kind = kind_of(method);
     st->base.ops = &stream_ops;
     st->server = t->server;
     st->events = events;
     st->arg = arg;
     tc_list_init(&st->queue);
     tc_task_init(&st->task, on_pump);
-    t->stream = st;
-    t->server->streams++;
+    struct fake_stream **place = st->kind == LRS ? &t->lrs : &t->stream;
+    assert_true(!*place);
+    *place = st;
+    ++*(st->kind == LRS ? &t->server->lrs_streams : &t->server->streams);
     return &st->base;
 }
 
@@ -198,7 +266,7 @@ static void transport_reset_backoff(struct tc_xds_transport *base)
 static void transport_shutdown(struct tc_xds_transport *base)
 {
     struct fake_transport *t = TC_CONTAINER_OF(base, struct fake_transport, base);
-    assert_true(!t->stream);
+    assert_true(!t->stream && !t->lrs);
     t->server->open = false;
     t->server->internal = NULL;
     tc_free(t);
@@ -247,6 +315,8 @@ void tc_fake_xds_free(struct tc_fake_xds *f)
         assert_true(!s->open);
         while ((r = tc_fake_xds_take(s)))
             tc_fake_xds_request_free(r);
+        for (struct tc_rstr *m; (m = tc_fake_lrs_take(s));)
+            tc_rstr_unref(m);
         tc_free(s->uri);
         tc_free(s);
     }
@@ -271,6 +341,7 @@ struct tc_fake_xds_server *tc_fake_xds_server(struct tc_fake_xds *f, const char 
     s->uri = tc_strdup(uri);
     s->connected = true;
     tc_list_init(&s->requests);
+    tc_list_init(&s->reports);
     tc_list_append(&f->servers, &s->link);
     return s;
 }
@@ -280,10 +351,8 @@ bool tc_fake_xds_streaming(const struct tc_fake_xds_server *s)
     return s->open && transport_of(s)->stream;
 }
 
-void tc_fake_xds_send(struct tc_fake_xds_server *s, struct tc_slice message)
+static void send_on(struct fake_stream *st, struct tc_slice message)
 {
-    assert_true(tc_fake_xds_streaming(s));
-    struct fake_stream *st = transport_of(s)->stream;
     struct queued *q = TC_NEW(struct queued);
     q->message = tc_rstr_new(message.data, message.len);
     tc_list_init(&q->link);
@@ -291,13 +360,53 @@ void tc_fake_xds_send(struct tc_fake_xds_server *s, struct tc_slice message)
     pump(st);
 }
 
-void tc_fake_xds_end(struct tc_fake_xds_server *s, int code, const char *text)
+static void end_stream(struct fake_stream *st, int code, const char *text)
 {
-    assert_true(tc_fake_xds_streaming(s));
-    struct fake_stream *st = transport_of(s)->stream;
     st->ended = true;
     tc_status_set(&st->status, tc_status_make(code, "%s", text));
     pump(st);
+}
+
+void tc_fake_xds_send(struct tc_fake_xds_server *s, struct tc_slice message)
+{
+    assert_true(tc_fake_xds_streaming(s));
+    send_on(transport_of(s)->stream, message);
+}
+
+void tc_fake_xds_end(struct tc_fake_xds_server *s, int code, const char *text)
+{
+    assert_true(tc_fake_xds_streaming(s));
+    end_stream(transport_of(s)->stream, code, text);
+}
+
+/* --- load reports --- */
+
+bool tc_fake_lrs_streaming(const struct tc_fake_xds_server *s)
+{
+    return s->open && transport_of(s)->lrs;
+}
+
+struct tc_rstr *tc_fake_lrs_take(struct tc_fake_xds_server *s)
+{
+    struct tc_link *link = tc_list_pop(&s->reports);
+    if (!link)
+        return NULL;
+    struct queued *q = TC_CONTAINER_OF(link, struct queued, link);
+    struct tc_rstr *message = q->message;
+    tc_free(q);
+    return message;
+}
+
+void tc_fake_lrs_send(struct tc_fake_xds_server *s, struct tc_slice message)
+{
+    assert_true(tc_fake_lrs_streaming(s));
+    send_on(transport_of(s)->lrs, message);
+}
+
+void tc_fake_lrs_end(struct tc_fake_xds_server *s, int code, const char *text)
+{
+    assert_true(tc_fake_lrs_streaming(s));
+    end_stream(transport_of(s)->lrs, code, text);
 }
 
 void tc_fake_xds_connect(struct tc_fake_xds_server *s)
@@ -305,6 +414,8 @@ void tc_fake_xds_connect(struct tc_fake_xds_server *s)
     s->connected = true;
     if (tc_fake_xds_streaming(s))
         pump(transport_of(s)->stream);
+    if (tc_fake_lrs_streaming(s))
+        pump(transport_of(s)->lrs);
 }
 
 void tc_fake_xds_fail(struct tc_fake_xds_server *s, const char *why)

@@ -10,12 +10,15 @@
 
 struct tc_fake_xds;
 
-/* One DiscoveryRequest as it was sent. */
+/* One DiscoveryRequest or DeltaDiscoveryRequest as it was sent. */
 struct tc_fake_xds_request {
     struct tc_link link;
     unsigned stream; /* 1: the server's first */
+    bool delta;
     char *type_url, *version, *nonce;
-    char *names; /* in their order, joined by commas */
+    char *names;        /* in their order, joined by commas; of a delta request those subscribed to */
+    char *unsubscribed; /* delta: joined by commas */
+    char *initial;      /* delta: initial versions "name=version", joined by commas */
     bool has_node;
     char *node_id, *user_agent; /* "name/version" */
     char *features;             /* joined by commas */
@@ -34,6 +37,8 @@ struct tc_fake_xds_server {
     unsigned backoff_resets;
     unsigned messages_read; /* responses that the client took */
     struct tc_link requests;
+    unsigned lrs_streams; /* streams of load reports so far */
+    struct tc_link reports;
     void *internal;
 };
 
@@ -53,6 +58,13 @@ void tc_fake_xds_request_free(struct tc_fake_xds_request *r);
 void tc_fake_xds_send(struct tc_fake_xds_server *s, struct tc_slice message);
 /* Ends the present stream, after what is queued. */
 void tc_fake_xds_end(struct tc_fake_xds_server *s, int code, const char *text);
+
+/* The same for its stream of load reports, whose messages are handed out as they are (release with tc_rstr_unref). */
+bool tc_fake_lrs_streaming(const struct tc_fake_xds_server *s);
+struct tc_rstr *tc_fake_lrs_take(struct tc_fake_xds_server *s);
+void tc_fake_lrs_send(struct tc_fake_xds_server *s, struct tc_slice message);
+void tc_fake_lrs_end(struct tc_fake_xds_server *s, int code, const char *text);
+
 /* Becomes connected, or fails to (and says why). */
 void tc_fake_xds_connect(struct tc_fake_xds_server *s);
 void tc_fake_xds_fail(struct tc_fake_xds_server *s, const char *why);

@@ -188,8 +188,12 @@ const char *tc_kit_request(struct tc_kit *k, struct tc_fake_xds_server *s)
     struct tc_buf b = {0};
     struct tc_fake_xds_request *r = tc_fake_xds_take(s);
     if (r) {
-        tc_buf_printf(&b, "%s [%s] \"%s\" \"%s\"%s", short_type(r->type_url), r->names, r->version, r->nonce,
-                      r->has_node ? " node" : "");
+        if (r->delta)
+            tc_buf_printf(&b, "%s +[%s] -[%s] {%s} \"%s\"", short_type(r->type_url), r->names, r->unsubscribed,
+                          r->initial, r->nonce);
+        else
+            tc_buf_printf(&b, "%s [%s] \"%s\" \"%s\"", short_type(r->type_url), r->names, r->version, r->nonce);
+        tc_buf_append_str(&b, r->has_node ? " node" : "");
         if (r->error_code)
             tc_buf_printf(&b, " NACK %d %s", r->error_code, r->error_text);
         tc_fake_xds_request_free(r);
@@ -226,5 +230,81 @@ void tc_kit_respond(struct tc_kit *k, struct tc_fake_xds_server *s, const struct
     b.len = envoy__service__discovery__v3__discovery_response__pack(&m, (uint8_t *)tc_buf_reserve(&b, len));
     tc_fake_xds_send(s, tc_buf_slice(&b));
     tc_buf_fini(&b);
+    tc_loop_drain(k->loop);
+}
+
+/* --- delta responses --- */
+
+enum { MAX_DELTA = 16 };
+
+struct delta {
+    Envoy__Service__Discovery__V3__DeltaDiscoveryResponse m;
+    Envoy__Service__Discovery__V3__Resource wrappers[MAX_DELTA], *resources[MAX_DELTA];
+    Google__Protobuf__Any any[MAX_DELTA];
+    char *removed[MAX_DELTA], *texts[MAX_DELTA];
+    Envoy__Service__Discovery__V3__ResourceError error, *errors[1];
+    Envoy__Service__Discovery__V3__ResourceName error_name;
+    Google__Rpc__Status detail;
+};
+
+static void add_resource(struct delta *d, const struct tc_xds_resource_type *type, const char *text)
+{
+    size_t i = d->m.n_resources++;
+    char *at = d->texts[i] = tc_strdup(text), *version = strrchr(at, '@'), *bar = strchr(at, '|');
+    assert_true(version && bar);
+    *version = '\0';
+    google__protobuf__any__init(&d->any[i]);
+    d->any[i].type_url = (char *)type->type_url;
+    d->any[i].value.data = (uint8_t *)at;
+    d->any[i].value.len = strlen(at);
+    envoy__service__discovery__v3__resource__init(&d->wrappers[i]);
+    d->wrappers[i].resource = &d->any[i];
+    d->wrappers[i].version = version + 1;
+    d->resources[i] = &d->wrappers[i];
+}
+
+static void add_error(struct delta *d, const char *name)
+{
+    envoy__service__discovery__v3__resource_error__init(&d->error);
+    envoy__service__discovery__v3__resource_name__init(&d->error_name);
+    google__rpc__status__init(&d->detail);
+    d->error_name.name = (char *)name;
+    d->detail.code = TORC_STATUS_NOT_FOUND;
+    d->detail.message = "gone";
+    d->error.resource_name = &d->error_name;
+    d->error.error_detail = &d->detail;
+    d->errors[0] = &d->error;
+    d->m.resource_errors = d->errors;
+    d->m.n_resource_errors = 1;
+}
+
+void tc_kit_respond_delta(struct tc_kit *k, struct tc_fake_xds_server *s, const struct tc_xds_resource_type *type,
+                          const char *nonce, ...)
+{
+    struct delta d = {.m = ENVOY__SERVICE__DISCOVERY__V3__DELTA_DISCOVERY_RESPONSE__INIT};
+    struct tc_buf b = {0};
+    va_list ap;
+    va_start(ap, nonce);
+    for (const char *text; (text = va_arg(ap, const char *));) {
+        assert_true(d.m.n_resources < MAX_DELTA && d.m.n_removed_resources < MAX_DELTA);
+        if (*text == '-')
+            d.removed[d.m.n_removed_resources++] = (char *)(uintptr_t)(text + 1);
+        else if (*text == '!')
+            add_error(&d, text + 1);
+        else
+            add_resource(&d, type, text);
+    }
+    va_end(ap);
+    d.m.resources = d.resources;
+    d.m.removed_resources = d.removed;
+    d.m.nonce = (char *)nonce;
+    d.m.system_version_info = "system";
+    d.m.type_url = (char *)type->type_url;
+    size_t len = envoy__service__discovery__v3__delta_discovery_response__get_packed_size(&d.m);
+    b.len = envoy__service__discovery__v3__delta_discovery_response__pack(&d.m, (uint8_t *)tc_buf_reserve(&b, len));
+    tc_fake_xds_send(s, tc_buf_slice(&b));
+    tc_buf_fini(&b);
+    for (size_t i = 0; i < d.m.n_resources; i++)
+        tc_free(d.texts[i]);
     tc_loop_drain(k->loop);
 }

@@ -47,11 +47,16 @@ void tc_kit_fini(struct tc_kit *k);
 void tc_kit_watch(struct tc_kit *k, const struct tc_xds_resource_type *type, const char *name,
                   struct tc_kit_watcher *w);
 void tc_kit_unwatch(struct tc_kit *k, struct tc_kit_watcher *w);
-/* The next request of the server as "Type [names] version nonce" and " NACK text"; "" when there is none. */
+/* The next request of the server as "Type [names] version nonce" and " NACK text"; "" when there is none. A delta
+ * request is "Type +[subscribed] -[unsubscribed] {initial versions} nonce". */
 const char *tc_kit_request(struct tc_kit *k, struct tc_fake_xds_server *s);
 /* Sends a response of resources, up to a NULL, and runs the loop. */
 void tc_kit_respond(struct tc_kit *k, struct tc_fake_xds_server *s, const struct tc_xds_resource_type *type,
                     const char *version, const char *nonce, ...) __attribute__((sentinel));
+/* The same for a delta response: resources are "name|value@version", "-name" is one removed, "!name" one with a
+ * resource error NOT_FOUND "gone". */
+void tc_kit_respond_delta(struct tc_kit *k, struct tc_fake_xds_server *s, const struct tc_xds_resource_type *type,
+                          const char *nonce, ...) __attribute__((sentinel));
 bool tc_kit_creds_supported(void *arg, const char *type, const json_t *config);
 
 #endif
