@@ -248,6 +248,8 @@ int cmd_call(int argc, char **argv)
     call_print_summary(&r->args, &r->totals);
     hold(r);
     rc = r->refused || r->totals.ok != r->totals.calls ? CLI_FAILED : CLI_OK;
+    if (fflush(stdout) != 0 || ferror(stdout))
+        rc = cli_fail(NAME, "cannot write to standard output");
 done:
     for (uint64_t i = 0; r->channels && i < r->args.channels; i++)
         torc_channel_free(r->channels[i]);

@@ -28,6 +28,7 @@ struct call_args {
     int64_t deadline_ms;  /* < 0: none */
     uint64_t hold_ms;
     uint64_t max_receive_bytes; /* 0: the default */
+    bool has_data;
     bool wait_for_ready, json, quiet, events, explain;
     const char *creds, *authority;
     struct tc_buf ca, cert, key, service_config; /* texts; empty: not given */

@@ -144,7 +144,9 @@ static int set_creds(struct call_args *a, const char *text)
 
 static int apply_data(struct call_args *a, int c)
 {
-    tc_buf_clear(&a->data);
+    if (a->has_data)
+        return cli_usage(NAME, "give one of -d, --data-hex and --data-file, once");
+    a->has_data = true;
     if (c == 'd') {
         tc_buf_append_str(&a->data, optarg);
         return 0;

@@ -151,6 +151,12 @@ static int parse_args(struct serve *s, int argc, char **argv)
     return 0;
 }
 
+static void on_unknown_fields(void *arg, const char *text)
+{
+    (void)arg;
+    cli_fail(NAME, "left out, as Torc does not read it: %s", text);
+}
+
 /* Reads all sources; serves those that parse. The first error's text is printed; false when there was one. */
 static bool load(struct serve *s)
 {
@@ -161,6 +167,7 @@ static bool load(struct serve *s)
         char *why = NULL;
         set->check = s->check ? strict_check : NULL;
         set->check_arg = &s->strict;
+        set->warn = s->check ? NULL : on_unknown_fields;
         if (tc_resource_set_load(set, source->paths.data, source->paths.len, &why) == 0) {
             tc_control_plane_set(s->cp, source->node_id, set);
         } else {

@@ -93,7 +93,7 @@ TORC_API void torc_call_cancel(torc_call *call);
 TORC_API void torc_call_free(torc_call *call);
 
 /* Streaming, blocking: the same calls for programs that want to wait. Start with torc_call_open; then any order of send
- * and receive, finish at the end. TORC_EDEADLK from inside a callback. */
+ * and receive, finish at the end. TORC_EDEADLK from inside a callback, TORC_ESTATE for a call of torc_call_start. */
 TORC_API torc_call *torc_call_open(torc_channel *channel, const char *method, const struct torc_call_options *options,
                                    int *error);
 /* 0 when the message was taken; TORC_ECLOSED when the call is over (torc_call_finish says why). */

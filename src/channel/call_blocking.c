@@ -99,9 +99,17 @@ static void wait_once(struct waiting *w)
     tc_runtime_wait(w->call->channel->rt, &w->wait, UINT64_MAX);
 }
 
+/* A call with events of the application's own has nothing to wait for here. */
+static int check(const torc_call *call)
+{
+    if (!call)
+        return TORC_EINVAL;
+    return call->kind == TC_CALL_STREAM_BLOCKING ? tc_runtime_check_blocking(call->channel->rt) : TORC_ESTATE;
+}
+
 int torc_call_send(torc_call *call, const void *message, size_t size, bool last)
 {
-    int rc = tc_runtime_check_blocking(call->channel->rt);
+    int rc = check(call);
     if (rc != 0)
         return rc;
     struct waiting w;
@@ -120,7 +128,7 @@ int torc_call_send(torc_call *call, const void *message, size_t size, bool last)
 
 int torc_call_receive(torc_call *call, torc_message **message)
 {
-    int rc = tc_runtime_check_blocking(call->channel->rt);
+    int rc = check(call);
     if (rc != 0)
         return rc;
     struct waiting w;
@@ -150,7 +158,7 @@ int torc_call_receive(torc_call *call, torc_message **message)
 
 int torc_call_finish(torc_call *call, struct torc_result *result)
 {
-    int rc = tc_runtime_check_blocking(call->channel->rt);
+    int rc = check(call);
     if (rc != 0)
         return rc;
     /* Already half-closed, or over: both are fine. */

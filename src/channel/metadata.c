@@ -37,6 +37,8 @@ bool tc_metadata_name_reserved(struct tc_slice name)
 
 int torc_metadata_add(torc_metadata *m, const char *name, const void *value, size_t value_len)
 {
+    if (!m || !name || (!value && value_len))
+        return TORC_EINVAL;
     size_t name_len = strlen(name);
     if (m->flat || value_len > SIZE_MAX - name_len - 2)
         return TORC_EINVAL;

@@ -7,9 +7,16 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
 #include "io/watch.h"
 
+struct watched {
+    int wd;
+    char *name; /* NULL: anything in the folder */
+};
+
 struct tc_file_watch {
+    TC_VEC(struct watched) watched;
     struct tc_watch *watch;
     int fd;
     struct tc_timer settle;
@@ -24,26 +31,53 @@ static void on_settled(struct tc_timer *timer)
     w->fn(w->arg);
 }
 
+static bool concerns(const struct tc_file_watch *w, const struct inotify_event *event)
+{
+    if (event->mask & IN_Q_OVERFLOW)
+        return true;
+    for (size_t i = 0; i < w->watched.len; i++) {
+        const struct watched *p = &w->watched.data[i];
+        if (p->wd == event->wd && (!p->name || (event->len && strcmp(p->name, event->name) == 0)))
+            return true;
+    }
+    return false;
+}
+
 static void on_readable(void *arg, unsigned events, bool error)
 {
     struct tc_file_watch *w = arg;
     _Alignas(struct inotify_event) char buf[4096];
     (void)events;
     (void)error;
-    while (read(w->fd, buf, sizeof(buf)) > 0)
-        ;
-    tc_timer_start(&w->settle, w->settle_ms);
+    ssize_t n;
+    bool ours = false;
+    while ((n = read(w->fd, buf, sizeof(buf))) > 0)
+        for (const char *p = buf; p < buf + n;) {
+            const struct inotify_event *event = (const struct inotify_event *)p;
+            ours = ours || concerns(w, event);
+            p += sizeof(*event) + event->len;
+        }
+    /* Not started anew by each event: who writes without pause must not put off what others changed. */
+    if (ours && !tc_timer_active(&w->settle))
+        tc_timer_start(&w->settle, w->settle_ms);
 }
 
-static int add_path(int fd, const char *path)
+/* A folder is watched whole; a file through its folder, by name. */
+static int add_path(struct tc_file_watch *w, const char *path)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return inotify_add_watch(fd, path, IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE);
-    char *copy = tc_strdup(path);
-    int rc = inotify_add_watch(fd, dirname(copy), IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE | IN_CREATE);
-    tc_free(copy);
-    return rc;
+    struct watched *p = tc_vec_push(&w->watched);
+    const uint32_t mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        p->wd = inotify_add_watch(w->fd, path, mask);
+        return p->wd;
+    }
+    char *for_dir = tc_strdup(path), *for_name = tc_strdup(path);
+    p->name = tc_strdup(basename(for_name));
+    p->wd = inotify_add_watch(w->fd, dirname(for_dir), mask);
+    tc_free(for_dir);
+    tc_free(for_name);
+    return p->wd;
 }
 
 struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const *paths, size_t n, uint64_t settle_ms,
@@ -52,25 +86,19 @@ struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const 
     int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (fd < 0)
         return NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (add_path(fd, paths[i]) < 0) {
-            int saved = errno;
-            close(fd);
-            errno = saved;
-            return NULL;
-        }
-    }
     struct tc_file_watch *w = TC_NEW(struct tc_file_watch);
     w->fd = fd;
     w->settle_ms = settle_ms;
     w->fn = fn;
     w->arg = arg;
     tc_timer_init(&w->settle, loop, on_settled);
-    w->watch = tc_watch_new(loop, fd, on_readable, w);
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = add_path(w, paths[i]) >= 0;
+    w->watch = ok ? tc_watch_new(loop, fd, on_readable, w) : NULL;
     if (!w->watch) {
         int saved = errno;
-        close(fd);
-        tc_free(w);
+        tc_file_watch_free(w);
         errno = saved;
         return NULL;
     }
@@ -85,5 +113,8 @@ void tc_file_watch_free(struct tc_file_watch *w)
     tc_timer_stop(&w->settle);
     tc_watch_close(w->watch);
     close(w->fd);
+    for (size_t i = 0; i < w->watched.len; i++)
+        tc_free(w->watched.data[i].name);
+    tc_vec_fini(&w->watched);
     tc_free(w);
 }

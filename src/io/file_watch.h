@@ -6,8 +6,8 @@
 
 struct tc_file_watch;
 
-/* fn is called from the loop, at most once every settle_ms after the last change of a burst. NULL when the folder of a
- * path cannot be watched; errno says why. Paths are copied. */
+/* fn is called from the loop, settle_ms after the first change of a burst, and so on while changes come. NULL when the
+ * folder of a path cannot be watched; errno says why. Paths are copied. */
 struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const *paths, size_t n, uint64_t settle_ms,
                                         void (*fn)(void *arg), void *arg);
 /* No callback after it. */

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
+#define MAX_QUEUED_BYTES 65536u
+
 struct tc_backend {
     struct tc_server *server;
     char *name;
@@ -22,6 +24,7 @@ struct echo {
     struct tc_timer timer;
     struct tc_rstr *message; /* waits for the delay */
     bool finished;
+    bool reading; /* a message was asked for, or is being answered */
 };
 
 static void finish(struct echo *e, int code, const char *text)
@@ -42,6 +45,22 @@ static void answer_fail(struct echo *e, struct tc_slice request)
     finish(e, (int)code, code ? "failed on request" : "");
 }
 
+/* The next message, once the client has taken enough of the answers: who sends and never reads must not fill our
+ * memory. */
+static void read_on(struct echo *e)
+{
+    e->reading = tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES;
+    if (e->reading)
+        tc_server_call_read(e->call);
+}
+
+static void on_written(void *arg)
+{
+    struct echo *e = arg;
+    if (!e->reading && !e->finished && !e->message)
+        read_on(e);
+}
+
 static void answer(struct echo *e)
 {
     struct tc_rstr *message = e->message;
@@ -56,7 +75,7 @@ static void answer(struct echo *e)
         tc_server_call_read(e->call);
     } else {
         tc_server_call_send_ref(e->call, message);
-        tc_server_call_read(e->call);
+        read_on(e);
     }
     tc_rstr_unref(message);
 }
@@ -104,7 +123,7 @@ static void on_end(void *arg, const struct tc_status *why)
 }
 
 static const struct tc_server_call_events events = {
-    .on_message = on_message, .on_half_close = on_half_close, .on_end = on_end};
+    .on_message = on_message, .on_half_close = on_half_close, .on_written = on_written, .on_end = on_end};
 
 static bool chosen_to_fail(const struct tc_backend *b)
 {
@@ -133,6 +152,7 @@ static void begin(struct tc_backend *b, struct tc_server_call *call, enum kind k
     }
     if (kind != HANG)
         tc_server_call_send_headers(call, &headers, TC_H2_IDENTITY);
+    e->reading = true;
     tc_server_call_read(call);
 }
 

@@ -26,6 +26,34 @@ static const char *resource_name(const json_t *resource)
     return NULL;
 }
 
+/* The message of a resource. Where fields are unknown and somebody wants to hear of it, without them. */
+static int read_message(const struct tc_resource_set *s, const json_t *resource, struct tc_arena *arena,
+                        ProtobufCMessage **message, struct tc_faults *faults)
+{
+    const ProtobufCMessageDescriptor *any = &google__protobuf__any__descriptor;
+    static const struct tc_proto_json_options lenient = {.ignore_unknown = true};
+    struct tc_faults strict;
+    if (!s->warn)
+        return tc_proto_from_json(any, resource, NULL, arena, message, faults);
+    tc_faults_init(&strict);
+    if (faults->path.len)
+        tc_faults_push(&strict, "%.*s", (int)faults->path.len, faults->path.data);
+    int rc = tc_proto_from_json(any, resource, NULL, arena, message, &strict);
+    if (rc != 0) {
+        rc = tc_proto_from_json(any, resource, &lenient, arena, message, faults);
+        if (rc == 0)
+            s->warn(s->warn_arg, tc_faults_text(&strict));
+    }
+    tc_faults_fini(&strict);
+    return rc;
+}
+
+static bool is_there(const struct tc_resource_set *s, struct tc_slice url, const char *name)
+{
+    const struct tc_set_type *t = tc_resource_set_type(s, url);
+    return t && tc_set_type_find(t, tc_slice_str(name));
+}
+
 static void add_unwrapped(struct tc_resource_set *s, const json_t *resource, const char *name, struct tc_faults *faults)
 {
     struct tc_arena arena;
@@ -41,10 +69,12 @@ static void add_unwrapped(struct tc_resource_set *s, const json_t *resource, con
         return;
     }
     tc_arena_init(&arena, 4096, 0);
-    if (tc_proto_from_json(&google__protobuf__any__descriptor, resource, NULL, &arena, &message, faults) == 0) {
+    if (read_message(s, resource, &arena, &message, faults) == 0) {
         const Google__Protobuf__Any *any = (const Google__Protobuf__Any *)message;
         struct tc_slice url = tc_slice_str(any->type_url), value = tc_slice_of(any->value.data, any->value.len);
         size_t before = faults->count;
+        if (s->once && is_there(s, url, name))
+            tc_faults_add(faults, "\"%s\" is given twice", name);
         if (s->check)
             s->check(s->check_arg, url, tc_slice_str(name), value, faults);
         if (faults->count == before)
@@ -183,6 +213,10 @@ static int load_dir(struct tc_resource_set *s, const char *path, char **why)
         *why = tc_asprintf("cannot read folder %s: %s", path, strerror(errno));
         return TORC_EIO;
     }
+    if (n == 0) {
+        *why = tc_asprintf("folder %s has no .yaml, .yml or .json file", path);
+        rc = TORC_EPARSE;
+    }
     for (int i = 0; i < n; i++) {
         char *file = tc_asprintf("%s/%s", path, entries[i]->d_name);
         if (rc == 0)
@@ -196,6 +230,7 @@ static int load_dir(struct tc_resource_set *s, const char *path, char **why)
 
 int tc_resource_set_load(struct tc_resource_set *s, const char *const *paths, size_t n, char **why)
 {
+    s->once = true;
     for (size_t i = 0; i < n; i++) {
         struct stat st;
         bool is_dir = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode);

@@ -30,6 +30,10 @@ struct tc_resource_set {
     TC_VEC(struct tc_set_type) types;
     tc_set_check_fn check; /* for tc_resource_set_add_json and _load; NULL: none. Copies have none. */
     void *check_arg;
+    /* Told of fields that Torc does not read, which are then left out; NULL: they are faults. `text` is borrowed. */
+    void (*warn)(void *arg, const char *text);
+    void *warn_arg;
+    bool once; /* a resource given twice is a fault, as in files; else the later one replaces */
 };
 
 struct tc_resource_set *tc_resource_set_new(void);
