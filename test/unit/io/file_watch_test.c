@@ -1,0 +1,152 @@
+/* Files that change by write and by rename, in a folder where others write as well. */
+#include "io/file_watch.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "support/cmocka.h"
+
+struct fixture {
+    struct tc_loop *loop;
+    char folder[64];
+    int calls;
+};
+
+static void on_change(void *arg)
+{
+    ((struct fixture *)arg)->calls++;
+}
+
+static char *path_of(const struct fixture *f, const char *name)
+{
+    return tc_asprintf("%s/%s", f->folder, name);
+}
+
+static void write_file(const struct fixture *f, const char *name, const char *text)
+{
+    char *path = path_of(f, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_true(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+    tc_free(path);
+}
+
+static void remove_file(const struct fixture *f, const char *name)
+{
+    char *path = path_of(f, name);
+    unlink(path);
+    tc_free(path);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = TC_NEW(struct fixture);
+    snprintf(f->folder, sizeof(f->folder), "/tmp/torc-watch-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    f->loop = tc_loop_new(NULL);
+    write_file(f, "a.yaml", "1");
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"a.yaml", "b.yaml", "busy.log", "new"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
+        remove_file(f, names[i]);
+    rmdir(f->folder);
+    tc_loop_free(f->loop);
+    tc_free(f);
+    return 0;
+}
+
+/* Turns until fn was called `calls` times; fails after ten seconds. */
+static void turn_until(struct fixture *f, int calls)
+{
+    uint64_t end = tc_loop_clock_ns(f->loop) + 10 * TC_NS_PER_S;
+    while (f->calls < calls && tc_loop_clock_ns(f->loop) < end)
+        tc_loop_turn(f->loop, 100);
+    assert_true(f->calls >= calls);
+}
+
+static void test_write_and_rename(void **state)
+{
+    struct fixture *f = *state;
+    char *path = path_of(f, "a.yaml"), *new = path_of(f, "new");
+    const char *const paths[] = {path};
+    struct tc_file_watch *w = tc_file_watch_new(f->loop, paths, 1, 1, on_change, f);
+    assert_non_null(w);
+    write_file(f, "a.yaml", "2");
+    turn_until(f, 1);
+    int before = f->calls;
+    write_file(f, "new", "3");
+    assert_int_equal(rename(new, path), 0);
+    turn_until(f, before + 1);
+    tc_file_watch_free(w);
+    tc_free(path);
+    tc_free(new);
+}
+
+/* Another file that is written all the time neither counts nor puts off the one that is watched. */
+static void test_busy_neighbour(void **state)
+{
+    struct fixture *f = *state;
+    char *path = path_of(f, "a.yaml");
+    const char *const paths[] = {path};
+    struct tc_file_watch *w = tc_file_watch_new(f->loop, paths, 1, 5, on_change, f);
+    assert_non_null(w);
+    for (int i = 0; i < 50; i++) {
+        write_file(f, "busy.log", "x");
+        tc_loop_turn(f->loop, 0);
+    }
+    assert_int_equal(f->calls, 0);
+    write_file(f, "a.yaml", "2");
+    uint64_t end = tc_loop_clock_ns(f->loop) + 10 * TC_NS_PER_S;
+    while (f->calls == 0 && tc_loop_clock_ns(f->loop) < end) {
+        write_file(f, "busy.log", "x");
+        tc_loop_turn(f->loop, 0);
+    }
+    assert_true(f->calls > 0);
+    tc_file_watch_free(w);
+    tc_free(path);
+}
+
+/* The watched file itself, written without pause: fn is called all the same. */
+static void test_busy_file(void **state)
+{
+    struct fixture *f = *state;
+    const char *const paths[] = {f->folder};
+    struct tc_file_watch *w = tc_file_watch_new(f->loop, paths, 1, 5, on_change, f);
+    assert_non_null(w);
+    uint64_t end = tc_loop_clock_ns(f->loop) + 10 * TC_NS_PER_S;
+    while (f->calls < 3 && tc_loop_clock_ns(f->loop) < end) {
+        write_file(f, "b.yaml", "x");
+        tc_loop_turn(f->loop, 0);
+    }
+    assert_true(f->calls >= 3);
+    tc_file_watch_free(w);
+}
+
+static void test_missing_folder(void **state)
+{
+    struct fixture *f = *state;
+    const char *const paths[] = {"/nowhere-at-all/a.yaml"};
+    assert_null(tc_file_watch_new(f->loop, paths, 1, 1, on_change, f));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_write_and_rename, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_busy_neighbour, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_busy_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_missing_folder, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* The echo backend towards a client that sends and does not read: it stops reading, too, and goes on when the client
+ * does. */
+#include "server/backend.h"
+
+#include "base/mem.h"
+#include "support/cmocka.h"
+#include "support/server_kit.h"
+
+#define MESSAGE_BYTES ((size_t)256 << 10)
+#define MESSAGES 400
+
+struct writer {
+    struct tc_call *call;
+    struct tc_rstr *message;
+    size_t sent, received;
+    bool done;
+    int code;
+};
+
+static void send_next(struct writer *w)
+{
+    if (w->done || w->sent == MESSAGES)
+        return;
+    w->sent++;
+    assert_int_equal(tc_call_send(w->call, tc_rstr_ref(w->message), w->sent == MESSAGES), 0);
+}
+
+static void on_written(void *arg)
+{
+    send_next(arg);
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct writer *w = arg;
+    assert_int_equal(message->len, MESSAGE_BYTES);
+    w->received++;
+    tc_rstr_unref(message);
+    tc_call_read(w->call);
+}
+
+static void on_done(void *arg, const struct tc_call_end *end)
+{
+    struct writer *w = arg;
+    w->done = true;
+    w->code = end->status.code;
+}
+
+static void test_back_pressure(void **state)
+{
+    (void)state;
+    static const struct tc_call_events events = {
+        .on_written = on_written, .on_message = on_message, .on_done = on_done};
+    struct server_kit k;
+    struct writer w = {0};
+    server_kit_init(&k);
+    struct tc_backend *backend = tc_backend_new(k.server, &(struct tc_backend_opts){.name = "b"});
+    char *zeros = tc_calloc(1, MESSAGE_BYTES);
+    w.message = tc_rstr_new(zeros, MESSAGE_BYTES);
+    tc_free(zeros);
+    w.call = tc_call_start(k.channel, &(struct tc_call_opts){.method = tc_slice_str("/a.B/C")}, &events, &w);
+    send_next(&w);
+    SERVER_KIT_UNTIL(&k, w.sent >= 2);
+    /* Until nothing moves any more: all that the windows and the sockets hold has been taken. */
+    while (tc_loop_turn(k.loop, 100))
+        assert_true(w.sent < MESSAGES);
+    assert_true(w.sent < MESSAGES);
+    assert_int_equal(w.received, 0);
+    tc_call_read(w.call);
+    SERVER_KIT_UNTIL(&k, w.done);
+    assert_int_equal(w.code, TORC_STATUS_OK);
+    assert_int_equal(w.received, MESSAGES);
+    tc_rstr_unref(w.message);
+    server_kit_fini(&k);
+    tc_backend_free(backend);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_back_pressure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
