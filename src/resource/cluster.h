@@ -62,7 +62,8 @@ struct tc_cluster {
     struct tc_rstr *const *children;
     json_t *lb_config; /* a loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed */
     bool has_lrs;      /* load reports to the server that sent the resource (lrs_server self) */
-    size_t n_lrs_metrics; /* A85: lrs_report_endpoint_metrics */
+    const struct tc_rstr *lrs_server; /* with has_lrs: that server's key (xds/bootstrap.h) */
+    size_t n_lrs_metrics;             /* A85: lrs_report_endpoint_metrics */
     const struct tc_slice *lrs_metrics;
     uint32_t max_concurrent_requests;           /* A32 */
     const struct tc_outlier_detection *outlier; /* NULL: none (a no-op policy is still inserted, A50) */

@@ -160,6 +160,8 @@ static void read_reporting(struct tc_reading *p, const Cluster *m, struct tc_clu
                        ENVOY__CONFIG__CORE__V3__CONFIG_SOURCE__CONFIG_SOURCE_SPECIFIER_SELF;
         if (!out->has_lrs)
             tc_faults_add_at(p->faults, ".lrs_server", "must be self");
+        else if (p->ctx->server && p->ctx->server->key)
+            out->lrs_server = tc_store_rstr(p->store, p->ctx->server->key->data);
     }
     struct tc_slice *metrics = TC_STORE_ARRAY(p->store, m->n_lrs_report_endpoint_metrics, struct tc_slice);
     for (size_t i = 0; i < m->n_lrs_report_endpoint_metrics; i++)
@@ -244,9 +246,11 @@ static void cluster_free(struct tc_xds_resource *r)
     tc_free(c);
 }
 
+/* `self` in lrs_server is whichever server it is from. */
 static bool cluster_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
-    return tc_slice_eq(tc_cluster_of(a)->store.bytes, tc_cluster_of(b)->store.bytes);
+    return tc_slice_eq(tc_cluster_of(a)->store.bytes, tc_cluster_of(b)->store.bytes) &&
+           tc_rstr_eq(tc_cluster_of(a)->lrs_server, tc_cluster_of(b)->lrs_server);
 }
 
 static struct tc_xds_resource *cluster_decode(const struct tc_xds_resource_type *type,

@@ -229,13 +229,14 @@ static uint64_t restart_delay_ms(struct tc_xds_channel *ch)
     return wait_ms;
 }
 
-static void on_status(void *arg, const struct tc_status *status)
+static void on_status(void *arg, const struct tc_status *status, bool local)
 {
     struct tc_xds_channel *ch = arg;
     struct tc_xds_ads *a = &ch->ads;
     const char *uri = tc_rstr_cstr(ch->server->uri), *code = torc_status_code_name(status->code);
     bool seen = a->seen_response;
-    bool too_large = seen && status->code == TORC_STATUS_RESOURCE_EXHAUSTED;
+    /* Not what a server may have run out of: that is its own affair (A57). */
+    bool too_large = seen && local && status->code == TORC_STATUS_RESOURCE_EXHAUSTED;
     forget_stream(ch);
     a->hold_backoff = too_large || (a->hold_backoff && !seen);
     if (seen && !too_large) {

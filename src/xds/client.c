@@ -109,6 +109,12 @@ void tc_xds_client_unref(struct tc_xds_client *c)
     tc_task_cancel(&c->settle);
     stop_watches(&c->orphans);
     settle(c, true);
+    while (!tc_list_empty(&c->channels)) { /* those that had loads to report */
+        struct tc_xds_channel *ch = TC_CONTAINER_OF(c->channels.next, struct tc_xds_channel, link);
+        tc_xds_lrs_free(ch->lrs);
+        ch->lrs = NULL;
+        tc_xds_channel_release(ch);
+    }
     tc_vec_fini(&c->types);
     tc_rstr_unref(c->target);
     tc_xds_bootstrap_unref(c->bootstrap);
@@ -205,6 +211,8 @@ void tc_xds_client_reset_backoff(struct tc_xds_client *c)
         struct tc_xds_channel *ch = TC_CONTAINER_OF(it, struct tc_xds_channel, link);
         ch->transport->ops->reset_backoff(ch->transport);
         tc_xds_ads_reset_backoff(ch);
+        if (ch->lrs)
+            tc_xds_lrs_reset_backoff(ch->lrs);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "io/backoff.h"
 #include "io/loop.h"
+#include "xds/load_store.h"
 #include "xds/resource_type.h"
 #include "xds/transport.h"
 
@@ -61,6 +62,11 @@ void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_t
  * cached, at the end of the present callbacks: another that begins to watch before still finds it. */
 void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
 void tc_xds_client_reset_backoff(struct tc_xds_client *c);
+/* The loads to report of a cluster's RPCs (A27: lrs_server self) to the server of the bootstrap with this key: a
+ * reference and a user, see xds/load_store.h. Reports go as long as there is a user; both may be given back after the
+ * client's end. NULL: there is no such server. */
+struct tc_load_cluster *tc_xds_client_load(struct tc_xds_client *c, const struct tc_rstr *server_key,
+                                           struct tc_rstr *cluster, struct tc_rstr *service);
 const struct tc_xds_bootstrap *tc_xds_client_bootstrap(const struct tc_xds_client *c);
 
 enum tc_xds_state { /* as CSDS's ClientResourceStatus counts (A40, A88) */

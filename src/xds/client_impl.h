@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "xds/bootstrap_parse.h"
 #include "xds/client.h"
+#include "xds/lrs.h"
 #include "xds/name.h"
 
 #define TC_XDS_LOG(level, ...) TC_LOG(TC_LOG_XDS, TORC_LOG_##level, __VA_ARGS__)
@@ -131,6 +132,7 @@ struct tc_xds_channel {
     size_t users;            /* realms that have it in their list */
     struct tc_status status; /* why the server cannot be reached; OK: nothing bad is known */
     struct tc_xds_ads ads;
+    struct tc_xds_lrs *lrs; /* NULL: none was ever asked for */
 };
 
 /* client.c */
@@ -189,6 +191,8 @@ void tc_xds_realm_request(struct tc_xds_realm *r, size_t type);
 /* The server cannot be reached, for this reason; takes the status. */
 void tc_xds_channel_fail(struct tc_xds_channel *ch, struct tc_status status);
 void tc_xds_channel_healthy(struct tc_xds_channel *ch, struct tc_xds_done *done);
+/* Ends it when no realm uses it and no loads are to be reported on it. */
+void tc_xds_channel_release(struct tc_xds_channel *ch);
 /* The entry that a name in a response of this channel means, or NULL. */
 struct tc_xds_entry *tc_xds_channel_entry(struct tc_xds_channel *ch, size_t type, const struct tc_xds_name *name);
 

@@ -17,15 +17,12 @@ static struct tc_xds_channel *channel_get(struct tc_xds_client *c, const struct 
     TC_LIST_FOREACH(it, &c->channels)
     {
         struct tc_xds_channel *ch = TC_CONTAINER_OF(it, struct tc_xds_channel, link);
-        if (tc_rstr_eq(ch->server->key, server->key)) {
-            ch->users++;
+        if (tc_rstr_eq(ch->server->key, server->key))
             return ch;
-        }
     }
     struct tc_xds_channel *ch = TC_NEW(struct tc_xds_channel);
     ch->client = c;
     ch->server = server;
-    ch->users = 1;
     tc_list_append(&c->channels, &ch->link);
     tc_xds_ads_init(ch);
     ch->transport = c->factory->create(c->factory, server, on_connectivity, ch);
@@ -33,16 +30,52 @@ static struct tc_xds_channel *channel_get(struct tc_xds_client *c, const struct 
     return ch;
 }
 
-static void channel_put(struct tc_xds_channel *ch)
+void tc_xds_channel_release(struct tc_xds_channel *ch)
 {
-    if (--ch->users)
+    if (ch->users || (ch->lrs && tc_xds_lrs_active(ch->lrs)))
         return;
     TC_XDS_LOG(INFO, "xds %s: channel closed", tc_rstr_cstr(ch->server->uri));
+    tc_xds_lrs_free(ch->lrs);
     tc_xds_ads_fini(ch);
     ch->transport->ops->shutdown(ch->transport);
     tc_list_remove(&ch->link);
     tc_status_fini(&ch->status);
     tc_free(ch);
+}
+
+static void channel_put(struct tc_xds_channel *ch)
+{
+    if (--ch->users)
+        return;
+    if (ch->lrs) { /* it may stay, without the resources */
+        tc_xds_ads_fini(ch);
+        ch->ads = (struct tc_xds_ads){0};
+        tc_xds_ads_init(ch);
+    }
+    tc_xds_channel_release(ch);
+}
+
+static const struct tc_xds_server *find_server(const struct tc_xds_server *servers, size_t n, const struct tc_rstr *key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tc_rstr_eq(servers[i].key, key))
+            return &servers[i];
+    return NULL;
+}
+
+struct tc_load_cluster *tc_xds_client_load(struct tc_xds_client *c, const struct tc_rstr *server_key,
+                                           struct tc_rstr *cluster, struct tc_rstr *service)
+{
+    const struct tc_xds_bootstrap *b = c->bootstrap;
+    const struct tc_xds_server *server = find_server(b->servers, b->n_servers, server_key);
+    for (size_t i = 0; i < b->n_authorities && !server; i++)
+        server = find_server(b->authorities[i].servers, b->authorities[i].n_servers, server_key);
+    if (!server)
+        return NULL;
+    struct tc_xds_channel *ch = channel_get(c, server);
+    if (!ch->lrs)
+        ch->lrs = tc_xds_lrs_new(ch);
+    return tc_load_cluster_get(tc_xds_lrs_store(ch->lrs), cluster, service, tc_loop_now_ns(c->loop));
 }
 
 static void reconcile_all(struct tc_xds_realm *r, struct tc_xds_done *done)
@@ -131,6 +164,7 @@ void tc_xds_realm_request(struct tc_xds_realm *r, size_t type)
 static void add_channel(struct tc_xds_realm *r)
 {
     struct tc_xds_channel *ch = channel_get(r->client, &r->servers[r->channels.len]);
+    ch->users++;
     *tc_vec_push(&r->channels) = ch;
     tc_xds_ads_start(ch);
     for (size_t type = 0; type < r->entries.len; type++)

@@ -16,8 +16,9 @@ struct tc_xds_stream_events {
     /* What was given to send has been handed to a connected transport; the next may be sent (A57: the does-not-exist
      * timers start here). */
     void (*on_sent)(void *arg);
-    /* The stream is over; the last callback, after which the transport frees the stream (no cancel any more). */
-    void (*on_status)(void *arg, const struct tc_status *status);
+    /* The stream is over; the last callback, after which the transport frees the stream (no cancel any more). `local`:
+     * the status is not the server's (a message was too large, the connection was lost). */
+    void (*on_status)(void *arg, const struct tc_status *status, bool local);
 };
 
 struct tc_xds_stream_ops {

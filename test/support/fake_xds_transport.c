@@ -26,7 +26,7 @@ struct fake_stream {
     struct tc_fake_xds_server *server;
     const struct tc_xds_stream_events *events;
     void *arg;
-    bool sending, ended;
+    bool sending, ended, broken;
     unsigned reads;
     struct tc_link queue;
     struct tc_status status;
@@ -189,7 +189,7 @@ static void on_pump(struct tc_task *task)
         st->events->on_message(st->arg, message);
     } else if (st->ended && tc_list_empty(&st->queue)) {
         *(st->kind == LRS ? &transport_of(st->server)->lrs : &transport_of(st->server)->stream) = NULL;
-        st->events->on_status(st->arg, &st->status);
+        st->events->on_status(st->arg, &st->status, st->broken);
         stream_free(st);
     }
 }
@@ -376,6 +376,13 @@ void tc_fake_xds_send(struct tc_fake_xds_server *s, struct tc_slice message)
 void tc_fake_xds_end(struct tc_fake_xds_server *s, int code, const char *text)
 {
     assert_true(tc_fake_xds_streaming(s));
+    end_stream(transport_of(s)->stream, code, text);
+}
+
+void tc_fake_xds_break(struct tc_fake_xds_server *s, int code, const char *text)
+{
+    assert_true(tc_fake_xds_streaming(s));
+    transport_of(s)->stream->broken = true;
     end_stream(transport_of(s)->stream, code, text);
 }
 

@@ -58,6 +58,8 @@ void tc_fake_xds_request_free(struct tc_fake_xds_request *r);
 void tc_fake_xds_send(struct tc_fake_xds_server *s, struct tc_slice message);
 /* Ends the present stream, after what is queued. */
 void tc_fake_xds_end(struct tc_fake_xds_server *s, int code, const char *text);
+/* The same, but on the client's side. */
+void tc_fake_xds_break(struct tc_fake_xds_server *s, int code, const char *text);
 
 /* The same for its stream of load reports, whose messages are handed out as they are (release with tc_rstr_unref). */
 bool tc_fake_lrs_streaming(const struct tc_fake_xds_server *s);

@@ -443,7 +443,7 @@ static void too_large_a_response(void **state)
         tc_kit_told(&a);
         unsigned streams = k.server->streams;
         uint64_t ms = 0;
-        tc_fake_xds_end(k.server, TORC_STATUS_RESOURCE_EXHAUSTED, "message of 70000000 bytes");
+        tc_fake_xds_break(k.server, TORC_STATUS_RESOURCE_EXHAUSTED, "message of 70000000 bytes");
         tc_loop_drain(k.loop);
         assert_told(&a, "ambient xDS channel for server s1: xDS call failed; status: RESOURCE_EXHAUSTED: message of "
                         "70000000 bytes (node ID:node1);");
@@ -452,6 +452,17 @@ static void too_large_a_response(void **state)
         assert_near(ms, i == 0 ? 1000 : i == 1 ? 1600 : 2560);
     }
     end();
+    /* What the server itself has run out of is no such error: it had answered (A57). */
+    start("");
+    watch(&tc_kit_lds, "a", &a);
+    tc_kit_respond(&k, k.server, &tc_kit_lds, "1", "n1", "a|x", NULL);
+    tc_kit_told(&a);
+    tc_fake_xds_end(k.server, TORC_STATUS_RESOURCE_EXHAUSTED, "quota");
+    tc_loop_drain(k.loop);
+    assert_told(&a, "");
+    assert_int_equal(k.server->streams, 2);
+    end();
+    TC_CASE(AD29);
 }
 
 int main(void)

@@ -1,0 +1,240 @@
+#include "xds/load_store.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "xds/load_impl.h"
+
+#define MAX_METRICS 256
+/* Clusters whose counts wait though nobody uses them any more. */
+#define MAX_IDLE_CLUSTERS 4096
+
+/* --- the store --- */
+
+struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg)
+{
+    struct tc_load_store *s = TC_NEW(struct tc_load_store);
+    tc_list_init(&s->clusters);
+    s->on_users = on_users;
+    s->arg = arg;
+    return s;
+}
+
+bool tc_load_store_in_use(const struct tc_load_store *s)
+{
+    return s->n_used != 0;
+}
+
+/* Gives up the store's reference. */
+static void detach(struct tc_load_cluster *c)
+{
+    struct tc_load_store *s = c->store;
+    if (c->users)
+        s->n_used--;
+    else
+        s->n_idle--;
+    c->store = NULL;
+    tc_list_remove(&c->link);
+    tc_load_cluster_unref(c);
+}
+
+void tc_load_store_free(struct tc_load_store *s)
+{
+    while (!tc_list_empty(&s->clusters))
+        detach(TC_CONTAINER_OF(s->clusters.next, struct tc_load_cluster, link));
+    tc_free(s);
+}
+
+static void users_changed(struct tc_load_store *s)
+{
+    if (s->on_users)
+        s->on_users(s->arg);
+}
+
+/* --- clusters --- */
+
+static struct tc_load_cluster *find(const struct tc_load_store *s, const struct tc_rstr *cluster,
+                                    const struct tc_rstr *service)
+{
+    TC_LIST_FOREACH(it, &s->clusters)
+    {
+        struct tc_load_cluster *c = TC_CONTAINER_OF(it, struct tc_load_cluster, link);
+        if (tc_rstr_eq(c->cluster, cluster) && tc_rstr_eq(c->service, service))
+            return c;
+    }
+    return NULL;
+}
+
+struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
+                                            uint64_t now_ns)
+{
+    struct tc_load_cluster *c = find(s, cluster, service);
+    if (!c) {
+        c = TC_NEW(struct tc_load_cluster);
+        tc_lref_init(&c->ref);
+        c->store = s;
+        c->cluster = tc_rstr_ref(cluster);
+        c->service = tc_rstr_ref(service);
+        c->since_ns = now_ns;
+        tc_list_append(&s->clusters, &c->link);
+        s->n_idle++;
+    }
+    tc_lref_inc(&c->ref);
+    if (c->users++ == 0) {
+        s->n_idle--;
+        if (s->n_used++ == 0)
+            users_changed(s);
+    }
+    return c;
+}
+
+void tc_load_cluster_unuse(struct tc_load_cluster *c)
+{
+    struct tc_load_store *s = c->store;
+    if (--c->users || !s)
+        return;
+    bool was_last = --s->n_used == 0;
+    s->n_idle++;
+    tc_load_cluster_sweep(c, s->n_idle > MAX_IDLE_CLUSTERS);
+    if (was_last)
+        users_changed(s);
+}
+
+struct tc_load_cluster *tc_load_cluster_ref(struct tc_load_cluster *c)
+{
+    tc_lref_inc(&c->ref);
+    return c;
+}
+
+void tc_load_cluster_unref(struct tc_load_cluster *c)
+{
+    if (!c || !tc_lref_dec(&c->ref))
+        return;
+    for (size_t i = 0; i < c->localities.len; i++)
+        tc_load_locality_unref(c->localities.data[i]);
+    for (size_t i = 0; i < c->drops.len; i++)
+        tc_rstr_unref(c->drops.data[i].category);
+    tc_vec_fini(&c->localities);
+    tc_vec_fini(&c->drops);
+    tc_rstr_unref(c->cluster);
+    tc_rstr_unref(c->service);
+    tc_free(c);
+}
+
+void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category)
+{
+    c->dropped.now++;
+    if (!category)
+        return;
+    for (size_t i = 0; i < c->drops.len; i++)
+        if (tc_rstr_eq(c->drops.data[i].category, category)) {
+            c->drops.data[i].count.now++;
+            return;
+        }
+    *tc_vec_push(&c->drops) = (struct tc_load_drop){tc_rstr_ref(category), {.now = 1}};
+}
+
+static bool count_is_zero(const struct tc_load_count *n)
+{
+    return n->now == 0 && n->reported == 0;
+}
+
+bool tc_load_locality_is_zero(const struct tc_load_locality *l)
+{
+    return l->in_progress == 0 && count_is_zero(&l->issued) && count_is_zero(&l->succeeded) &&
+           count_is_zero(&l->failed);
+}
+
+void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked)
+{
+    for (size_t i = c->localities.len; i-- > 0;) {
+        struct tc_load_locality *l = c->localities.data[i];
+        if (l->ref.n == 1 && tc_load_locality_is_zero(l)) {
+            tc_load_locality_unref(l);
+            tc_vec_remove(&c->localities, i);
+        }
+    }
+    if (c->users == 0 && (unasked || (c->ref.n == 1 && c->localities.len == 0 && count_is_zero(&c->dropped))))
+        detach(c);
+}
+
+/* --- localities --- */
+
+struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
+                                              struct tc_slice sub_zone)
+{
+    for (size_t i = 0; i < c->localities.len; i++) {
+        struct tc_load_locality *l = c->localities.data[i];
+        if (tc_slice_eq(tc_rstr_slice(l->region), region) && tc_slice_eq(tc_rstr_slice(l->zone), zone) &&
+            tc_slice_eq(tc_rstr_slice(l->sub_zone), sub_zone))
+            return tc_load_locality_ref(l);
+    }
+    struct tc_load_locality *l = TC_NEW(struct tc_load_locality);
+    tc_lref_init(&l->ref);
+    l->region = tc_rstr_new(region.data, region.len);
+    l->zone = tc_rstr_new(zone.data, zone.len);
+    l->sub_zone = tc_rstr_new(sub_zone.data, sub_zone.len);
+    *tc_vec_push(&c->localities) = l;
+    return tc_load_locality_ref(l);
+}
+
+struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l)
+{
+    tc_lref_inc(&l->ref);
+    return l;
+}
+
+void tc_load_locality_unref(struct tc_load_locality *l)
+{
+    if (!l || !tc_lref_dec(&l->ref))
+        return;
+    for (size_t i = 0; i < l->metrics.len; i++)
+        tc_rstr_unref(l->metrics.data[i].name);
+    tc_vec_fini(&l->metrics);
+    tc_rstr_unref(l->region);
+    tc_rstr_unref(l->zone);
+    tc_rstr_unref(l->sub_zone);
+    tc_free(l);
+}
+
+void tc_load_locality_started(struct tc_load_locality *l)
+{
+    l->in_progress++;
+    l->issued.now++;
+}
+
+void tc_load_locality_finished(struct tc_load_locality *l, bool success)
+{
+    l->in_progress--;
+    if (success)
+        l->succeeded.now++;
+    else
+        l->failed.now++;
+}
+
+/* In the very turn that it was counted in, so that no report lies between. */
+void tc_load_locality_revoked(struct tc_load_locality *l)
+{
+    l->in_progress--;
+    l->issued.now--;
+}
+
+void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value)
+{
+    struct tc_load_metric_sum *m = NULL;
+    if (!isfinite(value))
+        return;
+    for (size_t i = 0; i < l->metrics.len && !m; i++)
+        if (l->metrics.data[i].kind == kind &&
+            (kind != TC_LOAD_NAMED || tc_slice_eq(tc_rstr_slice(l->metrics.data[i].name), name)))
+            m = &l->metrics.data[i];
+    if (!m) {
+        if (l->metrics.len == MAX_METRICS)
+            return;
+        m = tc_vec_push(&l->metrics);
+        m->kind = kind;
+        m->name = kind == TC_LOAD_NAMED ? tc_rstr_new(name.data, name.len) : NULL;
+    }
+    m->requests.now++;
+    m->sum += value;
+}

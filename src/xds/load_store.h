@@ -1,0 +1,106 @@
+/* The loads that one server is to be told of: by {cluster, EDS service} what was dropped, and by locality what became
+ * of its RPCs. Knows no stream: reports are taken out, and settled once it is known whether they were handed over.
+ * Loop thread only. */
+#ifndef TC_XDS_LOAD_STORE_H
+#define TC_XDS_LOAD_STORE_H
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "base/vec.h"
+
+struct Envoy__Config__Endpoint__V3__ClusterStats;
+struct tc_load_store;
+struct tc_load_cluster;
+struct tc_load_locality;
+
+/* Counts since the last report, and those in a report that is under way. */
+struct tc_load_count {
+    uint64_t now, reported;
+};
+
+/* Metrics of backends (A64, A85): those with fields of their own, and those by name. */
+enum tc_load_metric { TC_LOAD_CPU, TC_LOAD_MEM, TC_LOAD_APPLICATION, TC_LOAD_NAMED };
+
+struct tc_load_metric_sum {
+    enum tc_load_metric kind;
+    struct tc_rstr *name; /* NAMED */
+    struct tc_load_count requests;
+    double sum, reported_sum;
+};
+
+struct tc_load_locality {
+    struct tc_lref ref;
+    struct tc_rstr *region, *zone, *sub_zone;
+    uint64_t in_progress;
+    struct tc_load_count issued, succeeded, failed;
+    TC_VEC(struct tc_load_metric_sum) metrics;
+};
+
+struct tc_load_drop {
+    struct tc_rstr *category;
+    struct tc_load_count count;
+};
+
+struct tc_load_cluster {
+    struct tc_lref ref;
+    size_t users;                /* see tc_load_cluster_get */
+    struct tc_load_store *store; /* NULL: it is gone, nothing will be reported */
+    struct tc_link link;
+    struct tc_rstr *cluster, *service; /* service: NULL: none */
+    TC_VEC(struct tc_load_locality *) localities;
+    TC_VEC(struct tc_load_drop) drops;
+    struct tc_load_count dropped;         /* all of them, without a category too */
+    uint64_t since_ns, reported_until_ns; /* what the next report covers begins here */
+    bool in_report;
+};
+
+/* `on_users` tells when the number of clusters in use becomes 0, or is not 0 any more; it may be NULL. */
+struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
+/* Clusters that are held outside stay, for nothing. */
+void tc_load_store_free(struct tc_load_store *s);
+bool tc_load_store_in_use(const struct tc_load_store *s);
+
+/* The cluster's loads, with one more reference and one more user (whose end is tc_load_cluster_unuse). Counts may be
+ * added as long as there is a reference; the store is to be reported as long as any cluster of it has a user. service
+ * may be NULL. */
+struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
+                                            uint64_t now_ns);
+/* Ends a user; the reference stays. */
+void tc_load_cluster_unuse(struct tc_load_cluster *c);
+struct tc_load_cluster *tc_load_cluster_ref(struct tc_load_cluster *c);
+void tc_load_cluster_unref(struct tc_load_cluster *c);
+/* An RPC was dropped; NULL: by no category (circuit breaking). */
+void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category);
+
+/* The loads of one locality, with one more reference. */
+struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
+                                              struct tc_slice sub_zone);
+struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l);
+void tc_load_locality_unref(struct tc_load_locality *l);
+void tc_load_locality_started(struct tc_load_locality *l);
+/* It ended. */
+void tc_load_locality_finished(struct tc_load_locality *l, bool success);
+/* It never began: as if it had not been counted. */
+void tc_load_locality_revoked(struct tc_load_locality *l);
+/* One RPC's value of a metric; what is not finite is left out, and names beyond 256 in one locality. */
+void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value);
+
+/* Which clusters a report is to have. */
+struct tc_load_filter {
+    bool all;
+    size_t n;
+    struct tc_rstr *const *clusters;
+};
+
+/* Takes the counts since the last report out, as ClusterStats in the arena; what is all zero is left out. The report is
+ * under way until the next call of settle. */
+size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
+                          struct tc_arena *arena, struct Envoy__Config__Endpoint__V3__ClusterStats ***out);
+/* The report was handed over, or it was not: then its counts go back into the next one. */
+void tc_load_store_settle(struct tc_load_store *s, bool handed_over);
+/* Does anything wait to be reported? */
+bool tc_load_store_has_counts(const struct tc_load_store *s, const struct tc_load_filter *filter);
+
+#endif
