@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "mesh/cluster_load.h"
 #include "mesh/config.h"
 #include "mesh/domain.h"
 
@@ -72,22 +73,26 @@ static struct tc_lb_config *parse_config(const struct tc_lb_class *cls, const js
 struct limits {
     struct tc_lref ref;
     struct tc_call_counter *counter;
+    struct tc_cluster_load *load; /* NULL: not reported */
     uint32_t max_calls;
     struct tc_status breaker; /* of RPCs beyond it */
     bool drops_all;
     size_t n_drops;
     struct drop {
         uint32_t millionths;
+        struct tc_rstr *category;
         struct tc_status status;
     } drops[];
 };
 
-static struct limits *limits_new(const struct tc_xds_config *xds, const struct tc_cluster_config *cluster)
+static struct limits *limits_new(const struct tc_xds_config *xds, const struct tc_cluster_config *cluster,
+                                 struct tc_cluster_load *load)
 {
     size_t n = cluster->eds ? cluster->eds->n_drops : 0;
     struct limits *l = tc_calloc(1, sizeof(*l) + n * sizeof(l->drops[0]));
     tc_lref_init(&l->ref);
     l->counter = tc_call_counter_get(xds->domain, cluster->name, cluster->cluster->eds_service);
+    l->load = tc_cluster_load_ref(load);
     l->max_calls = cluster->cluster->max_concurrent_requests;
     struct tc_slice breaker = tc_slice_str("circuit breaker drop");
     l->breaker = (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(breaker, xds->node_id)};
@@ -95,6 +100,7 @@ static struct limits *limits_new(const struct tc_xds_config *xds, const struct t
     l->n_drops = n;
     for (size_t i = 0; i < n; i++) {
         l->drops[i].millionths = cluster->eds->drops[i].millionths;
+        l->drops[i].category = tc_rstr_ref(cluster->eds->drops[i].category);
         struct tc_rstr *text = tc_rstr_printf("EDS-configured drop: %s", cluster->eds->drops[i].category->data);
         l->drops[i].status =
             (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), xds->node_id)};
@@ -107,10 +113,13 @@ static void limits_unref(struct limits *l)
 {
     if (!l || !tc_lref_dec(&l->ref))
         return;
-    for (size_t i = 0; i < l->n_drops; i++)
+    for (size_t i = 0; i < l->n_drops; i++) {
+        tc_rstr_unref(l->drops[i].category);
         tc_status_fini(&l->drops[i].status);
+    }
     tc_status_fini(&l->breaker);
     tc_call_counter_unref(l->counter);
+    tc_cluster_load_unref(l->load);
     tc_free(l);
 }
 
@@ -168,15 +177,19 @@ static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args 
     for (size_t i = 0; i < l->n_drops; i++)
         if (tc_fraction_match(l->drops[i].millionths, roll(args->random, i))) {
             out->status = tc_status_ref(&l->drops[i].status);
+            tc_cluster_load_drop(l->load, l->drops[i].category);
             return TC_PICK_DROP;
         }
     if (l->counter->calls >= l->max_calls) { /* A32: before the child is asked */
         out->status = tc_status_ref(&l->breaker);
+        tc_cluster_load_drop(l->load, NULL);
         return TC_PICK_DROP;
     }
     enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
-    if (kind == TC_PICK_COMPLETE)
+    if (kind == TC_PICK_COMPLETE) {
         count_call(l->counter, args, out);
+        tc_cluster_load_track(l->load, args, out);
+    }
     return kind;
 }
 
@@ -197,6 +210,7 @@ struct policy {
     struct tc_lb_helper helper; /* the child's */
     struct tc_lb_child *child;
     struct limits *limits;
+    struct tc_cluster_load *load;      /* NULL: not reported */
     struct tc_cluster_config *cluster; /* that the limits were made from */
     enum torc_connectivity state;      /* the child's */
     struct tc_status status;
@@ -270,9 +284,12 @@ static struct tc_status impl_update(struct tc_lb_policy *base, const struct tc_l
     if (!cluster || !cluster->cluster)
         return refuse(p, config);
     if (cluster != p->cluster) {
-        struct limits *limits = limits_new(xds, cluster);
+        struct tc_cluster_load *load = tc_cluster_load_new(xds, cluster), *before = p->load;
+        struct limits *limits = limits_new(xds, cluster, load);
         limits_unref(p->limits);
         p->limits = limits;
+        p->load = load;
+        tc_cluster_load_stop(before);
         tc_cluster_config_unref(p->cluster);
         p->cluster = tc_cluster_config_ref(cluster);
     }
@@ -320,7 +337,9 @@ static void impl_shutdown(struct tc_lb_policy *base)
     p->picker = NULL;
     tc_status_fini(&p->status);
     limits_unref(p->limits);
+    tc_cluster_load_stop(p->load);
     tc_cluster_config_unref(p->cluster);
+    p->load = NULL;
     p->limits = NULL;
     p->cluster = NULL;
     tc_loop_defer(loop, &p->free_task);

@@ -11,6 +11,7 @@
 #include "resource/route_config.h"
 
 struct tc_mesh_domain;
+struct tc_xds_client;
 
 /* One cluster. A snapshot of its own: while nothing about the cluster changes, successive configs hold the same one, so
  * that whoever depends on it compares pointers. */
@@ -37,6 +38,7 @@ struct tc_xds_config {
     size_t n_clusters;
     struct tc_cluster_config **clusters; /* references, sorted by name */
     struct tc_rstr *node_id;
+    struct tc_xds_client *client;  /* where loads are reported; borrowed, of the resolver's life; NULL in tests */
     struct tc_mesh_domain *domain; /* call counters; borrowed, outlives every channel of its runtime; NULL in tests */
 };
 

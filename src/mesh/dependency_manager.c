@@ -336,6 +336,7 @@ static struct tc_xds_config *build(struct tc_dependency_manager *m, const struct
     c->vhost = vhost;
     c->node_id = tc_rstr_ref(m->node_id);
     c->domain = m->domain;
+    c->client = m->client;
     c->clusters = tc_calloc(HASH_COUNT(m->clusters), sizeof(*c->clusters));
     HASH_ITER(hh, m->clusters, n, next)
     {
