@@ -95,13 +95,17 @@ static void only_what_changed_is_new(void **state)
     (void)state;
     struct tc_cds_tree t = {0};
     take(&t, "0/a: 1.1.1.1:1 1.1.1.1:2; 0/b: 1.1.1.1:3; 1/c: 1.1.1.1:4");
-    const struct tc_endpoints *root = t.root, *p0 = t.priorities[0].node, *p1 = t.priorities[1].node;
+    /* Held, so that nothing new can come to lie at their addresses. */
+    struct tc_endpoints *root = tc_endpoints_ref(t.root), *p0 = tc_endpoints_ref(t.priorities[0].node);
+    const struct tc_endpoints *p1 = t.priorities[1].node;
     const struct tc_endpoints *b = t.priorities[0].localities[1].list;
     const struct tc_endpoint *second = endpoint(&t, 0, 1);
     /* One more endpoint in front. */
     take(&t, "0/a: 1.1.1.1:9 1.1.1.1:1 1.1.1.1:2; 0/b: 1.1.1.1:3; 1/c: 1.1.1.1:4");
     assert_ptr_not_equal(t.root, root);
     assert_ptr_not_equal(t.priorities[0].node, p0);
+    tc_endpoints_unref(root);
+    tc_endpoints_unref(p0);
     assert_ptr_equal(t.priorities[1].node, p1);
     assert_ptr_equal(t.priorities[0].localities[1].list, b);
     assert_ptr_equal(endpoint(&t, 0, 2), second);
