@@ -212,11 +212,11 @@ void tc_load_locality_finished(struct tc_load_locality *l, bool success)
         l->failed.now++;
 }
 
-/* In the very turn that it was counted in, so that no report lies between. */
 void tc_load_locality_revoked(struct tc_load_locality *l)
 {
     l->in_progress--;
-    l->issued.now--;
+    if (l->issued.now)
+        l->issued.now--;
 }
 
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value)

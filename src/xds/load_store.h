@@ -82,7 +82,7 @@ void tc_load_locality_unref(struct tc_load_locality *l);
 void tc_load_locality_started(struct tc_load_locality *l);
 /* It ended. */
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
-/* It never began: as if it had not been counted. */
+/* It never began, in the turn that it was counted in: as if it had not been. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
 /* One RPC's value of a metric; what is not finite is left out, and names beyond 256 in one locality. */
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value);

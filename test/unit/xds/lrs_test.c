@@ -1,0 +1,481 @@
+/* Load reports: what is counted, what is sent when, and what becomes of it when the stream breaks. */
+#include <math.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/xds_kit.h"
+
+#include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
+
+typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
+typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
+typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
+
+static struct tc_kit k;
+static struct tc_kit_watcher w;
+static struct tc_rstr *one, *two, *service;
+static char *text;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tc_kit_init(&k, NULL);
+    tc_kit_watcher_init(&w);
+    one = tc_rstr_str("one");
+    two = tc_rstr_str("two");
+    service = tc_rstr_str("service");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tc_kit_fini(&k);
+    tc_kit_watcher_fini(&w);
+    tc_rstr_unref(one);
+    tc_rstr_unref(two);
+    tc_rstr_unref(service);
+    tc_free(text);
+    text = NULL;
+    return 0;
+}
+
+static struct tc_load_cluster *load(struct tc_rstr *cluster, struct tc_rstr *eds)
+{
+    struct tc_load_cluster *c = tc_xds_client_load(k.client, k.bootstrap->servers[0].key, cluster, eds);
+    assert_non_null(c);
+    return c;
+}
+
+static void unload(struct tc_load_cluster *c)
+{
+    tc_load_cluster_unuse(c);
+    tc_load_cluster_unref(c);
+}
+
+static struct tc_load_locality *locality(struct tc_load_cluster *c, const char *zone)
+{
+    return tc_load_locality_get(c, tc_slice_str(""), tc_slice_str(zone), tc_slice_str(""));
+}
+
+static void calls(struct tc_load_locality *l, int good, int bad, int open)
+{
+    for (int i = 0; i < good + bad + open; i++) {
+        tc_load_locality_started(l);
+        if (i < good + bad)
+            tc_load_locality_finished(l, i < good);
+    }
+}
+
+static void print_locality(struct tc_buf *b, const locality_stats *s)
+{
+    tc_buf_printf(b, " %s:%llu+%llu/%llu~%llu", s->locality->zone, (unsigned long long)s->total_successful_requests,
+                  (unsigned long long)s->total_error_requests, (unsigned long long)s->total_issued_requests,
+                  (unsigned long long)s->total_requests_in_progress);
+    for (size_t i = 0; i < s->n_load_metric_stats; i++)
+        tc_buf_printf(b, " %s=%g/%llu", s->load_metric_stats[i]->metric_name,
+                      s->load_metric_stats[i]->total_metric_value,
+                      (unsigned long long)s->load_metric_stats[i]->num_requests_finished_with_metric);
+    if (s->cpu_utilization)
+        tc_buf_printf(b, " cpu=%g/%llu", s->cpu_utilization->total_metric_value,
+                      (unsigned long long)s->cpu_utilization->num_requests_finished_with_metric);
+}
+
+static void print_cluster(struct tc_buf *b, const cluster_stats *c)
+{
+    tc_buf_printf(b, "%s%s%s %lld.%03ds", c->cluster_name, *c->cluster_service_name ? "/" : "", c->cluster_service_name,
+                  (long long)c->load_report_interval->seconds, c->load_report_interval->nanos / 1000000);
+    for (size_t i = 0; i < c->n_upstream_locality_stats; i++)
+        print_locality(b, c->upstream_locality_stats[i]);
+    if (c->total_dropped_requests)
+        tc_buf_printf(b, " dropped %llu", (unsigned long long)c->total_dropped_requests);
+    for (size_t i = 0; i < c->n_dropped_requests; i++)
+        tc_buf_printf(b, " %s=%llu", c->dropped_requests[i]->category,
+                      (unsigned long long)c->dropped_requests[i]->dropped_count);
+    tc_buf_append_char(b, ';');
+}
+
+/* The next message as "cluster/service SECONDS ZONE:good+bad/issued~open ... dropped n category=n;", "node" for the
+ * first, "empty", or "" when there is none. */
+static const char *report(void)
+{
+    struct tc_buf b = {0};
+    struct tc_rstr *message = tc_fake_lrs_take(k.server);
+    if (message) {
+        load_request *m = envoy__service__load_stats__v3__load_stats_request__unpack(NULL, message->len,
+                                                                                     (const uint8_t *)message->data);
+        assert_non_null(m);
+        for (size_t i = 0; m->node && i < m->node->n_client_features; i++)
+            if (strcmp(m->node->client_features[i], "envoy.lrs.supports_send_all_clusters") == 0)
+                tc_buf_printf(&b, "node %s;", m->node->id);
+        for (size_t i = 0; i < m->n_cluster_stats; i++)
+            print_cluster(&b, m->cluster_stats[i]);
+        if (!b.len)
+            tc_buf_append_str(&b, "empty");
+        envoy__service__load_stats__v3__load_stats_request__free_unpacked(m, NULL);
+        tc_rstr_unref(message);
+    }
+    tc_free(text);
+    text = tc_buf_take(&b);
+    return text;
+}
+
+#define assert_report(expected) assert_string_equal(report(), expected)
+
+/* `name`: a cluster that is asked for; NULL: all. */
+static void answer(int64_t seconds, char *name)
+{
+    Envoy__Service__LoadStats__V3__LoadStatsResponse m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_RESPONSE__INIT;
+    Google__Protobuf__Duration interval = GOOGLE__PROTOBUF__DURATION__INIT;
+    uint8_t bytes[128];
+    interval.seconds = seconds;
+    m.load_reporting_interval = &interval;
+    m.send_all_clusters = name == NULL;
+    m.n_clusters = name ? 1 : 0;
+    m.clusters = &name;
+    assert_true(envoy__service__load_stats__v3__load_stats_response__get_packed_size(&m) <= sizeof(bytes));
+    size_t n = envoy__service__load_stats__v3__load_stats_response__pack(&m, bytes);
+    tc_fake_lrs_send(k.server, tc_slice_of(bytes, n));
+    tc_loop_drain(k.loop);
+}
+
+static void counts_by_locality(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, service);
+    struct tc_load_locality *a = locality(c, "a"), *b = locality(c, "b");
+    assert_int_equal(k.server->lrs_streams, 0); /* not from inside of a call */
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 1);
+    assert_report("node node1;");
+    calls(a, 10, 3, 0);
+    tc_loop_advance(k.loop, 60000);
+    assert_report(""); /* nobody said how often */
+    answer(2, NULL);
+    calls(b, 1, 0, 2);
+    tc_loop_advance(k.loop, 1999);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one/service 62.000s a:10+3/13~0 b:1+0/3~2;");
+    tc_load_locality_finished(b, true);
+    tc_load_locality_finished(b, false);
+    tc_loop_advance(k.loop, 2000);
+    assert_report("one/service 2.000s b:1+1/0~0;"); /* what is all zero is left out */
+    tc_loop_advance(k.loop, 2000);
+    assert_report("empty");
+    tc_load_locality_started(a);
+    tc_load_locality_revoked(a);
+    tc_loop_advance(k.loop, 2000);
+    assert_report("empty");
+    assert_int_equal(k.server->lrs_streams, 1);
+    tc_load_locality_unref(a);
+    tc_load_locality_unref(b);
+    unload(c);
+    TC_CASE(LS01);
+}
+
+static void named_clusters_and_all(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c1 = load(one, NULL), *c2 = load(two, NULL);
+    struct tc_load_locality *l1 = locality(c1, "a"), *l2 = locality(c2, "a");
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    calls(l1, 1, 0, 0);
+    calls(l2, 2, 0, 0);
+    answer(1, (char[]){"bogus"});
+    tc_loop_advance(k.loop, 1000);
+    assert_report("empty");
+    answer(1, (char[]){"two"});
+    tc_loop_advance(k.loop, 1000);
+    assert_report("two 2.000s a:2+0/2~0;");
+    answer(1, NULL); /* what was not asked for before is not lost */
+    calls(l2, 1, 0, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 3.000s a:1+0/1~0;two 1.000s a:1+0/1~0;");
+    tc_load_locality_unref(l1);
+    tc_load_locality_unref(l2);
+    unload(c1);
+    unload(c2);
+    TC_CASE(LS02);
+    TC_CASE(LS03);
+    TC_CASE(LS05);
+}
+
+static void restart_keeps_counts(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    struct tc_rstr *overload = tc_rstr_str("overload");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    calls(l, 5, 1, 1);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 1.5);
+    tc_load_cluster_drop(c, overload);
+    k.server->connected = false;
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:5+1/7~1 m=1.5/1 dropped 1 overload=1;"); /* was not handed over */
+    calls(l, 1, 0, 0);
+    tc_load_cluster_drop(c, overload);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 2);
+    tc_fake_lrs_end(k.server, TORC_STATUS_UNAVAILABLE, "restart");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 2); /* at once */
+    tc_fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    tc_loop_advance(k.loop, 5000);
+    assert_report("");
+    answer(3, NULL);
+    tc_loop_advance(k.loop, 3000);
+    assert_report("one 9.000s a:6+1/8~1 m=3.5/2 dropped 2 overload=2;");
+    tc_load_locality_finished(l, true);
+    tc_load_locality_unref(l);
+    tc_rstr_unref(overload);
+    unload(c);
+    TC_CASE(LS04);
+    TC_CASE(LS07);
+}
+
+static void unhelpful_servers(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    tc_fake_lrs_end(k.server, TORC_STATUS_UNIMPLEMENTED, "no LRS here");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 1);
+    tc_loop_advance(k.loop, 1200);
+    assert_int_equal(k.server->lrs_streams, 2);
+    answer(0, NULL); /* an interval that is none */
+    assert_false(tc_fake_lrs_streaming(k.server));
+    tc_loop_advance(k.loop, 1200);
+    assert_int_equal(k.server->lrs_streams, 2);
+    tc_loop_advance(k.loop, 800);
+    assert_int_equal(k.server->lrs_streams, 3);
+    tc_fake_lrs_send(k.server, tc_slice_str("\x0a\x7f"));
+    tc_loop_drain(k.loop);
+    assert_false(tc_fake_lrs_streaming(k.server));
+    tc_xds_client_reset_backoff(k.client);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 4);
+    /* One that answers and ends at once is not asked in a circle. */
+    answer(1, NULL);
+    tc_fake_lrs_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 4);
+    tc_loop_advance(k.loop, 1200);
+    assert_int_equal(k.server->lrs_streams, 5);
+    unload(c);
+}
+
+static void drops(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_rstr *lb = tc_rstr_str("lb"), *throttle = tc_rstr_str("throttle");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    tc_load_cluster_drop(c, lb);
+    tc_load_cluster_drop(c, throttle);
+    tc_load_cluster_drop(c, lb);
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s dropped 4 lb=2 throttle=1;");
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s dropped 1;");
+    tc_rstr_unref(lb);
+    tc_rstr_unref(throttle);
+    unload(c);
+    TC_CASE(LS06);
+}
+
+/* A stalled connection delays a report; the interval says how long it was. */
+static void intervals_are_measured(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    answer(1, NULL); /* the same again changes nothing */
+    assert_report("node node1;");
+    calls(l, 1, 0, 0);
+    k.server->connected = false;
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/1~0;");
+    calls(l, 1, 0, 0);
+    tc_loop_advance(k.loop, 2500);
+    assert_report("");
+    tc_fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_report("one 2.500s a:1+0/1~0;");
+    calls(l, 1, 0, 0);
+    tc_loop_advance(k.loop, 500);
+    assert_report("one 0.500s a:1+0/1~0;");
+    calls(l, 1, 0, 0);
+    answer(3, NULL);
+    tc_loop_advance(k.loop, 2999);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one 3.000s a:1+0/1~0;");
+    tc_load_locality_unref(l);
+    unload(c);
+    TC_CASE(LS07);
+}
+
+static void ends_with_its_last_user(void **state)
+{
+    (void)state;
+    tc_kit_watch(&k, &tc_kit_cds, "x", &w); /* the channel has other uses */
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(10, NULL);
+    assert_report("node node1;");
+    /* Another takes over within the turn: the stream stays. */
+    struct tc_load_cluster *again = load(one, NULL);
+    assert_ptr_equal(again, c);
+    unload(c);
+    tc_loop_drain(k.loop);
+    unload(again);
+    again = load(one, NULL);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 1);
+    assert_true(tc_fake_lrs_streaming(k.server));
+    /* What was counted is said before it closes. */
+    calls(l, 2, 0, 1);
+    tc_loop_advance(k.loop, 100);
+    unload(again);
+    tc_loop_drain(k.loop);
+    assert_report("one 0.100s a:2+0/3~1;");
+    assert_report("");
+    assert_false(tc_fake_lrs_streaming(k.server));
+    assert_true(k.server->open);
+    tc_load_locality_finished(l, true); /* too late, and harmless */
+    tc_loop_advance(k.loop, 100000);
+    assert_int_equal(k.server->lrs_streams, 1);
+    /* Wanted again. */
+    c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 2);
+    tc_kit_unwatch(&k, &w);
+    tc_loop_drain(k.loop);
+    assert_true(k.server->open); /* for the reports alone */
+    assert_false(tc_fake_xds_streaming(k.server));
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_false(k.server->open);
+    tc_load_locality_unref(l);
+    TC_CASE(LS08);
+}
+
+static void loads_outlive_the_client(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    calls(l, 0, 0, 1);
+    tc_xds_client_unref(k.client);
+    k.client = NULL;
+    assert_false(k.server->open);
+    tc_load_locality_finished(l, true);
+    tc_load_cluster_drop(c, NULL);
+    tc_load_locality_unref(locality(c, "b"));
+    tc_load_locality_unref(l);
+    unload(c);
+}
+
+/* A locality that nobody holds any more is reported until its RPCs are through; so is a cluster. */
+static void until_the_last_rpc(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL), *other = load(two, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    calls(l, 0, 0, 1);
+    unload(c);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:0+0/1~1;");
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:0+0/0~1;");
+    tc_load_locality_finished(l, true);
+    tc_load_locality_unref(l);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/0~0;");
+    tc_loop_advance(k.loop, 1000);
+    assert_report("empty");
+    c = load(one, NULL);
+    calls(l = locality(c, "a"), 1, 0, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/1~0;"); /* begun anew */
+    tc_load_locality_unref(l);
+    unload(c);
+    unload(other);
+    TC_CASE(LS09);
+}
+
+static void metrics(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    calls(l, 2, 0, 0);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m1"), 1);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 2);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 3);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m3"), (double)NAN);
+    tc_load_locality_metric(l, TC_LOAD_CPU, tc_slice_str(""), 0.25);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:2+0/2~0 m1=1/1 m2=5/2 cpu=0.25/1;");
+    calls(l, 1, 0, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/1~0;");
+    for (int i = 0; i < 1000; i++) { /* names that a backend makes up */
+        char name[8];
+        tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_of(name, (size_t)snprintf(name, sizeof(name), "%d", i)), 1);
+    }
+    assert_int_equal(l->metrics.len, 256);
+    tc_load_locality_unref(l);
+    unload(c);
+    TC_CASE(LS10);
+}
+
+static void servers_by_key(void **state)
+{
+    (void)state;
+    struct tc_rstr *key = tc_rstr_str("another");
+    assert_null(tc_xds_client_load(k.client, key, one, NULL));
+    tc_rstr_unref(key);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(counts_by_locality),
+        TEST(named_clusters_and_all),
+        TEST(restart_keeps_counts),
+        TEST(unhelpful_servers),
+        TEST(drops),
+        TEST(intervals_are_measured),
+        TEST(ends_with_its_last_user),
+        TEST(loads_outlive_the_client),
+        TEST(until_the_last_rpc),
+        TEST(metrics),
+        TEST(servers_by_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
