@@ -15,7 +15,7 @@ static void describe(struct tc_buf *out, const struct tc_dep_node *n, const stru
 {
     const char *quote = n->type == &tc_eds_type ? "" : "\"";
     tc_buf_printf(out, "%s resource %s%s%s", service(n->type), quote, n->name->data, quote);
-    if (error->code == TORC_STATUS_NOT_FOUND)
+    if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* else it is in use, and its deletion is told */
         tc_buf_append_str(out, " does not exist");
     else
         tc_buf_printf(out, ": %s", tc_status_text(error));

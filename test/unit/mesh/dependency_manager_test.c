@@ -294,6 +294,11 @@ static void ambient_errors(void **state)
     respond(&w, CDS, CLUSTER("c"));
     assert_int_equal(w.configs, 3);
     assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
+    /* Deleted, and in use all the same (A88): no word of "does not exist". */
+    respond(&w, CDS, "");
+    note = cluster(&w, "c")->resolution_note->data;
+    assert_non_null(strstr(note, "CDS resource \"c\": xDS Cluster resource was deleted by server "));
+    assert_non_null(cluster(&w, "c")->cluster);
     close_world(&w);
 }
 
