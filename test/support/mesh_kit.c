@@ -121,6 +121,8 @@ static void on_request(void *arg, const struct tc_ads_request *r)
     tc_buf_printf(&k->requests, " %.*s", (int)r->version.len, r->version.data ? r->version.data : "");
     for (size_t i = 0; i < r->n_names; i++)
         tc_buf_printf(&k->requests, " %.*s", (int)r->names[i].len, r->names[i].data);
+    if (r->n_initial)
+        tc_buf_printf(&k->requests, " initial %zu", r->n_initial);
     if (r->has_error)
         tc_buf_printf(&k->requests, " NACK %d %.*s", r->error_code, (int)r->error_text.len, r->error_text.data);
     tc_buf_append_char(&k->requests, '\n');
@@ -143,6 +145,7 @@ struct mesh_kit *mesh_kit_new(size_t n)
     node_init(k, &k->control_plane, NULL);
     k->cp = tc_control_plane_new(k->control_plane.server);
     tc_control_plane_observe(k->cp, on_request, k);
+    k->lrs = tc_lrs_new(k->control_plane.server);
     for (k->n = 0; k->n < n; k->n++) {
         char name[3] = {'b', (char)('0' + k->n), '\0'};
         node_init(k, &k->backends[k->n], name);
@@ -169,6 +172,7 @@ void mesh_kit_free(struct mesh_kit *k)
         node_fini(&k->backends[i]);
     node_fini(&k->control_plane);
     tc_control_plane_free(k->cp);
+    tc_lrs_free(k->lrs);
     tc_loop_free(k->loop);
     tc_buf_fini(&k->requests);
     tc_free(k->bootstrap);
@@ -288,6 +292,11 @@ static void user_job(struct job *job)
 void mesh_kit_do(struct mesh_kit *k, void (*fn)(struct tc_control_plane *cp, void *arg), void *arg)
 {
     do_job(k, &(struct job){.user = fn, .arg = arg}, user_job);
+}
+
+struct tc_lrs *mesh_kit_lrs(struct mesh_kit *k)
+{
+    return k->lrs;
 }
 
 static void requests_job(struct job *job)

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "server/control_plane.h"
+#include "server/lrs.h"
 
 #define MESH_KIT_MAX 8
 
@@ -32,6 +33,8 @@ void mesh_kit_hold(struct mesh_kit *k, size_t i);
 uint64_t mesh_kit_take(struct mesh_kit *k, size_t i);
 /* Connections to backend i so far. */
 uint64_t mesh_kit_connections(struct mesh_kit *k, size_t i);
+/* The LRS server beside the control plane; for what runs on the servers' thread. */
+struct tc_lrs *mesh_kit_lrs(struct mesh_kit *k);
 /* Runs fn on the servers' thread and waits for it. */
 void mesh_kit_do(struct mesh_kit *k, void (*fn)(struct tc_control_plane *cp, void *arg), void *arg);
 
@@ -52,7 +55,8 @@ void mesh_kit_put_cluster(struct mesh_kit *k, const char *name, const char *more
  * ',' endpoints: backend, +BACKEND for a further address, *WEIGHT, #HASH_KEY. `more`: further fields, or NULL. */
 void mesh_kit_put_endpoints(struct mesh_kit *k, const char *name, const char *localities, const char *more);
 
-/* Requests of the client since the last call of this, one a line: "Cluster version names... [NACK text]". The caller
+/* Requests of the client since the last call of this, one a line: "Cluster version names... [initial n]
+ * [NACK text]", of incremental ones what they subscribe to. The caller
  * frees with tc_free. */
 char *mesh_kit_requests(struct mesh_kit *k);
 

@@ -23,6 +23,7 @@ struct mesh_kit {
     struct mesh_kit_node control_plane, backends[MESH_KIT_MAX];
     size_t n;
     struct tc_control_plane *cp;
+    struct tc_lrs *lrs;
     struct tc_buf requests;
     bool stop;
     torc_runtime *runtime;

@@ -1,0 +1,141 @@
+#include "support/wire_proxy.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/cmocka.h"
+
+#include "base/mem.h"
+#include "io/addr.h"
+
+#define MAX_PAIRS 8
+
+struct wire_proxy {
+    pthread_t thread;
+    int listener;
+    int wake[2]; /* a pipe: closed at one end, the thread ends */
+    struct tc_addr target;
+    char *address;
+    int pairs[MAX_PAIRS][2]; /* client, target */
+    size_t n;
+    atomic_uint_fast64_t received, sent;
+};
+
+static int listen_somewhere(char **address)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sa);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
+    *address = tc_asprintf("127.0.0.1:%u", ntohs(sa.sin_port));
+    return fd;
+}
+
+static void drop_pair(struct wire_proxy *p, size_t i)
+{
+    close(p->pairs[i][0]);
+    close(p->pairs[i][1]);
+    p->n--;
+    p->pairs[i][0] = p->pairs[p->n][0];
+    p->pairs[i][1] = p->pairs[p->n][1];
+}
+
+static void take_connection(struct wire_proxy *p)
+{
+    int client = accept(p->listener, NULL, NULL);
+    if (client < 0)
+        return;
+    int target = p->n < MAX_PAIRS ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    if (target < 0 || connect(target, &p->target.sa.any, p->target.len) != 0) {
+        if (target >= 0)
+            close(target);
+        close(client);
+        return;
+    }
+    p->pairs[p->n][0] = client;
+    p->pairs[p->n][1] = target;
+    p->n++;
+}
+
+static bool forward(int from, int to, atomic_uint_fast64_t *count)
+{
+    char bytes[65536];
+    ssize_t n = read(from, bytes, sizeof(bytes));
+    if (n <= 0)
+        return false;
+    atomic_fetch_add(count, (uint64_t)n);
+    for (ssize_t at = 0, k; at < n; at += k) {
+        k = send(to, bytes + at, (size_t)(n - at), MSG_NOSIGNAL);
+        if (k <= 0)
+            return false;
+    }
+    return true;
+}
+
+static void *run(void *arg)
+{
+    struct wire_proxy *p = arg;
+    for (;;) {
+        struct pollfd fds[2 + 2 * MAX_PAIRS] = {{p->wake[0], POLLIN, 0}, {p->listener, POLLIN, 0}};
+        size_t n = p->n;
+        for (size_t i = 0; i < 2 * n; i++)
+            fds[2 + i] = (struct pollfd){p->pairs[i / 2][i % 2], POLLIN, 0};
+        if (poll(fds, (nfds_t)(2 + 2 * n), -1) < 0)
+            continue;
+        if (fds[0].revents)
+            return NULL;
+        for (size_t i = n; i-- > 0;) {
+            bool ok = !fds[2 + 2 * i].revents || forward(p->pairs[i][0], p->pairs[i][1], &p->sent);
+            ok = ok && (!fds[3 + 2 * i].revents || forward(p->pairs[i][1], p->pairs[i][0], &p->received));
+            if (!ok)
+                drop_pair(p, i);
+        }
+        if (fds[1].revents)
+            take_connection(p);
+    }
+}
+
+struct wire_proxy *wire_proxy_new(const char *target)
+{
+    struct wire_proxy *p = TC_NEW(struct wire_proxy);
+    assert_int_equal(tc_addr_parse(&p->target, tc_slice_str(target)), 0);
+    p->listener = listen_somewhere(&p->address);
+    assert_int_equal(pipe(p->wake), 0);
+    assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
+    return p;
+}
+
+void wire_proxy_free(struct wire_proxy *p)
+{
+    close(p->wake[1]);
+    pthread_join(p->thread, NULL);
+    while (p->n)
+        drop_pair(p, 0);
+    close(p->wake[0]);
+    close(p->listener);
+    tc_addr_fini(&p->target);
+    tc_free(p->address);
+    tc_free(p);
+}
+
+const char *wire_proxy_address(const struct wire_proxy *p)
+{
+    return p->address;
+}
+
+uint64_t wire_proxy_take_received(struct wire_proxy *p)
+{
+    return atomic_exchange(&p->received, 0);
+}
+
+uint64_t wire_proxy_take_sent(struct wire_proxy *p)
+{
+    return atomic_exchange(&p->sent, 0);
+}

@@ -1,0 +1,18 @@
+/* A TCP proxy on a thread of its own that counts what goes through it. */
+#ifndef TC_SUPPORT_WIRE_PROXY_H
+#define TC_SUPPORT_WIRE_PROXY_H
+
+#include <stdint.h>
+
+struct wire_proxy;
+
+/* To "127.0.0.1:PORT"; connections that it cannot make there are closed. */
+struct wire_proxy *wire_proxy_new(const char *target);
+void wire_proxy_free(struct wire_proxy *p);
+/* Its own "127.0.0.1:PORT"; borrowed. */
+const char *wire_proxy_address(const struct wire_proxy *p);
+/* Bytes that came from the target, and that went to it, since the last call of each. */
+uint64_t wire_proxy_take_received(struct wire_proxy *p);
+uint64_t wire_proxy_take_sent(struct wire_proxy *p);
+
+#endif
