@@ -178,6 +178,8 @@ void tc_xds_ads_proved(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
     tc_timer_stop(&a->quiet);
+    if (!a->seen_response)
+        TC_XDS_LOG(INFO, "xds %s: stream answers", tc_rstr_cstr(ch->server->uri));
     a->seen_response = true;
     if (!a->hold_backoff)
         tc_backoff_reset(&a->backoff);

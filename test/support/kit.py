@@ -31,34 +31,48 @@ def case(name):
 
 
 class Process:
-    """A program that runs beside the test; its standard output comes as lines."""
+    """A program that runs beside the test; its standard output comes as lines, and with `log` its standard error too."""
 
-    def __init__(self, *args, env=None):
+    def __init__(self, *args, env=None, log=False):
         self.args = args
         self.process = subprocess.Popen(
-            [TORC, *args], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env={**os.environ, **(env or {})})
-        self.lines = queue.Queue()
-        self.seen = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
+            [TORC, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE if log else None, stdin=subprocess.DEVNULL,
+            text=True, env={**os.environ, **(env or {})})
+        self.lines, self.log_lines = queue.Queue(), queue.Queue()
+        self.seen, self.seen_log = [], []
+        self.reader = self._start(self.process.stdout, self.lines)
+        self.log_reader = self._start(self.process.stderr, self.log_lines) if log else None
 
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.put(line.rstrip("\n"))
-        self.lines.put(None)
+    @staticmethod
+    def _start(stream, lines):
+        def read():
+            for line in stream:
+                lines.put(line.rstrip("\n"))
+            lines.put(None)
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return thread
+
+    def _wait(self, lines, seen, wanted):
+        while True:
+            try:
+                line = lines.get(timeout=WAIT)
+            except queue.Empty:
+                raise Failure(f"{self.args[0]}: no such line within {WAIT} s; saw {seen[-5:]}") from None
+            if line is None:
+                raise Failure(f"{self.args[0]} ended with {self.process.wait()}; saw {seen[-5:]}")
+            seen.append(line)
+            if wanted(line):
+                return line
 
     def wait_line(self, wanted):
         """The first line, from now on, for which wanted(line) is true."""
-        while True:
-            try:
-                line = self.lines.get(timeout=WAIT)
-            except queue.Empty:
-                raise Failure(f"{self.args[0]}: no such line within {WAIT} s; saw {self.seen[-5:]}") from None
-            if line is None:
-                raise Failure(f"{self.args[0]} ended with {self.process.wait()}; saw {self.seen[-5:]}")
-            self.seen.append(line)
-            if wanted(line):
-                return line
+        return self._wait(self.lines, self.seen, wanted)
+
+    def wait_log(self, wanted):
+        """The same of standard error; wanted may be a part of the line."""
+        return self._wait(self.log_lines, self.seen_log, wanted if callable(wanted) else lambda line: wanted in line)
 
     def listening(self):
         return self.wait_line(lambda line: line.startswith("listening ")).split()[1]
@@ -69,6 +83,8 @@ class Process:
             self.process.terminate()
         status = self.process.wait(timeout=WAIT)
         self.reader.join(timeout=WAIT)
+        if self.log_reader:
+            self.log_reader.join(timeout=WAIT)
         return status
 
     def kill(self):
@@ -86,8 +102,8 @@ class Process:
 
 
 @contextlib.contextmanager
-def running(*args, env=None):
-    process = Process(*args, env=env)
+def running(*args, env=None, log=False):
+    process = Process(*args, env=env, log=log)
     try:
         yield process
     finally:
