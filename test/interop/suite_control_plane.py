@@ -1,95 +1,8 @@
-"""Torc's xDS client and mesh against go-control-plane, which is scripted from here."""
-import contextlib
-import json
-import pathlib
-import tempfile
-
+"""Torc's xDS client and mesh against go-control-plane, which is scripted from here: state of the world and incremental."""
 import build_peers
-import meshes
-import ring_model
-from programs import Backends, ControlPlane, Failure, Program, bootstrap
-
-CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-KEYS = [[["x-key-0", f"user-{i}"]] for i in range(100)]
-NAME = "shop"
-
-
-def check(held, what):
-    if not held:
-        raise Failure(what)
-
-
-def endpoint(address):
-    host, port = address.rsplit(":", 1)
-    return {"host": host, "port": int(port), "weight": 1}
-
-
-def assignment(cluster, *priorities):
-    """EDS: a list of addresses for each priority."""
-    return {"@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": cluster,
-            "endpoints": [{"locality": {"region": "earth"}, "priority": i, "load_balancing_weight": 1, "lb_endpoints": [
-                meshes.lb_endpoint(endpoint(a)) for a in addresses]} for i, addresses in enumerate(priorities)]}
-
-
-def eds_cluster(name, **fields):
-    return {"@type": CLUSTER, "name": name, "type": "EDS", "eds_cluster_config": {"eds_config": {"ads": {}}},
-            "lb_policy": "RING_HASH", **fields}
-
-
-def aggregate(name, *leaves):
-    return {"@type": CLUSTER, "name": name, "lb_policy": "CLUSTER_PROVIDED", "cluster_type": {
-        "name": "aggregate", "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig",
-            "clusters": list(leaves)}}}
-
-
-def listener_and_route(cluster):
-    mesh = {"name": NAME, "policies": [{"header": "x-key-0"}], "localities": [], "min_ring_size": 1,
-            "max_ring_size": 1}
-    listener, route = meshes.resources(mesh)[:2]
-    route["virtual_hosts"][0]["routes"][0]["route"]["cluster"] = cluster
-    return [listener, route]
-
-
-def model(addresses):
-    """Where the keys have to go."""
-    mesh = {"kind": "plain", "policies": [{"header": "x-key-0"}], "serving_priority": 0, "dead": [], "min_ring_size": 1024,
-            "max_ring_size": 4096, "localities": [{"region": "", "zone": "", "sub_zone": "", "priority": 0, "weight": 1,
-                                                   "endpoints": [endpoint(a) for a in addresses]}]}
-    return ring_model.predict(mesh, KEYS, ring_model.TORC)
-
-
-class World:
-    """go-control-plane, backends, and a Torc channel to xds:///shop that stays."""
-
-    def __init__(self, plane, pool, client):
-        self.plane, self.pool, self.client = plane, pool, client
-        self.places = json.loads(pool.line())
-        self.version = 0
-
-    def serve(self, *resources):
-        self.version += 1
-        self.plane.order("set", version=str(self.version), resources=list(resources))
-        return str(self.version)
-
-    def await_ack(self, kind, version):
-        self.plane.await_told(lambda told: told["request"]["type"].endswith("." + kind) and
-                              told["request"]["version"] == version and not told["request"]["error"])
-
-    def await_nack(self, kind):
-        return self.plane.await_told(lambda told: told["request"]["type"].endswith("." + kind) and
-                                     told["request"]["error"])["request"]
-
-    def peers(self):
-        return self.client.ask({"target": f"xds:///{NAME}", "calls": KEYS})["peers"]
-
-    def await_peers(self, wanted, what):
-        """Calls until wanted(peers); the client applies what it acknowledged at once, its policies a moment later."""
-        for _ in range(200):
-            peers = self.peers()
-            if wanted(peers):
-                return peers
-        raise Failure(f"{what}: {sorted(set(peers))}")
+from plane_world import (KEYS, aggregate, assignment, check, dns_cluster, eds_cluster, endpoint, listener_and_route, model,
+                         world_of)
+from programs import Failure
 
 
 def starts(world):
@@ -131,7 +44,7 @@ def invalid_is_refused(world):
     world.serve(*good, eds_cluster("a", ring_hash_lb_config={"hash_function": "MURMUR_HASH_2"}))
     nack = world.await_nack("Cluster")
     check('"a"' in nack["error"] and "hash_function" in nack["error"], f"the refusal says: {nack['error']}")
-    check(nack["version"] != str(world.version), "a refused version counts as taken")
+    check(world.incremental or nack["version"] != str(world.version), "a refused version counts as taken")
     check(world.peers() == before, "calls changed by a refused resource")
     version = world.serve(*good, eds_cluster("a"))
     world.await_ack("Cluster", version)
@@ -182,35 +95,130 @@ def deleted_and_made_again(world):
     world.await_peers(lambda peers: set(peers) == set(alive[7:9]), "made again")
 
 
-FLOWS = [starts, endpoints_change, route_changes, invalid_is_refused, restart, aggregate_fails_over,
-         priorities_fail_over, deleted_and_made_again]
+def picture_of_a75(world):
+    """An aggregate over EDS with ring_hash in two priorities and LOGICAL_DNS with pick_first: each gives way, and comes back."""
+    alive = world.places["alive"]
+    first, second, last = alive[:3], alive[3:6], alive[6]
+    host, port = last.rsplit(":", 1)
+    world.serve(*listener_and_route("both"), aggregate("both", "near", "far"), eds_cluster("near"),
+                dns_cluster("far", host, int(port)), assignment("near", first, second))
+    world.settle_as(first, "priority 0 of the first leaf")
+    world.pool.ask_ok({"stop": first})
+    world.settle_as(second, "priority 1 of the first leaf")
+    world.pool.ask_ok({"stop": second})
+    world.settle([last], "the second leaf, one endpoint by pick_first")
+    world.pool.ask_ok({"start": second})
+    world.settle_as(second, "back to priority 1")
+    world.pool.ask_ok({"start": first})
+    world.settle_as(first, "back to priority 0")
 
 
-@contextlib.contextmanager
-def world_of(paths):
-    with tempfile.TemporaryDirectory() as folder, Backends(paths) as pool, ControlPlane(paths, quiet=False) as plane:
-        path = pathlib.Path(folder) / "bootstrap.json"
-        path.write_text(bootstrap(plane.address), encoding="utf-8")
-        with Program([paths.own("interop_agree")], {"GRPC_XDS_BOOTSTRAP": str(path)}) as client:
-            client.line()
-            yield World(plane, pool, client)
-            client.finish()
+def keys_of_a76(world):
+    """hash_key is the endpoint's place on the ring: a replaced address keeps its keys, a renamed one does not."""
+    alive = world.places["alive"]
+    names = ["ada", "barbara", "edsger", "grace"]
+    old = [endpoint(a, name) for a, name in zip(alive[:4], names)]
+    world.serve(*listener_and_route("a"), eds_cluster("a"), assignment("a", old))
+    before = world.settle_as(old, "four named endpoints")
+    new = [endpoint(a, name) for a, name in zip(alive[4:8], names)]
+    world.serve(*listener_and_route("a"), eds_cluster("a"), assignment("a", new))
+    moved = dict(zip(alive[:4], alive[4:8]))
+    check(world.settle(alive[4:8], "the addresses replaced") == [moved[a] for a in before], "a name's keys went elsewhere")
+    renamed = [endpoint(alive[4], "niklaus"), *new[1:]]
+    world.serve(*listener_and_route("a"), eds_cluster("a"), assignment("a", renamed))
+    world.settle_as(renamed, "one renamed")
+
+
+def loads_are_reported(world):
+    """All calls and no others, over two clusters and a control plane that went and came back."""
+    alive = world.places["alive"]
+    # What the flow's first calls are for is not to be counted: the stream opens with the first cluster that asks for it.
+    clusters = [eds_cluster("a", lrs_server={"self": {}}), eds_cluster("b", lrs_server={"self": {}})]
+    both = [*clusters, assignment("a", alive[:3]), assignment("b", alive[3:6])]
+    world.serve(*listener_and_route("a"), *both)
+    world.settle(alive[:3], "cluster a")
+    world.serve(*listener_and_route("b"), *both)
+    world.settle(alive[3:6], "cluster b")
+    world.plane.order("stop")
+    world.peers()
+    world.plane.order("start")
+    world.peers()
+    issued, ended, clusters_seen = 0, 0, set()
+
+    def complete(told):
+        nonlocal issued, ended
+        for stats in told.get("load", {}).get("clusterStats", []):
+            clusters_seen.add(stats["clusterName"])
+            for locality in stats.get("upstreamLocalityStats", []):
+                check(locality["locality"] == {"region": "earth"}, f"loads of {locality['locality']}")
+                check("totalErrorRequests" not in locality, "errors where no call failed")
+                issued += int(locality.get("totalIssuedRequests", 0))
+                ended += int(locality.get("totalSuccessfulRequests", 0))
+        return ended >= world.calls
+    world.plane.await_told(complete)
+    check(issued == ended == world.calls, f"{world.calls} calls, {issued} reported issued, {ended} ended")
+    check(clusters_seen == {"a", "b"}, f"loads of the clusters {clusters_seen}")
+
+
+def what_changed_alone_is_sent(world):
+    """Incremental: one of thirty clusters changes, and after a restart of the control plane nothing that is held is sent."""
+    alive = world.places["alive"]
+    leaves = [f"c{i}" for i in range(30)]
+
+    def content(first):
+        assignments = [assignment(leaf, [alive[1 + i % 5]]) for i, leaf in enumerate(leaves[1:])]
+        return [*listener_and_route("all"), aggregate("all", *leaves[:15]), *[eds_cluster(leaf) for leaf in leaves],
+                assignment("c0", [first]), *assignments]
+    version = world.serve(*content(alive[0]))
+    world.settle(alive[:1], "the first leaf")
+    world.await_ack("ClusterLoadAssignment", version)
+    world.plane.told.clear()
+    world.serve(*content(alive[7]))
+    world.settle(alive[7:8], "the first leaf's new endpoint")
+    sent = world.plane.await_told(lambda told: told.get("response", {}).get("type", "").endswith("Assignment"))["response"]
+    check(sent["names"] == ["c0"], f"one of 15 resources changed, and {sent['names']} were sent")
+    world.plane.order("stop")
+    world.plane.told.clear()
+    world.plane.order("start")
+    held = world.plane.await_told(lambda told: told.get("request", {}).get("type", "").endswith("Assignment"))["request"]
+    check(sorted(held["held"]) == sorted(leaves[:15]), f"the client says that it holds {sorted(held['held'])}")
+    version = world.serve(*content(alive[8]))
+    sent = []
+
+    def changed(told):
+        if told.get("response", {}).get("type", "").endswith("Assignment"):
+            sent.extend(told["response"]["names"])
+        return "c0" in sent
+    world.plane.await_told(changed)
+    world.settle(alive[8:9], "changes after the restart")
+    check(sent == ["c0"], f"after a restart {sent} were sent, and only c0 had changed")
+
+
+ALWAYS = [starts, endpoints_change, route_changes, invalid_is_refused, restart, aggregate_fails_over, priorities_fail_over,
+          deleted_and_made_again, picture_of_a75, keys_of_a76, loads_are_reported]
+INCREMENTAL = [what_changed_alone_is_sent]
+
+
+def faults_of(paths, flows, incremental):
+    for flow in flows:  # each in a world of its own
+        try:
+            with world_of(paths, incremental) as world:
+                flow(world)
+        except Failure as failure:
+            yield f"{flow.__name__}: {failure}"
 
 
 def run(paths, options):
     if options.peers and "go" not in options.peers:
         return
-    try:
-        version = paths.go_module("github.com/envoyproxy/go-control-plane")
-    except build_peers.Missing as missing:
-        yield {"peer": "go-control-plane", "version": "", "skipped": len(FLOWS), "why": [str(missing)]}
-        return
-    faults = []
-    for flow in FLOWS:  # each in a world of its own
+    for incremental in (False, True):
+        peer = f"go-control-plane, {'incremental' if incremental else 'state of the world'}"
+        flows = ALWAYS + (INCREMENTAL if incremental else [])
         try:
-            with world_of(paths) as world:
-                flow(world)
-        except Failure as failure:
-            faults.append(f"{flow.__name__}: {failure}")
-    yield {"peer": "go-control-plane", "version": version, "cases": len(FLOWS), "passed": len(FLOWS) - len(faults),
-           "failed": len(faults), "why": faults}
+            version = paths.go_module("github.com/envoyproxy/go-control-plane")
+        except build_peers.Missing as missing:
+            yield {"peer": peer, "version": "", "skipped": len(flows), "why": [str(missing)]}
+            continue
+        faults = list(faults_of(paths, flows, incremental))
+        yield {"peer": peer, "version": version, "cases": len(flows), "passed": len(flows) - len(faults),
+               "failed": len(faults), "why": faults}

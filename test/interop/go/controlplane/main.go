@@ -6,7 +6,7 @@
 //	{"op":"clear"}                     forgets all resources
 //
 // and telling on stdout, as JSON lines too, {"listening":...}, {"request":...} for each discovery request (with its
-// error_detail), {"load":...} for each load report.
+// error_detail), {"response":...} for each discovery response (with the names in it), {"load":...} for each load report.
 package main
 
 import (
@@ -41,6 +41,7 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -72,30 +73,39 @@ type plane struct {
 	quiet  bool
 }
 
-func (p *plane) told(what string, node *core.Node, url, version string, names []string, fault any) {
+func (p *plane) told(what string, fields map[string]any) {
 	if !p.quiet {
-		say(map[string]any{"request": map[string]any{"kind": what, "node": node.GetId(), "type": url, "version": version,
-			"names": names, "error": fault}})
+		say(map[string]any{what: fields})
 	}
+}
+
+func message(fault *status.Status) any {
+	if fault == nil {
+		return nil
+	}
+	return fault.Message
 }
 
 func (p *plane) callbacks() server.Callbacks {
 	return server.CallbackFuncs{
 		StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
-			var fault any
-			if r.ErrorDetail != nil {
-				fault = r.ErrorDetail.Message
-			}
-			p.told("sotw", r.Node, r.TypeUrl, r.VersionInfo, r.ResourceNames, fault)
+			p.told("request", map[string]any{"kind": "sotw", "node": r.Node.GetId(), "type": r.TypeUrl, "nonce": r.ResponseNonce,
+				"version": r.VersionInfo, "names": r.ResourceNames, "error": message(r.ErrorDetail)})
 			return nil
 		},
 		StreamDeltaRequestFunc: func(_ int64, r *discovery.DeltaDiscoveryRequest) error {
-			var fault any
-			if r.ErrorDetail != nil {
-				fault = r.ErrorDetail.Message
-			}
-			p.told("delta", r.Node, r.TypeUrl, "", r.ResourceNamesSubscribe, fault)
+			p.told("request", map[string]any{"kind": "delta", "node": r.Node.GetId(), "type": r.TypeUrl, "nonce": r.ResponseNonce,
+				"names": r.ResourceNamesSubscribe, "dropped": r.ResourceNamesUnsubscribe,
+				"held": r.InitialResourceVersions, "error": message(r.ErrorDetail)})
 			return nil
+		},
+		StreamDeltaResponseFunc: func(_ int64, _ *discovery.DeltaDiscoveryRequest, r *discovery.DeltaDiscoveryResponse) {
+			names := []string{}
+			for _, resource := range r.Resources {
+				names = append(names, resource.Name)
+			}
+			p.told("response", map[string]any{"kind": "delta", "type": r.TypeUrl, "version": r.SystemVersionInfo, "nonce": r.Nonce,
+				"names": names, "removed": r.RemovedResources})
 		},
 	}
 }
