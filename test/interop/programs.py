@@ -27,6 +27,9 @@ class Paths:
             raise Failure(f"{path} is not built")
         return str(path)
 
+    def command(self):
+        return str(self.build / "torc")
+
     def peer(self, name):
         """The peer's folder; build_peers.Missing when its toolchain is not there."""
         return build_peers.build(name, self.base / "peers")

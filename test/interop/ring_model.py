@@ -16,11 +16,10 @@ def rotl(value, bits):
     return ((value << bits) | (value >> (64 - bits))) & MASK
 
 
-def xxh64(data):
-    """XXH64 with seed 0."""
+def xxh64(data, seed=0):
     n, at = len(data), 0
     if n >= 32:
-        lanes = [(P1 + P2) & MASK, P2, 0, -P1 & MASK]
+        lanes = [(seed + P1 + P2) & MASK, (seed + P2) & MASK, seed, (seed - P1) & MASK]
         while at <= n - 32:
             for i in range(4):
                 word = int.from_bytes(data[at:at + 8], "little")
@@ -30,7 +29,7 @@ def xxh64(data):
         for lane in lanes:
             acc = ((acc ^ (rotl(lane * P2 & MASK, 31) * P1 & MASK)) * P1 + P4) & MASK
     else:
-        acc = P5
+        acc = (seed + P5) & MASK
     acc = (acc + n) & MASK
     while at + 8 <= n:
         word = int.from_bytes(data[at:at + 8], "little")

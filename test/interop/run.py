@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Torc against programs that nobody here wrote. Prints a table (suite, peer, version, cases, passed, failed, skipped).
 
-usage: run.py --build DIR [--strict] [--peers go,python,node] [--meshes N] [--keys N] [--seed S] [SUITE ...]
+usage: run.py --build DIR [--strict] [--peers go,python,node,published] [--meshes N] [--keys N] [--seed S] [SUITE ...]
 
 Exit 0 when all passed, 1 when a case failed (with --strict: or was skipped), 77 when everything was skipped."""
 import argparse
@@ -16,9 +16,10 @@ import programs  # noqa: E402
 import suite_agreement  # noqa: E402
 import suite_control_plane  # noqa: E402
 import suite_protos  # noqa: E402
+import suite_published  # noqa: E402
 import suite_rpc  # noqa: E402
 
-SUITES = {"protos": suite_protos.run, "rpc": suite_rpc.run, "http2": suite_rpc.run_http2,
+SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "http2": suite_rpc.run_http2,
           "control_plane": suite_control_plane.run, "agreement": suite_agreement.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
