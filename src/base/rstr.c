@@ -7,10 +7,19 @@ struct tc_rstr *tc_rstr_new(const void *data, size_t len)
 {
     struct tc_rstr *s = tc_malloc(sizeof(*s) + len + 1);
     tc_ref_init(&s->ref);
+    s->in_block = false;
     s->len = len;
     if (len)
         memcpy(s->data, data, len);
     s->data[len] = '\0';
+    return s;
+}
+
+struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity)
+{
+    struct tc_rstr *s = tc_blocks_take(blocks, sizeof(*s) + capacity + 1);
+    tc_ref_init(&s->ref);
+    s->in_block = true;
     return s;
 }
 
@@ -40,6 +49,10 @@ struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)
 
 void tc_rstr_unref(struct tc_rstr *s)
 {
-    if (s && tc_ref_dec(&s->ref))
+    if (!s || !tc_ref_dec(&s->ref))
+        return;
+    if (s->in_block)
+        tc_blocks_give(s);
+    else
         tc_free(s);
 }

@@ -3,11 +3,13 @@
 #ifndef TC_BASE_RSTR_H
 #define TC_BASE_RSTR_H
 
+#include "base/blocks.h"
 #include "base/ref.h"
 #include "base/slice.h"
 
 struct tc_rstr {
     struct tc_ref ref;
+    bool in_block; /* its memory is one of base/blocks.h */
     size_t len;
     char data[]; /* len bytes and a NUL */
 };
@@ -16,6 +18,8 @@ struct tc_rstr {
 struct tc_rstr *tc_rstr_new(const void *data, size_t len);
 struct tc_rstr *tc_rstr_str(const char *s);
 struct tc_rstr *tc_rstr_printf(const char *fmt, ...) TC_PRINTF(1, 2);
+/* One whose bytes are to be filled in, `len` too and the NUL; its memory is one of the blocks (NULL: of the system). */
+struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
 /* NULL stays NULL. */
 struct tc_rstr *tc_rstr_ref(struct tc_rstr *s);
 void tc_rstr_unref(struct tc_rstr *s);

@@ -58,7 +58,7 @@ void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_
         .peer = shared_text(end->peer),
         .attempts = end->attempts,
     };
-    tc_metadata_copy_pair(end->headers, end->trailers, &r->headers, &r->trailers);
+    tc_metadata_copy_pair(tc_loop_blocks(call->channel->loop), end->headers, end->trailers, &r->headers, &r->trailers);
     if (call->core.explain) {
         struct tc_rstr *text = tc_rstr_str(tc_call_explain(&call->core));
         r->explain_json = text->data;

@@ -11,11 +11,13 @@ void torc_metadata_free(torc_metadata *m)
 {
     if (!m || m->inside)
         return;
-    if (!m->flat) {
-        for (size_t i = 0; i < m->len; i++)
-            tc_free(m->fields[i].name);
-        tc_free(m->fields);
+    if (m->flat) {
+        tc_blocks_give(m);
+        return;
     }
+    for (size_t i = 0; i < m->len; i++)
+        tc_free(m->fields[i].name);
+    tc_free(m->fields);
     tc_free(m);
 }
 
@@ -136,14 +138,15 @@ static torc_metadata *fill(void *block, const struct tc_headers *h)
     return m;
 }
 
-void tc_metadata_copy_pair(const struct tc_headers *headers, const struct tc_headers *trailers,
-                           torc_metadata **headers_copy, torc_metadata **trailers_copy)
+void tc_metadata_copy_pair(struct tc_blocks *blocks, const struct tc_headers *headers,
+                           const struct tc_headers *trailers, torc_metadata **headers_copy,
+                           torc_metadata **trailers_copy)
 {
     static torc_metadata none = {.flat = true, .inside = true};
     const size_t align = _Alignof(torc_metadata);
     size_t first = headers && headers->len ? (flat_bytes(headers) + align - 1) / align * align : 0;
     size_t second = trailers && trailers->len ? flat_bytes(trailers) : 0;
-    char *block = first + second ? tc_malloc(first + second) : NULL;
+    char *block = first + second ? tc_blocks_take(blocks, first + second) : NULL;
     *headers_copy = first ? fill(block, headers) : headers ? &none : NULL;
     *trailers_copy = second ? fill(block + first, trailers) : trailers ? &none : NULL;
     if (first && second)

@@ -26,12 +26,19 @@ void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len)
     prefix[4] = (uint8_t)len;
 }
 
-static struct tc_rstr *message_room(struct tc_rstr *msg, size_t cap)
+/* More room, for a message that was too large for a block. */
+static struct tc_rstr *more_room(struct tc_rstr *msg, size_t cap)
 {
-    bool fresh = msg == NULL;
-    msg = tc_realloc(msg, sizeof(*msg) + cap + 1);
-    if (fresh)
-        tc_ref_init(&msg->ref);
+    return tc_realloc(msg, sizeof(*msg) + cap + 1);
+}
+
+static struct tc_rstr *first_room(struct tc_h2_decoder *d)
+{
+    if (d->len <= TC_BLOCKS_LARGEST - sizeof(*d->msg) - 1)
+        return tc_rstr_room(d->blocks, d->len);
+    struct tc_rstr *msg = more_room(NULL, d->cap);
+    tc_ref_init(&msg->ref);
+    msg->in_block = false;
     return msg;
 }
 
@@ -56,7 +63,7 @@ static int begin_message(struct tc_h2_decoder *d, struct tc_status *error)
     d->len = len;
     d->at = 0;
     d->cap = TC_MIN(len, (size_t)FIRST_ROOM);
-    d->msg = message_room(NULL, d->cap);
+    d->msg = first_room(d);
     return 0;
 }
 
@@ -103,7 +110,7 @@ int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, si
     if (take > d->cap - d->at) {
         size_t want = TC_MAX(d->at + take, d->cap > d->len / 2 ? d->len : d->cap * 2);
         d->cap = TC_MIN(want, d->len);
-        d->msg = message_room(d->msg, d->cap);
+        d->msg = more_room(d->msg, d->cap);
     }
     if (take)
         memcpy(d->msg->data + d->at, p, take);

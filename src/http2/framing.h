@@ -11,6 +11,7 @@
 
 struct tc_h2_decoder {
     size_t max_bytes;             /* limit of a message, before and after decompression */
+    struct tc_blocks *blocks;     /* where small messages lie; NULL (after init): in the system's memory */
     enum tc_h2_encoding encoding; /* what a set flag byte means */
     uint8_t prefix[TC_H2_PREFIX_LEN];
     uint8_t have;        /* bytes of the prefix so far */

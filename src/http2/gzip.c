@@ -11,8 +11,10 @@ static struct tc_rstr *resize(struct tc_rstr *out, size_t cap)
 {
     bool fresh = out == NULL;
     out = tc_realloc(out, sizeof(*out) + cap + 1);
-    if (fresh)
+    if (fresh) {
         tc_ref_init(&out->ref);
+        out->in_block = false;
+    }
     return out;
 }
 

@@ -18,6 +18,7 @@ void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_a
     tc_headers_init(&s->trailers, arena);
     tc_headers_init(&s->out_trailers, arena);
     tc_h2_decoder_init(&s->decoder, c->opts.limits.max_receive_message_bytes);
+    s->decoder.blocks = tc_loop_blocks(c->loop);
     tc_list_append(&c->streams, &s->link);
     c->n_streams++;
 }

@@ -22,6 +22,7 @@ struct tc_loop {
     struct tc_link serial;
     struct tc_link turn_end;
     struct tc_rng rng;
+    struct tc_blocks *blocks;
     unsigned fork_generation;
 
     /* What other threads touch. Posts are a stack (newest first, linked by link.next) that the loop takes whole. */
@@ -102,6 +103,7 @@ struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts)
         tc_rng_init_seed(&loop->rng, opts->seed);
     else
         tc_rng_init_system(&loop->rng);
+    loop->blocks = tc_blocks_new();
     loop->fork_generation = atomic_load(&fork_generation);
     atomic_store(&loop->wants_wakeup, true);
     return loop;
@@ -140,6 +142,7 @@ void tc_loop_free(struct tc_loop *loop)
             return;
         }
     }
+    tc_blocks_end(loop->blocks);
     tc_free(loop);
 }
 
@@ -267,6 +270,11 @@ uint64_t tc_loop_now_ms(const struct tc_loop *loop)
 struct tc_rng *tc_loop_rng(struct tc_loop *loop)
 {
     return &loop->rng;
+}
+
+struct tc_blocks *tc_loop_blocks(const struct tc_loop *loop)
+{
+    return loop->blocks;
 }
 
 static void refresh_time(struct tc_loop *loop)

@@ -7,6 +7,7 @@
 #ifndef TC_IO_LOOP_H
 #define TC_IO_LOOP_H
 
+#include "base/blocks.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/random.h"
@@ -53,6 +54,8 @@ uint64_t tc_loop_now_ns(const struct tc_loop *loop);
 uint64_t tc_loop_clock_ns(const struct tc_loop *loop);
 int64_t tc_loop_realtime_ns(const struct tc_loop *loop);
 struct tc_rng *tc_loop_rng(struct tc_loop *loop);
+/* What the loop's thread lends to others. */
+struct tc_blocks *tc_loop_blocks(const struct tc_loop *loop);
 
 /* A timer, embedded in its owner. Start and stop are O(1). Resolution 1 ms; never early. */
 struct tc_timer {

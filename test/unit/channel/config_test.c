@@ -179,7 +179,7 @@ static void test_metadata_rules(void **state)
     tc_headers_init(&h, &arena);
     assert_int_equal(tc_metadata_to_headers(m, &h), 0);
     torc_metadata *copy, *second, *inside = tc_metadata_in_arena(&arena, &h);
-    tc_metadata_copy_pair(&h, &h, &copy, &second);
+    tc_metadata_copy_pair(NULL, &h, &h, &copy, &second);
     for (size_t i = 0; i < 3; i++) {
         const char *n2;
         const void *v2;
@@ -199,17 +199,17 @@ static void test_metadata_rules(void **state)
     /* One of them missing or empty. */
     struct tc_headers nothing;
     tc_headers_init(&nothing, &arena);
-    tc_metadata_copy_pair(NULL, &h, &copy, &second);
+    tc_metadata_copy_pair(NULL, NULL, &h, &copy, &second);
     assert_null(copy);
     assert_int_equal(torc_metadata_count(second), 3);
     torc_metadata_free(second);
-    tc_metadata_copy_pair(&h, &nothing, &copy, &second);
+    tc_metadata_copy_pair(NULL, &h, &nothing, &copy, &second);
     assert_int_equal(torc_metadata_count(copy), 3);
     assert_int_equal(torc_metadata_count(second), 0);
     assert_non_null(second);
     torc_metadata_free(second);
     torc_metadata_free(copy);
-    tc_metadata_copy_pair(&nothing, NULL, &copy, &second);
+    tc_metadata_copy_pair(NULL, &nothing, NULL, &copy, &second);
     assert_non_null(copy);
     assert_null(second);
     torc_metadata_free(copy);

@@ -1,0 +1,23 @@
+/* Small blocks of memory that one thread takes and any thread gives back: what a loop lends to the application
+ * (response messages, the metadata of results), so that a steady stream of calls asks the system for none. What is kept
+ * for reuse is bounded; larger blocks come from the system and go back to it. */
+#ifndef TC_BASE_BLOCKS_H
+#define TC_BASE_BLOCKS_H
+
+#include "base/common.h"
+
+/* Bytes up to which blocks are reused. */
+#define TC_BLOCKS_LARGEST 2048u
+
+struct tc_blocks;
+
+struct tc_blocks *tc_blocks_new(void);
+/* Blocks that are still lent stay what they are; the last of them takes the rest with it. NULL is allowed. */
+void tc_blocks_end(struct tc_blocks *b);
+/* A block of at least `size` bytes, aligned for anything, for tc_blocks_give. Only one thread at a time. NULL blocks:
+ * from the system. */
+void *tc_blocks_take(struct tc_blocks *b, size_t size);
+/* Gives a block back, to where it came from. Any thread. */
+void tc_blocks_give(void *block);
+
+#endif

@@ -1,0 +1,135 @@
+/* Blocks that are lent: reuse, the bound on what is kept, giving back from another thread and after the end. */
+#include "base/blocks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/cmocka.h"
+
+static void a_block_is_used_again(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 127, 128, 129, 1000, TC_BLOCKS_LARGEST};
+    for (size_t i = 0; i < TC_ARRAY_LEN(sizes); i++) {
+        struct tc_blocks *b = tc_blocks_new();
+        char *first = tc_blocks_take(b, sizes[i]);
+        assert_int_equal((uintptr_t)first % 16, 0);
+        memset(first, 'x', sizes[i]);
+        tc_blocks_give(first);
+        char *second = tc_blocks_take(b, sizes[i]);
+        assert_ptr_equal(first, second);
+        char *other = tc_blocks_take(b, sizes[i]);
+        assert_ptr_not_equal(other, second);
+        tc_blocks_give(second);
+        tc_blocks_give(other);
+        tc_blocks_end(b);
+    }
+}
+
+static void large_blocks_and_no_blocks_are_the_systems(void **state)
+{
+    (void)state;
+    struct tc_blocks *b = tc_blocks_new();
+    char *large = tc_blocks_take(b, TC_BLOCKS_LARGEST + 1), *alone = tc_blocks_take(NULL, 10);
+    memset(large, 'x', TC_BLOCKS_LARGEST + 1);
+    memset(alone, 'x', 10);
+    tc_blocks_end(b);
+    tc_blocks_give(large);
+    tc_blocks_give(alone);
+    tc_blocks_end(NULL);
+}
+
+enum { MANY = 5000 };
+
+/* However many were lent at once, few are kept: the others are new the next time. */
+static void what_is_kept_is_bounded(void **state)
+{
+    (void)state;
+    static char *lent[MANY];
+    struct tc_blocks *b = tc_blocks_new();
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < MANY; i++) {
+            lent[i] = tc_blocks_take(b, 100);
+            if (round == 1 && i < 100)
+                assert_memory_equal(lent[i], "kept", 5);
+            memcpy(lent[i], round ? "new" : "kept", round ? 4 : 5);
+        }
+        for (unsigned i = 0; i < MANY; i++)
+            tc_blocks_give(lent[i]);
+    }
+    tc_blocks_end(b);
+}
+
+static void blocks_outlive_their_owner(void **state)
+{
+    (void)state;
+    struct tc_blocks *b = tc_blocks_new();
+    char *kept = tc_blocks_take(b, 10), *lent[3];
+    for (unsigned i = 0; i < 3; i++)
+        lent[i] = tc_blocks_take(b, 100u << i);
+    tc_blocks_give(kept);
+    tc_blocks_end(b);
+    for (unsigned i = 0; i < 3; i++) {
+        memset(lent[i], 'x', 100u << i);
+        tc_blocks_give(lent[i]);
+    }
+}
+
+/* One takes and writes, two read and give back, while the blocks end. */
+enum { ROUNDS = 20000, SLOTS = 64 };
+
+static _Atomic(char *) slots[SLOTS];
+static atomic_bool over;
+
+static void *give_back(void *arg)
+{
+    unsigned at = 0, *given = arg;
+    for (;;) {
+        bool last = atomic_load(&over);
+        bool any = false;
+        for (unsigned i = 0; i < SLOTS; i++) {
+            char *block = atomic_exchange(&slots[at++ % SLOTS], NULL);
+            if (!block)
+                continue;
+            any = true;
+            *given += strcmp(block, "full") == 0;
+            tc_blocks_give(block);
+        }
+        if (last && !any)
+            return NULL;
+    }
+}
+
+static void other_threads_give_back(void **state)
+{
+    (void)state;
+    struct tc_blocks *b = tc_blocks_new();
+    pthread_t threads[2];
+    unsigned given[2] = {0, 0}, refused = 0;
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, give_back, &given[i]), 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char *block = tc_blocks_take(b, 64 + i % 300), *none = NULL;
+        memcpy(block, "full", 5);
+        if (!atomic_compare_exchange_strong(&slots[i % SLOTS], &none, block)) {
+            refused++;
+            tc_blocks_give(block);
+        }
+    }
+    tc_blocks_end(b);
+    atomic_store(&over, true);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(given[0] + given[1] + refused, ROUNDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_is_used_again),   cmocka_unit_test(large_blocks_and_no_blocks_are_the_systems),
+        cmocka_unit_test(what_is_kept_is_bounded), cmocka_unit_test(blocks_outlive_their_owner),
+        cmocka_unit_test(other_threads_give_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
