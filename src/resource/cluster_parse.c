@@ -286,6 +286,7 @@ const struct tc_xds_resource_type tc_cluster_type = {
     .short_name = "Cluster",
     .all_resources_required_in_sotw = true,
     .decode = cluster_decode,
+    .peek_name = tc_read_peek_name,
     .equal = cluster_equal,
     .free = cluster_free,
 };

@@ -368,6 +368,7 @@ const struct tc_xds_resource_type tc_eds_type = {
     .short_name = "ClusterLoadAssignment",
     .all_resources_required_in_sotw = false,
     .decode = eds_decode,
+    .peek_name = tc_read_peek_name,
     .equal = eds_equal,
     .free = eds_free,
 };

@@ -127,6 +127,7 @@ const struct tc_xds_resource_type tc_listener_type = {
     .short_name = "Listener",
     .all_resources_required_in_sotw = true,
     .decode = listener_decode,
+    .peek_name = tc_read_peek_name,
     .equal = listener_equal,
     .free = listener_free,
 };

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "proto/wire.h"
 
 #define SECONDS_MAX 315576000000ll
 #define NANOS_MAX 999999999
@@ -255,54 +256,18 @@ const char *tc_read_clip(struct tc_reading *p, struct tc_slice text)
     return copy;
 }
 
-static bool take_varint(struct tc_slice *at, uint64_t *out)
+struct tc_slice tc_read_peek_name(struct tc_slice bytes)
 {
-    uint64_t v = 0;
-    for (unsigned i = 0; i < 10 && i < at->len; i++) {
-        unsigned char c = (unsigned char)at->data[i];
-        v |= (uint64_t)(c & 0x7f) << (7 * i);
-        if (c < 0x80) {
-            *at = tc_slice_of(at->data + i + 1, at->len - i - 1);
-            *out = v;
-            return true;
-        }
-    }
-    return false;
+    struct tc_slice name = tc_wire_find(bytes, 1);
+    if (name.len > NAME_MAX_BYTES || (name.len && memchr(name.data, 0, name.len)) || !tc_utf8_valid(name))
+        return tc_slice_of(NULL, 0);
+    return name;
 }
 
 struct tc_rstr *tc_read_name(struct tc_slice bytes)
 {
-    struct tc_slice name = {0};
-    uint64_t tag, len;
-    while (bytes.len && take_varint(&bytes, &tag)) {
-        switch (tag & 7) {
-        case 0:
-            if (!take_varint(&bytes, &len))
-                goto done;
-            continue;
-        case 1:
-            len = 8;
-            break;
-        case 2:
-            if (!take_varint(&bytes, &len))
-                goto done;
-            break;
-        case 5:
-            len = 4;
-            break;
-        default:
-            goto done;
-        }
-        if (len > bytes.len)
-            goto done;
-        if (tag == 0x0a) /* field 1, length-delimited; the last one counts */
-            name = tc_slice_of(bytes.data, (size_t)len);
-        bytes = tc_slice_of(bytes.data + len, bytes.len - (size_t)len);
-    }
-done:
-    if (name.len == 0 || name.len > NAME_MAX_BYTES || memchr(name.data, 0, name.len) || !tc_utf8_valid(name))
-        return NULL;
-    return tc_rstr_new(name.data, name.len);
+    struct tc_slice name = tc_read_peek_name(bytes);
+    return name.len ? tc_rstr_new(name.data, name.len) : NULL;
 }
 
 bool tc_read_nonempty(struct tc_reading *p, const char *text, const char *field)

@@ -66,8 +66,10 @@ json_t *tc_read_struct(struct tc_reading *p, const Google__Protobuf__Struct *s, 
 const char *tc_read_enum_name(struct tc_reading *p, const ProtobufCEnumDescriptor *type, int value);
 /* The beginning of a text from outside, for a fault: cut between characters, so that it stays UTF-8. */
 const char *tc_read_clip(struct tc_reading *p, struct tc_slice text);
-/* The string in field 1 of a message, which is the name in all resource types: a new reference, or NULL when there is
- * none that could be read. Unlike tc_read_message it works on a message that is refused. */
+/* The name of a serialised Listener, RouteConfiguration, Cluster or ClusterLoadAssignment, which all have it in field
+ * 1, without unpacking it; empty when it has none that can be. Borrowed from the bytes. */
+struct tc_slice tc_read_peek_name(struct tc_slice bytes);
+/* The same as a new reference, or NULL. Unlike tc_read_message it works on a message that is refused. */
 struct tc_rstr *tc_read_name(struct tc_slice bytes);
 /* An empty name is refused: "must be non-empty" at `field`. */
 bool tc_read_nonempty(struct tc_reading *p, const char *text, const char *field);

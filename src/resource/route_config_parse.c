@@ -175,6 +175,7 @@ const struct tc_xds_resource_type tc_route_config_type = {
     .short_name = "RouteConfiguration",
     .all_resources_required_in_sotw = false,
     .decode = route_config_decode,
+    .peek_name = tc_read_peek_name,
     .equal = route_config_equal,
     .free = route_config_free,
 };

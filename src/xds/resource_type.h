@@ -32,6 +32,9 @@ struct tc_xds_resource_type {
      * failure (a new reference). NULL and faults when the resource is invalid. */
     struct tc_xds_resource *(*decode)(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
                                       struct tc_slice bytes, struct tc_rstr **name, struct tc_faults *faults);
+    /* The name that `decode` would find, without decoding; empty when that cannot be told. Borrowed from the bytes.
+     * What is in use already need not be decoded again (a server of the state of the world sends all of a type). */
+    struct tc_slice (*peek_name)(struct tc_slice bytes);
     bool (*equal)(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
     void (*free)(struct tc_xds_resource *r);
 };

@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "proto/unpack.h"
+#include "proto/wire.h"
 
 #define NACK_MAX_BYTES 8192
 
@@ -74,8 +75,33 @@ static void deliver(struct tc_xds_applying *a, const struct tc_xds_found *r, str
     }
 }
 
+/* The very bytes that are in use, from the same server: nothing is to be decoded. False: they are not. */
+static bool apply_unchanged(struct tc_xds_applying *a, const struct tc_xds_found *r)
+{
+    struct tc_slice name = r->wrapper_name.len ? r->wrapper_name : a->type->peek_name(r->bytes);
+    struct tc_xds_name parsed;
+    char *why = NULL;
+    if (name.len == 0 || !tc_slice_eq_str(r->type_url, a->type->type_url))
+        return false;
+    if (!tc_xds_name_parse(a->type, name, &parsed, &why)) {
+        tc_free(why);
+        return false;
+    }
+    struct tc_xds_entry *e = tc_xds_channel_entry(a->ch, a->type_index, &parsed);
+    tc_xds_name_fini(&parsed);
+    if (!e || !e->resource || e->source != a->ch->server || e->seen_in == a->ch->client->responses ||
+        !tc_slice_eq(tc_rstr_slice(e->bytes), r->bytes))
+        return false;
+    e->seen_in = a->ch->client->responses;
+    tc_xds_realm_cut(e->realm, (size_t)tc_xds_realm_index(e->realm, a->ch));
+    tc_xds_entry_accept(e, a->ch->server, tc_xds_resource_ref(e->resource), r->bytes, a->version, a->done);
+    return true;
+}
+
 void tc_xds_apply_found(struct tc_xds_applying *a, const struct tc_xds_found *r)
 {
+    if (apply_unchanged(a, r))
+        return;
     const struct tc_xds_decode_context ctx = {a->ch->client->bootstrap, a->ch->server, a->ch->client->opts.registries};
     struct tc_rstr *own_name = NULL;
     struct tc_xds_resource *resource = NULL;
@@ -198,56 +224,6 @@ void tc_xds_applying_end(struct tc_xds_applying *a, struct tc_slice version, str
 
 /* --- a response that cannot be unpacked, but must be answered --- */
 
-static bool read_varint(struct tc_slice *s, uint64_t *out)
-{
-    uint64_t v = 0;
-    for (unsigned i = 0; i < 10 && i < s->len; i++) {
-        unsigned char byte = (unsigned char)s->data[i];
-        v |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (!(byte & 0x80)) {
-            *s = tc_slice_of(s->data + i + 1, s->len - i - 1);
-            *out = v;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Finds the strings `first` and `second` among the outermost fields of a message, as far as it can be read. */
-static void peek(struct tc_slice s, uint64_t first, struct tc_slice *a, uint64_t second, struct tc_slice *b)
-{
-    enum { VARINT, FIXED64, LENGTH, FIXED32 = 5 };
-    uint64_t tag, n;
-    while (s.len && read_varint(&s, &tag)) {
-        switch (tag & 7) {
-        case VARINT:
-            if (!read_varint(&s, &n))
-                return;
-            continue;
-        case FIXED64:
-            n = 8;
-            break;
-        case FIXED32:
-            n = 4;
-            break;
-        case LENGTH:
-            if (!read_varint(&s, &n))
-                return;
-            break;
-        default:
-            return;
-        }
-        if (n > s.len)
-            return;
-        struct tc_slice value = tc_slice_of(s.data, (size_t)n);
-        if ((tag & 7) == LENGTH && tag >> 3 == first)
-            *a = value;
-        if ((tag & 7) == LENGTH && tag >> 3 == second)
-            *b = value;
-        s = tc_slice_of(s.data + n, s.len - (size_t)n);
-    }
-}
-
 static bool is_text(struct tc_slice s)
 {
     return tc_utf8_valid(s) && (s.len == 0 || !memchr(s.data, '\0', s.len));
@@ -256,9 +232,8 @@ static bool is_text(struct tc_slice s)
 static bool refuse(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done, const char *text)
 {
     enum { TYPE_URL = 4, NONCE = 5 }; /* in both forms */
-    struct tc_slice url = {0}, nonce = {0};
+    struct tc_slice url = tc_wire_find(message, TYPE_URL), nonce = tc_wire_find(message, NONCE);
     struct tc_faults f;
-    peek(message, TYPE_URL, &url, NONCE, &nonce);
     size_t type = tc_xds_type_index(ch->client, url);
     if (type == TC_XDS_NO_TYPE || !is_text(nonce)) {
         TC_XDS_LOG(WARN, "xds %s: unreadable response is ignored: %s", tc_rstr_cstr(ch->server->uri), text);

@@ -57,6 +57,14 @@ static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, c
     return &t->base;
 }
 
+static struct tc_slice peek_name(struct tc_slice bytes)
+{
+    struct tc_slice part = {0};
+    bool more = true;
+    tc_slice_split(&bytes, &more, '|', &part);
+    return part;
+}
+
 static bool equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b)
 {
     return tc_rstr_eq(((const struct thing *)a)->bytes, ((const struct thing *)b)->bytes);
@@ -69,8 +77,8 @@ static void thing_free(struct tc_xds_resource *r)
 }
 
 static const struct tc_xds_resource_type types[] = {
-    {"type.googleapis.com/x.Listener", "Listener", true, decode, equal, thing_free},
-    {"type.googleapis.com/x.Endpoints", "Endpoints", false, decode, equal, thing_free},
+    {"type.googleapis.com/x.Listener", "Listener", true, decode, peek_name, equal, thing_free},
+    {"type.googleapis.com/x.Endpoints", "Endpoints", false, decode, peek_name, equal, thing_free},
 };
 
 static void unwatch(struct watcher *w)

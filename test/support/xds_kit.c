@@ -37,6 +37,14 @@ static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, c
     return &t->base;
 }
 
+static struct tc_slice peek_name(struct tc_slice bytes)
+{
+    struct tc_slice part = {0};
+    bool more = true;
+    tc_slice_split(&bytes, &more, '|', &part);
+    return part;
+}
+
 static const char *value_of(const struct tc_xds_resource *r)
 {
     return ((const struct thing *)r)->value;
@@ -57,7 +65,7 @@ static void thing_free(struct tc_xds_resource *r)
 #define TYPE(url, name, all)                                                                                           \
     {                                                                                                                  \
         .type_url = "type.googleapis.com/" url, .short_name = name, .all_resources_required_in_sotw = all,             \
-        .decode = decode, .equal = equal, .free = thing_free                                                           \
+        .decode = decode, .peek_name = peek_name, .equal = equal, .free = thing_free                                   \
     }
 
 const struct tc_xds_resource_type tc_kit_lds = TYPE("envoy.config.listener.v3.Listener", "Listener", true);

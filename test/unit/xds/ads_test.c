@@ -141,9 +141,24 @@ static void unchanged_resource(void **state)
     tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
     assert_request("Cluster [a] \"1\" \"n1\"");
     assert_told(&a, "value x;");
+    unsigned decoded = tc_kit_decoded;
     tc_kit_respond(&k, k.server, &tc_kit_cds, "2", "n2", "a|x", NULL);
     assert_request("Cluster [a] \"2\" \"n2\"");
     assert_told(&a, "");
+    assert_int_equal(tc_kit_decoded, decoded);
+    /* Nor does it when what came in between was refused. */
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "3", "n3", "a|bad", NULL);
+    assert_non_null(strstr(tc_kit_request(&k, k.server), "\"n3\" NACK"));
+    assert_int_equal(tc_kit_decoded, decoded + 1);
+    assert_told(&a, "ambient invalid xDS Cluster resource: field value: is bad; field other: is bad too "
+                    "(node ID:node1);");
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "4", "n4", "a|x", NULL);
+    assert_request("Cluster [a] \"4\" \"n4\"");
+    assert_told(&a, "clear;");
+    assert_int_equal(tc_kit_decoded, decoded + 1);
+    /* Twice in one response is a fault, changed or not. */
+    tc_kit_respond(&k, k.server, &tc_kit_cds, "5", "n5", "a|x", "a|x", NULL);
+    assert_non_null(strstr(tc_kit_request(&k, k.server), "the response has it twice"));
     TC_CASE(AD09);
 }
 
