@@ -52,6 +52,9 @@ static void detach(struct tc_call *c, const struct tc_status *status, const stru
     tc_list_remove(&c->capacity.link);
     tc_call_drop_stream(c);
     tc_call_tell_trackers(c, status, trailers);
+    tc_call_filters_end(c);
+    tc_filter_chain_unref(c->config.filters);
+    c->config.filters = NULL;
     if (c->config.release)
         c->config.release(c->config.hold);
     c->config.release = NULL;
@@ -124,6 +127,9 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
         tc_buf_printf(b, "the name resolution of %s", ch->target.text);
         if (!tc_status_ok(&ch->resolve_error))
             tc_buf_printf(b, " (last: %s)", tc_status_text(&ch->resolve_error));
+        break;
+    case TC_CALL_WAIT_FILTER:
+        tc_buf_printf(b, "the HTTP filter \"%s\", which delays the call", tc_call_filters_waiting(c));
         break;
     case TC_CALL_WAIT_PICK:
         tc_buf_printf(b, "a connected endpoint of %s, which is %s", ch->target.text, torc_connectivity_name(ch->state));
@@ -238,7 +244,7 @@ void tc_call_resolved(struct tc_call *c)
 {
     torc_channel *ch = c->channel;
     if (ch->resolved) {
-        if (select_config(c))
+        if (select_config(c) && (!c->config.filters || tc_call_filters_start(c)))
             tc_call_pick(c);
         return;
     }

@@ -114,6 +114,13 @@ const char *tc_call_explain(struct tc_call *c)
         json_object_set_new(step, "reason", text_of(t->walked[i].reason));
         json_array_append_new(walked, step);
     }
+    json_t *filters = json_array();
+    for (const struct tc_filter_note *n = tc_call_filters_notes(c); n; n = n->next) {
+        json_t *effect = json_object();
+        json_object_set_new(effect, "filter", text_of(n->filter));
+        json_object_set_new(effect, "effect", text_of(n->text));
+        json_array_append_new(filters, effect);
+    }
     json_t *o = json_object();
     json_object_set_new(o, "route", text_of(c->config.route));
     json_object_set_new(o, "cluster", text_of(t->cluster.len ? t->cluster : c->config.cluster));
@@ -128,6 +135,9 @@ const char *tc_call_explain(struct tc_call *c)
     struct tc_slice endpoint = t->endpoint.len ? t->endpoint : tc_rstr_slice(c->peer);
     json_object_set_new(o, "endpoint", text_of(endpoint));
     json_object_set_new(o, "walked", walked);
+    if (json_array_size(filters))
+        json_object_set(o, "filters", filters);
+    json_decref(filters);
     char *text = tc_json_text(o, false);
     json_decref(o);
     const char *out = tc_arena_dup(&c->arena, tc_slice_str(text));

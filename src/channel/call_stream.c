@@ -173,10 +173,10 @@ void tc_call_read(struct tc_call *c)
 static void on_headers(void *arg, const struct tc_headers *headers)
 {
     struct tc_call *c = arg;
-    c->headers = headers;
+    c->headers = c->filters ? tc_call_filters_response(c, headers) : headers;
     commit(c);
     if (c->events->on_headers)
-        c->events->on_headers(c->arg, headers);
+        c->events->on_headers(c->arg, c->headers);
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
@@ -220,7 +220,10 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     /* The server knows the deadline too and may reset the stream before our timer fires. */
     bool deadline = outcome->status.code == TORC_STATUS_CANCELLED && !outcome->from_server &&
                     tc_loop_now_ns(c->channel->loop) >= c->deadline_ns;
-    tc_call_finish(c, deadline ? tc_call_deadline_status(c) : tc_status_ref(&outcome->status), outcome->trailers);
+    const struct tc_headers *trailers = outcome->trailers;
+    if (c->filters && outcome->trailers_only)
+        trailers = tc_call_filters_response(c, trailers);
+    tc_call_finish(c, deadline ? tc_call_deadline_status(c) : tc_status_ref(&outcome->status), trailers);
 }
 
 static const struct tc_h2_stream_events stream_events = {

@@ -3,12 +3,14 @@
 #define TC_CHANNEL_CALL_STRUCT_H
 
 #include "channel/call.h"
+#include "channel/call_filters.h"
 #include "channel/channel_struct.h"
 #include "channel/transport.h"
 
 enum tc_call_stage {
     TC_CALL_NEW,
     TC_CALL_WAIT_CONFIG, /* for the resolver */
+    TC_CALL_WAIT_FILTER, /* for a filter that delays it */
     TC_CALL_WAIT_PICK,   /* for a picker that has a connected endpoint */
     TC_CALL_WAIT_STREAM, /* for a stream on the chosen connection */
     TC_CALL_RUNNING,
@@ -52,6 +54,7 @@ struct tc_call {
     bool selected;
     bool waits; /* wait-for-ready, as options or method config have it */
     struct tc_call_config config;
+    struct tc_call_filters *filters; /* NULL: none */
     uint64_t max_request_bytes;
     uint64_t random;
     bool has_random;

@@ -228,7 +228,6 @@ void tc_h2_response_on_body(struct tc_h2_stream *s, const uint8_t *data, size_t 
 struct tc_status tc_h2_status_from_rst(uint32_t h2_error);
 /* "application/grpc", then nothing, '+' or ';'. */
 bool tc_h2_grpc_content_type(struct tc_slice type);
-int tc_h2_code_from_http(unsigned http_status);
 
 /* server_stream.c */
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id);

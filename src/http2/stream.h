@@ -51,6 +51,9 @@ struct tc_h2_request {
     size_t max_receive_message_bytes;  /* 0: the connection's */
 };
 
+/* The gRPC status code of an HTTP status in place of one (gRPC's http-grpc-status-mapping.md). */
+int tc_h2_code_from_http(unsigned http_status);
+
 /* Client: opens a stream. NULL with *error: TORC_EAGAIN (at MAX_CONCURRENT_STREAMS: on_capacity follows), TORC_ECLOSED
  * (draining or closed). Nothing is written before the end of the turn. The arena is the call's: response headers and
  * trailers are copied there. */

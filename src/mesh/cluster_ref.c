@@ -23,6 +23,14 @@ struct tc_cluster_ref *tc_cluster_ref_hold(struct tc_cluster_ref *r)
     return r;
 }
 
+struct tc_cluster_ref *tc_cluster_ref_find(struct tc_cluster_ref *r, struct tc_slice name)
+{
+    struct tc_cluster_ref *other = NULL;
+    if (r->owner)
+        HASH_FIND(hh, r->owner->table, name.data, name.len, other);
+    return other;
+}
+
 void tc_cluster_ref_release(struct tc_cluster_ref *r)
 {
     if (!r || !tc_lref_dec(&r->ref))

@@ -28,6 +28,8 @@ struct tc_cluster_refs {
 /* One more holder. */
 struct tc_cluster_ref *tc_cluster_ref_get(struct tc_cluster_refs *refs, struct tc_rstr *name);
 struct tc_cluster_ref *tc_cluster_ref_hold(struct tc_cluster_ref *r);
+/* Another of those in use with `r`, by name: borrowed; NULL: there is none. */
+struct tc_cluster_ref *tc_cluster_ref_find(struct tc_cluster_ref *r, struct tc_slice name);
 void tc_cluster_ref_release(struct tc_cluster_ref *r);
 /* Lets go of those that are still held; no callback comes after. */
 void tc_cluster_refs_fini(struct tc_cluster_refs *refs);

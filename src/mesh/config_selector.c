@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "mesh/http_filters.h"
 
 struct selector {
     struct tc_config_selector base;
@@ -11,6 +12,7 @@ struct selector {
     size_t *first;
     size_t n_refs;
     struct tc_cluster_ref **refs;
+    struct tc_filter_chain **chains; /* one for each of refs, or NULL; NULL: no filter does anything anywhere */
 };
 
 static void release(void *hold)
@@ -23,12 +25,13 @@ static struct tc_status failure(const struct selector *s, const char *text)
     return (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_slice_str(text), s->config->node_id)};
 }
 
-static struct tc_cluster_ref *choose_cluster(const struct selector *s, const struct tc_route *route, struct tc_rng *rng)
+/* Index of the cluster in refs. */
+static size_t choose_cluster(const struct selector *s, const struct tc_route *route, struct tc_rng *rng)
 {
     size_t at = s->first[route - s->config->vhost->routes];
     if (route->kind == TC_ROUTE_WEIGHTED)
         at += (size_t)(tc_route_weighted_pick(route, tc_rng_u64(rng)) - route->weighted);
-    return s->refs[at];
+    return at;
 }
 
 static struct tc_slice explain(const struct tc_route *route, struct tc_arena *arena)
@@ -55,11 +58,14 @@ static struct tc_status choose(struct tc_config_selector *base, const struct tc_
         return failure(s, "No matching route found in xDS route config");
     if (route->kind != TC_ROUTE_CLUSTER && route->kind != TC_ROUTE_WEIGHTED)
         return failure(s, "Matching route has inappropriate action");
-    struct tc_cluster_ref *cluster = tc_cluster_ref_hold(choose_cluster(s, route, args->rng));
+    size_t at = choose_cluster(s, route, args->rng);
+    struct tc_cluster_ref *cluster = tc_cluster_ref_hold(s->refs[at]);
     *out = (struct tc_call_config){.wait_for_ready = -1};
     out->cluster = tc_rstr_slice(cluster->name);
     out->release = release;
     out->hold = cluster;
+    if (s->chains)
+        out->filters = tc_filter_chain_ref(s->chains[at]);
     out->timeout_ns =
         route->has_max_stream_duration ? route->max_stream_duration_ns : s->config->listener->max_stream_duration_ns;
     /* A42: without a result, a random number that stays the RPC's for all its picks. */
@@ -77,6 +83,9 @@ static void selector_free(struct tc_config_selector *base)
     struct selector *s = TC_CONTAINER_OF(base, struct selector, base);
     for (size_t i = 0; i < s->n_refs; i++)
         tc_cluster_ref_release(s->refs[i]);
+    for (size_t i = 0; s->chains && i < s->n_refs; i++)
+        tc_filter_chain_unref(s->chains[i]);
+    tc_free(s->chains);
     tc_free(s->refs);
     tc_free(s->first);
     tc_xds_config_unref(s->config);
@@ -88,6 +97,17 @@ static const struct tc_config_selector_ops selector_ops = {.select = choose, .fr
 static size_t clusters_of(const struct tc_route *route)
 {
     return route->kind == TC_ROUTE_WEIGHTED ? route->n_weighted : route->kind == TC_ROUTE_CLUSTER ? 1 : 0;
+}
+
+/* The filters of RPCs to refs[i]; routes share nothing, as their overrides may differ. */
+static void add_chain(struct selector *s, size_t i, const struct tc_route *route,
+                      const struct tc_weighted_cluster *cluster, size_t n)
+{
+    struct tc_filter_chain *chain = tc_http_filters_chain(s->config, route, cluster);
+    if (chain && !s->chains)
+        s->chains = tc_calloc(n, sizeof(*s->chains));
+    if (chain)
+        s->chains[i] = chain;
 }
 
 struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, struct tc_cluster_refs *clusters,
@@ -108,10 +128,11 @@ struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, str
     s->refs = tc_calloc(n, sizeof(struct tc_cluster_ref *));
     for (size_t i = 0; i < vhost->n_routes; i++) {
         const struct tc_route *r = &vhost->routes[i];
-        if (r->kind == TC_ROUTE_CLUSTER)
-            s->refs[s->n_refs++] = tc_cluster_ref_get(clusters, r->cluster);
-        for (size_t k = 0; r->kind == TC_ROUTE_WEIGHTED && k < r->n_weighted; k++)
-            s->refs[s->n_refs++] = tc_cluster_ref_get(clusters, r->weighted[k].name);
+        for (size_t k = 0; k < clusters_of(r); k++) {
+            const struct tc_weighted_cluster *w = r->kind == TC_ROUTE_WEIGHTED ? &r->weighted[k] : NULL;
+            s->refs[s->n_refs] = tc_cluster_ref_get(clusters, w ? w->name : r->cluster);
+            add_chain(s, s->n_refs++, r, w, n);
+        }
     }
     return &s->base;
 }

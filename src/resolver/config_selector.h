@@ -9,6 +9,7 @@
 #include "lb/picker.h"
 
 struct tc_config_selector;
+struct tc_filter_chain;
 
 struct tc_select_args {
     struct tc_slice path;
@@ -29,6 +30,8 @@ struct tc_call_config {
     uint64_t max_request_bytes; /* 0: not said */
     uint64_t max_response_bytes;
     const void *method_config; /* retry policy and what else the channel reads of it; NULL: none */
+    /* HTTP filters that the RPC passes before its pick (resolver/call_filter.h): a reference; NULL: none. */
+    struct tc_filter_chain *filters;
     /* Keeps what the RPC chose (its cluster) until release; NULL: nothing to keep. Called once, when the RPC is over.
      */
     void (*release)(void *hold);

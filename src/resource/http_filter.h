@@ -6,18 +6,18 @@
 #include "base/faults.h"
 #include "resource/store.h"
 
+struct tc_reading;
+
 /* A kind of filter, registered by its config's message name. */
 struct tc_http_filter_type {
     const char *config_name;   /* "envoy.extensions.filters.http.router.v3.Router" */
     const char *override_name; /* message name of overrides; NULL: it has none */
     bool terminal;
     bool on_clients; /* false: known, but for servers only (LR06) */
-    /* Parses the message's bytes; NULL with faults when it is invalid. What it returns lives in `store`; a filter
-     * without settings returns its type. */
-    const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_store *store,
-                         struct tc_faults *faults);
-    const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config,
-                                  struct tc_store *store, struct tc_faults *faults);
+    /* Parses the message's bytes; NULL with faults when it is invalid. What it returns lives in the store of `p`; a
+     * filter without settings returns its type. */
+    const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_reading *p);
+    const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_reading *p);
     void *arg;
 };
 
@@ -29,11 +29,13 @@ struct tc_http_filter {
     struct tc_slice name;
     const struct tc_http_filter_type *type;
     const void *config;
+    bool disabled; /* but where an override enables it */
 };
 
 /* One entry of a typed_per_filter_config. */
 struct tc_http_filter_override {
     struct tc_slice name; /* of the instance that it changes */
+    bool disabled;        /* the instance is left out; type and config are NULL */
     const struct tc_http_filter_type *type;
     const void *config;
 };

@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
-static const void *parse_router(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_store *store,
-                                struct tc_faults *faults)
+#include "resource/fault_filter.h"
+
+static const void *parse_router(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_reading *p)
 {
     (void)config;
-    (void)store;
-    (void)faults;
+    (void)p;
     return type;
 }
 
@@ -18,7 +18,7 @@ const struct tc_http_filter_type tc_http_filter_router = {
     .parse = parse_router,
 };
 
-static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router};
+static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router, &tc_http_filter_fault};
 
 static bool env_is(const char *name, const char *value)
 {

@@ -26,7 +26,7 @@ struct tc_resource_limits {
 
 struct tc_xds_registries {
     struct tc_resource_limits limits;
-    /* HTTP filter types that are known; the router is among them by default. */
+    /* HTTP filter types that are known; by default those of Torc. */
     const struct tc_http_filter_type *const *filters;
     size_t n_filters;
     /* Whether an LB policy of that name can be made. NULL: the ones of Torc. */

@@ -1,4 +1,5 @@
 #include "resource/listener.h"
+#include "resource/reading.h"
 
 #include "support/case.h"
 #include "support/cmocka.h"
@@ -19,12 +20,10 @@
 #define SESSION_TYPE "envoy.extensions.filters.http.stateful_session.v3.StatefulSession"
 #define OVERRIDE_TYPE "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute"
 
-static const void *parse(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_store *store,
-                         struct tc_faults *faults)
+static const void *parse(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_reading *p)
 {
-    (void)store;
     if (config.len)
-        tc_faults_add(faults, "refused by the filter");
+        tc_faults_add(p->faults, "refused by the filter");
     return config.len ? NULL : type;
 }
 

@@ -1,0 +1,82 @@
+/* HTTP filters as a channel runs them (A39): an RPC passes its chain between the config selector and the pick, once, in
+ * front of all its attempts; its response passes the chain back. What a filter does is the mesh's. Loop thread only. */
+#ifndef TC_RESOLVER_CALL_FILTER_H
+#define TC_RESOLVER_CALL_FILTER_H
+
+#include "io/loop.h"
+#include "resolver/config_selector.h"
+
+/* What a filter did to an RPC, for those who ask (torc call --explain). */
+struct tc_filter_note {
+    struct tc_filter_note *next;
+    struct tc_slice filter; /* name of the instance */
+    struct tc_slice text;
+};
+
+/* An RPC as its filters see it. All but the answers is borrowed. */
+struct tc_filter_call {
+    struct tc_loop *loop;
+    struct tc_arena *arena; /* the call's, unlimited */
+    struct tc_slice path;
+    struct tc_headers *metadata; /* may be added to in start and resume */
+    struct tc_call_config
+        *config;          /* the cluster and what else was chosen for the RPC; may be changed before the pick */
+    struct tc_rstr *peer; /* in response: the backend's address as text */
+    bool explain;
+    /* Answers. */
+    uint64_t wait_ns;        /* with WAIT */
+    struct tc_status status; /* with FAIL; OK is an end of the stream without a message */
+    struct tc_filter_note *notes;
+};
+
+enum tc_filter_verdict {
+    TC_FILTER_NEXT, /* on to the next filter, and at last to the pick */
+    TC_FILTER_WAIT, /* resume comes after wait_ns, unless the RPC ends before */
+    TC_FILTER_FAIL, /* the RPC ends with the status; nothing retries it */
+};
+
+/* One filter of a chain, its settings merged for the route. Immutable, of the chain's life. */
+struct tc_call_filter {
+    const struct tc_call_filter_ops *ops;
+    struct tc_slice name; /* of the instance in the listener */
+    const void *config;
+};
+
+struct tc_call_filter_ops {
+    /* The RPC's turn. *state is NULL, and the filter's own from here on. */
+    enum tc_filter_verdict (*start)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
+    /* The wait is over. NULL: start never asks for one. */
+    enum tc_filter_verdict (*resume)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
+    /* The response's initial metadata, or the trailers of one that has nothing else: what the application shall see,
+     * the same list or another in the arena. NULL: it is of no interest. */
+    const struct tc_headers *(*response)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state,
+                                         const struct tc_headers *headers);
+    /* The RPC is over, whatever ended it. Once for each start. NULL: it is of no interest. */
+    void (*done)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
+};
+
+/* Immutable; an RPC keeps a reference until it is over. */
+struct tc_filter_chain {
+    struct tc_lref ref;
+    size_t n; /* > 0 */
+    const struct tc_call_filter *filters;
+    void (*free)(struct tc_filter_chain *chain);
+};
+
+static inline struct tc_filter_chain *tc_filter_chain_ref(struct tc_filter_chain *chain)
+{
+    if (chain)
+        tc_lref_inc(&chain->ref);
+    return chain;
+}
+
+static inline void tc_filter_chain_unref(struct tc_filter_chain *chain)
+{
+    if (chain && tc_lref_dec(&chain->ref))
+        chain->free(chain);
+}
+
+/* Adds a note behind those that are there. */
+void tc_filter_note(const struct tc_call_filter *f, struct tc_filter_call *call, const char *fmt, ...) TC_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,160 @@
+/* Chains of HTTP filters as routes get them, and fault injection, without a channel around them. */
+#include <string.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/resource_json.h"
+
+#include "base/mem.h"
+#include "mesh/cluster_ref.h"
+#include "mesh/http_filters.h"
+#include "resource/fault_filter.h"
+
+#define TYPE "'@type':'type.googleapis.com/"
+#define FAULT TYPE "envoy.extensions.filters.http.fault.v3.HTTPFault'"
+#define ABORT(code) "{" FAULT ",'abort':{'grpcStatus':" code ",'percentage':{'numerator':100}}}"
+#define WRAPPED(inner) "{" TYPE "envoy.config.route.v3.FilterConfig'," inner "}"
+#define PER(list) "'typedPerFilterConfig':{" list "}"
+
+struct world {
+    struct tc_loop *loop;
+    struct tc_xds_config *config;
+    struct tc_arena arena;
+    struct tc_headers headers;
+    struct tc_call_config chosen;
+    struct tc_filter_call call;
+    void *state;
+};
+
+/* filters: chain entries in front of the router; vhost: further members of the virtual host. */
+static void open_world(struct world *w, const char *filters, const char *vhost, const char *routes)
+{
+    const struct tc_loop_opts opts = {.manual = true, .seeded = true, .seed = 7};
+    char *json = tc_asprintf(
+        "{'name': 'l', 'apiListener': {'apiListener': {'@type': "
+        "'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
+        "'httpFilters': [%s {'name': 'router', 'typedConfig': {'@type': "
+        "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], "
+        "'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], %s 'routes': [%s]}]}}}}",
+        filters, vhost, routes);
+    *w = (struct world){.loop = tc_loop_new(&opts)};
+    w->config = TC_NEW(struct tc_xds_config);
+    tc_ref_init(&w->config->ref);
+    w->config->listener = tc_listener_of(tc_test_valid(&tc_listener_type, NULL, json));
+    w->config->vhost = &w->config->listener->routes->vhosts[0];
+    tc_free(json);
+    tc_arena_init(&w->arena, 0, 0);
+    tc_headers_init(&w->headers, &w->arena);
+}
+
+static void close_world(struct world *w)
+{
+    tc_status_fini(&w->call.status);
+    tc_xds_config_unref(w->config);
+    tc_arena_fini(&w->arena);
+    tc_loop_free(w->loop);
+}
+
+static const struct tc_route *route(const struct world *w, size_t i)
+{
+    return &w->config->vhost->routes[i];
+}
+
+/* The codes that the chain of a route aborts with, in order: "a=7 b=5". */
+static const char *aborts(struct world *w, size_t at, const struct tc_weighted_cluster *cluster)
+{
+    struct tc_buf text = {0};
+    struct tc_filter_chain *chain = tc_http_filters_chain(w->config, route(w, at), cluster);
+    for (size_t i = 0; chain && i < chain->n; i++) {
+        const struct tc_fault_config *f = chain->filters[i].config;
+        tc_buf_printf(&text, "%s%s=%u", i ? " " : "", chain->filters[i].name.data, f->abort_status);
+    }
+    const char *copy = tc_arena_dup(&w->arena, tc_buf_slice(&text));
+    tc_buf_fini(&text);
+    tc_filter_chain_unref(chain);
+    return copy;
+}
+
+static void most_specific_override_counts(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w,
+               "{'name': 'a', 'typedConfig': " ABORT("1") "}, {'name': 'b', 'typedConfig': " ABORT(
+                   "2") "}, "
+                        "{'name': 'idle', 'typedConfig': {" FAULT "}},",
+               PER("'a': " ABORT("3") ", 'unknown': " ABORT("9")) ",",
+               "{'match': {'prefix': '/1'}, 'route': {'cluster': 'c'}}, "
+               "{'match': {'prefix': '/2'}, 'route': {'cluster': 'c'}, " PER(
+                   "'b': " ABORT("4")) "}, "
+                                       "{'match': {'prefix': '/3'}, " PER("'a': " ABORT(
+                                           "5")) ", 'route': {'weightedClusters': {'clusters': ["
+                                                 "{'name': 'x', 'weight': 1}, {'name': 'y', 'weight': 1, " PER(
+                                                     "'a': " ABORT("6")) "}]}}}");
+    assert_string_equal(aborts(&w, 0, NULL), "a=3 b=2");
+    assert_string_equal(aborts(&w, 1, NULL), "a=3 b=4");
+    assert_string_equal(aborts(&w, 2, &route(&w, 2)->weighted[0]), "a=5 b=2");
+    assert_string_equal(aborts(&w, 2, &route(&w, 2)->weighted[1]), "a=6 b=2");
+    close_world(&w);
+}
+
+static void wrappers_and_structs(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(
+        &w,
+        "{'name': 'a', 'typedConfig': " ABORT("1") "}, "
+                                                   "{'name': 'off', 'disabled': true, 'typedConfig': " ABORT("2") "},",
+        "",
+        "{'match': {'prefix': '/1'}, 'route': {'cluster': 'c'}, " PER("'a': " WRAPPED(
+            "'disabled': true")) "}, "
+                                 "{'match': {'prefix': '/2'}, 'route': {'cluster': 'c'}, " PER(
+                                     "'off': " WRAPPED("'config': " ABORT(
+                                         "3"))) "}, "
+                                                "{'match': {'prefix': '/3'}, 'route': {'cluster': 'c'}, " PER(
+                                                    "'a': " WRAPPED(
+                                                        "'isOptional': true, 'config': {" TYPE
+                                                        "udpa.type.v1.TypedStruct', 'typeUrl': "
+                                                        "'x/no.such.Filter', 'value': {}}")) "}, "
+                                                                                             "{'match': {'prefix': "
+                                                                                             "'/4'}, 'route': "
+                                                                                             "{'cluster': 'c'}, " PER(
+                                                                                                 "'a': {" TYPE
+                                                                                                 "xds.type.v3."
+                                                                                                 "TypedStruct', "
+                                                                                                 "'typeUrl': "
+                                                                                                 "'type.googleapis.com/"
+                                                                                                 "envoy.extensions."
+                                                                                                 "filters.http.fault."
+                                                                                                 "v3.HTTPFault', "
+                                                                                                 "'value': {'abort': "
+                                                                                                 "{'grpc_status': 8, "
+                                                                                                 "'percentage': "
+                                                                                                 "{'numerator': 100}, "
+                                                                                                 "'newer': 1}}}") "}");
+    assert_string_equal(aborts(&w, 0, NULL), "");
+    assert_string_equal(aborts(&w, 1, NULL), "a=1 off=3");
+    assert_string_equal(aborts(&w, 2, NULL), "a=1");
+    assert_string_equal(aborts(&w, 3, NULL), "a=8");
+    close_world(&w);
+}
+
+static void nothing_to_do_is_no_chain(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, "", "", "{'match': {'prefix': ''}, 'route': {'cluster': 'c'}}");
+    assert_null(tc_http_filters_chain(w.config, route(&w, 0), NULL));
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(most_specific_override_counts),
+        cmocka_unit_test(wrappers_and_structs),
+        cmocka_unit_test(nothing_to_do_is_no_chain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
