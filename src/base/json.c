@@ -23,6 +23,9 @@ json_t *tc_json_parse(struct tc_slice text, char **why)
     return v;
 }
 
+/* google.protobuf.Duration's bound. */
+#define MAX_SECONDS UINT64_C(315576000000)
+
 static int append_text(const char *data, size_t len, void *arg)
 {
     tc_buf_append(arg, data, len);
@@ -147,4 +150,41 @@ bool tc_json_get_obj(const json_t *obj, const char *key, const json_t **out, str
 bool tc_json_get_arr(const json_t *obj, const char *key, const json_t **out, struct tc_faults *f)
 {
     return get_typed(obj, key, JSON_ARRAY, "an array", out, f);
+}
+
+/* proto3 JSON's Duration, not negative: decimal seconds, at most nine digits behind the point, and an "s". Parts of a
+ * millisecond count as one. */
+static int parse_duration_ms(struct tc_slice text, uint64_t *out)
+{
+    uint64_t seconds, nanos = 0;
+    if (!text.len || text.data[text.len - 1] != 's')
+        return TORC_EPARSE;
+    text.len--;
+    ptrdiff_t point = tc_slice_find(text, tc_slice_str("."));
+    if (point >= 0) {
+        struct tc_slice fraction = tc_slice_of(text.data + point + 1, text.len - (size_t)point - 1);
+        if (fraction.len > 9 || tc_parse_u64(fraction, 999999999, &nanos) != 0)
+            return TORC_EPARSE;
+        for (size_t i = fraction.len; i < 9; i++)
+            nanos *= 10;
+        text.len = (size_t)point;
+    }
+    if (tc_parse_u64(text, MAX_SECONDS, &seconds) != 0 || (seconds == MAX_SECONDS && nanos))
+        return TORC_EPARSE;
+    *out = seconds * 1000 + (nanos + 999999) / 1000000;
+    return 0;
+}
+
+bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_faults *f)
+{
+    const char *text = NULL;
+    if (!tc_json_get_str(obj, key, &text, f))
+        return false;
+    if (parse_duration_ms(tc_slice_str(text), out_ms) == 0)
+        return true;
+    tc_faults_push(f, ".%s", key);
+    tc_faults_add(f, "\"%s\" is no duration in seconds, as \"1.5s\", from 0 s to %llu s", text,
+                  (unsigned long long)MAX_SECONDS);
+    tc_faults_pop(f);
+    return false;
 }

@@ -18,6 +18,8 @@ bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struc
 bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_faults *f);
 /* Numbers or strings of digits (proto3 JSON), in [0, max]. */
 bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_faults *f);
+/* proto3 JSON's Duration, not negative ("1.5s"), in milliseconds; parts of one count as one. */
+bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_faults *f);
 bool tc_json_get_obj(const json_t *obj, const char *key, const json_t **out, struct tc_faults *f);
 bool tc_json_get_arr(const json_t *obj, const char *key, const json_t **out, struct tc_faults *f);
 

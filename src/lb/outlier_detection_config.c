@@ -2,10 +2,6 @@
 #include "lb/outlier_detection_config.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "base/parse.h"
-
-/* google.protobuf.Duration's bound. */
-#define MAX_SECONDS UINT64_C(315576000000)
 
 struct config {
     struct tc_lb_config base;
@@ -41,40 +37,6 @@ const struct tc_outlier_settings *tc_outlier_detection_settings(const struct tc_
 struct tc_lb_config *tc_outlier_detection_child(const struct tc_lb_config *config)
 {
     return ((const struct config *)config)->child;
-}
-
-/* proto3 JSON's Duration, not negative: decimal seconds, at most nine digits behind the point, and an "s". Parts of a
- * millisecond count as one. */
-static int parse_duration_ms(struct tc_slice text, uint64_t *out)
-{
-    uint64_t seconds, nanos = 0;
-    if (!text.len || text.data[text.len - 1] != 's')
-        return TORC_EPARSE;
-    text.len--;
-    ptrdiff_t point = tc_slice_find(text, tc_slice_str("."));
-    if (point >= 0) {
-        struct tc_slice fraction = tc_slice_of(text.data + point + 1, text.len - (size_t)point - 1);
-        if (fraction.len > 9 || tc_parse_u64(fraction, 999999999, &nanos) != 0)
-            return TORC_EPARSE;
-        for (size_t i = fraction.len; i < 9; i++)
-            nanos *= 10;
-        text.len = (size_t)point;
-    }
-    if (tc_parse_u64(text, MAX_SECONDS, &seconds) != 0 || (seconds == MAX_SECONDS && nanos))
-        return TORC_EPARSE;
-    *out = seconds * 1000 + (nanos + 999999) / 1000000;
-    return 0;
-}
-
-static void read_duration(const json_t *json, const char *key, uint64_t *out_ms, struct tc_faults *faults)
-{
-    const char *text = NULL;
-    if (!tc_json_get_str(json, key, &text, faults) || parse_duration_ms(tc_slice_str(text), out_ms) == 0)
-        return;
-    tc_faults_push(faults, ".%s", key);
-    tc_faults_add(faults, "\"%s\" is no duration in seconds, as \"1.5s\", from 0 s to %llu s", text,
-                  (unsigned long long)MAX_SECONDS);
-    tc_faults_pop(faults);
 }
 
 static void read_u32(const json_t *json, const char *key, uint32_t max, uint32_t *out, struct tc_faults *faults)
@@ -135,9 +97,9 @@ struct tc_lb_config *tc_outlier_detection_parse(const struct tc_lb_class *cls, c
     (void)cls;
     struct tc_outlier_settings s = tc_outlier_defaults;
     size_t before = faults->count;
-    read_duration(json, "interval", &s.interval_ms, faults);
-    read_duration(json, "baseEjectionTime", &s.base_ejection_ms, faults);
-    read_duration(json, "maxEjectionTime", &s.max_ejection_ms, faults);
+    tc_json_get_duration_ms(json, "interval", &s.interval_ms, faults);
+    tc_json_get_duration_ms(json, "baseEjectionTime", &s.base_ejection_ms, faults);
+    tc_json_get_duration_ms(json, "maxEjectionTime", &s.max_ejection_ms, faults);
     read_u32(json, "maxEjectionPercent", 100, &s.max_ejection_percent, faults);
     read_success_rate(json, &s, faults);
     read_failure_percentage(json, &s, faults);

@@ -31,6 +31,8 @@ struct tc_pick_trace {
     size_t n_walked;
 };
 
+struct tc_session;
+
 struct tc_pick_args {
     struct tc_slice path;             /* "/package.Service/Method" */
     const struct tc_headers *headers; /* the request's metadata */
@@ -39,6 +41,7 @@ struct tc_pick_args {
     uint64_t hash;
     uint64_t random;             /* one random number for the RPC, the same on every re-pick */
     struct tc_arena *arena;      /* the call's, for trackers */
+    struct tc_session *session;  /* of the stateful session filter (lb/session.h); NULL: the RPC has none */
     struct tc_pick_trace *trace; /* NULL unless someone asks */
 };
 

@@ -111,7 +111,7 @@ void tc_lb_registry_free(struct tc_lb_registry *r);
 int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_class *cls);
 /* By name or alias; NULL when unknown. */
 const struct tc_lb_class *tc_lb_registry_find(const struct tc_lb_registry *r, struct tc_slice name);
-/* pick_first, round_robin, weighted_target, priority, ring_hash, outlier_detection. */
+/* pick_first, round_robin, weighted_target, priority, ring_hash, outlier_detection, xds_override_host. */
 void tc_lb_registry_add_standard(struct tc_lb_registry *r);
 
 /* Parses a loadBalancingConfig list [{"name": {config}}, ...]: the first known policy counts. Faults, and NULL, when

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "lb/outlier_detection.h"
+#include "lb/override_host.h"
 #include "lb/pick_first.h"
 #include "lb/policy.h"
 #include "lb/priority.h"
@@ -70,9 +71,9 @@ int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_class *cls)
 
 void tc_lb_registry_add_standard(struct tc_lb_registry *r)
 {
-    static const struct tc_lb_class *const standard[] = {&tc_pick_first_class,      &tc_round_robin_class,
-                                                         &tc_weighted_target_class, &tc_priority_class,
-                                                         &tc_ring_hash_class,       &tc_outlier_detection_class};
+    static const struct tc_lb_class *const standard[] = {
+        &tc_pick_first_class, &tc_round_robin_class,       &tc_weighted_target_class, &tc_priority_class,
+        &tc_ring_hash_class,  &tc_outlier_detection_class, &tc_override_host_class};
     for (size_t i = 0; i < TC_ARRAY_LEN(standard); i++)
         tc_lb_registry_add(r, standard[i]);
 }

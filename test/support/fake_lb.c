@@ -191,7 +191,7 @@ static struct tc_endpoint *parse_endpoint(struct tc_slice text)
     struct tc_slice head = text;
     struct tc_addr addrs[8];
     size_t n = 0, end = 0;
-    while (end < text.len && !strchr("*#@", text.data[end]))
+    while (end < text.len && !strchr("*#@!", text.data[end]))
         end++;
     head.len = end;
     bool more = true;
@@ -206,13 +206,17 @@ static struct tc_endpoint *parse_endpoint(struct tc_slice text)
     while (end < text.len) {
         char kind = text.data[end++];
         size_t start = end;
-        while (end < text.len && !strchr("*#@", text.data[end]))
+        while (end < text.len && !strchr("*#@!", text.data[end]))
             end++;
         struct tc_slice value = tc_slice_of(text.data + start, end - start);
         if (kind == '*')
             assert_int_equal(tc_parse_u64(value, UINT64_MAX, &e->weight), 0);
         else if (kind == '#')
             e->hash_key = tc_rstr_new(value.data, value.len);
+        else if (kind == '!')
+            e->health = tc_slice_eq_str(value, "DRAINING")  ? TC_HEALTH_DRAINING
+                        : tc_slice_eq_str(value, "HEALTHY") ? TC_HEALTH_HEALTHY
+                                                            : TC_HEALTH_UNKNOWN;
         else
             e->locality = tc_locality_new(tc_slice_str("r"), value, tc_slice_str("s"));
     }

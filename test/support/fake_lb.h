@@ -36,7 +36,8 @@ struct fake_lb *fake_lb_new(const char *policy);
 void fake_lb_free(struct fake_lb *f);
 
 /* Endpoints of one or more addresses each: "1.1.1.1:1 2.2.2.2:2,2.2.2.2:3"; "*3" behind one gives its weight, "#key"
- * its hash key, "@zone" its locality's zone: "1.1.1.1:1*3#a@z". An empty text is an empty list. */
+ * its hash key, "@zone" its locality's zone, "!DRAINING" its health: "1.1.1.1:1*3#a@z". An empty text is an empty list.
+ */
 struct tc_endpoints *fake_endpoints(const char *text);
 /* {"name": list} for priority and weighted_target: pairs of name and text, then NULL. */
 struct tc_endpoints *fake_endpoint_tree(const char *name, ...) __attribute__((sentinel));

@@ -1,0 +1,85 @@
+#include "lb/override_set.h"
+
+#include "base/mem.h"
+
+struct tc_override_entry *tc_override_set_find(const struct tc_override_set *set, const struct tc_addr *addr)
+{
+    uint32_t at;
+    return set->n && tc_addr_map_find(&set->by_addr, addr, &at) ? set->all[at] : NULL;
+}
+
+static size_t count_addrs(const struct tc_endpoints *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++)
+        n += list->at[i]->n_addrs;
+    for (size_t i = 0; i < list->n_children; i++)
+        n += count_addrs(list->children[i].list);
+    return n;
+}
+
+/* What moves over leaves a NULL behind. */
+static struct tc_override_entry *take(struct tc_override_set *before, const struct tc_addr *addr)
+{
+    uint32_t at;
+    if (!before->n || !tc_addr_map_find(&before->by_addr, addr, &at))
+        return NULL;
+    struct tc_override_entry *e = before->all[at];
+    before->all[at] = NULL;
+    return e;
+}
+
+static struct tc_override_entry *entry_new(void)
+{
+    struct tc_override_entry *e = TC_NEW(struct tc_override_entry);
+    tc_list_init(&e->subchannels);
+    tc_list_init(&e->wanted);
+    return e;
+}
+
+static void add_endpoint(struct tc_override_set *set, struct tc_override_set *before, struct tc_endpoint *endpoint)
+{
+    for (size_t i = 0; i < endpoint->n_addrs; i++) {
+        const struct tc_addr *addr = &endpoint->addrs[i];
+        if (tc_addr_map_add(&set->by_addr, addr, (uint32_t)set->n) != set->n)
+            continue;
+        struct tc_override_entry *e = take(before, addr);
+        if (!e)
+            e = entry_new();
+        e->endpoint = endpoint;
+        e->addr = addr;
+        set->all[set->n++] = e;
+    }
+}
+
+/* The lists of localities hold the endpoints of their priority's again. */
+static void add(struct tc_override_set *set, struct tc_override_set *before, const struct tc_endpoints *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        add_endpoint(set, before, list->at[i]);
+    for (size_t i = 0; i < list->n_children; i++)
+        add(set, before, list->children[i].list);
+}
+
+void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints *list, struct tc_override_set *before)
+{
+    *set = (struct tc_override_set){0};
+    size_t n = list ? count_addrs(list) : 0;
+    if (n == 0)
+        return;
+    set->all = tc_calloc(n, sizeof(*set->all));
+    tc_addr_map_init(&set->by_addr, n);
+    add(set, before, list);
+}
+
+void tc_override_set_fini(struct tc_override_set *set)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->all[i])
+            tc_list_remove(&set->all[i]->wanted);
+        tc_free(set->all[i]);
+    }
+    tc_free(set->all);
+    tc_addr_map_fini(&set->by_addr);
+    *set = (struct tc_override_set){0};
+}
