@@ -31,6 +31,14 @@ static inline bool tc_slice_eq_str(struct tc_slice a, const char *s)
     return tc_slice_eq(a, tc_slice_str(s));
 }
 
+/* Order by bytes, as memcmp; a prefix comes first. */
+static inline int tc_slice_cmp(struct tc_slice a, struct tc_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int c = n ? memcmp(a.data, b.data, n) : 0;
+    return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
 static inline bool tc_slice_starts(struct tc_slice a, struct tc_slice prefix)
 {
     return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.data, prefix.data, prefix.len) == 0);

@@ -108,40 +108,35 @@ static void add_named(struct tc_load_locality *l, const char *key, double value)
     tc_buf_fini(&name);
 }
 
-static void add_wanted(struct tc_load_locality *l, struct tc_slice wanted, const orca_report *m)
+static bool is_listed(const struct tc_cluster *c, struct tc_slice name)
 {
-    static const struct tc_slice prefix = {"named_metrics.", sizeof("named_metrics.") - 1};
-    const struct tc_slice none = tc_slice_of(NULL, 0);
-    if (tc_slice_eq_str(wanted, "cpu_utilization"))
-        tc_load_locality_metric(l, TC_LOAD_CPU, none, m->cpu_utilization);
-    else if (tc_slice_eq_str(wanted, "mem_utilization"))
-        tc_load_locality_metric(l, TC_LOAD_MEM, none, m->mem_utilization);
-    else if (tc_slice_eq_str(wanted, "application_utilization"))
-        tc_load_locality_metric(l, TC_LOAD_APPLICATION, none, m->application_utilization);
-    else if (tc_slice_starts(wanted, prefix))
-        for (size_t i = 0; i < m->n_named_metrics; i++)
-            if (tc_slice_eq_str(tc_slice_of(wanted.data + prefix.len, wanted.len - prefix.len),
-                                m->named_metrics[i]->key))
-                add_named(l, m->named_metrics[i]->key, m->named_metrics[i]->value);
-}
-
-static bool wants_all_named(const struct tc_cluster *c)
-{
-    for (size_t i = 0; i < c->n_lrs_metrics; i++)
-        if (tc_slice_eq_str(c->lrs_metrics[i], "named_metrics.*"))
+    size_t low = 0, high = c->n_lrs_names;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = tc_slice_cmp(name, c->lrs_names[middle]);
+        if (order == 0)
             return true;
-    return false;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return c->lrs_metrics & TC_LRS_ALL_NAMED;
 }
 
 static void add_report(struct tc_load_locality *l, const struct tc_cluster *c, orca_report *m)
 {
-    bool all = wants_all_named(c);
+    const struct tc_slice none = tc_slice_of(NULL, 0);
     m->n_named_metrics = tc_proto_map_dedupe((void **)m->named_metrics, m->n_named_metrics);
-    for (size_t i = 0; i < c->n_lrs_metrics; i++)
-        if (!all || !tc_slice_starts(c->lrs_metrics[i], tc_slice_str("named_metrics.")))
-            add_wanted(l, c->lrs_metrics[i], m);
-    for (size_t i = 0; all && i < m->n_named_metrics; i++)
-        add_named(l, m->named_metrics[i]->key, m->named_metrics[i]->value);
+    if (c->lrs_metrics & TC_LRS_CPU)
+        tc_load_locality_metric(l, TC_LOAD_CPU, none, m->cpu_utilization);
+    if (c->lrs_metrics & TC_LRS_MEM)
+        tc_load_locality_metric(l, TC_LOAD_MEM, none, m->mem_utilization);
+    if (c->lrs_metrics & TC_LRS_APPLICATION)
+        tc_load_locality_metric(l, TC_LOAD_APPLICATION, none, m->application_utilization);
+    for (size_t i = 0; i < m->n_named_metrics; i++)
+        if (is_listed(c, tc_slice_str(m->named_metrics[i]->key)))
+            add_named(l, m->named_metrics[i]->key, m->named_metrics[i]->value);
 }
 
 /* A report that cannot be read says nothing. */
@@ -171,7 +166,7 @@ static void on_done(struct tc_call_tracker *base, const struct tc_status *status
     struct tracker *t = TC_CONTAINER_OF(base, struct tracker, base);
     const struct tc_cluster *c = t->load->cluster;
     const struct tc_header *orca =
-        trailers && c->n_lrs_metrics ? tc_headers_find(trailers, tc_slice_str(ORCA_TRAILER)) : NULL;
+        trailers && (c->lrs_metrics || c->n_lrs_names) ? tc_headers_find(trailers, tc_slice_str(ORCA_TRAILER)) : NULL;
     if (orca)
         add_metrics(t->counts, c, orca->value);
     if (status)

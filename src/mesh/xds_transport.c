@@ -89,6 +89,13 @@ static void stream_read(struct tc_xds_stream *base)
         tc_call_read(s->call);
 }
 
+static void stream_end(struct tc_xds_stream *base)
+{
+    struct stream *s = TC_CONTAINER_OF(base, struct stream, base);
+    if (s->call)
+        tc_call_send_end(s->call);
+}
+
 static void stream_cancel(struct tc_xds_stream *base)
 {
     struct stream *s = TC_CONTAINER_OF(base, struct stream, base);
@@ -97,7 +104,8 @@ static void stream_cancel(struct tc_xds_stream *base)
     stream_free(s);
 }
 
-static const struct tc_xds_stream_ops stream_ops = {.send = stream_send, .read = stream_read, .cancel = stream_cancel};
+static const struct tc_xds_stream_ops stream_ops = {
+    .send = stream_send, .read = stream_read, .end = stream_end, .cancel = stream_cancel};
 
 static struct tc_xds_stream *transport_open(struct tc_xds_transport *base, const char *method,
                                             const struct tc_xds_stream_events *events, void *arg)

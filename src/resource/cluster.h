@@ -50,6 +50,9 @@ struct tc_upstream_tls {
 #define TC_CIRCUIT_BREAKER_DEFAULT 1024u
 #define TC_IDLE_TIMEOUT_DEFAULT_MS 3600000u
 
+/* Which values of a backend's load report go into load reports to the LRS server. */
+enum tc_lrs_metrics { TC_LRS_CPU = 1, TC_LRS_MEM = 2, TC_LRS_APPLICATION = 4, TC_LRS_ALL_NAMED = 8 };
+
 struct tc_cluster {
     struct tc_xds_resource head;
     struct tc_store store;
@@ -63,8 +66,9 @@ struct tc_cluster {
     json_t *lb_config; /* a loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed */
     bool has_lrs;      /* load reports to the server that sent the resource (lrs_server self) */
     const struct tc_rstr *lrs_server; /* with has_lrs: that server's key (xds/bootstrap.h) */
-    size_t n_lrs_metrics;             /* A85: lrs_report_endpoint_metrics */
-    const struct tc_slice *lrs_metrics;
+    unsigned lrs_metrics;             /* A85: lrs_report_endpoint_metrics, a sum of enum tc_lrs_metrics */
+    size_t n_lrs_names;               /* and entries of named_metrics by name: sorted, each once */
+    const struct tc_slice *lrs_names;
     uint32_t max_concurrent_requests;           /* A32 */
     const struct tc_outlier_detection *outlier; /* NULL: none (a no-op policy is still inserted, A50) */
     unsigned override_host_status;              /* TC_OVERRIDE_HOST_*, by bit of the health number (A55) */

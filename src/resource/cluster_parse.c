@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "base/mem.h"
 #include "pb/envoy/config/cluster/v3/cluster.pb-c.h"
 #include "pb/envoy/extensions/clusters/aggregate/v3/cluster.pb-c.h"
@@ -153,6 +155,42 @@ static void read_discovery(struct tc_reading *p, const Cluster *m, struct tc_clu
             tc_read_enum_name(p, &envoy__config__cluster__v3__cluster__discovery_type__descriptor, (int)m->type));
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    return tc_slice_cmp(*(const struct tc_slice *)a, *(const struct tc_slice *)b);
+}
+
+/* A85: of what is listed twice one counts, and what is not known is ignored. */
+static void read_metrics(struct tc_reading *p, const Cluster *m, struct tc_cluster *out)
+{
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } fields[] = {{"cpu_utilization", TC_LRS_CPU},
+                  {"mem_utilization", TC_LRS_MEM},
+                  {"application_utilization", TC_LRS_APPLICATION},
+                  {"named_metrics.*", TC_LRS_ALL_NAMED}};
+    const struct tc_slice prefix = tc_slice_str("named_metrics.");
+    struct tc_slice *names = TC_STORE_ARRAY(p->store, m->n_lrs_report_endpoint_metrics, struct tc_slice);
+    size_t n = 0, kept = 0;
+    for (size_t i = 0; i < m->n_lrs_report_endpoint_metrics; i++) {
+        struct tc_slice name = tc_slice_str(m->lrs_report_endpoint_metrics[i]);
+        unsigned bit = 0;
+        for (size_t j = 0; j < TC_ARRAY_LEN(fields); j++)
+            bit |= tc_slice_eq_str(name, fields[j].name) ? fields[j].bit : 0;
+        out->lrs_metrics |= bit;
+        if (!bit && tc_slice_starts(name, prefix))
+            names[n++] = tc_store_text(p->store, m->lrs_report_endpoint_metrics[i] + prefix.len);
+    }
+    if (n)
+        qsort(names, n, sizeof(*names), by_bytes);
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || !tc_slice_eq(names[i], names[kept - 1]))
+            names[kept++] = names[i];
+    out->n_lrs_names = kept;
+    out->lrs_names = names;
+}
+
 static void read_reporting(struct tc_reading *p, const Cluster *m, struct tc_cluster *out)
 {
     if (m->lrs_server) {
@@ -163,11 +201,7 @@ static void read_reporting(struct tc_reading *p, const Cluster *m, struct tc_clu
         else if (p->ctx->server && p->ctx->server->key)
             out->lrs_server = tc_store_rstr(p->store, p->ctx->server->key->data);
     }
-    struct tc_slice *metrics = TC_STORE_ARRAY(p->store, m->n_lrs_report_endpoint_metrics, struct tc_slice);
-    for (size_t i = 0; i < m->n_lrs_report_endpoint_metrics; i++)
-        metrics[i] = tc_store_text(p->store, m->lrs_report_endpoint_metrics[i]);
-    out->n_lrs_metrics = m->n_lrs_report_endpoint_metrics;
-    out->lrs_metrics = metrics;
+    read_metrics(p, m, out);
 }
 
 static void read_circuit_breakers(const Cluster *m, struct tc_cluster *out)

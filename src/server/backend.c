@@ -27,12 +27,19 @@ struct echo {
     bool reading; /* a message was asked for, or is being answered */
 };
 
+/* With the load report (ORCA, A51) that the client asked for in its metadata. */
 static void finish(struct echo *e, int code, const char *text)
 {
     if (e->finished)
         return;
     e->finished = true;
-    tc_server_call_finish(e->call, code, text, NULL);
+    const struct tc_header *load =
+        tc_headers_find(tc_server_call_metadata(e->call), tc_slice_str("x-load-metrics-bin"));
+    struct tc_headers trailers;
+    tc_headers_init(&trailers, tc_server_call_arena(e->call));
+    if (load)
+        tc_headers_add(&trailers, tc_slice_str("endpoint-load-metrics-bin"), load->value);
+    tc_server_call_finish(e->call, code, text, load ? &trailers : NULL);
 }
 
 static void answer_fail(struct echo *e, struct tc_slice request)

@@ -11,6 +11,8 @@
 #define MIN_INTERVAL_MS 100
 #define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000)
 #define MAX_CLUSTERS 65536
+/* How long the server may take to end a stream that is through. */
+#define LINGER_MS 5000
 
 typedef Envoy__Service__LoadStats__V3__LoadStatsResponse load_response;
 
@@ -23,12 +25,13 @@ struct tc_xds_lrs {
     bool due;                     /* a report is to follow it */
     bool answered;                /* what follows is known */
     bool last;                    /* the report under way is the last */
+    bool ended;                   /* nothing more is sent on this stream, whose end the server is to say */
     bool all;
     TC_VEC(struct tc_rstr *) clusters;
     uint64_t interval_ms;
     uint64_t opened_ms;
     struct tc_backoff backoff;
-    struct tc_timer retry, report;
+    struct tc_timer retry, report, linger;
     struct tc_task settle;
 };
 
@@ -116,8 +119,9 @@ static void forget_stream(struct tc_xds_lrs *l)
 {
     l->stream = NULL;
     settle_report(l, false);
-    l->sending = l->due = l->answered = l->last = false;
+    l->sending = l->due = l->answered = l->last = l->ended = false;
     tc_timer_stop(&l->report);
+    tc_timer_stop(&l->linger);
 }
 
 static void close_stream(struct tc_xds_lrs *l)
@@ -174,7 +178,7 @@ static bool take_in(struct tc_xds_lrs *l, const load_response *m)
     TC_XDS_LOG(INFO, "xds %s: load reports every %llu ms of %s%zu clusters", uri_of(l), (unsigned long long)interval_ms,
                l->all ? "all, not of " : "", l->clusters.len);
     /* The same again does not begin the interval anew. */
-    if (!l->answered || l->interval_ms != interval_ms)
+    if (!l->ended && (!l->answered || l->interval_ms != interval_ms))
         tc_timer_start(&l->report, interval_ms);
     l->interval_ms = interval_ms;
     l->answered = true;
@@ -222,7 +226,7 @@ static void on_status(void *arg, const struct tc_status *status, bool local)
                tc_status_text(status));
     if (worked)
         tc_backoff_reset(&l->backoff);
-    if (worked && lived_ms >= l->backoff.opts.initial_ms)
+    if (!tc_load_store_in_use(l->store) || (worked && lived_ms >= l->backoff.opts.initial_ms))
         tc_loop_defer(loop_of(l), &l->settle);
     else
         retry_later(l);
@@ -244,22 +248,45 @@ static void open_stream(struct tc_xds_lrs *l)
 
 /* --- opened and closed as there is need --- */
 
-/* Nothing is to be reported any more: what was counted is said once more, if the server wants it, then it ends. */
-static void wind_up(struct tc_xds_lrs *l)
+/* What was counted is said once more, if the server wants it. Then the stream is half-closed and ends with the server's
+ * status: a stream that is reset may take with it what its server has not read yet. */
+static void end_stream(struct tc_xds_lrs *l)
 {
     struct tc_load_filter filter = filter_of(l);
-    if (l->stream && l->answered && !l->last && tc_load_store_has_counts(l->store, &filter)) {
+    if (l->ended)
+        return;
+    if (!l->last && tc_load_store_has_counts(l->store, &filter)) {
         l->last = true;
         l->due = true;
         if (!l->sending)
             send_report(l);
+    } else if (!l->sending) {
+        l->ended = true;
+        tc_timer_stop(&l->report);
+        tc_timer_start(&l->linger, LINGER_MS);
+        l->stream->ops->end(l->stream);
+    } else {
+        l->last = true; /* see on_sent */
+    }
+}
+
+/* Nothing is to be reported any more. */
+static void wind_up(struct tc_xds_lrs *l)
+{
+    if (l->stream && l->answered) {
+        end_stream(l);
         return;
     }
-    if (l->stream && l->last && l->sending)
-        return;
     close_stream(l);
     tc_timer_stop(&l->retry);
     tc_xds_channel_release(l->ch);
+}
+
+static void on_linger(struct tc_timer *timer)
+{
+    struct tc_xds_lrs *l = TC_CONTAINER_OF(timer, struct tc_xds_lrs, linger);
+    close_stream(l);
+    tc_loop_defer(loop_of(l), &l->settle);
 }
 
 /* Idempotent. The last thing that a turn does here: the channel, and this with it, may go. */
@@ -271,7 +298,7 @@ static void on_settle(struct tc_task *task)
         return;
     }
     l->last = false;
-    if (!l->stream && !tc_timer_active(&l->retry))
+    if (!l->stream && !tc_timer_active(&l->retry)) /* a stream that is through ends first */
         open_stream(l);
 }
 
@@ -313,6 +340,7 @@ struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch)
     tc_backoff_init(&l->backoff, &ch->client->opts.backoff);
     tc_timer_init(&l->retry, ch->client->loop, on_retry);
     tc_timer_init(&l->report, ch->client->loop, on_report);
+    tc_timer_init(&l->linger, ch->client->loop, on_linger);
     tc_task_init(&l->settle, on_settle);
     return l;
 }

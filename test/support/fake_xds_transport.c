@@ -216,12 +216,19 @@ static void stream_read(struct tc_xds_stream *s)
     pump(st);
 }
 
+static void stream_end(struct tc_xds_stream *s)
+{
+    struct fake_stream *st = TC_CONTAINER_OF(s, struct fake_stream, base);
+    assert_false(st->sending);
+    st->server->half_closed++;
+}
+
 static void stream_cancel(struct tc_xds_stream *s)
 {
     stream_free(TC_CONTAINER_OF(s, struct fake_stream, base));
 }
 
-static const struct tc_xds_stream_ops stream_ops = {stream_send, stream_read, stream_cancel};
+static const struct tc_xds_stream_ops stream_ops = {stream_send, stream_read, stream_end, stream_cancel};
 
 /* --- transports --- */
 

@@ -38,6 +38,7 @@ struct tc_fake_xds_server {
     unsigned messages_read; /* responses that the client took */
     struct tc_link requests;
     unsigned lrs_streams; /* streams of load reports so far */
+    unsigned half_closed; /* streams whose client said that it had no more to send */
     struct tc_link reports;
     void *internal;
 };

@@ -243,10 +243,14 @@ static void load_reports_go_to_self(void **state)
 {
     (void)state;
     refused(CLUSTER("'lrs_server':{'ads':{}}"), "field lrs_server: must be self");
-    struct tc_xds_resource *r = valid(CLUSTER("'lrs_server':{'self':{}},'lrs_report_endpoint_metrics':['a','b']"));
+    struct tc_xds_resource *r =
+        valid(CLUSTER("'lrs_server':{'self':{}},'lrs_report_endpoint_metrics':['named_metrics.b','cpu_utilization',"
+                      "'named_metrics.a','unheard_of','named_metrics.b','cpu_utilization','named_metrics.*']"));
     assert_true(tc_cluster_of(r)->has_lrs);
-    assert_int_equal(tc_cluster_of(r)->n_lrs_metrics, 2);
-    assert_true(tc_slice_eq_str(tc_cluster_of(r)->lrs_metrics[1], "b"));
+    assert_int_equal(tc_cluster_of(r)->lrs_metrics, TC_LRS_CPU | TC_LRS_ALL_NAMED);
+    assert_int_equal(tc_cluster_of(r)->n_lrs_names, 2);
+    assert_true(tc_slice_eq_str(tc_cluster_of(r)->lrs_names[0], "a"));
+    assert_true(tc_slice_eq_str(tc_cluster_of(r)->lrs_names[1], "b"));
     tc_xds_resource_unref(r);
     TC_CASE(CD11);
 }

@@ -354,6 +354,11 @@ static void ends_with_its_last_user(void **state)
     tc_loop_drain(k.loop);
     assert_report("one 0.100s a:2+0/3~1;");
     assert_report("");
+    assert_int_equal(k.server->half_closed, 1);
+    tc_loop_advance(k.loop, 1000);
+    assert_true(tc_fake_lrs_streaming(k.server)); /* it is the server's to end */
+    tc_fake_lrs_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
     assert_false(tc_fake_lrs_streaming(k.server));
     assert_true(k.server->open);
     tc_load_locality_finished(l, true); /* too late, and harmless */
@@ -372,6 +377,50 @@ static void ends_with_its_last_user(void **state)
     assert_false(k.server->open);
     tc_load_locality_unref(l);
     TC_CASE(LS08);
+}
+
+/* A stream that is through stays until its server ends it, or has taken too long; then another follows at need. */
+static void streams_that_linger(void **state)
+{
+    (void)state;
+    tc_kit_watch(&k, &tc_kit_cds, "x", &w);
+    struct tc_load_cluster *c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    answer(10, NULL);
+    tc_loop_advance(k.loop, 5000);
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->half_closed, 1);
+    /* Wanted again meanwhile. */
+    c = load(one, NULL);
+    answer(1, NULL); /* which changes nothing any more */
+    tc_loop_advance(k.loop, 2000);
+    assert_report("node node1;");
+    assert_report("");
+    assert_int_equal(k.server->lrs_streams, 1);
+    tc_fake_lrs_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 2);
+    assert_report("node node1;");
+    /* A server that does not end it. */
+    answer(10, NULL);
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->half_closed, 2);
+    tc_loop_advance(k.loop, 4999);
+    assert_true(tc_fake_lrs_streaming(k.server));
+    tc_loop_advance(k.loop, 1);
+    assert_false(tc_fake_lrs_streaming(k.server));
+    assert_int_equal(k.server->lrs_streams, 2);
+    /* One that never answered is cancelled at once. */
+    c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 3);
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_false(tc_fake_lrs_streaming(k.server));
+    assert_int_equal(k.server->half_closed, 2);
+    tc_kit_unwatch(&k, &w);
 }
 
 static void loads_outlive_the_client(void **state)
@@ -472,6 +521,7 @@ int main(void)
         TEST(drops),
         TEST(intervals_are_measured),
         TEST(ends_with_its_last_user),
+        TEST(streams_that_linger),
         TEST(loads_outlive_the_client),
         TEST(until_the_last_rpc),
         TEST(metrics),
