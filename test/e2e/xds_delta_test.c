@@ -102,8 +102,7 @@ static void one_endpoint_changes(void **state)
         uint64_t received = wire_proxy_take_received(w.proxy), sent = wire_proxy_take_sent(w.proxy);
         print_message("one endpoint, incremental: %llu bytes received, %llu sent\n", (unsigned long long)received,
                       (unsigned long long)sent);
-        assert_in_range(received, 1, 1500);
-        assert_in_range(sent, 1, 500);
+        assert_in_range(received + sent, 1, 1999);
     }
     close_world(&w);
 }
@@ -117,7 +116,7 @@ static void state_of_the_world(void **state)
     uint64_t received = wire_proxy_take_received(w.proxy), sent = wire_proxy_take_sent(w.proxy);
     print_message("one endpoint, state of the world: %llu bytes received, %llu sent\n", (unsigned long long)received,
                   (unsigned long long)sent);
-    assert_true(received + sent > 4000);
+    assert_true(received + sent > 50 * 2000);
     close_world(&w);
 }
 
@@ -133,7 +132,7 @@ static void control_plane_restarts(void **state)
     change_one(w.k, 3);
     uint64_t received = wire_proxy_take_received(w.proxy);
     print_message("after a restart, with one change: %llu bytes received\n", (unsigned long long)received);
-    assert_in_range(received, 1, 4000);
+    assert_in_range(received, 1, 1999);
     mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "No matching route");
     close_world(&w);
 }

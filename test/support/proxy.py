@@ -23,8 +23,9 @@ class Proxy:
         self.port = 0
         self.listener = None
         self.pairs = {}  # socket -> its other side, or None: nobody
-        self.taken = self.heard = 0  # connections taken in this mode, and those on which the client spoke
-        self.spoke = set()
+        self.heard = 0  # connections, taken or open in this mode, on which somebody spoke
+        self.received = 0  # bytes that the target sent
+        self.spoke, self.servers = set(), set()
         self.ending = False
         self.wake_out, self.wake_in = os.pipe()
         self.selector = selectors.DefaultSelector()
@@ -60,6 +61,12 @@ class Proxy:
         with self.lock:
             if not self.lock.wait_for(lambda: self.heard >= count, timeout=WAIT):
                 raise Failure(f"the client did not come to the proxy in mode {self.mode} within {WAIT} s")
+
+    def take_received(self):
+        """Bytes that came from the target since the last call of this."""
+        with self.lock:
+            received, self.received = self.received, 0
+        return received
 
     def close(self):
         self.ending = True
@@ -103,6 +110,7 @@ class Proxy:
         for one in (sock, self.pairs.get(sock)):
             if one is not None and one in self.pairs:
                 del self.pairs[one]
+                self.servers.discard(one)
                 self._watch(one, False)
                 one.close()
 
@@ -122,13 +130,12 @@ class Proxy:
                 self._watch(sock, False)
             elif self.mode == "stall":
                 self._watch(sock, True)
-        self.taken = self.heard = 0
+        self.heard = 0
         self.spoke = set()
         self.mode = mode
 
     def _take(self):
         client, _ = self.listener.accept()
-        self.taken += 1
         if self.mode == "silence":
             self.pairs[client] = None
             self._watch(client, True)
@@ -139,6 +146,7 @@ class Proxy:
             client.close()
             return
         self.pairs[client], self.pairs[server] = server, client
+        self.servers.add(server)
         if self.mode != "stall":
             self._watch(client, True)
             self._watch(server, True)
@@ -151,7 +159,9 @@ class Proxy:
                 other.sendall(data)
         except OSError:
             data = b""
-        if data and sock not in self.spoke:
+        if sock in self.servers:
+            self.received += len(data)
+        elif data and sock not in self.spoke:
             self.spoke.add(sock)
             self.heard += 1
         if not data:
