@@ -91,8 +91,9 @@ static void start_call(struct run *r, uint64_t intended_ns)
     o.metadata = md;
     struct one_call *c = TC_NEW(struct one_call);
     *c = (struct one_call){r, r->started, intended_ns ? intended_ns : now_ns()};
-    int rc = torc_call_unary_async(r->channels[r->started % a->channels], a->method, a->data.data, a->data.len, &o,
-                                   on_result, c, NULL);
+    torc_channel *ch = r->channels[r->started % a->channels];
+    int rc = a->dry_run ? torc_call_explain_async(ch, a->method, &o, on_result, c, NULL)
+                        : torc_call_unary_async(ch, a->method, a->data.data, a->data.len, &o, on_result, c, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
         cli_fail(NAME, "cannot start the call %s: %s", a->method, torc_strerror(rc));
@@ -217,6 +218,16 @@ static int make_channels(struct run *r)
     return rc;
 }
 
+static void show_channels(const struct run *r)
+{
+    for (uint64_t i = 0; i < r->args.channels; i++) {
+        char *json = NULL;
+        if (torc_channel_describe(r->channels[i], &json) == 0)
+            call_print_channel(&r->args, json);
+        free(json);
+    }
+}
+
 static double cpu_seconds(void)
 {
     struct rusage u;
@@ -243,6 +254,8 @@ int cmd_call(int argc, char **argv)
     if (rc != 0)
         goto done;
     run_calls(r, r->args.quiet && isatty(2));
+    if (r->args.explain && !r->args.quiet)
+        show_channels(r);
     r->totals.seconds = (double)(now_ns() - r->begin_ns) / 1e9;
     r->totals.cpu_seconds = cpu_seconds();
     call_print_summary(&r->args, &r->totals);

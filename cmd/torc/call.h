@@ -29,7 +29,7 @@ struct call_args {
     uint64_t hold_ms;
     uint64_t max_receive_bytes; /* 0: the default */
     bool has_data;
-    bool wait_for_ready, json, quiet, events, explain;
+    bool wait_for_ready, json, quiet, events, explain, dry_run;
     const char *creds, *authority;
     struct tc_buf ca, cert, key, service_config; /* texts; empty: not given */
 };
@@ -58,6 +58,8 @@ void call_totals_fini(struct call_totals *t);
 void call_print_result(const struct call_args *a, uint64_t i, const struct torc_result *result, uint64_t latency_us);
 void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
                       const char *reason);
+/* What the channel is like, a JSON object. */
+void call_print_channel(const struct call_args *a, const char *json);
 void call_print_summary(const struct call_args *a, const struct call_totals *t);
 
 #endif

@@ -32,7 +32,9 @@ static const char help[] =
     "      --max-receive-bytes N  largest response (4M)\n"
     "      --hold T               stay connected after the last call\n"
     "      --events               state changes and connects, as they happen\n"
-    "      --explain              route, cluster, hash, ring entry and why that endpoint\n"
+    "      --explain              route, cluster, hash, ring entry and why that endpoint; at the end the tree of "
+    "policies\n"
+    "      --dry-run              explain without sending: where calls would go now, or why they would not\n"
     "  -o text|json               form of the output (text)\n"
     "      --quiet                only the summary\n"
     "  -v, -vv                    log to standard error\n\n"
@@ -61,6 +63,7 @@ enum {
     OPT_HOLD,
     OPT_EVENTS,
     OPT_EXPLAIN,
+    OPT_DRY_RUN,
     OPT_QUIET,
 };
 
@@ -87,6 +90,7 @@ static const struct option options[] = {
     {"hold", required_argument, NULL, OPT_HOLD},
     {"events", no_argument, NULL, OPT_EVENTS},
     {"explain", no_argument, NULL, OPT_EXPLAIN},
+    {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {"output", required_argument, NULL, 'o'},
     {"quiet", no_argument, NULL, OPT_QUIET},
     {"verbose", no_argument, NULL, 'v'},
@@ -220,6 +224,9 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
         return true;
     case OPT_EXPLAIN:
         a->explain = true;
+        return true;
+    case OPT_DRY_RUN:
+        a->explain = a->dry_run = true;
         return true;
     case OPT_QUIET:
         a->quiet = true;

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/headers.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "call.h"
@@ -81,6 +82,17 @@ static void append_metadata(struct tc_buf *out, const torc_metadata *md)
     tc_buf_append_char(out, '}');
 }
 
+/* What --explain says of a call; the channel is shown once, at the end. */
+static void append_explanation(struct tc_buf *b, const char *json)
+{
+    json_t *o = json_loads(json, 0, NULL);
+    json_object_del(o, "channel");
+    char *text = o ? tc_json_text(o, false) : NULL;
+    tc_buf_append_str(b, text ? text : json);
+    tc_free(text);
+    json_decref(o);
+}
+
 static void put_line(struct tc_buf *b)
 {
     tc_buf_append_char(b, '\n');
@@ -105,8 +117,10 @@ static void print_result_json(uint64_t i, const struct torc_result *r, uint64_t 
     append_metadata(&b, r->headers);
     tc_buf_append_str(&b, ",\"trailers\":");
     append_metadata(&b, r->trailers);
-    if (r->explain_json)
-        tc_buf_printf(&b, ",\"explain\":%s", r->explain_json);
+    if (r->explain_json) {
+        tc_buf_append_str(&b, ",\"explain\":");
+        append_explanation(&b, r->explain_json);
+    }
     tc_buf_append_str(&b, "}}");
     put_line(&b);
 }
@@ -129,8 +143,10 @@ static void print_result_text(uint64_t i, const struct torc_result *r, uint64_t 
     } else if (size) {
         tc_buf_printf(&b, "  (%zu bytes)", size);
     }
-    if (r->explain_json)
-        tc_buf_printf(&b, "\n       %s", r->explain_json);
+    if (r->explain_json) {
+        tc_buf_append_str(&b, "\n       ");
+        append_explanation(&b, r->explain_json);
+    }
     put_line(&b);
 }
 
@@ -164,6 +180,20 @@ void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind
             tc_buf_printf(&b, "  (%s)", reason);
     }
     put_line(&b);
+}
+
+void call_print_channel(const struct call_args *a, const char *json)
+{
+    struct tc_buf b = {0};
+    json_t *o = a->json ? NULL : json_loads(json, 0, NULL);
+    char *text = o ? tc_json_text(o, true) : NULL;
+    if (text)
+        tc_buf_append_str(&b, text);
+    else
+        tc_buf_printf(&b, "{\"channel\":%s}", json);
+    put_line(&b);
+    tc_free(text);
+    json_decref(o);
 }
 
 static void append_counts(struct tc_buf *b, const struct call_count *counts, size_t n)

@@ -29,7 +29,7 @@ struct torc_call_options {
     const torc_metadata *metadata;      /* copied; NULL: none */
     uint64_t max_receive_message_bytes; /* 0: the channel's */
     int gzip;                           /* compress request messages: 1 yes, 0 no, -1 as the channel says (default) */
-    bool explain;                       /* keep what torc_call_explain gives */
+    bool explain;                       /* fill in explain_json of the result */
 };
 
 TORC_API void torc_call_options_init(struct torc_call_options *options);
@@ -62,6 +62,17 @@ typedef void (*torc_unary_fn)(const struct torc_result *result, void *arg);
 TORC_API int torc_call_unary_async(torc_channel *channel, const char *method, const void *request, size_t request_size,
                                    const struct torc_call_options *options, torc_unary_fn fn, void *arg,
                                    torc_call **call);
+
+/* Where a call would go now, without sending it: as torc_call_unary with options.explain, but it ends at the pick. It
+ * waits for the name to be resolved (no longer than timeout_ms), never for a connection: it counts nothing and connects
+ * nothing. The result's code and message are those that a call would fail with at once (wait_for_ready counts), else
+ * OK; there is no response. explain_json says besides "outcome": "send", "wait" (for a connection), "fail" or "drop",
+ * and "channel": what torc_channel_describe gives. An application's own LB policy is asked as for any pick. Errors as
+ * above. Any thread. */
+TORC_API int torc_call_explain(torc_channel *channel, const char *method, const struct torc_call_options *options,
+                               struct torc_result *result);
+TORC_API int torc_call_explain_async(torc_channel *channel, const char *method, const struct torc_call_options *options,
+                                     torc_unary_fn fn, void *arg, torc_call **call);
 
 /* Streaming, asynchronous. All on the loop's thread, never from inside a call of the API; each may be NULL except
  * on_done. */

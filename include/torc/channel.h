@@ -83,6 +83,12 @@ TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivi
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
 /* Retries at once what waits out a backoff. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
+/* The channel as it is, as one JSON object in memory for free(): {"target", "state", "status" (why, in
+ * TRANSIENT_FAILURE), "pool" (of the runtime: connections, and those of them that no policy holds), "child"}. "child"
+ * is the tree of LB policies: each {"policy": name, ...} with its children, endpoints, states and timers; its members
+ * may grow in number. Absent while the channel is idle. Blocks until the loop has looked: TORC_EINVAL, TORC_EDEADLK
+ * (from inside a callback), TORC_EFORK, TORC_ECLOSED; *json is untouched then. Any thread. */
+TORC_API int torc_channel_describe(torc_channel *channel, char **json);
 /* The target as given. */
 TORC_API const char *torc_channel_target(const torc_channel *channel);
 

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/describe.h"
 
 /* The policy as src/lb sees it; its struct stays while pickers refer to it. */
 struct torc_lb_helper {
@@ -72,7 +73,7 @@ static enum tc_pick_kind app_pick(struct tc_picker *picker, const struct tc_pick
         out->status = tc_status_ref(&p->status);
         return TC_PICK_FAIL;
     }
-    if (p->shown == TORC_IDLE)
+    if (p->shown == TORC_IDLE && !args->dry)
         tc_loop_defer(p->base.helper->env->loop, &p->exit_idle);
     return TC_PICK_QUEUE;
 }
@@ -348,11 +349,26 @@ static void app_shutdown(struct tc_lb_policy *policy)
     tc_loop_defer(loop, &p->bye);
 }
 
+static void app_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    tc_describe_state(d, "state", p->shown);
+    tc_describe_open(d, "children", '[');
+    TC_LIST_FOREACH(it, &p->children)
+    {
+        tc_describe_open(d, NULL, '{');
+        tc_describe_child(d, "child", TC_CONTAINER_OF(it, struct torc_lb_child, link)->slot);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+}
+
 static const struct tc_lb_policy_ops app_ops = {
     .update = app_update,
     .exit_idle = app_exit_idle,
     .reset_backoff = app_reset_backoff,
     .shutdown = app_shutdown,
+    .describe = app_describe,
 };
 
 static struct tc_lb_policy *app_create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)

@@ -3,8 +3,7 @@
 #include "channel/call_struct.h"
 #include "creds/creds.h"
 
-/* Statuses that a control plane must not give to RPCs (gRFC A54). */
-static struct tc_status from_control_plane(struct tc_status status)
+struct tc_status tc_status_from_control_plane(struct tc_status status)
 {
     switch (status.code) {
     case TORC_STATUS_OK:
@@ -216,7 +215,7 @@ static bool select_config(struct tc_call *c)
         struct tc_call_config config = {.wait_for_ready = -1};
         struct tc_status status = ch->selector->ops->select(ch->selector, &args, &config);
         if (!tc_status_ok(&status)) {
-            tc_call_fail(c, from_control_plane(status));
+            tc_call_fail(c, tc_status_from_control_plane(status));
             return false;
         }
         tc_status_fini(&status);
@@ -249,7 +248,7 @@ void tc_call_resolved(struct tc_call *c)
         return;
     }
     if (!tc_status_ok(&ch->resolve_error) && !c->wait_for_ready) {
-        tc_call_fail(c, from_control_plane(tc_status_ref(&ch->resolve_error)));
+        tc_call_fail(c, tc_status_from_control_plane(tc_status_ref(&ch->resolve_error)));
         return;
     }
     c->stage = TC_CALL_WAIT_CONFIG;
@@ -295,6 +294,10 @@ void tc_call_pick(struct tc_call *c)
         .arena = &c->arena,
         .trace = c->explain ? &c->trace : NULL,
     };
+    if (TC_UNLIKELY(c->dry)) {
+        tc_call_explain_pick(c, &args);
+        return;
+    }
     struct tc_pick pick = {0};
     switch (tc_picker_pick(ch->picker, &args, &pick)) {
     case TC_PICK_COMPLETE:
@@ -305,13 +308,13 @@ void tc_call_pick(struct tc_call *c)
         break;
     case TC_PICK_FAIL:
         if (!c->waits) {
-            tc_call_fail(c, from_control_plane(pick.status));
+            tc_call_fail(c, tc_status_from_control_plane(pick.status));
             return;
         }
         tc_call_queue_pick(c);
         break;
     case TC_PICK_DROP:
-        tc_call_fail(c, from_control_plane(pick.status));
+        tc_call_fail(c, tc_status_from_control_plane(pick.status));
         return;
     }
     tc_status_fini(&pick.status);

@@ -69,6 +69,13 @@ void tc_call_drop(torc_call *call);
 /* Starts it: the loop's reference is added. */
 void tc_call_launch(torc_call *call);
 
+/* call_unary.c: what torc_call_unary and torc_call_explain have in common; `dry`: it is explained and not sent. */
+int tc_call_unary_blocking(torc_channel *ch, const char *method, struct tc_slice request,
+                           const struct torc_call_options *options, bool dry, struct torc_result *result);
+int tc_call_unary_async(torc_channel *ch, const char *method, struct tc_slice request,
+                        const struct torc_call_options *options, bool dry, torc_unary_fn fn, void *arg,
+                        torc_call **handle);
+
 /* call_result.c */
 /* The outcome in memory that torc_result_fini frees. Takes over the response. */
 void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response);

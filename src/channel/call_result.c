@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "channel/call_api.h"
 #include "channel/metadata.h"
+#include "lb/describe.h"
 
 const void *torc_message_data(const torc_message *message)
 {
@@ -112,6 +113,8 @@ const char *tc_call_explain(struct tc_call *c)
         json_t *step = json_object();
         json_object_set_new(step, "endpoint", text_of(t->walked[i].endpoint));
         json_object_set_new(step, "reason", text_of(t->walked[i].reason));
+        if (t->walked[i].error.len)
+            json_object_set_new(step, "error", text_of(t->walked[i].error));
         json_array_append_new(walked, step);
     }
     json_t *filters = json_array();
@@ -138,9 +141,19 @@ const char *tc_call_explain(struct tc_call *c)
     if (json_array_size(filters))
         json_object_set(o, "filters", filters);
     json_decref(filters);
+    if (c->dry)
+        json_object_set_new(o, "outcome", json_string(c->outcome ? c->outcome : "fail"));
     char *text = tc_json_text(o, false);
     json_decref(o);
-    const char *out = tc_arena_dup(&c->arena, tc_slice_str(text));
+    struct tc_describe d = {.follows = true};
+    tc_buf_append_str(&d.out, text);
+    if (c->dry) {
+        d.out.len--; /* one member more */
+        tc_channel_describe(c->channel, "channel", &d);
+        tc_buf_append_char(&d.out, '}');
+    }
+    const char *out = tc_arena_dup(&c->arena, tc_buf_slice(&d.out));
+    tc_buf_fini(&d.out);
     tc_free(text);
     return out;
 }

@@ -44,6 +44,7 @@ struct tc_call {
     bool wait_for_ready;
     bool gzip;
     bool explain;
+    bool dry;                   /* ends at the pick, which is none; explain is set */
     uint64_t max_receive_bytes; /* 0: the channel's */
     uint64_t started_ns;
     uint64_t deadline_ns; /* UINT64_MAX: none */
@@ -59,6 +60,7 @@ struct tc_call {
     uint64_t random;
     bool has_random;
     struct tc_pick_trace trace;
+    const char *outcome; /* of a dry call's pick; NULL: it came to none */
     struct tc_call_tracker *trackers;
 
     /* The attempt. */
@@ -119,8 +121,14 @@ void tc_call_queue_pick(struct tc_call *c);
 void tc_call_fini(struct tc_call *c);
 /* Sends one message whose bytes live as long as the call. */
 int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);
+/* The same, but for statuses that a control plane must not give to RPCs (gRFC A54). */
+struct tc_status tc_status_from_control_plane(struct tc_status status);
 /* The JSON object of `torc call --explain`, in the arena. */
 const char *tc_call_explain(struct tc_call *c);
+
+/* explain.c */
+/* In place of the pick of a dry call: ends it. */
+void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);
 
 /* call_stream.c */
 /* Opens a stream on the transport of the pick, or waits for one. */

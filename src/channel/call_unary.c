@@ -37,7 +37,7 @@ static void on_done(void *arg, const struct tc_call_end *end)
     pthread_mutex_lock(&call->mutex);
     call->over = true;
     pthread_mutex_unlock(&call->mutex);
-    if (end->status.code != TORC_STATUS_OK || call->response) {
+    if (end->status.code != TORC_STATUS_OK || call->response || call->core.dry) {
         deliver(call, end);
         return;
     }
@@ -49,8 +49,8 @@ static void on_done(void *arg, const struct tc_call_end *end)
 
 const struct tc_call_events tc_call_unary_events = {.on_message = on_message, .on_done = on_done};
 
-int torc_call_unary(torc_channel *ch, const char *method, const void *request, size_t request_size,
-                    const struct torc_call_options *options, struct torc_result *result)
+int tc_call_unary_blocking(torc_channel *ch, const char *method, struct tc_slice request,
+                           const struct torc_call_options *options, bool dry, struct torc_result *result)
 {
     int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
     if (rc != 0)
@@ -61,7 +61,9 @@ int torc_call_unary(torc_channel *ch, const char *method, const void *request, s
     torc_runtime *rt = ch->rt;
     struct tc_wait wait;
     tc_wait_init(&wait);
-    call->request = tc_slice_of(request, request_size);
+    call->request = request;
+    call->core.dry = dry;
+    call->core.explain |= dry;
     call->result = result;
     tc_list_append(&call->waits, &wait.owner);
     tc_call_launch(call);
@@ -77,15 +79,23 @@ int torc_call_unary(torc_channel *ch, const char *method, const void *request, s
     return 0;
 }
 
-int torc_call_unary_async(torc_channel *ch, const char *method, const void *request, size_t request_size,
-                          const struct torc_call_options *options, torc_unary_fn fn, void *arg, torc_call **handle)
+int torc_call_unary(torc_channel *ch, const char *method, const void *request, size_t request_size,
+                    const struct torc_call_options *options, struct torc_result *result)
+{
+    return tc_call_unary_blocking(ch, method, tc_slice_of(request, request_size), options, false, result);
+}
+
+int tc_call_unary_async(torc_channel *ch, const char *method, struct tc_slice request,
+                        const struct torc_call_options *options, bool dry, torc_unary_fn fn, void *arg,
+                        torc_call **handle)
 {
     int rc = TORC_EINVAL;
     torc_call *call = fn ? tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &rc) : NULL;
     if (!call)
         return rc;
-    struct tc_slice bytes = tc_slice_of(request, request_size);
-    call->request = tc_slice_of(tc_arena_dup(&call->core.arena, bytes), request_size);
+    call->request = tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);
+    call->core.dry = dry;
+    call->core.explain |= dry;
     call->unary_fn = fn;
     call->arg = arg;
     tc_call_launch(call);
@@ -94,4 +104,10 @@ int torc_call_unary_async(torc_channel *ch, const char *method, const void *requ
     else
         tc_call_drop(call);
     return 0;
+}
+
+int torc_call_unary_async(torc_channel *ch, const char *method, const void *request, size_t request_size,
+                          const struct torc_call_options *options, torc_unary_fn fn, void *arg, torc_call **handle)
+{
+    return tc_call_unary_async(ch, method, tc_slice_of(request, request_size), options, false, fn, arg, handle);
 }

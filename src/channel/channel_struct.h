@@ -94,6 +94,9 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *result);
 void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const struct tc_status *status,
                           struct tc_picker *picker);
 
+/* explain.c: what torc_channel_describe gives. */
+void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d);
+
 /* watch.c */
 void tc_channel_publish(torc_channel *ch);
 void tc_channel_watch_init(torc_channel *ch);

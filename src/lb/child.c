@@ -1,5 +1,6 @@
 /* The child slot: two places, the policy that serves and one that may be getting ready to replace it. */
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/policy.h"
 
 struct slot {
@@ -110,6 +111,20 @@ void tc_lb_child_reset_backoff(struct tc_lb_child *c)
     for (size_t i = 0; i < 2; i++)
         if (slots[i])
             slots[i]->policy->ops->reset_backoff(slots[i]->policy);
+}
+
+void tc_describe_child(struct tc_describe *d, const char *key, const struct tc_lb_child *c)
+{
+    if (!c || !c->current)
+        return;
+    const struct tc_lb_policy *policy = c->current->policy;
+    tc_describe_open(d, key, '{');
+    tc_describe_text(d, "policy", tc_slice_str(policy->cls->name));
+    if (policy->ops->describe && policy->helper)
+        policy->ops->describe(policy, d);
+    if (c->pending)
+        tc_describe_policy(d, "next", c->pending->policy);
+    tc_describe_close(d, '}');
 }
 
 void tc_lb_child_shutdown(struct tc_lb_child *c)

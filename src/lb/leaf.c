@@ -1,6 +1,7 @@
 #include "lb/leaf.h"
 
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/pick_first.h"
 
 static struct tc_subchannel *on_create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
@@ -56,6 +57,12 @@ void tc_leaf_exit_idle(struct tc_leaf *leaf)
 void tc_leaf_reset_backoff(struct tc_leaf *leaf)
 {
     leaf->policy->ops->reset_backoff(leaf->policy);
+}
+
+void tc_leaf_describe(const struct tc_leaf *leaf, struct tc_describe *d)
+{
+    if (leaf)
+        tc_describe_policy(d, "child", leaf->policy);
 }
 
 void tc_leaf_free(struct tc_leaf *leaf)

@@ -27,6 +27,8 @@ struct tc_leaf *tc_leaf_new(struct tc_lb_helper *parent, tc_leaf_state_fn on_sta
 void tc_leaf_update(struct tc_leaf *leaf, struct tc_endpoint *endpoint, struct tc_lb_config *config);
 void tc_leaf_exit_idle(struct tc_leaf *leaf);
 void tc_leaf_reset_backoff(struct tc_leaf *leaf);
+/* Its pick_first; a leaf that is NULL gives nothing. */
+void tc_leaf_describe(const struct tc_leaf *leaf, struct tc_describe *d);
 /* Ends it: no callback after. NULL is ignored. */
 void tc_leaf_free(struct tc_leaf *leaf);
 

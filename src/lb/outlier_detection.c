@@ -1,6 +1,7 @@
 #include "lb/outlier_detection.h"
 
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/outlier_detection_config.h"
 #include "lb/outlier_set.h"
 #include "lb/outlier_sweep.h"
@@ -223,7 +224,7 @@ static enum tc_pick_kind od_pick(struct tc_picker *base, const struct tc_pick_ar
 {
     struct od_picker *p = TC_CONTAINER_OF(base, struct od_picker, base);
     enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
-    if (kind != TC_PICK_COMPLETE)
+    if (kind != TC_PICK_COMPLETE || args->dry)
         return kind;
     struct wrapper *w = find_wrapper(out->subchannel, p->owner);
     struct tracker *t = w && w->outlier ? tc_arena_calloc(args->arena, 1, sizeof(*t)) : NULL;
@@ -359,6 +360,18 @@ static void od_reset_backoff(struct tc_lb_policy *base)
         tc_lb_child_reset_backoff(p->child);
 }
 
+static void od_describe(const struct tc_lb_policy *base, struct tc_describe *d)
+{
+    const struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    tc_describe_timer(d, "next_sweep_ms", &p->timer);
+    tc_describe_open(d, "ejected", '[');
+    for (size_t i = 0; i < p->watched.n; i++)
+        if (p->watched.all[i]->ejected)
+            tc_describe_endpoint(d, NULL, p->watched.all[i]->endpoint);
+    tc_describe_close(d, ']');
+    tc_describe_child(d, "child", p->child);
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
@@ -395,6 +408,7 @@ static const struct tc_lb_policy_ops policy_ops = {
     .exit_idle = od_exit_idle,
     .reset_backoff = od_reset_backoff,
     .shutdown = od_shutdown,
+    .describe = od_describe,
 };
 
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)

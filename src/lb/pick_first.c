@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "lb/addr_list.h"
+#include "lb/describe.h"
 #include "lb/note.h"
 
 /* A61: the Connection Attempt Delay's bounds. */
@@ -61,7 +62,8 @@ static enum tc_pick_kind pf_pick(struct tc_picker *picker, const struct tc_pick_
     if (!p)
         return TC_PICK_QUEUE;
     if (!p->selected) {
-        tc_loop_defer(p->base.helper->env->loop, &p->exit_idle_task);
+        if (!args->dry)
+            tc_loop_defer(p->base.helper->env->loop, &p->exit_idle_task);
         return TC_PICK_QUEUE;
     }
     out->subchannel = p->selected->sc;
@@ -465,6 +467,37 @@ static void pf_reset_backoff(struct tc_lb_policy *policy)
             tc_subchannel_reset_backoff(p->subs[i]->sc);
 }
 
+static void describe_sub(const struct sub *s, const char *key, struct tc_describe *d)
+{
+    struct tc_buf text = {0};
+    tc_addr_format(s->addr, &text);
+    tc_describe_open(d, key, '{');
+    tc_describe_text(d, "address", tc_buf_slice(&text));
+    if (s->sc)
+        tc_describe_state(d, "state", s->state);
+    tc_describe_flag(d, "selected", s == s->owner->selected);
+    tc_describe_flag(d, "tried", s->tried);
+    tc_describe_flag(d, "failed", s->failed);
+    tc_describe_close(d, '}');
+    tc_buf_fini(&text);
+}
+
+static void pf_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const struct pick_first *p = (const struct pick_first *)policy;
+    tc_describe_state(d, "state", p->state);
+    tc_describe_flag(d, "all_failed", p->pass_done);
+    tc_describe_number(d, "attempts", p->next);
+    tc_describe_number(d, "failures", p->failures);
+    tc_describe_timer(d, "next_attempt_ms", &p->attempt_timer);
+    tc_describe_open(d, "addresses", '[');
+    for (size_t i = 0; i < p->n; i++)
+        describe_sub(p->subs[i], NULL, d);
+    tc_describe_close(d, ']');
+    if (p->renewed)
+        describe_sub(p->renewed, "renewed", d);
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct pick_first, free_task));
@@ -488,7 +521,7 @@ static void pf_shutdown(struct tc_lb_policy *policy)
     tc_loop_defer(loop, &p->free_task);
 }
 
-static const struct tc_lb_policy_ops pf_ops = {pf_update, pf_exit_idle, pf_reset_backoff, pf_shutdown};
+static const struct tc_lb_policy_ops pf_ops = {pf_update, pf_exit_idle, pf_reset_backoff, pf_shutdown, pf_describe};
 
 static struct tc_lb_policy *pf_create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {

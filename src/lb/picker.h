@@ -27,6 +27,7 @@ struct tc_pick_trace {
     struct {
         struct tc_slice endpoint;
         struct tc_slice reason; /* "TRANSIENT_FAILURE", ... */
+        struct tc_slice error;  /* why it failed; empty: it did not */
     } * walked;                 /* endpoints passed over, in order, at most 64 */
     size_t n_walked;
 };
@@ -43,6 +44,7 @@ struct tc_pick_args {
     struct tc_arena *arena;      /* the call's, for trackers */
     struct tc_session *session;  /* of the stateful session filter (lb/session.h); NULL: the RPC has none */
     struct tc_pick_trace *trace; /* NULL unless someone asks */
+    bool dry;                    /* what would be picked: nothing is counted, queued, connected or tracked */
 };
 
 /* Someone in the tree who wants to hear of the RPC's end (load reports, circuit breakers, outlier detection). Allocated

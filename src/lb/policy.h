@@ -14,6 +14,7 @@
 #include "io/loop.h"
 #include "lb/picker.h"
 
+struct tc_describe;
 struct tc_lb_class;
 struct tc_lb_registry;
 struct tc_lb_policy;
@@ -81,6 +82,8 @@ struct tc_lb_policy_ops {
     /* Stops: no callback into the helper after it returns. The memory goes through the serial queue, since the call may
      * come from inside the policy. */
     void (*shutdown)(struct tc_lb_policy *p);
+    /* Writes what the policy is about, and its children (lb/describe.h). Not after shutdown. NULL: its name is all. */
+    void (*describe)(const struct tc_lb_policy *p, struct tc_describe *d);
 };
 
 /* Implementations embed it first. */

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/describe.h"
 
 struct config {
     struct tc_lb_config base;
@@ -120,7 +121,7 @@ static void on_retention(struct tc_timer *timer)
     child_end(TC_CONTAINER_OF(timer, struct child, retention));
 }
 
-static struct child *find_child(struct priority *p, const struct tc_rstr *name)
+static struct child *find_child(const struct priority *p, const struct tc_rstr *name)
 {
     struct child *c;
     HASH_FIND(hh, p->children, name->data, name->len, c);
@@ -345,6 +346,41 @@ static void pr_reset_backoff(struct tc_lb_policy *policy)
         tc_lb_child_reset_backoff(c->policy);
 }
 
+static void describe_child(const struct child *c, struct tc_describe *d)
+{
+    tc_describe_open(d, NULL, '{');
+    tc_describe_text(d, "name", tc_rstr_slice(c->name));
+    tc_describe_state(d, "state", c->state);
+    tc_describe_flag(d, "serves", c->picker == c->owner->published);
+    tc_describe_flag(d, "failed_last", c->failed_last);
+    tc_describe_timer(d, "failover_ms", &c->failover);
+    tc_describe_timer(d, "ends_in_ms", &c->retention);
+    tc_describe_child(d, "child", c->policy);
+    tc_describe_close(d, '}');
+}
+
+static void pr_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const struct priority *p = (const struct priority *)policy;
+    tc_describe_open(d, "priorities", '[');
+    for (size_t i = 0; p->config && i < p->config->n; i++) {
+        const struct child *c = find_child(p, p->config->children[i].name);
+        if (c) {
+            describe_child(c, d);
+            continue;
+        }
+        tc_describe_open(d, NULL, '{'); /* not needed so far */
+        tc_describe_text(d, "name", tc_rstr_slice(p->config->children[i].name));
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+    tc_describe_open(d, "removed", '[');
+    for (const struct child *c = p->children; c; c = c->hh.next)
+        if (!c->listed)
+            describe_child(c, d);
+    tc_describe_close(d, ']');
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct priority, free_task));
@@ -374,7 +410,7 @@ static void pr_shutdown(struct tc_lb_policy *policy)
     tc_loop_defer(loop, &p->free_task);
 }
 
-static const struct tc_lb_policy_ops pr_ops = {pr_update, pr_exit_idle, pr_reset_backoff, pr_shutdown};
+static const struct tc_lb_policy_ops pr_ops = {pr_update, pr_exit_idle, pr_reset_backoff, pr_shutdown, pr_describe};
 
 static struct tc_lb_policy *pr_create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {

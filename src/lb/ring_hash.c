@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "lb/describe.h"
 #include "lb/endpoint_map.h"
 #include "lb/note.h"
 #include "lb/pick_first.h"
@@ -295,6 +296,32 @@ static void rh_reset_backoff(struct tc_lb_policy *policy)
             tc_leaf_reset_backoff(rh->set->at[i].leaf);
 }
 
+static void rh_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const struct tc_ring_hash *rh = (const struct tc_ring_hash *)policy;
+    const struct tc_rh_set *set = rh->set;
+    if (!set)
+        return;
+    tc_describe_state(d, "state", tc_rh_set_aggregate(set));
+    tc_describe_number(d, "ring_size", tc_ring_size(set->ring));
+    tc_describe_open(d, "endpoints", '[');
+    for (uint32_t i = 0; i < set->n; i++) {
+        tc_describe_open(d, NULL, '{');
+        tc_describe_endpoint(d, "endpoint", set->at[i].endpoint);
+        tc_describe_number(d, "weight", set->at[i].weight);
+        tc_describe_state(d, "state", (enum torc_connectivity)set->at[i].state);
+        tc_describe_flag(d, "wanted", set->at[i].wanted);
+        tc_leaf_describe(set->at[i].leaf, d);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+    /* In this order they would be tried without a pick (A61). */
+    tc_describe_open(d, "idle", '[');
+    for (uint32_t i = set->idle_first; i != TC_RH_NONE; i = set->at[i].idle_next)
+        tc_describe_number(d, NULL, i);
+    tc_describe_close(d, ']');
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct tc_ring_hash, free_task));
@@ -321,7 +348,7 @@ static void rh_shutdown(struct tc_lb_policy *policy)
     tc_loop_defer(loop, &rh->free_task);
 }
 
-static const struct tc_lb_policy_ops rh_ops = {rh_update, rh_exit_idle, rh_reset_backoff, rh_shutdown};
+static const struct tc_lb_policy_ops rh_ops = {rh_update, rh_exit_idle, rh_reset_backoff, rh_shutdown, rh_describe};
 
 static struct tc_lb_policy *rh_create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {

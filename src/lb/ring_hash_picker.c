@@ -41,6 +41,17 @@ static struct tc_slice state_name(unsigned state)
     return tc_slice_str(names[state]);
 }
 
+static struct tc_slice failure_text(struct tc_arena *arena, struct tc_picker *picker)
+{
+    struct tc_pick_args args = {.arena = arena, .dry = true};
+    struct tc_pick pick = {0};
+    tc_picker_pick(picker, &args, &pick);
+    struct tc_slice text = tc_slice_str(tc_status_text(&pick.status));
+    char *copy = tc_arena_dup(arena, text);
+    tc_status_fini(&pick.status);
+    return tc_slice_of(copy, copy ? text.len : 0);
+}
+
 /* An endpoint that was passed over; each once. */
 static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e)
 {
@@ -53,7 +64,10 @@ static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e
     if (!t->walked && !(t->walked = tc_arena_calloc(t->arena, MAX_WALKED, sizeof(*t->walked))))
         return;
     t->walked[t->n_walked].endpoint = text;
-    t->walked[t->n_walked++].reason = state_name(e->state);
+    t->walked[t->n_walked].reason = state_name(e->state);
+    if (e->state == TORC_TRANSIENT_FAILURE && e->picker)
+        t->walked[t->n_walked].error = failure_text(t->arena, e->picker);
+    t->n_walked++;
 }
 
 /* Walks. */
@@ -88,7 +102,8 @@ static enum tc_pick_kind walk(struct tc_rh_set *set, uint32_t first, const struc
         case TORC_READY:
             return tc_picker_pick(e->picker, args, out);
         case TORC_IDLE:
-            tc_ring_hash_want(set, i);
+            if (!args->dry)
+                tc_ring_hash_want(set, i);
             return TC_PICK_QUEUE;
         case TORC_CONNECTING:
             return TC_PICK_QUEUE;
@@ -117,7 +132,8 @@ static enum tc_pick_kind walk_random(struct tc_rh_set *set, uint32_t first, cons
         if (TC_UNLIKELY(args->trace != NULL))
             trace_walked(args->trace, e);
         if (!requested && e->state == TORC_IDLE) {
-            tc_ring_hash_want(set, i);
+            if (!args->dry)
+                tc_ring_hash_want(set, i);
             requested = true;
         }
     }

@@ -1,6 +1,7 @@
 #include "lb/round_robin.h"
 
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/endpoint_map.h"
 #include "lb/leaf.h"
 #include "lb/note.h"
@@ -39,7 +40,8 @@ static enum tc_pick_kind rr_pick(struct tc_picker *picker, const struct tc_pick_
 {
     struct rr_picker *rr = (struct rr_picker *)picker;
     size_t i = rr->next;
-    rr->next = i + 1 == rr->n ? 0 : i + 1;
+    if (!args->dry)
+        rr->next = i + 1 == rr->n ? 0 : i + 1;
     if (TC_UNLIKELY(args->trace != NULL))
         args->trace->policy = tc_slice_str("round_robin");
     return tc_picker_pick(rr->ready[i], args, out);
@@ -269,6 +271,21 @@ static void rr_reset_backoff(struct tc_lb_policy *policy)
         tc_leaf_reset_backoff(rr->children[i]->leaf);
 }
 
+static void rr_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const struct round_robin *rr = (const struct round_robin *)policy;
+    tc_describe_state(d, "state", rr->state);
+    tc_describe_open(d, "endpoints", '[');
+    for (size_t i = 0; i < rr->n; i++) {
+        tc_describe_open(d, NULL, '{');
+        tc_describe_endpoint(d, "endpoint", rr->children[i]->endpoint);
+        tc_describe_state(d, "state", rr->children[i]->state);
+        tc_leaf_describe(rr->children[i]->leaf, d);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct round_robin, free_task));
@@ -294,7 +311,7 @@ static void rr_shutdown(struct tc_lb_policy *policy)
     tc_loop_defer(loop, &rr->free_task);
 }
 
-static const struct tc_lb_policy_ops rr_ops = {rr_update, rr_exit_idle, rr_reset_backoff, rr_shutdown};
+static const struct tc_lb_policy_ops rr_ops = {rr_update, rr_exit_idle, rr_reset_backoff, rr_shutdown, rr_describe};
 
 static struct tc_lb_policy *rr_create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/note.h"
 
 struct config {
@@ -278,6 +279,22 @@ static void wt_reset_backoff(struct tc_lb_policy *policy)
         tc_lb_child_reset_backoff(c->policy);
 }
 
+static void wt_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const struct weighted_target *wt = (const struct weighted_target *)policy;
+    tc_describe_open(d, "targets", '[');
+    for (const struct child *c = wt->children; c; c = c->hh.next) {
+        tc_describe_open(d, NULL, '{');
+        tc_describe_text(d, "name", tc_rstr_slice(c->name));
+        tc_describe_number(d, "weight", c->weight);
+        tc_describe_state(d, "state", c->state);
+        tc_describe_timer(d, "ends_in_ms", &c->retention);
+        tc_describe_child(d, "child", c->policy);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct weighted_target, free_task));
@@ -298,7 +315,7 @@ static void wt_shutdown(struct tc_lb_policy *policy)
     tc_loop_defer(loop, &wt->free_task);
 }
 
-static const struct tc_lb_policy_ops wt_ops = {wt_update, wt_exit_idle, wt_reset_backoff, wt_shutdown};
+static const struct tc_lb_policy_ops wt_ops = {wt_update, wt_exit_idle, wt_reset_backoff, wt_shutdown, wt_describe};
 
 static struct tc_lb_policy *wt_create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/outlier_detection.h"
 #include "lb/priority.h"
 #include "mesh/cds_tree.h"
@@ -286,6 +287,18 @@ static void cds_reset_backoff(struct tc_lb_policy *base)
         tc_lb_child_reset_backoff(p->child);
 }
 
+static void cds_describe(const struct tc_lb_policy *base, struct tc_describe *d)
+{
+    static const char *const kinds[] = {
+        [TC_CLUSTER_EDS] = "EDS", [TC_CLUSTER_LOGICAL_DNS] = "LOGICAL_DNS", [TC_CLUSTER_AGGREGATE] = "AGGREGATE"};
+    const struct cds *p = TC_CONTAINER_OF(base, struct cds, base);
+    if (p->config)
+        tc_describe_text(d, "cluster", tc_rstr_slice(TC_CONTAINER_OF(p->config, const struct config, base)->cluster));
+    if (p->cluster && p->cluster->cluster)
+        tc_describe_text(d, "type", tc_slice_str(kinds[p->cluster->cluster->kind]));
+    tc_describe_child(d, "child", p->child);
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct cds, free_task));
@@ -311,6 +324,7 @@ static const struct tc_lb_policy_ops policy_ops = {
     .exit_idle = cds_exit_idle,
     .reset_backoff = cds_reset_backoff,
     .shutdown = cds_shutdown,
+    .describe = cds_describe,
 };
 
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "mesh/cluster_load.h"
 #include "mesh/config.h"
 #include "mesh/domain.h"
@@ -177,16 +178,18 @@ static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args 
     for (size_t i = 0; i < l->n_drops; i++)
         if (tc_fraction_match(l->drops[i].millionths, roll(args->random, i))) {
             out->status = tc_status_ref(&l->drops[i].status);
-            tc_cluster_load_drop(l->load, l->drops[i].category);
+            if (!args->dry)
+                tc_cluster_load_drop(l->load, l->drops[i].category);
             return TC_PICK_DROP;
         }
     if (l->counter->calls >= l->max_calls) { /* A32: before the child is asked */
         out->status = tc_status_ref(&l->breaker);
-        tc_cluster_load_drop(l->load, NULL);
+        if (!args->dry)
+            tc_cluster_load_drop(l->load, NULL);
         return TC_PICK_DROP;
     }
     enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
-    if (kind == TC_PICK_COMPLETE) {
+    if (kind == TC_PICK_COMPLETE && !args->dry) {
         count_call(l->counter, args, out);
         tc_cluster_load_track(l->load, args, out);
     }
@@ -318,6 +321,26 @@ static void impl_reset_backoff(struct tc_lb_policy *base)
         tc_lb_child_reset_backoff(p->child);
 }
 
+static void impl_describe(const struct tc_lb_policy *base, struct tc_describe *d)
+{
+    const struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    const struct limits *l = p->limits;
+    if (!l)
+        return;
+    tc_describe_state(d, "state", p->state);
+    tc_describe_number(d, "calls", l->counter->calls);
+    tc_describe_number(d, "max_calls", l->max_calls);
+    tc_describe_open(d, "drops", '[');
+    for (size_t i = 0; i < l->n_drops; i++) {
+        tc_describe_open(d, NULL, '{');
+        tc_describe_text(d, "category", tc_rstr_slice(l->drops[i].category));
+        tc_describe_number(d, "per_million", l->drops[i].millionths);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+    tc_describe_child(d, "child", p->child);
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
@@ -350,6 +373,7 @@ static const struct tc_lb_policy_ops policy_ops = {
     .exit_idle = impl_exit_idle,
     .reset_backoff = impl_reset_backoff,
     .shutdown = impl_shutdown,
+    .describe = impl_describe,
 };
 
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)

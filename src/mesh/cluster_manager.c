@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/describe.h"
 
 /* --- config --- */
 
@@ -332,6 +333,20 @@ static void manager_reset_backoff(struct tc_lb_policy *base)
         tc_lb_child_reset_backoff(child_of(e)->slot);
 }
 
+static void manager_describe(const struct tc_lb_policy *base, struct tc_describe *d)
+{
+    const struct manager *m = TC_CONTAINER_OF(base, struct manager, base);
+    tc_describe_open(d, "clusters", '[');
+    for (struct entry *e = m->table->entries; e; e = e->hh.next) {
+        tc_describe_open(d, NULL, '{');
+        tc_describe_text(d, "name", tc_rstr_slice(e->name));
+        tc_describe_state(d, "state", child_of(e)->state);
+        tc_describe_child(d, "child", child_of(e)->slot);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct manager, free_task));
@@ -357,6 +372,7 @@ static const struct tc_lb_policy_ops policy_ops = {
     .exit_idle = manager_exit_idle,
     .reset_backoff = manager_reset_backoff,
     .shutdown = manager_shutdown,
+    .describe = manager_describe,
 };
 
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/weighted_target.h"
 
 struct config {
@@ -107,6 +108,11 @@ static void reset_backoff(struct tc_lb_policy *base)
         tc_lb_child_reset_backoff(p->child);
 }
 
+static void describe(const struct tc_lb_policy *base, struct tc_describe *d)
+{
+    tc_describe_child(d, "child", TC_CONTAINER_OF(base, struct policy, base)->child);
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
@@ -132,6 +138,7 @@ static const struct tc_lb_policy_ops policy_ops = {
     .exit_idle = exit_idle,
     .reset_backoff = reset_backoff,
     .shutdown = wrr_shutdown,
+    .describe = describe,
 };
 
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)

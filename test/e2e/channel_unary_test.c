@@ -378,6 +378,38 @@ static void test_explain(void **state)
     torc_channel_free(ch);
 }
 
+/* The same question before and after a call: it connects nothing, and then names the endpoint without sending. */
+static void test_explain_without_sending(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct torc_result r;
+    char *json = NULL;
+    assert_int_equal(torc_channel_describe(ch, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_describe(ch, &json), 0);
+    assert_null(strstr(json, "policy")); /* idle: it has not looked for anything */
+    free(json);
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    uint64_t sent = tc_kit_counts(kit, 0).requests;
+    assert_int_equal(torc_call_explain(ch, "a/b", NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    assert_null(r.response);
+    assert_int_equal(r.attempts, 0);
+    assert_string_equal(r.peer, "");
+    assert_non_null(strstr(r.explain_json, "\"outcome\":\"send\""));
+    assert_non_null(strstr(r.explain_json, tc_kit_address(kit, 0)));
+    assert_non_null(strstr(r.explain_json, "\"channel\":{\"target\""));
+    torc_result_fini(&r);
+    assert_int_equal(tc_kit_counts(kit, 0).requests, sent);
+    assert_int_equal(torc_channel_describe(ch, &json), 0);
+    assert_non_null(strstr(json, "\"selected\":true"));
+    free(json);
+    assert_int_equal(torc_call_explain(ch, "", NULL, &r), TORC_EINVAL);
+    torc_channel_free(ch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_async_cancel_and_free),
         cmocka_unit_test(test_channel_free_cancels),
         cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_explain_without_sending),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

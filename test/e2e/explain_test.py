@@ -1,0 +1,128 @@
+"""torc call --explain and --dry-run: the tree of policies as it is, who was passed over and why, and nothing sent."""
+import json
+import os
+import socket
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources
+
+HASHED = {"match": {"prefix": "/a.B/"}, "name": "by-user",
+          "route": {"cluster": "orders", "hash_policy": [{"header": {"header_name": "user"}}]}}
+
+
+def dead_address():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+def explain(control_plane, *args, status=0):
+    lines = run("call", "-o", "json", "xds:///orders", *args, env=bootstrap(control_plane), status=status)
+    objects = [json.loads(line) for line in lines.stdout.splitlines()]
+    return ([o["call"] for o in objects if "call" in o], [o["channel"] for o in objects if "channel" in o],
+            objects[-1]["summary"])
+
+
+def down(node, *policies):
+    """The policies below each other by those names; the last one's object."""
+    for policy in policies:
+        node = node["child"]
+        check(node["policy"] == policy, f"{policy} was to come: {json.dumps(node)[:300]}")
+    return node
+
+
+def two_priorities(first, second):
+    resource = endpoints("orders", first)
+    resource["endpoints"].append({**endpoints("orders", second)["endpoints"][0], "priority": 1})
+    return resource
+
+
+def check_tree(channel, dead, live):
+    check(channel["target"] == "xds:///orders" and channel["state"] == "READY", str(channel)[:300])
+    manager = channel["child"]
+    check(manager["policy"] == "xds_cluster_manager_experimental", str(manager)[:300])
+    node = manager["clusters"][0]
+    check(node["name"].endswith("orders") and node["state"] == "READY", str(node)[:300])
+    node = down(node, "cds_experimental")
+    check(node["cluster"] == "orders" and node["type"] == "EDS", str(node)[:300])
+    while node["policy"] != "priority":
+        if node["policy"] == "xds_cluster_impl_experimental":
+            check(node["max_calls"] == 1024 and node["drops"] == [{"category": "tired", "per_million": 1}], str(node))
+        node = node["child"]
+    first, second = node["priorities"]
+    check(first["state"] == "TRANSIENT_FAILURE" and "serves" not in first, str(first))
+    check(second["state"] == "READY" and second["serves"], str(second))
+    check(first["child"]["endpoints"][0]["endpoint"] == dead, str(first))
+    ring = second["child"]
+    check(ring["policy"] == "ring_hash" and ring["ring_size"] == 1024, str(ring))
+    leaf = ring["endpoints"][0]
+    check(leaf["endpoint"] == live and leaf["child"]["addresses"][0] == {"address": live, "state": "READY",
+                                                                        "selected": True, "tried": True}, str(leaf))
+
+
+def test_the_tree_of_a_call_that_went_to_the_second_priority():
+    with tempfile.TemporaryDirectory() as directory, running("backend", "--name", "b1") as backend:
+        live, dead = backend.listening(), dead_address()
+        eds = two_priorities(dead, live)
+        eds["policy"] = {"drop_overloads": [{"category": "tired",
+                                             "drop_percentage": {"numerator": 1, "denominator": "MILLION"}}]}
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "1", listener("orders", "r"), routes("r", HASHED),
+                        cluster("orders", lb_policy="RING_HASH"), eds)
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+            at = server.listening()
+            done, channels, _ = explain(at, "a.B/C", "-H", "user: u1", "--wait-for-ready", "--explain")
+            check(done[0]["peer"] == live and done[0]["explain"]["endpoint"] == live, str(done))
+            check(done[0]["explain"]["route"].startswith("by-user: "), str(done))
+            check("outcome" not in done[0]["explain"] and "channel" not in done[0]["explain"], str(done))
+            check(len(channels) == 1, "one channel, shown once")
+            check_tree(channels[0], dead, live)
+            text = run("call", "xds:///orders", "a.B/C", "--wait-for-ready", "--explain", env=bootstrap(at)).stdout
+            check('"policy": "ring_hash"' in text, text)
+
+
+def test_nothing_is_sent():
+    with tempfile.TemporaryDirectory() as directory, running("backend", "--name", "b1", "--count-log") as backend:
+        live = backend.listening()
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "1", listener("orders", "r"), routes("r", HASHED),
+                        cluster("orders", lb_policy="RING_HASH"), endpoints("orders", live))
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+            at = server.listening()
+            done, channels, summary = explain(at, "a.B/C", "-H", "user: u{i}", "-n", "20", "-c", "4", "--dry-run")
+            check(len(done) == 20 and summary["ok"] == 20 and summary["by_peer"] == {}, str(summary))
+            for call in done:
+                e = call["explain"]
+                check(call["code"] == 0 and call["attempts"] == 0 and e["outcome"] == "wait", str(call))
+                check(e["cluster"] == "cluster:orders" or e["cluster"] == "orders", str(e))
+                check(e["policy"] == "ring_hash" and e["hash"].startswith("0x") and "ring_index" in e, str(e))
+            check(len({call["explain"]["hash"] for call in done}) == 20, "each by its own header")
+            check(channels[0]["state"] == "IDLE" and channels[0]["pool"]["connections"] == 1,
+                  f"idle, and connected to the control plane alone: {channels}")
+            # A call that no route is for.
+            done, _, _ = explain(at, "other/C", "--dry-run", status=1)
+            check(done[0]["explain"]["outcome"] == "fail" and "No matching route" in done[0]["message"], str(done))
+        check(backend.stop() == 0, "the backend ends")
+        log = [line for line in backend.seen + backend.rest() if "requests" in line]
+        count = json.loads(log[-1])["backend"]
+        check(count["requests"] == 0 and count["connections"] == 0, f"no connection came of it: {count}")
+
+
+def test_what_was_passed_over():
+    """Two endpoints, the one of the key is dead: it is named with its error."""
+    with tempfile.TemporaryDirectory() as directory, running("backend", "--name", "b1") as backend:
+        live, dead = backend.listening(), dead_address()
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "1", listener("orders", "r"), routes("r", HASHED),
+                        cluster("orders", lb_policy="RING_HASH"), endpoints("orders", dead, live))
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+            done, _, _ = explain(server.listening(), "a.B/C", "-H", f"user: {dead}_0", "--wait-for-ready", "--explain")
+            walked = done[0]["explain"]["walked"]
+            check(done[0]["explain"]["endpoint"] == live and len(walked) == 1, str(done))
+            check(walked[0]["endpoint"] == dead and walked[0]["reason"] == "TRANSIENT_FAILURE" and
+                  dead in walked[0]["error"] and "refused" in walked[0]["error"], str(walked))
+
+
+main(test_the_tree_of_a_call_that_went_to_the_second_priority, test_nothing_is_sent, test_what_was_passed_over)
