@@ -19,10 +19,17 @@ static void on_timer(struct tc_timer *timer);
 /* From the present filter on, whose answer is `verdict`. */
 static bool follow(struct tc_call_filters *f, enum tc_filter_verdict verdict)
 {
-    while (verdict == TC_FILTER_NEXT) {
+    for (;;) {
+        const struct tc_call_filter *filter = &f->chain->filters[f->at];
+        if (verdict == TC_FILTER_WAIT && f->owner->dry) { /* the filter's note says how long it would be */
+            verdict = filter->ops->resume(filter, &f->call, &f->states[f->at]);
+            continue;
+        }
+        if (verdict != TC_FILTER_NEXT)
+            break;
         if (++f->at == f->chain->n)
             return true;
-        const struct tc_call_filter *filter = &f->chain->filters[f->at];
+        filter++;
         verdict = filter->ops->start(filter, &f->call, &f->states[f->at]);
     }
     if (verdict == TC_FILTER_WAIT) {
