@@ -220,6 +220,8 @@ static bool select_config(struct tc_call *c)
         }
         tc_status_fini(&status);
         c->config = config;
+        if (config.retry)
+            c->retry = *config.retry;
         if (config.max_request_bytes)
             c->max_request_bytes = TC_MIN(c->max_request_bytes, config.max_request_bytes);
     } else {

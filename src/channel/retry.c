@@ -5,7 +5,6 @@
 #include "channel/service_config.h"
 
 /* A6: what a service config may ask for at most. */
-#define MAX_ATTEMPTS 5
 #define MAX_TOKENS 1000
 
 /* Parsing. */
@@ -64,7 +63,7 @@ void tc_retry_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct 
     uint64_t attempts = 0;
     if (tc_json_get_u64(obj, "maxAttempts", UINT32_MAX, &attempts, f) && attempts < 2)
         tc_faults_add(f, "maxAttempts must be greater than 1");
-    *p = (struct tc_retry_policy){.max_attempts = (unsigned)TC_MIN(attempts, (uint64_t)MAX_ATTEMPTS),
+    *p = (struct tc_retry_policy){.max_attempts = (unsigned)TC_MIN(attempts, (uint64_t)TC_RETRY_MAX_ATTEMPTS),
                                   .backoff = {.jitter = 0.2}};
     parse_backoff_ms(obj, "initialBackoff", &p->backoff.initial_ms, f);
     parse_backoff_ms(obj, "maxBackoff", &p->backoff.max_ms, f);

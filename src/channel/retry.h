@@ -5,15 +5,9 @@
 
 #include "base/json.h"
 #include "http2/stream.h"
-#include "io/backoff.h"
+#include "resolver/retry_policy.h"
 
 struct tc_call;
-
-struct tc_retry_policy {
-    unsigned max_attempts; /* the first included; 0: no retries */
-    struct tc_backoff_opts backoff;
-    uint32_t codes; /* a bit for each status that may be retried */
-};
 
 /* Of a channel, in thousandths of a token. */
 struct tc_retry_throttle {

@@ -10,6 +10,7 @@ struct selector {
     uint64_t channel_id;
     /* The clusters of route i: refs[first[i]] and, under weights, those that follow. */
     size_t *first;
+    struct tc_retry_policy *retries; /* of route i; NULL: no route has one */
     size_t n_refs;
     struct tc_cluster_ref **refs;
     struct tc_filter_chain **chains; /* one for each of refs, or NULL; NULL: no filter does anything anywhere */
@@ -66,6 +67,8 @@ static struct tc_status choose(struct tc_config_selector *base, const struct tc_
     out->hold = cluster;
     if (s->chains)
         out->filters = tc_filter_chain_ref(s->chains[at]);
+    if (s->retries && route->retry)
+        out->retry = &s->retries[route - s->config->vhost->routes];
     out->timeout_ns =
         route->has_max_stream_duration ? route->max_stream_duration_ns : s->config->listener->max_stream_duration_ns;
     /* A42: without a result, a random number that stays the RPC's for all its picks. */
@@ -87,6 +90,7 @@ static void selector_free(struct tc_config_selector *base)
         tc_filter_chain_unref(s->chains[i]);
     tc_free(s->chains);
     tc_free(s->refs);
+    tc_free(s->retries);
     tc_free(s->first);
     tc_xds_config_unref(s->config);
     tc_free(s);
@@ -97,6 +101,20 @@ static const struct tc_config_selector_ops selector_ops = {.select = choose, .fr
 static size_t clusters_of(const struct tc_route *route)
 {
     return route->kind == TC_ROUTE_WEIGHTED ? route->n_weighted : route->kind == TC_ROUTE_CLUSTER ? 1 : 0;
+}
+
+/* A44: as gRPC's own policy. One that retries after no code is none. */
+static void add_retry(struct selector *s, size_t i, const struct tc_route_retry *from)
+{
+    if (!from || !from->retry_on)
+        return;
+    if (!s->retries)
+        s->retries = tc_calloc(s->config->vhost->n_routes, sizeof(*s->retries));
+    s->retries[i] = (struct tc_retry_policy){
+        .max_attempts = TC_MIN(from->num_retries, TC_RETRY_MAX_ATTEMPTS - 1) + 1,
+        .codes = from->retry_on,
+        .backoff = {from->base_interval_ms, from->max_interval_ms, .multiplier = 2, .jitter = 0.2},
+    };
 }
 
 /* The filters of RPCs to refs[i]; routes share nothing, as their overrides may differ. */
@@ -128,6 +146,7 @@ struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, str
     s->refs = tc_calloc(n, sizeof(struct tc_cluster_ref *));
     for (size_t i = 0; i < vhost->n_routes; i++) {
         const struct tc_route *r = &vhost->routes[i];
+        add_retry(s, i, r->retry);
         for (size_t k = 0; k < clusters_of(r); k++) {
             const struct tc_weighted_cluster *w = r->kind == TC_ROUTE_WEIGHTED ? &r->weighted[k] : NULL;
             s->refs[s->n_refs] = tc_cluster_ref_get(clusters, w ? w->name : r->cluster);

@@ -7,6 +7,7 @@
 #include "base/ref.h"
 #include "base/status.h"
 #include "lb/picker.h"
+#include "resolver/retry_policy.h"
 
 struct tc_config_selector;
 struct tc_filter_chain;
@@ -29,7 +30,7 @@ struct tc_call_config {
     int wait_for_ready;         /* -1: not said */
     uint64_t max_request_bytes; /* 0: not said */
     uint64_t max_response_bytes;
-    const void *method_config; /* retry policy and what else the channel reads of it; NULL: none */
+    const struct tc_retry_policy *retry; /* NULL: none; borrowed until select's caller has copied it */
     /* HTTP filters that the RPC passes before its pick (resolver/call_filter.h): a reference; NULL: none. */
     struct tc_filter_chain *filters;
     /* Keeps what the RPC chose (its cluster) until release; NULL: nothing to keep. Called once, when the RPC is over.

@@ -48,7 +48,7 @@ static bool read_interval(struct tc_reading *p, const char *field, const Google_
 }
 
 static void read_back_off(struct tc_reading *p, const Envoy__Config__Route__V3__RetryPolicy__RetryBackOff *m,
-                          struct tc_retry_policy *out)
+                          struct tc_route_retry *out)
 {
     tc_faults_push(p->faults, ".retry_back_off");
     if (read_interval(p, ".base_interval", m->base_interval, &out->base_interval_ms)) {
@@ -60,11 +60,11 @@ static void read_back_off(struct tc_reading *p, const Envoy__Config__Route__V3__
     tc_faults_pop(p->faults);
 }
 
-const struct tc_retry_policy *tc_read_retry_policy(struct tc_reading *p, const RetryPolicy *m)
+const struct tc_route_retry *tc_read_retry_policy(struct tc_reading *p, const RetryPolicy *m)
 {
     size_t faults = p->faults->count;
-    struct tc_retry_policy *out = TC_STORE_NEW(p->store, struct tc_retry_policy);
-    *out = (struct tc_retry_policy){
+    struct tc_route_retry *out = TC_STORE_NEW(p->store, struct tc_route_retry);
+    *out = (struct tc_route_retry){
         .num_retries = 1, .base_interval_ms = RETRY_BASE_DEFAULT_MS, .max_interval_ms = RETRY_MAX_DEFAULT_MS};
     struct tc_slice rest = tc_slice_str(m->retry_on), part;
     bool more = true;

@@ -9,7 +9,7 @@
 #include "xds/resource_type.h"
 
 /* A44: gRPC codes by bit (1u << TORC_STATUS_...). */
-struct tc_retry_policy {
+struct tc_route_retry {
     uint32_t retry_on;    /* 0: the policy never retries */
     uint32_t num_retries; /* >= 1; attempts are one more */
     uint64_t base_interval_ms;
@@ -45,10 +45,10 @@ struct tc_route {
     uint64_t total_weight; /* of weighted; > 0 and at most 2^32 - 1 */
     size_t n_hash_policies;
     const struct tc_hash_policy *hash_policies;
-    const struct tc_retry_policy *retry; /* the route's own or its virtual host's; NULL: none */
-    bool has_max_stream_duration;        /* else the listener's counts */
-    uint64_t max_stream_duration_ns;     /* 0: no bound (A31) */
-    bool auto_host_rewrite;              /* A81; only from a trusted server */
+    const struct tc_route_retry *retry; /* the route's own or its virtual host's; NULL: none */
+    bool has_max_stream_duration;       /* else the listener's counts */
+    uint64_t max_stream_duration_ns;    /* 0: no bound (A31) */
+    bool auto_host_rewrite;             /* A81; only from a trusted server */
     struct tc_http_filter_overrides overrides;
 };
 

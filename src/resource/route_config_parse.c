@@ -36,7 +36,7 @@ static void read_domains(struct tc_reading *p, const VirtualHost *m, struct tc_v
 
 /* False when the route is left out. */
 static bool read_route(struct tc_reading *p, const RouteConfiguration *config, const Route *m,
-                       const struct tc_retry_policy *retry, struct tc_route *out)
+                       const struct tc_route_retry *retry, struct tc_route *out)
 {
     *out = (struct tc_route){.name = tc_store_text(p->store, m->name), .kind = TC_ROUTE_UNSUPPORTED};
     tc_faults_push(p->faults, ".match");
@@ -60,7 +60,7 @@ static bool read_route(struct tc_reading *p, const RouteConfiguration *config, c
 static void read_vhost(struct tc_reading *p, const RouteConfiguration *config, const VirtualHost *m,
                        struct tc_virtual_host *out)
 {
-    const struct tc_retry_policy *retry = NULL;
+    const struct tc_route_retry *retry = NULL;
     out->name = tc_store_text(p->store, m->name);
     read_domains(p, m, out);
     TC_READ_FILTER_OVERRIDES(p, m, &out->overrides);

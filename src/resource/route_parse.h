@@ -15,7 +15,6 @@ void tc_read_route_table(struct tc_reading *p, const Envoy__Config__Route__V3__R
 bool tc_read_route_action(struct tc_reading *p, const Envoy__Config__Route__V3__RouteConfiguration *m,
                           const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
 /* A retry policy (A44), kept by the store; NULL with faults. */
-const struct tc_retry_policy *tc_read_retry_policy(struct tc_reading *p,
-                                                   const Envoy__Config__Route__V3__RetryPolicy *m);
+const struct tc_route_retry *tc_read_retry_policy(struct tc_reading *p, const Envoy__Config__Route__V3__RetryPolicy *m);
 
 #endif

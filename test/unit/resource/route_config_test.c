@@ -144,7 +144,7 @@ static void retry_policies(void **state)
     refused(RETRY("'retry_back_off':{'base_interval':'2s','max_interval':'1s'}"),
             "max_interval: must not be less than base_interval");
     struct tc_xds_resource *r = valid(RETRY("'retry_on':'unavailable, cancelled,5xx','num_retries':3"));
-    const struct tc_retry_policy *p = route_of(r)->retry;
+    const struct tc_route_retry *p = route_of(r)->retry;
     assert_int_equal(p->retry_on, (1u << TORC_STATUS_UNAVAILABLE) | (1u << TORC_STATUS_CANCELLED));
     assert_int_equal(p->num_retries, 3);
     assert_int_equal(p->base_interval_ms, 25);
