@@ -1,5 +1,5 @@
-/* Incremental ADS on the wire: what a change of one endpoint costs in a mesh of 1,000 clusters, and what a restart of
- * the control plane does. */
+/* Large meshes. Incremental ADS on the wire: what a change of one endpoint costs in a mesh of 1,000 clusters, and what
+ * a restart of the control plane does. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +25,12 @@ static void append_endpoints(struct tc_buf *b, size_t cluster, size_t change)
     tc_buf_append_str(b, "]}]\n");
 }
 
-static void put_mesh(struct mesh_kit *k)
+/* A route and a cluster for each, and a last route to `cluster` for all else (NULL: none). */
+static void put_mesh(struct mesh_kit *k, size_t n, const char *cluster)
 {
     struct tc_buf routes = {0}, b = {0};
     tc_buf_append_str(&b, "resources:\n");
-    for (size_t i = 0; i < CLUSTERS; i++) {
+    for (size_t i = 0; i < n; i++) {
         tc_buf_printf(&b,
                       "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
                       "  name: c%zu\n  type: EDS\n  lb_policy: RING_HASH\n"
@@ -39,6 +40,8 @@ static void put_mesh(struct mesh_kit *k)
         append_endpoints(&b, i, 0);
         tc_buf_printf(&routes, "%s{match: {prefix: \"/s%zu/\"}, route: {cluster: c%zu}}", i ? ", " : "", i, i);
     }
+    if (cluster)
+        tc_buf_printf(&routes, ", {match: {prefix: \"\"}, route: {cluster: %s}}", cluster);
     mesh_kit_put(k, "%s", tc_buf_cstr(&b));
     mesh_kit_put_routes(k, "svc", tc_buf_cstr(&routes));
     tc_buf_fini(&routes);
@@ -68,7 +71,7 @@ static struct world open_world(const char *feature)
     struct world w = {.k = mesh_kit_new(0)};
     struct torc_channel_options o;
     torc_channel_options_init(&o);
-    put_mesh(w.k);
+    put_mesh(w.k, CLUSTERS, NULL);
     w.proxy = wire_proxy_new(mesh_kit_control_plane(w.k));
     w.bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
                               "\"insecure\"}], \"server_features\": [\"%s\"]}], \"node\": {\"id\": \"test-node\"}}",
@@ -170,13 +173,36 @@ static void removal_and_nack(void **state)
     tc_free(bootstrap);
 }
 
+/* A channel with a config of 2,000 clusters more, state of the world: RPCs of one go on while others change, and its
+ * own change gets through. */
+static void two_thousand_clusters(void **state)
+{
+    enum { MANY = 2000 };
+    (void)state;
+    struct mesh_kit *k = mesh_kit_new(2);
+    mesh_kit_put_endpoints(k, "real", "0/a: 0", NULL);
+    mesh_kit_put_cluster(k, "real", NULL);
+    put_mesh(k, MANY, "real");
+    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
+    mesh_kit_wait_backend(k, ch, NULL, 0);
+    uint64_t connections = mesh_kit_connections(k, 0);
+    for (size_t i = 1; i < 4; i++) {
+        change_one(k, i);
+        mesh_kit_calls(ch, NULL, 20);
+    }
+    assert_int_equal(mesh_kit_connections(k, 0), connections);
+    mesh_kit_put_endpoints(k, "real", "0/a: 1", NULL);
+    mesh_kit_wait_backend(k, ch, NULL, 1);
+    torc_channel_free(ch);
+    mesh_kit_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_endpoint_changes),
-        cmocka_unit_test(state_of_the_world),
-        cmocka_unit_test(control_plane_restarts),
-        cmocka_unit_test(removal_and_nack),
+        cmocka_unit_test(one_endpoint_changes),   cmocka_unit_test(state_of_the_world),
+        cmocka_unit_test(control_plane_restarts), cmocka_unit_test(removal_and_nack),
+        cmocka_unit_test(two_thousand_clusters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,58 @@ static void only_what_changed_is_new(void **state)
     close_world(&w);
 }
 
+/* A mesh of two thousand clusters: one endpoint changes, and nothing else is new. */
+static void two_thousand_clusters(void **state)
+{
+    enum { N = 2000, CHANGED = 777 };
+    (void)state;
+    struct world w;
+    struct tc_buf routes = {0}, clusters = {0}, endpoints = {0}, changed = {0};
+    struct tc_cluster_config **before = tc_calloc(N, sizeof(*before));
+    for (size_t i = 0; i < N; i++) {
+        const char *comma = i ? ", " : "";
+        tc_buf_printf(&routes, "%s" TO("c%zu"), comma, i, i);
+        tc_buf_printf(&clusters, "%s" CLUSTER("c%zu"), comma, i);
+        tc_buf_printf(&endpoints, "%s" ENDPOINTS("c%zu", "%zu"), comma, i, i + 1);
+        tc_buf_printf(&changed, "%s" ENDPOINTS("c%zu", "%zu"), comma, i, i == CHANGED ? N + 1 : i + 1);
+    }
+    open_world(&w);
+    respond(&w, LDS, BY_RDS("r"));
+    char *table = tc_asprintf(ROUTES("r", "*", "%s"), tc_buf_cstr(&routes));
+    respond(&w, RDS, table);
+    respond(&w, CDS, tc_buf_cstr(&clusters));
+    respond(&w, EDS, tc_buf_cstr(&endpoints));
+    assert_int_equal(w.configs, 1);
+    assert_int_equal(w.config->n_clusters, N);
+    for (size_t i = 0; i < N; i++)
+        before[i] = tc_cluster_config_ref(w.config->clusters[i]);
+    /* All of them come again, as state of the world has it, and one is different. */
+    respond(&w, EDS, tc_buf_cstr(&changed));
+    respond(&w, CDS, tc_buf_cstr(&clusters));
+    assert_int_equal(w.configs, 2);
+    assert_int_equal(w.config->n_clusters, N);
+    size_t fresh = 0;
+    for (size_t i = 0; i < N; i++) {
+        const struct tc_cluster_config *now = w.config->clusters[i];
+        assert_ptr_equal(now->cluster, before[i]->cluster);
+        if (now == before[i])
+            continue;
+        fresh++;
+        assert_string_equal(now->name->data, "c777");
+        assert_ptr_not_equal(now->eds, before[i]->eds);
+    }
+    assert_int_equal(fresh, 1);
+    for (size_t i = 0; i < N; i++)
+        tc_cluster_config_unref(before[i]);
+    tc_free(before);
+    tc_free(table);
+    tc_buf_fini(&routes);
+    tc_buf_fini(&clusters);
+    tc_buf_fini(&endpoints);
+    tc_buf_fini(&changed);
+    close_world(&w);
+}
+
 /* The old route serves until the new one's clusters are there. */
 static void new_route_waits_for_its_cluster(void **state)
 {
@@ -479,6 +531,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_or_nothing),
         cmocka_unit_test(only_what_changed_is_new),
+        cmocka_unit_test(two_thousand_clusters),
         cmocka_unit_test(new_route_waits_for_its_cluster),
         cmocka_unit_test(missing_cluster_is_its_own_trouble),
         cmocka_unit_test(notes_on_endpoints),
