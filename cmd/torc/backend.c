@@ -30,7 +30,7 @@ static const char help[] =
     "      --count-log                   on exit, requests and connections as one JSON line\n"
     "  -v, -vv                           log to standard error\n\n"
     "Methods with a meaning of their own: torc.test.Backend/Hang, /Fail (the request is the status's number), "
-    "/Count.\n\n"
+    "/Count, /Headers.\n\n"
     "Example:\n"
     "  torc backend --listen 127.0.0.1:10001 --name b1 --delay 5ms --count-log\n";
 

@@ -30,6 +30,7 @@ struct torc_call_options {
     uint64_t max_receive_message_bytes; /* 0: the channel's */
     int gzip;                           /* compress request messages: 1 yes, 0 no, -1 as the channel says (default) */
     bool explain;                       /* fill in explain_json of the result */
+    torc_call_credentials *credentials; /* besides the channel's; the call takes its own reference; NULL: none */
 };
 
 TORC_API void torc_call_options_init(struct torc_call_options *options);

@@ -1,4 +1,5 @@
-/* Channel credentials. SPDX-License-Identifier: Apache-2.0
+/* Channel credentials, which make connections trusted, and call credentials, which say who calls, on each RPC.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * Immutable and shared; a channel keeps its own reference. Any thread. */
 #ifndef TORC_CREDENTIALS_H
@@ -8,6 +9,7 @@
 
 #include <torc/error.h>
 #include <torc/export.h>
+#include <torc/metadata.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +34,52 @@ TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *o
 TORC_API torc_credentials *torc_credentials_ref(torc_credentials *credentials);
 /* NULL is allowed. */
 TORC_API void torc_credentials_unref(torc_credentials *credentials);
+
+/* --- call credentials ---
+ *
+ * They add metadata to RPCs, and never in the clear: an RPC whose connection has no transport security fails with
+ * UNAUTHENTICATED in place of sending them. They are fetched when an RPC needs them; RPCs wait for a fetch within their
+ * deadline and fail with its status when it fails. Control planes never get those of the application's channels (A27).
+ */
+typedef struct torc_call_credentials torc_call_credentials;
+
+TORC_API torc_call_credentials *torc_call_credentials_ref(torc_call_credentials *credentials);
+/* The last reference waits for a fetch that runs to end, which it does at once. NULL is allowed. */
+TORC_API void torc_call_credentials_unref(torc_call_credentials *credentials);
+
+/* Channel credentials with call credentials for each RPC; takes references to both. Given a composite, its call
+ * credentials apply too, before the new ones. */
+TORC_API torc_credentials *torc_credentials_composite(torc_credentials *channel, torc_call_credentials *call);
+/* Both, one after the other; takes references. */
+TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_credentials *first,
+                                                                torc_call_credentials *second);
+
+/* "authorization: Bearer" with the JWT in a file (A97), read when an RPC needs it and again when 90 s or less are left
+ * of what its "exp" says; in the last 30 s it counts as expired. RPCs without a token that is valid fail: UNAVAILABLE
+ * when the file cannot be read, UNAUTHENTICATED when it holds no JWT with "exp"; the next attempt follows connection
+ * backoff. NULL for a path that is NULL or empty; *why (may be NULL) then says so, in memory for free(). */
+TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, char **why);
+
+/* What an application's own call credentials are asked for. Strings are borrowed for the callback. */
+struct torc_auth_context {
+    size_t size;
+    const char *service_url; /* "https://host/package.Service" */
+    const char *method;      /* "Method" */
+};
+/* An RPC that waits for its metadata; ended by torc_auth_request_complete. */
+typedef struct torc_auth_request torc_auth_request;
+/* On the loop's thread; must not block. Each request is completed once, from inside or later, from any thread. */
+typedef void (*torc_auth_fn)(const struct torc_auth_context *context, torc_auth_request *request, void *arg);
+/* The application's own call credentials: fn is called for each RPC, and caches what it wants. release (may be NULL) is
+ * called with arg when the last reference is gone. `type` is a name for messages; copied. NULL when type or fn is NULL.
+ */
+TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn,
+                                                             void (*release)(void *arg), void *arg);
+/* Answers a request, and frees it: with TORC_STATUS_OK the metadata (copied, may be NULL) is added to the RPC; with
+ * another code the RPC fails with it and the message (copied, may be NULL). Codes that A54 keeps from control planes
+ * become INTERNAL. */
+TORC_API void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
+                                         const torc_metadata *metadata);
 
 #ifdef __cplusplus
 }

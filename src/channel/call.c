@@ -49,6 +49,7 @@ static void detach(struct tc_call *c, const struct tc_status *status, const stru
     tc_task_cancel(&c->expired);
     tc_list_remove(&c->queue);
     tc_list_remove(&c->capacity.link);
+    tc_call_auth_stop(c);
     tc_call_drop_stream(c);
     tc_call_tell_trackers(c, status, trailers);
     tc_call_filters_end(c);
@@ -110,6 +111,7 @@ void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, co
 void tc_call_fini(struct tc_call *c)
 {
     tc_call_free_messages(c);
+    tc_call_auth_fini(c);
     tc_status_fini(&c->status);
     tc_rstr_unref(c->peer);
     c->peer = NULL;
@@ -134,6 +136,9 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
         tc_buf_printf(b, "a connected endpoint of %s, which is %s", ch->target.text, torc_connectivity_name(ch->state));
         if (!tc_status_ok(&ch->status))
             tc_buf_printf(b, " (%s)", tc_status_text(&ch->status));
+        break;
+    case TC_CALL_WAIT_AUTH:
+        tc_buf_printf(b, "the call credentials (%s)", tc_call_auth_waits_for(c));
         break;
     case TC_CALL_WAIT_STREAM:
         tc_buf_printf(b, "a free stream on the connection to %s (MAX_CONCURRENT_STREAMS reached)",
@@ -364,6 +369,7 @@ void tc_call_begin(struct tc_call *c)
         return;
     }
     fill_request(c);
+    tc_call_auth_begin(c);
     arm_deadline(c);
     tc_call_resolved(c);
 }

@@ -56,6 +56,8 @@ static void apply_options(torc_call *call, const struct torc_call_options *o)
     c->gzip = o->gzip < 0 ? ch->opts.gzip : o->gzip != 0;
     c->explain = o->explain;
     c->max_receive_bytes = o->max_receive_message_bytes;
+    if (o->credentials)
+        tc_call_auth_use(c, o->credentials);
     c->started_ns = tc_loop_clock_ns(ch->loop);
     if (o->timeout_ms >= 0 && (uint64_t)o->timeout_ms < (UINT64_MAX - c->started_ns) / TC_NS_PER_MS)
         c->deadline_ns = c->started_ns + (uint64_t)o->timeout_ms * TC_NS_PER_MS;

@@ -199,6 +199,7 @@ void tc_call_reset_attempt(struct tc_call *c)
     c->writing = false;
     c->end_sent = false;
     c->reads_given = 0;
+    tc_call_auth_reset(c);
     tc_task_cancel(&c->dropped);
 }
 
@@ -247,6 +248,8 @@ void tc_call_open_stream(struct tc_call *c, struct tc_transport *t)
 {
     uint64_t now = tc_loop_now_ns(c->channel->loop);
     int error = 0;
+    if (c->auth && !tc_call_authorize(c, t))
+        return;
     c->request.timeout_ns = 0;
     if (c->deadline_ns != UINT64_MAX)
         c->request.timeout_ns = c->deadline_ns > now ? c->deadline_ns - now : 1;

@@ -3,6 +3,7 @@
 #define TC_CHANNEL_CALL_STRUCT_H
 
 #include "channel/call.h"
+#include "channel/call_auth.h"
 #include "channel/call_filters.h"
 #include "channel/channel_struct.h"
 #include "channel/transport.h"
@@ -12,6 +13,7 @@ enum tc_call_stage {
     TC_CALL_WAIT_CONFIG, /* for the resolver */
     TC_CALL_WAIT_FILTER, /* for a filter that delays it */
     TC_CALL_WAIT_PICK,   /* for a picker that has a connected endpoint */
+    TC_CALL_WAIT_AUTH,   /* for call credentials */
     TC_CALL_WAIT_STREAM, /* for a stream on the chosen connection */
     TC_CALL_RUNNING,
     TC_CALL_WAIT_RETRY, /* for the backoff before another attempt */
@@ -62,6 +64,7 @@ struct tc_call {
     struct tc_pick_trace trace;
     const char *outcome; /* of a dry call's pick; NULL: it came to none */
     struct tc_call_tracker *trackers;
+    struct tc_call_auth *auth; /* NULL: there are no call credentials */
 
     /* The attempt. */
     struct tc_h2_request request;

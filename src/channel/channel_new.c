@@ -7,6 +7,7 @@
 #include "channel/builtin.h"
 #include "channel/channel_struct.h"
 #include "channel/options.h"
+#include "creds/creds.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -86,7 +87,7 @@ static struct tc_conn_config *make_conn_config(const torc_channel *ch)
     const struct torc_channel_options *o = &ch->opts;
     struct tc_conn_config *c = TC_NEW(struct tc_conn_config);
     tc_ref_init(&c->ref);
-    c->creds = torc_credentials_ref(ch->credentials);
+    c->creds = torc_credentials_ref(tc_creds_channel(ch->credentials));
     c->server_name = host_of(ch->authority);
     c->backoff = (struct tc_backoff_opts){.initial_ms = o->backoff_initial_ms,
                                           .max_ms = o->backoff_max_ms,
@@ -111,7 +112,7 @@ static void set_envs(torc_channel *ch)
         .xds_bootstrap_json = ch->xds_bootstrap_json,
         .dns_min_interval_ms = o->dns_min_interval_ms,
         .xds_resource_timeout_ms = o->xds_resource_timeout_ms,
-        .credentials = ch->credentials,
+        .credentials = tc_creds_channel(ch->credentials), /* A27: control planes get no call credentials of ours */
         .runtime = ch->rt,
         .backoff = ch->conn_config->backoff,
         .on_result = tc_channel_on_result,

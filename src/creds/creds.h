@@ -37,7 +37,13 @@ struct torc_credentials {
     const struct tc_creds_ops *ops;
     const char *scheme;  /* ":scheme": "http" or "https" */
     struct tc_rstr *key; /* equal for credentials that make equal connections: part of the subchannel pool's key */
+    /* Of a composite; else NULL. */
+    torc_credentials *channel;
+    torc_call_credentials *call;
 };
+
+/* Without call credentials: what connections are made with. Borrowed; itself where there are none. */
+torc_credentials *tc_creds_channel(torc_credentials *c);
 
 /* Credentials by a name and JSON config, as the bootstrap's channel_creds have them ("insecure", "tls"). NULL with
  * faults' text in *why (tc_free) when the type is unknown or the config is bad. */

@@ -82,14 +82,20 @@ int tc_h2_timeout_decode(struct tc_slice s, uint64_t *timeout_ns)
     return 0;
 }
 
-size_t tc_h2_request_size(const struct tc_h2_request *r)
+static size_t list_size(const struct tc_headers *list)
 {
-    size_t bytes = r->path.len + r->authority.len + r->user_agent.len + OWN_FIELDS * 48;
-    for (size_t i = 0; r->metadata && i < r->metadata->len; i++) {
-        const struct tc_header *h = &r->metadata->data[i];
+    size_t bytes = 0;
+    for (size_t i = 0; list && i < list->len; i++) {
+        const struct tc_header *h = &list->data[i];
         bytes += 32 + h->name.len + (tc_header_is_binary(h->name) ? h->value.len / 3 * 4 + 4 : h->value.len);
     }
     return bytes;
+}
+
+size_t tc_h2_request_size(const struct tc_h2_request *r)
+{
+    return r->path.len + r->authority.len + r->user_agent.len + OWN_FIELDS * 48 + list_size(r->metadata) +
+           list_size(r->auth);
 }
 
 static size_t own_fields(const struct tc_h2_request *r, nghttp2_nv *nva, char timeout[16], char attempts[16])
@@ -124,13 +130,14 @@ int tc_h2_request_submit(struct tc_h2_stream *s, const struct tc_h2_request *req
     struct tc_h2_conn *c = s->c;
     nghttp2_nv stack[STACK_FIELDS], *nva = stack;
     char timeout[16], attempts[16];
-    size_t metadata = request->metadata ? request->metadata->len : 0;
+    size_t metadata = (request->metadata ? request->metadata->len : 0) + (request->auth ? request->auth->len : 0);
     if (metadata > STACK_FIELDS - OWN_FIELDS)
         nva = tc_reallocarray(NULL, metadata + OWN_FIELDS, sizeof(*nva));
     size_t n = own_fields(request, nva, timeout, attempts);
     tc_buf_clear(&c->scratch);
-    tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(request->metadata));
+    tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(request->metadata) + tc_h2_metadata_scratch(request->auth));
     n += tc_h2_metadata_encode(c, request->metadata, nva + n);
+    n += tc_h2_metadata_encode(c, request->auth, nva + n);
     nghttp2_data_provider body = {.read_callback = tc_h2_on_data_source_read};
     int32_t id = nghttp2_submit_request(c->ng, NULL, nva, n, &body, s);
     if (nva != stack)

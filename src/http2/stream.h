@@ -48,6 +48,7 @@ struct tc_h2_request {
     uint32_t previous_attempts;        /* grpc-previous-rpc-attempts when > 0 */
     const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", "grpc-", te,
                                           content-type, connection-specific) were refused before */
+    const struct tc_headers *auth;     /* of call credentials, after the metadata; NULL: none */
     size_t max_receive_message_bytes;  /* 0: the connection's */
 };
 

@@ -13,7 +13,7 @@ struct tc_backend {
     struct tc_link calls;
 };
 
-enum kind { ECHO, HANG, FAIL, COUNT };
+enum kind { ECHO, HANG, FAIL, COUNT, HEADERS };
 
 /* One call. Messages are answered one after the other: the next is read when the last was answered. */
 struct echo {
@@ -68,6 +68,25 @@ static void on_written(void *arg)
         read_on(e);
 }
 
+/* What the request came with, a line for each field; binary values in base64. */
+static void answer_headers(struct echo *e)
+{
+    const struct tc_headers *h = tc_server_call_metadata(e->call);
+    struct tc_buf text = {0};
+    for (size_t i = 0; i < h->len; i++) {
+        tc_buf_append_slice(&text, h->data[i].name);
+        tc_buf_append_str(&text, ": ");
+        if (tc_header_is_binary(h->data[i].name))
+            tc_base64_encode(&text, h->data[i].value.data, h->data[i].value.len, true);
+        else
+            tc_buf_append_slice(&text, h->data[i].value);
+        tc_buf_append_char(&text, '\n');
+    }
+    tc_server_call_send(e->call, tc_buf_slice(&text));
+    tc_buf_fini(&text);
+    tc_server_call_read(e->call);
+}
+
 static void answer(struct echo *e)
 {
     struct tc_rstr *message = e->message;
@@ -80,6 +99,8 @@ static void answer(struct echo *e)
         tc_server_call_send(e->call, tc_buf_slice(&text));
         tc_buf_fini(&text);
         tc_server_call_read(e->call);
+    } else if (e->kind == HEADERS) {
+        answer_headers(e);
     } else {
         tc_server_call_send_ref(e->call, message);
         read_on(e);
@@ -183,6 +204,11 @@ static void on_count(void *arg, struct tc_server_call *call)
     begin(arg, call, COUNT);
 }
 
+static void on_headers(void *arg, struct tc_server_call *call)
+{
+    begin(arg, call, HEADERS);
+}
+
 struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_backend_opts *opts)
 {
     struct tc_backend *b = TC_NEW(struct tc_backend);
@@ -194,6 +220,7 @@ struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_back
     tc_server_add_method(server, "/torc.test.Backend/Hang", on_hang, b);
     tc_server_add_method(server, "/torc.test.Backend/Fail", on_fail, b);
     tc_server_add_method(server, "/torc.test.Backend/Count", on_count, b);
+    tc_server_add_method(server, "/torc.test.Backend/Headers", on_headers, b);
     return b;
 }
 

@@ -1,0 +1,33 @@
+/* Channel credentials with call credentials. Connections are made with the channel's part alone (tc_creds_channel), so
+ * that channels with different call credentials share them. */
+#include "base/mem.h"
+#include "creds/call.h"
+#include "creds/creds.h"
+
+static void composite_free(torc_credentials *c)
+{
+    torc_credentials_unref(c->channel);
+    torc_call_credentials_unref(c->call);
+    tc_rstr_unref(c->key);
+    tc_free(c);
+}
+
+static const struct tc_creds_ops composite_ops = {.type = "composite", .free = composite_free};
+
+torc_credentials *torc_credentials_composite(torc_credentials *channel, torc_call_credentials *call)
+{
+    torc_credentials *c = TC_NEW(torc_credentials);
+    torc_credentials *inner = tc_creds_channel(channel);
+    tc_ref_init(&c->ref);
+    c->ops = &composite_ops;
+    c->scheme = inner->scheme;
+    c->key = tc_rstr_ref(inner->key);
+    c->channel = torc_credentials_ref(inner);
+    c->call = channel->call ? torc_call_credentials_composite(channel->call, call) : torc_call_credentials_ref(call);
+    return c;
+}
+
+torc_credentials *tc_creds_channel(torc_credentials *c)
+{
+    return c->channel ? c->channel : c;
+}

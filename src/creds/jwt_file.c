@@ -1,0 +1,101 @@
+#include "creds/jwt_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "creds/jwt.h"
+#include "io/socket.h"
+
+/* No header that servers take is longer. */
+#define MAX_TOKEN_FILE_BYTES 65536
+
+struct jwt_file {
+    struct tc_token_source base;
+    char *path;
+};
+
+int tc_creds_read_file(const char *path, size_t max, struct tc_buf *out)
+{
+    FILE *f = fopen(path, "re");
+    int err = f ? 0 : errno;
+    while (f && err == 0 && !feof(f)) {
+        char *at = tc_buf_reserve(out, 4096);
+        errno = 0;
+        out->len += fread(at, 1, 4096, f);
+        if (ferror(f))
+            err = errno ? errno : EIO;
+        else if (out->len > max)
+            err = EFBIG;
+    }
+    if (f)
+        fclose(f);
+    return err;
+}
+
+static struct tc_slice trim(struct tc_slice s)
+{
+    while (s.len && (unsigned char)s.data[s.len - 1] <= ' ')
+        s.len--;
+    while (s.len && (unsigned char)s.data[0] <= ' ') {
+        s.data++;
+        s.len--;
+    }
+    return s;
+}
+
+void tc_jwt_file_token(const char *path, struct tc_slice content, struct tc_token *out)
+{
+    const char *why = "it has bytes that no header may have";
+    struct tc_slice token = trim(content);
+    int64_t exp_s;
+    struct tc_auth_metadata *m = NULL;
+    if (tc_jwt_expiry(token, &exp_s, &why) == 0)
+        m = tc_auth_metadata_token("Bearer", token);
+    if (!m) {
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAUTHENTICATED, "the JWT of %s cannot be used: %s", path, why));
+        return;
+    }
+    out->metadata = m;
+    /* The year 2262 is the last that nanoseconds can tell. */
+    out->expires_ns = exp_s < INT64_MAX / (int64_t)TC_NS_PER_S ? exp_s * (int64_t)TC_NS_PER_S : INT64_MAX;
+}
+
+static void fetch(struct tc_token_source *s, struct tc_token *out)
+{
+    const char *path = TC_CONTAINER_OF(s, struct jwt_file, base)->path;
+    char scratch[128];
+    struct tc_buf content = {0};
+    int err = tc_creds_read_file(path, MAX_TOKEN_FILE_BYTES, &content);
+    if (err == 0)
+        tc_jwt_file_token(path, tc_buf_slice(&content), out);
+    else
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, "the JWT file %s cannot be read: %s", path,
+                                          tc_errno_text(err, scratch)));
+    tc_buf_fini(&content);
+}
+
+static void free_source(struct tc_token_source *s)
+{
+    struct jwt_file *f = TC_CONTAINER_OF(s, struct jwt_file, base);
+    tc_free(f->path);
+    tc_free(f);
+}
+
+torc_call_credentials *tc_call_creds_jwt_file(const char *path)
+{
+    static const struct tc_token_source_ops ops = {.type = "jwt_token_file", .fetch = fetch, .free = free_source};
+    struct jwt_file *f = TC_NEW(struct jwt_file);
+    f->base.ops = &ops;
+    f->path = tc_strdup(path);
+    return tc_token_creds_new(&f->base, &tc_system_clock);
+}
+
+torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, char **why)
+{
+    if (path && path[0])
+        return tc_call_creds_jwt_file(path);
+    if (why)
+        *why = tc_strdup("path: must name a file");
+    return NULL;
+}

@@ -1,0 +1,303 @@
+/* Call credentials on real connections: on each RPC, over TLS alone, waited for within the deadline. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+#include "tls/tls.h"
+
+#define HEADERS "torc.test.Backend/Headers"
+
+static torc_runtime *rt;
+static struct tc_cert ca, leaf;
+static struct tc_tls_context *tls;
+static struct tc_kit *secure, *plain;
+static torc_credentials *channel_creds;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    rt = torc_runtime_new(&o);
+    ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
+    tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                   .verify = TC_TLS_VERIFY_NONE,
+                                                   .certificate_pem = tc_cert_pem(&leaf),
+                                                   .private_key_pem = tc_cert_key(&leaf)},
+                             NULL);
+    struct tc_server_opts so;
+    tc_server_opts_init(&so);
+    so.tls = tls;
+    secure = tc_kit_new(1, &so);
+    plain = tc_kit_new(1, NULL);
+    struct torc_tls_options t;
+    torc_tls_options_init(&t);
+    t.roots_pem = ca.cert_pem;
+    channel_creds = torc_credentials_tls(&t, NULL);
+    return channel_creds ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_credentials_unref(channel_creds);
+    int rc = torc_runtime_free(rt);
+    tc_kit_free(secure);
+    tc_kit_free(plain);
+    tc_tls_context_unref(tls);
+    tc_cert_fini(&leaf);
+    tc_cert_fini(&ca);
+    return rc;
+}
+
+static torc_channel *open_channel(struct tc_kit *kit, torc_credentials *creds)
+{
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.credentials = creds;
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    assert_non_null(ch);
+    return ch;
+}
+
+/* The request's headers as the backend saw them in *seen (NUL-terminated, cut off when long). */
+static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], char message[256])
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.credentials = own;
+    o.timeout_ms = 30000;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, HEADERS, "x", 1, &o, &r), 0);
+    snprintf(seen, 2048, "%.*s", (int)torc_message_size(r.response), (const char *)torc_message_data(r.response));
+    snprintf(message, 256, "%s", r.message);
+    if (r.code)
+        print_message("%s: %s\n", torc_status_code_name(r.code), r.message);
+    int code = r.code;
+    torc_result_fini(&r);
+    return code;
+}
+
+/* The application's credentials, answered at once, by another thread, or never. */
+enum how { AT_ONCE, THREAD, NEVER, REFUSE };
+
+struct plugin {
+    enum how how;
+    int asked, released;
+    char url[128], method[64];
+    torc_auth_request *pending;
+    pthread_t thread;
+};
+
+static void answer(torc_auth_request *request, int n)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "number %d", n);
+    torc_metadata *m = torc_metadata_new();
+    torc_metadata_add_string(m, "x-who", text);
+    torc_metadata_add(m, "x-sign-bin", "\0\1\2", 3);
+    torc_auth_request_complete(request, TORC_STATUS_OK, NULL, m);
+    torc_metadata_free(m);
+}
+
+static void *answer_later(void *arg)
+{
+    struct plugin *p = arg;
+    answer(p->pending, p->asked);
+    return NULL;
+}
+
+static void on_ask(const struct torc_auth_context *context, torc_auth_request *request, void *arg)
+{
+    struct plugin *p = arg;
+    p->asked++;
+    snprintf(p->url, sizeof(p->url), "%s", context->service_url);
+    snprintf(p->method, sizeof(p->method), "%s", context->method);
+    if (p->how == AT_ONCE) {
+        answer(request, p->asked);
+    } else if (p->how == REFUSE) {
+        torc_auth_request_complete(request, TORC_STATUS_NOT_FOUND, "no such user", NULL);
+    } else {
+        p->pending = request;
+        if (p->how == THREAD)
+            assert_int_equal(pthread_create(&p->thread, NULL, answer_later, p), 0);
+    }
+}
+
+static void on_release(void *arg)
+{
+    ((struct plugin *)arg)->released++;
+}
+
+static void on_done(torc_call *waiting, const struct torc_result *result, void *arg)
+{
+    (void)waiting;
+    *(int *)arg = result->code;
+}
+
+static void test_plugin(void **state)
+{
+    (void)state;
+    struct plugin p = {.how = AT_ONCE};
+    char seen[2048], message[256];
+    assert_null(torc_call_credentials_plugin(NULL, on_ask, NULL, NULL));
+    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);
+    torc_credentials *both = torc_credentials_composite(channel_creds, cc);
+    torc_channel *ch = open_channel(secure, both);
+    assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
+    assert_non_null(strstr(seen, "x-who: number 1\nx-sign-bin: AAEC\n"));
+    char url[128];
+    snprintf(url, sizeof(url), "https://%s/torc.test.Backend", tc_kit_address(secure, 0));
+    assert_string_equal(p.url, url);
+    assert_string_equal(p.method, "Headers");
+    p.how = THREAD;
+    assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
+    pthread_join(p.thread, NULL);
+    assert_non_null(strstr(seen, "x-who: number 2\n"));
+    /* A54: not a status that a backend alone may give. */
+    p.how = REFUSE;
+    assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_INTERNAL);
+    assert_non_null(strstr(message, "no such user"));
+
+    /* Nobody answers: the deadline says what for; a late answer is heard by nobody. */
+    p.how = NEVER;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 30;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, HEADERS, "", 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(r.message, "the call credentials (mine)"));
+    assert_int_equal(r.attempts, 0);
+    torc_result_fini(&r);
+    answer(p.pending, 0);
+
+    /* The channel goes while an RPC waits; the answer comes after it. */
+    o.timeout_ms = -1;
+    struct torc_call_events events = {.on_done = on_done};
+    int done = -1, error, asked = p.asked;
+    torc_call *waiting = torc_call_start(ch, HEADERS, &o, &events, &done, &error);
+    assert_non_null(waiting);
+    while (p.asked == asked)
+        torc_runtime_poll(rt, 1000);
+    torc_channel_free(ch);
+    while (done < 0)
+        torc_runtime_poll(rt, 1000);
+    assert_int_equal(done, TORC_STATUS_CANCELLED);
+    torc_call_free(waiting);
+    answer(p.pending, 0);
+    torc_credentials_unref(both);
+    assert_int_equal(p.released, 0);
+    torc_call_credentials_unref(cc);
+    while (p.released == 0)
+        torc_runtime_poll(rt, 1000);
+}
+
+static void test_own_and_both(void **state)
+{
+    (void)state;
+    struct plugin a = {.how = THREAD}, b = {.how = AT_ONCE};
+    char seen[2048], message[256];
+    torc_call_credentials *ca_creds = torc_call_credentials_plugin("a", on_ask, on_release, &a);
+    torc_call_credentials *cb = torc_call_credentials_plugin("b", on_ask, on_release, &b);
+    torc_channel *ch = open_channel(secure, channel_creds);
+    assert_int_equal(call(ch, ca_creds, seen, message), TORC_STATUS_OK);
+    pthread_join(a.thread, NULL);
+    assert_non_null(strstr(seen, "x-who: number 1\n"));
+    assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
+    assert_null(strstr(seen, "x-who"));
+    torc_channel_free(ch);
+
+    /* The channel's and then the call's, each asked once. */
+    torc_credentials *with_a = torc_credentials_composite(channel_creds, ca_creds);
+    ch = open_channel(secure, with_a);
+    b.asked = 6;
+    assert_int_equal(call(ch, cb, seen, message), TORC_STATUS_OK);
+    pthread_join(a.thread, NULL);
+    const char *first = strstr(seen, "x-who: number 2\n"), *second = strstr(seen, "x-who: number 7\n");
+    assert_true(first && second && first < second);
+    assert_int_equal(a.asked, 2);
+    torc_channel_free(ch);
+    torc_credentials_unref(with_a);
+    torc_call_credentials_unref(ca_creds);
+    torc_call_credentials_unref(cb);
+}
+
+static void test_never_in_the_clear(void **state)
+{
+    (void)state;
+    struct plugin p = {.how = AT_ONCE};
+    char seen[2048], message[256];
+    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);
+    torc_credentials *insecure = torc_credentials_insecure(), *both = torc_credentials_composite(insecure, cc);
+    torc_channel *ch = open_channel(plain, both), *bare = open_channel(plain, NULL);
+    assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_UNAUTHENTICATED);
+    assert_non_null(strstr(message, "no transport security"));
+    assert_non_null(strstr(message, tc_kit_address(plain, 0)));
+    assert_int_equal(call(bare, cc, seen, message), TORC_STATUS_UNAUTHENTICATED);
+    /* Nobody was even asked, and nothing reached the backend; calls without credentials are none the worse. */
+    assert_int_equal(p.asked, 0);
+    assert_int_equal(tc_kit_counts(plain, 0).requests, 0);
+    assert_int_equal(call(bare, NULL, seen, message), TORC_STATUS_OK);
+    torc_channel_free(ch);
+    torc_channel_free(bare);
+    torc_credentials_unref(both);
+    torc_credentials_unref(insecure);
+    torc_call_credentials_unref(cc);
+}
+
+static void write_token(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_jwt_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/torc-jwt-XXXXXX", seen[2048], message[256];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    torc_call_credentials *missing = torc_call_credentials_jwt_token_file("/nothing/here", NULL);
+    torc_call_credentials *empty = torc_call_credentials_jwt_token_file(path, NULL);
+    torc_channel *ch = open_channel(secure, channel_creds);
+    assert_int_equal(call(ch, missing, seen, message), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(message, "/nothing/here cannot be read: No such file"));
+    assert_int_equal(call(ch, empty, seen, message), TORC_STATUS_UNAUTHENTICATED);
+    assert_non_null(strstr(message, "three parts"));
+    /* {"exp":9999999999} */
+    write_token(path, "e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n");
+    torc_call_credentials *good = torc_call_credentials_jwt_token_file(path, NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(call(ch, good, seen, message), TORC_STATUS_OK);
+        assert_non_null(strstr(seen, "authorization: Bearer e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n"));
+    }
+    unlink(path);
+    torc_channel_free(ch);
+    torc_call_credentials_unref(missing);
+    torc_call_credentials_unref(empty);
+    torc_call_credentials_unref(good);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plugin),
+        cmocka_unit_test(test_own_and_both),
+        cmocka_unit_test(test_never_in_the_clear),
+        cmocka_unit_test(test_jwt_file),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
