@@ -1,0 +1,137 @@
+// Backends of gRPC's xDS interop tests on many ports of one process: TestService with EmptyCall and UnaryCall that say who
+// answered ("hostname" in the initial metadata and in the response) and that behave as the request's metadata
+// "rpc-behavior" asks: sleep-N, keep-open, error-code-N, succeed-on-retry-attempt-N, each for all or, with
+// "hostname=NAME " before it, for one host.
+// The first line says {"NAME":"addr",...}. On stdin, JSON lines {"stop":["NAME"]} and {"start":["NAME"]}; each is answered
+// by "ok".
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+type host struct {
+	pb.UnimplementedTestServiceServer
+	name, addr string
+	server     *grpc.Server
+}
+
+func attempts(md metadata.MD) int {
+	before := 0
+	if v := md.Get("grpc-previous-rpc-attempts"); len(v) > 0 {
+		before, _ = strconv.Atoi(v[0])
+	}
+	return before + 1
+}
+
+// obey returns true when a behaviour ended the matter.
+func (h *host) obey(ctx context.Context, md metadata.MD, wish string) (bool, error) {
+	if rest, found := strings.CutPrefix(wish, "hostname="); found {
+		name, what, _ := strings.Cut(rest, " ")
+		if name != h.name {
+			return false, nil
+		}
+		wish = what
+	}
+	n := -1
+	if i := strings.LastIndexByte(wish, '-'); i >= 0 {
+		if number, err := strconv.Atoi(wish[i+1:]); err == nil {
+			n, wish = number, wish[:i]
+		}
+	}
+	switch {
+	case wish == "keep-open":
+		<-ctx.Done()
+		return true, status.FromContextError(ctx.Err()).Err()
+	case wish == "sleep" && n >= 0:
+		select {
+		case <-time.After(time.Duration(n) * time.Second):
+		case <-ctx.Done():
+			return true, status.FromContextError(ctx.Err()).Err()
+		}
+		return false, nil
+	case wish == "error-code" && n >= 0:
+		return true, status.Errorf(codes.Code(n), "as rpc-behavior asks of %s", h.name)
+	case wish == "succeed-on-retry-attempt" && n >= 0:
+		return attempts(md) >= n, nil
+	}
+	return true, status.Errorf(codes.InvalidArgument, "unknown rpc-behavior %q", wish)
+}
+
+func (h *host) behave(ctx context.Context) error {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if err := grpc.SetHeader(ctx, metadata.Pairs("hostname", h.name)); err != nil {
+		return err
+	}
+	for _, value := range md.Get("rpc-behavior") {
+		for _, wish := range strings.Split(value, ",") {
+			if over, err := h.obey(ctx, md, wish); over {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *host) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error) {
+	return &pb.Empty{}, h.behave(ctx)
+}
+
+func (h *host) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	return &pb.SimpleResponse{ServerId: h.name, Hostname: h.name}, h.behave(ctx)
+}
+
+func (h *host) start() {
+	lis, err := net.Listen("tcp", h.addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	h.addr = lis.Addr().String()
+	h.server = grpc.NewServer()
+	pb.RegisterTestServiceServer(h.server, h)
+	go h.server.Serve(lis)
+}
+
+func main() {
+	n := flag.Int("n", 8, "backends, b0 and so on")
+	flag.Parse()
+	hosts := map[string]*host{}
+	places := map[string]string{}
+	for i := 0; i < *n; i++ {
+		h := &host{name: fmt.Sprintf("b%d", i), addr: "127.0.0.1:0"}
+		h.start()
+		hosts[h.name], places[h.name] = h, h.addr
+	}
+	text, _ := json.Marshal(places)
+	fmt.Println(string(text))
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var order struct{ Stop, Start []string }
+		if err := json.Unmarshal(in.Bytes(), &order); err != nil {
+			log.Fatal(err)
+		}
+		for _, name := range order.Stop {
+			hosts[name].server.Stop()
+		}
+		for _, name := range order.Start {
+			hosts[name].start()
+		}
+		fmt.Println("ok")
+	}
+}

@@ -1,0 +1,171 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "psm.h"
+
+enum {
+    OPT_FAIL = 256,
+    OPT_CHANNELS,
+    OPT_PRINT,
+    OPT_QPS,
+    OPT_TIMEOUT,
+    OPT_RPC,
+    OPT_METADATA,
+    OPT_SERVER,
+    OPT_PORT,
+    OPT_SECURE
+};
+
+/* The framework writes flags as --name=value. */
+static const struct option options[] = {
+    {"fail_on_failed_rpc", optional_argument, NULL, OPT_FAIL},
+    {"fail_on_failed_rpcs", optional_argument, NULL, OPT_FAIL},
+    {"num_channels", required_argument, NULL, OPT_CHANNELS},
+    {"print_response", optional_argument, NULL, OPT_PRINT},
+    {"qps", required_argument, NULL, OPT_QPS},
+    {"rpc_timeout_sec", required_argument, NULL, OPT_TIMEOUT},
+    {"rpc", required_argument, NULL, OPT_RPC},
+    {"metadata", required_argument, NULL, OPT_METADATA},
+    {"server", required_argument, NULL, OPT_SERVER},
+    {"stats_port", required_argument, NULL, OPT_PORT},
+    {"secure_mode", optional_argument, NULL, OPT_SECURE},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct {
+    const char *flag, *enumerator;
+} names[PSM_RPCS] = {{"EmptyCall", "EMPTY_CALL"}, {"UnaryCall", "UNARY_CALL"}};
+
+static bool number(const char *text, uint64_t max, unsigned *out)
+{
+    uint64_t value;
+    if (tc_parse_u64(tc_slice_str(text), max, &value) != 0)
+        return false;
+    *out = (unsigned)value;
+    return true;
+}
+
+static bool boolean(const char *text, bool *out)
+{
+    *out = !text || strcasecmp(text, "true") == 0;
+    return *out || strcasecmp(text, "false") == 0;
+}
+
+static bool apply(struct psm_options *o, int c)
+{
+    unsigned seconds = 0;
+    switch (c) {
+    case OPT_FAIL:
+        return boolean(optarg, &o->fail_on_failed_rpc);
+    case OPT_CHANNELS:
+        return number(optarg, 1000, &o->channels);
+    case OPT_PRINT:
+        return boolean(optarg, &o->print_response);
+    case OPT_QPS:
+        return number(optarg, 100000, &o->qps);
+    case OPT_TIMEOUT:
+        if (!number(optarg, 1000000, &seconds))
+            return false;
+        o->timeout_ms = (int64_t)seconds * 1000;
+        return true;
+    case OPT_RPC:
+        o->rpcs = optarg;
+        return true;
+    case OPT_METADATA:
+        o->metadata = optarg;
+        return true;
+    case OPT_SERVER:
+        o->server = optarg;
+        return true;
+    case OPT_PORT:
+        return number(optarg, 65535, &o->stats_port);
+    case OPT_SECURE:
+        return boolean(optarg, &o->secure);
+    default:
+        return false;
+    }
+}
+
+int psm_options_parse(struct psm_options *o, int argc, char **argv)
+{
+    int c;
+    *o = (struct psm_options){
+        .server = "localhost:8080", .channels = 1, .qps = 1, .stats_port = 50052, .timeout_ms = 20000};
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (!apply(o, c)) {
+            if (c != '?')
+                fprintf(stderr, "%s: '%s' is no value of that flag\n", argv[0], optarg);
+            return 2;
+        }
+    }
+    if (optind != argc) {
+        fprintf(stderr, "%s: unexpected argument '%s'\n", argv[0], argv[optind]);
+        return 2;
+    }
+    return 0;
+}
+
+static bool rpc_of(struct tc_slice name, enum psm_rpc *out)
+{
+    for (unsigned i = 0; i < PSM_RPCS; i++) {
+        if (tc_slice_eq_str(name, names[i].flag) || tc_slice_eq_str(name, names[i].enumerator)) {
+            *out = (enum psm_rpc)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "EmptyCall:key:value" */
+static bool add_metadata(struct psm_config *c, struct tc_slice entry)
+{
+    struct tc_slice rpc_name, key, rest = entry;
+    enum psm_rpc rpc;
+    bool more = true;
+    if (!tc_slice_split(&rest, &more, ':', &rpc_name) || !more || !rpc_of(rpc_name, &rpc) ||
+        !tc_slice_split(&rest, &more, ':', &key) || !more)
+        return false;
+    char *name = tc_slice_dup(key);
+    int rc = torc_metadata_add(c->metadata[rpc], name, rest.data, rest.len);
+    tc_free(name);
+    return rc == 0;
+}
+
+bool psm_config_init(struct psm_config *c, const struct psm_options *o)
+{
+    struct tc_slice part, rest;
+    bool ok = true, more;
+    *c = (struct psm_config){.timeout_ms = o->timeout_ms};
+    for (unsigned i = 0; i < PSM_RPCS; i++)
+        c->metadata[i] = torc_metadata_new();
+    rest = tc_slice_str(o->rpcs ? o->rpcs : "UnaryCall");
+    for (more = true; ok && tc_slice_split(&rest, &more, ',', &part);) {
+        enum psm_rpc rpc;
+        ok = rpc_of(part, &rpc);
+        if (ok)
+            c->wanted[rpc] = true;
+        else
+            fprintf(stderr, "--rpc: '%.*s' is neither EmptyCall nor UnaryCall\n", (int)part.len,
+                    (const char *)part.data);
+    }
+    rest = tc_slice_str(o->metadata ? o->metadata : "");
+    for (more = rest.len > 0; ok && more && tc_slice_split(&rest, &more, ',', &part);) {
+        ok = add_metadata(c, part);
+        if (!ok)
+            fprintf(stderr, "--metadata: '%.*s' is not like EmptyCall:key:value\n", (int)part.len,
+                    (const char *)part.data);
+    }
+    if (!ok)
+        psm_config_fini(c);
+    return ok;
+}
+
+void psm_config_fini(struct psm_config *c)
+{
+    for (unsigned i = 0; i < PSM_RPCS; i++)
+        torc_metadata_free(c->metadata[i]);
+}

@@ -1,0 +1,79 @@
+/* The client of gRPC's xDS interop tests (PSM interop): sends RPCs at a steady rate on Torc's public API and answers a
+ * test driver's questions. Source: gRPC's xds-test-descriptions.md. The RPCs run on the runtime's thread; all else on
+ * the loop of the stats port. */
+#ifndef PSM_H
+#define PSM_H
+
+#include <grpc/testing/messages.pb-c.h>
+#include <torc/torc.h>
+
+#include "server/grpc_server.h"
+
+enum psm_rpc { PSM_EMPTY_CALL, PSM_UNARY_CALL, PSM_RPCS }; /* as ClientConfigureRequest.RpcType numbers them */
+
+struct psm_options {
+    const char *server; /* target */
+    unsigned channels;
+    unsigned qps; /* of each channel and kind */
+    unsigned stats_port;
+    int64_t timeout_ms;
+    bool fail_on_failed_rpc, print_response, secure;
+    const char *rpcs, *metadata; /* as the flags have them; NULL: none given */
+};
+
+/* 0, or the exit status with the reason printed. */
+int psm_options_parse(struct psm_options *o, int argc, char **argv);
+
+/* What is sent now; changed by XdsUpdateClientConfigureService. */
+struct psm_config {
+    bool wanted[PSM_RPCS];
+    torc_metadata *metadata[PSM_RPCS];
+    int64_t timeout_ms;
+};
+
+/* From the flags --rpc and --metadata; false when one is malformed, with the reason printed. */
+bool psm_config_init(struct psm_config *c, const struct psm_options *o);
+void psm_config_fini(struct psm_config *c);
+
+/* ---- counts; any thread ---- */
+
+struct psm_stats;
+
+struct psm_stats *psm_stats_new(struct tc_loop *loop);
+void psm_stats_free(struct psm_stats *s);
+/* An RPC starts; returns its number. */
+uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
+/* `hostname`: who answered; NULL when nobody did. */
+void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const struct torc_result *result,
+                     const char *hostname);
+/* Answers with all counts so far. Loop. */
+void psm_stats_accumulated(struct psm_stats *s, struct tc_server_call *call);
+/* Answers when the next num_rpcs RPCs that start have ended, or with what there is after timeout_sec. Loop. */
+void psm_stats_watch(struct psm_stats *s, struct tc_server_call *call,
+                     const Grpc__Testing__LoadBalancerStatsRequest *request);
+
+/* ---- the RPCs; loop ---- */
+
+struct psm_load;
+
+/* NULL with the reason printed when a channel cannot be made. */
+struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o, struct psm_stats *stats);
+void psm_load_free(struct psm_load *l);
+/* Takes over the config. */
+void psm_load_configure(struct psm_load *l, struct psm_config *config);
+/* True once an RPC failed after one had succeeded. */
+bool psm_load_failed(const struct psm_load *l);
+
+/* ---- the services; loop ---- */
+
+struct psm_service {
+    struct psm_stats *stats;
+    struct psm_load *load;
+    int64_t default_timeout_ms;
+};
+
+void psm_service_register(struct psm_service *s, struct tc_server *server);
+/* Answers a call with a message. */
+void psm_reply(struct tc_server_call *call, const ProtobufCMessage *message);
+
+#endif
