@@ -223,15 +223,15 @@ def timeout(paths):
         check(almost_all(world.codes_over("EMPTY_CALL", 50), DEADLINE_EXCEEDED), "the application's deadline did not bite")
         # timeout_exceeded, timeout_different_route
         world.ask("Configure", types=["UNARY_CALL", "EMPTY_CALL"], metadata=sleep)
-        ended_before_the_change(world)
+        ended_before_the_change(world, "UNARY_CALL", "EMPTY_CALL")
         unary, empty = world.codes_over("UNARY_CALL", 50), world.codes_over("EMPTY_CALL", 50)
         check(almost_all(unary, DEADLINE_EXCEEDED), f"UnaryCall on the bounded route: {unary}")
         check(almost_all(empty, OK), f"EmptyCall on the other route: {empty}")
 
 
-def ended_before_the_change(world):
+def ended_before_the_change(world, *methods):
     """Until every RPC that had started by now has ended: their counts are those of the configuration before."""
-    started = {method: world.counts(method)[0] for method in ("UNARY_CALL", "EMPTY_CALL")}
+    started = {method: world.counts(method)[0] for method in methods}
     for method, n in started.items():
         world.until_counted(lambda m=method, n=n: sum(world.counts(m)[1].values()) >= n, "earlier RPCs end")
 
@@ -261,10 +261,91 @@ def forwarding_rule_port_match(paths):
         world.until(lambda peers, failures, _: not peers and failures, "a rule for another port serves nothing", rpcs=10)
 
 
+def fault_injection(paths):
+    """A33: delays of 2 s against a deadline of 1 s, aborts with 401, none, for headers that do not match, half of each."""
+    def fault(**kinds):
+        return {"name": "fault", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault", **kinds}}
+
+    def delay(percent):
+        return {"delay": {"fixed_delay": "2s", "percentage": {"numerator": percent, "denominator": "HUNDRED"}}}
+
+    def abort(percent):
+        return {"abort": {"http_status": 401, "percentage": {"numerator": percent, "denominator": "HUNDRED"}}}
+
+    with world_of(paths, "--rpc_timeout_sec=1") as world:
+        chain = listener()
+        chain["api_listener"]["api_listener"]["http_filters"].insert(0, fault())
+        rest = [cluster("one"), world.assignment("one", (0, 1, FOUR[:2]))]
+
+        def serve(faults, **match):
+            """On the route, as Traffic Director's URL map has it."""
+            faulty = {**to("one", **match), "typed_per_filter_config": {"fault": fault(**faults)["typed_config"]}}
+            world.serve(chain, route_config(faulty, to("one")), *rest)
+
+        def until_code(code, what):
+            world.until_counted(lambda: set(world.codes_over("UNARY_CALL", 50)) == {code}, what)
+
+        for what, faults, code in [("zero percent", {**abort(0), **delay(0)}, OK), ("always abort", abort(100), 16),
+                                   ("none", {}, OK), ("always delay", delay(100), DEADLINE_EXCEEDED)]:
+            serve(faults)
+            until_code(code, what)
+        serve(abort(100), prefix="", headers=[{"name": "fi_testcase", "string_match": {"exact": "never sent"}}])
+        until_code(OK, "a route that matches no RPC")
+        for faults, code in (abort(50), 16), (delay(50), DEADLINE_EXCEEDED):
+            serve(faults)
+            world.until_counted(lambda c=code: c in world.codes_over("UNARY_CALL", 20), "half of the RPCs fail")
+            ended_before_the_change(world, "UNARY_CALL")
+            codes = world.codes_over("UNARY_CALL", 600)
+            share = codes.get(code, 0) / sum(codes.values())
+            check(abs(share - 0.5) < 0.1 and set(codes) == {OK, code}, f"{faults}: the RPCs ended with {codes}")
+            serve({})
+            until_code(OK, "none")
+
+
+def retry(paths):
+    """A44: four attempts at most, on UNAVAILABLE; the backend takes the fourth."""
+    with world_of(paths, "--metadata=UnaryCall:rpc-behavior:succeed-on-retry-attempt-4,UnaryCall:rpc-behavior:error-code-14") as world:
+        for retries, code in ((2, UNAVAILABLE), (3, OK)):
+            route = to("one")
+            route["route"]["retry_policy"] = {"retry_on": "unavailable", "num_retries": retries,
+                                              "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.005s"}}
+            world.serve(listener(), route_config(route), cluster("one"), world.assignment("one", (0, 1, FOUR[:2])))
+            world.until_counted(lambda c=code: set(world.codes_over("UNARY_CALL", 50)) == {c}, f"with {retries} retries")
+
+
+def affinity(paths):
+    """Ring hash on a header: one backend for one value, and another one's RPCs when that one is gone."""
+    route = to("one")
+    route["route"]["hash_policy"] = [{"header": {"header_name": "xds_md"}}]
+    with world_of(paths, "--metadata=UnaryCall:xds_md:ada") as world:
+        world.serve(listener(), route_config(route), cluster("one", lb_policy="RING_HASH"), world.assignment("one", (0, 1, FOUR)))
+        peers, _, _ = world.until(lambda peers, failures, _: len(peers) == 1 and not failures, "one backend")
+        world.stop(*peers)
+        others, _, _ = world.until(lambda now, failures, _: len(now) == 1 and set(now) != set(peers) and not failures,
+                                   "one other backend")
+        world.start(*peers)
+        world.settle(peers, "the first backend again")
+        check(set(others) != set(peers), "the same backend")
+
+
+def outlier_detection(paths):
+    """A50: the host that fails is ejected, and nothing reaches it."""
+    ejection = {"outlier_detection": {"interval": "0.5s", "base_ejection_time": "600s", "max_ejection_time": "600s",
+                                      "max_ejection_percent": 50, "enforcing_success_rate": 0, "enforcing_failure_percentage": 100,
+                                      "failure_percentage_threshold": 50, "failure_percentage_minimum_hosts": 2,
+                                      "failure_percentage_request_volume": 10}}
+    with world_of(paths, "--metadata=UnaryCall:rpc-behavior:hostname=b0 error-code-2") as world:
+        world.serve_simply((0, 1, FOUR[:3]), cluster_fields=ejection)
+        world.settle(FOUR[1:3], "the hosts that do not fail")
+        check(set(world.codes_over("UNARY_CALL", QPS)) == {OK}, "RPCs still reach the ejected host")
+
+
 CASES = [ping_pong, round_robin, backends_restart, secondary_locality_gets_requests_on_primary_failure,
          secondary_locality_gets_no_requests_on_partial_primary_failure, remove_instance_group, change_backend_service,
          traffic_splitting, path_matching, header_matching, gentle_failover, load_based_failover, circuit_breaking, timeout,
-         api_listener, forwarding_rule_port_match]
+         api_listener, forwarding_rule_port_match, fault_injection, retry, affinity,
+         outlier_detection]
 
 
 def run(paths, options):

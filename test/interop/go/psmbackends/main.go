@@ -76,17 +76,20 @@ func (h *host) obey(ctx context.Context, md metadata.MD, wish string) (bool, err
 
 func (h *host) behave(ctx context.Context) error {
 	md, _ := metadata.FromIncomingContext(ctx)
-	if err := grpc.SetHeader(ctx, metadata.Pairs("hostname", h.name)); err != nil {
-		return err
-	}
-	for _, value := range md.Get("rpc-behavior") {
-		for _, wish := range strings.Split(value, ",") {
-			if over, err := h.obey(ctx, md, wish); over {
-				return err
-			}
+	wishes := strings.Split(strings.Join(md.Get("rpc-behavior"), ","), ",")
+	for _, wish := range wishes {
+		if wish == "" {
+			continue
+		}
+		over, err := h.obey(ctx, md, wish)
+		if err != nil {
+			return err // without initial metadata, which would commit the client to this attempt
+		}
+		if over {
+			break
 		}
 	}
-	return nil
+	return grpc.SetHeader(ctx, metadata.Pairs("hostname", h.name))
 }
 
 func (h *host) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error) {
