@@ -51,7 +51,7 @@ interop: deps-check
 	@python3 test/interop/run.py --build $(BUILD) --strict
 
 # Measures Torc against its peers, one program a subject; BENCH_ARGS go to the program.
-bench: bench-ring bench-rpc
+bench: bench-ring bench-rpc bench-update
 
 bench-%: deps-build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null

@@ -122,7 +122,7 @@ static void processor(char *out, size_t size)
             *p = '\'';
 }
 
-void measure_report(const char *title, const struct measure_row *rows, size_t n)
+void measure_print_machine(const char *title)
 {
     char cpu[200];
     struct utsname system;
@@ -130,9 +130,26 @@ void measure_report(const char *title, const struct measure_row *rows, size_t n)
     processor(cpu, sizeof(cpu));
     uname(&system);
     getloadavg(load, 1);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    printf("\n%s\n%s, %ld cores, L2 %ld KiB, %s %s, %s, load %.1f\n", title, cpu, cores,
+    printf("\n%s\n%s, %ld cores, L2 %ld KiB, %s %s, %s, load %.1f\n", title, cpu, sysconf(_SC_NPROCESSORS_ONLN),
            sysconf(_SC_LEVEL2_CACHE_SIZE) / 1024, system.sysname, system.release, __VERSION__, load[0]);
+}
+
+void measure_begin_json(const char *title)
+{
+    char cpu[200];
+    struct utsname system;
+    double load[1] = {0};
+    processor(cpu, sizeof(cpu));
+    uname(&system);
+    getloadavg(load, 1);
+    printf(
+        "{\"bench\":\"%s\",\"machine\":{\"processor\":\"%s\",\"cores\":%ld,\"kernel\":\"%s\",\"load\":%.2f},\"rows\":[",
+        title, cpu, sysconf(_SC_NPROCESSORS_ONLN), system.release, load[0]);
+}
+
+void measure_report(const char *title, const struct measure_row *rows, size_t n)
+{
+    measure_print_machine(title);
     printf("%-52s %10s %10s  %-6s %-18s %6s  %-15s %s\n", "", "torc", "peer", "unit", "peer's name", "ratio", "range",
            "target");
     for (size_t i = 0; i < n; i++) {
@@ -146,9 +163,7 @@ void measure_report(const char *title, const struct measure_row *rows, size_t n)
         printf("%-52s %10.2f %10.2f  %-6s %-18s %6.2f  %-15s %s\n", r->what, measure_median(r->ours, r->n),
                measure_median(r->peer, r->n), r->unit, r->peer_name, median, range, target);
     }
-    printf(
-        "{\"bench\":\"%s\",\"machine\":{\"processor\":\"%s\",\"cores\":%ld,\"kernel\":\"%s\",\"load\":%.2f},\"rows\":[",
-        title, cpu, cores, system.release, load[0]);
+    measure_begin_json(title);
     for (size_t i = 0; i < n; i++) {
         const struct measure_row *r = &rows[i];
         double median, least, most;

@@ -40,6 +40,11 @@ void measure_init(struct measure_row *row, const char *unit, const char *peer_na
 void measure_add(struct measure_row *row, double ours, double peer);
 double measure_median(const double *values, size_t n);
 
+/* Parts of a report on standard output, for programs that are not about pairs: the title and the machine as two lines,
+ * and the beginning of the JSON line up to the opened list of rows (close it with "]}"). */
+void measure_print_machine(const char *title);
+void measure_begin_json(const char *title);
+
 /* The report on standard output: the machine, the rows as a table, then one line of JSON. Times and costs: the ratio is
  * peer/ours; greater is better for us. */
 void measure_report(const char *title, const struct measure_row *rows, size_t n);

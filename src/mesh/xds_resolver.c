@@ -75,7 +75,10 @@ static void on_report(struct tc_task *task)
         /* The policy fails what is not yet on its way; nothing can be routed. */
         result.status = tc_status_ref(&r->error);
     }
+    TC_LOG(TC_LOG_MESH, TORC_LOG_DEBUG, "%s: config of %zu clusters%s%s", r->target,
+           r->config ? r->config->n_clusters : 0, tc_status_ok(&r->error) ? "" : "; ", tc_status_text(&r->error));
     r->base.env->on_result(r->base.env->arg, &result);
+    TC_LOG(TC_LOG_MESH, TORC_LOG_DEBUG, "%s: config in use", r->target);
 }
 
 static void schedule(struct xds_resolver *r)
