@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "channel/call.h"
 #include "channel/channel.h"
+#include "creds/call.h"
 #include "creds/creds.h"
 
 #define KEEPALIVE_MS 300000 /* as gRPC's peers ping control planes */
@@ -168,18 +169,41 @@ static void on_tell_failure(struct tc_task *task)
     t->fn(t->arg, &t->failure);
 }
 
+static torc_credentials *channel_credentials(const struct tc_mesh_transport_factory *f,
+                                             const struct tc_xds_server *server, char **why)
+{
+    if (!server->creds_type)
+        return f->credentials ? torc_credentials_ref(f->credentials) : torc_credentials_insecure();
+    char *text = server->creds_config ? tc_json_text(server->creds_config, false) : NULL;
+    torc_credentials *creds = tc_creds_from_config(server->creds_type->data, text, why);
+    tc_free(text);
+    return creds;
+}
+
+/* A97: `creds`, which it takes over, with one of the server's call credentials. */
+static torc_credentials *with_call_credentials(torc_credentials *creds, const json_t *entry, char **why)
+{
+    const json_t *config = json_object_get(entry, "config");
+    char *text = config ? tc_json_text(config, false) : NULL;
+    torc_call_credentials *call =
+        tc_call_creds_from_config(json_string_value(json_object_get(entry, "type")), text, why);
+    torc_credentials *both = call ? torc_credentials_composite(creds, call) : NULL;
+    torc_call_credentials_unref(call);
+    torc_credentials_unref(creds);
+    tc_free(text);
+    return both;
+}
+
 /* The credentials of a server, with one reference; NULL with *why set. */
 static torc_credentials *server_credentials(const struct tc_mesh_transport_factory *f,
                                             const struct tc_xds_server *server, struct tc_status *why)
 {
-    if (!server->creds_type)
-        return f->credentials ? torc_credentials_ref(f->credentials) : torc_credentials_insecure();
-    char *text = server->creds_config ? tc_json_text(server->creds_config, false) : NULL, *reason = NULL;
-    torc_credentials *creds = tc_creds_from_config(server->creds_type->data, text, &reason);
+    char *reason = NULL;
+    torc_credentials *creds = channel_credentials(f, server, &reason);
+    for (size_t i = 0; creds && i < json_array_size(server->call_creds); i++)
+        creds = with_call_credentials(creds, json_array_get(server->call_creds, i), &reason);
     if (!creds)
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "credentials \"%s\": %s", server->creds_type->data,
-                              reason ? reason : "unsupported");
-    tc_free(text);
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", reason ? reason : "unsupported credentials");
     tc_free(reason);
     return creds;
 }

@@ -14,6 +14,7 @@ struct tc_xds_server {
     struct tc_rstr *uri;        /* a target of Torc's own resolvers */
     struct tc_rstr *creds_type; /* of the first supported channel_creds entry; NULL: none given (the channel's own) */
     json_t *creds_config;       /* its config, or NULL */
+    json_t *call_creds;         /* A97: the entries of call_creds that are supported, or NULL: none */
     bool ignore_resource_deletion; /* server_features */
     bool fail_on_data_errors;
     bool resource_timer_is_transient_error;

@@ -16,6 +16,8 @@ static struct tc_rstr *server_key(const struct tc_xds_server *s)
     tc_buf_printf(&b, "|%s|", tc_rstr_cstr(s->creds_type));
     if (s->creds_config)
         json_dump_callback(s->creds_config, append_text, &b, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+    if (s->call_creds)
+        json_dump_callback(s->call_creds, append_text, &b, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
     tc_buf_printf(&b, "|%d%d%d%d%d", s->ignore_resource_deletion, s->fail_on_data_errors,
                   s->resource_timer_is_transient_error, s->incremental, s->trusted_xds_server);
     struct tc_rstr *key = tc_rstr_new(b.data, b.len);
@@ -59,6 +61,37 @@ static void parse_creds(const json_t *list, const struct tc_xds_creds_check *cre
             tc_faults_add(f, "must not be empty");
     }
     tc_buf_fini(&unsupported);
+}
+
+/* A97: all that are supported, each with a config that is valid; others are left out. */
+static void parse_call_creds(const json_t *list, struct tc_xds_server *s, struct tc_faults *f)
+{
+    size_t i;
+    const json_t *entry;
+    json_array_foreach(list, i, entry)
+    {
+        const char *type = NULL, *path = NULL;
+        const json_t *config = NULL;
+        size_t before = f->count;
+        tc_faults_push(f, "[%zu]", i);
+        if (!json_is_object(entry))
+            tc_faults_add(f, "must be an object");
+        else if (!tc_json_get_str(entry, "type", &type, f) && f->count == before)
+            tc_faults_add_at(f, ".type", "missing");
+        if (type && strcmp(type, "jwt_token_file") == 0) {
+            tc_json_get_obj(entry, "config", &config, f);
+            tc_faults_push(f, ".config");
+            if (config)
+                tc_json_get_str(config, "jwt_token_file", &path, f);
+            if (f->count == before && (!path || !path[0]))
+                tc_faults_add_at(f, ".jwt_token_file", "must name a file");
+            tc_faults_pop(f);
+            if (!s->call_creds)
+                s->call_creds = json_array();
+            json_array_append_new(s->call_creds, json_deep_copy(entry));
+        }
+        tc_faults_pop(f);
+    }
 }
 
 static void parse_features(const json_t *list, struct tc_xds_server *s, struct tc_faults *f)
@@ -112,6 +145,11 @@ static void parse_server(const json_t *obj, const struct tc_xds_creds_check *cre
         parse_creds(list, creds, s, f);
         tc_faults_pop(f);
     }
+    if (tc_json_get_arr(obj, "call_creds", &list, f)) {
+        tc_faults_push(f, ".call_creds");
+        parse_call_creds(list, s, f);
+        tc_faults_pop(f);
+    }
     if (tc_json_get_arr(obj, "server_features", &list, f)) {
         tc_faults_push(f, ".server_features");
         parse_features(list, s, f);
@@ -152,6 +190,7 @@ void tc_xds_servers_free(struct tc_xds_server *servers, size_t n)
         tc_rstr_unref(servers[i].creds_type);
         tc_rstr_unref(servers[i].key);
         json_decref(servers[i].creds_config);
+        json_decref(servers[i].call_creds);
     }
     tc_free(servers);
 }

@@ -291,6 +291,95 @@ static void test_jwt_file(void **state)
     torc_call_credentials_unref(good);
 }
 
+/* A control plane that takes note of who calls, and answers nothing. */
+struct ads {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    char seen[1024];
+    int calls;
+};
+
+static void on_ads(void *arg, struct tc_server_call *server_call)
+{
+    struct ads *a = arg;
+    const struct tc_headers *h = tc_server_call_metadata(server_call);
+    pthread_mutex_lock(&a->mutex);
+    a->seen[0] = '\0';
+    for (size_t i = 0; i < h->len; i++)
+        if (h->data[i].name.data[0] != ':')
+            snprintf(a->seen + strlen(a->seen), sizeof(a->seen) - strlen(a->seen), "%.*s: %.*s\n",
+                     (int)h->data[i].name.len, h->data[i].name.data, (int)h->data[i].value.len, h->data[i].value.data);
+    a->calls++;
+    pthread_cond_signal(&a->cond);
+    pthread_mutex_unlock(&a->mutex);
+    tc_server_call_finish(server_call, TORC_STATUS_UNAVAILABLE, "enough seen", NULL);
+}
+
+static void serve_ads(struct tc_server *server, void *arg)
+{
+    tc_server_add_method(server, "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+                         on_ads, arg);
+}
+
+/* What the control plane sees of a channel with application credentials `creds` and this entry in its bootstrap. */
+static void ask_control_plane(struct ads *a, torc_credentials *creds, const char *entry)
+{
+    char bootstrap[1024];
+    snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\":[{\"server_uri\":\"ipv4:%s\"%s}],\"node\":{\"id\":\"n\"}}",
+             tc_kit_address(secure, 0), entry);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.credentials = creds;
+    o.xds_bootstrap_json = bootstrap;
+    torc_runtime *own = torc_runtime_new(NULL);
+    torc_channel *ch = torc_channel_new(own, "xds:///orders", &o, NULL);
+    assert_non_null(ch);
+    torc_channel_state(ch, true);
+    pthread_mutex_lock(&a->mutex);
+    int before = a->calls;
+    while (a->calls == before)
+        pthread_cond_wait(&a->cond, &a->mutex);
+    pthread_mutex_unlock(&a->mutex);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(own), 0);
+}
+
+static void test_control_plane(void **state)
+{
+    (void)state;
+    struct ads a = {.calls = 0};
+    pthread_mutex_init(&a.mutex, NULL);
+    pthread_cond_init(&a.cond, NULL);
+    tc_kit_do(secure, serve_ads, 0, &a);
+    /* A27: a server without channel_creds gets the channel's own, stripped of call credentials. */
+    struct plugin p = {.how = AT_ONCE};
+    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);
+    torc_credentials *both = torc_credentials_composite(channel_creds, cc);
+    ask_control_plane(&a, both, "");
+    assert_non_null(strstr(a.seen, "user-agent"));
+    assert_null(strstr(a.seen, "x-who"));
+    assert_int_equal(p.asked, 0);
+
+    /* A97: the bootstrap's own. */
+    char path[] = "/tmp/torc-jwt-XXXXXX", ca_path[] = "/tmp/torc-ca-XXXXXX", entry[512];
+    close(mkstemp(path));
+    close(mkstemp(ca_path));
+    write_token(path, "e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln");
+    write_token(ca_path, ca.cert_pem);
+    snprintf(entry, sizeof(entry),
+             ",\"channel_creds\":[{\"type\":\"tls\",\"config\":{\"ca_certificate_file\":\"%s\"}}],"
+             "\"call_creds\":[{\"type\":\"jwt_token_file\",\"config\":{\"jwt_token_file\":\"%s\"}}]",
+             ca_path, path);
+    ask_control_plane(&a, NULL, entry);
+    assert_non_null(strstr(a.seen, "authorization: Bearer e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n"));
+    unlink(path);
+    unlink(ca_path);
+    torc_credentials_unref(both);
+    torc_call_credentials_unref(cc);
+    pthread_mutex_destroy(&a.mutex);
+    pthread_cond_destroy(&a.cond);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_own_and_both),
         cmocka_unit_test(test_never_in_the_clear),
         cmocka_unit_test(test_jwt_file),
+        cmocka_unit_test(test_control_plane),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

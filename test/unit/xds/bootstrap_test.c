@@ -103,6 +103,33 @@ static void channel_creds(void **state)
     TC_CASE(BS02);
 }
 
+/* A97 */
+static void call_creds(void **state)
+{
+    (void)state;
+#define WITH(list) "{\"xds_servers\": [{\"server_uri\": \"s\", \"call_creds\": " list "}]}"
+    struct tc_xds_bootstrap *b =
+        parse(WITH("[{\"type\": \"magic\", \"config\": {\"x\": 1}}, {\"type\": \"jwt_token_file\", "
+                   "\"config\": {\"jwt_token_file\": \"/a\"}}, {\"type\": \"jwt_token_file\", "
+                   "\"config\": {\"jwt_token_file\": \"/b\"}}]"));
+    assert_int_equal(json_array_size(b->servers[0].call_creds), 2);
+    struct tc_xds_bootstrap *other = parse(WITH("[{\"type\": \"magic\"}]"));
+    assert_null(other->servers[0].call_creds);
+    /* Another client for other credentials. */
+    assert_false(tc_rstr_eq(b->servers[0].key, other->servers[0].key));
+    tc_xds_bootstrap_unref(b);
+    tc_xds_bootstrap_unref(other);
+    assert_refused(WITH("7"), "field xds_servers[0].call_creds: must be an array, is number");
+    assert_refused(WITH("[7, {}, {\"type\": \"jwt_token_file\"}, {\"type\": \"jwt_token_file\", \"config\": 1}, "
+                        "{\"type\": \"jwt_token_file\", \"config\": {\"jwt_token_file\": 1}}]"),
+                   "field xds_servers[0].call_creds[0]: must be an object; "
+                   "field xds_servers[0].call_creds[1].type: missing; "
+                   "field xds_servers[0].call_creds[2].config.jwt_token_file: must name a file; "
+                   "field xds_servers[0].call_creds[3].config: must be an object, is number; "
+                   "field xds_servers[0].call_creds[4].config.jwt_token_file: must be a string, is number");
+#undef WITH
+}
+
 static void unknown_fields_and_wrong_types(void **state)
 {
     (void)state;
@@ -279,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(node),
         cmocka_unit_test(channel_creds),
+        cmocka_unit_test(call_creds),
         cmocka_unit_test(unknown_fields_and_wrong_types),
         cmocka_unit_test(environment),
         cmocka_unit_test(server_features),
