@@ -299,6 +299,7 @@ void tc_call_pick(struct tc_call *c)
         .hash = c->config.hash,
         .random = c->random,
         .arena = &c->arena,
+        .session = c->config.session,
         .trace = c->explain ? &c->trace : NULL,
     };
     if (TC_UNLIKELY(c->dry)) {

@@ -6,6 +6,7 @@
 #include "channel/call_api.h"
 #include "channel/metadata.h"
 #include "lb/describe.h"
+#include "lb/session.h"
 
 const void *torc_message_data(const torc_message *message)
 {
@@ -104,6 +105,20 @@ static json_t *text_of(struct tc_slice s)
     return v ? v : json_string("");
 }
 
+/* The RPC's part in a session: what its cookie says, whether the pick went by it, and whose addresses come of it. */
+static json_t *session_of(const struct tc_session *s)
+{
+    json_t *o = json_object();
+    if (s->has_cookie) {
+        json_object_set_new(o, "cookie", text_of(s->cookie));
+        json_object_set_new(o, "followed", json_boolean(s->picked.len && !s->passed_over));
+    }
+    if (s->passed_over || (s->has_cookie && !s->picked.len))
+        json_object_set_new(o, "reason", json_string(s->passed_over ? s->passed_over : "no connection yet"));
+    json_object_set_new(o, "endpoint", text_of(s->picked));
+    return o;
+}
+
 const char *tc_call_explain(struct tc_call *c)
 {
     const struct tc_pick_trace *t = &c->trace;
@@ -141,6 +156,8 @@ const char *tc_call_explain(struct tc_call *c)
     if (json_array_size(filters))
         json_object_set(o, "filters", filters);
     json_decref(filters);
+    if (c->config.session)
+        json_object_set_new(o, "session", session_of(c->config.session));
     if (c->dry)
         json_object_set_new(o, "outcome", json_string(c->outcome ? c->outcome : "fail"));
     char *text = tc_json_text(o, false);

@@ -1,6 +1,7 @@
 #include "lb/override_host.h"
 
 #include "base/mem.h"
+#include "lb/describe.h"
 #include "lb/override_host_config.h"
 #include "lb/override_set.h"
 #include "lb/session.h"
@@ -70,14 +71,18 @@ static bool recently_used(const struct policy *p, const struct tc_override_entry
     return e->used && now_ms(p) - e->last_used_ms < p->settings.idle_timeout_ms;
 }
 
+static void publish_later(struct policy *p)
+{
+    p->unpublished = true;
+    tc_loop_defer(p->base.helper->env->loop, &p->publish_task);
+}
+
 /* What picks that wait for this entry would find has changed. */
 static void changed(struct policy *p, struct tc_override_entry *e)
 {
-    if (!e->awaited)
-        return;
+    if (e->awaited)
+        publish_later(p);
     e->awaited = false;
-    p->unpublished = true;
-    tc_loop_defer(p->base.helper->env->loop, &p->publish_task);
 }
 
 /* --- wrappers --- */
@@ -132,6 +137,14 @@ static struct tc_subchannel *wrapper_inner(struct tc_subchannel *sc)
     return ((struct wrapper *)sc)->inner;
 }
 
+/* The policy's own is of the endpoint as the list has it now: its locality may be another. */
+static void renew_endpoint(struct wrapper *w)
+{
+    struct tc_endpoint *old = w->base.endpoint;
+    w->base.endpoint = tc_endpoint_ref(w->entry->endpoint);
+    tc_endpoint_unref(old);
+}
+
 /* Whether the policy goes on with a subchannel that the child gives up (A75). */
 static bool adopts(const struct wrapper *w)
 {
@@ -147,6 +160,7 @@ static void wrapper_release(struct tc_subchannel *sc)
     struct wrapper *w = (struct wrapper *)sc;
     if (adopts(w)) {
         w->base.on_state = NULL;
+        renew_endpoint(w);
         drop_own(w->entry, w);
         return;
     }
@@ -167,9 +181,13 @@ static const struct tc_subchannel_ops wrapper_ops = {
 static void on_inner_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
 {
     struct wrapper *w = arg;
+    bool lost = w->state == TORC_READY && state != TORC_READY;
     w->state = state;
     if (w->entry) {
         changed(w->owner, w->entry);
+        /* An RPC that was picked for it may not have got away, and waits for what comes next. */
+        if (lost && w->entry->used)
+            publish_later(w->owner);
         /* The child's connection is there: it serves the sessions too. */
         if (state == TORC_READY && !is_own(w))
             drop_own(w->entry, NULL);
@@ -210,9 +228,7 @@ static void relink(struct policy *p, struct wrapper *w)
         wrapper_free(w);
         return;
     }
-    struct tc_endpoint *old = w->base.endpoint;
-    w->base.endpoint = tc_endpoint_ref(w->entry->endpoint);
-    tc_endpoint_unref(old);
+    renew_endpoint(w);
 }
 
 /* Knows these endpoints (NULL: none) from now on. The last ones are still alive. */
@@ -335,8 +351,10 @@ static struct tc_slice addresses(const struct tc_endpoint *endpoint, const struc
 /* The session's RPC goes to this entry. */
 static void use(struct policy *p, struct tc_override_entry *e, const struct tc_pick_args *args)
 {
-    e->used = true;
-    e->last_used_ms = now_ms(p);
+    if (!args->dry) {
+        e->used = true;
+        e->last_used_ms = now_ms(p);
+    }
     args->session->picked = addresses(e->endpoint, e->addr, args->arena);
 }
 
@@ -374,6 +392,8 @@ static bool pick_override(struct policy *p, const struct tc_pick_args *args, str
 {
     struct tc_session *s = args->session;
     struct tc_override_entry *idle = NULL, *connecting = NULL, *bare = NULL;
+    if (s->n == 0)
+        return false;
     s->passed_over = NULL;
     for (size_t i = 0; i < s->n; i++) {
         struct tc_override_entry *e = tc_override_set_find(&p->set, &s->addrs[i]);
@@ -395,8 +415,8 @@ static bool pick_override(struct policy *p, const struct tc_pick_args *args, str
     struct tc_override_entry *wait = idle ? idle : connecting ? connecting : bare;
     if (!wait)
         return false;
-    wait->awaited = true;
-    if (wait != connecting && !tc_list_linked(&wait->wanted)) {
+    wait->awaited |= !args->dry;
+    if (!args->dry && wait != connecting && !tc_list_linked(&wait->wanted)) {
         tc_list_append(&p->wanted, &wait->wanted);
         tc_loop_defer(p->base.helper->env->loop, &p->want_task);
     }
@@ -566,6 +586,28 @@ static void oh_reset_backoff(struct tc_lb_policy *base)
     }
 }
 
+static void oh_describe(const struct tc_lb_policy *base, struct tc_describe *d)
+{
+    const struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    uint64_t now = now_ms(p);
+    tc_describe_flag(d, "sessions", p->settings.sessions);
+    tc_describe_timer(d, "next_sweep_ms", &p->timer);
+    tc_describe_open(d, "own", '[');
+    TC_LIST_FOREACH(it, &p->wrappers)
+    {
+        const struct wrapper *w = TC_CONTAINER_OF(it, struct wrapper, link);
+        if (!is_own(w))
+            continue;
+        tc_describe_open(d, NULL, '{');
+        tc_describe_endpoint(d, "endpoint", w->base.endpoint);
+        tc_describe_state(d, "state", w->state);
+        tc_describe_number(d, "unused_ms", now - w->entry->last_used_ms);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+    tc_describe_child(d, "child", p->child);
+}
+
 static void on_free(struct tc_task *task)
 {
     tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
@@ -602,6 +644,7 @@ static const struct tc_lb_policy_ops policy_ops = {
     .update = oh_update,
     .exit_idle = oh_exit_idle,
     .reset_backoff = oh_reset_backoff,
+    .describe = oh_describe,
     .shutdown = oh_shutdown,
 };
 

@@ -6,14 +6,17 @@
 #include "base/common.h"
 #include "io/addr.h"
 
+/* Everything lives as long as the RPC. */
 struct tc_session {
-    /* Of the cookie, in its order; they live as long as the RPC. None: the RPC begins a session. */
+    bool has_cookie;        /* the RPC has brought one */
+    struct tc_slice cookie; /* what it says, out of its base64; empty: nothing that can be read */
+    /* Addresses to follow, in the cookie's order. None: the RPC begins a session. */
     size_t n;
     const struct tc_addr *addrs;
-    /* Of the endpoint that the last pick chose, the address in use first: "1.1.1.1:1,2.2.2.2:2". In the RPC's arena.
-     * Empty: no pick has come through xds_override_host. */
+    /* Of the endpoint that the last pick chose, the address in use first: "1.1.1.1:1,2.2.2.2:2". Empty: no pick has
+     * come through xds_override_host. */
     struct tc_slice picked;
-    /* Why the cookie was not followed; static text. NULL: it was, or there was none. */
+    /* Why the cookie is not followed, or was not by the last pick; static text. NULL: it was, or there is none. */
     const char *passed_over;
 };
 

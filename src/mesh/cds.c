@@ -6,10 +6,12 @@
 #include "base/mem.h"
 #include "lb/describe.h"
 #include "lb/outlier_detection.h"
+#include "lb/override_host.h"
 #include "lb/priority.h"
 #include "mesh/cds_tree.h"
 #include "mesh/cluster_impl.h"
 #include "mesh/config.h"
+#include "mesh/session_filter.h"
 
 /* --- config --- */
 
@@ -74,6 +76,7 @@ struct cds {
     struct tc_lb_config *child_config;
     struct tc_lb_config *lb;         /* what the cluster's lb_config says */
     struct tc_cluster_config *lb_of; /* whose it is */
+    bool sessions;                   /* the listener may have RPCs of sessions */
     struct tc_cds_tree tree;
     struct tc_task free_task;
 };
@@ -164,7 +167,16 @@ static struct tc_lb_config *outlier_config(const struct tc_outlier_detection *fr
     return tc_outlier_detection_config_new(&s, child);
 }
 
-/* outlier_detection -> xds_cluster_impl -> priority -> lb. */
+/* A55, A75: xds_override_host stands between xds_cluster_impl and priority; it does nothing without sessions. */
+static struct tc_lb_config *override_config(const struct cds *p, const struct tc_cluster *from,
+                                            struct tc_lb_config *child)
+{
+    struct tc_override_host_settings s = {
+        .sessions = p->sessions, .statuses = from->override_host_status, .idle_timeout_ms = from->idle_timeout_ms};
+    return tc_override_host_config_new(&s, child);
+}
+
+/* outlier_detection -> xds_cluster_impl -> xds_override_host -> priority -> lb. */
 static struct tc_lb_config *leaf_config(const struct cds *p, const struct tc_cluster_config *c, struct tc_lb_config *lb)
 {
     struct tc_priority_child *children = tc_calloc(p->tree.n, sizeof(*children));
@@ -175,9 +187,11 @@ static struct tc_lb_config *leaf_config(const struct cds *p, const struct tc_clu
             .ignore_reresolution_requests = c->cluster->kind == TC_CLUSTER_EDS, /* A37 */
         };
     struct tc_lb_config *priorities = tc_priority_config_new(children, p->tree.n);
-    struct tc_lb_config *impl = tc_cluster_impl_config_new(c->name, priorities);
+    struct tc_lb_config *override = override_config(p, c->cluster, priorities);
+    struct tc_lb_config *impl = tc_cluster_impl_config_new(c->name, override);
     struct tc_lb_config *config = outlier_config(c->cluster->outlier, impl);
     tc_lb_config_unref(impl);
+    tc_lb_config_unref(override);
     tc_lb_config_unref(priorities);
     tc_free(children);
     return config;
@@ -253,7 +267,9 @@ static struct tc_status cds_update(struct tc_lb_policy *base, const struct tc_lb
     const struct config *config = TC_CONTAINER_OF(update->config, struct config, base);
     const struct tc_xds_config *xds = update->attributes;
     struct tc_cluster_config *c = xds ? tc_xds_config_cluster(xds, tc_rstr_slice(config->cluster)) : NULL;
-    bool same = c && c == p->cluster && tc_lb_config_eq(update->config, p->config);
+    bool sessions = xds && tc_listener_has_sessions(xds->listener);
+    bool same = c && c == p->cluster && sessions == p->sessions && tc_lb_config_eq(update->config, p->config);
+    p->sessions = sessions;
     if (!same) {
         tc_lb_config_unref(p->config);
         p->config = tc_lb_config_ref(update->config);

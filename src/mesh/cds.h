@@ -1,5 +1,6 @@
 /* cds (A74, A75): one cluster out of the XdsConfig in its attributes. A leaf becomes
- *     xds_cluster_impl -> priority -> for each priority the policy that the cluster asks for;
+ *     outlier_detection -> xds_cluster_impl -> xds_override_host -> priority -> for each priority the policy that the
+ *     cluster asks for;
  * an aggregate becomes priority -> a cds for each leaf. */
 #ifndef TC_MESH_CDS_H
 #define TC_MESH_CDS_H

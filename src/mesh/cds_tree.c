@@ -4,6 +4,7 @@
 #include <uthash.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
 #include "lb/endpoint_map.h"
 
 static void priority_fini(struct tc_cds_priority *p)
@@ -180,7 +181,7 @@ static bool same_pointers(struct tc_endpoint **at, size_t n, const struct tc_end
     return list && list->n == n && (n == 0 || memcmp(at, list->at, n * sizeof(struct tc_endpoint *)) == 0);
 }
 
-/* A55: draining endpoints are for xds_override_host alone. */
+/* A55: draining endpoints are for xds_override_host alone, and stand in the root. */
 static bool usable(const struct tc_eds_endpoint *e)
 {
     return e->health != TC_EDS_DRAINING;
@@ -294,27 +295,58 @@ static void finish_priority(struct tc_cds_tree *tree, struct tc_cds_priority *p,
     p->node = last && same_lists(p, last) ? tc_endpoints_ref(last->node) : make_node(p);
 }
 
-static struct tc_endpoints *make_root(const struct tc_cds_priority *priorities, size_t n)
+/* --- the root --- */
+
+/* The endpoints that drain, the same objects as in the last tree where they are the same. NULL: none. */
+static struct tc_endpoints *draining(const struct tc_cds_tree *tree, const struct tc_cds_priority *priorities,
+                                     const struct tc_eds_priority *from, size_t n_priorities)
+{
+    TC_VEC(struct tc_endpoint *) list = {0};
+    struct former former = {.list = tree->root};
+    for (size_t p = 0; p < n_priorities; p++)
+        for (size_t i = 0; i < from[p].n; i++) {
+            const struct tc_eds_locality *l = &from[p].localities[i];
+            struct weights w = {.locality = l->weight};
+            for (size_t k = 0; k < l->n; k++)
+                if (!usable(&l->endpoints[k])) {
+                    struct tc_locality *locality = priorities[p].localities[i].locality;
+                    struct tc_endpoint *e = reuse(&former, list.len, &l->endpoints[k], locality, &w);
+                    *tc_vec_push(&list) = e;
+                }
+        }
+    if (former.mapped)
+        tc_endpoint_map_fini(&former.map);
+    return list.len ? tc_endpoints_take(list.data, list.len) : NULL;
+}
+
+static struct tc_endpoints *make_root(const struct tc_cds_priority *priorities, size_t n,
+                                      const struct tc_endpoints *own)
 {
     struct tc_endpoints_child *children = tc_calloc(n, sizeof(*children));
     for (size_t i = 0; i < n; i++) {
         children[i].name = tc_rstr_ref(priorities[i].name);
         children[i].list = tc_endpoints_ref(priorities[i].node);
     }
-    return tc_endpoints_take_children(children, n);
+    struct tc_endpoints *root = tc_endpoints_take_children(children, n);
+    root->n = own ? own->n : 0;
+    root->at = root->n ? tc_calloc(root->n, sizeof(struct tc_endpoint *)) : NULL;
+    for (size_t i = 0; i < root->n; i++)
+        root->at[i] = tc_endpoint_ref(own->at[i]);
+    return root;
 }
 
-/* Puts the new priorities in the place of the old ones. */
-static void replace(struct tc_cds_tree *tree, struct tc_cds_priority *priorities, size_t n)
+/* Puts the new priorities in the place of the old ones. Takes over `own`, the root's endpoints (NULL: none). */
+static void replace(struct tc_cds_tree *tree, struct tc_cds_priority *priorities, size_t n, struct tc_endpoints *own)
 {
-    bool equal = tree->root && tree->n == n;
+    bool equal = tree->root && tree->n == n && same_pointers(own ? own->at : NULL, own ? own->n : 0, tree->root);
     for (size_t i = 0; equal && i < n; i++)
         equal =
             tree->priorities[i].node == priorities[i].node && tc_rstr_eq(tree->priorities[i].name, priorities[i].name);
     if (!equal) {
         tc_endpoints_unref(tree->root);
-        tree->root = make_root(priorities, n);
+        tree->root = make_root(priorities, n, own);
     }
+    tc_endpoints_unref(own);
     priorities_free(tree->priorities, tree->n);
     tree->priorities = priorities;
     tree->n = n;
@@ -336,7 +368,7 @@ void tc_cds_tree_update_eds(struct tc_cds_tree *tree, const struct tc_eds *eds)
         finish_priority(tree, &priorities[i], claimed);
     }
     past_fini(&past);
-    replace(tree, priorities, n);
+    replace(tree, priorities, n, none ? NULL : draining(tree, priorities, from, n));
 }
 
 void tc_cds_tree_update_dns(struct tc_cds_tree *tree, struct tc_endpoints *list)
@@ -350,7 +382,7 @@ void tc_cds_tree_update_dns(struct tc_cds_tree *tree, struct tc_endpoints *list)
     p->localities[0].list = list ? tc_endpoints_ref(list) : tc_endpoints_empty();
     finish_priority(tree, p, claim(&past, p->localities, 1));
     past_fini(&past);
-    replace(tree, p, 1);
+    replace(tree, p, 1, NULL);
 }
 
 void tc_cds_tree_fini(struct tc_cds_tree *tree)

@@ -2,6 +2,8 @@
  * its localities below it.
  *
  * What did not change between two resources is the same object in both trees: endpoints, localities' lists, priorities.
+ * Endpoints that drain are in none of them, but stand in the root itself, for xds_override_host (A55).
+ *
  * Priorities keep their names by the localities in them (A37, A74), so that a locality that moves between priorities
  * takes its connections along; a name is never used again for anything else. */
 #ifndef TC_MESH_CDS_TREE_H
@@ -25,7 +27,7 @@ struct tc_cds_priority {
 
 /* Embedded; zero-initialised is empty. */
 struct tc_cds_tree {
-    struct tc_endpoints *root; /* children by priority name */
+    struct tc_endpoints *root; /* children by priority name; its own endpoints: those that drain */
     size_t n;
     struct tc_cds_priority *priorities; /* in order */
     uint64_t next_number;

@@ -3,9 +3,10 @@
 #include "base/mem.h"
 #include "mesh/cluster_ref.h"
 #include "mesh/fault_filter.h"
+#include "mesh/session_filter.h"
 
 /* The router is no filter here: behind the last one comes the pick. */
-static const struct tc_http_filter_class *const classes[] = {&tc_fault_filter_class};
+static const struct tc_http_filter_class *const classes[] = {&tc_fault_filter_class, &tc_session_filter_class};
 
 struct chain {
     struct tc_filter_chain base;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "resource/fault_filter.h"
+#include "resource/session_filter.h"
 
 static const void *parse_router(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_reading *p)
 {
@@ -18,7 +19,8 @@ const struct tc_http_filter_type tc_http_filter_router = {
     .parse = parse_router,
 };
 
-static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router, &tc_http_filter_fault};
+static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router, &tc_http_filter_fault,
+                                                                     &tc_http_filter_session};
 
 static bool env_is(const char *name, const char *value)
 {

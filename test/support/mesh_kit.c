@@ -350,7 +350,7 @@ void mesh_kit_remove(struct mesh_kit *k, const char *type, const char *name)
     tc_free(url);
 }
 
-void mesh_kit_put_routes(struct mesh_kit *k, const char *name, const char *routes)
+void mesh_kit_put_filtered(struct mesh_kit *k, const char *name, const char *filters, const char *routes)
 {
     mesh_kit_put(k,
                  "resources:\n"
@@ -360,17 +360,20 @@ void mesh_kit_put_routes(struct mesh_kit *k, const char *name, const char *route
                  "    api_listener:\n"
                  "      \"@type\": type.googleapis.com/"
                  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager\n"
-                 "      http_filters:\n"
-                 "      - name: router\n"
-                 "        typed_config:\n"
-                 "          \"@type\": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router\n"
+                 "      http_filters: [%s {name: router, typed_config: {\"@type\": "
+                 "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]\n"
                  "      route_config:\n"
                  "        name: %s-routes\n"
                  "        virtual_hosts:\n"
                  "        - name: all\n"
                  "          domains: [\"*\"]\n"
                  "          routes: [%s]\n",
-                 name, name, routes);
+                 name, filters, name, routes);
+}
+
+void mesh_kit_put_routes(struct mesh_kit *k, const char *name, const char *routes)
+{
+    mesh_kit_put_filtered(k, name, "", routes);
 }
 
 void mesh_kit_put_listener(struct mesh_kit *k, const char *name, const char *cluster, const char *hash_policy)
@@ -430,6 +433,9 @@ static void append_endpoint(const struct mesh_kit *k, struct tc_buf *b, struct t
             append_address(k, &additional, take_number(&text));
         } else if (kind == '*') {
             tc_buf_printf(&more, ", load_balancing_weight: %llu", (unsigned long long)take_number(&text));
+        } else if (kind == '!') {
+            tc_buf_printf(&more, ", health_status: %.*s", (int)text.len, text.data);
+            text.len = 0;
         } else {
             assert_int_equal(kind, '#');
             tc_buf_printf(&more, ", metadata: {filter_metadata: {envoy.lb: {hash_key: \"%.*s\"}}}", (int)text.len,

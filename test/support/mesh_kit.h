@@ -44,7 +44,10 @@ void mesh_kit_do(struct mesh_kit *k, void (*fn)(struct tc_control_plane *cp, voi
 void mesh_kit_put(struct mesh_kit *k, const char *fmt, ...) TC_PRINTF(2, 3);
 /* By type ("Cluster") and name. */
 void mesh_kit_remove(struct mesh_kit *k, const char *type, const char *name);
-/* A listener `name` with these routes inline: YAML list items, indented by two. */
+/* A listener `name` with these HTTP filters before the router (YAML flow maps, each with a comma behind it) and these
+ * routes inline (YAML flow maps, separated by commas). */
+void mesh_kit_put_filtered(struct mesh_kit *k, const char *name, const char *filters, const char *routes);
+/* The same without filters. */
 void mesh_kit_put_routes(struct mesh_kit *k, const char *name, const char *routes);
 /* A listener whose one route takes everything to `cluster`, hashing by these policies (a YAML flow list; NULL: none).
  */
@@ -52,7 +55,8 @@ void mesh_kit_put_listener(struct mesh_kit *k, const char *name, const char *clu
 /* An EDS cluster of the name; `more`: further fields as YAML lines (NULL: RING_HASH). */
 void mesh_kit_put_cluster(struct mesh_kit *k, const char *name, const char *more);
 /* Endpoints: "0/a=1: 0, 1*2; 1/b: 2#key, 3+4": by ';' localities PRIORITY/SUB_ZONE=WEIGHT (weight 1 by default), by
- * ',' endpoints: backend, +BACKEND for a further address, *WEIGHT, #HASH_KEY. `more`: further fields, or NULL. */
+ * ',' endpoints: backend, +BACKEND for a further address, *WEIGHT, then #HASH_KEY or !HEALTH. `more`: further fields,
+ * or NULL. */
 void mesh_kit_put_endpoints(struct mesh_kit *k, const char *name, const char *localities, const char *more);
 
 /* Requests of the client since the last call of this, one a line: "Cluster version names... [initial n]

@@ -194,8 +194,11 @@ static void creates_on_demand(void **state)
     assert_string_equal(pick(f, B), B);
     assert_picked(B);
     assert_string_equal(fake_pick(f), A);
-    /* The connection is lost: the policy's own is IDLE, and connects for the next one. */
+    /* The connection is lost, maybe under an RPC that was picked for it: RPCs are tried again. The policy's own is
+     * IDLE, and connects for the next one. */
+    reports = f->reports;
     fake_set(f, B, TORC_IDLE);
+    assert_int_equal(f->reports, reports + 1);
     assert_connects(f, "");
     assert_string_equal(pick(f, B), "QUEUE");
     assert_connects(f, B " ");
