@@ -51,6 +51,9 @@ static void detach(struct tc_call *c, const struct tc_status *status, const stru
     tc_list_remove(&c->capacity.link);
     tc_call_auth_stop(c);
     tc_call_drop_stream(c);
+    tc_call_free_messages(c);
+    if (c->hedge)
+        tc_hedge_stop(c->hedge);
     tc_call_tell_trackers(c, status, trailers);
     tc_call_filters_end(c);
     tc_filter_chain_unref(c->config.filters);
@@ -79,6 +82,12 @@ void tc_call_fail(struct tc_call *c, struct tc_status status)
     detach(c, &status, NULL);
     tc_status_set(&c->status, status);
     tc_loop_defer(c->channel->loop, &c->done);
+}
+
+void tc_call_finish_later(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers)
+{
+    c->trailers = trailers;
+    tc_call_fail(c, status);
 }
 
 void tc_call_abort(struct tc_call *c, const struct tc_status *status)
@@ -110,7 +119,8 @@ void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, co
 
 void tc_call_fini(struct tc_call *c)
 {
-    tc_call_free_messages(c);
+    tc_hedge_free(c->hedge);
+    c->hedge = NULL;
     tc_call_auth_fini(c);
     tc_status_fini(&c->status);
     tc_rstr_unref(c->peer);
@@ -147,6 +157,10 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
     case TC_CALL_WAIT_RETRY:
         tc_buf_printf(b, "another attempt (the last: %s: %s)", torc_status_code_name(c->status.code),
                       tc_status_text(&c->status));
+        break;
+    case TC_CALL_HEDGING:
+        tc_buf_printf(b, "the response of %s of its %u attempts", c->committed ? "one" : "any",
+                      tc_hedge_attempts(c->hedge));
         break;
     default:
         tc_buf_printf(b, c->headers ? "the end of the response of %s" : "the response of %s", tc_rstr_cstr(c->peer));
@@ -234,6 +248,9 @@ static bool select_config(struct tc_call *c)
     }
     c->selected = true;
     c->waits = c->wait_for_ready || c->config.wait_for_ready == 1;
+    if (ch->opts.disable_retries)
+        c->retry.max_attempts = 0;
+    c->retry.hedging &= c->retry.max_attempts != 0;
     uint64_t receive = c->max_receive_bytes ? c->max_receive_bytes : ch->opts.max_receive_message_bytes;
     if (c->config.max_response_bytes)
         receive = TC_MIN(receive, c->config.max_response_bytes);
@@ -251,7 +268,7 @@ void tc_call_resolved(struct tc_call *c)
     torc_channel *ch = c->channel;
     if (ch->resolved) {
         if (select_config(c) && (!c->config.filters || tc_call_filters_start(c)))
-            tc_call_pick(c);
+            tc_call_attempt(c);
         return;
     }
     if (!tc_status_ok(&ch->resolve_error) && !c->wait_for_ready) {
@@ -263,6 +280,14 @@ void tc_call_resolved(struct tc_call *c)
 }
 
 /* The pick. */
+
+void tc_call_attempt(struct tc_call *c)
+{
+    if (TC_UNLIKELY(c->retry.hedging && !c->dry))
+        tc_hedge_start(c);
+    else
+        tc_call_pick(c);
+}
 
 void tc_call_queue_pick(struct tc_call *c)
 {
@@ -316,7 +341,12 @@ void tc_call_pick(struct tc_call *c)
         break;
     case TC_PICK_FAIL:
         if (!c->waits) {
-            tc_call_fail(c, tc_status_from_control_plane(pick.status));
+            struct tc_status status = tc_status_from_control_plane(pick.status);
+            /* A6: the retry policy has its say, unlike with DROP. */
+            if (!c->is_attempt && tc_call_retry(c, &status, NULL))
+                tc_status_fini(&status);
+            else
+                tc_call_fail(c, status);
             return;
         }
         tc_call_queue_pick(c);
@@ -373,6 +403,34 @@ void tc_call_begin(struct tc_call *c)
     tc_call_auth_begin(c);
     arm_deadline(c);
     tc_call_resolved(c);
+}
+
+void tc_call_begin_attempt(struct tc_call *c, const struct tc_call *parent)
+{
+    c->path = parent->path;
+    c->metadata = parent->metadata;
+    c->metadata.cap = c->metadata.len; /* what is added goes elsewhere */
+    c->metadata.arena = &c->arena;
+    c->gzip = parent->gzip;
+    c->explain = parent->explain;
+    c->started_ns = parent->started_ns;
+    c->deadline_ns = parent->deadline_ns;
+    c->waits = parent->waits;
+    c->config = parent->config;
+    c->config.release = NULL; /* the parent's */
+    c->config.filters = NULL;
+    c->selected = true;
+    c->max_request_bytes = parent->max_request_bytes;
+    uint32_t previous = c->request.previous_attempts;
+    c->request = parent->request;
+    c->request.previous_attempts = previous;
+    c->request.metadata = &c->metadata;
+    c->request.auth = NULL;
+    if (parent->auth && parent->auth->own)
+        tc_call_auth_use(c, parent->auth->own);
+    tc_call_auth_begin(c);
+    tc_channel_call_began(c->channel);
+    tc_call_pick(c);
 }
 
 static void release_private(struct tc_call *c)

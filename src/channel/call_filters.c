@@ -51,7 +51,7 @@ static void on_timer(struct tc_timer *timer)
     const struct tc_call_filter *filter = &f->chain->filters[f->at];
     f->waiting = false;
     if (follow(f, filter->ops->resume(filter, &f->call, &f->states[f->at])))
-        tc_call_pick(f->owner);
+        tc_call_attempt(f->owner);
 }
 
 bool tc_call_filters_start(struct tc_call *c)

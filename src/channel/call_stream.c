@@ -2,20 +2,18 @@
 #include "base/mem.h"
 #include "channel/call_struct.h"
 
-/* What a call keeps of its request for a transparent retry at most. */
-#define MAX_KEPT_BYTES (256u * 1024u)
-
 static void free_out(struct tc_call *c, struct tc_out *o)
 {
     c->kept_bytes -= o->bytes.len;
+    if (!c->is_attempt)
+        c->channel->kept_bytes -= o->bytes.len;
     tc_rstr_unref(o->owner);
     o->owner = NULL;
     o->next = c->out_free;
     c->out_free = o;
 }
 
-/* Drops the messages that were written. */
-static void free_written(struct tc_call *c)
+void tc_call_free_written(struct tc_call *c)
 {
     while (c->out_first && c->out_first != c->out_next) {
         struct tc_out *o = c->out_first;
@@ -29,14 +27,19 @@ static void free_written(struct tc_call *c)
 void tc_call_free_messages(struct tc_call *c)
 {
     c->out_next = NULL;
-    free_written(c);
+    tc_call_free_written(c);
 }
 
-/* From here on the request can not be sent again. */
-static void commit(struct tc_call *c)
+bool tc_call_over_buffer(const struct tc_call *c)
+{
+    const torc_channel *ch = c->channel;
+    return c->kept_bytes > ch->opts.retry_buffer_bytes || ch->kept_bytes > ch->opts.channel_retry_buffer_bytes;
+}
+
+void tc_call_commit(struct tc_call *c)
 {
     c->committed = true;
-    free_written(c);
+    tc_call_free_written(c);
 }
 
 void tc_call_drop_stream(struct tc_call *c)
@@ -69,9 +72,14 @@ static int queue_message(struct tc_call *c, struct tc_slice bytes, struct tc_rst
     if (!c->out_next)
         c->out_next = o;
     c->kept_bytes += bytes.len;
+    if (!c->is_attempt)
+        c->channel->kept_bytes += bytes.len;
     c->sending = true;
     c->half_close = end;
-    tc_call_pump(c);
+    if (c->hedge)
+        tc_hedge_send(c->hedge, o);
+    else
+        tc_call_pump(c);
     return 0;
 }
 
@@ -92,7 +100,10 @@ int tc_call_send_end(struct tc_call *c)
     if (c->half_close)
         return TORC_ESTATE;
     c->half_close = true;
-    tc_call_pump(c);
+    if (c->hedge)
+        tc_hedge_send(c->hedge, NULL);
+    else
+        tc_call_pump(c);
     return 0;
 }
 
@@ -138,10 +149,10 @@ static void on_written(void *arg)
     c->writing = false;
     c->out_next = c->out_next->next;
     c->n_written++;
-    if (!c->committed && c->kept_bytes > MAX_KEPT_BYTES)
-        commit(c);
+    if (!c->committed && tc_call_over_buffer(c))
+        tc_call_commit(c);
     else if (c->committed)
-        free_written(c);
+        tc_call_free_written(c);
     bool told = c->n_written <= c->n_told;
     tc_call_pump(c);
     if (told || c->stage == TC_CALL_DONE)
@@ -167,14 +178,17 @@ void tc_call_read(struct tc_call *c)
     if (c->stage == TC_CALL_DONE || c->reads == UINT32_MAX)
         return;
     c->reads++;
-    tc_call_pump_reads(c);
+    if (c->hedge)
+        tc_hedge_read(c->hedge);
+    else
+        tc_call_pump_reads(c);
 }
 
 static void on_headers(void *arg, const struct tc_headers *headers)
 {
     struct tc_call *c = arg;
     c->headers = c->filters ? tc_call_filters_response(c, headers) : headers;
-    commit(c);
+    tc_call_commit(c);
     if (c->events->on_headers)
         c->events->on_headers(c->arg, c->headers);
 }
@@ -183,7 +197,7 @@ static void on_message(void *arg, struct tc_rstr *message)
 {
     struct tc_call *c = arg;
     if (!c->committed)
-        commit(c);
+        tc_call_commit(c);
     c->reads--;
     c->reads_given--;
     if (c->events->on_message)
@@ -208,15 +222,17 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     struct tc_call *c = arg;
     c->stream = NULL;
     c->transport = NULL;
-    if (outcome->unprocessed && !c->committed && !c->retried) {
-        /* gRPC's transparent retry: the server never saw it, so once more, whatever the retry policy. */
-        c->retried = true;
+    if (outcome->unprocessed && !c->committed && (outcome->unsent || !c->retried)) {
+        /* A6's transparent retries: what never left goes again, and what the server never saw once more, whatever the
+         * retry policy. */
+        c->retried |= !outcome->unsent;
+        c->attempts -= outcome->unsent;
         tc_call_tell_trackers(c, &outcome->status, NULL);
         tc_call_reset_attempt(c);
         tc_call_pick(c);
         return;
     }
-    if (tc_call_retry(c, outcome))
+    if (!c->is_attempt && tc_call_retry(c, &outcome->status, outcome->trailers))
         return;
     /* The server knows the deadline too and may reset the stream before our timer fires. */
     bool deadline = outcome->status.code == TORC_STATUS_CANCELLED && !outcome->from_server &&

@@ -6,6 +6,7 @@
 #include "channel/call_auth.h"
 #include "channel/call_filters.h"
 #include "channel/channel_struct.h"
+#include "channel/hedge.h"
 #include "channel/transport.h"
 
 enum tc_call_stage {
@@ -16,6 +17,7 @@ enum tc_call_stage {
     TC_CALL_WAIT_AUTH,   /* for call credentials */
     TC_CALL_WAIT_STREAM, /* for a stream on the chosen connection */
     TC_CALL_RUNNING,
+    TC_CALL_HEDGING,    /* its attempts run side by side (hedge.h) */
     TC_CALL_WAIT_RETRY, /* for the backoff before another attempt */
     TC_CALL_DONE,
 };
@@ -78,8 +80,10 @@ struct tc_call {
     struct tc_backoff backoff;
     struct tc_timer retry_timer;
     const struct tc_headers *headers;
+    struct tc_hedge *hedge; /* NULL: one attempt at a time */
+    bool is_attempt;        /* of another call, which hedges */
 
-    /* Request messages: written ones are kept for a transparent retry until the call is committed. */
+    /* Request messages: written ones are kept for another attempt until the call is committed. */
     struct tc_out *out_first, *out_last, *out_next, *out_free;
     size_t kept_bytes;
     uint32_t n_written; /* in this attempt */
@@ -106,6 +110,8 @@ void tc_call_init(struct tc_call *c, torc_channel *ch);
 void tc_call_begin(struct tc_call *c);
 /* The resolver's result came, or failed. */
 void tc_call_resolved(struct tc_call *c);
+/* Its config is there and its filters are passed: its first attempt. */
+void tc_call_attempt(struct tc_call *c);
 /* Tries a pick. */
 void tc_call_pick(struct tc_call *c);
 /* Ends it with a status of our own; on_done comes by the serial queue. */
@@ -118,6 +124,11 @@ void tc_call_abort(struct tc_call *c, const struct tc_status *status);
 void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
 /* The attempt is over, or the pick was for nothing (status NULL). */
 void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
+/* The same, from inside the events of one of its attempts: on_done comes by the serial queue. The trailers live as long
+ * as the call. */
+void tc_call_finish_later(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
+/* Starts a call that is an attempt of `parent`, as far as the pick. */
+void tc_call_begin_attempt(struct tc_call *c, const struct tc_call *parent);
 /* Waits for another picker. */
 void tc_call_queue_pick(struct tc_call *c);
 /* Drops everything but what on_done may look at. */
@@ -134,6 +145,12 @@ const char *tc_call_explain(struct tc_call *c);
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);
 
 /* call_stream.c */
+/* From here on the request can not be sent again. */
+void tc_call_commit(struct tc_call *c);
+/* More is kept of requests than may be. */
+bool tc_call_over_buffer(const struct tc_call *c);
+/* Drops the messages that were written. */
+void tc_call_free_written(struct tc_call *c);
 /* Opens a stream on the transport of the pick, or waits for one. */
 void tc_call_open_stream(struct tc_call *c, struct tc_transport *t);
 /* Writes what there is to write. */

@@ -49,6 +49,7 @@ struct torc_channel {
     struct tc_config_selector *selector;      /* the resolver's; NULL: the service config's methods */
     struct tc_service_config *service_config; /* in force */
     struct tc_retry_throttle throttle;        /* as it has it */
+    uint64_t kept_bytes;                      /* of requests, for other attempts: of all calls */
     struct tc_lb_config *lb_config;           /* as last given to the policy */
 
     struct tc_lb_env lb_env;

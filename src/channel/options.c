@@ -27,6 +27,8 @@ void torc_channel_options_init(struct torc_channel_options *options)
         .idle_timeout_ms = 1800000,
         .dns_min_interval_ms = 30000,
         .xds_resource_timeout_ms = 15000,
+        .retry_buffer_bytes = 262144,
+        .channel_retry_buffer_bytes = 16777216,
     };
 }
 

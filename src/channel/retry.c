@@ -38,40 +38,52 @@ static int code_of(const json_t *v)
     return -1;
 }
 
-static void parse_codes(struct tc_retry_policy *p, const json_t *obj, struct tc_faults *f)
+static void parse_codes(struct tc_retry_policy *p, const json_t *obj, const char *key, struct tc_faults *f)
 {
     const json_t *list;
-    if (!tc_json_get_arr(obj, "retryableStatusCodes", &list, f))
+    if (!tc_json_get_arr(obj, key, &list, f))
         return;
-    if (json_array_size(list) == 0)
-        tc_faults_add(f, "retryableStatusCodes is empty");
     for (size_t i = 0; i < json_array_size(list); i++) {
         int code = code_of(json_array_get(list, i));
         if (code < 0)
-            tc_faults_add(f, "retryableStatusCodes[%zu] is no status code", i);
+            tc_faults_add(f, "%s[%zu] is no status code", key, i);
         else
             p->codes |= 1u << code;
     }
 }
 
-void tc_retry_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_faults *f)
+static unsigned parse_attempts(const json_t *obj, struct tc_faults *f)
 {
-    static const char *const required[] = {"maxAttempts", "initialBackoff", "maxBackoff", "backoffMultiplier",
-                                           "retryableStatusCodes"};
-    for (size_t i = 0; i < TC_ARRAY_LEN(required); i++)
-        require(obj, required[i], f);
     uint64_t attempts = 0;
+    require(obj, "maxAttempts", f);
     if (tc_json_get_u64(obj, "maxAttempts", UINT32_MAX, &attempts, f) && attempts < 2)
         tc_faults_add(f, "maxAttempts must be greater than 1");
-    *p = (struct tc_retry_policy){.max_attempts = (unsigned)TC_MIN(attempts, (uint64_t)TC_RETRY_MAX_ATTEMPTS),
-                                  .backoff = {.jitter = 0.2}};
+    return (unsigned)TC_MIN(attempts, (uint64_t)TC_RETRY_MAX_ATTEMPTS);
+}
+
+void tc_retry_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_faults *f)
+{
+    static const char *const required[] = {"initialBackoff", "maxBackoff", "backoffMultiplier", "retryableStatusCodes"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(required); i++)
+        require(obj, required[i], f);
+    *p = (struct tc_retry_policy){.max_attempts = parse_attempts(obj, f), .backoff = {.jitter = 0.2}};
     parse_backoff_ms(obj, "initialBackoff", &p->backoff.initial_ms, f);
     parse_backoff_ms(obj, "maxBackoff", &p->backoff.max_ms, f);
     const json_t *multiplier = json_object_get(obj, "backoffMultiplier");
     p->backoff.multiplier = json_number_value(multiplier);
     if (multiplier && !(p->backoff.multiplier > 0))
         tc_faults_add(f, "backoffMultiplier must be a number greater than 0");
-    parse_codes(p, obj, f);
+    parse_codes(p, obj, "retryableStatusCodes", f);
+    if (json_is_array(json_object_get(obj, "retryableStatusCodes")) &&
+        json_array_size(json_object_get(obj, "retryableStatusCodes")) == 0)
+        tc_faults_add(f, "retryableStatusCodes is empty");
+}
+
+void tc_hedging_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_faults *f)
+{
+    *p = (struct tc_retry_policy){.max_attempts = parse_attempts(obj, f), .hedging = true};
+    tc_service_config_duration(obj, "hedgingDelay", &p->hedging_delay_ns, f);
+    parse_codes(p, obj, "nonFatalStatusCodes", f);
 }
 
 void tc_retry_throttle_parse(struct tc_retry_throttle *t, const json_t *obj, struct tc_faults *f)
@@ -100,28 +112,29 @@ void tc_retry_throttle_update(struct tc_retry_throttle *t, const struct tc_retry
     t->tokens = t->max;
 }
 
-static void count_success(struct tc_retry_throttle *t)
+bool tc_retry_throttle_open(const struct tc_retry_throttle *t)
+{
+    return t->max == 0 || t->tokens > t->max / 2;
+}
+
+void tc_retry_throttle_success(struct tc_retry_throttle *t)
 {
     t->tokens = TC_MIN(t->tokens + t->ratio, t->max);
 }
 
-/* Counts a failure; whether retries are allowed after it. */
-static bool count_failure(struct tc_retry_throttle *t)
+void tc_retry_throttle_failure(struct tc_retry_throttle *t)
 {
     t->tokens = t->tokens > 1000 ? t->tokens - 1000 : 0;
-    return t->max == 0 || t->tokens > t->max / 2;
 }
 
 /* The call. */
 
-enum pushback { PUSHBACK_NONE, PUSHBACK_DELAY, PUSHBACK_STOP };
-
-static enum pushback pushback_of(const struct tc_headers *trailers, uint64_t *delay_ms)
+enum tc_pushback tc_retry_pushback(const struct tc_headers *trailers, uint64_t *delay_ms)
 {
-    const struct tc_header *h = tc_headers_find(trailers, tc_slice_str("grpc-retry-pushback-ms"));
+    const struct tc_header *h = trailers ? tc_headers_find(trailers, tc_slice_str("grpc-retry-pushback-ms")) : NULL;
     if (!h)
-        return PUSHBACK_NONE;
-    return tc_parse_u64(h->value, INT32_MAX, delay_ms) == 0 ? PUSHBACK_DELAY : PUSHBACK_STOP;
+        return TC_PUSHBACK_NONE;
+    return tc_parse_u64(h->value, INT32_MAX, delay_ms) == 0 ? TC_PUSHBACK_DELAY : TC_PUSHBACK_STOP;
 }
 
 void tc_call_on_retry_timer(struct tc_timer *timer)
@@ -129,32 +142,33 @@ void tc_call_on_retry_timer(struct tc_timer *timer)
     tc_call_pick(TC_CONTAINER_OF(timer, struct tc_call, retry_timer));
 }
 
-bool tc_call_retry(struct tc_call *c, const struct tc_h2_outcome *outcome)
+bool tc_call_retry(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
     const struct tc_retry_policy *p = &c->retry;
     struct tc_retry_throttle *throttle = &c->channel->throttle;
-    if (p->max_attempts == 0)
-        return false;
-    int code = outcome->status.code;
-    if (code == TORC_STATUS_OK) {
-        count_success(throttle);
+    if (status->code == TORC_STATUS_OK) {
+        tc_retry_throttle_success(throttle);
         return false;
     }
-    uint64_t delay_ms = 0;
-    enum pushback pushback = pushback_of(outcome->trailers, &delay_ms);
-    bool retryable = (p->codes >> code & 1) != 0;
-    bool allowed = retryable || pushback == PUSHBACK_STOP ? count_failure(throttle) : true;
-    if (!retryable || !allowed || pushback == PUSHBACK_STOP || c->committed || c->tries + 1 >= p->max_attempts)
+    if (p->max_attempts == 0)
         return false;
-    if (c->tries == 0 || pushback == PUSHBACK_DELAY)
+    uint64_t delay_ms = 0;
+    enum tc_pushback pushback = tc_retry_pushback(trailers, &delay_ms);
+    bool retryable = (p->codes >> status->code & 1) != 0;
+    if (retryable || pushback == TC_PUSHBACK_STOP)
+        tc_retry_throttle_failure(throttle);
+    if (!retryable || !tc_retry_throttle_open(throttle) || pushback == TC_PUSHBACK_STOP || c->committed ||
+        tc_call_over_buffer(c) || c->tries + 1 >= p->max_attempts)
+        return false;
+    if (c->tries == 0 || pushback == TC_PUSHBACK_DELAY)
         tc_backoff_init(&c->backoff, &p->backoff);
-    if (pushback == PUSHBACK_NONE)
+    if (pushback == TC_PUSHBACK_NONE)
         delay_ms = tc_backoff_next_ms(&c->backoff, tc_loop_rng(c->channel->loop));
     c->tries++;
     c->request.previous_attempts = c->tries;
-    tc_call_tell_trackers(c, &outcome->status, outcome->trailers);
+    tc_call_tell_trackers(c, status, trailers);
     tc_call_reset_attempt(c);
-    tc_status_set(&c->status, tc_status_ref(&outcome->status));
+    tc_status_set(&c->status, tc_status_ref(status));
     c->stage = TC_CALL_WAIT_RETRY;
     tc_timer_start(&c->retry_timer, delay_ms);
     return true;

@@ -78,10 +78,16 @@ static void parse_method(struct tc_service_config *c, const json_t *obj, struct 
     }
     if (tc_service_config_duration(obj, "timeout", &m->timeout_ns, f) && m->timeout_ns == 0)
         m->timeout_ns = 1;
-    const json_t *retry;
+    const json_t *retry, *hedging;
     if (tc_json_get_obj(obj, "retryPolicy", &retry, f)) {
         tc_faults_push(f, ".retryPolicy");
         tc_retry_policy_parse(&m->retry, retry, f);
+        tc_faults_pop(f);
+        if (json_object_get(obj, "hedgingPolicy"))
+            tc_faults_add(f, "retryPolicy and hedgingPolicy exclude each other");
+    } else if (tc_json_get_obj(obj, "hedgingPolicy", &hedging, f)) {
+        tc_faults_push(f, ".hedgingPolicy");
+        tc_hedging_policy_parse(&m->retry, hedging, f);
         tc_faults_pop(f);
     }
     bool wait;

@@ -138,6 +138,7 @@ static void tell_done(struct tc_h2_stream *s)
     struct tc_h2_outcome outcome = {.status = s->outcome,
                                     .trailers = &s->trailers,
                                     .unprocessed = s->unprocessed,
+                                    .unsent = s->unprocessed && !s->headers_sent,
                                     .from_server = s->from_server,
                                     .trailers_only = s->trailers_only};
     s->outcome = (struct tc_status){0};

@@ -15,6 +15,7 @@ struct tc_h2_outcome {
     struct tc_status status;           /* from the trailers, or made up for what went wrong, with a text that says so */
     const struct tc_headers *trailers; /* possibly empty; never NULL */
     bool unprocessed; /* the server never saw it (REFUSED_STREAM, GOAWAY below our id): may be retried transparently */
+    bool unsent;      /* unprocessed, since it never left */
     bool from_server; /* the status came from the peer's trailers */
     bool trailers_only; /* the headers were the trailers */
 };

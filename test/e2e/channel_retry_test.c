@@ -270,6 +270,12 @@ static void count(const struct torc_result *r, void *arg)
     ++*(int *)arg;
 }
 
+static void expect_ok(const struct torc_result *r, void *arg)
+{
+    assert_int_equal(r->code, TORC_STATUS_OK);
+    ++*(int *)arg;
+}
+
 static void test_ends_during_backoff(void **state)
 {
     (void)state;
@@ -304,6 +310,38 @@ static void test_ends_during_backoff(void **state)
     assert_int_equal(script.calls, 3);
 }
 
+/* A6: a pick that finds no endpoint is a failed attempt, too. */
+static void test_no_endpoint(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_channel("{" POLICY("5", "0.3s") "}");
+    tc_kit_stop(kit, 0);
+    int done = 0;
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, expect_ok, &done, NULL), 0);
+    while (torc_channel_state(ch, false) != TORC_TRANSIENT_FAILURE)
+        torc_runtime_poll(rt, 10);
+    tc_kit_restart(kit, 0);
+    tc_kit_do(kit, install, 0, NULL);
+    torc_channel_reset_backoff(ch);
+    while (done < 1)
+        torc_runtime_poll(rt, 10);
+    assert_string_equal(script.requests, "[m]");
+    torc_channel_free(ch);
+}
+
+static void test_disabled(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.service_config_json = "{" POLICY("4", "0.005s") "}";
+    o.disable_retries = true;
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    script.fail = 100;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
+    torc_channel_free(ch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +353,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_streamed_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_during_backoff, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_endpoint, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_disabled, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

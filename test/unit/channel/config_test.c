@@ -28,7 +28,7 @@ static void test_methods(void **state)
               "{\"name\":[{}],\"timeout\":\"3s\"},"
               "{\"name\":[{\"service\":\"a.B\"},{\"service\":\"a.C\"}],\"timeout\":\"2.5s\",\"waitForReady\":true},"
               "{\"name\":[{\"service\":\"a.B\",\"method\":\"M\"}],\"waitForReady\":false,"
-              "\"hedgingPolicy\":{},\"maxRequestMessageBytes\":\"10\"}]}");
+              "\"hedgingPolicy\":{\"maxAttempts\":3},\"maxRequestMessageBytes\":\"10\"}]}");
     assert_non_null(c);
     assert_null(tc_service_config_lb(c));
     const struct tc_method_config *m = tc_service_config_method(c, tc_slice_str("/a.B/M"));
@@ -145,6 +145,36 @@ static void test_bad_retries(void **state)
         assert_null(parse(bad[i]));
 }
 
+#define HEDGE(fields) "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":{" fields "}}]}"
+
+static void test_hedging(void **state)
+{
+    (void)state;
+    struct tc_service_config *c = parse(HEDGE(
+        "\"maxAttempts\":7,\"hedgingDelay\":\"0.25s\",\"nonFatalStatusCodes\":[\"unavailable\",10,\"INTERNAL\"]"));
+    const struct tc_retry_policy *p = &tc_service_config_method(c, tc_slice_str("/a/b"))->retry;
+    assert_true(p->hedging);
+    assert_int_equal(p->max_attempts, 5);
+    assert_int_equal(p->hedging_delay_ns, 250000000);
+    assert_int_equal(p->codes, 1u << TORC_STATUS_UNAVAILABLE | 1u << TORC_STATUS_ABORTED | 1u << TORC_STATUS_INTERNAL);
+    tc_service_config_unref(c);
+    c = parse(HEDGE("\"maxAttempts\":2"));
+    p = &tc_service_config_method(c, tc_slice_str("/a/b"))->retry;
+    assert_int_equal(p->hedging_delay_ns, 0);
+    assert_int_equal(p->codes, 0);
+    tc_service_config_unref(c);
+    static const char *const bad[] = {
+        HEDGE(""),
+        HEDGE("\"maxAttempts\":1"),
+        HEDGE("\"maxAttempts\":\"x\""),
+        HEDGE("\"maxAttempts\":2,\"hedgingDelay\":1"),
+        HEDGE("\"maxAttempts\":2,\"nonFatalStatusCodes\":[\"NONE\"]"),
+        HEDGE("\"maxAttempts\":2},\"retryPolicy\":{\"maxAttempts\":3," BACKOFF "\"retryableStatusCodes\":[14]"),
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++)
+        assert_null(parse(bad[i]));
+}
+
 static void test_metadata_rules(void **state)
 {
     (void)state;
@@ -256,7 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies), cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_retries),  cmocka_unit_test(test_bad_retries),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_options),        cmocka_unit_test(test_hedging),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
