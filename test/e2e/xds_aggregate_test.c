@@ -154,6 +154,7 @@ static void dns_by_itself(void **state)
     torc_channel_free(ch);
     mesh_kit_free(k);
     TC_CASE(DN05);
+    TC_CASE(DN06);
 }
 
 static void no_leaves(void **state)

@@ -5,6 +5,7 @@
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/mesh_unit.h"
+#include "support/resource_json.h"
 
 #include "base/mem.h"
 #include "base/random.h"
@@ -92,6 +93,34 @@ static void unchanged_cluster_changes_nothing(void **state)
     mesh_unit_update(f, cds_of("c"), mesh_unit_config(c, NULL));
     assert_int_equal(f->reports, reports);
     mesh_unit_lb_free(f);
+}
+
+/* A name of the DNS is asked for again when its endpoint fails and when its connection is lost; no oftener than the
+ * resolver allows (unit/resolver/dns). An EDS cluster does not ask. */
+static void dns_is_asked_again(void **state)
+{
+    (void)state;
+    struct fake_lb *f = mesh_unit_lb("cds_experimental");
+    struct tc_cluster_config *c = TC_NEW(struct tc_cluster_config);
+    tc_ref_init(&c->ref);
+    c->name = tc_rstr_str("c");
+    c->cluster = tc_cluster_of(tc_test_valid(&tc_cluster_type, NULL,
+                                             "{'name': 'c', 'type': 'LOGICAL_DNS', 'loadAssignment': {'endpoints': "
+                                             "[{'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': "
+                                             "'host', 'portValue': 1}}}}]}]}}"));
+    c->dns = fake_endpoints("1.1.1.1:1");
+    c->resolution_note = tc_rstr_str("xDS node ID:n1");
+    mesh_unit_update(f, cds_of("c"), mesh_unit_config(c, NULL));
+    assert_int_equal(f->reresolutions, 0);
+    fake_set(f, "1.1.1.1:1", TORC_CONNECTING);
+    fake_set_failed(f, "1.1.1.1:1", "refused");
+    assert_int_equal(f->reresolutions, 1);
+    fake_set(f, "1.1.1.1:1", TORC_IDLE);
+    ready(f, "1.1.1.1:1");
+    fake_set(f, "1.1.1.1:1", TORC_IDLE); /* the connection is lost */
+    assert_int_equal(f->reresolutions, 2);
+    mesh_unit_lb_free(f);
+    TC_CASE(DN04);
 }
 
 /* n RPCs that 1.1.1.1:1 serves, of which some fail. */
@@ -502,6 +531,7 @@ int main(void)
         cmocka_unit_test(aggregate_with_its_own_policy),
         cmocka_unit_test(drops),
         cmocka_unit_test(drops_everything_without_endpoints),
+        cmocka_unit_test(dns_is_asked_again),
         cmocka_unit_test(circuit_breaker),
         cmocka_unit_test(localities_by_weight),
         cmocka_unit_test(pick_by_cluster),

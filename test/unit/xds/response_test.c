@@ -5,6 +5,8 @@
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 
+#define WRAPPER "type.googleapis.com/envoy.service.discovery.v3.Resource"
+
 static struct tc_kit k;
 static struct tc_kit_watcher a;
 
@@ -117,7 +119,7 @@ static void wrapped_resource(void **state)
     inner.value = (ProtobufCBinaryData){strlen("inner|x"), (uint8_t *)"inner|x"};
     wrapper.name = "a"; /* wins over the resource's own */
     wrapper.resource = &inner;
-    outer.type_url = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+    outer.type_url = WRAPPER;
     outer.value.len = envoy__service__discovery__v3__resource__pack(&wrapper, bytes);
     outer.value.data = bytes;
     send_any(tc_kit_eds.type_url, "1", &outer);
@@ -148,7 +150,7 @@ static void empty_wrapper_of_what_is_held(void **state)
     tc_kit_respond(&k, k.server, &tc_kit_cds, "1", "n1", "a|x", NULL);
     assert_request("Cluster [a] \"1\" \"n1\"");
     wrapper.name = "a";
-    any.type_url = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+    any.type_url = WRAPPER;
     any.value.len = envoy__service__discovery__v3__resource__pack(&wrapper, bytes);
     any.value.data = bytes;
     send_any(tc_kit_cds.type_url, "2", &any);
@@ -167,6 +169,53 @@ static void resource_of_another_type(void **state)
     assert_request("ClusterLoadAssignment [a] \"\" \"1\" NACK 3 resource index 0: ClusterLoadAssignment: is of type "
                    "\"type.googleapis.com/other\", not type.googleapis.com/envoy.config.endpoint.v3."
                    "ClusterLoadAssignment");
+}
+
+/* CD20: each is named by its place, and what is good beside it is used. */
+static void good_among_bad(void **state)
+{
+    (void)state;
+    struct tc_kit_watcher b;
+    tc_kit_watcher_init(&b);
+    watch(&tc_kit_cds, "a", &a);
+    watch(&tc_kit_cds, "b", &b);
+    while (*tc_kit_request(&k, k.server))
+        continue;
+    static const struct {
+        const char *type, *bytes;
+    } sent[] = {
+        {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "a|x"},
+        {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "a|y"},     /* again */
+        {"type.googleapis.com/other", "c|z"},                               /* of another type */
+        {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "garbage"}, /* not decoded */
+        {WRAPPER, "\x0a\x7f"},                                              /* cut off */
+        {"type.googleapis.com/envoy.config.cluster.v3.Cluster", "b|v"},
+    };
+    Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
+    Google__Protobuf__Any any[TC_ARRAY_LEN(sent)], *list[TC_ARRAY_LEN(sent)];
+    for (size_t i = 0; i < TC_ARRAY_LEN(sent); i++) {
+        google__protobuf__any__init(&any[i]);
+        any[i].type_url = (char *)sent[i].type;
+        any[i].value = (ProtobufCBinaryData){strlen(sent[i].bytes), (uint8_t *)(uintptr_t)sent[i].bytes};
+        list[i] = &any[i];
+    }
+    m.type_url = (char *)tc_kit_cds.type_url;
+    m.version_info = m.nonce = "1";
+    m.resources = list;
+    m.n_resources = TC_ARRAY_LEN(sent);
+    send_packed(&m.base);
+    assert_told(&a, "value x;");
+    assert_told(&b, "value v;");
+    const char *nack = tc_kit_request(&k, k.server);
+    assert_non_null(strstr(nack, "resource index 1: Cluster \"a\": the response has it twice; "));
+    assert_non_null(strstr(nack, "resource index 2: Cluster: is of type \"type.googleapis.com/other\", not "));
+    assert_non_null(strstr(nack, "resource index 3: Cluster \"garbage\": field value: is bad; "));
+    assert_non_null(strstr(nack, "resource index 4: Cluster: "));
+    assert_null(strstr(nack, "resource index 0"));
+    assert_null(strstr(nack, "resource index 5"));
+    tc_kit_unwatch(&k, &b);
+    tc_kit_watcher_fini(&b);
+    TC_CASE(CD20);
 }
 
 static void unreadable_responses(void **state)
@@ -224,6 +273,7 @@ int main(void)
         TEST(wrapped_resource),
         TEST(empty_wrapper_of_what_is_held),
         TEST(resource_of_another_type),
+        TEST(good_among_bad),
         TEST(unreadable_responses),
         TEST(nack_text_is_bounded),
     };
