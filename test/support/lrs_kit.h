@@ -68,16 +68,17 @@ uint64_t lrs_now_ns(void);
 
 /* --- callers --- */
 
-/* What a caller saw. */
+/* What a caller saw; dropped: by the assignment's categories, broken: by circuit breaking. */
 struct lrs_seen {
-    uint64_t ok, failed, dropped;
+    uint64_t ok, failed, dropped, broken;
 };
 
 /* n calls one after another, every fourth of which the backend is to fail. Safe from several threads with a sum each.
  */
 void lrs_calls(torc_channel *ch, size_t n, struct lrs_seen *seen);
-/* A call that the backend takes and leaves unanswered; returns once a backend has it. End it with lrs_hang_end. */
-torc_call *lrs_hang(struct mesh_kit *k, torc_channel *ch, size_t backend);
+/* A call that a backend takes and leaves unanswered; returns once it has it. No others may call meanwhile. End it with
+ * lrs_hang_end. */
+torc_call *lrs_hang(struct mesh_kit *k, torc_channel *ch);
 void lrs_hang_end(torc_call *call);
 
 #endif

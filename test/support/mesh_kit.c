@@ -270,6 +270,18 @@ uint64_t mesh_kit_take(struct mesh_kit *k, size_t i)
     return job.count;
 }
 
+static void handled_job(struct job *job)
+{
+    job->count = tc_backend_requests(job->kit->backends[job->i].backend);
+}
+
+uint64_t mesh_kit_handled(struct mesh_kit *k, size_t i)
+{
+    struct job job = {.i = i};
+    do_job(k, &job, handled_job);
+    return job.count;
+}
+
 static void connections_job(struct job *job)
 {
     struct tc_server_counts counts;

@@ -31,6 +31,8 @@ void mesh_kit_start_control_plane(struct mesh_kit *k);
 void mesh_kit_hold(struct mesh_kit *k, size_t i);
 /* Requests that backend i counted since the last call of this. */
 uint64_t mesh_kit_take(struct mesh_kit *k, size_t i);
+/* The same since the beginning. */
+uint64_t mesh_kit_handled(struct mesh_kit *k, size_t i);
 /* Connections to backend i so far. */
 uint64_t mesh_kit_connections(struct mesh_kit *k, size_t i);
 /* The LRS server beside the control plane; for what runs on the servers' thread. */

@@ -1,0 +1,130 @@
+/* A run under load with drops of both kinds, failures, two localities, and an LRS server that crashes and comes back:
+ * what it was told, all in all, is what the backends and the callers counted. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/lrs_kit.h"
+
+#include "base/mem.h"
+
+#define CALLERS 3
+#define HELD 2
+#define LOCALITIES "0/a=1: 0; 0/b=2: 1"
+/* Long beside what a report takes on its way, so that none is on its way when the server crashes: LRS has no
+ * acknowledgement, and what was on its way is lost. */
+#define INTERVAL_MS 1000
+
+struct caller {
+    torc_channel *ch;
+    atomic_bool *stop;
+    pthread_t thread;
+    struct lrs_seen seen;
+};
+
+static void *call_on(void *arg)
+{
+    struct caller *c = arg;
+    while (!atomic_load(c->stop))
+        lrs_calls(c->ch, 8, &c->seen);
+    return NULL;
+}
+
+static uint64_t told_all(const struct lrs_cluster *c)
+{
+    return c->a.success + c->a.error + c->b.success + c->b.error + c->dropped;
+}
+
+static void assert_balance(const struct lrs_cluster *c, const struct lrs_seen *seen, uint64_t at_a, uint64_t at_b)
+{
+    assert_int_equal(c->a.issued, at_a);
+    assert_int_equal(c->b.issued, at_b);
+    assert_int_equal(c->a.issued, c->a.success + c->a.error);
+    assert_int_equal(c->b.issued, c->b.success + c->b.error);
+    assert_int_equal(c->a.in_progress + c->b.in_progress, 0);
+    assert_int_equal(c->a.success + c->b.success, seen->ok);
+    assert_int_equal(c->a.error + c->b.error, seen->failed);
+    assert_int_equal(c->dropped_lb, seen->dropped);
+    assert_int_equal(c->dropped, seen->dropped + seen->broken);
+    assert_int_equal(c->dropped_other + c->none.issued, 0);
+}
+
+static void totals_are_exact(void **state)
+{
+    (void)state;
+    struct mesh_kit *k = mesh_kit_new(2);
+    struct lrs_kit *lrs = lrs_kit_new(k, INTERVAL_MS);
+    atomic_bool stop = false;
+    struct caller callers[CALLERS] = {0};
+    torc_call *held[HELD];
+    struct lrs_seen seen = {0};
+    mesh_kit_put_listener(k, "svc", "c", NULL);
+    mesh_kit_put_endpoints(k, "c", LOCALITIES, NULL);
+    mesh_kit_put_cluster(k, "c",
+                         "lb_policy: ROUND_ROBIN\n"
+                         "  lrs_server: {self: {}}\n"
+                         "  circuit_breakers: {thresholds: [{max_requests: 4}]}");
+    uint64_t began_ns = lrs_now_ns();
+    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
+    /* Calls that outlast the server; with them there is room for two more at a time. */
+    for (size_t i = 0; i < HELD; i++)
+        held[i] = lrs_hang(k, ch);
+    mesh_kit_put_endpoints(k, "c", LOCALITIES,
+                           "policy: {drop_overloads: [{category: lb, drop_percentage: {numerator: 10}}]}");
+    for (size_t i = 0; i < CALLERS; i++) {
+        callers[i] = (struct caller){.ch = ch, .stop = &stop};
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call_on, &callers[i]), 0);
+    }
+    LRS_WAIT(lrs, lrs_told_cluster(t, "c")->reports >= 1);
+    lrs_kit_crash_after_report(lrs);
+    struct lrs_cluster before = *lrs_told_cluster(lrs_kit_look(lrs), "c");
+    uint64_t away_ns = lrs_now_ns();
+    uint64_t handled = mesh_kit_handled(k, 0) + mesh_kit_handled(k, 1);
+    while (mesh_kit_handled(k, 0) + mesh_kit_handled(k, 1) < handled + 200 ||
+           lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(1100000))
+        lrs_calls(ch, 8, &seen);
+    assert_int_equal(told_all(lrs_told_cluster(lrs_kit_look(lrs), "c")), told_all(&before));
+    away_ns = lrs_now_ns() - away_ns;
+    mesh_kit_start_control_plane(k);
+    LRS_WAIT(lrs, told_all(lrs_told_cluster(t, "c")) > told_all(&before));
+    for (size_t i = 0; i < HELD; i++)
+        lrs_hang_end(held[i]);
+    atomic_store(&stop, true);
+    for (size_t i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        seen.ok += callers[i].seen.ok;
+        seen.failed += callers[i].seen.failed;
+        seen.dropped += callers[i].seen.dropped;
+        seen.broken += callers[i].seen.broken;
+    }
+    seen.failed += HELD; /* they were cancelled */
+    uint64_t at_a = mesh_kit_take(k, 0), at_b = mesh_kit_take(k, 1);
+    LRS_WAIT(lrs, told_all(lrs_told_cluster(t, "c")) >= at_a + at_b + seen.dropped + seen.broken);
+    const struct lrs_told *t = lrs_kit_look(lrs);
+    const struct lrs_cluster *c = lrs_told_cluster(t, "c");
+    printf("backends: %llu at a, %llu at b; callers: %llu ok, %llu failed, %llu dropped, %llu broken; "
+           "%llu reports on %zu streams\n",
+           (unsigned long long)at_a, (unsigned long long)at_b, (unsigned long long)seen.ok,
+           (unsigned long long)seen.failed, (unsigned long long)seen.dropped, (unsigned long long)seen.broken,
+           (unsigned long long)t->reports, t->streams_so_far);
+    assert_true(at_a && at_b && seen.ok && seen.dropped && seen.broken && seen.failed > HELD);
+    assert_balance(c, &seen, at_a, at_b);
+    assert_int_equal(t->streams_so_far, 2);
+    assert_true(c->widest_ns >= away_ns); /* intervals go on over the crash, and overlap nowhere */
+    assert_true(c->interval_ns <= lrs_now_ns() - began_ns);
+    torc_channel_free(ch);
+    lrs_kit_free(lrs);
+    mesh_kit_free(k);
+    TC_CASE(LS01);
+    TC_CASE(LS04);
+    TC_CASE(LS06);
+    TC_CASE(LS07);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(totals_are_exact)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
