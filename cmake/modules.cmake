@@ -1,10 +1,20 @@
 # A folder of src/ is a static library tc_NAME with the dependencies that the architecture allows; libtorc is made of
-# their objects. torc_module(NAME DEPS folder... LIBS target... [LIBTORC])
+# their objects. torc_module(NAME DEPS folder... LIBS target... [LIBTORC]) A folder may be split in two modules by a regex
+# of file names: FOLDER folder and ONLY or WITHOUT regex.
 set_property(GLOBAL PROPERTY TORC_LIBTORC_MODULES "")
 function(torc_module name)
-  cmake_parse_arguments(M "LIBTORC" "" "DEPS;LIBS;SOURCES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc
-       ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.h)
+  cmake_parse_arguments(M "LIBTORC" "FOLDER;ONLY;WITHOUT" "DEPS;LIBS;SOURCES" ${ARGN})
+  if(NOT M_FOLDER)
+    set(M_FOLDER ${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*.h)
+  if(M_ONLY)
+    list(FILTER sources INCLUDE REGEX ${M_ONLY})
+  endif()
+  if(M_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX ${M_WITHOUT})
+  endif()
   if(NOT "${sources}" MATCHES "\\.cc?(;|$)")
     file(WRITE ${CMAKE_BINARY_DIR}/empty.c "extern int tc_empty_module;\n")
     list(APPEND sources ${CMAKE_BINARY_DIR}/empty.c)

@@ -15,6 +15,7 @@
 struct run {
     struct call_args args;
     torc_runtime *runtime;
+    torc_csds *csds;
     torc_channel **channels;
     struct call_totals totals;
     uint64_t started, in_flight;
@@ -228,6 +229,22 @@ static void show_channels(const struct run *r)
     }
 }
 
+/* Says where, on standard error: what is printed of calls may be for a program. */
+static int serve_csds(struct run *r)
+{
+    char *why = NULL;
+    int rc = 0;
+    if (!r->args.csds)
+        return 0;
+    r->csds = torc_csds_serve(r->runtime, r->args.csds, &why);
+    if (r->csds)
+        fprintf(stderr, "torc call: CSDS at %s\n", torc_csds_address(r->csds));
+    else
+        rc = cli_usage(NAME, "--csds: %s", why);
+    free(why);
+    return rc;
+}
+
 static double cpu_seconds(void)
 {
     struct rusage u;
@@ -250,7 +267,9 @@ int cmd_call(int argc, char **argv)
         goto done;
     }
     r->begin_ns = r->last_progress_ns = now_ns();
-    rc = make_channels(r);
+    rc = serve_csds(r);
+    if (rc == 0)
+        rc = make_channels(r);
     if (rc != 0)
         goto done;
     run_calls(r, r->args.quiet && isatty(2));
@@ -267,6 +286,7 @@ done:
     for (uint64_t i = 0; r->channels && i < r->args.channels; i++)
         torc_channel_free(r->channels[i]);
     tc_free(r->channels);
+    torc_csds_free(r->csds);
     torc_runtime_free(r->runtime);
     call_totals_fini(&r->totals);
     call_args_fini(&r->args);

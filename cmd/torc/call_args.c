@@ -31,6 +31,7 @@ static const char help[] =
     "      --service-config JSON|@FILE\n"
     "      --max-receive-bytes N  largest response (4M)\n"
     "      --hold T               stay connected after the last call\n"
+    "      --csds ADDR            serve the state of its xDS resources (CSDS) there meanwhile\n"
     "      --events               state changes and connects, as they happen\n"
     "      --explain              route, cluster, hash, ring entry and why that endpoint; at the end the tree of "
     "policies\n"
@@ -63,6 +64,7 @@ enum {
     OPT_HOLD,
     OPT_EVENTS,
     OPT_EXPLAIN,
+    OPT_CSDS,
     OPT_DRY_RUN,
     OPT_QUIET,
 };
@@ -89,6 +91,7 @@ static const struct option options[] = {
     {"max-receive-bytes", required_argument, NULL, OPT_MAX_RECEIVE},
     {"hold", required_argument, NULL, OPT_HOLD},
     {"events", no_argument, NULL, OPT_EVENTS},
+    {"csds", required_argument, NULL, OPT_CSDS},
     {"explain", no_argument, NULL, OPT_EXPLAIN},
     {"dry-run", no_argument, NULL, OPT_DRY_RUN},
     {"output", required_argument, NULL, 'o'},
@@ -209,6 +212,9 @@ static int apply(struct call_args *a, int c)
         return cli_size(NAME, "--max-receive-bytes", optarg, &a->max_receive_bytes);
     case OPT_HOLD:
         return cli_duration_ms(NAME, "--hold", optarg, &a->hold_ms);
+    case OPT_CSDS:
+        a->csds = optarg;
+        return 0;
     case 'o':
         return cli_output(NAME, optarg, &a->json);
     default:

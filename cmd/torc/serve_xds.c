@@ -72,6 +72,7 @@ struct serve {
     struct tc_server *server;
     struct tc_control_plane *cp;
     struct tc_lrs *lrs;
+    struct tc_csds *csds;
 };
 
 static struct source *source_of(struct serve *s, struct tc_slice node_id)
@@ -205,7 +206,7 @@ static int run(struct serve *s)
     s->server = tc_server_new(s->loop, &opts);
     s->cp = tc_control_plane_new(s->server);
     s->lrs = tc_lrs_new(s->server);
-    tc_csds_register(s->server, s->cp);
+    s->csds = tc_csds_new(s->server, s->cp);
     tc_lrs_set(s->lrs, &(struct tc_lrs_config){.interval_ms = s->lrs_interval_ms,
                                                .send_all_clusters = s->lrs_clusters.len == 0,
                                                .clusters = s->lrs_clusters.data,
@@ -243,6 +244,7 @@ int cmd_serve_xds(int argc, char **argv)
         tc_server_free(s.server);
     tc_control_plane_free(s.cp);
     tc_lrs_free(s.lrs);
+    tc_csds_free(s.csds);
     strict_fini(&s.strict);
     if (s.loop)
         tc_loop_free(s.loop);

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "admin/client_status.h"
 #include "base/mem.h"
 #include "cli.h"
-#include "pb/envoy/service/status/v3/csds.pb-c.h"
 #include "proto/json.h"
 #include "proto/unpack.h"
 #include "xds.h"
@@ -141,73 +141,36 @@ void xds_print_changes(const xds_list *list, int64_t now_ns)
 
 /* --- ClientConfig --- */
 
-static Google__Protobuf__Timestamp *timestamp(struct tc_arena *arena, int64_t ns)
-{
-    Google__Protobuf__Timestamp *t = tc_arena_calloc(arena, 1, sizeof(*t));
-    google__protobuf__timestamp__init(t);
-    t->seconds = ns / NS_PER_S;
-    t->nanos = (int32_t)(ns % NS_PER_S);
-    return t;
-}
-
-static void fill_error(generic_config *g, const struct xds_seen *s, struct tc_arena *arena)
-{
-    g->error_state = tc_arena_calloc(arena, 1, sizeof(*g->error_state));
-    envoy__admin__v3__update_failure_state__init(g->error_state);
-    g->error_state->details = s->error->data;
-    if (s->failed_version)
-        g->error_state->version_info = s->failed_version->data;
-    if (s->failed_ns)
-        g->error_state->last_update_attempt = timestamp(arena, s->failed_ns);
-}
-
 static generic_config *generic_of(const struct xds_seen *s, struct tc_arena *arena)
 {
-    generic_config *g = tc_arena_calloc(arena, 1, sizeof(*g));
-    envoy__service__status__v3__client_config__generic_xds_config__init(g);
-    g->type_url = (char *)(uintptr_t)s->type->type_url;
-    g->name = s->name->data;
-    if (s->gone)
-        return g;
-    g->client_status = (Envoy__Admin__V3__ClientResourceStatus)s->state;
-    if (s->version)
-        g->version_info = s->version->data;
-    if (s->updated_ns)
-        g->last_updated = timestamp(arena, s->updated_ns);
-    if (s->bytes) {
-        g->xds_config = tc_arena_calloc(arena, 1, sizeof(*g->xds_config));
-        google__protobuf__any__init(g->xds_config);
-        g->xds_config->type_url = g->type_url;
-        g->xds_config->value.len = s->bytes->len;
-        g->xds_config->value.data = (uint8_t *)s->bytes->data;
+    struct tc_status error = {TORC_STATUS_UNAVAILABLE, s->error};
+    struct tc_xds_dump_entry e = {.type = s->type, .name = tc_rstr_slice(s->name)};
+    if (!s->gone) {
+        e.state = s->state;
+        e.version = tc_rstr_slice(s->version);
+        e.updated_ns = s->updated_ns;
+        e.bytes = s->bytes;
+        e.error = s->error ? &error : NULL;
+        e.failed_version = tc_rstr_slice(s->failed_version);
+        e.failed_ns = s->failed_ns;
     }
-    if (s->error)
-        fill_error(g, s, arena);
-    return g;
+    return tc_client_status_resource(arena, &e, false);
 }
 
 void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstrap, const char *target)
 {
-    client_config config = ENVOY__SERVICE__STATUS__V3__CLIENT_CONFIG__INIT;
     struct tc_arena arena;
-    struct tc_faults faults;
-    ProtobufCMessage *node = NULL;
     tc_arena_init(&arena, 4096, 0);
-    tc_faults_init(&faults);
-    if (tc_unpack(&envoy__config__core__v3__node__descriptor, tc_rstr_slice(bootstrap->node), NULL, &arena, &node,
-                  &faults) == 0)
-        config.node = (Envoy__Config__Core__V3__Node *)node;
-    config.client_scope = (char *)(uintptr_t)target;
-    config.n_generic_xds_configs = list->len;
-    config.generic_xds_configs = tc_arena_calloc(&arena, list->len, sizeof(config.generic_xds_configs[0]));
+    client_config *config = tc_client_status_new(&arena, bootstrap, tc_slice_str(target));
+    config->n_generic_xds_configs = list->len;
+    config->generic_xds_configs = tc_arena_calloc(&arena, list->len, sizeof(config->generic_xds_configs[0]));
     for (size_t i = 0; i < list->len; i++)
-        config.generic_xds_configs[i] = generic_of(list->data[i], &arena);
-    json_t *json = tc_proto_to_json(&config.base, &(struct tc_proto_json_options){.lower_camel = true});
+        config->generic_xds_configs[i] = generic_of(list->data[i], &arena);
+    json_t *json = tc_proto_to_json(&config->base, &(struct tc_proto_json_options){.lower_camel = true});
     char *text = json ? tc_json_text(json, false) : NULL;
     puts(text ? text : "{}");
     fflush(stdout);
     tc_free(text);
     json_decref(json);
-    tc_faults_fini(&faults);
     tc_arena_fini(&arena);
 }

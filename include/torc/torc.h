@@ -3,6 +3,7 @@
 #ifndef TORC_TORC_H
 #define TORC_TORC_H
 
+#include <torc/admin.h>
 #include <torc/call.h>
 #include <torc/channel.h>
 #include <torc/credentials.h>

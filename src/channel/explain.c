@@ -59,25 +59,16 @@ int torc_call_explain_async(torc_channel *ch, const char *method, const struct t
 /* The tree, asked for by a thread that waits. */
 
 struct asked {
-    struct tc_task task;
-    struct tc_wait wait;
-    torc_channel *ch;
+    const torc_channel *ch;
     char *text; /* for free() */
-    bool done;
 };
 
-static void on_asked(struct tc_task *task)
+static void on_asked(void *arg)
 {
-    struct asked *a = TC_CONTAINER_OF(task, struct asked, task);
-    torc_runtime *rt = a->ch->rt;
+    struct asked *a = arg;
     struct tc_describe d = {0};
     tc_channel_describe(a->ch, NULL, &d);
-    char *text = tc_buf_take(&d.out);
-    tc_runtime_lock(rt);
-    a->text = text;
-    a->done = true;
-    tc_wait_wake(&a->wait);
-    tc_runtime_unlock(rt);
+    a->text = tc_buf_take(&d.out);
 }
 
 int torc_channel_describe(torc_channel *ch, char **json)
@@ -86,16 +77,9 @@ int torc_channel_describe(torc_channel *ch, char **json)
     if (rc != 0)
         return rc;
     struct asked a = {.ch = tc_channel_ref(ch)};
-    torc_runtime *rt = ch->rt;
-    tc_task_init(&a.task, on_asked);
-    tc_wait_init(&a.wait);
-    tc_runtime_run(rt, &a.task);
-    tc_runtime_lock(rt);
-    while (!a.done)
-        tc_runtime_wait(rt, &a.wait, UINT64_MAX);
-    tc_runtime_unlock(rt);
-    tc_wait_fini(&a.wait);
+    rc = tc_runtime_do(ch->rt, on_asked, &a);
     tc_channel_unref(ch);
-    *json = a.text;
-    return 0;
+    if (rc == 0)
+        *json = a.text;
+    return rc;
 }

@@ -21,25 +21,29 @@ void *tc_runtime_extra(torc_runtime *rt, const void *key);
  * before the connections close. It may finish asynchronously as long as every step is driven by the loop. */
 void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (*destroy)(void *value));
 
+/* Counted by the handle, the channels, the calls and what else outlives the handle. Any thread. */
+torc_runtime *tc_runtime_ref(torc_runtime *rt);
+void tc_runtime_unref(torc_runtime *rt);
+/* 0 when the runtime can be used; TORC_EFORK in a child of the process that made it, TORC_ECLOSED after
+ * torc_runtime_free. Any thread. */
+int tc_runtime_check(const torc_runtime *rt);
+/* Runs fn on the loop and waits until it has run; at once when the caller is inside a callback of the runtime. What
+ * tc_runtime_check says, and fn is not called when that is not 0. Any thread. */
+int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg);
+
 /* Inside src/channel from here on. */
 
 /* A runtime that runs on a loop of the test's own (manual mode); the loop stays the test's, which frees it after
  * torc_runtime_free. */
 torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_options *options);
 
-/* Counted by the handle, the channels and the calls. Any thread. */
-torc_runtime *tc_runtime_ref(torc_runtime *rt);
-void tc_runtime_unref(torc_runtime *rt);
-
 struct tc_pool *tc_runtime_pool(const torc_runtime *rt);
 struct tc_call_pool *tc_runtime_calls(const torc_runtime *rt);
 /* Channels that live, so that the runtime can shut them down. Loop thread. */
 struct tc_link *tc_runtime_channels(torc_runtime *rt);
 
-/* 0 when the runtime can be used; TORC_EFORK in a child of the process that made it, TORC_ECLOSED after
- * torc_runtime_free. Any thread. */
-int tc_runtime_check(const torc_runtime *rt);
-/* The same for a call that blocks: TORC_EDEADLK as well when the calling thread is inside a callback of the runtime. */
+/* As tc_runtime_check, for a call that blocks: TORC_EDEADLK as well when the calling thread is inside a callback of the
+ * runtime. */
 int tc_runtime_check_blocking(const torc_runtime *rt);
 /* Gets a task to run on the loop: by the serial queue from the loop's own turn, else by a post. A task must not be
  * given twice before it ran. Any thread. */

@@ -136,6 +136,47 @@ int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
     return rc;
 }
 
+struct deed {
+    struct tc_task task;
+    struct tc_wait wait;
+    torc_runtime *rt;
+    void (*fn)(void *arg);
+    void *arg;
+    bool done;
+};
+
+static void on_deed(struct tc_task *task)
+{
+    struct deed *d = TC_CONTAINER_OF(task, struct deed, task);
+    torc_runtime *rt = d->rt;
+    d->fn(d->arg);
+    tc_runtime_lock(rt);
+    d->done = true;
+    tc_wait_wake(&d->wait);
+    tc_runtime_unlock(rt);
+}
+
+int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg)
+{
+    int rc = tc_runtime_check_blocking(rt);
+    if (rc == TORC_EDEADLK)
+        fn(arg);
+    if (rc != 0)
+        return rc == TORC_EDEADLK ? 0 : rc;
+    struct deed d = {.rt = rt, .fn = fn, .arg = arg};
+    tc_task_init(&d.task, on_deed);
+    tc_wait_init(&d.wait);
+    tc_runtime_ref(rt);
+    tc_runtime_run(rt, &d.task);
+    tc_runtime_lock(rt);
+    while (!d.done)
+        tc_runtime_wait(rt, &d.wait, UINT64_MAX);
+    tc_runtime_unlock(rt);
+    tc_wait_fini(&d.wait);
+    tc_runtime_unref(rt);
+    return 0;
+}
+
 int tc_runtime_check_blocking(const torc_runtime *rt)
 {
     int rc = tc_runtime_check(rt);

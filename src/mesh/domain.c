@@ -18,13 +18,19 @@ static void destroy(void *domain)
     tc_mesh_domain_free(domain);
 }
 
+static const char slot;
+
+const struct tc_mesh_domain *tc_mesh_domain_find(torc_runtime *runtime)
+{
+    return tc_runtime_extra(runtime, &slot);
+}
+
 struct tc_mesh_domain *tc_mesh_domain_of(torc_runtime *runtime)
 {
-    static const char key;
-    struct tc_mesh_domain *d = tc_runtime_extra(runtime, &key);
+    struct tc_mesh_domain *d = tc_runtime_extra(runtime, &slot);
     if (!d) {
         d = tc_mesh_domain_new(runtime);
-        tc_runtime_set_extra(runtime, &key, d, destroy);
+        tc_runtime_set_extra(runtime, &slot, d, destroy);
     }
     return d;
 }
@@ -139,6 +145,13 @@ void tc_domain_client_release(struct tc_domain_client *c)
     tc_mesh_transport_factory_fini(&c->factory);
     tc_rstr_unref(c->key);
     tc_free(c);
+}
+
+void tc_mesh_domain_each_client(const struct tc_mesh_domain *d, void (*fn)(void *arg, const struct tc_xds_client *c),
+                                void *arg)
+{
+    TC_LIST_FOREACH(it, &d->clients)
+    fn(arg, TC_CONTAINER_OF(it, struct tc_domain_client, link)->client);
 }
 
 /* --- counters --- */

@@ -11,6 +11,8 @@ struct tc_mesh_domain;
 
 /* The runtime's; made on first use, ends with the runtime. */
 struct tc_mesh_domain *tc_mesh_domain_of(torc_runtime *runtime);
+/* The same, or NULL when there was no use for it so far. */
+const struct tc_mesh_domain *tc_mesh_domain_find(torc_runtime *runtime);
 /* One by itself, for tests. */
 struct tc_mesh_domain *tc_mesh_domain_new(torc_runtime *runtime);
 void tc_mesh_domain_free(struct tc_mesh_domain *d);
@@ -30,6 +32,9 @@ struct tc_domain_client {
 struct tc_domain_client *tc_domain_client_get(struct tc_mesh_domain *d, const struct tc_resolver_env *env,
                                               struct tc_slice target, struct tc_status *error);
 void tc_domain_client_release(struct tc_domain_client *c);
+/* Calls fn for each that is in use. */
+void tc_mesh_domain_each_client(const struct tc_mesh_domain *d, void (*fn)(void *arg, const struct tc_xds_client *c),
+                                void *arg);
 
 /* RPCs that are under way to one {cluster, EDS service}, over all channels of the domain. */
 struct tc_call_counter {

@@ -44,6 +44,7 @@
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 #include "pb/envoy/type/http/v3/cookie.pb-c.h"
+#include "pb/envoy/type/matcher/v3/node.pb-c.h"
 #include "pb/envoy/type/matcher/v3/regex.pb-c.h"
 #include "pb/envoy/type/matcher/v3/string.pb-c.h"
 #include "pb/envoy/type/metadata/v3/metadata.pb-c.h"
@@ -155,6 +156,7 @@ static const ProtobufCMessageDescriptor *const types[] = {
     &envoy__service__status__v3__client_status_request__descriptor,
     &envoy__service__status__v3__client_status_response__descriptor,
     &envoy__type__http__v3__cookie__descriptor,
+    &envoy__type__matcher__v3__node_matcher__descriptor,
     &envoy__type__matcher__v3__regex_match_and_substitute__descriptor,
     &envoy__type__matcher__v3__regex_matcher__descriptor,
     &envoy__type__matcher__v3__string_matcher__descriptor,

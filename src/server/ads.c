@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+#include "proto/pack.h"
 #include "proto/unpack.h"
-#include "server/pack.h"
 
 /* What a client has of one type. */
 struct type_state {

@@ -5,8 +5,12 @@
 
 #include "server/control_plane.h"
 
-/* Registers FetchClientStatus and StreamClientStatus with the control plane's server. What it answers comes from the
- * control plane, which must live as long as the server takes calls. */
-void tc_csds_register(struct tc_server *server, struct tc_control_plane *cp);
+struct tc_csds;
+
+/* Registers its methods with the control plane's server. What it answers comes from the control plane, which must live
+ * as long as the server takes calls. */
+struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp);
+/* After tc_server_free. */
+void tc_csds_free(struct tc_csds *c);
 
 #endif

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+#include "proto/pack.h"
 #include "proto/unpack.h"
-#include "server/pack.h"
 
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest delta_request;
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryResponse delta_response;

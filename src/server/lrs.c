@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "proto/pack.h"
 #include "proto/unpack.h"
-#include "server/pack.h"
 
 #define METHOD "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats"
 #define INTERVAL_MS 10000

@@ -221,6 +221,11 @@ const struct tc_xds_bootstrap *tc_xds_client_bootstrap(const struct tc_xds_clien
     return c->bootstrap;
 }
 
+struct tc_slice tc_xds_client_target(const struct tc_xds_client *c)
+{
+    return tc_rstr_slice(c->target);
+}
+
 /* --- the dump --- */
 
 static void dump_entry(const struct tc_xds_client *c, const struct tc_xds_entry *e, tc_xds_dump_fn fn, void *arg)

@@ -68,6 +68,8 @@ void tc_xds_client_reset_backoff(struct tc_xds_client *c);
 struct tc_load_cluster *tc_xds_client_load(struct tc_xds_client *c, const struct tc_rstr *server_key,
                                            struct tc_rstr *cluster, struct tc_rstr *service);
 const struct tc_xds_bootstrap *tc_xds_client_bootstrap(const struct tc_xds_client *c);
+/* The data-plane target whose client it is. */
+struct tc_slice tc_xds_client_target(const struct tc_xds_client *c);
 
 enum tc_xds_state { /* as CSDS's ClientResourceStatus counts (A40, A88) */
                     TC_XDS_REQUESTED = 1,

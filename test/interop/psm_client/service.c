@@ -1,6 +1,6 @@
 #include "base/mem.h"
+#include "proto/pack.h"
 #include "psm.h"
-#include "server/pack.h"
 
 void psm_reply(struct tc_server_call *call, const ProtobufCMessage *message)
 {

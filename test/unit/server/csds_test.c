@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
+#include "proto/pack.h"
 #include "server/csds.h"
-#include "server/pack.h"
 #include "support/cmocka.h"
 #include "support/server_kit.h"
 
@@ -16,6 +16,7 @@
 struct fixture {
     struct server_kit kit;
     struct tc_control_plane *cp;
+    struct tc_csds *csds;
     unsigned requests;
 };
 
@@ -32,7 +33,7 @@ static int setup(void **state)
     char *why = NULL;
     server_kit_init(&f->kit);
     f->cp = tc_control_plane_new(f->kit.server);
-    tc_csds_register(f->kit.server, f->cp);
+    f->csds = tc_csds_new(f->kit.server, f->cp);
     tc_control_plane_observe(f->cp, on_request, f);
     assert_int_equal(tc_control_plane_put(f->cp, "{\"@type\": " CLUSTER ", name: c}", &why), 0);
     *state = f;
@@ -43,6 +44,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     server_kit_fini(&f->kit);
+    tc_csds_free(f->csds);
     tc_control_plane_free(f->cp);
     tc_free(f);
     return 0;

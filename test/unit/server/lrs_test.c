@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "proto/pack.h"
 #include "server/lrs.h"
-#include "server/pack.h"
 #include "support/cmocka.h"
 #include "support/server_kit.h"
 

@@ -1,6 +1,6 @@
 /* Serialises protobuf messages of our own making. */
-#ifndef TC_SERVER_PACK_H
-#define TC_SERVER_PACK_H
+#ifndef TC_PROTO_PACK_H
+#define TC_PROTO_PACK_H
 
 #include <protobuf-c/protobuf-c.h>
 

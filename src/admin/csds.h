@@ -1,0 +1,12 @@
+/* The client status of a runtime's xDS clients, and a server of it. */
+#ifndef TC_ADMIN_CSDS_H
+#define TC_ADMIN_CSDS_H
+
+#include <torc/admin.h>
+
+#include "base/buf.h"
+
+/* Appends the serialised ClientStatusResponse. Loop thread. */
+void tc_csds_make(torc_runtime *rt, bool without_contents, struct tc_buf *out);
+
+#endif

@@ -1,0 +1,378 @@
+/* A process that is asked for its xDS resources while it makes calls (A40): by function, and over gRPC. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/mesh_kit.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include "pb/envoy/service/status/v3/csds.pb-c.h"
+
+#define SERVICE "/envoy.service.status.v3.ClientStatusDiscoveryService/"
+#define WAIT_NS (20 * TC_NS_PER_S)
+
+typedef Envoy__Service__Status__V3__ClientStatusResponse status_response;
+typedef Envoy__Service__Status__V3__ClientConfig client_config;
+typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_config;
+
+struct world {
+    struct mesh_kit *k;
+    torc_channel *ch;
+    torc_csds *csds;
+    torc_runtime *asker; /* of another process, as it were */
+    torc_channel *ask;
+};
+
+static struct world open_world(void)
+{
+    struct world w = {.k = mesh_kit_new(1)};
+    char *why = NULL;
+    mesh_kit_put_listener(w.k, "svc", "c", NULL);
+    mesh_kit_put_endpoints(w.k, "c", "0/a: 0", NULL);
+    mesh_kit_put_cluster(w.k, "c", NULL);
+    w.csds = torc_csds_serve(mesh_kit_runtime(w.k), "127.0.0.1:0", &why);
+    assert_null(why);
+    assert_non_null(w.csds);
+    assert_false(tc_slice_ends(tc_slice_str(torc_csds_address(w.csds)), tc_slice_str(":0")));
+    w.asker = torc_runtime_new(NULL);
+    w.ask = torc_channel_new(w.asker, torc_csds_address(w.csds), NULL, NULL);
+    assert_non_null(w.ask);
+    return w;
+}
+
+static void close_world(struct world *w)
+{
+    torc_channel_free(w->ask);
+    torc_runtime_free(w->asker);
+    torc_csds_free(w->csds);
+    torc_channel_free(w->ch);
+    mesh_kit_free(w->k);
+}
+
+/* --- asking --- */
+
+static status_response *unpack(const void *bytes, size_t size)
+{
+    status_response *r = envoy__service__status__v3__client_status_response__unpack(NULL, size, bytes);
+    assert_non_null(r);
+    return r;
+}
+
+static void response_free(status_response *r)
+{
+    envoy__service__status__v3__client_status_response__free_unpacked(r, NULL);
+}
+
+static struct torc_result fetch(struct world *w, const char *request, size_t n)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(w->ask, SERVICE "FetchClientStatus", request, n, NULL, &r), 0);
+    return r;
+}
+
+static status_response *fetched(struct world *w)
+{
+    struct torc_result r = fetch(w, "", 0);
+    if (r.code != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    status_response *m = unpack(torc_message_data(r.response), torc_message_size(r.response));
+    torc_result_fini(&r);
+    return m;
+}
+
+static const client_config *scope_of(const status_response *r, const char *scope)
+{
+    for (size_t i = 0; i < r->n_config; i++)
+        if (strcmp(r->config[i]->client_scope, scope) == 0)
+            return r->config[i];
+    return NULL;
+}
+
+static const generic_config *resource_of(const status_response *r, const char *scope, const char *type,
+                                         const char *name)
+{
+    const client_config *c = scope_of(r, scope);
+    for (size_t i = 0; c && i < c->n_generic_xds_configs; i++) {
+        const generic_config *g = c->generic_xds_configs[i];
+        const char *short_type = strrchr(g->type_url, '.') + 1;
+        if (strcmp(short_type, type) == 0 && strcmp(g->name, name) == 0)
+            return g;
+    }
+    return NULL;
+}
+
+/* Asks until the resource has the state; the response, which has it. */
+static status_response *wait_state(struct world *w, const char *scope, const char *type, const char *name, int state)
+{
+    uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
+    for (;;) {
+        status_response *r = fetched(w);
+        const generic_config *g = resource_of(r, scope, type, name);
+        if (g && (int)g->client_status == state)
+            return r;
+        if (tc_system_clock.monotonic_ns(NULL) > until)
+            fail_msg("%s %s of %s is in state %d, not %d", type, name, scope, g ? (int)g->client_status : -1, state);
+        response_free(r);
+    }
+}
+
+#define STATE(x) ENVOY__ADMIN__V3__CLIENT_RESOURCE_STATUS__##x
+
+/* --- tests --- */
+
+static void resources_of_live_calls(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    status_response *r = fetched(&w);
+    assert_int_equal(r->n_config, 0); /* no channel yet */
+    response_free(r);
+    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    mesh_kit_calls(w.ch, NULL, 10);
+    int64_t now_s = tc_system_clock.realtime_ns(NULL) / (int64_t)TC_NS_PER_S;
+    r = fetched(&w);
+    assert_int_equal(r->n_config, 1);
+    const client_config *c = r->config[0];
+    assert_string_equal(c->client_scope, "xds:///svc");
+    assert_string_equal(c->node->id, "test-node");
+    assert_true(strlen(c->node->user_agent_name) > 0);
+    static const char *const types[][2] = {{"Listener", "svc"}, {"Cluster", "c"}, {"ClusterLoadAssignment", "c"}};
+    assert_int_equal(c->n_generic_xds_configs, TC_ARRAY_LEN(types)); /* the route is in the listener */
+    for (size_t i = 0; i < TC_ARRAY_LEN(types); i++) {
+        const generic_config *g = resource_of(r, "xds:///svc", types[i][0], types[i][1]);
+        assert_non_null(g);
+        assert_int_equal(g->client_status, STATE(ACKED));
+        assert_true(strlen(g->version_info) > 0);
+        assert_string_equal(g->xds_config->type_url, g->type_url);
+        assert_true(g->xds_config->value.len > 0);
+        assert_in_range(g->last_updated->seconds, now_s - 60, now_s + 1);
+        assert_null(g->error_state);
+    }
+    response_free(r);
+    close_world(&w);
+}
+
+static void refused_and_absent(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    mesh_kit_calls(w.ch, NULL, 1);
+    status_response *r = wait_state(&w, "xds:///svc", "Cluster", "c", STATE(ACKED));
+    const generic_config *g = resource_of(r, "xds:///svc", "Cluster", "c");
+    char *version = tc_strdup(g->version_info);
+    size_t size = g->xds_config->value.len;
+    response_free(r);
+    /* A worse one: what is in use stays, with what is wrong beside it. */
+    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  lrs_server: {ads: {}}");
+    r = wait_state(&w, "xds:///svc", "Cluster", "c", STATE(NACKED));
+    g = resource_of(r, "xds:///svc", "Cluster", "c");
+    assert_string_equal(g->version_info, version);
+    assert_int_equal(g->xds_config->value.len, size);
+    assert_non_null(strstr(g->error_state->details, "lrs_server"));
+    assert_true(strlen(g->error_state->version_info) > 0);
+    assert_string_not_equal(g->error_state->version_info, version);
+    assert_non_null(g->error_state->last_update_attempt);
+    assert_int_equal(resource_of(r, "xds:///svc", "Listener", "svc")->client_status, STATE(ACKED));
+    response_free(r);
+    mesh_kit_calls(w.ch, NULL, 10);
+    tc_free(version);
+    /* Mended. */
+    mesh_kit_put_cluster(w.k, "c", NULL);
+    r = wait_state(&w, "xds:///svc", "Cluster", "c", STATE(ACKED));
+    assert_null(resource_of(r, "xds:///svc", "Cluster", "c")->error_state);
+    response_free(r);
+    /* A route to a cluster that the control plane does not have. */
+    mesh_kit_put_listener(w.k, "svc", "gone", NULL);
+    response_free(wait_state(&w, "xds:///svc", "Cluster", "gone", STATE(REQUESTED)));
+    mesh_kit_put_listener(w.k, "svc", "c", NULL);
+    mesh_kit_calls(w.ch, NULL, 1);
+    mesh_kit_remove(w.k, "Listener", "svc");
+    r = wait_state(&w, "xds:///svc", "Listener", "svc", STATE(DOES_NOT_EXIST));
+    response_free(r);
+    close_world(&w);
+}
+
+/* Each target has a client, and so a scope, of its own; a resource may be there twice. */
+static void scopes(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    torc_channel *twin = mesh_kit_channel(w.k, "svc", NULL), *absent = mesh_kit_channel(w.k, "absent", NULL);
+    mesh_kit_put_listener(w.k, "other", "c", NULL);
+    torc_channel *other = mesh_kit_channel(w.k, "other", NULL);
+    mesh_kit_calls(w.ch, NULL, 1);
+    mesh_kit_calls(twin, NULL, 1);
+    mesh_kit_calls(other, NULL, 1);
+    torc_channel_state(absent, true);
+    status_response *r = wait_state(&w, "xds:///absent", "Listener", "absent", STATE(REQUESTED));
+    assert_int_equal(r->n_config, 3);
+    assert_non_null(resource_of(r, "xds:///svc", "Listener", "svc"));
+    assert_null(resource_of(r, "xds:///svc", "Listener", "other"));
+    assert_non_null(resource_of(r, "xds:///other", "Listener", "other"));
+    assert_int_equal(resource_of(r, "xds:///svc", "Cluster", "c")->client_status, STATE(ACKED));
+    assert_int_equal(resource_of(r, "xds:///other", "Cluster", "c")->client_status, STATE(ACKED));
+    assert_null(resource_of(r, "xds:///absent", "Listener", "absent")->xds_config);
+    response_free(r);
+    torc_channel_free(other);
+    torc_channel_free(absent);
+    torc_channel_free(twin);
+    uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
+    for (size_t n = 3; n != 1;) { /* they end with their channels */
+        r = fetched(&w);
+        n = r->n_config;
+        response_free(r);
+        assert_true(tc_system_clock.monotonic_ns(NULL) < until);
+    }
+    close_world(&w);
+}
+
+static void streams_and_refusals(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    torc_message *m;
+    struct torc_result end;
+    int error;
+    torc_call *call = torc_call_open(w.ask, SERVICE "StreamClientStatus", NULL, &error);
+    assert_non_null(call);
+    assert_int_equal(torc_call_send(call, "", 0, false), 0);
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    assert_int_equal(torc_message_size(m), 0);
+    torc_message_unref(m);
+    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    mesh_kit_calls(w.ch, NULL, 1);
+    assert_int_equal(torc_call_send(call, "\x18\x01", 2, false), 0); /* exclude_resource_contents */
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    status_response *r = unpack(torc_message_data(m), torc_message_size(m));
+    assert_int_equal(r->n_config, 1);
+    assert_int_equal(resource_of(r, "xds:///svc", "Cluster", "c")->client_status, STATE(ACKED));
+    assert_null(resource_of(r, "xds:///svc", "Cluster", "c")->xds_config);
+    response_free(r);
+    torc_message_unref(m);
+    assert_int_equal(torc_call_finish(call, &end), 0);
+    assert_int_equal(end.code, TORC_STATUS_OK);
+    torc_result_fini(&end);
+    torc_call_free(call);
+    /* Node matchers would be for a control plane. */
+    end = fetch(&w, "\x0a\x00", 2);
+    assert_int_equal(end.code, TORC_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(end.message, "node_matchers"));
+    torc_result_fini(&end);
+    end = fetch(&w, "\xff", 1);
+    assert_int_equal(end.code, TORC_STATUS_INVALID_ARGUMENT);
+    torc_result_fini(&end);
+    close_world(&w);
+}
+
+struct inside {
+    torc_runtime *rt;
+    void *bytes;
+    size_t size;
+    int rc;
+    bool stopped;
+    torc_csds *csds;
+};
+
+static void dump_inside(void *arg)
+{
+    struct inside *i = arg;
+    char *why = NULL;
+    i->rc = torc_csds_dump(i->rt, false, &i->bytes, &i->size);
+    i->csds = torc_csds_serve(i->rt, "127.0.0.1:0", &why);
+    torc_csds_free(i->csds);
+    i->stopped = true;
+}
+
+static void by_function(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    void *bytes = NULL;
+    size_t size = 1;
+    assert_int_equal(torc_csds_dump(mesh_kit_runtime(w.k), false, &bytes, &size), 0);
+    assert_int_equal(size, 0);
+    free(bytes);
+    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    mesh_kit_calls(w.ch, NULL, 1);
+    assert_int_equal(torc_csds_dump(mesh_kit_runtime(w.k), false, &bytes, &size), 0);
+    status_response *r = unpack(bytes, size), *served = fetched(&w);
+    uint8_t *again = tc_calloc(1, size);
+    assert_int_equal(envoy__service__status__v3__client_status_response__get_packed_size(served), size);
+    envoy__service__status__v3__client_status_response__pack(served, again);
+    assert_memory_equal(again, bytes, size); /* the same over gRPC */
+    tc_free(again);
+    response_free(served);
+    response_free(r);
+    free(bytes);
+    assert_int_equal(torc_csds_dump(mesh_kit_runtime(w.k), false, NULL, &size), TORC_EINVAL);
+    /* A runtime that the application drives, from inside its callback, and one that has nothing to do with xDS. */
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    struct inside i = {.rt = torc_runtime_new(&o), .size = 1};
+    assert_int_equal(torc_runtime_post(i.rt, dump_inside, &i), 0);
+    while (!i.stopped)
+        torc_runtime_poll(i.rt, -1);
+    assert_int_equal(i.rc, 0);
+    assert_int_equal(i.size, 0);
+    assert_non_null(i.csds);
+    free(i.bytes);
+    assert_int_equal(torc_csds_dump(i.rt, false, &bytes, &size), 0); /* drives it itself */
+    free(bytes);
+    torc_runtime_free(i.rt);
+    close_world(&w);
+}
+
+static void addresses_and_ends(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    char *why = NULL;
+    assert_null(torc_csds_serve(mesh_kit_runtime(w.k), "nonsense", &why));
+    assert_non_null(strstr(why, "'nonsense'"));
+    free(why);
+    assert_null(torc_csds_serve(mesh_kit_runtime(w.k), torc_csds_address(w.csds), &why));
+    assert_non_null(strstr(why, torc_csds_address(w.csds))); /* in use */
+    free(why);
+    assert_null(torc_csds_serve(mesh_kit_runtime(w.k), NULL, NULL));
+    /* Freed: nobody listens there any more, so that another may. */
+    char *address = tc_strdup(torc_csds_address(w.csds));
+    torc_csds_free(w.csds);
+    struct torc_result r = fetch(&w, "", 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result_fini(&r);
+    w.csds = torc_csds_serve(mesh_kit_runtime(w.k), address, &why);
+    assert_non_null(w.csds);
+    tc_free(address);
+    /* The runtime's end ends it; the handle is freed later. */
+    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_csds *left = torc_csds_serve(rt, "127.0.0.1:0", NULL);
+    torc_channel *ch = torc_channel_new(w.asker, torc_csds_address(left), NULL, NULL);
+    assert_int_equal(torc_channel_connect(ch, 20000), 0);
+    torc_runtime_free(rt);
+    assert_int_equal(torc_call_unary(ch, SERVICE "FetchClientStatus", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    torc_csds_free(left);
+    torc_csds_free(NULL);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resources_of_live_calls),
+        cmocka_unit_test(refused_and_absent),
+        cmocka_unit_test(scopes),
+        cmocka_unit_test(streams_and_refusals),
+        cmocka_unit_test(by_function),
+        cmocka_unit_test(addresses_and_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
