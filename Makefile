@@ -7,7 +7,7 @@ ASAN := build-asan
 FUZZ := build-fuzz
 TIME ?= 60
 
-.PHONY: all demo check fuzz bench install deps-build deps-check format clean
+.PHONY: all demo check fuzz bench bench-check install deps-build deps-check format clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_static torc_command
 
@@ -52,6 +52,12 @@ interop: deps-check
 
 # Measures Torc against its peers, one program a subject; BENCH_ARGS go to the program.
 bench: bench-ring bench-rpc bench-update
+
+# Instruction counts against the committed ones (a part of make check).
+bench-check: deps-check
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target ratchet
+	@python3 bench/ratchet/check.py --build $(BUILD)
 
 bench-%: deps-build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
