@@ -9,6 +9,7 @@
 #include "call.h"
 #include "cli.h"
 #include "commands.h"
+#include "cookies.h"
 
 #define NAME "call"
 
@@ -18,6 +19,7 @@ struct run {
     torc_csds *csds;
     torc_channel **channels;
     struct call_totals totals;
+    struct cookie_jar jar;
     uint64_t started, in_flight;
     uint64_t begin_ns, last_progress_ns;
     bool refused; /* a call could not be started */
@@ -34,11 +36,40 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(NULL);
 }
 
+/* The request's path: METHOD with a slash before it. */
+static const char *path_of(const struct call_args *a, struct tc_buf *path)
+{
+    tc_buf_append_str(path, a->method[0] == '/' ? "" : "/");
+    tc_buf_append_str(path, a->method);
+    return tc_buf_cstr(path);
+}
+
+static void keep_cookies(struct run *r, const struct torc_result *result)
+{
+    struct tc_buf path = {0};
+    path_of(&r->args, &path);
+    cookie_jar_take(&r->jar, result->headers, tc_buf_cstr(&path), now_ns());
+    cookie_jar_take(&r->jar, result->trailers, tc_buf_cstr(&path), now_ns());
+    tc_buf_fini(&path);
+}
+
+static void add_cookies(struct run *r, torc_metadata *md)
+{
+    struct tc_buf path = {0}, cookies = {0};
+    cookie_jar_give(&r->jar, path_of(&r->args, &path), strcmp(r->args.creds, "insecure") != 0, now_ns(), &cookies);
+    if (cookies.len)
+        torc_metadata_add(md, "cookie", cookies.data, cookies.len);
+    tc_buf_fini(&cookies);
+    tc_buf_fini(&path);
+}
+
 static void on_result(const struct torc_result *result, void *arg)
 {
     struct one_call *c = arg;
     struct run *r = c->run;
     uint64_t latency_us = (now_ns() - c->begin_ns) / 1000;
+    if (r->args.cookies)
+        keep_cookies(r, result);
     call_totals_add(&r->totals, result, latency_us);
     call_print_result(&r->args, c->i, result, latency_us);
     r->in_flight--;
@@ -64,8 +95,9 @@ static void numbered_value(const struct call_header *h, uint64_t i, struct tc_bu
     tc_buf_append_slice(out, rest);
 }
 
-static torc_metadata *make_metadata(const struct call_args *a, uint64_t i)
+static torc_metadata *make_metadata(struct run *r, uint64_t i)
 {
+    const struct call_args *a = &r->args;
     torc_metadata *md = torc_metadata_new();
     for (size_t k = 0; k < a->headers.len; k++) {
         const struct call_header *h = &a->headers.data[k];
@@ -77,6 +109,8 @@ static torc_metadata *make_metadata(const struct call_args *a, uint64_t i)
         torc_metadata_add(md, h->name, tc_buf_cstr(&value), value.len);
         tc_buf_fini(&value);
     }
+    if (a->cookies)
+        add_cookies(r, md);
     return md;
 }
 
@@ -88,7 +122,7 @@ static void start_call(struct run *r, uint64_t intended_ns)
     o.timeout_ms = a->deadline_ms;
     o.wait_for_ready = a->wait_for_ready;
     o.explain = a->explain;
-    torc_metadata *md = a->headers.len ? make_metadata(a, r->started) : NULL;
+    torc_metadata *md = a->headers.len || a->cookies ? make_metadata(r, r->started) : NULL;
     o.metadata = md;
     struct one_call *c = TC_NEW(struct one_call);
     *c = (struct one_call){r, r->started, intended_ns ? intended_ns : now_ns()};
@@ -289,6 +323,7 @@ done:
     torc_csds_free(r->csds);
     torc_runtime_free(r->runtime);
     call_totals_fini(&r->totals);
+    cookie_jar_fini(&r->jar);
     call_args_fini(&r->args);
     tc_free(r);
     return rc < 0 ? CLI_OK : rc;

@@ -29,7 +29,7 @@ struct call_args {
     uint64_t hold_ms;
     uint64_t max_receive_bytes; /* 0: the default */
     bool has_data;
-    bool wait_for_ready, json, quiet, events, explain, dry_run;
+    bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;
     const char *creds, *authority, *csds;
     struct tc_buf ca, cert, key, service_config; /* texts; empty: not given */
 };

@@ -29,6 +29,7 @@ static const char help[] =
     "      --ca, --cert, --key FILE   PEM files for tls\n"
     "      --authority NAME       in place of the target's\n"
     "      --service-config JSON|@FILE\n"
+    "      --cookies              keep and send cookies: calls are of one session\n"
     "      --max-receive-bytes N  largest response (4M)\n"
     "      --hold T               stay connected after the last call\n"
     "      --csds ADDR            serve the state of its xDS resources (CSDS) there meanwhile\n"
@@ -206,8 +207,6 @@ static int apply(struct call_args *a, int c)
         return 0;
     case OPT_SERVICE_CONFIG:
         return set_service_config(a, optarg);
-    case OPT_COOKIES:
-        return cli_usage(NAME, "--cookies is not supported by this version");
     case OPT_MAX_RECEIVE:
         return cli_size(NAME, "--max-receive-bytes", optarg, &a->max_receive_bytes);
     case OPT_HOLD:
@@ -225,6 +224,9 @@ static int apply(struct call_args *a, int c)
 static bool apply_flag(struct call_args *a, int c, int *verbose)
 {
     switch (c) {
+    case OPT_COOKIES:
+        a->cookies = true;
+        return true;
     case OPT_EVENTS:
         a->events = true;
         return true;

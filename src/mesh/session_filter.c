@@ -121,7 +121,9 @@ static enum tc_filter_verdict start(const struct tc_call_filter *f, struct tc_fi
                    (int)TC_MIN(config->name.len, (size_t)256), config->name.data,
                    (int)TC_MIN(call->path.len, (size_t)256), call->path.data, s->passed_over);
     }
-    call->config->session = s;
+    /* Of several such filters the last one with a cookie to follow has its way. */
+    if (!call->config->session || s->n)
+        call->config->session = s;
     return TC_FILTER_NEXT;
 }
 
@@ -157,10 +159,11 @@ static const struct tc_headers *response(const struct tc_call_filter *f, struct 
                                          const struct tc_headers *headers)
 {
     const struct tc_session *s = *state;
-    if (!s || !s->picked.len)
+    struct tc_slice picked = call->config->session ? call->config->session->picked : tc_slice_of(NULL, 0);
+    if (!s || !picked.len)
         return headers;
     struct tc_buf value = {0};
-    tc_buf_append_slice(&value, s->picked);
+    tc_buf_append_slice(&value, picked);
     tc_buf_append_char(&value, ';');
     tc_buf_append_slice(&value, cluster_prefix);
     tc_buf_append_slice(&value, call->config->cluster);

@@ -122,7 +122,7 @@ def test_clear_errors():
     check("/does/not/exist" in out.stdout and "UNAVAILABLE" in out.stdout, out.stdout + out.stderr)
     case("BS04")
     for args in (["call"], ["call", "x"], ["call", "x", "nomethod"], ["call", "--creds", "xds", "x", "a/b"],
-                 ["call", "--cookies", "x", "a/b"], ["call", "-H", "grpc-timeout: 1", "x", "a/b"], ["nonsense"],
+                 ["call", "-H", "grpc-timeout: 1", "x", "a/b"], ["nonsense"],
                  ["backend", "--listen", "nowhere"], ["serve-xds"], ["call", "-o", "xml", "x", "a/b"]):
         done = run(*args, status=2)
         check(len(done.stderr.strip().splitlines()) == 1, f"one line for {args}: {done.stderr}")

@@ -180,6 +180,17 @@ static void wait_reaches(struct world *w, const char *cookie, size_t i)
     fail_msg("backend %zu is not reached", i);
 }
 
+/* The other way round. */
+static void wait_leaves(struct world *w, const char *cookie, size_t i)
+{
+    struct answer a = call(w, cookie);
+    while (a.backend == i) {
+        answer_fini(&a);
+        a = call(w, cookie);
+    }
+    answer_fini(&a);
+}
+
 static void set_and_followed(void **state)
 {
     (void)state;
@@ -242,8 +253,7 @@ static void health(void **state)
     TC_CASE(SS04);
     /* Draining hosts may have none any more. */
     mesh_kit_put_cluster(w.k, "c", RR);
-    for (struct answer a = call(&w, cookie); a.backend == 0; a = call(&w, cookie))
-        answer_fini(&a);
+    wait_leaves(&w, cookie, 0);
     size_t at = begin(&w, cookie, "c", &other);
     assert_int_not_equal(at, 0);
     assert_int_equal(reaches(&w, other), at);
@@ -353,7 +363,6 @@ static void bad_cookies(void **state)
     /* As A55 had it: no cluster. Followed, and written anew. */
     char *old = cookie_for("%s", mesh_kit_address(w.k, 1));
     assert_int_equal(begin(&w, old, "c", &fresh), 1);
-    assert_int_equal(begin(&w, old, "c", &two), 1);
     tc_free(fresh);
     tc_free(old);
     tc_free(two);

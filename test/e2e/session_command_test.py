@@ -1,0 +1,112 @@
+"""torc call --cookies: calls of one session, and what --explain says of it."""
+import base64
+import json
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import (ROUTER, bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running,
+                         write_resources)
+
+TYPE = "type.googleapis.com/envoy.extensions."
+
+
+def session_filter(instance, **cookie):
+    state = {"@type": TYPE + "http.stateful_session.cookie.v3.CookieBasedSessionState", "cookie": cookie}
+    return {"name": instance, "typed_config": {
+        "@type": TYPE + "filters.http.stateful_session.v3.StatefulSession",
+        "session_state": {"name": "envoy.http.stateful_session.cookie", "typed_config": state}}}
+
+
+def mesh(path, filters, *addresses):
+    front = listener("orders", "r")
+    front["api_listener"]["api_listener"]["http_filters"] = [*filters, ROUTER]
+    write_resources(path, "1", front, routes("r", {"match": {"prefix": ""}, "route": {"cluster": "orders"}}),
+                    cluster("orders", lb_policy="ROUND_ROBIN"), endpoints("orders", *addresses))
+
+
+class World:
+    """Two backends and a control plane whose listener has these filters."""
+
+    def __init__(self, *filters):
+        self.filters = filters
+
+    def __enter__(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.parts = [running("backend", "--name", f"b{i}") for i in range(2)]
+        self.addresses = [part.__enter__().listening() for part in self.parts]
+        path = os.path.join(self.directory.name, "mesh.json")
+        mesh(path, self.filters, *self.addresses)
+        server = running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path)
+        self.parts.append(server)
+        self.env = bootstrap(server.__enter__().listening())
+        return self
+
+    def __exit__(self, *why):
+        for part in reversed(self.parts):
+            part.__exit__(*why)
+        self.directory.cleanup()
+
+    def call(self, *args, status=0):
+        return calls("xds:///orders", *args, "--wait-for-ready", env=self.env, status=status)
+
+    def cookie(self, i, cluster_name="orders"):
+        return base64.b64encode(f"{self.addresses[i]};cluster:{cluster_name}".encode()).decode()
+
+
+def test_one_session():
+    with World(session_filter("session", name="s", path="/a.B", ttl="120s")) as w:
+        done, summary = w.call("a.B/C", "-n", "20", "--cookies", "--explain")
+        check(len(summary["by_peer"]) == 1, f"one endpoint for all: {summary}")
+        first = done[0]["headers"]["set-cookie"][0]
+        at = w.addresses.index(done[0]["peer"])
+        check(first == f"s={w.cookie(at)}; HttpOnly; Path=/a.B; Max-Age=120", first)
+        check(not any("set-cookie" in call["headers"] for call in done[1:]), "set once")
+        check(done[0]["explain"]["session"] == {"endpoint": done[0]["peer"]}, str(done[0]["explain"]))
+        wanted = {"cookie": f"{done[0]['peer']};cluster:orders", "followed": True, "endpoint": done[0]["peer"]}
+        check(all(call["explain"]["session"] == wanted and call["explain"]["policy"] == "xds_override_host"
+                  for call in done[1:]), str(done[1]["explain"]))
+        # Without the option each call begins anew; below another path there is no session.
+        _, summary = w.call("a.B/C", "-n", "20")
+        check(len(summary["by_peer"]) == 2, f"round robin: {summary}")
+        done, summary = w.call("a.BC/D", "-n", "20", "--cookies", "--explain")
+        check(len(summary["by_peer"]) == 2 and "session" not in done[0]["explain"], f"round robin: {summary}")
+
+
+def test_why_a_cookie_is_not_followed():
+    with World(session_filter("session", name="s")) as w:
+        gone = base64.b64encode(b"127.0.0.9:9;cluster:orders").decode()
+        for cookie, reason in ((gone, "the cluster has no such endpoint"),
+                               (w.cookie(0, "other"), "the route has no such cluster"), ("%", "the cookie is no base64")):
+            done, _ = w.call("a.B/C", "-H", f"cookie: s={cookie}", "--explain")
+            session = done[0]["explain"]["session"]
+            check(session["followed"] is False and session["reason"] == reason, f"{reason}: {session}")
+            check(session["endpoint"] == done[0]["peer"], str(session))
+        # Where it would go, without sending: there is no connection yet, and none is made.
+        lines = run("call", "-o", "json", "xds:///orders", "a.B/C", "-H", f"cookie: s={w.cookie(1)}", "--dry-run",
+                    env=w.env).stdout.splitlines()
+        explained = json.loads(lines[0])["call"]["explain"]
+        check(explained["outcome"] == "wait" and explained["session"] == {
+            "cookie": f"{w.addresses[1]};cluster:orders", "followed": False, "reason": "no connection yet",
+            "endpoint": ""}, str(explained))
+
+
+def test_paths_and_ages():
+    filters = session_filter("all", name="a"), session_filter("one", name="b", path="/torc.test.Backend", ttl="1s")
+    with World(*filters) as w:
+        # The longer path comes first. The one that is over after a second is set again, and the other stays.
+        done, _ = w.call("torc.test.Backend/Headers", "-n", "3", "--rps", "0.8", "--cookies")
+        sent = [[line.split(": ", 1)[1] for line in bytes.fromhex(call["response_hex"]).decode().splitlines()
+                 if line.startswith("cookie: ")] for call in done]
+        check(sent[0] == [], str(sent))
+        for cookies in sent[1:]:
+            check(len(cookies) == 1 and cookies[0].startswith("a=") and ";" not in cookies[0], str(sent))
+        names = [sorted(value[:2] for value in call["headers"].get("set-cookie", [])) for call in done]
+        check(names[0] == ["a=", "b="] and "b=" in names[1] and "b=" in names[2], str(names))
+        done, _ = w.call("torc.test.Backend/Headers", "-n", "2", "--cookies")
+        text = bytes.fromhex(done[1]["response_hex"]).decode()
+        check("cookie: b=" in text and "; a=" in text, text)
+
+
+main(test_one_session, test_why_a_cookie_is_not_followed, test_paths_and_ages)
