@@ -337,6 +337,30 @@ enum torc_connectivity fake_state(const struct fake_lb *f, const char *addr)
     return TORC_SHUTDOWN;
 }
 
+static struct fake_sc *find_in(const struct fake_lb *f, const char *addr, const char *zone)
+{
+    for (size_t i = 0; i < f->subchannels.len; i++) {
+        struct fake_sc *sc = f->subchannels.data[i];
+        if (strcmp(sc->text, addr) == 0 && strcmp(sc->base.endpoint->locality->zone->data, zone) == 0)
+            return sc;
+    }
+    return NULL;
+}
+
+enum torc_connectivity fake_state_in(const struct fake_lb *f, const char *addr, const char *zone)
+{
+    const struct fake_sc *sc = find_in(f, addr, zone);
+    return sc ? sc->state : TORC_SHUTDOWN;
+}
+
+void fake_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state)
+{
+    struct fake_sc *sc = find_in(f, addr, zone);
+    assert_non_null(sc);
+    queue_state(sc, state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
+    tc_loop_drain(f->loop);
+}
+
 static const struct fake_sc *own(struct tc_subchannel *sc)
 {
     return (const struct fake_sc *)tc_subchannel_innermost(sc);

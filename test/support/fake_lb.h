@@ -58,6 +58,11 @@ unsigned fake_count(const struct fake_lb *f, const char *addr);
 /* The state of the address's subchannel; TORC_SHUTDOWN when there is none. */
 enum torc_connectivity fake_state(const struct fake_lb *f, const char *addr);
 
+/* The same for one subchannel: of the endpoint that has the address in the locality of that zone. TORC_SHUTDOWN: there
+ * is none. */
+enum torc_connectivity fake_state_in(const struct fake_lb *f, const char *addr, const char *zone);
+void fake_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state);
+
 /* Picks with f->args and runs what that caused. The text is the address, "QUEUE", "FAIL" or "DROP"; it lives until the
  * next pick. */
 const char *fake_pick(struct fake_lb *f);

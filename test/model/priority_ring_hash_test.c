@@ -1,0 +1,629 @@
+/* priority over ring_hash over pick_first against a model of them (tree_model.h), for every sequence of up to eight
+ * events: a call that wakes an endpoint, an attempt that succeeds or fails, a backoff that is over, a connection that
+ * is lost, the next timer, and an update to each of six configs, over two priorities and three endpoints.
+ *
+ * Why that is all of them: a state is what the real policies say of themselves (lb/describe.h: all that has a part in
+ * what they do next) together with the model's. The search goes breadth first from the state after the first update; of
+ * the sequences that lead to one state it goes on from the first alone, a shortest one, since what follows the others
+ * is the same. Of that too it makes a test: for a sample of the sequences that it drops, each event is tried behind the
+ * dropped and the kept one, and must lead to one state. The hashes of calls are all that matter: one for each of the
+ * ways to walk the rings.
+ *
+ * After each event: the attempts and connections are those that the model allows, endpoint by endpoint; the state and
+ * the next timer are the model's; a call of each hash gets the model's answer. In each state that was found, for each
+ * endpoint of the config, with that one alone reachable: calls that wait get there in the end (nothing is stuck), and
+ * without calls the tree does not stay in CONNECTING or TRANSIENT_FAILURE.
+ *
+ * TORC_MODEL_DEPTH: events in a sequence (8). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "lb/describe.h"
+#include "lb/priority.h"
+#include "lb/ring.h"
+#include "lb/ring_hash.h"
+#include "support/cmocka.h"
+#include "support/fake_lb.h"
+#include "tree_model.h"
+
+static const char *const names[CHILDREN] = {"a", "b"};
+static const char *const addresses[ENDPOINTS] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3"};
+
+enum { A = 1, B = 2, C = 4, RING_MIN = 6, RING_MAX = 12, MAX_HASHES = 64, MAX_DEPTH = 16, MAX_EVENTS = 32 };
+
+static const struct model_config configs[] = {
+    {2, {0, 1}, {A | B, C}},     /* the first */
+    {2, {0, 1}, {A, B | C}},     /* an endpoint moves down */
+    {2, {1, 0}, {A | B, C}},     /* the priorities change places */
+    {1, {0}, {A | B, 0}},        /* the lower one goes */
+    {2, {0, 1}, {0, C}},         /* the higher one is emptied */
+    {2, {0, 1}, {C, A | B | C}}, /* all of the higher one replaced; one endpoint is in both */
+};
+enum { CONFIGS = sizeof(configs) / sizeof(configs[0]) };
+
+/* What the policies are given for each config; made once. */
+static struct tc_endpoints *lists[CONFIGS];
+static struct tc_lb_config *lb_configs[CONFIGS];
+
+/* Every hash that calls can have is like one of these: it meets the endpoints of each set in that order. */
+static struct {
+    uint64_t hash;
+    int order[8][ENDPOINTS]; /* by the set's bits */
+} hashes[MAX_HASHES];
+static int n_hashes;
+
+static int members(uint8_t set, int *out)
+{
+    int n = 0;
+    for (int e = 0; e < ENDPOINTS; e++)
+        if (set & (1 << e))
+            out[n++] = e;
+    return n;
+}
+
+/* Hashes. */
+
+static struct tc_ring *ring_of(uint8_t set)
+{
+    struct tc_ring_item items[ENDPOINTS];
+    int in[ENDPOINTS], n = members(set, in);
+    for (int i = 0; i < n; i++)
+        items[i] = (struct tc_ring_item){tc_slice_str(addresses[in[i]]), 1};
+    return tc_ring_new(items, (size_t)n, RING_MIN, RING_MAX, RING_MAX);
+}
+
+static void walk_order(const struct tc_ring *ring, uint8_t set, uint64_t hash, int *order)
+{
+    int in[ENDPOINTS], n = members(set, in), found = 0;
+    uint32_t entry = tc_ring_find(ring, hash);
+    for (uint32_t k = 0; k < tc_ring_size(ring) && found < n; k++, entry = (entry + 1) % tc_ring_size(ring)) {
+        int e = in[tc_ring_item_at(ring, entry)];
+        bool seen = false;
+        for (int i = 0; i < found; i++)
+            seen |= order[i] == e;
+        if (!seen)
+            order[found++] = e;
+    }
+    assert_int_equal(found, n);
+}
+
+static void add_hash(struct tc_ring **rings, uint64_t hash)
+{
+    memset(&hashes[n_hashes], 0, sizeof(hashes[0]));
+    for (uint8_t set = 1; set < 8; set++)
+        walk_order(rings[set], set, hash, hashes[n_hashes].order[set]);
+    for (int i = 0; i < n_hashes; i++)
+        if (memcmp(hashes[i].order, hashes[n_hashes].order, sizeof(hashes[0].order)) == 0)
+            return;
+    hashes[n_hashes].hash = hash;
+    n_hashes++;
+    assert_true(n_hashes < MAX_HASHES);
+}
+
+/* Between two neighbouring entries of all rings together, hashes are alike; each entry ends such a stretch. */
+static void make_hashes(void)
+{
+    struct tc_ring *rings[8];
+    for (uint8_t set = 1; set < 8; set++)
+        rings[set] = ring_of(set);
+    for (uint8_t set = 1; set < 8; set++)
+        for (uint32_t i = 0; i < tc_ring_size(rings[set]); i++)
+            add_hash(rings, tc_ring_hash_at(rings[set], i));
+    for (uint8_t set = 1; set < 8; set++)
+        tc_ring_unref(rings[set]);
+}
+
+/* Configs. */
+
+static struct tc_endpoints *list_of(const struct model_config *config)
+{
+    char text[CHILDREN][64] = {"", ""};
+    for (int i = 0; i < CHILDREN; i++)
+        for (int e = 0; e < ENDPOINTS; e++)
+            if (config->members[i] & (1 << e)) {
+                size_t len = strlen(text[i]);
+                snprintf(text[i] + len, sizeof(text[i]) - len, "%s%s@%s", len ? " " : "", addresses[e], names[i]);
+            }
+    return fake_endpoint_tree(names[0], text[0], names[1], text[1], NULL);
+}
+
+static struct tc_lb_config *lb_config_of(const struct model_config *config)
+{
+    struct tc_priority_child children[CHILDREN];
+    struct tc_lb_config *ring = tc_ring_hash_config_new(RING_MIN, RING_MAX, tc_slice_of(NULL, 0));
+    for (int p = 0; p < config->n; p++)
+        children[p] = (struct tc_priority_child){.name = tc_rstr_str(names[config->priority[p]]), .config = ring};
+    struct tc_lb_config *out = tc_priority_config_new(children, (size_t)config->n);
+    for (int p = 0; p < config->n; p++)
+        tc_rstr_unref(children[p].name);
+    tc_lb_config_unref(ring);
+    return out;
+}
+
+/* A tree and its model. */
+
+struct world {
+    struct fake_lb *lb;
+    struct model model;
+};
+
+struct node {
+    uint32_t parent; /* of node 0: itself */
+    struct event event;
+};
+
+static struct {
+    struct node *at;
+    size_t n, cap;
+} nodes;
+
+static struct {
+    uint64_t (*at)[3]; /* two hashes, the node + 1; 0: free */
+    size_t mask, n;
+} known;
+
+/* From one state to another, by an event. */
+struct edge {
+    uint32_t from, to;
+};
+static TC_VEC(struct edge) edges;
+
+static unsigned long transitions, dropped, compared, settled;
+
+static void print_events(const struct event *events, size_t n)
+{
+    static const char *const kinds[] = {"call", "connected", "failed", "backoff over", "lost", "timer", "update"};
+    for (size_t i = 0; i < n; i++) {
+        const struct event *e = &events[i];
+        if (e->kind == UPDATE)
+            print_error("  update %d\n", (int)(e->config - configs));
+        else if (e->kind == TIMER)
+            print_error("  timer\n");
+        else
+            print_error("  %s: %s in %s\n", kinds[e->kind], addresses[e->endpoint], names[e->child]);
+    }
+}
+
+static const struct event *now_playing;
+static size_t n_playing;
+
+#define CHECK(held, ...)                                                                                               \
+    do {                                                                                                               \
+        if (!(held)) {                                                                                                 \
+            print_error("after\n");                                                                                    \
+            print_events(now_playing, n_playing);                                                                      \
+            fail_msg(__VA_ARGS__);                                                                                     \
+        }                                                                                                              \
+    } while (0)
+
+static void look(const struct world *w, enum torc_connectivity seen[CHILDREN][ENDPOINTS])
+{
+    for (int i = 0; i < CHILDREN; i++)
+        for (int e = 0; e < ENDPOINTS; e++) {
+            enum torc_connectivity s = fake_state_in(w->lb, addresses[e], names[i]);
+            seen[i][e] = s == TORC_SHUTDOWN ? TORC_IDLE : s;
+        }
+}
+
+static void give_config(struct world *w, const struct model_config *config)
+{
+    size_t i = (size_t)(config - configs);
+    fake_update(w->lb, tc_endpoints_ref(lists[i]), tc_lb_config_ref(lb_configs[i]), NULL);
+}
+
+static enum tc_pick_kind pick(struct world *w, uint64_t hash, bool dry, const char **address)
+{
+    w->lb->args.dry = dry;
+    *address = fake_pick_hash(w->lb, hash);
+    return w->lb->kind;
+}
+
+/* A hash for which a call wakes that endpoint now. */
+static uint64_t hash_that_wakes(const struct world *w, int child, int endpoint)
+{
+    for (int h = 0; h < n_hashes; h++) {
+        int got, in[ENDPOINTS];
+        uint8_t set = w->model.config->members[child];
+        if (model_call(&w->model, hashes[h].order[set], members(set, in), &got) == QUEUED && got == endpoint)
+            return hashes[h].hash;
+    }
+    fail_msg("no call wakes endpoint %d of %s", endpoint, names[child]);
+    return 0;
+}
+
+static struct tc_describe description;
+
+static const char *describe(const struct world *w)
+{
+    tc_buf_clear(&description.out);
+    description.follows = false;
+    tc_describe_policy(&description, NULL, w->lb->policy);
+    return tc_buf_cstr(&description.out);
+}
+
+/* Until the next of the tree's timers. */
+static int next_timer(const struct world *w)
+{
+    int next = NO_TIMER;
+    for (const char *at = describe(w); (at = strstr(at, "_ms\":")); at++) {
+        int ms = atoi(at + strlen("_ms\":"));
+        next = next == NO_TIMER || ms < next ? ms : next;
+    }
+    return next;
+}
+
+static void do_event(struct world *w, const struct event *e)
+{
+    static const enum torc_connectivity to[] = {
+        [CONNECTED] = TORC_READY, [FAILED] = TORC_TRANSIENT_FAILURE, [BACKOFF_OVER] = TORC_IDLE, [LOST] = TORC_IDLE};
+    const char *address;
+    if (e->kind == CALL)
+        pick(w, hash_that_wakes(w, e->child, e->endpoint), false, &address);
+    else if (e->kind == UPDATE)
+        give_config(w, e->config);
+    else if (e->kind == TIMER)
+        tc_loop_advance(w->lb->loop, (uint64_t)model_next_timer(&w->model));
+    else
+        fake_set_in(w->lb, addresses[e->endpoint], names[e->child], to[e->kind]);
+}
+
+/* Does the event and holds the outcome against the model's. */
+static void step(struct world *w, const struct event *e)
+{
+    enum torc_connectivity seen[CHILDREN][ENDPOINTS];
+    do_event(w, e);
+    look(w, seen);
+    const char *wrong = model_apply(&w->model, e, seen);
+    CHECK(!wrong, "%s", wrong);
+    for (int i = 0; i < CHILDREN; i++)
+        for (int k = 0; k < ENDPOINTS; k++) {
+            enum torc_connectivity want = model_seen(w->model.child[i].slot[k]);
+            CHECK(seen[i][k] == want, "%s of child %s: %s, the model says %s", addresses[k], names[i],
+                  torc_connectivity_name(seen[i][k]), torc_connectivity_name(want));
+        }
+}
+
+static void check_calls(struct world *w)
+{
+    uint8_t set = w->model.config->members[model_chosen(&w->model)];
+    int in[ENDPOINTS], n = members(set, in), endpoint;
+    for (int h = 0; h < n_hashes; h++) {
+        static const enum tc_pick_kind kinds[] = {
+            [SENT] = TC_PICK_COMPLETE, [QUEUED] = TC_PICK_QUEUE, [FAILS] = TC_PICK_FAIL};
+        const char *address;
+        enum answer want = model_call(&w->model, hashes[h].order[set], n, &endpoint);
+        enum tc_pick_kind kind = pick(w, hashes[h].hash, true, &address);
+        CHECK(kind == kinds[want], "a call of hash %d: %s, the model says %d", h, address, want);
+        CHECK(want != SENT || strcmp(address, addresses[endpoint]) == 0, "a call of hash %d goes to %s, not to %s", h,
+              address, addresses[endpoint]);
+    }
+}
+
+static void check(struct world *w)
+{
+    CHECK(w->lb->state == model_state(&w->model), "%s, the model says %s", torc_connectivity_name(w->lb->state),
+          torc_connectivity_name(model_state(&w->model)));
+    CHECK(next_timer(w) == model_next_timer(&w->model), "the next timer in %d ms, the model says %d", next_timer(w),
+          model_next_timer(&w->model));
+    check_calls(w);
+}
+
+static void world_init(struct world *w)
+{
+    w->lb = fake_lb_new("priority");
+    give_config(w, &configs[0]);
+    model_start(&w->model, &configs[0]);
+}
+
+/* A world after the events; what the last one did is checked, the others were when they were the last. */
+static void play(struct world *w, const struct event *events, size_t n)
+{
+    now_playing = events;
+    n_playing = n;
+    world_init(w);
+    for (size_t i = 0; i < n; i++)
+        step(w, &events[i]);
+}
+
+static void sign(const struct world *w, uint64_t sign[2])
+{
+    struct tc_buf *text = &description.out;
+    describe(w);
+    tc_buf_append(text, &w->model.config, sizeof(w->model.config));
+    for (int i = 0; i < CHILDREN; i++) {
+        const struct model_child *c = &w->model.child[i];
+        tc_buf_printf(text, "|%d %d %d %d %d %d %d %d", c->exists, c->failed_last, c->state, c->failover_ms,
+                      c->retention_ms, c->slot[0], c->slot[1], c->slot[2]);
+    }
+    sign[0] = tc_xxh64_slice(tc_buf_slice(text));
+    tc_buf_append_str(text, "again");
+    sign[1] = tc_xxh64_slice(tc_buf_slice(text));
+}
+
+/* The events that can come now. */
+static size_t possible(const struct world *w, struct event *out)
+{
+    size_t n = 0;
+    const struct model *m = &w->model;
+    int chosen = model_chosen(m), in[ENDPOINTS], endpoint;
+    bool woken[ENDPOINTS] = {false};
+    uint8_t set = m->config->members[chosen];
+    for (int h = 0; h < n_hashes; h++) {
+        bool wakes = model_call(m, hashes[h].order[set], members(set, in), &endpoint) == QUEUED && endpoint >= 0;
+        if (wakes && !woken[endpoint])
+            out[n++] = (struct event){CALL, chosen, endpoint, NULL};
+        if (wakes)
+            woken[endpoint] = true;
+    }
+    for (int i = 0; i < CHILDREN; i++)
+        for (int e = 0; e < ENDPOINTS; e++) {
+            enum torc_connectivity s = model_seen(m->child[i].slot[e]);
+            if (s == TORC_CONNECTING) {
+                out[n++] = (struct event){CONNECTED, i, e, NULL};
+                out[n++] = (struct event){FAILED, i, e, NULL};
+            } else if (s == TORC_READY) {
+                out[n++] = (struct event){LOST, i, e, NULL};
+            } else if (s == TORC_TRANSIENT_FAILURE) {
+                out[n++] = (struct event){BACKOFF_OVER, i, e, NULL};
+            }
+        }
+    if (model_next_timer(m) != NO_TIMER)
+        out[n++] = (struct event){TIMER, 0, 0, NULL};
+    for (size_t k = 0; k < CONFIGS; k++)
+        out[n++] = (struct event){UPDATE, 0, 0, &configs[k]};
+    assert_true(n <= MAX_EVENTS);
+    return n;
+}
+
+/* Nothing is stuck. */
+
+static bool reachable(const struct model_config *config, int endpoint)
+{
+    for (int p = 0; p < config->n; p++)
+        if (config->members[config->priority[p]] & (1 << endpoint))
+            return true;
+    return false;
+}
+
+/* What the network does next to the attempts and backoffs that there are; false: there are none. */
+static bool network(struct world *w, int good)
+{
+    enum torc_connectivity seen[CHILDREN][ENDPOINTS];
+    bool any = false;
+    look(w, seen);
+    for (int i = 0; i < CHILDREN; i++)
+        for (int e = 0; e < ENDPOINTS; e++) {
+            enum torc_connectivity to =
+                seen[i][e] == TORC_CONNECTING ? e == good ? TORC_READY : TORC_TRANSIENT_FAILURE : TORC_IDLE;
+            bool lost = seen[i][e] == TORC_READY && e != good;
+            if (seen[i][e] != TORC_CONNECTING && seen[i][e] != TORC_TRANSIENT_FAILURE && !lost)
+                continue;
+            /* An earlier one may have made this one needless. */
+            if (fake_state_in(w->lb, addresses[e], names[i]) == seen[i][e])
+                fake_set_in(w->lb, addresses[e], names[i], to);
+            any = true;
+        }
+    return any;
+}
+
+/* One endpoint is reachable. Calls that wait come to it. */
+static void check_served(struct world *w, int good)
+{
+    for (int h = 0; h < n_hashes; h++) {
+        const char *address = "";
+        int round = 0;
+        for (; round < 60; round++) {
+            if (pick(w, hashes[h].hash, false, &address) == TC_PICK_COMPLETE && strcmp(address, addresses[good]) == 0)
+                break;
+            int ms = next_timer(w);
+            if (!network(w, good) && ms > 0)
+                tc_loop_advance(w->lb->loop, (uint64_t)ms);
+            else if (round % 8 == 7 && ms > 0)
+                tc_loop_advance(w->lb->loop, (uint64_t)ms); /* backoffs end again and again, and time passes */
+        }
+        CHECK(round < 60, "with %s reachable a call of hash %d is stuck: %s", addresses[good], h, address);
+    }
+}
+
+/* No calls: who connects goes on to the end. */
+static void check_not_left(struct world *w, int good)
+{
+    for (int round = 0; round < 60; round++) {
+        if (w->lb->state == TORC_READY || w->lb->state == TORC_IDLE)
+            return;
+        int ms = next_timer(w);
+        bool any = network(w, good);
+        if (ms > 0 && (!any || round % 8 == 7))
+            tc_loop_advance(w->lb->loop, (uint64_t)ms);
+    }
+    CHECK(false, "with %s reachable and without calls it stays in %s", addresses[good],
+          torc_connectivity_name(w->lb->state));
+}
+
+static void check_settles(const struct event *events, size_t n, const struct model_config *config)
+{
+    struct world w;
+    for (int good = 0; good < ENDPOINTS; good++) {
+        if (!reachable(config, good))
+            continue;
+        play(&w, events, n);
+        check_not_left(&w, good);
+        check_served(&w, good);
+        fake_lb_free(w.lb);
+        settled++;
+    }
+}
+
+/* The search. */
+
+static size_t slot_of(const uint64_t sign[2])
+{
+    size_t i = (size_t)sign[0] & known.mask;
+    while (known.at[i][2] && (known.at[i][0] != sign[0] || known.at[i][1] != sign[1]))
+        i = (i + 1) & known.mask;
+    return i;
+}
+
+static void grow(void)
+{
+    uint64_t(*old)[3] = known.at;
+    size_t n = old ? known.mask + 1 : 0;
+    known.mask = old ? n * 2 - 1 : 4095;
+    known.at = tc_calloc(known.mask + 1, sizeof(known.at[0]));
+    for (size_t i = 0; i < n; i++)
+        if (old[i][2])
+            memcpy(known.at[slot_of(old[i])], old[i], sizeof(old[0]));
+    tc_free(old);
+}
+
+/* The node of that state: `node` if there was none. */
+static uint32_t remember(const uint64_t sign[2], uint32_t node)
+{
+    if (known.n * 2 >= known.mask)
+        grow();
+    size_t i = slot_of(sign);
+    if (known.at[i][2])
+        return (uint32_t)known.at[i][2] - 1;
+    known.at[i][0] = sign[0];
+    known.at[i][1] = sign[1];
+    known.at[i][2] = (uint64_t)node + 1;
+    known.n++;
+    return node;
+}
+
+static uint32_t add_node(uint32_t parent, const struct event *e)
+{
+    if (nodes.n == nodes.cap) {
+        nodes.cap = nodes.cap ? nodes.cap * 2 : 1024;
+        nodes.at = tc_reallocarray(nodes.at, nodes.cap, sizeof(nodes.at[0]));
+    }
+    nodes.at[nodes.n] = (struct node){parent, *e};
+    return (uint32_t)nodes.n++;
+}
+
+/* The events that lead to the node. */
+static size_t path_to(uint32_t node, struct event *out)
+{
+    size_t n = 0;
+    for (uint32_t i = node; i != 0; i = nodes.at[i].parent)
+        n++;
+    for (size_t k = n; k-- > 0; node = nodes.at[node].parent)
+        out[k] = nodes.at[node].event;
+    return n;
+}
+
+/* What follows two sequences of one state is the same. */
+static void compare(const struct event *one, size_t n_one, const struct event *two, size_t n_two)
+{
+    struct event next[MAX_EVENTS], a[MAX_DEPTH + 1], b[MAX_DEPTH + 1];
+    struct world w;
+    play(&w, one, n_one);
+    size_t n = possible(&w, next);
+    fake_lb_free(w.lb);
+    memcpy(a, one, n_one * sizeof(*one));
+    memcpy(b, two, n_two * sizeof(*two));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t s[2], t[2];
+        a[n_one] = b[n_two] = next[i];
+        play(&w, a, n_one + 1);
+        sign(&w, s);
+        fake_lb_free(w.lb);
+        play(&w, b, n_two + 1);
+        sign(&w, t);
+        CHECK(s[0] == t[0] && s[1] == t[1], "the state is not that of another sequence that was in one state with it");
+        fake_lb_free(w.lb);
+        compared++;
+    }
+}
+
+/* All that can follow a node. */
+static void expand(uint32_t node)
+{
+    struct event path[MAX_DEPTH + 1], next[MAX_EVENTS], other[MAX_DEPTH + 1];
+    size_t depth = path_to(node, path);
+    struct world w;
+    play(&w, path, depth);
+    size_t n = possible(&w, next);
+    fake_lb_free(w.lb);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t s[2];
+        path[depth] = next[i];
+        play(&w, path, depth + 1);
+        check(&w);
+        sign(&w, s);
+        const struct model_config *config = w.model.config;
+        fake_lb_free(w.lb);
+        transitions++;
+        uint32_t fresh = (uint32_t)nodes.n, at = remember(s, fresh);
+        *tc_vec_push(&edges) = (struct edge){node, at};
+        if (at == fresh) {
+            add_node(node, &next[i]);
+            check_settles(path, depth + 1, config);
+        } else if (++dropped % 64 == 0) {
+            compare(other, path_to(at, other), path, depth + 1);
+        }
+    }
+}
+
+/* Of that many events exactly. */
+static double sequences(int events)
+{
+    double *ways = tc_calloc(nodes.n, sizeof(*ways)), sum = 0;
+    ways[0] = 1;
+    for (int i = 0; i < events; i++) {
+        double *next = tc_calloc(nodes.n, sizeof(*next));
+        for (size_t k = 0; k < edges.len; k++)
+            next[edges.data[k].to] += ways[edges.data[k].from];
+        tc_free(ways);
+        ways = next;
+    }
+    for (size_t i = 0; i < nodes.n; i++)
+        sum += ways[i];
+    tc_free(ways);
+    return sum;
+}
+
+static void every_sequence(void **state)
+{
+    (void)state;
+    const char *text = getenv("TORC_MODEL_DEPTH");
+    int depth = text ? atoi(text) : 8;
+    assert_true(depth > 0 && depth < MAX_DEPTH);
+    struct world w;
+    uint64_t s[2];
+    world_init(&w);
+    check(&w);
+    sign(&w, s);
+    fake_lb_free(w.lb);
+    remember(s, add_node(0, &(struct event){TIMER, 0, 0, NULL}));
+    uint32_t first = 0;
+    for (int level = 1; level <= depth; level++) {
+        uint32_t end = (uint32_t)nodes.n;
+        for (; first < end; first++)
+            expand(first);
+        print_message("%d events: %.0f sequences, %zu states, %lu steps, %lu pairs compared, %lu ends reached\n", level,
+                      sequences(level), nodes.n, transitions, compared, settled);
+    }
+}
+
+int main(void)
+{
+    make_hashes();
+    for (size_t i = 0; i < CONFIGS; i++) {
+        lists[i] = list_of(&configs[i]);
+        lb_configs[i] = lb_config_of(&configs[i]);
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_sequence)};
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < CONFIGS; i++) {
+        tc_endpoints_unref(lists[i]);
+        tc_lb_config_unref(lb_configs[i]);
+    }
+    tc_buf_fini(&description.out);
+    tc_vec_fini(&edges);
+    tc_free(nodes.at);
+    tc_free(known.at);
+    return rc;
+}
