@@ -243,12 +243,20 @@ static const char *describe(const struct world *w)
     return tc_buf_cstr(&description.out);
 }
 
+static int number_at(const char *digits)
+{
+    int n = 0;
+    for (; *digits >= '0' && *digits <= '9'; digits++)
+        n = n * 10 + (*digits - '0');
+    return n;
+}
+
 /* Until the next of the tree's timers. */
 static int next_timer(const struct world *w)
 {
     int next = NO_TIMER;
     for (const char *at = describe(w); (at = strstr(at, "_ms\":")); at++) {
-        int ms = atoi(at + strlen("_ms\":"));
+        int ms = number_at(at + strlen("_ms\":"));
         next = next == NO_TIMER || ms < next ? ms : next;
     }
     return next;
@@ -589,7 +597,7 @@ static void every_sequence(void **state)
 {
     (void)state;
     const char *text = getenv("TORC_MODEL_DEPTH");
-    int depth = text ? atoi(text) : 8;
+    int depth = text ? number_at(text) : 8;
     assert_true(depth > 0 && depth < MAX_DEPTH);
     struct world w;
     uint64_t s[2];

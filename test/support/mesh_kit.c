@@ -1,5 +1,6 @@
 #include "support/mesh_kit.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -75,7 +76,7 @@ static char *node_listen(struct mesh_kit_node *n)
     return why;
 }
 
-static void node_init(struct mesh_kit *k, struct mesh_kit_node *n, const char *name)
+static void node_init(struct mesh_kit *k, struct mesh_kit_node *n, const char *name, uint64_t delay_ms)
 {
     struct tc_server_opts opts;
     tc_server_opts_init(&opts);
@@ -83,7 +84,7 @@ static void node_init(struct mesh_kit *k, struct mesh_kit_node *n, const char *n
     n->hole = -1;
     n->server = tc_server_new(k->loop, &opts);
     if (name)
-        n->backend = tc_backend_new(n->server, &(struct tc_backend_opts){.name = name});
+        n->backend = tc_backend_new(n->server, &(struct tc_backend_opts){.name = name, .delay_ms = delay_ms});
     tc_addr_parse(&n->addr, tc_slice_str("127.0.0.1:0"));
     char *why = node_listen(n);
     if (why)
@@ -138,17 +139,22 @@ static void make_bootstrap(struct mesh_kit *k)
 
 struct mesh_kit *mesh_kit_new(size_t n)
 {
+    return mesh_kit_new_slow(n, 0);
+}
+
+struct mesh_kit *mesh_kit_new_slow(size_t n, uint64_t delay_ms)
+{
     struct mesh_kit *k = TC_NEW(struct mesh_kit);
     assert_in_range(n, 0, MESH_KIT_MAX);
     k->loop = tc_loop_new(NULL);
     assert_non_null(k->loop);
-    node_init(k, &k->control_plane, NULL);
+    node_init(k, &k->control_plane, NULL, 0);
     k->cp = tc_control_plane_new(k->control_plane.server);
     tc_control_plane_observe(k->cp, on_request, k);
     k->lrs = tc_lrs_new(k->control_plane.server);
     for (k->n = 0; k->n < n; k->n++) {
         char name[3] = {'b', (char)('0' + k->n), '\0'};
-        node_init(k, &k->backends[k->n], name);
+        node_init(k, &k->backends[k->n], name, delay_ms);
     }
     assert_int_equal(pthread_create(&k->thread, NULL, serve, k), 0);
     make_bootstrap(k);
@@ -239,6 +245,28 @@ void mesh_kit_start_control_plane(struct mesh_kit *k)
     do_job(k, &(struct job){0}, start_control_plane_job);
 }
 
+static void goaway_job(struct job *job)
+{
+    tc_server_goaway(job->kit->backends[job->i].server);
+}
+
+void mesh_kit_goaway(struct mesh_kit *k, size_t i)
+{
+    do_job(k, &(struct job){.i = i}, goaway_job);
+}
+
+static void spread_job(struct job *job)
+{
+    struct mesh_kit_node *n = &job->kit->backends[job->i];
+    n->addr.sa.in.sin_addr.s_addr = htonl(INADDR_ANY);
+    start_backend_job(job);
+}
+
+void mesh_kit_spread(struct mesh_kit *k, size_t i)
+{
+    do_job(k, &(struct job){.i = i}, spread_job);
+}
+
 static void hold_job(struct job *job)
 {
     struct mesh_kit_node *n = &job->kit->backends[job->i];
@@ -293,6 +321,20 @@ uint64_t mesh_kit_connections(struct mesh_kit *k, size_t i)
 {
     struct job job = {.i = i};
     do_job(k, &job, connections_job);
+    return job.count;
+}
+
+static void open_connections_job(struct job *job)
+{
+    struct tc_server_counts counts;
+    tc_server_counts(job->kit->backends[job->i].server, &counts);
+    job->count = counts.open_connections;
+}
+
+uint64_t mesh_kit_open_connections(struct mesh_kit *k, size_t i)
+{
+    struct job job = {.i = i};
+    do_job(k, &job, open_connections_job);
     return job.count;
 }
 

@@ -15,6 +15,8 @@ struct mesh_kit;
 
 /* n backends "b0", "b1", ..., all listening. */
 struct mesh_kit *mesh_kit_new(size_t n);
+/* Whose backends take that long for each answer. */
+struct mesh_kit *mesh_kit_new_slow(size_t n, uint64_t delay_ms);
 void mesh_kit_free(struct mesh_kit *k);
 
 /* --- servers --- */
@@ -27,6 +29,10 @@ void mesh_kit_stop(struct mesh_kit *k, size_t i);
 void mesh_kit_start(struct mesh_kit *k, size_t i);
 void mesh_kit_stop_control_plane(struct mesh_kit *k);
 void mesh_kit_start_control_plane(struct mesh_kit *k);
+/* The backend asks its clients to go elsewhere (GOAWAY) and finishes what runs. */
+void mesh_kit_goaway(struct mesh_kit *k, size_t i);
+/* The backend's port is that of every loopback address from now on: 127.0.0.1 to 127.255.255.254. */
+void mesh_kit_spread(struct mesh_kit *k, size_t i);
 /* In place of the backend: its port takes connections and never answers; mesh_kit_stop then refuses them. */
 void mesh_kit_hold(struct mesh_kit *k, size_t i);
 /* Requests that backend i counted since the last call of this. */
@@ -35,6 +41,8 @@ uint64_t mesh_kit_take(struct mesh_kit *k, size_t i);
 uint64_t mesh_kit_handled(struct mesh_kit *k, size_t i);
 /* Connections to backend i so far. */
 uint64_t mesh_kit_connections(struct mesh_kit *k, size_t i);
+/* Of them, those that are open. */
+uint64_t mesh_kit_open_connections(struct mesh_kit *k, size_t i);
 /* The LRS server beside the control plane; for what runs on the servers' thread. */
 struct tc_lrs *mesh_kit_lrs(struct mesh_kit *k);
 /* Runs fn on the servers' thread and waits for it. */
