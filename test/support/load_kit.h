@@ -15,8 +15,8 @@ struct load_report {
 /* Starts calls of "/test.Service/Method" with the header "user: u0", "u1", ... (then again from u0 after `keys`); none
  * waits for ready, each has a deadline of 10 s. The runtime has a thread of its own. */
 struct load_kit *load_kit_new(torc_channel *ch, unsigned rps, unsigned keys);
-/* Calls that have ended so far. */
-uint64_t load_kit_done(struct load_kit *l);
+/* Until so many calls have been started. */
+void load_kit_wait(struct load_kit *l, uint64_t calls);
 /* Ends it and waits for all calls. */
 void load_kit_free(struct load_kit *l, struct load_report *report);
 

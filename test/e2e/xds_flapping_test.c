@@ -1,0 +1,122 @@
+/* Localities that change their priorities a thousand times: memory and descriptors stay what they were, and so do the
+ * connections. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/mesh_kit.h"
+
+#include "base/common.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
+enum { FLAPS = 1000, SETTLED = 200, MAX_GROWTH_KB = 2048 };
+
+/* What holds after the flap, and a backend that serves then. */
+static const struct {
+    const char *localities;
+    size_t serves; /* or the next one */
+} shapes[] = {
+    {"0/a: 0, 1; 1/b: 2, 3", 0}, {"0/b: 2, 3; 1/a: 0, 1", 2},
+    {"0/a: 0, 1; 0/b: 2, 3", 0},                   /* one priority */
+    {"0/b: 2, 3; 1/a: 0, 1", 2}, {"0/a: 0, 1", 0}, /* the other is gone */
+    {"0/b: 2, 3; 1/a: 0, 1", 2},
+};
+
+static size_t open_descriptors(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static size_t resident_kb(void)
+{
+    unsigned long total, resident;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu %lu", &total, &resident), 2);
+    fclose(f);
+    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* Calls until one of the shape's first two backends serves (20 s at most, by the calls' deadline). */
+static void wait_shape(struct mesh_kit *k, torc_channel *ch, size_t i)
+{
+    bool there = false;
+    for (unsigned tries = 0; !there; tries++) {
+        struct torc_result r = mesh_kit_call(ch, NULL, false, 20000);
+        if (r.code != TORC_STATUS_OK || tries == 20000)
+            fail_msg("flap to \"%s\": %s %s %s", shapes[i].localities, torc_status_code_name(r.code), r.message,
+                     r.peer);
+        there = strcmp(r.peer, mesh_kit_address(k, shapes[i].serves)) == 0 ||
+                strcmp(r.peer, mesh_kit_address(k, shapes[i].serves + 1)) == 0;
+        torc_result_fini(&r);
+    }
+}
+
+static void flapping(const char *policy)
+{
+    struct mesh_kit *k = mesh_kit_new(4);
+    mesh_kit_put_endpoints(k, "c", shapes[0].localities, NULL);
+    mesh_kit_put_cluster(k, "c", policy);
+    mesh_kit_put_listener(k, "svc", "c", NULL);
+    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
+    size_t descriptors = 0, kb = 0;
+    for (size_t flap = 1; flap <= FLAPS; flap++) {
+        size_t i = flap % TC_ARRAY_LEN(shapes);
+        mesh_kit_put_endpoints(k, "c", shapes[i].localities, NULL);
+        wait_shape(k, ch, i);
+        if (flap == SETTLED) {
+            descriptors = open_descriptors();
+            kb = resident_kb();
+        }
+    }
+    uint64_t connections = 0;
+    for (size_t i = 0; i < 4; i++)
+        connections += mesh_kit_connections(k, i);
+    print_message("%s: after %d flaps %zu kB resident (after %d: %zu), %zu descriptors (%zu), %llu connections made\n",
+                  policy ? policy : "RING_HASH", FLAPS, resident_kb(), SETTLED, kb, open_descriptors(), descriptors,
+                  (unsigned long long)connections);
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_int_equal(connections, 4);
+    if (!SANITIZED) /* they keep what was freed */
+        assert_true(resident_kb() <= kb + MAX_GROWTH_KB);
+    torc_channel_free(ch);
+    mesh_kit_free(k);
+}
+
+static void under_ring_hash(void **state)
+{
+    (void)state;
+    flapping(NULL);
+}
+
+static void under_round_robin(void **state)
+{
+    (void)state;
+    flapping("lb_policy: ROUND_ROBIN");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(under_ring_hash), cmocka_unit_test(under_round_robin)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* A ring of a hundred endpoints whose every server is gone for a while: how many connections there are when it is over.
+ *
+ * What the texts demand. Before: endpoints that calls came to are connected, the others are IDLE (A42). A lost
+ * connection leaves its endpoint IDLE. After that an attempt begins only for an endpoint that
+ *   - a call's walk around the ring comes to in IDLE (A61's picker), or
+ *   - is the one IDLE endpoint of the proactive rule (A61): none is CONNECTING, and the ring is in CONNECTING or
+ *     TRANSIENT_FAILURE, so that its policy may get no picks; or
+ *   - failed: it is tried again and again until it is READY (A61, A62).
+ * So the connections that stay are at most one for each endpoint with an attempt since the outage began, which `bound`
+ * counts from the events as they happen; an endpoint without an attempt has none. Where servers refuse at once, each
+ * failure lets the rule start the next IDLE endpoint, and a long outage comes round to all hundred: then the bound is
+ * 100. Where servers are silent one attempt is CONNECTING all the time and the rule starts none: then the bound is the
+ * number of endpoints that calls came to, and one for each attempt that failed when the servers came back. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/load_kit.h"
+#include "support/mesh_kit.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/parse.h"
+#include "lb/ring.h"
+
+enum { ENDPOINTS = 100, KEYS = 8 };
+
+static struct mesh_kit *k;
+static torc_channel *ch;
+
+/* What happened on the connections, by endpoint. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned attempts[ENDPOINTS + 1], connected[ENDPOINTS + 1], failed[ENDPOINTS + 1];
+    unsigned total; /* attempts */
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* "127.0.0.N:PORT" */
+static size_t endpoint_of(const char *address)
+{
+    uint64_t n = 0;
+    struct tc_slice text = tc_slice_str(address + strlen("127.0.0."));
+    ptrdiff_t colon = tc_slice_find(text, tc_slice_str(":"));
+    assert_true(colon > 0);
+    assert_int_equal(tc_parse_u64(tc_slice_of(text.data, (size_t)colon), ENDPOINTS, &n), 0);
+    return (size_t)n;
+}
+
+static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
+{
+    (void)reason, (void)arg;
+    if (strcmp(kind, "state") == 0 || strcmp(kind, "closed") == 0)
+        return;
+    size_t e = endpoint_of(detail);
+    pthread_mutex_lock(&seen.lock);
+    if (strcmp(kind, "connect") == 0) {
+        seen.attempts[e]++;
+        seen.total++;
+    } else if (strcmp(kind, "connected") == 0) {
+        seen.connected[e]++;
+    } else {
+        seen.failed[e]++;
+    }
+    pthread_cond_broadcast(&seen.changed);
+    pthread_mutex_unlock(&seen.lock);
+}
+
+/* Endpoints of which something happened. */
+static size_t count(const unsigned *by_endpoint)
+{
+    size_t n = 0;
+    for (size_t e = 1; e <= ENDPOINTS; e++)
+        n += by_endpoint[e] > 0;
+    return n;
+}
+
+static void forget(void)
+{
+    pthread_mutex_lock(&seen.lock);
+    memset(seen.attempts, 0, sizeof(seen.attempts));
+    memset(seen.connected, 0, sizeof(seen.connected));
+    memset(seen.failed, 0, sizeof(seen.failed));
+    seen.total = 0;
+    pthread_mutex_unlock(&seen.lock);
+}
+
+/* Until so many endpoints are in the array; 20 s at most. */
+static void wait_count(const unsigned *by_endpoint, size_t n)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    pthread_mutex_lock(&seen.lock);
+    int rc = 0;
+    while (count(by_endpoint) < n && rc == 0)
+        rc = pthread_cond_timedwait(&seen.changed, &seen.lock, &until);
+    size_t there = count(by_endpoint);
+    pthread_mutex_unlock(&seen.lock);
+    assert_true(there >= n);
+}
+
+/* One for each of so many endpoints. */
+static void expect_attempts(size_t n)
+{
+    pthread_mutex_lock(&seen.lock);
+    size_t endpoints = count(seen.attempts);
+    unsigned total = seen.total;
+    pthread_mutex_unlock(&seen.lock);
+    assert_int_equal(endpoints, n);
+    assert_int_equal(total, n);
+}
+
+static void put_endpoints(void)
+{
+    struct tc_buf b = {0};
+    const char *port = strchr(mesh_kit_address(k, 0), ':') + 1;
+    for (int i = 1; i <= ENDPOINTS; i++)
+        tc_buf_printf(&b, "    - {endpoint: {address: {socket_address: {address: 127.0.0.%d, port_value: %s}}}}\n", i,
+                      port);
+    mesh_kit_put(k,
+                 "resources:\n- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+                 "  cluster_name: c\n  endpoints:\n  - locality: {region: r}\n    load_balancing_weight: 1\n"
+                 "    lb_endpoints:\n%s",
+                 tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    k = mesh_kit_new(1);
+    mesh_kit_spread(k, 0);
+    put_endpoints();
+    mesh_kit_put_cluster(k, "c", NULL);
+    mesh_kit_put_listener(k, "svc", "c", "[{header: {header_name: user}}]");
+    ch = mesh_kit_channel(k, "svc", NULL);
+    torc_channel_observe(ch, on_event, NULL);
+    forget();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_channel_free(ch);
+    mesh_kit_free(k);
+    return 0;
+}
+
+/* Where the calls of each key go; waiting for it. */
+static void call_keys(size_t where[KEYS])
+{
+    for (int i = 0; i < KEYS; i++) {
+        char header[32];
+        snprintf(header, sizeof(header), "user: u%d", i);
+        struct torc_result r = mesh_kit_call(ch, header, true, 20000);
+        assert_string_equal(r.message, "");
+        assert_int_equal(r.code, TORC_STATUS_OK);
+        where[i] = endpoint_of(r.peer);
+        torc_result_fini(&r);
+    }
+}
+
+static size_t different(const size_t where[KEYS])
+{
+    size_t n = 0;
+    for (int i = 0; i < KEYS; i++) {
+        bool before = false;
+        for (int j = 0; j < i; j++)
+            before |= where[j] == where[i];
+        n += !before;
+    }
+    return n;
+}
+
+/* Calls until each key is back where it was before. */
+static void wait_home(const size_t home[KEYS])
+{
+    uint64_t until = tc_system_clock.monotonic_ns(NULL) + 20 * TC_NS_PER_S;
+    size_t where[KEYS];
+    do {
+        assert_true(tc_system_clock.monotonic_ns(NULL) < until);
+        call_keys(where);
+    } while (memcmp(where, home, sizeof(where)) != 0);
+}
+
+/* Endpoints that the calls' walks can have come to: from each key's entry on, past those that failed at some time, to
+ * the first that did not. Under the lock. */
+static size_t called(void)
+{
+    struct tc_ring_item items[ENDPOINTS];
+    char keys[ENDPOINTS][32];
+    bool met[ENDPOINTS] = {false};
+    size_t n = 0;
+    const char *port = strchr(mesh_kit_address(k, 0), ':') + 1;
+    for (int i = 0; i < ENDPOINTS; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "127.0.0.%d:%s", i + 1, port);
+        items[i] = (struct tc_ring_item){tc_slice_str(keys[i]), 1};
+    }
+    struct tc_ring *ring = tc_ring_new(items, ENDPOINTS, TC_RING_DEFAULT_MIN, TC_RING_SIZE_MAX, TC_RING_DEFAULT_CAP);
+    for (int key = 0; key < KEYS; key++) {
+        char user[16];
+        snprintf(user, sizeof(user), "u%d", key);
+        uint32_t size = tc_ring_size(ring), entry = tc_ring_find(ring, tc_xxh64_slice(tc_slice_str(user)));
+        for (uint32_t step = 0; step < size; step++, entry = (entry + 1) % size) {
+            uint32_t i = tc_ring_item_at(ring, entry);
+            n += !met[i];
+            met[i] = true;
+            if (seen.failed[i + 1] == 0)
+                break;
+        }
+    }
+    tc_ring_unref(ring);
+    return n;
+}
+
+/* No more connections than endpoints with an attempt, one each; of these endpoints no more than those that calls came
+ * to, and one for each failure, which let the rule start it. */
+static void check_bound(const char *what)
+{
+    pthread_mutex_lock(&seen.lock);
+    size_t connected = count(seen.connected), attempted = count(seen.attempts), bound = called();
+    for (size_t e = 1; e <= ENDPOINTS; e++)
+        bound += seen.failed[e];
+    unsigned total = seen.total;
+    pthread_mutex_unlock(&seen.lock);
+    bound = TC_MIN(bound, ENDPOINTS);
+    uint64_t open = mesh_kit_open_connections(k, 0);
+    print_message("%s: %llu connections stay, of %zu endpoints with an attempt (%u attempts); the bound is %zu\n", what,
+                  (unsigned long long)open, attempted, total, bound);
+    assert_true(attempted <= bound);
+    assert_true(connected <= attempted);
+    assert_true(open <= attempted);
+}
+
+static void all_refuse(void **state)
+{
+    (void)state;
+    size_t home[KEYS];
+    call_keys(home);
+    assert_int_equal(mesh_kit_open_connections(k, 0), different(home));
+    expect_attempts(different(home));
+    forget();
+    mesh_kit_stop(k, 0);
+    struct torc_result r = mesh_kit_call(ch, "user: u0", false, 20000);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result_fini(&r);
+    /* Without another call: the rule goes through all of them. */
+    wait_count(seen.failed, ENDPOINTS);
+    mesh_kit_start(k, 0);
+    wait_count(seen.connected, ENDPOINTS);
+    wait_home(home);
+    check_bound("all refused");
+    TC_CASE(RH12);
+}
+
+static void all_silent(void **state)
+{
+    (void)state;
+    size_t home[KEYS];
+    call_keys(home);
+    size_t wanted = different(home);
+    forget();
+    mesh_kit_hold(k, 0);
+    /* Calls of all keys, which wait; one attempt for each endpoint that they hit. */
+    struct load_kit *load = load_kit_new(ch, 200, KEYS);
+    wait_count(seen.attempts, wanted);
+    expect_attempts(wanted);
+    mesh_kit_start(k, 0);
+    struct load_report report;
+    load_kit_free(load, &report);
+    wait_home(home);
+    /* The silent port resets what it had taken, so that these attempts fail first. */
+    check_bound("all silent");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_refuse, setup, teardown),
+        cmocka_unit_test_setup_teardown(all_silent, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
