@@ -298,8 +298,23 @@ static bool settle(struct xds *x)
     }
 }
 
+/* The resources that did not come: 'Cluster "c", Cluster "d" and 7 more'. */
+static void append_awaited(const struct xds *x, struct tc_buf *out)
+{
+    enum { MOST = 4 };
+    size_t n = 0;
+    for (const struct xds_seen *s = x->view.table; s; s = s->hh.next)
+        if (s->state == TC_XDS_REQUESTED && ++n <= MOST)
+            tc_buf_printf(out, "%s%s \"%s\"", n > 1 ? ", " : "", s->type->short_name, s->name->data);
+    if (n > MOST)
+        tc_buf_printf(out, " and %zu more", n - MOST);
+    if (!tc_status_ok(&x->ambient))
+        tc_buf_printf(out, "%s%s", n ? ": " : "", tc_status_text(&x->ambient));
+}
+
 static int once(struct xds *x)
 {
+    int rc;
     xds_list all = {0};
     bool ok = settle(x);
     xds_view_all(&x->view, &all);
@@ -309,8 +324,12 @@ static int once(struct xds *x)
         return CLI_OK;
     if (x->reported && !tc_status_ok(&x->status))
         return cli_fail(NAME, "%s does not resolve: %s", x->target.text, tc_status_text(&x->status));
-    return cli_fail(NAME, "%s did not resolve within %.1f s: %zu resources are still awaited", x->target.text,
-                    (double)x->timeout_ms / 1e3, x->view.pending);
+    struct tc_buf awaited = {0};
+    append_awaited(x, &awaited);
+    rc = cli_fail(NAME, "%s did not resolve within %.1f s%s%s", x->target.text, (double)x->timeout_ms / 1e3,
+                  awaited.len ? ", waiting for " : "", tc_buf_cstr(&awaited));
+    tc_buf_fini(&awaited);
+    return rc;
 }
 
 static int run(struct xds *x)

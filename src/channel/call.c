@@ -129,6 +129,16 @@ void tc_call_fini(struct tc_call *c)
 
 /* Deadline. */
 
+static void append_pending(const torc_channel *ch, struct tc_buf *b)
+{
+    struct tc_buf pending = {0};
+    if (ch->resolver && ch->resolver->ops->pending)
+        ch->resolver->ops->pending(ch->resolver, &pending);
+    if (pending.len)
+        tc_buf_printf(b, ", which waits for %s", tc_buf_cstr(&pending));
+    tc_buf_fini(&pending);
+}
+
 static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
 {
     const torc_channel *ch = c->channel;
@@ -136,6 +146,7 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
     case TC_CALL_NEW:
     case TC_CALL_WAIT_CONFIG:
         tc_buf_printf(b, "the name resolution of %s", ch->target.text);
+        append_pending(ch, b);
         if (!tc_status_ok(&ch->resolve_error))
             tc_buf_printf(b, " (last: %s)", tc_status_text(&ch->resolve_error));
         break;

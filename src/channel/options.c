@@ -1,5 +1,6 @@
 #include "channel/options.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,10 @@ static uint32_t cap_from_environment(void)
         return TC_RING_DEFAULT_CAP;
     if (tc_parse_u64(tc_slice_str(text), TC_RING_SIZE_MAX, &cap) == 0 && cap > 0)
         return (uint32_t)cap;
-    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "GRPC_RING_HASH_CAP=\"%s\" is not in 1..%u: ignored", text, TC_RING_SIZE_MAX);
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "GRPC_RING_HASH_CAP=\"%s\" is not in 1..%u: ignored", text,
+               TC_RING_SIZE_MAX);
     return TC_RING_DEFAULT_CAP;
 }
 

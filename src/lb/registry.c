@@ -11,6 +11,7 @@
 #include "lb/weighted_target.h"
 
 enum { MAX_DEPTH = 16 }; /* A52 */
+enum { MAX_NAMES = 8 };  /* in a text */
 
 struct tc_lb_config *tc_lb_config_ref(struct tc_lb_config *c)
 {
@@ -110,6 +111,15 @@ static struct tc_lb_config *parse_config(const struct tc_lb_registry *r, const s
     return config;
 }
 
+/* The names of what is not supported, for the text that says so. */
+static void add_name(struct tc_buf *list, size_t i, const char *name)
+{
+    if (i > MAX_NAMES)
+        return;
+    tc_buf_append_str(list, i ? ", " : "");
+    tc_buf_printf(list, i == MAX_NAMES ? "..." : "%.64s", name);
+}
+
 struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json_t *list, unsigned depth,
                                       struct tc_faults *faults)
 {
@@ -121,6 +131,7 @@ struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json
         tc_faults_add(faults, "must be an array");
         return NULL;
     }
+    struct tc_buf asked = {0};
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name;
         const json_t *json;
@@ -134,10 +145,14 @@ struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json
             tc_faults_pop(faults);
         }
         tc_faults_pop(faults);
-        if (!good || cls)
+        if (!good || cls) {
+            tc_buf_fini(&asked);
             return config;
+        }
+        add_name(&asked, i, name);
     }
-    tc_faults_add(faults, "no supported LB policy in the list");
+    tc_faults_add(faults, "no supported LB policy in the list%s%s", asked.len ? ": " : "", tc_buf_cstr(&asked));
+    tc_buf_fini(&asked);
     return NULL;
 }
 

@@ -4,6 +4,8 @@
 #include "base/random.h"
 #include "mesh/http_filters.h"
 
+enum { MAX_PATH_SHOWN = 256 };
+
 struct selector {
     struct tc_config_selector base;
     struct tc_xds_config *config;
@@ -24,6 +26,20 @@ static void release(void *hold)
 static struct tc_status failure(const struct selector *s, const char *text)
 {
     return (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_slice_str(text), s->config->node_id)};
+}
+
+static struct tc_status no_route(const struct selector *s, struct tc_slice path)
+{
+    const struct tc_xds_config *c = s->config;
+    const char *name = tc_rstr_cstr(c->routes ? c->routes->name : c->listener->routes_name);
+    struct tc_buf text = {0};
+    tc_buf_append_str(&text, "No matching route found in xDS route config");
+    if (*name)
+        tc_buf_printf(&text, " \"%s\"", name);
+    tc_buf_printf(&text, " for method \"%.*s\"", (int)TC_MIN(path.len, (size_t)MAX_PATH_SHOWN), path.data);
+    struct tc_status status = failure(s, tc_buf_cstr(&text));
+    tc_buf_fini(&text);
+    return status;
 }
 
 /* Index of the cluster in refs. */
@@ -56,7 +72,7 @@ static struct tc_status choose(struct tc_config_selector *base, const struct tc_
     const struct tc_route *route =
         tc_virtual_host_route(s->config->vhost, args->path, args->headers, tc_rng_u64(args->rng));
     if (!route)
-        return failure(s, "No matching route found in xDS route config");
+        return no_route(s, args->path);
     if (route->kind != TC_ROUTE_CLUSTER && route->kind != TC_ROUTE_WEIGHTED)
         return failure(s, "Matching route has inappropriate action");
     size_t at = choose_cluster(s, route, args->rng);

@@ -39,5 +39,7 @@ void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct t
 /* A74: of every LOGICAL_DNS cluster. */
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);
+/* Appends what a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing when it waits for nothing. */
+void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct tc_buf *out);
 
 #endif

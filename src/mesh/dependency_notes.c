@@ -1,7 +1,7 @@
 /* The texts of the dependency manager. */
 #include "mesh/dependency_impl.h"
 
-enum { MAX_NAMED_LOCALITIES = 16 };
+enum { MAX_NAMED_LOCALITIES = 16, MAX_NAMED_PENDING = 4 };
 
 static const char *service(const struct tc_xds_resource_type *type)
 {
@@ -19,6 +19,33 @@ static void describe(struct tc_buf *out, const struct tc_dep_node *n, const stru
         tc_buf_append_str(out, " does not exist");
     else
         tc_buf_printf(out, ": %s", tc_status_text(error));
+}
+
+static void append_pending(struct tc_buf *out, const struct tc_dep_node *n, size_t *count)
+{
+    bool dns = n && n->dns && !tc_dns_watch_endpoints(n->dns) && tc_status_ok(tc_dns_watch_error(n->dns));
+    if (!n || (!dns && (n->value || !tc_status_ok(&n->error))))
+        return;
+    if (++*count > MAX_NAMED_PENDING)
+        return;
+    tc_buf_append_str(out, *count > 1 ? ", " : "");
+    if (dns)
+        tc_buf_printf(out, "the addresses of %s", n->dns_target->data);
+    else
+        tc_buf_printf(out, "%s resource \"%s\"", service(n->type), n->name->data);
+}
+
+void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct tc_buf *out)
+{
+    size_t count = 0;
+    append_pending(out, m->listener, &count);
+    append_pending(out, m->routes, &count);
+    for (const struct tc_dep_node *n = m->clusters; n; n = n->hh.next)
+        append_pending(out, n, &count);
+    for (const struct tc_dep_node *n = m->eds; n; n = n->hh.next)
+        append_pending(out, n, &count);
+    if (count > MAX_NAMED_PENDING)
+        tc_buf_printf(out, " and %zu more", count - MAX_NAMED_PENDING);
 }
 
 struct tc_status tc_dep_failure(const struct tc_dep_node *n)
@@ -47,6 +74,11 @@ static void append_empty_localities(const struct tc_eds *eds, struct tc_buf *out
 
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds)
 {
+    if (eds->n_priorities == 0 && eds->n_unweighted)
+        return tc_rstr_printf(
+            "EDS resource %s contains no localities: %zu %s load_balancing_weight, which leaves %s out",
+            eds->name->data, eds->n_unweighted, eds->n_unweighted == 1 ? "has no" : "have no",
+            eds->n_unweighted == 1 ? "it" : "them");
     if (eds->n_priorities == 0)
         return tc_rstr_printf("EDS resource %s contains no localities", eds->name->data);
     struct tc_buf list = {0};

@@ -170,6 +170,13 @@ static void xds_reset_backoff(struct tc_resolver *base)
         tc_dependency_manager_reset_backoff(r->manager);
 }
 
+static void xds_pending(const struct tc_resolver *base, struct tc_buf *out)
+{
+    const struct xds_resolver *r = (const struct xds_resolver *)base;
+    if (r->manager)
+        tc_dependency_manager_pending(r->manager, out);
+}
+
 static void xds_shutdown(struct tc_resolver *base)
 {
     struct xds_resolver *r = of(base);
@@ -190,6 +197,7 @@ static const struct tc_resolver_ops resolver_ops = {
     .request_reresolution = xds_request,
     .reset_backoff = xds_reset_backoff,
     .shutdown = xds_shutdown,
+    .pending = xds_pending,
 };
 
 static struct xds_resolver *resolver_new(const struct tc_target *target, const struct tc_resolver_env *env)

@@ -57,8 +57,12 @@ static bool dns_authority(const struct tc_resolver_class *cls, const struct tc_t
     struct tc_slice host;
     uint16_t port;
     if (!split_host_port(tc_slice_str(t->path), &host, &port) || memchr(host.data, '/', host.len)) {
+        struct tc_buf schemes = {0};
+        tc_resolver_schemes(&schemes);
         if (why)
-            *why = tc_asprintf("target \"%s\": \"%s\" is neither host:port nor of a known scheme", t->text, t->path);
+            *why = tc_asprintf("target \"%s\": neither host:port nor of a known scheme (%s)", t->text,
+                               tc_buf_cstr(&schemes));
+        tc_buf_fini(&schemes);
         return false;
     }
     tc_uri_encode(out, tc_slice_str(t->path), ":[]!$&'()*+,;=@");

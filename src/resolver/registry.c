@@ -45,3 +45,13 @@ const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme)
     pthread_mutex_unlock(&mutex);
     return cls;
 }
+
+void tc_resolver_schemes(struct tc_buf *out)
+{
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < TC_ARRAY_LEN(standard); i++)
+        tc_buf_printf(out, "%s%s", i ? ", " : "", standard[i]->scheme);
+    for (size_t i = 0; i < n_added; i++)
+        tc_buf_printf(out, ", %s", added[i]->scheme);
+    pthread_mutex_unlock(&mutex);
+}

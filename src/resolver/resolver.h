@@ -50,6 +50,8 @@ struct tc_resolver_ops {
     void (*reset_backoff)(struct tc_resolver *r);
     /* No callback after it returns; frees itself. */
     void (*shutdown)(struct tc_resolver *r);
+    /* Says what it waits for while it has not reported yet, for people; nothing when it cannot tell. May be NULL. */
+    void (*pending)(const struct tc_resolver *r, struct tc_buf *out);
 };
 
 struct tc_resolver {
@@ -71,5 +73,7 @@ struct tc_resolver_class {
 /* The process's registry of built-in resolvers; mesh adds "xds" through it once. Thread-safe. */
 int tc_resolver_register(const struct tc_resolver_class *cls);
 const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme);
+/* Appends all schemes of it, for people: "ipv4, ipv6, ...". Thread-safe. */
+void tc_resolver_schemes(struct tc_buf *out);
 
 #endif

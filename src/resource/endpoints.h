@@ -41,6 +41,7 @@ struct tc_eds {
     struct tc_store store;
     struct tc_rstr *name; /* cluster_name */
     size_t n_priorities;  /* 0: no localities; RPCs fail */
+    size_t n_unweighted;  /* localities left out because they have no load_balancing_weight (A27), or 0 */
     const struct tc_eds_priority *priorities;
     size_t n_drops;
     const struct tc_eds_drop *drops; /* in the order in which they are rolled */

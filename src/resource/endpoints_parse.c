@@ -135,10 +135,15 @@ static struct tc_rstr *name_of(struct eds_reading *e, const char *text)
     return *text ? tc_store_rstr(e->r.store, text) : e->empty;
 }
 
+static bool has_weight(const Locality *from)
+{
+    return from->load_balancing_weight && from->load_balancing_weight->value != 0;
+}
+
 static void read_locality(struct eds_reading *e, const Locality *from)
 {
     struct tc_faults *f = e->r.faults;
-    if (!from->load_balancing_weight || from->load_balancing_weight->value == 0)
+    if (!has_weight(from))
         return; /* A27: gets no traffic */
     if (from->priority >= e->r.reg->limits.eds_priorities) {
         tc_faults_add_at(f, ".priority", "%u is beyond the limit of %zu priorities", from->priority,
@@ -308,6 +313,7 @@ static void read_assignment(struct eds_reading *e, const Assignment *m, struct t
     if (within_limits(e, m)) {
         for (size_t i = 0; i < m->n_endpoints; i++) {
             tc_faults_push(e->r.faults, ".endpoints[%zu]", i);
+            eds->n_unweighted += !has_weight(m->endpoints[i]);
             read_locality(e, m->endpoints[i]);
             tc_faults_pop(e->r.faults);
         }

@@ -5,12 +5,14 @@
 #include "pb/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb-c.h"
 #include "pb/udpa/type/v1/typed_struct.pb-c.h"
 #include "pb/xds/type/v3/typed_struct.pb-c.h"
+#include "proto/wire.h"
 
 typedef Envoy__Config__Cluster__V3__Cluster Cluster;
 typedef Envoy__Config__Cluster__V3__LoadBalancingPolicy LbPolicy;
 
 #define LB(x) ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_POLICY__##x
 #define STRUCT_DEPTH 100u
+#define MAX_NAMES 8 /* in a text */
 
 static json_t *read_policies(struct tc_reading *p, const LbPolicy *m, size_t depth);
 
@@ -181,11 +183,29 @@ static json_t *read_policy(struct tc_reading *p, const Envoy__Config__Cluster__V
     return entry;
 }
 
+/* What is asked for and not supported: the message, or the name that a TypedStruct has in it. */
+static void add_name(struct tc_reading *p, struct tc_buf *list, size_t i, const Google__Protobuf__Any *any)
+{
+    const char *slash = strrchr(any->type_url, '/');
+    struct tc_slice name = tc_slice_str(slash ? slash + 1 : any->type_url);
+    struct tc_slice inner = {0};
+    if (tc_slice_eq_str(name, "xds.type.v3.TypedStruct") || tc_slice_eq_str(name, "udpa.type.v1.TypedStruct"))
+        inner = tc_wire_find(tc_proto_bytes(any->value), 1); /* its type_url; it was read before, so it is text */
+    for (size_t k = inner.len; k > 0; k--)
+        if (inner.data[k - 1] == '/') {
+            name = tc_slice_of(inner.data + k, inner.len - k);
+            break;
+        }
+    if (i <= MAX_NAMES)
+        tc_buf_printf(list, "%s%s", i ? ", " : "", i == MAX_NAMES ? "..." : tc_read_clip(p, name));
+}
+
 /* The first policy that is supported, as a list of one. */
 static json_t *read_policies(struct tc_reading *p, const LbPolicy *m, size_t depth)
 {
     size_t faults = p->faults->count;
     json_t *entry = NULL;
+    struct tc_buf asked = {0};
     if (depth >= p->reg->limits.lb_depth) {
         tc_faults_add(p->faults, "exceeded max recursion depth of %zu", p->reg->limits.lb_depth);
         return NULL;
@@ -194,9 +214,13 @@ static json_t *read_policies(struct tc_reading *p, const LbPolicy *m, size_t dep
         tc_faults_push(p->faults, ".policies[%zu]", i);
         entry = read_policy(p, m->policies[i], depth);
         tc_faults_pop(p->faults);
+        if (!entry && p->faults->count == faults)
+            add_name(p, &asked, i, m->policies[i]->typed_extension_config->typed_config);
     }
     if (!entry && p->faults->count == faults)
-        tc_faults_add(p->faults, "no supported load balancing policy config found");
+        tc_faults_add(p->faults, "no supported load balancing policy config found%s%s", asked.len ? ": " : "",
+                      tc_buf_cstr(&asked));
+    tc_buf_fini(&asked);
     return list_of(entry);
 }
 

@@ -126,6 +126,11 @@ def test_clear_errors():
                  ["backend", "--listen", "nowhere"], ["serve-xds"], ["call", "-o", "xml", "x", "a/b"]):
         done = run(*args, status=2)
         check(len(done.stderr.strip().splitlines()) == 1, f"one line for {args}: {done.stderr}")
+    done = run("call", "foo:///x", "a/b", status=2)
+    check(done.stderr.count("foo:///x") == 1 and "(ipv4, ipv6, unix, unix-abstract, dns, xds)" in done.stderr, done.stderr)
+    done = run("call", "--channels", "3", "-n", "3", "-v", "ipv4:127.0.0.1:1", "a/b", env={"GRPC_RING_HASH_CAP": "x"},
+               status=1)
+    check(done.stderr.count('GRPC_RING_HASH_CAP="x" is not in 1..8388608') == 1, f"told once: {done.stderr}")
     for command in ("call", "backend", "serve-xds", "ring", "demo"):
         check("xample" in run(command, "--help").stdout, f"{command} --help has examples")
 

@@ -6,6 +6,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import (bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+from support.proxy import proxy_to
 
 TYPES = ["Listener", "RouteConfiguration", "Cluster", "ClusterLoadAssignment"]
 ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "orders"}}
@@ -75,6 +76,11 @@ def test_what_does_not_resolve():
     done = run("xds", "--timeout", "300ms", "xds:///orders", env=bootstrap("127.0.0.1:1"), status=1)
     check("127.0.0.1:1" in done.stderr, f"the server is named: {done.stderr}")
     check(done.stdout.splitlines()[1].startswith("REQUESTED"), done.stdout)
+    with proxy_to("127.0.0.1:1") as proxy:
+        proxy.silence()
+        done = run("xds", "--timeout", "300ms", "xds:///orders", env=bootstrap(proxy.address), status=1)
+        check('did not resolve within 0.3 s, waiting for Listener "orders"' in done.stderr,
+              f"what did not come is named: {done.stderr}")
 
 
 def test_wrong_usage():

@@ -136,11 +136,28 @@ static void no_route(void **state)
     struct world w = open_world(1, "{match: {path: /a.B/C}, route: {cluster: c0}}, "
                                    "{match: {path: /a.B/D}, non_forwarding_action: {}}");
     expect_method(&w, "/a.B/C", 0);
-    expect_text(w.ch, "/a.B/X", "No matching route found in xDS route config (node ID:test-node)");
+    expect_text(w.ch, "/a.B/X",
+                "No matching route found in xDS route config \"svc-routes\" for method \"/a.B/X\" (node ID:test-node)");
     expect_text(w.ch, "/a.B/D", "Matching route has inappropriate action (node ID:test-node)");
     close_world(&w);
     TC_CASE(LR20);
     TC_CASE(LR21);
+}
+
+/* A74: the config is whole or not there. Who gives up before the missing cluster is known to be none reads its name. */
+static void waits_for_a_cluster(void **state)
+{
+    (void)state;
+    struct world w = open_world(0, "{match: {prefix: \"\"}, route: {cluster: missing}}");
+    struct torc_result r = mesh_kit_call(w.ch, NULL, false, 10); /* asks for it, whatever it ends with */
+    torc_result_fini(&r);
+    mesh_kit_wait_request(w.k, "Cluster  missing");
+    r = mesh_kit_call(w.ch, NULL, false, 200);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(r.message, "while waiting for the name resolution of xds:///svc, which waits for CDS "
+                                      "resource \"missing\""));
+    torc_result_fini(&r);
+    close_world(&w);
 }
 
 static void explains_itself(void **state)
@@ -319,6 +336,7 @@ int main(void)
         cmocka_unit_test(headers),
         cmocka_unit_test(weighted_clusters),
         cmocka_unit_test(no_route),
+        cmocka_unit_test(waits_for_a_cluster),
         cmocka_unit_test(explains_itself),
         cmocka_unit_test(routes_switch_under_load),
         cmocka_unit_test(unused_clusters_go),

@@ -391,7 +391,7 @@ static void config_faults(void **state)
     tc_free(why);
     assert_null(
         fake_config(f, "priority", "{'children': {'a': {'config': [{'nope': {}}]}}, 'priorities': ['a']}", &why));
-    assert_string_equal(why, "field [1].priority.children[\"a\"].config: no supported LB policy in the list");
+    assert_string_equal(why, "field [1].priority.children[\"a\"].config: no supported LB policy in the list: nope");
     tc_free(why);
     assert_null(fake_config(f, "priority", "{'children': {}, 'priorities': ['a']}", &why));
     tc_free(why);

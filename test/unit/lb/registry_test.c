@@ -68,7 +68,7 @@ static void lists(void **state)
         {"[{\"x\": {}}, {\"round_robin\": {}}, {\"ring_hash\": {\"minRingSize\": 0}}]", ""},
         {"[{\"round_robin\": null}]", ""},
         {"[]", "no supported LB policy in the list"},
-        {"[{\"x\": {}}]", "no supported LB policy in the list"},
+        {"[{\"x\": {}}, {\"y\": {}}]", "no supported LB policy in the list: x, y"},
         {"{}", "must be an array"},
         {"[7]", "field [0]: must be an object"},
         {"[{}]", "field [0]: must have exactly one member, the policy's name"},

@@ -211,8 +211,9 @@ static void config_from_json(void **state)
     assert_true(share > 0.23 && share < 0.27);
     assert_null(
         fake_config(f, "weighted_target", "{'targets': {'a': {'weight': 0, 'childPolicy': [{'nope': {}}]}}}", &why));
-    assert_string_equal(why, "field [1].weighted_target.targets[\"a\"].weight: must be greater than 0; field "
-                             "[1].weighted_target.targets[\"a\"].childPolicy: no supported LB policy in the list");
+    assert_string_equal(why,
+                        "field [1].weighted_target.targets[\"a\"].weight: must be greater than 0; field "
+                        "[1].weighted_target.targets[\"a\"].childPolicy: no supported LB policy in the list: nope");
     tc_free(why);
     assert_null(fake_config(f, "weighted_target", "{}", &why));
     assert_string_equal(why, "field [1].weighted_target.targets: must be given");

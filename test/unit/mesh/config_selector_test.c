@@ -115,7 +115,8 @@ static void routes_in_order(void **state)
     assert_int_equal(w.call.wait_for_ready, -1);
     assert_true(tc_slice_starts(w.call.route, tc_slice_str("exact: ")));
     done(&w);
-    assert_string_equal(choose(&w, "/a/c"), "No matching route found in xDS route config (node ID:n1)");
+    assert_string_equal(choose(&w, "/a/c"),
+                        "No matching route found in xDS route config for method \"/a/c\" (node ID:n1)");
     assert_int_equal(w.status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(choose(&w, "/x/c"), "Matching route has inappropriate action (node ID:n1)");
     header(&w, "k", "v");

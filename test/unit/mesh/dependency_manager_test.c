@@ -143,6 +143,15 @@ static struct tc_cluster_config *cluster(const struct world *w, const char *name
     return c;
 }
 
+/* What the config waits for, as texts say it. */
+static void assert_pending(const struct world *w, const char *text)
+{
+    struct tc_buf b = {0};
+    tc_dependency_manager_pending(w->manager, &b);
+    assert_string_equal(tc_buf_cstr(&b), text);
+    tc_buf_fini(&b);
+}
+
 static void one_cluster(struct world *w)
 {
     respond(w, LDS, BY_RDS("r"));
@@ -159,15 +168,20 @@ static void whole_or_nothing(void **state)
     struct world w;
     open_world(&w);
     assert_string_equal(asked(&w, LDS), "l");
+    assert_pending(&w, "LDS resource \"l\"");
     respond(&w, LDS, BY_RDS("r"));
     assert_string_equal(asked(&w, RDS), "r");
+    assert_pending(&w, "RDS resource \"r\"");
     respond(&w, RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
     assert_string_equal(asked(&w, CDS), "a,b");
+    assert_pending(&w, "CDS resource \"a\", CDS resource \"b\"");
     respond(&w, CDS, CLUSTER("a") ", " CLUSTER("b"));
     assert_string_equal(asked(&w, EDS), "a,b");
     respond(&w, EDS, ENDPOINTS("a", "1"));
     assert_int_equal(w.configs, 0);
+    assert_pending(&w, "EDS resource \"b\"");
     respond(&w, EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
+    assert_pending(&w, "");
     assert_int_equal(w.configs, 1);
     assert_int_equal(w.config->n_clusters, 2);
     assert_string_equal(w.config->vhost->name.data, "v");
@@ -219,6 +233,8 @@ static void two_thousand_clusters(void **state)
     respond(&w, LDS, BY_RDS("r"));
     char *table = tc_asprintf(ROUTES("r", "*", "%s"), tc_buf_cstr(&routes));
     respond(&w, RDS, table);
+    assert_pending(&w, "CDS resource \"c0\", CDS resource \"c1\", CDS resource \"c2\", CDS resource \"c3\" and 1996 "
+                       "more");
     respond(&w, CDS, tc_buf_cstr(&clusters));
     respond(&w, EDS, tc_buf_cstr(&endpoints));
     assert_int_equal(w.configs, 1);
@@ -314,6 +330,10 @@ static void notes_on_endpoints(void **state)
     assert_null(cluster(&w, "c")->eds);
     respond(&w, EDS, "{'@type': '" EDS "', 'clusterName': 'c'}");
     assert_string_equal(cluster(&w, "c")->resolution_note->data, "EDS resource c contains no localities (node ID:n1)");
+    respond(&w, EDS, "{'@type': '" EDS "', 'clusterName': 'c', 'endpoints': [{'locality': {'region': 'r'}}]}");
+    assert_string_equal(cluster(&w, "c")->resolution_note->data,
+                        "EDS resource c contains no localities: 1 has no load_balancing_weight, which leaves it out "
+                        "(node ID:n1)");
     respond(&w, EDS,
             "{'@type': '" EDS "', 'clusterName': 'c', 'endpoints': [{'loadBalancingWeight': 1, 'locality': "
             "{'region': 'r', 'zone': 'z', 'subZone': 's'}}]}");

@@ -173,7 +173,12 @@ static void extension_policies(void **state)
     check_lb(NULL, POLICIES(POLICY("udpa.type.v1.TypedStruct", ",'type_url':'x/round_robin'")),
              "[{\"round_robin\":{}}]");
     refused(POLICIES(POLICY(LB "least_request.v3.LeastRequest", "")),
-            "field load_balancing_policy: no supported load balancing policy config found");
+            "field load_balancing_policy: no supported load balancing policy config found: "
+            "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest");
+    refused(
+        POLICIES(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/no_such_policy','value':{}") "," POLICY(
+            LB "least_request.v3.LeastRequest", "")),
+        "policy config found: no_such_policy, envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest");
     refused(POLICIES("{}"), "policies[0].typed_extension_config: field not present");
     refused(
         POLICIES(RING_POLICY(",'hash_function':'MURMUR_HASH_2'")),
