@@ -199,12 +199,29 @@ static void hold(struct run *r)
         torc_runtime_poll(r->runtime, (int)((end - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS));
 }
 
+static int make_google_default(const struct call_args *a, torc_credentials **out)
+{
+    struct torc_google_options o;
+    struct tc_buf ca = {0};
+    torc_google_options_init(&o);
+    tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
+    o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
+    char *why = NULL;
+    *out = torc_credentials_google_default(&o, &why);
+    tc_buf_fini(&ca);
+    int rc = *out ? 0 : cli_fail(NAME, "--creds google_default: %s", why);
+    free(why);
+    return rc;
+}
+
 static int make_credentials(const struct call_args *a, torc_credentials **out)
 {
     if (strcmp(a->creds, "insecure") == 0) {
         *out = torc_credentials_insecure();
         return 0;
     }
+    if (strcmp(a->creds, "google_default") == 0)
+        return make_google_default(a, out);
     struct torc_tls_options o;
     struct tc_buf ca = {0}, cert = {0}, key = {0};
     torc_tls_options_init(&o);

@@ -60,6 +60,22 @@ TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_creden
  * backoff. NULL for a path that is NULL or empty; *why (may be NULL) then says so, in memory for free(). */
 TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, char **why);
 
+struct torc_google_options {
+    size_t size;
+    const char *roots_pem; /* trusted roots of the channel, PEM; NULL: the file that GRPC_DEFAULT_SSL_ROOTS_FILE_PATH
+                              names, or the system's */
+    const char *credentials_file; /* in place of the files below; NULL: those */
+    const char *metadata_host;    /* the metadata server, host[:port]; NULL: GCE_METADATA_HOST or Google's */
+};
+TORC_API void torc_google_options_init(struct torc_google_options *options);
+/* "google_default": TLS, and Google's application default credentials on each RPC, from the first of: the file that
+ * GOOGLE_APPLICATION_CREDENTIALS names; application_default_credentials.json in CLOUDSDK_CONFIG or ~/.config/gcloud;
+ * the metadata server. A service account signs its own JWT for the RPC's host; an authorized user's refresh token and
+ * the metadata server give access tokens, cached and refreshed as with the JWT file; their token_uri is https or on
+ * this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token as A83 has it. NULL options: defaults.
+ * NULL when a file is unreadable or malformed, with the reason in *why (may be NULL), in memory for free(). */
+TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options, char **why);
+
 /* What an application's own call credentials are asked for. Strings are borrowed for the callback. */
 struct torc_auth_context {
     size_t size;

@@ -35,10 +35,21 @@ static torc_credentials *make_tls(const json_t *config, struct tc_faults *faults
     return c;
 }
 
+static torc_credentials *make_google_default(const json_t *config, struct tc_faults *faults)
+{
+    char *why = NULL;
+    (void)config;
+    torc_credentials *c = torc_credentials_google_default(NULL, &why);
+    if (!c)
+        tc_faults_add(faults, "%s", why);
+    tc_free(why);
+    return c;
+}
+
 static const struct {
     const char *type;
     torc_credentials *(*make)(const json_t *config, struct tc_faults *faults);
-} types[] = {{"insecure", make_insecure}, {"tls", make_tls}};
+} types[] = {{"insecure", make_insecure}, {"tls", make_tls}, {"google_default", make_google_default}};
 
 bool tc_creds_type_supported(const char *type)
 {

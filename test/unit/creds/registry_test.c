@@ -34,14 +34,15 @@ static void test_types(void **state)
     (void)state;
     assert_true(tc_creds_type_supported("insecure"));
     assert_true(tc_creds_type_supported("tls"));
-    assert_false(tc_creds_type_supported("google_default"));
+    assert_true(tc_creds_type_supported("google_default"));
+    assert_false(tc_creds_type_supported("magic"));
     torc_credentials *a = tc_creds_from_config("insecure", NULL, NULL), *b = torc_credentials_insecure();
     assert_string_equal(a->scheme, "http");
     assert_true(tc_rstr_eq(a->key, b->key));
     torc_credentials_unref(a);
     torc_credentials_unref(b);
     torc_credentials_unref(NULL);
-    expect_refused("google_default", "{}", "unknown type");
+    expect_refused("magic", "{}", "unknown type");
     expect_refused("insecure", "[]", "must be an object");
     expect_refused("tls", "{", "line 1");
 }

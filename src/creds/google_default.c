@@ -1,0 +1,58 @@
+/* "google_default": TLS with the usual roots, and application default credentials on each RPC. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "creds/adc.h"
+#include "creds/creds.h"
+#include "creds/jwt_file.h"
+#include "io/socket.h"
+
+#define MAX_ROOTS_BYTES (16u * 1024u * 1024u)
+
+void torc_google_options_init(struct torc_google_options *options)
+{
+    *options = (struct torc_google_options){.size = sizeof(*options)};
+}
+
+static torc_credentials *tls_of(const char *roots_pem, const char *roots_file, char **why)
+{
+    char scratch[128];
+    struct torc_tls_options options;
+    torc_tls_options_init(&options);
+    options.roots_pem = roots_pem;
+    if (roots_pem || !roots_file)
+        return torc_credentials_tls(&options, why);
+    struct tc_buf text = {0};
+    torc_credentials *c = NULL;
+    int err = tc_creds_read_file(roots_file, MAX_ROOTS_BYTES, &text);
+    options.roots_pem = tc_buf_cstr(&text);
+    if (err == 0)
+        c = torc_credentials_tls(&options, why);
+    else if (why)
+        *why = tc_asprintf("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, tc_errno_text(err, scratch));
+    tc_buf_fini(&text);
+    return c;
+}
+
+torc_credentials *torc_credentials_google_default(const struct torc_google_options *given, char **why)
+{
+    struct torc_google_options o;
+    torc_google_options_init(&o);
+    if (given && given->size < sizeof(given->size)) {
+        if (why)
+            *why = tc_asprintf("options: size is %zu: call torc_google_options_init first", given->size);
+        return NULL;
+    }
+    if (given)
+        memcpy(&o, given, TC_MIN(given->size, sizeof(o)));
+    const char *roots_file = getenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH");
+    struct tc_adc_opts adc = {.credentials_file = o.credentials_file,
+                              .metadata_host = o.metadata_host,
+                              .roots_file = roots_file && *roots_file ? roots_file : NULL};
+    torc_call_credentials *call = tc_adc_find(&adc, why);
+    torc_credentials *tls = call ? tls_of(o.roots_pem, adc.roots_file, why) : NULL;
+    torc_credentials *both = tls ? torc_credentials_composite(tls, call) : NULL;
+    torc_credentials_unref(tls);
+    torc_call_credentials_unref(call);
+    return both;
+}

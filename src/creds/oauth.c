@@ -1,0 +1,147 @@
+#include "creds/oauth.h"
+
+#include "base/headers.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "creds/http.h"
+
+#define FETCH_TIMEOUT_MS 30000
+/* A lifetime beyond it is none that an endpoint means. */
+#define MAX_LIFETIME_S 86400e3
+
+/* http-grpc-status-mapping.md */
+static bool is_unavailable(int http_status)
+{
+    return http_status == 429 || http_status == 502 || http_status == 503 || http_status == 504;
+}
+
+/* " (invalid_grant)" where the body says so in a short word. */
+static void append_error(struct tc_buf *b, struct tc_slice body)
+{
+    json_t *v = tc_json_parse(body, NULL);
+    const char *error = json_string_value(json_object_get(v, "error"));
+    if (error && strlen(error) <= 64 && tc_header_value_valid(tc_slice_str(error)))
+        tc_buf_printf(b, " (%s)", error);
+    json_decref(v);
+}
+
+static bool parse(struct tc_slice body, int64_t now_ns, struct tc_token *out, const char **why)
+{
+    json_t *v = tc_json_parse(body, NULL);
+    const char *token = json_string_value(json_object_get(v, "access_token"));
+    const char *type = json_string_value(json_object_get(v, "token_type"));
+    double lifetime = json_number_value(json_object_get(v, "expires_in"));
+    if (!type || tc_slice_ieq(tc_slice_str(type), tc_slice_str("bearer")))
+        type = "Bearer";
+    *why = NULL;
+    if (!json_is_object(v))
+        *why = "its answer is no JSON object";
+    else if (!token)
+        *why = "its answer has no string access_token";
+    else if (!(lifetime > 0))
+        *why = "its answer has no positive number expires_in";
+    else if (!(out->metadata = tc_auth_metadata_token(type, tc_slice_str(token))))
+        *why = "its token cannot be sent in a header";
+    else
+        out->expires_ns = now_ns + (int64_t)(TC_MIN(lifetime, MAX_LIFETIME_S) * 1e9);
+    json_decref(v);
+    return !*why;
+}
+
+void tc_oauth_token(const char *who, int http_status, struct tc_slice body, int64_t now_ns, struct tc_token *out)
+{
+    const char *why;
+    if (http_status != 200) {
+        struct tc_buf error = {0};
+        append_error(&error, body);
+        tc_token_fail(
+            out, tc_status_make(is_unavailable(http_status) ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_UNAUTHENTICATED,
+                                "no token from %s: HTTP status %d%s", who, http_status, tc_buf_cstr(&error)));
+        tc_buf_fini(&error);
+    } else if (!parse(body, now_ns, out, &why)) {
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAUTHENTICATED, "no token from %s: %s", who, why));
+    }
+}
+
+/* Both kinds of source. */
+struct endpoint {
+    struct tc_token_source base;
+    struct tc_http_stop stop;
+    char *url;
+    char *form;       /* NULL: a metadata server */
+    char *roots_file; /* NULL: the system's */
+};
+
+static void fetch(struct tc_token_source *s, struct tc_token *out)
+{
+    struct endpoint *e = TC_CONTAINER_OF(s, struct endpoint, base);
+    struct tc_http_request request = {
+        .url = e->url,
+        .header = e->form ? NULL : "Metadata-Flavor: Google",
+        .form = e->form,
+        .roots_file = e->roots_file,
+        .direct = !e->form,
+        .timeout_ms = FETCH_TIMEOUT_MS,
+    };
+    struct tc_buf body = {0};
+    char *why = NULL;
+    int status = 0;
+    if (tc_http_fetch(&request, &e->stop, &status, &body, &why) == 0)
+        tc_oauth_token(e->url, status, tc_buf_slice(&body), tc_system_clock.realtime_ns(NULL), out);
+    else
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, "no token from %s: %s", e->url, why));
+    tc_free(why);
+    tc_buf_fini(&body);
+}
+
+static void stop(struct tc_token_source *s)
+{
+    tc_http_stop_now(&TC_CONTAINER_OF(s, struct endpoint, base)->stop);
+}
+
+static void free_source(struct tc_token_source *s)
+{
+    struct endpoint *e = TC_CONTAINER_OF(s, struct endpoint, base);
+    tc_http_stop_fini(&e->stop);
+    tc_free(e->url);
+    tc_free(e->form);
+    tc_free(e->roots_file);
+    tc_free(e);
+}
+
+/* Takes over the url and the form. */
+static torc_call_credentials *endpoint_new(char *url, char *form, const char *roots_file)
+{
+    static const struct tc_token_source_ops ops = {
+        .type = "google_default", .fetch = fetch, .abort = stop, .free = free_source};
+    struct endpoint *e = TC_NEW(struct endpoint);
+    e->base.ops = &ops;
+    tc_http_stop_init(&e->stop);
+    e->url = url;
+    e->form = form;
+    e->roots_file = roots_file ? tc_strdup(roots_file) : NULL;
+    return tc_token_creds_new(&e->base, &tc_system_clock);
+}
+
+torc_call_credentials *tc_metadata_server_creds(const char *host)
+{
+    return endpoint_new(tc_asprintf("http://%s/computeMetadata/v1/instance/service-accounts/default/token", host), NULL,
+                        NULL);
+}
+
+static void append_member(struct tc_buf *form, const char *name, const char *value)
+{
+    tc_buf_printf(form, "&%s=", name);
+    tc_uri_encode(form, tc_slice_str(value), "");
+}
+
+torc_call_credentials *tc_refresh_token_creds(const struct tc_refresh_opts *o)
+{
+    struct tc_buf form = {0};
+    tc_buf_append_str(&form, "grant_type=refresh_token");
+    append_member(&form, "client_id", o->client_id);
+    append_member(&form, "client_secret", o->client_secret);
+    append_member(&form, "refresh_token", o->refresh_token);
+    return endpoint_new(tc_strdup(o->token_uri), tc_buf_take(&form), o->roots_file);
+}

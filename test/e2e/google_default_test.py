@@ -1,0 +1,278 @@
+"""google_default against a metadata server and token endpoints of the test: the token goes over TLS alone, is refreshed
+before it expires, and an outage of the endpoint fails only calls that have no valid token."""
+import base64
+import contextlib
+import http.server
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import check, main, run, running
+
+HEADERS = "torc.test.Backend/Headers"
+TOKEN_PATH = "/computeMetadata/v1/instance/service-accounts/default/token"
+CLEAN = {name: "" for name in ("GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+                               "http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY")}
+
+
+class Endpoint:
+    """An HTTP(S) server whose answers the test sets: `answer` is (status, body) or a function of the request."""
+
+    def __init__(self, certificate=None):
+        self.answer = (500, b"")
+        self.requests = []
+        self.changed = threading.Condition()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def reply(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+                with outer.changed:
+                    outer.requests.append((self.command, self.path, dict(self.headers), body))
+                    status, text = outer.answer
+                    outer.changed.notify_all()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = reply
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def give(self, token, lifetime):
+        with self.changed:
+            self.answer = (200, json.dumps({"access_token": token, "expires_in": lifetime, "token_type": "Bearer"}).encode())
+
+    def fail(self, status):
+        with self.changed:
+            self.answer = (status, b"")
+
+
+def openssl(*args, **kwargs):
+    subprocess.run(["openssl", *args], check=True, capture_output=True, timeout=60, **kwargs)
+
+
+class Pki:
+    """A CA and a certificate for 127.0.0.1."""
+
+    def __init__(self, folder):
+        self.ca, self.cert, self.key = (os.path.join(folder, name) for name in ("ca.pem", "cert.pem", "key.pem"))
+        ca_key, request, extensions = (os.path.join(folder, name) for name in ("ca-key.pem", "request.pem", "extensions"))
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", ca_key, "-out",
+                self.ca, "-days", "2", "-subj", "/CN=ca")
+        openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self.key, "-out",
+                request, "-subj", "/CN=leaf")
+        with open(extensions, "w", encoding="ascii") as out:
+            out.write("subjectAltName=IP:127.0.0.1\n")
+        openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", ca_key, "-CAcreateserial", "-out", self.cert,
+                "-days", "2", "-extfile", extensions)
+
+
+@contextlib.contextmanager
+def world():
+    """A folder, a PKI, and a TLS backend."""
+    with tempfile.TemporaryDirectory() as folder:
+        pki = Pki(folder)
+        with running("backend", "--tls-cert", pki.cert, "--tls-key", pki.key) as backend:
+            yield folder, pki, backend.listening()
+
+
+def environment(folder, pki, **more):
+    return {**CLEAN, "HOME": folder, "CLOUDSDK_CONFIG": folder, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": pki.ca, **more}
+
+
+def seen(call):
+    """The request's headers as the backend saw them."""
+    lines = bytes.fromhex(call["response_hex"]).decode().splitlines()
+    return [line.split(": ", 1) for line in lines]
+
+
+def token_of(call):
+    return [value for name, value in seen(call) if name == "authorization"]
+
+
+def one_call(address, env, status=0):
+    done = run("call", "--creds", "google_default", "-o", "json", "--deadline", "20s", f"ipv4:{address}", HEADERS,
+               env=env, status=status)
+    return json.loads(done.stdout.splitlines()[0])["call"]
+
+
+class Stream:
+    """One torc that calls on and on, whose calls come one by one."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def until(self, wanted):
+        """The calls up to the first that is wanted, it included."""
+        calls = []
+
+        def look(line):
+            calls.append(json.loads(line).get("call"))
+            return calls[-1] is not None and wanted(calls[-1])
+
+        self.process.wait_line(look)
+        return calls
+
+
+def test_metadata_server_refresh_and_outage():
+    with world() as (folder, pki, backend), Endpoint() as metadata:
+        metadata.give("first", 91)  # 61 s after the margin: fetched anew when one of them is over
+        env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
+        with running("call", "--creds", "google_default", "-o", "json", "--rps", "50", "--duration", "60s", "--deadline",
+                     "20s", f"ipv4:{backend}", HEADERS, env=env) as process:
+            stream = Stream(process)
+            calls = stream.until(lambda call: True)
+            check(token_of(calls[0]) == ["Bearer first"], f"the token reaches the backend: {calls}")
+            command, path, headers, _ = metadata.requests[0]
+            check((command, path) == ("GET", TOKEN_PATH) and headers.get("Metadata-Flavor") == "Google",
+                  f"as the metadata server wants it: {metadata.requests}")
+            check(len(metadata.requests) == 1, "one fetch")
+            # Refreshed long before it expires; no call fails or waits without a token.
+            metadata.give("second", 32)
+            calls = stream.until(lambda call: token_of(call) == ["Bearer second"])
+            check(all(call["code"] == 0 for call in calls), "no call fails while the token is refreshed")
+            check(all(token_of(call) == ["Bearer first"] for call in calls[:-1]), "the first serves until the second is there")
+            # The outage: 2 s of the second are left, and calls go on with it while fetches fail.
+            metadata.fail(503)
+            before = len(metadata.requests)
+            calls = stream.until(lambda call: call["code"] != 0)
+            check(len(calls) > 1 and all(token_of(call) == ["Bearer second"] for call in calls[:-1]),
+                  f"calls with a valid token do not feel the outage: {len(calls)}")
+            check(len(metadata.requests) > before, "it was asked, and failed")
+            check(calls[-1]["status"] == "UNAVAILABLE" and "HTTP status 503" in calls[-1]["message"], f"{calls[-1]}")
+            check(metadata.address in calls[-1]["message"], f"the message names the endpoint: {calls[-1]}")
+            check(calls[-1]["attempts"] == 0, "nothing was sent without a token")
+            metadata.give("third", 3600)
+            calls = stream.until(lambda call: call["code"] == 0)
+            check(all(call["status"] == "UNAVAILABLE" for call in calls[:-1]), f"until then: {calls[:-1]}")
+            check(token_of(calls[-1]) == ["Bearer third"], "the next attempt after the backoff")
+            check(len(metadata.requests) - before < 8, f"backoff between attempts: {len(metadata.requests) - before}")
+
+
+def test_plaintext_gets_no_token():
+    with world() as (folder, pki, _), Endpoint() as metadata, running("backend", "--count-log") as plain:
+        metadata.give("secret", 3600)
+        env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
+        call = one_call(plain.listening(), env, status=1)
+        check(call["status"] == "UNAVAILABLE" and "TLS" in call["message"], f"{call}")
+        check(not metadata.requests, "no token was even asked for")
+        plain.stop()
+        counted = json.loads(plain.rest()[-1])["backend"]
+        check(counted["requests"] == 0, f"{counted}")
+
+
+def test_what_a_metadata_server_may_answer():
+    with world() as (folder, pki, backend), Endpoint() as metadata:
+        env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
+        metadata.fail(404)
+        call = one_call(backend, env, status=1)
+        check(call["status"] == "UNAUTHENTICATED" and "HTTP status 404" in call["message"], f"{call}")
+        metadata.answer = (200, b"x" * 100000)
+        call = one_call(backend, env, status=1)
+        check(call["status"] == "UNAVAILABLE" and "more than 65536 bytes" in call["message"], f"{call}")
+        metadata.answer = (200, b'{"access_token":"a\\r\\nx: y","expires_in":60}')
+        call = one_call(backend, env, status=1)
+        check(call["status"] == "UNAUTHENTICATED" and "cannot be sent in a header" in call["message"], f"{call}")
+    # Nobody listens there any more.
+    with world() as (folder, pki, backend):
+        call = one_call(backend, env | {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": pki.ca, "CLOUDSDK_CONFIG": folder}, status=1)
+        check(call["status"] == "UNAVAILABLE" and metadata.address.split(":")[1] in call["message"], f"{call}")
+
+
+def test_authorized_user():
+    with world() as (folder, pki, backend), Endpoint((pki.cert, pki.key)) as endpoint:
+        user = {"type": "authorized_user", "client_id": "the client", "client_secret": "s&=%", "refresh_token": "1//r",
+                "token_uri": f"https://{endpoint.address}/token"}
+        with open(os.path.join(folder, "application_default_credentials.json"), "w", encoding="ascii") as out:
+            json.dump(user, out)
+        endpoint.give("ya29.user", 3600)
+        env = environment(folder, pki)
+        call = one_call(backend, env)
+        check(token_of(call) == ["Bearer ya29.user"], f"{call}")
+        command, path, _, body = endpoint.requests[0]
+        check((command, path) == ("POST", "/token"), f"{endpoint.requests}")
+        check(urllib.parse.parse_qs(body) == {"grant_type": ["refresh_token"], "client_id": ["the client"],
+                                              "client_secret": ["s&=%"], "refresh_token": ["1//r"]}, body)
+        endpoint.answer = (400, b'{"error":"invalid_grant","error_description":"Token has been revoked."}')
+        call = one_call(backend, env, status=1)
+        check(call["status"] == "UNAUTHENTICATED" and "HTTP status 400 (invalid_grant)" in call["message"], f"{call}")
+        # An endpoint that the roots do not vouch for gets no refresh token.
+        other = os.path.join(folder, "other")
+        os.mkdir(other)
+        stranger = Pki(other)
+        before = len(endpoint.requests)
+        done = run("call", "--creds", "google_default", "--ca", pki.ca, "-o", "json", f"ipv4:{backend}", HEADERS,
+                   env={**env, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": stranger.ca}, status=1)
+        call = json.loads(done.stdout.splitlines()[0])["call"]
+        check(call["status"] == "UNAVAILABLE" and "certificate" in call["message"], f"{call}")
+        check(len(endpoint.requests) == before, "the request was not sent")
+
+
+def test_service_account():
+    with world() as (folder, pki, backend):
+        key, public = os.path.join(folder, "sa.pem"), os.path.join(folder, "sa.pub")
+        openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", key)
+        openssl("pkey", "-in", key, "-pubout", "-out", public)
+        with open(key, encoding="ascii") as pem:
+            account = {"type": "service_account", "private_key": pem.read(), "private_key_id": "k7",
+                       "client_email": "me@project.test"}
+        path = os.path.join(folder, "sa.json")
+        with open(path, "w", encoding="ascii") as out:
+            json.dump(account, out)
+        call = one_call(backend, environment(folder, pki, GOOGLE_APPLICATION_CREDENTIALS=path))
+        value = token_of(call)[0]
+        check(value.startswith("Bearer "), value)
+        header, payload, signature = value[7:].split(".")
+
+        def decode(part):
+            return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
+        check(json.loads(decode(header)) == {"alg": "RS256", "typ": "JWT", "kid": "k7"}, decode(header))
+        claims = json.loads(decode(payload))
+        check(claims["aud"] == f"https://{backend}/" and claims["iss"] == claims["sub"] == "me@project.test", claims)
+        check(claims["exp"] - claims["iat"] == 3600, claims)
+        signed, sig = os.path.join(folder, "signed"), os.path.join(folder, "sig")
+        with open(signed, "wb") as out:
+            out.write(f"{header}.{payload}".encode())
+        with open(sig, "wb") as out:
+            out.write(decode(signature))
+        openssl("dgst", "-sha256", "-verify", public, "-signature", sig, signed)
+
+
+def test_bad_files_are_told():
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**CLEAN, "HOME": folder, "CLOUDSDK_CONFIG": folder, "GOOGLE_APPLICATION_CREDENTIALS": "/nothing/here.json"}
+        done = run("call", "--creds", "google_default", "ipv4:127.0.0.1:1", HEADERS, env=env, status=1)
+        check("/nothing/here.json: No such file" in done.stderr, done.stderr)
+
+
+if __name__ == "__main__":
+    main(test_metadata_server_refresh_and_outage, test_plaintext_gets_no_token, test_what_a_metadata_server_may_answer,
+         test_authorized_user, test_service_account, test_bad_files_are_told)

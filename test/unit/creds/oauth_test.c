@@ -1,0 +1,114 @@
+/* What token endpoints answer. */
+#include "base/mem.h"
+#include "creds/http.h"
+#include "creds/oauth.h"
+#include "support/cmocka.h"
+
+#define NOW (INT64_C(1700000000) * (int64_t)TC_NS_PER_S)
+
+static void expect_token(const char *body, const char *value, double lifetime_s)
+{
+    struct tc_token t = {0};
+    tc_oauth_token("http://m/", 200, tc_slice_str(body), NOW, &t);
+    assert_non_null(t.metadata);
+    assert_string_equal(t.metadata->fields[0].name->data, "authorization");
+    assert_string_equal(t.metadata->fields[0].value->data, value);
+    assert_int_equal(t.expires_ns, NOW + (int64_t)(lifetime_s * 1e9));
+    tc_auth_metadata_unref(t.metadata);
+}
+
+static void expect_failure(int status, const char *body, int code, const char *text)
+{
+    struct tc_token t = {0};
+    tc_oauth_token("http://m/", status, tc_slice_str(body), NOW, &t);
+    assert_null(t.metadata);
+    assert_int_equal(t.error.code, code);
+    assert_string_equal(tc_status_text(&t.error), text);
+    tc_status_fini(&t.error);
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    expect_token("{\"access_token\":\"ya29.a\",\"expires_in\":3599,\"token_type\":\"Bearer\"}", "Bearer ya29.a", 3599);
+    expect_token("{\"access_token\":\"t\",\"expires_in\":0.5}", "Bearer t", 0.5);
+    expect_token("{\"access_token\":\"t\",\"expires_in\":1e200,\"token_type\":\"bearer\"}", "Bearer t", 86400e3);
+    expect_token("{\"access_token\":\"t\",\"expires_in\":60,\"token_type\":\"DPoP\",\"scope\":\"x\"}", "DPoP t", 60);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    const char *const text = "no token from http://m/: ";
+    const struct {
+        const char *body, *why;
+    } bad[] = {
+        {"", "its answer is no JSON object"},
+        {"[]", "its answer is no JSON object"},
+        {"<html>", "its answer is no JSON object"},
+        {"{}", "its answer has no string access_token"},
+        {"{\"access_token\":7,\"expires_in\":7}", "its answer has no string access_token"},
+        {"{\"access_token\":\"t\"}", "its answer has no positive number expires_in"},
+        {"{\"access_token\":\"t\",\"expires_in\":\"60\"}", "its answer has no positive number expires_in"},
+        {"{\"access_token\":\"t\",\"expires_in\":-1}", "its answer has no positive number expires_in"},
+        {"{\"access_token\":\"\",\"expires_in\":60}", "its token cannot be sent in a header"},
+        {"{\"access_token\":\"a\\r\\nx: y\",\"expires_in\":60}", "its token cannot be sent in a header"},
+        {"{\"access_token\":\"t\",\"expires_in\":60,\"token_type\":\"a\\nb\"}", "its token cannot be sent in a header"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        char *wanted = tc_asprintf("%s%s", text, bad[i].why);
+        expect_failure(200, bad[i].body, TORC_STATUS_UNAUTHENTICATED, wanted);
+        tc_free(wanted);
+    }
+    /* A83, by http-grpc-status-mapping. */
+    static const int unavailable[] = {429, 502, 503, 504}, refused[] = {204, 302, 400, 401, 403, 404, 500};
+    for (size_t i = 0; i < TC_ARRAY_LEN(unavailable); i++) {
+        char *wanted = tc_asprintf("%sHTTP status %d", text, unavailable[i]);
+        expect_failure(unavailable[i], "", TORC_STATUS_UNAVAILABLE, wanted);
+        tc_free(wanted);
+    }
+    for (size_t i = 0; i < TC_ARRAY_LEN(refused); i++) {
+        char *wanted = tc_asprintf("%sHTTP status %d", text, refused[i]);
+        expect_failure(refused[i], "{\"error\":7}", TORC_STATUS_UNAUTHENTICATED, wanted);
+        tc_free(wanted);
+    }
+    expect_failure(400, "{\"error\":\"invalid_grant\"}", TORC_STATUS_UNAUTHENTICATED,
+                   "no token from http://m/: HTTP status 400 (invalid_grant)");
+    expect_failure(400, "{\"error\":\"a\\nb\"}", TORC_STATUS_UNAUTHENTICATED,
+                   "no token from http://m/: HTTP status 400");
+}
+
+static void test_fetch_faults(void **state)
+{
+    (void)state;
+    struct tc_http_stop stop;
+    struct tc_buf body = {0};
+    char *why = NULL;
+    int status = 0;
+    tc_http_stop_init(&stop);
+    struct tc_http_request r = {.url = "file:///etc/passwd", .timeout_ms = 5000, .direct = true};
+    assert_int_equal(tc_http_fetch(&r, &stop, &status, &body, &why), TORC_EIO);
+    assert_non_null(strstr(why, "not supported"));
+    tc_free(why);
+    r.url = "http://127.0.0.1:1/";
+    assert_int_equal(tc_http_fetch(&r, &stop, &status, &body, &why), TORC_EIO);
+    assert_non_null(strstr(why, "127.0.0.1 port 1"));
+    tc_free(why);
+    tc_http_stop_now(&stop);
+    assert_int_equal(tc_http_fetch(&r, &stop, &status, &body, &why), TORC_EIO);
+    tc_free(why);
+    assert_int_equal(body.len, 0);
+    assert_int_equal(status, 0);
+    tc_http_stop_fini(&stop);
+    tc_buf_fini(&body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_fetch_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
