@@ -20,6 +20,7 @@
 
 #include <torc/error.h>
 #include <torc/export.h>
+#include <torc/xds_domain.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,9 @@ struct torc_runtime_options {
     enum torc_runtime_mode mode;
     uint64_t idle_connection_ms;   /* how long the pool keeps a connection that no policy holds; 30000 */
     uint32_t max_idle_connections; /* how many of those; 1000 */
+    torc_xds_domain *xds_domain;   /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared (default). The
+                                      runtime holds it until it ends. Not in a child of the process that made it:
+                                      torc_runtime_new then fails with EINVAL */
 };
 
 /* Fills in the defaults. */

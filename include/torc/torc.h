@@ -15,5 +15,6 @@
 #include <torc/runtime.h>
 #include <torc/status.h>
 #include <torc/version.h>
+#include <torc/xds_domain.h>
 
 #endif

@@ -6,6 +6,7 @@
 #include "channel/channel_struct.h"
 #include "channel/pool.h"
 #include "channel/runtime_struct.h"
+#include "channel/xds_domain.h"
 
 void torc_runtime_options_init(struct torc_runtime_options *options)
 {
@@ -80,6 +81,7 @@ static torc_runtime *make(struct tc_loop *loop, bool own_loop, const struct torc
     rt->loop = loop;
     rt->own_loop = own_loop;
     rt->mode = options->mode;
+    rt->xds_domain = options->xds_domain;
     tc_list_init(&rt->channels);
     tc_list_init(&rt->waiters);
     tc_list_init(&rt->pollers);
@@ -118,9 +120,17 @@ torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
         errno = EINVAL;
         return NULL;
     }
-    struct tc_loop *loop = tc_loop_new(NULL);
-    if (!loop)
+    if (options.xds_domain && !tc_xds_domain_hold(options.xds_domain)) {
+        errno = EINVAL;
         return NULL;
+    }
+    struct tc_loop *loop = tc_loop_new(NULL);
+    if (!loop) {
+        int error = errno;
+        tc_xds_domain_drop(options.xds_domain);
+        errno = error;
+        return NULL;
+    }
     torc_runtime *rt = make(loop, true, &options);
     if (rt->mode == TORC_RUNTIME_THREAD) {
         int rc = start_thread(rt);
@@ -128,6 +138,7 @@ torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
             tc_pool_shutdown(rt->pool);
             tc_loop_free(loop);
             tc_pool_free(rt->pool);
+            tc_xds_domain_drop(rt->xds_domain);
             destroy(rt);
             errno = rc;
             return NULL;
@@ -140,6 +151,8 @@ torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_
 {
     struct torc_runtime_options options = complete(given);
     options.mode = TORC_RUNTIME_CALLER;
+    if (options.xds_domain)
+        tc_xds_domain_hold(options.xds_domain);
     return make(loop, false, &options);
 }
 
@@ -194,6 +207,8 @@ int torc_runtime_free(torc_runtime *rt)
         tc_loop_drain(rt->loop);
     tc_pool_free(rt->pool);
     rt->pool = NULL;
+    tc_xds_domain_drop(rt->xds_domain);
+    rt->xds_domain = NULL;
     tc_runtime_unref(rt);
     return 0;
 }
@@ -271,6 +286,11 @@ struct tc_call_pool *tc_runtime_calls(const torc_runtime *rt)
 struct tc_link *tc_runtime_channels(torc_runtime *rt)
 {
     return &rt->channels;
+}
+
+torc_xds_domain *tc_runtime_xds_domain(const torc_runtime *rt)
+{
+    return rt->xds_domain;
 }
 
 void *tc_runtime_extra(torc_runtime *rt, const void *key)

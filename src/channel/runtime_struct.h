@@ -21,6 +21,7 @@ struct torc_runtime {
     struct tc_call_pool *calls;
     struct tc_link channels;
     struct tc_runtime_slot *slots;
+    torc_xds_domain *xds_domain; /* NULL: none is shared */
 
     pthread_t thread; /* TORC_RUNTIME_THREAD */
     struct tc_task shutdown;

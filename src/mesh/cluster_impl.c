@@ -134,7 +134,7 @@ struct impl_picker {
 
 struct tracker {
     struct tc_call_tracker base;
-    struct tc_call_counter *counter;
+    struct limits *limits;
 };
 
 static void on_call_done(struct tc_call_tracker *base, const struct tc_status *status,
@@ -143,19 +143,22 @@ static void on_call_done(struct tc_call_tracker *base, const struct tc_status *s
     struct tracker *t = TC_CONTAINER_OF(base, struct tracker, base);
     (void)status;
     (void)trailers;
-    t->counter->calls--;
-    tc_call_counter_unref(t->counter);
+    tc_call_counter_end(t->limits->counter);
+    limits_unref(t->limits);
 }
 
-static void count_call(struct tc_call_counter *counter, const struct tc_pick_args *args, struct tc_pick *out)
+/* The RPC was counted; ends that with it. */
+static void track_call(struct limits *l, const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct tracker *t = tc_arena_calloc(args->arena, 1, sizeof(*t));
-    if (!t)
+    if (!t) {
+        tc_call_counter_end(l->counter);
         return;
+    }
     struct tc_call_tracker **tail = &out->trackers;
     t->base.on_done = on_call_done;
-    t->counter = tc_call_counter_ref(counter);
-    counter->calls++;
+    t->limits = l;
+    tc_lref_inc(&l->ref);
     while (*tail)
         tail = &(*tail)->next;
     *tail = &t->base;
@@ -182,7 +185,7 @@ static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args 
                 tc_cluster_load_drop(l->load, l->drops[i].category);
             return TC_PICK_DROP;
         }
-    if (l->counter->calls >= l->max_calls) { /* A32: before the child is asked */
+    if (!tc_call_counter_begin(l->counter, l->max_calls)) { /* A32: before the child is asked */
         out->status = tc_status_ref(&l->breaker);
         if (!args->dry)
             tc_cluster_load_drop(l->load, NULL);
@@ -190,8 +193,10 @@ static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args 
     }
     enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
     if (kind == TC_PICK_COMPLETE && !args->dry) {
-        count_call(l->counter, args, out);
+        track_call(l, args, out);
         tc_cluster_load_track(l->load, args, out);
+    } else {
+        tc_call_counter_end(l->counter);
     }
     return kind;
 }

@@ -6,11 +6,15 @@
 #include "channel/runtime.h"
 #include "creds/creds.h"
 #include "mesh/registries.h"
+#include "mesh/shared_domain.h"
 
 struct tc_mesh_domain {
     torc_runtime *runtime;
     struct tc_link clients;  /* of tc_domain_client */
     struct tc_link counters; /* of tc_call_counter */
+    /* NULL: it shares nothing. */
+    struct tc_shared_domain *shared;
+    struct tc_mailbox *inbox; /* where the shared one answers */
 };
 
 static void destroy(void *domain)
@@ -30,6 +34,8 @@ struct tc_mesh_domain *tc_mesh_domain_of(torc_runtime *runtime)
     struct tc_mesh_domain *d = tc_runtime_extra(runtime, &slot);
     if (!d) {
         d = tc_mesh_domain_new(runtime);
+        d->shared = tc_shared_domain_of(runtime);
+        d->inbox = d->shared ? tc_mailbox_new(tc_runtime_loop(runtime)) : NULL;
         tc_runtime_set_extra(runtime, &slot, d, destroy);
     }
     return d;
@@ -50,8 +56,12 @@ void tc_mesh_domain_free(struct tc_mesh_domain *d)
     struct tc_link *link;
     while ((link = tc_list_pop(&d->clients)))
         TC_CONTAINER_OF(link, struct tc_domain_client, link)->domain = NULL;
-    while ((link = tc_list_pop(&d->counters)))
-        TC_CONTAINER_OF(link, struct tc_call_counter, link)->domain = NULL;
+    while (tc_list_pop(&d->counters)) {
+    }
+    if (d->inbox)
+        tc_mailbox_close(d->inbox);
+    tc_mailbox_unref(d->inbox);
+    tc_shared_domain_unref(d->shared);
     tc_free(d);
 }
 
@@ -88,17 +98,28 @@ static bool creds_supported(void *arg, const char *type, const json_t *config)
     return tc_creds_type_supported(type);
 }
 
-static struct tc_domain_client *client_new(struct tc_mesh_domain *d, const struct tc_resolver_env *env,
-                                           struct tc_slice target, struct tc_status *error)
+struct tc_xds_bootstrap *tc_domain_bootstrap(const struct tc_resolver_env *env, struct tc_status *error)
 {
-    struct tc_xds_bootstrap *bootstrap =
-        env->xds_bootstrap_json
-            ? tc_xds_bootstrap_parse(tc_slice_str(env->xds_bootstrap_json), creds_supported, NULL, error)
-            : tc_xds_bootstrap_from_environment(creds_supported, NULL, error);
-    if (!bootstrap)
-        return NULL;
-    struct tc_domain_client *c = TC_NEW(struct tc_domain_client);
+    return env->xds_bootstrap_json
+               ? tc_xds_bootstrap_parse(tc_slice_str(env->xds_bootstrap_json), creds_supported, NULL, error)
+               : tc_xds_bootstrap_from_environment(creds_supported, NULL, error);
+}
+
+/* Takes over the client. */
+static struct tc_domain_client *add(struct tc_mesh_domain *d, struct tc_rstr *key, struct tc_domain_client *c)
+{
     tc_lref_init(&c->ref);
+    c->key = tc_rstr_ref(key);
+    c->domain = d;
+    tc_list_append(&d->clients, &c->link);
+    return c;
+}
+
+static struct tc_domain_client *client_new(struct tc_mesh_domain *d, struct tc_rstr *key,
+                                           struct tc_xds_bootstrap *bootstrap, const struct tc_resolver_env *env,
+                                           struct tc_slice target)
+{
+    struct tc_domain_client *c = TC_NEW(struct tc_domain_client);
     tc_mesh_transport_factory_init(&c->factory, d->runtime, env->credentials, &env->backoff);
     struct tc_xds_client_opts opts;
     tc_xds_client_opts_init(&opts);
@@ -107,32 +128,56 @@ static struct tc_domain_client *client_new(struct tc_mesh_domain *d, const struc
     opts.backoff = env->backoff;
     opts.registries = tc_mesh_registries();
     c->client = tc_xds_client_new(env->loop, bootstrap, &c->factory.base, &opts);
-    tc_xds_bootstrap_unref(bootstrap);
-    return c;
+    return add(d, key, c);
+}
+
+static struct tc_domain_client *replica_new(struct tc_mesh_domain *d, struct tc_rstr *key,
+                                            const struct tc_resolver_env *env, struct tc_slice target,
+                                            struct tc_status *error)
+{
+    struct tc_xds_client *client = tc_shared_domain_client(d->shared, d->inbox, key, env, target, error);
+    if (!client)
+        return NULL;
+    struct tc_domain_client *c = TC_NEW(struct tc_domain_client);
+    c->client = client;
+    return add(d, key, c);
+}
+
+/* With one more user; NULL: there is none yet. */
+static struct tc_domain_client *find(const struct tc_mesh_domain *d, const struct tc_rstr *key)
+{
+    TC_LIST_FOREACH(it, &d->clients)
+    {
+        struct tc_domain_client *c = TC_CONTAINER_OF(it, struct tc_domain_client, link);
+        if (tc_rstr_eq(c->key, key)) {
+            tc_lref_inc(&c->ref);
+            return c;
+        }
+    }
+    return NULL;
+}
+
+struct tc_domain_client *tc_domain_client_get_keyed(struct tc_mesh_domain *d, struct tc_rstr *key,
+                                                    struct tc_xds_bootstrap *bootstrap,
+                                                    const struct tc_resolver_env *env, struct tc_slice target)
+{
+    struct tc_domain_client *c = find(d, key);
+    return c ? c : client_new(d, key, bootstrap, env, target);
 }
 
 struct tc_domain_client *tc_domain_client_get(struct tc_mesh_domain *d, const struct tc_resolver_env *env,
                                               struct tc_slice target, struct tc_status *error)
 {
     struct tc_rstr *key = client_key(env, target);
-    struct tc_domain_client *c = NULL;
-    TC_LIST_FOREACH(it, &d->clients)
-    {
-        c = TC_CONTAINER_OF(it, struct tc_domain_client, link);
-        if (tc_rstr_eq(c->key, key)) {
-            tc_lref_inc(&c->ref);
-            tc_rstr_unref(key);
-            return c;
-        }
+    struct tc_domain_client *c = find(d, key);
+    if (!c && d->shared) {
+        c = replica_new(d, key, env, target, error);
+    } else if (!c) {
+        struct tc_xds_bootstrap *bootstrap = tc_domain_bootstrap(env, error);
+        c = bootstrap ? client_new(d, key, bootstrap, env, target) : NULL;
+        tc_xds_bootstrap_unref(bootstrap);
     }
-    c = client_new(d, env, target, error);
-    if (!c) {
-        tc_rstr_unref(key);
-        return NULL;
-    }
-    c->key = key;
-    c->domain = d;
-    tc_list_append(&d->clients, &c->link);
+    tc_rstr_unref(key);
     return c;
 }
 
@@ -156,39 +201,59 @@ void tc_mesh_domain_each_client(const struct tc_mesh_domain *d, void (*fn)(void 
 
 /* --- counters --- */
 
-struct tc_call_counter *tc_call_counter_get(struct tc_mesh_domain *d, struct tc_rstr *cluster, struct tc_rstr *service)
+struct tc_call_counter *tc_call_counter_find(const struct tc_link *list, const struct tc_rstr *cluster,
+                                             const struct tc_rstr *service)
 {
-    if (d) {
-        TC_LIST_FOREACH(it, &d->counters)
-        {
-            struct tc_call_counter *c = TC_CONTAINER_OF(it, struct tc_call_counter, link);
-            if (tc_rstr_eq(c->cluster, cluster) && tc_rstr_eq(c->service, service))
-                return tc_call_counter_ref(c);
-        }
+    TC_LIST_FOREACH(it, list)
+    {
+        struct tc_call_counter *c = TC_CONTAINER_OF(it, struct tc_call_counter, link);
+        if (tc_rstr_eq(c->cluster, cluster) && tc_rstr_eq(c->service, service))
+            return c;
     }
+    return NULL;
+}
+
+struct tc_call_counter *tc_call_counter_new(struct tc_link *list, struct tc_rstr *cluster, struct tc_rstr *service)
+{
     struct tc_call_counter *c = TC_NEW(struct tc_call_counter);
     tc_lref_init(&c->ref);
-    c->domain = d;
     c->cluster = tc_rstr_ref(cluster);
     c->service = tc_rstr_ref(service);
     tc_list_init(&c->link);
-    if (d)
-        tc_list_append(&d->counters, &c->link);
+    if (list)
+        tc_list_append(list, &c->link);
     return c;
+}
+
+void tc_call_counter_free(struct tc_call_counter *c)
+{
+    tc_list_remove(&c->link);
+    tc_rstr_unref(c->cluster);
+    tc_rstr_unref(c->service);
+    tc_free(c);
+}
+
+struct tc_call_counter *tc_call_counter_get(struct tc_mesh_domain *d, struct tc_rstr *cluster, struct tc_rstr *service)
+{
+    if (d && d->shared)
+        return tc_shared_domain_counter(d->shared, cluster, service);
+    struct tc_call_counter *c = d ? tc_call_counter_find(&d->counters, cluster, service) : NULL;
+    return c ? tc_call_counter_ref(c) : tc_call_counter_new(d ? &d->counters : NULL, cluster, service);
 }
 
 struct tc_call_counter *tc_call_counter_ref(struct tc_call_counter *c)
 {
-    tc_lref_inc(&c->ref);
+    if (c->shared)
+        tc_shared_counter_ref(c);
+    else
+        tc_lref_inc(&c->ref);
     return c;
 }
 
 void tc_call_counter_unref(struct tc_call_counter *c)
 {
-    if (!c || !tc_lref_dec(&c->ref))
-        return;
-    tc_list_remove(&c->link);
-    tc_rstr_unref(c->cluster);
-    tc_rstr_unref(c->service);
-    tc_free(c);
+    if (c && c->shared)
+        tc_shared_counter_unref(c);
+    else if (c && tc_lref_dec(&c->ref))
+        tc_call_counter_free(c);
 }

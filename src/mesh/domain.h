@@ -1,13 +1,17 @@
-/* The xDS domain of a runtime: what its channels share of the mesh. xDS clients, one for each target and bootstrap
- * (A71), and the counters of circuit breaking (A32, A37). Loop thread only. */
+/* The xDS domain of a runtime: what its channels share of the mesh, with those of other runtimes when it was given an
+ * xDS domain (torc/xds_domain.h). xDS clients, one for each target and bootstrap (A71), and the counters of circuit
+ * breaking (A32, A37). Loop thread only. */
 #ifndef TC_MESH_DOMAIN_H
 #define TC_MESH_DOMAIN_H
+
+#include <stdatomic.h>
 
 #include "mesh/xds_transport.h"
 #include "resolver/resolver.h"
 #include "xds/client.h"
 
 struct tc_mesh_domain;
+struct tc_shared_domain;
 
 /* The runtime's; made on first use, ends with the runtime. */
 struct tc_mesh_domain *tc_mesh_domain_of(torc_runtime *runtime);
@@ -20,7 +24,7 @@ void tc_mesh_domain_free(struct tc_mesh_domain *d);
 /* A shared client; ends with its last user. */
 struct tc_domain_client {
     struct tc_xds_client *client;
-    struct tc_mesh_transport_factory factory;
+    struct tc_mesh_transport_factory factory; /* without a runtime when it is a replica */
     struct tc_mesh_domain *domain;
     struct tc_link link;
     struct tc_lref ref;
@@ -36,12 +40,19 @@ void tc_domain_client_release(struct tc_domain_client *c);
 void tc_mesh_domain_each_client(const struct tc_mesh_domain *d, void (*fn)(void *arg, const struct tc_xds_client *c),
                                 void *arg);
 
+/* For src/mesh/shared_domain.c: the bootstrap that the env speaks of (NULL with *error), and the client of a key with
+ * one more user, made with this bootstrap when there is none. */
+struct tc_xds_bootstrap *tc_domain_bootstrap(const struct tc_resolver_env *env, struct tc_status *error);
+struct tc_domain_client *tc_domain_client_get_keyed(struct tc_mesh_domain *d, struct tc_rstr *key,
+                                                    struct tc_xds_bootstrap *bootstrap,
+                                                    const struct tc_resolver_env *env, struct tc_slice target);
+
 /* RPCs that are under way to one {cluster, EDS service}, over all channels of the domain. */
 struct tc_call_counter {
-    uint32_t calls;
+    atomic_uint calls;
     struct tc_lref ref;
-    struct tc_mesh_domain *domain; /* NULL: it belongs to none (any more) */
-    struct tc_link link;
+    struct tc_shared_domain *shared; /* other runtimes count too; NULL: the rest belongs to this loop alone */
+    struct tc_link link;             /* the domain's; alone when it belongs to none (any more) */
     struct tc_rstr *cluster, *service;
 };
 
@@ -49,5 +60,36 @@ struct tc_call_counter {
 struct tc_call_counter *tc_call_counter_get(struct tc_mesh_domain *d, struct tc_rstr *cluster, struct tc_rstr *service);
 struct tc_call_counter *tc_call_counter_ref(struct tc_call_counter *c);
 void tc_call_counter_unref(struct tc_call_counter *c);
+
+/* Counts one more RPC unless `max` are under way: then false. Never lets more in, however many runtimes count. */
+static inline bool tc_call_counter_begin(struct tc_call_counter *c, uint32_t max)
+{
+    if (!c->shared) {
+        uint32_t calls = atomic_load_explicit(&c->calls, memory_order_relaxed);
+        if (calls >= max)
+            return false;
+        atomic_store_explicit(&c->calls, calls + 1, memory_order_relaxed);
+        return true;
+    }
+    if (atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed) < max)
+        return true;
+    atomic_fetch_sub_explicit(&c->calls, 1, memory_order_relaxed);
+    return false;
+}
+
+static inline void tc_call_counter_end(struct tc_call_counter *c)
+{
+    if (c->shared)
+        atomic_fetch_sub_explicit(&c->calls, 1, memory_order_relaxed);
+    else
+        atomic_store_explicit(&c->calls, atomic_load_explicit(&c->calls, memory_order_relaxed) - 1,
+                              memory_order_relaxed);
+}
+
+/* For src/mesh/shared_domain.c: counters on a list, whoever guards it. */
+struct tc_call_counter *tc_call_counter_find(const struct tc_link *list, const struct tc_rstr *cluster,
+                                             const struct tc_rstr *service);
+struct tc_call_counter *tc_call_counter_new(struct tc_link *list, struct tc_rstr *cluster, struct tc_rstr *service);
+void tc_call_counter_free(struct tc_call_counter *c);
 
 #endif

@@ -1,6 +1,7 @@
 #include "xds/client.h"
 
 #include "xds/client_impl.h"
+#include "xds/replica_impl.h"
 
 #define RESOURCE_TIMEOUT_MS 15000
 #define MAX_RESOURCES_PER_RESPONSE 65536
@@ -106,6 +107,8 @@ void tc_xds_client_unref(struct tc_xds_client *c)
 {
     if (!c || !tc_lref_dec(&c->refs))
         return;
+    if (c->replica)
+        tc_xds_replica_end(c->replica);
     tc_task_cancel(&c->settle);
     stop_watches(&c->orphans);
     settle(c, true);
@@ -158,6 +161,10 @@ static void tell_present(struct tc_xds_entry *e, struct tc_xds_watcher *w)
 void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
                          struct tc_xds_watcher *watcher)
 {
+    if (c->replica) {
+        tc_xds_replica_watch(c, type, name, watcher);
+        return;
+    }
     struct tc_xds_name parsed;
     char *why = NULL;
     const struct tc_xds_authority *authority = NULL;
@@ -197,6 +204,10 @@ void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watch
 {
     if (!watcher->internal)
         return;
+    if (c->replica) {
+        tc_xds_replica_unwatch(c, watcher);
+        return;
+    }
     const struct tc_xds_entry *e = tc_xds_watch_entry(watcher);
     tc_xds_watch_stop(watcher);
     /* Not at once: who takes over within the same turn finds the value still there. */
@@ -206,6 +217,10 @@ void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watch
 
 void tc_xds_client_reset_backoff(struct tc_xds_client *c)
 {
+    if (c->replica) {
+        tc_xds_replica_reset_backoff(c);
+        return;
+    }
     TC_LIST_FOREACH(it, &c->channels)
     {
         struct tc_xds_channel *ch = TC_CONTAINER_OF(it, struct tc_xds_channel, link);

@@ -31,7 +31,8 @@ struct tc_xds_watcher_ops {
 struct tc_xds_watcher {
     const struct tc_xds_watcher_ops *ops;
     struct tc_link link; /* the client's */
-    void *internal;      /* the client's */
+    void *internal;      /* the client's, as is the next */
+    void *remote;
 };
 
 struct tc_xds_client_opts {

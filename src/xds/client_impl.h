@@ -31,6 +31,8 @@ struct tc_xds_client {
     struct tc_link orphans; /* watchers of names that cannot be: they were given an error */
     struct tc_task settle;  /* drops what nobody watches, when the present callbacks are through */
     uint64_t responses;     /* counts them, for tc_xds_entry.seen_in */
+
+    struct tc_xds_replica *replica; /* of another loop's client (xds/replica.h); NULL: this asks servers itself */
 };
 
 /* A resource that is watched. */

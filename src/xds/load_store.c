@@ -15,6 +15,7 @@ struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg)
 {
     struct tc_load_store *s = TC_NEW(struct tc_load_store);
     tc_list_init(&s->clusters);
+    tc_list_init(&s->sources);
     s->on_users = on_users;
     s->arg = arg;
     return s;
@@ -42,6 +43,9 @@ void tc_load_store_free(struct tc_load_store *s)
 {
     while (!tc_list_empty(&s->clusters))
         detach(TC_CONTAINER_OF(s->clusters.next, struct tc_load_cluster, link));
+    s->on_gathered = NULL;
+    while (!tc_list_empty(&s->sources))
+        tc_load_source_remove(TC_CONTAINER_OF(s->sources.next, struct tc_load_source, link));
     tc_free(s);
 }
 
@@ -53,8 +57,8 @@ static void users_changed(struct tc_load_store *s)
 
 /* --- clusters --- */
 
-static struct tc_load_cluster *find(const struct tc_load_store *s, const struct tc_rstr *cluster,
-                                    const struct tc_rstr *service)
+struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
+                                             uint64_t now_ns)
 {
     TC_LIST_FOREACH(it, &s->clusters)
     {
@@ -62,28 +66,28 @@ static struct tc_load_cluster *find(const struct tc_load_store *s, const struct 
         if (tc_rstr_eq(c->cluster, cluster) && tc_rstr_eq(c->service, service))
             return c;
     }
-    return NULL;
+    struct tc_load_cluster *c = TC_NEW(struct tc_load_cluster);
+    tc_lref_init(&c->ref);
+    c->store = s;
+    c->cluster = tc_rstr_ref(cluster);
+    c->service = tc_rstr_ref(service);
+    c->since_ns = now_ns;
+    tc_list_append(&s->clusters, &c->link);
+    s->n_idle++;
+    return c;
 }
 
 struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                             uint64_t now_ns)
 {
-    struct tc_load_cluster *c = find(s, cluster, service);
-    if (!c) {
-        c = TC_NEW(struct tc_load_cluster);
-        tc_lref_init(&c->ref);
-        c->store = s;
-        c->cluster = tc_rstr_ref(cluster);
-        c->service = tc_rstr_ref(service);
-        c->since_ns = now_ns;
-        tc_list_append(&s->clusters, &c->link);
-        s->n_idle++;
-    }
+    struct tc_load_cluster *c = tc_load_cluster_find(s, cluster, service, now_ns);
     tc_lref_inc(&c->ref);
     if (c->users++ == 0) {
         s->n_idle--;
         if (s->n_used++ == 0)
             users_changed(s);
+        if (s->on_use)
+            s->on_use(s->on_use_arg, c, true);
     }
     return c;
 }
@@ -98,6 +102,8 @@ void tc_load_cluster_unuse(struct tc_load_cluster *c)
     tc_load_cluster_sweep(c, s->n_idle > MAX_IDLE_CLUSTERS);
     if (was_last)
         users_changed(s);
+    if (s->on_use)
+        s->on_use(s->on_use_arg, c, false);
 }
 
 struct tc_load_cluster *tc_load_cluster_ref(struct tc_load_cluster *c)
@@ -123,15 +129,20 @@ void tc_load_cluster_unref(struct tc_load_cluster *c)
 
 void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category)
 {
-    c->dropped.now++;
+    tc_load_cluster_drops(c, category, 1);
+}
+
+void tc_load_cluster_drops(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t n)
+{
+    c->dropped.now += n;
     if (!category)
         return;
     for (size_t i = 0; i < c->drops.len; i++)
         if (tc_rstr_eq(c->drops.data[i].category, category)) {
-            c->drops.data[i].count.now++;
+            c->drops.data[i].count.now += n;
             return;
         }
-    *tc_vec_push(&c->drops) = (struct tc_load_drop){tc_rstr_ref(category), {.now = 1}};
+    *tc_vec_push(&c->drops) = (struct tc_load_drop){tc_rstr_ref(category), {.now = n}};
 }
 
 static bool count_is_zero(const struct tc_load_count *n)
@@ -221,6 +232,12 @@ void tc_load_locality_revoked(struct tc_load_locality *l)
 
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value)
 {
+    tc_load_locality_metrics(l, kind, name, 1, value);
+}
+
+void tc_load_locality_metrics(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
+                              double value)
+{
     struct tc_load_metric_sum *m = NULL;
     if (!isfinite(value))
         return;
@@ -235,6 +252,6 @@ void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kin
         m->kind = kind;
         m->name = kind == TC_LOAD_NAMED ? tc_rstr_new(name.data, name.len) : NULL;
     }
-    m->requests.now++;
+    m->requests.now += n;
     m->sum += value;
 }

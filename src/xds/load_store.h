@@ -61,6 +61,32 @@ struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
 /* Clusters that are held outside stay, for nothing. */
 void tc_load_store_free(struct tc_load_store *s);
 bool tc_load_store_in_use(const struct tc_load_store *s);
+/* Tells of each cluster that gets its first user, or loses its last. Its counts are all there still. */
+void tc_load_store_on_use(struct tc_load_store *s,
+                          void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
+
+/* Another loop where loads are counted for this store; embedded in whoever carries them here. */
+struct tc_load_source {
+    struct tc_link link;
+    struct tc_load_store *store; /* NULL: it is none's, or its store is gone */
+    bool pending;
+    /* Asks for what was counted; tc_load_source_answered is to follow, not from inside. */
+    void (*ask)(struct tc_load_source *source);
+};
+
+void tc_load_source_add(struct tc_load_store *s, struct tc_load_source *source);
+/* Harmless for one that is none's. */
+void tc_load_source_remove(struct tc_load_source *source);
+/* What it had was added (tc_load_store_add). */
+void tc_load_source_answered(struct tc_load_source *source);
+/* Asks all sources. False: there are none. Else on_gathered (with the argument of tc_load_store_new) follows when the
+ * last one asked has answered, or is gone. */
+bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg));
+/* Adds what was taken out of another store. What came to its end is taken off the RPCs in progress, and so are those
+ * that it says are in progress: they are not counted any more (tc_load_stats_none_in_progress: they are still). */
+void tc_load_store_add(struct tc_load_store *s, struct Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
+                       uint64_t now_ns);
+void tc_load_stats_none_in_progress(struct Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n);
 
 /* The cluster's loads, with one more reference and one more user (whose end is tc_load_cluster_unuse). Counts may be
  * added as long as there is a reference; the store is to be reported as long as any cluster of it has a user. service

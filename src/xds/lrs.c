@@ -9,6 +9,8 @@
 /* Without it a server would not say send_all_clusters (A27). */
 #define CLIENT_FEATURE "envoy.lrs.supports_send_all_clusters"
 #define MIN_INTERVAL_MS 100
+/* How long a report waits for the counts of other loops; a loop that does not turn has them in a later one. */
+#define GATHER_MS 50
 #define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000)
 #define MAX_CLUSTERS 65536
 /* How long the server may take to end a stream that is through. */
@@ -31,7 +33,8 @@ struct tc_xds_lrs {
     uint64_t interval_ms;
     uint64_t opened_ms;
     struct tc_backoff backoff;
-    struct tc_timer retry, report, linger;
+    bool gathering; /* other loops are asked for what they counted, for the report that is due */
+    struct tc_timer retry, report, linger, gather;
     struct tc_task settle;
 };
 
@@ -96,14 +99,37 @@ static void send_report(struct tc_xds_lrs *l)
     tc_arena_fini(&arena);
 }
 
-static void on_report(struct tc_timer *timer)
+static void report_now(struct tc_xds_lrs *l)
 {
-    struct tc_xds_lrs *l = TC_CONTAINER_OF(timer, struct tc_xds_lrs, report);
-    tc_timer_start(&l->report, l->interval_ms);
+    l->gathering = false;
+    tc_timer_stop(&l->gather);
     if (l->sending)
         l->due = true;
     else
         send_report(l);
+}
+
+static void on_gathered(void *arg)
+{
+    struct tc_xds_lrs *l = arg;
+    if (l->gathering)
+        report_now(l);
+}
+
+static void on_gather(struct tc_timer *timer)
+{
+    report_now(TC_CONTAINER_OF(timer, struct tc_xds_lrs, gather));
+}
+
+static void on_report(struct tc_timer *timer)
+{
+    struct tc_xds_lrs *l = TC_CONTAINER_OF(timer, struct tc_xds_lrs, report);
+    tc_timer_start(&l->report, l->interval_ms);
+    l->gathering = tc_load_store_gather(l->store, on_gathered);
+    if (l->gathering)
+        tc_timer_start(&l->gather, GATHER_MS);
+    else
+        report_now(l);
 }
 
 /* --- the stream --- */
@@ -120,7 +146,9 @@ static void forget_stream(struct tc_xds_lrs *l)
     l->stream = NULL;
     settle_report(l, false);
     l->sending = l->due = l->answered = l->last = l->ended = false;
+    l->gathering = false;
     tc_timer_stop(&l->report);
+    tc_timer_stop(&l->gather);
     tc_timer_stop(&l->linger);
 }
 
@@ -341,6 +369,7 @@ struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch)
     tc_timer_init(&l->retry, ch->client->loop, on_retry);
     tc_timer_init(&l->report, ch->client->loop, on_report);
     tc_timer_init(&l->linger, ch->client->loop, on_linger);
+    tc_timer_init(&l->gather, ch->client->loop, on_gather);
     tc_task_init(&l->settle, on_settle);
     return l;
 }

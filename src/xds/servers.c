@@ -1,5 +1,6 @@
 /* Which servers serve which names: realms, channels, and A71's fallback between them. */
 #include "xds/client_impl.h"
+#include "xds/replica_impl.h"
 
 /* --- channels --- */
 
@@ -63,15 +64,22 @@ static const struct tc_xds_server *find_server(const struct tc_xds_server *serve
     return NULL;
 }
 
+static const struct tc_xds_server *server_of(const struct tc_xds_bootstrap *b, const struct tc_rstr *key)
+{
+    const struct tc_xds_server *server = find_server(b->servers, b->n_servers, key);
+    for (size_t i = 0; i < b->n_authorities && !server; i++)
+        server = find_server(b->authorities[i].servers, b->authorities[i].n_servers, key);
+    return server;
+}
+
 struct tc_load_cluster *tc_xds_client_load(struct tc_xds_client *c, const struct tc_rstr *server_key,
                                            struct tc_rstr *cluster, struct tc_rstr *service)
 {
-    const struct tc_xds_bootstrap *b = c->bootstrap;
-    const struct tc_xds_server *server = find_server(b->servers, b->n_servers, server_key);
-    for (size_t i = 0; i < b->n_authorities && !server; i++)
-        server = find_server(b->authorities[i].servers, b->authorities[i].n_servers, server_key);
+    const struct tc_xds_server *server = server_of(c->bootstrap, server_key);
     if (!server)
         return NULL;
+    if (c->replica)
+        return tc_xds_replica_load(c, server->key, cluster, service);
     struct tc_xds_channel *ch = channel_get(c, server);
     if (!ch->lrs)
         ch->lrs = tc_xds_lrs_new(ch);

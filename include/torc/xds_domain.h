@@ -1,0 +1,44 @@
+/* What several runtimes of a process share of the mesh. SPDX-License-Identifier: Apache-2.0
+ *
+ * A runtime is one loop on one thread; a program that wants more of its cores for RPCs makes several and spreads its
+ * channels over them. Each has its own channels, LB policies and connections. Without more, each also has its own xDS
+ * clients. Runtimes that are given one xDS domain share these (channels of one target and bootstrap, wherever they are,
+ * use one ADS stream and see the same resources), and count together what the control plane limits and wants to know:
+ * RPCs under way for circuit breaking (gRFC A32), loads for load reports (A27).
+ *
+ *     torc_xds_domain *domain = torc_xds_domain_new();
+ *     struct torc_runtime_options o;
+ *     torc_runtime_options_init(&o);
+ *     o.xds_domain = domain;
+ *     for (int i = 0; i < 4; i++)
+ *         runtimes[i] = torc_runtime_new(&o);
+ *     torc_xds_domain_free(domain);   // the runtimes keep it
+ *
+ * A domain has a thread of its own, on which its xDS clients run: no runtime depends on another one's loop, and they
+ * may end in any order. Rings need no domain: those that are alike are shared by all channels of the process. */
+#ifndef TORC_XDS_DOMAIN_H
+#define TORC_XDS_DOMAIN_H
+
+#include <torc/error.h>
+#include <torc/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct torc_xds_domain torc_xds_domain;
+
+/* A new domain, for torc_runtime_options.xds_domain. NULL with errno set when the system refuses a loop or a thread.
+ * Any thread. */
+TORC_API torc_xds_domain *torc_xds_domain_new(void);
+
+/* Gives up the application's hold: the domain ends with the last runtime that was made with it, or now when there is
+ * none; then its thread is joined. TORC_EFORK in a child of the process that made it, TORC_EDEADLK
+ * on the domain's own thread (inside a log function). Any other thread; not twice. NULL is
+ * allowed. */
+TORC_API int torc_xds_domain_free(torc_xds_domain *domain);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,471 @@
+/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count of what is limited and reported,
+ * whoever ends first. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/cmocka.h"
+#include "support/mesh_kit.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { MAX_RUNTIMES = 4 };
+
+#define WAIT_NS (20 * TC_NS_PER_S)
+
+struct world {
+    struct mesh_kit *k;
+    size_t n;
+    torc_runtime *rt[MAX_RUNTIMES];
+    torc_channel *ch[MAX_RUNTIMES];
+};
+
+static uint64_t now_ns(void)
+{
+    return tc_system_clock.monotonic_ns(tc_system_clock.arg);
+}
+
+static torc_channel *channel_on(struct mesh_kit *k, torc_runtime *rt, const char *target)
+{
+    struct torc_channel_options o;
+    char *why = NULL;
+    torc_channel_options_init(&o);
+    o.xds_bootstrap_json = mesh_kit_bootstrap(k);
+    o.backoff_initial_ms = 50;
+    o.backoff_max_ms = 200;
+    torc_channel *ch = torc_channel_new(rt, target, &o, &why);
+    if (!ch)
+        fail_msg("%s", why);
+    return ch;
+}
+
+static torc_runtime *runtime_in(torc_xds_domain *domain, enum torc_runtime_mode mode)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = mode;
+    o.xds_domain = domain;
+    torc_runtime *rt = torc_runtime_new(&o);
+    assert_non_null(rt);
+    return rt;
+}
+
+/* n runtimes of one domain, which the application has let go of, with a channel to xds:///svc each. */
+static struct world open_world(size_t n, size_t backends, const char *cluster)
+{
+    struct world w = {.k = mesh_kit_new(backends), .n = n};
+    mesh_kit_put_endpoints(w.k, "c", "0/a: 0", NULL);
+    mesh_kit_put_cluster(w.k, "c", cluster);
+    mesh_kit_put_listener(w.k, "svc", "c", "[{header: {header_name: x-user}}]");
+    torc_xds_domain *domain = torc_xds_domain_new();
+    assert_non_null(domain);
+    for (size_t i = 0; i < n; i++) {
+        w.rt[i] = runtime_in(domain, TORC_RUNTIME_THREAD);
+        w.ch[i] = channel_on(w.k, w.rt[i], "xds:///svc");
+    }
+    assert_int_equal(torc_xds_domain_free(domain), 0);
+    return w;
+}
+
+static void end(struct world *w, size_t i)
+{
+    torc_channel_free(w->ch[i]);
+    assert_int_equal(torc_runtime_free(w->rt[i]), 0);
+    w->ch[i] = NULL;
+    w->rt[i] = NULL;
+}
+
+static void close_world(struct world *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->rt[i])
+            end(w, i);
+    mesh_kit_free(w->k);
+}
+
+static void read_streams(struct tc_control_plane *cp, void *arg)
+{
+    *(size_t *)arg = tc_control_plane_streams(cp);
+}
+
+static size_t streams(struct world *w)
+{
+    size_t n = 0;
+    mesh_kit_do(w->k, read_streams, &n);
+    return n;
+}
+
+/* One ADS stream serves all; an update reaches all. Whoever ends, the others go on: the first to have begun, too. */
+static void share_and_end(size_t n)
+{
+    struct world w = open_world(n, 2, NULL);
+    for (size_t i = 0; i < n; i++)
+        mesh_kit_calls(w.ch[i], "x-user: a", 10);
+    assert_int_equal(streams(&w), 1);
+    mesh_kit_put_endpoints(w.k, "c", "0/a: 1", NULL);
+    for (size_t i = 0; i < n; i++)
+        mesh_kit_wait_backend(w.k, w.ch[i], "x-user: a", 1);
+    for (size_t gone = 0; gone + 1 < n; gone++) {
+        end(&w, gone);
+        size_t next = gone % 2 == 0 ? 0 : 1;
+        mesh_kit_put_endpoints(w.k, "c", next ? "0/a: 1" : "0/a: 0", NULL);
+        for (size_t i = gone + 1; i < n; i++)
+            mesh_kit_wait_backend(w.k, w.ch[i], "x-user: a", next);
+        assert_int_equal(streams(&w), 1);
+    }
+    end(&w, n - 1);
+    uint64_t until = now_ns() + WAIT_NS;
+    while (streams(&w) && now_ns() < until)
+        sched_yield();
+    assert_int_equal(streams(&w), 0);
+    close_world(&w);
+}
+
+static void test_two(void **state)
+{
+    (void)state;
+    share_and_end(2);
+}
+
+static void test_four(void **state)
+{
+    (void)state;
+    share_and_end(4);
+}
+
+/* --- circuit breaking --- */
+
+/* An RPC that is under way until torc_call_finish. */
+static torc_call *hold(torc_channel *ch)
+{
+    int error;
+    torc_message *m = NULL;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    torc_metadata *md = torc_metadata_new();
+    assert_int_equal(torc_metadata_add_string(md, "x-user", "a"), 0);
+    o.metadata = md;
+    torc_call *call = torc_call_open(ch, "/test.Service/Stream", &o, &error);
+    torc_metadata_free(md);
+    assert_non_null(call);
+    assert_int_equal(torc_call_send(call, "x", 1, false), 0);
+    assert_int_equal(torc_call_receive(call, &m), 1);
+    torc_message_unref(m);
+    return call;
+}
+
+static void let_go(torc_call *call)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_call_free(call);
+}
+
+static void expect_drop(torc_channel *ch)
+{
+    struct torc_result r = mesh_kit_call(ch, "x-user: a", false, 10000);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(r.message, "circuit breaker drop"));
+    torc_result_fini(&r);
+}
+
+static void test_circuit_breaking(void **state)
+{
+    (void)state;
+    struct world w = open_world(2, 1, "lb_policy: RING_HASH\n  circuit_breakers: {thresholds: [{max_requests: 3}]}");
+    torc_call *calls[] = {hold(w.ch[0]), hold(w.ch[0]), hold(w.ch[1])};
+    expect_drop(w.ch[0]);
+    expect_drop(w.ch[1]);
+    let_go(calls[0]);
+    mesh_kit_calls(w.ch[1], "x-user: a", 5);
+    calls[0] = hold(w.ch[1]);
+    expect_drop(w.ch[0]);
+    for (size_t i = 0; i < 3; i++)
+        let_go(calls[i]);
+    mesh_kit_calls(w.ch[0], "x-user: a", 3);
+    close_world(&w);
+}
+
+enum { RACERS = 4, RACES = 300, LIMIT = 2 };
+
+struct racer {
+    torc_channel *ch;
+    unsigned passed, dropped;
+};
+
+static void *race(void *arg)
+{
+    struct racer *r = arg;
+    for (unsigned i = 0; i < RACES; i++) {
+        struct torc_result result = mesh_kit_call(r->ch, "x-user: a", false, 10000);
+        if (result.code == TORC_STATUS_OK)
+            r->passed++;
+        else if (strstr(result.message, "circuit breaker drop"))
+            r->dropped++;
+        torc_result_fini(&result);
+    }
+    return NULL;
+}
+
+/* The count stays right however the runtimes race for it: all of it is free in the end. */
+static void test_circuit_breaking_race(void **state)
+{
+    (void)state;
+    struct world w = open_world(4, 1, "lb_policy: RING_HASH\n  circuit_breakers: {thresholds: [{max_requests: 2}]}");
+    struct racer racers[RACERS] = {0};
+    pthread_t threads[RACERS];
+    for (size_t i = 0; i < RACERS; i++)
+        mesh_kit_calls(w.ch[i], "x-user: a", 1);
+    for (size_t i = 0; i < RACERS; i++) {
+        racers[i].ch = w.ch[i];
+        assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
+    }
+    unsigned passed = 0, dropped = 0;
+    for (size_t i = 0; i < RACERS; i++) {
+        pthread_join(threads[i], NULL);
+        passed += racers[i].passed;
+        dropped += racers[i].dropped;
+    }
+    assert_int_equal(passed + dropped, RACERS * RACES);
+    assert_true(passed > 0);
+    torc_call *calls[LIMIT];
+    for (size_t i = 0; i < LIMIT; i++)
+        calls[i] = hold(w.ch[i]);
+    for (size_t i = 0; i < w.n; i++)
+        expect_drop(w.ch[i]);
+    for (size_t i = 0; i < LIMIT; i++)
+        let_go(calls[i]);
+    close_world(&w);
+}
+
+/* --- updates under load --- */
+
+enum { UPDATES = 20 };
+
+static atomic_bool updated;
+
+static void *call_on(void *arg)
+{
+    struct racer *r = arg;
+    while (!atomic_load(&updated)) {
+        struct torc_result result = mesh_kit_call(r->ch, "x-user: a", true, 10000);
+        r->passed += result.code == TORC_STATUS_OK;
+        r->dropped += result.code != TORC_STATUS_OK;
+        torc_result_fini(&result);
+    }
+    return NULL;
+}
+
+/* Resources, endpoints and rings change while all runtimes use them. */
+static void test_updates_under_load(void **state)
+{
+    (void)state;
+    struct world w = open_world(4, 3, NULL);
+    struct racer racers[RACERS] = {0};
+    pthread_t threads[RACERS];
+    atomic_store(&updated, false);
+    for (size_t i = 0; i < RACERS; i++) {
+        racers[i].ch = w.ch[i];
+        assert_int_equal(pthread_create(&threads[i], NULL, call_on, &racers[i]), 0);
+    }
+    torc_channel *probe = channel_on(w.k, w.rt[0], "xds:///svc");
+    for (size_t i = 0; i < UPDATES; i++) {
+        mesh_kit_put_endpoints(w.k, "c", i % 2 ? "0/a: 0, 2*2; 0/b: 1" : "0/a: 1", NULL);
+        if (i % 2 == 0)
+            mesh_kit_wait_backend(w.k, probe, "x-user: a", 1);
+    }
+    atomic_store(&updated, true);
+    for (size_t i = 0; i < RACERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(racers[i].passed > 0);
+        assert_int_equal(racers[i].dropped, 0);
+    }
+    torc_channel_free(probe);
+    close_world(&w);
+}
+
+/* --- load reports --- */
+
+struct tally {
+    pthread_mutex_t mutex;
+    uint64_t succeeded, issued, streams;
+};
+
+static void on_report(void *arg, const struct tc_lrs_report *report)
+{
+    struct tally *t = arg;
+    pthread_mutex_lock(&t->mutex);
+    t->streams = TC_MAX(t->streams, report->stream);
+    for (size_t i = 0; i < report->request->n_cluster_stats; i++) {
+        const Envoy__Config__Endpoint__V3__ClusterStats *c = report->request->cluster_stats[i];
+        for (size_t j = 0; j < c->n_upstream_locality_stats; j++) {
+            t->succeeded += c->upstream_locality_stats[j]->total_successful_requests;
+            t->issued += c->upstream_locality_stats[j]->total_issued_requests;
+        }
+    }
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void observe(struct tc_control_plane *cp, void *arg)
+{
+    (void)cp;
+    struct {
+        struct tc_lrs *lrs;
+        struct tally *tally;
+    } *o = arg;
+    tc_lrs_set(o->lrs, &(struct tc_lrs_config){.interval_ms = 100, .send_all_clusters = true});
+    tc_lrs_observe(o->lrs, on_report, o->tally);
+}
+
+static void wait_tally(struct tally *t, uint64_t n)
+{
+    uint64_t until = now_ns() + WAIT_NS;
+    bool there = false;
+    while (!there && now_ns() < until) {
+        pthread_mutex_lock(&t->mutex);
+        there = t->succeeded >= n;
+        pthread_mutex_unlock(&t->mutex);
+        sched_yield();
+    }
+}
+
+static void test_load_reports(void **state)
+{
+    (void)state;
+    struct tally t = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct world w = open_world(2, 1, "lb_policy: RING_HASH\n  lrs_server: {self: {}}");
+    struct {
+        struct tc_lrs *lrs;
+        struct tally *tally;
+    } o = {mesh_kit_lrs(w.k), &t};
+    mesh_kit_do(w.k, observe, &o);
+    mesh_kit_calls(w.ch[0], "x-user: a", 30);
+    mesh_kit_calls(w.ch[1], "x-user: a", 12);
+    wait_tally(&t, 42);
+    /* What a runtime counted last comes with its end. */
+    mesh_kit_calls(w.ch[1], "x-user: a", 3);
+    end(&w, 1);
+    mesh_kit_calls(w.ch[0], "x-user: a", 5);
+    wait_tally(&t, 50);
+    pthread_mutex_lock(&t.mutex);
+    assert_int_equal(t.succeeded, 50);
+    assert_int_equal(t.issued, 50);
+    assert_int_equal(t.streams, 1);
+    pthread_mutex_unlock(&t.mutex);
+    close_world(&w);
+}
+
+/* --- runtimes that are not driven, the application's own thread, fork --- */
+
+/* A runtime whose application does something else holds up nobody. */
+static void test_idle_caller(void **state)
+{
+    (void)state;
+    struct world w = open_world(1, 2, NULL);
+    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_runtime *busy = runtime_in(domain, TORC_RUNTIME_CALLER), *other = runtime_in(domain, TORC_RUNTIME_CALLER);
+    torc_channel *slow = channel_on(w.k, busy, "xds:///svc"), *fast = channel_on(w.k, other, "xds:///svc");
+    mesh_kit_calls(slow, "x-user: a", 1);
+    mesh_kit_calls(fast, "x-user: a", 1);
+    for (size_t i = 0; i < 6; i++) {
+        mesh_kit_put_endpoints(w.k, "c", i % 2 ? "0/a: 0" : "0/a: 1", NULL);
+        mesh_kit_wait_backend(w.k, fast, "x-user: a", i % 2 ? 0 : 1);
+    }
+    mesh_kit_put_endpoints(w.k, "c", "0/a: 1", NULL);
+    mesh_kit_wait_backend(w.k, slow, "x-user: a", 1);
+    torc_channel_free(slow);
+    torc_channel_free(fast);
+    assert_int_equal(torc_runtime_free(busy), 0);
+    assert_int_equal(torc_xds_domain_free(domain), 0);
+    assert_int_equal(torc_runtime_free(other), 0);
+    close_world(&w);
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    struct world w = open_world(1, 1, NULL);
+    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_runtime *rt = runtime_in(domain, TORC_RUNTIME_THREAD);
+    torc_channel *ch = channel_on(w.k, rt, "xds:///svc");
+    mesh_kit_calls(ch, "x-user: a", 1);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct torc_runtime_options o;
+        torc_runtime_options_init(&o);
+        o.mode = TORC_RUNTIME_CALLER;
+        o.xds_domain = domain;
+        int bad = torc_runtime_new(&o) != NULL || errno != EINVAL;
+        bad |= (torc_xds_domain_free(domain) != TORC_EFORK) << 1;
+        bad |= (torc_runtime_free(rt) != TORC_EFORK) << 2;
+#ifdef __SANITIZE_THREAD__
+        _exit(bad); /* the sanitizer has no threads in a child */
+#endif
+        /* One of its own works. */
+        o.xds_domain = torc_xds_domain_new();
+        torc_runtime *own = torc_runtime_new(&o);
+        torc_channel *other = channel_on(w.k, own, "xds:///svc");
+        struct torc_result r = mesh_kit_call(other, "x-user: a", true, 10000);
+        bad |= (r.code != TORC_STATUS_OK) << 3;
+        torc_result_fini(&r);
+        torc_channel_free(other);
+        bad |= (torc_xds_domain_free(o.xds_domain) != 0) << 4;
+        bad |= (torc_runtime_free(own) != 0) << 5;
+        _exit(bad);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    mesh_kit_calls(ch, "x-user: a", 3);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(torc_xds_domain_free(domain), 0);
+    close_world(&w);
+}
+
+/* A bootstrap that cannot be read is the channel's affair. */
+static void test_bad_bootstrap(void **state)
+{
+    (void)state;
+    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_runtime *rt = runtime_in(domain, TORC_RUNTIME_CALLER);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.xds_bootstrap_json = "{}";
+    torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
+    assert_non_null(ch);
+    struct torc_result r = mesh_kit_call(ch, NULL, false, 10000);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(r.message, "xds_servers"));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(torc_xds_domain_free(domain), 0);
+    assert_int_equal(torc_xds_domain_free(NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two),
+        cmocka_unit_test(test_four),
+        cmocka_unit_test(test_circuit_breaking),
+        cmocka_unit_test(test_circuit_breaking_race),
+        cmocka_unit_test(test_updates_under_load),
+        cmocka_unit_test(test_load_reports),
+        cmocka_unit_test(test_idle_caller),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_bad_bootstrap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

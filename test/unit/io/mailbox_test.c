@@ -1,0 +1,133 @@
+/* Messages to a loop: in order, from any thread, dropped when it is closed. */
+#include "io/mailbox.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "support/cmocka.h"
+
+static struct tc_buf text;
+static struct tc_mailbox *closes; /* by the letter 'c' */
+
+struct letter {
+    struct tc_mail mail;
+    char c;
+};
+
+static void arrives(struct tc_mail *mail)
+{
+    struct letter *l = TC_CONTAINER_OF(mail, struct letter, mail);
+    tc_buf_append_char(&text, l->c);
+    if (l->c == 'c')
+        tc_mailbox_close(closes);
+    tc_free(l);
+}
+
+static void dropped(struct tc_mail *mail)
+{
+    struct letter *l = TC_CONTAINER_OF(mail, struct letter, mail);
+    tc_buf_printf(&text, "-%c", l->c);
+    tc_free(l);
+}
+
+static void send(struct tc_mailbox *box, char c)
+{
+    struct letter *l = TC_NEW(struct letter);
+    l->mail = (struct tc_mail){.run = arrives, .drop = dropped};
+    l->c = c;
+    tc_mailbox_send(box, &l->mail);
+}
+
+static void expect(const char *want)
+{
+    assert_string_equal(tc_buf_cstr(&text), want);
+    tc_buf_clear(&text);
+}
+
+static void in_order_and_dropped_when_closed(void **state)
+{
+    (void)state;
+    struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true});
+    struct tc_mailbox *box = closes = tc_mailbox_new(loop);
+    send(box, '1');
+    send(box, '2');
+    expect(""); /* never from inside */
+    tc_loop_drain(loop);
+    expect("12");
+    send(box, '3');
+    send(box, 'c');
+    send(box, '4');
+    tc_loop_drain(loop);
+    expect("3c-4");
+    send(box, '5');
+    expect("-5");
+    tc_mailbox_unref(box);
+    /* With something on its way. */
+    box = tc_mailbox_new(loop);
+    send(box, '6');
+    tc_mailbox_close(box);
+    tc_mailbox_unref(box);
+    expect("-6");
+    tc_loop_drain(loop);
+    expect("");
+    tc_loop_free(loop);
+    tc_buf_fini(&text);
+}
+
+enum { SENDERS = 3, LETTERS = 5000 };
+
+static atomic_uint n_arrived, n_dropped;
+
+static void counted(struct tc_mail *mail)
+{
+    atomic_fetch_add(&n_arrived, 1);
+    tc_free(TC_CONTAINER_OF(mail, struct letter, mail));
+}
+
+static void lost(struct tc_mail *mail)
+{
+    atomic_fetch_add(&n_dropped, 1);
+    tc_free(TC_CONTAINER_OF(mail, struct letter, mail));
+}
+
+static void *send_many(void *arg)
+{
+    for (unsigned i = 0; i < LETTERS; i++) {
+        struct letter *l = TC_NEW(struct letter);
+        l->mail = (struct tc_mail){.run = counted, .drop = lost};
+        tc_mailbox_send(arg, &l->mail);
+    }
+    return NULL;
+}
+
+/* The loop ends while others still send: nothing is lost, nothing comes after. */
+static void the_loop_may_end_first(void **state)
+{
+    (void)state;
+    struct tc_loop *loop = tc_loop_new(NULL);
+    struct tc_mailbox *box = tc_mailbox_new(loop);
+    pthread_t threads[SENDERS];
+    for (unsigned i = 0; i < SENDERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, send_many, box), 0);
+    while (atomic_load(&n_arrived) < LETTERS)
+        tc_loop_turn(loop, -1);
+    tc_mailbox_close(box);
+    unsigned arrived = atomic_load(&n_arrived);
+    tc_loop_free(loop);
+    for (unsigned i = 0; i < SENDERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&n_arrived), arrived);
+    assert_int_equal(arrived + atomic_load(&n_dropped), SENDERS * LETTERS);
+    tc_mailbox_unref(box);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_order_and_dropped_when_closed),
+        cmocka_unit_test(the_loop_may_end_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
