@@ -6,7 +6,8 @@
 
 #include "base/buf.h"
 
-/* Appends the serialised ClientStatusResponse. Loop thread. */
+/* Appends the serialised ClientStatusResponse: of the clients of the runtime, or of the xDS domain that it shares with
+ * others. Loop thread. */
 void tc_csds_make(torc_runtime *rt, bool without_contents, struct tc_buf *out);
 
 #endif

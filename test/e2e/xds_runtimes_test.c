@@ -13,7 +13,8 @@
 #include "support/mesh_kit.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
+
+#include "pb/envoy/service/status/v3/csds.pb-c.h"
 
 enum { MAX_RUNTIMES = 4 };
 
@@ -137,6 +138,27 @@ static void test_four(void **state)
 {
     (void)state;
     share_and_end(4);
+}
+
+/* Whichever runtime is asked shows what the domain has, once. */
+static void test_dump(void **state)
+{
+    (void)state;
+    struct world w = open_world(2, 1, NULL);
+    for (size_t i = 0; i < w.n; i++) {
+        void *bytes = NULL;
+        size_t size = 0;
+        mesh_kit_calls(w.ch[i], "x-user: a", 1);
+        assert_int_equal(torc_csds_dump(w.rt[i], true, &bytes, &size), 0);
+        Envoy__Service__Status__V3__ClientStatusResponse *r =
+            envoy__service__status__v3__client_status_response__unpack(NULL, size, bytes);
+        assert_non_null(r);
+        assert_int_equal(r->n_config, 1);
+        assert_int_equal(r->config[0]->n_generic_xds_configs, 3);
+        envoy__service__status__v3__client_status_response__free_unpacked(r, NULL);
+        free(bytes);
+    }
+    close_world(&w);
 }
 
 /* --- circuit breaking --- */
@@ -459,6 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two),
         cmocka_unit_test(test_four),
+        cmocka_unit_test(test_dump),
         cmocka_unit_test(test_circuit_breaking),
         cmocka_unit_test(test_circuit_breaking_race),
         cmocka_unit_test(test_updates_under_load),
