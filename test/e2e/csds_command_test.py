@@ -1,0 +1,67 @@
+"""torc call --csds: a process that makes calls and is asked for its resources meanwhile, by a client of another process."""
+import os
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import (WAIT, bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running,
+                         write_resources)
+
+FETCH = "envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"
+
+
+def mesh(address, **fields):
+    return [listener("orders", "r"), routes("r", {"match": {"prefix": ""}, "route": {"cluster": "orders"}}),
+            cluster("orders", **fields), endpoints("orders", address)]
+
+
+def ask(address):
+    """The answer's bytes, in which names and texts can be found as they are."""
+    listed, _ = calls("--wait-for-ready", address, FETCH)
+    return bytes.fromhex(listed[0]["response_hex"])
+
+
+def calls_and_answers(where, path, at):
+    with running("call", "-o", "json", "--wait-for-ready", "--duration", "60s", "--rps", "50", "--csds",
+                 "127.0.0.1:0", "xds:///orders", "shop.Orders/Get", env=bootstrap(where), log=True) as caller:
+        said = caller.wait_log("torc call: CSDS at ")
+        caller.wait_line(lambda line: '"OK"' in line)
+        csds = said.split()[-1]
+        answer = ask(csds)
+        for wanted in (b"xds:///orders", b"test-node", b"version-seven", b"envoy.config.listener.v3.Listener",
+                       b"envoy.config.endpoint.v3.ClusterLoadAssignment"):
+            check(wanted in answer, f"{wanted} in {answer}")
+        write_resources(path, "version-eight", *mesh(at, lrs_server={"ads": {}}))
+        until = time.monotonic() + WAIT
+        while b"version-eight" not in answer or b"lrs_server" not in answer:  # what is wrong with the new one
+            check(time.monotonic() < until, f"no word of the refused one: {answer}")
+            answer = ask(csds)
+        check(b"version-seven" in answer, "the last good one is in use")
+        caller.wait_line(lambda line: '"OK"' in line)
+
+
+def test_a_process_that_calls():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        with running("backend", "--listen", "127.0.0.1:0") as backend:
+            at = backend.listening()
+            write_resources(path, "version-seven", *mesh(at))
+            with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as plane:
+                calls_and_answers(plane.listening(), path, at)
+
+
+def test_addresses():
+    with tempfile.TemporaryDirectory() as directory, running("backend", "--listen", "127.0.0.1:0") as backend:
+        at = backend.listening()
+        path = "unix:" + os.path.join(directory, "socket")
+        with running("call", "--hold", "60s", "--csds", path, at, "a.B/C", log=True) as caller:
+            caller.wait_log("CSDS at " + path)
+            check(ask(path) == b"", "no xDS, no clients")
+        done = run("call", "--csds", at, at, "a.B/C", status=2)
+        check("--csds" in done.stderr and at in done.stderr, f"an address in use: {done.stderr}")
+        done = run("call", "--csds", "nonsense", at, "a.B/C", status=2)
+        check("--csds" in done.stderr and "nonsense" in done.stderr, done.stderr)
+
+
+main(test_a_process_that_calls, test_addresses)
