@@ -4,34 +4,16 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/session_kit.h"
 
 #include "base/mem.h"
-#include "base/parse.h"
-#include "base/vec.h"
 
-#define TYPE(x) "\"@type\": type.googleapis.com/envoy.extensions." x
-#define COOKIE_TYPE TYPE("http.stateful_session.cookie.v3.CookieBasedSessionState")
-#define FILTER_TYPE TYPE("filters.http.stateful_session.v3.StatefulSession")
-#define PER_ROUTE_TYPE TYPE("filters.http.stateful_session.v3.StatefulSessionPerRoute")
-#define STATE(cookie) "session_state: {name: x, typed_config: {" COOKIE_TYPE ", cookie: {" cookie "}}}"
-#define SESSION(cookie) "{name: session, typed_config: {" FILTER_TYPE ", " STATE(cookie) "}},"
-#define NO_SESSION "{name: session, typed_config: {" FILTER_TYPE "}},"
-#define PER_ROUTE(fields) "typed_per_filter_config: {session: {" PER_ROUTE_TYPE ", " fields "}}"
-#define SESSION_OFF PER_ROUTE("disabled: true")
-#define SESSION_ON PER_ROUTE("stateful_session: {" STATE("name: s") "}")
 #define TO_C "{match: {prefix: \"\"}, route: {cluster: c}}"
 #define RR "lb_policy: ROUND_ROBIN"
-#define METHOD "/test.Service/Method"
 
-struct world {
-    struct mesh_kit *k;
-    torc_channel *ch;
-};
-
-static struct world open_world(size_t n, const char *endpoints, const char *cluster, const char *filters)
+static struct session_world open_world(size_t n, const char *endpoints, const char *cluster, const char *filters)
 {
-    struct world w = {.k = mesh_kit_new(n)};
+    struct session_world w = {.k = mesh_kit_new(n)};
     mesh_kit_put_endpoints(w.k, "c", endpoints, NULL);
     mesh_kit_put_cluster(w.k, "c", cluster);
     mesh_kit_put_filtered(w.k, "svc", filters, TO_C);
@@ -39,183 +21,50 @@ static struct world open_world(size_t n, const char *endpoints, const char *clus
     return w;
 }
 
-static void close_world(struct world *w)
+static void close_world(struct session_world *w)
 {
     torc_channel_free(w->ch);
     mesh_kit_free(w->k);
 }
 
-/* What came of one RPC. */
-struct answer {
-    size_t backend;
-    int code;
-    char *set_cookie; /* NULL: none */
-};
-
-static void answer_fini(struct answer *a)
-{
-    tc_free(a->set_cookie);
-}
-
-static char *set_cookie_of(const torc_metadata *md)
-{
-    char *found = NULL;
-    for (size_t i = 0; md && i < torc_metadata_count(md); i++) {
-        const char *name;
-        const void *value;
-        size_t size;
-        assert_int_equal(torc_metadata_at(md, i, &name, &value, &size), 0);
-        if (strcmp(name, "set-cookie") != 0)
-            continue;
-        assert_null(found);
-        found = tc_asprintf("%.*s", (int)size, (const char *)value);
-    }
-    return found;
-}
-
-/* cookies: values of "cookie" fields, up to a NULL. */
-static struct answer call_with(struct world *w, const char *method, const char *request, const char *const *cookies)
-{
-    struct torc_call_options o;
-    struct torc_result r;
-    struct answer a = {.backend = SIZE_MAX};
-    torc_metadata *md = torc_metadata_new();
-    for (size_t i = 0; cookies[i]; i++)
-        assert_int_equal(torc_metadata_add(md, "cookie", cookies[i], strlen(cookies[i])), 0);
-    torc_call_options_init(&o);
-    o.metadata = md;
-    o.timeout_ms = 20000;
-    assert_int_equal(torc_call_unary(w->ch, method, request, strlen(request), &o, &r), 0);
-    for (size_t i = 0; i < MESH_KIT_MAX && a.backend == SIZE_MAX; i++)
-        if (*r.peer && strcmp(mesh_kit_address(w->k, i), r.peer) == 0)
-            a.backend = i;
-    a.code = r.code;
-    a.set_cookie = set_cookie_of(r.headers);
-    if (!a.set_cookie)
-        a.set_cookie = set_cookie_of(r.trailers);
-    torc_result_fini(&r);
-    torc_metadata_free(md);
-    return a;
-}
-
-/* One RPC that must succeed; cookie: NULL for none. */
-static struct answer call(struct world *w, const char *cookie)
-{
-    struct answer a = call_with(w, METHOD, "", (const char *const[]){cookie, NULL});
-    assert_int_equal(a.code, TORC_STATUS_OK);
-    return a;
-}
-
-/* The backend that it reaches, of an RPC that gets no new cookie. */
-static size_t reaches(struct world *w, const char *cookie)
-{
-    struct answer a = call(w, cookie);
-    if (a.set_cookie)
-        fail_msg("a cookie was set: %s", a.set_cookie);
-    return a.backend;
-}
-
-/* "s=..." for these addresses (printf form). */
-static char *cookie_for(const char *fmt, ...) TC_PRINTF(1, 2);
-static char *cookie_for(const char *fmt, ...)
-{
-    struct tc_buf text = {0}, out = {0};
-    va_list ap;
-    va_start(ap, fmt);
-    tc_buf_vprintf(&text, fmt, ap);
-    va_end(ap);
-    tc_buf_append_str(&out, "s=");
-    tc_base64_encode(&out, text.data, text.len, true);
-    tc_buf_fini(&text);
-    return tc_buf_take(&out);
-}
-
-/* What a set-cookie says in plain; the value to send back in *cookie. Both for tc_free. */
-static char *read_set_cookie(const char *set_cookie, char **cookie)
-{
-    struct tc_buf plain = {0};
-    assert_non_null(set_cookie);
-    assert_int_equal(strncmp(set_cookie, "s=", 2), 0);
-    size_t n = strcspn(set_cookie, ";");
-    assert_int_equal(tc_base64_decode(&plain, tc_slice_of(set_cookie + 2, n - 2)), 0);
-    *cookie = tc_asprintf("%.*s", (int)n, set_cookie);
-    return tc_buf_take(&plain);
-}
-
-/* An RPC that begins a session, or goes to another endpoint or cluster: that endpoint, and its cookie. */
-static size_t begin(struct world *w, const char *old, const char *cluster, char **cookie)
-{
-    struct answer a = call(w, old);
-    char *plain = read_set_cookie(a.set_cookie, cookie);
-    char *expected = tc_asprintf("%s;cluster:%s", mesh_kit_address(w->k, a.backend), cluster);
-    assert_string_equal(plain, expected);
-    tc_free(expected);
-    tc_free(plain);
-    answer_fini(&a);
-    return a.backend;
-}
-
 /* n RPCs without a session: how many reach backend i. */
-static unsigned share(struct world *w, unsigned n, size_t i)
+static unsigned share(struct session_world *w, unsigned n, size_t i)
 {
     unsigned count = 0;
     for (unsigned k = 0; k < n; k++) {
-        struct answer a = call(w, NULL);
+        struct session_answer a = session_call(w, NULL);
         count += a.backend == i;
-        answer_fini(&a);
+        session_answer_fini(&a);
     }
     return count;
-}
-
-/* RPCs of the session until one reaches the backend: what the control plane sent has arrived. */
-static void wait_reaches(struct world *w, const char *cookie, size_t i)
-{
-    for (unsigned n = 0; n < 100000; n++) {
-        struct answer a = call(w, cookie);
-        bool there = a.backend == i;
-        answer_fini(&a);
-        if (there)
-            return;
-    }
-    fail_msg("backend %zu is not reached", i);
-}
-
-/* The other way round. */
-static void wait_leaves(struct world *w, const char *cookie, size_t i)
-{
-    struct answer a = call(w, cookie);
-    while (a.backend == i) {
-        answer_fini(&a);
-        a = call(w, cookie);
-    }
-    answer_fini(&a);
 }
 
 static void set_and_followed(void **state)
 {
     (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", RR, SESSION("name: s, path: /test.Service, ttl: 59.5s"));
+    struct session_world w = open_world(2, "0/a: 0, 1", RR, SESSION("name: s, path: /test.Service, ttl: 59.5s"));
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
     char *cookie;
-    struct answer a = call(&w, NULL);
-    char *plain = read_set_cookie(a.set_cookie, &cookie);
+    struct session_answer a = session_call(&w, NULL);
+    char *plain = session_read_cookie(a.set_cookie, &cookie);
     char *expected = tc_asprintf("%s;cluster:c", mesh_kit_address(w.k, a.backend));
     assert_string_equal(plain, expected);
     assert_string_equal(strchr(a.set_cookie, ';'), "; HttpOnly; Path=/test.Service; Max-Age=60");
     for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(reaches(&w, cookie), a.backend);
+        assert_int_equal(session_reaches(&w, cookie), a.backend);
     assert_int_equal(share(&w, 4, 0), 2);
     /* Another method below the path. */
     for (unsigned i = 0; i < 3; i++) {
-        struct answer b = call_with(&w, "/test.Service/Other", "", (const char *const[]){cookie, NULL});
+        struct session_answer b = session_call_with(&w, "/test.Service/Other", "", (const char *const[]){cookie, NULL});
         assert_int_equal(b.backend, a.backend);
         assert_null(b.set_cookie);
     }
     /* Elsewhere the filter is not there. */
     unsigned same = 0;
     for (unsigned i = 0; i < 4; i++) {
-        struct answer b = call_with(&w, "/test.Services/Method", "", (const char *const[]){cookie, NULL});
+        struct session_answer b =
+            session_call_with(&w, "/test.Services/Method", "", (const char *const[]){cookie, NULL});
         same += b.backend == a.backend;
         assert_null(b.set_cookie);
     }
@@ -223,7 +72,7 @@ static void set_and_followed(void **state)
     tc_free(expected);
     tc_free(plain);
     tc_free(cookie);
-    answer_fini(&a);
+    session_answer_fini(&a);
     close_world(&w);
     TC_CASE(SS01);
     TC_CASE(SS02);
@@ -235,37 +84,37 @@ static void set_and_followed(void **state)
 static void health(void **state)
 {
     (void)state;
-    struct world w = open_world(3, "0/a: 0, 1, 2",
-                                RR "\n  common_lb_config: {override_host_status: {statuses: [UNKNOWN, HEALTHY, "
-                                   "DRAINING]}}",
-                                SESSION("name: s"));
+    struct session_world w = open_world(3, "0/a: 0, 1, 2",
+                                        RR "\n  common_lb_config: {override_host_status: {statuses: [UNKNOWN, HEALTHY, "
+                                           "DRAINING]}}",
+                                        SESSION("name: s"));
     for (size_t i = 0; i < 3; i++)
         mesh_kit_wait_backend(w.k, w.ch, NULL, i);
-    char *cookie = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 0)), *other;
-    assert_int_equal(reaches(&w, cookie), 0);
+    char *cookie = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 0)), *other;
+    assert_int_equal(session_reaches(&w, cookie), 0);
     mesh_kit_put_endpoints(w.k, "c", "0/a: 0!DRAINING, 1, 2", NULL);
     while (share(&w, 3, 0) > 0)
         ;
     for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(reaches(&w, cookie), 0);
+        assert_int_equal(session_reaches(&w, cookie), 0);
     assert_int_equal(share(&w, 4, 1), 2);
     assert_int_equal(mesh_kit_connections(w.k, 0), 1);
     TC_CASE(SS04);
     /* Draining hosts may have none any more. */
     mesh_kit_put_cluster(w.k, "c", RR);
-    wait_leaves(&w, cookie, 0);
-    size_t at = begin(&w, cookie, "c", &other);
+    session_wait_leaves(&w, cookie, 0);
+    size_t at = session_begin(&w, cookie, "c", &other);
     assert_int_not_equal(at, 0);
-    assert_int_equal(reaches(&w, other), at);
+    assert_int_equal(session_reaches(&w, other), at);
     tc_free(other);
     TC_CASE(SS05);
     /* UNHEALTHY is as good as gone. */
     tc_free(cookie);
-    cookie = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 1));
-    assert_int_equal(reaches(&w, cookie), 1);
+    cookie = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 1));
+    assert_int_equal(session_reaches(&w, cookie), 1);
     mesh_kit_put_endpoints(w.k, "c", "0/a: 0, 1!UNHEALTHY, 2", NULL);
-    wait_reaches(&w, cookie, 0);
-    wait_reaches(&w, cookie, 2);
+    session_wait(&w, cookie, 0);
+    session_wait(&w, cookie, 2);
     assert_int_equal(share(&w, 4, 1), 0);
     tc_free(cookie);
     close_world(&w);
@@ -277,7 +126,7 @@ static void health(void **state)
 static void clusters(void **state)
 {
     (void)state;
-    struct world w = {.k = mesh_kit_new(3)};
+    struct session_world w = {.k = mesh_kit_new(3)};
     static const char *const both = "{match: {prefix: \"\"}, route: {weighted_clusters: {clusters: "
                                     "[{name: c1, weight: 50}, {name: c2, weight: 50}]}}}";
     mesh_kit_put_endpoints(w.k, "c1", "0/a: 0", NULL);
@@ -288,26 +137,26 @@ static void clusters(void **state)
     w.ch = mesh_kit_channel(w.k, "svc", NULL);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 2);
-    char *in_c1 = cookie_for("%s;cluster:c1", mesh_kit_address(w.k, 0));
-    char *in_c2 = cookie_for("%s;cluster:c2", mesh_kit_address(w.k, 2));
+    char *in_c1 = session_cookie("%s;cluster:c1", mesh_kit_address(w.k, 0));
+    char *in_c2 = session_cookie("%s;cluster:c2", mesh_kit_address(w.k, 2));
     for (unsigned i = 0; i < 20; i++) {
-        assert_int_equal(reaches(&w, in_c1), 0);
-        assert_int_equal(reaches(&w, in_c2), 2);
+        assert_int_equal(session_reaches(&w, in_c1), 0);
+        assert_int_equal(session_reaches(&w, in_c2), 2);
     }
     TC_CASE(SS08);
     /* A host of one cluster under the name of the other: the cluster counts, and the session begins there. */
-    char *wrong = cookie_for("%s;cluster:c1", mesh_kit_address(w.k, 2)), *fresh;
+    char *wrong = session_cookie("%s;cluster:c1", mesh_kit_address(w.k, 2)), *fresh;
     for (unsigned i = 0; i < 10; i++) {
-        assert_int_equal(begin(&w, wrong, "c1", &fresh), 0);
+        assert_int_equal(session_begin(&w, wrong, "c1", &fresh), 0);
         tc_free(fresh);
     }
     /* The route leads to c2 alone: a cookie of c1 is none. */
     mesh_kit_put_filtered(w.k, "svc", SESSION("name: s"), "{match: {prefix: \"\"}, route: {cluster: c2}}");
-    wait_reaches(&w, in_c1, 1);
+    session_wait(&w, in_c1, 1);
     for (unsigned i = 0; i < 4; i++) {
-        assert_int_not_equal(begin(&w, in_c1, "c2", &fresh), 0);
+        assert_int_not_equal(session_begin(&w, in_c1, "c2", &fresh), 0);
         tc_free(fresh);
-        assert_int_equal(reaches(&w, in_c2), 2);
+        assert_int_equal(session_reaches(&w, in_c2), 2);
     }
     tc_free(in_c1);
     tc_free(in_c2);
@@ -320,11 +169,11 @@ static void clusters(void **state)
 static void bad_cookies(void **state)
 {
     (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", RR, SESSION("name: s"));
+    struct session_world w = open_world(2, "0/a: 0, 1", RR, SESSION("name: s"));
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    char *good = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 1)), *fresh;
-    char *first = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 0));
+    char *good = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 1)), *fresh;
+    char *first = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 0));
     char *huge = tc_calloc(1, 6001);
     memset(huge, 'A', 6000);
     memcpy(huge, "s=", 2);
@@ -337,32 +186,33 @@ static void bad_cookies(void **state)
         tc_strdup("s"),
         tc_strdup("t=abc; ss=def"),
         huge,
-        cookie_for("not an address;cluster:c"),
-        cookie_for("unix:/tmp/socket;cluster:c"),
-        cookie_for("%s,,;cluster:c", mesh_kit_address(w.k, 1)),
-        cookie_for("%s;c", mesh_kit_address(w.k, 1)),
-        cookie_for("%s;cluster:%s", mesh_kit_address(w.k, 1), "\xff\xfe"),
-        cookie_for("%s;cluster:c", tc_buf_cstr(&many)),
-        cookie_for("9.9.9.9:9;cluster:c"),
+        session_cookie("not an address;cluster:c"),
+        session_cookie("unix:/tmp/socket;cluster:c"),
+        session_cookie("%s,,;cluster:c", mesh_kit_address(w.k, 1)),
+        session_cookie("%s;c", mesh_kit_address(w.k, 1)),
+        session_cookie("%s;cluster:%s", mesh_kit_address(w.k, 1), "\xff\xfe"),
+        session_cookie("%s;cluster:c", tc_buf_cstr(&many)),
+        session_cookie("9.9.9.9:9;cluster:c"),
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
-        begin(&w, bad[i], "c", &fresh);
+        session_begin(&w, bad[i], "c", &fresh);
         tc_free(fresh);
         tc_free(bad[i]);
     }
     /* Of two of the name the first counts, in one field or in two; others do not matter. */
     char *two = tc_asprintf("a=1; %s;  %s", good, first);
-    assert_int_equal(reaches(&w, two), 1);
-    struct answer a = call_with(&w, METHOD, "", (const char *const[]){"x=y", first, good, NULL});
+    assert_int_equal(session_reaches(&w, two), 1);
+    struct session_answer a =
+        session_call_with(&w, SESSION_METHOD, "", (const char *const[]){"x=y", first, good, NULL});
     assert_int_equal(a.backend, 0);
     assert_null(a.set_cookie);
     /* A malformed first one is not made up for by a second. */
-    a = call_with(&w, METHOD, "", (const char *const[]){"s=?", good, NULL});
+    a = session_call_with(&w, SESSION_METHOD, "", (const char *const[]){"s=?", good, NULL});
     assert_non_null(a.set_cookie);
-    answer_fini(&a);
+    session_answer_fini(&a);
     /* As A55 had it: no cluster. Followed, and written anew. */
-    char *old = cookie_for("%s", mesh_kit_address(w.k, 1));
-    assert_int_equal(begin(&w, old, "c", &fresh), 1);
+    char *old = session_cookie("%s", mesh_kit_address(w.k, 1));
+    assert_int_equal(session_begin(&w, old, "c", &fresh), 1);
     tc_free(fresh);
     tc_free(old);
     tc_free(two);
@@ -377,35 +227,35 @@ static void bad_cookies(void **state)
 static void moves_between_priorities(void **state)
 {
     (void)state;
-    struct world w = open_world(3, "0/a: 0, 1; 1/b: 2", RR, SESSION("name: s"));
+    struct session_world w = open_world(3, "0/a: 0, 1; 1/b: 2", RR, SESSION("name: s"));
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    char *cookie = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 0));
-    assert_int_equal(reaches(&w, cookie), 0);
+    char *cookie = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 0));
+    assert_int_equal(session_reaches(&w, cookie), 0);
     mesh_kit_put_endpoints(w.k, "c", "0/a: 1; 1/b: 2, 0", NULL);
     while (share(&w, 3, 0) > 0)
         ;
     for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(reaches(&w, cookie), 0);
+        assert_int_equal(session_reaches(&w, cookie), 0);
     assert_int_equal(share(&w, 4, 1), 4);
     /* And one whose priority never was in use: connected for the session alone. */
-    char *lower = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 2));
+    char *lower = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 2));
     assert_int_equal(mesh_kit_connections(w.k, 2), 0);
     for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(reaches(&w, lower), 2);
+        assert_int_equal(session_reaches(&w, lower), 2);
     assert_int_equal(share(&w, 4, 1), 4);
     /* Its connection is lost: it is made again. */
     mesh_kit_stop(w.k, 2);
     mesh_kit_start(w.k, 2);
-    wait_reaches(&w, lower, 2);
+    session_wait(&w, lower, 2);
     /* It is gone for good: the session goes where it can. */
     mesh_kit_stop(w.k, 2);
-    wait_reaches(&w, lower, 1);
+    session_wait(&w, lower, 1);
     /* It moves back up. */
     mesh_kit_put_endpoints(w.k, "c", "0/a: 0, 1; 1/b: 2", NULL);
     while (share(&w, 2, 0) == 0)
         ;
-    assert_int_equal(reaches(&w, cookie), 0);
+    assert_int_equal(session_reaches(&w, cookie), 0);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(mesh_kit_connections(w.k, i), 1);
     tc_free(cookie);
@@ -421,24 +271,24 @@ static void moves_between_priorities(void **state)
 static void several_addresses(void **state)
 {
     (void)state;
-    struct world w = open_world(3, "0/a: 0+1, 2", RR, SESSION("name: s"));
+    struct session_world w = open_world(3, "0/a: 0+1, 2", RR, SESSION("name: s"));
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
-    char *cookie = cookie_for("%s,%s;cluster:c", mesh_kit_address(w.k, 0), mesh_kit_address(w.k, 1)), *moved;
-    assert_int_equal(reaches(&w, cookie), 0);
-    char *one = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 0));
-    struct answer a = call(&w, one);
+    char *cookie = session_cookie("%s,%s;cluster:c", mesh_kit_address(w.k, 0), mesh_kit_address(w.k, 1)), *moved;
+    assert_int_equal(session_reaches(&w, cookie), 0);
+    char *one = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 0));
+    struct session_answer a = session_call(&w, one);
     assert_int_equal(a.backend, 0);
     assert_non_null(a.set_cookie);
     assert_int_equal(strncmp(a.set_cookie, cookie, strlen(cookie)), 0);
-    answer_fini(&a);
+    session_answer_fini(&a);
     mesh_kit_stop(w.k, 0);
-    wait_reaches(&w, cookie, 1);
-    a = call(&w, cookie);
-    char *plain = read_set_cookie(a.set_cookie, &moved);
+    session_wait(&w, cookie, 1);
+    a = session_call(&w, cookie);
+    char *plain = session_read_cookie(a.set_cookie, &moved);
     char *expected = tc_asprintf("%s,%s;cluster:c", mesh_kit_address(w.k, 1), mesh_kit_address(w.k, 0));
     assert_string_equal(plain, expected);
-    assert_int_equal(reaches(&w, moved), 1);
-    answer_fini(&a);
+    assert_int_equal(session_reaches(&w, moved), 1);
+    session_answer_fini(&a);
     tc_free(expected);
     tc_free(plain);
     tc_free(moved);
@@ -452,7 +302,7 @@ static void several_addresses(void **state)
 static void routes(void **state)
 {
     (void)state;
-    struct world w = {.k = mesh_kit_new(2)};
+    struct session_world w = {.k = mesh_kit_new(2)};
     mesh_kit_put_endpoints(w.k, "c", "0/a: 0, 1", NULL);
     mesh_kit_put_cluster(w.k, "c", RR);
     mesh_kit_put_filtered(w.k, "svc", NO_SESSION,
@@ -461,24 +311,24 @@ static void routes(void **state)
     w.ch = mesh_kit_channel(w.k, "svc", NULL);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    char *cookie = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 1));
+    char *cookie = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 1));
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(reaches(&w, cookie), 1);
+        assert_int_equal(session_reaches(&w, cookie), 1);
     static const char *const without[] = {"/off/Method", "/elsewhere/Method"};
     for (size_t m = 0; m < 2; m++) {
         unsigned at_0 = 0;
         for (unsigned i = 0; i < 4; i++) {
-            struct answer a = call_with(&w, without[m], "", (const char *const[]){cookie, NULL});
+            struct session_answer a = session_call_with(&w, without[m], "", (const char *const[]){cookie, NULL});
             at_0 += a.backend == 0;
             assert_null(a.set_cookie);
         }
         assert_int_equal(at_0, 2);
     }
     /* RPCs that fail set cookies too. */
-    struct answer a = call_with(&w, "/torc.test.Backend/Fail", "5", (const char *const[]){NULL});
+    struct session_answer a = session_call_with(&w, "/torc.test.Backend/Fail", "5", (const char *const[]){NULL});
     assert_int_equal(a.code, TORC_STATUS_NOT_FOUND);
     assert_non_null(a.set_cookie);
-    answer_fini(&a);
+    session_answer_fini(&a);
     tc_free(cookie);
     close_world(&w);
 }
@@ -487,20 +337,20 @@ static void routes(void **state)
 static void turned_on_and_off(void **state)
 {
     (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", RR, "");
+    struct session_world w = open_world(2, "0/a: 0, 1", RR, "");
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    char *cookie = cookie_for("%s;cluster:c", mesh_kit_address(w.k, 1));
+    char *cookie = session_cookie("%s;cluster:c", mesh_kit_address(w.k, 1));
     for (unsigned on = 0; on < 3; on++) {
         mesh_kit_put_filtered(w.k, "svc", on % 2 ? "" : SESSION("name: s"), TO_C);
         for (bool set = on % 2; set != (on % 2 == 0);) {
-            struct answer a = call(&w, NULL);
+            struct session_answer a = session_call(&w, NULL);
             set = a.set_cookie != NULL;
-            answer_fini(&a);
+            session_answer_fini(&a);
         }
         unsigned at_1 = 0;
         for (unsigned i = 0; i < 4; i++)
-            at_1 += reaches(&w, cookie) == 1;
+            at_1 += session_reaches(&w, cookie) == 1;
         assert_int_equal(at_1, on % 2 ? 2 : 4);
     }
     for (size_t i = 0; i < 2; i++)
