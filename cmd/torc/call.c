@@ -214,14 +214,8 @@ static int make_google_default(const struct call_args *a, torc_credentials **out
     return rc;
 }
 
-static int make_credentials(const struct call_args *a, torc_credentials **out)
+static int make_tls(const struct call_args *a, torc_credentials **out)
 {
-    if (strcmp(a->creds, "insecure") == 0) {
-        *out = torc_credentials_insecure();
-        return 0;
-    }
-    if (strcmp(a->creds, "google_default") == 0)
-        return make_google_default(a, out);
     struct torc_tls_options o;
     struct tc_buf ca = {0}, cert = {0}, key = {0};
     torc_tls_options_init(&o);
@@ -236,9 +230,26 @@ static int make_credentials(const struct call_args *a, torc_credentials **out)
     tc_buf_fini(&ca);
     tc_buf_fini(&cert);
     tc_buf_fini(&key);
-    int rc = *out ? 0 : cli_fail(NAME, "--creds tls: %s", why);
+    int rc = *out ? 0 : cli_fail(NAME, "--creds %s: %s", a->creds, why);
     free(why);
     return rc;
+}
+
+static int make_credentials(const struct call_args *a, torc_credentials **out)
+{
+    bool xds = strcmp(a->creds, "xds") == 0;
+    if (strcmp(a->creds, "google_default") == 0)
+        return make_google_default(a, out);
+    if (strcmp(a->creds, "insecure") == 0 || (xds && !a->ca.len && !a->cert.len && !a->key.len))
+        *out = torc_credentials_insecure();
+    else if (make_tls(a, out) != 0)
+        return EXIT_FAILURE;
+    if (xds) {
+        torc_credentials *fallback = *out;
+        *out = torc_credentials_xds(fallback);
+        torc_credentials_unref(fallback);
+    }
+    return 0;
 }
 
 static int make_channels(struct run *r)

@@ -25,7 +25,9 @@ static const char help[] =
     "      --deadline T           for each call\n"
     "      --wait-for-ready       wait through failures of connections\n"
     "      --channels K           channels, calls go round them (1)\n"
-    "      --creds TYPE           insecure, tls or google_default (insecure)\n"
+    "      --creds TYPE           insecure, tls, xds or google_default (insecure). xds: as the control plane says for\n"
+    "                             each cluster, by the bootstrap's certificate providers, and in the clear where it\n"
+    "                             says nothing (with --ca and so on: tls)\n"
     "      --ca, --cert, --key FILE   PEM files for tls\n"
     "      --authority NAME       in place of the target's\n"
     "      --service-config JSON|@FILE\n"
@@ -142,11 +144,12 @@ static int set_service_config(struct call_args *a, const char *text)
 
 static int set_creds(struct call_args *a, const char *text)
 {
-    if (strcmp(text, "xds") == 0)
-        return cli_usage(NAME, "--creds: '%s' is not supported by this version; use insecure, tls or google_default",
-                         text);
-    if (strcmp(text, "insecure") != 0 && strcmp(text, "tls") != 0 && strcmp(text, "google_default") != 0)
-        return cli_usage(NAME, "--creds: unknown type '%s'; use insecure, tls or google_default", text);
+    static const char *const types[] = {"insecure", "tls", "xds", "google_default"};
+    size_t i = 0;
+    while (i < TC_ARRAY_LEN(types) && strcmp(types[i], text) != 0)
+        i++;
+    if (i == TC_ARRAY_LEN(types))
+        return cli_usage(NAME, "--creds: unknown type '%s'; use insecure, tls, xds or google_default", text);
     a->creds = text;
     return 0;
 }
@@ -274,9 +277,9 @@ int call_args_parse(struct call_args *a, int argc, char **argv)
         return cli_usage(NAME, "METHOD '%s' has not the form package.Service/Method", a->method);
     if (a->count == 0 && a->duration_ms == 0)
         a->count = 1;
-    bool google = strcmp(a->creds, "google_default") == 0, tls = strcmp(a->creds, "tls") == 0;
-    if ((a->ca.len && !tls && !google) || ((a->cert.len || a->key.len) && !tls))
-        return cli_usage(NAME, "--ca, --cert and --key go with --creds tls; --ca with google_default too");
+    bool google = strcmp(a->creds, "google_default") == 0, insecure = strcmp(a->creds, "insecure") == 0;
+    if ((a->ca.len && insecure) || ((a->cert.len || a->key.len) && (insecure || google)))
+        return cli_usage(NAME, "--ca, --cert and --key go with --creds tls or xds; --ca with google_default too");
     if (!a->cert.len != !a->key.len)
         return cli_usage(NAME, "--cert and --key go together");
     cli_verbose(verbose);

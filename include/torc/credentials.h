@@ -6,6 +6,7 @@
 #define TORC_CREDENTIALS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <torc/error.h>
 #include <torc/export.h>
@@ -26,11 +27,31 @@ struct torc_tls_options {
 
 TORC_API void torc_tls_options_init(struct torc_tls_options *options);
 
+/* Files in PEM form. They are watched: what has changed counts from the next handshake on, and connections that stand
+ * are replaced, without harm to their RPCs, within the refresh interval. What cannot be used, or a certificate without
+ * its key, never takes the place of the last good content. Source: gRFC A65. */
+struct torc_tls_files {
+    size_t size;
+    const char *ca_certificate_file; /* trusted roots; NULL: the system's */
+    const char *certificate_file;    /* the client's chain, with private_key_file; NULL: none */
+    const char *private_key_file;
+    uint64_t refresh_interval_ms; /* 600000 */
+};
+
+TORC_API void torc_tls_files_init(struct torc_tls_files *files);
+
 /* No transport security. */
 TORC_API torc_credentials *torc_credentials_insecure(void);
 /* TLS 1.2 or newer, ALPN h2, the server's name checked against the channel's authority. The texts are copied. NULL when
  * one of them is malformed; *why (may be NULL) then says which and why, in memory for free(). */
 TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, char **why);
+/* The same from files. Paths are copied. NULL when a file cannot be read or used; *why as above. */
+TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, char **why);
+/* What the control plane says for each cluster of an "xds:" target, by the certificate providers of the bootstrap; the
+ * fallback, of which a reference is taken, for clusters that it says nothing of, and for other targets. A cluster whose
+ * security cannot be had fails its RPCs; nothing is sent to it in the clear instead. NULL when the fallback is NULL,
+ * itself xds, or a composite (call credentials go around the xds credentials). Source: gRFCs A29, A82, A87, A101. */
+TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback);
 TORC_API torc_credentials *torc_credentials_ref(torc_credentials *credentials);
 /* NULL is allowed. */
 TORC_API void torc_credentials_unref(torc_credentials *credentials);

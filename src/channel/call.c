@@ -393,7 +393,6 @@ static void fill_request(struct tc_call *c)
     const torc_channel *ch = c->channel;
     c->request.path = c->path;
     c->request.authority = tc_rstr_slice(ch->authority);
-    c->request.scheme = tc_slice_str(ch->credentials->scheme);
     c->request.user_agent = tc_rstr_slice(ch->user_agent);
     c->request.encoding = c->gzip ? TC_H2_GZIP : TC_H2_IDENTITY;
     c->request.accept_gzip = true;

@@ -269,6 +269,7 @@ void tc_call_open_stream(struct tc_call *c, struct tc_transport *t)
     c->request.timeout_ns = 0;
     if (c->deadline_ns != UINT64_MAX)
         c->request.timeout_ns = c->deadline_ns > now ? c->deadline_ns - now : 1;
+    c->request.scheme = tc_slice_str(tc_transport_scheme(t));
     c->transport = t;
     c->stream = tc_transport_open(t, &c->request, &c->arena, &stream_events, c, &error);
     if (!c->stream) {

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "channel/call_struct.h"
+#include "channel/security.h"
 
 static void on_idle_timer(struct tc_timer *timer);
 static const struct tc_lb_helper_ops helper_ops;
@@ -59,8 +60,14 @@ static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc
                                                const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {
     torc_channel *ch = of_helper(h);
-    return tc_pool_subchannel(tc_runtime_pool(ch->rt), ch->conn_config, endpoint, addr, on_state, arg, on_conn_event,
-                              ch);
+    const struct tc_security *security = ch->lb_env.secured_by_xds ? tc_security_of(endpoint) : NULL;
+    struct tc_conn_config *config =
+        security ? tc_conn_config_secured(ch->conn_config, security->creds, security->server_name)
+                 : tc_conn_config_ref(ch->conn_config);
+    struct tc_subchannel *sc =
+        tc_pool_subchannel(tc_runtime_pool(ch->rt), config, endpoint, addr, on_state, arg, on_conn_event, ch);
+    tc_conn_config_unref(config);
+    return sc;
 }
 
 static void update_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,

@@ -7,7 +7,7 @@
 #include "channel/builtin.h"
 #include "channel/channel_struct.h"
 #include "channel/options.h"
-#include "creds/creds.h"
+#include "creds/xds.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -87,7 +87,9 @@ static struct tc_conn_config *make_conn_config(const torc_channel *ch)
     const struct torc_channel_options *o = &ch->opts;
     struct tc_conn_config *c = TC_NEW(struct tc_conn_config);
     tc_ref_init(&c->ref);
-    c->creds = torc_credentials_ref(tc_creds_channel(ch->credentials));
+    /* A29: the fallback, where no cluster says otherwise. */
+    torc_credentials *own = tc_creds_channel(ch->credentials), *fallback = tc_credentials_xds_fallback(own);
+    c->creds = torc_credentials_ref(fallback ? fallback : own);
     c->server_name = host_of(ch->authority);
     c->backoff = (struct tc_backoff_opts){.initial_ms = o->backoff_initial_ms,
                                           .max_ms = o->backoff_max_ms,
@@ -122,6 +124,8 @@ static void set_envs(torc_channel *ch)
         .loop = ch->loop,
         .registry = ch->registry,
         .target = tc_slice_str(ch->target.text),
+        .authority = tc_rstr_slice(ch->authority),
+        .secured_by_xds = tc_credentials_xds_fallback(tc_creds_channel(ch->credentials)) != NULL,
         .ring_size_cap = o->ring_size_cap,
         .priority_failover_ms = 10000,
         .priority_retention_ms = 900000,

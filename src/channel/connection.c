@@ -28,11 +28,20 @@ static void give_up_attempt(struct tc_connection *c)
         tc_pool_connector(c->pool)->cancel(c->connecting);
     if (c->handshake)
         c->config->creds->ops->cancel(c->handshake);
-    if (c->transport)
-        tc_transport_close(c->transport);
+    if (c->next)
+        tc_transport_close(c->next);
     c->connecting = NULL;
     c->handshake = NULL;
-    c->transport = NULL;
+    c->next = NULL;
+}
+
+/* READY, and the credentials may change: looks at them again before their refresh interval is over, not at the same
+ * time as all the other connections. */
+static void watch_credentials(struct tc_connection *c)
+{
+    uint64_t quarter_ms = c->config->creds->refresh_ns / TC_NS_PER_MS / 4;
+    if (c->config->creds->refresh_ns)
+        tc_timer_start(&c->timer, quarter_ms + tc_rng_u64(tc_loop_rng(tc_pool_loop(c->pool))) % (quarter_ms + 1) + 1);
 }
 
 /* The attempt failed; the next may begin when the backoff, counted from this one's start, is over
@@ -41,49 +50,87 @@ static void fail(struct tc_connection *c, struct tc_status status)
 {
     struct tc_loop *loop = tc_pool_loop(c->pool);
     give_up_attempt(c);
+    if (c->state == TORC_READY) { /* that was to replace the transport, which goes on */
+        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "the connection stays as it is, though its credentials have changed: %s",
+               tc_status_text(&status));
+        tc_status_fini(&status);
+        watch_credentials(c);
+        return;
+    }
     uint64_t next_ms = c->attempt_ms + tc_backoff_next_ms(&c->backoff, tc_loop_rng(loop));
     uint64_t now_ms = tc_loop_now_ms(loop);
     tc_timer_start(&c->timer, next_ms > now_ms ? next_ms - now_ms : 0);
     set_state(c, TORC_TRANSIENT_FAILURE, status);
 }
 
+static void begin_attempt(struct tc_connection *c);
+
+static bool attempting(const struct tc_connection *c)
+{
+    return c->connecting || c->handshake || c->next;
+}
+
 static void on_timer(struct tc_timer *timer)
 {
     struct tc_connection *c = TC_CONTAINER_OF(timer, struct tc_connection, timer);
-    if (c->state == TORC_CONNECTING)
+    torc_credentials *creds = c->config->creds;
+    if (attempting(c))
         fail(c,
              tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: timed out after %llu ms, waiting for %s",
                             c->address->data, (unsigned long long)c->config->connect_timeout_ms, stage(c)));
     else if (c->state == TORC_TRANSIENT_FAILURE)
         set_state(c, TORC_IDLE, tc_status_ref(&c->status));
-}
-
-static void on_ready(void *arg)
-{
-    struct tc_connection *c = arg;
-    tc_timer_stop(&c->timer);
-    tc_backoff_reset(&c->backoff);
-    set_state(c, TORC_READY, (struct tc_status){0});
+    else if (!tc_list_empty(&c->handles) && creds->ops->epoch(creds) != c->epoch)
+        begin_attempt(c);
+    else
+        watch_credentials(c);
 }
 
 static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
     c->transport = NULL;
+    give_up_attempt(c);
     if (too_many_pings && c->keepalive_time_ms) {
         /* A8: the server finds our pings too many. */
         c->keepalive_time_ms = c->keepalive_time_ms > UINT64_MAX / 2 ? UINT64_MAX : c->keepalive_time_ms * 2;
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s finds keepalive pings too many: now every %llu ms", c->address->data,
                (unsigned long long)c->keepalive_time_ms);
     }
-    if (c->state == TORC_CONNECTING)
-        fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
-                               tc_status_text(why)));
-    else
-        set_state(c, TORC_IDLE, tc_status_ref(why));
+    set_state(c, TORC_IDLE, tc_status_ref(why));
 }
 
-static const struct tc_transport_events transport_events = {.on_ready = on_ready, .on_gone = on_gone};
+static void on_next_gone(void *arg, const struct tc_status *why, bool too_many_pings)
+{
+    struct tc_connection *c = arg;
+    (void)too_many_pings; /* there was no time for any */
+    c->next = NULL;
+    fail(c,
+         tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data, tc_status_text(why)));
+}
+
+static void on_next_ready(void *arg)
+{
+    static const struct tc_transport_events events = {.on_gone = on_gone};
+    struct tc_connection *c = arg;
+    struct tc_transport *old = c->transport;
+    tc_timer_stop(&c->timer);
+    tc_backoff_reset(&c->backoff);
+    c->transport = c->next;
+    c->next = NULL;
+    c->epoch = c->next_epoch;
+    tc_transport_set_events(c->transport, &events);
+    watch_credentials(c);
+    if (old) { /* its RPCs go on; new ones find the new transport */
+        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "connection %s: replaced, since its credentials have changed",
+               c->address->data);
+        tc_transport_drain(old, "the credentials have changed");
+    } else {
+        set_state(c, TORC_READY, (struct tc_status){0});
+    }
+}
+
+static const struct tc_transport_events next_events = {.on_ready = on_next_ready, .on_gone = on_next_gone};
 
 static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
 {
@@ -103,8 +150,8 @@ static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_st
     opts.keepalive.time_ms = c->keepalive_time_ms;
     opts.keepalive.timeout_ms = c->config->keepalive_timeout_ms;
     opts.keepalive.without_calls = c->config->keepalive_without_calls;
-    c->transport = tc_transport_new(tc_pool_loop(c->pool), bs, &opts, c->address, tc_pool_transports(c->pool),
-                                    &transport_events, c);
+    c->next =
+        tc_transport_new(tc_pool_loop(c->pool), bs, &opts, c->address, tc_pool_transports(c->pool), &next_events, c);
 }
 
 static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
@@ -123,19 +170,25 @@ static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_st
         .timeout_ms = spent_ms < limit_ms ? limit_ms - spent_ms : 1,
     };
     torc_credentials *creds = c->config->creds;
+    c->next_epoch = creds->ops->epoch ? creds->ops->epoch(creds) : 0;
     c->handshake = creds->ops->start(creds, tc_pool_loop(c->pool), bs, &peer, on_handshake, c);
 }
 
-void tc_connection_connect(struct tc_connection *c)
+static void begin_attempt(struct tc_connection *c)
 {
     struct tc_loop *loop = tc_pool_loop(c->pool);
-    if (c->state != TORC_IDLE || tc_pool_is_shut(c->pool))
-        return;
     c->attempt_ms = tc_loop_now_ms(loop);
     tc_timer_start(&c->timer, c->config->connect_timeout_ms);
     /* Our timer bounds TCP, TLS and HTTP/2 together. */
     c->connecting =
         tc_pool_connector(c->pool)->start(loop, &c->addr, &(struct tc_connect_opts){.timeout_ms = 0}, on_connected, c);
+}
+
+void tc_connection_connect(struct tc_connection *c)
+{
+    if (c->state != TORC_IDLE || tc_pool_is_shut(c->pool))
+        return;
+    begin_attempt(c);
     set_state(c, TORC_CONNECTING, (struct tc_status){0});
 }
 
@@ -171,15 +224,17 @@ struct tc_connection *tc_connection_new(struct tc_pool *p, struct tc_rstr *key, 
 void tc_connection_stop(struct tc_connection *c)
 {
     give_up_attempt(c);
+    if (c->transport)
+        tc_transport_close(c->transport);
+    c->transport = NULL;
     c->state = TORC_IDLE;
 }
 
 void tc_connection_free(struct tc_connection *c)
 {
-    if (c->transport && c->state == TORC_READY) {
+    if (c->transport)
         tc_transport_drain(c->transport, "connection not needed any more");
-        c->transport = NULL;
-    }
+    c->transport = NULL;
     give_up_attempt(c);
     tc_status_fini(&c->status);
     tc_conn_config_unref(c->config);

@@ -22,12 +22,16 @@ struct tc_connection {
     struct tc_backoff backoff;
     uint64_t keepalive_time_ms;
     uint64_t attempt_ms;   /* when the last attempt began */
-    struct tc_timer timer; /* CONNECTING: the attempt's limit; TRANSIENT_FAILURE: the backoff */
+    struct tc_timer timer; /* an attempt's limit; TRANSIENT_FAILURE: the backoff; READY: the next look at credentials */
 
-    /* CONNECTING: one of the three. */
+    struct tc_transport *transport; /* READY: the one */
+    uint64_t epoch;                 /* of the credentials when its handshake began */
+    /* An attempt, one of the three: CONNECTING, and READY when credentials have changed and the transport is to be
+     * replaced by one made with what they are now. */
     struct tc_connect *connecting;
     struct tc_creds_handshake *handshake;
-    struct tc_transport *transport; /* READY: the one; CONNECTING: waits for the server's SETTINGS */
+    struct tc_transport *next; /* waits for the server's SETTINGS */
+    uint64_t next_epoch;
 
     struct tc_link idle; /* on the pool's list while no policy holds it */
     uint64_t idle_since_ms;

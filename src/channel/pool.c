@@ -201,6 +201,17 @@ void tc_pool_unused(struct tc_connection *c)
     arm(p);
 }
 
+struct tc_conn_config *tc_conn_config_secured(const struct tc_conn_config *c, torc_credentials *creds,
+                                              struct tc_rstr *server_name)
+{
+    struct tc_conn_config *out = TC_NEW(struct tc_conn_config);
+    *out = *c;
+    out->creds = torc_credentials_ref(creds);
+    out->server_name = tc_rstr_ref(server_name);
+    tc_ref_init(&out->ref);
+    return out;
+}
+
 struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c)
 {
     tc_ref_inc(&c->ref);

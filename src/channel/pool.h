@@ -27,6 +27,9 @@ struct tc_conn_config {
     uint64_t max_header_list_bytes;
 };
 
+/* The same with other credentials, and the name that they get for the handshake; takes references of its own. */
+struct tc_conn_config *tc_conn_config_secured(const struct tc_conn_config *c, torc_credentials *creds,
+                                              struct tc_rstr *server_name);
 struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c);
 void tc_conn_config_unref(struct tc_conn_config *c);
 

@@ -90,6 +90,11 @@ struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream
     return t;
 }
 
+void tc_transport_set_events(struct tc_transport *t, const struct tc_transport_events *events)
+{
+    t->events = events;
+}
+
 void tc_transport_drain(struct tc_transport *t, const char *debug_text)
 {
     t->events = NULL;
@@ -117,6 +122,11 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link)
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t)
 {
     return t->h2;
+}
+
+const char *tc_transport_scheme(const struct tc_transport *t)
+{
+    return tc_h2_conn_secure(t->h2) ? "https" : "http";
 }
 
 struct tc_rstr *tc_transport_address(const struct tc_transport *t)

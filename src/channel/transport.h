@@ -24,6 +24,8 @@ struct tc_transport_events {
 struct tc_transport *tc_transport_new(struct tc_loop *loop, struct tc_bytestream *bs, const struct tc_h2_opts *opts,
                                       struct tc_rstr *address, struct tc_link *list,
                                       const struct tc_transport_events *events, void *arg);
+/* Other events from now on. */
+void tc_transport_set_events(struct tc_transport *t, const struct tc_transport_events *events);
 /* The owner lets go: no event comes after; the connection closes when its last stream ended. */
 void tc_transport_drain(struct tc_transport *t, const char *debug_text);
 /* Ends it at once, without any event. */
@@ -34,6 +36,8 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link);
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
 /* The address as text; borrowed. */
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
+/* ":scheme" of its requests: "https" when it is confidential, else "http". */
+const char *tc_transport_scheme(const struct tc_transport *t);
 /* Opens a stream as tc_h2_stream_open does; behind those who wait already. */
 struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h2_request *request,
                                        struct tc_arena *arena, const struct tc_h2_stream_events *events, void *arg,

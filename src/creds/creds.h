@@ -12,7 +12,7 @@
 
 /* What is known of the peer before the handshake. Borrowed for the call of start. */
 struct tc_creds_peer {
-    struct tc_slice server_name; /* host part of the channel's authority */
+    struct tc_slice server_name; /* host part of the channel's authority; under xds credentials the SNI, or empty */
     const struct tc_addr *addr;
     uint64_t timeout_ms;
 };
@@ -28,6 +28,9 @@ struct tc_creds_ops {
     struct tc_creds_handshake *(*start)(torc_credentials *c, struct tc_loop *loop, struct tc_bytestream *bs,
                                         const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg);
     void (*cancel)(struct tc_creds_handshake *h);
+    /* A number that changes when what handshakes are made with has changed; looks at the files behind it. Any thread.
+     * NULL: it never changes. */
+    uint64_t (*epoch)(torc_credentials *c);
     void (*free)(torc_credentials *c);
 };
 
@@ -40,6 +43,7 @@ struct torc_credentials {
     /* Of a composite; else NULL. */
     torc_credentials *channel;
     torc_call_credentials *call;
+    uint64_t refresh_ns; /* how long connections may go on with what has changed since (epoch); 0: for ever */
 };
 
 /* Without call credentials: what connections are made with. Borrowed; itself where there are none. */

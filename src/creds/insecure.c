@@ -1,40 +1,13 @@
 #include "base/mem.h"
 #include "creds/creds.h"
-
-/* No handshake but a turn of the queue. */
-struct tc_creds_handshake {
-    struct tc_task task;
-    struct tc_bytestream *bs;
-    tc_creds_fn fn;
-    void *arg;
-};
-
-static void on_task(struct tc_task *task)
-{
-    struct tc_creds_handshake h = *TC_CONTAINER_OF(task, struct tc_creds_handshake, task);
-    tc_free(TC_CONTAINER_OF(task, struct tc_creds_handshake, task));
-    h.fn(h.arg, h.bs, NULL);
-}
+#include "creds/handshake.h"
 
 static struct tc_creds_handshake *insecure_start(torc_credentials *c, struct tc_loop *loop, struct tc_bytestream *bs,
                                                  const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
     (void)c;
     (void)peer;
-    struct tc_creds_handshake *h = TC_NEW(struct tc_creds_handshake);
-    h->bs = bs;
-    h->fn = fn;
-    h->arg = arg;
-    tc_task_init(&h->task, on_task);
-    tc_loop_defer(loop, &h->task);
-    return h;
-}
-
-static void insecure_cancel(struct tc_creds_handshake *h)
-{
-    tc_task_cancel(&h->task);
-    h->bs->ops->close(h->bs);
-    tc_free(h);
+    return tc_creds_handshake_none(loop, bs, fn, arg);
 }
 
 static void insecure_free(torc_credentials *c)
@@ -46,7 +19,7 @@ static void insecure_free(torc_credentials *c)
 static const struct tc_creds_ops insecure_ops = {
     .type = "insecure",
     .start = insecure_start,
-    .cancel = insecure_cancel,
+    .cancel = tc_creds_handshake_cancel,
     .free = insecure_free,
 };
 

@@ -1,5 +1,4 @@
 /* Credentials by a name and JSON config, as the bootstrap's channel_creds have them. */
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -12,27 +11,26 @@ static torc_credentials *make_insecure(const json_t *config, struct tc_faults *f
     return torc_credentials_insecure();
 }
 
+void tc_cert_paths_parse(const json_t *config, struct tc_cert_paths *out, struct tc_faults *faults)
+{
+    const char *interval;
+    *out = (struct tc_cert_paths){.refresh_interval_ns = TC_CERT_REFRESH_DEFAULT_NS};
+    tc_json_get_str(config, "ca_certificate_file", &out->ca_certificate_file, faults);
+    tc_json_get_str(config, "certificate_file", &out->certificate_file, faults);
+    tc_json_get_str(config, "private_key_file", &out->private_key_file, faults);
+    if (tc_json_get_str(config, "refresh_interval", &interval, faults) &&
+        (tc_parse_duration_ns(tc_slice_str(interval), &out->refresh_interval_ns) != 0 || !out->refresh_interval_ns))
+        tc_faults_add_at(faults, ".refresh_interval", "\"%s\" is no duration above zero", interval);
+    if (!out->certificate_file != !out->private_key_file)
+        tc_faults_add(faults, "certificate_file and private_key_file must both be set, or neither");
+}
+
 /* A65 */
 static torc_credentials *make_tls(const json_t *config, struct tc_faults *faults)
 {
-    struct tc_tls_files files = {.refresh_interval_ns = 600 * TC_NS_PER_S};
-    const char *interval;
-    tc_json_get_str(config, "ca_certificate_file", &files.ca_certificate_file, faults);
-    tc_json_get_str(config, "certificate_file", &files.certificate_file, faults);
-    tc_json_get_str(config, "private_key_file", &files.private_key_file, faults);
-    if (tc_json_get_str(config, "refresh_interval", &interval, faults) &&
-        tc_parse_duration_ns(tc_slice_str(interval), &files.refresh_interval_ns) != 0)
-        tc_faults_add_at(faults, ".refresh_interval", "\"%s\" is no duration", interval);
-    if (!files.certificate_file != !files.private_key_file)
-        tc_faults_add(faults, "certificate_file and private_key_file must both be set, or neither");
-    if (tc_faults_any(faults))
-        return NULL;
-    char *why = NULL;
-    torc_credentials *c = tc_credentials_tls_files(&files, &why);
-    if (!c)
-        tc_faults_add(faults, "%s", why);
-    tc_free(why);
-    return c;
+    struct tc_cert_paths paths;
+    tc_cert_paths_parse(config, &paths, faults);
+    return tc_faults_any(faults) ? NULL : tc_credentials_tls_files(&paths);
 }
 
 static torc_credentials *make_google_default(const json_t *config, struct tc_faults *faults)

@@ -13,6 +13,7 @@ struct tc_lb_child {
     struct tc_lb_helper *parent; /* NULL after shutdown */
     struct slot *current;        /* NULL before the first update */
     struct slot *pending;        /* of another class, not yet past CONNECTING; NULL: none */
+    bool renew;                  /* the next update makes a new policy */
     struct tc_task free_task;
 };
 
@@ -91,11 +92,17 @@ struct tc_status tc_lb_child_update(struct tc_lb_child *c, const struct tc_lb_up
     struct slot *latest = c->pending ? c->pending : c->current;
     if (!latest) {
         latest = c->current = slot_new(c, update->config->cls);
-    } else if (latest->policy->cls != update->config->cls) {
+    } else if (c->renew || latest->policy->cls != update->config->cls) {
         slot_free(c->pending);
         latest = c->pending = slot_new(c, update->config->cls);
     }
+    c->renew = false;
     return latest->policy->ops->update(latest->policy, update);
+}
+
+void tc_lb_child_renew(struct tc_lb_child *c)
+{
+    c->renew = true;
 }
 
 void tc_lb_child_exit_idle(struct tc_lb_child *c)

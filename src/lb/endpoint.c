@@ -64,6 +64,19 @@ void tc_locality_format(const struct tc_locality *l, struct tc_buf *out)
     tc_buf_append_str(out, "\"}");
 }
 
+struct tc_endpoint_extra *tc_endpoint_extra_ref(struct tc_endpoint_extra *x)
+{
+    if (x)
+        tc_ref_inc(&x->ref);
+    return x;
+}
+
+void tc_endpoint_extra_unref(struct tc_endpoint_extra *x)
+{
+    if (x && tc_ref_dec(&x->ref))
+        x->free(x);
+}
+
 struct tc_endpoint *tc_endpoint_new(const struct tc_addr *addrs, size_t n)
 {
     /* n is bounded by what built the addresses; the array exists already, so its size cannot overflow. */
@@ -75,6 +88,20 @@ struct tc_endpoint *tc_endpoint_new(const struct tc_addr *addrs, size_t n)
     for (size_t i = 0; i < n; i++)
         e->addrs[i] = tc_addr_ref(&addrs[i]);
     return e;
+}
+
+struct tc_endpoint *tc_endpoint_secured(const struct tc_endpoint *e, struct tc_endpoint_extra *security)
+{
+    struct tc_endpoint *out = tc_endpoint_new(e->addrs, e->n_addrs);
+    out->weight = e->weight;
+    out->hash_key = tc_rstr_ref(e->hash_key);
+    out->locality = tc_locality_ref(e->locality);
+    out->hostname = tc_rstr_ref(e->hostname);
+    out->security = security;
+    out->health = e->health;
+    out->lb_weight = e->lb_weight;
+    out->locality_weight = e->locality_weight;
+    return out;
 }
 
 struct tc_endpoint *tc_endpoint_ref(struct tc_endpoint *e)
@@ -91,6 +118,8 @@ void tc_endpoint_unref(struct tc_endpoint *e)
         tc_addr_fini(&e->addrs[i]);
     tc_rstr_unref(e->hash_key);
     tc_locality_unref(e->locality);
+    tc_rstr_unref(e->hostname);
+    tc_endpoint_extra_unref(e->security);
     tc_free(e);
 }
 
@@ -160,6 +189,7 @@ bool tc_endpoint_eq(const struct tc_endpoint *a, const struct tc_endpoint *b)
         return true;
     if (a->n_addrs != b->n_addrs || a->weight != b->weight || a->health != b->health || a->lb_weight != b->lb_weight ||
         a->locality_weight != b->locality_weight || !tc_rstr_eq(a->hash_key, b->hash_key) ||
+        !tc_rstr_eq(a->hostname, b->hostname) || a->security != b->security ||
         tc_locality_cmp(a->locality, b->locality) != 0)
         return false;
     for (size_t i = 0; i < a->n_addrs; i++)

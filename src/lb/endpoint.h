@@ -26,6 +26,15 @@ void tc_locality_format(const struct tc_locality *l, struct tc_buf *out);
 
 enum tc_health { TC_HEALTH_UNKNOWN = 0, TC_HEALTH_HEALTHY = 1, TC_HEALTH_DRAINING = 3 };
 
+/* Something of an endpoint's that policies only hand on: shared, immutable. Implementations embed it first. */
+struct tc_endpoint_extra {
+    struct tc_ref ref;
+    void (*free)(struct tc_endpoint_extra *x);
+};
+
+struct tc_endpoint_extra *tc_endpoint_extra_ref(struct tc_endpoint_extra *x); /* NULL stays NULL */
+void tc_endpoint_extra_unref(struct tc_endpoint_extra *x);
+
 /* One endpoint: one or more addresses of the same server, and what is known of it. Identity is the unordered set of
  * addresses (A61); attributes do not count. */
 struct tc_endpoint {
@@ -34,6 +43,10 @@ struct tc_endpoint {
                                  default, 0 reads as 1 */
     struct tc_rstr *hash_key; /* A76; NULL or empty: the first address */
     struct tc_locality *locality; /* NULL outside EDS */
+    struct tc_rstr *hostname;     /* A81; NULL: none is known */
+    /* How connections to it are secured (channel/security.h, A29); NULL: as the channel's credentials have it. Comes
+     * with a subchannel's endpoint, never in lists. */
+    struct tc_endpoint_extra *security;
     enum tc_health health;
     uint32_t lb_weight;       /* as the resource gave it */
     uint32_t locality_weight; /* of its locality (EDS); 0: none */
@@ -43,6 +56,8 @@ struct tc_endpoint {
 
 /* A new endpoint with copies of the addresses; weight 1. */
 struct tc_endpoint *tc_endpoint_new(const struct tc_addr *addrs, size_t n);
+/* The same with this security, of which it takes over the reference. */
+struct tc_endpoint *tc_endpoint_secured(const struct tc_endpoint *e, struct tc_endpoint_extra *security);
 struct tc_endpoint *tc_endpoint_ref(struct tc_endpoint *e);
 void tc_endpoint_unref(struct tc_endpoint *e);
 /* Same addresses, in any order. */

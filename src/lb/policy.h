@@ -36,6 +36,8 @@ struct tc_lb_env {
     struct tc_loop *loop;
     const struct tc_lb_registry *registry;
     struct tc_slice target;               /* for texts */
+    struct tc_slice authority;            /* the channel's */
+    bool secured_by_xds;                  /* A29: clusters say how their connections are secured */
     uint32_t ring_size_cap;               /* A42: 4096 by default, 1..8388608 */
     uint64_t priority_failover_ms;        /* A56: 10000 */
     uint64_t priority_retention_ms;       /* A56: 900000 */
@@ -136,6 +138,9 @@ struct tc_lb_child;
 /* Made with the parent's helper for the child: what the child policy reports goes there. */
 struct tc_lb_child *tc_lb_child_new(struct tc_lb_helper *parent);
 struct tc_status tc_lb_child_update(struct tc_lb_child *c, const struct tc_lb_update *update);
+/* The next update makes a new policy as if its class were another, for what a policy cannot be told of (its subchannels
+ * are not what they were). */
+void tc_lb_child_renew(struct tc_lb_child *c);
 void tc_lb_child_exit_idle(struct tc_lb_child *c);
 void tc_lb_child_reset_backoff(struct tc_lb_child *c);
 /* No callback after it; frees itself. */

@@ -10,6 +10,7 @@
 #include "lb/priority.h"
 #include "mesh/cds_tree.h"
 #include "mesh/cluster_impl.h"
+#include "mesh/cluster_tls.h"
 #include "mesh/config.h"
 #include "mesh/session_filter.h"
 
@@ -70,6 +71,7 @@ static struct tc_lb_config *parse_config(const struct tc_lb_class *cls, const js
 
 struct cds {
     struct tc_lb_policy base;
+    struct tc_lb_helper helper;        /* the child's */
     struct tc_lb_child *child;         /* NULL: there is no cluster to balance */
     struct tc_lb_config *config;       /* as last given */
     struct tc_cluster_config *cluster; /* as last taken in */
@@ -78,6 +80,7 @@ struct cds {
     struct tc_cluster_config *lb_of; /* whose it is */
     bool sessions;                   /* the listener may have RPCs of sessions */
     struct tc_cds_tree tree;
+    struct tc_cluster_tls *tls; /* A29: what the cluster's connections are secured with; NULL: the channel's own */
     struct tc_task free_task;
 };
 
@@ -89,6 +92,8 @@ static void drop_child(struct cds *p)
     tc_lb_config_unref(p->child_config);
     p->child_config = NULL;
     tc_cds_tree_fini(&p->tree);
+    tc_cluster_tls_free(p->tls);
+    p->tls = NULL;
 }
 
 static struct tc_status fail(struct cds *p, struct tc_status status)
@@ -219,6 +224,62 @@ static struct tc_lb_config *make_child_config(struct cds *p, struct tc_cluster_c
     return leaf_config(p, c, lb);
 }
 
+/* --- security (A29) --- */
+
+/* Whichever policy below makes a subchannel, it is secured here. */
+static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
+                                               const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
+{
+    const struct cds *p = TC_CONTAINER_OF(h, struct cds, helper);
+    struct tc_lb_helper *up = p->base.helper;
+    if (!p->tls)
+        return up->ops->create_subchannel(up, endpoint, addr, on_state, arg);
+    struct tc_endpoint *secured = tc_cluster_tls_endpoint(p->tls, endpoint, up->env->authority);
+    struct tc_subchannel *sc = up->ops->create_subchannel(up, secured, addr, on_state, arg);
+    tc_endpoint_unref(secured);
+    return sc;
+}
+
+static void update_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
+                         struct tc_picker *picker)
+{
+    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct cds, helper)->base.helper;
+    up->ops->update_state(up, state, status, picker);
+}
+
+static void request_reresolution(struct tc_lb_helper *h)
+{
+    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct cds, helper)->base.helper;
+    if (up)
+        up->ops->request_reresolution(up);
+}
+
+static const struct tc_lb_helper_ops helper_ops = {create_subchannel, update_state, request_reresolution};
+
+/* Takes in how the cluster is secured. Connections of another security are none of its any more: its child makes new
+ * ones, beside which the old ones serve until they are there. False with *why: nothing may be sent to the cluster. */
+static bool secure(struct cds *p, const struct tc_xds_config *xds, const struct tc_cluster *cluster,
+                   struct tc_status *why)
+{
+    struct tc_cluster_tls *tls = NULL;
+    bool leaf = cluster->kind != TC_CLUSTER_AGGREGATE;
+    if (leaf && cluster->tls && p->base.helper->env->secured_by_xds) {
+        const struct tc_xds_bootstrap *b = xds->client ? tc_xds_client_bootstrap(xds->client) : NULL;
+        tls = tc_cluster_tls_new(xds->domain, b, cluster, why);
+        if (!tls)
+            return false;
+    }
+    if (tc_cluster_tls_eq(tls, p->tls)) {
+        tc_cluster_tls_free(tls);
+        return true;
+    }
+    if (p->child)
+        tc_lb_child_renew(p->child);
+    tc_cluster_tls_free(p->tls);
+    p->tls = tls;
+    return true;
+}
+
 static void *ref_attributes(void *attributes)
 {
     return tc_xds_config_ref(attributes);
@@ -233,7 +294,9 @@ static struct tc_status update_child(struct cds *p, const struct tc_lb_update *u
 {
     struct tc_status why = {0};
     const struct config *config = TC_CONTAINER_OF(update->config, struct config, base);
-    struct tc_lb_config *child_config = make_child_config(p, c, config->lb, &why);
+    struct tc_lb_config *child_config = NULL;
+    if (secure(p, update->attributes, c->cluster, &why))
+        child_config = make_child_config(p, c, config->lb, &why);
     tc_cluster_config_ref(c);
     tc_cluster_config_unref(p->cluster);
     p->cluster = c;
@@ -255,7 +318,7 @@ static struct tc_status update_child(struct cds *p, const struct tc_lb_update *u
         .attributes_unref = unref_attributes,
     };
     if (!p->child)
-        p->child = tc_lb_child_new(p->base.helper);
+        p->child = tc_lb_child_new(&p->helper);
     struct tc_status status = tc_lb_child_update(p->child, &down);
     tc_endpoints_unref(endpoints);
     return status;
@@ -347,6 +410,7 @@ static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_h
 {
     struct cds *p = TC_NEW(struct cds);
     p->base = (struct tc_lb_policy){&policy_ops, cls, helper};
+    p->helper = (struct tc_lb_helper){&helper_ops, helper->env};
     tc_task_init(&p->free_task, on_free);
     return &p->base;
 }

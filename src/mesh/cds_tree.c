@@ -127,7 +127,7 @@ static bool same(const struct tc_endpoint *e, const struct tc_eds_endpoint *from
 {
     if (e->n_addrs != from->n_addrs || e->lb_weight != from->weight || e->health != (enum tc_health)from->health ||
         e->locality_weight != w->locality || e->weight != product(w, from->weight) ||
-        !tc_rstr_eq(e->hash_key, from->hash_key))
+        !tc_rstr_eq(e->hash_key, from->hash_key) || !tc_slice_eq(tc_rstr_slice(e->hostname), from->hostname))
         return false;
     for (size_t i = 0; i < e->n_addrs; i++)
         if (!tc_addr_eq(&e->addrs[i], &from->addrs[i]))
@@ -144,6 +144,7 @@ static struct tc_endpoint *make(const struct tc_eds_endpoint *from, struct tc_lo
     e->locality_weight = w->locality;
     e->health = (enum tc_health)from->health;
     e->hash_key = tc_rstr_ref(from->hash_key);
+    e->hostname = from->hostname.len ? tc_rstr_new(from->hostname.data, from->hostname.len) : NULL;
     e->locality = tc_locality_ref(locality);
     return e;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "channel/runtime.h"
 #include "creds/creds.h"
+#include "mesh/cert_providers.h"
 #include "mesh/registries.h"
 #include "mesh/shared_domain.h"
 
@@ -15,6 +16,7 @@ struct tc_mesh_domain {
     /* NULL: it shares nothing. */
     struct tc_shared_domain *shared;
     struct tc_mailbox *inbox; /* where the shared one answers */
+    struct tc_link cert_providers;
 };
 
 static void destroy(void *domain)
@@ -47,6 +49,7 @@ struct tc_mesh_domain *tc_mesh_domain_new(torc_runtime *runtime)
     d->runtime = runtime;
     tc_list_init(&d->clients);
     tc_list_init(&d->counters);
+    tc_list_init(&d->cert_providers);
     return d;
 }
 
@@ -58,11 +61,18 @@ void tc_mesh_domain_free(struct tc_mesh_domain *d)
         TC_CONTAINER_OF(link, struct tc_domain_client, link)->domain = NULL;
     while (tc_list_pop(&d->counters)) {
     }
+    while (tc_list_pop(&d->cert_providers)) {
+    }
     if (d->inbox)
         tc_mailbox_close(d->inbox);
     tc_mailbox_unref(d->inbox);
     tc_shared_domain_unref(d->shared);
     tc_free(d);
+}
+
+struct tc_link *tc_mesh_domain_cert_providers(struct tc_mesh_domain *d)
+{
+    return &d->cert_providers;
 }
 
 /* --- clients --- */
@@ -98,11 +108,29 @@ static bool creds_supported(void *arg, const char *type, const json_t *config)
     return tc_creds_type_supported(type);
 }
 
+static bool providers_usable(const struct tc_xds_bootstrap *bootstrap, struct tc_status *error)
+{
+    struct tc_faults faults;
+    tc_faults_init(&faults);
+    tc_cert_providers_check(bootstrap, &faults);
+    bool ok = !tc_faults_any(&faults);
+    if (!ok)
+        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "xDS bootstrap: %s", tc_faults_text(&faults));
+    tc_faults_fini(&faults);
+    return ok;
+}
+
 struct tc_xds_bootstrap *tc_domain_bootstrap(const struct tc_resolver_env *env, struct tc_status *error)
 {
-    return env->xds_bootstrap_json
-               ? tc_xds_bootstrap_parse(tc_slice_str(env->xds_bootstrap_json), creds_supported, NULL, error)
-               : tc_xds_bootstrap_from_environment(creds_supported, NULL, error);
+    struct tc_xds_bootstrap *b =
+        env->xds_bootstrap_json
+            ? tc_xds_bootstrap_parse(tc_slice_str(env->xds_bootstrap_json), creds_supported, NULL, error)
+            : tc_xds_bootstrap_from_environment(creds_supported, NULL, error);
+    if (b && !providers_usable(b, error)) {
+        tc_xds_bootstrap_unref(b);
+        b = NULL;
+    }
+    return b;
 }
 
 /* Takes over the client. */

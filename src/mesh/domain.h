@@ -46,6 +46,8 @@ struct tc_xds_bootstrap *tc_domain_bootstrap(const struct tc_resolver_env *env, 
 struct tc_domain_client *tc_domain_client_get_keyed(struct tc_mesh_domain *d, struct tc_rstr *key,
                                                     struct tc_xds_bootstrap *bootstrap,
                                                     const struct tc_resolver_env *env, struct tc_slice target);
+/* Of struct tc_cert_provider (mesh/cert_providers.h), by link. */
+struct tc_link *tc_mesh_domain_cert_providers(struct tc_mesh_domain *d);
 
 /* RPCs that are under way to one {cluster, EDS service}, over all channels of the domain. */
 struct tc_call_counter {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "channel/builtin.h"
+#include "mesh/cert_providers.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct tc_lb_registry *lb;
@@ -29,6 +30,7 @@ static void make(void)
     tc_xds_registries_init(&registries);
     registries.lb_known = lb_known;
     registries.lb_check = lb_check;
+    registries.cert_plugin_known = tc_cert_plugin_known;
 }
 
 const struct tc_xds_registries *tc_mesh_registries(void)

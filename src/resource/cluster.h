@@ -41,6 +41,9 @@ struct tc_upstream_tls {
     struct tc_slice identity_cert_name;
     size_t n_san_matchers; /* 0: the chain alone is checked */
     const struct tc_string_matcher *san_matchers;
+    struct tc_slice sni;          /* A101; empty: none given */
+    bool auto_host_sni;           /* the endpoint's hostname as SNI, before sni */
+    bool auto_sni_san_validation; /* the SNI that was sent in place of the matchers */
 };
 
 #define TC_OVERRIDE_HOST_UNKNOWN (1u << 0)

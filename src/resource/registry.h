@@ -33,8 +33,8 @@ struct tc_xds_registries {
     bool (*lb_known)(void *arg, const char *name);
     /* Checks a loadBalancingConfig list as the LB policies will see it; adds faults. NULL: no check. */
     void (*lb_check)(void *arg, const json_t *list, struct tc_faults *faults);
-    /* Whether the bootstrap's certificate provider instance can be used. NULL: any name in the bootstrap. */
-    bool (*certificate_provider_known)(void *arg, const char *instance);
+    /* Whether a certificate provider plugin of that name is there (A29). NULL: any. */
+    bool (*cert_plugin_known)(void *arg, const char *plugin);
     void *arg;
     bool hash_key_ignored; /* GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT=true (A76) */
     bool ring_hash_off;    /* GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH=false (A42) */

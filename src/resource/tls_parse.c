@@ -6,6 +6,7 @@ typedef Envoy__Extensions__TransportSockets__Tls__V3__UpstreamTlsContext Upstrea
 typedef Envoy__Extensions__TransportSockets__Tls__V3__CommonTlsContext CommonTlsContext;
 typedef Envoy__Extensions__TransportSockets__Tls__V3__CertificateValidationContext ValidationContext;
 
+#define MAX_SNI_BYTES 255u
 #define UPSTREAM "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 #define VALIDATION(x) ENVOY__EXTENSIONS__TRANSPORT_SOCKETS__TLS__V3__COMMON_TLS_CONTEXT__VALIDATION_CONTEXT_TYPE_##x
 
@@ -14,15 +15,17 @@ static struct tc_rstr *read_instance(struct tc_reading *p, const char *field, co
                                      const char *certificate, struct tc_slice *certificate_name)
 {
     const struct tc_xds_bootstrap *b = p->ctx ? p->ctx->bootstrap : NULL;
-    bool known = b && b->certificate_providers && json_object_get(b->certificate_providers, instance);
-    if (known && p->reg->certificate_provider_known)
-        known = p->reg->certificate_provider_known(p->reg->arg, instance);
-    if (!known) {
-        tc_faults_push(p->faults, "%s", field);
+    const json_t *entry = b && b->certificate_providers ? json_object_get(b->certificate_providers, instance) : NULL;
+    const char *plugin = entry ? json_string_value(json_object_get(entry, "plugin_name")) : NULL;
+    tc_faults_push(p->faults, "%s", field);
+    if (!entry)
         tc_faults_add_at(p->faults, ".instance_name", "unrecognized certificate provider instance name \"%s\"",
                          tc_read_clip(p, tc_slice_str(instance)));
-        tc_faults_pop(p->faults);
-    }
+    else if (p->reg->cert_plugin_known && !(plugin && p->reg->cert_plugin_known(p->reg->arg, plugin)))
+        tc_faults_add_at(p->faults, ".instance_name",
+                         "certificate provider instance \"%s\" has the plugin \"%s\", which is not supported",
+                         tc_read_clip(p, tc_slice_str(instance)), plugin ? plugin : "");
+    tc_faults_pop(p->faults);
     *certificate_name = tc_store_text(p->store, certificate);
     return tc_store_rstr(p->store, instance);
 }
@@ -88,8 +91,6 @@ static void read_combined(
 
 static void read_identity(struct tc_reading *p, const CommonTlsContext *m, struct tc_upstream_tls *out)
 {
-    refuse_if(p, m->n_tls_certificates != 0, ".tls_certificates");
-    refuse_if(p, m->n_tls_certificate_sds_secret_configs != 0, ".tls_certificate_sds_secret_configs");
     if (m->tls_certificate_provider_instance)
         out->identity_instance =
             read_instance(p, ".tls_certificate_provider_instance", m->tls_certificate_provider_instance->instance_name,
@@ -99,6 +100,21 @@ static void read_identity(struct tc_reading *p, const CommonTlsContext *m, struc
             read_instance(p, ".tls_certificate_certificate_provider_instance",
                           m->tls_certificate_certificate_provider_instance->instance_name,
                           m->tls_certificate_certificate_provider_instance->certificate_name, &out->identity_cert_name);
+    /* A29: they are in the way only where there is nothing else to go by. */
+    refuse_if(p, !out->identity_instance && m->n_tls_certificates != 0, ".tls_certificates");
+    refuse_if(p, !out->identity_instance && m->n_tls_certificate_sds_secret_configs != 0,
+              ".tls_certificate_sds_secret_configs");
+}
+
+/* A101 */
+static void read_sni(struct tc_reading *p, const UpstreamTlsContext *m, struct tc_upstream_tls *out)
+{
+    if (strlen(m->sni) > MAX_SNI_BYTES)
+        tc_faults_add_at(p->faults, ".sni", "is longer than %u bytes", MAX_SNI_BYTES);
+    else
+        out->sni = tc_store_text(p->store, m->sni);
+    out->auto_host_sni = m->auto_host_sni;
+    out->auto_sni_san_validation = m->auto_sni_san_validation;
 }
 
 static void read_common(struct tc_reading *p, const CommonTlsContext *m, struct tc_upstream_tls *out)
@@ -145,6 +161,8 @@ const struct tc_upstream_tls *tc_read_upstream_tls(struct tc_reading *p,
         else
             tls = TC_READ(p, &envoy__extensions__transport_sockets__tls__v3__upstream_tls_context__descriptor,
                           UpstreamTlsContext, any.bytes);
+        if (tls)
+            read_sni(p, tls, out);
         tc_faults_push(p->faults, ".common_tls_context");
         if (tls && tls->common_tls_context)
             read_common(p, tls->common_tls_context, out);

@@ -160,7 +160,7 @@ struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct
     }
     if (load_identity(ssl_ctx, opts, error) != 0)
         goto done;
-    if (opts->verify != TC_TLS_VERIFY_NONE && load_roots(ssl_ctx, opts->roots_pem, error) != 0)
+    if (opts->verify != TC_TLS_VERIFY_NONE && !opts->roots_fn && load_roots(ssl_ctx, opts->roots_pem, error) != 0)
         goto done;
     ctx = TC_NEW(struct tc_tls_context);
     tc_ref_init(&ctx->ref);
@@ -168,7 +168,10 @@ struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct
     ctx->server = opts->server;
     ctx->verify = opts->verify;
     ctx->verify_fn = opts->verify_fn;
+    ctx->roots_fn = opts->roots_fn;
     ctx->verify_arg = opts->verify_arg;
+    ctx->verify_arg_free = opts->verify_arg_free;
+    tc_tls_prepare_context(ctx);
     ssl_ctx = NULL;
 done:
     SSL_CTX_free(ssl_ctx);
@@ -187,5 +190,7 @@ void tc_tls_context_unref(struct tc_tls_context *ctx)
     if (!ctx || !tc_ref_dec(&ctx->ref))
         return;
     SSL_CTX_free(ctx->ssl_ctx);
+    if (ctx->verify_arg_free)
+        ctx->verify_arg_free(ctx->verify_arg);
     tc_free(ctx);
 }

@@ -13,7 +13,9 @@ struct tc_tls_context {
     bool server;
     enum tc_tls_verify verify;
     tc_tls_verify_fn verify_fn;
+    tc_tls_roots_fn roots_fn;
     void *verify_arg;
+    void (*verify_arg_free)(void *arg);
 };
 
 /* A BIO whose bytes come from a `struct tc_tls_wire`. */
@@ -46,6 +48,8 @@ struct tc_tls_peer_check {
     struct tc_buf why; /* the verify callback's own words */
 };
 
+/* What of a context has to do with whom it trusts and is not PEM. */
+void tc_tls_prepare_context(struct tc_tls_context *ctx);
 /* Puts name check, SNI and the verify callback into a fresh SSL. False: the name cannot be used, or is needed. */
 bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
 /* The reason for which the last operation on the SSL failed; empties OpenSSL's queue of errors. */

@@ -7,7 +7,8 @@
 #include "io/bytestream.h"
 #include "io/loop.h"
 
-struct x509_st; /* OpenSSL's X509 */
+struct x509_st;       /* OpenSSL's X509 */
+struct stack_st_X509; /* OpenSSL's STACK_OF(X509) */
 
 enum tc_tls_verify {
     /* Client: the server's chain, and its name by the subject alternative names (never the common name). Server: the
@@ -25,6 +26,10 @@ enum tc_tls_verify {
  * the server name of the handshake ("" on servers). May be called from any thread that runs a loop. */
 typedef bool (*tc_tls_verify_fn)(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why);
 
+/* The roots that a peer with this certificate must lead to (A87: they depend on its trust domain); they live as long as
+ * the context. NULL refuses the peer; a reason goes to `why`. Threads as above. */
+typedef struct stack_st_X509 *(*tc_tls_roots_fn)(void *arg, struct x509_st *leaf, struct tc_buf *why);
+
 /* Texts are only read during tc_tls_context_new. */
 struct tc_tls_opts {
     bool server;
@@ -33,7 +38,9 @@ struct tc_tls_opts {
     struct tc_slice certificate_pem; /* the own chain, leaf first; servers need one. data NULL: none */
     struct tc_slice private_key_pem; /* with certificate_pem; not encrypted */
     tc_tls_verify_fn verify_fn;      /* may be NULL; must not be with TC_TLS_VERIFY_NONE */
-    void *verify_arg;                /* outlives the context */
+    tc_tls_roots_fn roots_fn;        /* in place of roots_pem; may be NULL */
+    void *verify_arg;                /* of both; outlives the context, unless verify_arg_free ends it */
+    void (*verify_arg_free)(void *); /* called when the context goes, not when it could not be made; may be NULL */
 };
 
 /* Immutable and shared; any thread. */

@@ -20,6 +20,29 @@ static int on_verify(int ok, X509_STORE_CTX *store_ctx)
     return 0;
 }
 
+/* In place of OpenSSL's own X509_verify_cert: the roots are chosen by the leaf. */
+static int verify_with_chosen_roots(X509_STORE_CTX *store_ctx, void *arg)
+{
+    const struct tc_tls_context *ctx = arg;
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tc_tls_peer_check *check = ssl ? SSL_get_app_data(ssl) : NULL;
+    X509 *leaf = X509_STORE_CTX_get0_cert(store_ctx);
+    STACK_OF(X509) *roots = check && leaf ? ctx->roots_fn(ctx->verify_arg, leaf, &check->why) : NULL;
+    if (!roots) {
+        X509_STORE_CTX_set_error(store_ctx, X509_V_ERR_APPLICATION_VERIFICATION);
+        return 0;
+    }
+    X509_STORE_CTX_set0_trusted_stack(store_ctx, roots);
+    X509_VERIFY_PARAM_set_flags(X509_STORE_CTX_get0_param(store_ctx), X509_V_FLAG_PARTIAL_CHAIN);
+    return X509_verify_cert(store_ctx);
+}
+
+void tc_tls_prepare_context(struct tc_tls_context *ctx)
+{
+    if (ctx->roots_fn)
+        SSL_CTX_set_cert_verify_callback(ctx->ssl_ctx, verify_with_chosen_roots, ctx);
+}
+
 static bool is_ip(const char *name)
 {
     unsigned char bytes[sizeof(struct in6_addr)];

@@ -121,7 +121,7 @@ def test_clear_errors():
               env={"GRPC_XDS_BOOTSTRAP": "/does/not/exist", "GRPC_XDS_BOOTSTRAP_CONFIG": ""}, status=1)
     check("/does/not/exist" in out.stdout and "UNAVAILABLE" in out.stdout, out.stdout + out.stderr)
     case("BS04")
-    for args in (["call"], ["call", "x"], ["call", "x", "nomethod"], ["call", "--creds", "xds", "x", "a/b"],
+    for args in (["call"], ["call", "x"], ["call", "x", "nomethod"], ["call", "--creds", "ssl", "x", "a/b"],
                  ["call", "-H", "grpc-timeout: 1", "x", "a/b"], ["nonsense"],
                  ["backend", "--listen", "nowhere"], ["serve-xds"], ["call", "-o", "xml", "x", "a/b"]):
         done = run(*args, status=2)

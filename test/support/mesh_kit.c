@@ -76,15 +76,28 @@ static char *node_listen(struct mesh_kit_node *n)
     return why;
 }
 
-static void node_init(struct mesh_kit *k, struct mesh_kit_node *n, const char *name, uint64_t delay_ms)
+static void node_serve(struct mesh_kit *k, struct mesh_kit_node *n, const char *name, uint64_t delay_ms,
+                       const struct tc_tls_opts *tls)
 {
     struct tc_server_opts opts;
+    struct tc_status error = {0};
     tc_server_opts_init(&opts);
     opts.http2.limits.max_concurrent_streams = 1000;
-    n->hole = -1;
+    opts.tls = tls ? tc_tls_context_new(tls, &error) : NULL;
+    if (tls && !opts.tls)
+        fail_msg("%s", tc_status_text(&error));
     n->server = tc_server_new(k->loop, &opts);
+    tc_tls_context_unref(opts.tls);
+    n->taken = 0;
     if (name)
         n->backend = tc_backend_new(n->server, &(struct tc_backend_opts){.name = name, .delay_ms = delay_ms});
+}
+
+static void node_init(struct mesh_kit *k, struct mesh_kit_node *n, const char *name, uint64_t delay_ms,
+                      const struct tc_tls_opts *tls)
+{
+    n->hole = -1;
+    node_serve(k, n, name, delay_ms, tls);
     tc_addr_parse(&n->addr, tc_slice_str("127.0.0.1:0"));
     char *why = node_listen(n);
     if (why)
@@ -137,30 +150,49 @@ static void make_bootstrap(struct mesh_kit *k)
                     k->control_plane.text);
 }
 
-struct mesh_kit *mesh_kit_new(size_t n)
+/* "b0" */
+static void backend_name(size_t i, char name[3])
 {
-    return mesh_kit_new_slow(n, 0);
+    name[0] = 'b';
+    name[1] = (char)('0' + i);
+    name[2] = '\0';
 }
 
-struct mesh_kit *mesh_kit_new_slow(size_t n, uint64_t delay_ms)
+static struct mesh_kit *kit_new(size_t n, uint64_t delay_ms, const struct tc_tls_opts *control_plane)
 {
     struct mesh_kit *k = TC_NEW(struct mesh_kit);
     assert_in_range(n, 0, MESH_KIT_MAX);
     k->loop = tc_loop_new(NULL);
     assert_non_null(k->loop);
-    node_init(k, &k->control_plane, NULL, 0);
+    node_init(k, &k->control_plane, NULL, 0, control_plane);
     k->cp = tc_control_plane_new(k->control_plane.server);
     tc_control_plane_observe(k->cp, on_request, k);
     k->lrs = tc_lrs_new(k->control_plane.server);
     for (k->n = 0; k->n < n; k->n++) {
-        char name[3] = {'b', (char)('0' + k->n), '\0'};
-        node_init(k, &k->backends[k->n], name, delay_ms);
+        char name[3];
+        backend_name(k->n, name);
+        node_init(k, &k->backends[k->n], name, delay_ms, NULL);
     }
     assert_int_equal(pthread_create(&k->thread, NULL, serve, k), 0);
     make_bootstrap(k);
     k->runtime = torc_runtime_new(NULL);
     assert_non_null(k->runtime);
     return k;
+}
+
+struct mesh_kit *mesh_kit_new(size_t n)
+{
+    return kit_new(n, 0, NULL);
+}
+
+struct mesh_kit *mesh_kit_new_slow(size_t n, uint64_t delay_ms)
+{
+    return kit_new(n, delay_ms, NULL);
+}
+
+struct mesh_kit *mesh_kit_new_secure(size_t n, const struct tc_tls_opts *control_plane)
+{
+    return kit_new(n, 0, control_plane);
 }
 
 static void stop_job(struct job *job)
@@ -223,6 +255,23 @@ static void start_backend_job(struct job *job)
 void mesh_kit_start(struct mesh_kit *k, size_t i)
 {
     do_job(k, &(struct job){.i = i}, start_backend_job);
+}
+
+static void secure_job(struct job *job)
+{
+    struct mesh_kit_node *n = &job->kit->backends[job->i];
+    char name[3];
+    backend_name(job->i, name);
+    node_stop(n);
+    tc_server_free(n->server);
+    tc_backend_free(n->backend);
+    node_serve(job->kit, n, name, 0, job->arg);
+    job->why = node_listen(n);
+}
+
+void mesh_kit_secure(struct mesh_kit *k, size_t i, const struct tc_tls_opts *tls)
+{
+    do_job(k, &(struct job){.i = i, .arg = (void *)(uintptr_t)tls}, secure_job);
 }
 
 static void stop_control_plane_job(struct job *job)

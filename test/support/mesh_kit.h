@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "server/control_plane.h"
 #include "server/lrs.h"
+#include "tls/tls.h"
 
 #define MESH_KIT_MAX 8
 
@@ -17,6 +18,8 @@ struct mesh_kit;
 struct mesh_kit *mesh_kit_new(size_t n);
 /* Whose backends take that long for each answer. */
 struct mesh_kit *mesh_kit_new_slow(size_t n, uint64_t delay_ms);
+/* The same with a control plane behind TLS, whose certificate is for 127.0.0.1. */
+struct mesh_kit *mesh_kit_new_secure(size_t n, const struct tc_tls_opts *control_plane);
 void mesh_kit_free(struct mesh_kit *k);
 
 /* --- servers --- */
@@ -33,6 +36,10 @@ void mesh_kit_start_control_plane(struct mesh_kit *k);
 void mesh_kit_goaway(struct mesh_kit *k, size_t i);
 /* The backend's port is that of every loopback address from now on: 127.0.0.1 to 127.255.255.254. */
 void mesh_kit_spread(struct mesh_kit *k, size_t i);
+/* Backend i again, on its port, behind TLS (NULL: in the clear); its counts begin anew. */
+void mesh_kit_secure(struct mesh_kit *k, size_t i, const struct tc_tls_opts *tls);
+/* Connections to backend i that stand now. */
+uint64_t mesh_kit_open_connections(struct mesh_kit *k, size_t i);
 /* In place of the backend: its port takes connections and never answers; mesh_kit_stop then refuses them. */
 void mesh_kit_hold(struct mesh_kit *k, size_t i);
 /* Requests that backend i counted since the last call of this. */

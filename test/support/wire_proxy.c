@@ -23,7 +23,11 @@ struct wire_proxy {
     int pairs[MAX_PAIRS][2]; /* client, target */
     size_t n;
     atomic_uint_fast64_t received, sent;
+    pthread_mutex_t lock;
+    struct tc_buf seen[2]; /* under the lock: from the client, from the target */
 };
+
+#define MAX_SEEN (8u << 20)
 
 static int listen_somewhere(char **address)
 {
@@ -64,13 +68,39 @@ static void take_connection(struct wire_proxy *p)
     p->n++;
 }
 
-static bool forward(int from, int to, atomic_uint_fast64_t *count)
+static void keep(struct wire_proxy *p, bool sent, const char *bytes, size_t n)
+{
+    struct tc_buf *b = &p->seen[sent ? 0 : 1];
+    pthread_mutex_lock(&p->lock);
+    tc_buf_append(b, bytes, TC_MIN(n, MAX_SEEN - b->len));
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool wire_proxy_saw(struct wire_proxy *p, const char *text)
+{
+    pthread_mutex_lock(&p->lock);
+    bool found = tc_slice_find(tc_buf_slice(&p->seen[0]), tc_slice_str(text)) >= 0 ||
+                 tc_slice_find(tc_buf_slice(&p->seen[1]), tc_slice_str(text)) >= 0;
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+void wire_proxy_forget(struct wire_proxy *p)
+{
+    pthread_mutex_lock(&p->lock);
+    tc_buf_clear(&p->seen[0]);
+    tc_buf_clear(&p->seen[1]);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static bool forward(struct wire_proxy *p, int from, int to, bool sent)
 {
     char bytes[65536];
     ssize_t n = read(from, bytes, sizeof(bytes));
     if (n <= 0)
         return false;
-    atomic_fetch_add(count, (uint64_t)n);
+    atomic_fetch_add(sent ? &p->sent : &p->received, (uint64_t)n);
+    keep(p, sent, bytes, (size_t)n);
     for (ssize_t at = 0, k; at < n; at += k) {
         k = send(to, bytes + at, (size_t)(n - at), MSG_NOSIGNAL);
         if (k <= 0)
@@ -92,8 +122,8 @@ static void *run(void *arg)
         if (fds[0].revents)
             return NULL;
         for (size_t i = n; i-- > 0;) {
-            bool ok = !fds[2 + 2 * i].revents || forward(p->pairs[i][0], p->pairs[i][1], &p->sent);
-            ok = ok && (!fds[3 + 2 * i].revents || forward(p->pairs[i][1], p->pairs[i][0], &p->received));
+            bool ok = !fds[2 + 2 * i].revents || forward(p, p->pairs[i][0], p->pairs[i][1], true);
+            ok = ok && (!fds[3 + 2 * i].revents || forward(p, p->pairs[i][1], p->pairs[i][0], false));
             if (!ok)
                 drop_pair(p, i);
         }
@@ -107,6 +137,7 @@ struct wire_proxy *wire_proxy_new(const char *target)
     struct wire_proxy *p = TC_NEW(struct wire_proxy);
     assert_int_equal(tc_addr_parse(&p->target, tc_slice_str(target)), 0);
     p->listener = listen_somewhere(&p->address);
+    assert_int_equal(pthread_mutex_init(&p->lock, NULL), 0);
     assert_int_equal(pipe(p->wake), 0);
     assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
     return p;
@@ -121,6 +152,9 @@ void wire_proxy_free(struct wire_proxy *p)
     close(p->wake[0]);
     close(p->listener);
     tc_addr_fini(&p->target);
+    pthread_mutex_destroy(&p->lock);
+    tc_buf_fini(&p->seen[0]);
+    tc_buf_fini(&p->seen[1]);
     tc_free(p->address);
     tc_free(p);
 }

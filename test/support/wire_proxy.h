@@ -1,7 +1,8 @@
-/* A TCP proxy on a thread of its own that counts what goes through it. */
+/* A TCP proxy on a thread of its own that counts what goes through it, and keeps its beginning. */
 #ifndef TC_SUPPORT_WIRE_PROXY_H
 #define TC_SUPPORT_WIRE_PROXY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wire_proxy;
@@ -14,5 +15,9 @@ const char *wire_proxy_address(const struct wire_proxy *p);
 /* Bytes that came from the target, and that went to it, since the last call of each. */
 uint64_t wire_proxy_take_received(struct wire_proxy *p);
 uint64_t wire_proxy_take_sent(struct wire_proxy *p);
+/* Whether the text went through, in either direction, among the first 16 MiB since the last call of
+ * wire_proxy_forget. */
+bool wire_proxy_saw(struct wire_proxy *p, const char *text);
+void wire_proxy_forget(struct wire_proxy *p);
 
 #endif

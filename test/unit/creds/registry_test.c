@@ -6,7 +6,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "creds/creds.h"
+#include "creds/files.h"
+#include "creds/xds.h"
 #include "support/certs.h"
 #include "support/cmocka.h"
 
@@ -55,7 +56,7 @@ static void test_tls_config(void **state)
     assert_string_equal(system->scheme, "https");
     torc_credentials_unref(system);
     expect_refused("tls", "{\"certificate_file\":\"/nothing\"}", "both be set");
-    expect_refused("tls", "{\"ca_certificate_file\":\"/nothing\"}", "ca_certificate_file \"/nothing\": No such file");
+    expect_refused("tls", "{\"refresh_interval\":\"0s\"}", "refresh_interval: \"0s\" is no duration above zero");
     expect_refused("tls", "{\"ca_certificate_file\":7}", "ca_certificate_file");
     expect_refused("tls", "{\"refresh_interval\":\"soon\"}", "refresh_interval");
 
@@ -71,16 +72,11 @@ static void test_tls_config(void **state)
     torc_credentials_unref(a);
     torc_credentials_unref(b);
 
-    /* A key of another certificate, and a file that is no certificate. */
-    char *wrong = tc_asprintf("{\"certificate_file\":\"%s\",\"private_key_file\":\"%s\"}", ca_file, key);
-    char *why = NULL;
-    assert_null(tc_creds_from_config("tls", wrong, &why));
-    assert_non_null(why);
-    tc_free(why);
-    tc_free(wrong);
-    wrong = tc_asprintf("{\"ca_certificate_file\":\"%s\"}", key);
-    assert_null(tc_creds_from_config("tls", wrong, NULL));
-    tc_free(wrong);
+    /* Files may come later: what they are is seen by handshakes. */
+    torc_credentials *later = tc_creds_from_config("tls", "{\"ca_certificate_file\":\"/nothing\"}", NULL);
+    assert_non_null(later);
+    assert_int_equal(later->refresh_ns, TC_CERT_REFRESH_DEFAULT_NS);
+    torc_credentials_unref(later);
     unlink(ca_file);
     unlink(cert);
     unlink(key);
@@ -90,6 +86,63 @@ static void test_tls_config(void **state)
     tc_free(config);
     tc_cert_fini(&ca);
     tc_cert_fini(&client);
+}
+
+static void expect_files_refused(const struct torc_tls_files *files, const char *text)
+{
+    char *why = NULL;
+    assert_null(torc_credentials_tls_files(files, &why));
+    assert_non_null(strstr(why, text));
+    free(why);
+}
+
+static void test_tls_files(void **state)
+{
+    (void)state;
+    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    struct torc_tls_files o;
+    char *ca_file = write_file(ca.cert_pem), *key = write_file(ca.key_pem);
+    expect_files_refused(NULL, "files: it is NULL");
+    memset(&o, 0, sizeof(o));
+    expect_files_refused(&o, "call torc_tls_files_init first");
+    torc_tls_files_init(&o);
+    assert_int_equal(o.refresh_interval_ms, 600000);
+    o.ca_certificate_file = "/nothing";
+    expect_files_refused(&o, "ca_certificate_file \"/nothing\": No such file");
+    o.ca_certificate_file = key;
+    expect_files_refused(&o, "root certificates: no PEM certificate found");
+    o.ca_certificate_file = ca_file;
+    o.certificate_file = ca_file;
+    expect_files_refused(&o, "must both be set");
+    o.private_key_file = ca_file;
+    expect_files_refused(&o, "private key: ");
+    o.private_key_file = key;
+    o.refresh_interval_ms = 1000;
+    torc_credentials *c = torc_credentials_tls_files(&o, NULL);
+    assert_non_null(c);
+    assert_string_equal(c->scheme, "https");
+    assert_int_equal(c->refresh_ns, 1000000000);
+    torc_credentials_unref(c);
+    unlink(ca_file);
+    unlink(key);
+    tc_free(ca_file);
+    tc_free(key);
+    tc_cert_fini(&ca);
+}
+
+static void test_xds(void **state)
+{
+    (void)state;
+    torc_credentials *insecure = torc_credentials_insecure(), *xds = torc_credentials_xds(insecure);
+    assert_non_null(xds);
+    assert_ptr_equal(tc_credentials_xds_fallback(xds), insecure);
+    assert_null(tc_credentials_xds_fallback(insecure));
+    assert_string_equal(xds->scheme, "http");
+    assert_string_equal(xds->key->data, "xds:insecure");
+    assert_null(torc_credentials_xds(xds));
+    assert_null(torc_credentials_xds(NULL));
+    torc_credentials_unref(insecure);
+    torc_credentials_unref(xds);
 }
 
 static void test_keys_of_texts(void **state)
@@ -112,9 +165,8 @@ static void test_keys_of_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_tls_config),
-        cmocka_unit_test(test_keys_of_texts),
+        cmocka_unit_test(test_types), cmocka_unit_test(test_tls_config),    cmocka_unit_test(test_tls_files),
+        cmocka_unit_test(test_xds),   cmocka_unit_test(test_keys_of_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,64 @@
+/* Certificates, keys and roots in files that others replace while we run (A29's file watcher, A65). Shared; any thread.
+ *
+ * Nothing runs by itself: whoever needs the content asks for it, and what has changed since is then read again. A
+ * change is seen by the files' identity, size and times at once, however they were replaced (by write, by rename, by a
+ * link that now points elsewhere), and whatever those say after the refresh interval. What cannot be read or used never
+ * takes the place of what could: the last good content stays, and certificate and key change together. */
+#ifndef TC_CREDS_CERT_FILES_H
+#define TC_CREDS_CERT_FILES_H
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "base/rstr.h"
+#include "creds/spiffe.h"
+
+struct tc_cert_paths {
+    const char *ca_certificate_file; /* the trusted roots; not read when there is a trust bundle map */
+    const char *certificate_file;    /* with private_key_file */
+    const char *private_key_file;
+    const char *spiffe_trust_bundle_map_file; /* A87 */
+    uint64_t refresh_interval_ns;
+};
+
+#define TC_CERT_REFRESH_DEFAULT_NS (600 * TC_NS_PER_S)
+
+/* From JSON, whose strings the paths borrow: ca_certificate_file, certificate_file, private_key_file, refresh_interval
+ * ("600s"). Adds faults. In registry.c. */
+void tc_cert_paths_parse(const json_t *config, struct tc_cert_paths *out, struct tc_faults *faults);
+
+/* Roots: PEM, or a trust bundle map. */
+struct tc_cert_roots {
+    struct tc_ref ref;
+    struct tc_rstr *text;         /* PEM, or the map's JSON */
+    struct tc_spiffe_map *spiffe; /* NULL: PEM */
+};
+
+/* A certificate chain and its private key, PEM, which belong together. */
+struct tc_cert_identity {
+    struct tc_ref ref;
+    struct tc_rstr *certificate;
+    struct tc_rstr *private_key;
+};
+
+void tc_cert_roots_unref(struct tc_cert_roots *r);       /* NULL is allowed */
+void tc_cert_identity_unref(struct tc_cert_identity *i); /* NULL is allowed */
+
+struct tc_cert_files;
+
+/* Paths are copied; nothing is read yet. */
+struct tc_cert_files *tc_cert_files_new(const struct tc_cert_paths *paths);
+struct tc_cert_files *tc_cert_files_ref(struct tc_cert_files *f);
+void tc_cert_files_unref(struct tc_cert_files *f); /* NULL is allowed */
+
+/* The content as it is now, with one reference; NULL with the reason in *why (tc_free; may be NULL) when there has
+ * never been a good one, or no such file is configured. */
+struct tc_cert_roots *tc_cert_files_roots(struct tc_cert_files *f, char **why);
+struct tc_cert_identity *tc_cert_files_identity(struct tc_cert_files *f, char **why);
+bool tc_cert_files_have_roots(const struct tc_cert_files *f);
+bool tc_cert_files_have_identity(const struct tc_cert_files *f);
+uint64_t tc_cert_files_refresh_ns(const struct tc_cert_files *f);
+/* Equal for equal paths and interval; borrowed. */
+struct tc_rstr *tc_cert_files_key(const struct tc_cert_files *f);
+
+#endif

@@ -1,0 +1,131 @@
+#include "creds/tls_source.h"
+
+#include "base/mem.h"
+
+void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts *opts)
+{
+    *s = (struct tc_tls_source){.opts = *opts};
+    pthread_mutex_init(&s->mutex, NULL);
+    if (opts->roots)
+        tc_cert_files_ref(opts->roots);
+    if (opts->identity)
+        tc_cert_files_ref(opts->identity);
+}
+
+void tc_tls_source_fini(struct tc_tls_source *s)
+{
+    tc_tls_context_unref(s->context);
+    tc_cert_roots_unref(s->from_roots);
+    tc_cert_identity_unref(s->from_identity);
+    tc_cert_files_unref(s->opts.roots);
+    tc_cert_files_unref(s->opts.identity);
+    pthread_mutex_destroy(&s->mutex);
+}
+
+/* What the callbacks of one context need; lives as long as it. */
+struct check {
+    tc_tls_verify_fn verify_fn;
+    void *verify_arg;
+    struct tc_spiffe_map *map; /* NULL: roots are PEM */
+};
+
+static bool on_verify(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
+{
+    const struct check *check = arg;
+    return check->verify_fn(check->verify_arg, leaf, name, why);
+}
+
+static struct stack_st_X509 *on_roots(void *arg, struct x509_st *leaf, struct tc_buf *why)
+{
+    return tc_spiffe_map_roots(((const struct check *)arg)->map, leaf, why);
+}
+
+static void free_check(void *arg)
+{
+    tc_spiffe_map_unref(((struct check *)arg)->map);
+    tc_free(arg);
+}
+
+static struct tc_tls_context *make_context(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
+                                           const struct tc_cert_identity *identity, char **why)
+{
+    struct check *check = TC_NEW(struct check);
+    struct tc_status error = {0};
+    check->verify_fn = s->opts.verify_fn;
+    check->verify_arg = s->opts.verify_arg;
+    check->map = roots && roots->spiffe ? tc_spiffe_map_ref(roots->spiffe) : NULL;
+    struct tc_tls_opts opts = {
+        .verify = s->opts.verify,
+        .verify_fn = check->verify_fn ? on_verify : NULL,
+        .roots_fn = check->map ? on_roots : NULL,
+        .verify_arg = check,
+        .verify_arg_free = free_check,
+    };
+    if (roots && !roots->spiffe)
+        opts.roots_pem = tc_rstr_slice(roots->text);
+    if (identity) {
+        opts.certificate_pem = tc_rstr_slice(identity->certificate);
+        opts.private_key_pem = tc_rstr_slice(identity->private_key);
+    }
+    struct tc_tls_context *context = tc_tls_context_new(&opts, &error);
+    if (!context) {
+        free_check(check);
+        if (why)
+            *why = tc_strdup(tc_status_text(&error));
+    }
+    tc_status_fini(&error);
+    return context;
+}
+
+/* Brings the context up to what the files say now; takes over the references. */
+static bool renew(struct tc_tls_source *s, struct tc_cert_roots *roots, struct tc_cert_identity *identity, char **why)
+{
+    if (!s->context || roots != s->from_roots || identity != s->from_identity) {
+        struct tc_tls_context *context = make_context(s, roots, identity, why);
+        if (context) {
+            tc_tls_context_unref(s->context);
+            tc_cert_roots_unref(s->from_roots);
+            tc_cert_identity_unref(s->from_identity);
+            s->context = context;
+            s->from_roots = roots;
+            s->from_identity = identity;
+            s->epoch++;
+            return true;
+        }
+        tc_cert_roots_unref(roots);
+        tc_cert_identity_unref(identity);
+        return false;
+    }
+    tc_cert_roots_unref(roots);
+    tc_cert_identity_unref(identity);
+    return true;
+}
+
+struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *epoch, char **why)
+{
+    struct tc_cert_roots *roots = NULL;
+    struct tc_cert_identity *identity = NULL;
+    bool ok = true;
+    pthread_mutex_lock(&s->mutex);
+    if (s->opts.roots)
+        ok = (roots = tc_cert_files_roots(s->opts.roots, why)) != NULL;
+    if (ok && s->opts.identity)
+        ok = (identity = tc_cert_files_identity(s->opts.identity, why)) != NULL;
+    if (ok)
+        ok = renew(s, roots, identity, why);
+    else
+        tc_cert_roots_unref(roots);
+    struct tc_tls_context *context = ok ? tc_tls_context_ref(s->context) : NULL;
+    if (epoch)
+        *epoch = s->epoch;
+    pthread_mutex_unlock(&s->mutex);
+    return context;
+}
+
+uint64_t tc_tls_source_refresh_ns(const struct tc_tls_source *s)
+{
+    uint64_t roots_ns = s->opts.roots ? tc_cert_files_refresh_ns(s->opts.roots) : UINT64_MAX;
+    uint64_t identity_ns = s->opts.identity ? tc_cert_files_refresh_ns(s->opts.identity) : UINT64_MAX;
+    uint64_t refresh_ns = TC_MIN(roots_ns, identity_ns);
+    return refresh_ns == UINT64_MAX ? 0 : refresh_ns;
+}

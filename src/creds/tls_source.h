@@ -1,0 +1,38 @@
+/* The TLS context of clients whose roots, certificate and key come from files: always the one that the files ask for
+ * now. Any thread. */
+#ifndef TC_CREDS_TLS_SOURCE_H
+#define TC_CREDS_TLS_SOURCE_H
+
+#include <pthread.h>
+
+#include "creds/cert_files.h"
+#include "tls/tls.h"
+
+struct tc_tls_source_opts {
+    struct tc_cert_files *roots;    /* NULL: the system's roots */
+    struct tc_cert_files *identity; /* NULL: no client certificate. May be the same files. */
+    enum tc_tls_verify verify;
+    tc_tls_verify_fn verify_fn; /* may be NULL */
+    void *verify_arg;           /* outlives the handshakes */
+};
+
+struct tc_tls_source {
+    struct tc_tls_source_opts opts;
+    pthread_mutex_t mutex;
+    /* Under the mutex. */
+    struct tc_tls_context *context; /* NULL: none yet */
+    struct tc_cert_roots *from_roots;
+    struct tc_cert_identity *from_identity;
+    uint64_t epoch;
+};
+
+/* Takes references of the files. */
+void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts *opts);
+void tc_tls_source_fini(struct tc_tls_source *s);
+/* With one reference; NULL with the reason in *why (tc_free) while the files are of no use. *epoch (may be NULL) counts
+ * the contexts so far. */
+struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *epoch, char **why);
+/* The shortest refresh interval of the files; 0: there are none. */
+uint64_t tc_tls_source_refresh_ns(const struct tc_tls_source *s);
+
+#endif

@@ -1,0 +1,92 @@
+#include "tls/san.h"
+
+#include <arpa/inet.h>
+#include <openssl/x509v3.h>
+
+static struct tc_slice text_of(const ASN1_STRING *s)
+{
+    int len = ASN1_STRING_length(s);
+    return tc_slice_of(ASN1_STRING_get0_data(s), len > 0 ? (size_t)len : 0);
+}
+
+/* Into `text`; empty when it is no address. */
+static struct tc_slice ip_of(const ASN1_OCTET_STRING *s, char text[INET6_ADDRSTRLEN])
+{
+    int len = ASN1_STRING_length(s);
+    int family = len == 4 ? AF_INET : len == 16 ? AF_INET6 : AF_UNSPEC;
+    if (family == AF_UNSPEC || !inet_ntop(family, ASN1_STRING_get0_data(s), text, INET6_ADDRSTRLEN))
+        return tc_slice_of(NULL, 0);
+    return tc_slice_str(text);
+}
+
+/* False for names of other kinds. */
+static bool read_name(const GENERAL_NAME *from, char ip[INET6_ADDRSTRLEN], enum tc_san_kind *kind,
+                      struct tc_slice *name)
+{
+    switch (from->type) {
+    case GEN_DNS:
+        *kind = TC_SAN_DNS;
+        *name = text_of(from->d.dNSName);
+        return true;
+    case GEN_URI:
+        *kind = TC_SAN_URI;
+        *name = text_of(from->d.uniformResourceIdentifier);
+        return true;
+    case GEN_EMAIL:
+        *kind = TC_SAN_EMAIL;
+        *name = text_of(from->d.rfc822Name);
+        return true;
+    case GEN_IPADD:
+        *kind = TC_SAN_IP;
+        *name = ip_of(from->d.iPAddress, ip);
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    bool found = false;
+    size_t count = 0;
+    for (int i = 0; !found && i < sk_GENERAL_NAME_num(names); i++) {
+        enum tc_san_kind kind;
+        struct tc_slice name;
+        char ip[INET6_ADDRSTRLEN];
+        if (!read_name(sk_GENERAL_NAME_value(names, i), ip, &kind, &name))
+            continue;
+        count++;
+        found = fn(arg, kind, name);
+    }
+    GENERAL_NAMES_free(names);
+    if (n)
+        *n = count;
+    return found;
+}
+
+static struct tc_slice without_root(struct tc_slice name)
+{
+    if (name.len > 1 && name.data[name.len - 1] == '.')
+        name.len--;
+    return name;
+}
+
+bool tc_san_covers(struct tc_slice pattern, struct tc_slice host)
+{
+    pattern = without_root(pattern);
+    host = without_root(host);
+    if (pattern.len == 0 || host.len == 0 || pattern.data[0] == '.' || host.data[0] == '.')
+        return false;
+    if (!memchr(pattern.data, '*', pattern.len))
+        return tc_slice_ieq(pattern, host);
+    /* "*.a.b": nothing else has a '*'. */
+    if (pattern.len < 3 || pattern.data[0] != '*' || pattern.data[1] != '.' || pattern.data[2] == '.' ||
+        memchr(pattern.data + 1, '*', pattern.len - 1))
+        return false;
+    const char *dot = memchr(host.data, '.', host.len);
+    if (!dot)
+        return false;
+    size_t label = (size_t)(dot - host.data);
+    return tc_slice_ieq(tc_slice_of(pattern.data + 1, pattern.len - 1), tc_slice_of(dot, host.len - label));
+}

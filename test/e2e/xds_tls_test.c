@@ -1,0 +1,286 @@
+/* TLS by xDS (A29) end to end: mutual TLS, certificates that are replaced under load, and clusters whose security
+ * cannot be had. */
+#include <openssl/x509.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/tls_world.h"
+#include "support/wire_proxy.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define EXACT "[{exact: b.mesh.test}]"
+
+static uint64_t now_ns(void)
+{
+    return tc_system_clock.monotonic_ns(tc_system_clock.arg);
+}
+
+/* What a server sees of its clients' certificates. */
+struct witness {
+    pthread_mutex_t lock;
+    struct x509_st *awaited;
+    uint64_t came_ns; /* 0: not yet */
+    size_t handshakes;
+};
+
+static bool on_client(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
+{
+    struct witness *x = arg;
+    (void)name;
+    (void)why;
+    pthread_mutex_lock(&x->lock);
+    x->handshakes++;
+    if (x->awaited && !x->came_ns && X509_cmp(leaf, x->awaited) == 0)
+        x->came_ns = now_ns();
+    pthread_mutex_unlock(&x->lock);
+    return true;
+}
+
+static void await(struct witness *x, struct x509_st *cert)
+{
+    pthread_mutex_lock(&x->lock);
+    x->awaited = cert;
+    x->came_ns = 0;
+    pthread_mutex_unlock(&x->lock);
+}
+
+static uint64_t came(struct witness *x)
+{
+    pthread_mutex_lock(&x->lock);
+    uint64_t ns = x->came_ns;
+    pthread_mutex_unlock(&x->lock);
+    return ns;
+}
+
+/* One call each 10 ms; each must succeed, and the channel stay READY in between. */
+static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
+{
+    uint64_t now = now_ns();
+    enum torc_connectivity state;
+    if (*next_ns > now + TC_NS_PER_MS)
+        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, (int64_t)((*next_ns - now) / TC_NS_PER_MS), &state),
+                         TORC_ETIMEDOUT);
+    *next_ns = TC_MAX(*next_ns, now) + 10 * TC_NS_PER_MS;
+    mesh_kit_calls(ch, NULL, 1);
+}
+
+static void expect_nothing_in_the_clear(struct wire_proxy *p)
+{
+    assert_false(wire_proxy_saw(p, "PRI * HTTP/2.0"));
+    assert_false(wire_proxy_saw(p, "test.Service"));
+    assert_false(wire_proxy_saw(p, "x-backend"));
+    assert_false(wire_proxy_saw(p, "hello"));
+}
+
+static void certificates_are_replaced_under_load(void **state)
+{
+    (void)state;
+    struct tls_world w;
+    struct witness witness = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    tls_world_init(&w, 1, "2s");
+    tls_world_secure(&w, 0, &w.server, on_client, &witness);
+    struct wire_proxy *proxy = wire_proxy_new(mesh_kit_address(w.k, 0));
+    char *context = tls_world_context("mesh", EXACT, "");
+    tls_world_put_cluster(&w, "c", wire_proxy_address(proxy), context);
+    tls_world_put_cluster(&w, "good", wire_proxy_address(proxy), context);
+    tls_world_open(&w);
+
+    uint64_t next_ns = 0, calls = 0;
+    await(&witness, w.client.x509);
+    for (; calls < 20; calls++)
+        call_at_100_hz(w.ch, &next_ns);
+    assert_true(came(&witness) != 0);
+    assert_int_equal(mesh_kit_connections(w.k, 0), 1);
+
+    struct tc_cert renewed = tc_cert_make(&(struct tc_cert_opts){.common_name = "client 2", .issuer = &w.root});
+    await(&witness, renewed.x509);
+    uint64_t replaced_ns = now_ns();
+    /* One file after the other, as rotations do: in between they do not go together. */
+    tls_world_write(&w, "cert.pem", renewed.cert_pem);
+    for (size_t i = 0; i < 10; i++, calls++)
+        call_at_100_hz(w.ch, &next_ns);
+    tls_world_write(&w, "key.pem", renewed.key_pem);
+    while (!came(&witness) && now_ns() < replaced_ns + 10 * TC_NS_PER_S) {
+        call_at_100_hz(w.ch, &next_ns);
+        calls++;
+    }
+    assert_true(came(&witness) != 0);
+    uint64_t took_ms = (came(&witness) - replaced_ns) / TC_NS_PER_MS;
+    print_message("the new certificate was in use %llu ms after the first file was replaced\n",
+                  (unsigned long long)took_ms);
+    assert_in_range(took_ms, 0, 2000);
+    /* The connection of the old certificate ends. */
+    for (uint64_t end = now_ns() + 10 * TC_NS_PER_S; mesh_kit_open_connections(w.k, 0) != 1 && now_ns() < end; calls++)
+        call_at_100_hz(w.ch, &next_ns);
+    assert_int_equal(mesh_kit_open_connections(w.k, 0), 1);
+    for (size_t i = 0; i < 20; i++, calls++)
+        call_at_100_hz(w.ch, &next_ns);
+    assert_int_equal(mesh_kit_take(w.k, 0), calls);
+    assert_int_equal(mesh_kit_connections(w.k, 0), 2);
+    expect_nothing_in_the_clear(proxy);
+    tc_free(context);
+    tc_cert_fini(&renewed);
+    tls_world_fini(&w);
+    wire_proxy_free(proxy);
+}
+
+/* A cluster "good" on backend 1, and "c" on backend 0 behind a proxy, which is to fail. */
+struct failing {
+    struct tls_world w;
+    struct wire_proxy *proxy;
+};
+
+static int setup_failing(void **state)
+{
+    struct failing *f = TC_NEW(struct failing);
+    tls_world_init(&f->w, 2, "1s");
+    tls_world_secure(&f->w, 0, &f->w.server, NULL, NULL);
+    tls_world_secure(&f->w, 1, &f->w.server, NULL, NULL);
+    f->proxy = wire_proxy_new(mesh_kit_address(f->w.k, 0));
+    char *context = tls_world_context("mesh", EXACT, "");
+    tls_world_put_cluster(&f->w, "good", mesh_kit_address(f->w.k, 1), context);
+    tc_free(context);
+    *state = f;
+    return 0;
+}
+
+static int teardown_failing(void **state)
+{
+    struct failing *f = *state;
+    tls_world_fini(&f->w);
+    wire_proxy_free(f->proxy);
+    tc_free(f);
+    return 0;
+}
+
+/* RPCs to "c" fail with the reason, those to "good" do not, and nothing left in the clear. */
+static void expect_failure(struct failing *f, const char *tls, const char *reason)
+{
+    tls_world_put_cluster(&f->w, "c", wire_proxy_address(f->proxy), tls);
+    if (!f->w.ch)
+        tls_world_open(&f->w);
+    mesh_kit_calls(f->w.ch, "to: good", 1);
+    mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, reason);
+    mesh_kit_calls(f->w.ch, "to: good", 20);
+    assert_int_equal(mesh_kit_take(f->w.k, 0), 0);
+    expect_nothing_in_the_clear(f->proxy);
+}
+
+static void expect_context_failure(struct failing *f, const char *roots, const char *sans, const char *reason)
+{
+    char *context = tls_world_context(roots, sans, "");
+    expect_failure(f, context, reason);
+    tc_free(context);
+}
+
+static void a_wrong_name_fails(void **state)
+{
+    expect_context_failure(*state, "mesh", "[{exact: other.mesh.test}, {suffix: .example}]",
+                           "certificate verify failed: none of the certificate's subject alternative names "
+                           "(\"b.mesh.test\", \"spiffe://mesh.test/b\") is one that the cluster asks for");
+}
+
+static void an_expired_certificate_fails(void **state)
+{
+    struct failing *f = *state;
+    struct tc_cert expired = tc_cert_make(&(struct tc_cert_opts){.common_name = "b",
+                                                                 .sans = "DNS:b.mesh.test",
+                                                                 .issuer = &f->w.root,
+                                                                 .valid_from_s = -7200,
+                                                                 .valid_to_s = -3600});
+    tls_world_secure(&f->w, 0, &expired, NULL, NULL);
+    expect_context_failure(f, "mesh", EXACT, "certificate verify failed: certificate has expired");
+    tc_cert_fini(&expired);
+}
+
+static void an_unknown_authority_fails(void **state)
+{
+    expect_context_failure(*state, "other", EXACT,
+                           "certificate verify failed: self-signed certificate in certificate chain");
+}
+
+static void a_missing_provider_fails(void **state)
+{
+    struct failing *f = *state;
+    expect_context_failure(f, "nope", EXACT, "unrecognized certificate provider instance name \"nope\"");
+    expect_context_failure(f, "strange", EXACT,
+                           "certificate provider instance \"strange\" has the plugin \"stranger\", which is not "
+                           "supported");
+}
+
+/* Known to the bootstrap, but it has no certificates to give: none of this kind, or none yet. */
+static void a_provider_without_certificates_fails(void **state)
+{
+    struct failing *f = *state;
+    expect_failure(
+        f,
+        "common_tls_context: {tls_certificate_provider_instance: {instance_name: roots}, validation_context: "
+        "{ca_certificate_provider_instance: {instance_name: roots}}}",
+        "certificate provider instance \"roots\" has no certificate_file");
+    expect_context_failure(f, "late", EXACT, "late.pem\": No such file or directory");
+    tls_world_write(&f->w, "late.pem", "no certificate");
+    mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "late.pem\": root certificates: no PEM certificate found");
+    /* RPCs that wait go out when there are some. */
+    tls_world_write(&f->w, "late.pem", f->w.root.cert_pem);
+    mesh_kit_wait_backend(f->w.k, f->w.ch, "to: good", 1);
+    struct torc_result r = mesh_kit_call(f->w.ch, NULL, true, 10000);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    expect_nothing_in_the_clear(f->proxy);
+}
+
+static void a_server_without_tls_fails(void **state)
+{
+    struct failing *f = *state;
+    mesh_kit_secure(f->w.k, 0, NULL);
+    expect_context_failure(f, "mesh", EXACT, "TLS handshake with");
+    assert_int_equal(mesh_kit_take(f->w.k, 0), 0);
+}
+
+/* A29: with other credentials than xds the cluster's context does not count; without a context, the fallback does. */
+static void others_go_in_the_clear_as_they_were_told(void **state)
+{
+    (void)state;
+    struct tls_world w;
+    struct torc_channel_options o;
+    tls_world_init(&w, 1, "1s");
+    struct wire_proxy *proxy = wire_proxy_new(mesh_kit_address(w.k, 0));
+    char *context = tls_world_context("mesh", EXACT, "");
+    tls_world_put_cluster(&w, "c", wire_proxy_address(proxy), context);
+    tls_world_put_cluster(&w, "good", wire_proxy_address(proxy), context);
+    tls_world_put_listener(&w);
+    torc_channel_options_init(&o);
+    o.xds_bootstrap_json = w.bootstrap;
+    torc_channel *insecure = mesh_kit_channel(w.k, "svc", &o);
+    mesh_kit_calls(insecure, NULL, 5);
+    assert_true(wire_proxy_saw(proxy, "PRI * HTTP/2.0"));
+    torc_channel_free(insecure);
+    tls_world_put_cluster(&w, "c", wire_proxy_address(proxy), NULL);
+    w.ch = tls_world_channel(&w, "svc");
+    mesh_kit_calls(w.ch, NULL, 5);
+    tc_free(context);
+    tls_world_fini(&w);
+    wire_proxy_free(proxy);
+}
+
+#define FAILING(test) cmocka_unit_test_setup_teardown(test, setup_failing, teardown_failing)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(certificates_are_replaced_under_load),
+        FAILING(a_wrong_name_fails),
+        FAILING(an_expired_certificate_fails),
+        FAILING(an_unknown_authority_fails),
+        FAILING(a_missing_provider_fails),
+        FAILING(a_provider_without_certificates_fails),
+        FAILING(a_server_without_tls_fails),
+        cmocka_unit_test(others_go_in_the_clear_as_they_were_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
