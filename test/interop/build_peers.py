@@ -52,7 +52,7 @@ def build_go(into):
 
 
 def build_python(into):
-    wanted_version(sys.version.split()[0], (3, 9), "python")
+    wanted_version(sys.version.split()[0], (3, 10), "python")
     shutil.rmtree(into, ignore_errors=True)
     try:
         run(sys.executable, "-m", "venv", into)

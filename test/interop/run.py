@@ -15,13 +15,15 @@ import build_peers  # noqa: E402
 import programs  # noqa: E402
 import suite_agreement  # noqa: E402
 import suite_control_plane  # noqa: E402
+import suite_csds  # noqa: E402
 import suite_protos  # noqa: E402
 import suite_psm  # noqa: E402
 import suite_published  # noqa: E402
 import suite_rpc  # noqa: E402
 
 SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "http2": suite_rpc.run_http2,
-          "control_plane": suite_control_plane.run, "psm": suite_psm.run, "agreement": suite_agreement.run}
+          "control_plane": suite_control_plane.run, "csds": suite_csds.run,
+          "psm": suite_psm.run, "agreement": suite_agreement.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
 
