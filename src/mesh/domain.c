@@ -155,6 +155,10 @@ static struct tc_domain_client *client_new(struct tc_mesh_domain *d, struct tc_r
     opts.resource_timeout_ms = env->xds_resource_timeout_ms;
     opts.backoff = env->backoff;
     opts.registries = tc_mesh_registries();
+    if (bootstrap->limits.resources_per_response)
+        opts.max_resources_per_response = (size_t)bootstrap->limits.resources_per_response;
+    if (bootstrap->limits.ads_message_bytes)
+        c->factory.max_message_bytes = bootstrap->limits.ads_message_bytes;
     c->client = tc_xds_client_new(env->loop, bootstrap, &c->factory.base, &opts);
     return add(d, key, c);
 }

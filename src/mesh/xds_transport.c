@@ -18,6 +18,7 @@ struct transport {
     struct tc_channel_watch watch;
     struct tc_status failure;
     struct tc_task tell_failure;
+    uint64_t max_message_bytes;
     tc_xds_connectivity_fn fn;
     void *arg;
 };
@@ -122,7 +123,7 @@ static struct tc_xds_stream *transport_open(struct tc_xds_transport *base, const
         struct tc_call_opts opts = {
             .method = tc_slice_str(method),
             .wait_for_ready = true,
-            .max_receive_message_bytes = TC_MESH_ADS_MAX_MESSAGE_BYTES,
+            .max_receive_message_bytes = t->max_message_bytes,
         };
         s->call = tc_call_start(t->channel, &opts, &call_events, s);
     } else {
@@ -217,7 +218,7 @@ static torc_channel *open_channel(const struct tc_mesh_transport_factory *f, con
     struct torc_channel_options opts;
     torc_channel_options_init(&opts);
     opts.credentials = creds;
-    opts.max_receive_message_bytes = TC_MESH_ADS_MAX_MESSAGE_BYTES;
+    opts.max_receive_message_bytes = f->max_message_bytes;
     opts.keepalive_time_ms = KEEPALIVE_MS;
     opts.idle_timeout_ms = UINT64_MAX;
     opts.disable_service_config_lookup = true;
@@ -239,6 +240,7 @@ static struct tc_xds_transport *factory_create(struct tc_xds_transport_factory *
     t->loop = tc_runtime_loop(f->runtime);
     t->fn = fn;
     t->arg = arg;
+    t->max_message_bytes = f->max_message_bytes;
     tc_task_init(&t->tell_failure, on_tell_failure);
     t->channel = open_channel(f, server, &t->failure);
     if (t->channel) {
@@ -258,6 +260,7 @@ void tc_mesh_transport_factory_init(struct tc_mesh_transport_factory *f, torc_ru
     f->runtime = runtime;
     f->credentials = credentials ? torc_credentials_ref(credentials) : NULL;
     f->backoff = *backoff;
+    f->max_message_bytes = TC_MESH_ADS_MAX_MESSAGE_BYTES;
 }
 
 void tc_mesh_transport_factory_fini(struct tc_mesh_transport_factory *f)

@@ -8,7 +8,7 @@
 #include "io/backoff.h"
 #include "xds/transport.h"
 
-/* What a response of the control plane may have at most. */
+/* What a response of the control plane may have at most, by default. */
 #define TC_MESH_ADS_MAX_MESSAGE_BYTES (UINT64_C(64) << 20)
 
 /* Embedded in whoever owns the client; must outlive it. */
@@ -17,6 +17,7 @@ struct tc_mesh_transport_factory {
     torc_runtime *runtime;
     torc_credentials *credentials; /* for servers without channel_creds; a reference; NULL: insecure */
     struct tc_backoff_opts backoff;
+    uint64_t max_message_bytes; /* of a response; TC_MESH_ADS_MAX_MESSAGE_BYTES */
 };
 
 void tc_mesh_transport_factory_init(struct tc_mesh_transport_factory *f, torc_runtime *runtime,

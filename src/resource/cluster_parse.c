@@ -114,8 +114,8 @@ static void read_aggregate(struct tc_reading *p, struct tc_slice bytes, struct t
     tc_faults_push(p->faults, ".clusters");
     if (m->n_clusters == 0)
         tc_faults_add(p->faults, "must be non-empty");
-    if (m->n_clusters > p->reg->limits.aggregate_children) {
-        tc_faults_add(p->faults, "%zu clusters, more than %zu", m->n_clusters, p->reg->limits.aggregate_children);
+    if (m->n_clusters > p->limits.aggregate_children) {
+        tc_faults_add(p->faults, "%zu clusters, more than %zu", m->n_clusters, p->limits.aggregate_children);
     } else {
         struct tc_rstr **children = TC_STORE_ARRAY(p->store, m->n_clusters, struct tc_rstr *);
         for (size_t i = 0; i < m->n_clusters; i++)

@@ -10,6 +10,7 @@ typedef Envoy__Config__Endpoint__V3__LocalityLbEndpoints Locality;
 typedef Envoy__Config__Endpoint__V3__LbEndpoint LbEndpoint;
 typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment__Policy__DropOverload Drop;
 
+#define ENDPOINTS_OF_SCAN 262144 /* that the scan's own bound on elements has room for */
 #define HEALTH(x) ENVOY__CONFIG__CORE__V3__HEALTH_STATUS__##x
 
 /* A locality with its priority, before they are grouped. */
@@ -145,9 +146,9 @@ static void read_locality(struct eds_reading *e, const Locality *from)
     struct tc_faults *f = e->r.faults;
     if (!has_weight(from))
         return; /* A27: gets no traffic */
-    if (from->priority >= e->r.reg->limits.eds_priorities) {
+    if (from->priority >= e->r.limits.eds_priorities) {
         tc_faults_add_at(f, ".priority", "%u is beyond the limit of %zu priorities", from->priority,
-                         e->r.reg->limits.eds_priorities);
+                         e->r.limits.eds_priorities);
         return;
     }
     if (!from->locality)
@@ -263,7 +264,7 @@ static void check_duplicates(struct eds_reading *e)
 /* The caps of the whole resource, before anything is built. */
 static bool within_limits(struct eds_reading *e, const Assignment *m)
 {
-    const struct tc_resource_limits *limits = &e->r.reg->limits;
+    const struct tc_resource_limits *limits = &e->r.limits;
     size_t addrs = 0;
     for (size_t i = 0; i < m->n_endpoints; i++)
         for (size_t j = 0; j < m->endpoints[i]->n_lb_endpoints; j++) {
@@ -284,9 +285,8 @@ static bool within_limits(struct eds_reading *e, const Assignment *m)
 static void read_drops(struct tc_reading *p, const Assignment *m, struct tc_eds *eds)
 {
     size_t n = m->policy ? m->policy->n_drop_overloads : 0;
-    if (n > p->reg->limits.eds_drops) {
-        tc_faults_add_at(p->faults, ".policy.drop_overloads", "%zu categories, more than %zu", n,
-                         p->reg->limits.eds_drops);
+    if (n > p->limits.eds_drops) {
+        tc_faults_add_at(p->faults, ".policy.drop_overloads", "%zu categories, more than %zu", n, p->limits.eds_drops);
         return;
     }
     struct tc_eds_drop *drops = TC_STORE_ARRAY(p->store, n, struct tc_eds_drop);
@@ -348,7 +348,9 @@ static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *typ
     tc_store_init(&eds->store);
     struct eds_reading e = {0};
     tc_read_init(&e.r, ctx, &eds->store, bytes.len, faults);
-    e.r.scan.max_repeated = e.r.reg->limits.eds_endpoints;
+    e.r.scan.max_repeated = TC_MAX(e.r.limits.eds_endpoints, e.r.limits.eds_localities);
+    if (e.r.limits.eds_endpoints > ENDPOINTS_OF_SCAN) /* each has some messages and fields */
+        e.r.scan.max_elements = 16 * e.r.limits.eds_endpoints;
     const Assignment *m =
         TC_READ(&e.r, &envoy__config__endpoint__v3__cluster_load_assignment__descriptor, Assignment, bytes);
     if (m) {

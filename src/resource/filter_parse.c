@@ -129,8 +129,8 @@ void tc_read_http_filters(struct tc_reading *p, const Hcm *m, struct tc_listener
 {
     size_t faults = p->faults->count;
     tc_faults_push(p->faults, ".http_filters");
-    if (m->n_http_filters > p->reg->limits.http_filters) {
-        tc_faults_add(p->faults, "%zu filters, more than %zu", m->n_http_filters, p->reg->limits.http_filters);
+    if (m->n_http_filters > p->limits.http_filters) {
+        tc_faults_add(p->faults, "%zu filters, more than %zu", m->n_http_filters, p->limits.http_filters);
         goto done;
     }
     struct tc_http_filter *filters = TC_STORE_ARRAY(p->store, m->n_http_filters, struct tc_http_filter);

@@ -206,8 +206,8 @@ static json_t *read_policies(struct tc_reading *p, const LbPolicy *m, size_t dep
     size_t faults = p->faults->count;
     json_t *entry = NULL;
     struct tc_buf asked = {0};
-    if (depth >= p->reg->limits.lb_depth) {
-        tc_faults_add(p->faults, "exceeded max recursion depth of %zu", p->reg->limits.lb_depth);
+    if (depth >= p->limits.lb_depth) {
+        tc_faults_add(p->faults, "exceeded max recursion depth of %zu", p->limits.lb_depth);
         return NULL;
     }
     for (size_t i = 0; m && i < m->n_policies && !entry && p->faults->count == faults; i++) {

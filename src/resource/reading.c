@@ -15,6 +15,7 @@ void tc_read_init(struct tc_reading *p, const struct tc_xds_decode_context *ctx,
                   struct tc_faults *faults)
 {
     *p = (struct tc_reading){.ctx = ctx, .reg = tc_xds_registries_of(ctx), .store = store, .faults = faults};
+    p->limits = tc_resource_limits_of(ctx);
     tc_arena_init(&p->scratch, TC_MIN(bytes * 4 + 1024, (size_t)65536), tc_unpack_budget(bytes));
 }
 
@@ -117,12 +118,12 @@ struct tc_regex *tc_read_regex(struct tc_reading *p, const Envoy__Type__Matcher_
     }
     if (!tc_read_nonempty(p, m->regex, ".regex"))
         return NULL;
-    if (p->regex_bytes > p->reg->limits.regexes_bytes) {
-        tc_faults_add(p->faults, "the regexes of the resource take more than %zu bytes", p->reg->limits.regexes_bytes);
+    if (p->regex_bytes > p->limits.regexes_bytes) {
+        tc_faults_add(p->faults, "the regexes of the resource take more than %zu bytes", p->limits.regexes_bytes);
         return NULL;
     }
     char *why = NULL;
-    struct tc_regex *r = tc_regex_new(tc_slice_str(m->regex), &p->reg->limits.regex, &why);
+    struct tc_regex *r = tc_regex_new(tc_slice_str(m->regex), &p->limits.regex, &why);
     if (r) {
         tc_store_keep(p->store, release_regex, r);
         p->regex_bytes += tc_regex_memory(r);

@@ -21,7 +21,8 @@
 struct tc_reading {
     const struct tc_xds_decode_context *ctx;
     const struct tc_xds_registries *reg;
-    struct tc_store *store; /* of the resource that is built */
+    struct tc_resource_limits limits; /* those of the registries, as the bootstrap changes them */
+    struct tc_store *store;           /* of the resource that is built */
     struct tc_faults *faults;
     struct tc_arena scratch;     /* unpacked messages; dies with the decoding */
     struct tc_scan_options scan; /* zeroed: defaults */

@@ -60,6 +60,32 @@ const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_
     return ctx && ctx->registries ? ctx->registries : &defaults;
 }
 
+static void set(size_t *limit, uint64_t configured)
+{
+    if (configured)
+        *limit = (size_t)configured;
+}
+
+struct tc_resource_limits tc_resource_limits_of(const struct tc_xds_decode_context *ctx)
+{
+    struct tc_resource_limits l = tc_xds_registries_of(ctx)->limits;
+    if (!ctx || !ctx->bootstrap)
+        return l;
+    const struct tc_xds_limits *set_by = &ctx->bootstrap->limits;
+    set(&l.eds_priorities, set_by->eds_priorities);
+    set(&l.eds_localities, set_by->eds_localities);
+    set(&l.eds_endpoints, set_by->eds_endpoints);
+    set(&l.eds_drops, set_by->eds_drop_categories);
+    set(&l.vhosts, set_by->virtual_hosts);
+    set(&l.routes, set_by->routes);
+    set(&l.http_filters, set_by->http_filters);
+    set(&l.aggregate_children, set_by->aggregate_clusters);
+    set(&l.regexes_bytes, set_by->regexes_total_bytes);
+    set(&l.regex.pattern_bytes, set_by->regex_bytes);
+    set(&l.regex.memory_bytes, set_by->regex_memory_bytes);
+    return l;
+}
+
 const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_registries *r, struct tc_slice name)
 {
     for (size_t i = 0; i < r->n_filters; i++)

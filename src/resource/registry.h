@@ -44,6 +44,8 @@ struct tc_xds_registries {
 void tc_xds_registries_init(struct tc_xds_registries *r);
 /* Of a decode context; one with the defaults when the context brings none. */
 const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx);
+/* Its limits, with those that the context's bootstrap sets. */
+struct tc_resource_limits tc_resource_limits_of(const struct tc_xds_decode_context *ctx);
 /* By the name of its config or override message; NULL: unknown. */
 const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_registries *r, struct tc_slice name);
 /* Whether an LB policy of that name can be made. */

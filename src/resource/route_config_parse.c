@@ -101,7 +101,7 @@ static void read_plugins(struct tc_reading *p, const RouteConfiguration *m)
 
 static bool within_limits(struct tc_reading *p, const RouteConfiguration *m)
 {
-    const struct tc_resource_limits *limits = &p->reg->limits;
+    const struct tc_resource_limits *limits = &p->limits;
     size_t routes = 0;
     for (size_t i = 0; i < m->n_virtual_hosts; i++)
         routes += m->virtual_hosts[i]->n_routes;

@@ -71,6 +71,7 @@ static void parse_top(const json_t *root, const struct tc_xds_creds_check *creds
     b->node = tc_xds_node_parse(root, &b->node_id, f);
     b->server_listener_template = get_text(root, "server_listener_resource_name_template", NULL, f);
     b->client_default_listener_template = get_text(root, "client_default_listener_resource_name_template", "%s", f);
+    tc_xds_limits_parse(root, &b->limits, f);
     const json_t *providers;
     if (tc_json_get_obj(root, "certificate_providers", &providers, f))
         b->certificate_providers = json_deep_copy(providers);

@@ -8,6 +8,7 @@
 #include "base/ref.h"
 #include "base/rstr.h"
 #include "base/status.h"
+#include "xds/limits.h"
 
 /* One xds_servers entry. */
 struct tc_xds_server {
@@ -42,6 +43,7 @@ struct tc_xds_bootstrap {
     struct tc_rstr *server_listener_template;         /* or NULL */
     struct tc_rstr *client_default_listener_template; /* "%s" by default */
     json_t *certificate_providers;                    /* object, or NULL (kept for credentials) */
+    struct tc_xds_limits limits;
 };
 
 /* Whether a channel credential type is supported; the only thing the bootstrap asks of credentials. */

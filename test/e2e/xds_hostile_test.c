@@ -296,12 +296,30 @@ static void a_huge_response(void **state)
     TC_CASE(AD29);
 }
 
+/* The limit is the operator's: this one is smaller than a response of two clusters. */
+static void a_limit_of_the_bootstrap(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
+                                  "\"insecure\"}]}], \"node\": {\"id\": \"n\"}, "
+                                  "\"torc.limits\": {\"ads_message_bytes\": 100}}",
+                                  mesh_kit_control_plane(k));
+    o.xds_bootstrap_json = bootstrap;
+    torc_channel *ch = mesh_kit_channel(k, "svc", &o);
+    mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE, " vs. 100)");
+    torc_channel_free(ch);
+    tc_free(bootstrap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_huge_priority),
         cmocka_unit_test(a_million_localities),
         cmocka_unit_test(a_huge_response),
+        cmocka_unit_test(a_limit_of_the_bootstrap),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -5,6 +5,7 @@
 #include "support/resource_json.h"
 
 #include "base/mem.h"
+#include "xds/bootstrap.h"
 
 #define ADDRESS(ip, port) "{'socket_address':{'address':'" ip "','port_value':" #port "}}"
 #define ENDPOINT(port, more) "{'endpoint':{'address':" ADDRESS("127.0.0.1", port) "}" more "}"
@@ -324,6 +325,29 @@ static void many_localities(void **state)
     TC_CASE(ED18);
 }
 
+/* The bootstrap's word counts more than the defaults, in both directions. */
+static void caps_of_the_bootstrap(void **state)
+{
+    (void)state;
+    struct tc_xds_bootstrap b = {.limits = {.eds_priorities = 200, .eds_localities = 3, .eds_endpoints = 7}};
+    struct tc_xds_decode_context ctx = {.bootstrap = &b};
+    char *json = many(4, 1);
+    tc_test_refused(&tc_eds_type, &ctx, json, "field endpoints: 4 localities, more than 3");
+    tc_free(json);
+    json = many(3, 3); /* the scan of the bytes refuses no more than the limit itself */
+    tc_test_refused(&tc_eds_type, &ctx, json, "9 endpoints and additional addresses, more than 7");
+    tc_free(json);
+    tc_test_refused(&tc_eds_type, &ctx,
+                    "{'cluster_name':'c','endpoints':[{'locality':{},'load_balancing_weight':1,"
+                    "'priority':200}]}",
+                    "200 is beyond the limit of 200 priorities");
+    b.limits.eds_priorities = 201;
+    tc_test_refused(&tc_eds_type, &ctx,
+                    "{'cluster_name':'c','endpoints':[{'locality':{},'load_balancing_weight':1,"
+                    "'priority':200}]}",
+                    "priority 0 empty");
+}
+
 static void caps_hold(void **state)
 {
     (void)state;
@@ -400,6 +424,7 @@ int main(void)
         cmocka_unit_test(huge_priorities_are_refused),
         cmocka_unit_test(hash_keys_come_from_metadata),
         cmocka_unit_test(many_localities),
+        cmocka_unit_test(caps_of_the_bootstrap),
         cmocka_unit_test(caps_hold),
         cmocka_unit_test(hostile_bytes_are_refused),
     };

@@ -289,6 +289,30 @@ static void authorities(void **state)
     tc_xds_bootstrap_unref(again);
 }
 
+static void limits(void **state)
+{
+    (void)state;
+#define LIMITS(members) "{\"xds_servers\": [" SERVER "], \"torc.limits\": {" members "}}"
+    struct tc_xds_bootstrap *b = parse("{\"xds_servers\": [" SERVER "]}");
+    const struct tc_xds_limits none = {0};
+    assert_memory_equal(&b->limits, &none, sizeof(none));
+    tc_xds_bootstrap_unref(b);
+    b = parse(LIMITS("\"ads_message_bytes\": 1073741824, \"eds_endpoints\": 1000000, \"eds_priorities\": 3"));
+    assert_int_equal(b->limits.ads_message_bytes, 1073741824);
+    assert_int_equal(b->limits.eds_endpoints, 1000000);
+    assert_int_equal(b->limits.eds_priorities, 3);
+    assert_int_equal(b->limits.routes, 0);
+    tc_xds_bootstrap_unref(b);
+    assert_refused(LIMITS("\"eds_priorities\": 0, \"eds_endpoint\": 1, \"routes\": \"7\", "
+                          "\"ads_message_bytes\": 1073741825"),
+                   "field torc.limits.eds_priorities: must be an integer in 1..65536; "
+                   "field torc.limits.eds_endpoint: unknown limit; "
+                   "field torc.limits.routes: must be an integer in 1..1048576; "
+                   "field torc.limits.ads_message_bytes: must be an integer in 1..1073741824");
+    assert_refused("{\"xds_servers\": [" SERVER "], \"torc.limits\": 7}",
+                   "field torc.limits: must be an object, is number");
+}
+
 static void too_many_servers(void **state)
 {
     (void)state;
@@ -304,15 +328,11 @@ static void too_many_servers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(node),
-        cmocka_unit_test(channel_creds),
-        cmocka_unit_test(call_creds),
-        cmocka_unit_test(unknown_fields_and_wrong_types),
-        cmocka_unit_test(environment),
-        cmocka_unit_test(server_features),
-        cmocka_unit_test(keys),
-        cmocka_unit_test(authorities),
-        cmocka_unit_test(too_many_servers),
+        cmocka_unit_test(node),        cmocka_unit_test(channel_creds),
+        cmocka_unit_test(call_creds),  cmocka_unit_test(unknown_fields_and_wrong_types),
+        cmocka_unit_test(environment), cmocka_unit_test(server_features),
+        cmocka_unit_test(keys),        cmocka_unit_test(authorities),
+        cmocka_unit_test(limits),      cmocka_unit_test(too_many_servers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,24 @@
+/* What the bootstrap's member "torc.limits" sets of the caps on hostile sizes. Other programs that read the same
+ * bootstrap ignore the member. Zero in any of these: not set, the default holds. */
+#ifndef TC_XDS_LIMITS_H
+#define TC_XDS_LIMITS_H
+
+#include <jansson.h>
+
+#include "base/faults.h"
+
+struct tc_xds_limits {
+    uint64_t ads_message_bytes; /* of one response; 64 MiB */
+    uint64_t resources_per_response;
+    /* Of one resource; the defaults are src/resource's. */
+    uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
+    uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
+    uint64_t regex_bytes;         /* of one pattern */
+    uint64_t regex_memory_bytes;  /* of one, compiled */
+    uint64_t regexes_total_bytes; /* of all in one resource, compiled */
+};
+
+/* Reads the member, if there is one, of the bootstrap. What is wrong becomes a fault with its path. */
+void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, struct tc_faults *f);
+
+#endif
