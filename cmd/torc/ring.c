@@ -47,6 +47,17 @@ static struct balance balance_of(const struct ring_opts *o, const double *shares
     return b;
 }
 
+/* What resources say beyond the key. */
+static void append_origin(struct tc_buf *b, const struct ring_endpoint *e)
+{
+    if (!e->address)
+        return;
+    tc_buf_append_str(b, ",\"address\":");
+    cli_json_string(b, e->address, strlen(e->address));
+    tc_buf_append_str(b, ",\"locality\":");
+    cli_json_string(b, e->locality, strlen(e->locality));
+}
+
 static void print_table_json(const struct ring_opts *o, const struct tc_ring *r, const double *shares)
 {
     struct tc_buf b = {0};
@@ -57,6 +68,7 @@ static void print_table_json(const struct ring_opts *o, const struct tc_ring *r,
         uint32_t entries = tc_ring_count_of(r, (uint32_t)i);
         tc_buf_append_str(&b, i ? ",{\"key\":" : "{\"key\":");
         cli_json_string(&b, e->key, strlen(e->key));
+        append_origin(&b, e);
         tc_buf_printf(&b, ",\"weight\":%llu,\"entries\":%u,\"entry_share\":%.9g,\"hash_share\":%.9g}",
                       (unsigned long long)e->weight, entries, (double)entries / tc_ring_size(r), shares[i]);
     }
@@ -86,9 +98,13 @@ static void print_table(const struct ring_opts *o, const struct tc_ring *r)
     printf("%-*s  %10s  %8s  %10s  %10s\n", width, "endpoint", "weight", "entries", "of entries", "of hashes");
     for (size_t i = 0; i < n; i++) {
         uint32_t entries = tc_ring_count_of(r, (uint32_t)i);
-        printf("%-*s  %10llu  %8u  %9.3f%%  %9.3f%%%s\n", width, o->endpoints.at.data[i].key,
-               (unsigned long long)o->endpoints.at.data[i].weight, entries, 100.0 * entries / tc_ring_size(r),
-               100.0 * shares[i], entries ? "" : "  absent: gets no RPCs");
+        const struct ring_endpoint *e = &o->endpoints.at.data[i];
+        printf("%-*s  %10llu  %8u  %9.3f%%  %9.3f%%%s", width, e->key, (unsigned long long)e->weight, entries,
+               100.0 * entries / tc_ring_size(r), 100.0 * shares[i], entries ? "" : "  absent: gets no RPCs");
+        if (e->address)
+            printf("  %s%s%s", strcmp(e->key, e->address) ? e->address : "", strcmp(e->key, e->address) ? " " : "",
+                   e->locality);
+        putchar('\n');
     }
     printf("\n%zu endpoints, %u entries (min %llu, max %llu, cap %llu)\n", n, tc_ring_size(r),
            (unsigned long long)o->min, (unsigned long long)o->max, (unsigned long long)o->cap);
@@ -128,7 +144,8 @@ static void show_key(const struct ring_opts *o, const struct tc_ring *r, struct 
 {
     uint64_t hash = tc_xxh64_slice(key);
     uint32_t entry = tc_ring_find(r, hash);
-    const char *endpoint = o->endpoints.at.data[tc_ring_item_at(r, entry)].key;
+    const struct ring_endpoint *e = &o->endpoints.at.data[tc_ring_item_at(r, entry)];
+    const char *endpoint = e->key;
     if (!o->json) {
         printf("%.*s 0x%016llx %s\n", (int)key.len, key.data, (unsigned long long)hash, endpoint);
         return;
@@ -138,6 +155,7 @@ static void show_key(const struct ring_opts *o, const struct tc_ring *r, struct 
     cli_json_string(&b, key.data, key.len);
     tc_buf_printf(&b, ",\"hash\":\"0x%016llx\",\"ring_index\":%u,\"endpoint\":", (unsigned long long)hash, entry);
     cli_json_string(&b, endpoint, strlen(endpoint));
+    append_origin(&b, e);
     tc_buf_append_str(&b, "}\n");
     fwrite(b.data, 1, b.len, stdout);
     tc_buf_fini(&b);

@@ -16,6 +16,13 @@ static const char help[] =
     "[v6]:port);\n"
     "                               one given twice counts with both weights\n"
     "      --endpoints FILE         the same from a file (-: standard input), one a line; '#' begins a comment line\n"
+    "      --resources PATH         in their place the endpoints of a cluster in xDS resources (files as serve-xds "
+    "takes\n"
+    "                               them, or folders), repeatable: weights of localities and endpoints, hash keys, "
+    "health\n"
+    "                               and the ring's sizes as a client takes them,\n"
+    "      --cluster NAME           of this cluster (needed)\n"
+    "      --priority N             and this priority (0)\n"
     "      --min N                  smallest number of entries (1024)\n"
     "      --max N                  largest number of entries (4096, or --min when that is larger)\n"
     "      --cap N                  the client's own limit on both (4096; at most 8388608)\n\n"
@@ -30,12 +37,16 @@ static const char help[] =
     "  -o text|json                 form of the output (text)\n\n"
     "Examples:\n"
     "  torc ring -e 10.0.0.1:80 -e 10.0.0.2:80 -e 10.0.0.3:80=2\n"
+    "  torc ring --resources mesh.yaml --cluster orders --key user-17\n"
     "  torc ring --endpoints backends.txt --key user-17 --key user-18\n"
     "  torc ring -e a -e b -e c --remove b\n"
     "  torc ring -e 127.0.0.1:90 -e 127.0.0.1:91 --min 12 --dump\n";
 
 enum {
     OPT_ENDPOINTS = 256,
+    OPT_RESOURCES,
+    OPT_CLUSTER,
+    OPT_PRIORITY,
     OPT_MIN,
     OPT_MAX,
     OPT_CAP,
@@ -51,6 +62,9 @@ enum {
 static const struct option options[] = {
     {"endpoint", required_argument, NULL, 'e'},
     {"endpoints", required_argument, NULL, OPT_ENDPOINTS},
+    {"resources", required_argument, NULL, OPT_RESOURCES},
+    {"cluster", required_argument, NULL, OPT_CLUSTER},
+    {"priority", required_argument, NULL, OPT_PRIORITY},
     {"min", required_argument, NULL, OPT_MIN},
     {"max", required_argument, NULL, OPT_MAX},
     {"cap", required_argument, NULL, OPT_CAP},
@@ -68,8 +82,11 @@ static const struct option options[] = {
 
 void ring_list_fini(struct ring_list *l)
 {
-    for (size_t i = 0; i < l->at.len; i++)
+    for (size_t i = 0; i < l->at.len; i++) {
         tc_free(l->at.data[i].key);
+        tc_free(l->at.data[i].address);
+        tc_free(l->at.data[i].locality);
+    }
     tc_vec_fini(&l->at);
 }
 
@@ -77,6 +94,7 @@ void ring_opts_fini(struct ring_opts *o)
 {
     ring_list_fini(&o->endpoints);
     tc_vec_fini(&o->keys);
+    tc_vec_fini(&o->resources);
     for (size_t i = 0; i < o->changes.len; i++)
         tc_free(o->changes.data[i].endpoint.key);
     tc_vec_fini(&o->changes);
@@ -104,7 +122,7 @@ static int parse_endpoint(const char *option, struct tc_slice text, struct ring_
                          option, (int)text.len, text.data);
     if (key.len == 0)
         return cli_usage(RING_COMMAND, "%s: '%.*s' has no key", option, (int)text.len, text.data);
-    *out = (struct ring_endpoint){tc_slice_dup(key), weight};
+    *out = (struct ring_endpoint){.key = tc_slice_dup(key), .weight = weight};
     return 0;
 }
 
@@ -200,6 +218,14 @@ static int parse_option(struct ring_opts *o, int c, const char *value)
         return rc;
     case OPT_ENDPOINTS:
         return parse_file(o, value);
+    case OPT_RESOURCES:
+        *tc_vec_push(&o->resources) = value;
+        return 0;
+    case OPT_CLUSTER:
+        o->cluster = value;
+        return 0;
+    case OPT_PRIORITY:
+        return cli_u64(RING_COMMAND, "--priority", value, 0, UINT32_MAX, &o->priority);
     case OPT_MIN:
         return cli_u64(RING_COMMAND, "--min", value, 1, TC_RING_SIZE_MAX, &o->min);
     case OPT_MAX:
@@ -227,10 +253,33 @@ static int parse_option(struct ring_opts *o, int c, const char *value)
     }
 }
 
+/* What the options leave open. */
+static int finish(struct ring_opts *o)
+{
+    bool given = o->endpoints.at.len > 0, read = o->resources.len > 0;
+    if (given && read)
+        return cli_usage(RING_COMMAND, "endpoints are given, or of --resources: not both");
+    if (!given && !read)
+        return cli_usage(RING_COMMAND, "no endpoints: -e KEY, --endpoints FILE, or --resources PATH --cluster NAME");
+    if (read != (o->cluster != NULL))
+        return cli_usage(RING_COMMAND, "--resources and --cluster go together");
+    merge_repeated(&o->endpoints);
+    int rc = read ? ring_read_resources(o) : 0;
+    if (rc)
+        return rc;
+    if (!o->min)
+        o->min = TC_RING_DEFAULT_MIN;
+    if (o->max && o->max < o->min)
+        return cli_usage(RING_COMMAND, "--max %llu is less than --min %llu", (unsigned long long)o->max,
+                         (unsigned long long)o->min);
+    if (!o->max)
+        o->max = TC_MAX(o->min, TC_RING_DEFAULT_MAX);
+    return 0;
+}
+
 int ring_parse(int argc, char **argv, struct ring_opts *o)
 {
     int c, rc;
-    o->min = TC_RING_DEFAULT_MIN;
     o->cap = TC_RING_DEFAULT_CAP;
     optind = 1;
     opterr = 0;
@@ -247,13 +296,5 @@ int ring_parse(int argc, char **argv, struct ring_opts *o)
     }
     if (optind < argc)
         return cli_usage(RING_COMMAND, "'%s' is no option; endpoints are given with -e", argv[optind]);
-    if (o->endpoints.at.len == 0)
-        return cli_usage(RING_COMMAND, "no endpoints: -e KEY or --endpoints FILE");
-    if (o->max && o->max < o->min)
-        return cli_usage(RING_COMMAND, "--max %llu is less than --min %llu", (unsigned long long)o->max,
-                         (unsigned long long)o->min);
-    if (!o->max)
-        o->max = TC_MAX(o->min, TC_RING_DEFAULT_MAX);
-    merge_repeated(&o->endpoints);
-    return 0;
+    return finish(o);
 }

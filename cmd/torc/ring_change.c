@@ -32,7 +32,7 @@ static int apply(const struct ring_change *c, struct ring_list *l)
                                : "there is no endpoint '%s' to change",
                          c->endpoint.key);
     if (c->kind == RING_ADD) {
-        *tc_vec_push(&l->at) = (struct ring_endpoint){tc_strdup(c->endpoint.key), c->endpoint.weight};
+        *tc_vec_push(&l->at) = (struct ring_endpoint){.key = tc_strdup(c->endpoint.key), .weight = c->endpoint.weight};
     } else if (c->kind == RING_REWEIGHT) {
         l->at.data[i].weight = c->endpoint.weight;
     } else {
@@ -45,7 +45,8 @@ static int apply(const struct ring_change *c, struct ring_list *l)
 static void copy_list(const struct ring_list *from, struct ring_list *to)
 {
     for (size_t i = 0; i < from->at.len; i++)
-        *tc_vec_push(&to->at) = (struct ring_endpoint){tc_strdup(from->at.data[i].key), from->at.data[i].weight};
+        *tc_vec_push(&to->at) =
+            (struct ring_endpoint){.key = tc_strdup(from->at.data[i].key), .weight = from->at.data[i].weight};
 }
 
 /* Both lists have the same order but for what was removed and what was added at the end. */
@@ -64,7 +65,7 @@ static void number(struct names *names, const struct ring_list *before, const st
         /* Removed and added again, or new. */
         size_t id = ring_list_find(&names->all, e->key);
         if (id == names->all.at.len)
-            *tc_vec_push(&names->all.at) = (struct ring_endpoint){tc_strdup(e->key), e->weight};
+            *tc_vec_push(&names->all.at) = (struct ring_endpoint){.key = tc_strdup(e->key), .weight = e->weight};
         *tc_vec_push(&names->after_id) = (uint32_t)id;
     }
 }

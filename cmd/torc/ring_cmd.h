@@ -12,9 +12,11 @@
 struct ring_endpoint {
     char *key;
     uint64_t weight; /* >= 1 */
+    /* Of resources alone; else NULL. */
+    char *address, *locality;
 };
 
-/* Endpoints in their order; keys differ. */
+/* Endpoints in their order; keys differ, but for those of resources (hash_key is anybody's). */
 struct ring_list {
     TC_VEC(struct ring_endpoint) at;
 };
@@ -28,7 +30,10 @@ struct ring_change {
 
 struct ring_opts {
     struct ring_list endpoints;
-    uint64_t min, max, cap;
+    TC_VEC(const char *) resources; /* files and folders, borrowed from argv; none: endpoints are given */
+    const char *cluster;
+    uint64_t priority;
+    uint64_t min, max, cap; /* while options are read, 0: not given */
     enum ring_mode mode;
     TC_VEC(const char *) keys; /* of RING_KEYS and RING_WALK, borrowed from argv; "-": standard input */
     TC_VEC(struct ring_change) changes;
@@ -40,6 +45,9 @@ struct ring_opts {
 /* 0, or an exit status with its message printed. `o` is zeroed by the caller and ended by ring_opts_fini. */
 int ring_parse(int argc, char **argv, struct ring_opts *o);
 void ring_opts_fini(struct ring_opts *o);
+
+/* Endpoints and sizes out of the resources: an exit status. */
+int ring_read_resources(struct ring_opts *o);
 
 void ring_list_fini(struct ring_list *l);
 /* The index of the key, or the list's length. */

@@ -307,6 +307,8 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
             tc_call_cancel(c);
     }
     stop_parts(ch);
+    if (ch->conn_config)
+        tc_pool_forget_failures(tc_runtime_pool(ch->rt), ch->conn_config);
     tc_task_cancel(&ch->retry);
     tc_picker_unref(ch->picker);
     ch->picker = NULL;

@@ -11,7 +11,7 @@ static void set_state(struct tc_connection *c, enum torc_connectivity state, str
            c->status.text ? ": " : "", tc_status_text(&c->status));
     tc_connection_notify(c);
     if (tc_list_empty(&c->handles))
-        tc_pool_unused(c);
+        tc_pool_unused(c, c->config);
 }
 
 static const char *stage(const struct tc_connection *c)

@@ -59,7 +59,7 @@ struct tc_link *tc_pool_transports(struct tc_pool *p);
 bool tc_pool_is_shut(const struct tc_pool *p);
 /* The connection for a key, made if need be; it counts as held. */
 struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
-/* No handle is left, or the state changed while none was: keeps it or frees it. */
-void tc_pool_unused(struct tc_connection *c);
+/* No handle is left, or the state changed while none was: keeps it or frees it. `user`: whose the last handle was. */
+void tc_pool_unused(struct tc_connection *c, struct tc_conn_config *user);
 
 #endif

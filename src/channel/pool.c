@@ -180,15 +180,39 @@ struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_confi
     return c;
 }
 
-void tc_pool_unused(struct tc_connection *c)
+/* Equal in all that counts for the connection, but another channel's. */
+static void set_config(struct tc_connection *c, struct tc_conn_config *config)
+{
+    tc_conn_config_ref(config);
+    tc_conn_config_unref(c->config);
+    c->config = config;
+}
+
+void tc_pool_forget_failures(struct tc_pool *p, struct tc_conn_config *config)
+{
+    config->gone = true;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        struct tc_link *next;
+        for (struct tc_link *it = p->idle[kind].next; it != &p->idle[kind]; it = next) {
+            struct tc_connection *c = TC_CONTAINER_OF(it, struct tc_connection, idle);
+            next = it->next;
+            if (c->config == config && c->state != TORC_READY)
+                drop(c);
+        }
+    }
+}
+
+void tc_pool_unused(struct tc_connection *c, struct tc_conn_config *user)
 {
     struct tc_pool *p = c->pool;
-    /* A failed one is kept through its backoff, so that who comes back to the address waits as it must. */
-    bool keep = !p->shut && (c->state == TORC_READY || c->state == TORC_TRANSIENT_FAILURE) && p->max_idle > 0;
+    /* A failed one is kept through its backoff, so that a policy that comes back to the address waits as it must. */
+    bool failed = c->state == TORC_TRANSIENT_FAILURE && !user->gone;
+    bool keep = !p->shut && (c->state == TORC_READY || failed) && p->max_idle > 0;
     if (!keep) {
         drop(c);
         return;
     }
+    set_config(c, user);
     if (!tc_list_linked(&c->idle)) {
         c->idle_since_ms = tc_loop_now_ms(p->loop);
         tc_list_append(&p->idle[p->updating ? LEFT : STAYED], &c->idle);

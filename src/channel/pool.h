@@ -25,6 +25,7 @@ struct tc_conn_config {
     uint64_t keepalive_timeout_ms;
     bool keepalive_without_calls;
     uint64_t max_header_list_bytes;
+    bool gone; /* its channel is; not part of the comparison */
 };
 
 /* The same with other credentials, and the name that they get for the handshake; takes references of its own. */
@@ -60,6 +61,10 @@ typedef void (*tc_conn_observer_fn)(void *arg, const char *kind, struct tc_rstr 
 struct tc_subchannel *tc_pool_subchannel(struct tc_pool *p, struct tc_conn_config *config, struct tc_endpoint *endpoint,
                                          const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg,
                                          tc_conn_observer_fn observer, void *observer_arg);
+
+/* The config's channel is gone, and what it was refused binds nobody else: of failed connections that were last in use
+ * by it none is kept, now or later. So a new channel begins afresh. */
+void tc_pool_forget_failures(struct tc_pool *p, struct tc_conn_config *config);
 
 struct tc_transport;
 /* The connected transport behind a subchannel of tc_pool_subchannel; NULL when there is none now. */

@@ -13,6 +13,7 @@ struct note {
 struct handle {
     struct tc_subchannel base;
     struct tc_connection *connection;
+    struct tc_conn_config *config; /* of the channel that made it; a reference */
     struct tc_link link;
     struct tc_task deliver;
     struct note *first, **last;
@@ -104,6 +105,7 @@ static void handle_release(struct tc_subchannel *sc)
 {
     struct handle *h = TC_CONTAINER_OF(sc, struct handle, base);
     struct tc_connection *c = h->connection;
+    struct tc_conn_config *config = h->config;
     tc_list_remove(&h->link);
     tc_task_cancel(&h->deliver);
     while (h->first) {
@@ -116,7 +118,8 @@ static void handle_release(struct tc_subchannel *sc)
     tc_addr_fini(&h->base.addr);
     tc_free(h);
     if (tc_list_empty(&c->handles))
-        tc_pool_unused(c);
+        tc_pool_unused(c, config);
+    tc_conn_config_unref(config);
 }
 
 static const struct tc_subchannel_ops handle_ops = {
@@ -137,6 +140,7 @@ struct tc_subchannel *tc_pool_subchannel(struct tc_pool *p, struct tc_conn_confi
     h->base.on_state = on_state;
     h->base.arg = arg;
     h->connection = tc_pool_connection(p, config, addr);
+    h->config = tc_conn_config_ref(config);
     h->last = &h->first;
     h->observer = observer;
     h->observer_arg = observer_arg;

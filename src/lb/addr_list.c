@@ -1,5 +1,8 @@
 #include "lb/addr_list.h"
 
+#include <math.h>
+#include <stdlib.h>
+
 #include "base/mem.h"
 
 void tc_addr_map_init(struct tc_addr_map *m, size_t n)
@@ -89,7 +92,44 @@ static void interleave(struct tc_addr_list_entry *list, size_t n)
     tc_free(out);
 }
 
-struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints, struct tc_rng *shuffle, size_t *n)
+/* A62 (Fisher, Yates). */
+static void shuffle_evenly(struct tc_endpoint **order, size_t n, struct tc_rng *rng)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t k = (size_t)tc_rng_below(rng, i);
+        struct tc_endpoint *e = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = e;
+    }
+}
+
+struct drawn {
+    double key;
+    struct tc_endpoint *endpoint;
+};
+
+static int by_key_descending(const void *pa, const void *pb)
+{
+    double a = ((const struct drawn *)pa)->key, b = ((const struct drawn *)pb)->key;
+    return (a < b) - (a > b);
+}
+
+/* A113 (Efraimidis, Spirakis): by u^(1/weight), descending; here by its logarithm, which tells small ones apart. */
+static void shuffle_weighted(struct tc_endpoint **order, size_t n, struct tc_rng *rng)
+{
+    struct drawn *drawn = tc_reallocarray(NULL, n, sizeof(*drawn));
+    for (size_t i = 0; i < n; i++) {
+        double u = 1 - tc_rng_double(rng); /* in (0, 1] */
+        drawn[i] = (struct drawn){log(u) / (double)TC_MAX(order[i]->weight, 1), order[i]};
+    }
+    qsort(drawn, n, sizeof(*drawn), by_key_descending);
+    for (size_t i = 0; i < n; i++)
+        order[i] = drawn[i].endpoint;
+    tc_free(drawn);
+}
+
+struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints, enum tc_shuffle shuffle,
+                                            struct tc_rng *rng, size_t *n)
 {
     size_t total = 0;
     *n = 0;
@@ -99,12 +139,10 @@ struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints
         return NULL;
     struct tc_endpoint **order = tc_reallocarray(NULL, endpoints->n, sizeof(struct tc_endpoint *));
     memcpy(order, endpoints->at, endpoints->n * sizeof(struct tc_endpoint *));
-    for (size_t i = endpoints->n; shuffle && i > 1; i--) {
-        size_t k = (size_t)tc_rng_below(shuffle, i);
-        struct tc_endpoint *e = order[i - 1];
-        order[i - 1] = order[k];
-        order[k] = e;
-    }
+    if (shuffle == TC_SHUFFLE_EVEN)
+        shuffle_evenly(order, endpoints->n, rng);
+    else if (shuffle == TC_SHUFFLE_WEIGHTED)
+        shuffle_weighted(order, endpoints->n, rng);
     struct tc_addr_list_entry *list = tc_reallocarray(NULL, total, sizeof(*list));
     *n = flatten(order, endpoints->n, total, list);
     interleave(list, *n);

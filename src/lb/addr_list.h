@@ -27,9 +27,16 @@ struct tc_addr_list_entry {
     const struct tc_addr *addr;   /* of the endpoint's */
 };
 
-/* A61: shuffles the endpoints (A62; when `shuffle` is not NULL), flattens them, drops duplicates (the first one stays),
+enum tc_shuffle {
+    TC_SHUFFLE_NONE,
+    TC_SHUFFLE_EVEN,     /* A62: every order is as likely */
+    TC_SHUFFLE_WEIGHTED, /* A113: endpoints are drawn one after another by their weights */
+};
+
+/* A61: shuffles the endpoints (rng may be NULL for NONE), flattens them, drops duplicates (the first one stays),
  * and interleaves address families, the first address's family first. The array is freed with tc_free; NULL when there
  * is no address. */
-struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints, struct tc_rng *shuffle, size_t *n);
+struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints, enum tc_shuffle shuffle,
+                                            struct tc_rng *rng, size_t *n);
 
 #endif

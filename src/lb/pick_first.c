@@ -1,5 +1,7 @@
 #include "lb/pick_first.h"
 
+#include <stdlib.h>
+
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -431,8 +433,11 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
     if (p->endpoints && tc_endpoints_eq(p->endpoints, update->endpoints))
         return ok;
     size_t n;
-    struct tc_rng *rng = config->shuffle ? tc_loop_rng(p->base.helper->env->loop) : NULL;
-    struct tc_addr_list_entry *list = tc_addr_list_new(update->endpoints, rng, &n);
+    enum tc_shuffle shuffle = !config->shuffle                     ? TC_SHUFFLE_NONE
+                              : tc_pick_first_weighted_shuffling() ? TC_SHUFFLE_WEIGHTED
+                                                                   : TC_SHUFFLE_EVEN;
+    struct tc_rng *rng = tc_loop_rng(p->base.helper->env->loop);
+    struct tc_addr_list_entry *list = tc_addr_list_new(update->endpoints, shuffle, rng, &n);
     if (!list)
         return refuse_empty(p);
     replace_list(p, list, n);
@@ -554,6 +559,12 @@ struct tc_lb_config *tc_pick_first_config_new(bool shuffle)
 struct tc_lb_config *tc_pick_first_config_new_petiole(void)
 {
     return config_new(false, true);
+}
+
+bool tc_pick_first_weighted_shuffling(void)
+{
+    const char *value = getenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING");
+    return value && strcmp(value, "true") == 0;
 }
 
 static struct tc_lb_config *pf_parse(const struct tc_lb_class *cls, const json_t *json,

@@ -1,11 +1,11 @@
 #include "mesh/cds_tree.h"
 
-#include <stdlib.h>
 #include <uthash.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
 #include "lb/endpoint_map.h"
+#include "lb/pick_first.h"
 
 static void priority_fini(struct tc_cds_priority *p)
 {
@@ -115,12 +115,6 @@ static uint64_t product(const struct weights *w, uint32_t endpoint)
         return (uint64_t)w->locality * endpoint;
     uint64_t value = share(w->locality, w->locality_sum) * share(endpoint, w->endpoint_sum) >> 31;
     return value ? value : 1;
-}
-
-static bool shares_wanted(void)
-{
-    const char *value = getenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING");
-    return value && strcmp(value, "true") == 0;
 }
 
 static bool same(const struct tc_endpoint *e, const struct tc_eds_endpoint *from, const struct weights *w)
@@ -243,7 +237,7 @@ static const struct tc_cds_locality *last_of(const struct past *past, const stru
 static void fill_localities(struct tc_cds_priority *p, const struct tc_eds_priority *from, const struct past *past,
                             size_t claimed)
 {
-    struct weights w = {.shares = shares_wanted()};
+    struct weights w = {.shares = tc_pick_first_weighted_shuffling()};
     for (size_t i = 0; i < p->n; i++)
         w.locality_sum += from->localities[i].weight;
     for (size_t i = 0; i < p->n; i++) {

@@ -196,12 +196,34 @@ static void test_left_closes_first(void **state)
     }
 }
 
+/* A channel that was refused is freed: the next one to the address does not wait out its backoff, here of an hour. */
+static void test_a_new_channel_begins_afresh(void **state)
+{
+    (void)state;
+    open_runtime(30000, 1000);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.backoff_initial_ms = o.backoff_max_ms = 3600000;
+    tc_kit_stop(kit, 0);
+    torc_channel *ch = open_one(0, &o);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result_fini(&r);
+    tc_kit_restart(kit, 0);
+    torc_channel_free(ch);
+    ch = open_one(0, &o);
+    call_ok(ch);
+    torc_channel_free(ch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_idle_timeout, setup, teardown),
         cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
         cmocka_unit_test_setup_teardown(test_left_closes_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_new_channel_begins_afresh, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

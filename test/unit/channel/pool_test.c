@@ -225,7 +225,7 @@ static void test_sharing(void **state)
     fini(&c);
 }
 
-/* Who comes back to an address during its backoff waits as it must. */
+/* A policy that comes back to an address during its backoff waits as it must. */
 static void test_backoff_outlives_its_policy(void **state)
 {
     (void)state;
@@ -241,6 +241,45 @@ static void test_backoff_outlives_its_policy(void **state)
     tc_subchannel_release(sc);
     tc_loop_advance(loop, 30001);
     assert_int_equal(tc_pool_count(pool), 0);
+    fini(&s);
+}
+
+/* Another channel's policy waits out a backoff as long as the one that it comes of is there; then it is forgotten. */
+static void test_backoff_ends_with_its_channel(void **state)
+{
+    (void)state;
+    struct seen s = {0};
+    struct tc_conn_config *other = TC_NEW(struct tc_conn_config);
+    *other = *config;
+    tc_ref_init(&other->ref);
+    torc_credentials_ref(other->creds);
+    tc_rstr_ref(other->server_name);
+    struct tc_subchannel *one = make(&s);
+    tc_subchannel_connect(one);
+    refuse();
+    tc_subchannel_release(one);
+    struct tc_subchannel *two =
+        tc_pool_subchannel(pool, other, endpoint, &endpoint->addrs[0], on_state, &s, NULL, NULL);
+    tc_subchannel_connect(two);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, 1);
+    /* Held by another: not forgotten with the first, but with the last that had it. */
+    tc_pool_forget_failures(pool, config);
+    assert_int_equal(tc_pool_count(pool), 1);
+    tc_subchannel_release(two);
+    tc_pool_forget_failures(pool, config);
+    assert_int_equal(tc_pool_idle_count(pool), 1);
+    tc_pool_forget_failures(pool, other);
+    assert_int_equal(tc_pool_count(pool), 0);
+    assert_int_equal(tc_pool_idle_count(pool), 0);
+    one = make(&s);
+    tc_subchannel_connect(one);
+    assert_int_equal(attempts, 2);
+    /* A handle that outlives its channel leaves nothing either. */
+    refuse();
+    tc_subchannel_release(one);
+    assert_int_equal(tc_pool_count(pool), 0);
+    tc_conn_config_unref(other);
     fini(&s);
 }
 
@@ -275,6 +314,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_connect_timeout, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sharing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_backoff_outlives_its_policy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_backoff_ends_with_its_channel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

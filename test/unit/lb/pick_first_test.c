@@ -227,6 +227,41 @@ static void shuffles_only_when_told(void **state)
     TC_CASE(PF11);
 }
 
+/* A113: who is first, and who is second, comes of the weights; without the switch they do not count. */
+static void shuffles_by_weights(void **state)
+{
+    (void)state;
+    static const char list[] = "1.0.0.1:1*1 1.0.0.2:1*2 1.0.0.3:1*5";
+    enum { RUNS = 4000 };
+    for (unsigned weighted = 0; weighted < 2; weighted++) {
+        unsigned first[3] = {0}, second_after_3[3] = {0};
+        if (weighted)
+            setenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING", "true", 1);
+        for (unsigned i = 0; i < RUNS; i++) {
+            struct fake_lb *g = fake_lb_new("pick_first");
+            tc_rng_init_seed(tc_loop_rng(g->loop), i);
+            fake_update(g, fake_endpoints(list), fake_config(g, "pick_first", "{'shuffleAddressList': true}", NULL),
+                        NULL);
+            tc_loop_advance(g->loop, 2 * 250);
+            const char *tried = fake_take_connects(g);
+            unsigned one = (unsigned)(tried[6] - '1'), two = (unsigned)(tried[16] - '1');
+            first[one]++;
+            if (one == 2)
+                second_after_3[two]++;
+            fake_lb_free(g);
+        }
+        unsetenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING");
+        const double shares[2][3] = {{1 / 3., 1 / 3., 1 / 3.}, {1 / 8., 2 / 8., 5 / 8.}};
+        for (unsigned i = 0; i < 3; i++) {
+            double share = (double)first[i] / RUNS;
+            assert_true(share > shares[weighted][i] - 0.03 && share < shares[weighted][i] + 0.03);
+        }
+        double second = (double)second_after_3[1] / first[2], want = weighted ? 2 / 3. : 1 / 2.;
+        assert_true(second > want - 0.05 && second < want + 0.05);
+    }
+    TC_CASE(PF11);
+}
+
 static void a_lost_connection_waits_for_a_pick(void **state)
 {
     struct fake_lb *f = *state;
@@ -364,6 +399,7 @@ int main(void)
         TEST(an_update_without_it_tries_anew),
         TEST(empty_list_fails),
         TEST(shuffles_only_when_told),
+        TEST(shuffles_by_weights),
         TEST(a_lost_connection_waits_for_a_pick),
         TEST(exit_idle_connects),
         TEST(resolver_errors),
