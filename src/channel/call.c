@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "channel/call_struct.h"
 #include "creds/creds.h"
+#include "lb/session.h"
 
 struct tc_status tc_status_from_control_plane(struct tc_status status)
 {
@@ -306,10 +307,26 @@ void tc_call_queue_pick(struct tc_call *c)
     tc_list_append(&c->channel->waiting_pick, &c->queue);
 }
 
+/* A81: a rewritten authority is held to what the server could prove when the connection was made. */
+static void refuse_authority(struct tc_call *c, struct tc_transport *t)
+{
+    struct tc_slice name = c->request.authority;
+    tc_call_tell_trackers(c, NULL, NULL);
+    tc_call_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE,
+                                   "the certificate of %s is not valid for the authority \"%.*s\", to which the route "
+                                   "rewrites the request's",
+                                   tc_transport_address(t)->data, (int)TC_MIN(name.len, (size_t)1024), name.data));
+}
+
 static void use_pick(struct tc_call *c, struct tc_pick *pick)
 {
     struct tc_transport *t = tc_subchannel_transport(tc_subchannel_innermost(pick->subchannel));
     c->trackers = pick->trackers;
+    c->request.authority = pick->authority.len ? pick->authority : tc_rstr_slice(c->channel->authority);
+    if (t && pick->authority.len && !tc_h2_conn_is_for(tc_transport_h2(t), pick->authority)) {
+        refuse_authority(c, t);
+        return;
+    }
     if (t) {
         tc_call_open_stream(c, t);
         return;
@@ -336,6 +353,7 @@ void tc_call_pick(struct tc_call *c)
         .random = c->random,
         .arena = &c->arena,
         .session = c->config.session,
+        .auto_host_rewrite = c->config.auto_host_rewrite,
         .trace = c->explain ? &c->trace : NULL,
     };
     if (TC_UNLIKELY(c->dry)) {
@@ -429,6 +447,11 @@ void tc_call_begin_attempt(struct tc_call *c, const struct tc_call *parent)
     c->config = parent->config;
     c->config.release = NULL; /* the parent's */
     c->config.filters = NULL;
+    if (parent->config.session) {
+        /* Each attempt's pick writes its own. */
+        c->config.session = tc_arena_alloc(&c->arena, sizeof(*c->config.session));
+        *c->config.session = *parent->config.session;
+    }
     c->selected = true;
     c->max_request_bytes = parent->max_request_bytes;
     uint32_t previous = c->request.previous_attempts;

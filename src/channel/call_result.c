@@ -152,6 +152,8 @@ const char *tc_call_explain(struct tc_call *c)
         json_object_set_new(o, "ring_index", json_integer(t->ring_index));
     struct tc_slice endpoint = t->endpoint.len ? t->endpoint : tc_rstr_slice(c->peer);
     json_object_set_new(o, "endpoint", text_of(endpoint));
+    if (t->authority.len)
+        json_object_set_new(o, "authority", text_of(t->authority));
     json_object_set_new(o, "walked", walked);
     if (json_array_size(filters))
         json_object_set(o, "filters", filters);

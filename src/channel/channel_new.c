@@ -69,19 +69,6 @@ static bool set_policies(torc_channel *ch, char **why)
     return ch->default_config != NULL;
 }
 
-/* The name that a certificate must have: the authority without its port. */
-static struct tc_rstr *host_of(const struct tc_rstr *authority)
-{
-    struct tc_slice s = tc_rstr_slice(authority);
-    const char *end;
-    if (s.len && s.data[0] == '[' && (end = memchr(s.data, ']', s.len)))
-        return tc_rstr_new(s.data + 1, (size_t)(end - s.data) - 1);
-    const char *colon = s.len ? memchr(s.data, ':', s.len) : NULL;
-    const char *last = s.len ? memrchr(s.data, ':', s.len) : NULL;
-    return colon && colon == last ? tc_rstr_new(s.data, (size_t)(colon - s.data))
-                                  : tc_rstr_ref((struct tc_rstr *)(uintptr_t)authority);
-}
-
 static struct tc_conn_config *make_conn_config(const torc_channel *ch)
 {
     const struct torc_channel_options *o = &ch->opts;
@@ -90,7 +77,8 @@ static struct tc_conn_config *make_conn_config(const torc_channel *ch)
     /* A29: the fallback, where no cluster says otherwise. */
     torc_credentials *own = tc_creds_channel(ch->credentials), *fallback = tc_credentials_xds_fallback(own);
     c->creds = torc_credentials_ref(fallback ? fallback : own);
-    c->server_name = host_of(ch->authority);
+    struct tc_slice host = tc_addr_host_of(tc_rstr_slice(ch->authority)); /* whose certificate it must be */
+    c->server_name = tc_rstr_new(host.data, host.len);
     c->backoff = (struct tc_backoff_opts){.initial_ms = o->backoff_initial_ms,
                                           .max_ms = o->backoff_max_ms,
                                           .multiplier = o->backoff_multiplier,

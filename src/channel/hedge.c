@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "channel/call_struct.h"
+#include "lb/session.h"
 
 struct attempt {
     struct tc_hedge *hedge;
@@ -101,6 +102,8 @@ static void adopt(struct attempt *a)
     tc_rstr_unref(parent->peer);
     parent->peer = tc_rstr_ref(a->call->peer);
     parent->trace = a->call->trace;
+    if (parent->config.session)
+        *parent->config.session = *a->call->config.session;
 }
 
 static bool start_attempt(struct tc_hedge *h);

@@ -74,6 +74,13 @@ bool tc_h2_conn_secure(const struct tc_h2_conn *c)
     return c->secure;
 }
 
+bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority)
+{
+    if (!c->bs || !c->bs->ops->peer_is)
+        return true;
+    return c->bs->ops->peer_is(c->bs, tc_addr_host_of(authority));
+}
+
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c)
 {
     return c->n_streams;

@@ -71,6 +71,9 @@ void tc_h2_conn_close(struct tc_h2_conn *c);
 const struct tc_addr *tc_h2_conn_peer(const struct tc_h2_conn *c);
 const struct tc_addr *tc_h2_conn_local(const struct tc_h2_conn *c);
 bool tc_h2_conn_secure(const struct tc_h2_conn *c);
+/* Client: whether requests to that authority may be sent: the certificate that the server showed is valid for it, or
+ * was not looked at for names. */
+bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority);
 size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c);
 /* Client: true when a stream can be opened now (ready, not draining, below the peer's MAX_CONCURRENT_STREAMS). */
 bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c);

@@ -261,3 +261,13 @@ char *tc_addr_text(const struct tc_addr *a)
     tc_addr_format(a, &out);
     return tc_buf_take(&out);
 }
+
+struct tc_slice tc_addr_host_of(struct tc_slice s)
+{
+    const char *end;
+    if (s.len && s.data[0] == '[' && (end = memchr(s.data, ']', s.len)))
+        return tc_slice_of(s.data + 1, (size_t)(end - s.data) - 1);
+    const char *colon = s.len ? memchr(s.data, ':', s.len) : NULL;
+    const char *last = s.len ? memrchr(s.data, ':', s.len) : NULL;
+    return colon && colon == last ? tc_slice_of(s.data, (size_t)(colon - s.data)) : s;
+}

@@ -41,4 +41,7 @@ static inline int tc_addr_family(const struct tc_addr *a)
     return a->sa.any.sa_family;
 }
 
+/* The host of "host[:port]" without port and brackets; a bare IPv6 literal is itself. */
+struct tc_slice tc_addr_host_of(struct tc_slice authority);
+
 #endif

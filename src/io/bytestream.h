@@ -28,6 +28,9 @@ struct tc_bytestream_ops {
     /* Ends it: no event comes after; the memory goes when the loop is done with it. Everything written so far is still
      * handed to the kernel where that does not block. */
     void (*close)(struct tc_bytestream *bs);
+    /* Whether what the peer has proved of itself holds for that host (a name or an IP literal). NULL: it proved
+     * nothing, and nobody wanted it to. */
+    bool (*peer_is)(struct tc_bytestream *bs, struct tc_slice host);
 };
 
 struct tc_bytestream {

@@ -120,7 +120,7 @@ static void sock_close(struct tc_bytestream *bs)
     tc_free(s);
 }
 
-static const struct tc_bytestream_ops socket_ops = {sock_read, sock_writev, sock_set_reading, sock_close};
+static const struct tc_bytestream_ops socket_ops = {sock_read, sock_writev, sock_set_reading, sock_close, NULL};
 
 static void read_addresses(struct tc_socket *s)
 {

@@ -23,7 +23,8 @@ struct tc_pick_trace {
     uint64_t hash;
     bool has_ring_index;
     uint32_t ring_index;
-    struct tc_slice endpoint; /* address text of the chosen endpoint */
+    struct tc_slice endpoint;  /* address text of the chosen endpoint */
+    struct tc_slice authority; /* of the request, rewritten; empty: the channel's */
     struct {
         struct tc_slice endpoint;
         struct tc_slice reason; /* "TRANSIENT_FAILURE", ... */
@@ -43,6 +44,7 @@ struct tc_pick_args {
     uint64_t random;             /* one random number for the RPC, the same on every re-pick */
     struct tc_arena *arena;      /* the call's, for trackers */
     struct tc_session *session;  /* of the stateful session filter (lb/session.h); NULL: the RPC has none */
+    bool auto_host_rewrite;      /* A81: the endpoint's hostname becomes the :authority */
     struct tc_pick_trace *trace; /* NULL unless someone asks */
     bool dry;                    /* what would be picked: nothing is counted, queued, connected or tracked */
 };
@@ -57,6 +59,7 @@ struct tc_call_tracker {
 
 struct tc_pick {
     struct tc_subchannel *subchannel; /* borrowed, valid for the present turn of the loop */
+    struct tc_slice authority;        /* the :authority in place of the channel's, in the arena; empty: none */
     struct tc_status status;          /* owned by the caller of pick */
     struct tc_call_tracker *trackers; /* innermost first */
 };

@@ -174,6 +174,18 @@ static uint64_t roll(uint64_t random, size_t category)
     return x ^ (x >> 31);
 }
 
+/* A81: the hostname of the endpoint, if it has one. */
+static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *out)
+{
+    struct tc_slice name = tc_rstr_slice(out->subchannel->endpoint->hostname);
+    char *copy = name.len ? tc_arena_dup(args->arena, name) : NULL;
+    if (!copy)
+        return;
+    out->authority = tc_slice_of(copy, name.len);
+    if (args->trace)
+        args->trace->authority = out->authority;
+}
+
 static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct impl_picker *p = TC_CONTAINER_OF(base, struct impl_picker, base);
@@ -192,6 +204,8 @@ static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args 
         return TC_PICK_DROP;
     }
     enum tc_pick_kind kind = tc_picker_pick(p->child, args, out);
+    if (kind == TC_PICK_COMPLETE && args->auto_host_rewrite)
+        rewrite_authority(args, out);
     if (kind == TC_PICK_COMPLETE && !args->dry) {
         track_call(l, args, out);
         tc_cluster_load_track(l->load, args, out);

@@ -81,6 +81,7 @@ static struct tc_status choose(struct tc_config_selector *base, const struct tc_
     out->cluster = tc_rstr_slice(cluster->name);
     out->release = release;
     out->hold = cluster;
+    out->auto_host_rewrite = route->auto_host_rewrite;
     if (s->chains)
         out->filters = tc_filter_chain_ref(s->chains[at]);
     if (s->retries && route->retry)

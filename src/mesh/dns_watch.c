@@ -14,7 +14,7 @@ struct tc_dns_watch {
 };
 
 /* A61: all addresses are one endpoint, in the one locality without names. */
-static struct tc_endpoints *as_one_endpoint(const struct tc_endpoints *found)
+static struct tc_endpoints *as_one_endpoint(const struct tc_endpoints *found, const char *hostname)
 {
     TC_VEC(struct tc_addr) addrs = {0};
     for (size_t i = 0; i < found->n; i++)
@@ -26,6 +26,7 @@ static struct tc_endpoints *as_one_endpoint(const struct tc_endpoints *found)
     at[0] = tc_endpoint_new(addrs.data, addrs.len);
     at[0]->locality = tc_locality_new(tc_slice_str(""), tc_slice_str(""), tc_slice_str(""));
     at[0]->locality_weight = 1;
+    at[0]->hostname = tc_rstr_str(hostname); /* A81: the name, with its port */
     tc_vec_fini(&addrs);
     return tc_endpoints_take(at, 1);
 }
@@ -40,7 +41,7 @@ static bool on_result(void *arg, struct tc_resolver_result *result)
 {
     struct tc_dns_watch *w = arg;
     if (result->endpoints) {
-        struct tc_endpoints *list = as_one_endpoint(result->endpoints);
+        struct tc_endpoints *list = as_one_endpoint(result->endpoints, w->target);
         if (tc_endpoints_eq(list, w->endpoints)) {
             tc_endpoints_unref(list);
         } else {

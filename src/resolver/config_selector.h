@@ -25,6 +25,7 @@ struct tc_call_config {
     uint64_t timeout_ns;        /* 0: none: the route's or method config's bound on the deadline */
     struct tc_slice cluster;    /* for pick args */
     struct tc_session *session; /* for pick args: of the stateful session filter; NULL: none */
+    bool auto_host_rewrite;     /* for pick args (A81) */
     bool has_hash;
     uint64_t hash;
     struct tc_slice route;      /* for explain: what matched */

@@ -24,7 +24,8 @@ struct echo {
     struct tc_timer timer;
     struct tc_rstr *message; /* waits for the delay */
     bool finished;
-    bool reading; /* a message was asked for, or is being answered */
+    bool introduced; /* the headers with x-backend are sent */
+    bool reading;    /* a message was asked for, or is being answered */
 };
 
 /* With the load report (ORCA, A51) that the client asked for in its metadata. */
@@ -39,7 +40,9 @@ static void finish(struct echo *e, int code, const char *text)
     tc_headers_init(&trailers, tc_server_call_arena(e->call));
     if (load)
         tc_headers_add(&trailers, tc_slice_str("endpoint-load-metrics-bin"), load->value);
-    tc_server_call_finish(e->call, code, text, load ? &trailers : NULL);
+    if (!e->introduced)
+        tc_headers_add(&trailers, tc_slice_str("x-backend"), tc_slice_str(e->backend->name));
+    tc_server_call_finish(e->call, code, text, trailers.len ? &trailers : NULL);
 }
 
 static void answer_fail(struct echo *e, struct tc_slice request)
@@ -171,15 +174,17 @@ static void begin(struct tc_backend *b, struct tc_server_call *call, enum kind k
     tc_list_init(&e->link);
     tc_list_append(&b->calls, &e->link);
     tc_server_call_set_events(call, &events, e);
-    tc_headers_init(&headers, tc_server_call_arena(call));
-    tc_headers_add(&headers, tc_slice_str("x-backend"), tc_slice_str(b->name));
+    /* Failures are trailers alone, as servers send them: so they may be retried. */
     if (kind == ECHO && chosen_to_fail(b)) {
-        tc_server_call_send_headers(call, &headers, TC_H2_IDENTITY);
         finish(e, b->opts.fail_code, "failed by --fail");
         return;
     }
-    if (kind != HANG)
+    if (kind != HANG && kind != FAIL) {
+        tc_headers_init(&headers, tc_server_call_arena(call));
+        tc_headers_add(&headers, tc_slice_str("x-backend"), tc_slice_str(b->name));
         tc_server_call_send_headers(call, &headers, TC_H2_IDENTITY);
+        e->introduced = true;
+    }
     e->reading = true;
     tc_server_call_read(call);
 }

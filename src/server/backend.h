@@ -1,4 +1,5 @@
-/* The echo backend: answers each message of any method with itself and says who it is in the response header x-backend.
+/* The echo backend: answers each message of any method with itself and says who it is in the response header x-backend
+ * (among the trailers, where a call fails).
  * The bytes of a request header x-load-metrics-bin come back as its load report (trailer endpoint-load-metrics-bin).
  * For tries, the demo and tests. */
 #ifndef TC_SERVER_BACKEND_H

@@ -52,6 +52,9 @@ struct tc_tls_peer_check {
 void tc_tls_prepare_context(struct tc_tls_context *ctx);
 /* Puts name check, SNI and the verify callback into a fresh SSL. False: the name cannot be used, or is needed. */
 bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
+/* Client: whether the certificate of the finished handshake is valid for another name too; true when names are not
+ * looked at. */
+bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name);
 /* The reason for which the last operation on the SSL failed; empties OpenSSL's queue of errors. */
 void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct tc_tls_wire *wire, struct tc_buf *out);
 

@@ -282,8 +282,6 @@ static void tls_close(struct tc_bytestream *bs)
     shut(of(bs));
 }
 
-static const struct tc_bytestream_ops tls_ops = {tls_read, tls_writev, tls_set_reading, tls_close};
-
 /* The name as the certificate has it: no brackets around IPv6, no dot of the root. */
 static char *plain_name(struct tc_slice name)
 {
@@ -295,6 +293,17 @@ static char *plain_name(struct tc_slice name)
         name.len = 0; /* no name has a NUL */
     return name.len > 0 ? tc_slice_dup(name) : tc_strdup("");
 }
+
+static bool tls_peer_is(struct tc_bytestream *bs, struct tc_slice host)
+{
+    struct tls_stream *t = of(bs);
+    char *name = plain_name(host);
+    bool ok = tc_tls_peer_is(t->ssl, t->ctx, name);
+    tc_free(name);
+    return ok;
+}
+
+static const struct tc_bytestream_ops tls_ops = {tls_read, tls_writev, tls_set_reading, tls_close, tls_peer_is};
 
 /* False: OpenSSL would not have it. */
 static bool make_ssl(struct tls_stream *t)

@@ -49,6 +49,21 @@ static bool is_ip(const char *name)
     return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
+/* RFC 9525: the common name is no name, and a wildcard is a whole label. */
+#define HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
+
+bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name)
+{
+    if (ctx->server || ctx->verify == TC_TLS_VERIFY_CHAIN || ctx->verify == TC_TLS_VERIFY_NONE)
+        return true;
+    X509 *leaf = name[0] ? SSL_get1_peer_certificate(ssl) : NULL;
+    if (!leaf)
+        return false;
+    int ok = is_ip(name) ? X509_check_ip_asc(leaf, name, 0) : X509_check_host(leaf, name, 0, HOST_FLAGS, NULL);
+    X509_free(leaf);
+    return ok == 1;
+}
+
 static bool prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
 {
     bool ip = is_ip(check->name);
@@ -60,8 +75,7 @@ static bool prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
     if (!check->name[0])
         return false;
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-    /* RFC 9525: the common name is no name, and a wildcard is a whole label. */
-    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    X509_VERIFY_PARAM_set_hostflags(param, HOST_FLAGS);
     if (ip)
         return X509_VERIFY_PARAM_set1_ip_asc(param, check->name) == 1;
     return X509_VERIFY_PARAM_set1_host(param, check->name, 0) == 1;

@@ -146,7 +146,7 @@ static void pipe_close(struct tc_bytestream *bs)
     deliver_readable(e->other);
 }
 
-static const struct tc_bytestream_ops pipe_ops = {pipe_read, pipe_writev, pipe_set_reading, pipe_close};
+static const struct tc_bytestream_ops pipe_ops = {pipe_read, pipe_writev, pipe_set_reading, pipe_close, NULL};
 
 struct tc_pipe *tc_pipe_new(struct tc_loop *loop)
 {

@@ -154,12 +154,26 @@ static void short_sockaddrs_are_refused(void **state)
     tc_addr_fini(&a);
 }
 
+static void hosts_of_authorities(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {{"a.test:80", "a.test"},
+                                           {"a.test", "a.test"},
+                                           {"[::1]:80", "::1"},
+                                           {"[::1]", "::1"},
+                                           {"::1", "::1"},
+                                           {"", ""},
+                                           {":80", ""}};
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++)
+        assert_true(tc_slice_eq_str(tc_addr_host_of(tc_slice_str(cases[i][0])), cases[i][1]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_canonical),         cmocka_unit_test(malformed_texts_are_refused),
         cmocka_unit_test(parts_are_told_apart),        cmocka_unit_test(unix_names_have_bounds),
-        cmocka_unit_test(short_sockaddrs_are_refused),
+        cmocka_unit_test(short_sockaddrs_are_refused), cmocka_unit_test(hosts_of_authorities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

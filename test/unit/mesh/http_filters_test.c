@@ -149,12 +149,107 @@ static void nothing_to_do_is_no_chain(void **state)
     close_world(&w);
 }
 
+/* One RPC through the chain of the only route: what its fault filter says. */
+static enum tc_filter_verdict pass(struct world *w)
+{
+    struct tc_filter_chain *chain = tc_http_filters_chain(w->config, route(w, 0), NULL);
+    const struct tc_call_filter *f = &chain->filters[0];
+    void *own = NULL;
+    tc_status_fini(&w->call.status);
+    w->call = (struct tc_filter_call){
+        .loop = w->loop, .arena = &w->arena, .metadata = &w->headers, .config = &w->chosen, .explain = true};
+    enum tc_filter_verdict verdict = f->ops->start(f, &w->call, &own);
+    f->ops->done(f, &w->call, &own);
+    tc_filter_chain_unref(chain);
+    return verdict;
+}
+
+static void header(struct world *w, const char *name, const char *value)
+{
+    tc_headers_add(&w->headers, tc_slice_str(name), tc_slice_str(value));
+}
+
+static unsigned share(struct world *w, enum tc_filter_verdict verdict)
+{
+    unsigned n = 0;
+    for (int i = 0; i < 10000; i++)
+        n += pass(w) == verdict;
+    return n;
+}
+
+#define ROUTE "{'match': {'prefix': ''}, 'route': {'cluster': 'c'}}"
+
+/* A33: 20 % and 5 % of their own are 24 %. */
+static void faults_are_independent(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w,
+               "{'name': 'a', 'typedConfig': {" FAULT
+               ", 'delay': {'fixedDelay': '1s', 'percentage': {'numerator': 20}},"
+               "'abort': {'grpcStatus': 9, 'percentage': {'numerator': 50000, 'denominator': 'MILLION'}}}},",
+               "", ROUTE);
+    unsigned delayed = 0, aborted = 0;
+    for (int i = 0; i < 10000; i++) {
+        enum tc_filter_verdict verdict = pass(&w);
+        delayed += verdict == TC_FILTER_WAIT;
+        aborted += verdict == TC_FILTER_FAIL;
+    }
+    /* Those that are delayed and aborted wait first. */
+    assert_in_range(delayed, 1800, 2200);
+    assert_in_range(aborted, 320, 480);
+    close_world(&w);
+}
+
+static void headers_lower_the_share(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w,
+               "{'name': 'a', 'typedConfig': {" FAULT
+               ", 'delay': {'headerDelay': {}, 'percentage': {'numerator': 5000, "
+               "'denominator': 'TEN_THOUSAND'}}}},",
+               "", ROUTE);
+    assert_int_equal(share(&w, TC_FILTER_WAIT), 0);
+    header(&w, "x-envoy-fault-delay-request", "53");
+    assert_in_range(share(&w, TC_FILTER_WAIT), 4750, 5250);
+    while (pass(&w) != TC_FILTER_WAIT) {
+    }
+    assert_int_equal(w.call.wait_ns, 53000000);
+    /* In units of the filter's denominator; more than the filter has is what the filter has. */
+    header(&w, "x-envoy-fault-delay-request-percentage", "1000");
+    assert_in_range(share(&w, TC_FILTER_WAIT), 850, 1150);
+    w.headers.data[1].value = tc_slice_str("9999");
+    assert_in_range(share(&w, TC_FILTER_WAIT), 4750, 5250);
+    w.headers.data[1].value = tc_slice_str("0");
+    assert_int_equal(share(&w, TC_FILTER_WAIT), 0);
+    w.headers.data[1].value = tc_slice_str("all");
+    assert_in_range(share(&w, TC_FILTER_WAIT), 4750, 5250);
+    w.headers.data[0].value = tc_slice_str("0.5");
+    assert_int_equal(share(&w, TC_FILTER_WAIT), 0);
+    close_world(&w);
+}
+
+static void notes_say_what_was_done(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, "{'name': 'a', 'typedConfig': " ABORT("8") "},", "", ROUTE);
+    assert_int_equal(pass(&w), TC_FILTER_FAIL);
+    assert_int_equal(w.call.status.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_string_equal(tc_status_text(&w.call.status), "fault injected by the HTTP filter \"a\"");
+    assert_true(tc_slice_eq_str(w.call.notes->filter, "a"));
+    assert_true(tc_slice_eq_str(w.call.notes->text, "aborted with RESOURCE_EXHAUSTED"));
+    assert_null(w.call.notes->next);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(most_specific_override_counts),
-        cmocka_unit_test(wrappers_and_structs),
-        cmocka_unit_test(nothing_to_do_is_no_chain),
+        cmocka_unit_test(most_specific_override_counts), cmocka_unit_test(wrappers_and_structs),
+        cmocka_unit_test(nothing_to_do_is_no_chain),     cmocka_unit_test(faults_are_independent),
+        cmocka_unit_test(headers_lower_the_share),       cmocka_unit_test(notes_say_what_was_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,6 +229,31 @@ static void bad_material_is_refused_with_its_name(void **state)
     assert_refused(&opts, "a server needs a certificate");
 }
 
+static void other_names_of_a_certificate(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    tc_tls_pair_shake(f, &client, "backend.test", &server);
+    tc_tls_assert_both_up(f);
+    static const struct {
+        const char *name;
+        bool valid;
+    } cases[] = {{"backend.test", true},   {"backend.test.", true}, {"b.wild.test", true},
+                 {"b.c.wild.test", false}, {"other.test", false},   {"127.0.0.1", true},
+                 {"127.0.0.2", false},     {"::1", true},           {"", false}};
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++)
+        assert_int_equal(f->client.bs->ops->peer_is(f->client.bs, tc_slice_str(cases[i].name)), cases[i].valid);
+}
+
+static void any_name_where_none_was_looked_at(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    client.verify = TC_TLS_VERIFY_CHAIN;
+    tc_tls_pair_shake(f, &client, "other.test", &server);
+    assert_true(f->client.bs->ops->peer_is(f->client.bs, tc_slice_str("any.test")));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, tc_tls_pair_setup, tc_tls_pair_teardown)
 
 int main(void)
@@ -251,6 +276,8 @@ int main(void)
         T(a_missing_client_certificate_is_refused),
         T(an_optional_client_certificate_may_be_missing),
         T(the_verify_callback_can_refuse),
+        T(other_names_of_a_certificate),
+        T(any_name_where_none_was_looked_at),
         T(the_verify_callback_cannot_overrule_the_chain),
         cmocka_unit_test(bad_material_is_refused_with_its_name),
     };
