@@ -183,6 +183,37 @@ static void nothing_is_one_empty_priority(void **state)
     TC_CASE(PR18);
 }
 
+/* A55: those that drain are in no priority, but in the root, with what else is known of them. */
+static void draining_endpoints(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    take(&t, "0/a=3: 1.1.1.1:1 1.1.1.1:2*5!DRAINING; 1/b: 1.1.1.1:3!DRAINING");
+    assert_int_equal(t.root->n, 2);
+    assert_int_equal(t.root->n_children, 2);
+    assert_int_equal(t.root->at[0]->health, TC_HEALTH_DRAINING);
+    assert_int_equal(t.root->at[0]->lb_weight, 5);
+    assert_int_equal(t.root->at[0]->locality_weight, 3);
+    assert_ptr_equal(t.root->at[0]->locality, endpoint(&t, 0, 0)->locality);
+    assert_string_equal(t.root->at[1]->locality->sub_zone->data, "b");
+    assert_int_equal(t.priorities[0].node->n, 1);
+    assert_int_equal(t.priorities[1].node->n, 0);
+    const struct tc_endpoints *root = t.root, *node = t.priorities[0].node;
+    const struct tc_endpoint *first = t.root->at[0];
+    take(&t, "0/a=3: 1.1.1.1:1 1.1.1.1:2*5!DRAINING; 1/b: 1.1.1.1:3!DRAINING");
+    assert_ptr_equal(t.root, root);
+    /* One leaves, the other is the same still, and so is what the priority has. */
+    take(&t, "0/a=3: 1.1.1.1:1 1.1.1.1:2*5!DRAINING; 1/b: 1.1.1.1:4");
+    assert_int_equal(t.root->n, 1);
+    assert_ptr_equal(t.root->at[0], first);
+    assert_ptr_equal(t.priorities[0].node, node);
+    take(&t, "0/a=3: 1.1.1.1:1; 1/b: 1.1.1.1:4");
+    assert_int_equal(t.root->n, 0);
+    assert_ptr_equal(t.priorities[0].node, node);
+    tc_cds_tree_fini(&t);
+    TC_CASE(ED09);
+}
+
 static void dns_is_one_locality(void **state)
 {
     (void)state;
@@ -211,6 +242,7 @@ int main(void)
         cmocka_unit_test(names_follow_localities),
         cmocka_unit_test(one_locality_twice),
         cmocka_unit_test(nothing_is_one_empty_priority),
+        cmocka_unit_test(draining_endpoints),
         cmocka_unit_test(dns_is_one_locality),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
