@@ -200,8 +200,8 @@ static void a_stream_that_breaks(void **state)
     lrs_calls(w->ch, 40, &w->seen);
     struct lrs_cluster before = told_all(w);
     lrs_kit_hold(w->lrs, true);
-    uint64_t away_ns = lrs_now_ns();
     LRS_WAIT(w->lrs, t->streams_so_far >= 2 && t->streams >= 1); /* and says nothing */
+    uint64_t away_ns = lrs_now_ns();
     lrs_calls(w->ch, 40, &w->seen);
     while (lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(3000000)) /* longer than an interval */
         lrs_calls(w->ch, 4, &w->seen);
@@ -288,21 +288,27 @@ static void locality_goes_while_an_rpc_is_pending(void **state)
     TC_CASE(LS09);
 }
 
-static void dns_is_told_under_the_empty_locality(void **state)
+static void put_dns(struct world *w, const char *more)
 {
-    (void)state;
-    struct world *w = open_world(1);
     mesh_kit_put(w->k,
                  "resources:\n"
                  "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
                  "  name: c\n"
                  "  type: LOGICAL_DNS\n"
                  "  " LRS "\n"
+                 "%s"
                  "  load_assignment:\n"
                  "    endpoints:\n"
                  "    - lb_endpoints:\n"
                  "      - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %s}}}\n",
-                 strchr(mesh_kit_address(w->k, 0), ':') + 1);
+                 more, strchr(mesh_kit_address(w->k, 0), ':') + 1);
+}
+
+static void dns_is_told_under_the_empty_locality(void **state)
+{
+    (void)state;
+    struct world *w = open_world(1);
+    put_dns(w, "");
     w->ch = mesh_kit_channel(w->k, "svc", NULL);
     lrs_calls(w->ch, 20, &w->seen);
     LRS_WAIT(w->lrs, told_ended(lrs_told_cluster(t, "c")) >= 20);
@@ -312,6 +318,15 @@ static void dns_is_told_under_the_empty_locality(void **state)
     assert_int_equal(c.none.error, 5);
     assert_int_equal(c.a.issued + c.b.issued, 0);
     assert_string_equal(c.service, "");
+    put_dns(w, "  circuit_breakers: {thresholds: [{max_requests: 0}]}\n");
+    mesh_kit_wait_failure(w->ch, TORC_STATUS_UNAVAILABLE, "circuit breaker drop");
+    lrs_calls(w->ch, 20, &w->seen);
+    assert_int_equal(w->seen.broken, 20);
+    LRS_WAIT(w->lrs, lrs_told_cluster(t, "c")->dropped >= 21);
+    c = *lrs_told_cluster(lrs_kit_look(w->lrs), "c");
+    assert_int_equal(c.dropped, 21);
+    assert_int_equal(c.dropped_lb + c.dropped_other, 0);
+    assert_int_equal(c.none.issued, mesh_kit_take(w->k, 0)); /* those before the limit came among them */
     close_world(w);
     TC_CASE(DN03);
 }
