@@ -21,6 +21,15 @@ static inline void tc_ref_inc(struct tc_ref *r)
     atomic_fetch_add_explicit(&r->n, 1, memory_order_relaxed);
 }
 
+/* For who holds none: false when there is none left. */
+static inline bool tc_ref_try_inc(struct tc_ref *r)
+{
+    unsigned n = atomic_load_explicit(&r->n, memory_order_relaxed);
+    while (n && !atomic_compare_exchange_weak_explicit(&r->n, &n, n + 1, memory_order_acquire, memory_order_relaxed)) {
+    }
+    return n != 0;
+}
+
 /* True when the last reference went: the caller then frees the object. */
 static inline bool tc_ref_dec(struct tc_ref *r)
 {

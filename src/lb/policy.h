@@ -39,6 +39,7 @@ struct tc_lb_env {
     struct tc_slice authority;            /* the channel's */
     bool secured_by_xds;                  /* A29: clusters say how their connections are secured */
     uint32_t ring_size_cap;               /* A42: 4096 by default, 1..8388608 */
+    uint32_t ring_inline_entries;         /* a ring of more is built on another thread; 0: 32768 */
     uint64_t priority_failover_ms;        /* A56: 10000 */
     uint64_t priority_retention_ms;       /* A56: 900000 */
     uint64_t connection_attempt_delay_ms; /* A61: 250, clamped to [100, 2000] */

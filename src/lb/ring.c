@@ -29,9 +29,7 @@ uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min,
 {
     if (n == 0)
         return 0;
-    cap = TC_MAX(TC_MIN(cap, TC_RING_SIZE_MAX), 1);
-    max = TC_MAX(TC_MIN(max, cap), 1);
-    min = TC_MAX(TC_MIN(min, max), 1);
+    tc_ring_clamp(&min, &max, &cap);
     unsigned __int128 sum = 0;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
@@ -163,6 +161,14 @@ struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t
     return r;
 }
 
+uint32_t tc_ring_entries(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
+{
+    uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
+    uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
+    tc_free(counts);
+    return size;
+}
+
 struct tc_ring *tc_ring_ref(struct tc_ring *r)
 {
     if (r)
@@ -174,7 +180,10 @@ void tc_ring_unref(struct tc_ring *r)
 {
     if (!r || !tc_ref_dec(&r->ref))
         return;
-    tc_free(r);
+    if (r->release)
+        r->release(r);
+    else
+        tc_free(r);
 }
 
 uint32_t tc_ring_size(const struct tc_ring *r)

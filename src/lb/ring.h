@@ -31,6 +31,8 @@ struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t
 #define TC_RING_ADDED UINT32_MAX
 struct tc_ring *tc_ring_update(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
                                const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
+/* How many entries such a ring has. */
+uint32_t tc_ring_entries(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
 struct tc_ring *tc_ring_ref(struct tc_ring *r);
 void tc_ring_unref(struct tc_ring *r);
 

@@ -3,16 +3,34 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "io/mailbox.h"
+#include "io/worker.h"
 #include "lb/describe.h"
 #include "lb/endpoint_map.h"
 #include "lb/note.h"
 #include "lb/pick_first.h"
-#include "lb/ring_hash_set.h"
+#include "lb/ring_hash_build.h"
+
+/* An update whose ring is being built; until then the endpoints of the last one serve. The worker's until its mail
+ * comes. */
+struct next {
+    struct tc_job job;
+    struct tc_mail mail;
+    struct tc_mailbox *box;
+    struct tc_ring_hash *owner; /* NULL: it is not wanted any more */
+    struct tc_rh_set *set;      /* without leaves, without a ring */
+    uint32_t *was;              /* of each endpoint its place in the policy's set, TC_RING_ADDED: none */
+    struct tc_rh_build *build;
+    struct tc_ring *ring; /* NULL: not yet */
+};
 
 struct tc_ring_hash {
     struct tc_lb_policy base;
     struct tc_rh_set *set;          /* NULL: no endpoints */
-    struct tc_endpoints *endpoints; /* of the last update; NULL: no endpoints */
+    struct next *next;              /* NULL: nothing is being built */
+    struct tc_mailbox *box;         /* where the worker answers; NULL: it was never asked */
+    struct tc_endpoints *endpoints; /* of the last update, as are the config and the note; NULL: no endpoints */
+    struct tc_rstr *note;
     struct tc_lb_config *config;
     struct tc_lb_config *leaf_config;
     struct tc_status last_error; /* of the endpoint that failed last */
@@ -22,6 +40,8 @@ struct tc_ring_hash {
     struct tc_task want_task;
     struct tc_task free_task;
 };
+
+enum { INLINE_ENTRIES = 32768 }; /* of a ring that is built on the loop's own thread: half a millisecond */
 
 /* Connecting. */
 
@@ -137,26 +157,9 @@ static uint64_t weight_of(const struct tc_endpoint *e)
     return TC_MAX(e->weight, 1);
 }
 
-/* An endpoint that the old set had too (NULL: not) moves over with its leaf and its state. */
-static void add_endpoint(struct tc_rh_set *set, struct tc_endpoint *e, struct tc_rh_endpoint *known)
-{
-    if (!known) {
-        tc_rh_set_add(set, e, weight_of(e), TORC_IDLE, NULL);
-        return;
-    }
-    tc_rh_set_add(set, e, weight_of(e), (enum torc_connectivity)known->state, known->picker);
-    struct tc_rh_endpoint *moved = &set->at[set->n - 1];
-    moved->leaf = known->leaf;
-    known->leaf = NULL;
-    if (moved->leaf) {
-        moved->leaf->index = set->n - 1;
-        moved->changed = !tc_endpoint_eq(e, known->endpoint);
-    }
-}
-
 /* Endpoints of the same addresses are one, of the summed weight (A61). Appends those of the list to `set`; was[i]:
  * where that endpoint is in `old`, TC_RING_ADDED when it is not. */
-static void merge(struct tc_rh_set *set, struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *was)
+static void merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *was)
 {
     struct tc_endpoint_map before, seen;
     tc_endpoint_map_init(&before, old ? old->n : 0);
@@ -167,9 +170,8 @@ static void merge(struct tc_rh_set *set, struct tc_rh_set *old, const struct tc_
         struct tc_endpoint *e = list->at[i];
         uint32_t at = tc_endpoint_map_add(&seen, e, set->n), from;
         if (at == set->n) {
-            bool known = tc_endpoint_map_find(&before, e, &from);
-            was[at] = known ? from : TC_RING_ADDED;
-            add_endpoint(set, e, known ? &old->at[from] : NULL);
+            was[at] = tc_endpoint_map_find(&before, e, &from) ? from : TC_RING_ADDED;
+            tc_rh_set_add(set, e, weight_of(e));
         } else {
             uint64_t *weight = &set->at[at].weight;
             *weight = weight_of(e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + weight_of(e);
@@ -192,27 +194,17 @@ static void log_absence(struct tc_ring_hash *rh)
            tc_ring_size(rh->set->ring));
 }
 
-static struct tc_ring *ring_for(struct tc_ring_hash *rh, const struct tc_rh_set *set, uint32_t *was,
-                                const struct tc_ring_hash_config *config)
+/* The set that was prepared takes the place of the policy's, whose leaves move over. */
+static void install(struct tc_ring_hash *rh, struct next *next)
 {
-    const struct tc_ring_hash_config *before = (const struct tc_ring_hash_config *)rh->config;
-    if (rh->set && before->min_ring_size == config->min_ring_size && before->max_ring_size == config->max_ring_size &&
-        tc_rh_set_same_keys(rh->set, set))
-        return tc_ring_ref(rh->set->ring);
-    return tc_rh_set_build_ring(set, rh->set, was, config, rh->base.helper->env->ring_size_cap);
-}
-
-static void replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
-{
-    const struct tc_ring_hash_config *config = (const struct tc_ring_hash_config *)update->config;
-    struct tc_rh_set *old = rh->set, *set = tc_rh_set_new(update->endpoints->n);
+    struct tc_rh_set *old = rh->set, *set = next->set;
+    next->set = NULL;
     set->owner = rh;
-    set->header = tc_rstr_ref(config->request_hash_header);
-    set->note = tc_rstr_ref(update->resolution_note);
-    uint32_t *was = tc_reallocarray(NULL, update->endpoints->n, sizeof(*was));
-    merge(set, old, update->endpoints, was);
-    tc_rh_set_take_ring(set, ring_for(rh, set, was, config));
-    tc_free(was);
+    for (uint32_t i = 0; i < set->n; i++)
+        if (next->was[i] != TC_RING_ADDED)
+            tc_rh_set_move(set, i, &old->at[next->was[i]]);
+    tc_rh_set_take_ring(set, next->ring);
+    next->ring = NULL;
     rh->set = set;
     drop_set(rh, old);
     log_absence(rh);
@@ -225,14 +217,114 @@ static void replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *upda
     rh->busy = false;
 }
 
+/* Any thread. */
+static void next_free(struct next *next)
+{
+    tc_rh_set_unref(next->set);
+    tc_free(next->was);
+    tc_rh_build_free(next->build);
+    tc_ring_unref(next->ring);
+    tc_mailbox_unref(next->box);
+    tc_free(next);
+}
+
+/* What is being built is not wanted any more. */
+static void forget_next(struct tc_ring_hash *rh)
+{
+    if (rh->next)
+        rh->next->owner = NULL;
+    rh->next = NULL;
+}
+
+static void on_built(struct tc_mail *mail)
+{
+    struct next *next = TC_CONTAINER_OF(mail, struct next, mail);
+    struct tc_ring_hash *rh = next->owner;
+    if (rh) {
+        rh->next = NULL;
+        install(rh, next);
+        reconcile(rh);
+    }
+    next_free(next);
+}
+
+static void on_build_dropped(struct tc_mail *mail)
+{
+    next_free(TC_CONTAINER_OF(mail, struct next, mail));
+}
+
+static void build(struct tc_job *job)
+{
+    struct next *next = TC_CONTAINER_OF(job, struct next, job);
+    next->ring = tc_rh_build_run(next->build);
+    tc_mailbox_send(next->box, &next->mail);
+}
+
+static void build_elsewhere(struct tc_ring_hash *rh, struct next *next)
+{
+    static const struct tc_status ok = {0};
+    if (!rh->box)
+        rh->box = tc_mailbox_new(rh->base.helper->env->loop);
+    next->box = tc_mailbox_ref(rh->box);
+    next->mail = (struct tc_mail){.run = on_built, .drop = on_build_dropped};
+    next->job.run = build;
+    next->owner = rh;
+    rh->next = next;
+    tc_worker_do(&next->job);
+    if (!rh->set)
+        rh->base.helper->ops->update_state(rh->base.helper, TORC_CONNECTING, &ok, tc_picker_queue());
+}
+
+/* The ring of what was prepared, if it is there or soon made. */
+static struct tc_ring *ring_at_once(struct tc_ring_hash *rh, struct next *next,
+                                    const struct tc_ring_hash_config *config)
+{
+    const struct tc_lb_env *env = rh->base.helper->env;
+    if (rh->set && rh->set->min_ring_size == config->min_ring_size && rh->set->max_ring_size == config->max_ring_size &&
+        tc_rh_set_same_keys(rh->set, next->set))
+        return tc_ring_ref(rh->set->ring);
+    next->build = tc_rh_build_new(next->set, rh->set, next->was, config, env->ring_size_cap);
+    struct tc_ring *ring = tc_rh_build_find(next->build);
+    if (!ring &&
+        !tc_rh_build_exceeds(next->build, env->ring_inline_entries ? env->ring_inline_entries : INLINE_ENTRIES))
+        ring = tc_rh_build_run(next->build);
+    return ring;
+}
+
+/* False: another thread builds the ring first. */
+static bool replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
+{
+    const struct tc_ring_hash_config *config = (const struct tc_ring_hash_config *)update->config;
+    struct next *next = TC_NEW(struct next);
+    forget_next(rh);
+    next->set = tc_rh_set_new(update->endpoints->n);
+    next->set->header = tc_rstr_ref(config->request_hash_header);
+    next->set->note = tc_rstr_ref(update->resolution_note);
+    next->was = tc_reallocarray(NULL, update->endpoints->n, sizeof(*next->was));
+    merge(next->set, rh->set, update->endpoints, next->was);
+    next->ring = ring_at_once(rh, next, config);
+    next->set->min_ring_size = config->min_ring_size;
+    next->set->max_ring_size = config->max_ring_size;
+    if (!next->ring) {
+        build_elsewhere(rh, next);
+        return false;
+    }
+    install(rh, next);
+    next_free(next);
+    return true;
+}
+
 static void remember(struct tc_ring_hash *rh, const struct tc_lb_update *update)
 {
     struct tc_lb_config *config = tc_lb_config_ref(update->config);
     struct tc_endpoints *endpoints = tc_endpoints_ref(update->endpoints);
+    struct tc_rstr *note = tc_rstr_ref(update->resolution_note);
     tc_lb_config_unref(rh->config);
     tc_endpoints_unref(rh->endpoints);
+    tc_rstr_unref(rh->note);
     rh->config = config;
     rh->endpoints = endpoints;
+    rh->note = note;
 }
 
 static void report_failure(struct tc_ring_hash *rh, const struct tc_status *status)
@@ -244,6 +336,7 @@ static struct tc_status refuse_empty(struct tc_ring_hash *rh, const struct tc_lb
 {
     struct tc_status status = tc_lb_status_because("empty address list", update->resolution_note);
     struct tc_rh_set *old = rh->set;
+    forget_next(rh);
     rh->set = NULL;
     drop_set(rh, old);
     remember(rh, update);
@@ -258,18 +351,19 @@ static struct tc_status rh_update(struct tc_lb_policy *policy, const struct tc_l
     if (!rh->base.helper)
         return ok;
     if (!update->endpoints) {
-        if (!rh->set)
+        if (!rh->set && !rh->next)
             report_failure(rh, update->endpoints_error);
         return ok;
     }
     if (update->endpoints->n == 0)
         return refuse_empty(rh, update);
-    if (rh->set && tc_endpoints_eq(rh->endpoints, update->endpoints) && tc_lb_config_eq(rh->config, update->config) &&
-        tc_rstr_eq(rh->set->note, update->resolution_note))
+    if ((rh->set || rh->next) && tc_endpoints_eq(rh->endpoints, update->endpoints) &&
+        tc_lb_config_eq(rh->config, update->config) && tc_rstr_eq(rh->note, update->resolution_note))
         return ok;
-    replace_set(rh, update);
+    bool replaced = replace_set(rh, update);
     remember(rh, update);
-    reconcile(rh);
+    if (replaced)
+        reconcile(rh);
     return ok;
 }
 
@@ -335,8 +429,13 @@ static void rh_shutdown(struct tc_lb_policy *policy)
     struct tc_loop *loop = rh->base.helper->env->loop;
     struct tc_rh_set *set = rh->set;
     rh->set = NULL;
+    forget_next(rh);
+    if (rh->box)
+        tc_mailbox_close(rh->box);
+    tc_mailbox_unref(rh->box);
     drop_set(rh, set);
     tc_endpoints_unref(rh->endpoints);
+    tc_rstr_unref(rh->note);
     tc_lb_config_unref(rh->config);
     tc_lb_config_unref(rh->leaf_config);
     rh->endpoints = NULL;

@@ -49,18 +49,33 @@ static void idle_remove(struct tc_rh_set *set, uint32_t i)
         set->at[e->idle_next].idle_prev = e->idle_prev;
 }
 
-void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight, enum torc_connectivity state,
-                   struct tc_picker *picker)
+void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight)
 {
     struct tc_rh_endpoint *e = &set->at[set->n];
     e->endpoint = tc_endpoint_ref(endpoint);
     e->weight = weight;
-    e->state = (uint8_t)state;
-    e->picker = picker ? tc_picker_ref(picker) : NULL;
-    set->counts[state]++;
-    if (state == TORC_IDLE)
-        idle_append(set, set->n);
+    e->state = TORC_IDLE;
+    set->counts[TORC_IDLE]++;
+    idle_append(set, set->n);
     set->n++;
+}
+
+void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from)
+{
+    struct tc_rh_endpoint *e = &set->at[i];
+    e->picker = from->picker ? tc_picker_ref(from->picker) : NULL;
+    if (from->state != TORC_IDLE) {
+        idle_remove(set, i);
+        set->counts[TORC_IDLE]--;
+        set->counts[from->state]++;
+        e->state = from->state;
+    }
+    e->leaf = from->leaf;
+    from->leaf = NULL;
+    if (e->leaf) {
+        e->leaf->index = i;
+        e->changed = !tc_endpoint_eq(e->endpoint, from->endpoint);
+    }
 }
 
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring)
@@ -73,75 +88,9 @@ void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring)
             set->on_ring_failing++;
 }
 
-static bool same_key(const struct tc_endpoint *a, const struct tc_endpoint *b)
+bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b)
 {
     return a == b || (tc_rstr_eq(a->hash_key, b->hash_key) && tc_addr_eq(&a->addrs[0], &b->addrs[0]));
-}
-
-/* The ring's items of a set, but for those that `skip` (may be NULL) marks. Addresses as text are all in one buffer. */
-static struct tc_ring_item *items_of(const struct tc_rh_set *set, const bool *skip, struct tc_buf *text)
-{
-    /* The buffer moves as it grows: first where they end, then the slices. */
-    struct tc_ring_item *items = tc_calloc(set->n, sizeof(*items));
-    for (uint32_t i = 0; i < set->n; i++) {
-        const struct tc_endpoint *e = set->at[i].endpoint;
-        size_t start = text->len;
-        if (skip && skip[i])
-            continue;
-        items[i].weight = set->at[i].weight;
-        items[i].key = tc_rstr_slice(e->hash_key);
-        if (items[i].key.len)
-            continue;
-        tc_addr_format(&e->addrs[0], text); /* A76 */
-        items[i].key = tc_slice_of(NULL, text->len - start);
-    }
-    size_t at = 0;
-    for (uint32_t i = 0; i < set->n; i++) {
-        if (items[i].key.data || items[i].key.len == 0)
-            continue;
-        items[i].key.data = text->data + at;
-        at += items[i].key.len;
-    }
-    return items;
-}
-
-/* Only what the new set lacks needs its key as text again: the others have the same there. A key that changed is none
- * that is known. */
-static struct tc_ring_item *old_items_of(const struct tc_rh_set *old, const struct tc_rh_set *set,
-                                         const struct tc_ring_item *items, uint32_t *from, struct tc_buf *text)
-{
-    bool *kept = tc_calloc(old->n, sizeof(*kept));
-    for (uint32_t i = 0; i < set->n; i++) {
-        if (from[i] != TC_RING_ADDED && !same_key(set->at[i].endpoint, old->at[from[i]].endpoint))
-            from[i] = TC_RING_ADDED;
-        if (from[i] != TC_RING_ADDED)
-            kept[from[i]] = true;
-    }
-    struct tc_ring_item *known = items_of(old, kept, text);
-    for (uint32_t i = 0; i < set->n; i++)
-        if (from[i] != TC_RING_ADDED)
-            known[from[i]] = items[i];
-    tc_free(kept);
-    return known;
-}
-
-struct tc_ring *tc_rh_set_build_ring(const struct tc_rh_set *set, const struct tc_rh_set *old, uint32_t *from,
-                                     const struct tc_ring_hash_config *config, uint32_t cap)
-{
-    struct tc_buf text = {0}, old_text = {0};
-    struct tc_ring_item *items = items_of(set, NULL, &text), *known = NULL;
-    struct tc_ring *ring;
-    if (old) {
-        known = old_items_of(old, set, items, from, &old_text);
-        ring = tc_ring_update(old->ring, known, from, items, set->n, config->min_ring_size, config->max_ring_size, cap);
-    } else {
-        ring = tc_ring_new(items, set->n, config->min_ring_size, config->max_ring_size, cap);
-    }
-    tc_free(items);
-    tc_free(known);
-    tc_buf_fini(&text);
-    tc_buf_fini(&old_text);
-    return ring;
 }
 
 bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b)
@@ -149,7 +98,7 @@ bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b)
     if (a->n != b->n)
         return false;
     for (uint32_t i = 0; i < a->n; i++) {
-        if (a->at[i].weight != b->at[i].weight || !same_key(a->at[i].endpoint, b->at[i].endpoint))
+        if (a->at[i].weight != b->at[i].weight || !tc_rh_same_key(a->at[i].endpoint, b->at[i].endpoint))
             return false;
     }
     return true;

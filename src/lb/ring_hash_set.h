@@ -28,7 +28,8 @@ struct tc_rh_set {
     struct tc_lref ref;
     struct tc_ring_hash *owner; /* NULL when the policy ended or has a newer set */
     struct tc_ring *ring;
-    struct tc_rstr *header; /* A76: request_hash_header; NULL: none */
+    uint64_t min_ring_size, max_ring_size; /* as configured */
+    struct tc_rstr *header;                /* A76: request_hash_header; NULL: none */
     struct tc_rstr *note;
     uint32_t counts[TORC_SHUTDOWN]; /* endpoints by state */
     uint32_t on_ring;               /* endpoints with an entry */
@@ -44,15 +45,15 @@ void tc_ring_hash_want(struct tc_rh_set *set, uint32_t i);
 /* A set without endpoints, with room for `capacity` and a reference. */
 struct tc_rh_set *tc_rh_set_new(size_t capacity);
 void tc_rh_set_unref(struct tc_rh_set *set);
-/* Appends an endpoint in the given state; takes references. Only before the set has its ring. */
-void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight, enum torc_connectivity state,
-                   struct tc_picker *picker);
+/* Appends an endpoint, IDLE; takes a reference. */
+void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
+/* Endpoint i gets the leaf of `from`, which it was in another set, with state and picker. Only before the set has its
+ * ring. */
+void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from);
 /* Gives the set its ring: a reference that the call takes over. */
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring);
-/* A new ring over the set's endpoints, out of that of the set that this one replaces (NULL: none). from[i]: where
- * endpoint i was there, TC_RING_ADDED for one that is new; the call sets that too where the key is another. */
-struct tc_ring *tc_rh_set_build_ring(const struct tc_rh_set *set, const struct tc_rh_set *old, uint32_t *from,
-                                     const struct tc_ring_hash_config *config, uint32_t cap);
+/* Do both give the same key? */
+bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b);
 /* True when both sets' endpoints give the same ring. */
 bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b);
 /* Sets the state of endpoint i; takes over the picker's reference. */

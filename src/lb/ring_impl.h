@@ -19,7 +19,19 @@ struct tc_ring {
     uint64_t *hash;   /* size, ascending; then TC_RING_PADDING times the largest number, which no hash is above */
     uint32_t *item;   /* size */
     uint32_t *counts; /* entries of each item */
+
+    /* Of a ring in the cache (ring_cache.h), else NULL. */
+    struct tc_ring_cached *cached;
+    void (*release)(struct tc_ring *r);
 };
+
+/* As tc_ring_new says. */
+static inline void tc_ring_clamp(uint64_t *min, uint64_t *max, uint64_t *cap)
+{
+    *cap = TC_MAX(TC_MIN(*cap, TC_RING_SIZE_MAX), 1);
+    *max = TC_MAX(TC_MIN(*max, *cap), 1);
+    *min = TC_MAX(TC_MIN(*min, *max), 1);
+}
 
 /* How many entries each item gets (A42), into counts[0..n); their sum. The bounds are clamped as tc_ring_new says. */
 uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
