@@ -5,7 +5,7 @@
 #include "resource/fault_filter.h"
 #include "resource/session_filter.h"
 
-static const void *parse_router(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_reading *p)
+static const void *no_settings(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_reading *p)
 {
     (void)config;
     (void)p;
@@ -16,11 +16,19 @@ const struct tc_http_filter_type tc_http_filter_router = {
     .config_name = "envoy.extensions.filters.http.router.v3.Router",
     .terminal = true,
     .on_clients = true,
-    .parse = parse_router,
+    .parse = no_settings,
 };
 
-static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router, &tc_http_filter_fault,
-                                                                     &tc_http_filter_session};
+/* A41: for servers. A listener for clients cannot have it, but routes may serve both, so its overrides are let pass. */
+static const struct tc_http_filter_type rbac = {
+    .config_name = "envoy.extensions.filters.http.rbac.v3.RBAC",
+    .override_name = "envoy.extensions.filters.http.rbac.v3.RBACPerRoute",
+    .parse = no_settings,
+    .parse_override = no_settings,
+};
+
+static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router, &rbac,
+                                                                     &tc_http_filter_fault, &tc_http_filter_session};
 
 static bool env_is(const char *name, const char *value)
 {

@@ -14,6 +14,7 @@ static torc_runtime *rt;
 /* How the server's method ends calls: the first `fail` of them fail. The servers' thread writes what it saw. */
 static struct {
     int fail, code;
+    int refuse;           /* before that, calls whose stream is refused */
     const char *pushback; /* NULL: none */
     bool headers_first;
     int calls;
@@ -38,6 +39,10 @@ static void on_half_close(void *arg)
 {
     struct tc_server_call *call = arg;
     note(script.requests, sizeof(script.requests), "]", 1);
+    if (script.calls <= script.refuse) {
+        tc_server_call_reset(call, 7); /* REFUSED_STREAM */
+        return;
+    }
     if (script.calls > script.fail) {
         tc_server_call_send(call, tc_slice_str("done"));
         tc_server_call_finish(call, TORC_STATUS_OK, "", NULL);
@@ -310,6 +315,32 @@ static void test_ends_during_backoff(void **state)
     assert_int_equal(script.calls, 3);
 }
 
+/* A6: what the server has not seen goes once more without being asked for; then the policy decides. */
+static void test_transparent(void **state)
+{
+    (void)state;
+    torc_channel *plain = open_channel("{}");
+    script.refuse = 1;
+    assert_int_equal(attempts_of(plain, TORC_STATUS_OK), 2);
+    assert_string_equal(script.previous, "--");
+    assert_string_equal(script.requests, "[m][m]");
+    struct torc_result r;
+    script.calls = 0;
+    script.refuse = 2;
+    assert_int_equal(torc_call_unary(plain, "t/M", "m", 1, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(r.attempts, 2);
+    torc_result_fini(&r);
+    torc_channel_free(plain);
+
+    script.calls = 0;
+    script.previous[0] = '\0';
+    torc_channel *ch = open_channel("{" POLICY("2", "0.001s") "}");
+    assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 3);
+    assert_string_equal(script.previous, "--1");
+    torc_channel_free(ch);
+}
+
 /* A6: a pick that finds no endpoint is a failed attempt, too. */
 static void test_no_endpoint(void **state)
 {
@@ -354,6 +385,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_large_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_during_backoff, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_endpoint, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_transparent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_disabled, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,7 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     call->code = outcome->status.code;
     snprintf(call->text, sizeof(call->text), "%s", tc_status_text(&outcome->status));
     call->unprocessed = outcome->unprocessed;
+    call->unsent = outcome->unsent;
     call->from_server = outcome->from_server;
     call->trailers_only = outcome->trailers_only;
     headers_text(call->trailer_text, sizeof(call->trailer_text), outcome->trailers);

@@ -30,7 +30,7 @@ struct tc_h2_test_call {
     char header_text[512], trailer_text[512]; /* "name=value;" */
     int code;
     char text[512];
-    bool unprocessed, from_server, trailers_only;
+    bool unprocessed, unsent, from_server, trailers_only;
     void (*hook)(struct tc_h2_test_call *call, const char *event);
 };
 

@@ -160,6 +160,7 @@ static void graceful_goaway(void **state)
     tc_h2_test_run(&t);
     assert_int_equal(t.draining, 1);
     assert_true(calls[1].unprocessed);
+    assert_false(calls[1].unsent);
     answer(&t, 1);
     assert_int_equal(calls[0].code, 0);
     assert_int_equal(t.closed, 1);
@@ -257,6 +258,7 @@ static void connection_lost(void **state)
     assert_false(sent.unprocessed);
     assert_int_equal(unsent.done, 1);
     assert_true(unsent.unprocessed);
+    assert_true(unsent.unsent);
     assert_int_equal(t.closed, 1);
     tc_h2_test_call_fini(&sent);
     tc_h2_test_call_fini(&unsent);

@@ -150,6 +150,13 @@ static void filters_for_servers_are_refused_unless_optional(void **state)
     struct tc_xds_resource *r = valid(FILTERS(FILTER("f", FAULT_TYPE, ",'is_optional':true") "," ROUTER));
     assert_int_equal(tc_listener_of(r)->n_filters, 1);
     tc_xds_resource_unref(r);
+    char *faults = NULL;
+    assert_null(tc_test_decode(&tc_listener_type, NULL,
+                               FILTERS("{'name':'f','typed_config':{'@type':'" TYPE
+                                       "envoy.extensions.filters.http.rbac.v3.RBAC','value':''}}," ROUTER),
+                               &faults));
+    assert_non_null(strstr(faults, "filter envoy.extensions.filters.http.rbac.v3.RBAC is not supported on clients"));
+    tc_free(faults);
     TC_CASE(LR06);
 }
 

@@ -324,15 +324,59 @@ static void caps_hold(void **state)
                     "routes[1].match.safe_regex: the regexes of the resource take more than 1024 bytes");
 }
 
+#define OVERRIDE(config)                                                                                               \
+    VHOST("{'match':{'prefix':''},'route':{'cluster':'c'},'typed_per_filter_config':{'f':" config "}}")
+#define ANY(type, more) "{'@type':'type.googleapis.com/" type "'" more "}"
+#define OF(name) AT ".typed_per_filter_config[\"" name "\"]"
+
+/* A39: whatever the listener has by that name. */
+static void filter_overrides(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = valid(OVERRIDE(ANY("envoy.extensions.filters.http.fault.v3.HTTPFault", "")));
+    assert_int_equal(route_of(r)->overrides.n, 1);
+    tc_xds_resource_unref(r);
+    /* One that servers have is none of ours, and no fault. */
+    r = valid(OVERRIDE(ANY("envoy.extensions.filters.http.rbac.v3.RBACPerRoute", ",'value':''")));
+    tc_xds_resource_unref(r);
+    refused(OVERRIDE(ANY("envoy.extensions.filters.http.rbac.v3.RBAC", ",'value':''")),
+            "does not support config overrides");
+    refused(OVERRIDE(ANY("envoy.extensions.filters.http.router.v3.Router", "")),
+            OF("f") ": filter envoy.extensions.filters.http.router.v3.Router does not support config overrides");
+    refused(OVERRIDE(ANY("no.such.Filter", ",'value':''")), OF("f") ": unsupported filter type no.such.Filter");
+    refused(OVERRIDE(ANY("envoy.config.route.v3.FilterConfig", "")), OF("f") ".config: field not present");
+    refused(OVERRIDE(ANY("envoy.extensions.filters.http.fault.v3.HTTPFault", ",'abort':{'grpcStatus':99}")),
+            OF("f") ".abort.grpc_status: invalid gRPC status code: 99");
+    r = valid(OVERRIDE(ANY("envoy.config.route.v3.FilterConfig", ",'disabled':true")));
+    assert_true(route_of(r)->overrides.at[0].disabled);
+    tc_xds_resource_unref(r);
+    r = valid(OVERRIDE(ANY("envoy.config.route.v3.FilterConfig",
+                           ",'isOptional':true,'config':" ANY("no.such.Filter", ",'value':''"))));
+    assert_int_equal(route_of(r)->overrides.n, 0);
+    tc_xds_resource_unref(r);
+    refused(OVERRIDE(ANY("xds.type.v3.TypedStruct", ",'typeUrl':'nothing','value':{}")),
+            OF("f") ".type_url: invalid value \"nothing\"");
+    refused(OVERRIDE(ANY("xds.type.v3.TypedStruct",
+                         ",'typeUrl':'x/envoy.extensions.filters.http.fault.v3.HTTPFault','value':{'abort':7}")),
+            OF("f") ".value");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(domains_are_checked), cmocka_unit_test(domains_match_by_rank),
-        cmocka_unit_test(matches_are_checked), cmocka_unit_test(paths_match),
-        cmocka_unit_test(retry_policies),      cmocka_unit_test(durations_of_streams),
-        cmocka_unit_test(actions_are_checked), cmocka_unit_test(weighted_clusters),
-        cmocka_unit_test(hash_policies),       cmocka_unit_test(authority_rewriting_needs_trust),
-        cmocka_unit_test(first_match_counts),  cmocka_unit_test(caps_hold),
+        cmocka_unit_test(domains_are_checked),
+        cmocka_unit_test(domains_match_by_rank),
+        cmocka_unit_test(matches_are_checked),
+        cmocka_unit_test(paths_match),
+        cmocka_unit_test(retry_policies),
+        cmocka_unit_test(durations_of_streams),
+        cmocka_unit_test(actions_are_checked),
+        cmocka_unit_test(weighted_clusters),
+        cmocka_unit_test(filter_overrides),
+        cmocka_unit_test(hash_policies),
+        cmocka_unit_test(authority_rewriting_needs_trust),
+        cmocka_unit_test(first_match_counts),
+        cmocka_unit_test(caps_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
