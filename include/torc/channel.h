@@ -51,8 +51,10 @@ struct torc_channel_options {
                                                            the classes are copied; what their strings and
                                                            arg point at must live until stop has been called */
     const struct torc_lb_class *const *lb_policies;     /* likewise; names of Torc's own policies are refused */
-    bool disable_retries;                /* ignore retry and hedging policies (A6, A44); requests that no server has
-                                            seen are sent again all the same */
+    const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns:, ipv4: and ipv6:
+                               targets; NULL: as grpc_proxy, https_proxy, http_proxy and no_proxy have it; "": none */
+    bool disable_retries;   /* ignore retry and hedging policies (A6, A44); requests that no server has
+                               seen are sent again all the same */
     uint64_t retry_buffer_bytes;         /* of its request, what a call keeps for another attempt; 262144. A call that
                                             sends more is committed to the attempt that it has (A6) */
     uint64_t channel_retry_buffer_bytes; /* the same for all calls of the channel together; 16777216 */

@@ -42,6 +42,8 @@ static bool set_target(torc_channel *ch, const char *target, char **why)
         ch->resolver_class = &ch->app_resolver.base;
     } else {
         ch->resolver_class = tc_resolver_find(scheme);
+        if (tc_proxy_class_init(&ch->proxied, &ch->target, ch->resolver_class, ch->opts.http_proxy))
+            ch->resolver_class = &ch->proxied.base;
     }
     struct tc_buf authority = {0};
     /* Asked in any case: it is the check of the target as well. */
@@ -131,6 +133,7 @@ static void destroy(torc_channel *ch)
     tc_rstr_unref(ch->user_agent);
     tc_free(ch->xds_bootstrap_json);
     tc_status_fini(&ch->end_status);
+    tc_proxy_class_fini(&ch->proxied);
     tc_target_fini(&ch->target);
     tc_runtime_unref(ch->rt);
     tc_free(ch);

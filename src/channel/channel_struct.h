@@ -9,6 +9,7 @@
 #include "channel/pool.h"
 #include "channel/service_config.h"
 #include "lb/policy.h"
+#include "resolver/proxy.h"
 #include "resolver/resolver.h"
 
 struct tc_call;
@@ -22,6 +23,7 @@ struct torc_channel {
     struct tc_target target;
     const struct tc_resolver_class *resolver_class;
     struct tc_app_resolver_class app_resolver; /* behind resolver_class when it is the application's */
+    struct tc_proxy_class proxied;             /* behind it when connections go by a proxy */
     const struct tc_lb_registry *registry;
     struct tc_app_lb_classes *app_lb; /* NULL: the registry is the process's */
     struct tc_rstr *authority;

@@ -18,6 +18,8 @@ static const char *stage(const struct tc_connection *c)
 {
     if (c->connecting)
         return "the connection";
+    if (c->tunnel)
+        return "the proxy's answer to CONNECT";
     return c->handshake ? "the TLS handshake" : "the server's HTTP/2 settings";
 }
 
@@ -26,11 +28,14 @@ static void give_up_attempt(struct tc_connection *c)
     tc_timer_stop(&c->timer);
     if (c->connecting)
         tc_pool_connector(c->pool)->cancel(c->connecting);
+    if (c->tunnel)
+        tc_http_connect_cancel(c->tunnel);
     if (c->handshake)
         c->config->creds->ops->cancel(c->handshake);
     if (c->next)
         tc_transport_close(c->next);
     c->connecting = NULL;
+    c->tunnel = NULL;
     c->handshake = NULL;
     c->next = NULL;
 }
@@ -154,14 +159,8 @@ static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_st
         tc_transport_new(tc_pool_loop(c->pool), bs, &opts, c->address, tc_pool_transports(c->pool), &next_events, c);
 }
 
-static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+static void secure(struct tc_connection *c, struct tc_bytestream *bs)
 {
-    struct tc_connection *c = arg;
-    c->connecting = NULL;
-    if (!bs) {
-        fail(c, tc_status_ref(error));
-        return;
-    }
     uint64_t spent_ms = tc_loop_now_ms(tc_pool_loop(c->pool)) - c->attempt_ms;
     uint64_t limit_ms = c->config->connect_timeout_ms;
     struct tc_creds_peer peer = {
@@ -174,14 +173,40 @@ static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_st
     c->handshake = creds->ops->start(creds, tc_pool_loop(c->pool), bs, &peer, on_handshake, c);
 }
 
+static void on_tunnel(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+{
+    struct tc_connection *c = arg;
+    c->tunnel = NULL;
+    if (bs)
+        secure(c, bs);
+    else
+        fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
+                               tc_status_text(error)));
+}
+
+static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+{
+    struct tc_connection *c = arg;
+    const struct tc_via *via = c->addr.via;
+    c->connecting = NULL;
+    if (!bs)
+        fail(c, tc_status_ref(error));
+    else if (via)
+        c->tunnel =
+            tc_http_connect_start(tc_pool_loop(c->pool), bs, tc_rstr_slice(via->target ? via->target : c->address),
+                                  tc_rstr_slice(via->authorization), on_tunnel, c);
+    else
+        secure(c, bs);
+}
+
 static void begin_attempt(struct tc_connection *c)
 {
     struct tc_loop *loop = tc_pool_loop(c->pool);
     c->attempt_ms = tc_loop_now_ms(loop);
     tc_timer_start(&c->timer, c->config->connect_timeout_ms);
     /* Our timer bounds TCP, TLS and HTTP/2 together. */
-    c->connecting =
-        tc_pool_connector(c->pool)->start(loop, &c->addr, &(struct tc_connect_opts){.timeout_ms = 0}, on_connected, c);
+    c->connecting = tc_pool_connector(c->pool)->start(loop, tc_via_dial(&c->addr),
+                                                      &(struct tc_connect_opts){.timeout_ms = 0}, on_connected, c);
 }
 
 void tc_connection_connect(struct tc_connection *c)

@@ -7,6 +7,7 @@
 #include "channel/pool.h"
 #include "channel/transport.h"
 #include "creds/creds.h"
+#include "io/proxy.h"
 
 struct tc_connection {
     struct tc_pool *pool;
@@ -26,9 +27,10 @@ struct tc_connection {
 
     struct tc_transport *transport; /* READY: the one */
     uint64_t epoch;                 /* of the credentials when its handshake began */
-    /* An attempt, one of the three: CONNECTING, and READY when credentials have changed and the transport is to be
+    /* An attempt, one of these: CONNECTING, and READY when credentials have changed and the transport is to be
      * replaced by one made with what they are now. */
     struct tc_connect *connecting;
+    struct tc_http_connect *tunnel; /* through a proxy */
     struct tc_creds_handshake *handshake;
     struct tc_transport *next; /* waits for the server's SETTINGS */
     uint64_t next_epoch;

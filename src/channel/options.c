@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "lb/ring.h"
+#include "resolver/proxy.h"
 
 #define MIN_KEEPALIVE_MS 10000u
 
@@ -48,6 +49,15 @@ static uint32_t cap_from_environment(void)
     return TC_RING_DEFAULT_CAP;
 }
 
+static bool is_proxy(const char *url)
+{
+    struct tc_buf host_port = {0}, authorization = {0};
+    bool ok = !*url || tc_proxy_url_parse(url, &host_port, &authorization) == 0;
+    tc_buf_fini(&host_port);
+    tc_buf_fini(&authorization);
+    return ok;
+}
+
 static const char *fault(const struct torc_channel_options *o)
 {
     if (o->ring_size_cap > TC_RING_SIZE_MAX)
@@ -67,6 +77,8 @@ static const char *fault(const struct torc_channel_options *o)
     if (o->authority &&
         (!o->authority[0] || !tc_header_value_valid(tc_slice_str(o->authority)) || strpbrk(o->authority, " /?#")))
         return "authority: must be host[:port]";
+    if (o->http_proxy && !is_proxy(o->http_proxy))
+        return "http_proxy: must be http://[user:password@]host[:port]";
     if (o->user_agent && !tc_header_value_valid(tc_slice_str(o->user_agent)))
         return "user_agent: must be printable ASCII";
     return NULL;

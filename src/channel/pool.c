@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "channel/connection.h"
+#include "io/proxy.h"
 
 struct tc_pool {
     struct tc_loop *loop;
@@ -145,6 +146,12 @@ static struct tc_rstr *make_key(const struct tc_conn_config *k, const struct tc_
 {
     struct tc_buf b = {0};
     tc_addr_format(addr, &b);
+    tc_buf_append_char(&b, '\0');
+    if (addr->via) {
+        if (addr->via->proxy.len)
+            tc_addr_format(&addr->via->proxy, &b);
+        tc_buf_printf(&b, "\n%s\n%s", tc_rstr_cstr(addr->via->target), tc_rstr_cstr(addr->via->authorization));
+    }
     tc_buf_append_char(&b, '\0');
     tc_buf_append_slice(&b, tc_rstr_slice(k->creds->key));
     tc_buf_append_char(&b, '\0');

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/parse.h"
+#include "io/proxy.h"
 
 static int from_in4(struct tc_addr *a, const char *text, uint16_t port)
 {
@@ -168,18 +169,20 @@ struct tc_addr tc_addr_ref(const struct tc_addr *a)
 {
     struct tc_addr copy = *a;
     tc_rstr_ref(copy.unix_path);
+    tc_via_ref(copy.via);
     return copy;
 }
 
 void tc_addr_fini(struct tc_addr *a)
 {
     tc_rstr_unref(a->unix_path);
+    tc_via_unref(a->via);
     *a = (struct tc_addr){0};
 }
 
 bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b)
 {
-    if (tc_addr_family(a) != tc_addr_family(b))
+    if (tc_addr_family(a) != tc_addr_family(b) || !tc_via_eq(a->via, b->via))
         return false;
     switch (tc_addr_family(a)) {
     case AF_INET:

@@ -18,6 +18,8 @@ struct tc_addr {
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
     } sa;
+    struct tc_via
+        *via; /* the way through a proxy (io/proxy.h); NULL: directly. Not in the text, but counts in equality */
     struct tc_rstr
         *unix_path; /* for AF_UNIX (sa.any.sa_family says so); a leading NUL marks an abstract name. Shared. */
 };

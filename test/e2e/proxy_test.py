@@ -1,0 +1,192 @@
+"""Channels through an HTTP proxy of the test (A1): what the environment says, tunnels with and without TLS, refusals,
+answers that are none, and a proxy that never answers."""
+import base64
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import check, main, run, running
+
+CLEAN = {"no_proxy": "", "no_grpc_proxy": ""}
+HEADERS = "torc.test.Backend/Headers"
+
+
+class Proxy:
+    """Reads one request head a connection. `answer` is bytes to send in place of a tunnel, None: a tunnel to
+    names[target]; "hang": nothing."""
+
+    def __init__(self, names=None):
+        self.names = names or {}
+        self.answer = None
+        self.heads = []
+        self.tunnels = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.sockets = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            self.sockets.append(client)
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        with contextlib.suppress(OSError):
+            head = b""
+            while b"\r\n\r\n" not in head:
+                part = client.recv(4096)
+                if not part:
+                    return
+                head += part
+            lines = head.decode().split("\r\n")
+            self.heads.append(lines[:-2])
+            if self.answer == "hang":
+                return
+            if self.answer is not None:
+                client.sendall(self.answer)
+                client.shutdown(socket.SHUT_WR)
+                return
+            host, port = self.names[lines[0].split(" ")[1]].rsplit(":", 1)
+            backend = socket.create_connection((host, int(port)))
+            self.sockets.append(backend)
+            self.tunnels += 1
+            client.sendall(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n")
+            self._pump(client, backend)
+
+    @staticmethod
+    def _pump(one, other):
+        while True:
+            ready, _, _ = select.select([one, other], [], [])
+            for source in ready:
+                data = source.recv(65536)
+                if not data:
+                    one.close()
+                    other.close()
+                    return
+                (other if source is one else one).sendall(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for s in [self.listener, *self.sockets]:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+            s.close()
+
+
+def call(target, *args, env, status=0):
+    done = run("call", "-o", "json", "--deadline", "20s", *args, target, HEADERS, env={**CLEAN, **env}, status=status)
+    return json.loads(done.stdout.splitlines()[0])["call"]
+
+
+def test_tunnel_without_dns():
+    # Only the proxy knows what backend.invalid is.
+    with running("backend", "--name", "b1") as backend:
+        with Proxy({"backend.invalid:50051": backend.listening()}) as proxy:
+            for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+                made = call("dns:///backend.invalid:50051", env={name: proxy.url})
+                check(made["code"] == 0 and made["headers"]["x-backend"] == ["b1"], f"{name}: {made}")
+                check(f":authority: backend.invalid:50051" in bytes.fromhex(made["response_hex"]).decode(),
+                      f"the target's authority: {made}")
+                check(proxy.heads[-1] == ["CONNECT backend.invalid:50051 HTTP/1.1", "Host: backend.invalid:50051"],
+                      f"{proxy.heads[-1]}")
+            # Many calls, one tunnel.
+            before = proxy.tunnels
+            done = run("call", "-o", "json", "--quiet", "-n", "200", "-c", "20", "backend.invalid:50051", HEADERS,
+                       env={**CLEAN, "http_proxy": proxy.url})
+            check(json.loads(done.stdout)["summary"]["ok"] == 200, done.stdout)
+            check(proxy.tunnels == before + 1, f"{proxy.tunnels - before} tunnels")
+
+
+def test_userinfo():
+    with running("backend") as backend, Proxy({"backend.invalid:443": backend.listening()}) as proxy:
+        url = proxy.url.replace("http://", "http://me%40test:p%3Ass@")
+        made = call("dns:///backend.invalid", env={"grpc_proxy": url})
+        check(made["code"] == 0, f"{made}")
+        sent = base64.b64encode(b"me@test:p:ss").decode()
+        check(proxy.heads[-1] == ["CONNECT backend.invalid:443 HTTP/1.1", "Host: backend.invalid:443",
+                                  f"Proxy-Authorization: Basic {sent}"], f"{proxy.heads[-1]}")
+        check("Basic" not in bytes.fromhex(made["response_hex"]).decode(), "the backend gets none of it")
+
+
+def test_tls_inside():
+    with tempfile.TemporaryDirectory() as folder:
+        cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                        key, "-out", cert, "-days", "2", "-subj", "/CN=b", "-addext", "subjectAltName=DNS:backend.invalid"],
+                       check=True, capture_output=True, timeout=60)
+        with running("backend", "--tls-cert", cert, "--tls-key", key) as backend:
+            address = backend.listening()
+            with Proxy({"backend.invalid:443": address, "other.invalid:443": address}) as proxy:
+                tls = ("--creds", "tls", "--ca", cert)
+                made = call("dns:///backend.invalid", *tls, env={"https_proxy": proxy.url})
+                check(made["code"] == 0, f"the certificate is the target's, not the proxy's: {made}")
+                made = call("dns:///other.invalid", *tls, env={"https_proxy": proxy.url}, status=1)
+                check(made["status"] == "UNAVAILABLE" and "other.invalid" in made["message"], f"{made}")
+
+
+def test_exemptions():
+    with running("backend") as backend, Proxy() as proxy:
+        address = backend.listening()
+        # This machine's own addresses, with and without a name.
+        for target in (f"ipv4:{address}", address, f"localhost:{address.rsplit(':', 1)[1]}"):
+            check(call(target, env={"grpc_proxy": proxy.url})["code"] == 0, target)
+        check(not proxy.heads, "the proxy was not asked")
+        # Exempt names are resolved here, and this one is nobody's.
+        made = call("dns:///backend.invalid:1", env={"grpc_proxy": proxy.url, "no_grpc_proxy": "x.test, .invalid"}, status=1)
+        check("backend.invalid" in made["message"] and not proxy.heads, f"{made}")
+
+
+def test_refusals():
+    with Proxy() as proxy:
+        env = {"grpc_proxy": proxy.url}
+        for answer, wanted in (
+            (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nnope", "HTTP status 403 Forbidden"),
+            (b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n",
+             "HTTP status 407 Proxy Authentication Required"),
+            (b"\x00\x01\x02garbage\r\n\r\n", "its answer is not HTTP/1"),
+            (b"HTTP/1.1 200 OK\r\nX: y\r\n", "it closed the connection"),
+            (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 10_000_000 + b"\r\n\r\n",
+             "the head of its answer has more than 8192 bytes"),
+        ):
+            proxy.answer = answer
+            made = call("dns:///backend.invalid:50051", env=env, status=1)
+            check(made["status"] == "UNAVAILABLE", f"{made}")
+            check(f"the proxy {proxy.url[7:]} did not connect to backend.invalid:50051: {wanted}" in made["message"], f"{made}")
+
+
+def test_hang_ends_with_the_deadline():
+    with Proxy() as proxy:
+        proxy.answer = "hang"
+        done = run("call", "-o", "json", "--deadline", "300ms", "dns:///backend.invalid:50051", HEADERS,
+                   env={**CLEAN, "grpc_proxy": proxy.url}, status=1)
+        made = json.loads(done.stdout.splitlines()[0])["call"]
+        check(made["status"] == "DEADLINE_EXCEEDED" and "CONNECTING" in made["message"], f"{made}")
+
+
+def test_no_proxy_there():
+    with Proxy() as proxy:
+        url = proxy.url
+    made = call("dns:///backend.invalid:50051", env={"grpc_proxy": url}, status=1)
+    check(made["status"] == "UNAVAILABLE" and url[7:] in made["message"], f"{made}")
+    # Not by a value that is no proxy's URL: as if there was none.
+    done = run("call", "-o", "json", "dns:///backend.invalid:50051", HEADERS, "-v",
+               env={**CLEAN, "grpc_proxy": "socks5://u:secret@127.0.0.1:1"}, status=1)
+    check("grpc_proxy is no URL of an HTTP proxy" in done.stderr and "secret" not in done.stderr, done.stderr)
+
+
+if __name__ == "__main__":
+    main(test_tunnel_without_dns, test_userinfo, test_tls_inside, test_exemptions, test_refusals,
+         test_hang_ends_with_the_deadline, test_no_proxy_there)

@@ -1,0 +1,234 @@
+/* HTTP CONNECT over a pipe whose other end is the proxy. Every answer comes whole, and then one byte at a time. */
+#include "base/mem.h"
+#include "io/proxy.h"
+#include "support/cmocka.h"
+#include "support/pipe.h"
+
+struct tunnel {
+    struct tc_loop *loop;
+    struct tc_pipe *pipe;
+    struct tc_http_connect *connect;
+    int called;
+    struct tc_bytestream *bs;
+    struct tc_status error;
+};
+
+static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+{
+    struct tunnel *t = arg;
+    t->called++;
+    t->bs = bs;
+    t->connect = NULL;
+    if (error)
+        t->error = tc_status_ref(error);
+}
+
+static void start(struct tunnel *t, const char *authorization)
+{
+    *t = (struct tunnel){.loop = tc_loop_new(&(struct tc_loop_opts){.manual = true})};
+    t->pipe = tc_pipe_new(t->loop);
+    tc_addr_parse(&tc_pipe_end(t->pipe, 0)->peer, tc_slice_str("10.0.0.9:3128"));
+    t->connect = tc_http_connect_start(t->loop, tc_pipe_end(t->pipe, 0), tc_slice_str("backend.test:443"),
+                                       tc_slice_str(authorization), on_done, t);
+    assert_int_equal(t->called, 0);
+}
+
+static void finish(struct tunnel *t)
+{
+    tc_loop_drain(t->loop);
+    if (t->connect)
+        tc_http_connect_cancel(t->connect);
+    if (t->bs)
+        t->bs->ops->close(t->bs);
+    tc_loop_drain(t->loop);
+    assert_true(tc_pipe_closed(t->pipe, 0));
+    tc_status_fini(&t->error);
+    tc_pipe_free(t->pipe);
+    tc_loop_free(t->loop);
+}
+
+static void expect_request(struct tunnel *t, const char *wanted)
+{
+    tc_loop_drain(t->loop);
+    struct tc_slice seen = tc_pipe_unread(t->pipe, 1);
+    assert_int_equal(seen.len, strlen(wanted));
+    assert_memory_equal(seen.data, wanted, seen.len);
+}
+
+static void put(struct tunnel *t, const char *answer, bool slowly)
+{
+    size_t len = strlen(answer);
+    for (size_t i = 0; i < len; i += slowly ? 1 : len) {
+        tc_pipe_put(t->pipe, 1, answer + i, slowly ? 1 : len);
+        if (slowly)
+            tc_loop_drain(t->loop);
+    }
+    tc_loop_drain(t->loop);
+}
+
+static void expect_tunnel(const char *answer)
+{
+    for (int slowly = 0; slowly < 2; slowly++) {
+        struct tunnel t;
+        char rest[16];
+        start(&t, "");
+        /* The server speaks at once, behind the proxy: not a byte of it is taken. */
+        struct tc_buf both = {0};
+        tc_buf_printf(&both, "%s\r\nSETTINGS", answer);
+        put(&t, tc_buf_cstr(&both), slowly);
+        tc_buf_fini(&both);
+        assert_int_equal(t.called, 1);
+        assert_non_null(t.bs);
+        assert_int_equal(t.bs->ops->read(t.bs, rest, sizeof(rest)), 10);
+        assert_memory_equal(rest, "\r\nSETTINGS", 10);
+        finish(&t);
+    }
+}
+
+static void expect_failure(const char *answer, const char *reason)
+{
+    for (int slowly = 0; slowly < 2; slowly++) {
+        struct tunnel t;
+        start(&t, "");
+        put(&t, answer, slowly);
+        tc_pipe_finish(t.pipe, 1);
+        tc_loop_drain(t.loop);
+        assert_int_equal(t.called, 1);
+        assert_null(t.bs);
+        assert_int_equal(t.error.code, TORC_STATUS_UNAVAILABLE);
+        char *text = tc_asprintf("the proxy 10.0.0.9:3128 did not connect to backend.test:443: %s", reason);
+        assert_string_equal(tc_status_text(&t.error), text);
+        tc_free(text);
+        finish(&t);
+    }
+}
+
+static void test_request(void **state)
+{
+    (void)state;
+    struct tunnel t;
+    start(&t, "Basic dTpw");
+    expect_request(&t, "CONNECT backend.test:443 HTTP/1.1\r\nHost: backend.test:443\r\n"
+                       "Proxy-Authorization: Basic dTpw\r\n\r\n");
+    finish(&t);
+    start(&t, "");
+    tc_pipe_set_write_chunk(t.pipe, 1);
+    tc_pipe_set_capacity(t.pipe, 20);
+    struct tc_buf seen = {0};
+    for (int i = 0; i < 100; i++) {
+        tc_loop_drain(t.loop);
+        struct tc_slice part = tc_pipe_unread(t.pipe, 1);
+        tc_buf_append_slice(&seen, part);
+        tc_pipe_take(t.pipe, 1, part.len);
+    }
+    assert_string_equal(tc_buf_cstr(&seen), "CONNECT backend.test:443 HTTP/1.1\r\nHost: backend.test:443\r\n\r\n");
+    tc_buf_fini(&seen);
+    finish(&t);
+}
+
+static void test_tunnels(void **state)
+{
+    (void)state;
+    expect_tunnel("HTTP/1.1 200 Connection established\r\n\r\n");
+    expect_tunnel("HTTP/1.0 200\r\n\r\n");
+    expect_tunnel("HTTP/1.1 200 \r\nVia: 1.1 p\r\nX: \r\r\n\r\n");
+    expect_tunnel("HTTP/1.1 204 No Content\r\nProxy-Agent: test\r\n\r\n");
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    expect_failure("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", "HTTP status 403 Forbidden");
+    expect_failure("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+                   "HTTP status 407 Proxy Authentication Required");
+    expect_failure("HTTP/1.1 502\r\n\r\n", "HTTP status 502");
+    expect_failure("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP status 100 Continue");
+    /* A reason that is not for people. */
+    expect_failure("HTTP/1.1 500 a\x1b[2Jb\r\n\r\n", "HTTP status 500");
+    expect_failure("", "it closed the connection");
+    expect_failure("HTTP/1.1 200 OK\r\n\r", "it closed the connection");
+    expect_failure("SSH-2.0-x\r\n", "its answer is not HTTP/1");
+    expect_failure("HTTP/2 200\r\n\r\n", "its answer is not HTTP/1");
+    expect_failure("HTTP/1.2 200\r\n\r\n", "its answer is not HTTP/1");
+    expect_failure("HTTP/1.1 2000\r\n\r\n", "its answer is not HTTP/1");
+    expect_failure("HTTP/1.1 20\r\n\r\n", "its answer is not HTTP/1");
+    expect_failure("HTTP/1.1  200\r\n\r\n", "its answer is not HTTP/1");
+    expect_failure("HTTP/1.1 099\r\n\r\n", "its answer is not HTTP/1");
+    expect_failure("HTTP/1.1\r\n\r\n", "its answer is not HTTP/1");
+}
+
+static void test_limit_and_errors(void **state)
+{
+    (void)state;
+    struct tunnel t;
+    start(&t, "");
+    put(&t, "HTTP/1.1 200 OK\r\n", false);
+    char line[100];
+    memset(line, 'x', sizeof(line));
+    for (int i = 0; i < 1000 && !t.called; i++) {
+        tc_pipe_put(t.pipe, 1, line, sizeof(line));
+        tc_loop_drain(t.loop);
+    }
+    assert_int_equal(t.called, 1);
+    assert_non_null(strstr(tc_status_text(&t.error), "the head of its answer has more than 8192 bytes"));
+    finish(&t);
+
+    start(&t, "");
+    tc_loop_drain(t.loop);
+    tc_pipe_fail(t.pipe, 0, TORC_ECLOSED, "connection reset", false);
+    tc_loop_drain(t.loop);
+    assert_int_equal(t.called, 1);
+    assert_non_null(strstr(tc_status_text(&t.error), "connection reset"));
+    finish(&t);
+
+    /* Before it began, and while it waits. */
+    start(&t, "");
+    finish(&t);
+    assert_int_equal(t.called, 0);
+    start(&t, "");
+    put(&t, "HTTP/1.1 2", false);
+    finish(&t);
+    assert_int_equal(t.called, 0);
+}
+
+static void test_via(void **state)
+{
+    (void)state;
+    struct tc_addr proxy = {0}, plain = {0};
+    tc_addr_parse(&proxy, tc_slice_str("10.0.0.9:3128"));
+    tc_addr_parse(&plain, tc_slice_str("10.0.0.1:80"));
+    struct tc_rstr *target = tc_rstr_str("a:1"), *same = tc_rstr_str("a:1");
+    struct tc_addr a = tc_addr_ref(&plain), b = tc_addr_ref(&plain), c = tc_addr_ref(&plain), d = tc_addr_ref(&plain);
+    a.via = tc_via_new(&proxy, NULL, NULL);
+    b.via = tc_via_new(&proxy, NULL, NULL);
+    c.via = tc_via_new(NULL, target, NULL);
+    d.via = tc_via_new(NULL, same, NULL);
+    assert_true(tc_addr_eq(&a, &b));
+    assert_true(tc_addr_eq(&c, &d));
+    assert_false(tc_addr_eq(&a, &plain));
+    assert_false(tc_addr_eq(&a, &c));
+    assert_true(tc_addr_hash(&a) == tc_addr_hash(&b));
+    assert_true(tc_addr_eq(tc_via_dial(&a), &proxy));
+    assert_ptr_equal(tc_via_dial(&c), &c);
+    assert_ptr_equal(tc_via_dial(&plain), &plain);
+    struct tc_addr copy = tc_addr_ref(&a);
+    assert_true(tc_addr_eq(&copy, &a));
+    /* The text, and so the ring, know nothing of it. */
+    char *text = tc_addr_text(&a);
+    assert_string_equal(text, "10.0.0.1:80");
+    tc_free(text);
+    struct tc_addr *all[] = {&a, &b, &c, &d, &copy, &plain, &proxy};
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        tc_addr_fini(all[i]);
+    tc_rstr_unref(target);
+    tc_rstr_unref(same);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_request),          cmocka_unit_test(test_tunnels), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_limit_and_errors), cmocka_unit_test(test_via),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
