@@ -7,35 +7,10 @@
 
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 
-static void put_aggregate(struct mesh_kit *k, const char *name, const char *children)
-{
-    mesh_kit_put(k,
-                 "resources:\n"
-                 "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
-                 "  name: %s\n"
-                 "  lb_policy: CLUSTER_PROVIDED\n"
-                 "  cluster_type:\n"
-                 "    name: envoy.clusters.aggregate\n"
-                 "    typed_config:\n"
-                 "      \"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig\n"
-                 "      clusters: [%s]\n",
-                 name, children);
-}
-
 /* A LOGICAL_DNS cluster "dns" of that host, on the port of backend i. */
 static void put_dns(struct mesh_kit *k, const char *host, size_t i)
 {
-    mesh_kit_put(k,
-                 "resources:\n"
-                 "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
-                 "  name: dns\n"
-                 "  type: LOGICAL_DNS\n"
-                 "  lb_policy: ROUND_ROBIN\n"
-                 "  load_assignment:\n"
-                 "    endpoints:\n"
-                 "    - lb_endpoints:\n"
-                 "      - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n",
-                 host, strchr(mesh_kit_address(k, i), ':') + 1);
+    mesh_kit_put_dns(k, "dns", host, strchr(mesh_kit_address(k, i), ':') + 1, "ROUND_ROBIN");
 }
 
 static void put_eds(struct mesh_kit *k, const char *name, const char *endpoints, const char *policy)
@@ -50,7 +25,7 @@ static void fails_over_and_back(void **state)
     struct mesh_kit *k = mesh_kit_new(2);
     put_eds(k, "c1", "0/a: 0", ROUND_ROBIN);
     put_eds(k, "c2", "0/a: 1", ROUND_ROBIN);
-    put_aggregate(k, "agg", "c1, c2");
+    mesh_kit_put_aggregate(k, "agg", "c1, c2");
     mesh_kit_put_listener(k, "svc", "agg", NULL);
     torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
     mesh_kit_calls(ch, NULL, 50);
@@ -73,7 +48,7 @@ static void policy_of_the_leaf(void **state)
     struct mesh_kit *k = mesh_kit_new(4);
     put_eds(k, "c1", "0/a: 0, 1", NULL);
     put_eds(k, "c2", "0/a: 2, 3", ROUND_ROBIN);
-    put_aggregate(k, "agg", "c1, c2");
+    mesh_kit_put_aggregate(k, "agg", "c1, c2");
     mesh_kit_put_listener(k, "svc", "agg", "[{filter_state: {key: io.grpc.channel_id}}]");
     torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
     mesh_kit_calls(ch, NULL, 100);
@@ -96,7 +71,7 @@ static void ring_hash_at_startup(void **state)
     struct mesh_kit *k = mesh_kit_new(4);
     put_eds(k, "c1", "0/a: 0, 1", NULL);
     put_eds(k, "c2", "0/a: 2, 3", NULL);
-    put_aggregate(k, "agg", "c1, c2");
+    mesh_kit_put_aggregate(k, "agg", "c1, c2");
     mesh_kit_put_listener(k, "svc", "agg", "[{filter_state: {key: io.grpc.channel_id}}]");
     mesh_kit_stop(k, 0);
     mesh_kit_stop(k, 1);
@@ -115,7 +90,7 @@ static void from_eds_to_dns(void **state)
     struct mesh_kit *k = mesh_kit_new(2);
     put_eds(k, "eds", "0/a: 0", ROUND_ROBIN);
     put_dns(k, "localhost", 1);
-    put_aggregate(k, "agg", "eds, dns");
+    mesh_kit_put_aggregate(k, "agg", "eds, dns");
     mesh_kit_put_listener(k, "svc", "agg", NULL);
     torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
     mesh_kit_calls(ch, NULL, 20);
@@ -125,7 +100,7 @@ static void from_eds_to_dns(void **state)
     mesh_kit_start(k, 0);
     mesh_kit_wait_backend(k, ch, NULL, 0);
     /* And the other way round. */
-    put_aggregate(k, "agg", "dns, eds");
+    mesh_kit_put_aggregate(k, "agg", "dns, eds");
     mesh_kit_wait_backend(k, ch, NULL, 1);
     mesh_kit_stop(k, 1);
     mesh_kit_wait_backend(k, ch, NULL, 0);
@@ -161,13 +136,13 @@ static void no_leaves(void **state)
 {
     (void)state;
     struct mesh_kit *k = mesh_kit_new(1);
-    put_aggregate(k, "agg", "agg");
+    mesh_kit_put_aggregate(k, "agg", "agg");
     mesh_kit_put_listener(k, "svc", "agg", NULL);
     torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
     mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE,
                           "aggregate cluster dependency graph for agg has no leaf clusters (node ID:test-node)");
     put_eds(k, "c1", "0/a: 0", ROUND_ROBIN);
-    put_aggregate(k, "agg", "agg, c1");
+    mesh_kit_put_aggregate(k, "agg", "agg, c1");
     mesh_kit_wait_backend(k, ch, NULL, 0);
     torc_channel_free(ch);
     mesh_kit_free(k);

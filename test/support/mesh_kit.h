@@ -71,6 +71,10 @@ void mesh_kit_put_routes(struct mesh_kit *k, const char *name, const char *route
 void mesh_kit_put_listener(struct mesh_kit *k, const char *name, const char *cluster, const char *hash_policy);
 /* An EDS cluster of the name; `more`: further fields as YAML lines (NULL: RING_HASH). */
 void mesh_kit_put_cluster(struct mesh_kit *k, const char *name, const char *more);
+/* An aggregate cluster of these ("c1, c2"). */
+void mesh_kit_put_aggregate(struct mesh_kit *k, const char *name, const char *children);
+/* A LOGICAL_DNS cluster of that host and port; policy: its lb_policy ("ROUND_ROBIN"). */
+void mesh_kit_put_dns(struct mesh_kit *k, const char *name, const char *host, const char *port, const char *policy);
 /* Endpoints: "0/a=1: 0, 1*2; 1/b: 2#key, 3+4": by ';' localities PRIORITY/SUB_ZONE=WEIGHT (weight 1 by default), by
  * ',' endpoints: backend, +BACKEND for a further address, *WEIGHT, then #HASH_KEY or !HEALTH. `more`: further fields,
  * or NULL. */

@@ -25,6 +25,10 @@ struct wire_proxy {
     atomic_uint_fast64_t received, sent;
     pthread_mutex_t lock;
     struct tc_buf seen[2]; /* under the lock: from the client, from the target */
+    unsigned taken;        /* connections; under the lock */
+    pthread_cond_t taken_cond;
+    atomic_bool hold;
+    int stirred[2]; /* a pipe: a byte for each change of `hold` */
 };
 
 #define MAX_SEEN (8u << 20)
@@ -66,6 +70,10 @@ static void take_connection(struct wire_proxy *p)
     p->pairs[p->n][0] = client;
     p->pairs[p->n][1] = target;
     p->n++;
+    pthread_mutex_lock(&p->lock);
+    p->taken++;
+    pthread_cond_broadcast(&p->taken_cond);
+    pthread_mutex_unlock(&p->lock);
 }
 
 static void keep(struct wire_proxy *p, bool sent, const char *bytes, size_t n)
@@ -113,17 +121,22 @@ static void *run(void *arg)
 {
     struct wire_proxy *p = arg;
     for (;;) {
-        struct pollfd fds[2 + 2 * MAX_PAIRS] = {{p->wake[0], POLLIN, 0}, {p->listener, POLLIN, 0}};
-        size_t n = p->n;
+        struct pollfd fds[3 + 2 * MAX_PAIRS] = {
+            {p->wake[0], POLLIN, 0}, {p->listener, POLLIN, 0}, {p->stirred[0], POLLIN, 0}};
+        struct pollfd *pairs = fds + 3;
+        size_t n = atomic_load(&p->hold) ? 0 : p->n;
         for (size_t i = 0; i < 2 * n; i++)
-            fds[2 + i] = (struct pollfd){p->pairs[i / 2][i % 2], POLLIN, 0};
-        if (poll(fds, (nfds_t)(2 + 2 * n), -1) < 0)
+            pairs[i] = (struct pollfd){p->pairs[i / 2][i % 2], POLLIN, 0};
+        if (poll(fds, (nfds_t)(3 + 2 * n), -1) < 0)
             continue;
         if (fds[0].revents)
             return NULL;
+        char byte;
+        if (fds[2].revents && read(p->stirred[0], &byte, 1) < 0)
+            return NULL;
         for (size_t i = n; i-- > 0;) {
-            bool ok = !fds[2 + 2 * i].revents || forward(p, p->pairs[i][0], p->pairs[i][1], true);
-            ok = ok && (!fds[3 + 2 * i].revents || forward(p, p->pairs[i][1], p->pairs[i][0], false));
+            bool ok = !pairs[2 * i].revents || forward(p, p->pairs[i][0], p->pairs[i][1], true);
+            ok = ok && (!pairs[2 * i + 1].revents || forward(p, p->pairs[i][1], p->pairs[i][0], false));
             if (!ok)
                 drop_pair(p, i);
         }
@@ -139,6 +152,8 @@ struct wire_proxy *wire_proxy_new(const char *target)
     p->listener = listen_somewhere(&p->address);
     assert_int_equal(pthread_mutex_init(&p->lock, NULL), 0);
     assert_int_equal(pipe(p->wake), 0);
+    assert_int_equal(pipe(p->stirred), 0);
+    pthread_cond_init(&p->taken_cond, NULL);
     assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
     return p;
 }
@@ -150,6 +165,9 @@ void wire_proxy_free(struct wire_proxy *p)
     while (p->n)
         drop_pair(p, 0);
     close(p->wake[0]);
+    close(p->stirred[0]);
+    close(p->stirred[1]);
+    pthread_cond_destroy(&p->taken_cond);
     close(p->listener);
     tc_addr_fini(&p->target);
     pthread_mutex_destroy(&p->lock);
@@ -157,6 +175,20 @@ void wire_proxy_free(struct wire_proxy *p)
     tc_buf_fini(&p->seen[1]);
     tc_free(p->address);
     tc_free(p);
+}
+
+void wire_proxy_hold(struct wire_proxy *p, bool hold)
+{
+    atomic_store(&p->hold, hold);
+    assert_int_equal(write(p->stirred[1], "", 1), 1);
+}
+
+void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->taken < n)
+        pthread_cond_wait(&p->taken_cond, &p->lock);
+    pthread_mutex_unlock(&p->lock);
 }
 
 const char *wire_proxy_address(const struct wire_proxy *p)

@@ -10,6 +10,10 @@ struct wire_proxy;
 /* To "127.0.0.1:PORT"; connections that it cannot make there are closed. */
 struct wire_proxy *wire_proxy_new(const char *target);
 void wire_proxy_free(struct wire_proxy *p);
+/* What comes is neither read nor passed on, in either direction, until `false` is said; connections are taken. */
+void wire_proxy_hold(struct wire_proxy *p, bool hold);
+/* Until it has taken so many connections since it was made. */
+void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n);
 /* Its own "127.0.0.1:PORT"; borrowed. */
 const char *wire_proxy_address(const struct wire_proxy *p);
 /* Bytes that came from the target, and that went to it, since the last call of each. */

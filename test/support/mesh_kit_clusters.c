@@ -1,0 +1,32 @@
+/* Clusters of a mesh_kit beside those of EDS. */
+#include "support/mesh_kit.h"
+
+void mesh_kit_put_aggregate(struct mesh_kit *k, const char *name, const char *children)
+{
+    mesh_kit_put(k,
+                 "resources:\n"
+                 "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
+                 "  name: %s\n"
+                 "  lb_policy: CLUSTER_PROVIDED\n"
+                 "  cluster_type:\n"
+                 "    name: envoy.clusters.aggregate\n"
+                 "    typed_config:\n"
+                 "      \"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig\n"
+                 "      clusters: [%s]\n",
+                 name, children);
+}
+
+void mesh_kit_put_dns(struct mesh_kit *k, const char *name, const char *host, const char *port, const char *policy)
+{
+    mesh_kit_put(k,
+                 "resources:\n"
+                 "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
+                 "  name: %s\n"
+                 "  type: LOGICAL_DNS\n"
+                 "  lb_policy: %s\n"
+                 "  load_assignment:\n"
+                 "    endpoints:\n"
+                 "    - lb_endpoints:\n"
+                 "      - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n",
+                 name, policy, host, port);
+}
