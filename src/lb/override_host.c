@@ -149,24 +149,21 @@ static void renew_endpoint(struct wrapper *w)
 static bool adopts(const struct wrapper *w)
 {
     const struct tc_override_entry *e = w->entry;
-    if (!e || !w->owner->base.helper || !usable(w->owner, e) || !recently_used(w->owner, e))
-        return false;
-    const struct wrapper *best = best_of(e);
-    return best == w || best->state != TORC_READY;
+    return e && w->owner->base.helper && usable(w->owner, e) && recently_used(w->owner, e) && best_of(e) == w;
 }
 
 static void wrapper_release(struct tc_subchannel *sc)
 {
     struct wrapper *w = (struct wrapper *)sc;
+    struct tc_override_entry *e = w->entry;
+    struct policy *p = w->owner;
     if (adopts(w)) {
         w->base.on_state = NULL;
         renew_endpoint(w);
-        drop_own(w->entry, w);
-        return;
+        drop_own(e, w);
+    } else {
+        wrapper_free(w);
     }
-    struct tc_override_entry *e = w->entry;
-    struct policy *p = w->owner;
-    wrapper_free(w);
     if (e)
         changed(p, e);
 }
@@ -433,6 +430,16 @@ static struct wrapper *find_wrapper(struct tc_subchannel *sc, const struct polic
     return NULL;
 }
 
+/* The child has nothing to give, and what the cookie names has failed: its return is worth another pick too. */
+static void await_all(struct policy *p, const struct tc_session *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct tc_override_entry *e = tc_override_set_find(&p->set, &s->addrs[i]);
+        if (e)
+            e->awaited = true;
+    }
+}
+
 static enum tc_pick_kind oh_pick(struct tc_picker *base, const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct oh_picker *picker = TC_CONTAINER_OF(base, struct oh_picker, base);
@@ -447,6 +454,8 @@ static enum tc_pick_kind oh_pick(struct tc_picker *base, const struct tc_pick_ar
     struct wrapper *w = kind == TC_PICK_COMPLETE ? find_wrapper(out->subchannel, p) : NULL;
     if (w && w->entry)
         use(p, w->entry, args);
+    if (kind != TC_PICK_COMPLETE && !args->dry)
+        await_all(p, args->session);
     return kind;
 }
 

@@ -298,7 +298,7 @@ static void several_addresses(void **state)
     TC_CASE(SS18);
 }
 
-/* Routes have sessions of their own, or none. */
+/* Routes have sessions of their own, or none. Retries stay with the session (A55). */
 static void routes(void **state)
 {
     (void)state;
@@ -307,7 +307,8 @@ static void routes(void **state)
     mesh_kit_put_cluster(w.k, "c", RR);
     mesh_kit_put_filtered(w.k, "svc", NO_SESSION,
                           "{match: {prefix: /off}, route: {cluster: c}, " SESSION_OFF "}, {match: {prefix: /t}, route: "
-                          "{cluster: c}, " SESSION_ON "}, {match: {prefix: \"\"}, route: {cluster: c}}");
+                          "{cluster: c, retry_policy: {retry_on: unavailable, num_retries: 3, retry_back_off: "
+                          "{base_interval: 0.001s}}}, " SESSION_ON "}, {match: {prefix: \"\"}, route: {cluster: c}}");
     w.ch = mesh_kit_channel(w.k, "svc", NULL);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
     mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
@@ -324,6 +325,14 @@ static void routes(void **state)
         }
         assert_int_equal(at_0, 2);
     }
+    mesh_kit_take(w.k, 0);
+    mesh_kit_take(w.k, 1);
+    struct session_answer failed =
+        session_call_with(&w, "/torc.test.Backend/Fail", "14", (const char *const[]){cookie, NULL});
+    assert_int_equal(failed.code, TORC_STATUS_UNAVAILABLE);
+    assert_null(failed.set_cookie);
+    assert_int_equal(mesh_kit_take(w.k, 0), 0);
+    assert_int_equal(mesh_kit_take(w.k, 1), 4);
     /* RPCs that fail set cookies too. */
     struct session_answer a = session_call_with(&w, "/torc.test.Backend/Fail", "5", (const char *const[]){NULL});
     assert_int_equal(a.code, TORC_STATUS_NOT_FOUND);
