@@ -72,7 +72,7 @@ static void begin_attempt(struct tc_connection *c);
 
 static bool attempting(const struct tc_connection *c)
 {
-    return c->connecting || c->handshake || c->next;
+    return c->connecting || c->tunnel || c->handshake || c->next;
 }
 
 static void on_timer(struct tc_timer *timer)

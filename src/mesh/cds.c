@@ -217,6 +217,7 @@ static struct tc_lb_config *make_child_config(struct cds *p, struct tc_cluster_c
     struct tc_lb_config *lb = override ? override : parse_lb(p, c, why);
     if (!lb)
         return NULL;
+    p->tree.http_connect = c->cluster->http_connect;
     if (c->cluster->kind == TC_CLUSTER_EDS)
         tc_cds_tree_update_eds(&p->tree, c->eds);
     else

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "io/proxy.h"
 #include "lb/endpoint_map.h"
 #include "lb/pick_first.h"
 
@@ -102,6 +103,7 @@ struct weights {
     uint64_t locality_sum; /* of the priority */
     uint64_t endpoint_sum; /* of the locality */
     uint32_t locality;
+    bool http_connect; /* not of weight, but of all that are made with them */
 };
 
 static uint64_t share(uint64_t weight, uint64_t sum)
@@ -117,6 +119,21 @@ static uint64_t product(const struct weights *w, uint32_t endpoint)
     return value ? value : 1;
 }
 
+/* The address as the resource has it, and as it is reached (A86). */
+static bool same_addr(const struct tc_addr *a, const struct tc_addr *from, const struct tc_addr *proxy)
+{
+    struct tc_addr direct = *a;
+    direct.via = NULL;
+    if (!tc_addr_eq(&direct, from))
+        return false;
+    return a->via ? proxy && tc_addr_eq(&a->via->proxy, proxy) : !proxy;
+}
+
+static const struct tc_addr *proxy_of(const struct tc_eds_endpoint *from, const struct weights *w)
+{
+    return w->http_connect ? from->proxy : NULL;
+}
+
 static bool same(const struct tc_endpoint *e, const struct tc_eds_endpoint *from, const struct weights *w)
 {
     if (e->n_addrs != from->n_addrs || e->lb_weight != from->weight || e->health != (enum tc_health)from->health ||
@@ -124,7 +141,7 @@ static bool same(const struct tc_endpoint *e, const struct tc_eds_endpoint *from
         !tc_rstr_eq(e->hash_key, from->hash_key) || !tc_slice_eq(tc_rstr_slice(e->hostname), from->hostname))
         return false;
     for (size_t i = 0; i < e->n_addrs; i++)
-        if (!tc_addr_eq(&e->addrs[i], &from->addrs[i]))
+        if (!same_addr(&e->addrs[i], &from->addrs[i], proxy_of(from, w)))
             return false;
     return true;
 }
@@ -140,6 +157,8 @@ static struct tc_endpoint *make(const struct tc_eds_endpoint *from, struct tc_lo
     e->hash_key = tc_rstr_ref(from->hash_key);
     e->hostname = from->hostname.len ? tc_rstr_new(from->hostname.data, from->hostname.len) : NULL;
     e->locality = tc_locality_ref(locality);
+    for (size_t i = 0; proxy_of(from, w) && i < e->n_addrs; i++)
+        e->addrs[i].via = tc_via_new(from->proxy, NULL, NULL);
     return e;
 }
 
@@ -237,7 +256,7 @@ static const struct tc_cds_locality *last_of(const struct past *past, const stru
 static void fill_localities(struct tc_cds_priority *p, const struct tc_eds_priority *from, const struct past *past,
                             size_t claimed)
 {
-    struct weights w = {.shares = tc_pick_first_weighted_shuffling()};
+    struct weights w = {.shares = tc_pick_first_weighted_shuffling(), .http_connect = past->tree->http_connect};
     for (size_t i = 0; i < p->n; i++)
         w.locality_sum += from->localities[i].weight;
     for (size_t i = 0; i < p->n; i++) {
@@ -301,7 +320,7 @@ static struct tc_endpoints *draining(const struct tc_cds_tree *tree, const struc
     for (size_t p = 0; p < n_priorities; p++)
         for (size_t i = 0; i < from[p].n; i++) {
             const struct tc_eds_locality *l = &from[p].localities[i];
-            struct weights w = {.locality = l->weight};
+            struct weights w = {.locality = l->weight, .http_connect = tree->http_connect};
             for (size_t k = 0; k < l->n; k++)
                 if (!usable(&l->endpoints[k])) {
                     struct tc_locality *locality = priorities[p].localities[i].locality;

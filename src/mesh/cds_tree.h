@@ -31,6 +31,7 @@ struct tc_cds_tree {
     size_t n;
     struct tc_cds_priority *priorities; /* in order */
     uint64_t next_number;
+    bool http_connect; /* A86: endpoints are reached by the proxies that they name; set before an update */
 };
 
 /* Takes in a new resource. NULL, and one without localities, count as one priority without endpoints (A37): its child

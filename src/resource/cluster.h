@@ -77,6 +77,7 @@ struct tc_cluster {
     unsigned override_host_status;              /* TC_OVERRIDE_HOST_*, by bit of the health number (A55) */
     uint64_t idle_timeout_ms;                   /* A75: of upstream HttpProtocolOptions; default 1 h */
     const struct tc_upstream_tls *tls;          /* NULL: none */
+    bool http_connect;                          /* A86: by the proxies that endpoints name */
 };
 
 extern const struct tc_xds_resource_type tc_cluster_type;

@@ -264,7 +264,7 @@ static void read_cluster(struct tc_reading *p, const Cluster *m, struct tc_clust
     if (m->n_transport_socket_matches)
         tc_faults_add_at(p->faults, ".transport_socket_matches", "feature unsupported");
     if (m->transport_socket)
-        out->tls = tc_read_upstream_tls(p, m->transport_socket);
+        out->tls = tc_read_transport_socket(p, m->transport_socket, &out->http_connect);
     if (m->outlier_detection)
         out->outlier = tc_read_outlier(p, m->outlier_detection);
     read_reporting(p, m, out);

@@ -12,10 +12,11 @@ enum tc_eds_health { TC_EDS_UNKNOWN = 0, TC_EDS_HEALTHY = 1, TC_EDS_DRAINING = 3
 struct tc_eds_endpoint {
     size_t n_addrs; /* >= 1: the address and its additional_addresses */
     const struct tc_addr *addrs;
-    uint32_t weight;           /* 1 when not given; > 0 */
-    enum tc_eds_health health; /* DRAINING ones only serve xds_override_host */
-    struct tc_rstr *hash_key;  /* envoy.lb/hash_key (A76); NULL: none */
-    struct tc_slice hostname;  /* A81; may be empty */
+    uint32_t weight;             /* 1 when not given; > 0 */
+    enum tc_eds_health health;   /* DRAINING ones only serve xds_override_host */
+    struct tc_rstr *hash_key;    /* envoy.lb/hash_key (A76); NULL: none */
+    struct tc_slice hostname;    /* A81; may be empty */
+    const struct tc_addr *proxy; /* A86: of its metadata, else its locality's; NULL: none */
 };
 
 struct tc_eds_locality {

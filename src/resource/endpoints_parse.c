@@ -74,6 +74,43 @@ static struct tc_rstr *hash_key(struct tc_reading *p, const Envoy__Config__Core_
     return tc_store_rstr(p->store, key->value->string_value);
 }
 
+#define ADDRESS_TYPE "/envoy.config.core.v3.Address"
+#define PROXY_KEY "envoy.http11_proxy_transport_socket.proxy_address"
+
+/* One value of typed_filter_metadata that is an Address (A86): faults where it is none that a proxy can have. */
+static const struct tc_addr *metadata_address(struct tc_reading *p, struct tc_slice bytes)
+{
+    const Envoy__Config__Core__V3__Address *a =
+        TC_READ(p, &envoy__config__core__v3__address__descriptor, Envoy__Config__Core__V3__Address, bytes);
+    struct tc_addr *out = TC_STORE_NEW(p->store, struct tc_addr);
+    if (!a || !read_address(p, a, out))
+        return NULL;
+    if (a->socket_address->port_specifier_case == ENVOY__CONFIG__CORE__V3__SOCKET_ADDRESS__PORT_SPECIFIER_PORT_VALUE)
+        return out;
+    tc_faults_add_at(p->faults, ".socket_address.port_value", "field not present");
+    return NULL;
+}
+
+/* Every Address in the metadata is checked; the last one under the proxy's key is given. */
+static const struct tc_addr *proxy_of(struct tc_reading *p, const Envoy__Config__Core__V3__Metadata *m)
+{
+    const struct tc_addr *proxy = NULL;
+    for (size_t i = 0; m && i < m->n_typed_filter_metadata; i++) {
+        const Envoy__Config__Core__V3__Metadata__TypedFilterMetadataEntry *entry = m->typed_filter_metadata[i];
+        const struct tc_addr *found = NULL;
+        /* Other types, and what is of none, are nothing to us. */
+        if (entry->value && tc_slice_ends(tc_slice_str(entry->value->type_url), tc_slice_str(ADDRESS_TYPE))) {
+            tc_faults_push(p->faults, ".metadata.typed_filter_metadata[\"%s\"]",
+                           tc_read_clip(p, tc_slice_str(entry->key)));
+            found = metadata_address(p, tc_slice_of(entry->value->value.data, entry->value->value.len));
+            tc_faults_pop(p->faults);
+        }
+        if (strcmp(entry->key, PROXY_KEY) == 0)
+            proxy = found;
+    }
+    return proxy;
+}
+
 static bool health_used(int health)
 {
     return health == HEALTH(UNKNOWN) || health == HEALTH(HEALTHY) || health == HEALTH(DRAINING);
@@ -104,7 +141,8 @@ static bool read_addresses(struct eds_reading *e, const Envoy__Config__Endpoint_
 }
 
 /* False when the endpoint is left out: for its health, or for a fault. */
-static bool read_endpoint(struct eds_reading *e, const LbEndpoint *from, struct tc_eds_endpoint *out)
+static bool read_endpoint(struct eds_reading *e, const LbEndpoint *from, const struct tc_addr *locality_proxy,
+                          struct tc_eds_endpoint *out)
 {
     struct tc_faults *f = e->r.faults;
     if (!health_used((int)from->health_status))
@@ -119,6 +157,9 @@ static bool read_endpoint(struct eds_reading *e, const LbEndpoint *from, struct 
         }
     }
     out->hash_key = hash_key(&e->r, from->metadata);
+    out->proxy = proxy_of(&e->r, from->metadata);
+    if (!out->proxy)
+        out->proxy = locality_proxy;
     if (from->host_identifier_case != ENVOY__CONFIG__ENDPOINT__V3__LB_ENDPOINT__HOST_IDENTIFIER_ENDPOINT) {
         tc_faults_add_at(f, ".endpoint", "field not present");
         return false;
@@ -160,10 +201,11 @@ static void read_locality(struct eds_reading *e, const Locality *from)
     out->region = name_of(e, from->locality ? from->locality->region : "");
     out->zone = name_of(e, from->locality ? from->locality->zone : "");
     out->sub_zone = name_of(e, from->locality ? from->locality->sub_zone : "");
+    const struct tc_addr *proxy = proxy_of(&e->r, from->metadata);
     struct tc_eds_endpoint *endpoints = TC_STORE_ARRAY(e->r.store, from->n_lb_endpoints, struct tc_eds_endpoint);
     for (size_t i = 0; i < from->n_lb_endpoints; i++) {
         tc_faults_push(f, ".lb_endpoints[%zu]", i);
-        if (read_endpoint(e, from->lb_endpoints[i], &endpoints[out->n]))
+        if (read_endpoint(e, from->lb_endpoints[i], proxy, &endpoints[out->n]))
             out->n++;
         tc_faults_pop(f);
     }

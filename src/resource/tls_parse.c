@@ -1,5 +1,6 @@
 #include "resource/tls_parse.h"
 
+#include "pb/envoy/extensions/transport_sockets/http_11_proxy/v3/upstream_http_11_connect.pb-c.h"
 #include "pb/envoy/extensions/transport_sockets/tls/v3/tls.pb-c.h"
 
 typedef Envoy__Extensions__TransportSockets__Tls__V3__UpstreamTlsContext UpstreamTlsContext;
@@ -7,6 +8,9 @@ typedef Envoy__Extensions__TransportSockets__Tls__V3__CommonTlsContext CommonTls
 typedef Envoy__Extensions__TransportSockets__Tls__V3__CertificateValidationContext ValidationContext;
 
 #define MAX_SNI_BYTES 255u
+typedef Envoy__Extensions__TransportSockets__Http11Proxy__V3__Http11ProxyUpstreamTransport Http11Proxy;
+
+#define HTTP_CONNECT "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport"
 #define UPSTREAM "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 #define VALIDATION(x) ENVOY__EXTENSIONS__TRANSPORT_SOCKETS__TLS__V3__COMMON_TLS_CONTEXT__VALIDATION_CONTEXT_TYPE_##x
 
@@ -145,31 +149,53 @@ static void read_common(struct tc_reading *p, const CommonTlsContext *m, struct 
         tc_faults_add(p->faults, "no CA certificate provider instance configured");
 }
 
-const struct tc_upstream_tls *tc_read_upstream_tls(struct tc_reading *p,
-                                                   const Envoy__Config__Core__V3__TransportSocket *m)
+static void read_tls(struct tc_reading *p, struct tc_slice bytes, struct tc_upstream_tls *out)
+{
+    const UpstreamTlsContext *tls = TC_READ(
+        p, &envoy__extensions__transport_sockets__tls__v3__upstream_tls_context__descriptor, UpstreamTlsContext, bytes);
+    if (tls)
+        read_sni(p, tls, out);
+    tc_faults_push(p->faults, ".common_tls_context");
+    if (tls && tls->common_tls_context)
+        read_common(p, tls->common_tls_context, out);
+    else if (tls)
+        tc_faults_add(p->faults, "field not present");
+    tc_faults_pop(p->faults);
+}
+
+/* False where there is no TLS, or with faults. */
+static bool read_socket(struct tc_reading *p, const Envoy__Config__Core__V3__TransportSocket *m,
+                        struct tc_upstream_tls *out, bool *http_connect)
 {
     struct tc_any any;
     size_t faults = p->faults->count;
-    struct tc_upstream_tls *out = TC_STORE_NEW(p->store, struct tc_upstream_tls);
+    bool tls = true;
     tc_faults_push(p->faults, ".transport_socket.typed_config");
     if (m->config_type_case != ENVOY__CONFIG__CORE__V3__TRANSPORT_SOCKET__CONFIG_TYPE_TYPED_CONFIG) {
         tc_faults_add(p->faults, "field not present");
     } else if (tc_read_any(p, m->typed_config, &any)) {
-        const UpstreamTlsContext *tls = NULL;
-        if (!tc_slice_eq_str(any.name, UPSTREAM))
+        if (tc_slice_eq_str(any.name, UPSTREAM)) {
+            read_tls(p, any.bytes, out);
+        } else if (http_connect && tc_slice_eq_str(any.name, HTTP_CONNECT)) {
+            const Http11Proxy *proxy = TC_READ(
+                p,
+                &envoy__extensions__transport_sockets__http_11_proxy__v3__http11_proxy_upstream_transport__descriptor,
+                Http11Proxy, any.bytes);
+            *http_connect = proxy != NULL;
+            /* One of them inside of another is refused: NULL asks for that. */
+            tls = proxy && proxy->transport_socket && read_socket(p, proxy->transport_socket, out, NULL);
+        } else {
             tc_faults_add(p->faults, "unsupported transport socket type %s", tc_read_clip(p, any.name));
-        else
-            tls = TC_READ(p, &envoy__extensions__transport_sockets__tls__v3__upstream_tls_context__descriptor,
-                          UpstreamTlsContext, any.bytes);
-        if (tls)
-            read_sni(p, tls, out);
-        tc_faults_push(p->faults, ".common_tls_context");
-        if (tls && tls->common_tls_context)
-            read_common(p, tls->common_tls_context, out);
-        else if (tls)
-            tc_faults_add(p->faults, "field not present");
-        tc_faults_pop(p->faults);
+        }
     }
     tc_faults_pop(p->faults);
-    return p->faults->count == faults ? out : NULL;
+    return tls && p->faults->count == faults;
+}
+
+const struct tc_upstream_tls *tc_read_transport_socket(struct tc_reading *p,
+                                                       const Envoy__Config__Core__V3__TransportSocket *m,
+                                                       bool *http_connect)
+{
+    struct tc_upstream_tls *out = TC_STORE_NEW(p->store, struct tc_upstream_tls);
+    return read_socket(p, m, out, http_connect) ? out : NULL;
 }

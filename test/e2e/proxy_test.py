@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import check, main, run, running
+from support.kit import (bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
 
 CLEAN = {"no_proxy": "", "no_grpc_proxy": ""}
 HEADERS = "torc.test.Backend/Headers"
@@ -187,6 +188,63 @@ def test_no_proxy_there():
     check("grpc_proxy is no URL of an HTTP proxy" in done.stderr and "secret" not in done.stderr, done.stderr)
 
 
+WRAPPER = "type.googleapis.com/envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport"
+PROXY_KEY = "envoy.http11_proxy_transport_socket.proxy_address"
+
+
+def address_of(text):
+    host, port = text.rsplit(":", 1)
+    return {"socket_address": {"address": host, "port_value": int(port)}}
+
+
+def proxied(text):
+    return {"typed_filter_metadata": {
+        PROXY_KEY: {"@type": "type.googleapis.com/envoy.config.core.v3.Address", **address_of(text)}}}
+
+
+def test_by_xds():
+    """A86: the endpoint's proxy, else its locality's, else none; and only where the cluster says so."""
+    with running("backend", "--name", "b1") as backend, tempfile.TemporaryDirectory() as folder:
+        address = backend.listening()
+        with Proxy({address: address}) as one, Proxy({address: address}) as two:
+            path = os.path.join(folder, "mesh.json")
+            wrapped = {"transport_socket": {"name": "proxy", "typed_config": {"@type": WRAPPER}}}
+
+            def mesh(version, wrapper, endpoint_proxy, locality_proxy):
+                assignment = endpoints("orders", address)
+                locality = assignment["endpoints"][0]
+                if endpoint_proxy:
+                    locality["lb_endpoints"][0]["metadata"] = proxied(endpoint_proxy.url[7:])
+                if locality_proxy:
+                    locality["metadata"] = proxied(locality_proxy.url[7:])
+                route = {"match": {"prefix": ""}, "route": {"cluster": "orders"}}
+                write_resources(path, version, listener("orders", "r"), routes("r", route), cluster("orders", **wrapper), assignment)
+
+            mesh("1", {}, one, two)
+            with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path, "--strict") as server:
+                at = server.listening()
+                for version, (wrapper, endpoint_proxy, locality_proxy, wanted) in enumerate((
+                        ({}, one, two, None), (wrapped, one, two, one), (wrapped, None, two, two), (wrapped, None, None, None))):
+                    mesh(str(version + 2), wrapper, endpoint_proxy, locality_proxy)
+                    until(lambda w=wanted: reached(at, address, one, two) == w)
+            check(one.heads[-1][0] == two.heads[-1][0] == f"CONNECT {address} HTTP/1.1", f"{one.heads[-1]} {two.heads[-1]}")
+
+
+def reached(control_plane, address, one, two):
+    """By which proxy a call of a new process went."""
+    before = one.tunnels, two.tunnels
+    made = call("xds:///orders", env=bootstrap(control_plane))
+    check(made["code"] == 0 and made["peer"] == address, f"{made}")
+    return one if one.tunnels > before[0] else two if two.tunnels > before[1] else None
+
+
+def until(held):
+    """A file that changed reaches the control plane's clients in its own time."""
+    deadline = time.monotonic() + 30
+    while not held():
+        check(time.monotonic() < deadline, "the change arrives")
+
+
 if __name__ == "__main__":
     main(test_tunnel_without_dns, test_userinfo, test_tls_inside, test_exemptions, test_refusals,
-         test_hang_ends_with_the_deadline, test_no_proxy_there)
+         test_hang_ends_with_the_deadline, test_no_proxy_there, test_by_xds)

@@ -4,6 +4,7 @@
 #include "support/cmocka.h"
 #include "support/mesh_unit.h"
 
+#include "io/proxy.h"
 #include "mesh/cds_tree.h"
 
 static void take(struct tc_cds_tree *tree, const char *localities)
@@ -42,6 +43,43 @@ static void weights_are_products(void **state)
     tc_cds_tree_fini(&t);
     TC_CASE(ED24);
     TC_CASE(RC15);
+}
+
+/* A86: the way to an endpoint by its proxy, where the cluster says so. */
+static void proxies(void **state)
+{
+    (void)state;
+    struct tc_cds_tree t = {0};
+    struct tc_addr proxy = {0}, other = {0};
+    tc_addr_parse(&proxy, tc_slice_str("9.9.9.9:3128"));
+    tc_addr_parse(&other, tc_slice_str("9.9.9.8:3128"));
+    const struct tc_eds *eds = mesh_unit_eds("0/l1=1: 1.1.1.1:1 1.1.1.1:2", NULL);
+    struct tc_eds_endpoint *first = (struct tc_eds_endpoint *)(uintptr_t)&eds->priorities[0].localities[0].endpoints[0];
+    first->proxy = &proxy;
+    tc_cds_tree_update_eds(&t, eds);
+    assert_null(endpoint(&t, 0, 0)->addrs[0].via);
+    const struct tc_endpoint *direct = endpoint(&t, 0, 0), *second = endpoint(&t, 0, 1);
+
+    t.http_connect = true;
+    tc_cds_tree_update_eds(&t, eds);
+    const struct tc_endpoint *proxied = endpoint(&t, 0, 0);
+    assert_true(tc_addr_eq(&proxied->addrs[0].via->proxy, &proxy));
+    assert_null(proxied->addrs[0].via->target);
+    /* Another one, which policies do not take for the first; the second is the same object. */
+    assert_false(tc_endpoint_same_addrs(direct, proxied));
+    assert_ptr_equal(endpoint(&t, 0, 1), second);
+
+    const struct tc_endpoints *list = t.priorities[0].node;
+    tc_cds_tree_update_eds(&t, eds);
+    assert_ptr_equal(t.priorities[0].node, list);
+    first->proxy = &other;
+    tc_cds_tree_update_eds(&t, eds);
+    assert_true(tc_addr_eq(&endpoint(&t, 0, 0)->addrs[0].via->proxy, &other));
+    first->proxy = NULL;
+    tc_cds_tree_update_eds(&t, eds);
+    assert_null(endpoint(&t, 0, 0)->addrs[0].via);
+    mesh_unit_eds_unref(eds);
+    tc_cds_tree_fini(&t);
 }
 
 /* A113: the same example in shares of UQ1.31. */
@@ -236,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_products),
         cmocka_unit_test(weights_as_shares),
+        cmocka_unit_test(proxies),
         cmocka_unit_test(attributes),
         cmocka_unit_test(equal_resources_give_the_same_tree),
         cmocka_unit_test(only_what_changed_is_new),

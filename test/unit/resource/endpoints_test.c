@@ -294,6 +294,50 @@ static void hash_keys_come_from_metadata(void **state)
     TC_CASE(ED17);
 }
 
+#define PROXY_KEY "envoy.http11_proxy_transport_socket.proxy_address"
+#define TYPED(key, value) "'metadata':{'typed_filter_metadata':{'" key "':" value "}}"
+#define ADDRESS_ANY(ip, port)                                                                                          \
+    "{'@type':'type.googleapis.com/envoy.config.core.v3.Address','socket_address':{'address':'" ip "'" port "}}"
+
+static void check_proxy(const char *endpoint_more, const char *locality_more, const char *wanted)
+{
+    char *json = tc_asprintf(
+        EDS("{'locality':{'region':'r'},'load_balancing_weight':1%s,'lb_endpoints':[" ENDPOINT(1, "%s") "]}"),
+        locality_more, endpoint_more);
+    struct tc_xds_resource *r = valid(json);
+    const struct tc_addr *proxy = tc_eds_of(r)->priorities[0].localities[0].endpoints[0].proxy;
+    assert_int_equal(proxy != NULL, wanted != NULL);
+    if (proxy)
+        assert_addr(proxy, wanted);
+    tc_xds_resource_unref(r);
+    tc_free(json);
+}
+
+/* A86 */
+static void proxies_come_from_metadata(void **state)
+{
+    (void)state;
+    check_proxy("", "", NULL);
+    check_proxy("," TYPED(PROXY_KEY, ADDRESS_ANY("10.0.0.9", ",'port_value':3128")), "", "10.0.0.9:3128");
+    check_proxy("", "," TYPED(PROXY_KEY, ADDRESS_ANY("fd00::9", ",'port_value':3128")), "[fd00::9]:3128");
+    /* The endpoint's own comes first. */
+    check_proxy("," TYPED(PROXY_KEY, ADDRESS_ANY("10.0.0.9", ",'port_value':1")),
+                "," TYPED(PROXY_KEY, ADDRESS_ANY("10.0.0.8", ",'port_value':2")), "10.0.0.9:1");
+    /* Another key, another type. */
+    check_proxy("," TYPED("other", ADDRESS_ANY("10.0.0.9", ",'port_value':1")), "", NULL);
+    check_proxy("," TYPED(PROXY_KEY, "{'@type':'type.googleapis.com/google.protobuf.Duration','value':'1s'}"), "",
+                NULL);
+    check_proxy(",'metadata':{'filter_metadata':{'" PROXY_KEY "':{'a':1}}}", "", NULL);
+    /* An address that no proxy can have, under whatever key. */
+    refused(EDS(LOCALITY("a", 1, "", ENDPOINT(1, "," TYPED("k", ADDRESS_ANY("proxy.test", ",'port_value':1"))))),
+            "field endpoints[0].lb_endpoints[0].metadata.typed_filter_metadata[\"k\"].socket_address.address: "
+            "\"proxy.test\" is not an IP address");
+    refused(EDS(LOCALITY("a", 1, "," TYPED("k", ADDRESS_ANY("10.0.0.9", "")), "")),
+            "field endpoints[0].metadata.typed_filter_metadata[\"k\"].socket_address.port_value: field not present");
+    refused(EDS(LOCALITY("a", 1, "," TYPED("k", "{'@type':'type.googleapis.com/envoy.config.core.v3.Address'}"), "")),
+            "typed_filter_metadata[\"k\"].socket_address: field not present");
+}
+
 static char *many(size_t localities, size_t endpoints)
 {
     struct tc_buf json = {0};
@@ -423,6 +467,7 @@ int main(void)
         cmocka_unit_test(empty_resources_are_valid),
         cmocka_unit_test(huge_priorities_are_refused),
         cmocka_unit_test(hash_keys_come_from_metadata),
+        cmocka_unit_test(proxies_come_from_metadata),
         cmocka_unit_test(many_localities),
         cmocka_unit_test(caps_of_the_bootstrap),
         cmocka_unit_test(caps_hold),

@@ -120,9 +120,38 @@ static void san_matchers_are_checked(void **state)
     TC_CASE(CD19);
 }
 
+#define WRAPPED(inner) SOCKET("envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport", inner)
+#define INNER(type, more) ",'transport_socket':{'name':'x','typed_config':{'@type':'" TYPE type "'" more "}}"
+#define VALIDATED                                                                                                      \
+    ",'common_tls_context':{'validation_context':{'ca_certificate_provider_instance':{'instance_name':'p'}}}"
+
+/* A86 */
+static void http_connect(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = tc_test_valid(&tc_cluster_type, &ctx, WRAPPED(""));
+    assert_true(tc_cluster_of(r)->http_connect);
+    assert_null(tc_cluster_of(r)->tls);
+    tc_xds_resource_unref(r);
+    r = tc_test_valid(&tc_cluster_type, &ctx,
+                      WRAPPED(INNER("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", VALIDATED)));
+    assert_true(tc_cluster_of(r)->http_connect);
+    assert_string_equal(tc_cluster_of(r)->tls->ca_instance->data, "p");
+    tc_xds_resource_unref(r);
+    r = tc_test_valid(&tc_cluster_type, &ctx, VALIDATION(""));
+    assert_false(tc_cluster_of(r)->http_connect);
+    tc_xds_resource_unref(r);
+    refused(WRAPPED(INNER("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", "")),
+            "field transport_socket.typed_config.transport_socket.typed_config.common_tls_context: field not present");
+    refused(WRAPPED(INNER("envoy.config.cluster.v3.Cluster", "")), "unsupported transport socket type");
+    refused(WRAPPED(INNER("envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport", "")),
+            "unsupported transport socket type");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(http_connect),
         cmocka_unit_test(instances_are_read),
         cmocka_unit_test(older_places_are_read),
         cmocka_unit_test(what_is_not_supported_is_refused),
