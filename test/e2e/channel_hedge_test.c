@@ -347,6 +347,7 @@ static void test_ends_from_outside(void **state)
 {
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("3", "0s") "}", NULL);
+    assert_int_equal(torc_channel_connect(ch, 30000), 0);
     plan("h", NULL);
     struct torc_call_options o;
     torc_call_options_init(&o);
