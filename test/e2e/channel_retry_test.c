@@ -360,6 +360,43 @@ static void test_no_endpoint(void **state)
     torc_channel_free(ch);
 }
 
+/* What a call keeps for other attempts, and what all calls of a channel keep together. */
+static void test_buffer_limits(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    struct torc_result r;
+    torc_channel_options_init(&o);
+    o.service_config_json = "{" POLICY("3", "0.001s") "}";
+    o.retry_buffer_bytes = 3;
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    script.fail = 100;
+    assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 3);
+    assert_int_equal(torc_call_unary(ch, "t/M", "four", 4, NULL, &r), 0);
+    assert_int_equal(r.attempts, 1);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+
+    torc_channel_options_init(&o);
+    o.service_config_json = "{" POLICY("3", "100s") "}";
+    o.channel_retry_buffer_bytes = 4;
+    ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    int done = 0;
+    size_t before = (size_t)tc_kit_counts(kit, 0).requests;
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "abc", 3, NULL, count, &done, NULL), 0);
+    while (tc_kit_counts(kit, 0).requests < before + 1 || tc_kit_counts(kit, 0).open_calls > 0)
+        torc_runtime_poll(rt, 10);
+    /* The first waits for its next attempt and keeps its three bytes; there is no room for the second's. */
+    assert_int_equal(torc_call_unary(ch, "t/M", "abc", 3, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(r.attempts, 1);
+    torc_result_fini(&r);
+    assert_int_equal(done, 0);
+    torc_channel_free(ch);
+    while (done < 1)
+        torc_runtime_poll(rt, 10);
+}
+
 static void test_disabled(void **state)
 {
     (void)state;
@@ -386,6 +423,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ends_during_backoff, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_endpoint, setup, teardown),
         cmocka_unit_test_setup_teardown(test_transparent, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_buffer_limits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_disabled, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
