@@ -125,4 +125,26 @@ def test_what_was_passed_over():
                   dead in walked[0]["error"] and "refused" in walked[0]["error"], str(walked))
 
 
-main(test_the_tree_of_a_call_that_went_to_the_second_priority, test_nothing_is_sent, test_what_was_passed_over)
+def test_which_filter_failed_the_call():
+    """An injected fault names its filter, in the status and in the explanation, sent or not; nothing reaches a backend."""
+    fault = {"name": "chaos", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault",
+        "delay": {"fixed_delay": "0.05s", "percentage": {"numerator": 100}},
+        "abort": {"grpc_status": 7, "percentage": {"numerator": 100}}}}
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "mesh.json")
+        ours = listener("orders", "r")
+        ours["api_listener"]["api_listener"]["http_filters"].insert(0, fault)
+        write_resources(path, "1", ours, routes("r", HASHED), cluster("orders", lb_policy="RING_HASH"),
+                        endpoints("orders", dead_address()))
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+            at = server.listening()
+            for how in ("--explain", "--dry-run"):
+                done, _, _ = explain(at, "a.B/C", how, status=1)
+                check(done[0]["code"] == 7 and '"chaos"' in done[0]["message"], str(done))
+                check(done[0]["explain"]["filters"] == [{"filter": "chaos", "effect": "delayed by 0.050 s"},
+                                                        {"filter": "chaos", "effect": "aborted with PERMISSION_DENIED"}],
+                      str(done))
+
+
+main(test_which_filter_failed_the_call, test_the_tree_of_a_call_that_went_to_the_second_priority, test_nothing_is_sent, test_what_was_passed_over)
