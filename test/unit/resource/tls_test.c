@@ -10,6 +10,7 @@
 #define SOCKET(type, more)                                                                                             \
     "{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'ads':{}}},"                                         \
     "'transport_socket':{'typed_config':{'@type':'" TYPE type "'" more "}}}"
+#define UPSTREAM "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 #define TLS(more)                                                                                                      \
     SOCKET("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", ",'common_tls_context':{" more "}")
 #define VALIDATION(more) TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'p'}" more "}")
@@ -60,6 +61,67 @@ static void instances_are_read(void **state)
     assert_true(tc_cluster_of(r)->tls->system_root_certs);
     assert_null(tc_cluster_of(r)->tls->identity_instance);
     tc_xds_resource_unref(r);
+}
+
+/* A101 */
+static void sni_is_read(void **state)
+{
+    (void)state;
+    char name[257], *json;
+    struct tc_xds_resource *r = tc_test_valid(
+        &tc_cluster_type, &ctx,
+        SOCKET(UPSTREAM, ",'sni':'a.test','auto_host_sni':true,'auto_sni_san_validation':true,'common_tls_context':{"
+                         "'validation_context':{'system_root_certs':{}}}"));
+    const struct tc_upstream_tls *tls = tc_cluster_of(r)->tls;
+    assert_true(tc_slice_eq_str(tls->sni, "a.test") && tls->auto_host_sni && tls->auto_sni_san_validation);
+    tc_xds_resource_unref(r);
+    memset(name, 'a', sizeof(name));
+    for (size_t len = 255; len <= 256; len++) {
+        name[len] = '\0';
+        json = tc_asprintf(
+            SOCKET(UPSTREAM, ",'sni':'%s','common_tls_context':{'validation_context':{'system_root_certs':{}}}"), name);
+        if (len == 255)
+            tc_xds_resource_unref(tc_test_valid(&tc_cluster_type, &ctx, json));
+        else
+            refused(json, "field transport_socket.typed_config.sni: is longer than 255 bytes");
+        tc_free(json);
+        name[len] = 'a';
+    }
+}
+
+/* A29: with an instance to go by, other certificates do not count. */
+static void an_instance_goes_before_other_certificates(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r =
+        tc_test_valid(&tc_cluster_type, &ctx,
+                      VALIDATION("},'tls_certificates':[{}],'tls_certificate_sds_secret_configs':[{'name':'x'}],"
+                                 "'tls_certificate_provider_instance':{'instance_name':'q'"));
+    assert_string_equal(tc_cluster_of(r)->tls->identity_instance->data, "q");
+    tc_xds_resource_unref(r);
+}
+
+static bool plugin_known(void *arg, const char *plugin)
+{
+    (void)arg;
+    return strcmp(plugin, "known") == 0;
+}
+
+static void plugins_must_be_known(void **state)
+{
+    (void)state;
+    struct tc_xds_registries registries;
+    tc_xds_registries_init(&registries);
+    registries.cert_plugin_known = plugin_known;
+    const struct tc_xds_decode_context with = {.bootstrap = &bootstrap, .registries = &registries};
+    json_object_set_new(json_object_get(bootstrap.certificate_providers, "q"), "plugin_name", json_string("known"));
+    tc_test_refused(
+        &tc_cluster_type, &with, VALIDATION(""),
+        "ca_certificate_provider_instance.instance_name: certificate provider instance \"p\" has the plugin "
+        "\"\", which is not supported");
+    tc_xds_resource_unref(
+        tc_test_valid(&tc_cluster_type, &with,
+                      TLS("'validation_context':{'ca_certificate_provider_instance':{'instance_name':'q'}}")));
 }
 
 static void older_places_are_read(void **state)
@@ -153,6 +215,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(http_connect),
         cmocka_unit_test(instances_are_read),
+        cmocka_unit_test(sni_is_read),
+        cmocka_unit_test(an_instance_goes_before_other_certificates),
+        cmocka_unit_test(plugins_must_be_known),
         cmocka_unit_test(older_places_are_read),
         cmocka_unit_test(what_is_not_supported_is_refused),
         cmocka_unit_test(san_matchers_are_checked),

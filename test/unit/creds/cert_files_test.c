@@ -1,0 +1,271 @@
+/* Certificate files that are replaced: by write, by rename, by link; one after the other, by rubbish, and not at all.
+ */
+#include "creds/cert_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+
+struct fixture {
+    char folder[64];
+    char *ca, *cert, *key, *map;
+    struct tc_cert root, other, a, b;
+    struct tc_cert_files *files;
+};
+
+static void write_file(const char *path, const char *content)
+{
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    assert_true(fputs(content, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = TC_NEW(struct fixture);
+    snprintf(f->folder, sizeof(f->folder), "/tmp/torc-certs-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    f->ca = tc_asprintf("%s/ca.pem", f->folder);
+    f->cert = tc_asprintf("%s/cert.pem", f->folder);
+    f->key = tc_asprintf("%s/key.pem", f->folder);
+    f->map = tc_asprintf("%s/map.json", f->folder);
+    f->root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
+    f->other = tc_cert_make(&(struct tc_cert_opts){.common_name = "other", .ca = true});
+    f->a = tc_cert_make(&(struct tc_cert_opts){.common_name = "a", .issuer = &f->root});
+    f->b = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .issuer = &f->root});
+    f->files = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
+                                                         .certificate_file = f->cert,
+                                                         .private_key_file = f->key,
+                                                         .refresh_interval_ns = 3600 * TC_NS_PER_S});
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char *paths[] = {f->ca, f->cert, f->key, f->map};
+    tc_cert_files_unref(f->files);
+    for (size_t i = 0; i < TC_ARRAY_LEN(paths); i++) {
+        unlink(paths[i]);
+        tc_free(paths[i]);
+    }
+    rmdir(f->folder);
+    tc_cert_fini(&f->root);
+    tc_cert_fini(&f->other);
+    tc_cert_fini(&f->a);
+    tc_cert_fini(&f->b);
+    tc_free(f);
+    return 0;
+}
+
+static bool have_roots(struct fixture *f, const char *pem)
+{
+    struct tc_cert_roots *roots = tc_cert_files_roots(f->files, NULL);
+    bool same = roots && tc_slice_eq_str(tc_rstr_slice(roots->text), pem);
+    tc_cert_roots_unref(roots);
+    return same;
+}
+
+static bool have_identity(struct fixture *f, const struct tc_cert *cert)
+{
+    struct tc_cert_identity *identity = tc_cert_files_identity(f->files, NULL);
+    bool same = identity && tc_slice_eq_str(tc_rstr_slice(identity->certificate), cert->cert_pem) &&
+                tc_slice_eq_str(tc_rstr_slice(identity->private_key), cert->key_pem);
+    tc_cert_identity_unref(identity);
+    return same;
+}
+
+static void no_roots(struct fixture *f, const char *text)
+{
+    char *why = NULL;
+    assert_null(tc_cert_files_roots(f->files, &why));
+    if (!strstr(why, text))
+        fail_msg("%s", why);
+    tc_free(why);
+}
+
+static void no_identity(struct fixture *f, const char *text)
+{
+    char *why = NULL;
+    assert_null(tc_cert_files_identity(f->files, &why));
+    if (!strstr(why, text))
+        fail_msg("%s", why);
+    tc_free(why);
+}
+
+/* What failed is not read again at once: asks until it is, at most 10 s. */
+#define WAIT(f, condition)                                                                                             \
+    do {                                                                                                               \
+        uint64_t end_ = tc_system_clock.monotonic_ns(NULL) + 10 * TC_NS_PER_S;                                         \
+        while (!(condition) && tc_system_clock.monotonic_ns(NULL) < end_)                                              \
+            continue;                                                                                                  \
+        assert_true(condition);                                                                                        \
+    } while (0)
+
+static void files_that_come_later(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(tc_cert_files_have_roots(f->files) && tc_cert_files_have_identity(f->files));
+    no_roots(f, "ca_certificate_file \"/tmp/torc-certs-");
+    no_roots(f, "ca.pem\": No such file or directory");
+    no_identity(f, "certificate_file \"/tmp/torc-certs-");
+    write_file(f->ca, f->root.cert_pem);
+    WAIT(f, have_roots(f, f->root.cert_pem));
+    write_file(f->cert, f->a.cert_pem);
+    no_identity(f, "_file \"/tmp/torc-certs-");
+    write_file(f->key, f->b.key_pem);
+    assert_false(have_identity(f, &f->a));
+    write_file(f->key, f->a.key_pem);
+    WAIT(f, have_identity(f, &f->a));
+}
+
+static void a_change_is_seen_at_once(void **state)
+{
+    struct fixture *f = *state;
+    write_file(f->ca, f->root.cert_pem);
+    assert_true(have_roots(f, f->root.cert_pem));
+    struct tc_cert_roots *first = tc_cert_files_roots(f->files, NULL), *again = tc_cert_files_roots(f->files, NULL);
+    assert_ptr_equal(first, again);
+    tc_cert_roots_unref(again);
+    /* By write. */
+    char *both = tc_asprintf("%s%s", f->root.cert_pem, f->other.cert_pem);
+    write_file(f->ca, both);
+    assert_true(have_roots(f, both));
+    tc_free(both);
+    /* By rename. */
+    write_file(f->map, f->other.cert_pem);
+    assert_int_equal(rename(f->map, f->ca), 0);
+    assert_true(have_roots(f, f->other.cert_pem));
+    /* By a link in place of the file, which then points elsewhere. */
+    write_file(f->cert, f->root.cert_pem);
+    write_file(f->key, f->other.cert_pem);
+    unlink(f->ca);
+    assert_int_equal(symlink(f->cert, f->ca), 0);
+    assert_true(have_roots(f, f->root.cert_pem));
+    assert_int_equal(symlink(f->key, f->map), 0);
+    assert_int_equal(rename(f->map, f->ca), 0);
+    assert_true(have_roots(f, f->other.cert_pem));
+    /* What somebody holds stays as it was. */
+    assert_true(tc_slice_eq_str(tc_rstr_slice(first->text), f->root.cert_pem));
+    tc_cert_roots_unref(first);
+}
+
+static void certificate_and_key_change_together(void **state)
+{
+    struct fixture *f = *state;
+    write_file(f->cert, f->a.cert_pem);
+    write_file(f->key, f->a.key_pem);
+    assert_true(have_identity(f, &f->a));
+    write_file(f->cert, f->b.cert_pem);
+    assert_true(have_identity(f, &f->a));
+    assert_true(have_identity(f, &f->a));
+    write_file(f->key, f->b.key_pem);
+    WAIT(f, have_identity(f, &f->b));
+    /* Roots are none of their business. */
+    no_roots(f, "No such file");
+}
+
+static void rubbish_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    write_file(f->ca, f->root.cert_pem);
+    write_file(f->cert, f->a.cert_pem);
+    write_file(f->key, f->a.key_pem);
+    assert_true(have_roots(f, f->root.cert_pem) && have_identity(f, &f->a));
+    static const char *const rubbish[] = {"", "rubbish",
+                                          "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(rubbish); i++) {
+        write_file(f->ca, rubbish[i]);
+        write_file(f->cert, rubbish[i]);
+        write_file(f->key, rubbish[i]);
+        assert_true(have_roots(f, f->root.cert_pem) && have_identity(f, &f->a));
+    }
+    unlink(f->ca);
+    unlink(f->cert);
+    assert_true(have_roots(f, f->root.cert_pem) && have_identity(f, &f->a));
+    write_file(f->ca, f->other.cert_pem);
+    WAIT(f, have_roots(f, f->other.cert_pem));
+}
+
+static void a_map_takes_the_place_of_roots(void **state)
+{
+    struct fixture *f = *state;
+    tc_cert_files_unref(f->files);
+    f->files = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
+                                                         .spiffe_trust_bundle_map_file = f->map,
+                                                         .refresh_interval_ns = 3600 * TC_NS_PER_S});
+    write_file(f->ca, f->root.cert_pem);
+    assert_false(tc_cert_files_have_identity(f->files));
+    no_identity(f, "no certificate_file is configured");
+    no_roots(f, "spiffe_trust_bundle_map_file \"/tmp/torc-certs-");
+    write_file(f->map, "{\"trust_domains\":{\"A\":7}}");
+    no_roots(f, "map.json\": ");
+    static const char empty[] = "{\"trust_domains\":{}}", other[] = "{\"trust_domains\":{\"a\":{\"keys\":[]}}}";
+    write_file(f->map, empty);
+    WAIT(f, have_roots(f, empty));
+    struct tc_cert_roots *roots = tc_cert_files_roots(f->files, NULL);
+    assert_non_null(roots->spiffe);
+    tc_cert_roots_unref(roots);
+    write_file(f->map, "{}");
+    assert_true(have_roots(f, empty));
+    write_file(f->map, other);
+    WAIT(f, have_roots(f, other));
+}
+
+/* The interval is up: what the stamps do not show is read too. */
+static void the_refresh_interval_counts(void **state)
+{
+    struct fixture *f = *state;
+    tc_cert_files_unref(f->files);
+    f->files =
+        tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca, .refresh_interval_ns = TC_NS_PER_MS});
+    assert_int_equal(tc_cert_files_refresh_ns(f->files), TC_NS_PER_MS);
+    no_roots(f, "No such file");
+    write_file(f->ca, f->root.cert_pem);
+    WAIT(f, have_roots(f, f->root.cert_pem));
+    struct tc_cert_roots *roots = tc_cert_files_roots(f->files, NULL);
+    /* Read again and again, it stays the same object. */
+    for (uint64_t end = tc_system_clock.monotonic_ns(NULL) + 5 * TC_NS_PER_MS;
+         tc_system_clock.monotonic_ns(NULL) < end;) {
+        struct tc_cert_roots *now = tc_cert_files_roots(f->files, NULL);
+        assert_ptr_equal(now, roots);
+        tc_cert_roots_unref(now);
+    }
+    tc_cert_roots_unref(roots);
+}
+
+static void keys_tell_files_apart(void **state)
+{
+    struct fixture *f = *state;
+    struct tc_cert_paths paths = {.ca_certificate_file = f->ca, .refresh_interval_ns = TC_NS_PER_S};
+    struct tc_cert_files *a = tc_cert_files_new(&paths), *b = tc_cert_files_new(&paths);
+    assert_true(tc_rstr_eq(tc_cert_files_key(a), tc_cert_files_key(b)));
+    tc_cert_files_unref(b);
+    paths.refresh_interval_ns++;
+    b = tc_cert_files_new(&paths);
+    assert_false(tc_rstr_eq(tc_cert_files_key(a), tc_cert_files_key(b)));
+    tc_cert_files_unref(b);
+    b = tc_cert_files_new(
+        &(struct tc_cert_paths){.spiffe_trust_bundle_map_file = f->ca, .refresh_interval_ns = TC_NS_PER_S});
+    assert_false(tc_rstr_eq(tc_cert_files_key(a), tc_cert_files_key(b)));
+    tc_cert_files_unref(b);
+    tc_cert_files_unref(a);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(files_that_come_later),   TEST(a_change_is_seen_at_once),       TEST(certificate_and_key_change_together),
+        TEST(rubbish_changes_nothing), TEST(a_map_takes_the_place_of_roots), TEST(the_refresh_interval_counts),
+        TEST(keys_tell_files_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPIFFE ids and trust bundle maps (A87). */
+#include "creds/spiffe.h"
+
+#include <openssl/x509.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+
+static struct tc_cert root, other;
+
+static int setup(void **state)
+{
+    (void)state;
+    root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
+    other = tc_cert_make(&(struct tc_cert_opts){.common_name = "other", .ca = true});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_cert_fini(&root);
+    tc_cert_fini(&other);
+    return 0;
+}
+
+static void ids_are_taken_apart(void **state)
+{
+    (void)state;
+    static const char *const good[][2] = {{"spiffe://a.test/b/c", "a.test"},
+                                          {"spiffe://a-b_c.9/X", "a-b_c.9"},
+                                          {"spiffe://a", "a"},
+                                          {"spiffe://a/...", "a"}};
+    static const char *const bad[][2] = {
+        {"", "does not begin"},
+        {"https://a/b", "does not begin"},
+        {"SPIFFE://a/b", "does not begin"},
+        {"spiffe://", "trust domain is empty"},
+        {"spiffe:///b", "trust domain is empty"},
+        {"spiffe://A/b", "trust domain has characters"},
+        {"spiffe://u@a/b", "trust domain has characters"},
+        {"spiffe://a:1/b", "trust domain has characters"},
+        {"spiffe://a?x/b", "trust domain has characters"},
+        {"spiffe://a/", "empty segment"},
+        {"spiffe://a//b", "empty segment"},
+        {"spiffe://a/b/", "empty segment"},
+        {"spiffe://a/./b", "relative segment"},
+        {"spiffe://a/..", "relative segment"},
+        {"spiffe://a/b%20", "path has characters"},
+        {"spiffe://a/b?c", "path has characters"},
+        {"spiffe://a/b#c", "path has characters"},
+    };
+    struct tc_slice domain;
+    for (size_t i = 0; i < TC_ARRAY_LEN(good); i++) {
+        assert_null(tc_spiffe_id_parse(tc_slice_str(good[i][0]), &domain));
+        assert_true(tc_slice_eq_str(domain, good[i][1]));
+    }
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        const char *why = tc_spiffe_id_parse(tc_slice_str(bad[i][0]), &domain);
+        if (!why || !strstr(why, bad[i][1]))
+            fail_msg("\"%s\": %s", bad[i][0], why ? why : "taken");
+    }
+    /* 255 bytes of trust domain and 2048 in all are the most. */
+    char long_id[2050];
+    memset(long_id, 'a', sizeof(long_id));
+    memcpy(long_id, "spiffe://", 9);
+    assert_non_null(strstr(tc_spiffe_id_parse(tc_slice_of(long_id, 9 + 256), &domain), "255"));
+    assert_null(tc_spiffe_id_parse(tc_slice_of(long_id, 9 + 255), &domain));
+    long_id[10] = '/';
+    assert_null(tc_spiffe_id_parse(tc_slice_of(long_id, 2048), &domain));
+    assert_non_null(strstr(tc_spiffe_id_parse(tc_slice_of(long_id, 2049), &domain), "2048"));
+}
+
+/* The DER of a certificate in base64, from its PEM. */
+static char *base64_of(const struct tc_cert *cert)
+{
+    unsigned char *der = NULL;
+    int len = i2d_X509(cert->x509, &der);
+    struct tc_buf b = {0};
+    assert_true(len > 0);
+    tc_base64_encode(&b, der, (size_t)len, true);
+    OPENSSL_free(der);
+    return tc_buf_take(&b);
+}
+
+static struct tc_spiffe_map *parse(const char *json)
+{
+    struct tc_faults faults;
+    tc_faults_init(&faults);
+    struct tc_spiffe_map *m = tc_spiffe_map_parse(tc_slice_str(json), &faults);
+    if (!m)
+        fail_msg("%s", tc_faults_text(&faults));
+    tc_faults_fini(&faults);
+    return m;
+}
+
+static void refused(const char *json, const char *text)
+{
+    struct tc_faults faults;
+    tc_faults_init(&faults);
+    assert_null(tc_spiffe_map_parse(tc_slice_str(json), &faults));
+    if (!strstr(tc_faults_text(&faults), text))
+        fail_msg("%s: %s", json, tc_faults_text(&faults));
+    tc_faults_fini(&faults);
+}
+
+static void expect_roots(const struct tc_spiffe_map *m, const char *sans, int n, const char *text)
+{
+    struct tc_cert leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "leaf", .sans = sans, .issuer = &root});
+    struct tc_buf why = {0};
+    STACK_OF(X509) *roots = tc_spiffe_map_roots(m, leaf.x509, &why);
+    assert_int_equal(roots ? sk_X509_num(roots) : -1, n);
+    assert_non_null(strstr(tc_buf_cstr(&why), text));
+    tc_buf_fini(&why);
+    tc_cert_fini(&leaf);
+}
+
+static void roots_are_those_of_the_trust_domain(void **state)
+{
+    (void)state;
+    char *a = base64_of(&root), *b = base64_of(&other);
+    char *json =
+        tc_asprintf("{\"trust_domains\":{\"b.test\":{\"keys\":[{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"%s\"],"
+                    "\"crv\":\"P-256\"},{\"kty\":\"RSA\",\"use\":\"x509-svid\",\"x5c\":[\"%s\"]}]},"
+                    "\"a.test\":{\"spiffe_sequence\":7,\"spiffe_refresh_hint\":5,\"keys\":[{\"kty\":\"EC\","
+                    "\"use\":\"x509-svid\",\"x5c\":[\"%s\"]}]},\"none.test\":{\"keys\":[]}}}",
+                    a, b, a);
+    struct tc_spiffe_map *m = parse(json);
+    expect_roots(m, "URI:spiffe://a.test/x", 1, "");
+    expect_roots(m, "DNS:x.test,URI:spiffe://b.test/x", 2, "");
+    expect_roots(m, "URI:spiffe://none.test/x", 0, "");
+    expect_roots(m, "URI:spiffe://c.test/x", -1, "trust domain \"c.test\" is not in the SPIFFE trust bundle map");
+    expect_roots(m, "URI:spiffe://a.tes/x", -1, "trust domain \"a.tes\" is not");
+    expect_roots(m, "DNS:a.test", -1, "it has 0 URIs among its names");
+    expect_roots(m, NULL, -1, "it has 0 URIs among its names");
+    expect_roots(m, "URI:spiffe://a.test/x,URI:spiffe://a.test/y", -1, "it has 2 URIs among its names");
+    expect_roots(m, "URI:https://a.test/x", -1, "\"https://a.test/x\" is no SPIFFE id: it does not begin with");
+    tc_spiffe_map_unref(m);
+    m = parse("{\"trust_domains\":{}}");
+    expect_roots(m, "URI:spiffe://a.test/x", -1, "is not in the SPIFFE trust bundle map");
+    tc_spiffe_map_unref(m);
+    tc_free(json);
+    tc_free(a);
+    tc_free(b);
+}
+
+#define DOMAIN(bundle) "{\"trust_domains\":{\"a.test\":" bundle "}}"
+#define KEY(key) DOMAIN("{\"keys\":[" key "]}")
+
+/* A87: one bad entry, and there is no map. */
+static void bad_maps_are_refused(void **state)
+{
+    (void)state;
+    refused("{", "not JSON");
+    refused("[]", "must be an object");
+    refused("{}", "trust_domains: field not present");
+    refused("{\"trust_domains\":[]}", "trust_domains: ");
+    refused("{\"trust_domains\":{\"A\":{\"keys\":[]}}}", "trust_domains[\"A\"]: the trust domain has characters");
+    refused("{\"trust_domains\":{\"\":{\"keys\":[]}}}", "the trust domain is empty");
+    refused(DOMAIN("7"), "trust_domains[\"a.test\"]: must be an object");
+    refused(DOMAIN("{}"), "trust_domains[\"a.test\"].keys: field not present");
+    refused(DOMAIN("{\"keys\":{}}"), ".keys: ");
+    refused(DOMAIN("{\"keys\":[],\"spiffe_sequence\":\"x\"}"), ".spiffe_sequence: ");
+    refused(KEY("7"), ".keys[0]: must be an object");
+    refused(KEY("{\"use\":\"x509-svid\",\"x5c\":[\"AA\"]}"), ".keys[0].kty: must be RSA or EC");
+    refused(KEY("{\"kty\":\"oct\",\"use\":\"x509-svid\",\"x5c\":[\"AA\"]}"), ".kty: must be RSA or EC");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"jwt-svid\",\"x5c\":[\"AA\"]}"), ".use: must be x509-svid");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\"}"), ".x5c: must be one certificate");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[]}"), ".x5c: must be one certificate");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"AA\",\"AA\"]}"), ".x5c: must be one certificate");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[7]}"), ".x5c: must be one certificate");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"!\"]}"), ".x5c: is no X.509 certificate");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"AAAA\"]}"), ".x5c: is no X.509 certificate");
+    char *a = base64_of(&root);
+    char *twice = tc_asprintf(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"%s\"]},{\"kty\":\"EC\"}"), a);
+    refused(twice, ".keys[1].use");
+    tc_free(twice);
+    tc_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_taken_apart),
+        cmocka_unit_test(roots_are_those_of_the_trust_domain),
+        cmocka_unit_test(bad_maps_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
