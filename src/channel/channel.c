@@ -257,6 +257,8 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
     struct tc_status bad = {0};
     /* An error alone leaves what is in force as it is. */
     bool only_error = !r->endpoints && !r->lb_config && !r->selector;
+    /* The policy goes on for RPCs that have their route; others have none, and those that wait do so for one. */
+    bool unroutable = !r->endpoints && r->lb_config && !r->selector && !tc_status_ok(&r->status);
     if (only_error && !ch->child) {
         resolution_failed(ch, &r->status);
         goto done;
@@ -278,11 +280,11 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
         ch->selector = r->selector;
         r->selector = NULL;
     }
-    tc_status_fini(&ch->resolve_error);
+    tc_status_set(&ch->resolve_error, unroutable ? tc_status_ref(&r->status) : (struct tc_status){0});
     static const struct tc_retry_throttle unthrottled;
     tc_retry_throttle_update(&ch->throttle,
                              ch->service_config ? tc_service_config_throttle(ch->service_config) : &unthrottled);
-    ch->resolved = true;
+    ch->resolved = !unroutable;
     tc_pick_queue_resolved(ch);
 done:
     tc_status_fini(&bad);

@@ -60,33 +60,40 @@ static int setup(void **state)
 {
     struct world *w = TC_NEW(struct world);
     w->domain = tc_mesh_domain_new(NULL);
-    w->bootstrap =
-        bootstrap_of(
-            "{\"mesh\":" FILE_WATCHER(
-                "\"ca_certificate_file\":\"/ca\",\"certificate_file\":\"/cert\",\"private_key_file\":"
-                "\"/key\"") ",\"same\":" FILE_WATCHER("\"ca_certificate_file\":\"/ca\","
-                                                      "\"certificate_file\":\"/cert\","
-                                                      "\"private_key_file\":\"/key\"") ","
-                                                                                       "\"roots\":" FILE_WATCHER("\"ca_"
-                                                                                                                 "certi"
-                                                                                                                 "ficat"
-                                                                                                                 "e_"
-                                                                                                                 "file"
-                                                                                                                 "\":"
-                                                                                                                 "\"/"
-                                                                                                                 "roots"
-                                                                                                                 "\"") ",\"identity\":" FILE_WATCHER(
-                                                                                           "\"certificate_file\":\"/"
-                                                                                           "cert\",\"private_key_"
-                                                                                           "file\":\"/key\"") ","
-                                                                                                              "\"odd\":"
-                                                                                                              "{\"plugi"
-                                                                                                              "n_"
-                                                                                                              "name\":"
-                                                                                                              "\"odd\","
-                                                                                                              "\"config"
-                                                                                                              "\":{}}"
-                                                                                                              "}");
+    w->bootstrap = bootstrap_of("{\"mesh\":" FILE_WATCHER(
+        "\"ca_certificate_file\":\"/ca\",\"certificate_file\":\"/cert\",\"private_key_file\":"
+        "\"/key\"") ",\"same\":" FILE_WATCHER("\"ca_certificate_file\":\"/ca\","
+                                              "\"certificate_file\":\"/cert\","
+                                              "\"private_key_file\":\"/key\"") ","
+                                                                               "\"roots\":" FILE_WATCHER(
+                                                                                   "\"ca_"
+                                                                                   "certi"
+                                                                                   "ficat"
+                                                                                   "e_"
+                                                                                   "file"
+                                                                                   "\":"
+                                                                                   "\"/"
+                                                                                   "roots"
+                                                                                   "\"") ",\"identity\""
+                                                                                         ":" FILE_WATCHER(
+                                                                                             "\"certif"
+                                                                                             "icate_"
+                                                                                             "file\":"
+                                                                                             "\"/"
+                                                                                             "cert\","
+                                                                                             "\"privat"
+                                                                                             "e_key_"
+                                                                                             "file\":"
+                                                                                             "\"/"
+                                                                                             "key\"") ","
+                                                                                                      "\"odd\":"
+                                                                                                      "{\"plugi"
+                                                                                                      "n_"
+                                                                                                      "name\":"
+                                                                                                      "\"odd\","
+                                                                                                      "\"config"
+                                                                                                      "\":{}}"
+                                                                                                      "}");
     *state = w;
     return 0;
 }
