@@ -20,6 +20,8 @@ void tc_h2_opts_init(struct tc_h2_opts *opts, bool server)
 }
 
 #define QUIET_MS 1000
+/* What the loop's connections together keep for their next calls when one has gone quiet. */
+#define QUIET_HEAP_BYTES (64u * 1024u)
 
 static void on_deliver(struct tc_task *task);
 static void on_quiet(struct tc_timer *timer);
@@ -48,7 +50,6 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
     tc_task_init(&c->flush, on_flush);
     tc_task_init(&c->more, tc_h2_conn_on_more);
     tc_timer_init(&c->quiet, loop, on_quiet);
-    tc_h2_pool_init(&c->pool);
     tc_h2_window_init(c);
     tc_h2_keepalive_init(c);
     tc_bytestream_set_handler(bs, tc_h2_conn_on_event, c);
@@ -121,7 +122,7 @@ static void on_quiet(struct tc_timer *timer)
         tc_timer_start(timer, QUIET_MS - quiet_ms);
         return;
     }
-    tc_h2_pool_trim(&c->pool);
+    tc_heap_trim(tc_loop_heap(c->loop), QUIET_HEAP_BYTES);
     tc_h2_server_drop_spare(c, 1);
     if (c->scratch.cap > 512)
         tc_buf_fini(&c->scratch);
@@ -267,7 +268,6 @@ void tc_h2_conn_release(struct tc_h2_conn *c)
         return;
     tc_task_cancel(&c->deliver);
     tc_h2_server_drop_spare(c, 0);
-    tc_h2_pool_fini(&c->pool);
     tc_status_fini(&c->why);
     tc_addr_fini(&c->peer);
     tc_addr_fini(&c->local);

@@ -6,7 +6,6 @@
 
 #include "base/parse.h"
 #include "http2/framing.h"
-#include "http2/pool.h"
 #include "http2/stream.h"
 
 struct tc_h2_gather;
@@ -37,7 +36,6 @@ struct tc_h2_conn {
     struct tc_loop *loop;
     struct tc_bytestream *bs; /* NULL once closed */
     nghttp2_session *ng;
-    struct tc_h2_pool pool;
     struct tc_h2_opts opts;
     const struct tc_h2_conn_events *events;
     void *arg;

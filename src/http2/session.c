@@ -252,10 +252,32 @@ static nghttp2_session_callbacks *make_callbacks(void)
     return cb;
 }
 
+/* The memory of all sessions of a loop is one heap. */
+static void *take(size_t size, void *heap)
+{
+    return tc_heap_take(heap, size);
+}
+
+static void *take_zeroed(size_t n, size_t size, void *heap)
+{
+    return tc_heap_take_zeroed(heap, n, size);
+}
+
+static void *grow(void *block, size_t size, void *heap)
+{
+    return tc_heap_grow(heap, block, size);
+}
+
+static void give(void *block, void *heap)
+{
+    tc_heap_give(heap, block);
+}
+
 static int new_session(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb)
 {
     nghttp2_option *option;
-    nghttp2_mem mem = tc_h2_pool_mem(&c->pool);
+    nghttp2_mem mem = {
+        .mem_user_data = tc_loop_heap(c->loop), .malloc = take, .free = give, .calloc = take_zeroed, .realloc = grow};
     int rc = nghttp2_option_new(&option);
     if (rc)
         return rc;

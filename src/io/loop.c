@@ -23,6 +23,7 @@ struct tc_loop {
     struct tc_link turn_end;
     struct tc_rng rng;
     struct tc_blocks *blocks;
+    struct tc_heap *heap;
     unsigned fork_generation;
 
     /* What other threads touch. Posts are a stack (newest first, linked by link.next) that the loop takes whole. */
@@ -104,6 +105,7 @@ struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts)
     else
         tc_rng_init_system(&loop->rng);
     loop->blocks = tc_blocks_new();
+    loop->heap = tc_heap_new();
     loop->fork_generation = atomic_load(&fork_generation);
     atomic_store(&loop->wants_wakeup, true);
     return loop;
@@ -143,6 +145,7 @@ void tc_loop_free(struct tc_loop *loop)
         }
     }
     tc_blocks_end(loop->blocks);
+    tc_heap_free(loop->heap);
     tc_free(loop);
 }
 
@@ -275,6 +278,11 @@ struct tc_rng *tc_loop_rng(struct tc_loop *loop)
 struct tc_blocks *tc_loop_blocks(const struct tc_loop *loop)
 {
     return loop->blocks;
+}
+
+struct tc_heap *tc_loop_heap(const struct tc_loop *loop)
+{
+    return loop->heap;
 }
 
 static void refresh_time(struct tc_loop *loop)

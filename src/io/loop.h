@@ -9,6 +9,7 @@
 
 #include "base/blocks.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/list.h"
 #include "base/random.h"
 
@@ -56,6 +57,8 @@ int64_t tc_loop_realtime_ns(const struct tc_loop *loop);
 struct tc_rng *tc_loop_rng(struct tc_loop *loop);
 /* What the loop's thread lends to others. */
 struct tc_blocks *tc_loop_blocks(const struct tc_loop *loop);
+/* The memory of what comes and goes on the loop's thread alone: HTTP/2 sessions. */
+struct tc_heap *tc_loop_heap(const struct tc_loop *loop);
 
 /* A timer, embedded in its owner. Start and stop are O(1). Resolution 1 ms; never early. */
 struct tc_timer {

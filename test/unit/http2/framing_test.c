@@ -198,32 +198,6 @@ static void http_status_mapping(void **state)
         assert_int_equal(tc_h2_code_from_http((unsigned)want[i][0]), want[i][1]);
 }
 
-static void pool_reuses_and_trims(void **state)
-{
-    (void)state;
-    struct tc_h2_pool pool;
-    tc_h2_pool_init(&pool);
-    nghttp2_mem mem = tc_h2_pool_mem(&pool);
-    void *blocks[100], *first;
-    for (size_t i = 0; i < 100; i++) {
-        blocks[i] = mem.calloc(3, 40 + i, mem.mem_user_data);
-        memset(blocks[i], 1, 3 * (40 + i));
-    }
-    first = blocks[99];
-    blocks[0] = mem.realloc(blocks[0], 100000, mem.mem_user_data);
-    assert_int_equal(((char *)blocks[0])[119], 1);
-    for (size_t i = 0; i < 100; i++)
-        mem.free(blocks[i], mem.mem_user_data);
-    assert_true(pool.kept_bytes > 10000);
-    void *again = mem.malloc(3 * 139, mem.mem_user_data);
-    assert_ptr_equal(again, first);
-    mem.free(again, mem.mem_user_data);
-    tc_h2_pool_trim(&pool);
-    assert_in_range(pool.kept_bytes, 0, 1024);
-    tc_h2_pool_fini(&pool);
-    assert_int_equal(pool.kept_bytes, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,7 +209,6 @@ int main(void)
         cmocka_unit_test(gzip_bomb_is_bounded),
         cmocka_unit_test(timeouts),
         cmocka_unit_test(http_status_mapping),
-        cmocka_unit_test(pool_reuses_and_trims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

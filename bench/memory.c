@@ -1,0 +1,90 @@
+/* bench/memory: resident memory of a process with an idle channel, of a connection, of a call, and of an endpoint that
+ * is on a ring and not connected; Torc, bare nghttp2 and gRPC C++ in turns. `bench_memory [PAIRS]` */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "measure.h"
+#include "server.h"
+
+enum { TORC, NGHTTP2, GRPC, CLIENTS };
+enum { NGHTTP2_CONNECTION_EXTRA = 2048, RING_ENDPOINT = 600 };
+
+static const char *const names[CLIENTS] = {"bench_memory_torc", "bench_memory_nghttp2", "bench_memory_grpc"};
+static const char *const titles[CLIENTS] = {"torc", "bare nghttp2", "gRPC C++"};
+
+static const struct {
+    const char *kind, *what, *unit;
+    unsigned n;
+    double divisor;
+    double targets[CLIENTS]; /* of the ratio */
+    double allowance;        /* bytes that Torc may have more than nghttp2 */
+} subjects[] = {
+    {"idle", "process with one idle channel", "MB", 1, 1e6, {0}, 0},
+    {"connections", "an idle connected endpoint, of 1,000", "bytes", 1000, 1, {0, 1, 0}, NGHTTP2_CONNECTION_EXTRA},
+    {"calls", "a call that waits, of 10,000", "bytes", 10000, 1, {0}, 0},
+};
+
+static size_t compare(struct measure_row *rows, size_t i, const struct server *s, unsigned pairs, const bool *have)
+{
+    struct measure_row *row[CLIENTS] = {NULL};
+    size_t n = 0;
+    for (int c = NGHTTP2; c < CLIENTS; c++) {
+        if (!have[c])
+            continue;
+        bool extra = c == NGHTTP2 && subjects[i].allowance > 0;
+        row[c] = &rows[n++];
+        measure_init(row[c], subjects[i].unit, extra ? "nghttp2 + 2 kB" : titles[c], subjects[i].targets[c], "%s",
+                     subjects[i].what);
+    }
+    for (unsigned p = 0; p < pairs; p++) {
+        double bytes[CLIENTS] = {0};
+        for (int c = TORC; c < CLIENTS; c++)
+            if (have[c] &&
+                !server_run_client(names[c], &bytes[c], 1, "%s %s %u", subjects[i].kind, s->port, subjects[i].n))
+                return 0;
+        bytes[NGHTTP2] += subjects[i].allowance;
+        for (int c = NGHTTP2; c < CLIENTS; c++)
+            if (have[c])
+                measure_add(row[c], bytes[TORC] / subjects[i].divisor, bytes[c] / subjects[i].divisor);
+    }
+    return n;
+}
+
+/* No peer: gRPC C++ of Debian has no ring_hash outside xDS. The target is a number of bytes. */
+static bool ring(struct measure_row *row, const struct server *s, unsigned pairs)
+{
+    measure_init(row, "bytes", "target", 1, "an endpoint on a ring (65,536 entries), not connected, of 10,000");
+    for (unsigned p = 0; p < pairs; p++) {
+        double bytes;
+        if (!server_run_client(names[TORC], &bytes, 1, "ring %s 10000", s->port))
+            return false;
+        measure_add(row, bytes, RING_ENDPOINT);
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct measure_row rows[16];
+    unsigned pairs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 5;
+    bool have[CLIENTS];
+    struct server s;
+    size_t n = 0;
+    if (pairs == 0)
+        return 2;
+    for (int c = 0; c < CLIENTS; c++)
+        have[c] = server_have_client(names[c], titles[c]);
+    if (!server_start(&s, NULL, NULL))
+        return 1;
+    bool ok = have[TORC];
+    for (size_t i = 0; ok && i < sizeof(subjects) / sizeof(subjects[0]); i++) {
+        size_t more = compare(rows + n, i, &s, pairs, have);
+        ok = more > 0;
+        n += more;
+    }
+    ok = ok && ring(&rows[n++], &s, pairs);
+    server_stop(&s);
+    if (ok)
+        measure_report("memory", rows, n);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,158 @@
+/* bench/memory's client on Torc; beside what memory.h says, `ring`: what each of N endpoints adds that is on a ring and
+ * not connected. One thread drives all. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <torc/torc.h>
+
+#include "memory.h"
+
+enum { IDLE_S = 4 };
+
+struct run {
+    torc_runtime *runtime;
+    const char *port;
+    unsigned n, connected, started;
+};
+
+static const char everyone[] = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}";
+static const char ring[] = "{\"loadBalancingConfig\":[{\"ring_hash\":{\"minRingSize\":65536,\"maxRingSize\":65536,"
+                           "\"requestHashHeader\":\"key\"}}]}";
+
+/* "ipv4:127.0.0.1:P,127.0.0.2:P,..." of n addresses, all of which are the one server; of one: another one, so that no
+ * connection is shared. */
+static char *target_of(const struct run *r, unsigned n)
+{
+    size_t room = 32 * (size_t)n + 32, at = 0;
+    char *text = malloc(room);
+    if (!text)
+        abort();
+    if (n == 1) {
+        snprintf(text, room, "ipv4:127.200.0.1:%s", r->port);
+        return text;
+    }
+    for (unsigned i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, room - at, "%s127.%u.%u.%u:%s", i ? "," : "ipv4:", (i + 1) >> 16,
+                               (i + 1) >> 8 & 255u, (i + 1) & 255u, r->port);
+    return text;
+}
+
+static torc_channel *open_channel(struct run *r, unsigned n, const char *config)
+{
+    struct torc_channel_options options;
+    torc_channel_options_init(&options);
+    options.service_config_json = config;
+    options.ring_size_cap = 65536;
+    char *target = target_of(r, n), *why = NULL;
+    torc_channel *channel = torc_channel_new(r->runtime, target, &options, &why);
+    free(target);
+    if (!channel) {
+        fprintf(stderr, "memory_torc: %s\n", why);
+        exit(1);
+    }
+    return channel;
+}
+
+static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
+{
+    (void)detail, (void)reason;
+    struct run *r = arg;
+    r->connected += strcmp(kind, "connected") == 0;
+}
+
+static void one_rpc(torc_channel *channel, torc_metadata *metadata)
+{
+    struct torc_result result;
+    struct torc_call_options options;
+    torc_call_options_init(&options);
+    options.metadata = metadata;
+    if (torc_call_unary(channel, "bench.Echo/Echo", "", 0, &options, &result) != 0 || result.code != TORC_STATUS_OK) {
+        fprintf(stderr, "memory_torc: the RPC failed\n");
+        exit(1);
+    }
+    torc_result_fini(&result);
+}
+
+/* Idle is a connection that nothing has used for a while: until then it keeps what the next call needs. */
+static void settle(struct run *r)
+{
+    for (time_t end = time(NULL) + IDLE_S; time(NULL) < end;)
+        torc_runtime_poll(r->runtime, 100);
+}
+
+static double idle(struct run *r)
+{
+    one_rpc(open_channel(r, 1, NULL), NULL);
+    settle(r);
+    return memory_resident();
+}
+
+static double connections(struct run *r)
+{
+    one_rpc(open_channel(r, 1, everyone), NULL);
+    double before = memory_own();
+    torc_channel *channel = open_channel(r, r->n, everyone);
+    torc_channel_observe(channel, on_event, r);
+    torc_channel_state(channel, true);
+    while (r->connected < r->n)
+        torc_runtime_poll(r->runtime, -1);
+    /* A round trip on each: what a handshake needs is done. */
+    for (unsigned i = 0; i < 2 * r->n; i++)
+        one_rpc(channel, NULL);
+    settle(r);
+    return (memory_own() - before) / r->n;
+}
+
+/* One endpoint is connected, and not counted. */
+static double on_ring(struct run *r)
+{
+    torc_metadata *key = torc_metadata_new();
+    torc_metadata_add_string(key, "key", "a");
+    one_rpc(open_channel(r, 1, ring), key);
+    double before = memory_own();
+    one_rpc(open_channel(r, r->n, ring), key);
+    double after = memory_own();
+    torc_metadata_free(key);
+    return (after - before) / r->n;
+}
+
+static void on_result(const struct torc_result *result, void *arg)
+{
+    (void)result, (void)arg;
+}
+
+static double calls(struct run *r)
+{
+    torc_channel *channel = open_channel(r, 1, NULL);
+    one_rpc(channel, NULL);
+    double before = memory_own();
+    for (unsigned i = 0; i < r->n; i++)
+        if (torc_call_unary_async(channel, MEMORY_HANG, "", 0, NULL, on_result, NULL, NULL) != 0)
+            exit(1);
+    /* Behind them on the same connection: when it is answered, they are with the server. */
+    one_rpc(channel, NULL);
+    return (memory_own() - before) / r->n;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        double (*run)(struct run *r);
+    } kinds[] = {{"idle", idle}, {"connections", connections}, {"ring", on_ring}, {"calls", calls}};
+    struct run r = {.port = argc == 4 ? argv[2] : "", .n = argc == 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 0};
+    struct torc_runtime_options options;
+    torc_runtime_options_init(&options);
+    options.mode = TORC_RUNTIME_CALLER;
+    r.runtime = torc_runtime_new(&options);
+    for (size_t i = 0; r.n && r.runtime && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i].name, argv[1]) == 0) {
+            printf("%.1f\n", kinds[i].run(&r));
+            fflush(stdout);
+            _Exit(0); /* what is measured is measured */
+        }
+    }
+    return 2;
+}

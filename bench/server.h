@@ -1,0 +1,27 @@
+/* The server of benchmarks: `torc backend` in a process of its own, on the last core but one. */
+#ifndef TORC_BENCH_SERVER_H
+#define TORC_BENCH_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct server {
+    pid_t pid;
+    char port[16];
+};
+
+/* Where the running program lies, in memory of its own; the programs of benchmarks lie beside each other, the command
+ * `torc` one folder up. NULL when the system does not tell. */
+const char *server_own_folder(void);
+/* Starts it on all loopback addresses (127.0.0.0/8) and waits until it listens; options may be NULL. False with a
+ * message on stderr. */
+bool server_start(struct server *s, const char *option, const char *value);
+void server_stop(struct server *s);
+/* Runs `FOLDER/NAME arguments` and reads the first n numbers that it prints; false with a message when it prints fewer
+ * or fails. */
+bool server_run_client(const char *name, double *numbers, unsigned n, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Whether a program of benchmarks was built; says that it is skipped otherwise. */
+bool server_have_client(const char *name, const char *title);
+
+#endif

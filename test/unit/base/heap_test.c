@@ -1,0 +1,107 @@
+/* Memory that comes and goes: reuse, growth, bounds of what is kept. */
+#include "base/heap.h"
+
+#include <string.h>
+
+#include "support/cmocka.h"
+
+static void reuses_and_trims(void **state)
+{
+    (void)state;
+    struct tc_heap *heap = tc_heap_new();
+    void *blocks[100], *first;
+    for (size_t i = 0; i < 100; i++) {
+        blocks[i] = tc_heap_take_zeroed(heap, 3, 40 + i);
+        for (size_t k = 0; k < 3 * (40 + i); k++)
+            assert_int_equal(((char *)blocks[i])[k], 0);
+        memset(blocks[i], 1, 3 * (40 + i));
+    }
+    first = blocks[99];
+    blocks[0] = tc_heap_grow(heap, blocks[0], 100000);
+    assert_int_equal(((char *)blocks[0])[119], 1);
+    for (size_t i = 0; i < 100; i++)
+        tc_heap_give(heap, blocks[i]);
+    assert_true(tc_heap_kept(heap) > 10000);
+    void *again = tc_heap_take(heap, 3 * 139);
+    assert_ptr_equal(again, first);
+    tc_heap_give(heap, again);
+    tc_heap_trim(heap, 1024);
+    assert_in_range(tc_heap_kept(heap), 0, 1024);
+    tc_heap_free(heap);
+}
+
+static void keeps_no_more_than_a_bound(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 2000 };
+    static void *blocks[BLOCKS];
+    struct tc_heap *heap = tc_heap_new();
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = tc_heap_take(heap, 2000);
+    for (size_t i = 0; i < BLOCKS; i++)
+        tc_heap_give(heap, blocks[i]);
+    assert_in_range(tc_heap_kept(heap), 1000000, 1100000);
+    tc_heap_free(heap);
+}
+
+static void sizes(void **state)
+{
+    (void)state;
+    struct tc_heap *heap = tc_heap_new();
+    assert_null(tc_heap_take(heap, SIZE_MAX));
+    assert_null(tc_heap_take_zeroed(heap, SIZE_MAX / 2, 3));
+    void *large = tc_heap_take(heap, 100000);
+    memset(large, 1, 100000);
+    assert_ptr_equal(tc_heap_grow(heap, large, 1000), large);
+    tc_heap_give(heap, large);
+    assert_int_equal(tc_heap_kept(heap), 0); /* large ones are the system's */
+    tc_heap_give(heap, NULL);
+    void *grown = tc_heap_grow(heap, NULL, 10);
+    assert_int_equal((uintptr_t)grown % 16, 0);
+    tc_heap_give(heap, grown);
+    tc_heap_free(heap);
+}
+
+/* Sizes like those of an HTTP/2 session: they share mappings, in any order of coming and going. */
+static void sessions(void **state)
+{
+    (void)state;
+    enum { SESSIONS = 40 };
+    struct tc_heap *heap = tc_heap_new();
+    unsigned char *small[SESSIONS] = {NULL}, *large[SESSIONS] = {NULL};
+    uint64_t random = 1;
+    for (unsigned i = 0; i < 4000; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        unsigned at = (unsigned)(random >> 40) % SESSIONS;
+        unsigned char **which = random >> 63 ? &small[at] : &large[at];
+        size_t size = which == &small[at] ? 2944 : 16451;
+        if (*which) {
+            for (size_t k = 0; k < size; k += 7)
+                assert_int_equal((*which)[k], at);
+            tc_heap_give(heap, *which);
+            *which = NULL;
+            continue;
+        }
+        *which = size == 2944 ? tc_heap_take_zeroed(heap, 1, size) : tc_heap_take(heap, size);
+        assert_int_equal((uintptr_t)*which % 16, 0);
+        for (size_t k = 0; size == 2944 && k < size; k++)
+            assert_int_equal((*which)[k], 0);
+        memset(*which, (int)at, size);
+    }
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        tc_heap_give(heap, small[i]);
+        tc_heap_give(heap, large[i]);
+    }
+    tc_heap_free(heap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reuses_and_trims),
+        cmocka_unit_test(keeps_no_more_than_a_bound),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(sessions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
