@@ -48,8 +48,8 @@ static void append_endpoint(struct tc_buf *b, size_t i)
     tc_buf_fini(&y);
 }
 
-/* Ten localities of 5,000 each; endpoint `changed` has another address. */
-static const struct tc_eds *big_eds(size_t changed, size_t address)
+/* Ten localities of `each`; endpoint `changed` has another address. */
+static const struct tc_eds *big_eds_of(size_t each, size_t changed, size_t address)
 {
     struct tc_buf all = {0}, locality = {0};
     struct tc_rstr *name = NULL;
@@ -60,7 +60,7 @@ static const struct tc_eds *big_eds(size_t changed, size_t address)
     for (size_t l = 0; l < LOCALITIES; l++) {
         tc_buf_append(&locality, "\x0a\x03\x0a\x01", 4); /* locality {region} */
         tc_buf_append_char(&locality, (char)('a' + l));
-        for (size_t i = l * EACH; i < (l + 1) * EACH; i++)
+        for (size_t i = l * each; i < (l + 1) * each; i++)
             append_endpoint(&locality, i == changed ? address : i);
         tc_buf_append(&locality, "\x1a\x02\x08\x01", 4); /* load_balancing_weight {value: 1} */
         wrap(&all, 0x12, &locality);
@@ -70,13 +70,18 @@ static const struct tc_eds *big_eds(size_t changed, size_t address)
     double ms = (double)(tc_system_clock.monotonic_ns(NULL) - begin) / 1e6;
     if (!r)
         fail_msg("refused: %s", tc_faults_text(&faults));
-    print_message("%d endpoints, %zu bytes: decoded and validated in %.0f ms\n", (int)N, all.len, ms);
+    print_message("%zu endpoints, %zu bytes: decoded and validated in %.0f ms\n", each * LOCALITIES, all.len, ms);
     assert_true(ms < 10000); /* a sanitizer on a slow machine */
     tc_rstr_unref(name);
     tc_faults_fini(&faults);
     tc_buf_fini(&all);
     tc_buf_fini(&locality);
     return tc_eds_of(r);
+}
+
+static const struct tc_eds *big_eds(size_t changed, size_t address)
+{
+    return big_eds_of(EACH, changed, address);
 }
 
 /* --- tests --- */
@@ -131,26 +136,35 @@ static double update(struct fake_lb *f, const char *policy, const struct tc_eds 
     return ms;
 }
 
-/* round_robin connects to each, so that there is a subchannel for each: one goes, one comes. */
+/* round_robin connects to each, so that there is a subchannel for each: one goes, one comes. A tenth of them under
+ * sanitizers, where the fake channel's own list is slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { EACH_CONNECTED = EACH / 10 };
+#else
+enum { EACH_CONNECTED = EACH };
+#endif
+
 static void subchannels_stay(void **state)
 {
+    enum { CONNECTED = LOCALITIES * EACH_CONNECTED };
     (void)state;
     struct fake_lb *f = mesh_unit_lb("cds_experimental");
-    double first = update(f, ", 'lbPolicy': 'ROUND_ROBIN'", big_eds(SIZE_MAX, 0));
-    assert_int_equal(f->subchannels.len, N);
+    double first = update(f, ", 'lbPolicy': 'ROUND_ROBIN'", big_eds_of(EACH_CONNECTED, SIZE_MAX, 0));
+    assert_int_equal(f->subchannels.len, CONNECTED);
     TC_VEC(struct fake_sc *) before = {0};
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < CONNECTED; i++)
         *tc_vec_push(&before) = f->subchannels.data[i];
-    double second = update(f, ", 'lbPolicy': 'ROUND_ROBIN'", big_eds(N / 2, N));
+    assert_int_equal(fake_count(f, "10.0.7.208:80"), 1); /* 2,000 */
+    double second = update(f, ", 'lbPolicy': 'ROUND_ROBIN'", big_eds_of(EACH_CONNECTED, 2000, N));
     print_message("round_robin: first update %.0f ms, change of one %.0f ms\n", first, second);
-    assert_int_equal(f->subchannels.len, N);
-    assert_int_equal(fake_count(f, "10.0.97.168:80"), 0); /* 25,000 */
+    assert_int_equal(f->subchannels.len, CONNECTED);
+    assert_int_equal(fake_count(f, "10.0.7.208:80"), 0);
     assert_int_equal(fake_count(f, "10.0.195.80:80"), 1); /* 50,000 */
     size_t kept = 0;
-    for (size_t i = 0, j = 0; i < N && j < N; i++)
+    for (size_t i = 0, j = 0; i < CONNECTED && j < CONNECTED; i++)
         if (f->subchannels.data[i] == before.data[j] || f->subchannels.data[i] == before.data[++j])
             kept++, j++;
-    assert_int_equal(kept, N - 1);
+    assert_int_equal(kept, CONNECTED - 1);
     tc_vec_fini(&before);
     mesh_unit_lb_free(f);
 }
