@@ -65,8 +65,25 @@ static void apply(struct tc_xds_applying *a, const ProtobufCMessage *message)
     tc_xds_applying_end(a, a->version, tc_xds_text(m->nonce));
 }
 
+static size_t count(const ProtobufCMessage *message)
+{
+    return ((const Envoy__Service__Discovery__V3__DiscoveryResponse *)message)->n_resources;
+}
+
+static Google__Protobuf__Any *any(const ProtobufCMessage *message, size_t i)
+{
+    return ((const Envoy__Service__Discovery__V3__DiscoveryResponse *)message)->resources[i];
+}
+
+static const struct tc_xds_form form = {
+    .type = &envoy__service__discovery__v3__discovery_response__descriptor,
+    .levels = 1,
+    .count = count,
+    .any = any,
+    .apply = apply,
+};
+
 bool tc_xds_response_apply(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done)
 {
-    return tc_xds_take_response(ch, message, done, &envoy__service__discovery__v3__discovery_response__descriptor,
-                                apply);
+    return tc_xds_take_response(ch, message, done, &form);
 }

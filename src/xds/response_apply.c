@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "proto/unpack.h"
 #include "proto/wire.h"
+#include "xds/response_values.h"
 
 #define NACK_MAX_BYTES 8192
 
@@ -246,9 +247,24 @@ static bool refuse(struct tc_xds_channel *ch, struct tc_slice message, struct tc
     return true;
 }
 
+/* As tc_unpack; the resources' bytes stay where they are, in the message. */
+static int unpack(const struct tc_xds_form *form, struct tc_slice message, const struct tc_scan_options *options,
+                  struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *f)
+{
+    tc_xds_values values = {0};
+    struct tc_buf rest = {0};
+    bool lifted = tc_xds_values_lift(message, form->levels, &rest, &values);
+    int rv = tc_unpack(form->type, lifted ? tc_buf_slice(&rest) : message, options, arena, out, f);
+    for (size_t i = 0; rv == 0 && lifted && i < form->count(*out); i++)
+        form->any(*out, i)->value =
+            (ProtobufCBinaryData){values.data[i].len, (uint8_t *)(uintptr_t)values.data[i].data};
+    tc_vec_fini(&values);
+    tc_buf_fini(&rest);
+    return rv;
+}
+
 bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done,
-                          const ProtobufCMessageDescriptor *type,
-                          void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message))
+                          const struct tc_xds_form *form)
 {
     const struct tc_scan_options options = {.max_repeated = ch->client->opts.max_resources_per_response};
     struct tc_arena arena;
@@ -258,11 +274,11 @@ bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_slice message, st
 
     tc_arena_init(&arena, 0, tc_unpack_budget(message.len));
     tc_faults_init(&f);
-    if (tc_unpack(type, message, &options, &arena, &m, &f) == 0) {
+    if (unpack(form, message, &options, &arena, &m, &f) == 0) {
         struct tc_xds_applying a = {.ch = ch, .done = done, .arena = &arena};
         ok = true;
         tc_xds_channel_healthy(ch, done);
-        apply(&a, m);
+        form->apply(&a, m);
     } else {
         ok = refuse(ch, message, done, tc_faults_text(&f));
         if (ok)

@@ -47,10 +47,19 @@ void tc_xds_apply_error(struct tc_xds_applying *a, const Envoy__Service__Discove
 /* The server has taken away a resource that is held. */
 void tc_xds_apply_deletion(struct tc_xds_applying *a, struct tc_xds_entry *e);
 
-/* Unpacks a response of the type and hands it to `apply`; one that cannot be unpacked is answered as far as it can be
- * made out. False: it cannot. */
+/* One of the two forms of a response. */
+struct tc_xds_form {
+    const ProtobufCMessageDescriptor *type;
+    unsigned levels; /* for tc_xds_values_lift */
+    size_t (*count)(const ProtobufCMessage *message);
+    /* The Any of resource i. */
+    Google__Protobuf__Any *(*any)(const ProtobufCMessage *message, size_t i);
+    void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message);
+};
+
+/* Unpacks a response of the form and has it applied; one that cannot be unpacked is answered as far as it can be made
+ * out. False: it cannot. The message outlives the call. */
 bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done,
-                          const ProtobufCMessageDescriptor *type,
-                          void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message));
+                          const struct tc_xds_form *form);
 
 #endif

@@ -270,8 +270,13 @@ static void a_million_localities(void **state)
         tc_buf_append(&b, "\x12\x00", 2);
     refuses("a million localities with nothing in them", b, "field endpoints", NULL);
     b = assignment();
-    for (size_t i = 0; i < MANY; i++) /* {locality {} load_balancing_weight {value: 1}} */
-        tc_buf_append(&b, "\x12\x06\x0a\x00\x1a\x02\x08\x01", 8);
+    for (size_t i = 0; i < MANY; i++) { /* {locality {sub_zone: "00000"} load_balancing_weight {value: 1}} */
+        char text[16];
+        snprintf(text, sizeof(text), "%05zx", i);
+        tc_buf_append(&b, "\x12\x0d\x0a\x07\x1a\x05", 6);
+        tc_buf_append(&b, text, 5);
+        tc_buf_append(&b, "\x1a\x02\x08\x01", 4);
+    }
     refuses("a million localities without endpoints", b, "field endpoints", NULL);
 }
 

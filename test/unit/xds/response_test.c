@@ -218,6 +218,47 @@ static void good_among_bad(void **state)
     TC_CASE(CD20);
 }
 
+/* Forms that nobody sends, and that mean what protobuf says all the same: the last of a field that stands twice, and
+ * none at all. */
+static void unusual_forms(void **state)
+{
+    (void)state;
+    watch(&tc_kit_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    struct tc_buf bytes = {0}, any = {0};
+    const size_t url_len = strlen(tc_kit_cds.type_url);
+    tc_buf_append(&any,
+                  "\x12\x03"
+                  "a|y"
+                  "\x0a",
+                  6);
+    tc_buf_append_char(&any, (char)url_len);
+    tc_buf_append_str(&any, tc_kit_cds.type_url);
+    tc_buf_append(&any,
+                  "\x12\x03"
+                  "a|x",
+                  5);
+    tc_buf_append_char(&bytes, '\x12');
+    tc_buf_append_char(&bytes, (char)any.len);
+    tc_buf_append_slice(&bytes, tc_buf_slice(&any));
+    tc_buf_append_char(&bytes, '\x22');
+    tc_buf_append_char(&bytes, (char)url_len);
+    tc_buf_append_str(&bytes, tc_kit_cds.type_url);
+    tc_buf_append_str(&bytes, "\x0a\x01"
+                              "1"
+                              "\x2a\x02n1");
+    tc_fake_xds_send(k.server, tc_buf_slice(&bytes));
+    tc_loop_drain(k.loop);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    tc_buf_fini(&any);
+    tc_buf_fini(&bytes);
+    Google__Protobuf__Any empty = GOOGLE__PROTOBUF__ANY__INIT;
+    empty.type_url = (char *)tc_kit_cds.type_url;
+    send_any(tc_kit_cds.type_url, "2", &empty);
+    assert_non_null(strstr(tc_kit_request(&k, k.server), "\"2\" NACK 3 resource index 0: Cluster: "));
+}
+
 static void unreadable_responses(void **state)
 {
     (void)state;
@@ -274,6 +315,7 @@ int main(void)
         TEST(empty_wrapper_of_what_is_held),
         TEST(resource_of_another_type),
         TEST(good_among_bad),
+        TEST(unusual_forms),
         TEST(unreadable_responses),
         TEST(nack_text_is_bounded),
     };
