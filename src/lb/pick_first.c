@@ -492,6 +492,8 @@ static void pf_describe(const struct tc_lb_policy *policy, struct tc_describe *d
     const struct pick_first *p = (const struct pick_first *)policy;
     tc_describe_state(d, "state", p->state);
     tc_describe_flag(d, "all_failed", p->pass_done);
+    if (p->state == TORC_TRANSIENT_FAILURE)
+        tc_describe_text(d, "error", tc_slice_str(tc_status_text(&p->last_error)));
     tc_describe_number(d, "attempts", p->next);
     tc_describe_number(d, "failures", p->failures);
     tc_describe_timer(d, "next_attempt_ms", &p->attempt_timer);

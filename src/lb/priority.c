@@ -352,6 +352,8 @@ static void describe_child(const struct child *c, struct tc_describe *d)
     tc_describe_text(d, "name", tc_rstr_slice(c->name));
     tc_describe_state(d, "state", c->state);
     tc_describe_flag(d, "serves", c->picker == c->owner->published);
+    if (c->state == TORC_TRANSIENT_FAILURE)
+        tc_describe_text(d, "error", tc_slice_str(tc_status_text(&c->status)));
     tc_describe_flag(d, "failed_last", c->failed_last);
     tc_describe_timer(d, "failover_ms", &c->failover);
     tc_describe_timer(d, "ends_in_ms", &c->retention);

@@ -394,6 +394,7 @@ static void rh_describe(const struct tc_lb_policy *policy, struct tc_describe *d
 {
     const struct tc_ring_hash *rh = (const struct tc_ring_hash *)policy;
     const struct tc_rh_set *set = rh->set;
+    tc_describe_flag(d, "building_ring", rh->next != NULL);
     if (!set)
         return;
     tc_describe_state(d, "state", tc_rh_set_aggregate(set));

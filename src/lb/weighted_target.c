@@ -288,6 +288,8 @@ static void wt_describe(const struct tc_lb_policy *policy, struct tc_describe *d
         tc_describe_text(d, "name", tc_rstr_slice(c->name));
         tc_describe_number(d, "weight", c->weight);
         tc_describe_state(d, "state", c->state);
+        if (c->state == TORC_TRANSIENT_FAILURE)
+            tc_describe_text(d, "error", tc_slice_str(tc_status_text(&c->status)));
         tc_describe_timer(d, "ends_in_ms", &c->retention);
         tc_describe_child(d, "child", c->policy);
         tc_describe_close(d, '}');

@@ -341,6 +341,8 @@ static void manager_describe(const struct tc_lb_policy *base, struct tc_describe
         tc_describe_open(d, NULL, '{');
         tc_describe_text(d, "name", tc_rstr_slice(e->name));
         tc_describe_state(d, "state", child_of(e)->state);
+        if (child_of(e)->state == TORC_TRANSIENT_FAILURE)
+            tc_describe_text(d, "error", tc_slice_str(tc_status_text(&child_of(e)->status)));
         tc_describe_child(d, "child", child_of(e)->slot);
         tc_describe_close(d, '}');
     }

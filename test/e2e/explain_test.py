@@ -52,7 +52,7 @@ def check_tree(channel, dead, live):
             check(node["max_calls"] == 1024 and node["drops"] == [{"category": "tired", "per_million": 1}], str(node))
         node = node["child"]
     first, second = node["priorities"]
-    check(first["state"] == "TRANSIENT_FAILURE" and "serves" not in first, str(first))
+    check(first["state"] == "TRANSIENT_FAILURE" and "serves" not in first and dead in first["error"], str(first))
     check(second["state"] == "READY" and second["serves"], str(second))
     check(first["child"]["endpoints"][0]["endpoint"] == dead, str(first))
     ring = second["child"]
