@@ -34,7 +34,7 @@ check: deps-check
 	@scripts/case-table $(BUILD)/cases
 	@cmake --preset asan >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
-	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|e2e' --output-on-failure
+	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|model|e2e' --output-on-failure
 
 # Each fuzz target (or those in TARGETS) for TIME seconds, one after the other, from the committed corpus. What it finds
 # stays in build-fuzz/found/NAME; new inputs that reach further, in build-fuzz/corpus/NAME.

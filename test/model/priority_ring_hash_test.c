@@ -24,9 +24,9 @@
 #include "lb/priority.h"
 #include "lb/ring.h"
 #include "lb/ring_hash.h"
+#include "state_graph.h"
 #include "support/cmocka.h"
 #include "support/fake_lb.h"
-#include "tree_model.h"
 
 static const char *const names[CHILDREN] = {"a", "b"};
 static const char *const addresses[ENDPOINTS] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3"};
@@ -149,27 +149,7 @@ struct world {
     struct model model;
 };
 
-struct node {
-    uint32_t parent; /* of node 0: itself */
-    struct event event;
-};
-
-static struct {
-    struct node *at;
-    size_t n, cap;
-} nodes;
-
-static struct {
-    uint64_t (*at)[3]; /* two hashes, the node + 1; 0: free */
-    size_t mask, n;
-} known;
-
-/* From one state to another, by an event. */
-struct edge {
-    uint32_t from, to;
-};
-static TC_VEC(struct edge) edges;
-
+static struct state_graph *graph;
 static unsigned long transitions, dropped, compared, settled;
 
 static void print_events(const struct event *events, size_t n)
@@ -349,7 +329,7 @@ static void drop_errors(struct tc_buf *text)
     text->len = (size_t)(to - text->data);
 }
 
-static void sign(const struct world *w, uint64_t sign[2])
+static struct state_sign sign(const struct world *w)
 {
     struct tc_buf *text = &description.out;
     describe(w);
@@ -360,9 +340,11 @@ static void sign(const struct world *w, uint64_t sign[2])
         tc_buf_printf(text, "|%d %d %d %d %d %d %d %d", c->exists, c->failed_last, c->state, c->failover_ms,
                       c->retention_ms, c->slot[0], c->slot[1], c->slot[2]);
     }
-    sign[0] = tc_xxh64_slice(tc_buf_slice(text));
+    struct state_sign out;
+    out.half[0] = tc_xxh64_slice(tc_buf_slice(text));
     tc_buf_append_str(text, "again");
-    sign[1] = tc_xxh64_slice(tc_buf_slice(text));
+    out.half[1] = tc_xxh64_slice(tc_buf_slice(text));
+    return out;
 }
 
 /* The events that can come now. */
@@ -481,62 +463,6 @@ static void check_settles(const struct event *events, size_t n, const struct mod
 
 /* The search. */
 
-static size_t slot_of(const uint64_t sign[2])
-{
-    size_t i = (size_t)sign[0] & known.mask;
-    while (known.at[i][2] && (known.at[i][0] != sign[0] || known.at[i][1] != sign[1]))
-        i = (i + 1) & known.mask;
-    return i;
-}
-
-static void grow(void)
-{
-    uint64_t(*old)[3] = known.at;
-    size_t n = old ? known.mask + 1 : 0;
-    known.mask = old ? n * 2 - 1 : 4095;
-    known.at = tc_calloc(known.mask + 1, sizeof(known.at[0]));
-    for (size_t i = 0; i < n; i++)
-        if (old[i][2])
-            memcpy(known.at[slot_of(old[i])], old[i], sizeof(old[0]));
-    tc_free(old);
-}
-
-/* The node of that state: `node` if there was none. */
-static uint32_t remember(const uint64_t sign[2], uint32_t node)
-{
-    if (known.n * 2 >= known.mask)
-        grow();
-    size_t i = slot_of(sign);
-    if (known.at[i][2])
-        return (uint32_t)known.at[i][2] - 1;
-    known.at[i][0] = sign[0];
-    known.at[i][1] = sign[1];
-    known.at[i][2] = (uint64_t)node + 1;
-    known.n++;
-    return node;
-}
-
-static uint32_t add_node(uint32_t parent, const struct event *e)
-{
-    if (nodes.n == nodes.cap) {
-        nodes.cap = nodes.cap ? nodes.cap * 2 : 1024;
-        nodes.at = tc_reallocarray(nodes.at, nodes.cap, sizeof(nodes.at[0]));
-    }
-    nodes.at[nodes.n] = (struct node){parent, *e};
-    return (uint32_t)nodes.n++;
-}
-
-/* The events that lead to the node. */
-static size_t path_to(uint32_t node, struct event *out)
-{
-    size_t n = 0;
-    for (uint32_t i = node; i != 0; i = nodes.at[i].parent)
-        n++;
-    for (size_t k = n; k-- > 0; node = nodes.at[node].parent)
-        out[k] = nodes.at[node].event;
-    return n;
-}
-
 /* What follows two sequences of one state is the same. */
 static void compare(const struct event *one, size_t n_one, const struct event *two, size_t n_two)
 {
@@ -548,64 +474,43 @@ static void compare(const struct event *one, size_t n_one, const struct event *t
     memcpy(a, one, n_one * sizeof(*one));
     memcpy(b, two, n_two * sizeof(*two));
     for (size_t i = 0; i < n; i++) {
-        uint64_t s[2], t[2];
         a[n_one] = b[n_two] = next[i];
         play(&w, a, n_one + 1);
-        sign(&w, s);
+        struct state_sign s = sign(&w);
         fake_lb_free(w.lb);
         play(&w, b, n_two + 1);
-        sign(&w, t);
-        CHECK(s[0] == t[0] && s[1] == t[1], "the state is not that of another sequence that was in one state with it");
+        struct state_sign t = sign(&w);
+        CHECK(s.half[0] == t.half[0] && s.half[1] == t.half[1],
+              "the state is not that of another sequence that was in one state with it");
         fake_lb_free(w.lb);
         compared++;
     }
 }
 
-/* All that can follow a node. */
-static void expand(uint32_t node)
+/* All that can follow a state. */
+static void expand(uint32_t from)
 {
     struct event path[MAX_DEPTH + 1], next[MAX_EVENTS], other[MAX_DEPTH + 1];
-    size_t depth = path_to(node, path);
+    size_t depth = state_graph_path(graph, from, path);
     struct world w;
     play(&w, path, depth);
     size_t n = possible(&w, next);
     fake_lb_free(w.lb);
     for (size_t i = 0; i < n; i++) {
-        uint64_t s[2];
         path[depth] = next[i];
         play(&w, path, depth + 1);
         check(&w);
-        sign(&w, s);
+        struct state_sign to = sign(&w);
         const struct model_config *config = w.model.config;
         fake_lb_free(w.lb);
         transitions++;
-        uint32_t fresh = (uint32_t)nodes.n, at = remember(s, fresh);
-        *tc_vec_push(&edges) = (struct edge){node, at};
-        if (at == fresh) {
-            add_node(node, &next[i]);
+        size_t before = state_graph_count(graph);
+        uint32_t at = state_graph_step(graph, from, &next[i], &to);
+        if (at == before)
             check_settles(path, depth + 1, config);
-        } else if (++dropped % 64 == 0) {
-            compare(other, path_to(at, other), path, depth + 1);
-        }
+        else if (++dropped % 64 == 0)
+            compare(other, state_graph_path(graph, at, other), path, depth + 1);
     }
-}
-
-/* Of that many events exactly. */
-static double sequences(int events)
-{
-    double *ways = tc_calloc(nodes.n, sizeof(*ways)), sum = 0;
-    ways[0] = 1;
-    for (int i = 0; i < events; i++) {
-        double *next = tc_calloc(nodes.n, sizeof(*next));
-        for (size_t k = 0; k < edges.len; k++)
-            next[edges.data[k].to] += ways[edges.data[k].from];
-        tc_free(ways);
-        ways = next;
-    }
-    for (size_t i = 0; i < nodes.n; i++)
-        sum += ways[i];
-    tc_free(ways);
-    return sum;
 }
 
 static void every_sequence(void **state)
@@ -615,20 +520,20 @@ static void every_sequence(void **state)
     int depth = text ? number_at(text) : 8;
     assert_true(depth > 0 && depth < MAX_DEPTH);
     struct world w;
-    uint64_t s[2];
     world_init(&w);
     check(&w);
-    sign(&w, s);
+    struct state_sign s = sign(&w);
     fake_lb_free(w.lb);
-    remember(s, add_node(0, &(struct event){TIMER, 0, 0, NULL}));
+    graph = state_graph_new(&s);
     uint32_t first = 0;
     for (int level = 1; level <= depth; level++) {
-        uint32_t end = (uint32_t)nodes.n;
+        uint32_t end = (uint32_t)state_graph_count(graph);
         for (; first < end; first++)
             expand(first);
         print_message("%d events: %.0f sequences, %zu states, %lu steps, %lu pairs compared, %lu ends reached\n", level,
-                      sequences(level), nodes.n, transitions, compared, settled);
+                      state_graph_sequences(graph, level), state_graph_count(graph), transitions, compared, settled);
     }
+    state_graph_free(graph);
 }
 
 int main(void)
@@ -645,8 +550,5 @@ int main(void)
         tc_lb_config_unref(lb_configs[i]);
     }
     tc_buf_fini(&description.out);
-    tc_vec_fini(&edges);
-    tc_free(nodes.at);
-    tc_free(known.at);
     return rc;
 }
