@@ -8,6 +8,7 @@
 #include <torc/torc.h>
 
 #include "support/backend_kit.h"
+#include "support/case.h"
 #include "support/certs.h"
 #include "support/cmocka.h"
 #include "tls/tls.h"
@@ -359,6 +360,7 @@ static void test_control_plane(void **state)
     assert_non_null(strstr(a.seen, "user-agent"));
     assert_null(strstr(a.seen, "x-who"));
     assert_int_equal(p.asked, 0);
+    TC_CASE(BS02);
 
     /* A97: the bootstrap's own. */
     char path[] = "/tmp/torc-jwt-XXXXXX", ca_path[] = "/tmp/torc-ca-XXXXXX", entry[512];
