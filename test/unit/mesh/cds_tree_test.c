@@ -58,7 +58,8 @@ static void proxies(void **state)
     first->proxy = &proxy;
     tc_cds_tree_update_eds(&t, eds);
     assert_null(endpoint(&t, 0, 0)->addrs[0].via);
-    const struct tc_endpoint *direct = endpoint(&t, 0, 0), *second = endpoint(&t, 0, 1);
+    const struct tc_endpoint *second = endpoint(&t, 0, 1);
+    struct tc_endpoint *direct = tc_endpoint_ref(t.priorities[0].node->at[0]);
 
     t.http_connect = true;
     tc_cds_tree_update_eds(&t, eds);
@@ -67,6 +68,7 @@ static void proxies(void **state)
     assert_null(proxied->addrs[0].via->target);
     /* Another one, which policies do not take for the first; the second is the same object. */
     assert_false(tc_endpoint_same_addrs(direct, proxied));
+    tc_endpoint_unref(direct);
     assert_ptr_equal(endpoint(&t, 0, 1), second);
 
     const struct tc_endpoints *list = t.priorities[0].node;
