@@ -341,11 +341,23 @@ def outlier_detection(paths):
         check(set(world.codes_over("UNARY_CALL", QPS)) == {OK}, "RPCs still reach the ejected host")
 
 
+def csds(paths):
+    """The client shows, on the stats port, that it holds one resource of each type and took it."""
+    with world_of(paths, FAIL) as world:
+        world.serve_simply((0, 1, FOUR))
+        world.settle(FOUR, "each of four backends")
+        [config] = world.ask("FetchClientStatus")["config"]
+        held = {(r["typeUrl"].rsplit(".", 1)[1], r["name"], r["clientStatus"], r["versionInfo"]) for r in config["genericXdsConfigs"]}
+        names = {"Listener": NAME, "RouteConfiguration": NAME, "Cluster": "one", "ClusterLoadAssignment": "one"}
+        check(held == {(kind, name, "ACKED", str(world.version)) for kind, name in names.items()}, f"CSDS shows {held}")
+        check(config["node"]["id"] == "interop" and config["clientScope"] == f"xds:///{NAME}", f"of {config['clientScope']}")
+
+
 CASES = [ping_pong, round_robin, backends_restart, secondary_locality_gets_requests_on_primary_failure,
          secondary_locality_gets_no_requests_on_partial_primary_failure, remove_instance_group, change_backend_service,
          traffic_splitting, path_matching, header_matching, gentle_failover, load_based_failover, circuit_breaking, timeout,
          api_listener, forwarding_rule_port_match, fault_injection, retry, affinity,
-         outlier_detection]
+         outlier_detection, csds]
 
 
 def run(paths, options):

@@ -95,7 +95,11 @@ static void on_timer(struct tc_timer *timer)
 static bool open_channels(struct psm_load *l)
 {
     struct torc_channel_options options;
+    unsigned opened = 0;
     torc_channel_options_init(&options);
+    torc_credentials *fallback = torc_credentials_insecure();
+    if (l->options->secure)
+        options.credentials = torc_credentials_xds(fallback);
     l->channels = tc_calloc(l->options->channels, sizeof(*l->channels));
     for (unsigned i = 0; i < l->options->channels; i++) {
         char *why = NULL;
@@ -103,10 +107,13 @@ static bool open_channels(struct psm_load *l)
         if (!l->channels[i]) {
             fprintf(stderr, "%s: %s\n", l->options->server, why);
             free(why);
-            return false;
+            break;
         }
+        opened++;
     }
-    return true;
+    torc_credentials_unref(fallback);
+    torc_credentials_unref(options.credentials);
+    return opened == l->options->channels;
 }
 
 struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o, struct psm_stats *stats)
@@ -143,6 +150,11 @@ void psm_load_configure(struct psm_load *l, struct psm_config *config)
 {
     psm_config_fini(&l->config);
     l->config = *config;
+}
+
+torc_runtime *psm_load_runtime(const struct psm_load *l)
+{
+    return l->runtime;
 }
 
 bool psm_load_failed(const struct psm_load *l)

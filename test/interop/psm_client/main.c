@@ -45,7 +45,7 @@ static bool serve(const struct psm_options *o, struct tc_server *server)
     struct psm_load *load = psm_load_new(loop, o, stats);
     bool ok = false;
     if (load) {
-        struct psm_service service = {stats, load, o->timeout_ms};
+        struct psm_service service = {.stats = stats, .load = load, .default_timeout_ms = o->timeout_ms};
         psm_service_register(&service, server);
         ok = listen_on(server, o->stats_port);
         while (ok && !stopped && !psm_load_failed(load))

@@ -7,6 +7,7 @@
 #include <grpc/testing/messages.pb-c.h>
 #include <torc/torc.h>
 
+#include "server/csds_service.h"
 #include "server/grpc_server.h"
 
 enum psm_rpc { PSM_EMPTY_CALL, PSM_UNARY_CALL, PSM_RPCS }; /* as ClientConfigureRequest.RpcType numbers them */
@@ -61,6 +62,8 @@ struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o,
 void psm_load_free(struct psm_load *l);
 /* Takes over the config. */
 void psm_load_configure(struct psm_load *l, struct psm_config *config);
+/* Whose channels the RPCs go by. */
+torc_runtime *psm_load_runtime(const struct psm_load *l);
 /* True once an RPC failed after one had succeeded. */
 bool psm_load_failed(const struct psm_load *l);
 
@@ -70,6 +73,7 @@ struct psm_service {
     struct psm_stats *stats;
     struct psm_load *load;
     int64_t default_timeout_ms;
+    struct tc_csds_service csds;
 };
 
 void psm_service_register(struct psm_service *s, struct tc_server *server);

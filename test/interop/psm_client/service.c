@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "base/mem.h"
 #include "proto/pack.h"
 #include "psm.h"
@@ -77,9 +79,22 @@ static void configure(void *arg, struct tc_server_call *call, struct tc_rstr *re
         grpc__testing__client_configure_request__free_unpacked(r, NULL);
 }
 
+static void make_csds(struct tc_csds_service *csds, bool without_contents, struct tc_buf *out)
+{
+    struct psm_service *s = TC_CONTAINER_OF(csds, struct psm_service, csds);
+    void *bytes;
+    size_t size;
+    if (torc_csds_dump(psm_load_runtime(s->load), without_contents, &bytes, &size) != 0)
+        return; /* an empty message: nothing is known */
+    tc_buf_append(out, bytes, size);
+    free(bytes);
+}
+
 void psm_service_register(struct psm_service *s, struct tc_server *server)
 {
     tc_server_add_unary(server, "/grpc.testing.LoadBalancerStatsService/GetClientStats", get_client_stats, s);
     tc_server_add_unary(server, "/grpc.testing.LoadBalancerStatsService/GetClientAccumulatedStats", get_accumulated, s);
+    s->csds.make = make_csds;
+    tc_csds_service_register(server, &s->csds);
     tc_server_add_unary(server, "/grpc.testing.XdsUpdateClientConfigureService/Configure", configure, s);
 }
