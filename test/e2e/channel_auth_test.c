@@ -1,4 +1,6 @@
 /* Call credentials on real connections: on each RPC, over TLS alone, waited for within the deadline. */
+#include <jansson.h>
+#include <openssl/pem.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,7 +298,7 @@ static void test_jwt_file(void **state)
 struct ads {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    char seen[1024];
+    char seen[2048];
     int calls;
 };
 
@@ -345,6 +347,21 @@ static void ask_control_plane(struct ads *a, torc_credentials *creds, const char
     assert_int_equal(torc_runtime_free(own), 0);
 }
 
+static void write_service_account(const char *path)
+{
+    EVP_PKEY *key = EVP_RSA_gen(2048);
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *pem;
+    assert_int_equal(PEM_write_bio_PKCS8PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL), 1);
+    size_t len = (size_t)BIO_get_mem_data(bio, &pem);
+    json_t *account = json_pack("{s:s, s:s, s:s, s:s%}", "type", "service_account", "client_email", "me@p.test",
+                                "private_key_id", "k", "private_key", pem, len);
+    assert_int_equal(json_dump_file(account, path, 0), 0);
+    json_decref(account);
+    BIO_free(bio);
+    EVP_PKEY_free(key);
+}
+
 static void test_control_plane(void **state)
 {
     (void)state;
@@ -374,6 +391,15 @@ static void test_control_plane(void **state)
              ca_path, path);
     ask_control_plane(&a, NULL, entry);
     assert_non_null(strstr(a.seen, "authorization: Bearer e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n"));
+
+    /* A27: google_default of the bootstrap, a service account's. */
+    write_service_account(path);
+    setenv("GOOGLE_APPLICATION_CREDENTIALS", path, 1);
+    setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", ca_path, 1);
+    ask_control_plane(&a, NULL, ",\"channel_creds\":[{\"type\":\"google_default\"}]");
+    assert_non_null(strstr(a.seen, "authorization: Bearer eyJ"));
+    unsetenv("GOOGLE_APPLICATION_CREDENTIALS");
+    unsetenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH");
     unlink(path);
     unlink(ca_path);
     torc_credentials_unref(both);
