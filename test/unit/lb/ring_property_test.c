@@ -1,16 +1,18 @@
-/* The ring against a naive construction over random sets: keys of all lengths, weights, sizes, equal keys. */
+/* The ring against a naive construction over random sets, each built and then changed step by step: keys of all
+ * lengths, weights, sizes, caps, equal keys. 100,000 rings are compared entry by entry. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support/cmocka.h"
 
-#include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "base/vec.h"
 #include "lb/ring.h"
 #include "lb/ring_sort.h"
+
+enum { ROUNDS = 100000, STEPS = 4, ITEMS_MAX = 30, KEY_MAX = 210, ENTRIES_MAX = 400 };
 
 struct entry {
     uint64_t hash;
@@ -18,7 +20,19 @@ struct entry {
 };
 
 struct model {
-    TC_VEC(struct entry) entries;
+    uint32_t n;
+    struct entry entries[ENTRIES_MAX + 1];
+};
+
+struct set {
+    size_t n;
+    char text[ITEMS_MAX][KEY_MAX];
+    struct tc_ring_item items[ITEMS_MAX];
+    uint32_t from[ITEMS_MAX];
+};
+
+struct sizes {
+    uint64_t min, max, cap;
 };
 
 static int by_hash_then_item(const void *pa, const void *pb)
@@ -29,91 +43,138 @@ static int by_hash_then_item(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-static void model_build(struct model *m, const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max)
+/* A42, word by word. */
+static void model_build(struct model *m, const struct set *s, struct sizes z)
 {
     double sum = 0, least = HUGE_VAL;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)items[i].weight;
-    for (size_t i = 0; i < n; i++)
-        least = fmin(least, (double)items[i].weight / sum);
+    uint64_t max = TC_MIN(z.max, z.cap), min = TC_MIN(z.min, max);
+    m->n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        sum += (double)s->items[i].weight;
+    for (size_t i = 0; i < s->n; i++)
+        least = fmin(least, (double)s->items[i].weight / sum);
     double scale = fmin(ceil(least * (double)min) / least, (double)max);
     double target = 0, current = 0;
-    for (size_t i = 0; i < n; i++) {
-        target += scale * ((double)items[i].weight / sum);
+    for (size_t i = 0; i < s->n; i++) {
+        target += scale * ((double)s->items[i].weight / sum);
         for (unsigned k = 0; current < target; k++, current++) {
-            char *text = tc_asprintf("%.*s_%u", (int)items[i].key.len, items[i].key.data, k);
-            *tc_vec_push(&m->entries) = (struct entry){tc_xxh64(text, strlen(text)), (uint32_t)i};
-            tc_free(text);
+            char text[KEY_MAX + 16];
+            int len = snprintf(text, sizeof(text), "%s_%u", s->text[i], k);
+            assert_true(m->n <= ENTRIES_MAX);
+            m->entries[m->n++] = (struct entry){tc_xxh64(text, (size_t)len), (uint32_t)i};
         }
     }
-    qsort(m->entries.data, m->entries.len, sizeof(struct entry), by_hash_then_item);
+    qsort(m->entries, m->n, sizeof(struct entry), by_hash_then_item);
 }
 
 static uint32_t model_find(const struct model *m, uint64_t h)
 {
-    for (uint32_t i = 0; i < m->entries.len; i++)
-        if (m->entries.data[i].hash >= h)
+    for (uint32_t i = 0; i < m->n; i++)
+        if (m->entries[i].hash >= h)
             return i;
     return 0;
 }
 
-static char *random_key(struct tc_rng *rng)
+static void check(const struct tc_ring *r, const struct model *m, size_t n, struct tc_rng *rng)
 {
-    size_t len = tc_rng_below(rng, 10) == 0 ? tc_rng_below(rng, 200) : tc_rng_below(rng, 24);
-    char *key = tc_malloc(len + 1);
+    uint32_t counts[ITEMS_MAX] = {0}, absent = 0;
+    bool same = tc_ring_size(r) == m->n;
+    for (uint32_t i = 0; same && i < m->n; i++) {
+        same = tc_ring_hash_at(r, i) == m->entries[i].hash && tc_ring_item_at(r, i) == m->entries[i].item;
+        counts[m->entries[i].item]++;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        same = same && tc_ring_count_of(r, i) == counts[i];
+        absent += counts[i] == 0;
+    }
+    same = same && tc_ring_absent(r) == absent;
+    for (unsigned k = 0; same && k < 6; k++) {
+        uint64_t h = tc_rng_u64(rng);
+        if (k % 2)
+            h = m->entries[tc_rng_below(rng, m->n)].hash + tc_rng_below(rng, 3) - 1;
+        same = tc_ring_find(r, h) == model_find(m, h);
+    }
+    assert_true(same);
+}
+
+static void set_key(struct set *s, struct tc_rng *rng, uint64_t range)
+{
+    char *key = s->text[s->n];
+    size_t len = tc_rng_below(rng, 40) == 0 ? tc_rng_below(rng, 200) : 1 + tc_rng_below(rng, 8);
     for (size_t i = 0; i < len; i++)
         key[i] = (char)('!' + tc_rng_below(rng, 90));
     key[len] = 0;
-    return key;
+    if (s->n > 0 && tc_rng_below(rng, 20) == 0) /* one that is there already */
+        memcpy(key, s->text[tc_rng_below(rng, s->n)], KEY_MAX);
+    s->items[s->n] = (struct tc_ring_item){tc_slice_str(key), 1 + tc_rng_below(rng, range)};
+    s->from[s->n++] = TC_RING_ADDED;
 }
 
-static void check_round(struct tc_rng *rng)
+/* Some go, some come, weights change, and now and then the order. */
+static void change(struct set *b, const struct set *a, struct tc_rng *rng, uint64_t range)
 {
-    size_t n = 1 + tc_rng_below(rng, 30);
-    struct tc_ring_item items[30];
-    char *keys[30];
-    uint64_t range = tc_rng_below(rng, 4) == 0 ? 1 : 1 + tc_rng_below(rng, 1000);
-    for (size_t i = 0; i < n; i++) {
-        bool repeat = i > 0 && tc_rng_below(rng, 12) == 0;
-        keys[i] = repeat ? tc_strdup(keys[i - 1]) : random_key(rng);
-        items[i] = (struct tc_ring_item){tc_slice_str(keys[i]), 1 + tc_rng_below(rng, range)};
+    size_t turn = tc_rng_below(rng, 4) == 0 ? tc_rng_below(rng, a->n) : 0;
+    b->n = 0;
+    for (size_t k = 0; k < a->n; k++) {
+        uint32_t o = (uint32_t)((k + turn) % a->n);
+        if (b->n + (a->n - k) < ITEMS_MAX && tc_rng_below(rng, 12) == 0)
+            set_key(b, rng, range);
+        if (tc_rng_below(rng, 12) == 0 && (b->n || k + 1 < a->n))
+            continue;
+        memcpy(b->text[b->n], a->text[o], KEY_MAX);
+        b->items[b->n] = (struct tc_ring_item){tc_slice_of(b->text[b->n], a->items[o].key.len), a->items[o].weight};
+        if (tc_rng_below(rng, 20) == 0)
+            b->items[b->n].weight = 1 + tc_rng_below(rng, range);
+        b->from[b->n++] = o;
     }
-    uint64_t max = 1 + tc_rng_below(rng, 400), min = 1 + tc_rng_below(rng, max);
-    struct model m = {0};
-    model_build(&m, items, n, min, max);
-    struct tc_ring *r = tc_ring_new(items, n, min, max, TC_RING_DEFAULT_CAP);
+    if (b->n == 0)
+        set_key(b, rng, range);
+}
 
-    assert_int_equal(tc_ring_size(r), m.entries.len);
-    uint32_t counts[30] = {0}, absent = 0;
-    for (uint32_t i = 0; i < m.entries.len; i++) {
-        assert_true(tc_ring_hash_at(r, i) == m.entries.data[i].hash);
-        assert_int_equal(tc_ring_item_at(r, i), m.entries.data[i].item);
-        counts[m.entries.data[i].item]++;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        assert_int_equal(tc_ring_count_of(r, i), counts[i]);
-        absent += counts[i] == 0;
-    }
-    assert_int_equal(tc_ring_absent(r), absent);
-    for (unsigned k = 0; k < 20; k++) {
-        uint64_t h = tc_rng_u64(rng);
-        if (k % 2)
-            h = m.entries.data[tc_rng_below(rng, m.entries.len)].hash + tc_rng_below(rng, 3) - 1;
-        assert_int_equal(tc_ring_find(r, h), model_find(&m, h));
-    }
-    tc_ring_unref(r);
-    tc_vec_fini(&m.entries);
-    for (size_t i = 0; i < n; i++)
-        tc_free(keys[i]);
+static struct sizes random_sizes(struct tc_rng *rng)
+{
+    struct sizes z;
+    z.max = 1 + tc_rng_below(rng, tc_rng_below(rng, 50) == 0 ? ENTRIES_MAX : 40);
+    z.min = 1 + tc_rng_below(rng, z.max);
+    if (tc_rng_below(rng, 3) == 0)
+        z.min = z.max; /* at the maximum, where one item more moves the shares of all */
+    z.cap = tc_rng_below(rng, 3) == 0 ? 1 + tc_rng_below(rng, z.max) : TC_RING_DEFAULT_CAP;
+    return z;
 }
 
 static void rings_match_the_model(void **state)
 {
     (void)state;
     struct tc_rng rng;
+    static struct set sets[2];
+    static struct model m;
+    unsigned rings = 0;
     tc_rng_init_seed(&rng, 42);
-    for (unsigned round = 0; round < 3000; round++)
-        check_round(&rng);
+    while (rings < ROUNDS) {
+        struct set *a = &sets[0], *b = &sets[1], *t;
+        uint64_t range = tc_rng_below(&rng, 3) == 0 ? 1 : 1 + tc_rng_below(&rng, 100);
+        size_t n = 1 + tc_rng_below(&rng, tc_rng_below(&rng, 20) == 0 ? ITEMS_MAX : 8);
+        struct sizes z = random_sizes(&rng);
+        for (a->n = 0; a->n < n;)
+            set_key(a, &rng, range);
+        struct tc_ring *r = tc_ring_new(a->items, a->n, z.min, z.max, z.cap);
+        for (unsigned step = 0;; step++) {
+            model_build(&m, a, z);
+            check(r, &m, a->n, &rng);
+            rings++;
+            if (step == STEPS)
+                break;
+            change(b, a, &rng, range);
+            if (tc_rng_below(&rng, 16) == 0)
+                z = random_sizes(&rng);
+            struct tc_ring *next = tc_ring_update(r, a->items, b->from, b->items, b->n, z.min, z.max, z.cap);
+            tc_ring_unref(r);
+            r = next;
+            t = a, a = b, b = t;
+        }
+        tc_ring_unref(r);
+    }
+    print_message("%u rings\n", rings);
 }
 
 /* Sorts of all shapes and both sizes of method: uniform, few distinct values, all in one bucket. */
