@@ -68,6 +68,8 @@ void tc_call_schedule(torc_call *call);
 void tc_call_drop(torc_call *call);
 /* Starts it: the loop's reference is added. */
 void tc_call_launch(torc_call *call);
+/* The same for a thread that drives the loop next, or else wakes it. */
+void tc_call_launch_quietly(torc_call *call);
 
 /* call_unary.c: what torc_call_unary and torc_call_explain have in common; `dry`: it is explained and not sent. */
 int tc_call_unary_blocking(torc_channel *ch, const char *method, struct tc_slice request,

@@ -66,8 +66,14 @@ int tc_call_unary_blocking(torc_channel *ch, const char *method, struct tc_slice
     call->core.explain |= dry;
     call->result = result;
     tc_list_append(&call->waits, &wait.owner);
-    tc_call_launch(call);
+    bool drives = tc_runtime_caller_drives(rt);
+    if (drives)
+        tc_call_launch_quietly(call);
+    else
+        tc_call_launch(call);
     tc_runtime_lock(rt);
+    if (drives && tc_runtime_driven(rt))
+        tc_loop_wake(tc_runtime_loop(rt)); /* another thread does, and may sleep */
     while (!call->done)
         tc_runtime_wait(rt, &wait, UINT64_MAX);
     tc_list_remove(&wait.owner);

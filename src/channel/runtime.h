@@ -49,6 +49,10 @@ int tc_runtime_check_blocking(const torc_runtime *rt);
  * given twice before it ran. Any thread. */
 void tc_runtime_run(torc_runtime *rt, struct tc_task *task);
 
+/* Do threads that wait drive the loop? Any thread. */
+bool tc_runtime_caller_drives(const torc_runtime *rt);
+/* Does one of them just now? With the lock held. */
+bool tc_runtime_driven(const torc_runtime *rt);
 /* Guards all that threads which block share with the loop. */
 void tc_runtime_lock(torc_runtime *rt);
 void tc_runtime_unlock(torc_runtime *rt);

@@ -15,6 +15,16 @@ void tc_runtime_unlock(torc_runtime *rt)
     pthread_mutex_unlock(&rt->mutex);
 }
 
+bool tc_runtime_caller_drives(const torc_runtime *rt)
+{
+    return rt->mode == TORC_RUNTIME_CALLER;
+}
+
+bool tc_runtime_driven(const torc_runtime *rt)
+{
+    return rt->driven;
+}
+
 void tc_wait_init(struct tc_wait *w)
 {
     pthread_condattr_t attr;

@@ -181,12 +181,17 @@ static void send_wakeup(struct tc_loop *loop)
         uv_async_send(&loop->async);
 }
 
-void tc_loop_post(struct tc_loop *loop, struct tc_task *task)
+void tc_loop_post_quietly(struct tc_loop *loop, struct tc_task *task)
 {
     struct tc_link *top = atomic_load_explicit(&loop->posts, memory_order_relaxed);
     do {
         task->link.next = top;
     } while (!atomic_compare_exchange_weak(&loop->posts, &top, &task->link));
+}
+
+void tc_loop_post(struct tc_loop *loop, struct tc_task *task)
+{
+    tc_loop_post_quietly(loop, task);
     /* Sequentially consistent on both sides: either we see the flag, or the loop, which sets it before it looks at the
      * posts, sees the post. */
     if (atomic_load(&loop->wants_wakeup) && atomic_exchange(&loop->wants_wakeup, false))

@@ -48,6 +48,9 @@ void tc_task_cancel(struct tc_task *task);
  * ran; each post of a task runs it once, and it must not be posted again before it ran. */
 void tc_loop_post(struct tc_loop *loop, struct tc_task *task);
 
+/* The same without waking the loop: for a thread that is about to turn it itself, or else wakes it (tc_loop_wake). */
+void tc_loop_post_quietly(struct tc_loop *loop, struct tc_task *task);
+
 /* Time of the present turn: monotonic, and cached once a turn. Between turns: the clock. */
 uint64_t tc_loop_now_ms(const struct tc_loop *loop);
 uint64_t tc_loop_now_ns(const struct tc_loop *loop);

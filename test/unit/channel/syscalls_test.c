@@ -1,0 +1,210 @@
+/* What RPCs ask of the system: one write a turn for all of them, and wake-ups only of a loop that sleeps. The program
+ * is linked so that every sendmsg, uv_async_send and uv_run of Torc's comes by here. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
+int __real_uv_async_send(uv_async_t *async);
+int __real_uv_run(uv_loop_t *loop, uv_run_mode mode);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
+int __wrap_uv_async_send(uv_async_t *async);
+int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
+
+/* By thread, since the backends' loop turns as well. */
+static _Thread_local unsigned writes, turns;
+static atomic_uint wakeups;
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    writes++;
+    return __real_sendmsg(fd, m, flags);
+}
+
+int __wrap_uv_async_send(uv_async_t *async)
+{
+    atomic_fetch_add(&wakeups, 1);
+    return __real_uv_async_send(async);
+}
+
+int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
+{
+    turns++;
+    return __real_uv_run(loop, mode);
+}
+
+static struct tc_kit *kit;
+
+static int setup(void **state)
+{
+    (void)state;
+    kit = tc_kit_new(1, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_kit_free(kit);
+    return 0;
+}
+
+struct client {
+    torc_runtime *rt;
+    torc_channel *ch;
+    atomic_uint done;
+};
+
+static void open_client(struct client *c, enum torc_runtime_mode mode)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = mode;
+    c->rt = torc_runtime_new(&o);
+    c->ch = torc_channel_new(c->rt, tc_kit_target(kit), NULL, NULL);
+    assert_non_null(c->ch);
+    atomic_init(&c->done, 0);
+}
+
+static void close_client(struct client *c)
+{
+    torc_channel_free(c->ch);
+    assert_int_equal(torc_runtime_free(c->rt), 0);
+}
+
+static void block(struct client *c)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(c->ch, "test.Echo/Echo", "hello", 5, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+}
+
+static void on_unary(const struct torc_result *r, void *arg)
+{
+    struct client *c = arg;
+    if (r->code == TORC_STATUS_OK)
+        atomic_fetch_add(&c->done, 1);
+}
+
+static void begin(struct client *c)
+{
+    assert_int_equal(torc_call_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL), 0);
+}
+
+enum { CALLS = 500 };
+
+/* A thread that drives the loop itself wakes nobody, and writes once for each call. */
+static void test_blocking(void **state)
+{
+    (void)state;
+    struct client c;
+    open_client(&c, TORC_RUNTIME_CALLER);
+    block(&c);
+    unsigned woken = atomic_load(&wakeups), before = writes;
+    for (unsigned i = 0; i < CALLS; i++)
+        block(&c);
+    print_message("%d blocking calls: %u wake-ups, %u writes\n", CALLS, atomic_load(&wakeups) - woken, writes - before);
+    assert_int_equal(atomic_load(&wakeups) - woken, 0);
+    assert_in_range(writes - before, CALLS,
+                    CALLS + CALLS / 10); /* now and then a SETTINGS or WINDOW_UPDATE by itself */
+    close_client(&c);
+}
+
+/* Calls that begin in one turn are one write. */
+static void test_one_write_a_turn(void **state)
+{
+    (void)state;
+    struct client c;
+    open_client(&c, TORC_RUNTIME_CALLER);
+    block(&c);
+    unsigned wrote = writes, turned = turns;
+    for (unsigned i = 0; i < CALLS; i++)
+        begin(&c);
+    torc_runtime_poll(c.rt, 0);
+    unsigned first = writes - wrote;
+    while (atomic_load(&c.done) < CALLS)
+        torc_runtime_poll(c.rt, 1000);
+    print_message("%d calls at once: %u writes in their turn, %u in %u turns\n", CALLS, first, writes - wrote,
+                  turns - turned);
+    assert_in_range(first, 1, 3); /* 500 requests are more than one gather holds */
+    assert_in_range(writes - wrote, 1, turns - turned + 2);
+    close_client(&c);
+}
+
+enum { THREADS = 4 };
+
+static void *begin_many(void *arg)
+{
+    for (unsigned i = 0; i < CALLS; i++)
+        begin(arg);
+    return NULL;
+}
+
+static void stand_still(void *arg)
+{
+    pthread_mutex_lock(arg);
+    pthread_mutex_unlock(arg);
+}
+
+/* However many threads post while the loop is busy, it is woken at most once, when they began. */
+static void test_posts_batch(void **state)
+{
+    (void)state;
+    struct client c;
+    pthread_t threads[THREADS];
+    pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+    open_client(&c, TORC_RUNTIME_THREAD);
+    block(&c);
+    pthread_mutex_lock(&busy);
+    assert_int_equal(torc_runtime_post(c.rt, stand_still, &busy), 0);
+    unsigned woken = atomic_load(&wakeups);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, begin_many, &c), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    print_message("%d calls of %d threads: %u wake-ups\n", THREADS * CALLS, THREADS, atomic_load(&wakeups) - woken);
+    assert_in_range(atomic_load(&wakeups) - woken, 0, 1);
+    pthread_mutex_unlock(&busy);
+    for (unsigned i = 0; atomic_load(&c.done) < THREADS * CALLS; i++)
+        block(&c);
+    close_client(&c);
+}
+
+/* Two threads that block on one runtime: each is served, whoever drives. */
+static void *block_many(void *arg)
+{
+    for (unsigned i = 0; i < CALLS; i++)
+        block(arg);
+    return NULL;
+}
+
+static void test_threads_take_turns(void **state)
+{
+    (void)state;
+    struct client c;
+    pthread_t threads[THREADS];
+    open_client(&c, TORC_RUNTIME_CALLER);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, block_many, &c), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    close_client(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocking),
+        cmocka_unit_test(test_one_write_a_turn),
+        cmocka_unit_test(test_posts_batch),
+        cmocka_unit_test(test_threads_take_turns),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
