@@ -1,7 +1,7 @@
 /* bench/runtimes: what more runtimes bring. One, two and four, sharing an xDS domain, each with a channel of its own to
  * one cluster; RPCs that the circuit breaker drops at once, so that no server's work and no network is in the way
  * (route, hash, policies and the count that all share are), and RPCs that a backend in the same process answers. */
-#include <stdatomic.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -19,16 +19,23 @@ struct lane {
     torc_channel *ch;
     struct torc_call_options options;
     uint64_t until_ns;
-    atomic_uint running;
+    unsigned running; /* the runtime's thread */
+    sem_t over;       /* the last one ended */
     uint64_t rpcs;
 };
 
 static void on_done(const struct torc_result *r, void *arg);
 
+static void leave(struct lane *l)
+{
+    if (--l->running == 0)
+        sem_post(&l->over);
+}
+
 static void begin(struct lane *l)
 {
     if (torc_call_unary_async(l->ch, "bench.Echo/Echo", "x", 1, &l->options, on_done, l, NULL) != 0)
-        atomic_fetch_sub(&l->running, 1);
+        leave(l);
 }
 
 static void on_done(const struct torc_result *r, void *arg)
@@ -39,7 +46,7 @@ static void on_done(const struct torc_result *r, void *arg)
     if (l->rpcs % 16 || measure_wall_ns() < l->until_ns)
         begin(l);
     else
-        atomic_fetch_sub(&l->running, 1);
+        leave(l);
 }
 
 static void start(void *arg)
@@ -63,13 +70,11 @@ static double run(struct lane *lanes, unsigned n, double *cpu_ns)
     for (unsigned i = 0; i < n; i++) {
         lanes[i].rpcs = 0;
         lanes[i].until_ns = began + RUN_NS;
-        atomic_store(&lanes[i].running, OUTSTANDING);
+        lanes[i].running = OUTSTANDING;
         torc_runtime_post(lanes[i].rt, start, &lanes[i]);
     }
     for (unsigned i = 0; i < n; i++) {
-        while (atomic_load(&lanes[i].running)) {
-            struct timespec ms = {.tv_nsec = 1000000};
-            nanosleep(&ms, NULL);
+        while (sem_wait(&lanes[i].over) != 0) {
         }
         rpcs += lanes[i].rpcs;
     }
@@ -92,6 +97,7 @@ static void bench(struct mesh_kit *k, const char *what, const char *breakers)
         struct torc_runtime_options ro;
         struct torc_channel_options co;
         struct torc_result r;
+        sem_init(&lanes[i].over, 0, 0);
         torc_runtime_options_init(&ro);
         ro.xds_domain = domain;
         torc_channel_options_init(&co);
@@ -112,6 +118,7 @@ static void bench(struct mesh_kit *k, const char *what, const char *breakers)
     for (unsigned i = 0; i < RUNTIMES_MAX; i++) {
         torc_channel_free(lanes[i].ch);
         torc_runtime_free(lanes[i].rt);
+        sem_destroy(&lanes[i].over);
     }
     torc_xds_domain_free(domain);
     torc_metadata_free(md);

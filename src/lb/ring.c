@@ -80,12 +80,24 @@ static size_t plan(size_t *bytes, size_t n, size_t size)
     return at;
 }
 
-struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n)
+static unsigned index_bits(uint32_t size, bool sparse)
 {
-    bool sparse = size >= SPARSE_SIZE;
     unsigned bits = 1;
     while (((uint64_t)(sparse ? PER_BUCKET_SPARSE : PER_BUCKET) << bits) < size)
         bits++;
+    return bits;
+}
+
+struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like)
+{
+    bool sparse = size >= SPARSE_SIZE;
+    unsigned bits = index_bits(size, sparse);
+    /* An index of the same buckets can be moved; an eighth more or less in each makes no difference to a search. */
+    if (like && like->sparse == sparse && size / 8 > (size > like->size ? size - like->size : like->size - size)) {
+        unsigned before = 64 - like->shift;
+        if (before == index_bits(size - size / 8, sparse) || before == index_bits(size + size / 8, sparse))
+            bits = before;
+    }
     size_t bytes = 0;
     plan(&bytes, 1, sizeof(struct tc_ring));
     size_t index = plan(&bytes, ((size_t)1 << bits) + 1, sizeof(uint32_t));
@@ -153,7 +165,7 @@ struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t
 {
     uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
     uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
-    struct tc_ring *r = tc_ring_alloc(size, counts, n);
+    struct tc_ring *r = tc_ring_alloc(size, counts, n, NULL);
     tc_free(counts);
     if (size)
         fill(r, items);

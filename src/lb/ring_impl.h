@@ -37,8 +37,8 @@ static inline void tc_ring_clamp(uint64_t *min, uint64_t *max, uint64_t *cap)
 uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
                        uint32_t *counts);
 /* A ring of that size with a reference, its counts taken over by copying and its padding set; entries and index are the
- * caller's to fill. */
-struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n);
+ * caller's to fill. The index has as many buckets as that of `like` (NULL: none), if that is about the right number. */
+struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like);
 /* Fills the index from the hashes, and finds out about ties. */
 void tc_ring_index(struct tc_ring *r);
 /* Index buckets. */

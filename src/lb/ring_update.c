@@ -208,7 +208,7 @@ struct tc_ring *tc_ring_update(const struct tc_ring *old, const struct tc_ring_i
     uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
     c.item_to = tc_reallocarray(NULL, old->n_items, sizeof(*c.item_to));
     if (size && old->size && find_change(&c, old, old_items, from, items, counts, (uint32_t)n)) {
-        r = tc_ring_alloc(size, counts, n);
+        r = tc_ring_alloc(size, counts, n, old);
         if (!merge(r, old, &c)) {
             tc_ring_unref(r);
             r = NULL;
