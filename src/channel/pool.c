@@ -195,6 +195,11 @@ static void set_config(struct tc_connection *c, struct tc_conn_config *config)
     c->config = config;
 }
 
+static const struct tc_conn_config *of_channel(const struct tc_conn_config *c)
+{
+    return c->channel ? c->channel : c;
+}
+
 void tc_pool_forget_failures(struct tc_pool *p, struct tc_conn_config *config)
 {
     config->gone = true;
@@ -203,7 +208,7 @@ void tc_pool_forget_failures(struct tc_pool *p, struct tc_conn_config *config)
         for (struct tc_link *it = p->idle[kind].next; it != &p->idle[kind]; it = next) {
             struct tc_connection *c = TC_CONTAINER_OF(it, struct tc_connection, idle);
             next = it->next;
-            if (c->config == config && c->state != TORC_READY)
+            if (of_channel(c->config) == config && c->state != TORC_READY)
                 drop(c);
         }
     }
@@ -213,7 +218,7 @@ void tc_pool_unused(struct tc_connection *c, struct tc_conn_config *user)
 {
     struct tc_pool *p = c->pool;
     /* A failed one is kept through its backoff, so that a policy that comes back to the address waits as it must. */
-    bool failed = c->state == TORC_TRANSIENT_FAILURE && !user->gone;
+    bool failed = c->state == TORC_TRANSIENT_FAILURE && !of_channel(user)->gone;
     bool keep = !p->shut && (c->state == TORC_READY || failed) && p->max_idle > 0;
     if (!keep) {
         drop(c);
@@ -237,6 +242,7 @@ struct tc_conn_config *tc_conn_config_secured(const struct tc_conn_config *c, to
 {
     struct tc_conn_config *out = TC_NEW(struct tc_conn_config);
     *out = *c;
+    out->channel = tc_conn_config_ref((struct tc_conn_config *)(uintptr_t)c);
     out->creds = torc_credentials_ref(creds);
     out->server_name = tc_rstr_ref(server_name);
     tc_ref_init(&out->ref);
@@ -255,5 +261,6 @@ void tc_conn_config_unref(struct tc_conn_config *c)
         return;
     torc_credentials_unref(c->creds);
     tc_rstr_unref(c->server_name);
+    tc_conn_config_unref(c->channel);
     tc_free(c);
 }

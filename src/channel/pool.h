@@ -26,6 +26,8 @@ struct tc_conn_config {
     bool keepalive_without_calls;
     uint64_t max_header_list_bytes;
     bool gone; /* its channel is; not part of the comparison */
+    struct tc_conn_config
+        *channel; /* of tc_conn_config_secured: what it was made of, which knows of the channel's end */
 };
 
 /* The same with other credentials, and the name that they get for the handshake; takes references of its own. */

@@ -279,7 +279,15 @@ static void test_backoff_ends_with_its_channel(void **state)
     refuse();
     tc_subchannel_release(one);
     assert_int_equal(tc_pool_count(pool), 0);
+    /* One that is secured by its cluster is its channel's nonetheless. */
+    struct tc_conn_config *secured = tc_conn_config_secured(other, other->creds, other->server_name);
     tc_conn_config_unref(other);
+    one = tc_pool_subchannel(pool, secured, endpoint, &endpoint->addrs[0], on_state, &s, NULL, NULL);
+    tc_conn_config_unref(secured);
+    tc_subchannel_connect(one);
+    refuse();
+    tc_subchannel_release(one);
+    assert_int_equal(tc_pool_count(pool), 0);
     fini(&s);
 }
 

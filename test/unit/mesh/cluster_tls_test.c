@@ -51,6 +51,13 @@ static void providers_are_checked(void **state)
     expect_faults("{\"a\":" FILE_WATCHER("\"ca_certificate_file\":7") "}", "config.ca_certificate_file");
 }
 
+#define ROOTS(path) "\"ca_certificate_file\":\"" path "\""
+#define IDENTITY "\"certificate_file\":\"/cert\",\"private_key_file\":\"/key\""
+#define BOTH FILE_WATCHER(ROOTS("/ca") "," IDENTITY)
+
+static const char providers[] = "{\"mesh\":" BOTH ",\"same\":" BOTH ",\"roots\":" FILE_WATCHER(ROOTS("/roots")) //
+    ",\"identity\":" FILE_WATCHER(IDENTITY) ",\"odd\":{\"plugin_name\":\"odd\",\"config\":{}}}";
+
 struct world {
     struct tc_mesh_domain *domain;
     struct tc_xds_bootstrap *bootstrap;
@@ -60,40 +67,7 @@ static int setup(void **state)
 {
     struct world *w = TC_NEW(struct world);
     w->domain = tc_mesh_domain_new(NULL);
-    w->bootstrap = bootstrap_of("{\"mesh\":" FILE_WATCHER(
-        "\"ca_certificate_file\":\"/ca\",\"certificate_file\":\"/cert\",\"private_key_file\":"
-        "\"/key\"") ",\"same\":" FILE_WATCHER("\"ca_certificate_file\":\"/ca\","
-                                              "\"certificate_file\":\"/cert\","
-                                              "\"private_key_file\":\"/key\"") ","
-                                                                               "\"roots\":" FILE_WATCHER(
-                                                                                   "\"ca_"
-                                                                                   "certi"
-                                                                                   "ficat"
-                                                                                   "e_"
-                                                                                   "file"
-                                                                                   "\":"
-                                                                                   "\"/"
-                                                                                   "roots"
-                                                                                   "\"") ",\"identity\""
-                                                                                         ":" FILE_WATCHER(
-                                                                                             "\"certif"
-                                                                                             "icate_"
-                                                                                             "file\":"
-                                                                                             "\"/"
-                                                                                             "cert\","
-                                                                                             "\"privat"
-                                                                                             "e_key_"
-                                                                                             "file\":"
-                                                                                             "\"/"
-                                                                                             "key\"") ","
-                                                                                                      "\"odd\":"
-                                                                                                      "{\"plugi"
-                                                                                                      "n_"
-                                                                                                      "name\":"
-                                                                                                      "\"odd\","
-                                                                                                      "\"config"
-                                                                                                      "\":{}}"
-                                                                                                      "}");
+    w->bootstrap = bootstrap_of(providers);
     *state = w;
     return 0;
 }
