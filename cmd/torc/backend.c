@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "serve.h"
 #include "signals.h"
+#include "tls/san.h"
 #include "tls/tls.h"
 
 #define NAME "backend"
@@ -27,7 +28,8 @@ static const char help[] =
     "      --max-concurrent-streams N    for each connection (100)\n"
     "      --max-connection-age T        then GOAWAY\n"
     "      --tls-cert FILE --tls-key FILE [--client-ca FILE]\n"
-    "      --count-log                   on exit, requests and connections as one JSON line\n"
+    "      --count-log                   on exit, requests and connections as one JSON line; with --client-ca also\n"
+    "                                    the serial numbers of the clients' certificates, in the order they came\n"
     "  -v, -vv                           log to standard error\n\n"
     "Methods with a meaning of their own: torc.test.Backend/Hang, /Fail (the request is the status's number), "
     "/Count, /Headers.\n\n"
@@ -59,6 +61,16 @@ struct args {
     struct tc_buf cert, key, ca;
     bool count_log;
     int verbose;
+};
+
+/* A client's certificate, by its serial number, and the connections that came with it. */
+struct client {
+    char *serial;
+    uint64_t connections;
+};
+
+struct clients {
+    TC_VEC(struct client) seen;
 };
 
 static int set_fail(struct args *a, const char *text)
@@ -137,7 +149,23 @@ static int parse_args(struct args *a, int argc, char **argv)
     return 0;
 }
 
-static struct tc_tls_context *make_tls(const struct args *a, struct tc_status *error)
+static bool on_client(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
+{
+    struct clients *c = arg;
+    struct tc_buf serial = {0};
+    size_t i = 0;
+    (void)name, (void)why;
+    tc_cert_serial(leaf, &serial);
+    while (i < c->seen.len && strcmp(c->seen.data[i].serial, tc_buf_cstr(&serial)) != 0)
+        i++;
+    if (i == c->seen.len)
+        tc_vec_push(&c->seen)->serial = tc_strdup(tc_buf_cstr(&serial));
+    c->seen.data[i].connections++;
+    tc_buf_fini(&serial);
+    return true;
+}
+
+static struct tc_tls_context *make_tls(const struct args *a, struct clients *clients, struct tc_status *error)
 {
     struct tc_tls_opts o = {
         .server = true,
@@ -145,6 +173,8 @@ static struct tc_tls_context *make_tls(const struct args *a, struct tc_status *e
         .roots_pem = tc_buf_slice(&a->ca),
         .certificate_pem = tc_buf_slice(&a->cert),
         .private_key_pem = tc_buf_slice(&a->key),
+        .verify_fn = a->ca.len ? on_client : NULL,
+        .verify_arg = clients,
     };
     return tc_tls_context_new(&o, error);
 }
@@ -175,15 +205,19 @@ static void drain(struct tc_loop *loop, struct tc_server *server)
         tc_loop_turn(loop, -1);
 }
 
-static void print_counts(const struct args *a, struct tc_server *server)
+static void print_counts(const struct args *a, struct tc_server *server, const struct clients *clients)
 {
     struct tc_server_counts counts;
     struct tc_buf b = {0};
     tc_server_counts(server, &counts);
     tc_buf_append_str(&b, "{\"backend\":{\"name\":");
     cli_json_string(&b, a->backend.name, strlen(a->backend.name));
-    tc_buf_printf(&b, ",\"requests\":%llu,\"connections\":%llu}}", (unsigned long long)counts.requests,
+    tc_buf_printf(&b, ",\"requests\":%llu,\"connections\":%llu", (unsigned long long)counts.requests,
                   (unsigned long long)counts.connections);
+    for (size_t i = 0; i < clients->seen.len; i++)
+        tc_buf_printf(&b, "%s{\"serial\":\"%s\",\"connections\":%llu}", i ? "," : ",\"client_certificates\":[",
+                      clients->seen.data[i].serial, (unsigned long long)clients->seen.data[i].connections);
+    tc_buf_append_str(&b, clients->seen.len ? "]}}" : "}}");
     puts(tc_buf_cstr(&b));
     fflush(stdout);
     tc_buf_fini(&b);
@@ -194,12 +228,13 @@ static int run(const struct args *a)
     struct tc_server_opts opts;
     struct tc_status error = {0};
     struct tc_tls_context *tls = NULL;
+    struct clients clients = {0};
     tc_server_opts_init(&opts);
     if (a->max_streams)
         opts.http2.limits.max_concurrent_streams = (uint32_t)a->max_streams;
     opts.http2.keepalive.max_age_ms = a->max_age_ms;
     if (a->cert.len) {
-        tls = make_tls(a, &error);
+        tls = make_tls(a, &clients, &error);
         if (!tls) {
             int rc = cli_usage(NAME, "%s", tc_status_text(&error));
             tc_status_fini(&error);
@@ -218,11 +253,14 @@ static int run(const struct args *a)
     if (rc == 0)
         drain(loop, server);
     if (rc == 0 && a->count_log)
-        print_counts(a, server);
+        print_counts(a, server, &clients);
     tc_server_free(server);
     tc_backend_free(backend);
     tc_loop_free(loop);
     tc_tls_context_unref(tls);
+    for (size_t i = 0; i < clients.seen.len; i++)
+        tc_free(clients.seen.data[i].serial);
+    tc_vec_fini(&clients.seen);
     return rc;
 }
 

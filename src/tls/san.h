@@ -2,7 +2,7 @@
 #ifndef TC_TLS_SAN_H
 #define TC_TLS_SAN_H
 
-#include "base/slice.h"
+#include "base/buf.h"
 
 struct x509_st; /* OpenSSL's X509 */
 
@@ -18,5 +18,8 @@ bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n);
 /* Whether the DNS name of a certificate covers the host: equal in any case of letters, a dot of the root at either end
  * ignored; "*" alone as the leftmost label covers exactly one label (RFC 6125 6.4.3, A29). */
 bool tc_san_covers(struct tc_slice pattern, struct tc_slice host);
+
+/* The certificate's serial number in hexadecimal, as OpenSSL's commands print it. */
+void tc_cert_serial(struct x509_st *cert, struct tc_buf *out);
 
 #endif

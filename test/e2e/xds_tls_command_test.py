@@ -1,0 +1,124 @@
+"""torc call --creds xds: mutual TLS as the control plane says, a certificate replaced under 100 calls a second; a name
+that is not the backend's; a backend in the clear. The backend says whose certificates came."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import (bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+
+ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "orders"}}
+TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+
+
+def openssl(*args):
+    return subprocess.run(["openssl", *args], check=True, capture_output=True, timeout=60, text=True).stdout
+
+
+class Pki:
+    """A CA in a folder, and certificates by it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                "-keyout", self.path("ca-key.pem"), "-out", self.path("ca.pem"), "-subj", "/CN=ca")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def make(self, name, sans):
+        """Writes NAME-cert.pem and NAME-key.pem; the serial number."""
+        cert, key, request = (self.path(f"{name}-{part}.pem") for part in ("cert", "key", "request"))
+        openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out",
+                request, "-subj", f"/CN={name}")
+        with open(self.path("extensions"), "w", encoding="ascii") as out:
+            out.write(f"subjectAltName={sans}\n")
+        openssl("x509", "-req", "-in", request, "-CA", self.path("ca.pem"), "-CAkey", self.path("ca-key.pem"),
+                "-CAcreateserial", "-out", cert, "-days", "2", "-extfile", self.path("extensions"))
+        return openssl("x509", "-in", cert, "-noout", "-serial").strip().split("=")[1]
+
+    def use(self, name):
+        """Makes it the client's, one file after the other."""
+        for part in ("cert", "key"):
+            os.replace(self.path(f"{name}-{part}.pem"), self.path(f"{part}.pem"))
+
+    def bootstrap(self, control_plane):
+        env = bootstrap(control_plane)
+        config = json.loads(env["GRPC_XDS_BOOTSTRAP_CONFIG"])
+        config["certificate_providers"] = {"mesh": {"plugin_name": "file_watcher", "config": {
+            "ca_certificate_file": self.path("ca.pem"), "certificate_file": self.path("cert.pem"),
+            "private_key_file": self.path("key.pem"), "refresh_interval": "1s"}}}
+        return {**env, "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps(config)}
+
+
+def mesh(address, name):
+    instance = {"instance_name": "mesh"}
+    context = {"@type": TLS, "common_tls_context": {
+        "tls_certificate_provider_instance": instance,
+        "validation_context": {"ca_certificate_provider_instance": instance,
+                               "match_subject_alt_names": [{"exact": name}]}}}
+    return [listener("orders", "orders-routes"), routes("orders-routes", ROUTE), endpoints("orders", address),
+            cluster("orders", transport_socket={"name": "envoy.transport_sockets.tls", "typed_config": context})]
+
+
+def test_mutual_tls_and_rotation():
+    with tempfile.TemporaryDirectory() as folder:
+        pki, path = Pki(folder), os.path.join(folder, "mesh.json")
+        pki.make("server", "DNS:orders.mesh.test")
+        serials = [pki.make("first", "URI:spiffe://mesh.test/a"), pki.make("second", "URI:spiffe://mesh.test/a")]
+        pki.use("first")
+        with running("backend", "--tls-cert", pki.path("server-cert.pem"), "--tls-key", pki.path("server-key.pem"),
+                     "--client-ca", pki.path("ca.pem"), "--count-log") as backend:
+            write_resources(path, "1", *mesh(backend.listening(), "orders.mesh.test"))
+            with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+                env = pki.bootstrap(server.listening())
+                with running("call", "-o", "json", "--creds", "xds", "xds:///orders", "a.B/C", "--rps", "100", "--duration",
+                             "3s", env=env) as load:
+                    load.wait_line(lambda line: '"call"' in line and json.loads(line)["call"]["i"] >= 50)
+                    pki.use("second")
+                    last = load.wait_line(lambda line: '"summary"' in line)
+                summary = json.loads(last)["summary"]
+                check(summary["calls"] >= 200 and summary["ok"] == summary["calls"], f"no call failed: {summary}")
+            write_resources(path, "2", *mesh(endpoint_of(summary), "other.mesh.test"))
+            with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+                failed = run("call", "--creds", "xds", "xds:///orders", "a.B/C", env=pki.bootstrap(server.listening()),
+                             status=1)
+                check("UNAVAILABLE" in failed.stdout and "subject alternative names" in failed.stdout,
+                      failed.stdout + failed.stderr)
+            backend.stop()
+            seen = json.loads(backend.rest()[-1])["backend"]["client_certificates"]
+            check([client["serial"] for client in seen] == serials, f"{serials}: {seen}")
+            check(seen[0]["connections"] == 1, str(seen))
+
+
+def endpoint_of(summary):
+    return next(iter(summary["by_peer"]))
+
+
+def test_nothing_goes_in_the_clear_instead():
+    with tempfile.TemporaryDirectory() as folder:
+        pki, path = Pki(folder), os.path.join(folder, "mesh.json")
+        pki.make("first", "URI:spiffe://mesh.test/a")
+        pki.use("first")
+        with running("backend", "--count-log") as backend:
+            at = backend.listening()
+            write_resources(path, "1", *mesh(at, "orders.mesh.test"))
+            with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+                env = pki.bootstrap(server.listening())
+                failed = run("call", "--creds", "xds", "xds:///orders", "a.B/C", env=env, status=1)
+                check("TLS handshake" in failed.stdout, failed.stdout + failed.stderr)
+                # With credentials of its own the channel does as those say (A29).
+                _, summary = calls("xds:///orders", "a.B/C", env=env)
+                check(summary["by_peer"] == {at: 1}, str(summary))
+            backend.stop()
+            check(json.loads(backend.rest()[-1])["backend"]["requests"] == 1, "one request, that of the insecure channel")
+
+
+def test_usage():
+    for args in (["--ca", __file__], ["--creds", "google_default", "--cert", __file__, "--key", __file__]):
+        run("call", *args, "xds:///orders", "a.B/C", status=2)
+
+
+main(test_mutual_tls_and_rotation, test_nothing_goes_in_the_clear_instead, test_usage)
