@@ -47,7 +47,7 @@ fuzz:
 # Torc against programs of others, all of it: needs Go, Node and Python, and fails when one is missing.
 interop: deps-check
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
-	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_command interop_client interop_agree
+	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_command interop_client interop_agree interop_psm
 	@python3 test/interop/run.py --build $(BUILD) --strict
 
 # Measures Torc against its peers, one program a subject; BENCH_ARGS go to the program.
