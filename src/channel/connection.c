@@ -3,6 +3,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+/* So many connections may end before they carried an RPC, each soon after it was made; the next waits for the backoff.
+ */
+#define BARREN_MAX 32
+
 static void set_state(struct tc_connection *c, enum torc_connectivity state, struct tc_status status)
 {
     c->state = state;
@@ -91,9 +95,22 @@ static void on_timer(struct tc_timer *timer)
         watch_credentials(c);
 }
 
+/* A server that takes connections only to end them would have us connect as fast as the network goes. */
+static void count_barren(struct tc_connection *c)
+{
+    uint64_t age_ms = tc_loop_now_ms(tc_pool_loop(c->pool)) - c->attempt_ms;
+    if (!tc_transport_used(c->transport) && age_ms < c->config->backoff.initial_ms) {
+        c->barren++;
+    } else {
+        c->barren = 0;
+        tc_backoff_reset(&c->backoff);
+    }
+}
+
 static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
 {
     struct tc_connection *c = arg;
+    count_barren(c);
     c->transport = NULL;
     give_up_attempt(c);
     if (too_many_pings && c->keepalive_time_ms) {
@@ -120,7 +137,8 @@ static void on_next_ready(void *arg)
     struct tc_connection *c = arg;
     struct tc_transport *old = c->transport;
     tc_timer_stop(&c->timer);
-    tc_backoff_reset(&c->backoff);
+    if (c->barren == 0)
+        tc_backoff_reset(&c->backoff);
     c->transport = c->next;
     c->next = NULL;
     c->epoch = c->next_epoch;
@@ -213,12 +231,22 @@ void tc_connection_connect(struct tc_connection *c)
 {
     if (c->state != TORC_IDLE || tc_pool_is_shut(c->pool))
         return;
+    if (c->barren > BARREN_MAX) {
+        struct tc_status why =
+            tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: the last %u connections ended unused: %s",
+                           c->address->data, c->barren, tc_status_text(&c->status));
+        c->barren = BARREN_MAX; /* the next may try */
+        set_state(c, TORC_CONNECTING, (struct tc_status){0});
+        fail(c, why);
+        return;
+    }
     begin_attempt(c);
     set_state(c, TORC_CONNECTING, (struct tc_status){0});
 }
 
 void tc_connection_reset_backoff(struct tc_connection *c)
 {
+    c->barren = 0;
     tc_backoff_reset(&c->backoff);
     if (c->state != TORC_TRANSIENT_FAILURE)
         return;

@@ -21,6 +21,7 @@ struct tc_connection {
     enum torc_connectivity state;
     struct tc_status status; /* why, in TRANSIENT_FAILURE and after a loss */
     struct tc_backoff backoff;
+    unsigned barren; /* connections in a row that ended soon, and unused */
     uint64_t keepalive_time_ms;
     uint64_t attempt_ms;   /* when the last attempt began */
     struct tc_timer timer; /* an attempt's limit; TRANSIENT_FAILURE: the backoff; READY: the next look at credentials */

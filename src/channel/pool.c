@@ -217,8 +217,10 @@ void tc_pool_forget_failures(struct tc_pool *p, struct tc_conn_config *config)
 void tc_pool_unused(struct tc_connection *c, struct tc_conn_config *user)
 {
     struct tc_pool *p = c->pool;
-    /* A failed one is kept through its backoff, so that a policy that comes back to the address waits as it must. */
-    bool failed = c->state == TORC_TRANSIENT_FAILURE && !of_channel(user)->gone;
+    /* A failed one is kept through its backoff, so that a policy that comes back to the address waits as it must. So is
+     * one that ended unused, while a policy held it. */
+    bool barren = c->barren && !tc_list_linked(&c->idle);
+    bool failed = (c->state == TORC_TRANSIENT_FAILURE || barren) && !of_channel(user)->gone;
     bool keep = !p->shut && (c->state == TORC_READY || failed) && p->max_idle > 0;
     if (!keep) {
         drop(c);

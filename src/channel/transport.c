@@ -10,6 +10,7 @@ struct tc_transport {
     const struct tc_transport_events *events; /* NULL when the owner let go */
     void *arg;
     bool gone;
+    bool used;              /* a stream was opened */
     bool serving;           /* inside on_capacity: those who waited go first */
     bool blocked;           /* the last try to open a stream met the limit */
     struct tc_link waiting; /* calls, by tc_capacity_wait.link */
@@ -129,6 +130,11 @@ const char *tc_transport_scheme(const struct tc_transport *t)
     return tc_h2_conn_secure(t->h2) ? "https" : "http";
 }
 
+bool tc_transport_used(const struct tc_transport *t)
+{
+    return t->used;
+}
+
 struct tc_rstr *tc_transport_address(const struct tc_transport *t)
 {
     return t->address;
@@ -148,6 +154,7 @@ struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h
     }
     struct tc_h2_stream *s = tc_h2_stream_open(t->h2, request, arena, events, arg, error);
     t->blocked = !s && *error == TORC_EAGAIN;
+    t->used |= s != NULL;
     return s;
 }
 

@@ -35,6 +35,8 @@ struct tc_transport *tc_transport_of_link(struct tc_link *link);
 
 struct tc_h2_conn *tc_transport_h2(const struct tc_transport *t);
 /* The address as text; borrowed. */
+/* Whether a stream was ever opened on it. */
+bool tc_transport_used(const struct tc_transport *t);
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
 /* ":scheme" of its requests: "https" when it is confidential, else "http". */
 const char *tc_transport_scheme(const struct tc_transport *t);

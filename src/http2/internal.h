@@ -124,6 +124,7 @@ struct tc_h2_stream {
     bool sending, written_due;
     bool end_wanted, end_sent; /* half-close, or the server's trailers */
     bool headers_sent;         /* our first HEADERS left nghttp2 */
+    bool reset_sent;           /* so did our RST_STREAM, for what nghttp2 found or we asked for */
     enum tc_h2_encoding encoding;
 
     /* Server. */

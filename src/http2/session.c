@@ -214,6 +214,11 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
     case NGHTTP2_DATA:
         tc_h2_keepalive_on_sent(c);
         break;
+    case NGHTTP2_RST_STREAM:
+        s = stream_of(ng, frame->hd.stream_id);
+        if (s)
+            s->reset_sent = true;
+        break;
     case NGHTTP2_GOAWAY:
         on_goaway_sent(c, &frame->goaway);
         break;

@@ -155,6 +155,11 @@ void tc_h2_stream_on_close(struct tc_h2_stream *s, uint32_t h2_error)
     } else if (c->goaway_seen && h2_error == NGHTTP2_REFUSED_STREAM &&
                (s->id > c->goaway_last_id || !s->headers_sent)) {
         lost(s, tc_status_ref(&c->why), true);
+    } else if (s->reset_sent) {
+        lost(s,
+             tc_status_make(TORC_STATUS_INTERNAL, "server broke the rules of HTTP/2: %s",
+                            nghttp2_http2_strerror(h2_error)),
+             false);
     } else {
         lost(s, tc_h2_status_from_rst(h2_error), h2_error == NGHTTP2_REFUSED_STREAM);
     }

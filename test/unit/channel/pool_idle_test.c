@@ -206,6 +206,45 @@ static void test_lost_while_kept(void **state)
     fini();
 }
 
+/* A server that ends each connection before an RPC: 32 more are tried at once, then the backoff holds, also for a
+ * policy that lets go and comes back. */
+static void test_ended_unused(void **state)
+{
+    (void)state;
+    init(30000, 1000, 1);
+    for (unsigned attempt = 1; attempt <= 33; attempt++) {
+        hold(0);
+        assert_int_equal(places[0].attempts, attempt);
+        tc_h2_peer_goaway(places[0].peer, 0, 0, "not here");
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_IDLE);
+        give_up(0);
+    }
+    struct place *p = &places[0];
+    p->sc = tc_pool_subchannel(pool, config, p->endpoint, &p->endpoint->addrs[0], on_state, p, NULL, NULL);
+    tc_subchannel_connect(p->sc);
+    tc_loop_drain(loop);
+    assert_int_equal(p->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(p->attempts, 33);
+    tc_loop_advance(loop, 2000);
+    assert_int_equal(p->state, TORC_IDLE);
+    tc_subchannel_connect(p->sc);
+    tc_loop_drain(loop);
+    assert_int_equal(p->state, TORC_READY);
+    assert_int_equal(p->attempts, 34);
+    /* It lives on for a while: the next loss is none of these. */
+    tc_loop_advance(loop, 1000);
+    for (unsigned attempt = 35; attempt <= 60; attempt++) {
+        tc_h2_peer_goaway(p->peer, 0, 0, "later");
+        tc_loop_drain(loop);
+        tc_subchannel_connect(p->sc);
+        tc_loop_drain(loop);
+        assert_int_equal(p->state, TORC_READY);
+        assert_int_equal(p->attempts, attempt);
+    }
+    fini();
+}
+
 static void test_cap(void **state)
 {
     (void)state;
@@ -380,13 +419,10 @@ static void test_keepalive_timeout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept_for_a_while),
-        cmocka_unit_test(test_lost_while_kept),
-        cmocka_unit_test(test_cap),
-        cmocka_unit_test(test_none_kept),
-        cmocka_unit_test(test_left_close_first),
-        cmocka_unit_test(test_too_many_pings),
-        cmocka_unit_test(test_too_many_pings_for_a_server),
+        cmocka_unit_test(test_kept_for_a_while),  cmocka_unit_test(test_lost_while_kept),
+        cmocka_unit_test(test_ended_unused),      cmocka_unit_test(test_cap),
+        cmocka_unit_test(test_none_kept),         cmocka_unit_test(test_left_close_first),
+        cmocka_unit_test(test_too_many_pings),    cmocka_unit_test(test_too_many_pings_for_a_server),
         cmocka_unit_test(test_keepalive_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,298 @@
+/* Frames that cost the client something and say nothing, in numbers. */
+#include "support/hostile_rows.h"
+
+#include "base/mem.h"
+
+#define FLOOD 200000
+
+void hostile_answer(struct hostile_peer *p, uint32_t stream)
+{
+    struct tc_h2_peer *f = hostile_frames(p);
+    tc_h2_peer_headers(f, stream, HOSTILE_OK, false);
+    tc_h2_peer_message(f, stream, "x", 1, false);
+    tc_h2_peer_headers(f, stream, HOSTILE_TRAILERS, true);
+    hostile_flush(p);
+}
+
+uint32_t hostile_answer_next(struct hostile_peer *p)
+{
+    uint32_t id = hostile_await(p, TC_H2P_HEADERS);
+    if (id)
+        hostile_answer(p, id);
+    return id;
+}
+
+void hostile_block(struct hostile_peer *p, uint32_t stream, const struct tc_buf *block, bool end)
+{
+    tc_h2_peer_frame(hostile_frames(p), TC_H2P_HEADERS, (uint8_t)(TC_H2P_END_HEADERS | (end ? TC_H2P_END_STREAM : 0)),
+                     stream, block->data, block->len);
+}
+
+/* One frame FLOOD times, before the answer. */
+static void flood(struct hostile_peer *p, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t len)
+{
+    uint32_t id = hostile_begin(p);
+    for (int i = 0; i < FLOOD && id && hostile_flush_much(p); i++)
+        tc_h2_peer_frame(hostile_frames(p), type, flags, stream, payload, len);
+    hostile_answer(p, id ? id : 1);
+    hostile_settle(p);
+}
+
+/* The same from a peer that reads nothing. */
+static void deaf_flood(struct hostile_peer *p, uint8_t type, const void *payload, size_t len)
+{
+    if (hostile_begin(p))
+        hostile_deafen(p);
+    for (int i = 0; i < 20 * FLOOD && hostile_flush_much(p); i++)
+        tc_h2_peer_frame(hostile_frames(p), type, 0, 0, payload, len);
+    hostile_flush(p);
+}
+
+static void continuations(struct hostile_peer *p, size_t len)
+{
+    struct tc_buf block = {0};
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_hpack(&block, HOSTILE_OK);
+    tc_h2_peer_frame(hostile_frames(p), TC_H2P_HEADERS, 0, id, block.data, block.len);
+    tc_buf_clear(&block);
+    tc_h2_peer_hpack(&block, "x: y\n");
+    for (int i = 0; i < FLOOD && id && hostile_flush_much(p); i++)
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_CONTINUATION, 0, id, block.data, len ? block.len : 0);
+    hostile_await_close(p);
+    tc_buf_fini(&block);
+}
+
+static void continuation_flood(struct hostile_peer *p)
+{
+    continuations(p, 1);
+}
+
+static void empty_continuation_flood(struct hostile_peer *p)
+{
+    continuations(p, 0);
+}
+
+static void settings_flood(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_SETTINGS, 0, 0, "\0\5\0\0\x40\0", 6);
+}
+
+static void empty_settings_flood(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_SETTINGS, 0, 0, "", 0);
+}
+
+static void settings_flood_deaf(struct hostile_peer *p)
+{
+    deaf_flood(p, TC_H2P_SETTINGS, "\0\5\0\0\x40\0", 6);
+}
+
+static void settings_ack_flood(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_SETTINGS, TC_H2P_ACK, 0, "", 0);
+}
+
+/* 2,400 entries in each. */
+static void settings_of_many(struct hostile_peer *p)
+{
+    struct tc_buf entries = {0};
+    for (int i = 0; i < 2400; i++)
+        tc_buf_append(&entries, "\0\5\0\0\x40\0", 6);
+    uint32_t id = hostile_begin(p);
+    for (int i = 0; i < 1000 && id && hostile_flush_much(p); i++)
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_SETTINGS, 0, 0, entries.data, entries.len);
+    hostile_await_close(p);
+    tc_buf_fini(&entries);
+}
+
+/* The size of every stream's window, up and down. */
+static void settings_of_windows(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    for (int i = 0; i < FLOOD / 2 && id && hostile_flush_much(p); i++) {
+        tc_h2_peer_setting(hostile_frames(p), 4, 0x7fffffff);
+        tc_h2_peer_setting(hostile_frames(p), 4, 0);
+    }
+    hostile_answer(p, id ? id : 1);
+    hostile_settle(p);
+}
+
+static void ping_flood(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_PING, 0, 0, "abcdefgh", 8);
+}
+
+static void ping_flood_deaf(struct hostile_peer *p)
+{
+    deaf_flood(p, TC_H2P_PING, "abcdefgh", 8);
+}
+
+static void ping_ack_flood(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_PING, TC_H2P_ACK, 0, "abcdefgh", 8);
+}
+
+/* Of a stream that is over: the first one resets it. */
+static void rst_flood(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_RST_STREAM, 0, 1, "\0\0\0\2", 4);
+}
+
+static void window_update_flood(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4);
+}
+
+static void window_update_flood_of_stream(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_WINDOW_UPDATE, 0, 1, "\0\0\0\1", 4);
+}
+
+static void window_beyond_the_end(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff", 4);
+}
+
+static void stream_window_beyond_the_end(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_WINDOW_UPDATE, 0, 1, "\x7f\xff\xff\xff", 4);
+}
+
+static void window_by_nothing(struct hostile_peer *p)
+{
+    flood(p, TC_H2P_WINDOW_UPDATE, 0, 0, "\0\0\0\0", 4);
+}
+
+static void priority_flood(struct hostile_peer *p)
+{
+    flood(p, 2, 0, 1, "\0\0\0\0\x10", 5);
+}
+
+/* Of streams that never are: each could be remembered. */
+static void priority_flood_of_streams(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    for (uint32_t i = 0; i < FLOOD && id && hostile_flush_much(p); i++)
+        tc_h2_peer_frame(hostile_frames(p), 2, 0, 3 + 2 * i, "\0\0\0\0\x10", 5);
+    hostile_answer(p, id ? id : 1);
+    hostile_settle(p);
+}
+
+static void unknown_frames(struct hostile_peer *p)
+{
+    flood(p, 0xfa, 0xff, 1, "abcdefgh", 8);
+}
+
+static void empty_unknown_frames(struct hostile_peer *p)
+{
+    flood(p, 0xfa, 0xff, 1, "", 0);
+}
+
+static void empty_data_flood(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    for (int i = 0; i < FLOOD && id && hostile_flush_much(p); i++)
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_DATA, 0, id, "", 0);
+    hostile_await_close(p);
+}
+
+/* DATA of padding alone. */
+static void padding_flood(struct hostile_peer *p)
+{
+    char padding[256] = {(char)255};
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    for (int i = 0; i < FLOOD / 4 && id && hostile_flush_much(p); i++)
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_DATA, 8, id, padding, sizeof(padding));
+    hostile_settle(p);
+}
+
+static void informational_flood(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    for (int i = 0; i < FLOOD / 10 && id && hostile_flush_much(p); i++)
+        tc_h2_peer_headers(hostile_frames(p), id, ":status: 103\nx: y\n", false);
+    hostile_settle(p);
+}
+
+static void goaway_flood(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    for (int i = 0; i < FLOOD && id && hostile_flush_much(p); i++)
+        tc_h2_peer_goaway(hostile_frames(p), 0x7fffffff, 0, "again");
+    hostile_answer(p, id ? id : 1);
+    hostile_await_close(p);
+}
+
+/* On each connection, as soon as there is a request, which no server has seen then. */
+static void goaway_storm(struct hostile_peer *p)
+{
+    if (hostile_begin(p))
+        tc_h2_peer_goaway(hostile_frames(p), 0, 0, "elsewhere");
+    hostile_await_close(p);
+}
+
+static void goaway_before_requests(struct hostile_peer *p)
+{
+    tc_h2_peer_start(hostile_frames(p));
+    tc_h2_peer_goaway(hostile_frames(p), 0, 0, "elsewhere");
+    hostile_await_close(p);
+}
+
+static void reset_each(struct hostile_peer *p, uint32_t code)
+{
+    tc_h2_peer_start(hostile_frames(p));
+    for (uint32_t id; (id = hostile_await(p, TC_H2P_HEADERS));)
+        tc_h2_peer_rst(hostile_frames(p), id, code);
+}
+
+static void reset_every_stream(struct hostile_peer *p)
+{
+    reset_each(p, 2);
+}
+
+static void refuse_every_stream(struct hostile_peer *p)
+{
+    reset_each(p, 7);
+}
+
+static const struct hostile_row rows[] = {
+    {"CONTINUATION flood", continuation_flood, "UNAVAILABLE Too many CONTINUATION frames", NULL, 0},
+    {"CONTINUATION flood without content", empty_continuation_flood, "UNAVAILABLE Too many CONTINUATION frames", NULL,
+     0},
+    {"SETTINGS flood", settings_flood, "UNAVAILABLE Flooding was detected", "OK", 0},
+    {"SETTINGS flood without content", empty_settings_flood, "UNAVAILABLE Flooding was detected", "OK", 0},
+    {"SETTINGS flood of a peer that does not read", settings_flood_deaf, "UNAVAILABLE Flooding was detected",
+     "UNAVAILABLE does not read", 0},
+    {"acknowledgements of SETTINGS that nobody sent", settings_ack_flood, "UNAVAILABLE ", NULL, 0},
+    {"SETTINGS of 2,400 entries", settings_of_many, "UNAVAILABLE too many setting entries", NULL, 0},
+    {"SETTINGS that move all windows", settings_of_windows, "UNAVAILABLE Flooding was detected", "OK", 0},
+    {"PING flood", ping_flood, "UNAVAILABLE Flooding was detected", "OK", 0},
+    {"PING flood of a peer that does not read", ping_flood_deaf, "UNAVAILABLE Flooding was detected",
+     "UNAVAILABLE does not read", 0},
+    {"answers to PINGs that nobody sent", ping_ack_flood, "OK", NULL, 0},
+    {"RST_STREAM flood", rst_flood, "INTERNAL stream reset", NULL, 0},
+    {"WINDOW_UPDATE flood", window_update_flood, "OK", NULL, 0},
+    {"WINDOW_UPDATE flood of a stream", window_update_flood_of_stream, "OK", NULL, 0},
+    {"a window beyond 2^31-1", window_beyond_the_end, "UNAVAILABLE FLOW_CONTROL_ERROR", NULL, 0},
+    {"a stream's window beyond 2^31-1", stream_window_beyond_the_end, "INTERNAL FLOW_CONTROL_ERROR", NULL, 0},
+    {"WINDOW_UPDATE by nothing", window_by_nothing, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0},
+    {"PRIORITY flood", priority_flood, "OK", NULL, 0},
+    {"PRIORITY of 200,000 streams", priority_flood_of_streams, "OK", NULL, 0},
+    {"frames of an unknown type", unknown_frames, "OK", NULL, 0},
+    {"frames of an unknown type without content", empty_unknown_frames, "OK", NULL, 0},
+    {"DATA flood without content", empty_data_flood, "UNAVAILABLE too many empty frames", NULL, 0},
+    {"DATA flood of padding", padding_flood, "INTERNAL FLOW_CONTROL_ERROR", NULL, 0},
+    {"informational responses", informational_flood, "INTERNAL too many informational responses", NULL, 0},
+    {"GOAWAY flood", goaway_flood, "OK", NULL, 0},
+    {"GOAWAY on each connection", goaway_storm, "UNAVAILABLE GOAWAY", NULL, 0},
+    {"GOAWAY before any request", goaway_before_requests, "UNAVAILABLE GOAWAY", NULL, 0},
+    {"every stream reset", reset_every_stream, "INTERNAL stream reset", NULL, HOSTILE_MANY},
+    {"every stream refused", refuse_every_stream, "UNAVAILABLE stream reset", NULL, HOSTILE_MANY},
+};
+
+struct hostile_rows hostile_flood_rows(void)
+{
+    return (struct hostile_rows){rows, TC_ARRAY_LEN(rows)};
+}

@@ -1,0 +1,45 @@
+/* The cases of hostile servers, and what a unary RPC to each must come to. */
+#ifndef TC_SUPPORT_HOSTILE_ROWS_H
+#define TC_SUPPORT_HOSTILE_ROWS_H
+
+#include "support/hostile.h"
+
+enum {
+    HOSTILE_NEXT = 1,  /* a second RPC on the same connection succeeds, with the header "intact: yes" */
+    HOSTILE_SHORT = 2, /* the deadline is 300 ms */
+    HOSTILE_MANY = 4,  /* 200 RPCs at once, all with that outcome */
+    HOSTILE_LARGE = 8, /* the request has 4 MB */
+    HOSTILE_DIALS = 16 /* connections are tried for 300 ms at most */
+};
+
+struct hostile_row {
+    const char *name;
+    hostile_play_fn *play;
+    const char *outcome; /* "CODE text": the status's name, then a part of its text ("" after OK) */
+    const char *or_else; /* the other outcome, where it is a matter of timing; NULL: none */
+    unsigned flags;
+};
+
+struct hostile_rows {
+    const struct hostile_row *rows;
+    size_t n;
+};
+
+struct hostile_rows hostile_flood_rows(void);
+struct hostile_rows hostile_header_rows(void);
+struct hostile_rows hostile_message_rows(void);
+struct hostile_rows hostile_state_rows(void);
+
+#define HOSTILE_OK ":status: 200\ncontent-type: application/grpc\nintact: yes\n"
+#define HOSTILE_TRAILERS "grpc-status: 0\n"
+
+/* A response as it should be. */
+void hostile_answer(struct hostile_peer *p, uint32_t stream);
+/* The same for the next request; returns its stream. */
+uint32_t hostile_answer_next(struct hostile_peer *p);
+/* A header block of any bytes in one HEADERS frame. */
+void hostile_block(struct hostile_peer *p, uint32_t stream, const struct tc_buf *block, bool end);
+/* An HPACK literal with incremental indexing; the name has less than 127 bytes. */
+void hostile_indexed(struct tc_buf *block, const char *name, size_t value_len, char fill);
+
+#endif

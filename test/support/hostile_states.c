@@ -1,0 +1,249 @@
+/* Servers that close, or say nothing, in each state, and those that speak something else. */
+#include <poll.h>
+
+#include "support/hostile_rows.h"
+
+#include "base/mem.h"
+
+static void closes_at_once(struct hostile_peer *p)
+{
+    (void)p;
+}
+
+static void resets_at_once(struct hostile_peer *p)
+{
+    hostile_abort(p);
+}
+
+static void says_nothing(struct hostile_peer *p)
+{
+    hostile_await_close(p);
+}
+
+static void closes_after_settings(struct hostile_peer *p)
+{
+    tc_h2_peer_start(hostile_frames(p));
+}
+
+static void closes_after_the_request(struct hostile_peer *p)
+{
+    (void)hostile_begin(p);
+}
+
+static void resets_after_the_request(struct hostile_peer *p)
+{
+    (void)hostile_begin(p);
+    hostile_abort(p);
+}
+
+static void closes_after_headers(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+}
+
+static void closes_in_a_frame(struct hostile_peer *p)
+{
+    if (hostile_begin(p))
+        tc_h2_peer_bytes(hostile_frames(p), "\0\1\0\1\4\0\0\0\1\0\1x", 12);
+}
+
+static void closes_in_a_message(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    tc_h2_peer_data(hostile_frames(p), id, "\0\0\0\1\0half", 9, false);
+}
+
+static void closes_before_trailers(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    tc_h2_peer_message(hostile_frames(p), id, "x", 1, false);
+}
+
+static void closes_after_the_answer(struct hostile_peer *p)
+{
+    hostile_answer(p, hostile_begin(p));
+}
+
+static void only_settings(struct hostile_peer *p)
+{
+    if (hostile_begin(p))
+        (void)hostile_await(p, TC_H2P_RST_STREAM);
+}
+
+static void only_headers(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    (void)hostile_await(p, TC_H2P_RST_STREAM);
+}
+
+/* A byte of the answer at a time, until the client has enough. */
+static void drips(struct hostile_peer *p)
+{
+    struct tc_buf block = {0}, frame = {0};
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_hpack(&block, HOSTILE_OK);
+    const char head[9] = {0, 0, (char)block.len, 1, 4, 0, 0, 0, (char)id};
+    tc_buf_append(&frame, head, 9);
+    tc_buf_append_slice(&frame, tc_buf_slice(&block));
+    for (size_t i = 0; i < frame.len; i++) {
+        tc_h2_peer_bytes(hostile_frames(p), frame.data + i, 1);
+        if (!hostile_flush(p))
+            break;
+        (void)poll(NULL, 0, 10);
+    }
+    (void)hostile_await(p, TC_H2P_RST_STREAM);
+    tc_buf_fini(&block);
+    tc_buf_fini(&frame);
+}
+
+static void no_streams(struct hostile_peer *p)
+{
+    tc_h2_peer_setting(hostile_frames(p), 3, 0);
+    hostile_await_close(p);
+}
+
+static void no_window(struct hostile_peer *p)
+{
+    tc_h2_peer_setting(hostile_frames(p), 4, 0);
+    if (hostile_await(p, TC_H2P_HEADERS))
+        (void)hostile_await(p, TC_H2P_RST_STREAM);
+}
+
+static void takes_no_headers(struct hostile_peer *p)
+{
+    tc_h2_peer_setting(hostile_frames(p), 6, 1);
+    hostile_settle(p);
+}
+
+/* We might keep as large a table. */
+static void largest_table(struct hostile_peer *p)
+{
+    tc_h2_peer_setting(hostile_frames(p), 1, 0xffffffff);
+    hostile_answer_next(p);
+    hostile_answer_next(p);
+    hostile_settle(p);
+}
+
+static void frames_of_2_bytes(struct hostile_peer *p)
+{
+    tc_h2_peer_setting(hostile_frames(p), 5, 2);
+    hostile_await_close(p);
+}
+
+static void speak(struct hostile_peer *p, const char *text, size_t len)
+{
+    tc_h2_peer_bytes(hostile_frames(p), text, len);
+    hostile_await_close(p);
+}
+
+static void http1(struct hostile_peer *p)
+{
+    static const char text[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    speak(p, text, sizeof(text) - 1);
+}
+
+static void tls_alert(struct hostile_peer *p)
+{
+    speak(p, "\x15\x03\x01\0\2\2\x28", 7);
+}
+
+static void noise_without_end(struct hostile_peer *p)
+{
+    uint64_t seed = 88172645463325252u;
+    for (int i = 0; i < 1000000 && hostile_flush_much(p); i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        tc_h2_peer_bytes(hostile_frames(p), &seed, sizeof(seed));
+    }
+}
+
+static void largest_frame(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    (void)id;
+    tc_h2_peer_bytes(hostile_frames(p), "\xff\xff\xff\0\0\0\0\0\1", 9);
+    hostile_await_close(p);
+}
+
+static void push_promise(struct hostile_peer *p)
+{
+    (void)hostile_begin(p);
+    tc_h2_peer_frame(hostile_frames(p), 5, TC_H2P_END_HEADERS, 1, "\0\0\0\2\x84", 5);
+    hostile_await_close(p);
+}
+
+static void stream_of_its_own(struct hostile_peer *p)
+{
+    (void)hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), 2, HOSTILE_OK, false);
+    hostile_await_close(p);
+}
+
+static void data_before_headers(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_data(hostile_frames(p), id, "x", 1, false);
+    hostile_await_close(p);
+}
+
+static void data_of_no_stream(struct hostile_peer *p)
+{
+    (void)hostile_begin(p);
+    tc_h2_peer_data(hostile_frames(p), 0, "x", 1, false);
+    hostile_await_close(p);
+}
+
+/* Malformed frames behind the one that ended the session: these once met an assertion. */
+static void malformed_behind_the_end(struct hostile_peer *p)
+{
+    (void)hostile_begin(p);
+    tc_h2_peer_frame(hostile_frames(p), TC_H2P_PING, 0, 0, "abc", 3);
+    for (int i = 0; i < 100; i++) {
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_SETTINGS, 0, 0, "abc", 3);
+        tc_h2_peer_frame(hostile_frames(p), 0x0a, 0, 0, "\xff\xff", 2);
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_GOAWAY, 0, 1, "", 0);
+        tc_h2_peer_frame(hostile_frames(p), 0x10, 0, 0, "x", 1);
+    }
+    hostile_await_close(p);
+}
+
+#define LOST "UNAVAILABLE connection "
+
+static const struct hostile_row rows[] = {
+    {"closes at once", closes_at_once, "UNAVAILABLE ", NULL, 0},
+    {"resets at once", resets_at_once, "UNAVAILABLE ", NULL, 0},
+    {"accepts and says nothing", says_nothing, "UNAVAILABLE ", NULL, HOSTILE_DIALS},
+    {"closes after SETTINGS", closes_after_settings, "UNAVAILABLE ", NULL, 0},
+    {"closes after the request", closes_after_the_request, LOST, NULL, 0},
+    {"resets after the request", resets_after_the_request, "UNAVAILABLE Connection reset by peer", LOST, 0},
+    {"closes after headers", closes_after_headers, LOST, NULL, 0},
+    {"closes in a frame", closes_in_a_frame, LOST, NULL, 0},
+    {"closes in a message", closes_in_a_message, LOST, NULL, 0},
+    {"closes before trailers", closes_before_trailers, LOST, NULL, 0},
+    {"closes after the answer", closes_after_the_answer, "OK", NULL, 0},
+    {"says nothing after SETTINGS", only_settings, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT},
+    {"says nothing after headers", only_headers, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT},
+    {"sends a byte at a time", drips, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT},
+    {"allows no stream", no_streams, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT},
+    {"allows no window", no_window, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT},
+    {"allows a header list of a byte", takes_no_headers, "RESOURCE_EXHAUSTED ", NULL, 0},
+    {"asks for a table of 4 GiB", largest_table, "OK", NULL, HOSTILE_NEXT},
+    {"asks for frames of 2 bytes", frames_of_2_bytes, "UNAVAILABLE ", NULL, 0},
+    {"speaks HTTP/1.1", http1, "UNAVAILABLE ", NULL, 0},
+    {"sends a TLS alert", tls_alert, "UNAVAILABLE ", NULL, HOSTILE_DIALS},
+    {"noise without end", noise_without_end, "UNAVAILABLE ", NULL, 0},
+    {"a frame of 16 MiB", largest_frame, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0},
+    {"PUSH_PROMISE", push_promise, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0},
+    {"a stream of its own", stream_of_its_own, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0},
+    {"DATA before headers", data_before_headers, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0},
+    {"DATA of no stream", data_of_no_stream, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0},
+    {"malformed frames behind the end", malformed_behind_the_end, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0},
+};
+
+struct hostile_rows hostile_state_rows(void)
+{
+    return (struct hostile_rows){rows, TC_ARRAY_LEN(rows)};
+}
