@@ -40,6 +40,19 @@ static void on_done_task(struct tc_task *task)
     c->release(c);
 }
 
+/* Ends the hold on what the RPC chose; what explains the call needs the cluster's name beyond that. */
+static void release_config(struct tc_call *c)
+{
+    if (!c->config.release)
+        return;
+    if (TC_UNLIKELY(c->explain)) {
+        const char *name = tc_arena_dup(&c->arena, c->config.cluster);
+        c->config.cluster = tc_slice_of(name, name ? c->config.cluster.len : 0);
+    }
+    c->config.release(c->config.hold);
+    c->config.release = NULL;
+}
+
 /* Everything that reaches out of the call, taken back. */
 static void detach(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
 {
@@ -59,9 +72,7 @@ static void detach(struct tc_call *c, const struct tc_status *status, const stru
     tc_call_filters_end(c);
     tc_filter_chain_unref(c->config.filters);
     c->config.filters = NULL;
-    if (c->config.release)
-        c->config.release(c->config.hold);
-    c->config.release = NULL;
+    release_config(c);
     tc_list_remove(&c->link);
     tc_channel_call_ended(c->channel);
 }

@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include <torc/torc.h>
 
 #include "support/cmocka.h"
+#include "support/footprint.h"
 #include "support/hostile_rows.h"
 #include "support/load_kit.h"
 
@@ -18,13 +18,6 @@
 #define MANY 200
 #define RPS 100
 
-/* Sanitizers keep what was freed and slow everything down: they are asked for the same outcomes, not for the figures.
- */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEASURED false
-#else
-#define MEASURED true
-#endif
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
 #define LONGEST_MS_MAX 2000
@@ -43,38 +36,6 @@ static void append(struct hostile_rows rows)
     assert_true(n_all + rows.n <= HOSTILE_MAX);
     memcpy(all + n_all, rows.rows, rows.n * sizeof(*rows.rows));
     n_all += rows.n;
-}
-
-/* --- figures --- */
-
-static long status_kb(const char *name)
-{
-    char line[256];
-    long kb = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    assert_non_null(f);
-    while (kb < 0 && fgets(line, sizeof(line), f))
-        if (strncmp(line, name, strlen(name)) == 0)
-            kb = strtol(line + strlen(name), NULL, 10);
-    fclose(f);
-    assert_true(kb >= 0);
-    return kb;
-}
-
-static void reset_peak(void)
-{
-    FILE *f = fopen("/proc/self/clear_refs", "w");
-    assert_non_null(f);
-    assert_true(fputs("5", f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
-
-static uint64_t cpu_ms(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
-           (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
 }
 
 /* --- calls --- */
@@ -155,28 +116,24 @@ static void play(size_t i)
     char *target = tc_asprintf("ipv4:%s", hostile_address(servers, i));
     torc_channel *ch = torc_channel_new(rt, target, &o, NULL);
     assert_non_null(ch);
-    if (MEASURED)
-        reset_peak();
-    long before_kb = status_kb("VmRSS:");
-    uint64_t before_ms = cpu_ms();
+    struct footprint before = footprint_begin();
     uint64_t begin_ns = tc_system_clock.monotonic_ns(tc_system_clock.arg);
     run_calls(ch, &b);
     if (row->flags & HOSTILE_NEXT)
         next_is_intact(ch, i);
     torc_channel_free(ch);
     bool over = hostile_wait_over(servers, i);
-    long grown_kb = status_kb(MEASURED ? "VmHWM:" : "VmRSS:") - before_kb;
-    uint64_t took_ms = cpu_ms() - before_ms;
-    print_message("%s: %.160s; %ld kB, %llu of %llu ms, %u connections\n", row->name, b.seen, grown_kb,
-                  (unsigned long long)took_ms,
+    struct footprint grown = footprint_since(&before);
+    print_message("%s: %.160s; %ld kB, %llu of %llu ms, %u connections\n", row->name, b.seen, grown.kb,
+                  (unsigned long long)grown.cpu_ms,
                   (unsigned long long)(tc_system_clock.monotonic_ns(tc_system_clock.arg) - begin_ns) / TC_NS_PER_MS,
                   hostile_connections(servers, i));
     if (!over)
         tc_buf_printf(&wrong, "%s: the connection is not over\n", row->name);
     tc_free(target);
-    if (MEASURED && (grown_kb > GROWN_KB_MAX || took_ms > CPU_MS_MAX))
-        tc_buf_printf(&wrong, "%s: %ld kB more resident, %llu ms of CPU\n", row->name, grown_kb,
-                      (unsigned long long)took_ms);
+    if (FOOTPRINT_MEASURED && (grown.kb > GROWN_KB_MAX || grown.cpu_ms > CPU_MS_MAX))
+        tc_buf_printf(&wrong, "%s: %ld kB more resident, %llu ms of CPU\n", row->name, grown.kb,
+                      (unsigned long long)grown.cpu_ms);
     if (hostile_connections(servers, i) > CONNECTIONS_MAX)
         tc_buf_printf(&wrong, "%s: %u connections\n", row->name, hostile_connections(servers, i));
 }
@@ -233,7 +190,7 @@ static void others_do_not_notice(void **state)
                   (unsigned long long)report.longest_ms);
     if (report.failed)
         fail_msg("%s", report.first);
-    if (MEASURED)
+    if (FOOTPRINT_MEASURED)
         assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
 }
 

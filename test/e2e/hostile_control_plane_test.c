@@ -1,0 +1,248 @@
+/* Control planes that send anything: the channels that depend on them say so, in time; memory and CPU time stay
+ * bounded; and calls to a backend that needs none of them, over the same loop, do not notice. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/footprint.h"
+#include "support/hostile_rows.h"
+#include "support/load_kit.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#define BATCH 16
+#define DEADLINE_MS 600
+#define GROWN_KB_MAX (32 * 1024)
+#define CPU_MS_MAX 2000
+#define LONGEST_MS_MAX 2000
+#define CONNECTIONS_MAX 100
+
+static const char *names[HOSTILE_MAX];
+static hostile_play_fn *plays[HOSTILE_MAX];
+static size_t n_plays;
+static struct hostile *servers;
+static torc_runtime *rt;
+
+/* --- what only a control plane can send --- */
+
+/* A DiscoveryResponse: what is in `fields`, for each request that comes. */
+static void respond(struct hostile_peer *p, const struct tc_buf *fields, unsigned times)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    for (unsigned i = 0; i < times && id && hostile_flush_much(p); i++)
+        tc_h2_peer_message(hostile_frames(p), id, fields->data, fields->len, false);
+    hostile_await_close(p);
+}
+
+#define LDS_URL "type.googleapis.com/envoy.config.listener.v3.Listener"
+
+static void empty_responses(struct hostile_peer *p)
+{
+    struct tc_buf b = {0};
+    respond(p, &b, 100000);
+}
+
+static void responses_of_an_unknown_type(struct hostile_peer *p)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, "\x0a\x01"
+                          "1\x22\x05"
+                          "a.b/C\x2a\x01n");
+    respond(p, &b, 20000);
+    tc_buf_fini(&b);
+}
+
+static void responses_of_nothing(struct hostile_peer *p)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, "\x0a\x01"
+                          "1\x22");
+    tc_buf_append_char(&b, (char)strlen(LDS_URL));
+    tc_buf_append_str(&b, LDS_URL "\x2a\x01n");
+    respond(p, &b, 20000);
+    tc_buf_fini(&b);
+}
+
+static void responses_that_are_noise(struct hostile_peer *p)
+{
+    struct tc_buf b = {0};
+    for (int i = 0; i < 1000; i++)
+        tc_buf_append_char(&b, (char)(i * 197 + 13));
+    respond(p, &b, 1000);
+    tc_buf_fini(&b);
+}
+
+/* Groups within groups: field 1, start, 60,000 deep. */
+static void groups_without_end(struct hostile_peer *p)
+{
+    struct tc_buf b = {0};
+    memset(tc_buf_reserve(&b, 60000), 0x0b, 60000);
+    b.len = 60000;
+    respond(p, &b, 1);
+    tc_buf_fini(&b);
+}
+
+/* 65 MiB are announced, and do not come. */
+static void response_beyond_the_limit(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    tc_h2_peer_data(hostile_frames(p), id, "\0\4\x10\0\0", 5, false);
+    hostile_await_close(p);
+}
+
+/* --- the world --- */
+
+static void add(const char *name, hostile_play_fn *play)
+{
+    assert_true(n_plays < HOSTILE_MAX);
+    names[n_plays] = name;
+    plays[n_plays++] = play;
+}
+
+static void add_rows(struct hostile_rows rows)
+{
+    for (size_t i = 0; i < rows.n; i++)
+        add(rows.rows[i].name, rows.rows[i].play);
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    struct torc_runtime_options o;
+    add_rows(hostile_flood_rows());
+    add_rows(hostile_header_rows());
+    add_rows(hostile_message_rows());
+    add_rows(hostile_state_rows());
+    add("empty responses", empty_responses);
+    add("responses of an unknown type", responses_of_an_unknown_type);
+    add("responses of nothing", responses_of_nothing);
+    add("responses that are noise", responses_that_are_noise);
+    add("groups without end", groups_without_end);
+    add("a response beyond the limit", response_beyond_the_limit);
+    servers = hostile_new(plays, n_plays);
+    torc_runtime_options_init(&o);
+    o.idle_connection_ms = 100;
+    rt = torc_runtime_new(&o);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    torc_runtime_free(rt);
+    hostile_free(servers);
+    return 0;
+}
+
+/* --- calls --- */
+
+struct outcome {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned done;
+    struct tc_buf wrong;
+};
+
+struct ask {
+    struct outcome *o;
+    size_t play;
+};
+
+/* Nothing that such a control plane says makes an RPC succeed. */
+static void on_result(const struct torc_result *r, void *arg)
+{
+    struct ask *ask = arg;
+    struct outcome *o = ask->o;
+    pthread_mutex_lock(&o->lock);
+    o->done++;
+    print_message("%s: %s %.250s\n", names[ask->play], torc_status_code_name(r->code), r->message);
+    if ((r->code != TORC_STATUS_UNAVAILABLE && r->code != TORC_STATUS_DEADLINE_EXCEEDED) || !*r->message)
+        tc_buf_printf(&o->wrong, "%s: %s %s\n", names[ask->play], torc_status_code_name(r->code), r->message);
+    pthread_cond_signal(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* One response may have 64 MiB by default; here it is 8, so that what else is taken shows. */
+static torc_channel *ask_by(size_t play)
+{
+    struct torc_channel_options o;
+    char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
+                                  "\"insecure\"}]}], \"node\": {\"id\": \"n\"}, "
+                                  "\"torc.limits\": {\"ads_message_bytes\": 8388608}}",
+                                  hostile_address(servers, play));
+    torc_channel_options_init(&o);
+    o.xds_bootstrap_json = bootstrap;
+    torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
+    assert_non_null(ch);
+    tc_free(bootstrap);
+    return ch;
+}
+
+static void play_batch(size_t first, size_t n)
+{
+    struct outcome out = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct ask asks[BATCH];
+    torc_channel *channels[BATCH];
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = DEADLINE_MS;
+    struct footprint before = footprint_begin();
+    for (size_t i = 0; i < n; i++) {
+        asks[i] = (struct ask){&out, first + i};
+        channels[i] = ask_by(first + i);
+        assert_int_equal(torc_call_unary_async(channels[i], "/a.B/C", "", 0, &o, on_result, &asks[i], NULL), 0);
+    }
+    pthread_mutex_lock(&out.lock);
+    while (out.done < n)
+        pthread_cond_wait(&out.changed, &out.lock);
+    pthread_mutex_unlock(&out.lock);
+    for (size_t i = 0; i < n; i++)
+        torc_channel_free(channels[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (!hostile_wait_over(servers, first + i))
+            tc_buf_printf(&out.wrong, "%s: the connection is not over\n", names[first + i]);
+        if (hostile_connections(servers, first + i) > CONNECTIONS_MAX)
+            tc_buf_printf(&out.wrong, "%s: %u connections\n", names[first + i],
+                          hostile_connections(servers, first + i));
+    }
+    struct footprint grown = footprint_since(&before);
+    print_message("%zu control planes: %ld kB, %llu ms of CPU\n", n, grown.kb, (unsigned long long)grown.cpu_ms);
+    if (FOOTPRINT_MEASURED && (grown.kb > GROWN_KB_MAX || grown.cpu_ms > CPU_MS_MAX))
+        tc_buf_printf(&out.wrong, "%s and those after it: %ld kB, %llu ms of CPU\n", names[first], grown.kb,
+                      (unsigned long long)grown.cpu_ms);
+    if (out.wrong.len)
+        fail_msg("%s", tc_buf_cstr(&out.wrong));
+}
+
+static void all_of_them(void **state)
+{
+    (void)state;
+    struct load_report report;
+    char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
+    torc_channel *good = torc_channel_new(rt, target, NULL, NULL);
+    tc_free(target);
+    assert_int_equal(torc_channel_connect(good, 20000), 0);
+    struct load_kit *load = load_kit_new(good, 100, 1);
+    for (size_t i = 0; i < n_plays; i += BATCH)
+        play_batch(i, TC_MIN((size_t)BATCH, n_plays - i));
+    load_kit_free(load, &report);
+    torc_channel_free(good);
+    print_message("%llu calls to a backend: %llu failed, the longest took %llu ms\n", (unsigned long long)report.calls,
+                  (unsigned long long)report.failed, (unsigned long long)report.longest_ms);
+    if (report.failed)
+        fail_msg("%s", report.first);
+    if (FOOTPRINT_MEASURED)
+        assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_them)};
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
