@@ -22,8 +22,8 @@ ALLOWED = 1.05
 TRIES = 8
 # name: (program, arguments before the number of rounds, rounds of the short and of the long run, whose instructions)
 SUBJECTS = {
-    "ring build, 5,000 entries": ("ratchet_ring", ["build", "5000"], 2, 6, ""),
-    "ring build, 66,000 entries": ("ratchet_ring", ["build", "66000"], 1, 3, ""),
+    "ring build, 5,000 entries": ("ratchet_ring", ["build", "5000"], 2, 6, "ratchet_ring"),
+    "ring build, 66,000 entries": ("ratchet_ring", ["build", "66000"], 1, 3, "ratchet_ring"),
     "ring pick, 5,000 entries": ("ratchet_ring", ["pick", "5000"], 10000, 60000, ""),
     "unary RPC, Torc's share": ("ratchet_rpc", ["TARGET"], 200, 800, "libtorc.so"),
     "unary RPC, whole process": ("ratchet_rpc", ["TARGET"], 200, 800, ""),

@@ -145,11 +145,10 @@ void tc_ring_index(struct tc_ring *r)
 
 static void fill(struct tc_ring *r, const struct tc_ring_item *items)
 {
-    size_t hash_bytes = r->size * sizeof(uint64_t), item_bytes = r->size * sizeof(uint32_t);
-    uint64_t *hash = tc_malloc(hash_bytes);
-    uint32_t *item = tc_malloc(item_bytes);
-    tc_ring_advise(hash, hash_bytes);
-    tc_ring_advise(item, item_bytes);
+    size_t hash_bytes = r->size * sizeof(uint64_t), bytes = hash_bytes + r->size * sizeof(uint32_t);
+    uint64_t *hash = tc_malloc(bytes);
+    uint32_t *item = (uint32_t *)(void *)((char *)hash + hash_bytes);
+    tc_ring_advise(hash, bytes);
     size_t at = 0;
     for (uint32_t i = 0; i < r->n_items; i++) {
         tc_ring_keys(items[i].key, 0, r->counts[i], hash + at);
@@ -158,7 +157,6 @@ static void fill(struct tc_ring *r, const struct tc_ring_item *items)
     }
     tc_ring_sort(hash, item, r->hash, r->item, r->size);
     tc_free(hash);
-    tc_free(item);
 }
 
 struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)

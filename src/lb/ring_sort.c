@@ -8,7 +8,9 @@
 enum {
     GROUP_BITS_MAX = 11, /* groups that one pass can write to side by side */
     GROUP = 512,         /* entries of a group, or more when that makes too many */
-    GROUP_SLACK = 4,     /* a group so many times larger than its share is no chance */
+    PACKED_BITS = 13,    /* entries of a group that are sorted packed have numbers of so many bits */
+    PACKED = 1 << PACKED_BITS,
+    GROUP_SLACK = 4, /* a group so many times larger than its share is no chance */
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
     PASSES_FULL = 6 /* 6 x 11 bits >= 64 */
@@ -101,24 +103,88 @@ struct scratch {
     uint16_t *starts;
 };
 
-/* Orders a group, whose hashes agree in the top `skip` bits: distributes on the bits below into a slot for each entry
- * or two, then mends what shares a slot. False when the hashes are not uniform. */
-static bool sort_group(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
-                       unsigned skip, uint16_t *starts)
+/* Turns the numbers of entries in each slot into the place of the slot's first. */
+static void places(uint16_t *starts, size_t slots)
 {
-    if (n == 0)
-        return true;
-    unsigned bits = log2_of(n) + 1, shift = 64 - bits;
-    size_t slots = (size_t)1 << bits;
-    memset(starts, 0, slots * sizeof(*starts));
-    for (size_t i = 0; i < n; i++)
-        starts[hash[i] << skip >> shift]++;
     unsigned sum = 0;
     for (size_t s = 0; s < slots; s++) {
         unsigned count = starts[s];
         starts[s] = (uint16_t)sum;
         sum += count;
     }
+}
+
+/* Puts nearly sorted numbers in order, with a budget of moves as insertion_sort has it. */
+static bool insertion_sort_packed(uint64_t *v, size_t n, size_t budget)
+{
+    for (size_t i = 1; i < n; i++) {
+        uint64_t x = v[i];
+        if (v[i - 1] <= x)
+            continue;
+        size_t j = i;
+        do {
+            v[j] = v[j - 1];
+            j--;
+        } while (j > 0 && v[j - 1] > x);
+        v[j] = x;
+        if (i - j > budget)
+            return false;
+        budget -= i - j;
+    }
+    return true;
+}
+
+/* Orders a group of at most PACKED entries as single numbers: a hash without the `skip` bits that all share and without
+ * its last bits, in the place of which the entry's number stands. What is moved about is half as much, and once. False
+ * when two hashes differ in their last bits alone, or not at all: these do not show which is first. */
+static bool sort_packed(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
+                        unsigned skip, const struct scratch *s)
+{
+    const uint64_t number = PACKED - 1;
+    unsigned bits = log2_of(n) + 1, shift = 64 - bits;
+    uint64_t *v = out_hash; /* each number gives way to its hash in the end */
+    memset(s->starts, 0, ((size_t)1 << bits) * sizeof(*s->starts));
+    for (size_t i = 0; i < n; i++)
+        s->starts[hash[i] << skip >> shift]++;
+    places(s->starts, (size_t)1 << bits);
+    for (size_t i = 0; i < n; i++)
+        v[s->starts[hash[i] << skip >> shift]++] = (hash[i] << skip & ~number) | i;
+    /* The larger of two neighbours is carried on, without a branch to mispredict. */
+    uint64_t carried = v[0];
+    for (size_t i = 1; i < n; i++) {
+        uint64_t next = v[i];
+        v[i - 1] = TC_MIN(carried, next);
+        carried = TC_MAX(carried, next);
+    }
+    v[n - 1] = carried;
+    if (!insertion_sort_packed(v, n, 4 * n + 64))
+        return false;
+    bool alike = false;
+    uint64_t before = ~v[0];
+    for (size_t i = 0; i < n; i++) {
+        uint64_t x = v[i];
+        size_t from = x & number;
+        alike |= (x ^ before) <= number;
+        before = x;
+        out_hash[i] = hash[from];
+        out_item[i] = item[from];
+    }
+    return !alike;
+}
+
+/* Orders a group, whose hashes agree in the top `skip` bits: distributes on the bits below into a slot for each entry
+ * or two, then mends what shares a slot. False when the hashes are not uniform. */
+static bool sort_group(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
+                       unsigned skip, const struct scratch *s)
+{
+    if (n == 0 || (n <= PACKED && sort_packed(hash, item, out_hash, out_item, n, skip, s)))
+        return true;
+    uint16_t *starts = s->starts;
+    unsigned bits = log2_of(n) + 1, shift = 64 - bits;
+    memset(starts, 0, ((size_t)1 << bits) * sizeof(*starts));
+    for (size_t i = 0; i < n; i++)
+        starts[hash[i] << skip >> shift]++;
+    places(starts, (size_t)1 << bits);
     for (size_t i = 0; i < n; i++) {
         size_t to = starts[hash[i] << skip >> shift]++;
         out_hash[to] = hash[i];
@@ -133,7 +199,7 @@ static bool sort_uniform(const uint64_t *hash, const uint32_t *item, uint64_t *o
                          struct scratch *s, size_t group_max, unsigned bits)
 {
     if (bits == 0)
-        return sort_group(hash, item, out_hash, out_item, n, 0, s->starts);
+        return sort_group(hash, item, out_hash, out_item, n, 0, s);
     uint32_t starts[1 << GROUP_BITS_MAX] = {0}, sum = 0;
     size_t groups = (size_t)1 << bits;
     for (size_t i = 0; i < n; i++)
@@ -155,7 +221,7 @@ static bool sort_uniform(const uint64_t *hash, const uint32_t *item, uint64_t *o
         size_t count = starts[g] - at; /* a group's start has moved to its end */
         memcpy(s->hash, out_hash + at, count * sizeof(*out_hash));
         memcpy(s->item, out_item + at, count * sizeof(*out_item));
-        if (!sort_group(s->hash, s->item, out_hash + at, out_item + at, count, bits, s->starts))
+        if (!sort_group(s->hash, s->item, out_hash + at, out_item + at, count, bits, s))
             return false;
     }
     return true;
@@ -165,12 +231,14 @@ void tc_ring_sort(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *
 {
     if (n == 0)
         return;
-    unsigned bits = n <= 2 * GROUP ? 0 : TC_MIN(log2_of(n / GROUP), GROUP_BITS_MAX);
-    size_t group_max = TC_MIN((n >> bits) * GROUP_SLACK, UINT16_MAX);
-    struct scratch s;
-    s.hash = tc_reallocarray(NULL, group_max, sizeof(*s.hash));
-    s.item = tc_reallocarray(NULL, group_max, sizeof(*s.item));
-    s.starts = tc_reallocarray(NULL, group_max * 4, sizeof(*s.starts));
+    unsigned bits = n <= PACKED ? 0 : TC_MIN(log2_of(n / GROUP), GROUP_BITS_MAX);
+    size_t group_max = bits ? TC_MIN((n >> bits) * GROUP_SLACK, UINT16_MAX) : n;
+    struct scratch s = {0};
+    if (bits) { /* one group is sorted from where it is */
+        s.hash = tc_reallocarray(NULL, group_max, sizeof(*s.hash));
+        s.item = tc_reallocarray(NULL, group_max, sizeof(*s.item));
+    }
+    s.starts = tc_reallocarray(NULL, group_max * 2, sizeof(*s.starts));
     /* False: crafted hashes; what was done is lost work. */
     if (!sort_uniform(hash, item, out_hash, out_item, n, &s, group_max, bits))
         sort_fully(hash, item, out_hash, out_item, n);
