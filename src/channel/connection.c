@@ -27,6 +27,13 @@ static const char *stage(const struct tc_connection *c)
     return c->handshake ? "the TLS handshake" : "the server's HTTP/2 settings";
 }
 
+static void handshake_over(struct tc_connection *c)
+{
+    torc_credentials_unref(c->securing);
+    c->securing = NULL;
+    c->handshake = NULL;
+}
+
 static void give_up_attempt(struct tc_connection *c)
 {
     tc_timer_stop(&c->timer);
@@ -35,13 +42,13 @@ static void give_up_attempt(struct tc_connection *c)
     if (c->tunnel)
         tc_http_connect_cancel(c->tunnel);
     if (c->handshake)
-        c->config->creds->ops->cancel(c->handshake);
+        c->securing->ops->cancel(c->handshake);
     if (c->next)
         tc_transport_close(c->next);
     c->connecting = NULL;
     c->tunnel = NULL;
-    c->handshake = NULL;
     c->next = NULL;
+    handshake_over(c);
 }
 
 /* READY, and the credentials may change: looks at them again before their refresh interval is over, not at the same
@@ -158,7 +165,7 @@ static const struct tc_transport_events next_events = {.on_ready = on_next_ready
 static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
 {
     struct tc_connection *c = arg;
-    c->handshake = NULL;
+    handshake_over(c);
     if (!bs) {
         fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
                                tc_status_text(error)));
@@ -188,6 +195,7 @@ static void secure(struct tc_connection *c, struct tc_bytestream *bs)
     };
     torc_credentials *creds = c->config->creds;
     c->next_epoch = creds->ops->epoch ? creds->ops->epoch(creds) : 0;
+    c->securing = torc_credentials_ref(creds);
     c->handshake = creds->ops->start(creds, tc_pool_loop(c->pool), bs, &peer, on_handshake, c);
 }
 

@@ -33,7 +33,8 @@ struct tc_connection {
     struct tc_connect *connecting;
     struct tc_http_connect *tunnel; /* through a proxy */
     struct tc_creds_handshake *handshake;
-    struct tc_transport *next; /* waits for the server's SETTINGS */
+    torc_credentials *securing; /* whose it is: the config may be another by its end. NULL: none */
+    struct tc_transport *next;  /* waits for the server's SETTINGS */
     uint64_t next_epoch;
 
     struct tc_link idle; /* on the pool's list while no policy holds it */

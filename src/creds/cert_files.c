@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -63,6 +64,7 @@ void tc_cert_identity_unref(struct tc_cert_identity *i)
     if (!i || !tc_ref_dec(&i->ref))
         return;
     tc_rstr_unref(i->certificate);
+    explicit_bzero(i->private_key->data, i->private_key->len); /* nobody else has it */
     tc_rstr_unref(i->private_key);
     tc_free(i);
 }
@@ -214,6 +216,12 @@ static struct tc_spiffe_map *read_map(struct tc_slice text, char **why)
     return map;
 }
 
+static uint32_t next_id(void)
+{
+    static atomic_uint last;
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
 static bool take_roots(struct tc_cert_files *f, const struct tc_buf *text, char **why)
 {
     struct tc_slice s = tc_buf_slice(text);
@@ -226,6 +234,7 @@ static bool take_roots(struct tc_cert_files *f, const struct tc_buf *text, char 
         return false;
     struct tc_cert_roots *roots = TC_NEW(struct tc_cert_roots);
     tc_ref_init(&roots->ref);
+    roots->id = next_id();
     roots->spiffe = map;
     roots->text = tc_rstr_new(s.data, s.len);
     tc_cert_roots_unref(f->roots);
@@ -244,6 +253,7 @@ static bool take_identity(struct tc_cert_files *f, const struct tc_buf texts[2],
         return false;
     struct tc_cert_identity *identity = TC_NEW(struct tc_cert_identity);
     tc_ref_init(&identity->ref);
+    identity->id = next_id();
     identity->certificate = tc_rstr_new(certificate.data, certificate.len);
     identity->private_key = tc_rstr_new(key.data, key.len);
     tc_cert_identity_unref(f->identity);

@@ -244,7 +244,7 @@ static STACK_OF(X509) * find(const struct tc_spiffe_map *m, struct tc_slice doma
 
 /* The URIs of a leaf. */
 struct uris {
-    char *first;
+    struct tc_buf first;
     size_t n;
 };
 
@@ -252,7 +252,7 @@ static bool on_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
 {
     struct uris *u = arg;
     if (kind == TC_SAN_URI && u->n++ == 0)
-        u->first = tc_slice_dup(name);
+        tc_buf_append_slice(&u->first, name);
     return false;
 }
 
@@ -262,14 +262,14 @@ struct stack_st_X509 *tc_spiffe_map_roots(const struct tc_spiffe_map *m, struct 
     struct tc_slice domain;
     STACK_OF(X509) *roots = NULL;
     tc_san_find(leaf, on_name, &uris, NULL);
-    const char *bad = uris.n == 1 ? tc_spiffe_id_parse(tc_slice_str(uris.first), &domain) : NULL;
+    const char *bad = uris.n == 1 ? tc_spiffe_id_parse(tc_buf_slice(&uris.first), &domain) : NULL;
     if (uris.n != 1)
         tc_buf_printf(why, "no SPIFFE certificate: it has %zu URIs among its names, not one", uris.n);
     else if (bad)
-        tc_buf_printf(why, "no SPIFFE certificate: \"%s\" is no SPIFFE id: %s", uris.first, bad);
+        tc_buf_printf(why, "no SPIFFE certificate: \"%s\" is no SPIFFE id: %s", tc_buf_cstr(&uris.first), bad);
     else if (!(roots = find(m, domain)))
         tc_buf_printf(why, "the trust domain \"%.*s\" is not in the SPIFFE trust bundle map", (int)domain.len,
                       domain.data);
-    tc_free(uris.first);
+    tc_buf_fini(&uris.first);
     return roots;
 }

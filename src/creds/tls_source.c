@@ -89,7 +89,7 @@ static bool renew(struct tc_tls_source *s, struct tc_cert_roots *roots, struct t
             s->context = context;
             s->from_roots = roots;
             s->from_identity = identity;
-            s->epoch++;
+            s->epoch = (uint64_t)(roots ? roots->id : 0) << 32 | (identity ? identity->id : 0);
             return true;
         }
         tc_cert_roots_unref(roots);

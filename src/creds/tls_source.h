@@ -29,8 +29,9 @@ struct tc_tls_source {
 /* Takes references of the files. */
 void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts *opts);
 void tc_tls_source_fini(struct tc_tls_source *s);
-/* With one reference; NULL with the reason in *why (tc_free) while the files are of no use. *epoch (may be NULL) counts
- * the contexts so far. */
+/* With one reference; NULL with the reason in *why (tc_free) while the files are of no use. *epoch (may be NULL) is
+ * one number for the same content, also of another source with the same files: a connection may go from one source's
+ * user to another's. */
 struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *epoch, char **why);
 /* The shortest refresh interval of the files; 0: there are none. */
 uint64_t tc_tls_source_refresh_ns(const struct tc_tls_source *s);

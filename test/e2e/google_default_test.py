@@ -235,6 +235,22 @@ def test_authorized_user():
         check(len(endpoint.requests) == before, "the request was not sent")
 
 
+def test_no_proxy_reads_a_refresh_token():
+    """An endpoint of this machine may have no TLS; a proxy of the environment is not asked for it, since it would read all."""
+    with world() as (folder, pki, backend), Endpoint() as endpoint, Endpoint() as proxy:
+        user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r",
+                "token_uri": f"http://{endpoint.address}/token"}
+        with open(os.path.join(folder, "application_default_credentials.json"), "w", encoding="ascii") as out:
+            json.dump(user, out)
+        endpoint.give("mine", 3600)
+        proxy.give("stolen", 3600)
+        address = f"http://{proxy.address}"
+        call = one_call(backend, environment(folder, pki, http_proxy=address, all_proxy=address, ALL_PROXY=address))
+        check(token_of(call) == ["Bearer mine"], f"{call}")
+        check(not proxy.requests, f"the proxy saw nothing: {proxy.requests}")
+        check(len(endpoint.requests) == 1, f"{endpoint.requests}")
+
+
 def test_service_account():
     with world() as (folder, pki, backend):
         key, public = os.path.join(folder, "sa.pem"), os.path.join(folder, "sa.pub")
@@ -275,4 +291,4 @@ def test_bad_files_are_told():
 
 if __name__ == "__main__":
     main(test_metadata_server_refresh_and_outage, test_plaintext_gets_no_token, test_what_a_metadata_server_may_answer,
-         test_authorized_user, test_service_account, test_bad_files_are_told)
+         test_authorized_user, test_no_proxy_reads_a_refresh_token, test_service_account, test_bad_files_are_told)

@@ -83,8 +83,11 @@ static uint64_t creds_epoch(torc_credentials *c)
     return epoch;
 }
 
+static bool freed;
+
 static void creds_free(torc_credentials *c)
 {
+    freed = true;
     tc_rstr_unref(c->key);
 }
 
@@ -269,6 +272,41 @@ static void idle_connections_are_left_alone(void **state)
     assert_int_equal(attempts, 1);
 }
 
+/* Who began with the connection goes, and then the last that held it, in the middle of a handshake: what the handshake
+ * is made with stays until it is over. */
+static void a_handshake_keeps_its_credentials(void **state)
+{
+    (void)state;
+    static torc_credentials alike;
+    alike = (torc_credentials){
+        .ops = &creds_ops, .scheme = "https", .key = tc_rstr_str("test"), .refresh_ns = creds.refresh_ns};
+    tc_ref_init(&alike.ref);
+    struct tc_conn_config *other = tc_conn_config_secured(config, &alike, config->server_name);
+    tc_conn_config_unref(other->channel);
+    other->channel = NULL;
+    torc_credentials_unref(&alike);
+    struct tc_subchannel *first = open_first();
+    struct tc_subchannel *second =
+        tc_pool_subchannel(pool, other, endpoint, &endpoint->addrs[0], on_state, NULL, NULL, NULL);
+    assert_int_equal(tc_pool_count(pool), 1);
+    freed = false;
+    epoch = 2;
+    tc_loop_advance(loop, 4100);
+    struct tc_connect *c = attempt;
+    assert_non_null(c);
+    attempt = NULL;
+    pipes[n_pipes++] = tc_pipe_new(loop);
+    c->fn(c->arg, tc_pipe_end(pipes[n_pipes - 1], 0), NULL); /* the handshake ends in the loop's next turn */
+    tc_free(c);
+    tc_subchannel_release(first);
+    tc_conn_config_unref(config);
+    tc_subchannel_release(second);
+    assert_false(freed);
+    tc_loop_drain(loop);
+    assert_true(freed);
+    config = other; /* for the teardown */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -279,6 +317,7 @@ int main(void)
         TEST(a_replacement_that_fails_harms_nothing),
         TEST(the_old_connection_goes_first),
         TEST(idle_connections_are_left_alone),
+        TEST(a_handshake_keeps_its_credentials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

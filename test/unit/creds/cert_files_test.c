@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "creds/tls_source.h"
 #include "support/certs.h"
 #include "support/cmocka.h"
 
@@ -258,14 +259,55 @@ static void keys_tell_files_apart(void **state)
     tc_cert_files_unref(a);
 }
 
+static uint64_t epoch_of(struct tc_tls_source *s)
+{
+    uint64_t epoch = 0;
+    struct tc_tls_context *context = tc_tls_source_context(s, &epoch, NULL);
+    assert_non_null(context);
+    tc_tls_context_unref(context);
+    return epoch;
+}
+
+/* What one source was made with, and another begins with after a change, are never one epoch. */
+static void epochs_are_those_of_the_content(void **state)
+{
+    struct fixture *f = *state;
+    struct tc_cert_files *again = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
+                                                                            .certificate_file = f->cert,
+                                                                            .private_key_file = f->key,
+                                                                            .refresh_interval_ns = 3600 * TC_NS_PER_S});
+    struct tc_tls_source before, after, beside;
+    write_file(f->ca, f->root.cert_pem);
+    write_file(f->cert, f->a.cert_pem);
+    write_file(f->key, f->a.key_pem);
+    tc_tls_source_init(&before, &(struct tc_tls_source_opts){.roots = f->files, .identity = f->files});
+    uint64_t first = epoch_of(&before);
+    assert_int_equal(epoch_of(&before), first);
+    write_file(f->cert, f->b.cert_pem);
+    write_file(f->key, f->b.key_pem);
+    tc_tls_source_init(&after, &(struct tc_tls_source_opts){.roots = again, .identity = again});
+    assert_int_not_equal(epoch_of(&after), first);
+    /* The same files: the same content, the same number, whoever asks. */
+    tc_tls_source_init(&beside, &(struct tc_tls_source_opts){.roots = f->files, .identity = f->files});
+    uint64_t second = epoch_of(&beside);
+    assert_int_not_equal(second, first);
+    assert_int_equal(epoch_of(&before), second);
+    write_file(f->ca, f->other.cert_pem);
+    assert_int_not_equal(epoch_of(&before), second);
+    tc_tls_source_fini(&before);
+    tc_tls_source_fini(&after);
+    tc_tls_source_fini(&beside);
+    tc_cert_files_unref(again);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(files_that_come_later),   TEST(a_change_is_seen_at_once),       TEST(certificate_and_key_change_together),
-        TEST(rubbish_changes_nothing), TEST(a_map_takes_the_place_of_roots), TEST(the_refresh_interval_counts),
-        TEST(keys_tell_files_apart),
+        TEST(files_that_come_later),   TEST(a_change_is_seen_at_once),        TEST(certificate_and_key_change_together),
+        TEST(rubbish_changes_nothing), TEST(a_map_takes_the_place_of_roots),  TEST(the_refresh_interval_counts),
+        TEST(keys_tell_files_apart),   TEST(epochs_are_those_of_the_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "creds/spiffe.h"
 
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
@@ -146,6 +147,36 @@ static void roots_are_those_of_the_trust_domain(void **state)
     tc_free(b);
 }
 
+/* A NUL does not end a name: what is behind it belongs to it. */
+static void an_id_with_a_nul_is_none(void **state)
+{
+    (void)state;
+    static const char id[] = "spiffe://a.test/x\0.evil";
+    struct tc_cert leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "leaf", .issuer = &root});
+    GENERAL_NAMES *names = GENERAL_NAMES_new();
+    GENERAL_NAME *name = GENERAL_NAME_new();
+    ASN1_IA5STRING *text = ASN1_IA5STRING_new();
+    assert_int_equal(ASN1_STRING_set(text, id, sizeof(id) - 1), 1);
+    GENERAL_NAME_set0_value(name, GEN_URI, text);
+    assert_true(sk_GENERAL_NAME_push(names, name) > 0);
+    assert_int_equal(X509_add1_ext_i2d(leaf.x509, NID_subject_alt_name, names, 0, X509V3_ADD_REPLACE), 1);
+    GENERAL_NAMES_free(names);
+    char *a = base64_of(&root);
+    char *json = tc_asprintf("{\"trust_domains\":{\"a.test\":{\"keys\":[{\"kty\":\"EC\",\"use\":\"x509-svid\","
+                             "\"x5c\":[\"%s\"]}]}}}",
+                             a);
+    struct tc_spiffe_map *m = parse(json);
+    struct tc_buf why = {0};
+    expect_roots(m, "URI:spiffe://a.test/x", 1, "");
+    assert_null(tc_spiffe_map_roots(m, leaf.x509, &why));
+    assert_non_null(strstr(tc_buf_cstr(&why), "the path has characters other than"));
+    tc_buf_fini(&why);
+    tc_spiffe_map_unref(m);
+    tc_free(json);
+    tc_free(a);
+    tc_cert_fini(&leaf);
+}
+
 #define DOMAIN(bundle) "{\"trust_domains\":{\"a.test\":" bundle "}}"
 #define KEY(key) DOMAIN("{\"keys\":[" key "]}")
 
@@ -185,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_taken_apart),
         cmocka_unit_test(roots_are_those_of_the_trust_domain),
+        cmocka_unit_test(an_id_with_a_nul_is_none),
         cmocka_unit_test(bad_maps_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
