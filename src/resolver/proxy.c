@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "io/proxy.h"
 #include "resolver/builtin.h"
 
@@ -91,14 +92,20 @@ static bool split(struct tc_slice path, struct tc_slice *host)
     return true;
 }
 
-/* What CONNECT asks for: the target with its port, 443 where it has none. */
+/* What CONNECT asks for: the target with its port, 443 where it has none. What a target may have and a line of HTTP may
+ * not, such as a line's end, goes percent-encoded. */
 static struct tc_rstr *connect_target(struct tc_slice path)
 {
     struct tc_slice host;
-    if (split(path, &host))
-        return tc_rstr_new(path.data, path.len);
-    bool v6 = memchr(host.data, ':', host.len) != NULL;
-    return tc_rstr_printf("%s%.*s%s:443", v6 ? "[" : "", (int)host.len, host.data, v6 ? "]" : "");
+    struct tc_buf out = {0};
+    bool port = split(path, &host), v6 = !port && memchr(host.data, ':', host.len);
+    tc_buf_append_str(&out, v6 ? "[" : "");
+    tc_uri_encode(&out, port ? path : host, ":[]!$&'()*+,;=@");
+    tc_buf_append_str(&out, v6 ? "]" : "");
+    tc_buf_append_str(&out, port ? "" : ":443");
+    struct tc_rstr *target = tc_rstr_new(out.data, out.len);
+    tc_buf_fini(&out);
+    return target;
 }
 
 static struct tc_resolver *proxied_create(const struct tc_resolver_class *cls, const struct tc_target *target,

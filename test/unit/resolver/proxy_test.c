@@ -179,7 +179,8 @@ static void expect_resolved(const char *text, const char *url, const char *targe
     assert_int_equal(tc_target_parse(&t, text, known, NULL, NULL), 0);
     assert_true(tc_proxy_class_init(&p, &t, &tc_resolver_dns, url));
     assert_true(p.base.authority(&p.base, &t, &authority, NULL));
-    assert_string_equal(tc_buf_cstr(&authority), t.path);
+    if (!strchr(target, '%'))
+        assert_string_equal(tc_buf_cstr(&authority), t.path);
     struct tc_resolver *r = p.base.create(&p.base, &t, &env);
     r->ops->start(r);
     while (seen.results == 0)
@@ -205,6 +206,9 @@ static void test_resolution(void **state)
     expect_resolved("dns:///[fd00::1]", "http://127.0.0.1:3128", "[fd00::1]:443", "");
     expect_resolved("dns:///[fd00::1]:80", "http://127.0.0.1:3128", "[fd00::1]:80", "");
     expect_resolved("dns:///fd00::1", "http://127.0.0.1:3128", "[fd00::1]:443", "");
+    /* A target writes no lines of the request. */
+    expect_resolved("dns:///a%0D%0AContent-Length:5", "http://127.0.0.1:3128", "a%0D%0AContent-Length:5", "");
+    expect_resolved("dns:///a%20b%0D%0A", "http://127.0.0.1:3128", "a%20b%0D%0A:443", "");
 }
 
 int main(void)
