@@ -68,9 +68,9 @@ TORC_API int torc_call_unary_async(torc_channel *channel, const char *method, co
  * waits for the name to be resolved (no longer than timeout_ms), never for a connection. It counts nothing and asks for
  * no connection; an idle channel leaves IDLE by it as by any call, and policies that connect by themselves (pick_first,
  * round_robin) then do. The result's code and message are those that a call would fail with at once (wait_for_ready
- * counts), else OK; there is no response. explain_json says besides "outcome": "send", "wait" (for a connection),
- * "fail" or "drop", and "channel": what torc_channel_describe gives. An application's own LB policy is asked as for any
- * pick. Errors as above. Any thread. */
+ * counts), else OK; there is no response. explain_json says besides "outcome": "send", "wait" (for a connection, to
+ * "endpoint" where a ring says which), "fail" or "drop", and "channel": what torc_channel_describe gives.
+ * An application's own LB policy is asked as for any pick. Errors as above. Any thread. */
 TORC_API int torc_call_explain(torc_channel *channel, const char *method, const struct torc_call_options *options,
                                struct torc_result *result);
 TORC_API int torc_call_explain_async(torc_channel *channel, const char *method, const struct torc_call_options *options,

@@ -141,7 +141,10 @@ const char *tc_call_explain(struct tc_call *c)
     }
     json_t *o = json_object();
     json_object_set_new(o, "route", text_of(c->config.route));
-    json_object_set_new(o, "cluster", text_of(t->cluster.len ? t->cluster : c->config.cluster));
+    struct tc_slice cluster = t->cluster.len ? t->cluster : c->config.cluster;
+    json_object_set_new(o, "cluster", text_of(cluster));
+    if (t->leaf.len && !tc_slice_eq(t->leaf, cluster))
+        json_object_set_new(o, "leaf", text_of(t->leaf));
     if (has_hash) {
         char *hash = tc_asprintf("0x%016llx", (unsigned long long)(t->has_hash ? t->hash : c->config.hash));
         json_object_set_new(o, "hash", json_string(hash));

@@ -19,11 +19,12 @@ struct tc_pick_trace {
     struct tc_arena *arena;
     struct tc_slice policy;  /* of the policy that chose the endpoint: "ring_hash" */
     struct tc_slice cluster; /* set by cds or the cluster manager */
+    struct tc_slice leaf;    /* of these the one whose endpoints it is: differs where that is an aggregate */
     bool has_hash;
     uint64_t hash;
     bool has_ring_index;
     uint32_t ring_index;
-    struct tc_slice endpoint;  /* address text of the chosen endpoint */
+    struct tc_slice endpoint;  /* address text of the chosen endpoint, or of the one whose connection is waited for */
     struct tc_slice authority; /* of the request, rewritten; empty: the channel's */
     struct {
         struct tc_slice endpoint;

@@ -70,6 +70,13 @@ static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e
     t->n_walked++;
 }
 
+/* The endpoint that the pick waits for. */
+static void trace_awaited(const struct tc_pick_args *args, const struct tc_rh_endpoint *e)
+{
+    if (TC_UNLIKELY(args->trace != NULL))
+        args->trace->endpoint = endpoint_text(args->trace->arena, e->endpoint);
+}
+
 /* Walks. */
 
 static enum tc_pick_kind fail(const struct tc_rh_set *set, uint32_t first, const struct tc_pick_args *args,
@@ -104,8 +111,10 @@ static enum tc_pick_kind walk(struct tc_rh_set *set, uint32_t first, const struc
         case TORC_IDLE:
             if (!args->dry)
                 tc_ring_hash_want(set, i);
+            trace_awaited(args, e);
             return TC_PICK_QUEUE;
         case TORC_CONNECTING:
+            trace_awaited(args, e);
             return TC_PICK_QUEUE;
         default:
             if (TC_UNLIKELY(args->trace != NULL))

@@ -73,6 +73,7 @@ static struct tc_lb_config *parse_config(const struct tc_lb_class *cls, const js
 /* What a cluster's RPCs are held to; shared by the pickers made while it was in force. */
 struct limits {
     struct tc_lref ref;
+    struct tc_rstr *cluster;
     struct tc_call_counter *counter;
     struct tc_cluster_load *load; /* NULL: not reported */
     uint32_t max_calls;
@@ -92,6 +93,7 @@ static struct limits *limits_new(const struct tc_xds_config *xds, const struct t
     size_t n = cluster->eds ? cluster->eds->n_drops : 0;
     struct limits *l = tc_calloc(1, sizeof(*l) + n * sizeof(l->drops[0]));
     tc_lref_init(&l->ref);
+    l->cluster = tc_rstr_ref(cluster->name);
     l->counter = tc_call_counter_get(xds->domain, cluster->name, cluster->cluster->eds_service);
     l->load = tc_cluster_load_ref(load);
     l->max_calls = cluster->cluster->max_concurrent_requests;
@@ -119,6 +121,7 @@ static void limits_unref(struct limits *l)
         tc_status_fini(&l->drops[i].status);
     }
     tc_status_fini(&l->breaker);
+    tc_rstr_unref(l->cluster);
     tc_call_counter_unref(l->counter);
     tc_cluster_load_unref(l->load);
     tc_free(l);
@@ -174,6 +177,13 @@ static uint64_t roll(uint64_t random, size_t category)
     return x ^ (x >> 31);
 }
 
+static void trace_leaf(struct tc_pick_trace *t, const struct limits *l)
+{
+    struct tc_slice name = tc_rstr_slice(l->cluster);
+    char *copy = tc_arena_dup(t->arena, name);
+    t->leaf = tc_slice_of(copy, copy ? name.len : 0);
+}
+
 /* A81: the hostname of the endpoint, if it has one. */
 static void rewrite_authority(const struct tc_pick_args *args, struct tc_pick *out)
 {
@@ -190,6 +200,8 @@ static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args 
 {
     struct impl_picker *p = TC_CONTAINER_OF(base, struct impl_picker, base);
     struct limits *l = p->limits;
+    if (TC_UNLIKELY(args->trace != NULL))
+        trace_leaf(args->trace, l);
     for (size_t i = 0; i < l->n_drops; i++)
         if (tc_fraction_match(l->drops[i].millionths, roll(args->random, i))) {
             out->status = tc_status_ref(&l->drops[i].status);

@@ -98,6 +98,7 @@ def test_nothing_is_sent():
                 check(call["code"] == 0 and call["attempts"] == 0 and e["outcome"] == "wait", str(call))
                 check(e["cluster"] == "cluster:orders" or e["cluster"] == "orders", str(e))
                 check(e["policy"] == "ring_hash" and e["hash"].startswith("0x") and "ring_index" in e, str(e))
+                check(e["endpoint"] == live and e["walked"] == [], f"the one whose connection it would wait for: {e}")
             check(len({call["explain"]["hash"] for call in done}) == 20, "each by its own header")
             check(channels[0]["state"] == "IDLE" and channels[0]["pool"]["connections"] == 1,
                   f"idle, and connected to the control plane alone: {channels}")
@@ -108,6 +109,29 @@ def test_nothing_is_sent():
         log = [line for line in backend.seen + backend.rest() if "requests" in line]
         count = json.loads(log[-1])["backend"]
         check(count["requests"] == 0 and count["connections"] == 0, f"no connection came of it: {count}")
+
+
+def test_which_leaf_of_an_aggregate():
+    """A call to an aggregate has its leaf named besides, sent or not; one to a cluster of its own has not."""
+    with tempfile.TemporaryDirectory() as directory, running("backend", "--name", "b1") as backend:
+        live = backend.listening()
+        aggregate = {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "orders",
+                     "lb_policy": "CLUSTER_PROVIDED", "cluster_type": {"typed_config": {
+                         "@type": "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig",
+                         "clusters": ["empty", "full"]}}}
+        empty = {**endpoints("empty"), "endpoints": []}
+        alone = {"match": {"prefix": "/alone/"}, "route": {"cluster": "full"}}
+        path = os.path.join(directory, "mesh.json")
+        write_resources(path, "1", listener("orders", "r"), routes("r", HASHED, alone), aggregate, cluster("empty"), empty,
+                        cluster("full", lb_policy="RING_HASH"), endpoints("full", live))
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+            at = server.listening()
+            for how in ("--explain", "--dry-run"):
+                done, _, _ = explain(at, "a.B/C", "-H", "user: u1", how)
+                e = done[0]["explain"]
+                check(e["cluster"] == "orders" and e["leaf"] == "full" and e["endpoint"] == live, str(done))
+            done, _, _ = explain(at, "alone/C", "--explain")
+            check(done[0]["explain"]["cluster"] == "full" and "leaf" not in done[0]["explain"], str(done))
 
 
 def test_what_was_passed_over():
@@ -147,4 +171,5 @@ def test_which_filter_failed_the_call():
                       str(done))
 
 
-main(test_which_filter_failed_the_call, test_the_tree_of_a_call_that_went_to_the_second_priority, test_nothing_is_sent, test_what_was_passed_over)
+main(test_which_filter_failed_the_call, test_the_tree_of_a_call_that_went_to_the_second_priority, test_nothing_is_sent,
+     test_which_leaf_of_an_aggregate, test_what_was_passed_over)

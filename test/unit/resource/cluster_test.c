@@ -117,6 +117,19 @@ static void cluster_types(void **state)
     refused(CLUSTER("'lb_policy':'CLUSTER_PROVIDED'"), "field lb_policy: unsupported value CLUSTER_PROVIDED");
 }
 
+static void aggregates_are_bounded(void **state)
+{
+    (void)state;
+    struct tc_xds_registries reg;
+    tc_xds_registries_init(&reg);
+    assert_int_equal(reg.limits.aggregate_children, 1024);
+    struct tc_xds_bootstrap b = {.limits.aggregate_clusters = 2};
+    struct tc_xds_decode_context ctx = {.registries = &reg, .bootstrap = &b};
+    tc_xds_resource_unref(tc_test_valid(&tc_cluster_type, &ctx, AGGREGATE("'a','b'")));
+    tc_test_refused(&tc_cluster_type, &ctx, AGGREGATE("'a','b','c'"),
+                    "field cluster_type.typed_config.clusters: 3 clusters, more than 2");
+}
+
 static void lb_policy_becomes_json(void **state)
 {
     (void)state;
@@ -402,6 +415,7 @@ int main(void)
         cmocka_unit_test(eds_config_is_ads_or_self),
         cmocka_unit_test(every_fault_is_named),
         cmocka_unit_test(cluster_types),
+        cmocka_unit_test(aggregates_are_bounded),
         cmocka_unit_test(lb_policy_becomes_json),
         cmocka_unit_test(ring_sizes_are_checked),
         cmocka_unit_test(extension_policies),

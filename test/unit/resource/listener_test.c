@@ -128,6 +128,19 @@ static void filters_have_names_of_their_own(void **state)
     TC_CASE(LR04);
 }
 
+static void chains_are_bounded(void **state)
+{
+    (void)state;
+    struct tc_xds_bootstrap b = {.limits.http_filters = 2};
+    const struct tc_xds_decode_context bounded = {.registries = &reg, .bootstrap = &b};
+    assert_int_equal(reg.limits.http_filters, 1024);
+    tc_xds_resource_unref(
+        tc_test_valid(&tc_listener_type, &bounded, FILTERS(FILTER("a", SESSION_TYPE, "") "," ROUTER)));
+    tc_test_refused(&tc_listener_type, &bounded,
+                    FILTERS(FILTER("a", SESSION_TYPE, "") "," FILTER("b", SESSION_TYPE, "") "," ROUTER),
+                    AT ".http_filters: 3 filters, more than 2");
+}
+
 static void unknown_filters_are_refused_unless_optional(void **state)
 {
     (void)state;
@@ -223,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_listener_has_an_address),
         cmocka_unit_test(the_chain_ends_with_a_terminal_filter),
         cmocka_unit_test(filters_have_names_of_their_own),
+        cmocka_unit_test(chains_are_bounded),
         cmocka_unit_test(unknown_filters_are_refused_unless_optional),
         cmocka_unit_test(filters_for_servers_are_refused_unless_optional),
         cmocka_unit_test(origin_settings_are_refused),
