@@ -1,0 +1,180 @@
+/* The tree of a mesh's cluster, priority over outlier_detection over ring_hash, by a sequence of events: each byte is
+ * one, with what it needs behind it. After each: who is picked is connected, and not ejected alone among those that
+ * are not. In the end, when all that is asked for connects and every RPC succeeds, each hash reaches an endpoint. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "fuzz.h"
+#include "lb/priority.h"
+#include "support/fake_lb.h"
+
+#define EVENTS_MAX 200
+#define TRACKED_MAX 8
+#define SETTLE_ROUNDS 40
+#define ROUND_MS 11000 /* beyond the failover timer; all rounds are beyond the longest ejection */
+
+static const char *const addresses[] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3", "4.4.4.4:4", "5.5.5.5:5"};
+static const char *const zones[] = {"a", "b", "c"};
+enum { ADDRESSES = 5, ZONES = 3 };
+
+#define KEEN                                                                                                           \
+    "{'interval': '1s', 'baseEjectionTime': '5s', 'maxEjectionTime': '20s', 'maxEjectionPercent': 100, "               \
+    "'successRateEjection': {'stdevFactor': 100, 'minimumHosts': 1, 'requestVolume': 1}, "                             \
+    "'childPolicy': [{'ring_hash_experimental': {'minRingSize': 6, 'maxRingSize': 12}}]}"
+#define HALF                                                                                                           \
+    "{'interval': '3s', 'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 2, 'requestVolume': 2}, "       \
+    "'childPolicy': [{'ring_hash_experimental': {'minRingSize': 1, 'maxRingSize': 64}}]}"
+#define NEVER "{'childPolicy': [{'ring_hash_experimental': {}}]}"
+
+static const char *const configs[] = {KEEN, HALF, NEVER};
+
+struct tree {
+    struct fake_lb *f;
+    struct tc_call_tracker *tracked[TRACKED_MAX]; /* RPCs that run */
+    bool any;                                     /* the last update has endpoints */
+};
+
+/* Endpoints of a child by the bits of a byte, weights by chance. */
+static char *endpoints_of(unsigned bits, unsigned zone)
+{
+    struct tc_buf b = {0};
+    for (unsigned i = 0; i < ADDRESSES; i++)
+        if (bits >> i & 1)
+            tc_buf_printf(&b, "%s%s*%u@%s", b.len ? " " : "", addresses[i], 1 + (bits >> 5) * i, zones[zone]);
+    return tc_buf_take(&b);
+}
+
+static void update(struct tree *t, struct tc_fuzz_input *in)
+{
+    struct tc_priority_child list[ZONES] = {0};
+    char *texts[ZONES];
+    unsigned shape = tc_fuzz_u8(in), first = shape % ZONES, n = 1 + shape / ZONES % ZONES;
+    t->any = false;
+    for (unsigned z = 0; z < ZONES; z++)
+        texts[z] = endpoints_of(tc_fuzz_u8(in), z);
+    for (unsigned i = 0; i < n; i++) {
+        unsigned z = (first + i) % ZONES;
+        list[i].name = tc_rstr_str(zones[z]);
+        list[i].config = fake_config(t->f, "outlier_detection", configs[(shape / 9 + i) % TC_ARRAY_LEN(configs)], NULL);
+        list[i].ignore_reresolution_requests = shape & 1;
+        TC_FUZZ_CHECK(list[i].config);
+        t->any |= texts[z][0] != '\0';
+    }
+    struct tc_lb_config *config = tc_priority_config_new(list, n);
+    struct tc_endpoints *tree =
+        fake_endpoint_tree(zones[0], texts[0], zones[1], texts[1], zones[2], texts[2], (char *)NULL);
+    fake_update(t->f, tree, config, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        tc_rstr_unref(list[i].name);
+        tc_lb_config_unref(list[i].config);
+    }
+    for (unsigned z = 0; z < ZONES; z++)
+        tc_free(texts[z]);
+}
+
+static void finish(struct tc_call_tracker *tracker, int code)
+{
+    struct tc_status status = tc_status_make(code, "%s", code ? "failed" : "");
+    for (struct tc_call_tracker *next; tracker; tracker = next) {
+        next = tracker->next;
+        tracker->on_done(tracker, &status, NULL);
+    }
+    tc_status_fini(&status);
+}
+
+/* What a connection may do next. */
+static void move(struct tree *t, const char *addr, const char *zone, bool well)
+{
+    enum torc_connectivity state = fake_state_in(t->f, addr, zone);
+    if (state == TORC_CONNECTING)
+        fake_set_in(t->f, addr, zone, well ? TORC_READY : TORC_TRANSIENT_FAILURE);
+    else if (state == TORC_TRANSIENT_FAILURE || (state == TORC_READY && !well))
+        fake_set_in(t->f, addr, zone, TORC_IDLE);
+}
+
+/* True when an endpoint is picked; it is connected then, and its RPC runs on in a slot that is free. */
+static bool pick(struct tree *t, uint64_t hash, int code)
+{
+    const char *addr = fake_pick_hash(t->f, hash);
+    TC_FUZZ_CHECK(t->f->kind != TC_PICK_DROP);
+    if (t->f->kind != TC_PICK_COMPLETE)
+        return false;
+    bool connected = false;
+    for (unsigned z = 0; z < ZONES; z++)
+        connected |= fake_state_in(t->f, addr, zones[z]) == TORC_READY;
+    TC_FUZZ_CHECK(connected);
+    for (unsigned i = 0; i < TRACKED_MAX && code < 0; i++) {
+        if (!t->tracked[i]) {
+            t->tracked[i] = t->f->pick.trackers;
+            return true;
+        }
+    }
+    finish(t->f->pick.trackers, TC_MAX(code, 0));
+    return true;
+}
+
+static void event(struct tree *t, struct tc_fuzz_input *in)
+{
+    uint8_t what = tc_fuzz_u8(in), at = tc_fuzz_u8(in);
+    switch (what % 8) {
+    case 0:
+        update(t, in);
+        break;
+    case 1:
+    case 2:
+        move(t, addresses[at % ADDRESSES], zones[at / ADDRESSES % ZONES], at & 0x80);
+        break;
+    case 3:
+        pick(t, (uint64_t)at << 56 | what, -1);
+        break;
+    case 4:
+        pick(t, (uint64_t)at << 56 | what, what & 0x80 ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK);
+        break;
+    case 5:
+        finish(t->tracked[at % TRACKED_MAX], at & 0x80 ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK);
+        t->tracked[at % TRACKED_MAX] = NULL;
+        tc_loop_drain(t->f->loop);
+        break;
+    case 6:
+        tc_loop_advance(t->f->loop, (uint64_t)at * 100);
+        break;
+    default:
+        if (at & 1)
+            t->f->policy->ops->exit_idle(t->f->policy);
+        else
+            t->f->policy->ops->reset_backoff(t->f->policy);
+        tc_loop_drain(t->f->loop);
+        break;
+    }
+}
+
+/* All is well from here on: nothing is stuck. */
+static void settle(struct tree *t)
+{
+    for (unsigned i = 0; i < TRACKED_MAX; i++) {
+        finish(t->tracked[i], TORC_STATUS_OK);
+        t->tracked[i] = NULL;
+    }
+    for (unsigned round = 0; round < SETTLE_ROUNDS; round++) {
+        for (unsigned i = 0; i < ADDRESSES; i++)
+            for (unsigned z = 0; z < ZONES; z++)
+                move(t, addresses[i], zones[z], true);
+        for (uint64_t h = 0; h < 8; h++)
+            pick(t, h << 61, TORC_STATUS_OK);
+        tc_loop_advance(t->f->loop, ROUND_MS);
+    }
+    for (uint64_t h = 0; h < 8; h++)
+        TC_FUZZ_CHECK(pick(t, h << 61, TORC_STATUS_OK) == t->any);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tc_fuzz_input in = {data, size};
+    struct tree t = {.f = fake_lb_new("priority_experimental")};
+    update(&t, &in);
+    for (unsigned i = 0; i < EVENTS_MAX && in.len; i++)
+        event(&t, &in);
+    settle(&t);
+    fake_lb_free(t.f);
+    return 0;
+}
