@@ -1,7 +1,6 @@
 /* torc call: sends unary RPCs, on one thread that drives the runtime itself. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,8 +38,8 @@ static uint64_t now_ns(void)
 /* The request's path: METHOD with a slash before it. */
 static const char *path_of(const struct call_args *a, struct tc_buf *path)
 {
-    tc_buf_append_str(path, a->method[0] == '/' ? "" : "/");
-    tc_buf_append_str(path, a->method);
+    tc_buf_append_str(path, a->connect.method[0] == '/' ? "" : "/");
+    tc_buf_append_str(path, a->connect.method);
     return tc_buf_cstr(path);
 }
 
@@ -56,7 +55,8 @@ static void keep_cookies(struct run *r, const struct torc_result *result)
 static void add_cookies(struct run *r, torc_metadata *md)
 {
     struct tc_buf path = {0}, cookies = {0};
-    cookie_jar_give(&r->jar, path_of(&r->args, &path), strcmp(r->args.creds, "insecure") != 0, now_ns(), &cookies);
+    cookie_jar_give(&r->jar, path_of(&r->args, &path), strcmp(r->args.connect.creds, "insecure") != 0, now_ns(),
+                    &cookies);
     if (cookies.len)
         torc_metadata_add(md, "cookie", cookies.data, cookies.len);
     tc_buf_fini(&cookies);
@@ -127,11 +127,12 @@ static void start_call(struct run *r, uint64_t intended_ns)
     struct one_call *c = TC_NEW(struct one_call);
     *c = (struct one_call){r, r->started, intended_ns ? intended_ns : now_ns()};
     torc_channel *ch = r->channels[r->started % a->channels];
-    int rc = a->dry_run ? torc_call_explain_async(ch, a->method, &o, on_result, c, NULL)
-                        : torc_call_unary_async(ch, a->method, a->data.data, a->data.len, &o, on_result, c, NULL);
+    int rc = a->dry_run
+                 ? torc_call_explain_async(ch, a->connect.method, &o, on_result, c, NULL)
+                 : torc_call_unary_async(ch, a->connect.method, a->data.data, a->data.len, &o, on_result, c, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
-        cli_fail(NAME, "cannot start the call %s: %s", a->method, torc_strerror(rc));
+        cli_fail(NAME, "cannot start the call %s: %s", a->connect.method, torc_strerror(rc));
         tc_free(c);
         r->refused = true;
         return;
@@ -199,85 +200,11 @@ static void hold(struct run *r)
         torc_runtime_poll(r->runtime, (int)((end - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS));
 }
 
-static int make_google_default(const struct call_args *a, torc_credentials **out)
-{
-    struct torc_google_options o;
-    struct tc_buf ca = {0};
-    torc_google_options_init(&o);
-    tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
-    o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
-    char *why = NULL;
-    *out = torc_credentials_google_default(&o, &why);
-    tc_buf_fini(&ca);
-    int rc = *out ? 0 : cli_fail(NAME, "--creds google_default: %s", why);
-    free(why);
-    return rc;
-}
-
-static int make_tls(const struct call_args *a, torc_credentials **out)
-{
-    struct torc_tls_options o;
-    struct tc_buf ca = {0}, cert = {0}, key = {0};
-    torc_tls_options_init(&o);
-    tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
-    tc_buf_append_slice(&cert, tc_buf_slice(&a->cert));
-    tc_buf_append_slice(&key, tc_buf_slice(&a->key));
-    o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
-    o.certificate_pem = cert.len ? tc_buf_cstr(&cert) : NULL;
-    o.private_key_pem = key.len ? tc_buf_cstr(&key) : NULL;
-    char *why = NULL;
-    *out = torc_credentials_tls(&o, &why);
-    tc_buf_fini(&ca);
-    tc_buf_fini(&cert);
-    tc_buf_fini(&key);
-    int rc = *out ? 0 : cli_fail(NAME, "--creds %s: %s", a->creds, why);
-    free(why);
-    return rc;
-}
-
-static int make_credentials(const struct call_args *a, torc_credentials **out)
-{
-    bool xds = strcmp(a->creds, "xds") == 0;
-    if (strcmp(a->creds, "google_default") == 0)
-        return make_google_default(a, out);
-    if (strcmp(a->creds, "insecure") == 0 || (xds && !a->ca.len && !a->cert.len && !a->key.len))
-        *out = torc_credentials_insecure();
-    else if (make_tls(a, out) != 0)
-        return EXIT_FAILURE;
-    if (xds) {
-        torc_credentials *fallback = *out;
-        *out = torc_credentials_xds(fallback);
-        torc_credentials_unref(fallback);
-    }
-    return 0;
-}
-
 static int make_channels(struct run *r)
 {
-    struct call_args *a = &r->args;
-    struct torc_channel_options o;
-    torc_credentials *creds;
-    int rc = make_credentials(a, &creds);
-    if (rc != 0)
-        return rc;
-    torc_channel_options_init(&o);
-    o.credentials = creds;
-    o.authority = a->authority;
-    if (a->service_config.len)
-        o.service_config_json = tc_buf_cstr(&a->service_config);
-    if (a->max_receive_bytes)
-        o.max_receive_message_bytes = a->max_receive_bytes;
-    r->channels = tc_calloc(a->channels, sizeof(r->channels[0]));
-    for (uint64_t i = 0; i < a->channels && rc == 0; i++) {
-        char *why = NULL;
-        r->channels[i] = torc_channel_new(r->runtime, a->target, &o, &why);
-        if (!r->channels[i])
-            rc = cli_usage(NAME, "%s", why);
-        else if (a->events)
-            torc_channel_observe(r->channels[i], on_event, r);
-        free(why);
-    }
-    torc_credentials_unref(creds);
+    int rc = connect_channels(NAME, &r->args.connect, r->runtime, r->args.channels, &r->channels);
+    for (uint64_t i = 0; i < r->args.channels && rc == 0 && r->args.events; i++)
+        torc_channel_observe(r->channels[i], on_event, r);
     return rc;
 }
 
@@ -307,13 +234,6 @@ static int serve_csds(struct run *r)
     return rc;
 }
 
-static double cpu_seconds(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
 int cmd_call(int argc, char **argv)
 {
     struct run *r = TC_NEW(struct run);
@@ -338,16 +258,14 @@ int cmd_call(int argc, char **argv)
     if (r->args.explain && !r->args.quiet)
         show_channels(r);
     r->totals.seconds = (double)(now_ns() - r->begin_ns) / 1e9;
-    r->totals.cpu_seconds = cpu_seconds();
+    r->totals.cpu_seconds = cli_cpu_seconds();
     call_print_summary(&r->args, &r->totals);
     hold(r);
     rc = r->refused || r->totals.ok != r->totals.calls ? CLI_FAILED : CLI_OK;
     if (fflush(stdout) != 0 || ferror(stdout))
         rc = cli_fail(NAME, "cannot write to standard output");
 done:
-    for (uint64_t i = 0; r->channels && i < r->args.channels; i++)
-        torc_channel_free(r->channels[i]);
-    tc_free(r->channels);
+    connect_channels_free(r->channels, r->args.channels);
     torc_csds_free(r->csds);
     torc_runtime_free(r->runtime);
     call_totals_fini(&r->totals);

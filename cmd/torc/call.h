@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "connect.h"
 #include "histogram.h"
 
 /* One -H: a value may hold {i}, which becomes the call's number. */
@@ -17,7 +18,7 @@ struct call_header {
 };
 
 struct call_args {
-    const char *target, *method;
+    struct connect_args connect;
     struct tc_buf data;
     TC_VEC(struct call_header) headers;
     uint64_t count; /* 0: until the duration is over */
@@ -27,11 +28,9 @@ struct call_args {
     uint64_t duration_ms; /* 0: none */
     int64_t deadline_ms;  /* < 0: none */
     uint64_t hold_ms;
-    uint64_t max_receive_bytes; /* 0: the default */
     bool has_data;
     bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;
-    const char *creds, *authority, *csds;
-    struct tc_buf ca, cert, key, service_config; /* texts; empty: not given */
+    const char *csds;
 };
 
 /* 0 to go on; else the exit status, with what was to be said printed; -1: --help was printed. */

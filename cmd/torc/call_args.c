@@ -24,15 +24,8 @@ static const char help[] =
     "      --duration T           stop starting calls after this time\n"
     "      --deadline T           for each call\n"
     "      --wait-for-ready       wait through failures of connections\n"
-    "      --channels K           channels, calls go round them (1)\n"
-    "      --creds TYPE           insecure, tls, xds or google_default (insecure). xds: as the control plane says for\n"
-    "                             each cluster, by the bootstrap's certificate providers, and in the clear where it\n"
-    "                             says nothing (with --ca and so on: tls)\n"
-    "      --ca, --cert, --key FILE   PEM files for tls\n"
-    "      --authority NAME       in place of the target's\n"
-    "      --service-config JSON|@FILE\n"
+    "      --channels K           channels, calls go round them (1)\n" CONNECT_HELP
     "      --cookies              keep and send cookies: calls are of one session\n"
-    "      --max-receive-bytes N  largest response (4M)\n"
     "      --hold T               stay connected after the last call\n"
     "      --csds ADDR            serve the state of its xDS resources (CSDS) there meanwhile\n"
     "      --events               state changes and connects, as they happen\n"
@@ -56,14 +49,7 @@ enum {
     OPT_DEADLINE,
     OPT_WAIT,
     OPT_CHANNELS,
-    OPT_CREDS,
-    OPT_CA,
-    OPT_CERT,
-    OPT_KEY,
-    OPT_AUTHORITY,
-    OPT_SERVICE_CONFIG,
     OPT_COOKIES,
-    OPT_MAX_RECEIVE,
     OPT_HOLD,
     OPT_EVENTS,
     OPT_EXPLAIN,
@@ -84,14 +70,8 @@ static const struct option options[] = {
     {"deadline", required_argument, NULL, OPT_DEADLINE},
     {"wait-for-ready", no_argument, NULL, OPT_WAIT},
     {"channels", required_argument, NULL, OPT_CHANNELS},
-    {"creds", required_argument, NULL, OPT_CREDS},
-    {"ca", required_argument, NULL, OPT_CA},
-    {"cert", required_argument, NULL, OPT_CERT},
-    {"key", required_argument, NULL, OPT_KEY},
-    {"authority", required_argument, NULL, OPT_AUTHORITY},
-    {"service-config", required_argument, NULL, OPT_SERVICE_CONFIG},
+    CONNECT_OPTIONS,
     {"cookies", no_argument, NULL, OPT_COOKIES},
-    {"max-receive-bytes", required_argument, NULL, OPT_MAX_RECEIVE},
     {"hold", required_argument, NULL, OPT_HOLD},
     {"events", no_argument, NULL, OPT_EVENTS},
     {"csds", required_argument, NULL, OPT_CSDS},
@@ -130,27 +110,6 @@ static int add_header(struct call_args *a, const char *text)
     if (rc != 0)
         return cli_usage(
             NAME, "-H: '%s' is not allowed as metadata (reserved name, or characters outside printable ASCII)", text);
-    return 0;
-}
-
-static int set_service_config(struct call_args *a, const char *text)
-{
-    tc_buf_clear(&a->service_config);
-    if (text[0] == '@')
-        return cli_read_file(NAME, text + 1, &a->service_config);
-    tc_buf_append_str(&a->service_config, text);
-    return 0;
-}
-
-static int set_creds(struct call_args *a, const char *text)
-{
-    static const char *const types[] = {"insecure", "tls", "xds", "google_default"};
-    size_t i = 0;
-    while (i < TC_ARRAY_LEN(types) && strcmp(types[i], text) != 0)
-        i++;
-    if (i == TC_ARRAY_LEN(types))
-        return cli_usage(NAME, "--creds: unknown type '%s'; use insecure, tls, xds or google_default", text);
-    a->creds = text;
     return 0;
 }
 
@@ -198,21 +157,6 @@ static int apply(struct call_args *a, int c)
         return 0;
     case OPT_CHANNELS:
         return cli_u64(NAME, "--channels", optarg, 1, 10000, &a->channels);
-    case OPT_CREDS:
-        return set_creds(a, optarg);
-    case OPT_CA:
-        return cli_read_file(NAME, optarg, &a->ca);
-    case OPT_CERT:
-        return cli_read_file(NAME, optarg, &a->cert);
-    case OPT_KEY:
-        return cli_read_file(NAME, optarg, &a->key);
-    case OPT_AUTHORITY:
-        a->authority = optarg;
-        return 0;
-    case OPT_SERVICE_CONFIG:
-        return set_service_config(a, optarg);
-    case OPT_MAX_RECEIVE:
-        return cli_size(NAME, "--max-receive-bytes", optarg, &a->max_receive_bytes);
     case OPT_HOLD:
         return cli_duration_ms(NAME, "--hold", optarg, &a->hold_ms);
     case OPT_CSDS:
@@ -221,7 +165,7 @@ static int apply(struct call_args *a, int c)
     case 'o':
         return cli_output(NAME, optarg, &a->json);
     default:
-        return 0;
+        return connect_option(NAME, &a->connect, c, optarg);
     }
 }
 
@@ -254,7 +198,7 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
 int call_args_parse(struct call_args *a, int argc, char **argv)
 {
     int c, rc, verbose = 0;
-    *a = (struct call_args){.concurrency = 1, .channels = 1, .deadline_ms = -1, .creds = "insecure"};
+    *a = (struct call_args){.concurrency = 1, .channels = 1, .deadline_ms = -1};
     opterr = 0;
     optind = 1;
     while ((c = getopt_long(argc, argv, ":d:H:n:c:o:vh", options, NULL)) != -1) {
@@ -267,21 +211,10 @@ int call_args_parse(struct call_args *a, int argc, char **argv)
         if (!apply_flag(a, c, &verbose) && (rc = apply(a, c)) != 0)
             return rc;
     }
-    if (argc - optind < 2)
-        return cli_usage(NAME, "give a TARGET and a METHOD");
-    if (argc - optind > 2)
-        return cli_usage(NAME, "'%s' is one argument too many", argv[optind + 2]);
-    a->target = argv[optind];
-    a->method = argv[optind + 1];
-    if (!strchr(a->method[0] == '/' ? a->method + 1 : a->method, '/'))
-        return cli_usage(NAME, "METHOD '%s' has not the form package.Service/Method", a->method);
+    if ((rc = connect_finish(NAME, &a->connect, argc, argv)) != 0)
+        return rc;
     if (a->count == 0 && a->duration_ms == 0)
         a->count = 1;
-    bool google = strcmp(a->creds, "google_default") == 0, insecure = strcmp(a->creds, "insecure") == 0;
-    if ((a->ca.len && insecure) || ((a->cert.len || a->key.len) && (insecure || google)))
-        return cli_usage(NAME, "--ca, --cert and --key go with --creds tls or xds; --ca with google_default too");
-    if (!a->cert.len != !a->key.len)
-        return cli_usage(NAME, "--cert and --key go together");
     cli_verbose(verbose);
     return 0;
 }
@@ -294,8 +227,5 @@ void call_args_fini(struct call_args *a)
     }
     tc_vec_fini(&a->headers);
     tc_buf_fini(&a->data);
-    tc_buf_fini(&a->ca);
-    tc_buf_fini(&a->cert);
-    tc_buf_fini(&a->key);
-    tc_buf_fini(&a->service_config);
+    connect_args_fini(&a->connect);
 }

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <torc/log.h>
@@ -160,4 +161,11 @@ void cli_json_string(struct tc_buf *out, const char *data, size_t len)
             tc_buf_append_char(out, (char)c);
     }
     tc_buf_append_char(out, '"');
+}
+
+double cli_cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }

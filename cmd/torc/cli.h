@@ -25,6 +25,9 @@ int cli_output(const char *command, const char *text, bool *json);
 /* A whole file ("-": standard input) of at most 64 MiB; the error is printed. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
 
+/* Processor time of this process so far, its threads included. */
+double cli_cpu_seconds(void);
+
 /* -v: info, -vv: debug, on stderr. */
 void cli_verbose(int level);
 /* Colour on standard output: a terminal, and NO_COLOR is not set. */

@@ -1,4 +1,5 @@
-/* A latency histogram in the manner of HDR: buckets of at most 1/128 relative width, from 1 to 2^40 (microseconds). */
+/* A latency histogram in the manner of HDR: buckets of at most 1/128 relative width, from 1 to 2^40, in the unit
+ * of who adds them (nanoseconds: up to 18 minutes). */
 #ifndef TORC_HISTOGRAM_H
 #define TORC_HISTOGRAM_H
 

@@ -19,6 +19,7 @@ static const struct {
     {"serve-xds", cmd_serve_xds, "run the embedded xDS control plane from files"},
     {"xds", cmd_xds, "show what the control plane serves a client: every resource with its state"},
     {"ring", cmd_ring, "show a hash ring: who owns what, where a key goes, what a change moves"},
+    {"bench", cmd_bench, "send load: rate, latency, processor time of each RPC, errors by status"},
     {"demo", cmd_demo, "show the main job with real RPCs, within ten seconds"},
 };
 

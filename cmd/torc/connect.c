@@ -1,0 +1,166 @@
+#include "connect.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cli.h"
+
+static int set_service_config(const char *command, struct connect_args *a, const char *text)
+{
+    tc_buf_clear(&a->service_config);
+    if (text[0] == '@')
+        return cli_read_file(command, text + 1, &a->service_config);
+    tc_buf_append_str(&a->service_config, text);
+    return 0;
+}
+
+static int set_creds(const char *command, struct connect_args *a, const char *text)
+{
+    static const char *const types[] = {"insecure", "tls", "xds", "google_default"};
+    size_t i = 0;
+    while (i < TC_ARRAY_LEN(types) && strcmp(types[i], text) != 0)
+        i++;
+    if (i == TC_ARRAY_LEN(types))
+        return cli_usage(command, "--creds: unknown type '%s'; use insecure, tls, xds or google_default", text);
+    a->creds = text;
+    return 0;
+}
+
+int connect_option(const char *command, struct connect_args *a, int code, const char *value)
+{
+    switch (code) {
+    case CONNECT_CREDS:
+        return set_creds(command, a, value);
+    case CONNECT_CA:
+        return cli_read_file(command, value, &a->ca);
+    case CONNECT_CERT:
+        return cli_read_file(command, value, &a->cert);
+    case CONNECT_KEY:
+        return cli_read_file(command, value, &a->key);
+    case CONNECT_AUTHORITY:
+        a->authority = value;
+        return 0;
+    case CONNECT_SERVICE_CONFIG:
+        return set_service_config(command, a, value);
+    case CONNECT_MAX_RECEIVE:
+        return cli_size(command, "--max-receive-bytes", value, &a->max_receive_bytes);
+    default:
+        return 0;
+    }
+}
+
+int connect_finish(const char *command, struct connect_args *a, int argc, char **argv)
+{
+    if (!a->creds)
+        a->creds = "insecure";
+    if (argc - optind < 2)
+        return cli_usage(command, "give a TARGET and a METHOD");
+    if (argc - optind > 2)
+        return cli_usage(command, "'%s' is one argument too many", argv[optind + 2]);
+    a->target = argv[optind];
+    a->method = argv[optind + 1];
+    if (!strchr(a->method[0] == '/' ? a->method + 1 : a->method, '/'))
+        return cli_usage(command, "METHOD '%s' has not the form package.Service/Method", a->method);
+    bool google = strcmp(a->creds, "google_default") == 0, insecure = strcmp(a->creds, "insecure") == 0;
+    if ((a->ca.len && insecure) || ((a->cert.len || a->key.len) && (insecure || google)))
+        return cli_usage(command, "--ca, --cert and --key go with --creds tls or xds; --ca with google_default too");
+    if (!a->cert.len != !a->key.len)
+        return cli_usage(command, "--cert and --key go together");
+    return 0;
+}
+
+void connect_args_fini(struct connect_args *a)
+{
+    tc_buf_fini(&a->ca);
+    tc_buf_fini(&a->cert);
+    tc_buf_fini(&a->key);
+    tc_buf_fini(&a->service_config);
+}
+
+static int make_google_default(const char *command, const struct connect_args *a, torc_credentials **out)
+{
+    struct torc_google_options o;
+    struct tc_buf ca = {0};
+    torc_google_options_init(&o);
+    tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
+    o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
+    char *why = NULL;
+    *out = torc_credentials_google_default(&o, &why);
+    tc_buf_fini(&ca);
+    int rc = *out ? 0 : cli_fail(command, "--creds google_default: %s", why);
+    free(why);
+    return rc;
+}
+
+static int make_tls(const char *command, const struct connect_args *a, torc_credentials **out)
+{
+    struct torc_tls_options o;
+    struct tc_buf ca = {0}, cert = {0}, key = {0};
+    torc_tls_options_init(&o);
+    tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
+    tc_buf_append_slice(&cert, tc_buf_slice(&a->cert));
+    tc_buf_append_slice(&key, tc_buf_slice(&a->key));
+    o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
+    o.certificate_pem = cert.len ? tc_buf_cstr(&cert) : NULL;
+    o.private_key_pem = key.len ? tc_buf_cstr(&key) : NULL;
+    char *why = NULL;
+    *out = torc_credentials_tls(&o, &why);
+    tc_buf_fini(&ca);
+    tc_buf_fini(&cert);
+    tc_buf_fini(&key);
+    int rc = *out ? 0 : cli_fail(command, "--creds %s: %s", a->creds, why);
+    free(why);
+    return rc;
+}
+
+static int make_credentials(const char *command, const struct connect_args *a, torc_credentials **out)
+{
+    bool xds = strcmp(a->creds, "xds") == 0;
+    if (strcmp(a->creds, "google_default") == 0)
+        return make_google_default(command, a, out);
+    if (strcmp(a->creds, "insecure") == 0 || (xds && !a->ca.len && !a->cert.len && !a->key.len))
+        *out = torc_credentials_insecure();
+    else if (make_tls(command, a, out) != 0)
+        return EXIT_FAILURE;
+    if (xds) {
+        torc_credentials *fallback = *out;
+        *out = torc_credentials_xds(fallback);
+        torc_credentials_unref(fallback);
+    }
+    return 0;
+}
+
+int connect_channels(const char *command, struct connect_args *a, torc_runtime *runtime, size_t n,
+                     torc_channel ***channels)
+{
+    struct torc_channel_options o;
+    torc_credentials *creds;
+    int rc = make_credentials(command, a, &creds);
+    if (rc != 0)
+        return rc;
+    torc_channel_options_init(&o);
+    o.credentials = creds;
+    o.authority = a->authority;
+    if (a->service_config.len)
+        o.service_config_json = tc_buf_cstr(&a->service_config);
+    if (a->max_receive_bytes)
+        o.max_receive_message_bytes = a->max_receive_bytes;
+    *channels = tc_calloc(n, sizeof(torc_channel *));
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *why = NULL;
+        (*channels)[i] = torc_channel_new(runtime, a->target, &o, &why);
+        if (!(*channels)[i])
+            rc = cli_usage(command, "%s", why);
+        free(why);
+    }
+    torc_credentials_unref(creds);
+    return rc;
+}
+
+void connect_channels_free(torc_channel **channels, size_t n)
+{
+    for (size_t i = 0; channels && i < n; i++)
+        torc_channel_free(channels[i]);
+    tc_free(channels);
+}

@@ -1,0 +1,75 @@
+"""torc bench: closed and open loop against the echo backend, latency from the intended start, errors by status."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import check, main, run, running
+
+METHOD = "torc.test.Backend/Echo"
+
+
+def bench(*args, status=0):
+    return json.loads(run("bench", "-o", "json", *args, status=status).stdout)["bench"]
+
+
+def check_sums(figures):
+    check(sum(figures["by_status"].values()) == figures["calls"], str(figures))
+    check(figures["by_status"].get("OK", 0) == figures["ok"], str(figures))
+    latency = list(figures["latency_us"].values())
+    check(latency == sorted(latency) and latency[0] > 0, f"percentiles grow: {latency}")
+
+
+def test_closed_loop():
+    with running("backend", "--name", "b1", "--count-log") as backend:
+        address = backend.listening()
+        figures = bench("-c", "8", "--duration", "300ms", "--payload", "1k", "--channels", "2", address, METHOD)
+        check_sums(figures)
+        check(figures["ok"] == figures["calls"] > 8 and figures["most_in_flight"] == 8, str(figures))
+        check(figures["cpu_us_per_call"] > 0 and figures["seconds"] >= 0.3, str(figures))
+        check(abs(figures["rps"] - figures["calls"] / figures["seconds"]) < 0.01 * figures["rps"], str(figures))
+        text = run("bench", "--duration", "50ms", address, METHOD).stdout
+        check(" a second" in text and "p99.9" in text and "OK" in text and "us a call" in text, text)
+        check(backend.stop() == 0, "the backend ends well")
+        counted = json.loads([line for line in backend.rest() if line.startswith("{")][0])["backend"]
+        check(counted["requests"] >= figures["calls"] and counted["connections"] >= 2, str(counted))
+
+
+def test_open_loop():
+    with running("backend") as backend:
+        figures = bench("--rps", "500", "--duration", "400ms", backend.listening(), METHOD)
+        check_sums(figures)
+        check(figures["calls"] == 200 and figures["not_started"] == 0, f"every call that was due: {figures}")
+
+
+def test_latency_from_the_intended_start():
+    """One call at a time takes 50 ms: of 50 a second for 400 ms, each next one is later by 30 ms than it was to begin."""
+    with running("backend", "--delay", "50ms") as backend:
+        figures = bench("--rps", "50", "-c", "1", "--duration", "400ms", backend.listening(), METHOD)
+        check_sums(figures)
+        check(figures["most_in_flight"] == 1, str(figures))
+        check(figures["calls"] + figures["not_started"] == 20 and figures["not_started"] > 0, str(figures))
+        check(figures["latency_us"]["max"] > 150_000, f"waiting for a turn counts: {figures}")
+
+
+def test_failures():
+    with running("backend", "--fail", "UNAVAILABLE") as backend:
+        figures = bench("--duration", "50ms", backend.listening(), METHOD, status=1)
+        check(figures["ok"] == 0 and list(figures["by_status"]) == ["UNAVAILABLE"], str(figures))
+    with running("backend") as backend:
+        figures = bench("-c", "3", "--duration", "50ms", "--deadline", "100ms", backend.listening(),
+                        "torc.test.Backend/Hang", status=1)
+        check(figures["by_status"] == {"DEADLINE_EXCEEDED": 3}, str(figures))
+
+
+def test_wrong_usage():
+    for args, what in ((("127.0.0.1:1",), "METHOD"), (("127.0.0.1:1", "x"), "package.Service/Method"),
+                       (("-c", "0", "a:1", "a.B/C"), "-c"), (("--rps", "no", "a:1", "a.B/C"), "--rps"),
+                       (("--duration", "0s", "a:1", "a.B/C"), "--duration"), (("--nope",), "--nope"),
+                       (("--payload", "5G", "a:1", "a.B/C"), "--payload"), (("--ca", "/", "a:1", "a.B/C"), "")):
+        done = run("bench", *args, status=None)
+        check(done.returncode in (1, 2) and what in done.stderr and done.stderr.count("\n") == 1, f"{args}: {done}")
+    check("open loop" in run("bench", "--help").stdout, "--help explains")
+
+
+main(test_closed_loop, test_open_loop, test_latency_from_the_intended_start, test_failures, test_wrong_usage)
