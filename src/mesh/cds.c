@@ -84,13 +84,18 @@ struct cds {
     struct tc_task free_task;
 };
 
-static void drop_child(struct cds *p)
+static void shut_child(struct cds *p)
 {
-    if (p->child)
-        tc_lb_child_shutdown(p->child);
+    tc_lb_child_shutdown(p->child);
     p->child = NULL;
     tc_lb_config_unref(p->child_config);
     p->child_config = NULL;
+}
+
+static void drop_child(struct cds *p)
+{
+    if (p->child)
+        shut_child(p);
     tc_cds_tree_fini(&p->tree);
     tc_cluster_tls_free(p->tls);
     p->tls = NULL;
@@ -258,7 +263,8 @@ static void request_reresolution(struct tc_lb_helper *h)
 static const struct tc_lb_helper_ops helper_ops = {create_subchannel, update_state, request_reresolution};
 
 /* Takes in how the cluster is secured. Connections of another security are none of its any more: its child makes new
- * ones, beside which the old ones serve until they are there. False with *why: nothing may be sent to the cluster. */
+ * ones, beside which the old ones serve until they are there; but connections that the cluster did not secure, and may
+ * be in the clear, serve no more. False with *why: nothing may be sent to the cluster. */
 static bool secure(struct cds *p, const struct tc_xds_config *xds, const struct tc_cluster *cluster,
                    struct tc_status *why)
 {
@@ -274,7 +280,9 @@ static bool secure(struct cds *p, const struct tc_xds_config *xds, const struct 
         tc_cluster_tls_free(tls);
         return true;
     }
-    if (p->child)
+    if (p->child && !p->tls)
+        shut_child(p);
+    else if (p->child)
         tc_lb_child_renew(p->child);
     tc_cluster_tls_free(p->tls);
     p->tls = tls;

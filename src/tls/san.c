@@ -72,6 +72,17 @@ static struct tc_slice without_root(struct tc_slice name)
     return name;
 }
 
+static bool is_ipv4(struct tc_slice host)
+{
+    char text[INET_ADDRSTRLEN];
+    unsigned char bytes[sizeof(struct in_addr)];
+    if (host.len >= sizeof(text))
+        return false;
+    memcpy(text, host.data, host.len);
+    text[host.len] = '\0';
+    return inet_pton(AF_INET, text, bytes) == 1;
+}
+
 bool tc_san_covers(struct tc_slice pattern, struct tc_slice host)
 {
     pattern = without_root(pattern);
@@ -85,7 +96,7 @@ bool tc_san_covers(struct tc_slice pattern, struct tc_slice host)
         memchr(pattern.data + 1, '*', pattern.len - 1))
         return false;
     const char *dot = memchr(host.data, '.', host.len);
-    if (!dot)
+    if (!dot || is_ipv4(host)) /* RFC 9525: an address has no labels */
         return false;
     size_t label = (size_t)(dot - host.data);
     return tc_slice_ieq(tc_slice_of(pattern.data + 1, pattern.len - 1), tc_slice_of(dot, host.len - label));

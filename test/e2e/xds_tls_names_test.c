@@ -145,6 +145,29 @@ static void security_changes(void **state)
     torc_result_fini(&r);
 }
 
+/* From the moment that a cluster has security, nothing goes over what had none, though no other connection is there. */
+static void nothing_goes_in_the_clear_any_more(void **state)
+{
+    struct fixture *f = *state;
+    mesh_kit_secure(f->w.k, 0, NULL);
+    tls_world_put_cluster(&f->w, "c", wire_proxy_address(f->proxy), NULL);
+    tls_world_put_cluster(&f->w, "good", mesh_kit_address(f->w.k, 0), NULL);
+    tls_world_open(&f->w);
+    mesh_kit_calls(f->w.ch, NULL, 5);
+    mesh_kit_take(f->w.k, 0);
+    /* What is held up goes on later: an RPC in the clear would come to the backend then. */
+    wire_proxy_hold(f->proxy, true);
+    put(f, "mesh", EXACT, "");
+    wire_proxy_wait_connections(f->proxy, 2);
+    struct torc_result r = mesh_kit_call(f->w.ch, NULL, false, 300);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_fini(&r);
+    wire_proxy_hold(f->proxy, false);
+    mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "TLS handshake with");
+    assert_int_equal(mesh_kit_take(f->w.k, 0), 0);
+    mesh_kit_calls(f->w.ch, "to: good", 1); /* stays as it was told */
+}
+
 /* One connection for clusters and channels of equal security, and none for others. */
 static void connections_are_shared_by_security(void **state)
 {
@@ -267,6 +290,7 @@ int main(void)
         TEST(trust_bundles_count),
         TEST(system_roots_are_used),
         TEST(security_changes),
+        TEST(nothing_goes_in_the_clear_any_more),
         TEST(connections_are_shared_by_security),
         cmocka_unit_test(the_control_plane_is_behind_tls),
         TEST(files_of_a_channel_are_replaced),

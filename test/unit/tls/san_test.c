@@ -50,6 +50,7 @@ static void names_do_not_cover_more(void **state)
         {"x*.example.test", "xy.example.test"},
         {"*.test.example", "a.test"},
         {"*.test", "a.testy"},
+        {"*.0.0.1", "10.0.0.1"},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(pairs); i++)
         if (covers(pairs[i][0], pairs[i][1]))
