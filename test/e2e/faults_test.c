@@ -1,0 +1,108 @@
+/* What goes wrong around a client: no descriptors are left, the network stops and goes on. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+#include "support/load_kit.h"
+#include "support/wire_proxy.h"
+
+#include "base/mem.h"
+
+static torc_channel *channel_to(const char *address)
+{
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.backoff_initial_ms = 50;
+    o.backoff_max_ms = 100;
+    char *target = tc_asprintf("ipv4:%s", address);
+    torc_channel *ch = torc_channel_new(NULL, target, &o, NULL);
+    assert_non_null(ch);
+    tc_free(target);
+    return ch;
+}
+
+/* The code must be as said, and the text have `part` in it. */
+static void call(torc_channel *ch, bool wait, int64_t timeout_ms, int code, const char *part)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    torc_call_options_init(&o);
+    o.wait_for_ready = wait;
+    o.timeout_ms = timeout_ms;
+    assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
+    if (r.code != code || !strstr(r.message, part))
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    torc_result_fini(&r);
+}
+
+static rlim_t highest_descriptor(void)
+{
+    rlim_t highest = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        highest = TC_MAX(highest, (rlim_t)strtoul(e->d_name, NULL, 10));
+    closedir(d);
+    return highest;
+}
+
+/* Connections that stand are not touched, new ones fail by name, and come when there are descriptors again. */
+static void no_descriptors(void **state)
+{
+    (void)state;
+    struct tc_kit *kit = tc_kit_new(2, NULL);
+    torc_channel *old = channel_to(tc_kit_address(kit, 0)), *fresh = channel_to(tc_kit_address(kit, 1));
+    struct load_report report;
+    struct rlimit all, none;
+    assert_int_equal(torc_channel_connect(old, 20000), 0);
+    struct load_kit *load = load_kit_new(old, 200, 1);
+    load_kit_wait(load, 10);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    none = all;
+    none.rlim_cur = 3; /* all that are free have larger numbers */
+    assert_true(highest_descriptor() > 3);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
+    load_kit_wait(load, 100);
+    call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    call(fresh, true, 20000, TORC_STATUS_OK, "");
+    load_kit_free(load, &report);
+    if (report.failed)
+        fail_msg("%s", report.first);
+    torc_channel_free(old);
+    torc_channel_free(fresh);
+    tc_kit_free(kit);
+}
+
+/* A path that swallows everything: deadlines hold, and when it goes on so do RPCs, over the same connection. */
+static void the_network_stops_and_goes_on(void **state)
+{
+    (void)state;
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    struct wire_proxy *path = wire_proxy_new(tc_kit_address(kit, 0));
+    torc_channel *ch = channel_to(wire_proxy_address(path));
+    call(ch, false, 20000, TORC_STATUS_OK, "");
+    wire_proxy_hold(path, true);
+    call(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 127.0.0.1");
+    wire_proxy_hold(path, false);
+    call(ch, false, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    torc_channel_free(ch);
+    wire_proxy_free(path);
+    tc_kit_free(kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_descriptors),
+        cmocka_unit_test(the_network_stops_and_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
