@@ -51,7 +51,7 @@ interop: deps-check
 	@python3 test/interop/run.py --build $(BUILD) --strict
 
 # Measures Torc against its peers, one program a subject; BENCH_ARGS go to the program.
-bench: bench-ring bench-rpc bench-update
+bench: deps-check bench-ring bench-rpc bench-update bench-memory bench-start bench-size bench-runtimes
 
 # Instruction counts against the committed ones (a part of make check).
 bench-check: deps-check

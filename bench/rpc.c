@@ -1,15 +1,10 @@
 /* bench/rpc: unary RPCs of Torc, of bare nghttp2 and of gRPC C++ against the same server, in turns. The clients are
  * programs of their own beside this one: the CPU time of each is its own. `bench_rpc [SECONDS [PAIRS]]` */
-#include <errno.h>
-#include <libgen.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "measure.h"
+#include "server.h"
 
 enum { TORC, NGHTTP2, GRPC, CLIENTS };
 
@@ -20,68 +15,20 @@ struct figures {
     double rps, cpu_us, p50_us;
 };
 
-struct server {
-    pid_t pid;
-    char port[16];
-};
-
-/* `torc backend`, pinned to the last core but one, where it says that it listens. */
-static bool server_start(struct server *s, const char *program)
-{
-    int out[2];
-    char line[256] = "";
-    if (pipe(out) != 0 || (s->pid = fork()) < 0)
-        return false;
-    if (s->pid == 0) {
-        measure_pin(1);
-        dup2(out[1], 1);
-        close(out[0]);
-        close(out[1]);
-        execl(program, program, "backend", "--max-concurrent-streams", "10000", (char *)NULL);
-        _exit(127);
-    }
-    close(out[1]);
-    FILE *f = fdopen(out[0], "r");
-    bool ok = f && fgets(line, sizeof(line), f);
-    if (f)
-        fclose(f);
-    char *colon = strrchr(line, ':');
-    line[strcspn(line, "\n")] = 0;
-    if (ok && colon)
-        snprintf(s->port, sizeof(s->port), "%s", colon + 1);
-    return ok && colon;
-}
-
-static void server_stop(struct server *s)
-{
-    kill(s->pid, SIGTERM);
-    while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
-static bool run_client(const char *dir, const char *name, const struct server *s, unsigned outstanding, double seconds,
+static bool run_client(const char *name, const char *host, const struct server *s, unsigned outstanding, double seconds,
                        struct figures *f)
 {
-    char command[1024];
-    unsigned long long rpcs = 0;
-    double wall = 0, cpu = 0, p50 = 0;
-    snprintf(command, sizeof(command), "'%s/%s' 127.0.0.1 %s %u %.2f", dir, name, s->port, outstanding, seconds);
-    FILE *p = popen(command, "r");
-    bool ok = p && fscanf(p, "%llu %lf %lf %lf", &rpcs, &wall, &cpu, &p50) == 4;
-    if (p && pclose(p) != 0)
-        ok = false;
-    if (!ok || rpcs == 0) {
-        fprintf(stderr, "bench/rpc: %s failed\n", name);
+    double n[4]; /* RPCs, seconds, seconds of processor time, p50 */
+    if (!server_run_client(name, n, 4, "%s %s %u %.2f", host, s->port, outstanding, seconds) || !(n[0] > 0))
         return false;
-    }
-    *f = (struct figures){(double)rpcs / wall, cpu / (double)rpcs * 1e6, p50};
+    *f = (struct figures){n[0] / n[1], n[2] / n[0] * 1e6, n[3]};
     return true;
 }
 
 /* Rows of one number of outstanding RPCs, for each peer: CPU time, time per RPC as throughput has it, median latency.
  */
-static size_t bench(struct measure_row *rows, const char *dir, const struct server *s, unsigned outstanding,
-                    double seconds, unsigned pairs, const bool *have)
+static size_t bench(struct measure_row *rows, const struct server *s, unsigned outstanding, double seconds,
+                    unsigned pairs, const bool *have)
 {
     static const double cpu_targets[CLIENTS] = {0, 0.5, 4}, p50_targets[CLIENTS] = {0, 0.91, 1};
     size_t n = 0;
@@ -101,7 +48,7 @@ static size_t bench(struct measure_row *rows, const char *dir, const struct serv
     for (unsigned p = 0; p < pairs; p++) {
         struct figures f[CLIENTS];
         for (int c = TORC; c < CLIENTS; c++)
-            if (have[c] && !run_client(dir, names[c], s, outstanding, seconds, &f[c]))
+            if (have[c] && !run_client(names[c], "127.0.0.1", s, outstanding, seconds, &f[c]))
                 return 0;
         for (int c = NGHTTP2; c < CLIENTS; c++) {
             if (!have[c])
@@ -114,44 +61,59 @@ static size_t bench(struct measure_row *rows, const char *dir, const struct serv
     return n;
 }
 
+/* Torc with itself in pairs: what else is `ours`, a plain channel of a thread that drives the loop itself the peer. */
+static bool bench_variants(struct measure_row *rows, const struct server *s, double seconds, unsigned pairs)
+{
+    static const char plain[] = "127.0.0.1", mesh[] = "xds:///bench";
+    measure_init(&rows[0], "us", "torc, plain", 1 / 1.3, "client CPU per RPC, xds:///, ring_hash, 64 outstanding");
+    measure_init(&rows[1], "us", "torc, plain", 0, "latency p50, xds:///, ring_hash, 1 outstanding (blocking)");
+    measure_init(&rows[2], "us", "torc, caller's", 0, "latency p50, the loop's own thread, 1 outstanding (blocking)");
+    for (unsigned p = 0; p < pairs; p++) {
+        struct figures many[2], one[3];
+        if (!run_client(names[TORC], mesh, s, 64, seconds, &many[0]) ||
+            !run_client(names[TORC], plain, s, 64, seconds, &many[1]) ||
+            !run_client(names[TORC], mesh, s, 1, seconds, &one[0]) ||
+            !run_client(names[TORC], plain, s, 1, seconds, &one[1]) ||
+            !run_client(names[TORC], "thread:127.0.0.1", s, 1, seconds, &one[2]))
+            return false;
+        measure_add(&rows[0], many[0].cpu_us, many[1].cpu_us);
+        measure_add(&rows[1], one[0].p50_us, one[1].p50_us);
+        measure_add(&rows[2], one[2].p50_us, one[1].p50_us);
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static const unsigned outstanding[] = {1, 64, 256};
     static struct measure_row rows[32];
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 1;
     unsigned pairs = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
-    char self[512], program[600];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (len < 0 || !(seconds > 0) || pairs == 0)
-        return 2;
-    self[len] = 0;
-    const char *dir = dirname(self);
-    snprintf(program, sizeof(program), "%s/../torc", dir);
     bool have[CLIENTS];
-    for (int c = 0; c < CLIENTS; c++) {
-        char path[600];
-        snprintf(path, sizeof(path), "%s/%s", dir, names[c]);
-        have[c] = access(path, X_OK) == 0;
-        if (!have[c])
-            printf("skipped: %s (%s was not built: its library is not installed)\n", titles[c], names[c]);
-    }
-    struct server s;
-    if (!server_start(&s, program)) {
-        fprintf(stderr, "bench/rpc: cannot start %s backend\n", program);
+    struct server s, control_plane;
+    if (!(seconds > 0) || pairs == 0)
+        return 2;
+    for (int c = 0; c < CLIENTS; c++)
+        have[c] = server_have_client(names[c], titles[c]);
+    if (!server_start(&s, NULL, NULL))
         return 1;
-    }
     size_t n = 0;
-    bool ok = have[TORC];
+    bool ok = have[TORC], xds = false;
     for (size_t i = 0; ok && i < sizeof(outstanding) / sizeof(outstanding[0]); i++) {
-        size_t more = bench(rows + n, dir, &s, outstanding[i], seconds, pairs, have);
-        ok = more > 0;
+        size_t more = bench(rows + n, &s, outstanding[i], seconds, pairs, have);
+        ok = more > 0 || !(have[NGHTTP2] || have[GRPC]);
         n += more;
     }
+    if (ok && (xds = ok = server_start_xds(&control_plane, s.port, "RING_HASH")) &&
+        (ok = bench_variants(rows + n, &s, seconds, pairs)))
+        n += 3;
     measure_report("rpc", rows, n);
     for (size_t i = 0; ok && i < sizeof(outstanding) / sizeof(outstanding[0]); i++) {
         struct figures f;
-        ok = run_client(dir, "bench_rpc_mallocs", &s, outstanding[i], seconds, &f);
+        ok = run_client("bench_rpc_mallocs", "127.0.0.1", &s, outstanding[i], seconds, &f);
     }
+    if (xds)
+        server_stop(&control_plane);
     server_stop(&s);
     return ok ? 0 : 1;
 }

@@ -1,6 +1,8 @@
-/* bench/rpc's client on Torc: one RPC at a time blocking, more of them asynchronous; one thread drives all. */
+/* bench/rpc's client on Torc: one RPC at a time blocking, more of them asynchronous; one thread drives all, but with
+ * HOST `thread:ADDRESS` the runtime has a thread of its own. HOST may be an xds:/// target; PORT then says nothing. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <torc/torc.h>
 
@@ -79,9 +81,20 @@ int main(int argc, char **argv)
         return 2;
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
     char target[128];
-    snprintf(target, sizeof(target), "ipv4:%s:%s", r.c.host, r.c.port);
+    const char *host = r.c.host;
+    bool thread = strncmp(host, "thread:", 7) == 0;
+    if (thread)
+        host += 7;
+    if (thread && r.c.outstanding != 1) {
+        fprintf(stderr, "bench/rpc_torc: thread: is for one RPC at a time\n");
+        return 2;
+    }
+    o.mode = thread ? TORC_RUNTIME_THREAD : TORC_RUNTIME_CALLER;
+    if (strncmp(host, "xds:", 4) == 0)
+        snprintf(target, sizeof(target), "%s", host);
+    else
+        snprintf(target, sizeof(target), "ipv4:%s:%s", host, r.c.port);
     r.runtime = torc_runtime_new(&o);
     r.channel = r.runtime ? torc_channel_new(r.runtime, target, NULL, NULL) : NULL;
     if (!r.channel)

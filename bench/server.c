@@ -22,7 +22,8 @@ const char *server_own_folder(void)
     return dirname(self);
 }
 
-bool server_start(struct server *s, const char *option, const char *value)
+/* `torc ARGUMENTS`, and the port of the first line that it prints. */
+static bool start_command(struct server *s, const char *const *arguments)
 {
     int out[2];
     char line[256] = "", program[600];
@@ -34,8 +35,7 @@ bool server_start(struct server *s, const char *option, const char *value)
         dup2(out[1], 1);
         close(out[0]);
         close(out[1]);
-        execl(program, program, "backend", "--listen", "0.0.0.0:0", "--max-concurrent-streams", "100000", option, value,
-              (char *)NULL);
+        execv(program, (char *const *)arguments);
         _exit(127);
     }
     close(out[1]);
@@ -44,12 +44,65 @@ bool server_start(struct server *s, const char *option, const char *value)
     if (f)
         fclose(f);
     char *colon = strrchr(line, ':');
+    s->resources[0] = 0;
     line[strcspn(line, "\n")] = 0;
     if (ok && colon)
         snprintf(s->port, sizeof(s->port), "%s", colon + 1);
     else
-        fprintf(stderr, "bench: cannot start %s backend\n", program);
+        fprintf(stderr, "bench: cannot start %s %s\n", program, arguments[1]);
     return ok && colon;
+}
+
+bool server_start(struct server *s, const char *option, const char *value)
+{
+    const char *const arguments[] = {"torc",   "backend", "--listen", "0.0.0.0:0", "--max-concurrent-streams",
+                                     "100000", option,    value,      NULL};
+    return start_command(s, arguments);
+}
+
+static const char mesh[] =
+    "version_info: '1'\n"
+    "resources:\n"
+    "- '@type': type.googleapis.com/envoy.config.listener.v3.Listener\n"
+    "  name: bench\n"
+    "  api_listener: {api_listener: {'@type': type.googleapis.com/envoy.extensions.filters.network."
+    "http_connection_manager.v3.HttpConnectionManager,\n"
+    "    http_filters: [{name: router, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http."
+    "router.v3.Router}}],\n"
+    "    route_config: {name: bench, virtual_hosts: [{name: all, domains: ['*'], routes: [{match: {prefix: ''},\n"
+    "      route: {cluster: bench, hash_policy: [{filter_state: {key: io.grpc.channel_id}}]}}]}]}}}\n"
+    "- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
+    "  name: bench\n"
+    "  type: EDS\n"
+    "  eds_cluster_config: {eds_config: {ads: {}}}\n"
+    "  circuit_breakers: {thresholds: [{max_requests: 100000}]}\n"
+    "  lb_policy: %s\n"
+    "- '@type': type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+    "  cluster_name: bench\n"
+    "  endpoints: [{locality: {region: r}, load_balancing_weight: 1, lb_endpoints: [{endpoint: {address:\n"
+    "    {socket_address: {address: 127.0.0.1, port_value: %s}}}}]}]\n";
+
+bool server_start_xds(struct server *s, const char *backend_port, const char *lb_policy)
+{
+    char bootstrap[256], path[] = "/tmp/bench_mesh.XXXXXX.yaml";
+    int fd = mkstemps(path, 5);
+    bool ok = fd >= 0 && dprintf(fd, mesh, lb_policy, backend_port) > 0;
+    const char *const arguments[] = {"torc", "serve-xds", "--listen", "127.0.0.1:0", "--resources", path, NULL};
+    ok = ok && start_command(s, arguments);
+    snprintf(s->resources, sizeof(s->resources), "%s", path);
+    if (fd >= 0)
+        close(fd);
+    if (!ok) {
+        unlink(path);
+        return false;
+    }
+    snprintf(bootstrap, sizeof(bootstrap),
+             "{\"xds_servers\":[{\"server_uri\":\"127.0.0.1:%s\",\"channel_creds\":[{\"type\":\"insecure\"}],"
+             "\"server_features\":[\"xds_v3\"]}],\"node\":{\"id\":\"bench\"}}",
+             s->port);
+    unsetenv("GRPC_XDS_BOOTSTRAP");
+    setenv("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap, 1);
+    return true;
 }
 
 void server_stop(struct server *s)
@@ -57,6 +110,8 @@ void server_stop(struct server *s)
     kill(s->pid, SIGTERM);
     while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    if (s->resources[0])
+        unlink(s->resources);
 }
 
 bool server_run_client(const char *name, double *numbers, unsigned n, const char *fmt, ...)

@@ -8,6 +8,7 @@
 struct server {
     pid_t pid;
     char port[16];
+    char resources[32]; /* of a control plane: its file; else empty */
 };
 
 /* Where the running program lies, in memory of its own; the programs of benchmarks lie beside each other, the command
@@ -16,6 +17,9 @@ const char *server_own_folder(void);
 /* Starts it on all loopback addresses (127.0.0.0/8) and waits until it listens; options may be NULL. False with a
  * message on stderr. */
 bool server_start(struct server *s, const char *option, const char *value);
+/* `torc serve-xds` with xds:///bench, a cluster of that policy (ROUND_ROBIN, RING_HASH: one hash for each channel)
+ * whose one endpoint is the port of 127.0.0.1; the clients that are run from now on find it by their environment. */
+bool server_start_xds(struct server *s, const char *backend_port, const char *lb_policy);
 void server_stop(struct server *s);
 /* Runs `FOLDER/NAME arguments` and reads the first n numbers that it prints; false with a message when it prints fewer
  * or fails. */

@@ -1,0 +1,71 @@
+/* bench/start: from the start of a process to the answer of its first RPC, and the processor time of the whole process;
+ * to an address, and over xDS to a cluster of one endpoint (round_robin, since gRPC C++ 1.51.1 crashes on ring_hash);
+ * Torc and gRPC C++ in turns. `bench_start [PAIRS]` */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "measure.h"
+#include "server.h"
+
+enum { TORC, GRPC, CLIENTS };
+
+static const char *const names[CLIENTS] = {"bench_start_torc", "bench_start_grpc"};
+
+static double children_cpu_s(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_CHILDREN, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* The shell that popen starts is in the figures of both. */
+static bool run(const char *name, const char *target, double *first_ms, double *cpu_ms)
+{
+    double answered, cpu = children_cpu_s(), began = (double)measure_wall_ns() / 1e9;
+    if (!server_run_client(name, &answered, 1, "%s", target))
+        return false;
+    *first_ms = (answered - began) * 1e3;
+    *cpu_ms = (children_cpu_s() - cpu) * 1e3;
+    return true;
+}
+
+static bool compare(struct measure_row *rows, const char *what, const char *target, double at_least, unsigned pairs)
+{
+    measure_init(&rows[0], "ms", "gRPC C++", at_least, "process start to first RPC, %s", what);
+    measure_init(&rows[1], "ms", "gRPC C++", 0, "processor time of the whole process, %s", what);
+    for (unsigned p = 0; p < pairs; p++) {
+        double first[CLIENTS], cpu[CLIENTS];
+        for (int c = 0; c < CLIENTS; c++)
+            if (!run(names[c], target, &first[c], &cpu[c]))
+                return false;
+        measure_add(&rows[0], first[TORC], first[GRPC]);
+        measure_add(&rows[1], cpu[TORC], cpu[GRPC]);
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct measure_row rows[4];
+    unsigned pairs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 15;
+    struct server backend, control_plane;
+    char target[64];
+    bool xds = false;
+    if (pairs == 0)
+        return 2;
+    if (!server_have_client(names[TORC], "torc") || !server_have_client(names[GRPC], "gRPC C++"))
+        return 0;
+    if (!server_start(&backend, NULL, NULL))
+        return 1;
+    snprintf(target, sizeof(target), "ipv4:127.0.0.1:%s", backend.port);
+    bool ok = compare(rows, "plain", target, 0, pairs);
+    if (ok && (xds = ok = server_start_xds(&control_plane, backend.port, "ROUND_ROBIN")))
+        ok = compare(rows + 2, "xDS", "xds:///bench", 4, pairs);
+    if (ok)
+        measure_report("start", rows, 4);
+    if (xds)
+        server_stop(&control_plane);
+    server_stop(&backend);
+    return ok ? 0 : 1;
+}

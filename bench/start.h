@@ -1,0 +1,19 @@
+/* What the clients of bench/start share: `PROGRAM TARGET` sends one unary RPC of no bytes and prints the monotonic
+ * clock in seconds when it was answered. */
+#ifndef TORC_BENCH_START_H
+#define TORC_BENCH_START_H
+
+#include <stdio.h>
+#include <time.h>
+
+#define START_METHOD "/bench.Echo/Echo"
+
+static inline void start_answered(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    printf("%lld.%09ld\n", (long long)t.tv_sec, t.tv_nsec);
+    fflush(stdout);
+}
+
+#endif
