@@ -1,0 +1,112 @@
+"""Several control planes, each a process of its own: fallback (A71) under load, and federation (A47), by the command."""
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import calls, case, check, cluster, endpoints, listener, main, routes, running, write_resources
+
+XDSTP = "xdstp://east/envoy.config."
+
+
+def free_address():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+def server(address):
+    return {"server_uri": address, "channel_creds": [{"type": "insecure"}]}
+
+
+def bootstrap_of(*addresses, **more):
+    return {"GRPC_XDS_BOOTSTRAP": "", "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps({
+        "xds_servers": [server(a) for a in addresses], "node": {"id": "test-node"}, **more})}
+
+
+def to(name):
+    return {"match": {"prefix": ""}, "route": {"cluster": name}}
+
+
+def write_mesh(path, version, backend):
+    write_resources(path, version, listener("orders", "r"), routes("r", to("orders")), cluster("orders"),
+                    endpoints("orders", backend))
+
+
+def ended(load):
+    """The peer of the next call that ends; none may fail."""
+    call = json.loads(load.wait_line(lambda line: line.startswith('{"call"')))["call"]
+    check(call["code"] == 0, f"an RPC failed: {call}")
+    return call["peer"]
+
+
+def until_peer(load, address):
+    deadline = time.monotonic() + 60
+    while ended(load) != address:
+        check(time.monotonic() < deadline, f"calls do not get to {address}")
+
+
+def test_fallback():
+    with tempfile.TemporaryDirectory() as directory, running("backend") as b1, running("backend") as b2:
+        first, second = b1.listening(), b2.listening()
+        paths = [os.path.join(directory, name) for name in ("main.json", "fallback.json")]
+        write_mesh(paths[0], "1", first)
+        write_mesh(paths[1], "1", second)
+        main_address = free_address()
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", paths[1]) as fallback, running(
+                "call", "xds:///orders", "a.B/C", "-o", "json", "--rps", "100", "--duration", "120s",
+                env=bootstrap_of(main_address, fallback.listening())) as load:
+            check(ended(load) == second, "the fallback's, while the first server is down")
+            case("FB01")
+            with running("serve-xds", "--listen", main_address, "--resources", paths[0]) as primary:
+                until_peer(load, first)
+                for _ in range(20):
+                    check(ended(load) == first, "the first server's, now that it is there")
+                write_mesh(paths[0], "2", second)
+                until_peer(load, second)
+                write_mesh(paths[0], "3", first)
+                until_peer(load, first)
+                case("FB05")
+                primary.kill()
+            # All that is wanted is cached: what the fallback has, and what becomes of it, is not asked for.
+            write_mesh(paths[1], "2", second)
+            for _ in range(100):
+                check(ended(load) == first, "what is cached stays in use")
+            case("FB03")
+            with running("serve-xds", "--listen", main_address, "--resources", paths[0]):
+                write_mesh(paths[0], "4", second)
+                until_peer(load, second)
+
+
+def test_federation():
+    with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
+        live = backend.listening()
+        paths = [os.path.join(directory, name) for name in ("plain.json", "east.json")]
+        route_name = XDSTP + "route.v3.RouteConfiguration/r"
+        c, e = XDSTP + "cluster.v3.Cluster/c", XDSTP + "endpoint.v3.ClusterLoadAssignment/e"
+        write_resources(paths[0], "1", listener("orders", route_name + "?b=2&a=1"),
+                        listener("lost", "xdstp://nobody/envoy.config.route.v3.RouteConfiguration/r"))
+        ours = cluster(c)
+        ours["eds_cluster_config"]["service_name"] = e
+        # A server has the canonical names: the parameters in order, the path percent-encoded.
+        write_resources(paths[1], "1", routes(route_name + "?a=1&b=2", to(c)), ours, endpoints(e, live),
+                        listener(XDSTP + "listener.v3.Listener/shop/my%20orders", route_name + "?a=1&b=2"))
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", paths[0]) as plain, running(
+                "serve-xds", "--listen", "127.0.0.1:0", "--resources", paths[1]) as east:
+            env = bootstrap_of(plain.listening(), authorities={"east": {"xds_servers": [server(east.listening())]}})
+            for target in ("xds:///orders", "xds://east/shop/my orders"):
+                _, summary = calls(target, "a.B/C", "-n", "5", env=env)
+                check(summary["by_peer"] == {live: 5}, f"{target}: {summary}")
+            case("AD10")
+            done, _ = calls("xds:///lost", "a.B/C", env=env, status=1)
+            check(done[0]["status"] == "UNAVAILABLE" and
+                  'authority "nobody" is not in the xDS bootstrap' in done[0]["message"], str(done))
+            done, _ = calls("xds://nobody/orders", "a.B/C", env=env, status=1)
+            check(done[0]["status"] == "UNAVAILABLE" and '"nobody"' in done[0]["message"], str(done))
+            case("AD30")
+
+
+main(test_fallback, test_federation)
