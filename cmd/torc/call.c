@@ -229,7 +229,7 @@ static int serve_csds(struct run *r)
     if (r->csds)
         fprintf(stderr, "torc call: CSDS at %s\n", torc_csds_address(r->csds));
     else
-        rc = cli_usage(NAME, "--csds: %s", why);
+        rc = cli_fail(NAME, "--csds: %s", why);
     free(why);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "call.h"
 #include "cli.h"
+#include "io/addr.h"
 
 #define NAME "call"
 
@@ -113,6 +114,16 @@ static int add_header(struct call_args *a, const char *text)
     return 0;
 }
 
+static int set_csds(struct call_args *a, const char *text)
+{
+    struct tc_addr addr;
+    if (tc_addr_parse(&addr, tc_slice_str(text)) != 0)
+        return cli_usage(NAME, "--csds: '%s' is no address such as 127.0.0.1:0, [::1]:80 or unix:/path", text);
+    tc_addr_fini(&addr);
+    a->csds = text;
+    return 0;
+}
+
 static int apply_data(struct call_args *a, int c)
 {
     if (a->has_data)
@@ -160,8 +171,7 @@ static int apply(struct call_args *a, int c)
     case OPT_HOLD:
         return cli_duration_ms(NAME, "--hold", optarg, &a->hold_ms);
     case OPT_CSDS:
-        a->csds = optarg;
-        return 0;
+        return set_csds(a, optarg);
     case 'o':
         return cli_output(NAME, optarg, &a->json);
     default:

@@ -15,14 +15,22 @@
 
 #define MAX_FILE_BYTES (64u * 1024u * 1024u)
 
+/* What is said of wrong usage: an argument can be of any length, the line that quotes it cannot. */
+#define USAGE_HEAD 512
+#define USAGE_TAIL 256
+
 static void complain(const char *command, const char *fmt, va_list ap, const char *hint)
 {
     struct tc_buf b = {0};
     tc_buf_vprintf(&b, fmt, ap);
-    if (hint)
-        fprintf(stderr, "torc %s: %s (try 'torc %s --help')\n", command, tc_buf_cstr(&b), command);
+    const char *text = tc_buf_cstr(&b);
+    if (hint && b.len > USAGE_HEAD + USAGE_TAIL)
+        fprintf(stderr, "torc %s: %.*s...%s (try 'torc %s --help')\n", command, USAGE_HEAD, text,
+                text + b.len - USAGE_TAIL, command);
+    else if (hint)
+        fprintf(stderr, "torc %s: %s (try 'torc %s --help')\n", command, text, command);
     else
-        fprintf(stderr, "torc %s: %s\n", command, tc_buf_cstr(&b));
+        fprintf(stderr, "torc %s: %s\n", command, text);
     tc_buf_fini(&b);
 }
 
@@ -123,6 +131,14 @@ int cli_read_file(const char *command, const char *path, struct tc_buf *out)
     }
     if (fd != STDIN_FILENO)
         close(fd);
+    return rc;
+}
+
+int cli_read_pem(const char *command, const char *option, const char *path, struct tc_buf *out)
+{
+    int rc = cli_read_file(command, path, out);
+    if (rc == 0 && !strstr(tc_buf_cstr(out), "-----BEGIN "))
+        rc = cli_fail(command, "%s %s: nothing in it is in PEM form", option, path);
     return rc;
 }
 

@@ -8,7 +8,8 @@
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
-/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr; returns CLI_USAGE. */
+/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr, of a long message its beginning and end; returns
+ * CLI_USAGE. */
 int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 /* Prints "torc COMMAND: message" on stderr; returns CLI_FAILED. */
 int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
@@ -24,6 +25,8 @@ int cli_double(const char *command, const char *option, const char *text, double
 int cli_output(const char *command, const char *text, bool *json);
 /* A whole file ("-": standard input) of at most 64 MiB; the error is printed. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
+/* The same for PEM texts: a file without one is an error that names the option and the file. */
+int cli_read_pem(const char *command, const char *option, const char *path, struct tc_buf *out);
 
 /* Processor time of this process so far, its threads included. */
 double cli_cpu_seconds(void);

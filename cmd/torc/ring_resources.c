@@ -15,7 +15,7 @@ static struct tc_xds_resource *read_resource(const struct tc_resource_set *set, 
     const struct tc_set_type *of_type = tc_resource_set_type(set, tc_slice_str(type->type_url));
     const struct tc_set_resource *found = of_type ? tc_set_type_find(of_type, tc_rstr_slice(name)) : NULL;
     if (!found) {
-        cli_fail(RING_COMMAND, "the resources have no %s \"%s\"", type->short_name, name->data);
+        cli_fail(RING_COMMAND, "the resources have no %s \"" TC_SHOWN "\"", type->short_name, TC_SHOW(name->data));
         return NULL;
     }
     const struct tc_xds_decode_context ctx = {.registries = tc_mesh_registries()};

@@ -91,7 +91,7 @@ static int add_node(struct serve *s, const char *text)
 {
     const char *eq = strchr(text, '=');
     if (!eq || eq == text || !eq[1])
-        return cli_usage(NAME, "--node-id: '%s' has not the form ID=DIR", text);
+        return cli_usage(NAME, "--node-id: '%s' has not the form ID=FILE|DIR", text);
     *tc_vec_push(&source_of(s, tc_slice_of(text, (size_t)(eq - text)))->paths) = eq + 1;
     *tc_vec_push(&s->paths) = eq + 1;
     return 0;

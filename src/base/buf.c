@@ -107,3 +107,19 @@ char *tc_asprintf(const char *fmt, ...)
     va_end(ap);
     return tc_buf_take(&b);
 }
+
+int tc_show_length(const char *text)
+{
+    size_t len = strnlen(text, TC_SHOW_MAX + 1);
+    if (len <= TC_SHOW_MAX)
+        return (int)len;
+    len = TC_SHOW_MAX;
+    for (size_t i = 0; i < 3 && ((unsigned char)text[len] & 0xc0) == 0x80; i++)
+        len--;
+    return (int)len;
+}
+
+const char *tc_show_rest(const char *text)
+{
+    return strnlen(text, TC_SHOW_MAX + 1) > TC_SHOW_MAX ? "..." : "";
+}

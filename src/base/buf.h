@@ -42,4 +42,12 @@ static inline void tc_buf_clear(struct tc_buf *b)
 /* A printf into a new string, freed with tc_free. */
 char *tc_asprintf(const char *fmt, ...) TC_PRINTF(1, 2);
 
+/* Names that others chose, in texts for people: TC_SHOWN in a format, TC_SHOW(name) for its arguments, put TC_SHOW_MAX
+ * bytes of the name there at most, whole characters of UTF-8, and "..." for the rest. */
+#define TC_SHOW_MAX 256
+#define TC_SHOWN "%.*s%s"
+#define TC_SHOW(text) tc_show_length(text), (text), tc_show_rest(text)
+int tc_show_length(const char *text);
+const char *tc_show_rest(const char *text);
+
 #endif

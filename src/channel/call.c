@@ -157,7 +157,7 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
     switch (c->stage) {
     case TC_CALL_NEW:
     case TC_CALL_WAIT_CONFIG:
-        tc_buf_printf(b, "the name resolution of %s", ch->target.text);
+        tc_buf_printf(b, "the name resolution of " TC_SHOWN, TC_SHOW(ch->target.text));
         append_pending(ch, b);
         if (!tc_status_ok(&ch->resolve_error))
             tc_buf_printf(b, " (last: %s)", tc_status_text(&ch->resolve_error));
@@ -166,7 +166,8 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
         tc_buf_printf(b, "the HTTP filter \"%s\", which delays the call", tc_call_filters_waiting(c));
         break;
     case TC_CALL_WAIT_PICK:
-        tc_buf_printf(b, "a connected endpoint of %s, which is %s", ch->target.text, torc_connectivity_name(ch->state));
+        tc_buf_printf(b, "a connected endpoint of " TC_SHOWN ", which is %s", TC_SHOW(ch->target.text),
+                      torc_connectivity_name(ch->state));
         if (!tc_status_ok(&ch->status))
             tc_buf_printf(b, " (%s)", tc_status_text(&ch->status));
         break;

@@ -14,7 +14,7 @@ static const char *service(const struct tc_xds_resource_type *type)
 static void describe(struct tc_buf *out, const struct tc_dep_node *n, const struct tc_status *error)
 {
     const char *quote = n->type == &tc_eds_type ? "" : "\"";
-    tc_buf_printf(out, "%s resource %s%s%s", service(n->type), quote, n->name->data, quote);
+    tc_buf_printf(out, "%s resource %s" TC_SHOWN "%s", service(n->type), quote, TC_SHOW(n->name->data), quote);
     if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* else it is in use, and its deletion is told */
         tc_buf_append_str(out, " does not exist");
     else
@@ -30,9 +30,9 @@ static void append_pending(struct tc_buf *out, const struct tc_dep_node *n, size
         return;
     tc_buf_append_str(out, *count > 1 ? ", " : "");
     if (dns)
-        tc_buf_printf(out, "the addresses of %s", n->dns_target->data);
+        tc_buf_printf(out, "the addresses of " TC_SHOWN, TC_SHOW(n->dns_target->data));
     else
-        tc_buf_printf(out, "%s resource \"%s\"", service(n->type), n->name->data);
+        tc_buf_printf(out, "%s resource \"" TC_SHOWN "\"", service(n->type), TC_SHOW(n->name->data));
 }
 
 void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct tc_buf *out)

@@ -221,8 +221,9 @@ static void find_listener(struct xds_resolver *r, const struct tc_target *target
     if (tc_listener_name(bootstrap, target, &name) == 0) {
         r->listener = tc_rstr_new(name.data, name.len);
     } else {
-        struct tc_rstr *text = tc_rstr_printf("target \"%s\": authority \"%s\" is not in the xDS bootstrap",
-                                              target->text, target->authority);
+        struct tc_rstr *text =
+            tc_rstr_printf("target \"" TC_SHOWN "\": authority \"" TC_SHOWN "\" is not in the xDS bootstrap",
+                           TC_SHOW(target->text), TC_SHOW(target->authority));
         r->error =
             (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), bootstrap->node_id)};
         tc_rstr_unref(text);
@@ -264,7 +265,7 @@ static bool authority(const struct tc_resolver_class *cls, const struct tc_targe
     (void)cls;
     if (!target->path[0]) {
         if (why)
-            *why = tc_asprintf("target \"%s\" names no service", target->text);
+            *why = tc_asprintf("target \"" TC_SHOWN "\" names no service", TC_SHOW(target->text));
         return false;
     }
     tc_data_plane_authority(target, out);

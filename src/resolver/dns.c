@@ -60,8 +60,8 @@ static bool dns_authority(const struct tc_resolver_class *cls, const struct tc_t
         struct tc_buf schemes = {0};
         tc_resolver_schemes(&schemes);
         if (why)
-            *why = tc_asprintf("target \"%s\": neither host:port nor of a known scheme (%s)", t->text,
-                               tc_buf_cstr(&schemes));
+            *why = tc_asprintf("target \"" TC_SHOWN "\": neither host:port nor of a known scheme (%s)",
+                               TC_SHOW(t->text), tc_buf_cstr(&schemes));
         tc_buf_fini(&schemes);
         return false;
     }
@@ -78,8 +78,8 @@ static void on_answer(void *arg, const struct tc_addr *addrs, size_t n, const st
     d->failing = error != NULL;
     if (error) {
         TC_LOG(TC_LOG_RESOLVER, TORC_LOG_INFO, "%s: %s", d->host, tc_status_text(error));
-        result.status = tc_status_make(TORC_STATUS_UNAVAILABLE, "name resolution failed for %s: %s", d->host,
-                                       tc_status_text(error));
+        result.status = tc_status_make(TORC_STATUS_UNAVAILABLE, "name resolution failed for " TC_SHOWN ": %s",
+                                       TC_SHOW(d->host), tc_status_text(error));
     } else {
         result.endpoints = tc_endpoints_of_addrs(addrs, n);
         d->looked_up = true;

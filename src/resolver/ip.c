@@ -34,15 +34,16 @@ static bool parse_list(const struct tc_target *t, int family, addr_vec *out, cha
     bool more = true;
     if (t->has_authority && t->authority[0]) {
         if (why)
-            *why = tc_asprintf("target \"%s\": %s has no authority", t->text, t->scheme);
+            *why = tc_asprintf("target \"" TC_SHOWN "\": %s has no authority", TC_SHOW(t->text), t->scheme);
         return false;
     }
     while (tc_slice_split(&rest, &more, ',', &part)) {
         struct tc_addr a;
         if (parse_one(&a, tc_slice_trim(part), family) != 0) {
             if (why)
-                *why = tc_asprintf("target \"%s\": \"%.*s\" is no %s address with a port", t->text, (int)part.len,
-                                   part.data, family == AF_INET ? "IPv4" : "IPv6");
+                *why = tc_asprintf("target \"" TC_SHOWN "\": \"%.*s\" is no %s address with a port", TC_SHOW(t->text),
+                                   (int)TC_MIN(part.len, (size_t)TC_SHOW_MAX), part.data,
+                                   family == AF_INET ? "IPv4" : "IPv6");
             fini_addrs(out);
             return false;
         }

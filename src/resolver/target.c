@@ -91,7 +91,7 @@ int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *a
 bad:
     tc_target_fini(&out);
     if (why)
-        *why = tc_asprintf("target \"%s\": %s", text, reason);
+        *why = tc_asprintf("target \"" TC_SHOWN "\": %s", TC_SHOW(text), reason);
     return TORC_EINVAL;
 }
 

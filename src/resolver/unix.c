@@ -23,7 +23,7 @@ static bool parse(const struct tc_resolver_class *cls, const struct tc_target *t
     rc = tc_addr_from_unix(out, tc_buf_slice(&path), is_abstract(cls));
 done:
     if (rc != 0 && why)
-        *why = tc_asprintf("target \"%s\": %s", t->text, reason);
+        *why = tc_asprintf("target \"" TC_SHOWN "\": %s", TC_SHOW(t->text), reason);
     tc_buf_fini(&path);
     return rc == 0;
 }

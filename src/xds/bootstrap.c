@@ -141,13 +141,13 @@ static struct tc_xds_bootstrap *from_file(const char *path, tc_xds_creds_support
     struct tc_status inner = {0};
     const char *why;
     if (!read_file(path, &text, &why)) {
-        *error =
-            tc_status_make(TORC_STATUS_UNAVAILABLE, "xDS bootstrap file \"%s\" (GRPC_XDS_BOOTSTRAP): %s", path, why);
+        *error = tc_status_make(TORC_STATUS_UNAVAILABLE, "xDS bootstrap file \"" TC_SHOWN "\" (GRPC_XDS_BOOTSTRAP): %s",
+                                TC_SHOW(path), why);
     } else {
         b = tc_xds_bootstrap_parse(tc_buf_slice(&text), supported, arg, &inner);
         if (!b)
-            *error = tc_status_make(inner.code, "xDS bootstrap file \"%s\" (GRPC_XDS_BOOTSTRAP): %s", path,
-                                    tc_status_text(&inner));
+            *error = tc_status_make(inner.code, "xDS bootstrap file \"" TC_SHOWN "\" (GRPC_XDS_BOOTSTRAP): %s",
+                                    TC_SHOW(path), tc_status_text(&inner));
     }
     tc_status_fini(&inner);
     tc_buf_fini(&text);

@@ -126,6 +126,15 @@ def test_clear_errors():
                  ["backend", "--listen", "nowhere"], ["serve-xds"], ["call", "-o", "xml", "x", "a/b"]):
         done = run(*args, status=2)
         check(len(done.stderr.strip().splitlines()) == 1, f"one line for {args}: {done.stderr}")
+    long = "a" * 10000
+    for args in (["call", long, long], ["call", "foo:" + long, "a/b"], ["call", "-n", long, "x", "a/b"],
+                 ["call", "--csds", long, "x", "a/b"], ["backend", "--listen", long], ["ring", "--" + long], ["xds", long]):
+        text = run(*args, status=2).stderr
+        check("aaa..." in text and len(text) < 1000 and "--help" in text, f"an argument that is not said whole: {text}")
+    for args in (["call", "unix:/tmp/absent", "a/b", "--creds", "tls", "--ca"], ["backend", "--tls-cert"]):
+        for path in ("/dev/null", __file__):
+            done = run(*args, path, status=1)
+            check(f"{args[-1]} {path}: nothing in it is in PEM form" in done.stderr, done.stderr)
     done = run("call", "foo:///x", "a/b", status=2)
     check(done.stderr.count("foo:///x") == 1 and "(ipv4, ipv6, unix, unix-abstract, dns, xds)" in done.stderr, done.stderr)
     done = run("call", "--channels", "3", "-n", "3", "-v", "ipv4:127.0.0.1:1", "a/b", env={"GRPC_RING_HASH_CAP": "x"},

@@ -117,8 +117,11 @@ def test_nothing_goes_in_the_clear_instead():
 
 
 def test_usage():
-    for args in (["--ca", __file__], ["--creds", "google_default", "--cert", __file__, "--key", __file__]):
-        run("call", *args, "xds:///orders", "a.B/C", status=2)
+    with tempfile.NamedTemporaryFile() as pem:
+        pem.write(b"-----BEGIN CERTIFICATE-----\n")
+        pem.flush()
+        for args in (["--ca", pem.name], ["--creds", "google_default", "--cert", pem.name, "--key", pem.name]):
+            run("call", *args, "xds:///orders", "a.B/C", status=2)
 
 
 main(test_mutual_tls_and_rotation, test_nothing_goes_in_the_clear_instead, test_usage)

@@ -46,6 +46,31 @@ static void test_any_case(void **state)
     assert_false(tc_slice_ieq(tc_slice_str("["), tc_slice_str("{"))); /* no letters, 0x20 apart */
 }
 
+/* What is put into a text of a name: all of it, or its first bytes without half a character, and dots. */
+static void test_shown_names(void **state)
+{
+    (void)state;
+    char name[TC_SHOW_MAX + 8] = {0};
+    memset(name, 'n', TC_SHOW_MAX);
+    char *text = tc_asprintf("<" TC_SHOWN ">", TC_SHOW(name));
+    assert_int_equal(strlen(text), TC_SHOW_MAX + 2);
+    tc_free(text);
+    name[TC_SHOW_MAX] = 'x';
+    text = tc_asprintf("<" TC_SHOWN ">", TC_SHOW(name));
+    assert_int_equal(strlen(text), TC_SHOW_MAX + 5);
+    assert_string_equal(text + TC_SHOW_MAX, "n...>");
+    tc_free(text);
+    memcpy(name + TC_SHOW_MAX - 2, "\xe2\x82\xac", 4); /* one byte beyond */
+    assert_int_equal(tc_show_length(name), TC_SHOW_MAX - 2);
+    assert_string_equal(tc_show_rest(name), "...");
+    memcpy(name + TC_SHOW_MAX - 3, "\xe2\x82\xac", 4);
+    assert_int_equal(tc_show_length(name), TC_SHOW_MAX);
+    assert_string_equal(tc_show_rest(name), "");
+    memset(name, 0x80, TC_SHOW_MAX + 1); /* no UTF-8: three bytes are given up at most */
+    assert_int_equal(tc_show_length(name), TC_SHOW_MAX - 3);
+    assert_int_equal(tc_show_length(""), 0);
+}
+
 static void test_buffers(void **state)
 {
     (void)state;
@@ -167,7 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slices),       cmocka_unit_test(test_buffers),  cmocka_unit_test(test_shared_strings),
         cmocka_unit_test(test_arena_budget), cmocka_unit_test(test_headers),  cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_vectors),      cmocka_unit_test(test_any_case),
+        cmocka_unit_test(test_vectors),      cmocka_unit_test(test_any_case), cmocka_unit_test(test_shown_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

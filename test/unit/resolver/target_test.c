@@ -56,6 +56,36 @@ static void test_malformed(void **state)
     }
 }
 
+/* Whatever its length, a target's error shows its beginning and says what is wrong. */
+static void test_long(void **state)
+{
+    (void)state;
+    static const char *const starts[] = {"ipv4:", "ipv6:", "unix:/", "foo:", "ipv4://", "unix://"};
+    char text[10001];
+    for (size_t i = 0; i < TC_ARRAY_LEN(starts); i++) {
+        struct tc_target t;
+        struct tc_buf out = {0};
+        char *why = NULL;
+        memset(text, 'a', sizeof(text) - 1);
+        memcpy(text, starts[i], strlen(starts[i]));
+        text[sizeof(text) - 3] = '/';
+        text[sizeof(text) - 1] = '\0';
+        assert_int_equal(tc_target_parse(&t, text, known, NULL, NULL), 0);
+        const struct tc_resolver_class *cls = tc_resolver_find(tc_slice_str(t.scheme));
+        assert_false(cls->authority(cls, &t, &out, &why));
+        assert_memory_equal(why + strlen("target \""), starts[i], strlen(starts[i]));
+        assert_non_null(strstr(why, "aaa...\": "));
+        assert_in_range(strlen(why), 256, 700);
+        tc_free(why);
+        tc_buf_fini(&out);
+        tc_target_fini(&t);
+        text[sizeof(text) - 2] = '%';
+        assert_int_equal(tc_target_parse(&t, text, known, NULL, &why), TORC_EINVAL);
+        assert_in_range(strlen(why), 256, 700);
+        tc_free(why);
+    }
+}
+
 /* The default authority of a target; NULL when its resolver refuses it. */
 static char *authority_of(const char *text)
 {
@@ -177,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),    cmocka_unit_test(test_malformed), cmocka_unit_test(test_authorities),
-        cmocka_unit_test(test_literals), cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_literals), cmocka_unit_test(test_registry),  cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
