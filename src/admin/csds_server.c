@@ -142,7 +142,7 @@ torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, char **wh
 
 const char *torc_csds_address(const torc_csds *s)
 {
-    return s->address;
+    return s ? s->address : NULL;
 }
 
 static void on_stop(void *arg)

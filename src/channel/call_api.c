@@ -266,7 +266,7 @@ torc_call *torc_call_start(torc_channel *ch, const char *method, const struct to
 
 int torc_call_write(torc_call *call, const void *message, size_t size, bool last)
 {
-    int rc = tc_runtime_check(call->channel->rt);
+    int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     pthread_mutex_lock(&call->mutex);
@@ -287,7 +287,7 @@ int torc_call_write(torc_call *call, const void *message, size_t size, bool last
 
 int torc_call_write_done(torc_call *call)
 {
-    int rc = tc_runtime_check(call->channel->rt);
+    int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     pthread_mutex_lock(&call->mutex);
@@ -306,7 +306,7 @@ int torc_call_write_done(torc_call *call)
 
 int torc_call_read(torc_call *call)
 {
-    int rc = tc_runtime_check(call->channel->rt);
+    int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     pthread_mutex_lock(&call->mutex);
@@ -324,7 +324,7 @@ int torc_call_read(torc_call *call)
 
 void torc_call_cancel(torc_call *call)
 {
-    if (tc_runtime_check(call->channel->rt) != 0)
+    if (!call || tc_runtime_check(call->channel->rt) != 0)
         return;
     pthread_mutex_lock(&call->mutex);
     if (!call->over) {

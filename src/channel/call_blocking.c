@@ -128,7 +128,7 @@ int torc_call_send(torc_call *call, const void *message, size_t size, bool last)
 
 int torc_call_receive(torc_call *call, torc_message **message)
 {
-    int rc = check(call);
+    int rc = message ? check(call) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     struct waiting w;
@@ -158,7 +158,7 @@ int torc_call_receive(torc_call *call, torc_message **message)
 
 int torc_call_finish(torc_call *call, struct torc_result *result)
 {
-    int rc = check(call);
+    int rc = result ? check(call) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     /* Already half-closed, or over: both are fine. */

@@ -69,6 +69,8 @@ void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_
 
 void torc_result_fini(struct torc_result *r)
 {
+    if (!r)
+        return;
     drop_text(r->message);
     drop_text(r->peer);
     drop_text(r->explain_json);

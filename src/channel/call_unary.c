@@ -52,7 +52,7 @@ const struct tc_call_events tc_call_unary_events = {.on_message = on_message, .o
 int tc_call_unary_blocking(torc_channel *ch, const char *method, struct tc_slice request,
                            const struct torc_call_options *options, bool dry, struct torc_result *result)
 {
-    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
+    int rc = ch && result && (request.data || !request.len) ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &rc);
@@ -96,7 +96,8 @@ int tc_call_unary_async(torc_channel *ch, const char *method, struct tc_slice re
                         torc_call **handle)
 {
     int rc = TORC_EINVAL;
-    torc_call *call = fn ? tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &rc) : NULL;
+    torc_call *call =
+        fn && (request.data || !request.len) ? tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &rc) : NULL;
     if (!call)
         return rc;
     call->request = tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);

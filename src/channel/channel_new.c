@@ -244,6 +244,8 @@ void torc_channel_free(torc_channel *ch)
 
 enum torc_connectivity torc_channel_state(torc_channel *ch, bool try_to_connect)
 {
+    if (!ch)
+        return TORC_SHUTDOWN;
     enum torc_connectivity state = (enum torc_connectivity)atomic_load(&ch->published);
     if (try_to_connect && state == TORC_IDLE && tc_runtime_check(ch->rt) == 0 &&
         !atomic_flag_test_and_set(&ch->connect_posted)) {
@@ -255,7 +257,7 @@ enum torc_connectivity torc_channel_state(torc_channel *ch, bool try_to_connect)
 
 const char *torc_channel_target(const torc_channel *ch)
 {
-    return ch->target.text;
+    return ch ? ch->target.text : NULL;
 }
 
 struct request {
@@ -285,7 +287,7 @@ static void on_observe(struct tc_task *task)
 
 static int request(torc_channel *ch, void (*on_loop)(struct tc_task *), torc_channel_event_fn fn, void *arg)
 {
-    int rc = tc_runtime_check(ch->rt);
+    int rc = ch ? tc_runtime_check(ch->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     struct request *r = TC_NEW(struct request);

@@ -69,7 +69,7 @@ int torc_metadata_add(torc_metadata *m, const char *name, const void *value, siz
 
 int torc_metadata_add_string(torc_metadata *m, const char *name, const char *value)
 {
-    return torc_metadata_add(m, name, value, strlen(value));
+    return torc_metadata_add(m, name, value, value ? strlen(value) : 1);
 }
 
 size_t torc_metadata_count(const torc_metadata *m)
@@ -92,7 +92,7 @@ int torc_metadata_at(const torc_metadata *m, size_t i, const char **name, const 
 
 const char *torc_metadata_find(const torc_metadata *m, const char *name, size_t *value_len)
 {
-    for (size_t i = 0; m && i < m->len; i++) {
+    for (size_t i = 0; m && name && i < m->len; i++) {
         if (strcmp(m->fields[i].name, name) != 0)
             continue;
         if (value_len)

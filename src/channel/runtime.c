@@ -258,6 +258,8 @@ static void on_post(struct tc_task *task)
 int torc_runtime_post(torc_runtime *rt, void (*fn)(void *arg), void *arg)
 {
     int rc = tc_runtime_check(rt);
+    if (rc == 0 && !fn)
+        rc = TORC_EINVAL;
     if (rc != 0)
         return rc;
     struct post *p = TC_NEW(struct post);
@@ -313,6 +315,8 @@ void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (
 
 int tc_runtime_check(const torc_runtime *rt)
 {
+    if (!rt)
+        return TORC_EINVAL;
     /* First: the loop is gone some time after it. */
     if (atomic_load_explicit(&rt->closed, memory_order_acquire))
         return TORC_ECLOSED;

@@ -137,7 +137,7 @@ static void on_add(struct tc_task *task)
 
 int torc_channel_watch_state(torc_channel *ch, enum torc_connectivity last, torc_channel_state_fn fn, void *arg)
 {
-    int rc = tc_runtime_check(ch->rt);
+    int rc = ch && fn ? tc_runtime_check(ch->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     struct state_watch *w = TC_NEW(struct state_watch);
@@ -219,7 +219,7 @@ static uint64_t until_ns(torc_channel *ch, int64_t timeout_ms)
 static int wait_state(torc_channel *ch, enum torc_connectivity last, int64_t timeout_ms, bool connect,
                       enum torc_connectivity *now)
 {
-    int rc = tc_runtime_check_blocking(ch->rt);
+    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     struct waiter w = {.base.fn = on_waiter_state, .ch = ch, .last = last, .connect = connect};

@@ -19,7 +19,8 @@ void tc_call_creds_init(torc_call_credentials *c, const struct tc_call_creds_ops
 
 torc_call_credentials *torc_call_credentials_ref(torc_call_credentials *c)
 {
-    tc_ref_inc(&c->ref);
+    if (c)
+        tc_ref_inc(&c->ref);
     return c;
 }
 

@@ -16,6 +16,8 @@ static const struct tc_creds_ops composite_ops = {.type = "composite", .free = c
 
 torc_credentials *torc_credentials_composite(torc_credentials *channel, torc_call_credentials *call)
 {
+    if (!channel || !call)
+        return NULL;
     torc_credentials *c = TC_NEW(torc_credentials);
     torc_credentials *inner = tc_creds_channel(channel);
     tc_ref_init(&c->ref);

@@ -2,7 +2,8 @@
 
 torc_credentials *torc_credentials_ref(torc_credentials *c)
 {
-    tc_ref_inc(&c->ref);
+    if (c)
+        tc_ref_inc(&c->ref);
     return c;
 }
 

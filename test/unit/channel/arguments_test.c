@@ -150,6 +150,51 @@ static void test_classes_are_copied(void **state)
     assert_int_equal(s.stopped, 1);
 }
 
+/* As torc/torc.h says of them all. */
+static void test_null(void **state)
+{
+    (void)state;
+    torc_channel *ch = torc_channel_new(NULL, "ipv4:127.0.0.1:1", NULL, NULL);
+    torc_metadata *m = torc_metadata_new();
+    torc_credentials *insecure = torc_credentials_insecure();
+    struct torc_result r;
+    torc_message *message;
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 5, NULL, &r), TORC_EINVAL);
+    assert_int_equal(torc_call_unary(ch, NULL, NULL, 0, NULL, &r), TORC_EINVAL);
+    assert_int_equal(torc_call_explain(ch, "a/b", NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_call_explain(NULL, "a/b", NULL, &r), TORC_EINVAL);
+    assert_int_equal(torc_channel_state(NULL, true), TORC_SHUTDOWN);
+    assert_null(torc_channel_target(NULL));
+    torc_channel_reset_backoff(NULL);
+    assert_int_equal(torc_channel_watch_state(NULL, TORC_IDLE, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_IDLE, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_wait_state(NULL, TORC_IDLE, 1, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_connect(NULL, 1), TORC_EINVAL);
+    assert_int_equal(torc_channel_observe(NULL, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_describe(ch, NULL), TORC_EINVAL);
+    torc_result_fini(NULL);
+    torc_call_cancel(NULL);
+    assert_int_equal(torc_call_write(NULL, "", 0, true), TORC_EINVAL);
+    assert_int_equal(torc_call_write_done(NULL), TORC_EINVAL);
+    assert_int_equal(torc_call_read(NULL), TORC_EINVAL);
+    assert_int_equal(torc_call_receive(NULL, &message), TORC_EINVAL);
+    assert_int_equal(torc_call_finish(NULL, &r), TORC_EINVAL);
+    assert_null(torc_credentials_ref(NULL));
+    assert_null(torc_call_credentials_ref(NULL));
+    assert_null(torc_credentials_composite(NULL, NULL));
+    assert_null(torc_credentials_composite(insecure, NULL));
+    assert_int_equal(torc_metadata_add_string(m, "a", NULL), TORC_EINVAL);
+    assert_null(torc_metadata_find(m, NULL, NULL));
+    assert_int_equal(torc_runtime_poll(NULL, 0), TORC_EINVAL);
+    assert_int_equal(torc_runtime_fd(NULL), TORC_EINVAL);
+    assert_int_equal(torc_runtime_timeout_ms(NULL), -1);
+    assert_int_equal(torc_runtime_post(NULL, NULL, NULL), TORC_EINVAL);
+    torc_credentials_unref(insecure);
+    torc_metadata_free(m);
+    torc_channel_free(ch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_call_arguments),
         cmocka_unit_test(test_other_options),
         cmocka_unit_test(test_classes_are_copied),
+        cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
