@@ -83,8 +83,8 @@ def measure_once(build, target, subjects):
 
 
 def measure(build, wanted):
-    """The least of several tries: when other programs hold the machine up, an RPC's answer comes in pieces, and each takes
-    a turn of the loop. Tries again what is above `wanted`, the names of which are its own."""
+    """The least of several tries: when other programs hold the machine up, an answer may come in pieces, and each takes a
+    turn of the loop. Tries again what is above `wanted`, the names of which are its own."""
     backend = Backend(build)
     figures, subjects = {}, list(SUBJECTS)
     try:
