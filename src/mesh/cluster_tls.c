@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "channel/security.h"
 #include "creds/handshake.h"
+#include "io/addr.h"
 #include "mesh/cert_providers.h"
 #include "mesh/san_check.h"
 
@@ -165,13 +166,6 @@ bool tc_cluster_tls_eq(const struct tc_cluster_tls *a, const struct tc_cluster_t
 
 /* --- SNI --- */
 
-/* "host:port" without the port. */
-static struct tc_slice host_of(struct tc_slice s)
-{
-    const char *colon = s.len ? memrchr(s.data, ':', s.len) : NULL;
-    return colon ? tc_slice_of(s.data, (size_t)(colon - s.data)) : s;
-}
-
 /* RFC 6066 3: no literals in SNI. */
 static bool is_literal(struct tc_slice host)
 {
@@ -191,13 +185,13 @@ static struct tc_slice sni_of(const struct tc_cluster *c, const struct tc_endpoi
 {
     struct tc_slice host = tc_slice_of(NULL, 0);
     if (c->tls->auto_host_sni)
-        host = host_of(tc_rstr_slice(c->kind == TC_CLUSTER_LOGICAL_DNS ? c->dns_target : e->hostname));
+        host = tc_addr_host_of(tc_rstr_slice(c->kind == TC_CLUSTER_LOGICAL_DNS ? c->dns_target : e->hostname));
     if (is_literal(host))
         host = c->tls->sni;
     const char *before = getenv("GRPC_USE_CHANNEL_AUTHORITY_IF_NO_SNI_APPLICABLE");
     /* Names are never checked against the authority, which by_sni would do. */
     if (is_literal(host) && before && strcmp(before, "true") == 0 && !c->tls->auto_sni_san_validation)
-        host = host_of(authority);
+        host = tc_addr_host_of(authority);
     return is_literal(host) ? tc_slice_of(NULL, 0) : host;
 }
 
