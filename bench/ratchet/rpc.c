@@ -13,6 +13,7 @@ static const char request[64];
 struct run {
     torc_runtime *runtime;
     bool done, failed;
+    unsigned long turns;
 };
 
 static void on_result(const struct torc_result *result, void *arg)
@@ -32,6 +33,7 @@ static bool one_rpc(struct run *r, torc_channel *channel)
     for (torc_runtime_poll(r->runtime, 0); !r->done; torc_runtime_poll(r->runtime, 0)) {
         struct pollfd readable = {.fd = torc_runtime_fd(r->runtime), .events = POLLIN};
         poll(&readable, 1, torc_runtime_timeout_ms(r->runtime));
+        r->turns++;
     }
     return !r->failed;
 }
@@ -53,5 +55,6 @@ int main(int argc, char **argv)
         ok = one_rpc(&r, channel);
     torc_channel_free(channel);
     torc_runtime_free(r.runtime);
+    printf("%lu\n", r.turns);
     return ok ? 0 : 1;
 }
