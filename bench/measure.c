@@ -122,56 +122,84 @@ static void processor(char *out, size_t size)
             *p = '\'';
 }
 
+static void describe_machine(char *cpu, size_t size, struct utsname *system, double *load)
+{
+    *load = 0;
+    processor(cpu, size);
+    uname(system);
+    getloadavg(load, 1);
+}
+
 void measure_print_machine(const char *title)
 {
     char cpu[200];
     struct utsname system;
-    double load[1] = {0};
-    processor(cpu, sizeof(cpu));
-    uname(&system);
-    getloadavg(load, 1);
-    printf("\n%s\n%s, %ld cores, L2 %ld KiB, %s %s, %s, load %.1f\n", title, cpu, sysconf(_SC_NPROCESSORS_ONLN),
-           sysconf(_SC_LEVEL2_CACHE_SIZE) / 1024, system.sysname, system.release, __VERSION__, load[0]);
+    double load;
+    describe_machine(cpu, sizeof(cpu), &system, &load);
+    printf("\n%s\n%s, %ld cores, L2 %ld KiB, %s %s, %s, load %.1f\n\n", title, cpu, sysconf(_SC_NPROCESSORS_ONLN),
+           sysconf(_SC_LEVEL2_CACHE_SIZE) / 1024, system.sysname, system.release, __VERSION__, load);
 }
 
 void measure_begin_json(const char *title)
 {
     char cpu[200];
     struct utsname system;
-    double load[1] = {0};
-    processor(cpu, sizeof(cpu));
-    uname(&system);
-    getloadavg(load, 1);
-    printf(
-        "{\"bench\":\"%s\",\"machine\":{\"processor\":\"%s\",\"cores\":%ld,\"kernel\":\"%s\",\"load\":%.2f},\"rows\":[",
-        title, cpu, sysconf(_SC_NPROCESSORS_ONLN), system.release, load[0]);
+    double load;
+    describe_machine(cpu, sizeof(cpu), &system, &load);
+    printf("\n{\"bench\":\"%s\",\"machine\":{\"processor\":\"%s\",\"cores\":%ld,\"l2_kib\":%ld,\"kernel\":\"%s %s\","
+           "\"compiler\":\"%s\",\"load\":%.2f},\"rows\":[",
+           title, cpu, sysconf(_SC_NPROCESSORS_ONLN), sysconf(_SC_LEVEL2_CACHE_SIZE) / 1024, system.sysname,
+           system.release, __VERSION__, load);
+}
+
+/* What a reader tells apart: three or four digits, and no more decimals than two. */
+static const char *figure(char *out, size_t size, double v)
+{
+    snprintf(out, size, "%.*f", v >= 1000 ? 0 : v >= 100 ? 1 : 2, v);
+    return out;
+}
+
+static void print_row(const struct measure_row *r)
+{
+    char ours[32], peer[32];
+    double median, least, most;
+    printf("| %s | %s %s |", r->what, figure(ours, sizeof(ours), measure_median(r->ours, r->n)), r->unit);
+    if (!*r->peer_name) {
+        printf(" | | |\n");
+        return;
+    }
+    ratios_of(r, &median, &least, &most);
+    printf(" %s (%s) | %.2f (%.2f-%.2f) |", figure(peer, sizeof(peer), measure_median(r->peer, r->n)), r->peer_name,
+           median, least, most);
+    if (r->target > 0)
+        printf(" %.3g %s", r->target, median >= r->target ? "met" : "**missed**");
+    printf(" |\n");
+}
+
+static void print_json_row(const struct measure_row *r)
+{
+    double median, least, most;
+    printf("{\"what\":\"%s\",\"unit\":\"%s\",\"torc\":%.6g", r->what, r->unit, measure_median(r->ours, r->n));
+    if (*r->peer_name) {
+        ratios_of(r, &median, &least, &most);
+        printf(",\"peer\":%.6g,\"peer_name\":\"%s\",\"ratio\":%.4g,\"least\":%.4g,\"most\":%.4g",
+               measure_median(r->peer, r->n), r->peer_name, median, least, most);
+        if (r->target > 0)
+            printf(",\"target\":%.4g,\"met\":%s", r->target, median >= r->target ? "true" : "false");
+    }
+    printf(",\"runs\":%zu}", r->n);
 }
 
 void measure_report(const char *title, const struct measure_row *rows, size_t n)
 {
     measure_print_machine(title);
-    printf("%-52s %10s %10s  %-6s %-18s %6s  %-15s %s\n", "", "torc", "peer", "unit", "peer's name", "ratio", "range",
-           "target");
-    for (size_t i = 0; i < n; i++) {
-        const struct measure_row *r = &rows[i];
-        double median, least, most;
-        char range[48], target[48] = "";
-        ratios_of(r, &median, &least, &most);
-        snprintf(range, sizeof(range), "%.2f-%.2f (%zu)", least, most, r->n);
-        if (r->target > 0)
-            snprintf(target, sizeof(target), "%.2f %s", r->target, median >= r->target ? "met" : "MISSED");
-        printf("%-52s %10.2f %10.2f  %-6s %-18s %6.2f  %-15s %s\n", r->what, measure_median(r->ours, r->n),
-               measure_median(r->peer, r->n), r->unit, r->peer_name, median, range, target);
-    }
+    printf("| what | Torc | peer | ratio (range) | target |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < n; i++)
+        print_row(&rows[i]);
     measure_begin_json(title);
     for (size_t i = 0; i < n; i++) {
-        const struct measure_row *r = &rows[i];
-        double median, least, most;
-        ratios_of(r, &median, &least, &most);
-        printf("%s{\"what\":\"%s\",\"unit\":\"%s\",\"torc\":%.4g,\"peer\":%.4g,\"peer_name\":\"%s\",\"ratio\":%.4g,"
-               "\"least\":%.4g,\"most\":%.4g,\"pairs\":%zu,\"target\":%.4g}",
-               i ? "," : "", r->what, r->unit, measure_median(r->ours, r->n), measure_median(r->peer, r->n),
-               r->peer_name, median, least, most, r->n, r->target);
+        printf("%s", i ? "," : "");
+        print_json_row(&rows[i]);
     }
     printf("]}\n");
     fflush(stdout);

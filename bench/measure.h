@@ -17,10 +17,10 @@ extern "C" {
 
 struct measure_row {
     char what[96];
-    char unit[16];
-    char peer_name[32];
-    double target; /* of the ratio peer/ours, at least; 0: none */
-    size_t n;      /* pairs taken */
+    char unit[16];      /* ns, us, ms, bytes, ...: less is better */
+    char peer_name[32]; /* empty: there is no peer, Torc's figure stands alone */
+    double target;      /* of the ratio peer/ours, at least; 0: none */
+    size_t n;           /* pairs taken */
     double ours[MEASURE_PAIRS_MAX], peer[MEASURE_PAIRS_MAX];
 };
 
@@ -36,17 +36,19 @@ uint64_t measure_random(void);
 
 void measure_init(struct measure_row *row, const char *unit, const char *peer_name, double target, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* One pair; more than MEASURE_PAIRS_MAX are dropped. */
+/* One pair (peer is not looked at when there is none); more than MEASURE_PAIRS_MAX are dropped. */
 void measure_add(struct measure_row *row, double ours, double peer);
 double measure_median(const double *values, size_t n);
 
 /* Parts of a report on standard output, for programs that are not about pairs: the title and the machine as two lines,
- * and the beginning of the JSON line up to the opened list of rows (close it with "]}"). */
+ * and the beginning of the JSON line up to the opened list of rows (close it with "]}" and the end of the line). What
+ * begins a line with {"bench": is collected by run.py, which takes it for one of JSON. */
 void measure_print_machine(const char *title);
 void measure_begin_json(const char *title);
 
-/* The report on standard output: the machine, the rows as a table, then one line of JSON. Times and costs: the ratio is
- * peer/ours; greater is better for us. */
+/* The report on standard output: the machine, the rows as a table in Markdown, then one line of JSON. Times and costs:
+ * the ratio is peer/ours; greater is better for us. A row that has a target says whether the median of its ratios met
+ * it. */
 void measure_report(const char *title, const struct measure_row *rows, size_t n);
 
 #ifdef __cplusplus
