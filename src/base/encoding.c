@@ -112,6 +112,9 @@ void tc_grpc_message_encode(struct tc_buf *out, struct tc_slice s)
     }
 }
 
+/* U+FFFD */
+#define REPLACEMENT "\xef\xbf\xbd"
+
 /* One escape at s[i]: its byte, or -1 when it is none. */
 static int escape_at(struct tc_slice s, size_t i)
 {
@@ -125,7 +128,10 @@ void tc_grpc_message_decode(struct tc_buf *out, struct tc_slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
         int c = escape_at(s, i);
-        tc_buf_append_char(out, c < 0 ? s.data[i] : (char)c);
+        if (c == 0)
+            tc_buf_append_str(out, REPLACEMENT);
+        else
+            tc_buf_append_char(out, c < 0 ? s.data[i] : (char)c);
         i += c < 0 ? 0 : 2;
     }
 }

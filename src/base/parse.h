@@ -21,7 +21,7 @@ int tc_base64_decode(struct tc_buf *out, struct tc_slice s);
 void tc_hex_encode(struct tc_buf *out, const void *data, size_t len);
 int tc_hex_decode(struct tc_buf *out, struct tc_slice s);
 /* gRPC's percent-encoding of grpc-message: bytes outside 0x20..0x7e and '%' become %XX. Decoding never fails: what is
- * no valid escape stays as it is (PROTOCOL-HTTP2). */
+ * no valid escape stays as it is (PROTOCOL-HTTP2). A NUL (%00), at which a C string would end, becomes U+FFFD. */
 void tc_grpc_message_encode(struct tc_buf *out, struct tc_slice s);
 void tc_grpc_message_decode(struct tc_buf *out, struct tc_slice s);
 /* RFC 3986 percent-encoding of everything but unreserved characters and those in `keep`. */

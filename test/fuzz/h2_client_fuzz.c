@@ -49,6 +49,7 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     TC_FUZZ_CHECK(c->open && outcome->trailers);
     TC_FUZZ_CHECK(!outcome->trailers_only || !c->headers_seen);
     TC_FUZZ_CHECK(outcome->from_server || !tc_status_ok(&outcome->status));
+    TC_FUZZ_CHECK(strlen(tc_status_text(&outcome->status)) == tc_rstr_slice(outcome->status.text).len);
     c->open = false;
 }
 
@@ -67,6 +68,10 @@ static void on_draining(void *arg, const struct tc_status *why, bool too_many_pi
     struct run *r = arg;
     (void)too_many_pings;
     TC_FUZZ_CHECK(!r->closed && !tc_status_ok(why));
+    /* The text of a GOAWAY: 256 bytes, each of which three may show. */
+    TC_FUZZ_CHECK(why->text->len < 1024);
+    for (size_t i = 0; i < why->text->len; i++)
+        TC_FUZZ_CHECK(why->text->data[i] >= 0x20 && why->text->data[i] <= 0x7e);
 }
 
 static void on_closed(void *arg, const struct tc_status *why)

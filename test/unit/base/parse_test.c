@@ -105,6 +105,9 @@ static void test_percent_and_hex(void **state)
     tc_grpc_message_decode(&out, tc_slice_str("a%20b%zz%4"));
     assert_string_equal(tc_buf_cstr(&out), "a b%zz%4");
     tc_buf_clear(&out);
+    tc_grpc_message_decode(&out, tc_slice_str("%00told%00%0")); /* nothing is cut off */
+    assert_string_equal(tc_buf_cstr(&out), "\xef\xbf\xbdtold\xef\xbf\xbd%0");
+    tc_buf_clear(&out);
     /* A47: the listener template's encoding. */
     tc_uri_encode(&out, tc_slice_str("[::1]:8080/x"), ":/");
     assert_string_equal(tc_buf_cstr(&out), "%5B::1%5D:8080/x");

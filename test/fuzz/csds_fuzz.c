@@ -1,0 +1,133 @@
+/* Requests to the client status service (CSDS), by both of its methods, over a connection in memory. The input: calls,
+ * each with its method and messages. What is answered has no node_matchers, as
+ * protobuf-c reads it, and is answered as it asked. */
+#include "base/mem.h"
+#include "base/vec.h"
+#include "fuzz.h"
+#include "pb/envoy/service/status/v3/csds.pb-c.h"
+#include "server/csds_service.h"
+#include "support/pipe.h"
+
+#define SERVICE "/envoy.service.status.v3.ClientStatusDiscoveryService/"
+
+struct run {
+    struct tc_fuzz_input in;
+    struct tc_csds_service service;
+    struct tc_loop *loop;
+    struct tc_h2_conn *conn;
+    struct tc_h2_stream *stream;
+    bool done;
+    int code;
+    size_t answers;
+    TC_VEC(bool) made; /* for each answer of the call: without contents? */
+};
+
+static void make(struct tc_csds_service *service, bool without_contents, struct tc_buf *out)
+{
+    struct run *r = TC_CONTAINER_OF(service, struct run, service);
+    *tc_vec_push(&r->made) = without_contents;
+    tc_buf_append_char(out, 'x');
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    struct run *r = arg;
+    TC_FUZZ_CHECK(message->len == 1 && !r->done);
+    r->answers++;
+    tc_rstr_unref(message);
+    tc_h2_stream_read(r->stream);
+}
+
+static void on_done(void *arg, const struct tc_h2_outcome *outcome)
+{
+    struct run *r = arg;
+    TC_FUZZ_CHECK(!r->done && outcome->from_server);
+    r->done = true;
+    r->code = outcome->status.code;
+    TC_FUZZ_CHECK(r->code == TORC_STATUS_OK || tc_status_text(&outcome->status)[0]);
+}
+
+static const struct tc_h2_stream_events stream_events = {.on_message = on_message, .on_done = on_done};
+
+/* No request is worth a connection. */
+static void on_closed(void *arg, const struct tc_status *why)
+{
+    (void)arg;
+    TC_FUZZ_CHECK(tc_status_ok(why));
+}
+
+/* What a request that was answered must have been. */
+static void check_answered(struct tc_slice bytes, bool without_contents)
+{
+    Envoy__Service__Status__V3__ClientStatusRequest *m = envoy__service__status__v3__client_status_request__unpack(
+        NULL, bytes.len, (const uint8_t *)(bytes.data ? bytes.data : ""));
+    /* A field of another wire type is an unknown one, but not for protobuf-c. */
+    TC_FUZZ_CHECK(!m || (m->n_node_matchers == 0 && !!m->exclude_resource_contents == without_contents));
+    if (m)
+        envoy__service__status__v3__client_status_request__free_unpacked(m, NULL);
+}
+
+static void call(struct run *r, uint8_t how)
+{
+    struct tc_h2_request request = {
+        .path = tc_slice_str(how & 1 ? SERVICE "StreamClientStatus" : SERVICE "FetchClientStatus"),
+        .authority = tc_slice_str("a"),
+        .scheme = tc_slice_str("http"),
+        .user_agent = tc_slice_str("torc")};
+    size_t n = how & 1 ? how >> 1 & 3 : 1;
+    struct tc_arena arena;
+    int error = 0;
+    tc_arena_init(&arena, 0, 0);
+    r->done = false;
+    r->answers = r->made.len = 0;
+    r->stream = tc_h2_stream_open(r->conn, &request, &arena, &stream_events, r, &error);
+    TC_FUZZ_CHECK(r->stream);
+    tc_h2_stream_read(r->stream);
+    for (size_t i = 0; i < n && !r->done; i++) {
+        struct tc_slice bytes = tc_fuzz_short(&r->in);
+        (void)tc_h2_stream_send(r->stream, bytes, false, i + 1 == n);
+        tc_loop_drain(r->loop);
+        TC_FUZZ_CHECK(r->made.len <= i + 1);
+        if (r->made.len == i + 1)
+            check_answered(bytes, r->made.data[i]);
+        else
+            TC_FUZZ_CHECK(r->done && r->code == TORC_STATUS_INVALID_ARGUMENT);
+    }
+    if (!r->done && n == 0) {
+        (void)tc_h2_stream_send_end(r->stream);
+        tc_loop_drain(r->loop);
+    }
+    TC_FUZZ_CHECK(r->done && r->answers == r->made.len);
+    TC_FUZZ_CHECK(r->code == (r->answers == n ? TORC_STATUS_OK : TORC_STATUS_INVALID_ARGUMENT));
+    tc_arena_fini(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct tc_h2_conn_events conn_events = {.on_closed = on_closed};
+    struct run *r = TC_NEW(struct run);
+    struct tc_server_opts server_opts;
+    struct tc_h2_opts opts;
+    r->in = (struct tc_fuzz_input){data, size};
+    r->service.make = make;
+    r->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
+    struct tc_pipe *pipe = tc_pipe_new(r->loop);
+    tc_server_opts_init(&server_opts);
+    struct tc_server *server = tc_server_new(r->loop, &server_opts);
+    tc_csds_service_register(server, &r->service);
+    tc_server_accept(server, tc_pipe_end(pipe, 1));
+    tc_h2_opts_init(&opts, false);
+    r->conn = tc_h2_conn_new(r->loop, tc_pipe_end(pipe, 0), &opts, &conn_events, r);
+    tc_loop_drain(r->loop);
+    while (r->in.len)
+        call(r, tc_fuzz_u8(&r->in));
+    tc_h2_conn_close(r->conn);
+    tc_loop_drain(r->loop);
+    tc_server_free(server);
+    tc_loop_drain(r->loop);
+    tc_vec_fini(&r->made);
+    tc_pipe_free(pipe);
+    tc_loop_free(r->loop);
+    tc_free(r);
+    return 0;
+}
