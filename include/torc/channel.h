@@ -36,7 +36,7 @@ struct torc_channel_options {
     uint64_t max_send_message_bytes;    /* UINT64_MAX */
     uint64_t max_header_list_bytes;     /* of a response, decoded; 16384 */
     uint64_t keepalive_time_ms;         /* 0: off; under 10000 is raised to 10000 */
-    uint64_t keepalive_timeout_ms;      /* 20000 */
+    uint64_t keepalive_timeout_ms;      /* 20000; with keepalive also TCP_USER_TIMEOUT (A18) */
     bool keepalive_without_calls;
     uint64_t backoff_initial_ms;      /* 1000 */
     uint64_t backoff_max_ms;          /* 120000 */

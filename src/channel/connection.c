@@ -230,9 +230,9 @@ static void begin_attempt(struct tc_connection *c)
     struct tc_loop *loop = tc_pool_loop(c->pool);
     c->attempt_ms = tc_loop_now_ms(loop);
     tc_timer_start(&c->timer, c->config->connect_timeout_ms);
-    /* Our timer bounds TCP, TLS and HTTP/2 together. */
-    c->connecting = tc_pool_connector(c->pool)->start(loop, tc_via_dial(&c->addr),
-                                                      &(struct tc_connect_opts){.timeout_ms = 0}, on_connected, c);
+    /* Our timer bounds TCP, TLS and HTTP/2 together. A18: with keepalive, the system gives up as it does. */
+    struct tc_connect_opts opts = {.user_timeout_ms = c->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0};
+    c->connecting = tc_pool_connector(c->pool)->start(loop, tc_via_dial(&c->addr), &opts, on_connected, c);
 }
 
 void tc_connection_connect(struct tc_connection *c)

@@ -59,5 +59,6 @@ void tc_h2_window_on_ack(struct tc_h2_conn *c)
     } else {
         b->delay_ms = TC_MIN(b->delay_ms * 2, (uint64_t)MAX_DELAY_MS);
     }
-    b->not_before_ms = now_ns / TC_NS_PER_MS + (grew ? 0 : b->delay_ms);
+    /* What comes within a round trip of a growth was sent into the smaller window, and could not fill the larger. */
+    b->not_before_ms = grew ? (now_ns + took_ns) / TC_NS_PER_MS : now_ns / TC_NS_PER_MS + b->delay_ms;
 }

@@ -13,7 +13,7 @@ struct tc_connect {
     struct tc_watch *watch;
     struct tc_timer timer;
     struct tc_task done; /* the outcome was known at once */
-    uint64_t timeout_ms;
+    uint64_t timeout_ms, user_timeout_ms;
     int fd; /* -1: none */
     int err;
     tc_connect_fn fn;
@@ -50,6 +50,7 @@ static void finish(struct tc_connect *c)
     tc_watch_close(c->watch);
     c->watch = NULL;
     if (c->err == 0) {
+        tc_socket_set_user_timeout(c->fd, tc_addr_family(&c->addr), c->user_timeout_ms);
         bs = tc_socket_new(c->loop, c->fd);
         c->err = bs ? 0 : errno;
     }
@@ -119,6 +120,7 @@ struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *
     c->loop = loop;
     c->addr = tc_addr_ref(addr);
     c->timeout_ms = opts ? opts->timeout_ms : 0;
+    c->user_timeout_ms = opts ? opts->user_timeout_ms : 0;
     c->fd = -1;
     c->fn = fn;
     c->arg = arg;

@@ -9,6 +9,9 @@ struct tc_connect;
 
 struct tc_connect_opts {
     uint64_t timeout_ms; /* 0: none */
+    /* Once connected: how long what was sent may go unacknowledged before the system gives the connection up
+     * (TCP_USER_TIMEOUT, A18). 0: as the system has it, a quarter of an hour. */
+    uint64_t user_timeout_ms;
 };
 
 /* Called once from the loop, never from inside tc_connect_start: with a byte stream that the callee owns, or with NULL

@@ -53,13 +53,38 @@ static void on_watch(void *arg, unsigned events, bool error)
         s->bs.on_event(s->bs.arg, out);
 }
 
+static bool is_tcp(int family)
+{
+    return family == AF_INET || family == AF_INET6;
+}
+
+void tc_socket_set_user_timeout(int fd, int family, uint64_t ms)
+{
+    unsigned value = (unsigned)TC_MIN(ms, (uint64_t)INT_MAX);
+    if (value && is_tcp(family))
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
+}
+
+/* Why a connection timed out: only the limit that we set ends it that way within minutes. */
+static char *timeout_text(struct tc_socket *s)
+{
+    unsigned ms = 0;
+    socklen_t len = sizeof(ms);
+    if (!is_tcp(tc_addr_family(&s->bs.local)) || getsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &len) != 0 ||
+        !ms)
+        return NULL;
+    return tc_asprintf(" (nothing was acknowledged for %u ms, the keepalive timeout)", ms);
+}
+
 static ssize_t fail(struct tc_socket *s, const char *what)
 {
     int err = errno;
     char scratch[128];
     char *peer = tc_addr_text(&s->bs.peer);
-    tc_status_set(&s->bs.error,
-                  tc_status_make(TORC_STATUS_UNAVAILABLE, "%s %s failed: %s", what, peer, tc_errno_text(err, scratch)));
+    char *more = err == ETIMEDOUT ? timeout_text(s) : NULL;
+    tc_status_set(&s->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, "%s %s failed: %s%s", what, peer,
+                                               tc_errno_text(err, scratch), more ? more : ""));
+    tc_free(more);
     tc_free(peer);
     return err == ECONNRESET || err == EPIPE ? TORC_ECLOSED : TORC_EIO;
 }
@@ -148,8 +173,7 @@ struct tc_bytestream *tc_socket_new(struct tc_loop *loop, int fd)
     s->reading = true;
     s->bs.ops = &socket_ops;
     read_addresses(s);
-    int family = tc_addr_family(&s->bs.local);
-    if (family == AF_INET || family == AF_INET6)
+    if (is_tcp(tc_addr_family(&s->bs.local)))
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     update_watch(s);
     return &s->bs;

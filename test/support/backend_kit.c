@@ -119,6 +119,24 @@ const char *tc_kit_target(struct tc_kit *kit)
     return kit->target;
 }
 
+static void listen_everywhere(struct tc_server *server, void *arg)
+{
+    struct tc_addr any, bound;
+    struct tc_status error = {0};
+    if (tc_addr_parse(&any, tc_slice_str("0.0.0.0:0")) != 0 || tc_server_listen(server, &any, &bound, &error) != 0)
+        abort();
+    *(uint16_t *)arg = ntohs(bound.sa.in.sin_port);
+    tc_addr_fini(&bound);
+    tc_addr_fini(&any);
+}
+
+uint16_t tc_kit_listen_everywhere(struct tc_kit *kit, size_t i)
+{
+    uint16_t port = 0;
+    tc_kit_do(kit, listen_everywhere, i, &port);
+    return port;
+}
+
 static void run_user(struct tc_kit *kit, struct job *job)
 {
     job->user(kit->servers[job->i], job->arg);

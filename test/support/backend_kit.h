@@ -16,6 +16,8 @@ void tc_kit_free(struct tc_kit *kit);
 const char *tc_kit_address(const struct tc_kit *kit, size_t i);
 /* "ipv4:A,B,C" of all; borrowed. */
 const char *tc_kit_target(struct tc_kit *kit);
+/* The server listens on every address of the machine too; at which port. */
+uint16_t tc_kit_listen_everywhere(struct tc_kit *kit, size_t i);
 /* Runs fn on the servers' thread and waits for it. */
 void tc_kit_do(struct tc_kit *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg);
 /* Ends the server (its connections are cut); makes it again on its port. */

@@ -1,0 +1,406 @@
+/* A network with faults beneath TCP: latency, loss, partitions, half-open connections. Skipped (77) where the system
+ * permits no namespaces of one's own; e2e/faults shows behind a proxy what one can. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/cmocka.h"
+#include "support/load_kit.h"
+#include "support/mesh_kit.h"
+#include "support/wire.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+static torc_runtime *rt; /* driven by this thread */
+
+static uint64_t now_ms(void)
+{
+    return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
+}
+
+static void quick_backoff(struct torc_channel_options *o)
+{
+    torc_channel_options_init(o);
+    o->backoff_initial_ms = 50;
+    o->backoff_max_ms = 100;
+}
+
+static torc_channel *channel_on(torc_runtime *runtime, const char *address, const struct torc_channel_options *options)
+{
+    struct torc_channel_options o;
+    quick_backoff(&o);
+    char *target = tc_asprintf("ipv4:%s", address);
+    torc_channel *ch = torc_channel_new(runtime, target, options ? options : &o, NULL);
+    assert_non_null(ch);
+    tc_free(target);
+    return ch;
+}
+
+static torc_channel *channel_to(const char *address, const struct torc_channel_options *options)
+{
+    return channel_on(rt, address, options);
+}
+
+/* The code must be as said, and the text have `part` in it; how long it took. */
+static uint64_t call(torc_channel *ch, bool wait, int64_t timeout_ms, int code, const char *part)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    uint64_t begun = now_ms();
+    torc_call_options_init(&o);
+    o.wait_for_ready = wait;
+    o.timeout_ms = timeout_ms;
+    assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
+    if (r.code != code || !strstr(r.message, part))
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    torc_result_fini(&r);
+    return now_ms() - begun;
+}
+
+/* Calls that run beside each other. */
+struct batch {
+    int begun, ok, failed;
+    int code; /* of the last that failed */
+    char text[256];
+    uint64_t ended_ms;
+};
+
+static void on_result(const struct torc_result *r, void *arg)
+{
+    struct batch *b = arg;
+    b->ended_ms = now_ms();
+    if (r->code == TORC_STATUS_OK) {
+        b->ok++;
+        return;
+    }
+    b->code = r->code;
+    snprintf(b->text, sizeof(b->text), "%s", r->message);
+    b->failed++;
+}
+
+static void start(struct batch *b, torc_channel *ch, const char *method, bool wait, int64_t timeout_ms)
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.wait_for_ready = wait;
+    o.timeout_ms = timeout_ms;
+    b->begun++;
+    assert_int_equal(torc_call_unary_async(ch, method, "x", 1, &o, on_result, b, NULL), 0);
+}
+
+/* Until at most so many run. */
+static void await(struct batch *b, int running)
+{
+    while (b->begun - b->ok - b->failed > running)
+        torc_runtime_poll(rt, 1000);
+}
+
+/* --- latency --- */
+
+enum { ONE_WAY_MS = 25, LARGE = 8 << 20, WINDOW = 65536 };
+
+static struct tc_kit *large_kit(size_t n)
+{
+    struct tc_server_opts o;
+    tc_server_opts_init(&o);
+    o.http2.limits.max_receive_message_bytes = LARGE;
+    o.http2.limits.max_concurrent_streams = 1000;
+    return tc_kit_new(n, &o);
+}
+
+static void latency(void **state)
+{
+    struct wire *w = *state;
+    struct tc_kit *kit = large_kit(1);
+    const char *address = wire_path(w, 0, tc_kit_listen_everywhere(kit, 0));
+    wire_delay(w, 0, ONE_WAY_MS);
+    torc_channel *ch = channel_to(address, NULL);
+    assert_int_equal(torc_channel_connect(ch, 20000), 0);
+    assert_true(call(ch, false, 20000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
+    /* A deadline within the round trip ends the RPC when it is over, not when the answer comes. */
+    uint64_t took = call(ch, false, 30, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
+    assert_in_range(took, 30, 2000);
+
+    /* RPCs do not wait for one another: a hundred take far less than a hundred round trips. */
+    struct batch b = {0};
+    uint64_t begun = now_ms();
+    for (int i = 0; i < 100; i++)
+        start(&b, ch, "/a.B/C", false, 20000);
+    await(&b, 0);
+    took = now_ms() - begun;
+    assert_int_equal(b.ok, 100);
+    assert_in_range(took, 2 * ONE_WAY_MS, 100 * 2 * ONE_WAY_MS / 2);
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+/* Windows grow to the path's bandwidth-delay product: in each direction a message of 128 initial windows takes less
+ * than half of the 128 round trips that they would cost. */
+static void windows_grow(void **state)
+{
+    struct wire *w = *state;
+    struct tc_kit *kit = large_kit(1);
+    struct torc_call_options o;
+    struct torc_result r;
+    torc_channel *ch = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), NULL);
+    wire_delay(w, 0, ONE_WAY_MS);
+    char *large = tc_calloc(1, LARGE);
+    torc_call_options_init(&o);
+    o.timeout_ms = 60000;
+    o.max_receive_message_bytes = LARGE;
+    assert_int_equal(torc_channel_connect(ch, 20000), 0);
+    uint64_t begun = now_ms();
+    assert_int_equal(torc_call_unary(ch, "/a.B/C", large, LARGE, &o, &r), 0);
+    uint64_t took = now_ms() - begun;
+    if (r.code != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    assert_int_equal(torc_message_size(r.response), LARGE);
+    uint64_t fixed_ms = 2 * (LARGE / WINDOW) * 2 * ONE_WAY_MS;
+    print_message("two times %d bytes, %d ms there and back: %llu ms; with fixed windows %llu\n", LARGE, 2 * ONE_WAY_MS,
+                  (unsigned long long)took, (unsigned long long)fixed_ms);
+    assert_in_range(took, 2 * ONE_WAY_MS, fixed_ms / 2);
+    torc_result_fini(&r);
+    tc_free(large);
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+/* --- loss --- */
+
+static void loss(void **state)
+{
+    struct wire *w = *state;
+    struct tc_kit *kit = large_kit(1);
+    struct batch b = {0};
+    torc_channel *ch = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), NULL);
+    assert_int_equal(torc_channel_connect(ch, 20000), 0);
+    wire_delay(w, 0, 1);
+    wire_loss(w, 0, 0.05);
+    for (int i = 0; i < 500; i++) {
+        await(&b, 7);
+        start(&b, ch, "/a.B/C", false, 60000);
+    }
+    await(&b, 0);
+    if (b.failed)
+        fail_msg("%d failed, one with %s: %s", b.failed, torc_status_code_name(b.code), b.text);
+    assert_int_equal(b.ok, 500);
+    assert_true(wire_lost(w, 0) > 0);
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    print_message("500 RPCs; %llu packets passed, %llu were lost\n", (unsigned long long)wire_passed(w, 0),
+                  (unsigned long long)wire_lost(w, 0));
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+/* --- partitions --- */
+
+/* A standing connection goes on where it was; without one, attempts fail and the first after the healing succeeds. */
+static void partition(void **state)
+{
+    struct wire *w = *state;
+    struct tc_kit *kit = large_kit(2);
+    struct torc_channel_options o;
+    quick_backoff(&o);
+    o.connect_timeout_ms = 300;
+    torc_channel *old = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), NULL);
+    torc_channel *fresh = channel_to(wire_path(w, 1, tc_kit_listen_everywhere(kit, 1)), &o);
+    struct batch b = {0};
+    assert_int_equal(torc_channel_connect(old, 20000), 0);
+    wire_cut(w, 0, true, true);
+    wire_cut(w, 1, true, true);
+    start(&b, old, "/a.B/C", true, 60000);
+    start(&b, fresh, "/a.B/C", true, 60000);
+    uint64_t took = call(old, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
+    assert_in_range(took, 200, 2000);
+    took = call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to 10.9.0.3");
+    assert_in_range(took, 0, 5000);
+    call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "timed out after 300 ms, waiting for the connection");
+    assert_int_equal(b.ok + b.failed, 0); /* those that wait for ready still do */
+    wire_cut(w, 0, false, false);
+    wire_cut(w, 1, false, false);
+    await(&b, 0);
+    if (b.ok != 2)
+        fail_msg("%s: %s", torc_status_code_name(b.code), b.text);
+    call(old, false, 20000, TORC_STATUS_OK, "");
+    call(fresh, false, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    torc_channel_free(old);
+    torc_channel_free(fresh);
+    tc_kit_free(kit);
+}
+
+static void put_ring(struct mesh_kit *k, struct wire *w)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b,
+                      "resources:\n- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+                      "  cluster_name: c\n  endpoints:\n  - locality: {sub_zone: z}\n    load_balancing_weight: 1\n"
+                      "    lb_endpoints:\n");
+    for (unsigned i = 0; i < 3; i++) {
+        mesh_kit_spread(k, i);
+        uint16_t port = (uint16_t)strtoul(strrchr(mesh_kit_address(k, i), ':') + 1, NULL, 10);
+        wire_path(w, i, port);
+        tc_buf_printf(&b,
+                      "    - endpoint: {address: {socket_address: {address: 10.9.0.%u, port_value: %u}}}\n"
+                      "      load_balancing_weight: 1\n",
+                      2 + i, port);
+    }
+    mesh_kit_put_listener(k, "svc", "c", "[{header: {header_name: user}}]");
+    mesh_kit_put_cluster(k, "c", NULL);
+    mesh_kit_put(k, "%s", tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+}
+
+/* Which path the RPC of that user takes; WIRE_PATHS: it failed. */
+static unsigned path_of(torc_channel *ch, unsigned user)
+{
+    char header[32];
+    snprintf(header, sizeof(header), "user: u%u", user);
+    struct torc_result r = mesh_kit_call(ch, header, false, 10000);
+    unsigned path = WIRE_PATHS;
+    if (r.code == TORC_STATUS_OK)
+        assert_int_equal(sscanf(r.peer, "10.9.0.%u:", &path), 1);
+    else
+        assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result_fini(&r);
+    return r.code == TORC_STATUS_OK ? path - 2 : WIRE_PATHS;
+}
+
+/* A backend that the network cuts off: its RPCs fail within the keepalive timeout, as what they sent is not
+ * acknowledged (A18); its keys move to the others, whose own stay, and come back when it does. */
+static void ring_moves(void **state)
+{
+    enum { USERS = 12 };
+    struct wire *w = *state;
+    struct mesh_kit *k = mesh_kit_new(3);
+    struct torc_channel_options o;
+    unsigned home[USERS], moved = 0;
+    put_ring(k, w);
+    torc_channel_options_init(&o);
+    o.connect_timeout_ms = 300;
+    o.keepalive_time_ms = 10000;
+    o.keepalive_timeout_ms = 500;
+    torc_channel *ch = mesh_kit_channel(k, "svc", &o);
+    for (unsigned u = 0; u < USERS; u++)
+        assert_in_range(home[u] = path_of(ch, u), 0, 2);
+    wire_cut(w, home[0], true, true);
+    uint64_t begun = now_ms();
+    struct torc_result r = mesh_kit_call(ch, "user: u0", false, 10000);
+    if (r.code != TORC_STATUS_UNAVAILABLE ||
+        !strstr(r.message, "nothing was acknowledged for 500 ms, the keepalive timeout"))
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    torc_result_fini(&r);
+    assert_in_range(now_ms() - begun, 500, 5000);
+    for (unsigned u = 0; u < USERS; u++) {
+        unsigned path = path_of(ch, u);
+        assert_in_range(path, 0, 2);
+        assert_int_not_equal(path, home[0]);
+        if (home[u] != home[0])
+            assert_int_equal(path, home[u]);
+        else
+            moved++;
+    }
+    assert_true(moved > 0);
+    wire_cut(w, home[0], false, false);
+    uint64_t until = now_ms() + 10000;
+    while (path_of(ch, 0) != home[0] && now_ms() < until)
+        ;
+    for (unsigned u = 0; u < USERS; u++)
+        assert_int_equal(path_of(ch, u), home[u]);
+    torc_channel_free(ch);
+    mesh_kit_free(k);
+}
+
+/* --- half-open connections --- */
+
+/* The peer's packets vanish, ours arrive. With keepalive the connection is given up when a ping was due and its time is
+ * over; without, deadlines hold, and when packets pass again the same connection goes on. Another backend's RPCs do not
+ * notice. */
+static void half_open(void **state)
+{
+    enum { TIME_MS = 10000, TIMEOUT_MS = 500 };
+    struct wire *w = *state;
+    struct tc_kit *kit = large_kit(3);
+    struct torc_channel_options o;
+    struct load_report report;
+    quick_backoff(&o);
+    o.keepalive_time_ms = TIME_MS;
+    o.keepalive_timeout_ms = TIMEOUT_MS;
+    torc_channel *kept = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), &o);
+    torc_channel *bare = channel_to(wire_path(w, 1, tc_kit_listen_everywhere(kit, 1)), NULL);
+    torc_channel *other =
+        channel_on(NULL, wire_path(w, 2, tc_kit_listen_everywhere(kit, 2)), NULL); /* on a thread of its own */
+    struct batch b = {0}, c = {0};
+    call(kept, false, 20000, TORC_STATUS_OK, "");
+    call(bare, false, 20000, TORC_STATUS_OK, "");
+    call(other, false, 20000, TORC_STATUS_OK, "");
+    struct load_kit *load = load_kit_new(other, 50, 1);
+    start(&b, kept, "torc.test.Backend/Hang", false, -1);
+    start(&c, bare, "torc.test.Backend/Hang", false, 3000);
+    while (tc_kit_counts(kit, 0).open_calls < 1 || tc_kit_counts(kit, 1).open_calls < 1)
+        torc_runtime_poll(rt, 10);
+    /* Not while acknowledgements are under way: what is not acknowledged ends the connection sooner. */
+    wire_wait_quiet(w, 0, 300);
+    uint64_t begun = now_ms();
+    wire_cut(w, 0, false, true);
+    wire_cut(w, 1, false, true);
+    await(&c, 0);
+    assert_int_equal(c.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(c.text, "waiting for the response of 10.9.0.3"));
+    wire_cut(w, 1, false, false);
+    call(bare, false, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(tc_kit_counts(kit, 1).connections, 1);
+
+    await(&b, 0);
+    uint64_t took = b.ended_ms - begun;
+    print_message("given up after %llu ms: %s\n", (unsigned long long)took, b.text);
+    assert_int_equal(b.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(b.text, "keepalive"));
+    assert_in_range(took, TIME_MS - 1000, TIME_MS + TIMEOUT_MS + 3000);
+    wire_cut(w, 0, false, false);
+    call(kept, true, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
+    load_kit_free(load, &report);
+    if (report.failed)
+        fail_msg("another backend's: %s", report.first);
+    torc_channel_free(kept);
+    torc_channel_free(bare);
+    torc_channel_free(other);
+    tc_kit_free(kit);
+}
+
+static int setup(void **state)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    rt = torc_runtime_new(&o);
+    assert_non_null(rt);
+    *state = wire_new(42);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    wire_free(*state);
+    torc_runtime_free(rt);
+    return 0;
+}
+
+int main(void)
+{
+    const char *why = wire_enter();
+    if (why) {
+        print_message("skipped: %s\n", why);
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(latency),   cmocka_unit_test(windows_grow), cmocka_unit_test(loss),
+        cmocka_unit_test(partition), cmocka_unit_test(ring_moves),   cmocka_unit_test(half_open),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
