@@ -353,6 +353,13 @@ enum torc_connectivity fake_state_in(const struct fake_lb *f, const char *addr, 
     return sc ? sc->state : TORC_SHUTDOWN;
 }
 
+void fake_set_last(struct fake_lb *f, enum torc_connectivity state)
+{
+    assert_true(f->subchannels.len > 0);
+    queue_state(f->subchannels.data[f->subchannels.len - 1], state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
+    tc_loop_drain(f->loop);
+}
+
 void fake_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state)
 {
     struct fake_sc *sc = find_in(f, addr, zone);

@@ -108,6 +108,24 @@ struct tc_xds_config *mesh_unit_config(struct tc_cluster_config *first, ...)
     return config;
 }
 
+struct tc_xds_config *mesh_unit_routing(const char *filters, const char *vhost, const char *routes, const char *more)
+{
+    char *json = tc_asprintf(
+        "{'name': 'l', 'apiListener': {'apiListener': {'@type': "
+        "'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
+        "'httpFilters': [%s {'name': 'router', 'typedConfig': {'@type': "
+        "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], "
+        "'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], %s 'routes': [%s]}]}%s}}}",
+        filters, vhost, routes, more);
+    struct tc_xds_config *config = TC_NEW(struct tc_xds_config);
+    tc_ref_init(&config->ref);
+    config->listener = tc_listener_of(tc_test_valid(&tc_listener_type, NULL, json));
+    config->vhost = &config->listener->routes->vhosts[0];
+    config->node_id = tc_rstr_str("n1");
+    tc_free(json);
+    return config;
+}
+
 struct fake_lb *mesh_unit_lb(const char *policy)
 {
     struct fake_lb *f = fake_lb_new(NULL);

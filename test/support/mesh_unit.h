@@ -15,6 +15,9 @@ void mesh_unit_eds_unref(const struct tc_eds *eds);
 struct tc_cluster_config *mesh_unit_cluster(const char *name, const char *more, const struct tc_eds *eds);
 /* A config of those clusters, up to a NULL, which it takes over. Node id "n1". */
 struct tc_xds_config *mesh_unit_config(struct tc_cluster_config *first, ...) __attribute__((sentinel));
+/* A config that routes and nothing else: HTTP filters in front of the router ("{...},"), further members of the one
+ * virtual host ("...,"), its routes, further members of the HttpConnectionManager (", ..."). Node id "n1". */
+struct tc_xds_config *mesh_unit_routing(const char *filters, const char *vhost, const char *routes, const char *more);
 
 /* A fake channel with a policy of the mesh. */
 struct fake_lb *mesh_unit_lb(const char *policy);

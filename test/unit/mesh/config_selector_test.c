@@ -2,7 +2,7 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/resource_json.h"
+#include "support/mesh_unit.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -32,28 +32,10 @@ static void on_unused(struct tc_cluster_refs *refs, struct tc_rstr *name)
     tc_buf_printf(&TC_CONTAINER_OF(refs, struct world, refs)->log, "-%s ", name->data);
 }
 
-/* A config whose listener has these routes; more: further members of the HttpConnectionManager. */
-static struct tc_xds_config *make_config(const char *routes, const char *more)
-{
-    char *json = tc_asprintf(
-        "{'name': 'l', 'apiListener': {'apiListener': {'@type': "
-        "'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
-        "'httpFilters': [{'name': 'router', 'typedConfig': {'@type': "
-        "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], "
-        "'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [%s]}]}%s}}}",
-        routes, more ? more : "");
-    struct tc_xds_config *config = TC_NEW(struct tc_xds_config);
-    tc_ref_init(&config->ref);
-    config->listener = tc_listener_of(tc_test_valid(&tc_listener_type, NULL, json));
-    config->vhost = &config->listener->routes->vhosts[0];
-    config->node_id = tc_rstr_str("n1");
-    tc_free(json);
-    return config;
-}
-
+/* more: further members of the HttpConnectionManager. */
 static void use(struct world *w, const char *routes, const char *more)
 {
-    struct tc_xds_config *config = make_config(routes, more);
+    struct tc_xds_config *config = mesh_unit_routing("", "", routes, more ? more : "");
     struct tc_config_selector *old = w->selector;
     w->selector = tc_xds_selector_new(config, &w->refs, CHANNEL_ID);
     tc_config_selector_unref(old);

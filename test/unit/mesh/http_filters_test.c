@@ -3,7 +3,7 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/resource_json.h"
+#include "support/mesh_unit.h"
 
 #include "base/mem.h"
 #include "mesh/cluster_ref.h"
@@ -30,19 +30,8 @@ struct world {
 static void open_world(struct world *w, const char *filters, const char *vhost, const char *routes)
 {
     const struct tc_loop_opts opts = {.manual = true, .seeded = true, .seed = 7};
-    char *json = tc_asprintf(
-        "{'name': 'l', 'apiListener': {'apiListener': {'@type': "
-        "'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
-        "'httpFilters': [%s {'name': 'router', 'typedConfig': {'@type': "
-        "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], "
-        "'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], %s 'routes': [%s]}]}}}}",
-        filters, vhost, routes);
     *w = (struct world){.loop = tc_loop_new(&opts)};
-    w->config = TC_NEW(struct tc_xds_config);
-    tc_ref_init(&w->config->ref);
-    w->config->listener = tc_listener_of(tc_test_valid(&tc_listener_type, NULL, json));
-    w->config->vhost = &w->config->listener->routes->vhosts[0];
-    tc_free(json);
+    w->config = mesh_unit_routing(filters, vhost, routes, "");
     tc_arena_init(&w->arena, 0, 0);
     tc_headers_init(&w->headers, &w->arena);
 }

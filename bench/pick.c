@@ -1,0 +1,106 @@
+/* bench/pick: what a pick through an xDS channel costs, part by part: config selector, cluster manager, load report,
+ * circuit breaking, priority, ring_hash, the ring; at 10, 1,000 and 10,000 READY endpoints, by keys of chance. The end
+ * of the RPC as the policies see it is in the figures. A part's figure is what it adds to the parts below it, from runs
+ * in turns. */
+#include "pick.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "measure.h"
+
+enum { PICKS = 50000, RUNS = 11, SIZES = 3 };
+
+static const size_t sizes[SIZES] = {10, 1000, 10000};
+
+/* A part: what `with` has more than `without`. */
+static const struct {
+    const char *what;
+    enum pick_level with, without;
+} parts[] = {
+    {"the ring: search", PICK_SEARCH, PICK_LOOP},
+    {"ring_hash and pick_first: the endpoint's state, its subchannel", PICK_RING_HASH, PICK_SEARCH},
+    {"priority", PICK_PRIORITY, PICK_RING_HASH},
+    {"cluster_impl: EDS drops, circuit breaking", PICK_CLUSTER, PICK_PRIORITY},
+    {"load report: counts by locality", PICK_LOADS, PICK_CLUSTER},
+    {"cluster_manager", PICK_MANAGER, PICK_LOADS},
+    {"config selector: the fourth of four routes, hash of a header, timeout", PICK_SELECTED, PICK_MANAGER},
+    {"fault filter that looks for headers", PICK_FILTERED, PICK_SELECTED},
+    {"**whole pick**", PICK_FILTERED, PICK_LOOP},
+    {"outlier_detection, where it is configured, besides", PICK_OUTLIERS, PICK_MANAGER},
+    {"peer: search in a sorted vector, as C-core's ring", PICK_PEER, PICK_LOOP},
+};
+
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+struct figures {
+    double ns[PARTS][SIZES];
+    double instructions[SIZES][PICK_LEVELS];
+    bool counted;
+};
+
+static void measure(struct figures *f, size_t size)
+{
+    static double ns[PICK_LEVELS][RUNS];
+    struct pick_world *w = pick_world_new(sizes[size]);
+    for (int run = -1; run < RUNS; run++) /* the first warms up */
+        for (int level = 0; level < PICK_LEVELS; level++) {
+            pick_run(w, (enum pick_level)level, PICKS / 10); /* what this level needs is in the caches */
+            uint64_t began = measure_cpu_ns();
+            pick_run(w, (enum pick_level)level, PICKS);
+            if (run >= 0)
+                ns[level][run] = (double)(measure_cpu_ns() - began) / PICKS;
+        }
+    for (size_t p = 0; p < PARTS; p++) {
+        double difference[RUNS];
+        for (int run = 0; run < RUNS; run++)
+            difference[run] = ns[parts[p].with][run] - ns[parts[p].without][run];
+        f->ns[p][size] = measure_median(difference, RUNS);
+    }
+    pick_world_free(w);
+}
+
+static double instructions(const struct figures *f, size_t part, size_t size)
+{
+    return f->instructions[size][parts[part].with] - f->instructions[size][parts[part].without];
+}
+
+static void report(const struct figures *f)
+{
+    measure_print_machine("pick");
+    printf("| what | 10 endpoints | 1,000 | 10,000 |\n|---|---|---|---|\n");
+    for (size_t p = 0; p < PARTS; p++) {
+        printf("| %s |", parts[p].what);
+        for (size_t s = 0; s < SIZES; s++) {
+            printf(" %.1f ns", f->ns[p][s]);
+            if (f->counted)
+                printf(", %.0f instructions", instructions(f, p, s));
+            printf(" |");
+        }
+        printf("\n");
+    }
+    printf("\ngrpc-go's and C-core's pickers cannot be called: both keep their xDS policies internal.\n");
+    measure_begin_json("pick");
+    for (size_t p = 0; p < PARTS; p++)
+        for (size_t s = 0; s < SIZES; s++) {
+            printf("%s{\"what\":\"%s\",\"endpoints\":%zu,\"unit\":\"ns\",\"torc\":%.2f", p + s ? "," : "",
+                   parts[p].what, sizes[s], f->ns[p][s]);
+            if (f->counted)
+                printf(",\"instructions\":%.1f", instructions(f, p, s));
+            printf("}");
+        }
+    printf("]}\n");
+}
+
+int main(int argc, char **argv)
+{
+    static struct figures f;
+    if (argc == 2 && strcmp(argv[1], "counted") == 0)
+        return pick_counted(sizes, SIZES);
+    measure_pin(0);
+    for (size_t s = 0; s < SIZES; s++)
+        measure(&f, s);
+    f.counted = pick_count(sizes, SIZES, f.instructions);
+    report(&f);
+    return 0;
+}

@@ -1,0 +1,221 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "lb/ring.h"
+#include "measure.h"
+#include "mesh/config_selector.h"
+#include "peers/vector_ring.h"
+#include "pick.h"
+#include "resolver/call_filter.h"
+#include "support/mesh_unit.h"
+#include "tree.h"
+
+static const enum tree_kind trees[PICK_LEVELS] = {
+    [PICK_RING_HASH] = TREE_RING,   [PICK_PRIORITY] = TREE_PRIORITY, [PICK_CLUSTER] = TREE_CLUSTER,
+    [PICK_LOADS] = TREE_LOADS,      [PICK_MANAGER] = TREE_MANAGER,   [PICK_SELECTED] = TREE_MANAGER,
+    [PICK_FILTERED] = TREE_MANAGER, [PICK_OUTLIERS] = TREE_OUTLIERS,
+};
+
+struct pick_world {
+    size_t n;
+    struct tree *trees[TREE_ROUND_ROBIN];
+    struct tc_ring *ring;
+    struct vector_ring *peer;
+    struct tc_cluster_refs refs;
+    struct tc_config_selector *plain, *filtered;
+    struct tc_arena memory;    /* of keys and of the request */
+    struct tc_headers request; /* its second field is written anew for each pick */
+    char user[16];
+    struct tc_rng rng;
+    uint64_t hash;
+};
+
+/* --- making --- */
+
+static void make_rings(struct pick_world *w)
+{
+    struct tc_ring_item *ours = tc_calloc(w->n, sizeof(*ours));
+    struct vector_ring_item *theirs = tc_calloc(w->n, sizeof(*theirs));
+    struct tree_ring_size size = tree_ring_size(w->n);
+    for (size_t i = 0; i < w->n; i++) {
+        char text[TREE_ADDRESS_MAX];
+        size_t len = tree_address(text, i);
+        const char *key = tc_arena_dup(&w->memory, tc_slice_of(text, len));
+        ours[i] = (struct tc_ring_item){tc_slice_of(key, len), 1};
+        theirs[i] = (struct vector_ring_item){key, len, 1};
+    }
+    w->ring = tc_ring_new(ours, w->n, size.least, size.most, TC_RING_SIZE_MAX);
+    w->peer = vector_ring_new(theirs, w->n, size.least, size.most);
+    tc_free(ours);
+    tc_free(theirs);
+}
+
+static void ignore(struct tc_cluster_refs *refs, struct tc_rstr *name)
+{
+    (void)refs;
+    (void)name;
+}
+
+/* Three routes that do not match stand before the one that does. */
+static struct tc_config_selector *make_selector(struct pick_world *w, const char *filters)
+{
+    struct tc_xds_config *config = mesh_unit_routing(
+        filters, "",
+        "{'match': {'path': '/shop.Cart/Empty'}, 'route': {'cluster': 'c'}}, "
+        "{'match': {'prefix': '/shop.Admin/'}, 'route': {'cluster': 'c'}}, "
+        "{'match': {'prefix': '/shop.', 'headers': [{'name': 'x-canary', 'stringMatch': {'exact': 'yes'}}]}, "
+        "'route': {'cluster': 'c'}}, "
+        "{'match': {'prefix': ''}, 'route': {'cluster': 'c', 'maxStreamDuration': {'maxStreamDuration': '10s'}, "
+        "'hashPolicy': [{'header': {'headerName': 'x-user'}}]}}",
+        "");
+    struct tc_config_selector *s = tc_xds_selector_new(config, &w->refs, measure_random());
+    tc_xds_config_unref(config);
+    return s;
+}
+
+static void make_request(struct pick_world *w)
+{
+    tc_headers_init(&w->request, &w->memory);
+    tc_headers_add(&w->request, tc_slice_str("x-request-source"), tc_slice_str("web"));
+    tc_headers_add(&w->request, tc_slice_str("x-user"), tc_slice_of(w->user, sizeof(w->user)));
+}
+
+struct pick_world *pick_world_new(size_t endpoints)
+{
+    struct pick_world *w = TC_NEW(struct pick_world);
+    w->n = endpoints;
+    w->hash = measure_random();
+    tc_arena_init(&w->memory, 0, 0);
+    tc_rng_init_seed(&w->rng, measure_random());
+    w->refs = (struct tc_cluster_refs){.on_used = ignore, .on_unused = ignore};
+    make_rings(w);
+    make_request(w);
+    w->plain = make_selector(w, "");
+    w->filtered = make_selector(w, "{'name': 'fault', 'typedConfig': {'@type': "
+                                   "'type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault', 'abort': "
+                                   "{'headerAbort': {}, 'percentage': {'numerator': 100}}}},");
+    for (enum tree_kind k = 0; k < TREE_ROUND_ROBIN; k++) {
+        w->trees[k] = tree_new(k, endpoints);
+        tree_connect_all(w->trees[k]);
+    }
+    return w;
+}
+
+void pick_world_free(struct pick_world *w)
+{
+    for (enum tree_kind k = 0; k < TREE_ROUND_ROBIN; k++)
+        tree_free(w->trees[k]);
+    tc_config_selector_unref(w->plain);
+    tc_config_selector_unref(w->filtered);
+    tc_cluster_refs_fini(&w->refs);
+    tc_ring_unref(w->ring);
+    vector_ring_free(w->peer);
+    tc_arena_fini(&w->memory);
+    tc_free(w);
+}
+
+/* --- picks --- */
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "bench/pick: %s\n", what);
+    exit(1);
+}
+
+static void end_call(struct tc_call_tracker *t)
+{
+    static const struct tc_status ok = {0};
+    for (struct tc_call_tracker *following; t; t = following) {
+        following = t->next;
+        t->on_done(t, &ok, NULL);
+    }
+}
+
+/* One RPC with its hash; what it found. */
+static inline uint64_t pick(struct fake_lb *f, uint64_t hash)
+{
+    struct tc_pick out = {0};
+    f->args.hash = hash;
+    f->args.random = hash;
+    if (tc_picker_pick(f->picker, &f->args, &out) != TC_PICK_COMPLETE)
+        fail("a pick found no endpoint");
+    uint64_t found = (uint64_t)(uintptr_t)out.subchannel;
+    end_call(out.trackers);
+    return found;
+}
+
+static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct tc_call_config *config)
+{
+    struct tc_filter_call call = {
+        .loop = f->loop, .arena = &f->arena, .path = f->args.path, .metadata = metadata, .config = config};
+    const struct tc_filter_chain *chain = config->filters;
+    for (size_t i = 0; i < chain->n; i++) {
+        const struct tc_call_filter *filter = &chain->filters[i];
+        void *state = NULL;
+        if (filter->ops->start(filter, &call, &state) != TC_FILTER_NEXT)
+            fail("a filter held an RPC up");
+        if (filter->ops->done)
+            filter->ops->done(filter, &call, &state);
+    }
+}
+
+/* The whole of it: the selector gives the RPC's route, hash and cluster. */
+static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_selector *cs, struct fake_lb *f)
+{
+    const struct tc_select_args args = {
+        .path = f->args.path, .headers = &w->request, .arena = &f->arena, .rng = &w->rng};
+    struct tc_call_config config;
+    struct tc_status status = cs->ops->select(cs, &args, &config);
+    if (!tc_status_ok(&status))
+        fail(tc_status_text(&status));
+    if (config.filters)
+        pass_filters(f, &w->request, &config);
+    f->args.cluster = config.cluster;
+    uint64_t found = pick(f, config.hash);
+    f->args.cluster = tc_slice_str("c");
+    tc_filter_chain_unref(config.filters);
+    config.release(config.hold);
+    return found;
+}
+
+/* The text that the next request is hashed by, a letter for four bits. */
+static inline void set_user(struct pick_world *w, uint64_t h)
+{
+    const uint64_t half = UINT64_C(0x0f0f0f0f0f0f0f0f), letters = UINT64_C(0x6161616161616161);
+    uint64_t text[2] = {(h & half) + letters, (h >> 4 & half) + letters};
+    memcpy(w->user, text, sizeof(text));
+}
+
+static inline uint64_t once(struct pick_world *w, struct fake_lb *f, enum pick_level level, uint64_t h)
+{
+    switch (level) {
+    case PICK_LOOP:
+        return 0;
+    case PICK_SEARCH:
+        return tc_ring_item_at(w->ring, tc_ring_find(w->ring, h));
+    case PICK_PEER:
+        return vector_ring_pick(w->peer, h);
+    case PICK_SELECTED:
+        return select_and_pick(w, w->plain, f);
+    case PICK_FILTERED:
+        return select_and_pick(w, w->filtered, f);
+    default:
+        return pick(f, h);
+    }
+}
+
+void pick_run(struct pick_world *w, enum pick_level level, unsigned picks)
+{
+    struct fake_lb *f = tree_lb(w->trees[trees[level]]);
+    uint64_t h = w->hash;
+    for (unsigned i = 0; i < picks; i++) {
+        set_user(w, h);
+        h = (h ^ i ^ once(w, f, level, h)) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+        tc_arena_reset(&f->arena);
+    }
+    w->hash = h;
+}

@@ -1,0 +1,182 @@
+#include "tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "lb/priority.h"
+#include "lb/ring_hash.h"
+#include "mesh/cds.h"
+#include "mesh/cluster_manager.h"
+#include "support/mesh_unit.h"
+#include "support/xds_kit.h"
+
+enum { LOCALITIES = 3, RING_LEAST = 1024, RING_MOST = 65536 };
+
+struct tree {
+    struct fake_lb *f;
+    size_t n;
+    bool lrs;
+    struct tc_kit xds; /* with lrs: whose client has the counts */
+};
+
+size_t tree_address(char out[TREE_ADDRESS_MAX], size_t i)
+{
+    return (size_t)snprintf(out, TREE_ADDRESS_MAX, "10.%zu.%zu.%zu:80", i >> 16 & 255, i >> 8 & 255, i & 255);
+}
+
+uint64_t tree_hash_of(size_t i)
+{
+    char text[TREE_ADDRESS_MAX + 2];
+    size_t len = tree_address(text, i);
+    memcpy(text + len, "_0", 2);
+    return tc_xxh64(text, len + 2);
+}
+
+struct tree_ring_size tree_ring_size(size_t n)
+{
+    return (struct tree_ring_size){(unsigned)TC_MIN(TC_MAX(2 * n, (size_t)RING_LEAST), (size_t)RING_MOST), RING_MOST};
+}
+
+static struct tc_lb_config *ring_config(size_t n)
+{
+    struct tree_ring_size size = tree_ring_size(n);
+    return tc_ring_hash_config_new(size.least, size.most, tc_slice_of(NULL, 0));
+}
+
+/* The list for policies without an XdsConfig. */
+static struct tc_endpoints *endpoints(size_t n)
+{
+    struct tc_buf b = {0};
+    char text[TREE_ADDRESS_MAX];
+    for (size_t i = 0; i < n; i++) {
+        tree_address(text, i);
+        tc_buf_printf(&b, "%s@%zu ", text, i % LOCALITIES);
+    }
+    struct tc_endpoints *list = fake_endpoints(tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+    return list;
+}
+
+static struct tc_endpoints *first_priority(size_t n)
+{
+    struct tc_endpoints_child *child = tc_reallocarray(NULL, 1, sizeof(*child));
+    *child = (struct tc_endpoints_child){tc_rstr_str("p0"), endpoints(n)};
+    return tc_endpoints_take_children(child, 1);
+}
+
+static const struct tc_eds *eds(size_t n)
+{
+    struct tc_buf b = {0};
+    char text[TREE_ADDRESS_MAX];
+    for (size_t l = 0; l < LOCALITIES; l++) {
+        tc_buf_printf(&b, "%s0/%zu:", l ? ";" : "", l);
+        for (size_t i = l; i < n; i += LOCALITIES) {
+            tree_address(text, i);
+            tc_buf_printf(&b, " %s", text);
+        }
+    }
+    const struct tc_eds *e = mesh_unit_eds(tc_buf_cstr(&b), NULL);
+    tc_buf_fini(&b);
+    return e;
+}
+
+static struct tc_cluster_config *cluster(struct tree *t, enum tree_kind kind)
+{
+    struct tree_ring_size size = tree_ring_size(t->n);
+    char *ring =
+        tc_asprintf(", 'lbPolicy': 'RING_HASH', 'ringHashLbConfig': {'minimumRingSize': %u, 'maximumRingSize': %u}",
+                    size.least, size.most);
+    char *more =
+        tc_asprintf("%s%s%s", kind == TREE_ROUND_ROBIN ? "" : ring, t->lrs ? ", 'lrsServer': {'self': {}}" : "",
+                    kind == TREE_OUTLIERS ? ", 'outlierDetection': {}" : "");
+    tc_free(ring);
+    struct tc_cluster_config *c = mesh_unit_cluster("c", more, eds(t->n));
+    if (t->lrs)
+        ((struct tc_cluster *)(uintptr_t)c->cluster)->lrs_server = t->xds.bootstrap->servers[0].key;
+    tc_free(more);
+    return c;
+}
+
+static struct tc_lb_config *cds_config(bool manager)
+{
+    struct tc_rstr *name = tc_rstr_str("c");
+    struct tc_lb_config *config = tc_cds_config_new(name, NULL);
+    if (manager) {
+        const struct tc_cluster_manager_child child = {name, config};
+        struct tc_lb_config *whole = tc_cluster_manager_config_new(&child, 1);
+        tc_lb_config_unref(config);
+        config = whole;
+    }
+    tc_rstr_unref(name);
+    return config;
+}
+
+static struct tc_lb_config *priority_config(size_t n)
+{
+    struct tc_priority_child child = {.name = tc_rstr_str("p0"), .config = ring_config(n)};
+    struct tc_lb_config *config = tc_priority_config_new(&child, 1);
+    tc_rstr_unref(child.name);
+    tc_lb_config_unref(child.config);
+    return config;
+}
+
+struct tree *tree_new(enum tree_kind kind, size_t n)
+{
+    static const char *const roots[] = {
+        [TREE_RING] = "ring_hash_experimental",
+        [TREE_PRIORITY] = "priority_experimental",
+        [TREE_CLUSTER] = "cds_experimental",
+        [TREE_LOADS] = "cds_experimental",
+        [TREE_MANAGER] = "xds_cluster_manager_experimental",
+        [TREE_OUTLIERS] = "xds_cluster_manager_experimental",
+        [TREE_ROUND_ROBIN] = "xds_cluster_manager_experimental",
+    };
+    struct tree *t = TC_NEW(struct tree);
+    t->f = mesh_unit_lb(roots[kind]);
+    t->n = n;
+    t->lrs = kind >= TREE_LOADS;
+    t->f->env.ring_size_cap = t->f->env.ring_inline_entries = RING_MOST;
+    t->f->args.cluster = tc_slice_str("c");
+    t->f->args.has_hash = true;
+    if (kind == TREE_RING) {
+        fake_update(t->f, endpoints(n), ring_config(n), NULL);
+        return t;
+    }
+    if (kind == TREE_PRIORITY) {
+        fake_update(t->f, first_priority(n), priority_config(n), NULL);
+        return t;
+    }
+    if (t->lrs)
+        tc_kit_init(&t->xds, NULL);
+    struct tc_xds_config *config = mesh_unit_config(cluster(t, kind), NULL);
+    config->client = t->lrs ? t->xds.client : NULL;
+    mesh_unit_update(t->f, cds_config(kind >= TREE_MANAGER), config);
+    return t;
+}
+
+void tree_free(struct tree *t)
+{
+    mesh_unit_lb_free(t->f);
+    if (t->lrs)
+        tc_kit_fini(&t->xds);
+    tc_free(t);
+}
+
+struct fake_lb *tree_lb(struct tree *t)
+{
+    return t->f;
+}
+
+void tree_connect(struct tree *t, size_t i)
+{
+    fake_pick_hash(t->f, tree_hash_of(i));
+    fake_set_last(t->f, TORC_READY);
+}
+
+void tree_connect_all(struct tree *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        tree_connect(t, i);
+}
