@@ -1,8 +1,6 @@
 #include "creds/adc.h"
 
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -11,6 +9,7 @@
 #include "creds/oauth.h"
 #include "creds/service_account.h"
 #include "io/socket.h"
+#include "tls/openssl.h"
 
 #define MAX_FILE_BYTES 65536
 #define TOKEN_URI "https://oauth2.googleapis.com/token"
@@ -27,6 +26,11 @@ static const char *required(const json_t *obj, const char *key, struct tc_faults
 
 static EVP_PKEY *parse_key(const char *pem, struct tc_faults *f)
 {
+    const char *missing = tc_openssl_load();
+    if (missing) {
+        tc_faults_add(f, "private_key cannot be read: %s", missing);
+        return NULL;
+    }
     BIO *bio = BIO_new_mem_buf(pem, -1);
     EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, NULL, (void *)(uintptr_t) "") : NULL;
     BIO_free(bio);
@@ -115,7 +119,7 @@ static torc_call_credentials *from_file(const char *path, const char *roots_file
         *why = tc_asprintf("Google's credentials in %s: %s", path, err ? tc_errno_text(err, scratch) : reason);
     tc_free(reason);
     if (text.data)
-        OPENSSL_cleanse(text.data, text.len);
+        explicit_bzero(text.data, text.len);
     tc_buf_fini(&text);
     return c;
 }

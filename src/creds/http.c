@@ -2,8 +2,8 @@
 #include "creds/http.h"
 
 #include <curl/curl.h>
-#include <dlfcn.h>
 
+#include "base/library.h"
 #include "base/mem.h"
 
 #define CONNECT_TIMEOUT_MS 5000L
@@ -30,31 +30,23 @@
 static struct {
     bool ready;
     char why[256];
-    FUNCTIONS(MEMBER)
+    struct {
+        FUNCTIONS(MEMBER)
+    } functions;
 } lib;
 #undef MEMBER
 
 /* Never unloaded: OpenSSL underneath would not survive it. */
 static void load(void)
 {
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-    void *handle = NULL;
-    for (size_t i = 0; !handle && i < TC_ARRAY_LEN(names); i++)
-        handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        const char *text = dlerror();
-        snprintf(lib.why, sizeof(lib.why), "libcurl cannot be loaded: %s", text ? text : "");
+#define NAME(name) #name,
+    static const char *const files[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL}, *const names[] = {FUNCTIONS(NAME)
+                                                                                                            NULL};
+#undef NAME
+    _Static_assert(sizeof(names) == sizeof(lib.functions) + sizeof(names[0]), "a name for each function");
+    if (tc_library_load("libcurl", files, names, (void **)&lib.functions, lib.why, sizeof(lib.why)) != 0)
         return;
-    }
-#define FIND(name)                                                                                                     \
-    *(void **)&lib.name = dlsym(handle, #name);                                                                        \
-    if (!lib.name)                                                                                                     \
-        snprintf(lib.why, sizeof(lib.why), "libcurl is too old: it has no %s", #name);
-    FUNCTIONS(FIND)
-#undef FIND
-    if (lib.why[0])
-        return;
-    lib.ready = lib.curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    lib.ready = lib.functions.curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     if (!lib.ready)
         snprintf(lib.why, sizeof(lib.why), "libcurl cannot be initialised");
 }
@@ -75,7 +67,7 @@ void tc_http_stop_now(struct tc_http_stop *s)
     pthread_mutex_lock(&s->mutex);
     s->stopped = true;
     if (s->running)
-        lib.curl_multi_wakeup(s->running);
+        lib.functions.curl_multi_wakeup(s->running);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -109,23 +101,23 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 static void set_options(CURL *easy, const struct tc_http_request *r, struct curl_slist *headers, struct tc_buf *body,
                         char *error)
 {
-    lib.curl_easy_setopt(easy, CURLOPT_URL, r->url);
-    lib.curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https,http");
-    lib.curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    lib.curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    lib.curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
-    lib.curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-    lib.curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
-    lib.curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
-    lib.curl_easy_setopt(easy, CURLOPT_WRITEDATA, body);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_URL, r->url);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https,http");
+    lib.functions.curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    lib.functions.curl_easy_setopt(easy, CURLOPT_WRITEDATA, body);
     if (headers)
-        lib.curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+        lib.functions.curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     if (r->form)
-        lib.curl_easy_setopt(easy, CURLOPT_POSTFIELDS, r->form);
+        lib.functions.curl_easy_setopt(easy, CURLOPT_POSTFIELDS, r->form);
     if (r->roots_file)
-        lib.curl_easy_setopt(easy, CURLOPT_CAINFO, r->roots_file);
+        lib.functions.curl_easy_setopt(easy, CURLOPT_CAINFO, r->roots_file);
     if (r->direct)
-        lib.curl_easy_setopt(easy, CURLOPT_PROXY, "");
+        lib.functions.curl_easy_setopt(easy, CURLOPT_PROXY, "");
 }
 
 /* Until it is done or stopped. */
@@ -133,12 +125,12 @@ static CURLcode run(CURLM *multi, struct tc_http_stop *stop)
 {
     int running = 1, left;
     while (running && !is_stopped(stop)) {
-        if (lib.curl_multi_perform(multi, &running) != CURLM_OK)
+        if (lib.functions.curl_multi_perform(multi, &running) != CURLM_OK)
             return CURLE_FAILED_INIT;
         if (running)
-            lib.curl_multi_poll(multi, NULL, 0, 1000, NULL);
+            lib.functions.curl_multi_poll(multi, NULL, 0, 1000, NULL);
     }
-    const CURLMsg *m = running ? NULL : lib.curl_multi_info_read(multi, &left);
+    const CURLMsg *m = running ? NULL : lib.functions.curl_multi_info_read(multi, &left);
     return m ? m->data.result : CURLE_ABORTED_BY_CALLBACK;
 }
 
@@ -146,24 +138,24 @@ static int transfer(CURL *easy, CURLM *multi, const struct tc_http_request *r, s
                     struct tc_buf *body, char **why)
 {
     char error[CURL_ERROR_SIZE] = "";
-    struct curl_slist *headers = r->header ? lib.curl_slist_append(NULL, r->header) : NULL;
+    struct curl_slist *headers = r->header ? lib.functions.curl_slist_append(NULL, r->header) : NULL;
     long code = 0;
     set_options(easy, r, headers, body, error);
     CURLcode rc = CURLE_ABORTED_BY_CALLBACK;
-    if (set_running(stop, multi) && lib.curl_multi_add_handle(multi, easy) == CURLM_OK) {
+    if (set_running(stop, multi) && lib.functions.curl_multi_add_handle(multi, easy) == CURLM_OK) {
         rc = run(multi, stop);
         if (rc == CURLE_OK)
-            lib.curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &code);
-        lib.curl_multi_remove_handle(multi, easy);
+            lib.functions.curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &code);
+        lib.functions.curl_multi_remove_handle(multi, easy);
     }
     set_running(stop, NULL);
-    lib.curl_slist_free_all(headers);
+    lib.functions.curl_slist_free_all(headers);
     if (rc == CURLE_OK)
         *status = (int)code;
     else if (rc == CURLE_WRITE_ERROR)
         *why = tc_asprintf("its answer has more than %d bytes", TC_HTTP_MAX_BODY_BYTES);
     else
-        *why = tc_asprintf("%s", error[0] ? error : lib.curl_easy_strerror(rc));
+        *why = tc_asprintf("%s", error[0] ? error : lib.functions.curl_easy_strerror(rc));
     return rc == CURLE_OK ? 0 : TORC_EIO;
 }
 
@@ -176,16 +168,16 @@ int tc_http_fetch(const struct tc_http_request *r, struct tc_http_stop *stop, in
         *why = tc_strdup(lib.why);
         return TORC_EIO;
     }
-    CURL *easy = lib.curl_easy_init();
-    CURLM *multi = lib.curl_multi_init();
+    CURL *easy = lib.functions.curl_easy_init();
+    CURLM *multi = lib.functions.curl_multi_init();
     int rc = TORC_EIO;
     if (easy && multi)
         rc = transfer(easy, multi, r, stop, status, body, why);
     else
         *why = tc_strdup("libcurl is out of memory");
     if (multi)
-        lib.curl_multi_cleanup(multi);
+        lib.functions.curl_multi_cleanup(multi);
     if (easy)
-        lib.curl_easy_cleanup(easy);
+        lib.functions.curl_easy_cleanup(easy);
     return rc;
 }

@@ -2,10 +2,9 @@
 #ifndef TC_CREDS_JWT_H
 #define TC_CREDS_JWT_H
 
-#include <openssl/evp.h>
-
 #include "base/buf.h"
 #include "base/slice.h"
+#include "tls/openssl.h"
 
 /* When a token expires ("exp"), seconds since 1970, at most the year 9999. Nothing else of it is checked, least of all
  * its signature: that is the server's part (A97). TORC_EPARSE with the reason in *why, which never quotes the token. */

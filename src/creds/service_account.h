@@ -2,10 +2,9 @@
 #ifndef TC_CREDS_SERVICE_ACCOUNT_H
 #define TC_CREDS_SERVICE_ACCOUNT_H
 
-#include <openssl/evp.h>
-
 #include "base/clock.h"
 #include "creds/call.h"
+#include "tls/openssl.h"
 
 struct tc_service_account {
     const char *email;  /* issuer and subject; copied */

@@ -1,13 +1,12 @@
 #include "creds/spiffe.h"
 
 #include <limits.h>
-#include <openssl/err.h>
-#include <openssl/x509.h>
 #include <stdlib.h>
 
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/rstr.h"
+#include "tls/openssl.h"
 #include "tls/san.h"
 
 #define SCHEME "spiffe://"
@@ -210,7 +209,10 @@ struct tc_spiffe_map *tc_spiffe_map_parse(struct tc_slice json, struct tc_faults
     json_t *root = tc_json_parse(json, &why);
     struct tc_spiffe_map *m = TC_NEW(struct tc_spiffe_map);
     tc_ref_init(&m->ref);
-    if (root)
+    const char *missing = tc_openssl_load();
+    if (missing)
+        tc_faults_add(faults, "cannot be read: %s", missing);
+    else if (root)
         read_domains(root, m, faults);
     else
         tc_faults_add(faults, "not JSON: %s", why);

@@ -1,10 +1,9 @@
-#include <openssl/evp.h>
-
+#include "tls/tls.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "creds/files.h"
 #include "creds/handshake.h"
-#include "tls/tls.h"
+#include "tls/openssl.h"
 
 enum part { ROOTS, CERTIFICATE, KEY, PARTS };
 

@@ -1,6 +1,4 @@
 #include <limits.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 
 #include "base/mem.h"
 #include "tls/internal.h"
@@ -151,6 +149,11 @@ static bool configure(SSL_CTX *ssl_ctx, bool server)
 
 struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct tc_status *error)
 {
+    const char *missing = tc_openssl_load();
+    if (missing) {
+        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, "TLS is not available: %s", missing));
+        return NULL;
+    }
     ERR_clear_error();
     SSL_CTX *ssl_ctx = SSL_CTX_new(opts->server ? TLS_server_method() : TLS_client_method());
     struct tc_tls_context *ctx = NULL;

@@ -2,9 +2,8 @@
 #ifndef TC_TLS_INTERNAL_H
 #define TC_TLS_INTERNAL_H
 
-#include <openssl/ssl.h>
-
 #include "base/ref.h"
+#include "tls/openssl.h"
 #include "tls/tls.h"
 
 struct tc_tls_context {

@@ -1,7 +1,8 @@
 #include "tls/san.h"
 
 #include <arpa/inet.h>
-#include <openssl/x509v3.h>
+
+#include "tls/openssl.h"
 
 static struct tc_slice text_of(const ASN1_STRING *s)
 {

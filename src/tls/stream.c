@@ -1,6 +1,5 @@
 /* A TLS connection as a byte stream, from its handshake on. */
 #include <limits.h>
-#include <openssl/err.h>
 
 #include "base/mem.h"
 #include "tls/internal.h"

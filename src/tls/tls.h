@@ -46,7 +46,7 @@ struct tc_tls_opts {
 /* Immutable and shared; any thread. */
 struct tc_tls_context;
 
-/* NULL with INVALID_ARGUMENT and a text that says which part is bad and why. */
+/* NULL with INVALID_ARGUMENT and a text that says which part is bad and why; UNAVAILABLE: OpenSSL cannot be loaded. */
 struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct tc_status *error);
 struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx);
 void tc_tls_context_unref(struct tc_tls_context *ctx); /* NULL is allowed */

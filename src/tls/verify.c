@@ -1,6 +1,4 @@
 #include <arpa/inet.h>
-#include <openssl/err.h>
-#include <openssl/x509v3.h>
 
 #include "tls/internal.h"
 

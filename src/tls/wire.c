@@ -1,6 +1,5 @@
 #include "tls/internal.h"
 
-#include <openssl/bio.h>
 #include <pthread.h>
 
 #include "base/mem.h"

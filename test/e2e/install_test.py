@@ -39,6 +39,7 @@ def test_readme_program():
         static = sh(["pkg-config", "--static", "--cflags", "--libs", "torc"], env=env).split()
         sh(["cc", source, "-o", app, *[f if f != "-ltorc" else os.path.join(library, "libtorc.a") for f in static]])
         check(sh([app, address]).strip() == f"OK from {address}: hello", "the static library")
+        check(os.path.exists(os.path.join(library, "libtorc-regex.so.0")), "the library of regexes is installed")
         for page in ("share/man/man1/torc.1", "bin/torc", "include/torc/torc.h"):
             check(os.path.exists(os.path.join(folder, page)), f"{page} is installed")
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out_file:

@@ -1,0 +1,28 @@
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/library.h"
+#include "base/mem.h"
+#include "regex/engine.h"
+
+#define FILE_NAME "libtorc-regex.so.0"
+
+/* The one that was installed with this library, wherever that is; else as the linker finds it (in a changed root: what
+ * the program has loaded by itself). */
+tc_regex_engine_fn tc_regex_engine_find(char *why, size_t why_bytes)
+{
+    static const char *const names[] = {"torc_regex_engine", NULL};
+    Dl_info own;
+    char *beside = NULL;
+    union {
+        tc_regex_engine_fn fn;
+        void *address;
+    } found;
+    if (dladdr((void *)names, &own) && own.dli_fname && strchr(own.dli_fname, '/'))
+        beside = tc_asprintf("%.*s" FILE_NAME, (int)(strrchr(own.dli_fname, '/') + 1 - own.dli_fname), own.dli_fname);
+    const char *const files[] = {beside ? beside : FILE_NAME, FILE_NAME, NULL};
+    int rc = tc_library_load("Torc's library of regular expressions", files, names, &found.address, why, why_bytes);
+    tc_free(beside);
+    return rc == 0 ? found.fn : NULL;
+}

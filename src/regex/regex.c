@@ -1,0 +1,117 @@
+#include "regex/regex.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/ref.h"
+#include "regex/engine.h"
+
+struct tc_regex {
+    struct tc_ref ref;
+    const struct tc_regex_engine *engine;
+    void *re;
+};
+
+/* Memory ends the process in base/ only: asking there for what cannot be had gets the handler called. */
+static void out_of_memory(void)
+{
+    tc_malloc(SIZE_MAX);
+    abort();
+}
+
+static void append(const char *text, size_t len, void *arg)
+{
+    tc_buf_append(arg, text, len);
+}
+
+static char *take_text(struct tc_buf *b)
+{
+    char *text = tc_strdup(tc_buf_cstr(b));
+    tc_buf_fini(b);
+    return text;
+}
+
+static struct {
+    const struct tc_regex_engine *engine;
+    char why[512];
+} found;
+
+static void find_engine(void)
+{
+    tc_regex_engine_fn get = tc_regex_engine_find(found.why, sizeof(found.why));
+    if (get && !(found.engine = get(TC_REGEX_ENGINE_VERSION, out_of_memory)))
+        snprintf(found.why, sizeof(found.why), "Torc's library of regular expressions is of another version");
+}
+
+struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why)
+{
+    size_t max_pattern = limits && limits->pattern_bytes ? limits->pattern_bytes : TC_REGEX_PATTERN_MAX_BYTES;
+    size_t max_memory = limits && limits->memory_bytes ? limits->memory_bytes : TC_REGEX_MEMORY_MAX_BYTES;
+    if (pattern.len > max_pattern) {
+        *why = tc_asprintf("pattern of %zu bytes is longer than %zu", pattern.len, max_pattern);
+        return NULL;
+    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_engine);
+    const struct tc_regex_engine *engine = found.engine;
+    if (!engine) {
+        *why = tc_strdup(found.why);
+        return NULL;
+    }
+    struct tc_buf reason = {0};
+    void *re =
+        engine->compile(pattern.data, pattern.len, (int64_t)TC_MIN(max_memory, (size_t)INT64_MAX), append, &reason);
+    if (!re) {
+        *why = take_text(&reason);
+        return NULL;
+    }
+    struct tc_regex *r = TC_NEW(struct tc_regex);
+    tc_ref_init(&r->ref);
+    r->engine = engine;
+    r->re = re;
+    return r;
+}
+
+struct tc_regex *tc_regex_ref(struct tc_regex *r)
+{
+    if (r)
+        tc_ref_inc(&r->ref);
+    return r;
+}
+
+void tc_regex_unref(struct tc_regex *r)
+{
+    if (!r || !tc_ref_dec(&r->ref))
+        return;
+    r->engine->free(r->re);
+    tc_free(r);
+}
+
+size_t tc_regex_memory(const struct tc_regex *r)
+{
+    const size_t instruction = 16, fixed = 1024;
+    int size = r->engine->program_size(r->re);
+    return fixed + (size > 0 ? (size_t)size * instruction : 0);
+}
+
+bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text)
+{
+    return r->engine->full_match(r->re, text.data, text.len);
+}
+
+bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, char **why)
+{
+    struct tc_buf reason = {0};
+    bool ok = r->engine->check_rewrite(r->re, rewrite.data, rewrite.len, append, &reason);
+    if (!ok)
+        *why = take_text(&reason);
+    return ok;
+}
+
+void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct tc_slice rewrite, struct tc_buf *out)
+{
+    r->engine->replace_all(r->re, text.data, text.len, rewrite.data, rewrite.len, append, out);
+}
