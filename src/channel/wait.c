@@ -76,12 +76,14 @@ static int turn_timeout_ms(const torc_runtime *rt, uint64_t until_ns)
     return ms > 1000000 ? 1000000 : (int)ms;
 }
 
-static bool one_turn(torc_runtime *rt, int timeout_ms)
+static bool one_turn(torc_runtime *rt, int timeout_ms, bool posts)
 {
     rt->driven = true;
     rt->driver = pthread_self();
     pthread_mutex_unlock(&rt->mutex);
-    bool did = tc_loop_turn(rt->loop, timeout_ms);
+    bool did = posts && tc_loop_turn_posts(rt->loop);
+    if (!did)
+        did = tc_loop_turn(rt->loop, timeout_ms);
     pthread_mutex_lock(&rt->mutex);
     rt->driven = false;
     if (!tc_list_empty(&rt->pollers))
@@ -102,6 +104,8 @@ static void wait_signal(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 {
     int rc = 0;
+    bool posts =
+        true; /* what the caller posted goes before the loop looks for events; once, so that they wait for no more */
     tc_list_append(&rt->waiters, &w->link);
     while (!w->woken) {
         if (until_ns != UINT64_MAX && tc_loop_clock_ns(rt->loop) >= until_ns) {
@@ -109,9 +113,10 @@ int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
             break;
         }
         if (rt->mode == TORC_RUNTIME_CALLER && !rt->driven && !atomic_load(&rt->stopped))
-            one_turn(rt, turn_timeout_ms(rt, until_ns));
+            one_turn(rt, turn_timeout_ms(rt, until_ns), posts);
         else
             wait_signal(rt, w, until_ns);
+        posts = false;
     }
     w->woken = false;
     tc_list_remove(&w->link);
@@ -129,7 +134,7 @@ int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
     rc = 0;
     pthread_mutex_lock(&rt->mutex);
     if (!rt->driven) {
-        rc = one_turn(rt, timeout_ms);
+        rc = one_turn(rt, timeout_ms, false);
         pass_on(rt);
     } else if (timeout_ms != 0) {
         uint64_t until_ns = UINT64_MAX;

@@ -12,12 +12,15 @@
 #include "io/timers.h"
 
 enum { MAX_TASKS_PER_TURN = 10000, MAX_CLOSING_TURNS = 1000 };
+/* How old the last look for events may be where a turn does without one. */
+#define EVENTS_STAY_NEW_NS TC_NS_PER_MS
 
 struct tc_loop {
     bool manual;
     bool fresh;     /* the cached time is that of the present turn */
     bool any_event; /* this turn took in an event of a descriptor */
     uint64_t now_ns;
+    uint64_t events_ns; /* when events were taken in last */
     struct tc_timers timers;
     struct tc_link serial;
     struct tc_link turn_end;
@@ -396,15 +399,29 @@ static void take_in_events(struct tc_loop *loop, int ms)
             uv_timer_stop(&loop->wakeup);
     }
     refresh_time(loop);
+    loop->events_ns = loop->now_ns;
+}
+
+static void enter_turn(struct tc_loop *loop)
+{
+    assert(!tc_loop_in_turn(loop));
+    atomic_store(&loop->turn_thread, (uintptr_t)pthread_self());
+    loop->any_event = false;
+}
+
+static void leave_turn(struct tc_loop *loop)
+{
+    /* From here on a post must wake us; one that came before this line is seen by the next turn before it waits. */
+    atomic_store(&loop->wants_wakeup, true);
+    atomic_store(&loop->turn_thread, 0);
+    loop->fresh = false;
 }
 
 bool tc_loop_turn(struct tc_loop *loop, int timeout_ms)
 {
     if (tc_loop_forked(loop))
         return false;
-    assert(!tc_loop_in_turn(loop));
-    atomic_store(&loop->turn_thread, (uintptr_t)pthread_self());
-    loop->any_event = false;
+    enter_turn(loop);
     if (!loop->manual)
         take_in_events(loop, bounded_ms(loop, timeout_ms));
     atomic_store(&loop->wants_wakeup, false);
@@ -412,10 +429,23 @@ bool tc_loop_turn(struct tc_loop *loop, int timeout_ms)
     any |= fire_timers(loop);
     any |= run_serial(loop);
     any |= run_turn_end(loop);
-    /* From here on a post must wake us; one that came before this line is seen by the next turn before it waits. */
-    atomic_store(&loop->wants_wakeup, true);
-    atomic_store(&loop->turn_thread, 0);
-    loop->fresh = false;
+    leave_turn(loop);
+    return any;
+}
+
+bool tc_loop_turn_posts(struct tc_loop *loop)
+{
+    if (loop->manual || tc_loop_forked(loop) || tc_loop_clock_ns(loop) - loop->events_ns > EVENTS_STAY_NEW_NS)
+        return false;
+    enter_turn(loop);
+    refresh_time(loop);
+    atomic_store(&loop->wants_wakeup, false);
+    take_posts(loop);
+    bool any = run_serial(loop);
+    any |= run_turn_end(loop);
+    /* What the turn's end left, that the next turn may wait at once: the peers are at work by now. */
+    run_serial(loop);
+    leave_turn(loop);
     return any;
 }
 

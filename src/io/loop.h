@@ -83,6 +83,10 @@ static inline bool tc_timer_active(const struct tc_timer *timer)
 /* One turn; waits for events at most timeout_ms (-1: until something happens, 0: not at all). True when it did
  * anything. Not re-entrant. */
 bool tc_loop_turn(struct tc_loop *loop, int timeout_ms);
+/* A turn for what was posted alone: no events, no timers, and so no call of the system before its work is done. Only
+ * where events were taken in within the last millisecond, so that nobody acts on what was true before an idle gap; else
+ * false, and nothing was done. */
+bool tc_loop_turn_posts(struct tc_loop *loop);
 /* Wakes a loop that waits in tc_loop_turn. Any thread. */
 void tc_loop_wake(struct tc_loop *loop);
 /* For applications that drive the loop: a descriptor that becomes readable when there are events, and how long to wait

@@ -18,7 +18,7 @@ int __wrap_uv_async_send(uv_async_t *async);
 int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
 
 /* By thread, since the backends' loop turns as well. */
-static _Thread_local unsigned writes, turns;
+static _Thread_local unsigned writes, turns, looks;
 static atomic_uint wakeups;
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
@@ -36,6 +36,7 @@ int __wrap_uv_async_send(uv_async_t *async)
 int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
 {
     turns++;
+    looks += mode == UV_RUN_NOWAIT;
     return __real_uv_run(loop, mode);
 }
 
@@ -100,17 +101,20 @@ static void begin(struct client *c)
 
 enum { CALLS = 500 };
 
-/* A thread that drives the loop itself wakes nobody, and writes once for each call. */
+/* A thread that drives the loop itself wakes nobody, writes once for each call, and does not look for events before it
+ * writes, unless it was held up since the answer to the call before. */
 static void test_blocking(void **state)
 {
     (void)state;
     struct client c;
     open_client(&c, TORC_RUNTIME_CALLER);
     block(&c);
-    unsigned woken = atomic_load(&wakeups), before = writes;
+    unsigned woken = atomic_load(&wakeups), before = writes, looked = looks;
     for (unsigned i = 0; i < CALLS; i++)
         block(&c);
-    print_message("%d blocking calls: %u wake-ups, %u writes\n", CALLS, atomic_load(&wakeups) - woken, writes - before);
+    print_message("%d blocking calls: %u wake-ups, %u writes, %u looks for events before\n", CALLS,
+                  atomic_load(&wakeups) - woken, writes - before, looks - looked);
+    assert_in_range(looks - looked, 0, CALLS / 4);
     assert_int_equal(atomic_load(&wakeups) - woken, 0);
     assert_in_range(writes - before, CALLS,
                     CALLS + CALLS / 10); /* now and then a SETTINGS or WINDOW_UPDATE by itself */

@@ -21,11 +21,19 @@ static char trace[256];
 /* Every look at the clock takes this long: the process of a machine that is slow, or was stopped for a while. */
 static atomic_long clock_step_ns;
 static atomic_long clock_skew_ns;
+/* Where it stands still; 0: it runs. */
+static atomic_long clock_stopped_ns;
 
 /* In front of the C library's, for us and for libuv. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *ts)
 {
     long rc = syscall(SYS_clock_gettime, id, ts);
+    long stopped_ns = atomic_load(&clock_stopped_ns);
+    if (stopped_ns) {
+        ts->tv_sec = stopped_ns / 1000000000;
+        ts->tv_nsec = stopped_ns % 1000000000;
+        return (int)rc;
+    }
     long skew_ns = atomic_fetch_add(&clock_skew_ns, atomic_load(&clock_step_ns)) + ts->tv_nsec;
     ts->tv_sec += skew_ns / 1000000000;
     ts->tv_nsec = skew_ns % 1000000000;
@@ -372,6 +380,42 @@ static void wake_ends_a_wait_before_and_during_it(void **state)
     pthread_join(thread, NULL);
 }
 
+/* A millisecond after events were taken in, and later. */
+static void a_turn_for_posts_leaves_events_and_timers(void **state)
+{
+    struct tc_loop *loop = *state;
+    struct step posted = step(loop, "p"), timer = step(loop, "t"), end = step(loop, "|");
+    init_step(&posted), init_step(&timer), init_step(&end);
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    struct tc_watch *watch = tc_watch_new(loop, fds[0], on_pipe_readable, &fds[0]);
+    tc_watch_set(watch, TC_WATCH_READ);
+    long now_ns = (long)tc_loop_clock_ns(loop);
+    atomic_store(&clock_stopped_ns, now_ns);
+    tc_loop_turn(loop, 0);
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    tc_timer_start(&timer.timer, 0);
+    posted.then_end = &end;
+    tc_loop_post_quietly(loop, &posted.task);
+    atomic_store(&clock_stopped_ns, now_ns + 1000000);
+    assert_true(tc_loop_turn_posts(loop));
+    assert_string_equal(trace, "p|");
+    assert_false(tc_loop_in_turn(loop));
+    assert_false(tc_loop_turn_posts(loop));
+
+    tc_loop_post_quietly(loop, &posted.task);
+    atomic_store(&clock_stopped_ns, now_ns + 1000001);
+    assert_false(tc_loop_turn_posts(loop));
+    assert_string_equal(trace, "p|");
+    atomic_store(&clock_stopped_ns, now_ns + 2000000);
+    assert_true(tc_loop_turn(loop, 0));
+    assert_string_equal(trace, "p|event tp|");
+    atomic_store(&clock_stopped_ns, 0);
+    tc_watch_close(watch);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void the_fd_tells_of_posts_between_turns(void **state)
 {
     struct tc_loop *loop = *state;
@@ -544,6 +588,7 @@ int main(void)
         REAL(posts_from_four_threads_all_arrive_in_order),
         REAL(two_loops_wake_each_other),
         REAL(wake_ends_a_wait_before_and_during_it),
+        REAL(a_turn_for_posts_leaves_events_and_timers),
         REAL(the_fd_tells_of_posts_between_turns),
         REAL(the_fd_tells_of_a_new_descriptor_after_a_turn),
         REAL(in_turn_is_true_inside_only),
