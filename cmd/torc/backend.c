@@ -32,7 +32,7 @@ static const char help[] =
     "                                    the serial numbers of the clients' certificates, in the order they came\n"
     "  -v, -vv                           log to standard error\n\n"
     "Methods with a meaning of their own: torc.test.Backend/Hang, /Fail (the request is the status's number), "
-    "/Count, /Headers.\n\n"
+    "/Count, /Headers, /Repeat.\n\n"
     "Example:\n"
     "  torc backend --listen 127.0.0.1:10001 --name b1 --delay 5ms --count-log\n";
 

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 
 #define MAX_QUEUED_BYTES 65536u
+#define REPEAT_AT_ONCE 1024u
 
 struct tc_backend {
     struct tc_server *server;
@@ -13,7 +14,7 @@ struct tc_backend {
     struct tc_link calls;
 };
 
-enum kind { ECHO, HANG, FAIL, COUNT, HEADERS };
+enum kind { ECHO, HANG, FAIL, COUNT, HEADERS, REPEAT };
 
 /* One call. Messages are answered one after the other: the next is read when the last was answered. */
 struct echo {
@@ -22,7 +23,7 @@ struct echo {
     struct tc_server_call *call;
     enum kind kind;
     struct tc_timer timer;
-    struct tc_rstr *message; /* waits for the delay */
+    struct tc_rstr *message; /* waits for the delay, or is repeated */
     bool finished;
     bool introduced; /* the headers with x-backend are sent */
     bool reading;    /* a message was asked for, or is being answered */
@@ -64,10 +65,19 @@ static void read_on(struct echo *e)
         tc_server_call_read(e->call);
 }
 
+/* Empty messages queue no bytes. */
+static void repeat(struct echo *e)
+{
+    for (size_t n = 0; n < REPEAT_AT_ONCE && tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES; n++)
+        tc_server_call_send_ref(e->call, e->message);
+}
+
 static void on_written(void *arg)
 {
     struct echo *e = arg;
-    if (!e->reading && !e->finished && !e->message)
+    if (e->kind == REPEAT && e->message)
+        repeat(e);
+    else if (!e->reading && !e->finished && !e->message)
         read_on(e);
 }
 
@@ -126,7 +136,9 @@ static void on_message(void *arg, struct tc_rstr *message)
         return;
     }
     e->message = message;
-    if (e->backend->opts.delay_ms)
+    if (e->kind == REPEAT)
+        repeat(e);
+    else if (e->backend->opts.delay_ms)
         tc_timer_start(&e->timer, e->backend->opts.delay_ms);
     else
         answer(e);
@@ -135,7 +147,9 @@ static void on_message(void *arg, struct tc_rstr *message)
 static void on_half_close(void *arg)
 {
     struct echo *e = arg;
-    if (e->kind != HANG)
+    if (e->kind == REPEAT && !e->message)
+        finish(e, TORC_STATUS_INVALID_ARGUMENT, "there is no message to repeat");
+    else if (e->kind != HANG && e->kind != REPEAT)
         finish(e, TORC_STATUS_OK, "");
 }
 
@@ -214,6 +228,11 @@ static void on_headers(void *arg, struct tc_server_call *call)
     begin(arg, call, HEADERS);
 }
 
+static void on_repeat(void *arg, struct tc_server_call *call)
+{
+    begin(arg, call, REPEAT);
+}
+
 struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_backend_opts *opts)
 {
     struct tc_backend *b = TC_NEW(struct tc_backend);
@@ -226,6 +245,7 @@ struct tc_backend *tc_backend_new(struct tc_server *server, const struct tc_back
     tc_server_add_method(server, "/torc.test.Backend/Fail", on_fail, b);
     tc_server_add_method(server, "/torc.test.Backend/Count", on_count, b);
     tc_server_add_method(server, "/torc.test.Backend/Headers", on_headers, b);
+    tc_server_add_method(server, "/torc.test.Backend/Repeat", on_repeat, b);
     return b;
 }
 

@@ -1,5 +1,5 @@
-/* The echo backend towards a client that sends and does not read: it stops reading, too, and goes on when the client
- * does. */
+/* The echo backend: towards a client that sends and does not read it stops reading, too, and goes on when the client
+ * does; and what repeats a message. */
 #include "server/backend.h"
 
 #include "base/mem.h"
@@ -75,10 +75,62 @@ static void test_back_pressure(void **state)
     tc_backend_free(backend);
 }
 
+struct reader {
+    struct tc_call *call;
+    size_t received, wanted;
+    bool done;
+    int code;
+};
+
+static void on_repeated(void *arg, struct tc_rstr *message)
+{
+    struct reader *r = arg;
+    assert_true(tc_slice_eq_str(tc_rstr_slice(message), "again"));
+    tc_rstr_unref(message);
+    if (++r->received < r->wanted) {
+        tc_call_read(r->call);
+        return;
+    }
+    tc_call_cancel(r->call);
+    r->done = true;
+}
+
+static void on_repeat_done(void *arg, const struct tc_call_end *end)
+{
+    struct reader *r = arg;
+    r->done = true;
+    r->code = end->status.code;
+}
+
+/* The same message more often than the server gives on at once, until the client has enough; none without one. */
+static void test_repeat(void **state)
+{
+    (void)state;
+    static const struct tc_call_events events = {.on_message = on_repeated, .on_done = on_repeat_done};
+    const struct tc_call_opts opts = {.method = tc_slice_str("/torc.test.Backend/Repeat")};
+    struct server_kit k;
+    struct reader r = {.wanted = 3000}, empty = {0};
+    server_kit_init(&k);
+    struct tc_backend *backend = tc_backend_new(k.server, &(struct tc_backend_opts){.name = "b"});
+    r.call = tc_call_start(k.channel, &opts, &events, &r);
+    assert_int_equal(tc_call_send(r.call, tc_rstr_new("again", 5), true), 0);
+    tc_call_read(r.call);
+    SERVER_KIT_UNTIL(&k, r.done);
+    assert_int_equal(r.received, r.wanted);
+    empty.call = tc_call_start(k.channel, &opts, &events, &empty);
+    assert_int_equal(tc_call_send_end(empty.call), 0);
+    tc_call_read(empty.call);
+    SERVER_KIT_UNTIL(&k, empty.done);
+    assert_int_equal(empty.code, TORC_STATUS_INVALID_ARGUMENT);
+    server_kit_fini(&k);
+    tc_backend_free(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_back_pressure),
+        cmocka_unit_test(test_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
