@@ -2,11 +2,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "measure.h"
 
-enum { LATENCIES_MAX = 4000000 };
+enum { LATENCIES_MAX = 4000000, PAYLOAD = 64, PAYLOAD_MAX = 4000000 };
 
 void (*client_hook)(const struct client *c, bool over);
 
@@ -18,27 +19,81 @@ static uint64_t process_cpu_ns(void)
            ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
 }
 
-bool client_init(struct client *c, int argc, char **argv)
+static bool read_kind(struct client *c, const char *name)
 {
-    *c = (struct client){0};
-    char *end_of_outstanding = NULL, *end_of_seconds = NULL;
-    unsigned long outstanding = argc == 5 ? strtoul(argv[3], &end_of_outstanding, 10) : 0;
-    double seconds = argc == 5 ? strtod(argv[4], &end_of_seconds) : 0;
-    if (argc != 5 || *end_of_outstanding || *end_of_seconds || outstanding < 1 || outstanding > 10000 ||
-        !(seconds > 0 && seconds < 1000)) {
-        fprintf(stderr, "usage: %s HOST PORT OUTSTANDING SECONDS\n", argv[0]);
-        return false;
+    static const char *const names[] = {[CLIENT_UNARY] = "unary", [CLIENT_BIDI] = "bidi", [CLIENT_REPEAT] = "repeat"};
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        if (strcmp(name, names[k]) != 0)
+            continue;
+        c->kind = (enum client_kind)k;
+        return k != CLIENT_REPEAT || c->outstanding == 1;
     }
-    c->latencies_ns = malloc(LATENCIES_MAX * sizeof(*c->latencies_ns));
-    if (!c->latencies_ns)
+    return false;
+}
+
+static bool read_number(const char *text, unsigned long least, unsigned long most, unsigned long *number)
+{
+    char *end;
+    *number = strtoul(text, &end, 10);
+    return *text && !*end && *number >= least && *number <= most;
+}
+
+/* Seconds or a number of RPCs. */
+static bool read_amount(struct client *c, const char *text, double *seconds)
+{
+    char *end;
+    *seconds = strtod(text, &end);
+    if (strcmp(end, "x") == 0)
+        c->limit = (uint64_t)*seconds;
+    return c->limit > 0 || (!*end && *seconds > 0 && *seconds < 1000);
+}
+
+static bool read_arguments(struct client *c, int argc, char **argv, double *seconds)
+{
+    unsigned long outstanding, bytes = PAYLOAD;
+    if (argc < 5 || argc > 8 || !read_number(argv[3], 1, 10000, &outstanding) || !read_amount(c, argv[4], seconds))
         return false;
     c->host = argv[1];
     c->port = argv[2];
     c->outstanding = (unsigned)outstanding;
+    c->roots = argc > 7 ? argv[7] : NULL;
+    if ((argc > 5 && !read_kind(c, argv[5])) || (argc > 6 && !read_number(argv[6], 1, PAYLOAD_MAX, &bytes)))
+        return false;
+    c->payload_size = bytes;
+    return true;
+}
+
+static void begin(struct client *c, uint64_t now)
+{
+    c->counting = true;
+    c->begin_ns = now;
+    c->first_cpu_ns = process_cpu_ns();
+    if (client_hook)
+        client_hook(c, false);
+}
+
+bool client_init(struct client *c, int argc, char **argv)
+{
+    *c = (struct client){0};
+    double seconds;
+    if (!read_arguments(c, argc, argv, &seconds)) {
+        fprintf(stderr, "usage: %s HOST PORT OUTSTANDING SECONDS|NUMBERx [unary|bidi|repeat [BYTES [ROOTS]]]\n",
+                argv[0]);
+        return false;
+    }
+    c->latencies_ns = malloc(LATENCIES_MAX * sizeof(*c->latencies_ns));
+    char *payload = malloc(c->payload_size);
+    if (!c->latencies_ns || !payload)
+        return false;
+    for (size_t i = 0; i < c->payload_size; i++)
+        payload[i] = (char)measure_random();
+    c->payload = payload;
     measure_pin(0);
     uint64_t now = measure_wall_ns();
     c->begin_ns = now + (uint64_t)(seconds * 1e8);
     c->end_ns = c->begin_ns + (uint64_t)(seconds * 1e9);
+    if (c->limit)
+        begin(c, now);
     return true;
 }
 
@@ -46,13 +101,8 @@ uint64_t client_done(struct client *c, uint64_t started_ns)
 {
     uint64_t now = measure_wall_ns();
     if (!c->counting) {
-        if (now < c->begin_ns)
-            return now;
-        c->counting = true;
-        c->begin_ns = now;
-        c->first_cpu_ns = process_cpu_ns();
-        if (client_hook)
-            client_hook(c, false);
+        if (now >= c->begin_ns)
+            begin(c, now);
         return now;
     }
     c->rpcs++;
@@ -77,5 +127,6 @@ int client_report(struct client *c)
     double p50 = c->n_latencies ? c->latencies_ns[c->n_latencies / 2] / 1e3 : 0;
     printf("%llu %.6f %.6f %.2f\n", (unsigned long long)c->rpcs, seconds, cpu, p50);
     free(c->latencies_ns);
+    free((char *)c->payload);
     return c->rpcs ? 0 : 1;
 }

@@ -1,5 +1,11 @@
-/* What the clients of bench/rpc share: `PROGRAM HOST PORT OUTSTANDING SECONDS` sends unary RPCs so and prints one line,
- * "RPCS SECONDS CPU_SECONDS P50_US", not counting a start of a tenth of the time. */
+/* What the clients of bench/rpc share. `PROGRAM HOST PORT OUTSTANDING AMOUNT [KIND [BYTES [ROOTS]]]` sends RPCs so and
+ * prints one line, "RPCS SECONDS CPU_SECONDS P50_US".
+ *
+ * AMOUNT is seconds, of which a start of a tenth more does not count, or a number of RPCs with an x after it, all of
+ * which count. KIND is unary (the default), bidi (streams, each one message at a time, echoed) or repeat (one server
+ * stream, as fast as it comes); of streams each message counts as an RPC. BYTES is the size of a message and of its
+ * answer. With ROOTS, a file in PEM form, the connection is TLS, and the server must have one of the certificates in
+ * it. */
 #ifndef TORC_BENCH_CLIENT_H
 #define TORC_BENCH_CLIENT_H
 
@@ -12,14 +18,20 @@ extern "C" {
 #endif
 
 #define CLIENT_METHOD "/bench.Echo/Echo"
-#define CLIENT_PAYLOAD 64 /* bytes of a request and of its answer */
+#define CLIENT_METHOD_REPEAT "/torc.test.Backend/Repeat"
+
+enum client_kind { CLIENT_UNARY, CLIENT_BIDI, CLIENT_REPEAT };
 
 struct client {
     const char *host, *port;
-    unsigned outstanding;
-    uint64_t begin_ns, end_ns;         /* of what counts */
-    uint64_t first_rpcs, first_cpu_ns; /* at the beginning of that */
-    uint64_t rpcs;
+    unsigned outstanding; /* unary: RPCs at a time, 1: blocking; bidi: streams */
+    enum client_kind kind;
+    const char *payload; /* the message */
+    size_t payload_size;
+    const char *roots;         /* NULL: no TLS */
+    uint64_t begin_ns, end_ns; /* of what counts */
+    uint64_t first_cpu_ns;     /* at the beginning of that */
+    uint64_t rpcs, limit;      /* the limit: 0 when time is */
     uint32_t *latencies_ns;
     size_t n_latencies;
     bool counting;
@@ -31,7 +43,7 @@ bool client_init(struct client *c, int argc, char **argv);
 uint64_t client_done(struct client *c, uint64_t started_ns);
 static inline bool client_over(const struct client *c, uint64_t now_ns)
 {
-    return now_ns >= c->end_ns;
+    return c->limit ? c->rpcs >= c->limit : now_ns >= c->end_ns;
 }
 /* Called when what counts begins (`over` false) and when it ended; for what else is to be counted. NULL: not. */
 extern void (*client_hook)(const struct client *c, bool over);

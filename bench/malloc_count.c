@@ -1,5 +1,5 @@
-/* Linked into a client: counts its allocations per RPC in steady state, by the library that asked for them, and prints
- * them at the end on standard error. */
+/* Linked into a client: counts its allocations per RPC in steady state and prints them on a line before its own; which
+ * libraries asked for them, when there are any, on standard error. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,10 +74,14 @@ static void report(const struct client *c)
             libraries[n++] = (struct library){name, 0};
         libraries[k].n += sites[i].n;
     }
-    fprintf(stderr, "allocations per RPC, %u outstanding:", c->outstanding);
-    for (size_t k = 0; k < n; k++)
-        fprintf(stderr, " %s %.3f", libraries[k].name, (double)libraries[k].n / (double)c->rpcs);
-    fprintf(stderr, "\n");
+    double all = 0;
+    for (size_t k = 0; k < n; k++) {
+        double each = (double)libraries[k].n / (double)c->rpcs;
+        all += each;
+        if (each >= 0.001)
+            fprintf(stderr, "allocations per RPC, %u outstanding: %s %.3f\n", c->outstanding, libraries[k].name, each);
+    }
+    printf("%.4f\n", all);
 }
 
 static void on_client(const struct client *c, bool over)

@@ -95,7 +95,8 @@ static void ratios_of(const struct measure_row *row, double *median, double *lea
     double ratios[MEASURE_PAIRS_MAX];
     *least = *most = 0;
     for (size_t i = 0; i < row->n; i++) {
-        ratios[i] = row->ours[i] > 0 ? row->peer[i] / row->ours[i] : 0;
+        double less = row->rate ? row->peer[i] : row->ours[i], more = row->rate ? row->ours[i] : row->peer[i];
+        ratios[i] = less > 0 ? more / less : 0;
         *least = i == 0 || ratios[i] < *least ? ratios[i] : *least;
         *most = ratios[i] > *most ? ratios[i] : *most;
     }

@@ -17,9 +17,10 @@ extern "C" {
 
 struct measure_row {
     char what[96];
-    char unit[16];      /* ns, us, ms, bytes, ...: less is better */
+    char unit[16];      /* ns, us, ms, bytes, ...: less is better; MB/s, ...: a rate */
     char peer_name[32]; /* empty: there is no peer, Torc's figure stands alone */
-    double target;      /* of the ratio peer/ours, at least; 0: none */
+    bool rate;          /* a rate, of which more is better; measure_init sets false */
+    double target;      /* of the ratio, at least; 0: none */
     size_t n;           /* pairs taken */
     double ours[MEASURE_PAIRS_MAX], peer[MEASURE_PAIRS_MAX];
 };
@@ -46,9 +47,9 @@ double measure_median(const double *values, size_t n);
 void measure_print_machine(const char *title);
 void measure_begin_json(const char *title);
 
-/* The report on standard output: the machine, the rows as a table in Markdown, then one line of JSON. Times and costs:
- * the ratio is peer/ours; greater is better for us. A row that has a target says whether the median of its ratios met
- * it. */
+/* The report on standard output: the machine, the rows as a table in Markdown, then one line of JSON. The ratio is
+ * peer/ours for times and costs, ours/peer for rates; greater is better for us. A row that has a target says whether
+ * the median of its ratios met it. */
 void measure_report(const char *title, const struct measure_row *rows, size_t n);
 
 #ifdef __cplusplus

@@ -1,119 +1,205 @@
-/* bench/rpc: unary RPCs of Torc, of bare nghttp2 and of gRPC C++ against the same server, in turns. The clients are
- * programs of their own beside this one: the CPU time of each is its own. `bench_rpc [SECONDS [PAIRS]]` */
+/* bench/rpc: RPCs of Torc, of bare nghttp2, of gRPC C++ and of grpc-go against the same server, in turns. The clients
+ * are programs of their own beside this one: the CPU time of each is its own. `bench_rpc [SECONDS [PAIRS]]` */
+#include "rpc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "measure.h"
-#include "server.h"
+#include "callgrind.h"
 
-enum { TORC, NGHTTP2, GRPC, CLIENTS };
-
-static const char *const names[CLIENTS] = {"bench_rpc_torc", "bench_rpc_nghttp2", "bench_rpc_grpc"};
-static const char *const titles[CLIENTS] = {"torc", "bare nghttp2", "gRPC C++"};
+static const char *const programs[CLIENTS] = {"bench_rpc_torc", "bench_rpc_nghttp2", "bench_rpc_grpc", "bench_rpc_go"};
+static const char *const titles[CLIENTS] = {"torc", "bare nghttp2", "gRPC C++", "grpc-go"};
 
 struct figures {
     double rps, cpu_us, p50_us;
 };
 
-static bool run_client(const char *name, const char *host, const struct server *s, unsigned outstanding, double seconds,
-                       struct figures *f)
+enum { CPU, TIME, P50, MBPS, RATE, FIGURES };
+static const char *const units[FIGURES] = {"us", "us", "us", "MB/s", "k/s"};
+
+/* What is measured of a load, a row for each of the figures and each peer. */
+struct subject {
+    struct load load;
+    const char *name, *of; /* of: what the figures are of, an RPC or a message */
+    unsigned figures;      /* bits of CPU, ... */
+    unsigned peers;        /* bits of NGHTTP2, ... */
+    double targets[FIGURES][CLIENTS];
+};
+
+#define BIT(n) (1u << (n))
+#define ALL_PEERS (BIT(NGHTTP2) | BIT(GRPC) | BIT(GRPC_GO))
+#define C_PEERS (BIT(NGHTTP2) | BIT(GRPC))
+#define LARGE (BIT(CPU) | BIT(MBPS))
+#define STREAM (BIT(CPU) | BIT(RATE))
+
+#define SUBJECT(title, kind_of, figures_, peers_, ...)                                                                 \
+    .load = {__VA_ARGS__}, .name = (title), .of = (kind_of), .figures = (figures_), .peers = (peers_)
+
+static const struct subject subjects[] = {
+    {SUBJECT("1 outstanding (blocking)", "RPC", BIT(CPU) | BIT(TIME) | BIT(P50), ALL_PEERS, .outstanding = 1),
+     .targets[P50] = {[NGHTTP2] = 1 / 1.1, [GRPC] = 1}},
+    {SUBJECT("64 outstanding", "RPC", BIT(CPU) | BIT(TIME) | BIT(P50), ALL_PEERS, .outstanding = 64),
+     .targets[CPU] = {[NGHTTP2] = 0.5, [GRPC] = 4}},
+    {SUBJECT("256 outstanding", "RPC", BIT(CPU) | BIT(TIME) | BIT(P50), C_PEERS, .outstanding = 256)},
+    {SUBJECT("1 kB, 64 outstanding", "RPC", LARGE, C_PEERS, .outstanding = 64, .bytes = 1 << 10)},
+    {SUBJECT("64 kB, 16 outstanding", "RPC", LARGE, C_PEERS, .outstanding = 16, .bytes = 64 << 10)},
+    {SUBJECT("1 MB, 4 outstanding", "RPC", LARGE, C_PEERS, .outstanding = 4, .bytes = 1 << 20)},
+    {SUBJECT("1 MB, 1 outstanding (blocking)", "RPC", LARGE, C_PEERS, .outstanding = 1, .bytes = 1 << 20)},
+    {SUBJECT("1 bidi stream (blocking)", "message", BIT(CPU) | BIT(P50), ALL_PEERS, .outstanding = 1, .kind = "bidi")},
+    {SUBJECT("64 bidi streams", "message", STREAM, ALL_PEERS, .outstanding = 64, .kind = "bidi")},
+    {SUBJECT("server stream", "message", STREAM, ALL_PEERS, .outstanding = 1, .kind = "repeat")},
+    {SUBJECT("TLS, 1 outstanding (blocking)", "RPC", BIT(CPU) | BIT(P50), C_PEERS, .outstanding = 1, .tls = true)},
+    {SUBJECT("TLS, 64 outstanding", "RPC", BIT(CPU) | BIT(TIME), C_PEERS, .outstanding = 64, .tls = true)},
+    {SUBJECT("TLS, 1 MB, 4 outstanding", "RPC", LARGE, C_PEERS, .outstanding = 4, .bytes = 1 << 20, .tls = true)},
+};
+
+struct bench {
+    struct table table;
+    struct server plain, tls;
+    const char *seconds;
+    unsigned pairs;
+    bool have[CLIENTS];
+};
+
+struct measure_row *table_add(struct table *t, const struct measure_row *row)
 {
+    if (t->n == sizeof(t->rows) / sizeof(t->rows[0])) {
+        fprintf(stderr, "bench: the table is full\n");
+        exit(1);
+    }
+    t->rows[t->n] = *row;
+    return &t->rows[t->n++];
+}
+
+void rpc_command(char *to, size_t size, const char *program, const struct server *s, const struct load *load,
+                 const char *amount)
+{
+    snprintf(to, size, "'%s/%s' %s %s %u %s %s %u %s", server_own_folder(), program,
+             load->host ? load->host : "127.0.0.1", s->port, load->outstanding, amount,
+             load->kind ? load->kind : "unary", load->bytes ? load->bytes : 64, load->tls ? s->resources : "");
+}
+
+static bool run_client(const struct bench *b, int client, const struct load *load, double *figures)
+{
+    char command[1024];
     double n[4]; /* RPCs, seconds, seconds of processor time, p50 */
-    if (!server_run_client(name, n, 4, "%s %s %u %.2f", host, s->port, outstanding, seconds) || !(n[0] > 0))
+    rpc_command(command, sizeof(command), programs[client], load->tls ? &b->tls : &b->plain, load, b->seconds);
+    if (!server_run_command(command, n, 4) || !(n[0] > 0))
         return false;
-    *f = (struct figures){n[0] / n[1], n[2] / n[0] * 1e6, n[3]};
+    figures[CPU] = n[2] / n[0] * 1e6;
+    figures[TIME] = n[1] / n[0] * 1e6;
+    figures[P50] = n[3];
+    figures[RATE] = n[0] / n[1] / 1e3;
+    figures[MBPS] = n[0] / n[1] * load->bytes / 1e6;
     return true;
 }
 
-/* Rows of one number of outstanding RPCs, for each peer: CPU time, time per RPC as throughput has it, median latency.
- */
-static size_t bench(struct measure_row *rows, const struct server *s, unsigned outstanding, double seconds,
-                    unsigned pairs, const bool *have)
+static void make_row(struct measure_row *row, const struct subject *s, int figure, int peer)
 {
-    static const double cpu_targets[CLIENTS] = {0, 0.5, 4}, p50_targets[CLIENTS] = {0, 0.91, 1};
-    size_t n = 0;
-    struct measure_row *cpu[CLIENTS], *time[CLIENTS], *p50[CLIENTS];
-    for (int c = NGHTTP2; c < CLIENTS; c++) {
-        if (!have[c])
-            continue;
-        cpu[c] = &rows[n++];
-        time[c] = &rows[n++];
-        p50[c] = &rows[n++];
-        measure_init(cpu[c], "us", titles[c], outstanding == 64 ? cpu_targets[c] : 0,
-                     "client CPU per RPC, %u outstanding", outstanding);
-        measure_init(time[c], "us", titles[c], 0, "time per RPC (1/throughput), %u outstanding", outstanding);
-        measure_init(p50[c], "us", titles[c], outstanding == 1 ? p50_targets[c] : 0, "latency p50, %u outstanding%s",
-                     outstanding, outstanding == 1 ? " (blocking)" : "");
+    const char *unit = units[figure], *title = titles[peer];
+    double target = s->targets[figure][peer];
+    switch (figure) {
+    case CPU:
+        measure_init(row, unit, title, target, "client CPU per %s, %s", s->of, s->name);
+        break;
+    case TIME:
+        measure_init(row, unit, title, target, "time per %s (1/throughput), %s", s->of, s->name);
+        break;
+    case P50:
+        measure_init(row, unit, title, target, "latency p50, %s", s->name);
+        break;
+    default:
+        measure_init(row, unit, title, target, "%s, %s", figure == MBPS ? "throughput" : "messages a second", s->name);
+        row->rate = true;
     }
-    for (unsigned p = 0; p < pairs; p++) {
-        struct figures f[CLIENTS];
+}
+
+/* The clients in turns, and rows for each peer that is there. */
+static bool bench(struct bench *b, const struct subject *s)
+{
+    struct measure_row *rows[CLIENTS][FIGURES] = {{NULL}}, row;
+    for (int c = NGHTTP2; c < CLIENTS; c++)
+        for (int f = 0; f < FIGURES; f++)
+            if (b->have[c] && s->peers & BIT(c) && s->figures & BIT(f)) {
+                make_row(&row, s, f, c);
+                rows[c][f] = table_add(&b->table, &row);
+            }
+    for (unsigned p = 0; p < b->pairs; p++) {
+        double figures[CLIENTS][FIGURES];
         for (int c = TORC; c < CLIENTS; c++)
-            if (have[c] && !run_client(names[c], "127.0.0.1", s, outstanding, seconds, &f[c]))
-                return 0;
-        for (int c = NGHTTP2; c < CLIENTS; c++) {
-            if (!have[c])
-                continue;
-            measure_add(cpu[c], f[TORC].cpu_us, f[c].cpu_us);
-            measure_add(time[c], 1e6 / f[TORC].rps, 1e6 / f[c].rps);
-            measure_add(p50[c], f[TORC].p50_us, f[c].p50_us);
-        }
+            if ((c == TORC || (b->have[c] && s->peers & BIT(c))) && !run_client(b, c, &s->load, figures[c]))
+                return false;
+        for (int c = NGHTTP2; c < CLIENTS; c++)
+            for (int f = 0; f < FIGURES; f++)
+                if (rows[c][f])
+                    measure_add(rows[c][f], figures[TORC][f], figures[c][f]);
     }
-    return n;
+    return true;
 }
 
 /* Torc with itself in pairs: what else is `ours`, a plain channel of a thread that drives the loop itself the peer. */
-static bool bench_variants(struct measure_row *rows, const struct server *s, double seconds, unsigned pairs)
+static bool bench_variants(struct bench *b)
 {
-    static const char plain[] = "127.0.0.1", mesh[] = "xds:///bench";
+    static const struct load plain[] = {{.outstanding = 64}, {.outstanding = 1}};
+    static const struct load mesh[] = {{.host = "xds:///bench", .outstanding = 64},
+                                       {.host = "xds:///bench", .outstanding = 1}};
+    static const struct load thread = {.host = "thread:127.0.0.1", .outstanding = 1};
+    struct measure_row rows[3];
     measure_init(&rows[0], "us", "torc, plain", 1 / 1.3, "client CPU per RPC, xds:///, ring_hash, 64 outstanding");
     measure_init(&rows[1], "us", "torc, plain", 0, "latency p50, xds:///, ring_hash, 1 outstanding (blocking)");
     measure_init(&rows[2], "us", "torc, caller's", 0, "latency p50, the loop's own thread, 1 outstanding (blocking)");
-    for (unsigned p = 0; p < pairs; p++) {
-        struct figures many[2], one[3];
-        if (!run_client(names[TORC], mesh, s, 64, seconds, &many[0]) ||
-            !run_client(names[TORC], plain, s, 64, seconds, &many[1]) ||
-            !run_client(names[TORC], mesh, s, 1, seconds, &one[0]) ||
-            !run_client(names[TORC], plain, s, 1, seconds, &one[1]) ||
-            !run_client(names[TORC], "thread:127.0.0.1", s, 1, seconds, &one[2]))
+    for (unsigned p = 0; p < b->pairs; p++) {
+        double with_mesh[2][FIGURES], without[2][FIGURES], with_thread[FIGURES];
+        for (int i = 0; i < 2; i++)
+            if (!run_client(b, TORC, &mesh[i], with_mesh[i]) || !run_client(b, TORC, &plain[i], without[i]))
+                return false;
+        if (!run_client(b, TORC, &thread, with_thread))
             return false;
-        measure_add(&rows[0], many[0].cpu_us, many[1].cpu_us);
-        measure_add(&rows[1], one[0].p50_us, one[1].p50_us);
-        measure_add(&rows[2], one[2].p50_us, one[1].p50_us);
+        measure_add(&rows[0], with_mesh[0][CPU], without[0][CPU]);
+        measure_add(&rows[1], with_mesh[1][P50], without[1][P50]);
+        measure_add(&rows[2], with_thread[P50], without[1][P50]);
     }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        table_add(&b->table, &rows[i]);
     return true;
+}
+
+static bool bench_mesh(struct bench *b)
+{
+    struct server control_plane;
+    if (!server_start_xds(&control_plane, b->plain.port, "RING_HASH"))
+        return false;
+    bool ok = bench_variants(b);
+    server_stop(&control_plane);
+    return ok;
+}
+
+static bool bench_all(struct bench *b)
+{
+    for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++)
+        if (!bench(b, &subjects[i]))
+            return false;
+    return bench_mesh(b) && bench_allocations(&b->table, &b->plain) &&
+           (!callgrind_there() || bench_instructions(&b->table, &b->plain, b->have[NGHTTP2]));
 }
 
 int main(int argc, char **argv)
 {
-    static const unsigned outstanding[] = {1, 64, 256};
-    static struct measure_row rows[32];
-    double seconds = argc > 1 ? strtod(argv[1], NULL) : 1;
-    unsigned pairs = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
-    bool have[CLIENTS];
-    struct server s, control_plane;
-    if (!(seconds > 0) || pairs == 0)
+    static struct bench b;
+    b.seconds = argc > 1 ? argv[1] : "0.5";
+    b.pairs = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
+    if (!(strtod(b.seconds, NULL) > 0) || b.pairs == 0)
         return 2;
     for (int c = 0; c < CLIENTS; c++)
-        have[c] = server_have_client(names[c], titles[c]);
-    if (!server_start(&s, NULL, NULL))
+        b.have[c] = server_have_client(programs[c], titles[c]);
+    if (!b.have[TORC] || !server_start(&b.plain, NULL, NULL))
         return 1;
-    size_t n = 0;
-    bool ok = have[TORC], xds = false;
-    for (size_t i = 0; ok && i < sizeof(outstanding) / sizeof(outstanding[0]); i++) {
-        size_t more = bench(rows + n, &s, outstanding[i], seconds, pairs, have);
-        ok = more > 0 || !(have[NGHTTP2] || have[GRPC]);
-        n += more;
+    bool ok = server_start_tls(&b.tls);
+    if (ok) {
+        ok = bench_all(&b);
+        measure_report("rpc", b.table.rows, b.table.n);
+        server_stop(&b.tls);
     }
-    if (ok && (xds = ok = server_start_xds(&control_plane, s.port, "RING_HASH")) &&
-        (ok = bench_variants(rows + n, &s, seconds, pairs)))
-        n += 3;
-    measure_report("rpc", rows, n);
-    for (size_t i = 0; ok && i < sizeof(outstanding) / sizeof(outstanding[0]); i++) {
-        struct figures f;
-        ok = run_client("bench_rpc_mallocs", "127.0.0.1", &s, outstanding[i], seconds, &f);
-    }
-    if (xds)
-        server_stop(&control_plane);
-    server_stop(&s);
+    server_stop(&b.plain);
     return ok ? 0 : 1;
 }

@@ -1,23 +1,12 @@
 /* bench/rpc's client on Torc: one RPC at a time blocking, more of them asynchronous; one thread drives all, but with
  * HOST `thread:ADDRESS` the runtime has a thread of its own. HOST may be an xds:/// target; PORT then says nothing. */
+#include "rpc_torc.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <torc/torc.h>
-
-#include "client.h"
 #include "measure.h"
-
-static const char payload[CLIENT_PAYLOAD];
-
-struct run {
-    struct client c;
-    torc_runtime *runtime;
-    torc_channel *channel;
-    unsigned under_way;
-    bool failed;
-};
 
 struct slot {
     struct run *run;
@@ -26,12 +15,17 @@ struct slot {
 
 static void start(struct slot *s);
 
+void run_failed(struct run *r, int code, const char *message)
+{
+    fprintf(stderr, "bench/rpc_torc: status %d %s\n", code, message);
+    r->failed = true;
+}
+
 static bool good(struct run *r, const struct torc_result *result)
 {
-    if (result->code == TORC_STATUS_OK && torc_message_size(result->response) == CLIENT_PAYLOAD)
+    if (result->code == TORC_STATUS_OK && torc_message_size(result->response) == r->c.payload_size)
         return true;
-    fprintf(stderr, "bench/rpc_torc: status %d %s\n", result->code, result->message);
-    r->failed = true;
+    run_failed(r, result->code, result->message);
     return false;
 }
 
@@ -52,7 +46,7 @@ static void start(struct slot *s)
     struct run *r = s->run;
     s->started_ns = measure_wall_ns();
     r->under_way++;
-    if (torc_call_unary_async(r->channel, CLIENT_METHOD, payload, sizeof(payload), NULL, on_result, s, NULL) != 0) {
+    if (torc_call_unary_async(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, NULL, on_result, s, NULL)) {
         r->under_way--;
         r->failed = true;
     }
@@ -64,7 +58,7 @@ static void run_blocking(struct run *r)
     while (!r->failed && !client_over(&r->c, now)) {
         struct torc_result result;
         uint64_t started = measure_wall_ns();
-        if (torc_call_unary(r->channel, CLIENT_METHOD, payload, sizeof(payload), NULL, &result) != 0) {
+        if (torc_call_unary(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, NULL, &result) != 0) {
             r->failed = true;
             return;
         }
@@ -74,43 +68,65 @@ static void run_blocking(struct run *r)
     }
 }
 
+static void run_async(struct run *r)
+{
+    struct slot *slots = calloc(r->c.outstanding, sizeof(*slots));
+    for (unsigned i = 0; slots && i < r->c.outstanding; i++) {
+        slots[i].run = r;
+        start(&slots[i]);
+    }
+    while (r->under_way)
+        torc_runtime_poll(r->runtime, -1);
+    free(slots);
+}
+
+static bool open_channel(struct run *r)
+{
+    struct torc_runtime_options o;
+    struct torc_channel_options options;
+    struct torc_tls_files files;
+    char target[128], *why = NULL;
+    const char *host = r->c.host;
+    bool thread = strncmp(host, "thread:", 7) == 0;
+    if (thread)
+        host += 7;
+    if (thread && (r->c.outstanding != 1 || r->c.kind != CLIENT_UNARY)) {
+        fprintf(stderr, "bench/rpc_torc: thread: is for one RPC at a time\n");
+        return false;
+    }
+    torc_runtime_options_init(&o);
+    o.mode = thread ? TORC_RUNTIME_THREAD : TORC_RUNTIME_CALLER;
+    if (strncmp(host, "xds:", 4) == 0)
+        snprintf(target, sizeof(target), "%s", host);
+    else
+        snprintf(target, sizeof(target), "ipv4:%s:%s", host, r->c.port);
+    torc_channel_options_init(&options);
+    torc_tls_files_init(&files);
+    files.ca_certificate_file = r->c.roots;
+    if (r->c.roots && !(options.credentials = torc_credentials_tls_files(&files, &why))) {
+        fprintf(stderr, "bench/rpc_torc: %s\n", why);
+        free(why);
+        return false;
+    }
+    r->runtime = torc_runtime_new(&o);
+    r->channel = r->runtime ? torc_channel_new(r->runtime, target, &options, NULL) : NULL;
+    torc_credentials_unref(options.credentials);
+    return r->channel != NULL;
+}
+
 int main(int argc, char **argv)
 {
     static struct run r;
     if (!client_init(&r.c, argc, argv))
         return 2;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    char target[128];
-    const char *host = r.c.host;
-    bool thread = strncmp(host, "thread:", 7) == 0;
-    if (thread)
-        host += 7;
-    if (thread && r.c.outstanding != 1) {
-        fprintf(stderr, "bench/rpc_torc: thread: is for one RPC at a time\n");
-        return 2;
-    }
-    o.mode = thread ? TORC_RUNTIME_THREAD : TORC_RUNTIME_CALLER;
-    if (strncmp(host, "xds:", 4) == 0)
-        snprintf(target, sizeof(target), "%s", host);
-    else
-        snprintf(target, sizeof(target), "ipv4:%s:%s", host, r.c.port);
-    r.runtime = torc_runtime_new(&o);
-    r.channel = r.runtime ? torc_channel_new(r.runtime, target, NULL, NULL) : NULL;
-    if (!r.channel)
+    if (!open_channel(&r))
         return 1;
-    if (r.c.outstanding == 1) {
+    if (r.c.kind != CLIENT_UNARY)
+        run_streams(&r);
+    else if (r.c.outstanding == 1)
         run_blocking(&r);
-    } else {
-        struct slot *slots = calloc(r.c.outstanding, sizeof(*slots));
-        for (unsigned i = 0; slots && i < r.c.outstanding; i++) {
-            slots[i].run = &r;
-            start(&slots[i]);
-        }
-        while (r.under_way)
-            torc_runtime_poll(r.runtime, -1);
-        free(slots);
-    }
+    else
+        run_async(&r);
     int rc = client_report(&r.c);
     torc_channel_free(r.channel);
     torc_runtime_free(r.runtime);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "certificate.h"
 #include "measure.h"
 
 const char *server_own_folder(void)
@@ -44,7 +45,6 @@ static bool start_command(struct server *s, const char *const *arguments)
     if (f)
         fclose(f);
     char *colon = strrchr(line, ':');
-    s->resources[0] = 0;
     line[strcspn(line, "\n")] = 0;
     if (ok && colon)
         snprintf(s->port, sizeof(s->port), "%s", colon + 1);
@@ -57,7 +57,26 @@ bool server_start(struct server *s, const char *option, const char *value)
 {
     const char *const arguments[] = {"torc",   "backend", "--listen", "0.0.0.0:0", "--max-concurrent-streams",
                                      "100000", option,    value,      NULL};
+    s->resources[0] = 0;
     return start_command(s, arguments);
+}
+
+bool server_start_tls(struct server *s)
+{
+    char path[] = "/tmp/bench_tls.XXXXXX";
+    int fd = mkstemp(path);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool ok = f && certificate_write(f);
+    if (f)
+        fclose(f);
+    const char *const arguments[] = {"torc",   "backend",    "--listen", "127.0.0.1:0", "--max-concurrent-streams",
+                                     "100000", "--tls-cert", path,       "--tls-key",   path,
+                                     NULL};
+    ok = ok && start_command(s, arguments);
+    snprintf(s->resources, sizeof(s->resources), "%s", path);
+    if (!ok)
+        unlink(path);
+    return ok;
 }
 
 static const char mesh[] =
@@ -114,14 +133,8 @@ void server_stop(struct server *s)
         unlink(s->resources);
 }
 
-bool server_run_client(const char *name, double *numbers, unsigned n, const char *fmt, ...)
+bool server_run_command(const char *command, double *numbers, unsigned n)
 {
-    char command[1024];
-    va_list arguments;
-    int at = snprintf(command, sizeof(command), "'%s/%s' ", server_own_folder(), name);
-    va_start(arguments, fmt);
-    vsnprintf(command + at, sizeof(command) - (size_t)at, fmt, arguments);
-    va_end(arguments);
     FILE *p = popen(command, "r");
     bool ok = p != NULL;
     for (unsigned i = 0; ok && i < n; i++)
@@ -133,12 +146,23 @@ bool server_run_client(const char *name, double *numbers, unsigned n, const char
     return ok;
 }
 
+bool server_run_client(const char *name, double *numbers, unsigned n, const char *fmt, ...)
+{
+    char command[1024];
+    va_list arguments;
+    int at = snprintf(command, sizeof(command), "'%s/%s' ", server_own_folder(), name);
+    va_start(arguments, fmt);
+    vsnprintf(command + at, sizeof(command) - (size_t)at, fmt, arguments);
+    va_end(arguments);
+    return server_run_command(command, numbers, n);
+}
+
 bool server_have_client(const char *name, const char *title)
 {
     char path[600];
     snprintf(path, sizeof(path), "%s/%s", server_own_folder(), name);
     if (access(path, X_OK) == 0)
         return true;
-    printf("skipped: %s (%s was not built: its library is not installed)\n", title, name);
+    printf("skipped: %s (%s was not built: what it needs is not installed)\n", title, name);
     return false;
 }

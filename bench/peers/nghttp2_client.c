@@ -1,36 +1,35 @@
 /* bench/rpc's client on nothing but nghttp2: one connection, a poll loop, large reads, one write a turn. What it costs
  * is about the least that an HTTP/2 client on this library can cost: it has no names, no balancing, no deadlines. */
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <nghttp2/nghttp2.h>
 
 #include "client.h"
 #include "measure.h"
+#include "nghttp2_wire.h"
 
-enum { MESSAGE = 5 + CLIENT_PAYLOAD, BUFFER = 256 << 10 };
+enum { PREFIX = 5, BUFFER = 256 << 10, FRAME = 32768, WINDOW = 16 << 20 };
 
+/* One RPC, or a stream with its message under way. */
 struct slot {
     uint64_t started_ns;
+    int32_t id;
     size_t sent, received;
-    bool ok;
+    bool ok, last;
 };
 
 struct run {
     struct client c;
     nghttp2_session *session;
-    int fd;
+    struct wire wire;
     unsigned under_way;
-    bool failed, again;
-    unsigned char message[MESSAGE];
+    bool failed;
+    unsigned char *message;
+    size_t message_size;
     unsigned char out[BUFFER];
+    size_t out_len, out_at;
     unsigned char in[BUFFER];
 };
 
@@ -40,12 +39,12 @@ static ssize_t on_body(nghttp2_session *session, int32_t id, uint8_t *to, size_t
     (void)session, (void)id;
     struct run *r = arg;
     struct slot *s = source->ptr;
-    size_t n = MESSAGE - s->sent < room ? MESSAGE - s->sent : room;
+    size_t n = r->message_size - s->sent < room ? r->message_size - s->sent : room;
     memcpy(to, r->message + s->sent, n);
     s->sent += n;
-    if (s->sent == MESSAGE)
+    if (s->last && s->sent == r->message_size)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
-    return (ssize_t)n;
+    return n == 0 && !s->last ? NGHTTP2_ERR_DEFERRED : (ssize_t)n;
 }
 
 #define FIELD(n, v)                                                                                                    \
@@ -55,15 +54,17 @@ static ssize_t on_body(nghttp2_session *session, int32_t id, uint8_t *to, size_t
 
 static void start(struct run *r, struct slot *s)
 {
-    static const nghttp2_nv fields[] = {
-        FIELD(":method", "POST"),         FIELD(":scheme", "http"), FIELD(":path", CLIENT_METHOD),
+    static const nghttp2_nv echo = FIELD(":path", CLIENT_METHOD), repeat = FIELD(":path", CLIENT_METHOD_REPEAT);
+    nghttp2_nv fields[] = {
+        FIELD(":method", "POST"),         FIELD(":scheme", "http"), r->c.kind == CLIENT_REPEAT ? repeat : echo,
         FIELD(":authority", "localhost"), FIELD("te", "trailers"),  FIELD("content-type", "application/grpc"),
         FIELD("user-agent", "bench/1"),
     };
     nghttp2_data_provider body = {.source.ptr = s, .read_callback = on_body};
-    *s = (struct slot){.started_ns = measure_wall_ns()};
+    *s = (struct slot){.started_ns = measure_wall_ns(), .last = r->c.kind != CLIENT_BIDI};
     r->under_way++;
-    if (nghttp2_submit_request(r->session, NULL, fields, sizeof(fields) / sizeof(fields[0]), &body, s) < 0)
+    s->id = nghttp2_submit_request(r->session, NULL, fields, sizeof(fields) / sizeof(fields[0]), &body, s);
+    if (s->id < 0)
         r->failed = true;
 }
 
@@ -77,12 +78,35 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
+/* A message of a stream came. */
+static void on_message(struct run *r, struct slot *s)
+{
+    uint64_t now = client_done(&r->c, s->started_ns);
+    bool over = client_over(&r->c, now);
+    s->started_ns = now;
+    if (r->c.kind == CLIENT_REPEAT) {
+        if (over && !s->ok) /* it has no end of its own */
+            nghttp2_submit_rst_stream(r->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
+        s->ok = s->ok || over;
+        return;
+    }
+    if (over)
+        s->last = true;
+    else
+        s->sent = 0;
+    nghttp2_session_resume_data(r->session, s->id);
+}
+
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t len, void *arg)
 {
-    (void)flags, (void)data, (void)arg;
+    (void)flags, (void)data;
+    struct run *r = arg;
     struct slot *s = nghttp2_session_get_stream_user_data(session, id);
-    if (s)
-        s->received += len;
+    if (!s)
+        return 0;
+    s->received += len;
+    for (; r->c.kind != CLIENT_UNARY && s->received >= r->message_size; s->received -= r->message_size)
+        on_message(r, s);
     return 0;
 }
 
@@ -90,13 +114,11 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t error, void *
 {
     struct run *r = arg;
     struct slot *s = nghttp2_session_get_stream_user_data(session, id);
+    bool unary = r->c.kind == CLIENT_UNARY;
     r->under_way--;
-    if (!s || error || !s->ok || s->received != MESSAGE) {
+    if (!s || !s->ok || (error && r->c.kind != CLIENT_REPEAT) || (unary && s->received != r->message_size))
         r->failed = true;
-        return 0;
-    }
-    uint64_t now = client_done(&r->c, s->started_ns);
-    if (!client_over(&r->c, now))
+    else if (unary && !client_over(&r->c, client_done(&r->c, s->started_ns)))
         start(r, s);
     return 0;
 }
@@ -113,46 +135,56 @@ static bool make_session(struct run *r)
     nghttp2_session_callbacks_del(callbacks);
     static const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
                                                       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 4 << 20}};
-    return rc == 0 && nghttp2_submit_settings(r->session, NGHTTP2_FLAG_NONE, settings, 2) == 0;
+    return rc == 0 && nghttp2_submit_settings(r->session, NGHTTP2_FLAG_NONE, settings, 2) == 0 &&
+           nghttp2_session_set_local_window_size(r->session, NGHTTP2_FLAG_NONE, 0, WINDOW) == 0;
 }
 
-static bool make_connection(struct run *r)
+static bool make_message(struct run *r)
 {
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
-    if (getaddrinfo(r->c.host, r->c.port, &hints, &found) != 0)
+    size_t n = r->c.payload_size;
+    r->message_size = PREFIX + n;
+    r->message = calloc(1, r->message_size);
+    if (!r->message)
         return false;
-    r->fd = socket(AF_INET, SOCK_STREAM, 0);
-    int one = 1;
-    bool ok = r->fd >= 0 && connect(r->fd, found->ai_addr, found->ai_addrlen) == 0 &&
-              setsockopt(r->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0;
-    freeaddrinfo(found);
-    return ok;
+    for (int i = 0; i < 4; i++)
+        r->message[4 - i] = (unsigned char)(n >> (8 * i));
+    memcpy(r->message + PREFIX, r->c.payload, n);
+    return true;
 }
 
-/* All that the session has to send, in as few writes as the buffer allows. */
+/* All that the session has to send, in as few writes as the buffer allows, until the socket takes no more. */
 static bool flush(struct run *r)
 {
+    const uint8_t *data;
     for (;;) {
-        size_t n = 0;
-        const uint8_t *data;
-        ssize_t len = 0;
-        while (n + 32768 < BUFFER && (len = nghttp2_session_mem_send(r->session, &data)) > 0) {
-            if ((size_t)len > BUFFER - n)
-                return false;
-            memcpy(r->out + n, data, (size_t)len);
-            n += (size_t)len;
+        ssize_t n = 0;
+        while (r->out_len + FRAME < BUFFER && (n = nghttp2_session_mem_send(r->session, &data)) > 0) {
+            memcpy(r->out + r->out_len, data, (size_t)n);
+            r->out_len += (size_t)n;
         }
-        if (len < 0)
+        if (n < 0)
             return false;
-        for (size_t at = 0; at < n;) {
-            ssize_t wrote = send(r->fd, r->out + at, n - at, MSG_NOSIGNAL);
-            if (wrote <= 0)
-                return false;
-            at += (size_t)wrote;
-        }
-        if (n + 32768 < BUFFER)
+        while (r->out_at < r->out_len && (n = wire_send(&r->wire, r->out + r->out_at, r->out_len - r->out_at)) > 0)
+            r->out_at += (size_t)n;
+        if (r->out_at < r->out_len)
+            return n == 0;
+        bool more = r->out_len + FRAME >= BUFFER;
+        r->out_at = r->out_len = 0;
+        if (!more)
             return true;
     }
+}
+
+static bool turn(struct run *r)
+{
+    if (!flush(r))
+        return false;
+    if (r->under_way == 0)
+        return true;
+    if (!wire_wait(&r->wire, r->out_len > 0))
+        return false;
+    ssize_t n = wire_receive(&r->wire, r->in, BUFFER);
+    return n >= 0 && nghttp2_session_mem_recv(r->session, r->in, (size_t)n) >= 0;
 }
 
 int main(int argc, char **argv)
@@ -160,26 +192,19 @@ int main(int argc, char **argv)
     static struct run r;
     if (!client_init(&r.c, argc, argv))
         return 2;
-    r.message[4] = CLIENT_PAYLOAD;
-    if (!make_connection(&r) || !make_session(&r)) {
-        fprintf(stderr, "bench/nghttp2_client: no connection\n");
+    if (!make_message(&r) || !wire_open(&r.wire, r.c.host, r.c.port, r.c.roots) || !make_session(&r))
         return 1;
-    }
     struct slot *slots = calloc(r.c.outstanding, sizeof(*slots));
     for (unsigned i = 0; slots && i < r.c.outstanding; i++)
         start(&r, &slots[i]);
-    while (!r.failed && r.under_way) {
-        struct pollfd p = {.fd = r.fd, .events = POLLIN};
-        if (!flush(&r) || poll(&p, 1, 10000) <= 0)
-            break;
-        ssize_t n = recv(r.fd, r.in, BUFFER, MSG_DONTWAIT);
-        if (n <= 0 || nghttp2_session_mem_recv(r.session, r.in, (size_t)n) < 0)
-            break;
-    }
-    bool done = !r.failed && r.under_way == 0;
+    while (!r.failed && r.under_way)
+        r.failed = !turn(&r) || r.failed;
+    if (r.failed)
+        fprintf(stderr, "bench/nghttp2_client: an RPC failed\n");
     int rc = client_report(&r.c);
     nghttp2_session_del(r.session);
-    close(r.fd);
+    wire_close(&r.wire);
     free(slots);
-    return done ? rc : 1;
+    free(r.message);
+    return r.failed ? 1 : rc;
 }
