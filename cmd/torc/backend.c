@@ -219,7 +219,7 @@ static void print_counts(const struct args *a, struct tc_server *server, const s
                       clients->seen.data[i].serial, (unsigned long long)clients->seen.data[i].connections);
     tc_buf_append_str(&b, clients->seen.len ? "]}}" : "}}");
     puts(tc_buf_cstr(&b));
-    fflush(stdout);
+    cli_flush();
     tc_buf_fini(&b);
 }
 

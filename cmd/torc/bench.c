@@ -373,8 +373,6 @@ int cmd_bench(int argc, char **argv)
         else
             print_text(b, seconds);
         rc = b->refused || b->by_code[TORC_STATUS_OK] != b->done ? CLI_FAILED : CLI_OK;
-        if (fflush(stdout) != 0 || ferror(stdout))
-            rc = cli_fail(NAME, "cannot write to standard output");
     }
     fini(b);
     return rc < 0 ? CLI_OK : rc;

@@ -262,8 +262,6 @@ int cmd_call(int argc, char **argv)
     call_print_summary(&r->args, &r->totals);
     hold(r);
     rc = r->refused || r->totals.ok != r->totals.calls ? CLI_FAILED : CLI_OK;
-    if (fflush(stdout) != 0 || ferror(stdout))
-        rc = cli_fail(NAME, "cannot write to standard output");
 done:
     connect_channels_free(r->channels, r->args.channels);
     torc_csds_free(r->csds);

@@ -97,7 +97,7 @@ static void put_line(struct tc_buf *b)
 {
     tc_buf_append_char(b, '\n');
     fwrite(b->data, 1, b->len, stdout);
-    fflush(stdout);
+    cli_flush();
     tc_buf_fini(b);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -50,6 +51,35 @@ int cli_fail(const char *command, const char *fmt, ...)
     complain(command, fmt, ap, NULL);
     va_end(ap);
     return CLI_FAILED;
+}
+
+static int lost_output; /* errno of the first write that failed */
+
+bool cli_flush(void)
+{
+    if (fflush(stdout) == 0)
+        return true;
+    if (!lost_output)
+        lost_output = errno;
+    return false;
+}
+
+int cli_end_output(const char *command, int status)
+{
+    if (cli_flush() && !lost_output && !ferror(stdout))
+        return status;
+    fprintf(stderr, "torc%s%s: cannot write to standard output: %s\n", command ? " " : "", command ? command : "",
+            lost_output ? strerror(lost_output) : "an earlier write failed");
+    return status == CLI_OK ? CLI_FAILED : status;
+}
+
+void cli_guard_output(void)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe on standard output shows as a write error */
+    signal(SIGXFSZ, SIG_IGN);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            exit(CLI_FAILED);
 }
 
 int cli_bad_option(const char *command, int code, char **argv)

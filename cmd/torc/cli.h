@@ -28,6 +28,16 @@ int cli_read_file(const char *command, const char *path, struct tc_buf *out);
 /* The same for PEM texts: a file without one is an error that names the option and the file. */
 int cli_read_pem(const char *command, const char *option, const char *path, struct tc_buf *out);
 
+/* Writes out what was printed to standard output. False with errno when it could not be; cli_end_output says so later.
+ */
+bool cli_flush(void);
+/* The command's end: its status, or CLI_FAILED, with a line that says why, when output was lost on the way. `command`
+ * may be NULL. */
+int cli_end_output(const char *command, int status);
+/* Standard descriptors that are closed take no place among the sockets: what is written there fails, as it should. A
+ * file that may not grow is an error like a full disk. */
+void cli_guard_output(void);
+
 /* Processor time of this process so far, its threads included. */
 double cli_cpu_seconds(void);
 

@@ -48,7 +48,7 @@ static void say(struct demo *d, const char *fmt, ...)
     va_start(ap, fmt);
     vprintf(fmt, ap);
     va_end(ap);
-    fflush(stdout);
+    cli_flush();
 }
 
 static bool claim(struct demo *d, bool held, const char *fmt, ...) TC_PRINTF(3, 4);

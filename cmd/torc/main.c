@@ -1,5 +1,4 @@
 /* torc: the command. Finds the subcommand and hands over. */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,22 +34,22 @@ static void print_help(FILE *out)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe on standard output shows as a write error */
+    cli_guard_output();
     if (argc < 2) {
         print_help(stderr);
         return CLI_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return CLI_OK;
+        return cli_end_output(NULL, CLI_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("torc %s\n", torc_version());
-        return CLI_OK;
+        return cli_end_output(NULL, CLI_OK);
     }
     for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return cli_end_output(argv[1], commands[i].run(argc - 1, argv + 1));
     fprintf(stderr, "torc: unknown command '%s' (try 'torc --help')\n", argv[1]);
     return CLI_USAGE;
 }

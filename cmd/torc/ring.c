@@ -1,5 +1,4 @@
 /* torc ring: the table, the dump, keys and walks. */
-#include <errno.h>
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -260,7 +259,5 @@ int cmd_ring(int argc, char **argv)
         tc_ring_unref(r);
     }
     ring_opts_fini(&o);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && rc == 0)
-        rc = cli_fail(RING_COMMAND, "cannot write to standard output: %s", strerror(errno));
     return rc;
 }

@@ -6,11 +6,21 @@
 #include "proto/json.h"
 #include "serve_xds.h"
 
+/* A log that cannot be written holds up no client: the lines are lost, and that is said. */
 static void print_line(struct tc_buf *b)
 {
+    static uint64_t lost;
     puts(tc_buf_cstr(b));
-    fflush(stdout);
     tc_buf_fini(b);
+    if (cli_flush()) {
+        if (lost)
+            cli_fail("serve-xds", "the log goes on; %llu lines were lost", (unsigned long long)lost);
+        lost = 0;
+        return;
+    }
+    if (lost++ == 0)
+        cli_fail("serve-xds", "the log cannot be written, its lines are lost until it can: %m");
+    clearerr(stdout);
 }
 
 static void add_text(struct tc_buf *b, const char *key, struct tc_slice text)

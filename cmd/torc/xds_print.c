@@ -136,7 +136,7 @@ void xds_print_changes(const xds_list *list, int64_t now_ns)
         if (s->bytes && s->new_bytes)
             print_content(s);
     }
-    fflush(stdout);
+    cli_flush();
 }
 
 /* --- ClientConfig --- */
@@ -169,7 +169,7 @@ void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstr
     json_t *json = tc_proto_to_json(&config->base, &(struct tc_proto_json_options){.lower_camel = true});
     char *text = json ? tc_json_text(json, false) : NULL;
     puts(text ? text : "{}");
-    fflush(stdout);
+    cli_flush();
     tc_free(text);
     json_decref(json);
     tc_arena_fini(&arena);

@@ -1,0 +1,109 @@
+"""Output that cannot be written: full disks, closed pipes and descriptors, files that may not grow."""
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import TORC, WAIT, bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources
+
+FULL = "No space left on device"
+ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "c"}}
+
+
+def torc(*args, env=None, **pipes):
+    """Runs the command to its end, within the time of any wait."""
+    return subprocess.run([TORC, *args], stdin=subprocess.DEVNULL, text=True, timeout=WAIT, check=False,
+                          env={**os.environ, **(env or {})}, **{"stderr": subprocess.PIPE, **pipes})
+
+
+def expect(done, status, part):
+    check(done.returncode == status and part in done.stderr,
+          f"{' '.join(done.args[1:])}: exit {done.returncode}, said {done.stderr!r}; wanted {status} and {part!r}")
+
+
+def resources(directory, backend):
+    path = os.path.join(directory, "mesh.json")
+    write_resources(path, "1", listener("svc", "r"), routes("r", ROUTE), cluster("c"), endpoints("c", backend))
+    return path
+
+
+def test_full_disk():
+    """Every command says that its output could not be written, and which error it was; none ends by a signal."""
+    with tempfile.TemporaryDirectory() as directory, running("backend") as backend, open("/dev/full", "w") as full:
+        address = backend.listening()
+        path = resources(directory, address)
+        for args in (["--help"], ["--version"], ["call", "--help"], ["ring", "-e", "a"],
+                     ["call", address, "a/b"], ["call", "-o", "json", "-n", "200", address, "a/b"],
+                     ["bench", "--duration", "100ms", address, "a/b"], ["backend"],
+                     ["serve-xds", "--listen", "127.0.0.1:0", "--resources", path]):
+            done = torc(*args, stdout=full)
+            expect(done, 1, f"cannot write to standard output: {FULL}")
+            check(done.stderr.count("\n") == 1, f"one line: {done.stderr!r}")
+
+
+def test_log_on_full_disk():
+    """A library whose log cannot be written goes on without it."""
+    with running("backend") as backend, open("/dev/full", "w") as full:
+        address = backend.listening()
+        done = torc("call", "-o", "json", "-n", "20", address, "a/b", env={"TORC_LOG": "trace"},
+                    stdout=subprocess.PIPE, stderr=full)
+        check(done.returncode == 0, f"exit {done.returncode}")
+        summary = json.loads(done.stdout.splitlines()[-1])["summary"]
+        check(summary["ok"] == 20, f"{summary}")
+
+
+def test_closed_descriptors():
+    """Closed standard descriptors are no place for sockets: nothing that is printed goes to a peer."""
+    with running("backend", "--count-log") as backend:
+        address = backend.listening()
+        shell = '"$0" call -n 20 "$1" a/b '
+        for closed, status in ((">&-", 1), ("2>&-", 0), ("<&- 2>&-", 0), ("<&- >&- 2>&-", 1)):
+            done = subprocess.run(["sh", "-c", shell + closed, TORC, address], capture_output=True, text=True,
+                                  timeout=WAIT, check=False, env={**os.environ, "TORC_LOG": "trace"})
+            check(done.returncode == status, f"{closed}: exit {done.returncode} {done.stderr!r}")
+        backend.stop()
+        counts = json.loads(backend.rest()[-1])["backend"]
+        check(counts["requests"] == 80 and counts["connections"] == 4, f"{counts}")
+
+
+def test_log_of_a_control_plane():
+    with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
+        path = resources(directory, backend.listening())
+        args = [TORC, "serve-xds", "--listen", "127.0.0.1:0", "--log", "json", "--resources", path]
+        for name, limit, error in (("a pipe that nobody reads", None, "Broken pipe"),
+                                   ("a file that may not grow", 64, "File too large")):
+            log = os.path.join(directory, "log")
+            with open(log, "w+", encoding="utf-8") as out:
+                reader = writer = None
+                if limit is None:
+                    reader, writer = os.pipe()
+                process = subprocess.Popen(
+                    args, stdout=writer if writer else out, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                    preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))) if limit else None)
+                try:
+                    if writer:
+                        os.close(writer)
+                        ready = os.read(reader, 100).decode()
+                        os.close(reader)
+                    else:
+                        ready = ""
+                        while not ready.endswith("\n") and process.poll() is None:
+                            out.seek(0)
+                            ready = out.readline()
+                    address = ready.split()[1]
+                    for _ in range(3):
+                        run("xds", "xds:///svc", env=bootstrap(address))
+                    process.terminate()
+                    text = process.communicate(timeout=WAIT)[1]
+                finally:
+                    if process.poll() is None:
+                        process.kill()
+                check(process.returncode == 1, f"{name}: exit {process.returncode}: {text}")
+                check(text.count("its lines are lost until it can: " + error) == 1, f"{name}: {text}")
+                check(f"cannot write to standard output: {error}" in text, f"{name}: {text}")
+
+
+main(test_full_disk, test_log_on_full_disk, test_closed_descriptors, test_log_of_a_control_plane)
