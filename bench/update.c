@@ -1,249 +1,373 @@
-/* bench/update: how long it takes from a push of an EDS resource that has one endpoint more to the first RPC that this
- * endpoint answers, and where the time goes. `bench_update [RUNS [ENDPOINTSxRING]...]`; by default 21 runs of
- * 1000x1024. RING is minimum_ring_size; the cap on rings is lifted, so that each endpoint has an entry. */
+/* bench/update: how long it takes from a push of the control plane to the first RPC that goes by it, Torc and gRPC's
+ * C-core (grpcio) in turns against the same control plane and backends. `bench_update [PAIRS [PART]...]`; a part is a
+ * size, ENDPOINTSxRING, or "clusters": a change among 2,000, or "first": a channel's first RPC; by default all of them.
+ * RING is minimum_ring_size; both sides' cap on rings is lifted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <torc/torc.h>
-
-#include "base/mem.h"
 #include "lb/ring.h"
 #include "measure.h"
+#include "server.h"
+#include "update_client.h"
 #include "update_world.h"
 
-#define METHOD "/bench.Echo/Echo"
-#define GIVE_UP_NS UINT64_C(30000000000)
+#define METHOD "/c0/Echo"
+#define LARGE_RING (1u << 20)
 
-enum { RECEIVED, DECODED, IN_USE, PICKED, CONNECTED, ANSWERED, PHASES };
+enum { FEW_PAIRS = 5, PAIRS = 9, MOST_SIZES = 16, MOST_ROWS = 2 * MOST_SIZES, WARM_UP = 1 };
 
-static const char *const phases[PHASES] = {
+/* One who is measured: a channel in a process of its own, and the mesh that it is given. */
+struct side {
+    const char *node; /* id; a literal */
+    const char *argv[3];
+    bool incremental;
+    struct world_shape shape;
+    struct tc_resource_set *base;
+    struct update_client client;
+    _Atomic uint64_t pushed_ns;
+};
+
+static struct world *world;
+static struct measure_row rows[MOST_ROWS];
+static size_t n_rows;
+static char torc_program[600], grpc_python[600];
+static bool have_grpc;
+
+static const char *const phases[UPDATE_PHASES] = {
     "push to received",      /* the server's work, the wire, the response unpacked */
     "decoded and validated", /* and the config put together */
-    "tree and ring updated", /* the new picker is in place */
+    "tree and ring updated", /* the new picker is in place; a large ring is under way */
     "an RPC picks it",       /* the one under way before ends first */
     "connected",             /* TCP, HTTP/2 settings */
     "answered",              /* the rest of the RPC */
 };
-static const char *const keys[PHASES] = {"received", "decoded", "in_use", "picked", "connected", "answered"};
+static const char *const phase_keys[UPDATE_PHASES] = {"received", "decoded",   "in_use",
+                                                      "picked",   "connected", "answered"};
 
-/* When each was over, by the log's lines, which come from the thread that runs the RPCs. */
-struct timeline {
-    _Atomic uint64_t pushed_ns;
-    uint64_t at_ns[PHASES];
-    char connecting[96], connected[96]; /* the lines of the new endpoint's connection */
+/* Torc's times of one size. */
+struct figures {
+    struct world_shape shape;
+    size_t n;
+    double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* the last: in all */
 };
 
-static struct timeline line;
-
-static void on_log(enum torc_log_level level, const char *module, const char *message, void *arg)
+static struct measure_row *row_new(const char *unit, const char *peer, double target, const char *what)
 {
-    (void)level;
-    (void)module;
-    (void)arg;
-    int phase = strstr(message, ": response ") && strstr(message, "ClusterLoadAssignment") ? RECEIVED
-                : strstr(message, ": config of ")                                          ? DECODED
-                : strstr(message, ": config in use")                                       ? IN_USE
-                : strcmp(message, line.connecting) == 0                                    ? PICKED
-                : strcmp(message, line.connected) == 0                                     ? CONNECTED
-                                                                                           : PHASES;
-    if (phase < PHASES && line.at_ns[phase] == 0)
-        line.at_ns[phase] = measure_wall_ns();
+    struct measure_row *row = &rows[n_rows++];
+    measure_init(row, unit, peer, target, "%s", what);
+    return row;
 }
 
-struct bench {
-    struct world *world;
-    torc_runtime *runtime;
-    torc_channel *channel;
-    uint64_t min_ring;
-    size_t endpoints;
-    unsigned next; /* number of the next new address */
-};
+/* --- sides --- */
 
-/* One RPC with the key; does the address answer it? */
-static bool call(struct bench *b, const char *key, const char *address, bool *answered)
+static struct side torc_side(const char *node, struct world_shape shape, bool incremental)
 {
-    struct torc_call_options o;
-    struct torc_result r;
-    torc_call_options_init(&o);
-    torc_metadata *metadata = torc_metadata_new();
-    torc_metadata_add_string(metadata, "k", key);
-    o.metadata = metadata;
-    o.timeout_ms = 20000;
-    int rc = torc_call_unary(b->channel, METHOD, "x", 1, &o, &r);
-    torc_metadata_free(metadata);
-    if (rc != 0)
+    return (struct side){.node = node, .argv = {torc_program}, .shape = shape, .incremental = incremental};
+}
+
+static struct side grpc_side(struct world_shape shape)
+{
+    return (struct side){.node = "grpc", .argv = {grpc_python, BENCH_PEERS "/grpcio_update.py"}, .shape = shape};
+}
+
+static const char *peer_name(void)
+{
+    return have_grpc ? "grpcio" : "";
+}
+
+static void push(struct side *s, struct tc_resource_set *set)
+{
+    world_push(world, s->node, set, &s->pushed_ns);
+}
+
+/* Opens its channel, which has sent its first RPC then. */
+static bool open_side(struct side *s, struct update_first *first)
+{
+    s->base = world_resources(world, &s->shape);
+    if (!s->base)
         return false;
-    bool ok = r.code == TORC_STATUS_OK;
-    if (!ok)
-        fprintf(stderr, "bench/update: an RPC failed: %s\n", r.message);
-    *answered = ok && strcmp(r.peer, address) == 0;
-    torc_result_fini(&r);
-    return ok;
+    push(s, tc_resource_set_copy(s->base));
+    return update_client_start(&s->client, s->argv, world_control_plane(world), s->node, s->incremental) &&
+           update_client_first(&s->client, METHOD, "x", first);
 }
 
-/* Calls until the address answers, or until it does not any more. */
-static bool call_until(struct bench *b, const char *key, const char *address, bool wanted)
+static void close_side(struct side *s)
 {
-    bool answered = !wanted;
-    uint64_t begin = measure_wall_ns();
-    while (answered != wanted) {
-        if (!call(b, key, address, &answered))
-            return false;
-        if (measure_wall_ns() - begin > GIVE_UP_NS) {
-            fprintf(stderr, "bench/update: %s is not %s\n", address, wanted ? "reached" : "left");
+    update_client_stop(&s->client);
+    tc_resource_set_free(s->base);
+    s->base = NULL;
+}
+
+/* Pushes c0 as `state` has it. The time until the RPCs with the key go where they should, ms; < 0: they do not. */
+static double change(struct side *s, const struct world_state *state, const char *key, const char *backend,
+                     const char *address, struct update_reached *reached)
+{
+    struct tc_resource_set *set = world_change(world, s->base, &s->shape, state);
+    if (!set || !update_client_until(&s->client, METHOD, key, backend, address)) {
+        tc_resource_set_free(set);
+        return -1;
+    }
+    push(s, set);
+    if (!update_client_reached(&s->client, reached))
+        return -1;
+    reached->pushed_ns = atomic_load(&s->pushed_ns);
+    return (double)(reached->at_ns - reached->pushed_ns) / 1e6;
+}
+
+static const struct world_state as_ever;
+
+/* One endpoint comes, is measured, and goes. */
+static double endpoint_comes(struct side *s, struct update_reached *reached)
+{
+    struct update_reached gone;
+    char address[48], key[64];
+    world_new_address(world, address, sizeof(address));
+    snprintf(key, sizeof(key), "%s_0", address); /* the hash of one of its entries */
+    double ms = change(s, &(struct world_state){.extra = address}, key, "new", address, reached);
+    if (ms >= 0 && change(s, &as_ever, key, "old", address, &gone) < 0)
+        ms = -1;
+    return ms;
+}
+
+/* The cluster's own resource changes, and changes back. */
+static double cluster_shuts(struct side *s, struct update_reached *reached)
+{
+    struct update_reached back;
+    double ms = change(s, &(struct world_state){.shut = true}, "x", "-", "-", reached);
+    if (ms >= 0 && change(s, &as_ever, "x", "old", "-", &back) < 0)
+        ms = -1;
+    return ms;
+}
+
+/* --- pairs --- */
+
+typedef double (*change_fn)(struct side *s, struct update_reached *reached);
+
+/* Torc's phases, as long as each was seen in its turn. */
+static bool keep_phases(struct figures *f, const struct update_reached *r, double total)
+{
+    uint64_t before = r->pushed_ns;
+    for (int p = 0; p < UPDATE_PHASES; p++) {
+        if (r->phase_ns[p] < before) {
+            fprintf(stderr, "bench/update: \"%s\" was not seen in its turn\n", phases[p]);
             return false;
         }
+        f->ms[p][f->n] = (double)(r->phase_ns[p] - before) / 1e6;
+        before = r->phase_ns[p];
+    }
+    f->ms[UPDATE_PHASES][f->n++] = total;
+    return true;
+}
+
+/* The same change for both in turns; b may be NULL: Torc alone. The first of each does not count. */
+static bool alternate(struct side *a, struct side *b, change_fn fn, unsigned pairs, struct measure_row *row,
+                      struct figures *f)
+{
+    for (unsigned i = 0; i < pairs + WARM_UP; i++) {
+        struct update_reached ra, rb;
+        double ours = fn(a, &ra), peers = b ? fn(b, &rb) : 0;
+        if (ours < 0 || peers < 0)
+            return false;
+        if (i < WARM_UP)
+            continue;
+        measure_add(row, ours, peers);
+        if (f && !keep_phases(f, &ra, ours))
+            return false;
     }
     return true;
 }
 
-static bool push(struct bench *b, const char *extra)
+/* What an RPC takes by itself, of which an update's last is one. */
+static bool compare_rpcs(struct side *a, struct side *b, unsigned pairs)
 {
-    struct tc_resource_set *set = world_resources(b->world, b->endpoints, b->min_ring, extra);
-    if (set)
-        world_push(b->world, set, &line.pushed_ns);
-    return set;
-}
-
-/* One endpoint comes, is measured, and goes again. */
-static bool run_once(struct bench *b, double *ms)
-{
-    char ip[32], address[48], key[64];
-    bool answered;
-    snprintf(ip, sizeof(ip), "127.2.%u.%u", b->next >> 8 & 255, b->next & 255);
-    snprintf(address, sizeof(address), "%s:%u", ip, world_backend_port(b->world));
-    snprintf(key, sizeof(key), "%s_0", address); /* the hash of one of its entries */
-    b->next++;
-    /* Who has the key before is connected. */
-    if (!call(b, key, address, &answered) || answered)
-        return false;
-    memset(line.at_ns, 0, sizeof(line.at_ns));
-    snprintf(line.connecting, sizeof(line.connecting), "connection %s: CONNECTING", address);
-    snprintf(line.connected, sizeof(line.connected), "connection %s: READY", address);
-    if (!push(b, ip) || !call_until(b, key, address, true))
-        return false;
-    line.at_ns[ANSWERED] = measure_wall_ns();
-    uint64_t before = atomic_load(&line.pushed_ns);
-    for (int i = 0; i < PHASES; i++) {
-        if (line.at_ns[i] < before) {
-            fprintf(stderr, "bench/update: \"%s\" was not seen in its turn\n", phases[i]);
+    struct measure_row *row = row_new("us", "grpcio", 0, "an RPC between updates (of 1,000 endpoints)");
+    for (unsigned i = 0; i < pairs; i++) {
+        double ours, peers;
+        if (!update_client_each(&a->client, METHOD, "x", &ours) || !update_client_each(&b->client, METHOD, "x", &peers))
             return false;
-        }
-        ms[i] = (double)(line.at_ns[i] - before) / 1e6;
-        before = line.at_ns[i];
+        measure_add(row, ours / 1e3, peers / 1e3);
     }
-    ms[PHASES] = (double)(line.at_ns[ANSWERED] - atomic_load(&line.pushed_ns)) / 1e6;
-    return push(b, NULL) && call_until(b, key, address, false);
+    return true;
 }
 
-static bool open_bench(struct bench *b, size_t endpoints, uint64_t min_ring)
+static bool is(const struct world_shape *s, size_t endpoints, uint64_t ring)
 {
-    struct torc_runtime_options ro;
-    struct torc_channel_options co;
-    *b = (struct bench){.endpoints = endpoints, .min_ring = min_ring, .world = world_new()};
-    if (!b->world)
-        return false;
-    char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
-                                  "\"insecure\"}]}], \"node\": {\"id\": \"bench\"}}",
-                                  world_control_plane(b->world));
-    torc_runtime_options_init(&ro);
-    torc_channel_options_init(&co);
-    ro.mode = TORC_RUNTIME_CALLER;
-    co.xds_bootstrap_json = bootstrap;
-    b->runtime = torc_runtime_new(&ro);
-    b->channel = b->runtime ? torc_channel_new(b->runtime, "xds:///svc", &co, NULL) : NULL;
-    tc_free(bootstrap);
-    return b->channel && push(b, NULL);
+    return s->endpoints == endpoints && s->min_ring == ring;
 }
 
-static void close_bench(struct bench *b)
+static bool size_run(struct figures *f, unsigned pairs)
 {
-    torc_channel_free(b->channel);
-    torc_runtime_free(b->runtime);
-    if (b->world)
-        world_free(b->world);
-}
-
-struct figures {
-    size_t endpoints, runs;
-    uint64_t min_ring;
-    double median[PHASES + 1], most; /* ms; the last: in all */
-};
-
-/* The first run warms up and does not count. */
-static bool measure(struct figures *f, size_t endpoints, uint64_t min_ring, size_t runs)
-{
-    static double ms[PHASES + 1][MEASURE_PAIRS_MAX];
-    struct bench b;
-    bool ok = open_bench(&b, endpoints, min_ring);
-    *f = (struct figures){.endpoints = endpoints, .min_ring = min_ring, .runs = runs};
-    for (size_t i = 0; ok && i <= runs; i++) {
-        double one[PHASES + 1];
-        ok = run_once(&b, one);
-        for (int p = 0; ok && i > 0 && p <= PHASES; p++)
-            ms[p][i - 1] = one[p];
-        f->most = ok && i > 0 && one[PHASES] > f->most ? one[PHASES] : f->most;
-    }
-    for (int p = 0; p <= PHASES; p++)
-        f->median[p] = measure_median(ms[p], runs);
-    close_bench(&b);
+    struct world_shape shape = f->shape;
+    struct side ours = torc_side("torc", shape, false), grpc = grpc_side(shape);
+    struct update_first first;
+    char what[96];
+    snprintf(what, sizeof(what), "one endpoint more than %zu, ring of %" PRIu64, shape.endpoints, shape.min_ring);
+    struct measure_row *row =
+        row_new("ms", peer_name(), is(&shape, 1000, 1024) || is(&shape, 1000, 8388608) ? 5 : 0, what);
+    bool ok = open_side(&ours, &first) && (!have_grpc || open_side(&grpc, &first)) &&
+              alternate(&ours, have_grpc ? &grpc : NULL, endpoint_comes, pairs, row, f);
+    if (ok && have_grpc && is(&shape, 1000, 1024))
+        ok = compare_rpcs(&ours, &grpc, pairs);
+    close_side(&ours);
+    close_side(&grpc);
     return ok;
 }
 
-static void report(const struct figures *f, size_t n)
+/* --- many clusters --- */
+
+/* Two channels at once, the same changes in turns; `b` of grpcio or of Torc. */
+static bool versus(struct side a, struct side b, const char *peer, const char *among, unsigned pairs)
 {
-    measure_print_machine("update: one endpoint more, from the push to its first RPC (medians, ms)");
-    printf("%-26s", "endpoints x ring");
-    for (size_t i = 0; i < n; i++)
-        printf(" %9zu x %-7" PRIu64, f[i].endpoints, f[i].min_ring);
-    for (int p = 0; p <= PHASES; p++) {
-        printf("\n%-26s", p < PHASES ? phases[p] : "in all");
-        for (size_t i = 0; i < n; i++)
-            printf(" %19.3f", f[i].median[p]);
+    struct update_first first;
+    char what[2][96];
+    snprintf(what[0], sizeof(what[0]), "one endpoint more in %s", among);
+    snprintf(what[1], sizeof(what[1]), "a cluster's circuit breaker in %s", among);
+    struct measure_row *endpoint = row_new("ms", peer, 0, what[0]), *cluster = row_new("ms", peer, 0, what[1]);
+    bool ok = open_side(&a, &first) && open_side(&b, &first) &&
+              alternate(&a, &b, endpoint_comes, pairs, endpoint, NULL) &&
+              alternate(&a, &b, cluster_shuts, pairs, cluster, NULL);
+    close_side(&a);
+    close_side(&b);
+    return ok;
+}
+
+static bool clusters_run(unsigned pairs)
+{
+    const struct world_shape many = {2000, 4, 1024}, one = {1, 4, 1024};
+    return (!have_grpc ||
+            versus(torc_side("torc", many, false), grpc_side(many), "grpcio", "1 of 2,000 clusters", pairs)) &&
+           versus(torc_side("torc", many, false), torc_side("alone", one, false), "1 cluster", "1 of 2,000 clusters",
+                  pairs) &&
+           versus(torc_side("torc", many, true), torc_side("alone", one, true), "1 cluster", "1 of 2,000, incremental",
+                  pairs);
+}
+
+/* --- the first RPC --- */
+
+static bool first_run(unsigned pairs)
+{
+    const struct world_shape shape = {1, 1000, 1024};
+    struct measure_row *time = row_new("ms", peer_name(), 0, "channel to first RPC, 1,000 endpoints, ring of 1,024"),
+                       *peak = row_new("MB", peer_name(), 0, "most memory by then, of the whole process"),
+                       *more = row_new("MB", peer_name(), 0, "most memory by then, without what it had before");
+    for (unsigned i = 0; i < pairs; i++) {
+        struct side ours = torc_side("torc", shape, false), grpc = grpc_side(shape);
+        struct update_first a, b = {0};
+        bool ok = open_side(&ours, &a);
+        close_side(&ours);
+        ok = ok && (!have_grpc || open_side(&grpc, &b));
+        close_side(&grpc);
+        if (!ok)
+            return false;
+        measure_add(time, a.ms, b.ms);
+        measure_add(peak, a.peak_kb / 1e3, b.peak_kb / 1e3);
+        measure_add(more, (a.peak_kb - a.before_kb) / 1e3, (b.peak_kb - b.before_kb) / 1e3);
     }
-    printf("\n%-26s", "in all, slowest run");
+    return true;
+}
+
+/* --- the report --- */
+
+static void report_phases(const struct figures *f, size_t n)
+{
+    measure_print_machine("update, where Torc's time goes: one endpoint more, endpoints x ring (medians, ms)");
+    printf("| phase |");
     for (size_t i = 0; i < n; i++)
-        printf(" %19.3f", f[i].most);
+        printf(" %zu x %" PRIu64 " |", f[i].shape.endpoints, f[i].shape.min_ring);
+    printf("\n|---|");
+    for (size_t i = 0; i < n; i++)
+        printf("---|");
+    for (int p = 0; p <= UPDATE_PHASES; p++) {
+        printf("\n| %s |", p < UPDATE_PHASES ? phases[p] : "in all");
+        for (size_t i = 0; i < n; i++)
+            printf(" %.3f |", measure_median(f[i].ms[p], f[i].n));
+    }
     printf("\n");
-    measure_begin_json("update");
+    measure_begin_json("update_phases");
     for (size_t i = 0; i < n; i++) {
-        printf("%s{\"endpoints\":%zu,\"ring\":%" PRIu64 ",\"runs\":%zu,\"ms\":{", i ? "," : "", f[i].endpoints,
-               f[i].min_ring, f[i].runs);
-        for (int p = 0; p < PHASES; p++)
-            printf("\"%s\":%.4f,", keys[p], f[i].median[p]);
-        printf("\"total\":%.4f,\"slowest\":%.4f}}", f[i].median[PHASES], f[i].most);
+        printf("%s{\"endpoints\":%zu,\"ring\":%" PRIu64 ",\"runs\":%zu,\"ms\":{", i ? "," : "", f[i].shape.endpoints,
+               f[i].shape.min_ring, f[i].n);
+        for (int p = 0; p < UPDATE_PHASES; p++)
+            printf("\"%s\":%.4f,", phase_keys[p], measure_median(f[i].ms[p], f[i].n));
+        printf("\"total\":%.4f}}", measure_median(f[i].ms[UPDATE_PHASES], f[i].n));
     }
     printf("]}\n");
 }
 
+/* --- the peer --- */
+
+/* The Python environment of the interoperability tests, made if need be: grpcio as it is pinned there. */
+static void find_grpc(void)
+{
+    char line[512] = "", last[512] = "";
+    FILE *p = popen("python3 '" INTEROP "/build_peers.py' --into '" INTEROP_BUILT "' python 2>&1", "r");
+    while (p && fgets(line, sizeof(line), p))
+        snprintf(last, sizeof(last), "%s", line);
+    last[strcspn(last, "\n")] = 0;
+    have_grpc = p && pclose(p) == 0 && strncmp(last, "python: ", 8) == 0;
+    if (have_grpc)
+        snprintf(grpc_python, sizeof(grpc_python), "%.500s/bin/python", last + 8);
+    else
+        printf("skipped: gRPC's C-core (grpcio): %s\n", *last ? last : "python3 does not run");
+}
+
+static bool parse_size(const char *text, struct world_shape *out)
+{
+    int end = 0;
+    out->clusters = 1;
+    if (sscanf(text, "%zux%" SCNu64 "%n", &out->endpoints, &out->min_ring, &end) == 2 && !text[end] &&
+        out->endpoints >= 1 && out->endpoints <= 65536 && out->min_ring >= 1 && out->min_ring <= TC_RING_SIZE_MAX)
+        return true;
+    fprintf(stderr, "bench/update: '%s' is no part such as 1000x1024, clusters or first\n", text);
+    return false;
+}
+
+static struct figures figures[MOST_SIZES];
+static size_t n_figures;
+
+/* pairs 0: as many as it takes. */
+static bool part_run(const char *part, unsigned pairs)
+{
+    struct figures *f = &figures[n_figures];
+    if (strcmp(part, "clusters") == 0)
+        return clusters_run(pairs ? pairs : PAIRS);
+    if (strcmp(part, "first") == 0)
+        return first_run(pairs ? pairs : FEW_PAIRS);
+    if (!parse_size(part, &f->shape))
+        return false;
+    n_figures++;
+    return size_run(f, pairs ? pairs : f->shape.min_ring >= LARGE_RING ? FEW_PAIRS : PAIRS);
+}
+
 int main(int argc, char **argv)
 {
-    enum { MOST = 16 };
-    static struct figures f[MOST];
-    size_t runs = argc > 1 ? strtoul(argv[1], NULL, 10) : 21, n = 0;
-    char *fallback[] = {"1000x1024"};
-    char **sizes = argc > 2 ? argv + 2 : fallback;
-    size_t n_sizes = argc > 2 ? (size_t)argc - 2 : 1;
-    if (runs < 1 || runs > MEASURE_PAIRS_MAX || n_sizes > MOST) {
-        fprintf(stderr, "bench/update: 1..%d runs of at most %d sizes\n", MEASURE_PAIRS_MAX, MOST);
+    static const char *const all[] = {"10x1024",       "1000x1024",   "10000x1024", "10x65536",
+                                      "1000x65536",    "10000x65536", "10x8388608", "1000x8388608",
+                                      "10000x8388608", "clusters",    "first"};
+    unsigned pairs = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
+    size_t n = argc > 2 ? (size_t)argc - 2 : sizeof(all) / sizeof(*all);
+    if (pairs > MEASURE_PAIRS_MAX || n > MOST_SIZES || (argc > 1 && pairs == 0)) {
+        fprintf(stderr, "bench/update: 1..%d pairs of at most %d parts\n", MEASURE_PAIRS_MAX, MOST_SIZES);
         return 2;
     }
-    setenv("GRPC_RING_HASH_CAP", "8388608", 1);
-    torc_log_set_sink(on_log, NULL);
-    torc_log_set_levels("xds=debug,mesh=debug,channel=debug");
-    for (; n < n_sizes; n++) {
-        size_t endpoints;
-        uint64_t ring;
-        if (sscanf(sizes[n], "%zux%" SCNu64, &endpoints, &ring) != 2 || endpoints < 1 || endpoints > 65536 ||
-            ring < 1 || ring > TC_RING_SIZE_MAX) {
-            fprintf(stderr, "bench/update: '%s' is no size such as 1000x1024\n", sizes[n]);
-            return 2;
-        }
-        if (!measure(&f[n], endpoints, ring, runs))
-            return 1;
+    find_grpc();
+    snprintf(torc_program, sizeof(torc_program), "%s/bench_update_torc", server_own_folder());
+    world = world_new();
+    if (!world)
+        return 1;
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) {
+        const char *part = argc > 2 ? argv[i + 2] : all[i];
+        if (part_run(part, pairs))
+            continue;
+        fprintf(stderr, "bench/update: %s did not come to its end\n", part);
+        ok = false;
     }
-    report(f, n);
-    return 0;
+    measure_report("update", rows, n_rows);
+    if (n_figures)
+        report_phases(figures, n_figures);
+    world_free(world);
+    return ok ? 0 : 1;
 }

@@ -14,18 +14,26 @@
 struct push {
     struct tc_task task;
     struct world *world;
+    const char *node;
     struct tc_resource_set *set;
     _Atomic uint64_t *pushed_ns;
+};
+
+/* A backend on its port. */
+struct answerer {
+    struct tc_server *server;
+    struct tc_backend *backend;
+    unsigned port;
 };
 
 struct world {
     pthread_t thread;
     struct tc_loop *loop;
-    struct tc_server *server, *backends;
+    struct tc_server *server;
     struct tc_control_plane *cp;
-    struct tc_backend *backend;
+    struct answerer old, new;
     char *address;
-    unsigned port;
+    unsigned made; /* new addresses */
     struct push push;
     struct tc_task stop_task;
     bool stop;
@@ -60,6 +68,21 @@ static unsigned listen_at(struct tc_server *s, const char *address)
     return port;
 }
 
+static void answerer_init(struct answerer *a, struct tc_loop *loop, const char *name)
+{
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    a->server = tc_server_new(loop, &opts);
+    a->backend = tc_backend_new(a->server, &(struct tc_backend_opts){.name = name});
+    a->port = listen_at(a->server, "0.0.0.0:0");
+}
+
+static void answerer_fini(struct answerer *a)
+{
+    tc_server_free(a->server);
+    tc_backend_free(a->backend);
+}
+
 struct world *world_new(void)
 {
     struct world *w = TC_NEW(struct world);
@@ -71,11 +94,10 @@ struct world *world_new(void)
         return NULL;
     }
     w->server = tc_server_new(w->loop, &opts);
-    w->backends = tc_server_new(w->loop, &opts);
     w->cp = tc_control_plane_new(w->server);
-    w->backend = tc_backend_new(w->backends, &(struct tc_backend_opts){.name = "all"});
     w->address = tc_asprintf("127.0.0.1:%u", listen_at(w->server, "127.0.0.1:0"));
-    w->port = listen_at(w->backends, "0.0.0.0:0");
+    answerer_init(&w->old, w->loop, "old");
+    answerer_init(&w->new, w->loop, "new");
     if (pthread_create(&w->thread, NULL, serve, w) != 0) {
         fprintf(stderr, "bench/update: cannot start a thread\n");
         return NULL;
@@ -94,9 +116,9 @@ void world_free(struct world *w)
     tc_loop_post(w->loop, &w->stop_task);
     pthread_join(w->thread, NULL);
     tc_server_free(w->server);
-    tc_server_free(w->backends);
     tc_control_plane_free(w->cp);
-    tc_backend_free(w->backend);
+    answerer_fini(&w->old);
+    answerer_fini(&w->new);
     tc_loop_free(w->loop);
     tc_free(w->address);
     tc_free(w);
@@ -107,89 +129,132 @@ const char *world_control_plane(const struct world *w)
     return w->address;
 }
 
-unsigned world_backend_port(const struct world *w)
+void world_new_address(struct world *w, char *text, size_t size)
 {
-    return w->port;
+    unsigned n = w->made++;
+    snprintf(text, size, "127.2.%u.%u:%u", n >> 8 & 255, n & 255, w->new.port);
 }
 
-/* YAML: what comes before the endpoints. */
-static const char mesh[] = "resources:\n"
-                           "- '@type': type.googleapis.com/envoy.config.listener.v3.Listener\n"
-                           "  name: svc\n"
-                           "  api_listener:\n"
-                           "    api_listener:\n"
-                           "      '@type': type.googleapis.com/"
-                           "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager\n"
-                           "      http_filters:\n"
-                           "      - name: router\n"
-                           "        typed_config:\n"
-                           "          '@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router\n"
-                           "      route_config:\n"
-                           "        name: r\n"
-                           "        virtual_hosts:\n"
-                           "        - name: v\n"
-                           "          domains: ['*']\n"
-                           "          routes:\n"
-                           "          - match: {prefix: ''}\n"
-                           "            route: {cluster: c, hash_policy: [{header: {header_name: k}}]}\n"
-                           "- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
-                           "  name: c\n"
-                           "  type: EDS\n"
-                           "  eds_cluster_config: {eds_config: {ads: {}}}\n"
-                           "  lb_policy: RING_HASH\n"
-                           "  ring_hash_lb_config: {minimum_ring_size: %llu}\n"
-                           "- '@type': type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
-                           "  cluster_name: c\n"
-                           "  endpoints:\n"
-                           "  - locality: {region: r}\n"
-                           "    load_balancing_weight: 1\n"
-                           "    lb_endpoints:\n";
+/* YAML. Flow style where there is much of it, since that is read faster. */
+static const char listener[] = "resources:\n"
+                               "- '@type': type.googleapis.com/envoy.config.listener.v3.Listener\n"
+                               "  name: svc\n"
+                               "  api_listener:\n"
+                               "    api_listener:\n"
+                               "      '@type': type.googleapis.com/"
+                               "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager\n"
+                               "      http_filters:\n"
+                               "      - name: router\n"
+                               "        typed_config: {'@type': type.googleapis.com/"
+                               "envoy.extensions.filters.http.router.v3.Router}\n"
+                               "      route_config:\n"
+                               "        name: r\n"
+                               "        virtual_hosts:\n"
+                               "        - name: v\n"
+                               "          domains: ['*']\n"
+                               "          routes:\n";
 
-static void append_endpoint(struct tc_buf *b, const char *address, unsigned port)
+static void append_route(struct tc_buf *b, size_t i)
 {
-    tc_buf_printf(b, "    - endpoint: {address: {socket_address: {address: %s, port_value: %u}}}\n", address, port);
+    tc_buf_printf(b,
+                  "          - {match: {prefix: /c%zu/}, route: {cluster: c%zu, hash_policy: "
+                  "[{header: {header_name: k}}]}}\n",
+                  i, i);
 }
 
-struct tc_resource_set *world_resources(const struct world *w, size_t endpoints, uint64_t min_ring, const char *extra)
+static void append_cluster(struct tc_buf *b, size_t i, uint64_t min_ring, bool shut)
 {
-    struct tc_resource_set *set = tc_resource_set_new();
-    struct tc_buf b = {0};
+    tc_buf_printf(b,
+                  "- {'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c%zu, type: EDS, "
+                  "eds_cluster_config: {eds_config: {ads: {}}}, lb_policy: RING_HASH, ring_hash_lb_config: "
+                  "{minimum_ring_size: %llu}, circuit_breakers: {thresholds: [{max_requests: %d}]}}\n",
+                  i, (unsigned long long)min_ring, shut ? 0 : 1024);
+}
+
+static void append_endpoint(struct tc_buf *b, const char *ip, unsigned port)
+{
+    tc_buf_printf(b, "{endpoint: {address: {socket_address: {address: %s, port_value: %u}}}},\n", ip, port);
+}
+
+static void append_assignment(struct tc_buf *b, const struct world *w, size_t i, size_t endpoints, const char *extra)
+{
+    char ip[32];
+    tc_buf_printf(b,
+                  "- {'@type': type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment, cluster_name: c%zu, "
+                  "endpoints: [{locality: {region: r}, load_balancing_weight: 1, lb_endpoints: [\n",
+                  i);
+    for (size_t k = 0; k < endpoints; k++) {
+        snprintf(ip, sizeof(ip), "127.1.%zu.%zu", k >> 8, k & 255);
+        append_endpoint(b, ip, w->old.port);
+    }
+    if (extra) {
+        snprintf(ip, sizeof(ip), "%.*s", (int)strcspn(extra, ":"), extra);
+        append_endpoint(b, ip, w->new.port);
+    }
+    tc_buf_append_str(b, "]}]}\n");
+}
+
+/* Adds the resources of the text, or replaces those of the same name. False with a message. */
+static bool add(struct tc_resource_set *set, const struct tc_buf *text)
+{
     struct tc_faults faults;
     char *why = NULL;
-    tc_buf_printf(&b, mesh, (unsigned long long)min_ring);
-    for (size_t i = 0; i < endpoints; i++) {
-        char ip[32];
-        snprintf(ip, sizeof(ip), "127.1.%zu.%zu", i >> 8, i & 255);
-        append_endpoint(&b, ip, w->port);
-    }
-    if (extra)
-        append_endpoint(&b, extra, w->port);
-    json_t *doc = tc_yaml_parse(tc_buf_slice(&b), &why);
+    json_t *doc = tc_yaml_parse(tc_buf_slice(text), &why);
     tc_faults_init(&faults);
     if (doc)
         tc_resource_set_add_json(set, doc, &faults);
-    if (!doc || tc_faults_any(&faults)) {
+    bool ok = doc && !tc_faults_any(&faults);
+    if (!ok)
         fprintf(stderr, "bench/update: %s\n", doc ? tc_faults_text(&faults) : why);
-        tc_resource_set_free(set);
-        set = NULL;
-    }
     tc_faults_fini(&faults);
     tc_free(why);
     json_decref(doc);
-    tc_buf_fini(&b);
-    return set;
+    return ok;
+}
+
+static struct tc_resource_set *add_or_free(struct tc_resource_set *set, struct tc_buf *text)
+{
+    bool ok = add(set, text);
+    tc_buf_fini(text);
+    if (ok)
+        return set;
+    tc_resource_set_free(set);
+    return NULL;
+}
+
+struct tc_resource_set *world_resources(const struct world *w, const struct world_shape *shape)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, listener);
+    for (size_t i = 0; i < shape->clusters; i++)
+        append_route(&b, i);
+    for (size_t i = 0; i < shape->clusters; i++)
+        append_cluster(&b, i, shape->min_ring, false);
+    for (size_t i = 0; i < shape->clusters; i++)
+        append_assignment(&b, w, i, shape->endpoints, NULL);
+    return add_or_free(tc_resource_set_new(), &b);
+}
+
+struct tc_resource_set *world_change(const struct world *w, const struct tc_resource_set *base,
+                                     const struct world_shape *shape, const struct world_state *state)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, "resources:\n");
+    append_cluster(&b, 0, shape->min_ring, state->shut);
+    append_assignment(&b, w, 0, shape->endpoints, state->extra);
+    return add_or_free(tc_resource_set_copy(base), &b);
 }
 
 static void on_push(struct tc_task *task)
 {
     struct push *p = TC_CONTAINER_OF(task, struct push, task);
     atomic_store(p->pushed_ns, measure_wall_ns());
-    tc_control_plane_set(p->world->cp, NULL, p->set);
+    tc_control_plane_set(p->world->cp, p->node, p->set);
 }
 
-void world_push(struct world *w, struct tc_resource_set *set, _Atomic uint64_t *pushed_ns)
+void world_push(struct world *w, const char *node, struct tc_resource_set *set, _Atomic uint64_t *pushed_ns)
 {
-    w->push = (struct push){.world = w, .set = set, .pushed_ns = pushed_ns};
+    w->push = (struct push){.world = w, .node = node, .set = set, .pushed_ns = pushed_ns};
     tc_task_init(&w->push.task, on_push);
     tc_loop_post(w->loop, &w->push.task);
 }

@@ -1,0 +1,157 @@
+/* bench/update's client on Torc. Its orders and answers: update_client.h. After "reached" it tells when each phase of
+ * the update was over, by its own log lines. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "measure.h"
+#include "update_client.h"
+
+#define WORD 255
+
+static char failure[512]; /* of the last RPC that failed */
+
+struct client {
+    torc_runtime *runtime;
+    torc_channel *channel;
+};
+
+/* What the log told since the order; the thread that runs the RPCs logs. */
+static struct {
+    uint64_t at_ns[UPDATE_PHASES];
+    char connecting[WORD + 32], connected[WORD + 32]; /* the lines of the new endpoint's connection */
+} seen;
+
+static void on_log(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)level;
+    (void)module;
+    (void)arg;
+    int phase = strstr(message, "response ") && strstr(message, " version ") ? UPDATE_RECEIVED
+                : strstr(message, ": config of ")                            ? UPDATE_DECODED
+                : strstr(message, ": config in use")                         ? UPDATE_IN_USE
+                : strcmp(message, seen.connecting) == 0                      ? UPDATE_PICKED
+                : strcmp(message, seen.connected) == 0                       ? UPDATE_CONNECTED
+                                                                             : UPDATE_PHASES;
+    if (phase < UPDATE_PHASES && seen.at_ns[phase] == 0)
+        seen.at_ns[phase] = measure_wall_ns();
+}
+
+/* One RPC; does the backend answer it ("-": does it fail)? False when it cannot be sent at all. */
+static bool call(struct client *c, const char *method, const char *key, const char *backend, bool *answered)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    torc_call_options_init(&o);
+    torc_metadata *metadata = torc_metadata_new();
+    torc_metadata_add_string(metadata, UPDATE_KEY_HEADER, key);
+    o.metadata = metadata;
+    o.timeout_ms = UPDATE_TIMEOUT_MS;
+    int rc = torc_call_unary(c->channel, method, "x", 1, &o, &r);
+    torc_metadata_free(metadata);
+    if (rc != 0)
+        return false;
+    const char *who = r.headers ? torc_metadata_find(r.headers, "x-backend", NULL) : NULL;
+    *answered = strcmp(backend, r.code == TORC_STATUS_OK && who ? who : "-") == 0;
+    if (r.code != TORC_STATUS_OK)
+        snprintf(failure, sizeof(failure), "%s", r.message);
+    torc_result_fini(&r);
+    return true;
+}
+
+/* A field of the process's status, kB. */
+static long memory_kb(const char *field)
+{
+    char line[256];
+    long kb = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f))
+        if (strncmp(line, field, strlen(field)) == 0)
+            kb = strtol(line + strlen(field), NULL, 10);
+    if (f)
+        fclose(f);
+    return kb;
+}
+
+static bool first(struct client *c, const char *method, const char *key)
+{
+    struct torc_runtime_options options;
+    bool answered;
+    long before = memory_kb("VmRSS:");
+    uint64_t began = measure_wall_ns();
+    torc_runtime_options_init(&options);
+    options.mode = TORC_RUNTIME_CALLER;
+    c->runtime = torc_runtime_new(&options);
+    c->channel = c->runtime ? torc_channel_new(c->runtime, UPDATE_TARGET, NULL, NULL) : NULL;
+    if (!c->channel || !call(c, method, key, "old", &answered) || !answered)
+        return false;
+    printf("first %" PRIu64 " %ld %ld\n", measure_wall_ns() - began, before, memory_kb("VmHWM:"));
+    return true;
+}
+
+static bool until(struct client *c, const char *method, const char *key, const char *backend, const char *address)
+{
+    bool answered;
+    if (!call(c, method, key, backend, &answered) || answered)
+        return false;
+    memset(&seen, 0, sizeof(seen));
+    snprintf(seen.connecting, sizeof(seen.connecting), "connection %s: CONNECTING", address);
+    snprintf(seen.connected, sizeof(seen.connected), "connection %s: READY", address);
+    printf("going\n");
+    fflush(stdout);
+    uint64_t began = measure_wall_ns();
+    while (!answered) {
+        if (!call(c, method, key, backend, &answered))
+            return false;
+        if (measure_wall_ns() - began > UPDATE_GIVE_UP_S * UINT64_C(1000000000)) {
+            fprintf(stderr, "bench_update_torc: %s does not answer; last failure: %s\n", backend, failure);
+            return false;
+        }
+    }
+    seen.at_ns[UPDATE_ANSWERED] = measure_wall_ns();
+    printf("reached %" PRIu64, seen.at_ns[UPDATE_ANSWERED]);
+    for (int i = 0; i < UPDATE_PHASES; i++)
+        printf(" %" PRIu64, seen.at_ns[i]);
+    printf("\n");
+    return true;
+}
+
+static bool each(struct client *c, const char *method, const char *key)
+{
+    double ns[MEASURE_PAIRS_MAX];
+    bool answered;
+    for (size_t i = 0; i < MEASURE_PAIRS_MAX; i++) {
+        uint64_t began = measure_wall_ns();
+        if (!call(c, method, key, "old", &answered))
+            return false;
+        ns[i] = (double)(measure_wall_ns() - began);
+    }
+    printf("each %.0f\n", measure_median(ns, MEASURE_PAIRS_MAX));
+    return true;
+}
+
+int main(void)
+{
+    struct client c = {0};
+    char line[4 * WORD], order[WORD + 1], method[WORD + 1], key[WORD + 1], backend[WORD + 1], address[WORD + 1];
+    bool ok = true;
+    torc_log_set_sink(on_log, NULL);
+    torc_log_set_levels("xds=debug,mesh=debug,channel=debug");
+    while (ok && fgets(line, sizeof(line), stdin)) {
+        int n = sscanf(line, "%255s %255s %255s %255s %255s", order, method, key, backend, address);
+        ok = n >= 3;
+        if (ok && strcmp(order, "first") == 0)
+            ok = first(&c, method, key);
+        else if (ok && strcmp(order, "each") == 0)
+            ok = each(&c, method, key);
+        else if (ok)
+            ok = n == 5 && until(&c, method, key, backend, address);
+        fflush(stdout);
+    }
+    torc_channel_free(c.channel);
+    torc_runtime_free(c.runtime);
+    return ok ? 0 : 1;
+}
