@@ -34,6 +34,9 @@ struct sub {
 struct pf_picker {
     struct tc_picker base;
     struct pick_first *owner; /* NULL when the policy went on to another picker, or ended */
+    /* The selected address's, beside the picker: among many endpoints each step to another object is a miss of the
+     * caches. NULL: none is selected, or the owner is gone. */
+    struct tc_subchannel *sc;
 };
 
 struct pick_first {
@@ -60,18 +63,16 @@ struct pick_first {
 
 static enum tc_pick_kind pf_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
 {
-    struct pick_first *p = ((struct pf_picker *)picker)->owner;
-    if (!p)
-        return TC_PICK_QUEUE;
-    if (!p->selected) {
-        if (!args->dry)
-            tc_loop_defer(p->base.helper->env->loop, &p->exit_idle_task);
+    struct pf_picker *pp = (struct pf_picker *)picker;
+    if (TC_UNLIKELY(!pp->sc)) {
+        if (pp->owner && !args->dry)
+            tc_loop_defer(pp->owner->base.helper->env->loop, &pp->owner->exit_idle_task);
         return TC_PICK_QUEUE;
     }
-    out->subchannel = p->selected->sc;
+    out->subchannel = pp->sc;
     if (TC_UNLIKELY(args->trace != NULL)) {
         struct tc_buf text = {0};
-        tc_addr_format(p->selected->addr, &text);
+        tc_addr_format(pp->owner->selected->addr, &text);
         char *copy = tc_arena_dup(args->trace->arena, tc_buf_slice(&text));
         args->trace->endpoint = tc_slice_of(copy, copy ? text.len : 0);
         if (args->trace->policy.len == 0)
@@ -93,8 +94,10 @@ static const struct tc_picker_ops pf_picker_ops = {pf_pick, pf_picker_free};
 
 static void unpublish(struct pick_first *p)
 {
-    if (p->published)
+    if (p->published) {
         p->published->owner = NULL;
+        p->published->sc = NULL;
+    }
     p->published = NULL;
 }
 
@@ -104,6 +107,7 @@ static struct tc_picker *live_picker(struct pick_first *p)
     pp->base.ops = &pf_picker_ops;
     tc_lref_init(&pp->base.ref);
     pp->owner = p;
+    pp->sc = p->selected ? p->selected->sc : NULL;
     p->published = pp;
     return &pp->base;
 }
