@@ -33,6 +33,12 @@ struct pick_world {
     uint64_t hash;
 };
 
+static void fail(const char *what)
+{
+    fprintf(stderr, "bench/pick: %s\n", what);
+    exit(1);
+}
+
 /* --- making --- */
 
 static void make_rings(struct pick_world *w)
@@ -99,7 +105,8 @@ struct pick_world *pick_world_new(size_t endpoints)
                                    "{'headerAbort': {}, 'percentage': {'numerator': 100}}}},");
     for (enum tree_kind k = 0; k < TREE_ROUND_ROBIN; k++) {
         w->trees[k] = tree_new(k, endpoints);
-        tree_connect_all(w->trees[k]);
+        if (!tree_connect_all(w->trees[k]))
+            fail("an endpoint was not connected when it was wanted");
     }
     return w;
 }
@@ -119,32 +126,12 @@ void pick_world_free(struct pick_world *w)
 
 /* --- picks --- */
 
-static void fail(const char *what)
+static inline uint64_t pick(struct tree *t, uint64_t hash)
 {
-    fprintf(stderr, "bench/pick: %s\n", what);
-    exit(1);
-}
-
-static void end_call(struct tc_call_tracker *t)
-{
-    static const struct tc_status ok = {0};
-    for (struct tc_call_tracker *following; t; t = following) {
-        following = t->next;
-        t->on_done(t, &ok, NULL);
-    }
-}
-
-/* One RPC with its hash; what it found. */
-static inline uint64_t pick(struct fake_lb *f, uint64_t hash)
-{
-    struct tc_pick out = {0};
-    f->args.hash = hash;
-    f->args.random = hash;
-    if (tc_picker_pick(f->picker, &f->args, &out) != TC_PICK_COMPLETE)
+    struct tc_subchannel *found = tree_pick(t, hash);
+    if (!found)
         fail("a pick found no endpoint");
-    uint64_t found = (uint64_t)(uintptr_t)out.subchannel;
-    end_call(out.trackers);
-    return found;
+    return (uint64_t)(uintptr_t)found;
 }
 
 static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct tc_call_config *config)
@@ -163,8 +150,9 @@ static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct 
 }
 
 /* The whole of it: the selector gives the RPC's route, hash and cluster. */
-static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_selector *cs, struct fake_lb *f)
+static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_selector *cs, struct tree *t)
 {
+    struct fake_lb *f = tree_lb(t);
     const struct tc_select_args args = {
         .path = f->args.path, .headers = &w->request, .arena = &f->arena, .rng = &w->rng};
     struct tc_call_config config;
@@ -174,7 +162,7 @@ static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_se
     if (config.filters)
         pass_filters(f, &w->request, &config);
     f->args.cluster = config.cluster;
-    uint64_t found = pick(f, config.hash);
+    uint64_t found = pick(t, config.hash);
     f->args.cluster = tc_slice_str("c");
     tc_filter_chain_unref(config.filters);
     config.release(config.hold);
@@ -189,7 +177,7 @@ static inline void set_user(struct pick_world *w, uint64_t h)
     memcpy(w->user, text, sizeof(text));
 }
 
-static inline uint64_t once(struct pick_world *w, struct fake_lb *f, enum pick_level level, uint64_t h)
+static inline uint64_t once(struct pick_world *w, struct tree *t, enum pick_level level, uint64_t h)
 {
     switch (level) {
     case PICK_LOOP:
@@ -199,23 +187,22 @@ static inline uint64_t once(struct pick_world *w, struct fake_lb *f, enum pick_l
     case PICK_PEER:
         return vector_ring_pick(w->peer, h);
     case PICK_SELECTED:
-        return select_and_pick(w, w->plain, f);
+        return select_and_pick(w, w->plain, t);
     case PICK_FILTERED:
-        return select_and_pick(w, w->filtered, f);
+        return select_and_pick(w, w->filtered, t);
     default:
-        return pick(f, h);
+        return pick(t, h);
     }
 }
 
 void pick_run(struct pick_world *w, enum pick_level level, unsigned picks)
 {
-    struct fake_lb *f = tree_lb(w->trees[trees[level]]);
+    struct tree *t = w->trees[trees[level]];
     uint64_t h = w->hash;
     for (unsigned i = 0; i < picks; i++) {
         set_user(w, h);
-        h = (h ^ i ^ once(w, f, level, h)) * UINT64_C(0x9e3779b97f4a7c15);
+        h = (h ^ i ^ once(w, t, level, h)) * UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
-        tc_arena_reset(&f->arena);
     }
     w->hash = h;
 }

@@ -1,66 +1,115 @@
-/* bench/state: what the change of one endpoint's state costs, to the next pick. An endpoint of a ring_hash policy is
- * lost, wanted by a pick, connected, picked; again and again. Without arguments a report: among 10,000 endpoints
- * against the same among 100, in turns. `bench_state N CHANGES`: among N alone; for a count of instructions run it
- * under valgrind
+/* bench/state: what the change of one endpoint's state costs, to the next pick, through the policies of an xDS channel.
+ * Without arguments a report: one endpoint that is lost, wanted by a pick, connected, picked, again and again; and
+ * endpoints that become READY one after another; among 10,000 against the same among 100, in turns.
+ *
+ * `bench_state N CHANGES`: the first of ring_hash alone, among N; for a count of instructions run it under valgrind
  * --tool=callgrind with two numbers of changes and take the difference (ratchet/state.py). */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lb/ring_hash.h"
 #include "measure.h"
-#include "support/fake_lb.h"
+#include "tree.h"
 
-#include "base/hash.h"
-#include "base/mem.h"
+enum { FEW = 100, SOME = 1000, MANY = 10000, CHANGES = 20000, RUNS = 11 };
 
-enum { FEW = 100, MANY = 10000, CHANGES = 20000, PAIRS = 11 };
+/* Differences below 15 % are noise. */
+#define INDEPENDENT 0.85
 
-static struct fake_lb *ring_of(size_t n)
+static const struct {
+    const char *name;
+    enum tree_kind kind;
+} policies[] = {{"ring_hash", TREE_MANAGER}, {"round_robin", TREE_ROUND_ROBIN}};
+
+static void check(bool good)
 {
-    struct fake_lb *f = fake_lb_new("ring_hash_experimental");
-    struct tc_buf b = {0};
-    f->env.ring_size_cap = f->env.ring_inline_entries = 1 << 20;
-    for (size_t i = 0; i < n; i++)
-        tc_buf_printf(&b, "10.0.%zu.%zu:80 ", i >> 8, i & 255);
-    fake_update(f, fake_endpoints(tc_buf_cstr(&b)), tc_ring_hash_config_new(65536, 65536, tc_slice_of(NULL, 0)), NULL);
-    tc_buf_fini(&b);
-    return f;
+    if (good)
+        return;
+    fprintf(stderr, "bench/state: a pick gave something else\n");
+    exit(1);
 }
 
-/* Nanoseconds a change and its pick; ends the program when a pick goes wrong. */
-static double toggle(struct fake_lb *f, unsigned changes)
+/* Nanoseconds a change and its pick. The subchannel is the newest: a lost one's place is taken by another. Of
+ * round_robin other endpoints serve meanwhile. */
+static double toggle(struct tree *t, unsigned changes)
 {
-    uint64_t hash = tc_xxh64("10.0.0.7:80_0", 13), began = measure_cpu_ns();
-    unsigned wrong = 0;
-    fake_pick_hash(f, hash);
+    struct fake_lb *f = tree_lb(t);
+    uint64_t hash = tree_hash_of(0), began = measure_cpu_ns();
+    bool ring = f->subchannels.len == 1;
     for (unsigned i = 0; i < changes; i++) {
-        fake_set(f, "10.0.0.7:80", TORC_READY);
-        wrong += strcmp(fake_pick_hash(f, hash), "10.0.0.7:80") != 0;
-        fake_set(f, "10.0.0.7:80", TORC_IDLE);
-        wrong += strcmp(fake_pick_hash(f, hash), "QUEUE") != 0;
-        f->connects.len = 0;
-        f->history.len = 0;
-    }
-    if (wrong) {
-        fprintf(stderr, "bench/state: %u picks gave something else\n", wrong);
-        exit(1);
+        fake_set_at(f, f->subchannels.len - 1, TORC_IDLE);
+        check(!tree_pick(t, hash) == ring);
+        tc_loop_drain(f->loop);
+        fake_set_at(f, f->subchannels.len - 1, TORC_READY);
+        check(tree_pick(t, hash) != NULL);
+        tc_buf_clear(&f->connects);
+        tc_buf_clear(&f->history);
     }
     return (double)(measure_cpu_ns() - began) / (2.0 * (changes ? changes : 1));
 }
 
+/* The tree with one endpoint of a ring connected, or all of those of round_robin. */
+static struct tree *connected(enum tree_kind kind, size_t n)
+{
+    struct tree *t = tree_new(kind, n);
+    if (kind == TREE_ROUND_ROBIN)
+        for (size_t i = 0; i < n; i++)
+            fake_set_at(tree_lb(t), i, TORC_READY);
+    else
+        check(tree_connect(t, 0));
+    return t;
+}
+
+static void bench_toggle(struct measure_row *row, size_t policy)
+{
+    struct tree *few = connected(policies[policy].kind, FEW), *many = connected(policies[policy].kind, MANY);
+    measure_init(row, "ns", "among 100", INDEPENDENT,
+                 "%s: one endpoint's change of state and the next pick, among 10,000", policies[policy].name);
+    for (int i = -1; i < RUNS; i++) { /* the first warms up */
+        double ours = toggle(many, CHANGES), peer = toggle(few, CHANGES);
+        if (i >= 0)
+            measure_add(row, ours, peer);
+    }
+    tree_free(few);
+    tree_free(many);
+}
+
+/* Seconds that n endpoints take to become READY one after another, an RPC after each. */
+static double become_ready(enum tree_kind kind, size_t n)
+{
+    struct tree *t = tree_new(kind, n);
+    uint64_t began = measure_cpu_ns();
+    if (kind == TREE_ROUND_ROBIN)
+        for (size_t i = 0; i < n; i++) {
+            fake_set_at(tree_lb(t), i, TORC_READY);
+            check(tree_pick(t, 0) != NULL);
+        }
+    else
+        check(tree_connect_all(t));
+    double took = (double)(measure_cpu_ns() - began) / 1e9;
+    tree_free(t);
+    return took;
+}
+
+static void bench_ready(struct measure_row *row, size_t policy, size_t n)
+{
+    measure_init(row, "ms", "", 0, "%s: %zu endpoints become READY one after another, a pick after each",
+                 policies[policy].name, n);
+    for (int i = 0; i < RUNS; i++)
+        measure_add(row, become_ready(policies[policy].kind, n) * 1e3, 0);
+}
+
 static void report(void)
 {
-    static struct measure_row row;
-    struct fake_lb *few = ring_of(FEW), *many = ring_of(MANY);
-    /* 0.85: differences below 15 % are noise. */
-    measure_init(&row, "ns", "among 100", 0.85, "one endpoint's change of state and the next pick, among 10,000");
-    for (unsigned p = 0; p < PAIRS; p++) {
-        double ours = toggle(many, CHANGES);
-        measure_add(&row, ours, toggle(few, CHANGES));
+    static struct measure_row rows[16];
+    size_t n = 0;
+    for (size_t p = 0; p < 2; p++)
+        bench_toggle(&rows[n++], p);
+    for (size_t p = 0; p < 2; p++) {
+        bench_ready(&rows[n++], p, FEW);
+        bench_ready(&rows[n++], p, SOME);
+        bench_ready(&rows[n++], p, MANY);
     }
-    fake_lb_free(few);
-    fake_lb_free(many);
-    measure_report("state", &row, 1);
+    measure_report("state", rows, n);
 }
 
 int main(int argc, char **argv)
@@ -74,8 +123,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s [ENDPOINTS CHANGES]\n", argv[0]);
         return 2;
     }
-    struct fake_lb *f = ring_of(strtoul(argv[1], NULL, 10));
-    printf("%s endpoints: %.0f ns a change and its pick\n", argv[1], toggle(f, (unsigned)strtoul(argv[2], NULL, 10)));
-    fake_lb_free(f);
+    struct tree *t = connected(TREE_RING, strtoul(argv[1], NULL, 10));
+    printf("%s endpoints: %.0f ns a change and its pick\n", argv[1], toggle(t, (unsigned)strtoul(argv[2], NULL, 10)));
+    tree_free(t);
     return 0;
 }

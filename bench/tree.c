@@ -1,6 +1,7 @@
 #include "tree.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -169,14 +170,43 @@ struct fake_lb *tree_lb(struct tree *t)
     return t->f;
 }
 
-void tree_connect(struct tree *t, size_t i)
+struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash)
 {
-    fake_pick_hash(t->f, tree_hash_of(i));
-    fake_set_last(t->f, TORC_READY);
+    static const struct tc_status ok = {0};
+    struct fake_lb *f = t->f;
+    struct tc_pick out = {0};
+    f->args.hash = hash;
+    f->args.random = hash;
+    enum tc_pick_kind kind = tc_picker_pick(f->picker, &f->args, &out);
+    if (kind == TC_PICK_QUEUE)
+        return NULL;
+    if (kind != TC_PICK_COMPLETE) {
+        fprintf(stderr, "bench: a pick failed: %s\n", tc_status_text(&out.status));
+        exit(1);
+    }
+    for (struct tc_call_tracker *at = out.trackers, *next; at; at = next) {
+        next = at->next;
+        at->on_done(at, &ok, NULL);
+    }
+    tc_arena_reset(&f->arena);
+    return out.subchannel;
 }
 
-void tree_connect_all(struct tree *t)
+bool tree_connect(struct tree *t, size_t i)
 {
-    for (size_t i = 0; i < t->n; i++)
-        tree_connect(t, i);
+    struct fake_lb *f = t->f;
+    uint64_t hash = tree_hash_of(i);
+    if (tree_pick(t, hash))
+        return false;
+    tc_loop_drain(f->loop);
+    fake_set_at(f, f->subchannels.len - 1, TORC_READY);
+    return tree_pick(t, hash) != NULL;
+}
+
+bool tree_connect_all(struct tree *t)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < t->n; i++)
+        good = tree_connect(t, i);
+    return good;
 }

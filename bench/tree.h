@@ -34,9 +34,13 @@ void tree_free(struct tree *t);
 struct fake_lb *tree_lb(struct tree *t);
 /* A hash that the ring gives to endpoint i. */
 uint64_t tree_hash_of(size_t i);
-/* A pick wants endpoint i, which is then connected and READY (a ring's; those of round_robin connect by themselves). */
-void tree_connect(struct tree *t, size_t i);
+/* One RPC with its hash, which is over at once; its trackers are told. NULL: it waits. Ends the program when it fails.
+ */
+struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash);
+/* An RPC wants endpoint i of a ring, which is then connected, READY, and picked by it. False when something else came
+ * of it. */
+bool tree_connect(struct tree *t, size_t i);
 /* All of them, one after another. */
-void tree_connect_all(struct tree *t);
+bool tree_connect_all(struct tree *t);
 
 #endif

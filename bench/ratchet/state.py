@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 CHANGES = (1000, 3000)
-TOLERANCE = 0.01
+TOLERANCE = 0.05  # malloc's share depends on what else lies on the heap, by up to 3 % of the whole
 
 
 def instructions(program, endpoints, changes):

@@ -1,5 +1,6 @@
 #include "lb/round_robin.h"
 
+#include "base/index_set.h"
 #include "base/mem.h"
 #include "lb/describe.h"
 #include "lb/endpoint_map.h"
@@ -9,85 +10,117 @@
 
 struct child {
     struct tc_endpoint *endpoint;
-    struct tc_leaf *leaf;
+    struct tc_leaf *leaf; /* its index is the child's */
     enum torc_connectivity state;
-    struct tc_picker *picker; /* in READY; else NULL */
+};
+
+/* What the policy and its pickers share: the policy writes it, pickers read it; so a change of one endpoint costs the
+ * same whatever the number of the others. Each list of endpoints has its own. */
+struct rr_set {
+    struct tc_lref ref;
+    uint32_t n;
+    uint32_t next; /* where the next pick looks for a READY one */
+    struct tc_index_set ready;
+    struct tc_picker *at[]; /* of children in READY; else NULL */
 };
 
 struct rr_picker {
     struct tc_picker base;
-    size_t next;
-    size_t n;
-    struct tc_picker *ready[];
+    struct rr_set *set;
 };
 
 struct round_robin {
     struct tc_lb_policy base;
     struct child **children; /* one for each endpoint, in the order of the list */
     size_t n;
+    struct rr_set *set; /* of the children; NULL: there are none */
     struct tc_lb_config *leaf_config;
     struct tc_rstr *note;
     struct tc_status last_error;
     bool updating;
+    bool ready_changed;           /* who is READY, since the last report of it */
     enum torc_connectivity state; /* as reported; TORC_SHUTDOWN: nothing yet */
     size_t counts[TORC_SHUTDOWN]; /* children by state */
-    struct rr_picker *published;  /* a reference; NULL: not READY */
     struct tc_task ready_task;    /* joins changes among READY children */
     struct tc_task free_task;
 };
 
+/* The READY ones. */
+
+static struct rr_set *set_new(struct round_robin *rr, uint32_t n)
+{
+    struct rr_set *set = tc_calloc(1, sizeof(*set) + n * sizeof(set->at[0]));
+    tc_lref_init(&set->ref);
+    tc_index_set_init(&set->ready, n);
+    set->n = n;
+    set->next = (uint32_t)tc_rng_below(tc_loop_rng(rr->base.helper->env->loop), n);
+    return set;
+}
+
+static void set_unref(struct rr_set *set)
+{
+    if (!set || !tc_lref_dec(&set->ref))
+        return;
+    tc_index_set_fini(&set->ready);
+    tc_free(set);
+}
+
+/* Takes over the picker; NULL: the child is not READY. */
+static void set_put(struct rr_set *set, uint32_t i, struct tc_picker *picker)
+{
+    struct tc_picker *old = set->at[i];
+    set->at[i] = picker;
+    if (picker)
+        tc_index_set_add(&set->ready, i);
+    else if (old)
+        tc_index_set_remove(&set->ready, i);
+    tc_picker_unref(old);
+}
+
+/* The one whose turn it is; TC_INDEX_NONE: none is READY. */
+static uint32_t set_turn(const struct rr_set *set)
+{
+    uint32_t i = tc_index_set_next(&set->ready, set->next);
+    return i == TC_INDEX_NONE ? tc_index_set_next(&set->ready, 0) : i;
+}
+
+/* The policy is done with it; pickers that still have it find nothing. */
+static void drop_set(struct rr_set *set)
+{
+    for (uint32_t i = 0; set && (i = tc_index_set_next(&set->ready, i)) != TC_INDEX_NONE;)
+        set_put(set, i, NULL);
+    set_unref(set);
+}
+
 static enum tc_pick_kind rr_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
 {
-    struct rr_picker *rr = (struct rr_picker *)picker;
-    size_t i = rr->next;
+    struct rr_set *set = ((struct rr_picker *)picker)->set;
+    uint32_t i = set_turn(set);
+    if (TC_UNLIKELY(i == TC_INDEX_NONE))
+        return TC_PICK_QUEUE;
     if (!args->dry)
-        rr->next = i + 1 == rr->n ? 0 : i + 1;
+        set->next = i + 1 == set->n ? 0 : i + 1;
     if (TC_UNLIKELY(args->trace != NULL))
         args->trace->policy = tc_slice_str("round_robin");
-    return tc_picker_pick(rr->ready[i], args, out);
+    return tc_picker_pick(set->at[i], args, out);
 }
 
 static void rr_picker_free(struct tc_picker *picker)
 {
-    struct rr_picker *rr = (struct rr_picker *)picker;
-    for (size_t i = 0; i < rr->n; i++)
-        tc_picker_unref(rr->ready[i]);
-    tc_free(rr);
+    set_unref(((struct rr_picker *)picker)->set);
+    tc_free(picker);
 }
 
 static const struct tc_picker_ops rr_picker_ops = {rr_pick, rr_picker_free};
 
-static struct rr_picker *ready_picker(struct round_robin *rr)
+static struct tc_picker *ready_picker(struct round_robin *rr)
 {
-    size_t n = rr->counts[TORC_READY];
-    struct rr_picker *p = tc_malloc(sizeof(*p) + n * sizeof(struct tc_picker *));
+    struct rr_picker *p = TC_NEW(struct rr_picker);
     p->base.ops = &rr_picker_ops;
     tc_lref_init(&p->base.ref);
-    p->n = 0;
-    for (size_t i = 0; i < rr->n; i++)
-        if (rr->children[i]->state == TORC_READY)
-            p->ready[p->n++] = tc_picker_ref(rr->children[i]->picker);
-    p->next = (size_t)tc_rng_below(tc_loop_rng(rr->base.helper->env->loop), p->n);
-    return p;
-}
-
-/* True when the published picker has these very children's pickers: then it stays, and the turn with it. */
-static bool ready_unchanged(const struct round_robin *rr)
-{
-    size_t k = 0;
-    if (!rr->published || rr->published->n != rr->counts[TORC_READY])
-        return false;
-    for (size_t i = 0; i < rr->n; i++)
-        if (rr->children[i]->state == TORC_READY && rr->published->ready[k++] != rr->children[i]->picker)
-            return false;
-    return true;
-}
-
-static void unpublish(struct round_robin *rr)
-{
-    if (rr->published)
-        tc_picker_unref(&rr->published->base);
-    rr->published = NULL;
+    p->set = rr->set;
+    tc_lref_inc(&rr->set->ref);
+    return &p->base;
 }
 
 static void report(struct round_robin *rr, enum torc_connectivity state, const struct tc_status *status,
@@ -106,17 +139,14 @@ static void report_failure(struct round_robin *rr, struct tc_status status)
 
 static void publish_ready(struct round_robin *rr)
 {
-    if (ready_unchanged(rr))
-        return;
-    unpublish(rr);
-    rr->published = ready_picker(rr);
-    report(rr, TORC_READY, NULL, tc_picker_ref(&rr->published->base));
+    rr->ready_changed = false;
+    report(rr, TORC_READY, NULL, ready_picker(rr));
 }
 
 static void on_ready_task(struct tc_task *task)
 {
     struct round_robin *rr = TC_CONTAINER_OF(task, struct round_robin, ready_task);
-    if (rr->counts[TORC_READY])
+    if (rr->counts[TORC_READY] && rr->ready_changed)
         publish_ready(rr);
 }
 
@@ -126,13 +156,12 @@ static void reconcile(struct round_robin *rr)
     if (rr->updating || !rr->base.helper || rr->n == 0)
         return;
     if (rr->counts[TORC_READY]) {
-        if (rr->state == TORC_READY)
-            tc_loop_defer(rr->base.helper->env->loop, &rr->ready_task);
-        else
+        if (rr->state != TORC_READY)
             publish_ready(rr);
+        else if (rr->ready_changed)
+            tc_loop_defer(rr->base.helper->env->loop, &rr->ready_task);
         return;
     }
-    unpublish(rr);
     if (rr->counts[TORC_CONNECTING] || rr->counts[TORC_IDLE]) {
         if (rr->state != TORC_CONNECTING)
             report(rr, TORC_CONNECTING, NULL, tc_picker_queue());
@@ -147,14 +176,12 @@ static void on_leaf_state(void *arg, struct tc_leaf *leaf, enum torc_connectivit
 {
     struct round_robin *rr = arg;
     struct child *c = rr->children[leaf->index];
-    tc_picker_unref(c->picker);
-    c->picker = NULL;
+    rr->ready_changed |= c->state == TORC_READY || state == TORC_READY;
     rr->counts[c->state]--;
     rr->counts[state]++;
     c->state = state;
-    if (state == TORC_READY)
-        c->picker = picker;
-    else
+    set_put(rr->set, leaf->index, state == TORC_READY ? picker : NULL);
+    if (state != TORC_READY)
         tc_picker_unref(picker);
     if (state == TORC_TRANSIENT_FAILURE)
         tc_status_set(&rr->last_error, tc_status_ref(status));
@@ -172,7 +199,6 @@ static void child_free(struct round_robin *rr, struct child *c)
         return;
     rr->counts[c->state]--;
     tc_leaf_free(c->leaf);
-    tc_picker_unref(c->picker);
     tc_endpoint_unref(c->endpoint);
     tc_free(c);
 }
@@ -184,11 +210,31 @@ static void drop_children(struct round_robin *rr, struct child **children, size_
     tc_free(children);
 }
 
+/* A set for the children as they are now, with the pickers and the turn of the set before: a child's index is still
+ * that of the latter, and those that go are in neither. */
+static void replace_set(struct round_robin *rr)
+{
+    struct rr_set *old = rr->set, *set = set_new(rr, (uint32_t)rr->n);
+    uint32_t turn = old ? set_turn(old) : TC_INDEX_NONE;
+    for (uint32_t i = 0; i < rr->n; i++) {
+        struct tc_leaf *leaf = rr->children[i]->leaf;
+        if (rr->children[i]->state == TORC_READY) {
+            set_put(set, i, tc_picker_ref(old->at[leaf->index]));
+            set->next = leaf->index == turn ? i : set->next;
+        }
+        leaf->index = i;
+    }
+    rr->set = set;
+    rr->ready_changed = true;
+    drop_set(old);
+}
+
 /* The list without duplicates, with the children that endpoints had before. */
 static void replace_children(struct round_robin *rr, const struct tc_endpoints *list)
 {
     struct child **old = rr->children, **children = tc_reallocarray(NULL, list->n, sizeof(struct child *));
     size_t n_old = rr->n, n = 0;
+    bool moved = false;
     struct tc_endpoint_map before, seen;
     tc_endpoint_map_init(&before, n_old);
     tc_endpoint_map_init(&seen, list->n);
@@ -203,23 +249,26 @@ static void replace_children(struct round_robin *rr, const struct tc_endpoints *
         if (tc_endpoint_map_find(&before, e, &at)) {
             c = old[at];
             old[at] = NULL;
+            moved |= at != n;
             tc_endpoint_ref(e);
             tc_endpoint_unref(c->endpoint);
         } else {
             c = TC_NEW(struct child);
+            moved = true;
             c->state = TORC_CONNECTING;
             rr->counts[c->state]++;
             c->leaf = tc_leaf_new(rr->base.helper, on_leaf_state, rr);
             tc_endpoint_ref(e);
         }
         c->endpoint = e;
-        c->leaf->index = (uint32_t)n;
         children[n++] = c;
     }
     tc_endpoint_map_fini(&before);
     tc_endpoint_map_fini(&seen);
     rr->children = children;
     rr->n = n;
+    if (moved || n != n_old || !rr->set) /* otherwise the turn goes on */
+        replace_set(rr);
     drop_children(rr, old, n_old);
 }
 
@@ -229,7 +278,8 @@ static struct tc_status refuse_empty(struct round_robin *rr)
     drop_children(rr, rr->children, rr->n);
     rr->children = NULL;
     rr->n = 0;
-    unpublish(rr);
+    drop_set(rr->set);
+    rr->set = NULL;
     report(rr, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     return status;
 }
@@ -300,7 +350,8 @@ static void rr_shutdown(struct tc_lb_policy *policy)
     drop_children(rr, rr->children, rr->n);
     rr->children = NULL;
     rr->n = 0;
-    unpublish(rr);
+    drop_set(rr->set);
+    rr->set = NULL;
     tc_task_cancel(&rr->ready_task);
     tc_lb_config_unref(rr->leaf_config);
     rr->leaf_config = NULL;

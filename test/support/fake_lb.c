@@ -73,7 +73,7 @@ static void sc_release(struct tc_subchannel *base)
 {
     struct fake_sc *sc = (struct fake_sc *)base;
     struct fake_lb *f = sc->lb;
-    for (size_t i = 0; i < f->subchannels.len; i++) {
+    for (size_t i = f->subchannels.len; i-- > 0;) { /* the newest come and go most */
         if (f->subchannels.data[i] == sc) {
             tc_vec_remove(&f->subchannels, i);
             break;
@@ -353,10 +353,10 @@ enum torc_connectivity fake_state_in(const struct fake_lb *f, const char *addr, 
     return sc ? sc->state : TORC_SHUTDOWN;
 }
 
-void fake_set_last(struct fake_lb *f, enum torc_connectivity state)
+void fake_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state)
 {
-    assert_true(f->subchannels.len > 0);
-    queue_state(f->subchannels.data[f->subchannels.len - 1], state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
+    assert_true(i < f->subchannels.len);
+    queue_state(f->subchannels.data[i], state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
     tc_loop_drain(f->loop);
 }
 

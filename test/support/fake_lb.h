@@ -53,8 +53,8 @@ bool fake_update_error(struct fake_lb *f, const struct tc_status *error, struct 
 /* Moves all subchannels of the address to the state and runs what that caused; asserts that there is one. */
 void fake_set(struct fake_lb *f, const char *addr, enum torc_connectivity state);
 void fake_set_failed(struct fake_lb *f, const char *addr, const char *why);
-/* The same for the subchannel that was made last; not looked for, however many there are. */
-void fake_set_last(struct fake_lb *f, enum torc_connectivity state);
+/* The same for f->subchannels.data[i]; not looked for, however many there are. */
+void fake_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Subchannels of that address that exist now; of any, when NULL. */
 unsigned fake_count(const struct fake_lb *f, const char *addr);
 /* The state of the address's subchannel; TORC_SHUTDOWN when there is none. */
