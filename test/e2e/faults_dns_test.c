@@ -1,0 +1,275 @@
+/* Name servers that lie, that answer with what is no answer, and that die. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+#include "support/name_server.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "tls/tls.h"
+
+struct world {
+    torc_runtime *rt; /* driven by this thread */
+    struct name_server *names;
+    struct tc_kit *kit;
+    size_t descriptors; /* before all that */
+};
+
+static uint64_t now_ms(void)
+{
+    return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
+}
+
+static size_t open_descriptors(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static int setup(void **state)
+{
+    struct world *w = TC_NEW(struct world);
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = TORC_RUNTIME_CALLER;
+    torc_runtime_free(torc_runtime_new(&o)); /* libuv keeps two descriptors of the first loop for the process */
+    w->descriptors = open_descriptors();
+    w->rt = torc_runtime_new(&o);
+    assert_non_null(w->rt);
+    w->names = name_server_new();
+    w->kit = tc_kit_new(1, NULL);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    torc_runtime_free(w->rt);
+    name_server_free(w->names);
+    if (w->kit)
+        tc_kit_free(w->kit);
+    assert_int_equal(open_descriptors(), w->descriptors);
+    tc_free(w);
+    return 0;
+}
+
+/* To "shop.test" at the backend's port, as the name server has it. */
+static torc_channel *channel_with(struct world *w, const struct torc_channel_options *options)
+{
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    if (options)
+        o = *options;
+    o.backoff_initial_ms = 50;
+    o.backoff_max_ms = 100;
+    o.dns_min_interval_ms = 1;
+    char *target =
+        tc_asprintf("dns://%s/shop.test.%s", name_server_address(w->names), strrchr(tc_kit_address(w->kit, 0), ':'));
+    torc_channel *ch = torc_channel_new(w->rt, target, &o, NULL);
+    assert_non_null(ch);
+    tc_free(target);
+    return ch;
+}
+
+static torc_channel *channel(struct world *w)
+{
+    return channel_with(w, NULL);
+}
+
+/* The code must be as said, and the text have `part` in it; how long it took. */
+static uint64_t call(torc_channel *ch, bool wait, int64_t timeout_ms, int code, const char *part)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    uint64_t begun = now_ms();
+    torc_call_options_init(&o);
+    o.wait_for_ready = wait;
+    o.timeout_ms = timeout_ms;
+    assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
+    if (r.code != code || !strstr(r.message, part))
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    torc_result_fini(&r);
+    return now_ms() - begun;
+}
+
+/* What says that it is no answer is an error of the look-up, which is made again; what is not an answer to the question
+ * counts as none, lest anyone could end a look-up: then the deadline does. */
+static void no_answers(void **state)
+{
+    static const struct {
+        const char *name;
+        enum name_mode mode;
+        const char *text; /* NULL: it counts as none */
+    } rows[] = {
+        {"missing", NAMES_MISSING, "Domain name not found"},
+        {"refused", NAMES_REFUSED, "Could not contact DNS servers"},
+        {"overlong", NAMES_OVERLONG, "Misformatted DNS reply"},
+        {"loop", NAMES_LOOP, "Misformatted DNS reply"},
+        {"aliases", NAMES_ALIASES, "DNS server returned answer with no data"},
+        {"cut", NAMES_CUT, "Could not contact DNS servers"},
+        {"noise", NAMES_NOISE, NULL},
+        {"short", NAMES_SHORT, NULL},
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        name_server_set(w->names, rows[i].mode, "127.0.0.1");
+        torc_channel *ch = channel(w);
+        print_message("%s\n", rows[i].name);
+        if (rows[i].text) {
+            call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, rows[i].text);
+            call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
+            name_server_set(w->names, NAMES_TRUE, NULL);
+        } else {
+            uint64_t took = call(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
+            assert_in_range(took, 200, 5000);
+            torc_channel_free(ch);
+            name_server_set(w->names, NAMES_TRUE, NULL);
+            ch = channel(w);
+        }
+        call(ch, true, 20000, TORC_STATUS_OK, "");
+        torc_channel_free(ch);
+    }
+}
+
+/* An answer with another id is none: it is not from who was asked. */
+static void forged_answers(void **state)
+{
+    struct world *w = *state;
+    name_server_set(w->names, NAMES_FORGED, "127.0.0.1");
+    torc_channel *ch = channel(w);
+    call(ch, false, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(tc_kit_counts(w->kit, 0).requests, 1);
+    torc_channel_free(ch);
+}
+
+/* More addresses than fit into a datagram come by TCP. All but one refuse: it is found, whatever its place. */
+static void a_thousand_addresses(void **state)
+{
+    struct world *w = *state;
+    struct tc_buf list = {0};
+    for (unsigned i = 0; i < 1000; i++)
+        tc_buf_printf(&list, "%s127.%u.%u.%u", i ? "," : "", i == 700 ? 0 : 1, i == 700 ? 0 : i / 250,
+                      i == 700 ? 1 : i % 250 + 1);
+    name_server_set(w->names, NAMES_TRUNCATED, tc_buf_cstr(&list));
+    torc_channel *ch = channel(w);
+    uint64_t took = call(ch, true, 60000, TORC_STATUS_OK, "");
+    print_message("%llu ms\n", (unsigned long long)took);
+    assert_int_equal(tc_kit_counts(w->kit, 0).connections, 1);
+    torc_channel_free(ch);
+    tc_buf_fini(&list);
+}
+
+/* Addresses at which nothing is, or can be, beside a true one: RPCs go to the true one alone. */
+static void addresses_of_nobody(void **state)
+{
+    struct world *w = *state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.service_config_json = "{\"loadBalancingConfig\": [{\"round_robin\": {}}]}";
+    name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,127.0.0.1,255.255.255.255");
+    torc_channel *ch = channel_with(w, &o);
+    for (int i = 0; i < 20; i++)
+        call(ch, false, 20000, TORC_STATUS_OK, "");
+    torc_channel_free(ch);
+    name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,255.255.255.255");
+    ch = channel_with(w, &o);
+    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to ");
+    name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
+    call(ch, true, 20000, TORC_STATUS_OK, "");
+    torc_channel_free(ch);
+}
+
+/* The address of another server: TLS tells it from the one that was wanted. */
+static void anothers_address(void **state)
+{
+    struct world *w = *state;
+    struct tc_status error = {0};
+    struct tc_server_opts so;
+    struct torc_tls_options t;
+    struct torc_channel_options o;
+    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    struct tc_cert other =
+        tc_cert_make(&(struct tc_cert_opts){.common_name = "o", .sans = "DNS:other.test", .issuer = &ca});
+    tc_server_opts_init(&so);
+    so.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                      .verify = TC_TLS_VERIFY_NONE,
+                                                      .certificate_pem = tc_cert_pem(&other),
+                                                      .private_key_pem = tc_cert_key(&other)},
+                                &error);
+    assert_non_null(so.tls);
+    tc_kit_free(w->kit);
+    w->kit = tc_kit_new(1, &so);
+    torc_tls_options_init(&t);
+    t.roots_pem = ca.cert_pem;
+    torc_channel_options_init(&o);
+    o.credentials = torc_credentials_tls(&t, NULL);
+    assert_non_null(o.credentials);
+    name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
+    torc_channel *ch = channel_with(w, &o);
+    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "shop.test");
+    assert_int_equal(tc_kit_counts(w->kit, 0).requests, 0);
+    torc_channel_free(ch);
+    o.authority = "other.test"; /* it is TLS that told, and nothing else */
+    ch = channel_with(w, &o);
+    call(ch, false, 20000, TORC_STATUS_OK, "");
+    torc_channel_free(ch);
+    torc_credentials_unref(o.credentials);
+    tc_tls_context_unref(so.tls);
+    tc_cert_fini(&ca);
+    tc_cert_fini(&other);
+}
+
+/* What was resolved stays in use when the name server is gone; without it deadlines hold, and the status says what was
+ * waited for. When it is there again, so are RPCs. */
+static void name_server_dies(void **state)
+{
+    struct world *w = *state;
+    name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
+    torc_channel *ch = channel(w);
+    call(ch, false, 20000, TORC_STATUS_OK, "");
+    name_server_set(w->names, NAMES_SILENT, NULL);
+    uint64_t asked = name_server_questions(w->names);
+    tc_kit_stop(w->kit, 0);
+    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Connection refused");
+    while (name_server_questions(w->names) == asked) /* it is asked where the backend went */
+        torc_runtime_poll(w->rt, 100);
+    tc_kit_restart(w->kit, 0);
+    call(ch, true, 20000, TORC_STATUS_OK, "");
+    torc_channel_free(ch);
+
+    ch = channel(w);
+    uint64_t took = call(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the name resolution of dns://");
+    assert_in_range(took, 200, 5000);
+    torc_channel_free(ch);
+
+    name_server_stop(w->names);
+    ch = channel(w);
+    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Could not contact DNS servers");
+    name_server_start(w->names);
+    name_server_set(w->names, NAMES_TRUE, NULL);
+    call(ch, true, 20000, TORC_STATUS_OK, "");
+    torc_channel_free(ch);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(no_answers),          T(forged_answers),   T(a_thousand_addresses),
+        T(addresses_of_nobody), T(anothers_address), T(name_server_dies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
