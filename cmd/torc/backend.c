@@ -110,11 +110,11 @@ static int apply(struct args *a, int c)
     case OPT_AGE:
         return cli_duration_ms(NAME, "--max-connection-age", optarg, &a->max_age_ms);
     case OPT_CERT:
-        return cli_read_pem(NAME, "--tls-cert", optarg, &a->cert);
+        return cli_read_pem(NAME, "--tls-cert", "CERTIFICATE", optarg, &a->cert);
     case OPT_KEY:
-        return cli_read_pem(NAME, "--tls-key", optarg, &a->key);
+        return cli_read_pem(NAME, "--tls-key", "PRIVATE KEY", optarg, &a->key);
     case OPT_CA:
-        return cli_read_pem(NAME, "--client-ca", optarg, &a->ca);
+        return cli_read_pem(NAME, "--client-ca", "CERTIFICATE", optarg, &a->ca);
     case OPT_COUNT:
         a->count_log = true;
         return 0;

@@ -125,14 +125,54 @@ static void print_result_json(uint64_t i, const struct torc_result *r, uint64_t 
     put_line(&b);
 }
 
-static void print_result_text(uint64_t i, const struct torc_result *r, uint64_t latency_us)
+/* What a call that is not sent waits for. */
+static void append_awaited(struct tc_buf *b, const json_t *explain, const char *endpoint)
+{
+    const json_t *list = json_object_get(explain, "waits_for"), *item;
+    size_t i;
+    if (*endpoint)
+        tc_buf_printf(b, "  for a connection to %s", endpoint);
+    else if (json_array_size(list) == 0)
+        tc_buf_append_str(b, "  until its endpoints are known");
+    json_array_foreach(list, i, item)
+        tc_buf_printf(b, "%s%s", i ? ", " : "  for a connection to ", json_string_value(item));
+}
+
+/* The first words of a line: the status, or of a call that is not sent and would not fail what would become of it. */
+static void append_status(struct tc_buf *b, const char *status, bool bad, const char *peer, uint64_t latency_us)
+{
+    bool colour = cli_colour();
+    tc_buf_printf(b, "%s%-18s%s %-22s ", colour ? (bad ? "\033[31m" : "\033[32m") : "", status, colour ? "\033[0m" : "",
+                  *peer ? peer : "-");
+    cli_format_us(b, latency_us);
+}
+
+static const char *string_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text ? text : "";
+}
+
+static void append_dry(struct tc_buf *b, const struct torc_result *r, uint64_t latency_us)
+{
+    json_t *explain = json_loads(r->explain_json ? r->explain_json : "{}", 0, NULL);
+    const char *outcome = string_of(explain, "outcome"), *endpoint = string_of(explain, "endpoint");
+    append_status(b, r->code ? torc_status_code_name(r->code) : outcome, r->code != 0, endpoint, latency_us);
+    if (strcmp(outcome, "wait") == 0)
+        append_awaited(b, explain, endpoint);
+    json_decref(explain);
+}
+
+static void print_result_text(const struct call_args *a, uint64_t i, const struct torc_result *r, uint64_t latency_us)
 {
     struct tc_buf b = {0};
-    bool colour = cli_colour();
-    tc_buf_printf(&b, "#%-5llu %s%-18s%s %-22s ", (unsigned long long)i,
-                  colour ? (r->code ? "\033[31m" : "\033[32m") : "", torc_status_code_name(r->code),
-                  colour ? "\033[0m" : "", r->peer[0] ? r->peer : "-");
-    cli_format_us(&b, latency_us);
+    tc_buf_printf(&b, "#%-5llu ", (unsigned long long)i);
+    if (a->dry_run)
+        append_dry(&b, r, latency_us);
+    else
+        append_status(&b, torc_status_code_name(r->code), r->code != 0, r->peer, latency_us);
+    if (r->attempts > 1)
+        tc_buf_printf(&b, "  %u attempts", r->attempts);
     if (r->code)
         tc_buf_printf(&b, "  %s", r->message);
     size_t size = torc_message_size(r->response);
@@ -157,7 +197,7 @@ void call_print_result(const struct call_args *a, uint64_t i, const struct torc_
     if (a->json)
         print_result_json(i, result, latency_us);
     else
-        print_result_text(i, result, latency_us);
+        print_result_text(a, i, result, latency_us);
 }
 
 void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,

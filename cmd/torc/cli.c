@@ -164,12 +164,33 @@ int cli_read_file(const char *command, const char *path, struct tc_buf *out)
     return rc;
 }
 
-int cli_read_pem(const char *command, const char *option, const char *path, struct tc_buf *out)
+/* "-----BEGIN EC PRIVATE KEY-----": a word may stand before the kind. *first: what the text has instead. */
+static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
+{
+    static const char begin[] = "-----BEGIN ", end[] = "-----";
+    size_t kind_len = strlen(kind);
+    const char *at = text, *label_end;
+    while ((at = strstr(at, begin)) && (label_end = strstr(at + sizeof(begin) - 1, end))) {
+        struct tc_slice label = tc_slice_of(at + sizeof(begin) - 1, (size_t)(label_end - at) - sizeof(begin) + 1);
+        if (label.len >= kind_len && memcmp(label_end - kind_len, kind, kind_len) == 0)
+            return true;
+        if (!first->data)
+            *first = label;
+        at = label_end;
+    }
+    return false;
+}
+
+int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out)
 {
     int rc = cli_read_file(command, path, out);
-    if (rc == 0 && !strstr(tc_buf_cstr(out), "-----BEGIN "))
-        rc = cli_fail(command, "%s %s: nothing in it is in PEM form", option, path);
-    return rc;
+    struct tc_slice first = {0};
+    if (rc != 0 || has_pem(tc_buf_cstr(out), kind, &first))
+        return rc;
+    if (!first.data)
+        return cli_fail(command, "%s %s: nothing in it is in PEM form", option, path);
+    return cli_fail(command, "%s %s: it has no %s in PEM form, but a %.*s", option, path, kind,
+                    (int)TC_MIN(first.len, (size_t)64), first.data);
 }
 
 void cli_verbose(int level)

@@ -25,8 +25,9 @@ int cli_double(const char *command, const char *option, const char *text, double
 int cli_output(const char *command, const char *text, bool *json);
 /* A whole file ("-": standard input) of at most 64 MiB; the error is printed. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
-/* The same for PEM texts: a file without one is an error that names the option and the file. */
-int cli_read_pem(const char *command, const char *option, const char *path, struct tc_buf *out);
+/* The same for PEM texts of a kind, "CERTIFICATE" or "PRIVATE KEY": a file without one is an error that names the
+ * option and the file. */
+int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
 
 /* Writes out what was printed to standard output. False with errno when it could not be; cli_end_output says so later.
  */

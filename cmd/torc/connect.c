@@ -33,11 +33,11 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     case CONNECT_CREDS:
         return set_creds(command, a, value);
     case CONNECT_CA:
-        return cli_read_pem(command, "--ca", value, &a->ca);
+        return cli_read_pem(command, "--ca", "CERTIFICATE", value, &a->ca);
     case CONNECT_CERT:
-        return cli_read_pem(command, "--cert", value, &a->cert);
+        return cli_read_pem(command, "--cert", "CERTIFICATE", value, &a->cert);
     case CONNECT_KEY:
-        return cli_read_pem(command, "--key", value, &a->key);
+        return cli_read_pem(command, "--key", "PRIVATE KEY", value, &a->key);
     case CONNECT_AUTHORITY:
         a->authority = value;
         return 0;

@@ -20,7 +20,7 @@ static const char help[] =
     "takes\n"
     "                               them, or folders), repeatable: weights of localities and endpoints, hash keys, "
     "health\n"
-    "                               and the ring's sizes as a client takes them,\n"
+    "                               and the ring's sizes are those that a client takes\n"
     "      --cluster NAME           of this cluster (needed)\n"
     "      --priority N             and this priority (0)\n"
     "      --min N                  smallest number of entries (1024)\n"

@@ -69,8 +69,9 @@ TORC_API int torc_call_unary_async(torc_channel *channel, const char *method, co
  * no connection; an idle channel leaves IDLE by it as by any call, and policies that connect by themselves (pick_first,
  * round_robin) then do. The result's code and message are those that a call would fail with at once (wait_for_ready
  * counts), else OK; there is no response. explain_json says besides "outcome": "send", "wait" (for a connection, to
- * "endpoint" where a ring says which), "fail" or "drop", and "channel": what torc_channel_describe gives.
- * An application's own LB policy is asked as for any pick. Errors as above. Any thread. */
+ * "endpoint" where a ring says which, else to any of "waits_for", addresses that are being connected), "fail" or
+ * "drop", and "channel": what torc_channel_describe gives. An application's own LB policy is asked as for any pick.
+ * Errors as above. Any thread. */
 TORC_API int torc_call_explain(torc_channel *channel, const char *method, const struct torc_call_options *options,
                                struct torc_result *result);
 TORC_API int torc_call_explain_async(torc_channel *channel, const char *method, const struct torc_call_options *options,

@@ -60,7 +60,9 @@ struct torc_channel_options {
     uint64_t channel_retry_buffer_bytes; /* the same for all calls of the channel together; 16777216 */
 };
 
-/* Fills in the defaults. Options with size 0, which were never initialised, are refused wherever they are given. */
+/* Fills in the defaults. Options with size 0, which were never initialised, are refused wherever they are given, and so
+ * are those in which a program that was built with newer headers has set what this library does not know: with
+ * TORC_EUNSUPPORTED (torc_runtime_new: errno E2BIG) where there is no text to say so. */
 TORC_API void torc_channel_options_init(struct torc_channel_options *options);
 
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL
@@ -92,10 +94,11 @@ TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
 /* Retries at once what waits out a backoff. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
 /* The channel as it is, as one JSON object in memory for free(): {"target", "state", "status" (why, in
- * TRANSIENT_FAILURE), "pool" (of the runtime: connections, and those of them that no policy holds), "child"}. "child"
- * is the tree of LB policies: each {"policy": name, ...} with its children, endpoints, states and timers; its members
- * may grow in number. Absent while the channel is idle. Blocks until the loop has looked: TORC_EINVAL, TORC_EDEADLK
- * (from inside a callback), TORC_EFORK, TORC_ECLOSED; *json is untouched then. Any thread. */
+ * TRANSIENT_FAILURE), "pool" (of the runtime, without those to xDS servers: connections, and those of them that no
+ * policy holds), "child"}. "child" is the tree of LB policies: each {"policy": name, ...} with its children, endpoints,
+ * states and timers; its members may grow in number. Absent while the channel is idle. Blocks until the loop has
+ * looked: TORC_EINVAL, TORC_EDEADLK (from inside a callback), TORC_EFORK, TORC_ECLOSED; *json is untouched then. Any
+ * thread. */
 TORC_API int torc_channel_describe(torc_channel *channel, char **json);
 /* The target as given, borrowed from the channel. */
 TORC_API const char *torc_channel_target(const torc_channel *channel);

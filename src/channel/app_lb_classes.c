@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "base/mem.h"
+#include "base/options.h"
 #include "channel/app_lb_policy.h"
 #include "channel/builtin.h"
 
@@ -38,8 +39,8 @@ const struct tc_lb_registry *tc_shared_lb_registry(void)
 
 static bool well_formed(const struct torc_lb_class *app)
 {
-    return app->size >= offsetof(struct torc_lb_class, arg) && app->name && app->name[0] && app->create &&
-           app->update && app->pick && app->destroy;
+    return app->size >= offsetof(struct torc_lb_class, arg) && tc_options_known(app, sizeof(*app)) && app->name &&
+           app->name[0] && app->create && app->update && app->pick && app->destroy;
 }
 
 struct tc_app_lb_classes *tc_app_lb_classes_new(const struct torc_lb_class *const *list, char **why)
@@ -61,8 +62,9 @@ struct tc_app_lb_classes *tc_app_lb_classes_new(const struct torc_lb_class *cons
         }
         if (!ok) {
             if (why)
-                *why = tc_asprintf("lb_policies[%zu] (\"%s\"): the class is incomplete or its name is taken", i,
-                                   list[i]->name ? list[i]->name : "");
+                *why = tc_asprintf(
+                    "lb_policies[%zu] (\"%s\"): the class is incomplete or a newer version's, or its name is taken", i,
+                    list[i]->name ? list[i]->name : "");
             tc_app_lb_classes_free(c);
             return NULL;
         }

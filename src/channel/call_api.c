@@ -1,6 +1,7 @@
 /* The public calls: what any thread may ask, carried to the loop. */
 #include "channel/call_api.h"
 #include "base/mem.h"
+#include "base/options.h"
 #include "channel/metadata.h"
 
 void torc_call_options_init(struct torc_call_options *options)
@@ -70,13 +71,10 @@ torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_
 {
     struct torc_call_options options;
     torc_call_options_init(&options);
-    if (!ch || !method || (given && given->size < sizeof(given->size))) {
-        *error = TORC_EINVAL;
-        return NULL;
-    }
-    if (given)
-        memcpy(&options, given, TC_MIN(given->size, sizeof(options)));
-    *error = tc_runtime_check(ch->rt);
+    *error = ch && method ? tc_options_take(&options, sizeof(options), given, "options", "torc_call_options_init", NULL)
+                          : TORC_EINVAL;
+    if (*error == 0)
+        *error = tc_runtime_check(ch->rt);
     if (*error != 0)
         return NULL;
     torc_call *call = tc_call_pool_get(tc_runtime_calls(ch->rt));

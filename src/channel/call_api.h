@@ -4,6 +4,7 @@
 
 #include <torc/call.h>
 
+#include "base/json.h"
 #include "channel/call_pool.h"
 #include "channel/call_struct.h"
 
@@ -83,6 +84,10 @@ int tc_call_unary_async(torc_channel *ch, const char *method, struct tc_slice re
 void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response);
 /* The outcome in the call's arena, for the length of a callback. */
 void tc_result_borrow(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response);
+
+/* explain.c: the addresses whose connections a call waits for that no policy has placed, 16 at most; of the channel as
+ * tc_channel_describe shows it. */
+json_t *tc_call_awaited(const struct tc_call *c, const char *channel_json);
 
 /* call_unary.c, call_blocking.c: the events of the loop's call for the kinds that need their own. */
 extern const struct tc_call_events tc_call_unary_events;

@@ -165,18 +165,26 @@ const char *tc_call_explain(struct tc_call *c)
     json_decref(filters);
     if (c->config.session)
         json_object_set_new(o, "session", session_of(c->config.session));
-    if (c->dry)
-        json_object_set_new(o, "outcome", json_string(c->outcome ? c->outcome : "fail"));
+    struct tc_describe d = {0};
+    if (c->dry) {
+        const char *outcome = c->outcome ? c->outcome : "fail";
+        tc_channel_describe(c->channel, NULL, &d);
+        json_object_set_new(o, "outcome", json_string(outcome));
+        if (strcmp(outcome, "wait") == 0 && !endpoint.len)
+            json_object_set_new(o, "waits_for", tc_call_awaited(c, tc_buf_cstr(&d.out)));
+    }
     char *text = tc_json_text(o, false);
     json_decref(o);
-    struct tc_describe d = {.follows = true};
-    tc_buf_append_str(&d.out, text);
+    struct tc_buf all = {0};
+    tc_buf_append_str(&all, text);
     if (c->dry) {
-        d.out.len--; /* one member more */
-        tc_channel_describe(c->channel, "channel", &d);
-        tc_buf_append_char(&d.out, '}');
+        all.len--; /* one member more */
+        tc_buf_append_str(&all, ",\"channel\":");
+        tc_buf_append_slice(&all, tc_buf_slice(&d.out));
+        tc_buf_append_char(&all, '}');
     }
-    const char *out = tc_arena_dup(&c->arena, tc_buf_slice(&d.out));
+    const char *out = tc_arena_dup(&c->arena, tc_buf_slice(&all));
+    tc_buf_fini(&all);
     tc_buf_fini(&d.out);
     tc_free(text);
     return out;

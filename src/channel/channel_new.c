@@ -4,6 +4,7 @@
 #include <torc/version.h>
 
 #include "base/mem.h"
+#include "base/options.h"
 #include "channel/builtin.h"
 #include "channel/channel_struct.h"
 #include "channel/options.h"
@@ -16,8 +17,8 @@ static bool app_scheme(const struct torc_channel_options *o, struct tc_slice sch
 {
     for (size_t i = 0; o->resolvers && o->resolvers[i]; i++) {
         const struct torc_resolver_class *cls = o->resolvers[i];
-        if (cls->size >= offsetof(struct torc_resolver_class, arg) && cls->scheme && cls->start &&
-            tc_slice_eq_str(scheme, cls->scheme)) {
+        if (cls->size >= offsetof(struct torc_resolver_class, arg) && tc_options_known(cls, sizeof(*cls)) &&
+            cls->scheme && cls->start && tc_slice_eq_str(scheme, cls->scheme)) {
             *found = cls;
             return true;
         }
@@ -90,6 +91,7 @@ static struct tc_conn_config *make_conn_config(const torc_channel *ch)
     c->keepalive_timeout_ms = o->keepalive_timeout_ms;
     c->keepalive_without_calls = o->keepalive_without_calls;
     c->max_header_list_bytes = o->max_header_list_bytes;
+    c->is_private = ch->is_private;
     return c;
 }
 

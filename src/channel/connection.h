@@ -55,6 +55,8 @@ void tc_connection_reset_backoff(struct tc_connection *c);
 
 /* Of the handles (subchannel.c): tells all of the state that the connection has now. */
 void tc_connection_notify(struct tc_connection *c);
+/* Whether private channels alone hold it, or held it last. */
+bool tc_connection_is_private(const struct tc_connection *c);
 
 /* Of the pool (pool.c). */
 struct tc_loop *tc_pool_loop(const struct tc_pool *p);

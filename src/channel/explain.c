@@ -1,6 +1,7 @@
 /* What explains calls and channels: where a call would go without sending it, and the tree of LB policies as it is. */
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "channel/call_api.h"
 #include "channel/pool.h"
@@ -10,20 +11,86 @@
 void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d)
 {
     struct tc_pool *pool = tc_runtime_pool(ch->rt);
+    size_t of_xds, idle_of_xds;
+    tc_pool_private_counts(pool, &of_xds, &idle_of_xds);
     tc_describe_open(d, key, '{');
     tc_describe_text(d, "target", tc_slice_str(ch->target.text));
     tc_describe_state(d, "state", ch->state);
     if (!tc_status_ok(&ch->status))
         tc_describe_text(d, "status", tc_slice_str(tc_status_text(&ch->status)));
     tc_describe_open(d, "pool", '{');
-    tc_describe_number(d, "connections", tc_pool_count(pool));
-    tc_describe_number(d, "unused", tc_pool_idle_count(pool));
+    tc_describe_number(d, "connections", tc_pool_count(pool) - of_xds);
+    tc_describe_number(d, "unused", tc_pool_idle_count(pool) - idle_of_xds);
     tc_describe_close(d, '}');
     tc_describe_child(d, "child", ch->child);
     tc_describe_close(d, '}');
 }
 
 /* Calls that are not sent. */
+
+enum { MAX_AWAITED = 16 };
+
+static const json_t *named(const json_t *list, struct tc_slice name)
+{
+    size_t i;
+    const json_t *item;
+    json_array_foreach(list, i, item)
+    {
+        const char *text = json_string_value(json_object_get(item, "name"));
+        if (text && tc_slice_eq_str(name, text))
+            return item;
+    }
+    return NULL;
+}
+
+static const json_t *serving(const json_t *list)
+{
+    size_t i;
+    const json_t *item;
+    json_array_foreach(list, i, item) if (json_is_true(json_object_get(item, "serves"))) return item;
+    return NULL;
+}
+
+/* Its connection was asked for, which the subchannel tells a turn later, and has not come about. */
+static bool is_awaited(const json_t *address)
+{
+    const char *state = json_string_value(json_object_get(address, "state"));
+    return state && (strcmp(state, "CONNECTING") == 0 || strcmp(state, "IDLE") == 0) &&
+           json_is_true(json_object_get(address, "tried")) && !json_is_true(json_object_get(address, "failed"));
+}
+
+/* Down the tree that tc_channel_describe shows, where it branches by the cluster and by the priority that serves, to
+ * the addresses that are being connected. */
+static void find_awaited(const json_t *node, struct tc_slice cluster, json_t *out)
+{
+    static const char *const branches[] = {"child", "clusters", "priorities", "targets", "endpoints", "children"};
+    const json_t *item, *addresses = json_object_get(node, "addresses");
+    size_t i;
+    json_array_foreach(addresses, i, item)
+    {
+        if (is_awaited(item) && json_array_size(out) < MAX_AWAITED)
+            json_array_append(out, json_object_get(item, "address"));
+    }
+    for (size_t k = 0; k < TC_ARRAY_LEN(branches); k++) {
+        const json_t *below = json_object_get(node, branches[k]), *only = NULL;
+        if (strcmp(branches[k], "clusters") == 0)
+            only = named(below, cluster);
+        else if (strcmp(branches[k], "priorities") == 0)
+            only = serving(below);
+        if (only || json_is_object(below))
+            find_awaited(only ? only : below, cluster, out);
+        else
+            json_array_foreach(below, i, item) find_awaited(item, cluster, out);
+    }
+}
+
+json_t *tc_call_awaited(const struct tc_call *c, const char *channel_json)
+{
+    json_t *channel = json_loads(channel_json, 0, NULL), *out = json_array();
+    find_awaited(channel, c->config.cluster, out);
+    json_decref(channel);
+    return out;
+}
 
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args)
 {

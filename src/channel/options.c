@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/headers.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/parse.h"
 #include "lb/ring.h"
 #include "resolver/proxy.h"
@@ -87,13 +88,8 @@ static const char *fault(const struct torc_channel_options *o)
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given, char **why)
 {
     torc_channel_options_init(out);
-    if (given && given->size < sizeof(given->size)) {
-        if (why)
-            *why = tc_asprintf("options: size is %zu: call torc_channel_options_init first", given->size);
+    if (tc_options_take(out, sizeof(*out), given, "options", "torc_channel_options_init", why) != 0)
         return false;
-    }
-    if (given)
-        memcpy(out, given, TC_MIN(given->size, sizeof(*out)));
     out->size = sizeof(*out);
     const char *text = fault(out);
     if (text) {

@@ -122,6 +122,16 @@ size_t tc_pool_count(const struct tc_pool *p)
     return HASH_COUNT(p->table);
 }
 
+void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle)
+{
+    *connections = *idle = 0;
+    for (const struct tc_connection *c = p->table; c; c = c->hh.next) {
+        bool is_private = tc_connection_is_private(c);
+        *connections += is_private;
+        *idle += is_private && tc_list_linked(&c->idle);
+    }
+}
+
 struct tc_loop *tc_pool_loop(const struct tc_pool *p)
 {
     return p->loop;

@@ -25,7 +25,8 @@ struct tc_conn_config {
     uint64_t keepalive_timeout_ms;
     bool keepalive_without_calls;
     uint64_t max_header_list_bytes;
-    bool gone; /* its channel is; not part of the comparison */
+    bool gone;       /* its channel is; not part of the comparison */
+    bool is_private; /* its channel is; not part of the comparison */
     struct tc_conn_config
         *channel; /* of tc_conn_config_secured: what it was made of, which knows of the channel's end */
 };
@@ -54,6 +55,8 @@ void tc_pool_set_updating(struct tc_pool *p, bool updating);
 /* Connections that are kept though no policy holds them. */
 size_t tc_pool_idle_count(const struct tc_pool *p);
 size_t tc_pool_count(const struct tc_pool *p);
+/* Of those counts, the connections that are private channels' (to xDS servers) alone. */
+void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle);
 
 /* What happens on the connections of a channel's subchannels: "connect", "connected", "connect_failed", "closed". */
 typedef void (*tc_conn_observer_fn)(void *arg, const char *kind, struct tc_rstr *address, const char *reason);

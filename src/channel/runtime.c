@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "base/mem.h"
+#include "base/options.h"
 #include "channel/call_pool.h"
 #include "channel/channel_struct.h"
 #include "channel/pool.h"
@@ -99,21 +100,20 @@ static void destroy(torc_runtime *rt)
     tc_free(rt);
 }
 
-static struct torc_runtime_options complete(const struct torc_runtime_options *given)
+static int complete(struct torc_runtime_options *out, const struct torc_runtime_options *given)
 {
-    struct torc_runtime_options options;
-    torc_runtime_options_init(&options);
-    if (given)
-        memcpy(&options, given, TC_MIN(given->size, sizeof(options)));
-    options.size = sizeof(options);
-    return options;
+    torc_runtime_options_init(out);
+    int rc = tc_options_take(out, sizeof(*out), given, "options", "torc_runtime_options_init", NULL);
+    out->size = sizeof(*out);
+    return rc;
 }
 
 torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
 {
-    struct torc_runtime_options options = complete(given);
-    if (given && given->size < sizeof(given->size)) {
-        errno = EINVAL;
+    struct torc_runtime_options options;
+    int fault = complete(&options, given);
+    if (fault != 0) {
+        errno = fault == TORC_EUNSUPPORTED ? E2BIG : EINVAL;
         return NULL;
     }
     if (options.mode != TORC_RUNTIME_THREAD && options.mode != TORC_RUNTIME_CALLER) {
@@ -149,7 +149,8 @@ torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
 
 torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_options *given)
 {
-    struct torc_runtime_options options = complete(given);
+    struct torc_runtime_options options;
+    complete(&options, given);
     options.mode = TORC_RUNTIME_CALLER;
     if (options.xds_domain)
         tc_xds_domain_hold(options.xds_domain);

@@ -50,6 +50,16 @@ static void on_deliver(struct tc_task *task)
     tc_free(n);
 }
 
+bool tc_connection_is_private(const struct tc_connection *c)
+{
+    if (tc_list_empty(&c->handles))
+        return c->config->is_private;
+    for (const struct tc_link *it = c->handles.next; it != &c->handles; it = it->next)
+        if (!TC_CONTAINER_OF(it, struct handle, link)->config->is_private)
+            return false;
+    return true;
+}
+
 static void observe(struct handle *h, const struct tc_connection *c)
 {
     static const char *const kinds[] = {[TORC_IDLE] = "closed",

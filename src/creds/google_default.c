@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/options.h"
 #include "creds/adc.h"
 #include "creds/creds.h"
 #include "creds/jwt_file.h"
@@ -38,13 +39,8 @@ torc_credentials *torc_credentials_google_default(const struct torc_google_optio
 {
     struct torc_google_options o;
     torc_google_options_init(&o);
-    if (given && given->size < sizeof(given->size)) {
-        if (why)
-            *why = tc_asprintf("options: size is %zu: call torc_google_options_init first", given->size);
+    if (tc_options_take(&o, sizeof(o), given, "options", "torc_google_options_init", why) != 0)
         return NULL;
-    }
-    if (given)
-        memcpy(&o, given, TC_MIN(given->size, sizeof(o)));
     const char *roots_file = getenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH");
     struct tc_adc_opts adc = {.credentials_file = o.credentials_file,
                               .metadata_host = o.metadata_host,

@@ -1,5 +1,6 @@
 #include "tls/tls.h"
 #include "base/mem.h"
+#include "base/options.h"
 #include "base/parse.h"
 #include "creds/files.h"
 #include "creds/handshake.h"
@@ -101,13 +102,8 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, cha
 {
     struct torc_tls_options options;
     torc_tls_options_init(&options);
-    if (given && given->size < sizeof(given->size)) {
-        if (why)
-            *why = tc_asprintf("options: size is %zu: call torc_tls_options_init first", given->size);
+    if (tc_options_take(&options, sizeof(options), given, "options", "torc_tls_options_init", why) != 0)
         return NULL;
-    }
-    if (given)
-        memcpy(&options, given, TC_MIN(given->size, sizeof(options)));
     const struct tc_slice texts[PARTS] = {optional(options.roots_pem), optional(options.certificate_pem),
                                           optional(options.private_key_pem)};
     struct tc_status error = {0};
@@ -158,11 +154,12 @@ torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given,
     char *reason = NULL;
     torc_credentials *c = NULL;
     torc_tls_files_init(&files);
-    if (!given || given->size < sizeof(given->size)) {
-        reason = tc_strdup(given ? "files: size is 0: call torc_tls_files_init first" : "files: it is NULL");
+    if (!given) {
+        reason = tc_strdup("files: it is NULL");
         goto done;
     }
-    memcpy(&files, given, TC_MIN(given->size, sizeof(files)));
+    if (tc_options_take(&files, sizeof(files), given, "files", "torc_tls_files_init", &reason) != 0)
+        goto done;
     if (!files.certificate_file != !files.private_key_file) {
         reason = tc_strdup("certificate_file and private_key_file must both be set, or neither");
         goto done;

@@ -1,6 +1,8 @@
 """torc call --explain and --dry-run: the tree of policies as it is, who was passed over and why, and nothing sent."""
+import contextlib
 import json
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -16,6 +18,20 @@ def dead_address():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+@contextlib.contextmanager
+def full_backlog():
+    """An address that answers no connection: its queue is full."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def explain(control_plane, *args, status=0):
@@ -100,8 +116,8 @@ def test_nothing_is_sent():
                 check(e["policy"] == "ring_hash" and e["hash"].startswith("0x") and "ring_index" in e, str(e))
                 check(e["endpoint"] == live and e["walked"] == [], f"the one whose connection it would wait for: {e}")
             check(len({call["explain"]["hash"] for call in done}) == 20, "each by its own header")
-            check(channels[0]["state"] == "IDLE" and channels[0]["pool"]["connections"] == 1,
-                  f"idle, and connected to the control plane alone: {channels}")
+            check(channels[0]["state"] == "IDLE" and channels[0]["pool"]["connections"] == 0,
+                  f"idle; the connection to the control plane does not count: {channels}")
             # A call that no route is for.
             done, _, _ = explain(at, "other/C", "--dry-run", status=1)
             check(done[0]["explain"]["outcome"] == "fail" and "No matching route" in done[0]["message"], str(done))
@@ -171,5 +187,42 @@ def test_which_filter_failed_the_call():
                       str(done))
 
 
-main(test_which_filter_failed_the_call, test_the_tree_of_a_call_that_went_to_the_second_priority, test_nothing_is_sent,
+def test_what_a_call_without_a_ring_waits_for():
+    """Addresses that accept no connection: of pick_first the first of them, of round_robin both; through a mesh those of the
+    call's cluster alone. The text says so, and says "wait" in place of a status."""
+    with contextlib.ExitStack() as stack:
+        one, two = (stack.enter_context(full_backlog()) for _ in range(2))
+        for config, awaited in (("{}", [one]), ('{"loadBalancingConfig":[{"round_robin":{}}]}', [one, two])):
+            args = ("--dry-run", "--service-config", config, f"ipv4:{one},{two}", "a.B/C")
+            line = json.loads(run("call", "-o", "json", *args).stdout.splitlines()[0])
+            e = line["call"]["explain"]
+            check(e["outcome"] == "wait" and e["endpoint"] == "" and e["waits_for"] == awaited, str(e))
+            text = run("call", *args).stdout
+            check(re.search(r"^#0 +wait +- .*  for a connection to " + ", ".join(awaited) + "$", text, re.M), text)
+            check("OK" not in text, text)
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        path = os.path.join(folder, "mesh.json")
+        other = {"match": {"prefix": "/other/"}, "route": {"cluster": "other"}}
+        write_resources(path, "1", listener("orders", "r"), routes("r", {"match": {"prefix": "/a.B/"}, "route": {"cluster": "orders"}}, other),
+                        cluster("orders"), endpoints("orders", one), cluster("other"), endpoints("other", two))
+        server = stack.enter_context(running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path))
+        at = server.listening()
+        for method, awaited in (("a.B/C", one), ("other/C", two)):
+            done, _, _ = explain(at, method, "--dry-run")
+            check(done[0]["explain"]["waits_for"] == [awaited], str(done))
+
+
+def test_attempts_are_told():
+    """A backend that fails every call: with three attempts the text says so, with one it does not."""
+    retries = json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": {
+        "maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
+        "retryableStatusCodes": ["UNAVAILABLE"]}}]})
+    with running("backend", "--fail", "UNAVAILABLE") as backend:
+        at = backend.listening()
+        text = run("call", "--service-config", retries, at, "a.B/C", status=1).stdout
+        check(re.search("UNAVAILABLE .*  3 attempts  ", text), text)
+        check("attempts" not in run("call", at, "a.B/C", status=1).stdout, "one is not said")
+
+
+main(test_what_a_call_without_a_ring_waits_for, test_attempts_are_told, test_which_filter_failed_the_call, test_the_tree_of_a_call_that_went_to_the_second_priority, test_nothing_is_sent,
      test_which_leaf_of_an_aggregate, test_what_was_passed_over)

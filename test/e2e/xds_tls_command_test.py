@@ -116,12 +116,24 @@ def test_nothing_goes_in_the_clear_instead():
             check(json.loads(backend.rest()[-1])["backend"]["requests"] == 1, "one request, that of the insecure channel")
 
 
+def test_the_wrong_kind_of_pem():
+    with tempfile.TemporaryDirectory() as folder:
+        pki = Pki(folder)
+        ca, key = pki.path("ca.pem"), pki.path("ca-key.pem")
+        for args, file, text in ((["--ca", key], key, "no CERTIFICATE in PEM form, but a PRIVATE KEY"),
+                                 (["--cert", ca, "--key", ca], ca, "no PRIVATE KEY in PEM form, but a CERTIFICATE")):
+            done = run("call", "--creds", "tls", *args, "127.0.0.1:1", "a/b", status=1)
+            check(f"{args[-2]} {file}: it has {text}" in done.stderr, done.stderr)
+        done = run("backend", "--tls-cert", ca, "--tls-key", key, "--client-ca", key, status=1)
+        check(f"--client-ca {key}: it has no CERTIFICATE" in done.stderr, done.stderr)
+
+
 def test_usage():
     with tempfile.NamedTemporaryFile() as pem:
-        pem.write(b"-----BEGIN CERTIFICATE-----\n")
+        pem.write(b"-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")
         pem.flush()
         for args in (["--ca", pem.name], ["--creds", "google_default", "--cert", pem.name, "--key", pem.name]):
             run("call", *args, "xds:///orders", "a.B/C", status=2)
 
 
-main(test_mutual_tls_and_rotation, test_nothing_goes_in_the_clear_instead, test_usage)
+main(test_mutual_tls_and_rotation, test_nothing_goes_in_the_clear_instead, test_the_wrong_kind_of_pem, test_usage)

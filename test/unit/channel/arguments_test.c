@@ -22,6 +22,57 @@ static void test_channel_arguments(void **state)
     torc_channel_free(NULL);
 }
 
+/* What a program has whose headers are of a later version: fields that this library does not know. */
+#define LATER(type)                                                                                                    \
+    struct {                                                                                                           \
+        struct type known;                                                                                             \
+        uint64_t later;                                                                                                \
+    }
+#define LATER_INIT(x, init) (init(&(x).known), (x).known.size = sizeof(x), (x).later = 0)
+
+static void test_options_of_later_headers(void **state)
+{
+    (void)state;
+    LATER(torc_channel_options) channel;
+    LATER(torc_call_options) call;
+    LATER(torc_runtime_options) runtime;
+    LATER(torc_tls_options) tls;
+    struct torc_result r;
+    char *why = NULL;
+    LATER_INIT(channel, torc_channel_options_init);
+    LATER_INIT(call, torc_call_options_init);
+    LATER_INIT(runtime, torc_runtime_options_init);
+    LATER_INIT(tls, torc_tls_options_init);
+    /* Left alone, they are no matter. */
+    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &why);
+    assert_non_null(ch);
+    runtime.known.mode = TORC_RUNTIME_CALLER;
+    torc_runtime *rt = torc_runtime_new(&runtime.known);
+    assert_non_null(rt);
+    torc_runtime_free(rt);
+    torc_credentials *c = torc_credentials_tls(&tls.known, &why);
+    assert_non_null(c);
+    torc_credentials_unref(c);
+    channel.later = call.later = runtime.later = tls.later = 1;
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &why));
+    assert_non_null(strstr(why, "options: fields are set that this library, Torc " TORC_VERSION ", does not know"));
+    assert_non_null(strstr(why, "torc_channel_options_init"));
+    free(why);
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &call.known, &r), TORC_EUNSUPPORTED);
+    errno = 0;
+    assert_null(torc_runtime_new(&runtime.known));
+    assert_int_equal(errno, E2BIG);
+    assert_null(torc_credentials_tls(&tls.known, &why));
+    assert_non_null(strstr(why, "does not know"));
+    free(why);
+    /* A size that no version has was never set. */
+    channel.known.size = SIZE_MAX;
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &why));
+    assert_non_null(strstr(why, "call torc_channel_options_init first"));
+    free(why);
+    torc_channel_free(ch);
+}
+
 static void test_call_arguments(void **state)
 {
     (void)state;
@@ -198,11 +249,9 @@ static void test_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_channel_arguments),
-        cmocka_unit_test(test_call_arguments),
-        cmocka_unit_test(test_other_options),
-        cmocka_unit_test(test_classes_are_copied),
-        cmocka_unit_test(test_null),
+        cmocka_unit_test(test_channel_arguments),  cmocka_unit_test(test_options_of_later_headers),
+        cmocka_unit_test(test_call_arguments),     cmocka_unit_test(test_other_options),
+        cmocka_unit_test(test_classes_are_copied), cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
