@@ -8,7 +8,6 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
-#include "lb/ring_keys.h"
 #include "lb/ring_sort.h"
 
 enum {
@@ -22,6 +21,7 @@ enum {
     PER_BUCKET = 4,
     PER_BUCKET_SPARSE = 64,
     SPARSE_SIZE = 1 << 19, /* entries from which the index is sparse */
+    PARTS = 256            /* items that are hashed at a time */
 };
 
 uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
@@ -143,31 +143,30 @@ void tc_ring_index(struct tc_ring *r)
     r->ties = ties;
 }
 
-static void fill(struct tc_ring *r, const struct tc_ring_item *items)
+static void fill(struct tc_ring *r, const struct tc_ring_item *items, struct tc_ring_sort *sort)
 {
-    size_t hash_bytes = r->size * sizeof(uint64_t), bytes = hash_bytes + r->size * sizeof(uint32_t);
-    uint64_t *hash = tc_malloc(bytes);
-    uint32_t *item = (uint32_t *)(void *)((char *)hash + hash_bytes);
-    tc_ring_advise(hash, bytes);
-    size_t at = 0;
-    for (uint32_t i = 0; i < r->n_items; i++) {
-        tc_ring_keys(items[i].key, 0, r->counts[i], hash + at);
-        for (uint32_t k = 0; k < r->counts[i]; k++)
-            item[at++] = i;
+    struct tc_ring_part parts[PARTS];
+    for (uint32_t i = 0; i < r->n_items;) {
+        uint32_t n = 0;
+        for (; n < PARTS && i < r->n_items; i++)
+            parts[n++] = (struct tc_ring_part){items[i].key, i, 0, r->counts[i]};
+        tc_ring_sort_keys(sort, parts, n);
     }
-    tc_ring_sort(hash, item, r->hash, r->item, r->size);
-    tc_free(hash);
+    if (!tc_ring_sort_finish(sort, r->hash, r->item, r->index, 64 - r->shift))
+        tc_ring_index(r);
 }
 
 struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
 {
     uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
     uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
+    /* What is needed for a while comes before what stays: were it the last on the heap, freeing it would give its pages
+     * back to the system each time. */
+    struct tc_ring_sort sort;
+    tc_ring_sort_init(&sort, size);
     struct tc_ring *r = tc_ring_alloc(size, counts, n, NULL);
     tc_free(counts);
-    if (size)
-        fill(r, items);
-    tc_ring_index(r);
+    fill(r, items, &sort);
     return r;
 }
 

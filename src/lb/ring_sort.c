@@ -1,53 +1,41 @@
+/* Entries are distributed on their top bits into groups that fit the first cache, while they come. Hashes are uniform,
+ * so each group has room for what falls into it and needs no counting before. A group, or a list of a few thousand, is
+ * sorted by distributing it into a slot for each entry or two; what shares a slot is mended on the way out. */
 #include "lb/ring_sort.h"
 
-#include <stdbool.h>
+#include <endian.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "lb/ring_impl.h"
 
 enum {
-    GROUP_BITS_MAX = 11, /* groups that one pass can write to side by side */
-    GROUP = 512,         /* entries of a group, or more when that makes too many */
-    PACKED_BITS = 13,    /* entries of a group that are sorted packed have numbers of so many bits */
-    PACKED = 1 << PACKED_BITS,
-    GROUP_SLACK = 4, /* a group so many times larger than its share is no chance */
+    NUMBER_BITS = 13,            /* an entry's number within its group */
+    LIST_MAX = 1 << NUMBER_BITS, /* entries that need no groups */
+    GROUP_BITS_MAX = 11,         /* groups that can be written to side by side */
+    GROUP = 512,                 /* entries of a group, or up to twice as many; more when that makes too many groups */
+    DEVIATIONS = 7,              /* a group that is so many standard deviations larger than its share is no chance */
+    CHUNK = 1024,                /* entries that are hashed before they are distributed */
+    LANES = 4,                   /* slots that are summed at a time */
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
     PASSES_FULL = 6 /* 6 x 11 bits >= 64 */
 };
 
-/* Puts nearly sorted entries in order. False when that took more moves than `budget`: they were not nearly sorted, and
- * what is done so far is lost work, not a lost order. */
-static bool insertion_sort(uint64_t *hash, uint32_t *item, size_t n, size_t budget)
-{
-    for (size_t i = 1; i < n; i++) {
-        uint64_t h = hash[i];
-        if (hash[i - 1] <= h)
-            continue;
-        uint32_t it = item[i];
-        size_t j = i;
-        do {
-            hash[j] = hash[j - 1];
-            item[j] = item[j - 1];
-            j--;
-        } while (j > 0 && hash[j - 1] > h);
-        hash[j] = h;
-        item[j] = it;
-        if (i - j > budget)
-            return false;
-        budget -= i - j;
-    }
-    return true;
-}
+#define NUMBER (((uint64_t)1 << NUMBER_BITS) - 1)
+
+struct tc_ring_group {
+    uint32_t next, end; /* where its next entry goes, and where its room ends */
+};
 
 /* One stable pass of a radix sort on the bits [shift, shift + DIGIT_BITS). */
 static void radix_pass(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
-                       unsigned shift, uint32_t *starts)
+                       unsigned shift)
 {
-    memset(starts, 0, DIGITS * sizeof(*starts));
+    uint32_t starts[DIGITS] = {0}, sum = 0;
     for (size_t i = 0; i < n; i++)
         starts[(hash[i] >> shift) & (DIGITS - 1)]++;
-    uint32_t sum = 0;
     for (size_t d = 0; d < DIGITS; d++) {
         uint32_t count = starts[d];
         starts[d] = sum;
@@ -63,32 +51,12 @@ static void radix_pass(const uint64_t *hash, const uint32_t *item, uint64_t *out
 /* All digits, least significant first: an even number of passes, so the result is where the input was. */
 static void sort_fully(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
 {
-    uint32_t *starts = tc_reallocarray(NULL, DIGITS, sizeof(*starts));
     for (unsigned p = 0; p < PASSES_FULL; p += 2) {
-        radix_pass(hash, item, out_hash, out_item, n, p * DIGIT_BITS, starts);
-        radix_pass(out_hash, out_item, hash, item, n, (p + 1) * DIGIT_BITS, starts);
+        radix_pass(hash, item, out_hash, out_item, n, p * DIGIT_BITS);
+        radix_pass(out_hash, out_item, hash, item, n, (p + 1) * DIGIT_BITS);
     }
-    tc_free(starts);
     memcpy(out_hash, hash, n * sizeof(*hash));
     memcpy(out_item, item, n * sizeof(*item));
-}
-
-/* Carries the larger of two neighbours on, without a branch to mispredict: leaves few entries out of order. */
-static void settle(uint64_t *hash, uint32_t *item, size_t n)
-{
-    uint64_t h = hash[0];
-    uint32_t it = item[0];
-    for (size_t i = 1; i < n; i++) {
-        uint64_t next = hash[i];
-        uint32_t next_item = item[i];
-        uint64_t keep = -(uint64_t)(h <= next);
-        hash[i - 1] = next ^ ((h ^ next) & keep);
-        item[i - 1] = next_item ^ ((it ^ next_item) & (uint32_t)keep);
-        h = h ^ ((h ^ next) & keep);
-        it = it ^ ((it ^ next_item) & (uint32_t)keep);
-    }
-    hash[n - 1] = h;
-    item[n - 1] = it;
 }
 
 static unsigned log2_of(size_t n)
@@ -96,153 +64,283 @@ static unsigned log2_of(size_t n)
     return n > 1 ? 63 - (unsigned)__builtin_clzll(n) : 0;
 }
 
-/* Where the entries of a group wait while they are put in order, and the places of its slots. */
-struct scratch {
-    uint64_t *hash;
-    uint32_t *item;
-    uint16_t *starts;
-};
+void tc_ring_sort_init(struct tc_ring_sort *s, uint32_t n)
+{
+    *s = (struct tc_ring_sort){.n = n, .list = n <= LIST_MAX, .capacity = n};
+    size_t room = n, groups = 0, chunk = 0;
+    if (!s->list) {
+        s->group_bits = TC_MIN(log2_of(n / GROUP), GROUP_BITS_MAX);
+        uint32_t mean = n >> s->group_bits;
+        s->capacity = mean + DEVIATIONS * (uint32_t)sqrt(mean);
+        chunk = CHUNK;
+        groups = (size_t)1 << s->group_bits;
+        room = groups * s->capacity;
+    }
+    s->slot_bits = TC_MAX(log2_of(n >> s->group_bits), 1) + 1;
+    size_t slots = (size_t)1 << s->slot_bits, words = room + chunk + s->capacity + 1;
+    size_t bytes =
+        words * sizeof(uint64_t) + groups * sizeof(*s->groups) + slots * sizeof(*s->slots) + room * sizeof(*s->item);
+    s->hash = tc_malloc(bytes);
+    tc_ring_advise(s->hash, bytes);
+    s->chunk = s->hash + room;
+    s->v = s->chunk + chunk;
+    s->groups = (struct tc_ring_group *)(void *)(s->hash + words);
+    s->item = (uint32_t *)(void *)(s->groups + groups);
+    s->slots = (uint16_t *)(void *)(s->item + room);
+    for (uint32_t g = 0; g < groups; g++)
+        s->groups[g] = (struct tc_ring_group){g * s->capacity, (g + 1) * s->capacity};
+}
+
+uint64_t *tc_ring_sort_room(struct tc_ring_sort *s, uint32_t *most)
+{
+    *most = s->list ? s->n - s->come : CHUNK;
+    return s->list ? s->hash + s->come : s->chunk;
+}
+
+/* The hashes are where they stay. */
+static void add_items(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n)
+{
+    uint32_t *out = s->item + s->come;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t item = parts[i].item;
+        for (uint32_t *end = out + parts[i].n; out < end; out++)
+            *out = item;
+    }
+    s->come = (uint32_t)(out - s->item);
+}
+
+/* Makes the groups a list. Entries of equal hash are in one group, so they stay in order. */
+static void make_list(struct tc_ring_sort *s)
+{
+    uint64_t *hash = tc_reallocarray(NULL, s->n, sizeof(*hash) + sizeof(*s->item));
+    uint32_t *item = (uint32_t *)(void *)(hash + s->n);
+    for (size_t g = 0; g < (size_t)1 << s->group_bits; g++) {
+        size_t from = g * s->capacity, count = s->groups[g].next - from;
+        memcpy(hash + s->come, s->hash + from, count * sizeof(*hash));
+        memcpy(item + s->come, s->item + from, count * sizeof(*item));
+        s->come += (uint32_t)count;
+    }
+    tc_free(s->hash);
+    s->hash = hash;
+    s->item = item;
+    s->list = true;
+}
+
+/* How many of an item's entries there was room for. */
+static inline uint32_t distribute(const struct tc_ring_sort *s, const uint64_t *hash, uint32_t n, uint32_t item)
+{
+    struct tc_ring_group *groups = s->groups;
+    uint64_t *to_hash = s->hash;
+    uint32_t *to_item = s->item;
+    unsigned shift = 64 - s->group_bits;
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t h = hash[k];
+        struct tc_ring_group *g = &groups[h >> shift];
+        uint32_t at = g->next;
+        if (TC_UNLIKELY(at == g->end))
+            return k;
+        g->next = at + 1;
+        to_hash[at] = h;
+        to_item[at] = item;
+    }
+    return n;
+}
+
+void tc_ring_sort_add(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n)
+{
+    if (s->list) {
+        add_items(s, parts, n);
+        return;
+    }
+    const struct tc_ring_sort fixed = *s; /* nothing that is written to can be a part of it */
+    const uint64_t *hash = fixed.chunk;
+    for (size_t i = 0; i < n; hash += parts[i++].n) {
+        uint32_t done = distribute(&fixed, hash, parts[i].n, parts[i].item);
+        if (TC_LIKELY(done == parts[i].n))
+            continue;
+        /* A group is full: hashes are not uniform. */
+        uint64_t rest[CHUNK];
+        size_t left = 0;
+        for (size_t k = i; k < n; k++)
+            left += parts[k].n;
+        memcpy(rest, hash + done, (left - done) * sizeof(*rest));
+        make_list(s);
+        memcpy(s->hash + s->come, rest, (left - done) * sizeof(*rest));
+        struct tc_ring_part first = parts[i];
+        first.n -= done;
+        add_items(s, &first, 1);
+        add_items(s, parts + i + 1, n - i - 1);
+        return;
+    }
+}
+
+void tc_ring_sort_keys(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        uint32_t most, entries = 0;
+        uint64_t *room = tc_ring_sort_room(s, &most);
+        for (end = i; end < n && parts[end].n <= most - entries; end++)
+            entries += parts[end].n;
+        if (end > i) {
+            tc_ring_keys(parts + i, end - i, room);
+            tc_ring_sort_add(s, parts + i, end - i);
+            continue;
+        }
+        struct tc_ring_part piece = parts[i]; /* more than there is room for */
+        for (uint32_t left = piece.n; left; left -= piece.n, piece.first += piece.n) {
+            room = tc_ring_sort_room(s, &most);
+            piece.n = TC_MIN(left, most);
+            tc_ring_keys(&piece, 1, room);
+            tc_ring_sort_add(s, &piece, 1);
+        }
+        end = i + 1;
+    }
+}
 
 /* Turns the numbers of entries in each slot into the place of the slot's first. */
 static void places(uint16_t *starts, size_t slots)
 {
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+    /* Four at a time: a multiplication by this sums each lane and those below it. */
+    uint64_t each = 0x0001000100010001u, before = 0;
+    __asm__("" : "+r"(each)); /* one multiplication is less than the shifts that a compiler makes of it */
+    for (size_t s = 0; s < slots; s += LANES) {
+        uint64_t counts;
+        memcpy(&counts, starts + s, sizeof(counts));
+        uint64_t sums = counts * each, firsts = (sums << 16) + before;
+        memcpy(starts + s, &firsts, sizeof(firsts));
+        before += (sums >> 48) * each;
+    }
+#else
     unsigned sum = 0;
     for (size_t s = 0; s < slots; s++) {
         unsigned count = starts[s];
         starts[s] = (uint16_t)sum;
         sum += count;
     }
+#endif
 }
 
-/* Puts nearly sorted numbers in order, with a budget of moves as insertion_sort has it. */
-static bool insertion_sort_packed(uint64_t *v, size_t n, size_t budget)
-{
-    for (size_t i = 1; i < n; i++) {
-        uint64_t x = v[i];
-        if (v[i - 1] <= x)
-            continue;
-        size_t j = i;
-        do {
-            v[j] = v[j - 1];
-            j--;
-        } while (j > 0 && v[j - 1] > x);
-        v[j] = x;
-        if (i - j > budget)
-            return false;
-        budget -= i - j;
-    }
-    return true;
-}
+/* Entries with their hashes, as sorted so far: v has the numbers that they are sorted by. */
+struct sorted {
+    uint64_t *v, *hash;
+    uint32_t *item;
+};
 
-/* Orders a group of at most PACKED entries as single numbers: a hash without the `skip` bits that all share and without
- * its last bits, in the place of which the entry's number stands. What is moved about is half as much, and once. False
- * when two hashes differ in their last bits alone, or not at all: these do not show which is first. */
-static bool sort_packed(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
-                        unsigned skip, const struct scratch *s)
+/* Moves entry i to its place among those before, all of which are in order. False: its hash cannot be told from that of
+ * a neighbour, or it took more moves than *budget. */
+static __attribute__((noinline)) bool mend(const struct sorted *to, size_t i, size_t *budget)
 {
-    const uint64_t number = PACKED - 1;
-    unsigned bits = log2_of(n) + 1, shift = 64 - bits;
-    uint64_t *v = out_hash; /* each number gives way to its hash in the end */
-    memset(s->starts, 0, ((size_t)1 << bits) * sizeof(*s->starts));
-    for (size_t i = 0; i < n; i++)
-        s->starts[hash[i] << skip >> shift]++;
-    places(s->starts, (size_t)1 << bits);
-    for (size_t i = 0; i < n; i++)
-        v[s->starts[hash[i] << skip >> shift]++] = (hash[i] << skip & ~number) | i;
-    /* The larger of two neighbours is carried on, without a branch to mispredict. */
-    uint64_t carried = v[0];
-    for (size_t i = 1; i < n; i++) {
-        uint64_t next = v[i];
-        v[i - 1] = TC_MIN(carried, next);
-        carried = TC_MAX(carried, next);
+    uint64_t x = to->v[i], hash = to->hash[i];
+    uint32_t item = to->item[i];
+    size_t j = i;
+    for (; j > 0 && to->v[j - 1] > x; j--) {
+        to->v[j] = to->v[j - 1];
+        to->hash[j] = to->hash[j - 1];
+        to->item[j] = to->item[j - 1];
     }
-    v[n - 1] = carried;
-    if (!insertion_sort_packed(v, n, 4 * n + 64))
+    to->v[j] = x;
+    to->hash[j] = hash;
+    to->item[j] = item;
+    if (i - j > *budget)
         return false;
-    bool alike = false;
-    uint64_t before = ~v[0];
+    *budget -= i - j;
+    return (x ^ to->v[j + 1]) > NUMBER && (j == 0 || (x ^ to->v[j - 1]) > NUMBER);
+}
+
+/* Sorts the n entries of a group as single numbers: a hash without the `skip` bits that all share and without its last
+ * bits, in the place of which the entry's number stands; so what is moved about is little. `starts` is left with where
+ * each slot ends. False when two hashes differ in their last bits alone, or not at all: these do not show which is
+ * first. */
+static bool sort_group(const uint64_t *hash, const uint32_t *item, const struct sorted *to, size_t n, unsigned skip,
+                       unsigned slot_bits, uint16_t *starts)
+{
+    uint64_t *v = to->v;
+    unsigned shift = 64 - slot_bits;
+    memset(starts, 0, ((size_t)1 << slot_bits) * sizeof(*starts));
+    for (size_t i = 0; i < n; i++)
+        starts[hash[i] << skip >> shift]++;
+    places(starts, (size_t)1 << slot_bits);
     for (size_t i = 0; i < n; i++) {
-        uint64_t x = v[i];
-        size_t from = x & number;
-        alike |= (x ^ before) <= number;
-        before = x;
-        out_hash[i] = hash[from];
-        out_item[i] = item[from];
+        uint64_t h = hash[i] << skip;
+        v[starts[h >> shift]++] = (h & ~NUMBER) | i;
+    }
+    v[n] = UINT64_MAX;
+    /* The larger of two neighbours is carried on, without a branch to mispredict; that leaves few to mend. */
+    uint64_t carried = v[0], last = 0;
+    size_t budget = 4 * n + 64;
+    bool alike = false;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t next = v[i + 1], x = TC_MIN(carried, next), from = x & NUMBER;
+        carried = TC_MAX(carried, next);
+        v[i] = x;
+        to->hash[i] = hash[from];
+        to->item[i] = item[from];
+        if (TC_UNLIKELY(x < last)) {
+            if (!mend(to, i, &budget))
+                return false;
+            continue;
+        }
+        alike |= (x ^ last) <= NUMBER;
+        last = x;
     }
     return !alike;
 }
 
-/* Orders a group, whose hashes agree in the top `skip` bits: distributes on the bits below into a slot for each entry
- * or two, then mends what shares a slot. False when the hashes are not uniform. */
-static bool sort_group(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
-                       unsigned skip, const struct scratch *s)
+/* The first entries of a group's 2^bits buckets, of which the slots' ends are known. */
+static void index_group(uint32_t *out, unsigned bits, uint32_t first, const uint16_t *ends, unsigned slot_bits)
 {
-    if (n == 0 || (n <= PACKED && sort_packed(hash, item, out_hash, out_item, n, skip, s)))
-        return true;
-    uint16_t *starts = s->starts;
-    unsigned bits = log2_of(n) + 1, shift = 64 - bits;
-    memset(starts, 0, ((size_t)1 << bits) * sizeof(*starts));
-    for (size_t i = 0; i < n; i++)
-        starts[hash[i] << skip >> shift]++;
-    places(starts, (size_t)1 << bits);
-    for (size_t i = 0; i < n; i++) {
-        size_t to = starts[hash[i] << skip >> shift]++;
-        out_hash[to] = hash[i];
-        out_item[to] = item[i];
-    }
-    settle(out_hash, out_item, n);
-    return insertion_sort(out_hash, out_item, n, 4 * n + 64);
+    out[0] = first;
+    for (size_t b = 1; b < (size_t)1 << bits; b++)
+        out[b] = first + ends[(b << (slot_bits - bits)) - 1];
 }
 
-/* Distributes on the top bits into groups that fit the cache, and orders each. The input is only read. */
-static bool sort_uniform(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n,
-                         struct scratch *s, size_t group_max, unsigned bits)
+/* A group, or a list as the only one. */
+struct group {
+    uint64_t *hash;
+    uint32_t *item;
+    size_t n;
+};
+
+static struct group group_of(const struct tc_ring_sort *s, size_t g)
 {
-    if (bits == 0)
-        return sort_group(hash, item, out_hash, out_item, n, 0, s);
-    uint32_t starts[1 << GROUP_BITS_MAX] = {0}, sum = 0;
-    size_t groups = (size_t)1 << bits;
-    for (size_t i = 0; i < n; i++)
-        starts[hash[i] >> (64 - bits)]++;
-    for (size_t g = 0; g < groups; g++) {
-        uint32_t count = starts[g];
-        if (count > group_max)
-            return false;
-        starts[g] = sum;
-        sum += count;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint32_t to = starts[hash[i] >> (64 - bits)]++;
-        out_hash[to] = hash[i];
-        out_item[to] = item[i];
-    }
+    if (s->list)
+        return (struct group){s->hash, s->item, s->n};
+    size_t from = g * s->capacity;
+    return (struct group){s->hash + from, s->item + from, s->groups[g].next - from};
+}
+
+static bool sort_groups(const struct tc_ring_sort *s, uint64_t *out_hash, uint32_t *out_item, uint32_t *index,
+                        unsigned index_bits)
+{
+    unsigned group_bits = s->group_bits, slot_bits = s->slot_bits;
+    size_t groups = (size_t)1 << group_bits;
+    bool apart = true, fine = index && index_bits >= group_bits && index_bits <= group_bits + slot_bits;
     uint32_t at = 0;
-    for (size_t g = 0; g < groups; at = starts[g++]) {
-        size_t count = starts[g] - at; /* a group's start has moved to its end */
-        memcpy(s->hash, out_hash + at, count * sizeof(*out_hash));
-        memcpy(s->item, out_item + at, count * sizeof(*out_item));
-        if (!sort_group(s->hash, s->item, out_hash + at, out_item + at, count, bits, s))
-            return false;
+    for (size_t g = 0; g < groups; g++) {
+        struct group from = group_of(s, g);
+        struct sorted to = {s->v, out_hash + at, out_item + at};
+        bool done = sort_group(from.hash, from.item, &to, from.n, group_bits, slot_bits, s->slots);
+        if (TC_UNLIKELY(!done))
+            sort_fully(from.hash, from.item, to.hash, to.item, from.n);
+        apart = apart && done;
+        if (fine)
+            index_group(index + (g << (index_bits - group_bits)), index_bits - group_bits, at, s->slots, slot_bits);
+        at += (uint32_t)from.n;
     }
-    return true;
+    if (fine)
+        index[(size_t)1 << index_bits] = at;
+    return apart && (fine || !index);
 }
 
-void tc_ring_sort(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
+bool tc_ring_sort_finish(struct tc_ring_sort *s, uint64_t *out_hash, uint32_t *out_item, uint32_t *index,
+                         unsigned index_bits)
 {
-    if (n == 0)
-        return;
-    unsigned bits = n <= PACKED ? 0 : TC_MIN(log2_of(n / GROUP), GROUP_BITS_MAX);
-    size_t group_max = bits ? TC_MIN((n >> bits) * GROUP_SLACK, UINT16_MAX) : n;
-    struct scratch s = {0};
-    if (bits) { /* one group is sorted from where it is */
-        s.hash = tc_reallocarray(NULL, group_max, sizeof(*s.hash));
-        s.item = tc_reallocarray(NULL, group_max, sizeof(*s.item));
-    }
-    s.starts = tc_reallocarray(NULL, group_max * 2, sizeof(*s.starts));
-    /* False: crafted hashes; what was done is lost work. */
-    if (!sort_uniform(hash, item, out_hash, out_item, n, &s, group_max, bits))
-        sort_fully(hash, item, out_hash, out_item, n);
-    tc_free(s.hash);
-    tc_free(s.item);
-    tc_free(s.starts);
+    bool apart = false;
+    if (s->list && s->n > LIST_MAX)
+        sort_fully(s->hash, s->item, out_hash, out_item, s->n);
+    else
+        apart = sort_groups(s, out_hash, out_item, index, index_bits);
+    tc_free(s->hash);
+    return apart;
 }

@@ -2,7 +2,6 @@
  * runs between them. */
 #include "base/mem.h"
 #include "lb/ring_impl.h"
-#include "lb/ring_keys.h"
 #include "lb/ring_sort.h"
 
 enum { REBUILD_PART = 4 }; /* of the entries: when more change, a build is cheaper */
@@ -31,20 +30,15 @@ static void entries_fini(struct entries *e)
     tc_free(e->item);
 }
 
-static void entries_sort(struct entries *e)
+/* The n entries of the parts. */
+static struct entries entries_of(const struct tc_ring_part *parts, size_t n_parts, uint32_t n)
 {
-    struct entries to = {tc_reallocarray(NULL, e->n, sizeof(*to.hash)), tc_reallocarray(NULL, e->n, sizeof(*to.item)),
-                         e->n};
-    tc_ring_sort(e->hash, e->item, to.hash, to.item, e->n);
-    entries_fini(e);
-    *e = to;
-}
-
-static void entries_push(struct entries *e, struct tc_slice key, uint32_t item, uint32_t first, uint32_t end)
-{
-    tc_ring_keys(key, first, end - first, e->hash + e->n);
-    for (; first < end; first++)
-        e->item[e->n++] = item;
+    struct entries e = {tc_reallocarray(NULL, n, sizeof(*e.hash)), tc_reallocarray(NULL, n, sizeof(*e.item)), n};
+    struct tc_ring_sort sort;
+    tc_ring_sort_init(&sort, n);
+    tc_ring_sort_keys(&sort, parts, n_parts);
+    tc_ring_sort_finish(&sort, e.hash, e.item, NULL, 0);
+    return e;
 }
 
 /* True when the kept items are in their old order with one gap or one insertion: by far the most usual change. */
@@ -76,22 +70,22 @@ static bool find_change(struct change *c, const struct tc_ring *old, const struc
     }
     if (added + gone > old->size / REBUILD_PART)
         return false;
-    c->added = (struct entries){tc_reallocarray(NULL, added, sizeof(uint64_t)),
-                                tc_reallocarray(NULL, added, sizeof(uint32_t)), 0};
-    c->gone = (struct entries){tc_reallocarray(NULL, gone, sizeof(uint64_t)),
-                               tc_reallocarray(NULL, gone, sizeof(uint32_t)), 0};
+    struct tc_ring_part *parts = tc_reallocarray(NULL, TC_MAX(n, old->n_items), sizeof(*parts));
+    size_t n_parts = 0;
     for (uint32_t o = 0; o < old->n_items; o++) {
         uint32_t i = c->item_to[o], left = i == TC_RING_ADDED ? 0 : counts[i];
         if (left < old->counts[o])
-            entries_push(&c->gone, old_items[o].key, o, left, old->counts[o]);
+            parts[n_parts++] = (struct tc_ring_part){old_items[o].key, o, left, old->counts[o] - left};
     }
+    c->gone = entries_of(parts, n_parts, (uint32_t)gone);
+    n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t before = from[i] == TC_RING_ADDED ? 0 : old->counts[from[i]];
         if (counts[i] > before)
-            entries_push(&c->added, items[i].key, i, before, counts[i]);
+            parts[n_parts++] = (struct tc_ring_part){items[i].key, i, before, counts[i] - before};
     }
-    entries_sort(&c->added);
-    entries_sort(&c->gone);
+    c->added = entries_of(parts, n_parts, (uint32_t)added);
+    tc_free(parts);
     c->shifted = find_shift(c, old->n_items);
     return true;
 }

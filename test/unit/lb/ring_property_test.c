@@ -177,31 +177,74 @@ static void rings_match_the_model(void **state)
     print_message("%u rings\n", rings);
 }
 
-/* Sorts of all shapes and both sizes of method: uniform, few distinct values, all in one bucket. */
+/* Adds all, up to seven of an item at a time. */
+static void sort_add_all(struct tc_ring_sort *sort, const uint64_t *hash, const uint32_t *item, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        struct tc_ring_part parts[3] = {{.n = 0}};
+        uint32_t most, k = 0;
+        uint64_t *room = tc_ring_sort_room(sort, &most);
+        for (size_t p = 0; p < TC_ARRAY_LEN(parts) && i < n; p++) {
+            parts[p].item = item[i];
+            for (uint32_t of = item[i]; i < n && item[i] == of; parts[p].n++)
+                room[k++] = hash[i++];
+        }
+        assert_true(k <= most);
+        tc_ring_sort_add(sort, parts, TC_ARRAY_LEN(parts));
+    }
+}
+
+static uint64_t shaped(unsigned shape, size_t i, size_t n, struct tc_rng *rng)
+{
+    uint64_t h = tc_rng_u64(rng);
+    switch (shape) {
+    case 0:
+        return h;
+    case 1:
+        return h & 0xf;
+    case 2:
+        return h >> 40;
+    case 3: /* uniform for a while */
+        return i < n / 2 ? h : h >> 8;
+    default: /* uniform, with neighbours that differ in the last bits or not at all */
+        return h % 7 ? h : (h >> 51 << 51) + (h & 3);
+    }
+}
+
+/* Sorts of all shapes and all sizes of method. */
 static void sort_is_stable_and_complete(void **state)
 {
     (void)state;
     struct tc_rng rng;
     tc_rng_init_seed(&rng, 7);
-    static const size_t sizes[] = {0, 1, 2, 3, 1000, 99999, 150000};
+    static const size_t sizes[] = {0, 1, 2, 3, 1000, 8192, 8193, 20000, 150000};
     for (size_t s = 0; s < TC_ARRAY_LEN(sizes); s++) {
-        for (unsigned shape = 0; shape < 3; shape++) {
+        for (unsigned shape = 0; shape < 5; shape++) {
             size_t n = sizes[s];
             uint64_t *hash = tc_calloc(n + 1, sizeof(*hash)), *out_hash = tc_calloc(n + 1, sizeof(*out_hash));
             uint32_t *item = tc_calloc(n + 1, sizeof(*item)), *out_item = tc_calloc(n + 1, sizeof(*out_item));
+            uint32_t index[256 + 1];
+            unsigned bits = n < 1000 ? 2 : 8;
             struct entry *model = tc_calloc(n + 1, sizeof(*model));
             for (size_t i = 0; i < n; i++) {
-                uint64_t h = tc_rng_u64(&rng);
-                hash[i] = shape == 0 ? h : shape == 1 ? h & 0xf : h >> 40;
-                item[i] = (uint32_t)i;
+                hash[i] = shaped(shape, i, n, &rng);
+                item[i] = i ? item[i - 1] + (i % 7 == 0 || tc_rng_below(&rng, 3) == 0) : 0;
                 model[i] = (struct entry){hash[i], item[i]};
             }
             if (n)
                 qsort(model, n, sizeof(*model), by_hash_then_item);
-            tc_ring_sort(hash, item, out_hash, out_item, n);
+            struct tc_ring_sort sort;
+            tc_ring_sort_init(&sort, (uint32_t)n);
+            sort_add_all(&sort, hash, item, n);
+            bool indexed = tc_ring_sort_finish(&sort, out_hash, out_item, index, bits);
             for (size_t i = 0; i < n; i++) {
                 assert_true(out_hash[i] == model[i].hash);
                 assert_int_equal(out_item[i], model[i].item);
+            }
+            assert_true(indexed || n < 2 || shape != 0);
+            for (uint64_t b = 0; indexed && b < 1u << bits; b++) {
+                assert_true(index[b] == 0 || model[index[b] - 1].hash >> (64 - bits) < b);
+                assert_true(index[b] == n || model[index[b]].hash >> (64 - bits) >= b);
             }
             tc_free(hash), tc_free(out_hash), tc_free(item), tc_free(out_item), tc_free(model);
         }
