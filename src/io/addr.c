@@ -231,14 +231,38 @@ static void format_in6(const struct sockaddr_in6 *in6, struct tc_buf *out)
     tc_buf_printf(out, "]:%u", (unsigned)ntohs(in6->sin6_port));
 }
 
+/* Writes n and what comes behind it (0: nothing); the place behind that. */
+static char *put_number(char *at, unsigned n, char behind)
+{
+    char digits[10];
+    size_t i = sizeof(digits);
+    do
+        digits[--i] = (char)('0' + n % 10);
+    while (n /= 10);
+    memcpy(at, digits + i, sizeof(digits) - i);
+    at += sizeof(digits) - i;
+    if (behind)
+        *at++ = behind;
+    return at;
+}
+
+/* By hand: rings hash this text of each of their endpoints. */
+static void format_in4(const struct sockaddr_in *in, struct tc_buf *out)
+{
+    char text[INET_ADDRSTRLEN + sizeof(":65535")], *at = text;
+    uint32_t ip = ntohl(in->sin_addr.s_addr);
+    for (int shift = 24; shift >= 0; shift -= 8)
+        at = put_number(at, ip >> shift & 255, shift ? '.' : ':');
+    at = put_number(at, ntohs(in->sin_port), 0);
+    tc_buf_append(out, text, (size_t)(at - text));
+}
+
 void tc_addr_format(const struct tc_addr *a, struct tc_buf *out)
 {
-    char ip[INET_ADDRSTRLEN];
     struct tc_slice path;
     switch (tc_addr_family(a)) {
     case AF_INET:
-        inet_ntop(AF_INET, &a->sa.in.sin_addr, ip, sizeof(ip));
-        tc_buf_printf(out, "%s:%u", ip, (unsigned)ntohs(a->sa.in.sin_port));
+        format_in4(&a->sa.in, out);
         break;
     case AF_INET6:
         format_in6(&a->sa.in6, out);

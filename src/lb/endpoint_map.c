@@ -9,6 +9,7 @@ void tc_endpoint_map_init(struct tc_endpoint_map *m, size_t n)
         slots *= 2;
     m->mask = slots - 1;
     m->slots = tc_calloc(slots, sizeof(*m->slots));
+    m->mixer = (uint64_t)(uintptr_t)m->slots * UINT64_C(0x9e3779b97f4a7c15) | 1;
 }
 
 void tc_endpoint_map_fini(struct tc_endpoint_map *m)
@@ -20,7 +21,7 @@ void tc_endpoint_map_fini(struct tc_endpoint_map *m)
 /* The slot of the endpoint, or the free one where it belongs. */
 static size_t probe(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint64_t hash)
 {
-    size_t i = (size_t)hash & m->mask;
+    size_t i = (size_t)(hash * m->mixer >> 32) & m->mask;
     while (m->slots[i].endpoint &&
            (m->slots[i].hash != (uint32_t)(hash >> 32) || !tc_endpoint_same_addrs(m->slots[i].endpoint, e)))
         i = (i + 1) & m->mask;

@@ -5,7 +5,8 @@
 #include "lb/endpoint.h"
 
 struct tc_endpoint_map {
-    size_t mask; /* slots - 1; slots is a power of two */
+    size_t mask;    /* slots - 1; slots is a power of two */
+    uint64_t mixer; /* odd, and another one for each map: nobody can choose addresses that all meet in one place */
     struct {
         const struct tc_endpoint *endpoint; /* NULL: free */
         uint32_t hash;

@@ -6,7 +6,6 @@
 #include "io/mailbox.h"
 #include "io/worker.h"
 #include "lb/describe.h"
-#include "lb/endpoint_map.h"
 #include "lb/note.h"
 #include "lb/pick_first.h"
 #include "lb/ring_hash_build.h"
@@ -152,35 +151,6 @@ static void drop_set(struct tc_ring_hash *rh, struct tc_rh_set *set)
     tc_rh_set_unref(set);
 }
 
-static uint64_t weight_of(const struct tc_endpoint *e)
-{
-    return TC_MAX(e->weight, 1);
-}
-
-/* Endpoints of the same addresses are one, of the summed weight (A61). Appends those of the list to `set`; was[i]:
- * where that endpoint is in `old`, TC_RING_ADDED when it is not. */
-static void merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *was)
-{
-    struct tc_endpoint_map before, seen;
-    tc_endpoint_map_init(&before, old ? old->n : 0);
-    tc_endpoint_map_init(&seen, list->n);
-    for (uint32_t i = 0; old && i < old->n; i++)
-        tc_endpoint_map_add(&before, old->at[i].endpoint, i);
-    for (size_t i = 0; i < list->n; i++) {
-        struct tc_endpoint *e = list->at[i];
-        uint32_t at = tc_endpoint_map_add(&seen, e, set->n), from;
-        if (at == set->n) {
-            was[at] = tc_endpoint_map_find(&before, e, &from) ? from : TC_RING_ADDED;
-            tc_rh_set_add(set, e, weight_of(e));
-        } else {
-            uint64_t *weight = &set->at[at].weight;
-            *weight = weight_of(e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + weight_of(e);
-        }
-    }
-    tc_endpoint_map_fini(&before);
-    tc_endpoint_map_fini(&seen);
-}
-
 static void log_absence(struct tc_ring_hash *rh)
 {
     uint32_t absent = tc_ring_absent(rh->set->ring);
@@ -301,7 +271,7 @@ static bool replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *upda
     next->set->header = tc_rstr_ref(config->request_hash_header);
     next->set->note = tc_rstr_ref(update->resolution_note);
     next->was = tc_reallocarray(NULL, update->endpoints->n, sizeof(*next->was));
-    merge(next->set, rh->set, update->endpoints, next->was);
+    tc_rh_set_merge(next->set, rh->set, update->endpoints, next->was);
     next->ring = ring_at_once(rh, next, config);
     next->set->min_ring_size = config->min_ring_size;
     next->set->max_ring_size = config->max_ring_size;

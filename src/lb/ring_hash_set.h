@@ -47,6 +47,11 @@ struct tc_rh_set *tc_rh_set_new(size_t capacity);
 void tc_rh_set_unref(struct tc_rh_set *set);
 /* Appends an endpoint, IDLE; takes a reference. */
 void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
+/* Appends those of the list to `set`, which has room for them. Endpoints of the same addresses are one, of the summed
+ * weight (A61). was[i]: where endpoint i of the set is in `old` (may be NULL), TC_RING_ADDED when it is not; room for
+ * list->n of them. */
+void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
+                     uint32_t *was);
 /* Endpoint i gets the leaf of `from`, which it was in another set, with state and picker. Only before the set has its
  * ring. */
 void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from);

@@ -162,29 +162,65 @@ static struct tc_endpoint *make(const struct tc_eds_endpoint *from, struct tc_lo
     return e;
 }
 
-/* Finds endpoints of the last list, wherever they stood in it. */
+enum { LOOK_AHEAD = 4, SOUGHT_ONE_BY_ONE = 4 };
+
+/* Finds endpoints of the last list, wherever they stood in it. Most stand where the last one that was found makes
+ * expect them; a few others are sought one by one, more with a map. */
 struct former {
     const struct tc_endpoints *list; /* may be NULL */
+    size_t next;                     /* where the next one is expected */
+    unsigned sought;
     bool mapped;
     struct tc_endpoint_map map;
 };
 
-static struct tc_endpoint *reuse(struct former *f, size_t i, const struct tc_eds_endpoint *from,
-                                 struct tc_locality *locality, const struct weights *w)
+static void former_fini(struct former *f)
 {
-    if (f->list && i < f->list->n && same(f->list->at[i], from, w))
-        return tc_endpoint_ref(f->list->at[i]);
-    struct tc_endpoint *made = make(from, locality, w);
-    if (!f->list)
-        return made;
+    if (f->mapped)
+        tc_endpoint_map_fini(&f->map);
+}
+
+static bool find_mapped(struct former *f, const struct tc_endpoint *e, size_t *at)
+{
+    uint32_t found;
     if (!f->mapped) {
         tc_endpoint_map_init(&f->map, f->list->n);
         for (size_t k = 0; k < f->list->n; k++)
             tc_endpoint_map_add(&f->map, f->list->at[k], (uint32_t)k);
         f->mapped = true;
     }
-    uint32_t at;
-    if (!tc_endpoint_map_find(&f->map, made, &at) || !tc_endpoint_eq(f->list->at[at], made))
+    if (!tc_endpoint_map_find(&f->map, e, &found))
+        return false;
+    *at = found;
+    return true;
+}
+
+static bool seek(struct former *f, const struct tc_endpoint *e, size_t *at)
+{
+    if (f->sought++ >= SOUGHT_ONE_BY_ONE)
+        return find_mapped(f, e, at);
+    for (size_t k = 0; k < f->list->n; k++)
+        if (tc_endpoint_same_addrs(f->list->at[k], e)) {
+            *at = k;
+            return true;
+        }
+    return false;
+}
+
+static struct tc_endpoint *reuse(struct former *f, const struct tc_eds_endpoint *from, struct tc_locality *locality,
+                                 const struct weights *w)
+{
+    size_t n = f->list ? f->list->n : 0, at;
+    for (size_t k = f->next; k < n && k < f->next + LOOK_AHEAD; k++)
+        if (same(f->list->at[k], from, w)) {
+            f->next = k + 1;
+            return tc_endpoint_ref(f->list->at[k]);
+        }
+    struct tc_endpoint *made = make(from, locality, w);
+    if (!n || !seek(f, made, &at))
+        return made;
+    f->next = at + 1;
+    if (!tc_endpoint_eq(f->list->at[at], made))
         return made;
     tc_endpoint_unref(made);
     return tc_endpoint_ref(f->list->at[at]);
@@ -211,12 +247,9 @@ static struct tc_endpoints *make_list(const struct tc_eds_locality *from, struct
     for (size_t i = 0; i < from->n; i++)
         w.endpoint_sum += usable(&from->endpoints[i]) ? from->endpoints[i].weight : 0;
     for (size_t i = 0; i < from->n; i++)
-        if (usable(&from->endpoints[i])) {
-            at[n] = reuse(&former, n, &from->endpoints[i], locality, &w);
-            n++;
-        }
-    if (former.mapped)
-        tc_endpoint_map_fini(&former.map);
+        if (usable(&from->endpoints[i]))
+            at[n++] = reuse(&former, &from->endpoints[i], locality, &w);
+    former_fini(&former);
     struct tc_endpoints *list = tc_endpoints_take(at, n);
     if (!same_pointers(at, n, last))
         return list;
@@ -324,12 +357,11 @@ static struct tc_endpoints *draining(const struct tc_cds_tree *tree, const struc
             for (size_t k = 0; k < l->n; k++)
                 if (!usable(&l->endpoints[k])) {
                     struct tc_locality *locality = priorities[p].localities[i].locality;
-                    struct tc_endpoint *e = reuse(&former, list.len, &l->endpoints[k], locality, &w);
+                    struct tc_endpoint *e = reuse(&former, &l->endpoints[k], locality, &w);
                     *tc_vec_push(&list) = e;
                 }
         }
-    if (former.mapped)
-        tc_endpoint_map_fini(&former.map);
+    former_fini(&former);
     return list.len ? tc_endpoints_take(list.data, list.len) : NULL;
 }
 

@@ -19,7 +19,7 @@ struct placed {
     struct tc_eds_locality locality;
 };
 
-/* One address with its hash, to find duplicates by sorting. */
+/* One address with its hash, to find duplicates. */
 struct seen {
     uint64_t hash;
     const struct tc_addr *addr;
@@ -122,12 +122,14 @@ static bool read_addresses(struct eds_reading *e, const Envoy__Config__Endpoint_
     struct tc_faults *f = e->r.faults;
     size_t n = 1 + from->n_additional_addresses;
     struct tc_addr *addrs = TC_STORE_ARRAY(e->r.store, n, struct tc_addr);
-    tc_faults_push(f, ".address");
+    tc_faults_push_field(f, ".address");
     bool ok = read_address(&e->r, from->address, &addrs[0]);
     tc_faults_pop(f);
     for (size_t i = 1; i < n; i++) {
-        tc_faults_push(f, ".additional_addresses[%zu].address", i - 1);
+        tc_faults_push_index(f, ".additional_addresses", i - 1);
+        tc_faults_push_field(f, ".address");
         ok = read_address(&e->r, from->additional_addresses[i - 1]->address, &addrs[i]) && ok;
+        tc_faults_pop(f);
         tc_faults_pop(f);
     }
     for (size_t i = 0; ok && i < n; i++) {
@@ -164,7 +166,7 @@ static bool read_endpoint(struct eds_reading *e, const LbEndpoint *from, const s
         tc_faults_add_at(f, ".endpoint", "field not present");
         return false;
     }
-    tc_faults_push(f, ".endpoint");
+    tc_faults_push_field(f, ".endpoint");
     ok = read_addresses(e, from->endpoint, out) && ok;
     tc_faults_pop(f);
     if (*from->endpoint->hostname)
@@ -204,7 +206,7 @@ static void read_locality(struct eds_reading *e, const Locality *from)
     const struct tc_addr *proxy = proxy_of(&e->r, from->metadata);
     struct tc_eds_endpoint *endpoints = TC_STORE_ARRAY(e->r.store, from->n_lb_endpoints, struct tc_eds_endpoint);
     for (size_t i = 0; i < from->n_lb_endpoints; i++) {
-        tc_faults_push(f, ".lb_endpoints[%zu]", i);
+        tc_faults_push_index(f, ".lb_endpoints", i);
         if (read_endpoint(e, from->lb_endpoints[i], proxy, &endpoints[out->n]))
             out->n++;
         tc_faults_pop(f);
@@ -231,12 +233,6 @@ static int cmp_placed(const void *a, const void *b)
     if (x->priority != y->priority)
         return x->priority < y->priority ? -1 : 1;
     return cmp_localities(&x->locality, &y->locality);
-}
-
-static int cmp_seen(const void *a, const void *b)
-{
-    const struct seen *x = a, *y = b;
-    return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
 void tc_eds_locality_format(const struct tc_eds_locality *l, struct tc_buf *out)
@@ -289,18 +285,30 @@ static void group_priorities(struct eds_reading *e, struct tc_eds *eds)
     eds->priorities = priorities;
 }
 
+/* An open table of places in e->seen, counted from 1. Its multiplier is another one each time, so that nobody can
+ * choose addresses that all meet in one place. */
 static void check_duplicates(struct eds_reading *e)
 {
-    if (e->seen.len)
-        qsort(e->seen.data, e->seen.len, sizeof(*e->seen.data), cmp_seen);
-    for (size_t i = 1; i < e->seen.len; i++) {
-        if (e->seen.data[i].hash != e->seen.data[i - 1].hash ||
-            !tc_addr_eq(e->seen.data[i].addr, e->seen.data[i - 1].addr))
+    const struct seen *all = e->seen.data;
+    size_t slots = 8;
+    while (slots < e->seen.len * 2)
+        slots *= 2;
+    uint32_t *table = tc_calloc(slots, sizeof(*table));
+    uint64_t mixer = (uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    for (size_t i = 0; i < e->seen.len; i++) {
+        size_t at = (size_t)(all[i].hash * mixer >> 32) & (slots - 1);
+        while (table[at] &&
+               (all[table[at] - 1].hash != all[i].hash || !tc_addr_eq(all[table[at] - 1].addr, all[i].addr)))
+            at = (at + 1) & (slots - 1);
+        if (!table[at]) {
+            table[at] = (uint32_t)i + 1;
             continue;
-        char *text = tc_addr_text(e->seen.data[i].addr);
+        }
+        char *text = tc_addr_text(all[i].addr);
         tc_faults_add(e->r.faults, "duplicate endpoint address \"%s\"", text);
         tc_free(text);
     }
+    tc_free(table);
 }
 
 /* The caps of the whole resource, before anything is built. */
@@ -354,12 +362,12 @@ static void read_assignment(struct eds_reading *e, const Assignment *m, struct t
     e->empty = tc_store_rstr(e->r.store, "");
     if (within_limits(e, m)) {
         for (size_t i = 0; i < m->n_endpoints; i++) {
-            tc_faults_push(e->r.faults, ".endpoints[%zu]", i);
+            tc_faults_push_index(e->r.faults, ".endpoints", i);
             eds->n_unweighted += !has_weight(m->endpoints[i]);
             read_locality(e, m->endpoints[i]);
             tc_faults_pop(e->r.faults);
         }
-        tc_faults_push(e->r.faults, ".endpoints");
+        tc_faults_push_field(e->r.faults, ".endpoints");
         group_priorities(e, eds);
         check_duplicates(e);
         tc_faults_pop(e->r.faults);

@@ -36,8 +36,9 @@ static int read_message(const struct tc_resource_set *s, const json_t *resource,
     if (!s->warn)
         return tc_proto_from_json(any, resource, NULL, arena, message, faults);
     tc_faults_init(&strict);
-    if (faults->path.len)
-        tc_faults_push(&strict, "%.*s", (int)faults->path.len, faults->path.data);
+    struct tc_slice path = tc_faults_path(faults);
+    if (path.len)
+        tc_faults_push(&strict, "%.*s", (int)path.len, path.data);
     int rc = tc_proto_from_json(any, resource, NULL, arena, message, &strict);
     if (rc != 0) {
         rc = tc_proto_from_json(any, resource, &lenient, arena, message, faults);

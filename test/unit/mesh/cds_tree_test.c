@@ -157,6 +157,31 @@ static void only_what_changed_is_new(void **state)
     tc_cds_tree_fini(&t);
 }
 
+/* Endpoints that moved are the same ones: a few, which are sought one by one, and many. */
+static void any_order(void **state)
+{
+    static const char *const orders[] = {
+        "0/a: 1.1.1.1:1 1.1.1.1:2 1.1.1.1:3 1.1.1.1:4 1.1.1.1:5 1.1.1.1:6 1.1.1.1:7 1.1.1.1:8 1.1.1.1:9",
+        "0/a: 1.1.1.1:9 1.1.1.1:1 1.1.1.1:2 1.1.1.1:3 1.1.1.1:4 1.1.1.1:5 1.1.1.1:6 1.1.1.1:7 1.1.1.1:8",
+        "0/a: 1.1.1.1:8 1.1.1.1:7 1.1.1.1:6 1.1.1.1:5 1.1.1.1:4 1.1.1.1:3 1.1.1.1:2 1.1.1.1:1 1.1.1.1:9",
+        "0/a: 1.1.1.1:5 1.1.1.1:9 1.1.1.1:4 1.1.1.1:8 1.1.1.1:3 1.1.1.1:7 1.1.1.1:2 1.1.1.1:6 1.1.1.1:1",
+    };
+    (void)state;
+    struct tc_cds_tree t = {0};
+    const struct tc_endpoint *by_port[10] = {0};
+    for (size_t i = 0; i < TC_ARRAY_LEN(orders); i++) {
+        take(&t, orders[i]);
+        for (size_t k = 0; k < 9; k++) {
+            const struct tc_endpoint *e = endpoint(&t, 0, k);
+            uint16_t port = ntohs(e->addrs[0].sa.in.sin_port);
+            if (i == 0)
+                by_port[port] = e;
+            assert_ptr_equal(e, by_port[port]);
+        }
+    }
+    tc_cds_tree_fini(&t);
+}
+
 static void names_follow_localities(void **state)
 {
     (void)state;
@@ -280,6 +305,7 @@ int main(void)
         cmocka_unit_test(attributes),
         cmocka_unit_test(equal_resources_give_the_same_tree),
         cmocka_unit_test(only_what_changed_is_new),
+        cmocka_unit_test(any_order),
         cmocka_unit_test(names_follow_localities),
         cmocka_unit_test(one_locality_twice),
         cmocka_unit_test(nothing_is_one_empty_priority),
