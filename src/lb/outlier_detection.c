@@ -5,25 +5,18 @@
 #include "lb/outlier_detection_config.h"
 #include "lb/outlier_set.h"
 #include "lb/outlier_sweep.h"
+#include "lb/single.h"
 
 struct policy {
-    struct tc_lb_policy base;
-    struct tc_lb_helper helper; /* the child's */
-    struct tc_lb_child *child;
+    struct tc_lb_single single;
     struct tc_outlier_settings settings; /* as last given */
     struct tc_endpoints *endpoints;      /* as last given; NULL: none yet */
     bool on;                             /* an algorithm is: RPCs are counted, the timer runs */
     struct tc_outlier_set watched;       /* the endpoints; none while no algorithm is on */
     struct tc_link wrappers;             /* all of them */
     struct tc_timer timer;
-    uint64_t started_ms;          /* of the timer's present interval */
-    struct tc_status unfit;       /* the health of ejected endpoints */
-    enum torc_connectivity state; /* the child's */
-    struct tc_status status;      /* with it */
-    struct tc_picker *picker;     /* with it; NULL: the child has reported nothing yet */
-    bool updating;
-    bool unpublished; /* there is something new to publish */
-    struct tc_task free_task;
+    uint64_t started_ms;    /* of the timer's present interval */
+    struct tc_status unfit; /* the health of ejected endpoints */
 };
 
 /* What the child policy has in place of a subchannel (A50, A61). Lives on after its release while RPCs of it run. */
@@ -129,7 +122,7 @@ static void on_health_task(struct tc_task *task)
 static void tell(struct policy *p, struct wrapper *w)
 {
     if (w->on_health && w->told_ejected != is_ejected(w))
-        tc_loop_defer(p->base.helper->env->loop, &w->health_task);
+        tc_loop_defer(p->single.base.helper->env->loop, &w->health_task);
 }
 
 static void on_inner_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
@@ -165,7 +158,7 @@ static uint64_t interval_ms(const struct policy *p)
 static void on_timer(struct tc_timer *timer)
 {
     struct policy *p = TC_CONTAINER_OF(timer, struct policy, timer);
-    struct tc_loop *loop = p->base.helper->env->loop;
+    struct tc_loop *loop = p->single.base.helper->env->loop;
     p->started_ms = tc_loop_now_ms(loop);
     tc_timer_start(&p->timer, interval_ms(p));
     if (!tc_outlier_sweep(p->watched.all, p->watched.n, &p->settings, p->started_ms, tc_loop_rng(loop)))
@@ -181,7 +174,7 @@ static void set_timer(struct policy *p)
         tc_timer_stop(&p->timer);
         return;
     }
-    uint64_t now_ms = tc_loop_now_ms(p->base.helper->env->loop);
+    uint64_t now_ms = tc_loop_now_ms(p->single.base.helper->env->loop);
     if (!tc_timer_active(&p->timer))
         p->started_ms = now_ms;
     uint64_t elapsed_ms = now_ms - p->started_ms;
@@ -255,40 +248,17 @@ static struct tc_picker *counting_picker(const struct policy *p)
     picker->base.ops = &od_picker_ops;
     tc_lref_init(&picker->base.ref);
     picker->owner = p;
-    picker->child = tc_picker_ref(p->picker);
+    picker->child = tc_picker_ref(p->single.picker);
     return &picker->base;
-}
-
-/* The last thing that an event does. */
-static void publish(struct policy *p)
-{
-    if (p->updating || !p->unpublished || !p->picker || !p->base.helper)
-        return;
-    p->unpublished = false;
-    p->base.helper->ops->update_state(p->base.helper, p->state, &p->status,
-                                      p->on ? counting_picker(p) : tc_picker_ref(p->picker));
 }
 
 /* --- the child's helper --- */
 
-static void on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
-                           struct tc_picker *picker)
-{
-    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
-    struct tc_picker *old = p->picker;
-    p->state = state;
-    tc_status_set(&p->status, tc_status_ref(status));
-    p->picker = picker;
-    p->unpublished = true;
-    tc_picker_unref(old);
-    publish(p);
-}
-
 static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {
-    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
-    struct tc_lb_helper *up = p->base.helper;
+    struct policy *p = TC_CONTAINER_OF(h, struct policy, single.helper);
+    struct tc_lb_helper *up = p->single.base.helper;
     struct wrapper *w = TC_NEW(struct wrapper);
     w->base = (struct tc_subchannel){&wrapper_ops, tc_endpoint_ref(endpoint), tc_addr_ref(addr), on_state, arg};
     tc_lref_init(&w->ref);
@@ -300,14 +270,14 @@ static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc
     return &w->base;
 }
 
-static void request_reresolution(struct tc_lb_helper *h)
+static struct tc_picker *make_picker(struct tc_lb_single *single, enum torc_connectivity *state)
 {
-    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, helper)->base.helper;
-    if (up)
-        up->ops->request_reresolution(up);
+    const struct policy *p = TC_CONTAINER_OF(single, struct policy, single);
+    (void)state;
+    return p->on ? counting_picker(p) : tc_picker_ref(single->picker);
 }
 
-static const struct tc_lb_helper_ops helper_ops = {create_subchannel, on_child_state, request_reresolution};
+static const struct tc_lb_single_ops single_ops = {create_subchannel, make_picker};
 
 /* --- policy --- */
 
@@ -326,68 +296,40 @@ static void take_endpoints(struct policy *p, struct tc_endpoints *endpoints, boo
 
 static struct tc_status od_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
 {
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     if (!base->helper)
         return (struct tc_status){0};
     bool was_on = p->on;
     p->settings = *tc_outlier_detection_settings(update->config);
     p->on = p->settings.by_success_rate || p->settings.by_failure_percentage;
-    p->unpublished |= p->on != was_on;
-    p->updating = true;
+    p->single.unpublished |= p->on != was_on;
+    tc_lb_single_begin_update(&p->single);
     take_endpoints(p, update->endpoints, was_on);
     set_timer(p);
     struct tc_lb_update down = *update;
     down.config = tc_outlier_detection_child(update->config);
-    if (!p->child)
-        p->child = tc_lb_child_new(&p->helper);
-    struct tc_status status = tc_lb_child_update(p->child, &down);
-    p->updating = false;
-    publish(p);
-    return status;
-}
-
-static void od_exit_idle(struct tc_lb_policy *base)
-{
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
-    if (p->child)
-        tc_lb_child_exit_idle(p->child);
-}
-
-static void od_reset_backoff(struct tc_lb_policy *base)
-{
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
-    if (p->child)
-        tc_lb_child_reset_backoff(p->child);
+    return tc_lb_single_end_update(&p->single, &down);
 }
 
 static void od_describe(const struct tc_lb_policy *base, struct tc_describe *d)
 {
-    const struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    const struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     tc_describe_timer(d, "next_sweep_ms", &p->timer);
     tc_describe_open(d, "ejected", '[');
     for (size_t i = 0; i < p->watched.n; i++)
         if (p->watched.all[i]->ejected)
             tc_describe_endpoint(d, NULL, p->watched.all[i]->endpoint);
     tc_describe_close(d, ']');
-    tc_describe_child(d, "child", p->child);
-}
-
-static void on_free(struct tc_task *task)
-{
-    tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
+    tc_describe_child(d, "child", p->single.child);
 }
 
 static void od_shutdown(struct tc_lb_policy *base)
 {
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     if (!base->helper)
         return;
-    struct tc_loop *loop = base->helper->env->loop;
     tc_timer_stop(&p->timer);
-    if (p->child)
-        tc_lb_child_shutdown(p->child);
-    p->child = NULL;
-    base->helper = NULL;
+    tc_lb_single_end(&p->single);
     /* Those that are left are held by RPCs alone. */
     for (struct tc_link *it; (it = tc_list_pop(&p->wrappers));) {
         struct wrapper *w = TC_CONTAINER_OF(it, struct wrapper, link);
@@ -396,17 +338,13 @@ static void od_shutdown(struct tc_lb_policy *base)
     }
     tc_outlier_set_fini(&p->watched);
     tc_endpoints_unref(p->endpoints);
-    tc_picker_unref(p->picker);
-    p->picker = NULL;
-    tc_status_fini(&p->status);
     tc_status_fini(&p->unfit);
-    tc_loop_defer(loop, &p->free_task);
 }
 
 static const struct tc_lb_policy_ops policy_ops = {
     .update = od_update,
-    .exit_idle = od_exit_idle,
-    .reset_backoff = od_reset_backoff,
+    .exit_idle = tc_lb_single_exit_idle,
+    .reset_backoff = tc_lb_single_reset_backoff,
     .shutdown = od_shutdown,
     .describe = od_describe,
 };
@@ -414,13 +352,11 @@ static const struct tc_lb_policy_ops policy_ops = {
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {
     struct policy *p = TC_NEW(struct policy);
-    p->base = (struct tc_lb_policy){&policy_ops, cls, helper};
-    p->helper = (struct tc_lb_helper){&helper_ops, helper->env};
+    tc_lb_single_init(&p->single, &policy_ops, &single_ops, cls, helper);
     p->unfit = tc_status_make(TORC_STATUS_UNAVAILABLE, "endpoint ejected by outlier detection");
     tc_list_init(&p->wrappers);
     tc_timer_init(&p->timer, helper->env->loop, on_timer);
-    tc_task_init(&p->free_task, on_free);
-    return &p->base;
+    return &p->single.base;
 }
 
 const struct tc_lb_class tc_outlier_detection_class = {

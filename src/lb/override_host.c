@@ -5,11 +5,10 @@
 #include "lb/override_host_config.h"
 #include "lb/override_set.h"
 #include "lb/session.h"
+#include "lb/single.h"
 
 struct policy {
-    struct tc_lb_policy base;
-    struct tc_lb_helper helper; /* the child's */
-    struct tc_lb_child *child;
+    struct tc_lb_single single;
     struct tc_override_host_settings settings; /* as last given */
     struct tc_endpoints *endpoints;            /* as last given; NULL: none yet */
     struct tc_endpoints *for_child;            /* of them, without those that drain */
@@ -21,12 +20,6 @@ struct policy {
     uint64_t swept_ms; /* the last sweep, or the begin of sessions */
     struct tc_task publish_task;
     struct access *access;
-    enum torc_connectivity state; /* the child's */
-    struct tc_status status;      /* with it */
-    struct tc_picker *picker;     /* with it; NULL: the child has reported nothing yet */
-    bool updating;
-    bool unpublished; /* there is something new to publish */
-    struct tc_task free_task;
 };
 
 /* The pickers' way to the policy, which may be gone. */
@@ -58,7 +51,7 @@ static bool is_own(const struct wrapper *w)
 
 static uint64_t now_ms(const struct policy *p)
 {
-    return tc_loop_now_ms(p->base.helper->env->loop);
+    return tc_loop_now_ms(p->single.base.helper->env->loop);
 }
 
 static bool usable(const struct policy *p, const struct tc_override_entry *e)
@@ -73,8 +66,8 @@ static bool recently_used(const struct policy *p, const struct tc_override_entry
 
 static void publish_later(struct policy *p)
 {
-    p->unpublished = true;
-    tc_loop_defer(p->base.helper->env->loop, &p->publish_task);
+    p->single.unpublished = true;
+    tc_loop_defer(p->single.base.helper->env->loop, &p->publish_task);
 }
 
 /* What picks that wait for this entry would find has changed. */
@@ -149,7 +142,7 @@ static void renew_endpoint(struct wrapper *w)
 static bool adopts(const struct wrapper *w)
 {
     const struct tc_override_entry *e = w->entry;
-    return e && w->owner->base.helper && usable(w->owner, e) && recently_used(w->owner, e) && best_of(e) == w;
+    return e && w->owner->single.base.helper && usable(w->owner, e) && recently_used(w->owner, e) && best_of(e) == w;
 }
 
 static void wrapper_release(struct tc_subchannel *sc)
@@ -196,7 +189,7 @@ static void on_inner_state(void *arg, enum torc_connectivity state, const struct
 static struct wrapper *wrapper_new(struct policy *p, struct tc_endpoint *endpoint, const struct tc_addr *addr,
                                    tc_subchannel_state_fn on_state, void *arg)
 {
-    struct tc_lb_helper *up = p->base.helper;
+    struct tc_lb_helper *up = p->single.base.helper;
     struct wrapper *w = TC_NEW(struct wrapper);
     w->base = (struct tc_subchannel){&wrapper_ops, tc_endpoint_ref(endpoint), tc_addr_ref(addr), on_state, arg};
     w->owner = p;
@@ -415,7 +408,7 @@ static bool pick_override(struct policy *p, const struct tc_pick_args *args, str
     wait->awaited |= !args->dry;
     if (!args->dry && wait != connecting && !tc_list_linked(&wait->wanted)) {
         tc_list_append(&p->wanted, &wait->wanted);
-        tc_loop_defer(p->base.helper->env->loop, &p->want_task);
+        tc_loop_defer(p->single.base.helper->env->loop, &p->want_task);
     }
     *kind = TC_PICK_QUEUE;
     return true;
@@ -476,23 +469,13 @@ static struct tc_picker *session_picker(const struct policy *p)
     tc_lref_init(&picker->base.ref);
     picker->access = p->access;
     tc_lref_inc(&p->access->ref);
-    picker->child = tc_picker_ref(p->picker);
+    picker->child = tc_picker_ref(p->single.picker);
     return &picker->base;
-}
-
-/* The last thing that an event does. */
-static void publish(struct policy *p)
-{
-    if (p->updating || !p->unpublished || !p->picker || !p->base.helper)
-        return;
-    p->unpublished = false;
-    p->base.helper->ops->update_state(p->base.helper, p->state, &p->status,
-                                      p->settings.sessions ? session_picker(p) : tc_picker_ref(p->picker));
 }
 
 static void on_publish(struct tc_task *task)
 {
-    publish(TC_CONTAINER_OF(task, struct policy, publish_task));
+    tc_lb_single_publish(&TC_CONTAINER_OF(task, struct policy, publish_task)->single);
 }
 
 /* What picks asked for. */
@@ -519,74 +502,48 @@ static void on_want(struct tc_task *task)
 
 /* --- the child's helper --- */
 
-static void on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
-                           struct tc_picker *picker)
-{
-    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
-    struct tc_picker *old = p->picker;
-    p->state = state;
-    tc_status_set(&p->status, tc_status_ref(status));
-    p->picker = picker;
-    p->unpublished = true;
-    tc_picker_unref(old);
-    publish(p);
-}
-
 static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {
-    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
+    struct policy *p = TC_CONTAINER_OF(h, struct policy, single.helper);
     return &wrapper_new(p, endpoint, addr, on_state, arg)->base;
 }
 
-static void request_reresolution(struct tc_lb_helper *h)
+static struct tc_picker *make_picker(struct tc_lb_single *single, enum torc_connectivity *state)
 {
-    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, helper)->base.helper;
-    if (up)
-        up->ops->request_reresolution(up);
+    const struct policy *p = TC_CONTAINER_OF(single, struct policy, single);
+    (void)state;
+    return p->settings.sessions ? session_picker(p) : tc_picker_ref(single->picker);
 }
 
-static const struct tc_lb_helper_ops helper_ops = {create_subchannel, on_child_state, request_reresolution};
+static const struct tc_lb_single_ops single_ops = {create_subchannel, make_picker};
 
 /* --- policy --- */
 
 static struct tc_status oh_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
 {
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     if (!base->helper)
         return (struct tc_status){0};
     struct tc_override_host_settings was = p->settings;
     p->settings = *tc_override_host_settings(update->config);
     if (p->settings.sessions && !was.sessions)
         p->swept_ms = now_ms(p);
-    p->updating = true;
+    tc_lb_single_begin_update(&p->single);
     /* Sessions that wait may have another endpoint now, or none. */
-    p->unpublished |= p->settings.sessions || was.sessions;
+    p->single.unpublished |= p->settings.sessions || was.sessions;
     take_endpoints(p, update->endpoints, &was);
     set_timer(p);
     struct tc_lb_update down = *update;
     down.endpoints = update->endpoints ? p->for_child : NULL;
     down.config = tc_override_host_child(update->config);
-    if (!p->child)
-        p->child = tc_lb_child_new(&p->helper);
-    struct tc_status status = tc_lb_child_update(p->child, &down);
-    p->updating = false;
-    publish(p);
-    return status;
-}
-
-static void oh_exit_idle(struct tc_lb_policy *base)
-{
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
-    if (p->child)
-        tc_lb_child_exit_idle(p->child);
+    return tc_lb_single_end_update(&p->single, &down);
 }
 
 static void oh_reset_backoff(struct tc_lb_policy *base)
 {
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
-    if (p->child)
-        tc_lb_child_reset_backoff(p->child);
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
+    tc_lb_single_reset_backoff(base);
     TC_LIST_FOREACH(it, &p->wrappers)
     {
         struct wrapper *w = TC_CONTAINER_OF(it, struct wrapper, link);
@@ -597,7 +554,7 @@ static void oh_reset_backoff(struct tc_lb_policy *base)
 
 static void oh_describe(const struct tc_lb_policy *base, struct tc_describe *d)
 {
-    const struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    const struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     uint64_t now = now_ms(p);
     tc_describe_flag(d, "sessions", p->settings.sessions);
     tc_describe_timer(d, "next_sweep_ms", &p->timer);
@@ -614,20 +571,14 @@ static void oh_describe(const struct tc_lb_policy *base, struct tc_describe *d)
         tc_describe_close(d, '}');
     }
     tc_describe_close(d, ']');
-    tc_describe_child(d, "child", p->child);
-}
-
-static void on_free(struct tc_task *task)
-{
-    tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
+    tc_describe_child(d, "child", p->single.child);
 }
 
 static void oh_shutdown(struct tc_lb_policy *base)
 {
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     if (!base->helper)
         return;
-    struct tc_loop *loop = base->helper->env->loop;
     tc_timer_stop(&p->timer);
     tc_task_cancel(&p->want_task);
     p->access->policy = NULL;
@@ -635,23 +586,17 @@ static void oh_shutdown(struct tc_lb_policy *base)
     base->helper = NULL;
     know(p, NULL);
     tc_task_cancel(&p->publish_task);
-    if (p->child)
-        tc_lb_child_shutdown(p->child);
-    p->child = NULL;
+    tc_lb_single_end(&p->single);
     /* A child of the application's may give up the rest later. */
     for (struct tc_link *it; (it = tc_list_pop(&p->wrappers));)
         TC_CONTAINER_OF(it, struct wrapper, link)->owner = NULL;
     tc_endpoints_unref(p->endpoints);
     tc_endpoints_unref(p->for_child);
-    tc_picker_unref(p->picker);
-    p->picker = NULL;
-    tc_status_fini(&p->status);
-    tc_loop_defer(loop, &p->free_task);
 }
 
 static const struct tc_lb_policy_ops policy_ops = {
     .update = oh_update,
-    .exit_idle = oh_exit_idle,
+    .exit_idle = tc_lb_single_exit_idle,
     .reset_backoff = oh_reset_backoff,
     .describe = oh_describe,
     .shutdown = oh_shutdown,
@@ -660,8 +605,7 @@ static const struct tc_lb_policy_ops policy_ops = {
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {
     struct policy *p = TC_NEW(struct policy);
-    p->base = (struct tc_lb_policy){&policy_ops, cls, helper};
-    p->helper = (struct tc_lb_helper){&helper_ops, helper->env};
+    tc_lb_single_init(&p->single, &policy_ops, &single_ops, cls, helper);
     p->access = TC_NEW(struct access);
     tc_lref_init(&p->access->ref);
     p->access->policy = p;
@@ -670,8 +614,7 @@ static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_h
     tc_timer_init(&p->timer, helper->env->loop, on_timer);
     tc_task_init(&p->want_task, on_want);
     tc_task_init(&p->publish_task, on_publish);
-    tc_task_init(&p->free_task, on_free);
-    return &p->base;
+    return &p->single.base;
 }
 
 const struct tc_lb_class tc_override_host_class = {

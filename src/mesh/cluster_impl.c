@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "lb/describe.h"
+#include "lb/single.h"
 #include "mesh/cluster_load.h"
 #include "mesh/config.h"
 #include "mesh/domain.h"
@@ -240,64 +241,35 @@ static const struct tc_picker_ops picker_ops = {.pick = pick, .free = picker_fre
 /* --- policy --- */
 
 struct policy {
-    struct tc_lb_policy base;
-    struct tc_lb_helper helper; /* the child's */
-    struct tc_lb_child *child;
+    struct tc_lb_single single;
     struct limits *limits;
     struct tc_cluster_load *load;      /* NULL: not reported */
     struct tc_cluster_config *cluster; /* that the limits were made from */
-    enum torc_connectivity state;      /* the child's */
-    struct tc_status status;
-    struct tc_picker *picker; /* the child's; NULL: it has reported nothing yet */
-    bool updating;
-    struct tc_task free_task;
 };
 
-static void publish(struct policy *p)
+static struct tc_picker *make_picker(struct tc_lb_single *single, enum torc_connectivity *state)
 {
-    static const struct tc_status none;
-    if (!p->picker || !p->base.helper)
-        return;
+    const struct policy *p = TC_CONTAINER_OF(single, struct policy, single);
     struct impl_picker *picker = TC_NEW(struct impl_picker);
     picker->base.ops = &picker_ops;
     tc_lref_init(&picker->base.ref);
     picker->limits = p->limits;
     tc_lref_inc(&p->limits->ref);
-    picker->child = tc_picker_ref(p->picker);
+    picker->child = tc_picker_ref(single->picker);
     /* A cluster that drops everything has an answer for each RPC, endpoints or not. */
-    enum torc_connectivity state = p->limits->drops_all ? TORC_READY : p->state;
-    p->base.helper->ops->update_state(p->base.helper, state, state == TORC_TRANSIENT_FAILURE ? &p->status : &none,
-                                      &picker->base);
-}
-
-static void on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
-                           struct tc_picker *picker)
-{
-    struct policy *p = TC_CONTAINER_OF(h, struct policy, helper);
-    struct tc_picker *old = p->picker;
-    p->state = state;
-    tc_status_set(&p->status, status ? tc_status_ref(status) : (struct tc_status){0});
-    p->picker = picker;
-    tc_picker_unref(old);
-    if (!p->updating)
-        publish(p);
+    if (p->limits->drops_all)
+        *state = TORC_READY;
+    return &picker->base;
 }
 
 static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {
-    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, helper)->base.helper;
+    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, single.helper)->single.base.helper;
     return up->ops->create_subchannel(up, endpoint, addr, on_state, arg);
 }
 
-static void request_reresolution(struct tc_lb_helper *h)
-{
-    struct tc_lb_helper *up = TC_CONTAINER_OF(h, struct policy, helper)->base.helper;
-    if (up)
-        up->ops->request_reresolution(up);
-}
-
-static const struct tc_lb_helper_ops helper_ops = {create_subchannel, on_child_state, request_reresolution};
+static const struct tc_lb_single_ops single_ops = {create_subchannel, make_picker};
 
 /* The policy is out of its place: there is nothing that it could be limited by. */
 static struct tc_status refuse(struct policy *p, const struct config *config)
@@ -305,13 +277,14 @@ static struct tc_status refuse(struct policy *p, const struct config *config)
     struct tc_status status =
         tc_status_make(TORC_STATUS_UNAVAILABLE, "xds_cluster_impl: no cluster \"%s\" in the xDS config",
                        tc_rstr_cstr(config->cluster));
-    p->base.helper->ops->update_state(p->base.helper, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
+    p->single.base.helper->ops->update_state(p->single.base.helper, TORC_TRANSIENT_FAILURE, &status,
+                                             tc_picker_fail(&status));
     return status;
 }
 
 static struct tc_status impl_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
 {
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     const struct config *config = TC_CONTAINER_OF(update->config, struct config, base);
     const struct tc_xds_config *xds = update->attributes;
     struct tc_cluster_config *cluster = xds ? tc_xds_config_cluster(xds, tc_rstr_slice(config->cluster)) : NULL;
@@ -329,36 +302,18 @@ static struct tc_status impl_update(struct tc_lb_policy *base, const struct tc_l
     }
     struct tc_lb_update down = *update;
     down.config = config->child;
-    p->updating = true;
-    if (!p->child)
-        p->child = tc_lb_child_new(&p->helper);
-    struct tc_status status = tc_lb_child_update(p->child, &down);
-    p->updating = false;
-    publish(p);
-    return status;
-}
-
-static void impl_exit_idle(struct tc_lb_policy *base)
-{
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
-    if (p->child)
-        tc_lb_child_exit_idle(p->child);
-}
-
-static void impl_reset_backoff(struct tc_lb_policy *base)
-{
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
-    if (p->child)
-        tc_lb_child_reset_backoff(p->child);
+    tc_lb_single_begin_update(&p->single);
+    p->single.unpublished = true; /* the limits */
+    return tc_lb_single_end_update(&p->single, &down);
 }
 
 static void impl_describe(const struct tc_lb_policy *base, struct tc_describe *d)
 {
-    const struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    const struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     const struct limits *l = p->limits;
     if (!l)
         return;
-    tc_describe_state(d, "state", p->state);
+    tc_describe_state(d, "state", p->single.state);
     tc_describe_number(d, "calls", l->counter->calls);
     tc_describe_number(d, "max_calls", l->max_calls);
     tc_describe_open(d, "drops", '[');
@@ -369,40 +324,27 @@ static void impl_describe(const struct tc_lb_policy *base, struct tc_describe *d
         tc_describe_close(d, '}');
     }
     tc_describe_close(d, ']');
-    tc_describe_child(d, "child", p->child);
-}
-
-static void on_free(struct tc_task *task)
-{
-    tc_free(TC_CONTAINER_OF(task, struct policy, free_task));
+    tc_describe_child(d, "child", p->single.child);
 }
 
 static void impl_shutdown(struct tc_lb_policy *base)
 {
-    struct policy *p = TC_CONTAINER_OF(base, struct policy, base);
+    struct policy *p = TC_CONTAINER_OF(base, struct policy, single.base);
     if (!base->helper)
         return;
-    struct tc_loop *loop = base->helper->env->loop;
-    if (p->child)
-        tc_lb_child_shutdown(p->child);
-    p->child = NULL;
-    base->helper = NULL;
-    tc_picker_unref(p->picker);
-    p->picker = NULL;
-    tc_status_fini(&p->status);
+    tc_lb_single_end(&p->single);
     limits_unref(p->limits);
     tc_cluster_load_stop(p->load);
     tc_cluster_config_unref(p->cluster);
     p->load = NULL;
     p->limits = NULL;
     p->cluster = NULL;
-    tc_loop_defer(loop, &p->free_task);
 }
 
 static const struct tc_lb_policy_ops policy_ops = {
     .update = impl_update,
-    .exit_idle = impl_exit_idle,
-    .reset_backoff = impl_reset_backoff,
+    .exit_idle = tc_lb_single_exit_idle,
+    .reset_backoff = tc_lb_single_reset_backoff,
     .shutdown = impl_shutdown,
     .describe = impl_describe,
 };
@@ -410,10 +352,8 @@ static const struct tc_lb_policy_ops policy_ops = {
 static struct tc_lb_policy *create(const struct tc_lb_class *cls, struct tc_lb_helper *helper)
 {
     struct policy *p = TC_NEW(struct policy);
-    p->base = (struct tc_lb_policy){&policy_ops, cls, helper};
-    p->helper = (struct tc_lb_helper){&helper_ops, helper->env};
-    tc_task_init(&p->free_task, on_free);
-    return &p->base;
+    tc_lb_single_init(&p->single, &policy_ops, &single_ops, cls, helper);
+    return &p->single.base;
 }
 
 const struct tc_lb_class tc_cluster_impl_class = {
