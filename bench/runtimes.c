@@ -1,21 +1,24 @@
-/* bench/runtimes: what more runtimes bring. One, two and four, sharing an xDS domain, each with a channel of its own to
- * one cluster; RPCs that the circuit breaker drops at once, so that no server's work and no network is in the way
- * (route, hash, policies and the count that all share are), and RPCs that a backend in the same process answers. */
+/* bench/runtimes: what more runtimes bring: `bench_runtimes [SECONDS [RUNS]]`. One, two and four, sharing an xDS
+ * domain, each with a channel of its own to one cluster. RPCs that the circuit breaker drops at once are the client's
+ * work alone (route, hash, policies, and the count that all share): their rate grows with the cores that the runtimes
+ * get. RPCs that backends in processes of their own answer share the cores with these: their processor time in the
+ * client counts. */
 #include <semaphore.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <torc/torc.h>
 
 #include "measure.h"
+#include "server.h"
 #include "support/mesh_kit.h"
 
-enum { RUNTIMES_MAX = 4, OUTSTANDING = 64, RUNS = 5 };
+enum { RUNTIMES_MAX = 4, OUTSTANDING = 64, RUNS_MAX = MEASURE_PAIRS_MAX, BACKENDS = 2, CACHE_LINE = 64 };
 
-#define RUN_NS UINT64_C(400000000)
-
+/* Each runtime's own, on cache lines of its own. */
 struct lane {
-    torc_runtime *rt;
+    _Alignas(CACHE_LINE) torc_runtime *rt;
     torc_channel *ch;
     struct torc_call_options options;
     uint64_t until_ns;
@@ -64,12 +67,12 @@ static uint64_t process_cpu_ns(void)
 }
 
 /* RPCs a second of all of them; *cpu_ns: the process's for each. */
-static double run(struct lane *lanes, unsigned n, double *cpu_ns)
+static double run(struct lane *lanes, unsigned n, uint64_t run_ns, double *cpu_ns)
 {
     uint64_t began = measure_wall_ns(), cpu = process_cpu_ns(), rpcs = 0;
     for (unsigned i = 0; i < n; i++) {
         lanes[i].rpcs = 0;
-        lanes[i].until_ns = began + RUN_NS;
+        lanes[i].until_ns = began + run_ns;
         lanes[i].running = OUTSTANDING;
         torc_runtime_post(lanes[i].rt, start, &lanes[i]);
     }
@@ -82,39 +85,57 @@ static double run(struct lane *lanes, unsigned n, double *cpu_ns)
     return (double)rpcs * 1e9 / (double)(measure_wall_ns() - began);
 }
 
-static void bench(struct mesh_kit *k, const char *what, const char *breakers)
+static void open_lane(struct lane *l, torc_xds_domain *domain, const char *bootstrap, const torc_metadata *md)
+{
+    struct torc_runtime_options ro;
+    struct torc_channel_options co;
+    struct torc_result r;
+    sem_init(&l->over, 0, 0);
+    torc_runtime_options_init(&ro);
+    ro.xds_domain = domain;
+    torc_channel_options_init(&co);
+    co.xds_bootstrap_json = bootstrap;
+    l->rt = torc_runtime_new(&ro);
+    l->ch = torc_channel_new(l->rt, "xds:///svc", &co, NULL);
+    torc_call_options_init(&l->options);
+    l->options.metadata = md;
+    torc_call_unary(l->ch, "bench.Echo/Echo", "x", 1, &l->options, &r);
+    torc_result_fini(&r);
+}
+
+struct settings {
+    uint64_t run_ns;
+    unsigned runs;
+};
+
+/* Rows of two and four runtimes against one: the time from RPC to RPC, and the processor's. */
+static size_t bench(struct measure_row *rows, struct mesh_kit *k, const char *what, const char *cluster,
+                    const struct settings *s)
 {
     static const unsigned counts[] = {1, 2, 4};
-    double rates[3][RUNS], cpu[3][RUNS];
-    char cluster[128];
-    snprintf(cluster, sizeof(cluster), "lb_policy: RING_HASH\n  %s", breakers);
+    enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
+    static struct lane lanes[RUNTIMES_MAX];
     mesh_kit_put_cluster(k, "c", cluster);
     torc_metadata *md = torc_metadata_new();
     torc_metadata_add_string(md, "x-user", "somebody");
     torc_xds_domain *domain = torc_xds_domain_new();
-    struct lane lanes[RUNTIMES_MAX] = {0};
-    for (unsigned i = 0; i < RUNTIMES_MAX; i++) {
-        struct torc_runtime_options ro;
-        struct torc_channel_options co;
-        struct torc_result r;
-        sem_init(&lanes[i].over, 0, 0);
-        torc_runtime_options_init(&ro);
-        ro.xds_domain = domain;
-        torc_channel_options_init(&co);
-        co.xds_bootstrap_json = mesh_kit_bootstrap(k);
-        lanes[i].rt = torc_runtime_new(&ro);
-        lanes[i].ch = torc_channel_new(lanes[i].rt, "xds:///svc", &co, NULL);
-        torc_call_options_init(&lanes[i].options);
-        lanes[i].options.metadata = md;
-        torc_call_unary(lanes[i].ch, "bench.Echo/Echo", "x", 1, &lanes[i].options, &r);
-        torc_result_fini(&r);
+    for (unsigned i = 0; i < RUNTIMES_MAX; i++)
+        open_lane(&lanes[i], domain, mesh_kit_bootstrap(k), md);
+    for (unsigned c = 1; c < COUNTS; c++) {
+        measure_init(&rows[2 * c - 2], "ns", "one runtime", 0, "%s, %u runtimes: time per RPC (1/throughput)", what,
+                     counts[c]);
+        measure_init(&rows[2 * c - 1], "ns", "one runtime", 0, "%s, %u runtimes: processor time per RPC", what,
+                     counts[c]);
     }
-    for (unsigned pass = 0; pass < RUNS; pass++)
-        for (unsigned c = 0; c < 3; c++)
-            rates[c][pass] = run(lanes, counts[c], &cpu[c][pass]);
-    for (unsigned c = 0; c < 3; c++)
-        printf("| %s | %u | %.0f | %.2f | %.0f ns |\n", what, counts[c], measure_median(rates[c], RUNS),
-               measure_median(rates[c], RUNS) / measure_median(rates[0], RUNS), measure_median(cpu[c], RUNS));
+    for (unsigned pass = 0; pass < s->runs; pass++) {
+        double ns[COUNTS], cpu[COUNTS];
+        for (unsigned c = 0; c < COUNTS; c++)
+            ns[c] = 1e9 / run(lanes, counts[c], s->run_ns, &cpu[c]);
+        for (unsigned c = 1; c < COUNTS; c++) {
+            measure_add(&rows[2 * c - 2], ns[c], ns[0]);
+            measure_add(&rows[2 * c - 1], cpu[c], cpu[0]);
+        }
+    }
     for (unsigned i = 0; i < RUNTIMES_MAX; i++) {
         torc_channel_free(lanes[i].ch);
         torc_runtime_free(lanes[i].rt);
@@ -122,17 +143,46 @@ static void bench(struct mesh_kit *k, const char *what, const char *breakers)
     }
     torc_xds_domain_free(domain);
     torc_metadata_free(md);
+    return 2 * (COUNTS - 1);
 }
 
-int main(void)
+static void put_endpoints(struct mesh_kit *k, const struct server *backends)
 {
+    struct tc_buf b = {0};
+    for (unsigned i = 0; i < BACKENDS; i++)
+        tc_buf_printf(&b, "%s{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %s}}}}",
+                      i ? ", " : "", backends[i].port);
+    mesh_kit_put(k,
+                 "- '@type': type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+                 "  cluster_name: c\n"
+                 "  endpoints: [{locality: {region: r}, load_balancing_weight: 1, lb_endpoints: [%s]}]\n",
+                 tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+}
+
+int main(int argc, char **argv)
+{
+    static struct measure_row rows[8];
+    struct server backends[BACKENDS];
+    double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.4;
+    struct settings s = {(uint64_t)(seconds * 1e9), argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 7};
+    if (!(seconds > 0) || s.runs == 0 || s.runs > RUNS_MAX) {
+        fprintf(stderr, "usage: %s [SECONDS [RUNS]], %d runs at most\n", argv[0], RUNS_MAX);
+        return 2;
+    }
+    for (unsigned i = 0; i < BACKENDS; i++)
+        if (!server_start(&backends[i], NULL, NULL))
+            return 1;
     struct mesh_kit *k = mesh_kit_new(1);
-    mesh_kit_put_endpoints(k, "c", "0/a: 0", NULL);
     mesh_kit_put_listener(k, "svc", "c", "[{header: {header_name: x-user}}]");
-    measure_print_machine("runtimes");
-    printf("| RPCs | runtimes | a second | of one's | processor time an RPC |\n|---|---|---|---|---|\n");
-    bench(k, "dropped by the circuit breaker", "circuit_breakers: {thresholds: [{max_requests: 0}]}");
-    bench(k, "answered by one server thread", "circuit_breakers: {thresholds: [{max_requests: 1000}]}");
+    put_endpoints(k, backends);
+    size_t n = bench(rows, k, "dropped by the circuit breaker",
+                     "lb_policy: RING_HASH\n  circuit_breakers: {thresholds: [{max_requests: 0}]}", &s);
+    n += bench(rows + n, k, "answered",
+               "lb_policy: ROUND_ROBIN\n  circuit_breakers: {thresholds: [{max_requests: 1000}]}", &s);
+    measure_report("runtimes", rows, n);
     mesh_kit_free(k);
+    for (unsigned i = 0; i < BACKENDS; i++)
+        server_stop(&backends[i]);
     return 0;
 }

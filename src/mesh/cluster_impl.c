@@ -78,6 +78,7 @@ struct limits {
     struct tc_call_counter *counter;
     struct tc_cluster_load *load; /* NULL: not reported */
     uint32_t max_calls;
+    bool full;                /* for the counter: the last RPC was beyond max_calls */
     struct tc_status breaker; /* of RPCs beyond it */
     bool drops_all;
     size_t n_drops;
@@ -210,7 +211,7 @@ static enum tc_pick_kind pick(struct tc_picker *base, const struct tc_pick_args 
                 tc_cluster_load_drop(l->load, l->drops[i].category);
             return TC_PICK_DROP;
         }
-    if (!tc_call_counter_begin(l->counter, l->max_calls)) { /* A32: before the child is asked */
+    if (!tc_call_counter_begin(l->counter, l->max_calls, &l->full)) { /* A32: before the child is asked */
         out->status = tc_status_ref(&l->breaker);
         if (!args->dry)
             tc_cluster_load_drop(l->load, NULL);

@@ -63,8 +63,10 @@ struct tc_call_counter *tc_call_counter_get(struct tc_mesh_domain *d, struct tc_
 struct tc_call_counter *tc_call_counter_ref(struct tc_call_counter *c);
 void tc_call_counter_unref(struct tc_call_counter *c);
 
-/* Counts one more RPC unless `max` are under way: then false. Never lets more in, however many runtimes count. */
-static inline bool tc_call_counter_begin(struct tc_call_counter *c, uint32_t max)
+/* Counts one more RPC unless `max` are under way: then false. Never lets more in, however many runtimes count. *full is
+ * the caller's, false at first: after a refusal it asks before it counts, so that what runtimes refuse under overload
+ * does not have them write to one cache line. */
+static inline bool tc_call_counter_begin(struct tc_call_counter *c, uint32_t max, bool *full)
 {
     if (!c->shared) {
         uint32_t calls = atomic_load_explicit(&c->calls, memory_order_relaxed);
@@ -73,10 +75,12 @@ static inline bool tc_call_counter_begin(struct tc_call_counter *c, uint32_t max
         atomic_store_explicit(&c->calls, calls + 1, memory_order_relaxed);
         return true;
     }
-    if (atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed) < max)
-        return true;
-    atomic_fetch_sub_explicit(&c->calls, 1, memory_order_relaxed);
-    return false;
+    if (*full && atomic_load_explicit(&c->calls, memory_order_relaxed) >= max)
+        return false;
+    *full = atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed) >= max;
+    if (*full)
+        atomic_fetch_sub_explicit(&c->calls, 1, memory_order_relaxed);
+    return !*full;
 }
 
 static inline void tc_call_counter_end(struct tc_call_counter *c)
