@@ -18,7 +18,9 @@ static bool equal_any_case(const char *a, const char *b, size_t len)
 
 bool tc_slice_ieq(struct tc_slice a, struct tc_slice b)
 {
-    return a.len == b.len && equal_any_case(a.data, b.data, a.len);
+    /* Mostly they are the same bytes. */
+    return a.len == b.len &&
+           (a.len == 0 || memcmp(a.data, b.data, a.len) == 0 || equal_any_case(a.data, b.data, a.len));
 }
 
 bool tc_slice_istarts(struct tc_slice a, struct tc_slice prefix)

@@ -133,10 +133,9 @@ void tc_call_launch_quietly(torc_call *call)
 {
     tc_ref_inc(&call->zeroed); /* the loop's, and the task's */
     tc_ref_inc(&call->zeroed);
-    pthread_mutex_lock(&call->mutex);
+    /* Nobody else has the call yet. */
     call->want_start = true;
     call->task_queued = true;
-    pthread_mutex_unlock(&call->mutex);
     tc_loop_post_quietly(tc_runtime_loop(call->channel->rt), &call->task);
 }
 

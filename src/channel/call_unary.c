@@ -34,9 +34,12 @@ static void deliver(torc_call *call, const struct tc_call_end *end)
 static void on_done(void *arg, const struct tc_call_end *end)
 {
     torc_call *call = arg;
-    pthread_mutex_lock(&call->mutex);
-    call->over = true;
-    pthread_mutex_unlock(&call->mutex);
+    /* A blocking call has no handle, by which other threads could ask for something. */
+    if (call->kind != TC_CALL_UNARY_BLOCKING) {
+        pthread_mutex_lock(&call->mutex);
+        call->over = true;
+        pthread_mutex_unlock(&call->mutex);
+    }
     if (end->status.code != TORC_STATUS_OK || call->response || call->core.dry) {
         deliver(call, end);
         return;

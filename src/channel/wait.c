@@ -76,13 +76,15 @@ static int turn_timeout_ms(const torc_runtime *rt, uint64_t until_ns)
     return ms > 1000000 ? 1000000 : (int)ms;
 }
 
-static bool one_turn(torc_runtime *rt, int timeout_ms, bool posts)
+/* `first`: a waiter that has posted what it waits for, and whose post goes before the loop looks for events. */
+static bool one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wait *first)
 {
     rt->driven = true;
     rt->driver = pthread_self();
     pthread_mutex_unlock(&rt->mutex);
-    bool did = posts && tc_loop_turn_posts(rt->loop);
-    if (!did)
+    bool did = first && tc_loop_turn_posts(rt->loop);
+    /* Only the loop wakes, and the loop is us. */
+    if (!did || !first->woken)
         did = tc_loop_turn(rt->loop, timeout_ms);
     pthread_mutex_lock(&rt->mutex);
     rt->driven = false;
@@ -104,8 +106,7 @@ static void wait_signal(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
 {
     int rc = 0;
-    bool posts =
-        true; /* what the caller posted goes before the loop looks for events; once, so that they wait for no more */
+    const struct tc_wait *first = w; /* once, so that events wait for no more */
     tc_list_append(&rt->waiters, &w->link);
     while (!w->woken) {
         if (until_ns != UINT64_MAX && tc_loop_clock_ns(rt->loop) >= until_ns) {
@@ -113,10 +114,10 @@ int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
             break;
         }
         if (rt->mode == TORC_RUNTIME_CALLER && !rt->driven && !atomic_load(&rt->stopped))
-            one_turn(rt, turn_timeout_ms(rt, until_ns), posts);
+            one_turn(rt, turn_timeout_ms(rt, until_ns), first);
         else
             wait_signal(rt, w, until_ns);
-        posts = false;
+        first = NULL;
     }
     w->woken = false;
     tc_list_remove(&w->link);
@@ -134,7 +135,7 @@ int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
     rc = 0;
     pthread_mutex_lock(&rt->mutex);
     if (!rt->driven) {
-        rc = one_turn(rt, timeout_ms, false);
+        rc = one_turn(rt, timeout_ms, NULL);
         pass_on(rt);
     } else if (timeout_ms != 0) {
         uint64_t until_ns = UINT64_MAX;

@@ -67,6 +67,7 @@ ssize_t tc_h2_on_data_source_read(nghttp2_session *ng, int32_t id, uint8_t *buf,
             s->end_sent = true;
         }
     } else if (!s->sending) {
+        s->deferred = true;
         return NGHTTP2_ERR_DEFERRED;
     }
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;

@@ -3,14 +3,19 @@
 
 /* One stream's messages in one go; then the others have their turn. */
 #define MESSAGES_AT_ONCE 16
+#define CONSUME_BYTES 4096u
 
-/* The stream's window opens by what was taken out of it. */
+/* The stream's window opens by what was taken out of it. nghttp2 opens it by halves, so that it need not hear of every
+ * few bytes; of a response in one piece it hears nothing. */
 static void consume(struct tc_h2_stream *s, size_t len)
 {
     struct tc_h2_conn *c = s->c;
-    if (!len || !c->ng || s->id <= 0 || s->remote_ended)
+    s->unconsumed += (uint32_t)len;
+    if (!s->unconsumed || s->unconsumed < TC_MIN(CONSUME_BYTES, c->bdp.window_bytes / 16) || !c->ng || s->id <= 0 ||
+        s->remote_ended)
         return;
-    nghttp2_session_consume_stream(c->ng, s->id, len);
+    nghttp2_session_consume_stream(c->ng, s->id, s->unconsumed);
+    s->unconsumed = 0;
     if (nghttp2_session_want_write(c->ng))
         tc_h2_conn_flush_later(c);
 }

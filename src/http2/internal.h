@@ -47,6 +47,8 @@ struct tc_h2_conn {
     size_t active;                       /* streams that nghttp2 holds, those we have forgotten included */
     struct tc_task deliver, flush, more; /* more: bytes are left to read, after others had their turn */
     struct tc_h2_stream *delivering;     /* NULL again when it goes during its own callback */
+    struct tc_h2_stream *in_block;       /* whose header block nghttp2 is decoding; NULL again when it goes */
+    uint32_t unconsumed;                 /* bytes of DATA that nghttp2 was not told of as taken */
 
     bool settings_seen, ready_told;
     bool capacity_wanted; /* open_stream was refused */
@@ -105,6 +107,7 @@ struct tc_h2_stream {
     struct tc_slice grpc_message, content_type, bad_encoding, bad_status;
     struct tc_slice bad_header; /* a -bin header that is no base64 */
     struct tc_h2_decoder decoder;
+    uint32_t unconsumed;   /* bytes taken that nghttp2 was not told of */
     struct tc_buf pending; /* received, not yet decoded: nobody asked for it */
     size_t pending_at;
     unsigned wanted;         /* messages asked for */
@@ -123,6 +126,7 @@ struct tc_h2_stream {
     uint8_t out_prefix[TC_H2_PREFIX_LEN];
     bool sending, written_due;
     bool end_wanted, end_sent; /* half-close, or the server's trailers */
+    bool deferred;             /* nghttp2 asks no more for data until it is told to */
     bool headers_sent;         /* our first HEADERS left nghttp2 */
     bool reset_sent;           /* so did our RST_STREAM, for what nghttp2 found or we asked for */
     enum tc_h2_encoding encoding;
@@ -178,6 +182,8 @@ void tc_h2_stream_finish(struct tc_h2_stream *s, struct tc_status status, bool f
 void tc_h2_stream_abort(struct tc_h2_stream *s, struct tc_status status, uint32_t h2_error);
 /* Client: the response has ended: the rest of the message under way is not sent, and its writer is told. */
 void tc_h2_stream_stop_sending(struct tc_h2_stream *s);
+/* There is something for the data source to send. */
+void tc_h2_stream_resume(struct tc_h2_stream *s);
 /* Takes the stream off the connection and frees what it holds (a server's stream: itself). */
 void tc_h2_stream_release(struct tc_h2_stream *s);
 void tc_h2_stream_ready(struct tc_h2_stream *s);
@@ -210,7 +216,11 @@ int tc_h2_metadata_add(struct tc_h2_conn *c, struct tc_headers *h, struct tc_sli
 size_t tc_h2_metadata_encode(struct tc_h2_conn *c, const struct tc_headers *h, nghttp2_nv *nva);
 /* Room in c->scratch for all binary values of h, once before encoding. */
 size_t tc_h2_metadata_scratch(const struct tc_headers *h);
-nghttp2_nv tc_h2_nv(struct tc_slice name, struct tc_slice value, uint8_t flags);
+static inline nghttp2_nv tc_h2_nv(struct tc_slice name, struct tc_slice value, uint8_t flags)
+{
+    /* nghttp2 only reads them. */
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.data, (uint8_t *)(uintptr_t)value.data, name.len, value.len, flags};
+}
 /* True for names that only the library may send. */
 bool tc_h2_name_reserved(struct tc_slice name);
 

@@ -1,12 +1,6 @@
 #include "base/parse.h"
 #include "http2/internal.h"
 
-nghttp2_nv tc_h2_nv(struct tc_slice name, struct tc_slice value, uint8_t flags)
-{
-    /* nghttp2 only reads them. */
-    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.data, (uint8_t *)(uintptr_t)value.data, name.len, value.len, flags};
-}
-
 bool tc_h2_name_reserved(struct tc_slice name)
 {
     static const char *const names[] = {"te",

@@ -260,7 +260,6 @@ int tc_h2_stream_send_status(struct tc_h2_stream *s, const struct tc_status *sta
     for (size_t i = 0; trailers && i < trailers->len; i++)
         tc_headers_add_copy(&s->out_trailers, trailers->data[i].name, trailers->data[i].value);
     s->end_wanted = true;
-    nghttp2_session_resume_data(s->c->ng, s->id);
-    tc_h2_conn_flush_later(s->c);
+    tc_h2_stream_resume(s);
     return 0;
 }

@@ -5,6 +5,8 @@
 /* CVE-2024-28182. nghttp2 1.52 counts a frame again for each piece in which its head arrives, so this is more than 8.
  */
 #define MAX_CONTINUATIONS 24
+/* Of a window of 16 MB: nghttp2 opens it again by halves. */
+#define CONSUME_BYTES (64u * 1024u)
 
 static struct tc_h2_stream *stream_of(nghttp2_session *ng, int32_t id)
 {
@@ -25,6 +27,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
         nghttp2_session_set_stream_user_data(ng, s->id, s);
         c->active++;
     }
+    c->in_block = s;
     if (!s)
         return 0;
     s->block_bytes = 0;
@@ -37,8 +40,9 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
 static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name, size_t namelen,
                      const uint8_t *value, size_t valuelen, uint8_t flags, void *user_data)
 {
-    (void)flags, (void)user_data;
-    struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
+    (void)ng, (void)frame, (void)flags;
+    struct tc_h2_conn *c = user_data;
+    struct tc_h2_stream *s = c->in_block;
     if (!s || s->discard)
         return 0;
     /* The rest of a block beyond the limit is decoded, for the compression state, and dropped. */
@@ -60,8 +64,12 @@ static int on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const u
     struct tc_h2_conn *c = user_data;
     c->empty_frames = 0;
     /* The connection's window only bounds what is on the way: a stream that nobody reads holds back itself alone. */
-    if (nghttp2_session_consume_connection(ng, len))
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    c->unconsumed += (uint32_t)len;
+    if (c->unconsumed >= CONSUME_BYTES) {
+        if (nghttp2_session_consume_connection(ng, c->unconsumed))
+            return NGHTTP2_ERR_CALLBACK_FAILURE;
+        c->unconsumed = 0;
+    }
     tc_h2_window_on_data(c, len);
     struct tc_h2_stream *s = stream_of(ng, id);
     if (s)
@@ -118,15 +126,16 @@ static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *
     bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
-        s = stream_of(ng, frame->hd.stream_id);
+        s = c->in_block;
+        c->in_block = NULL;
         if (s && s->server)
             tc_h2_server_on_block(s, end);
         else if (s)
             tc_h2_response_on_block(s, end);
         break;
     case NGHTTP2_DATA:
-        s = stream_of(ng, frame->hd.stream_id);
-        if (s && end)
+        s = end ? stream_of(ng, frame->hd.stream_id) : NULL;
+        if (s)
             on_end_stream(s);
         break;
     case NGHTTP2_SETTINGS:

@@ -233,10 +233,11 @@ struct tc_h2_conn *tc_h2_stream_conn(const struct tc_h2_stream *s)
     return s->c;
 }
 
-/* There is something for the data source to send. */
-static void resume(struct tc_h2_stream *s)
+void tc_h2_stream_resume(struct tc_h2_stream *s)
 {
-    nghttp2_session_resume_data(s->c->ng, s->id);
+    if (s->deferred)
+        nghttp2_session_resume_data(s->c->ng, s->id);
+    s->deferred = false;
     tc_h2_conn_flush_later(s->c);
 }
 
@@ -255,7 +256,7 @@ int tc_h2_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool comp
     s->out_at = 0;
     s->sending = true;
     s->end_wanted = end && !s->server;
-    resume(s);
+    tc_h2_stream_resume(s);
     return 0;
 }
 
@@ -264,7 +265,7 @@ int tc_h2_stream_send_end(struct tc_h2_stream *s)
     if (!live(s) || s->finished || s->end_wanted || s->server)
         return TORC_ESTATE;
     s->end_wanted = true;
-    resume(s);
+    tc_h2_stream_resume(s);
     return 0;
 }
 
