@@ -40,6 +40,8 @@ struct tc_loop {
     uv_loop_t uv;
     uv_async_t async;
     uv_timer_t wakeup; /* only ends libuv's wait; our own timers fire after events were taken in */
+    /* For the timer of which time it stands; 0: it is not set. */
+    uint64_t wakeup_for_ms;
 };
 
 static atomic_uint fork_generation;
@@ -70,6 +72,7 @@ static void on_wakeup(uv_timer_t *timer)
     /* libuv fires what is due before it waits as well as after. When our time was up before it began to wait, no timer
      * is left to end the wait: this makes it none, and it still takes in events. */
     uv_stop(timer->loop);
+    TC_CONTAINER_OF(timer, struct tc_loop, wakeup)->wakeup_for_ms = 0;
 }
 
 static int init_uv(struct tc_loop *loop)
@@ -374,30 +377,57 @@ int tc_loop_timeout_ms(const struct tc_loop *loop)
     return idle_ms(loop);
 }
 
-/* How long this turn may wait. */
-static int bounded_ms(struct tc_loop *loop, int timeout_ms)
+static void stop_wakeup(struct tc_loop *loop)
 {
-    int ms = timeout_ms == 0 ? 0 : idle_ms(loop);
-    atomic_store(&loop->woken, false);
-    if (ms < 0 || (timeout_ms >= 0 && timeout_ms < ms))
-        ms = timeout_ms;
-    return ms;
+    if (loop->wakeup_for_ms)
+        uv_timer_stop(&loop->wakeup);
+    loop->wakeup_for_ms = 0;
 }
 
-static void take_in_events(struct tc_loop *loop, int ms)
+static void start_wakeup(struct tc_loop *loop, int ms, uint64_t for_ms)
 {
+    uv_update_time(&loop->uv);
+    uv_timer_start(&loop->wakeup, on_wakeup, (uint64_t)ms, 0);
+    loop->wakeup_for_ms = for_ms;
+}
+
+/* Waits for an event or the next timer. A wake-up stays set beyond the wait that set it: the waits between RPCs are
+ * many, and most are for the same timer. One that comes too early makes a turn that does nothing. */
+static void wait_for_all(struct tc_loop *loop)
+{
+    uint64_t at_ms;
+    int ms = -1;
+    if (!tc_timers_next(&loop->timers, &at_ms))
+        stop_wakeup(loop);
+    else if (!loop->wakeup_for_ms || loop->wakeup_for_ms > at_ms)
+        ms = idle_ms(loop);
+    if (ms > 0)
+        start_wakeup(loop, ms, at_ms);
+    uv_run(&loop->uv, ms == 0 ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+}
+
+static void wait_at_most(struct tc_loop *loop, int timeout_ms)
+{
+    int ms = idle_ms(loop);
+    if (ms < 0 || timeout_ms < ms)
+        ms = timeout_ms;
+    if (ms > 0)
+        start_wakeup(loop, ms, 1);
+    uv_run(&loop->uv, ms == 0 ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+    stop_wakeup(loop);
+}
+
+static void take_in_events(struct tc_loop *loop, int timeout_ms)
+{
+    bool at_once = timeout_ms == 0 || has_work(loop) || atomic_load(&loop->woken);
+    atomic_store(&loop->woken, false);
     loop->fresh = false;
-    if (ms == 0) {
+    if (at_once)
         uv_run(&loop->uv, UV_RUN_NOWAIT);
-    } else {
-        if (ms > 0) {
-            uv_update_time(&loop->uv);
-            uv_timer_start(&loop->wakeup, on_wakeup, (uint64_t)ms, 0);
-        }
-        uv_run(&loop->uv, UV_RUN_ONCE);
-        if (ms > 0)
-            uv_timer_stop(&loop->wakeup);
-    }
+    else if (timeout_ms < 0)
+        wait_for_all(loop);
+    else
+        wait_at_most(loop, timeout_ms);
     refresh_time(loop);
     loop->events_ns = loop->now_ns;
 }
@@ -423,7 +453,7 @@ bool tc_loop_turn(struct tc_loop *loop, int timeout_ms)
         return false;
     enter_turn(loop);
     if (!loop->manual)
-        take_in_events(loop, bounded_ms(loop, timeout_ms));
+        take_in_events(loop, timeout_ms);
     atomic_store(&loop->wants_wakeup, false);
     bool any = take_posts(loop) || loop->any_event;
     any |= fire_timers(loop);
@@ -435,10 +465,14 @@ bool tc_loop_turn(struct tc_loop *loop, int timeout_ms)
 
 bool tc_loop_turn_posts(struct tc_loop *loop)
 {
-    if (loop->manual || tc_loop_forked(loop) || tc_loop_clock_ns(loop) - loop->events_ns > EVENTS_STAY_NEW_NS)
+    if (loop->manual || tc_loop_forked(loop))
+        return false;
+    uint64_t now_ns = tc_loop_clock_ns(loop);
+    if (now_ns - loop->events_ns > EVENTS_STAY_NEW_NS)
         return false;
     enter_turn(loop);
-    refresh_time(loop);
+    loop->now_ns = now_ns;
+    loop->fresh = true;
     atomic_store(&loop->wants_wakeup, false);
     take_posts(loop);
     bool any = run_serial(loop);
