@@ -56,7 +56,7 @@ void tc_arena_reset(struct tc_arena *a)
     a->end = keep->data + keep->size;
 }
 
-void *tc_arena_alloc(struct tc_arena *a, size_t size)
+void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size)
 {
     if (size > SIZE_MAX - 64)
         return NULL;

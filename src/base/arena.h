@@ -20,8 +20,18 @@ void tc_arena_fini(struct tc_arena *a);
 /* Drops all allocations and keeps one block, the largest of moderate size, for the next round: rounds of one size soon
  * take no memory. */
 void tc_arena_reset(struct tc_arena *a);
+void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size);
 /* Aligned to 16 bytes, not zeroed; NULL only when the budget is exceeded. */
-void *tc_arena_alloc(struct tc_arena *a, size_t size);
+static inline void *tc_arena_alloc(struct tc_arena *a, size_t size)
+{
+    size_t room = (size_t)(a->end - a->at), rounded = (size + 15) & ~(size_t)15;
+    if (a->budget || size > room || rounded > room)
+        return tc_arena_alloc_slowly(a, size);
+    void *p = a->at;
+    a->at += rounded;
+    a->used += rounded;
+    return p;
+}
 void *tc_arena_calloc(struct tc_arena *a, size_t n, size_t size);
 /* A NUL-terminated copy; NULL only when the budget is exceeded. */
 char *tc_arena_dup(struct tc_arena *a, struct tc_slice s);

@@ -19,6 +19,7 @@ enum { CLASSES = 11, OF_SYSTEM = CLASSES, TWIN_SMALL, TWIN_LARGE, MAX_KEPT_BYTES
 /* Two classes for each power of two, so that a block is at most half as large again as asked for; larger ones come from
  * the system and go back to it. */
 static const uint16_t class_bytes[CLASSES] = {64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048};
+#define LARGEST 2048u
 
 struct block {
     union {
@@ -67,10 +68,13 @@ size_t tc_heap_kept(const struct tc_heap *p)
 
 static unsigned class_of(size_t size)
 {
-    unsigned cls = 0;
-    while (cls < CLASSES && class_bytes[cls] < size)
-        cls++;
-    return cls;
+    if (size <= 64)
+        return 0;
+    if (size > LARGEST)
+        return CLASSES;
+    /* The power of two below, and which half of the way to the next. */
+    unsigned above = (unsigned)size - 1, log2 = 31 - (unsigned)__builtin_clz(above);
+    return 2 * (log2 - 6) + 1 + (above >> (log2 - 1) & 1);
 }
 
 static struct block *reuse(struct tc_heap *p, unsigned cls)

@@ -40,17 +40,8 @@ struct tc_rstr *tc_rstr_printf(const char *fmt, ...)
     return s;
 }
 
-struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)
+void tc_rstr_free(struct tc_rstr *s)
 {
-    if (s)
-        tc_ref_inc(&s->ref);
-    return s;
-}
-
-void tc_rstr_unref(struct tc_rstr *s)
-{
-    if (!s || !tc_ref_dec(&s->ref))
-        return;
     if (s->in_block)
         tc_blocks_give(s);
     else

@@ -21,8 +21,18 @@ struct tc_rstr *tc_rstr_printf(const char *fmt, ...) TC_PRINTF(1, 2);
 /* One whose bytes are to be filled in, `len` too and the NUL; its memory is one of the blocks (NULL: of the system). */
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
 /* NULL stays NULL. */
-struct tc_rstr *tc_rstr_ref(struct tc_rstr *s);
-void tc_rstr_unref(struct tc_rstr *s);
+static inline struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)
+{
+    if (s)
+        tc_ref_inc(&s->ref);
+    return s;
+}
+void tc_rstr_free(struct tc_rstr *s); /* for tc_rstr_unref */
+static inline void tc_rstr_unref(struct tc_rstr *s)
+{
+    if (s && tc_ref_dec(&s->ref))
+        tc_rstr_free(s);
+}
 
 /* NULL reads as the empty string. */
 static inline struct tc_slice tc_rstr_slice(const struct tc_rstr *s)

@@ -59,7 +59,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-struct tc_slice tc_slice_trim(struct tc_slice a)
+struct tc_slice tc_slice_trim_blanks(struct tc_slice a)
 {
     while (a.len && is_blank(a.data[0])) {
         a.data++;

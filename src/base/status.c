@@ -14,23 +14,6 @@ struct tc_status tc_status_make(int code, const char *fmt, ...)
     return s;
 }
 
-struct tc_status tc_status_ref(const struct tc_status *s)
-{
-    return (struct tc_status){s->code, tc_rstr_ref(s->text)};
-}
-
-void tc_status_fini(struct tc_status *s)
-{
-    tc_rstr_unref(s->text);
-    *s = (struct tc_status){0};
-}
-
-void tc_status_set(struct tc_status *dst, struct tc_status src)
-{
-    tc_rstr_unref(dst->text);
-    *dst = src;
-}
-
 bool tc_status_eq(const struct tc_status *a, const struct tc_status *b)
 {
     return a->code == b->code && tc_rstr_eq(a->text, b->text);

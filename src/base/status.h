@@ -15,10 +15,21 @@ struct tc_status {
 /* A status with a formatted text; the caller owns it and ends it with tc_status_fini. */
 struct tc_status tc_status_make(int code, const char *fmt, ...) TC_PRINTF(2, 3);
 /* Another owner of the same text. */
-struct tc_status tc_status_ref(const struct tc_status *s);
-void tc_status_fini(struct tc_status *s);
+static inline struct tc_status tc_status_ref(const struct tc_status *s)
+{
+    return (struct tc_status){s->code, tc_rstr_ref(s->text)};
+}
+static inline void tc_status_fini(struct tc_status *s)
+{
+    tc_rstr_unref(s->text);
+    *s = (struct tc_status){0};
+}
 /* Gives `*dst` the value of `src`, which the call takes over; what dst had is dropped. */
-void tc_status_set(struct tc_status *dst, struct tc_status src);
+static inline void tc_status_set(struct tc_status *dst, struct tc_status src)
+{
+    tc_rstr_unref(dst->text);
+    *dst = src;
+}
 
 static inline bool tc_status_ok(const struct tc_status *s)
 {

@@ -65,6 +65,7 @@ static void apply_options(torc_call *call, const struct torc_call_options *o)
 }
 
 static void on_task(struct tc_task *task);
+static void on_start(struct tc_task *task);
 
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *given,
                         enum tc_call_kind kind, int *error)
@@ -133,9 +134,8 @@ void tc_call_launch_quietly(torc_call *call)
 {
     tc_ref_inc(&call->zeroed); /* the loop's, and the task's */
     tc_ref_inc(&call->zeroed);
-    /* Nobody else has the call yet. */
-    call->want_start = true;
-    call->task_queued = true;
+    /* Nobody else has the call, who could want something of it. */
+    call->task.fn = on_start;
     tc_loop_post_quietly(tc_runtime_loop(call->channel->rt), &call->task);
 }
 
@@ -158,6 +158,13 @@ static void begin(torc_call *call)
         tc_call_read(c);
         tc_call_read(c);
     }
+}
+
+static void on_start(struct tc_task *task)
+{
+    torc_call *call = TC_CONTAINER_OF(task, torc_call, task);
+    begin(call);
+    tc_call_drop(call);
 }
 
 /* On the loop: what was wanted, in the order that a call has. */

@@ -69,7 +69,7 @@ void tc_call_schedule(torc_call *call);
 void tc_call_drop(torc_call *call);
 /* Starts it: the loop's reference is added. */
 void tc_call_launch(torc_call *call);
-/* The same for a thread that drives the loop next, or else wakes it. */
+/* The same, of a call without a handle, for a thread that drives the loop next, or else wakes it. */
 void tc_call_launch_quietly(torc_call *call);
 
 /* call_unary.c: what torc_call_unary and torc_call_explain have in common; `dry`: it is explained and not sent. */
