@@ -17,10 +17,7 @@ static torc_runtime *rt;
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    rt = torc_runtime_new(&o);
+    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     return 0;
 }
 

@@ -26,10 +26,7 @@ static torc_credentials *channel_creds;
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    rt = torc_runtime_new(&o);
+    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
     leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
     tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,

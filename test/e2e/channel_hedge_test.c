@@ -132,10 +132,7 @@ static void wait_cancelled(int n)
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    rt = torc_runtime_new(&o);
+    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     kit = tc_kit_new(1, NULL);
     tc_kit_do(kit, install, 0, NULL);
     return 0;

@@ -79,10 +79,7 @@ static void install(struct tc_server *server, void *arg)
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    rt = torc_runtime_new(&o);
+    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     kit = tc_kit_new(1, NULL);
     tc_kit_do(kit, install, 0, NULL);
     memset(&script, 0, sizeof(script));

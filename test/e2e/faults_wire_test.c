@@ -385,11 +385,7 @@ static void half_open(void **state)
 
 static int setup(void **state)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    rt = torc_runtime_new(&o);
-    assert_non_null(rt);
+    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     *state = wire_new(42);
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "channel/runtime.h"
+#include "support/cmocka.h"
 
 struct tc_kit {
     torc_runtime *runtime;
@@ -178,4 +179,31 @@ struct tc_server_counts tc_kit_counts(struct tc_kit *kit, size_t i)
     struct tc_server_counts c;
     tc_kit_do(kit, counts, i, &c);
     return c;
+}
+
+struct tc_kit *tc_kit_one;
+
+int tc_kit_one_setup(void **state)
+{
+    (void)state;
+    tc_kit_one = tc_kit_new(1, NULL);
+    return 0;
+}
+
+int tc_kit_one_teardown(void **state)
+{
+    (void)state;
+    tc_kit_free(tc_kit_one);
+    tc_kit_one = NULL;
+    return 0;
+}
+
+torc_runtime *tc_kit_runtime(enum torc_runtime_mode mode)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = mode;
+    torc_runtime *rt = torc_runtime_new(&o);
+    assert_non_null(rt);
+    return rt;
 }

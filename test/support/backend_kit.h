@@ -2,6 +2,8 @@
 #ifndef TC_SUPPORT_BACKEND_KIT_H
 #define TC_SUPPORT_BACKEND_KIT_H
 
+#include <torc/runtime.h>
+
 #include "server/backend.h"
 #include "server/grpc_server.h"
 
@@ -25,5 +27,13 @@ void tc_kit_stop(struct tc_kit *kit, size_t i);
 void tc_kit_restart(struct tc_kit *kit, size_t i);
 void tc_kit_goaway(struct tc_kit *kit, size_t i);
 struct tc_server_counts tc_kit_counts(struct tc_kit *kit, size_t i);
+
+/* For the tests of a group, as cmocka's setup and teardown: one echo server. */
+extern struct tc_kit *tc_kit_one;
+int tc_kit_one_setup(void **state);
+int tc_kit_one_teardown(void **state);
+
+/* A client's runtime; the test fails when there is none. */
+torc_runtime *tc_kit_runtime(enum torc_runtime_mode mode);
 
 #endif

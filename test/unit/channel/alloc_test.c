@@ -43,32 +43,6 @@ void *__wrap_realloc(void *ptr, size_t size)
     return __real_realloc(ptr, size);
 }
 
-static struct tc_kit *kit;
-
-static int setup(void **state)
-{
-    (void)state;
-    kit = tc_kit_new(1, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tc_kit_free(kit);
-    return 0;
-}
-
-static torc_runtime *new_runtime(enum torc_runtime_mode mode)
-{
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = mode;
-    torc_runtime *rt = torc_runtime_new(&o);
-    assert_non_null(rt);
-    return rt;
-}
-
 /* As an application calls: a deadline, two fields of metadata, 100 bytes each way. */
 struct client {
     torc_runtime *rt;
@@ -94,7 +68,7 @@ static void client_on(struct client *c, torc_runtime *rt, torc_channel *ch)
 
 static void client_init(struct client *c, torc_runtime *rt)
 {
-    client_on(c, rt, torc_channel_new(rt, tc_kit_target(kit), NULL, NULL));
+    client_on(c, rt, torc_channel_new(rt, tc_kit_target(tc_kit_one), NULL, NULL));
 }
 
 static void client_fini(struct client *c)
@@ -119,7 +93,7 @@ static void test_blocking_without_thread(void **state)
 {
     (void)state;
     struct client c;
-    client_init(&c, new_runtime(TORC_RUNTIME_CALLER));
+    client_init(&c, tc_kit_runtime(TORC_RUNTIME_CALLER));
     block(&c, WARM_UP);
     unsigned before = n_allocations;
     block(&c, CALLS);
@@ -162,7 +136,7 @@ static void run_async(struct client *c, unsigned outstanding, unsigned n)
 static void async_at(unsigned outstanding)
 {
     struct client c;
-    client_init(&c, new_runtime(TORC_RUNTIME_CALLER));
+    client_init(&c, tc_kit_runtime(TORC_RUNTIME_CALLER));
     run_async(&c, outstanding, 10 * WARM_UP);
     unsigned before = n_allocations;
     run_async(&c, outstanding, CALLS);
@@ -219,7 +193,7 @@ static void test_blocking_with_thread(void **state)
 {
     (void)state;
     struct client c;
-    client_init(&c, new_runtime(TORC_RUNTIME_THREAD));
+    client_init(&c, tc_kit_runtime(TORC_RUNTIME_THREAD));
     block(&c, WARM_UP);
     unsigned loop_before = count_of(c.rt), own_before = n_allocations;
     block(&c, CALLS);
@@ -262,5 +236,5 @@ int main(void)
         cmocka_unit_test(test_blocking_with_thread),
         cmocka_unit_test(test_mesh),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, tc_kit_one_setup, tc_kit_one_teardown);
 }

@@ -17,32 +17,6 @@
 #include "support/backend_kit.h"
 #include "support/cmocka.h"
 
-static struct tc_kit *kit;
-
-static int setup(void **state)
-{
-    (void)state;
-    kit = tc_kit_new(1, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tc_kit_free(kit);
-    return 0;
-}
-
-static torc_runtime *caller_runtime(void)
-{
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    torc_runtime *rt = torc_runtime_new(&o);
-    assert_non_null(rt);
-    return rt;
-}
-
 static int unary_ok(torc_channel *ch)
 {
     struct torc_result r;
@@ -70,7 +44,7 @@ static void *work(void *arg)
 /* One drives, the others wait and take over: however they interleave, every call ends. */
 static void run_workers(torc_runtime *rt)
 {
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(tc_kit_one), NULL, NULL);
     struct worker w[4];
     for (int i = 0; i < 4; i++) {
         w[i] = (struct worker){.ch = ch, .calls = 100 + 50 * i};
@@ -86,7 +60,7 @@ static void run_workers(torc_runtime *rt)
 static void test_blocking_threads_without_loop_thread(void **state)
 {
     (void)state;
-    torc_runtime *rt = caller_runtime();
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     run_workers(rt);
     assert_int_equal(torc_runtime_free(rt), 0);
 }
@@ -116,12 +90,12 @@ static void *hang_until_deadline(void *arg)
 static void test_second_thread_while_first_waits(void **state)
 {
     (void)state;
-    torc_runtime *rt = caller_runtime();
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(tc_kit_one), NULL, NULL);
     assert_true(unary_ok(ch));
     struct worker w = {.ch = ch};
     pthread_create(&w.thread, NULL, hang_until_deadline, &w);
-    while (tc_kit_counts(kit, 0).open_calls == 0)
+    while (tc_kit_counts(tc_kit_one, 0).open_calls == 0)
         sched_yield();
     for (int i = 0; i < 20; i++)
         assert_true(unary_ok(ch));
@@ -141,8 +115,8 @@ static void on_unary(const struct torc_result *result, void *arg)
 static void test_application_epoll(void **state)
 {
     (void)state;
-    torc_runtime *rt = caller_runtime();
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(tc_kit_one), NULL, NULL);
     int fd = epoll_create1(EPOLL_CLOEXEC), done = 0;
     struct epoll_event ev = {.events = EPOLLIN};
     assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, torc_runtime_fd(rt), &ev), 0);
@@ -183,7 +157,7 @@ static void note_order(void *arg)
 static void test_posts_keep_their_order(void **state)
 {
     (void)state;
-    torc_runtime *rt = caller_runtime();
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     int marks[8] = {0}, *at = marks;
     for (int i = 0; i < 8; i++)
         assert_int_equal(torc_runtime_post(rt, note_order, &at), 0);
@@ -198,16 +172,16 @@ static void test_posts_keep_their_order(void **state)
 static void test_events_before_timers_after_idle_gap(void **state)
 {
     (void)state;
-    torc_runtime *rt = caller_runtime();
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(tc_kit_one), NULL, NULL);
     assert_int_equal(torc_channel_connect(ch, 5000), 0);
     struct torc_call_options o;
     torc_call_options_init(&o);
     o.timeout_ms = 200;
     int done = 0;
-    uint64_t before = tc_kit_counts(kit, 0).requests;
+    uint64_t before = tc_kit_counts(tc_kit_one, 0).requests;
     assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL), 0);
-    while (tc_kit_counts(kit, 0).requests == before)
+    while (tc_kit_counts(tc_kit_one, 0).requests == before)
         torc_runtime_poll(rt, 0);
     /* Nobody drives until the deadline is long over; the clock is waited for since it is the matter of the test. */
     uint64_t end = tc_system_clock.monotonic_ns(NULL) + 400 * TC_NS_PER_MS;
@@ -224,7 +198,7 @@ static void test_free_ends_calls(void **state)
 {
     (void)state;
     torc_runtime *rt = torc_runtime_new(NULL);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(tc_kit_one), NULL, NULL);
     int done = 0;
     torc_call *call = NULL;
     torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call);
@@ -241,10 +215,10 @@ static void test_free_ends_calls(void **state)
 static void test_fork(void **state)
 {
     (void)state;
-    torc_runtime *rt = caller_runtime();
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(tc_kit_one), NULL, NULL);
     assert_true(unary_ok(ch));
-    uint64_t connections = tc_kit_counts(kit, 0).connections;
+    uint64_t connections = tc_kit_counts(tc_kit_one, 0).connections;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -262,7 +236,7 @@ static void test_fork(void **state)
         torc_runtime_options_init(&o);
         o.mode = TORC_RUNTIME_CALLER;
         torc_runtime *own = torc_runtime_new(&o);
-        torc_channel *other = torc_channel_new(own, tc_kit_target(kit), NULL, NULL);
+        torc_channel *other = torc_channel_new(own, tc_kit_target(tc_kit_one), NULL, NULL);
         bad |= !unary_ok(other) << 6;
         _exit(bad);
     }
@@ -272,7 +246,7 @@ static void test_fork(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
     /* The parent's connection is as it was. */
     assert_true(unary_ok(ch));
-    assert_int_equal(tc_kit_counts(kit, 0).connections, connections + 1);
+    assert_int_equal(tc_kit_counts(tc_kit_one, 0).connections, connections + 1);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);
 }
@@ -310,7 +284,7 @@ static void test_sigpipe(void **state)
     pthread_create(&peer, NULL, resetting_peer, &fd);
     char target[64];
     snprintf(target, sizeof(target), "ipv4:127.0.0.1:%u", ntohs(in.sin_port));
-    torc_runtime *rt = caller_runtime();
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
     char *big = calloc(1, 1 << 20);
     for (int i = 0; i < 10; i++) {
         torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
@@ -345,5 +319,5 @@ int main(void)
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_sigpipe),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, tc_kit_one_setup, tc_kit_one_teardown);
 }

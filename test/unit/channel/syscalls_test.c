@@ -40,22 +40,6 @@ int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
     return __real_uv_run(loop, mode);
 }
 
-static struct tc_kit *kit;
-
-static int setup(void **state)
-{
-    (void)state;
-    kit = tc_kit_new(1, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tc_kit_free(kit);
-    return 0;
-}
-
 struct client {
     torc_runtime *rt;
     torc_channel *ch;
@@ -64,11 +48,8 @@ struct client {
 
 static void open_client(struct client *c, enum torc_runtime_mode mode)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = mode;
-    c->rt = torc_runtime_new(&o);
-    c->ch = torc_channel_new(c->rt, tc_kit_target(kit), NULL, NULL);
+    c->rt = tc_kit_runtime(mode);
+    c->ch = torc_channel_new(c->rt, tc_kit_target(tc_kit_one), NULL, NULL);
     assert_non_null(c->ch);
     atomic_init(&c->done, 0);
 }
@@ -210,5 +191,5 @@ int main(void)
         cmocka_unit_test(test_posts_batch),
         cmocka_unit_test(test_threads_take_turns),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, tc_kit_one_setup, tc_kit_one_teardown);
 }
