@@ -9,6 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import calls, case, check, cluster, endpoints, listener, main, routes, running, write_resources
+from support.proxy import proxy_to
 
 
 def free_address():
@@ -87,6 +88,28 @@ def test_a_server_whose_address_is_none():
         case("FB08")
 
 
+def test_a_stream_that_ends_after_an_answer():
+    """That is no loss of the server: what is not cached yet is asked for again on the next stream, not of the fallback."""
+    with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
+        live = backend.listening()
+        paths = [os.path.join(directory, name) for name in ("main.json", "fallback.json")]
+        write_resources(paths[0], "1", listener("orders", "r"), routes("r", to("c")))
+        write_mesh(paths[1], "1", live)
+        with serving(paths[0]) as primary, serving(paths[1]) as fallback, proxy_to(primary.listening()) as proxy:
+            def asked():
+                primary.wait_line(lambda line: "cluster.v3.Cluster" in line and '"nonce":""' in line)
+
+            with running("call", "xds:///orders", "a.B/C", "-o", "json", "--wait-for-ready", "--deadline", "60s",
+                         env=bootstrap_of(proxy.address, fallback.listening())) as waiting:
+                asked()
+                proxy.cut()
+                asked()
+                write_mesh(paths[0], "2", live)
+                check(ended(waiting) == live, "the backend")
+            check(not any('"ads"' in line for line in fallback.rest()), "the fallback was asked")
+            case("FB07")
+
+
 def test_what_is_not_cached_needs_the_fallback():
     """The first server names a cluster, and is lost before it has it: the fallback is asked for all that is watched, as by a
     client that knows of no version, and all of it is the fallback's from then on."""
@@ -147,5 +170,6 @@ def test_authorities_that_fall_back_whatever_is_cached():
                                 check(ended(load) == one, "what is cached stays in use")
 
 
-main(test_all_are_down, test_a_server_whose_address_is_none, test_what_is_not_cached_needs_the_fallback,
+main(test_all_are_down, test_a_server_whose_address_is_none, test_a_stream_that_ends_after_an_answer,
+     test_what_is_not_cached_needs_the_fallback,
      test_authorities_that_fall_back_whatever_is_cached)

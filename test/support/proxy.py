@@ -13,6 +13,7 @@ class Proxy:
 
     refuse()   closes what is open; connections are refused
     silence()  closes what is open; connections are taken, and nothing is ever said on them
+    cut()      closes what is open; what comes then is forwarded
     stall()    what is open stays open, and is neither read nor written
     forward()  back to work; what waited is passed on"""
 
@@ -49,6 +50,10 @@ class Proxy:
 
     def silence(self):
         self._set("silence")
+
+    def cut(self):
+        self._set("cut")
+        self._set("forward")
 
     def stall(self):
         self._set("stall")
@@ -119,7 +124,7 @@ class Proxy:
             self._drop(sock)
 
     def _turn_to(self, mode):
-        if mode in ("refuse", "silence") or self.mode == "silence":
+        if mode in ("refuse", "silence", "cut") or self.mode == "silence":
             self._drop_all()
         if mode == "refuse":
             self._close_listener()
