@@ -46,7 +46,8 @@ static void start(struct slot *s)
     struct run *r = s->run;
     s->started_ns = measure_wall_ns();
     r->under_way++;
-    if (torc_call_unary_async(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, NULL, on_result, s, NULL)) {
+    if (torc_call_unary_async(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, &r->lending, on_result, s,
+                              NULL)) {
         r->under_way--;
         r->failed = true;
     }
@@ -121,6 +122,8 @@ int main(int argc, char **argv)
         return 2;
     if (!open_channel(&r))
         return 1;
+    torc_call_options_init(&r.lending);
+    r.lending.lend_request = true;
     if (r.c.kind != CLIENT_UNARY)
         run_streams(&r);
     else if (r.c.outstanding == 1)

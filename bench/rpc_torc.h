@@ -10,6 +10,7 @@ struct run {
     struct client c;
     torc_runtime *runtime;
     torc_channel *channel;
+    struct torc_call_options lending; /* requests are lent, as the other clients do by counting references */
     unsigned under_way;
     bool failed;
 };

@@ -31,6 +31,7 @@ struct torc_call_options {
     int gzip;                           /* compress request messages: 1 yes, 0 no, -1 as the channel says (default) */
     bool explain;                       /* fill in explain_json of the result */
     torc_call_credentials *credentials; /* besides the channel's; the call takes its own reference; NULL: none */
+    bool lend_request; /* torc_call_unary_async: the request is not copied; its bytes stay until fn was called */
 };
 
 TORC_API void torc_call_options_init(struct torc_call_options *options);
@@ -56,8 +57,9 @@ TORC_API int torc_call_unary(torc_channel *channel, const char *method, const vo
                              const struct torc_call_options *options, struct torc_result *result);
 
 /* One unary RPC, asynchronous: fn is called once, on the loop's thread, never from inside this call. The result is
- * owned by Torc and borrowed for the callback; torc_message_ref keeps the response. The request is copied. Negative as
- * above: fn is not called then. *call (may be NULL): a handle for torc_call_cancel, freed with torc_call_free. Any
+ * owned by Torc and borrowed for the callback; torc_message_ref keeps the response. The request is copied, but with
+ * options.lend_request borrowed until fn is called, which it then is in any case, after torc_call_free too. Negative
+ * as above: fn is not called then. *call (may be NULL): a handle for torc_call_cancel, freed with torc_call_free. Any
  * thread. */
 typedef void (*torc_unary_fn)(const struct torc_result *result, void *arg);
 TORC_API int torc_call_unary_async(torc_channel *channel, const char *method, const void *request, size_t request_size,
@@ -103,7 +105,8 @@ TORC_API int torc_call_read(torc_call *call);
 /* Cancels; on_done comes with CANCELLED unless the call was over. Any thread. */
 TORC_API void torc_call_cancel(torc_call *call);
 /* Gives up the handle; a call that still runs is cancelled and no callback comes any more (called off the loop's
- * thread: none starts after the loop has seen it). NULL is allowed. Any thread. */
+ * thread: none starts after the loop has seen it), save that of a unary call whose request was lent. NULL is allowed.
+ * Any thread. */
 TORC_API void torc_call_free(torc_call *call);
 
 /* Streaming, blocking: the same calls for programs that want to wait. Start with torc_call_open; then any order of send

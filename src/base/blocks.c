@@ -5,9 +5,11 @@
 #include "base/mem.h"
 #include "base/ref.h"
 
-/* Classes of 128, 256, ... bytes. */
+/* Classes of 128, 256, ... bytes, and one of large blocks. */
 #define SMALLEST 128u
-enum { CLASSES = 5, KEPT_BYTES = CLASSES * 128 * 1024 }; /* 1,024 of the smallest: that many calls at a time */
+enum { LARGE = 5, CLASSES };
+/* Of each class: 1,024 of the smallest, that many calls at a time. */
+enum { KEPT_BYTES = 128 * 1024, KEPT_LARGE = 4 };
 
 struct block {
     struct tc_blocks *home; /* NULL: the system */
@@ -65,12 +67,25 @@ void tc_blocks_end(struct tc_blocks *b)
     unref(b);
 }
 
+/* CLASSES: none. */
 static unsigned class_of(size_t size)
 {
     unsigned cls = 0;
+    if (size > TC_BLOCKS_LARGEST)
+        return size > TC_BLOCKS_LARGE_OVER && size <= TC_BLOCKS_LARGE ? LARGE : CLASSES;
     while (((size_t)SMALLEST << cls) < size)
         cls++;
     return cls;
+}
+
+static size_t bytes_of(unsigned cls)
+{
+    return cls == LARGE ? TC_BLOCKS_LARGE : (size_t)SMALLEST << cls;
+}
+
+static unsigned kept_of(unsigned cls)
+{
+    return cls == LARGE ? KEPT_LARGE : (unsigned)KEPT_BYTES / (SMALLEST << cls);
 }
 
 static void take_back(struct shelf *s)
@@ -86,12 +101,12 @@ static void take_back(struct shelf *s)
 void *tc_blocks_take(struct tc_blocks *b, size_t size)
 {
     struct block *it;
-    if (!b || size > TC_BLOCKS_LARGEST) {
+    unsigned cls = b ? class_of(size) : CLASSES;
+    if (cls == CLASSES) {
         it = tc_malloc(sizeof(*it) + size);
         it->home = NULL;
         return it->data;
     }
-    unsigned cls = class_of(size);
     struct shelf *s = &b->shelves[cls];
     if (!s->mine && atomic_load_explicit(&s->back, memory_order_relaxed))
         take_back(s);
@@ -100,7 +115,7 @@ void *tc_blocks_take(struct tc_blocks *b, size_t size)
         s->mine = it->next;
         return it->data;
     }
-    it = tc_malloc(sizeof(*it) + ((size_t)SMALLEST << cls));
+    it = tc_malloc(sizeof(*it) + bytes_of(cls));
     it->home = b;
     it->cls = cls;
     tc_ref_inc(&b->ref);
@@ -116,8 +131,7 @@ void tc_blocks_give(void *data)
         return;
     }
     struct shelf *s = &b->shelves[it->cls];
-    const unsigned most = (unsigned)KEPT_BYTES / CLASSES / (SMALLEST << it->cls);
-    if (atomic_fetch_add_explicit(&s->n_back, 1, memory_order_relaxed) >= most) {
+    if (atomic_fetch_add_explicit(&s->n_back, 1, memory_order_relaxed) >= kept_of(it->cls)) {
         atomic_fetch_sub_explicit(&s->n_back, 1, memory_order_relaxed);
         it->next = NULL;
         drop(b, it);

@@ -1,13 +1,16 @@
-/* Small blocks of memory that one thread takes and any thread gives back: what a loop lends to the application
- * (response messages, the metadata of results), so that a steady stream of calls asks the system for none. What is kept
- * for reuse is bounded; larger blocks come from the system and go back to it. */
+/* Blocks of memory that one thread takes and any thread gives back: what a loop lends to the application (response
+ * messages, the metadata of results), so that a steady stream of calls asks the system for none. What is kept for reuse
+ * is bounded: a few hundred small blocks, and four of a mebibyte, whose pages cost more to be had anew than to be
+ * filled. Other sizes come from the system and go back to it. */
 #ifndef TC_BASE_BLOCKS_H
 #define TC_BASE_BLOCKS_H
 
 #include "base/common.h"
 
-/* Bytes up to which blocks are reused. */
+/* Bytes up to which small blocks are reused, and those of large ones: more than the first, no more than the second. */
 #define TC_BLOCKS_LARGEST 2048u
+#define TC_BLOCKS_LARGE_OVER (65u * 1024u)
+#define TC_BLOCKS_LARGE (1025u * 1024u)
 
 struct tc_blocks;
 

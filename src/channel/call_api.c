@@ -56,6 +56,7 @@ static void apply_options(torc_call *call, const struct torc_call_options *o)
     c->wait_for_ready = o->wait_for_ready;
     c->gzip = o->gzip < 0 ? ch->opts.gzip : o->gzip != 0;
     c->explain = o->explain;
+    call->lent = o->lend_request && call->kind == TC_CALL_UNARY_ASYNC;
     c->max_receive_bytes = o->max_receive_message_bytes;
     if (o->credentials)
         tc_call_auth_use(c, o->credentials);
@@ -342,7 +343,8 @@ void torc_call_free(torc_call *call)
 {
     if (!call || tc_runtime_check(call->channel->rt) == TORC_EFORK)
         return;
-    atomic_store_explicit(&call->detached, true, memory_order_release);
+    if (!call->lent)
+        atomic_store_explicit(&call->detached, true, memory_order_release);
     torc_call_cancel(call);
     tc_call_drop(call);
 }

@@ -44,6 +44,7 @@ struct torc_call {
 
     /* Unary. */
     struct tc_slice request;
+    bool lent; /* the request is the caller's until it hears of the end */
     struct tc_rstr *response;
     torc_unary_fn unary_fn;
     void *arg;

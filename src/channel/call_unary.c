@@ -103,7 +103,7 @@ int tc_call_unary_async(torc_channel *ch, const char *method, struct tc_slice re
         fn && (request.data || !request.len) ? tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &rc) : NULL;
     if (!call)
         return rc;
-    call->request = tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);
+    call->request = call->lent ? request : tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);
     call->core.dry = dry;
     call->core.explain |= dry;
     call->unary_fn = fn;

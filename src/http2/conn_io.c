@@ -149,25 +149,39 @@ static int write_left(struct tc_h2_conn *c)
     return 0;
 }
 
-static void keep_left(struct tc_h2_conn *c, const struct tc_h2_gather *g, size_t written)
+static void keep_left(struct tc_h2_conn *c, const struct iovec *iov, const struct iovec *end)
 {
-    for (int i = 0; i < g->n; i++) {
-        size_t skip = TC_MIN(written, g->iov[i].iov_len);
-        written -= skip;
-        tc_buf_append(&c->left, (char *)g->iov[i].iov_base + skip, g->iov[i].iov_len - skip);
-    }
+    for (; iov < end; iov++)
+        tc_buf_append(&c->left, iov->iov_base, iov->iov_len);
 }
 
-static int write_gathered(struct tc_h2_conn *c, const struct tc_h2_gather *g)
+/* Takes n bytes off the front; what is first then. */
+static struct iovec *skip(struct iovec *iov, size_t n)
 {
-    ssize_t n = c->bs->ops->writev(c->bs, g->iov, g->n);
-    if (n < 0 && n != TORC_EAGAIN)
-        return (int)n;
-    if (n == (ssize_t)g->total)
-        return 0;
-    /* The messages are the callers' and may go when they are told: what is left is copied. */
-    keep_left(c, g, n < 0 ? 0 : (size_t)n);
-    return n < 0 ? TORC_EAGAIN : write_left(c);
+    while (n > 0 && n >= iov->iov_len)
+        n -= (iov++)->iov_len;
+    if (n > 0) {
+        iov->iov_base = (char *)iov->iov_base + n;
+        iov->iov_len -= n;
+    }
+    return iov;
+}
+
+static int write_gathered(struct tc_h2_conn *c, struct tc_h2_gather *g)
+{
+    struct iovec *iov = g->iov, *end = g->iov + g->n;
+    while (iov < end) {
+        ssize_t n = c->bs->ops->writev(c->bs, iov, (int)(end - iov));
+        if (n < 0 && n != TORC_EAGAIN)
+            return (int)n;
+        if (n <= 0) {
+            /* The messages are the callers' and may go when they are told: what is left is copied. */
+            keep_left(c, iov, end);
+            return TORC_EAGAIN;
+        }
+        iov = skip(iov, (size_t)n);
+    }
+    return 0;
 }
 
 /* One gather and its write. *more: nghttp2 has frames left. An error of the byte stream, or 1 for nghttp2's. */

@@ -4,6 +4,9 @@
 
 /* Room that is taken before the bytes have come; a peer that only announces much costs no more. */
 #define FIRST_ROOM (64u * 1024u)
+/* From there on in few steps to what messages are by default at most; then in proportion to what has come. */
+#define SECOND_ROOM (1024u * 1024u)
+#define THIRD_ROOM (4096u * 1024u)
 
 void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)
 {
@@ -26,20 +29,42 @@ void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len)
     prefix[4] = (uint8_t)len;
 }
 
-/* More room, for a message that was too large for a block. */
-static struct tc_rstr *more_room(struct tc_rstr *msg, size_t cap)
+/* Is memory for so much kept for the next message? */
+static bool in_block(size_t cap)
 {
-    return tc_realloc(msg, sizeof(*msg) + cap + 1);
+    size_t bytes = sizeof(struct tc_rstr) + cap + 1;
+    return bytes <= TC_BLOCKS_LARGEST || (bytes > TC_BLOCKS_LARGE_OVER && bytes <= TC_BLOCKS_LARGE);
 }
 
-static struct tc_rstr *first_room(struct tc_h2_decoder *d)
+static struct tc_rstr *make_room(struct tc_h2_decoder *d, size_t cap)
 {
-    if (d->len <= TC_BLOCKS_LARGEST - sizeof(*d->msg) - 1)
-        return tc_rstr_room(d->blocks, d->len);
-    struct tc_rstr *msg = more_room(NULL, d->cap);
+    if (in_block(cap))
+        return tc_rstr_room(d->blocks, cap);
+    struct tc_rstr *msg = tc_malloc(sizeof(*msg) + cap + 1);
     tc_ref_init(&msg->ref);
     msg->in_block = false;
     return msg;
+}
+
+static void grow(struct tc_h2_decoder *d, size_t cap)
+{
+    struct tc_rstr *before = d->msg;
+    if (before->in_block || in_block(cap)) {
+        d->msg = make_room(d, cap);
+        memcpy(d->msg->data, before->data, d->at);
+        tc_rstr_unref(before);
+    } else {
+        d->msg = tc_realloc(before, sizeof(*before) + cap + 1);
+    }
+    d->cap = cap;
+}
+
+static size_t next_room(const struct tc_h2_decoder *d, size_t needed)
+{
+    size_t room = d->cap < SECOND_ROOM ? SECOND_ROOM : d->cap < THIRD_ROOM ? THIRD_ROOM : d->cap;
+    if (room == d->cap)
+        room = d->cap > d->len / 2 ? d->len : d->cap * 2;
+    return TC_MIN(TC_MAX(room, needed), d->len);
 }
 
 /* The prefix is whole: checks it before anything is allocated for it. */
@@ -63,7 +88,7 @@ static int begin_message(struct tc_h2_decoder *d, struct tc_status *error)
     d->len = len;
     d->at = 0;
     d->cap = TC_MIN(len, (size_t)FIRST_ROOM);
-    d->msg = first_room(d);
+    d->msg = make_room(d, d->cap);
     return 0;
 }
 
@@ -107,11 +132,8 @@ int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, si
             return rc;
     }
     size_t take = TC_MIN(left, d->len - d->at);
-    if (take > d->cap - d->at) {
-        size_t want = TC_MAX(d->at + take, d->cap > d->len / 2 ? d->len : d->cap * 2);
-        d->cap = TC_MIN(want, d->len);
-        d->msg = more_room(d->msg, d->cap);
-    }
+    if (take > d->cap - d->at)
+        grow(d, next_room(d, d->at + take));
     if (take)
         memcpy(d->msg->data + d->at, p, take);
     d->at += take;

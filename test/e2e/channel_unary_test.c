@@ -363,6 +363,70 @@ static void test_channel_free_cancels(void **state)
     assert_int_equal(b.cancelled, 3);
 }
 
+/* A request that is lent: it goes when its end was told, and not before. */
+struct lent {
+    char *bytes;
+    size_t size;
+    int code;
+    bool same; /* it came back as it was */
+};
+
+#define LENT_BYTES ((size_t)1 << 20)
+
+static void lend(torc_channel *ch, const char *method, struct lent *l, torc_unary_fn fn, torc_call **call)
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.lend_request = true;
+    *l = (struct lent){.bytes = malloc(LENT_BYTES), .size = LENT_BYTES, .code = -1};
+    for (size_t i = 0; i < l->size; i++)
+        l->bytes[i] = (char)(i * 2654435761u >> 13);
+    assert_int_equal(torc_call_unary_async(ch, method, l->bytes, l->size, &o, fn, l, call), 0);
+}
+
+static void on_lent(const struct torc_result *result, void *arg)
+{
+    struct lent *l = arg;
+    l->code = result->code;
+    l->same = torc_message_size(result->response) == l->size &&
+              memcmp(torc_message_data(result->response), l->bytes, l->size) == 0;
+    free(l->bytes);
+    l->bytes = NULL;
+}
+
+static void test_lent_request(void **state)
+{
+    (void)state;
+    torc_channel *ch = open_one(0, NULL);
+    struct lent echoed[4], hung[3];
+    torc_call *calls[3];
+    for (int i = 0; i < 4; i++)
+        lend(ch, "a/b", &echoed[i], on_lent, NULL);
+    for (int i = 0; i < 4; i++) {
+        while (echoed[i].code < 0)
+            torc_runtime_poll(rt, 100);
+        assert_int_equal(echoed[i].code, TORC_STATUS_OK);
+        assert_true(echoed[i].same);
+    }
+    /* One is cancelled, one given up, one the channel's end; all hear of their end, which frees what they lent. */
+    for (int i = 0; i < 3; i++)
+        lend(ch, "torc.test.Backend/Hang", &hung[i], on_lent, &calls[i]);
+    while (tc_kit_counts(kit, 0).open_calls < 3)
+        torc_runtime_poll(rt, 10);
+    torc_call_cancel(calls[0]);
+    torc_call_free(calls[1]);
+    assert_non_null(hung[1].bytes); /* not from inside */
+    while (hung[0].code < 0 || hung[1].code < 0)
+        torc_runtime_poll(rt, 100);
+    torc_channel_free(ch);
+    while (hung[2].code < 0)
+        torc_runtime_poll(rt, 100);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hung[i].code, TORC_STATUS_CANCELLED);
+    torc_call_free(calls[0]);
+    torc_call_free(calls[2]);
+}
+
 static void test_explain(void **state)
 {
     (void)state;
@@ -428,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_async_batch),
         cmocka_unit_test(test_async_cancel_and_free),
         cmocka_unit_test(test_channel_free_cancels),
+        cmocka_unit_test(test_lent_request),
         cmocka_unit_test(test_explain),
         cmocka_unit_test(test_explain_without_sending),
     };

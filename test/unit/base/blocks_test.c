@@ -10,7 +10,8 @@
 static void a_block_is_used_again(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {0, 1, 127, 128, 129, 1000, TC_BLOCKS_LARGEST};
+    static const size_t sizes[] = {
+        0, 1, 127, 128, 129, 1000, TC_BLOCKS_LARGEST, TC_BLOCKS_LARGE_OVER + 1, TC_BLOCKS_LARGE};
     for (size_t i = 0; i < TC_ARRAY_LEN(sizes); i++) {
         struct tc_blocks *b = tc_blocks_new();
         char *first = tc_blocks_take(b, sizes[i]);
@@ -27,17 +28,43 @@ static void a_block_is_used_again(void **state)
     }
 }
 
-static void large_blocks_and_no_blocks_are_the_systems(void **state)
+static void other_sizes_and_no_blocks_are_the_systems(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {TC_BLOCKS_LARGEST + 1, TC_BLOCKS_LARGE_OVER, TC_BLOCKS_LARGE + 1};
+    struct tc_blocks *b = tc_blocks_new();
+    char *taken[3], *alone = tc_blocks_take(NULL, 10);
+    for (size_t i = 0; i < 3; i++) {
+        taken[i] = tc_blocks_take(b, sizes[i]);
+        memset(taken[i], 'x', sizes[i]);
+    }
+    memset(alone, 'x', 10);
+    tc_blocks_end(b);
+    for (size_t i = 0; i < 3; i++)
+        tc_blocks_give(taken[i]);
+    tc_blocks_give(alone);
+    tc_blocks_end(NULL);
+}
+
+/* Four large ones, however many there were: those are the same the next time. */
+static void few_large_ones_are_kept(void **state)
 {
     (void)state;
     struct tc_blocks *b = tc_blocks_new();
-    char *large = tc_blocks_take(b, TC_BLOCKS_LARGEST + 1), *alone = tc_blocks_take(NULL, 10);
-    memset(large, 'x', TC_BLOCKS_LARGEST + 1);
-    memset(alone, 'x', 10);
+    char *lent[10];
+    for (unsigned i = 0; i < 10; i++) {
+        lent[i] = tc_blocks_take(b, TC_BLOCKS_LARGE);
+        memcpy(lent[i], "kept", 5);
+    }
+    for (unsigned i = 0; i < 10; i++)
+        tc_blocks_give(lent[i]);
+    for (unsigned i = 0; i < 4; i++) {
+        lent[i] = tc_blocks_take(b, TC_BLOCKS_LARGE_OVER + 1);
+        assert_memory_equal(lent[i], "kept", 5);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        tc_blocks_give(lent[i]);
     tc_blocks_end(b);
-    tc_blocks_give(large);
-    tc_blocks_give(alone);
-    tc_blocks_end(NULL);
 }
 
 enum { MANY = 5000 };
@@ -127,9 +154,9 @@ static void other_threads_give_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_is_used_again),   cmocka_unit_test(large_blocks_and_no_blocks_are_the_systems),
-        cmocka_unit_test(what_is_kept_is_bounded), cmocka_unit_test(blocks_outlive_their_owner),
-        cmocka_unit_test(other_threads_give_back),
+        cmocka_unit_test(a_block_is_used_again),      cmocka_unit_test(other_sizes_and_no_blocks_are_the_systems),
+        cmocka_unit_test(few_large_ones_are_kept),    cmocka_unit_test(what_is_kept_is_bounded),
+        cmocka_unit_test(blocks_outlive_their_owner), cmocka_unit_test(other_threads_give_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

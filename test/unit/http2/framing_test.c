@@ -81,10 +81,8 @@ static void announced_size_takes_no_memory(void **state)
     tc_buf_fini(&out);
 }
 
-static void large_message_grows(void **state)
+static void check_large(size_t len, struct tc_blocks *blocks)
 {
-    (void)state;
-    size_t len = 3 * 1024 * 1024 + 17;
     char *data = tc_malloc(len + 5);
     memset(data, 'q', len + 5);
     tc_h2_prefix((uint8_t *)data, false, len);
@@ -93,7 +91,8 @@ static void large_message_grows(void **state)
         struct tc_rstr *message = NULL;
         struct tc_status error;
         size_t at = 0, used;
-        tc_h2_decoder_init(&d, 4u << 20);
+        tc_h2_decoder_init(&d, 16u << 20);
+        d.blocks = blocks;
         while (at < len + 5 && !message) {
             assert_int_equal(tc_h2_decoder_push(&d, data + at, TC_MIN(step, len + 5 - at), &used, &message, &error), 0);
             at += used;
@@ -105,6 +104,19 @@ static void large_message_grows(void **state)
         assert_true(tc_h2_decoder_idle(&d));
     }
     tc_free(data);
+}
+
+/* From room to room: of its own, one that is kept for the next, and of its own again. */
+static void large_message_grows(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {65536, 65537, 70000, 1u << 20, (1u << 20) + 1, (3u << 20) + 17, 9u << 20};
+    struct tc_blocks *blocks = tc_blocks_new();
+    for (size_t i = 0; i < TC_ARRAY_LEN(lengths); i++) {
+        check_large(lengths[i], NULL);
+        check_large(lengths[i], blocks);
+    }
+    tc_blocks_end(blocks);
 }
 
 static void gzip_both_ways(void **state)
