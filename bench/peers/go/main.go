@@ -24,6 +24,7 @@ import (
 const (
 	methodEcho   = "/bench.Echo/Echo"
 	methodRepeat = "/torc.test.Backend/Repeat"
+	least        = 10 // RPCs, however long they take
 )
 
 // What a message is: bytes that are sent as they are, and a size of what came.
@@ -86,7 +87,7 @@ func (r *run) over(now time.Time) bool {
 	if r.args.limit > 0 {
 		return r.rpcs.Load() >= r.args.limit
 	}
-	return !now.Before(r.end)
+	return !now.Before(r.end) && r.rpcs.Load() >= least
 }
 
 func (w *worker) check(in *message, err error) error {
