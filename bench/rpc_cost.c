@@ -36,8 +36,8 @@ bool bench_instructions(struct table *t, const struct server *s, bool have_nghtt
         measure_add(&row, callgrind_all(&ours), callgrind_all(&theirs));
         table_add(t, &row);
         for (int o = 0; o < CALLGRIND_OWNERS; o++) {
-            measure_init(&row, "", o == CALLGRIND_TORC ? "" : peer, 0, "instructions per RPC in user space, %s, %s",
-                         how, owners[o]);
+            measure_init(&row, "instructions", o == CALLGRIND_TORC ? "" : peer, 0, "user space per RPC, %s, %s", how,
+                         owners[o]);
             measure_add(&row, ours.instructions[o], theirs.instructions[o]);
             table_add(t, &row);
         }
