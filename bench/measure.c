@@ -164,6 +164,10 @@ static void print_row(const struct measure_row *r)
 {
     char ours[32], peer[32];
     double median, least, most;
+    if (r->n == 0) {
+        printf("| %s | not measured | | | |\n", r->what);
+        return;
+    }
     printf("| %s | %s %s |", r->what, figure(ours, sizeof(ours), measure_median(r->ours, r->n)), r->unit);
     if (!*r->peer_name) {
         printf(" | | |\n");
@@ -180,6 +184,10 @@ static void print_row(const struct measure_row *r)
 static void print_json_row(const struct measure_row *r)
 {
     double median, least, most;
+    if (r->n == 0) {
+        printf("{\"what\":\"%s\",\"runs\":0}", r->what);
+        return;
+    }
     printf("{\"what\":\"%s\",\"unit\":\"%s\",\"torc\":%.6g", r->what, r->unit, measure_median(r->ours, r->n));
     if (*r->peer_name) {
         ratios_of(r, &median, &least, &most);

@@ -100,6 +100,9 @@ static inline uint32_t next_entry(const struct tc_ring *ring, uint32_t entry)
 static enum tc_pick_kind walk(struct tc_rh_set *set, uint32_t first, const struct tc_pick_args *args,
                               struct tc_pick *out)
 {
+    struct tc_picker *ready = set->ready[tc_ring_item_at(set->ring, first)];
+    if (TC_LIKELY(ready != NULL))
+        return tc_picker_pick(ready, args, out);
     bool any = set->on_ring_failing < set->on_ring;
     uint32_t size = tc_ring_size(set->ring);
     for (uint32_t k = 0, entry = first; any && k < size; k++, entry = next_entry(set->ring, entry)) {

@@ -4,7 +4,9 @@
 
 struct tc_rh_set *tc_rh_set_new(size_t capacity)
 {
-    struct tc_rh_set *set = tc_calloc(1, sizeof(*set) + capacity * sizeof(struct tc_rh_endpoint));
+    struct tc_rh_set *set =
+        tc_calloc(1, sizeof(*set) + capacity * (sizeof(struct tc_rh_endpoint) + sizeof(struct tc_picker *)));
+    set->ready = (struct tc_picker **)(void *)&set->at[capacity];
     tc_lref_init(&set->ref);
     set->idle_first = set->idle_last = TC_RH_NONE;
     return set;
@@ -70,6 +72,7 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
         set->counts[from->state]++;
         e->state = from->state;
     }
+    set->ready[i] = e->state == TORC_READY ? e->picker : NULL;
     e->leaf = from->leaf;
     from->leaf = NULL;
     if (e->leaf) {
@@ -109,6 +112,7 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
     struct tc_rh_endpoint *e = &set->at[i];
     tc_picker_unref(e->picker);
     e->picker = picker;
+    set->ready[i] = state == TORC_READY ? picker : NULL;
     if (e->state == state)
         return;
     if (e->state == TORC_IDLE)

@@ -36,6 +36,7 @@ struct tc_rh_set {
     uint32_t on_ring_failing;       /* of those, in TRANSIENT_FAILURE */
     uint32_t idle_first, idle_last;
     uint32_t n;
+    struct tc_picker **ready; /* of endpoints in READY their pickers, borrowed; else NULL: all that most picks read */
     struct tc_rh_endpoint at[];
 };
 
