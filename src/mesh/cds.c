@@ -75,6 +75,7 @@ struct cds {
     struct tc_lb_child *child;         /* NULL: there is no cluster to balance */
     struct tc_lb_config *config;       /* as last given */
     struct tc_cluster_config *cluster; /* as last taken in */
+    size_t place;                      /* of the cluster in the last XdsConfig */
     struct tc_lb_config *child_config;
     struct tc_lb_config *lb;         /* what the cluster's lb_config says */
     struct tc_cluster_config *lb_of; /* whose it is */
@@ -338,7 +339,7 @@ static struct tc_status cds_update(struct tc_lb_policy *base, const struct tc_lb
     struct cds *p = TC_CONTAINER_OF(base, struct cds, base);
     const struct config *config = TC_CONTAINER_OF(update->config, struct config, base);
     const struct tc_xds_config *xds = update->attributes;
-    struct tc_cluster_config *c = xds ? tc_xds_config_cluster(xds, tc_rstr_slice(config->cluster)) : NULL;
+    struct tc_cluster_config *c = xds ? tc_xds_config_cluster_at(xds, tc_rstr_slice(config->cluster), &p->place) : NULL;
     bool sessions = xds && tc_listener_has_sessions(xds->listener);
     bool same = c && c == p->cluster && sessions == p->sessions && tc_lb_config_eq(update->config, p->config);
     p->sessions = sessions;

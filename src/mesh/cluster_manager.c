@@ -176,6 +176,8 @@ struct manager {
     struct tc_lb_policy base;
     struct table *table;
     size_t count[TORC_SHUTDOWN + 1]; /* children by state */
+    struct tc_lb_config *config;     /* of the last update; NULL: none yet */
+    struct child **children;         /* of each of its children */
     struct tc_status error;          /* the resolver has nothing; OK: it has */
     uint64_t mark;
     bool updating;
@@ -291,29 +293,45 @@ static void remove_unmarked(struct manager *m)
         child_remove(m, child_of(e));
 }
 
+/* Finds or makes the children that the config names, and marks them. False: they are those of the last config. */
+static bool take_config(struct manager *m, struct tc_lb_config *base)
+{
+    const struct config *config = TC_CONTAINER_OF(base, struct config, base);
+    if (base == m->config)
+        return false;
+    m->mark++;
+    tc_free(m->children);
+    m->children = tc_calloc(config->n, sizeof(struct child *));
+    for (size_t i = 0; i < config->n; i++) {
+        m->children[i] = child_get(m, config->children[i].name);
+        m->children[i]->mark = m->mark;
+    }
+    tc_lb_config_ref(base);
+    tc_lb_config_unref(m->config);
+    m->config = base;
+    return true;
+}
+
 static struct tc_status manager_update(struct tc_lb_policy *base, const struct tc_lb_update *update)
 {
     struct manager *m = TC_CONTAINER_OF(base, struct manager, base);
     const struct config *config = TC_CONTAINER_OF(update->config, struct config, base);
     struct tc_status result = {0};
-    m->mark++;
     m->updating = true;
     tc_status_set(&m->error, update->endpoints_error ? tc_status_ref(update->endpoints_error) : (struct tc_status){0});
-    for (size_t i = 0; i < config->n; i++) {
-        struct child *c = child_get(m, config->children[i].name);
+    bool others = take_config(m, update->config);
+    /* Clusters that RPCs still hold go on as they are while there is nothing to route by. */
+    for (size_t i = 0; i < config->n && tc_status_ok(&m->error); i++) {
         struct tc_lb_update down = *update;
-        c->mark = m->mark;
-        /* Clusters that RPCs still hold go on as they are while there is nothing to route by. */
-        if (!tc_status_ok(&m->error))
-            continue;
         down.config = config->children[i].config;
-        struct tc_status status = tc_lb_child_update(c->slot, &down);
+        struct tc_status status = tc_lb_child_update(m->children[i]->slot, &down);
         if (tc_status_ok(&result))
             result = status;
         else
             tc_status_fini(&status);
     }
-    remove_unmarked(m);
+    if (others)
+        remove_unmarked(m);
     m->updating = false;
     publish(m);
     return result;
@@ -363,6 +381,8 @@ static void manager_shutdown(struct tc_lb_policy *base)
     m->updating = true;
     m->mark++;
     remove_unmarked(m);
+    tc_free(m->children);
+    tc_lb_config_unref(m->config);
     base->helper = NULL;
     table_unref(m->table);
     tc_status_fini(&m->error);

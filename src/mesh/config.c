@@ -70,12 +70,45 @@ void tc_xds_config_unref(struct tc_xds_config *c)
     tc_free(c);
 }
 
+static const struct tc_xds_resource *keep(const struct tc_xds_resource *r)
+{
+    return tc_xds_resource_ref((struct tc_xds_resource *)(void *)r);
+}
+
+struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c)
+{
+    struct tc_xds_config *copy = TC_NEW(struct tc_xds_config);
+    *copy = *c;
+    tc_ref_init(&copy->ref);
+    copy->n_clusters = 0;
+    copy->clusters = NULL;
+    keep(&c->listener->head);
+    if (c->routes)
+        keep(&c->routes->head);
+    tc_rstr_ref(c->node_id);
+    return copy;
+}
+
+struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c)
+{
+    struct tc_xds_config *copy = tc_xds_config_routing(c);
+    copy->n_clusters = c->n_clusters;
+    copy->clusters = tc_calloc(c->n_clusters, sizeof(*copy->clusters));
+    for (size_t i = 0; i < c->n_clusters; i++)
+        copy->clusters[i] = tc_cluster_config_ref(c->clusters[i]);
+    return copy;
+}
+
+bool tc_xds_config_same_routing(const struct tc_xds_config *a, const struct tc_xds_config *b)
+{
+    return a->listener == b->listener && a->routes == b->routes && a->vhost == b->vhost;
+}
+
 bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b)
 {
     if (a == b)
         return true;
-    if (!a || !b || a->listener != b->listener || a->routes != b->routes || a->vhost != b->vhost ||
-        a->n_clusters != b->n_clusters)
+    if (!a || !b || !tc_xds_config_same_routing(a, b) || a->n_clusters != b->n_clusters)
         return false;
     for (size_t i = 0; i < a->n_clusters; i++)
         if (a->clusters[i] != b->clusters[i])
@@ -90,20 +123,30 @@ static int slice_cmp(struct tc_slice a, struct tc_slice b)
     return c ? c : (a.len > b.len) - (a.len < b.len);
 }
 
-struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name)
+struct tc_cluster_config *tc_xds_config_cluster_at(const struct tc_xds_config *c, struct tc_slice name, size_t *place)
 {
     size_t low = 0, high = c->n_clusters;
+    if (*place < high && tc_slice_eq(name, tc_rstr_slice(c->clusters[*place]->name)))
+        return c->clusters[*place];
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         int cmp = slice_cmp(name, tc_rstr_slice(c->clusters[mid]->name));
-        if (cmp == 0)
+        if (cmp == 0) {
+            *place = mid;
             return c->clusters[mid];
+        }
         if (cmp < 0)
             high = mid;
         else
             low = mid + 1;
     }
     return NULL;
+}
+
+struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name)
+{
+    size_t place = SIZE_MAX;
+    return tc_xds_config_cluster_at(c, name, &place);
 }
 
 struct tc_rstr *tc_with_node_id(struct tc_slice text, const struct tc_rstr *node_id)

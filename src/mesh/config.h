@@ -51,8 +51,17 @@ struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
 void tc_xds_config_unref(struct tc_xds_config *c);
 /* The same resources and the same cluster snapshots. */
 bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b);
+/* The same but for the clusters: RPCs are routed alike. */
+bool tc_xds_config_same_routing(const struct tc_xds_config *a, const struct tc_xds_config *b);
+/* Copies that share what they hold: of all, and without the clusters (for who only routes, and must not keep endpoints
+ * in memory that are no more). */
+struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c);
+struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c);
 /* Borrowed; NULL when the config has no cluster of that name. */
 struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
+/* The same for who asks again and again: *place is where it was in the last config (any number at first), and becomes
+ * where it is in this one. */
+struct tc_cluster_config *tc_xds_config_cluster_at(const struct tc_xds_config *c, struct tc_slice name, size_t *place);
 
 /* The text with "(node ID:<id>)" behind it, unless it names the node already. */
 struct tc_rstr *tc_with_node_id(struct tc_slice text, const struct tc_rstr *node_id);

@@ -8,7 +8,7 @@ enum { MAX_PATH_SHOWN = 256 };
 
 struct selector {
     struct tc_config_selector base;
-    struct tc_xds_config *config;
+    struct tc_xds_config *config; /* without clusters */
     uint64_t channel_id;
     /* The clusters of route i: refs[first[i]] and, under weights, those that follow. */
     size_t *first;
@@ -152,7 +152,7 @@ struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, str
     struct selector *s = TC_NEW(struct selector);
     s->base.ops = &selector_ops;
     tc_lref_init(&s->base.ref);
-    s->config = tc_xds_config_ref(config);
+    s->config = tc_xds_config_routing(config);
     s->channel_id = channel_id;
     s->first = tc_calloc(vhost->n_routes, sizeof(*s->first));
     size_t n = 0;

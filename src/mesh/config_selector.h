@@ -6,7 +6,8 @@
 #include "mesh/config.h"
 #include "resolver/config_selector.h"
 
-/* One reference. Takes one of its own of the config, and holds every cluster that the virtual host's routes name.
+/* One reference. Keeps what routes by the config (tc_xds_config_same_routing: one selector serves), and holds every
+ * cluster that the virtual host's routes name.
  * channel_id: random, fixed for the channel (filter_state io.grpc.channel_id). */
 struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, struct tc_cluster_refs *clusters,
                                                uint64_t channel_id);

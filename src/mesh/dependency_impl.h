@@ -21,7 +21,11 @@ struct tc_dep_node {
     uint64_t mark;            /* of the round that last needed it */
     uint64_t seen;            /* of the root whose tree was walked last (clusters) */
     uint64_t root_mark;       /* of the round in which it was a root (clusters) */
-    struct tc_rstr *note;     /* EDS: what is wrong with the value; NULL: nothing */
+    bool fresh;               /* its content has changed since the last report, and nothing else about it */
+    /* EDS. */
+    struct tc_rstr *note;     /* what is wrong with the value; NULL: nothing */
+    struct tc_dep_node *user; /* a cluster that has these endpoints */
+    bool shared;              /* others have them, too */
     /* Clusters. */
     unsigned subscriptions;
     struct tc_dns_watch *dns;         /* LOGICAL_DNS */
@@ -44,6 +48,8 @@ struct tc_dependency_manager {
     struct tc_dep_node *clusters;        /* uthash by name */
     struct tc_dep_node *eds;             /* likewise */
     TC_VEC(struct tc_xds_done *) tokens; /* of responses whose consequences were not drawn yet */
+    TC_VEC(struct tc_dep_node *) fresh;  /* those that are */
+    bool reshape;                        /* more has changed than the fresh nodes' content */
     struct tc_task task;                 /* reconcile */
     uint64_t mark, seen;
     struct tc_xds_config *config; /* as last reported */

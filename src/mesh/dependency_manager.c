@@ -25,10 +25,36 @@ static void release_tokens(struct tc_dependency_manager *m)
     m->tokens.len = 0;
 }
 
+/* Nothing but the node's own content has changed: what is needed stays the same, and so do all clusters but one. */
+static void content_changed(struct tc_dep_node *n)
+{
+    if (n->fresh)
+        return;
+    n->fresh = true;
+    *tc_vec_push(&n->manager->fresh) = n;
+}
+
+/* Whether a new value leaves what the node leads to as it is. */
+static bool same_shape(const struct tc_dep_node *n, const struct tc_xds_resource *value)
+{
+    if (!n->value || !value)
+        return false;
+    if (n->type == &tc_eds_type)
+        return true;
+    if (n->type != &tc_cluster_type)
+        return false;
+    const struct tc_cluster *before = tc_cluster_of(n->value), *now = tc_cluster_of(value);
+    return before->kind == TC_CLUSTER_EDS && now->kind == TC_CLUSTER_EDS && tc_rstr_eq(before->eds_name, now->eds_name);
+}
+
 static void on_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                        struct tc_xds_done *done)
 {
     struct tc_dep_node *n = TC_CONTAINER_OF(w, struct tc_dep_node, watcher);
+    if (same_shape(n, resource))
+        content_changed(n);
+    else
+        n->manager->reshape = true;
     tc_xds_resource_unref(n->value);
     n->value = tc_xds_resource_ref(resource);
     tc_status_set(&n->error, error ? tc_status_ref(error) : (struct tc_status){0});
@@ -42,6 +68,10 @@ static void on_ambient_error(struct tc_xds_watcher *w, const struct tc_status *e
 {
     struct tc_dep_node *n = TC_CONTAINER_OF(w, struct tc_dep_node, watcher);
     tc_status_set(&n->ambient, tc_status_ref(error));
+    if (n->value && (n->type == &tc_eds_type || n->type == &tc_cluster_type))
+        content_changed(n);
+    else
+        n->manager->reshape = true; /* it is told of with every cluster */
     keep_token(n->manager, done);
 }
 
@@ -114,10 +144,15 @@ static void table_sweep(struct tc_dep_node **table, uint64_t mark)
 
 /* --- what is needed --- */
 
+static void need_round(struct tc_dependency_manager *m)
+{
+    m->reshape = true;
+    tc_loop_defer(m->loop, &m->task);
+}
+
 static void on_dns(void *arg)
 {
-    struct tc_dependency_manager *m = arg;
-    tc_loop_defer(m->loop, &m->task);
+    need_round(arg);
 }
 
 static bool need_dns(struct tc_dependency_manager *m, struct tc_dep_node *n, const struct tc_cluster *cluster)
@@ -159,6 +194,8 @@ static bool need_cluster(struct tc_dependency_manager *m, struct tc_slice name, 
     switch (cluster->kind) {
     case TC_CLUSTER_EDS:
         eds = table_get(m, &m->eds, &tc_eds_type, tc_rstr_slice(cluster->eds_name));
+        eds->shared = eds->mark == m->mark && (eds->shared || eds->user != n);
+        eds->user = n;
         eds->mark = m->mark;
         complete = !node_pending(eds);
         break;
@@ -376,20 +413,62 @@ static void report_config(struct tc_dependency_manager *m, struct tc_xds_config 
 
 static void destroy(struct tc_dependency_manager *m);
 
-static void reconcile(struct tc_task *task)
+static void forget_fresh(struct tc_dependency_manager *m)
 {
-    struct tc_dependency_manager *m = TC_CONTAINER_OF(task, struct tc_dependency_manager, task);
+    for (size_t i = 0; i < m->fresh.len; i++)
+        m->fresh.data[i]->fresh = false;
+    m->fresh.len = 0;
+}
+
+/* The last config with the fresh nodes' content, at the cost of those nodes; NULL: it takes a whole round. */
+static struct tc_xds_config *renew(struct tc_dependency_manager *m)
+{
+    if (m->reshape || !m->config)
+        return NULL;
+    for (size_t i = 0; i < m->fresh.len; i++)
+        if (m->fresh.data[i]->type == &tc_eds_type && m->fresh.data[i]->shared)
+            return NULL;
+    struct tc_xds_config *c = tc_xds_config_copy(m->config);
+    for (size_t i = 0; i < m->fresh.len; i++) {
+        struct tc_dep_node *n = m->fresh.data[i]->type == &tc_eds_type ? m->fresh.data[i]->user : m->fresh.data[i];
+        size_t place = SIZE_MAX;
+        refresh(m, n, NULL, false);
+        tc_cluster_config_unref(tc_xds_config_cluster_at(c, tc_rstr_slice(n->name), &place));
+        c->clusters[place] = tc_cluster_config_ref(n->config);
+    }
+    return c;
+}
+
+/* Finds out anew what is needed; reports once all of it is there. */
+static void whole_round(struct tc_dependency_manager *m)
+{
     struct tc_status error = {0};
     m->mark++;
     const struct tc_virtual_host *vhost = find_vhost(m, &error);
     bool complete = need_clusters(m, vhost);
+    forget_fresh(m);
     table_sweep(&m->clusters, m->mark);
     table_sweep(&m->eds, m->mark);
-    m->reporting = true;
-    if (!tc_status_ok(&error))
+    m->reshape = true;
+    if (!tc_status_ok(&error)) {
         report_error(m, error);
-    else if (vhost && complete)
+    } else if (vhost && complete) {
+        m->reshape = false;
         report_config(m, build(m, vhost));
+    }
+}
+
+static void reconcile(struct tc_task *task)
+{
+    struct tc_dependency_manager *m = TC_CONTAINER_OF(task, struct tc_dependency_manager, task);
+    struct tc_xds_config *renewed = renew(m);
+    m->reporting = true;
+    if (renewed) {
+        forget_fresh(m);
+        report_config(m, renewed);
+    } else {
+        whole_round(m);
+    }
     m->reporting = false;
     if (m->freed)
         destroy(m);
@@ -413,6 +492,7 @@ struct tc_dependency_manager *tc_dependency_manager_new(struct tc_loop *loop, st
     m->events = events;
     m->arg = arg;
     tc_task_init(&m->task, reconcile);
+    m->reshape = true;
     m->listener = node_new(m, &tc_listener_type, opts->listener);
     return m;
 }
@@ -426,6 +506,7 @@ static void destroy(struct tc_dependency_manager *m)
     node_free(m->listener);
     release_tokens(m);
     tc_vec_fini(&m->tokens);
+    tc_vec_fini(&m->fresh);
     tc_xds_config_unref(m->config);
     tc_status_fini(&m->error);
     tc_rstr_unref(m->authority);
@@ -447,7 +528,7 @@ void tc_dependency_manager_subscribe(struct tc_dependency_manager *m, struct tc_
 {
     struct tc_dep_node *n = table_get(m, &m->clusters, &tc_cluster_type, cluster);
     if (n->subscriptions++ == 0 && !n->config)
-        tc_loop_defer(m->loop, &m->task);
+        need_round(m);
 }
 
 void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct tc_slice cluster)
@@ -455,7 +536,7 @@ void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct t
     struct tc_dep_node *n = NULL;
     HASH_FIND(hh, m->clusters, cluster.data, cluster.len, n);
     if (n && n->subscriptions && --n->subscriptions == 0)
-        tc_loop_defer(m->loop, &m->task);
+        need_round(m);
 }
 
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m)

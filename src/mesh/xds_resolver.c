@@ -25,7 +25,8 @@ struct xds_resolver {
     /* What to report. */
     struct tc_xds_config *config; /* the last good one; NULL: none yet */
     struct tc_config_selector *selector;
-    struct tc_status error; /* in place of them; OK: they hold */
+    struct tc_lb_config *lb_config; /* of the clusters in use; NULL: they have changed */
+    struct tc_status error;         /* in place of them; OK: they hold */
     struct tc_task report;
 };
 
@@ -65,7 +66,9 @@ static void on_report(struct tc_task *task)
 {
     struct xds_resolver *r = TC_CONTAINER_OF(task, struct xds_resolver, report);
     struct tc_resolver_result result = {0};
-    result.lb_config = make_lb_config(r);
+    if (!r->lb_config)
+        r->lb_config = make_lb_config(r);
+    result.lb_config = tc_lb_config_ref(r->lb_config);
     result.attributes = tc_xds_config_ref(r->config);
     result.attributes_unref = unref_config;
     if (tc_status_ok(&r->error)) {
@@ -96,9 +99,11 @@ static void drop_selector(struct xds_resolver *r)
 static void on_config(void *arg, struct tc_xds_config *config)
 {
     struct xds_resolver *r = arg;
-    struct tc_config_selector *selector = tc_xds_selector_new(config, &r->clusters, r->channel_id);
-    drop_selector(r);
-    r->selector = selector;
+    if (!r->selector || !tc_xds_config_same_routing(config, r->config)) {
+        struct tc_config_selector *selector = tc_xds_selector_new(config, &r->clusters, r->channel_id);
+        drop_selector(r);
+        r->selector = selector;
+    }
     tc_xds_config_ref(config);
     tc_xds_config_unref(r->config);
     r->config = config;
@@ -118,9 +123,16 @@ static const struct tc_dependency_events events = {.on_config = on_config, .on_e
 
 /* --- clusters in use --- */
 
+static void forget_lb_config(struct xds_resolver *r)
+{
+    tc_lb_config_unref(r->lb_config);
+    r->lb_config = NULL;
+}
+
 static void on_used(struct tc_cluster_refs *refs, struct tc_rstr *name)
 {
     struct xds_resolver *r = TC_CONTAINER_OF(refs, struct xds_resolver, clusters);
+    forget_lb_config(r);
     tc_dependency_manager_subscribe(r->manager, tc_rstr_slice(name));
 }
 
@@ -128,6 +140,7 @@ static void on_used(struct tc_cluster_refs *refs, struct tc_rstr *name)
 static void on_unused(struct tc_cluster_refs *refs, struct tc_rstr *name)
 {
     struct xds_resolver *r = TC_CONTAINER_OF(refs, struct xds_resolver, clusters);
+    forget_lb_config(r);
     tc_dependency_manager_unsubscribe(r->manager, tc_rstr_slice(name));
     schedule(r);
 }
@@ -182,6 +195,7 @@ static void xds_shutdown(struct tc_resolver *base)
     struct xds_resolver *r = of(base);
     tc_cluster_refs_fini(&r->clusters);
     tc_config_selector_unref(r->selector);
+    tc_lb_config_unref(r->lb_config);
     tc_task_cancel(&r->report);
     tc_dependency_manager_free(r->manager);
     tc_domain_client_release(r->shared);
