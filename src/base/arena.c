@@ -12,9 +12,13 @@ struct tc_arena_block {
 #define MAX_BLOCK (256u * 1024u)
 #define MAX_KEPT_BLOCK (16u * 1024u)
 
+/* Where an arena without blocks begins and ends: an allocation of no bytes is somewhere, too. */
+static _Alignas(16) char nowhere[16];
+
 void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget)
 {
-    *a = (struct tc_arena){.budget = budget, .block_size = first_block ? first_block : DEFAULT_BLOCK};
+    *a = (struct tc_arena){
+        .at = nowhere, .end = nowhere, .budget = budget, .block_size = first_block ? first_block : DEFAULT_BLOCK};
 }
 
 void tc_arena_fini(struct tc_arena *a)
@@ -24,7 +28,7 @@ void tc_arena_fini(struct tc_arena *a)
         tc_free(a->blocks);
         a->blocks = next;
     }
-    a->at = a->end = NULL;
+    a->at = a->end = nowhere;
     a->used = 0;
 }
 

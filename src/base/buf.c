@@ -15,6 +15,13 @@ void tc_buf_fini(struct tc_buf *b)
     *b = (struct tc_buf){0};
 }
 
+void tc_buf_wipe(struct tc_buf *b)
+{
+    if (b->data)
+        explicit_bzero(b->data, b->cap);
+    tc_buf_fini(b);
+}
+
 char *tc_buf_reserve(struct tc_buf *b, size_t more)
 {
     size_t need;

@@ -14,6 +14,8 @@ struct tc_buf {
 
 void tc_buf_init(struct tc_buf *b);
 void tc_buf_fini(struct tc_buf *b);
+/* The same for secrets: their memory is overwritten first. */
+void tc_buf_wipe(struct tc_buf *b);
 /* Makes room for `more` bytes behind the present ones and returns the place; len is unchanged. */
 char *tc_buf_reserve(struct tc_buf *b, size_t more);
 void tc_buf_append(struct tc_buf *b, const void *data, size_t len);

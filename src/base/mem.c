@@ -71,3 +71,10 @@ void tc_free(void *ptr)
 {
     free(ptr);
 }
+
+void tc_free_secret(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}

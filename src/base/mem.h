@@ -13,6 +13,8 @@ char *tc_strdup(const char *s);
 /* A copy of `len` bytes with a NUL after them. */
 char *tc_strndup(const char *s, size_t len);
 void tc_free(void *ptr);
+/* For a secret: a string, overwritten first. NULL is allowed. */
+void tc_free_secret(char *text);
 
 /* Called with the size that could not be had; must not return. NULL restores the default (a line on stderr, abort). */
 void tc_set_oom_handler(void (*fn)(size_t size));

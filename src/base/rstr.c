@@ -47,3 +47,11 @@ void tc_rstr_free(struct tc_rstr *s)
     else
         tc_free(s);
 }
+
+void tc_rstr_unref_secret(struct tc_rstr *s)
+{
+    if (!s || !tc_ref_dec(&s->ref))
+        return;
+    explicit_bzero(s->data, s->len);
+    tc_rstr_free(s);
+}

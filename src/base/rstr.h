@@ -33,6 +33,8 @@ static inline void tc_rstr_unref(struct tc_rstr *s)
     if (s && tc_ref_dec(&s->ref))
         tc_rstr_free(s);
 }
+/* The same for a secret: the last reference overwrites it. */
+void tc_rstr_unref_secret(struct tc_rstr *s);
 
 /* NULL reads as the empty string. */
 static inline struct tc_slice tc_rstr_slice(const struct tc_rstr *s)

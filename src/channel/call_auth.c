@@ -148,6 +148,12 @@ void tc_call_auth_fini(struct tc_call *c)
     if (!c->auth)
         return;
     torc_call_credentials_unref(c->auth->own);
+    /* The call's own copies of tokens, whose memory may serve another. */
+    for (size_t i = 0; i < c->auth->headers.len; i++) {
+        struct tc_slice value = c->auth->headers.data[i].value;
+        if (value.len)
+            explicit_bzero((char *)(uintptr_t)value.data, value.len);
+    }
     c->auth = NULL;
 }
 

@@ -3,12 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "creds/jwt_file.h"
 #include "creds/oauth.h"
 #include "creds/service_account.h"
-#include "io/socket.h"
 #include "tls/openssl.h"
 
 #define MAX_FILE_BYTES 65536
@@ -80,6 +79,17 @@ static torc_call_credentials *authorized_user(const json_t *v, const char *roots
     return tc_faults_any(f) ? NULL : tc_refresh_token_creds(&o);
 }
 
+/* What jansson has copied out of the text. */
+static void wipe_members(const json_t *v)
+{
+    static const char *const secrets[] = {"private_key", "client_secret", "refresh_token"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(secrets); i++) {
+        const char *text = json_string_value(json_object_get(v, secrets[i]));
+        if (text)
+            explicit_bzero((char *)(uintptr_t)text, strlen(text));
+    }
+}
+
 torc_call_credentials *tc_adc_parse(struct tc_slice text, const char *roots_file, char **why)
 {
     struct tc_faults f;
@@ -101,6 +111,7 @@ torc_call_credentials *tc_adc_parse(struct tc_slice text, const char *roots_file
     if (!c && why)
         *why = tc_strdup(tc_faults_text(&f));
     tc_faults_fini(&f);
+    wipe_members(v);
     json_decref(v);
     return c;
 }
@@ -111,16 +122,15 @@ static torc_call_credentials *from_file(const char *path, const char *roots_file
     char scratch[128], *reason = NULL;
     struct tc_buf text = {0};
     torc_call_credentials *c = NULL;
-    int err = tc_creds_read_file(path, MAX_FILE_BYTES, &text);
+    const char *what;
+    int err = tc_file_read(path, MAX_FILE_BYTES, &text, &what, scratch);
     *absent = may_be_absent && (err == ENOENT || err == ENOTDIR);
     if (err == 0)
         c = tc_adc_parse(tc_buf_slice(&text), roots_file, &reason);
     if (!c && !*absent && why)
-        *why = tc_asprintf("Google's credentials in %s: %s", path, err ? tc_errno_text(err, scratch) : reason);
+        *why = tc_asprintf("Google's credentials in %s: %s", path, err ? what : reason);
     tc_free(reason);
-    if (text.data)
-        explicit_bzero(text.data, text.len);
-    tc_buf_fini(&text);
+    tc_buf_wipe(&text);
     return c;
 }
 

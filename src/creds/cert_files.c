@@ -1,11 +1,10 @@
 #include "creds/cert_files.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "tls/tls.h"
@@ -64,8 +63,7 @@ void tc_cert_identity_unref(struct tc_cert_identity *i)
     if (!i || !tc_ref_dec(&i->ref))
         return;
     tc_rstr_unref(i->certificate);
-    explicit_bzero(i->private_key->data, i->private_key->len); /* nobody else has it */
-    tc_rstr_unref(i->private_key);
+    tc_rstr_unref_secret(i->private_key);
     tc_free(i);
 }
 
@@ -178,19 +176,12 @@ static bool due(const struct tc_cert_files *f, const struct group *g, const stru
 
 static bool read_file(const struct tc_cert_files *f, enum file which, struct tc_buf *out, char **why)
 {
-    FILE *file = fopen(f->paths[which], "re");
-    bool ok = file != NULL;
-    while (ok && !feof(file)) {
-        char *at = tc_buf_reserve(out, 16384);
-        out->len += fread(at, 1, 16384, file);
-        ok = !ferror(file) && out->len <= MAX_FILE_BYTES;
-    }
-    if (!ok)
-        *why = tc_asprintf("%s \"%s\": %s", file_names[which], f->paths[which],
-                           out->len > MAX_FILE_BYTES ? "too large" : strerror(errno ? errno : EIO));
-    if (file)
-        fclose(file);
-    return ok;
+    char scratch[128];
+    const char *reason;
+    int rc = tc_file_read(f->paths[which], MAX_FILE_BYTES, out, &reason, scratch);
+    if (rc != 0)
+        *why = tc_asprintf("%s \"%s\": %s", file_names[which], f->paths[which], reason);
+    return rc == 0;
 }
 
 /* Whether TLS can make something of the texts. */
@@ -309,11 +300,8 @@ static void refresh(struct tc_cert_files *f, struct group *g)
     g->tried = true;
     g->read_ns = tc_system_clock.monotonic_ns(NULL);
     /* A private key was in one of them. */
-    for (size_t i = 0; i < g->n; i++) {
-        if (texts[i].data)
-            explicit_bzero(texts[i].data, texts[i].len);
-        tc_buf_fini(&texts[i]);
-    }
+    for (size_t i = 0; i < g->n; i++)
+        tc_buf_wipe(&texts[i]);
 }
 
 struct tc_cert_roots *tc_cert_files_roots(struct tc_cert_files *f, char **why)

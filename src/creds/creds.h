@@ -46,6 +46,9 @@ struct torc_credentials {
     uint64_t refresh_ns; /* how long connections may go on with what has changed since (epoch); 0: for ever */
 };
 
+/* What options have before the application sets them: insecure, immortal, and not NULL, which is a mistake. */
+torc_credentials *tc_creds_default(void);
+
 /* Without call credentials: what connections are made with. Borrowed; itself where there are none. */
 torc_credentials *tc_creds_channel(torc_credentials *c);
 

@@ -1,12 +1,11 @@
 /* "google_default": TLS with the usual roots, and application default credentials on each RPC. */
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "creds/adc.h"
 #include "creds/creds.h"
-#include "creds/jwt_file.h"
-#include "io/socket.h"
 
 #define MAX_ROOTS_BYTES (16u * 1024u * 1024u)
 
@@ -25,12 +24,13 @@ static torc_credentials *tls_of(const char *roots_pem, const char *roots_file, c
         return torc_credentials_tls(&options, why);
     struct tc_buf text = {0};
     torc_credentials *c = NULL;
-    int err = tc_creds_read_file(roots_file, MAX_ROOTS_BYTES, &text);
+    const char *what;
+    int err = tc_file_read(roots_file, MAX_ROOTS_BYTES, &text, &what, scratch);
     options.roots_pem = tc_buf_cstr(&text);
     if (err == 0)
         c = torc_credentials_tls(&options, why);
     else if (why)
-        *why = tc_asprintf("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, tc_errno_text(err, scratch));
+        *why = tc_asprintf("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, what);
     tc_buf_fini(&text);
     return c;
 }

@@ -1,4 +1,5 @@
 #define CURL_DISABLE_TYPECHECK
+#define CURL_DISABLE_DEPRECATION
 #include "creds/http.h"
 
 #include <curl/curl.h>
@@ -7,6 +8,8 @@
 #include "base/mem.h"
 
 #define CONNECT_TIMEOUT_MS 5000L
+/* Since 7.85, which the library that is loaded may be older than, as may the header that this was compiled with. */
+#define PROTOCOLS_STR ((CURLoption)(CURLOPTTYPE_OBJECTPOINT + 318))
 
 #define FUNCTIONS(X)                                                                                                   \
     X(curl_global_init)                                                                                                \
@@ -98,11 +101,48 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
     return len;
 }
 
+/* Whether the header that the answer must have was there. */
+struct mark {
+    struct tc_slice name, value;
+    bool seen;
+};
+
+static size_t on_header(char *data, size_t size, size_t n, void *arg)
+{
+    struct mark *m = arg;
+    struct tc_slice line = tc_slice_of(data, size * n), name;
+    bool more = true;
+    if (tc_slice_starts(line, tc_slice_str("HTTP/"))) {
+        m->seen = false; /* what came before was an answer on the way to this one */
+    } else if (tc_slice_split(&line, &more, ':', &name) && more && tc_slice_ieq(name, m->name)) {
+        while (line.len && (unsigned char)line.data[line.len - 1] <= ' ')
+            line.len--;
+        m->seen = m->seen || tc_slice_eq(tc_slice_trim(line), m->value);
+    }
+    return size * n;
+}
+
+static void mark_init(struct mark *m, const char *header)
+{
+    struct tc_slice rest = tc_slice_str(header ? header : "");
+    bool more = true;
+    *m = (struct mark){.seen = header == NULL};
+    tc_slice_split(&rest, &more, ':', &m->name);
+    m->value = tc_slice_trim(rest);
+}
+
+/* False: it would speak other protocols too. */
+static bool hold_to_http(CURL *easy)
+{
+    return lib.functions.curl_easy_setopt(easy, PROTOCOLS_STR, "https,http") == CURLE_OK ||
+           lib.functions.curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTPS | CURLPROTO_HTTP)) ==
+               CURLE_OK;
+}
+
 static void set_options(CURL *easy, const struct tc_http_request *r, struct curl_slist *headers, struct tc_buf *body,
                         char *error)
 {
     lib.functions.curl_easy_setopt(easy, CURLOPT_URL, r->url);
-    lib.functions.curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https,http");
     lib.functions.curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     lib.functions.curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     lib.functions.curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
@@ -139,8 +179,14 @@ static int transfer(CURL *easy, CURLM *multi, const struct tc_http_request *r, s
 {
     char error[CURL_ERROR_SIZE] = "";
     struct curl_slist *headers = r->header ? lib.functions.curl_slist_append(NULL, r->header) : NULL;
+    struct mark mark;
     long code = 0;
+    mark_init(&mark, r->marked);
     set_options(easy, r, headers, body, error);
+    if (r->marked) {
+        lib.functions.curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+        lib.functions.curl_easy_setopt(easy, CURLOPT_HEADERDATA, &mark);
+    }
     CURLcode rc = CURLE_ABORTED_BY_CALLBACK;
     if (set_running(stop, multi) && lib.functions.curl_multi_add_handle(multi, easy) == CURLM_OK) {
         rc = run(multi, stop);
@@ -150,6 +196,10 @@ static int transfer(CURL *easy, CURLM *multi, const struct tc_http_request *r, s
     }
     set_running(stop, NULL);
     lib.functions.curl_slist_free_all(headers);
+    if (rc == CURLE_OK && code == 200 && !mark.seen) {
+        *why = tc_asprintf("its answer has no header \"%s\"", r->marked);
+        return TORC_EPARSE;
+    }
     if (rc == CURLE_OK)
         *status = (int)code;
     else if (rc == CURLE_WRITE_ERROR)
@@ -171,7 +221,9 @@ int tc_http_fetch(const struct tc_http_request *r, struct tc_http_stop *stop, in
     CURL *easy = lib.functions.curl_easy_init();
     CURLM *multi = lib.functions.curl_multi_init();
     int rc = TORC_EIO;
-    if (easy && multi)
+    if (easy && multi && !hold_to_http(easy))
+        *why = tc_strdup("libcurl cannot be held to http and https");
+    else if (easy && multi)
         rc = transfer(easy, multi, r, stop, status, body, why);
     else
         *why = tc_strdup("libcurl is out of memory");

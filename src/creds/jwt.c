@@ -105,7 +105,7 @@ int tc_jwt_sign(struct tc_buf *out, EVP_PKEY *key, const struct tc_jwt_claims *c
         tc_buf_append_char(out, '.');
         base64url_encode(out, signature.data, signature.len);
     }
-    tc_buf_fini(&token);
-    tc_buf_fini(&signature);
+    tc_buf_fini(&token); /* no secret without the signature */
+    tc_buf_wipe(&signature);
     return rc;
 }

@@ -1,11 +1,8 @@
 #include "creds/jwt_file.h"
 
-#include <errno.h>
-#include <stdio.h>
-
+#include "base/file.h"
 #include "base/mem.h"
 #include "creds/jwt.h"
-#include "io/socket.h"
 
 /* No header that servers take is longer. */
 #define MAX_TOKEN_FILE_BYTES 65536
@@ -14,24 +11,6 @@ struct jwt_file {
     struct tc_token_source base;
     char *path;
 };
-
-int tc_creds_read_file(const char *path, size_t max, struct tc_buf *out)
-{
-    FILE *f = fopen(path, "re");
-    int err = f ? 0 : errno;
-    while (f && err == 0 && !feof(f)) {
-        char *at = tc_buf_reserve(out, 4096);
-        errno = 0;
-        out->len += fread(at, 1, 4096, f);
-        if (ferror(f))
-            err = errno ? errno : EIO;
-        else if (out->len > max)
-            err = EFBIG;
-    }
-    if (f)
-        fclose(f);
-    return err;
-}
 
 static struct tc_slice trim(struct tc_slice s)
 {
@@ -66,13 +45,12 @@ static void fetch(struct tc_token_source *s, struct tc_token *out)
     const char *path = TC_CONTAINER_OF(s, struct jwt_file, base)->path;
     char scratch[128];
     struct tc_buf content = {0};
-    int err = tc_creds_read_file(path, MAX_TOKEN_FILE_BYTES, &content);
-    if (err == 0)
+    const char *why;
+    if (tc_file_read(path, MAX_TOKEN_FILE_BYTES, &content, &why, scratch) == 0)
         tc_jwt_file_token(path, tc_buf_slice(&content), out);
     else
-        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, "the JWT file %s cannot be read: %s", path,
-                                          tc_errno_text(err, scratch)));
-    tc_buf_fini(&content);
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, "the JWT file %s cannot be read: %s", path, why));
+    tc_buf_wipe(&content);
 }
 
 static void free_source(struct tc_token_source *s)

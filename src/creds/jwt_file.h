@@ -10,7 +10,4 @@ torc_call_credentials *tc_call_creds_jwt_file(const char *path);
 /* What such a file's content leads to: UNAUTHENTICATED when it holds no JWT with an expiration. */
 void tc_jwt_file_token(const char *path, struct tc_slice content, struct tc_token *out);
 
-/* Reads a whole file of at most `max` bytes; 0 or an errno (EFBIG beyond the limit). */
-int tc_creds_read_file(const char *path, size_t max, struct tc_buf *out);
-
 #endif

@@ -7,6 +7,8 @@
 #include "creds/http.h"
 
 #define FETCH_TIMEOUT_MS 30000
+/* What asks a metadata server, and marks its answers. */
+#define FLAVOR "Metadata-Flavor: Google"
 /* A lifetime beyond it is none that an endpoint means. */
 #define MAX_LIFETIME_S 86400e3
 
@@ -45,6 +47,8 @@ static bool parse(struct tc_slice body, int64_t now_ns, struct tc_token *out, co
         *why = "its token cannot be sent in a header";
     else
         out->expires_ns = now_ns + (int64_t)(TC_MIN(lifetime, MAX_LIFETIME_S) * 1e9);
+    if (token)
+        explicit_bzero((char *)(uintptr_t)token, strlen(token));
     json_decref(v);
     return !*why;
 }
@@ -78,7 +82,9 @@ static void fetch(struct tc_token_source *s, struct tc_token *out)
     struct endpoint *e = TC_CONTAINER_OF(s, struct endpoint, base);
     struct tc_http_request request = {
         .url = e->url,
-        .header = e->form ? NULL : "Metadata-Flavor: Google",
+        .header = e->form ? NULL : FLAVOR,
+        /* Who answers without it knows nothing of tokens: a proxy, or another server under that address. */
+        .marked = e->form ? NULL : FLAVOR,
         .form = e->form,
         .roots_file = e->roots_file,
         /* Without TLS a proxy would read what is for this machine, and the token of its answer. */
@@ -88,12 +94,15 @@ static void fetch(struct tc_token_source *s, struct tc_token *out)
     struct tc_buf body = {0};
     char *why = NULL;
     int status = 0;
-    if (tc_http_fetch(&request, &e->stop, &status, &body, &why) == 0)
+    tc_buf_reserve(&body, TC_HTTP_MAX_BODY_BYTES); /* no part of it is left where the whole was too large */
+    int rc = tc_http_fetch(&request, &e->stop, &status, &body, &why);
+    if (rc == 0)
         tc_oauth_token(e->url, status, tc_buf_slice(&body), tc_system_clock.realtime_ns(NULL), out);
     else
-        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, "no token from %s: %s", e->url, why));
+        tc_token_fail(out, tc_status_make(rc == TORC_EPARSE ? TORC_STATUS_UNAUTHENTICATED : TORC_STATUS_UNAVAILABLE,
+                                          "no token from %s: %s", e->url, why));
     tc_free(why);
-    tc_buf_fini(&body);
+    tc_buf_wipe(&body);
 }
 
 static void stop(struct tc_token_source *s)
@@ -106,7 +115,7 @@ static void free_source(struct tc_token_source *s)
     struct endpoint *e = TC_CONTAINER_OF(s, struct endpoint, base);
     tc_http_stop_fini(&e->stop);
     tc_free(e->url);
-    tc_free(e->form);
+    tc_free_secret(e->form); /* the client's secret and the refresh token */
     tc_free(e->roots_file);
     tc_free(e);
 }
@@ -140,6 +149,8 @@ static void append_member(struct tc_buf *form, const char *name, const char *val
 torc_call_credentials *tc_refresh_token_creds(const struct tc_refresh_opts *o)
 {
     struct tc_buf form = {0};
+    /* In one piece of memory: a byte takes three at the most. */
+    tc_buf_reserve(&form, 128 + 3 * (strlen(o->client_id) + strlen(o->client_secret) + strlen(o->refresh_token)));
     tc_buf_append_str(&form, "grant_type=refresh_token");
     append_member(&form, "client_id", o->client_id);
     append_member(&form, "client_secret", o->client_secret);

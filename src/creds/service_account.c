@@ -42,7 +42,7 @@ static struct tc_auth_metadata *sign(const struct service_account *a, const char
     struct tc_buf jwt = {0};
     struct tc_auth_metadata *m =
         tc_jwt_sign(&jwt, a->key, &claims) == 0 ? tc_auth_metadata_token("Bearer", tc_buf_slice(&jwt)) : NULL;
-    tc_buf_fini(&jwt);
+    tc_buf_wipe(&jwt);
     return m;
 }
 

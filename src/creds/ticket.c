@@ -18,11 +18,16 @@ struct tc_auth_metadata *tc_auth_metadata_new(const struct tc_auth_field *fields
 
 struct tc_auth_metadata *tc_auth_metadata_token(const char *type, struct tc_slice token)
 {
-    struct tc_rstr *value = tc_rstr_printf("%s %.*s", type, (int)TC_MIN(token.len, (size_t)INT32_MAX), token.data);
-    if (token.len == 0 || value->len != strlen(type) + 1 + token.len || !tc_header_value_valid(tc_rstr_slice(value))) {
-        tc_rstr_unref(value);
+    struct tc_buf text = {0};
+    tc_buf_reserve(&text, strlen(type) + 1 + token.len);
+    tc_buf_append_str(&text, type);
+    tc_buf_append_char(&text, ' ');
+    tc_buf_append_slice(&text, token);
+    bool valid = token.len > 0 && tc_header_value_valid(tc_buf_slice(&text));
+    struct tc_rstr *value = valid ? tc_rstr_new(text.data, text.len) : NULL;
+    tc_buf_wipe(&text);
+    if (!valid)
         return NULL;
-    }
     struct tc_auth_field field = {.name = tc_rstr_str("authorization"), .value = value};
     return tc_auth_metadata_new(&field, 1);
 }
@@ -40,7 +45,7 @@ void tc_auth_metadata_unref(struct tc_auth_metadata *m)
         return;
     for (size_t i = 0; i < m->n; i++) {
         tc_rstr_unref(m->fields[i].name);
-        tc_rstr_unref(m->fields[i].value);
+        tc_rstr_unref_secret(m->fields[i].value);
     }
     tc_free(m);
 }

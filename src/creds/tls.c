@@ -1,10 +1,12 @@
-#include "tls/tls.h"
+#include <stdatomic.h>
+
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/parse.h"
 #include "creds/files.h"
 #include "creds/handshake.h"
 #include "tls/openssl.h"
+#include "tls/tls.h"
 
 enum part { ROOTS, CERTIFICATE, KEY, PARTS };
 
@@ -75,24 +77,33 @@ static struct tc_slice optional(const char *text)
     return text ? tc_slice_str(text) : tc_slice_of(NULL, 0);
 }
 
-/* Equal for equal texts. */
+static bool hash(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uint8_t *digest, unsigned *len)
+{
+    bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
+    for (int i = 0; ok && i < PARTS; i++) {
+        uint64_t n = texts[i].data ? texts[i].len : UINT64_MAX;
+        ok = EVP_DigestUpdate(md, &n, sizeof(n)) == 1 && EVP_DigestUpdate(md, texts[i].data, texts[i].len) == 1;
+    }
+    return ok && EVP_DigestFinal_ex(md, digest, len) == 1;
+}
+
+/* Equal for equal texts, and only for those: connections are shared by it. Without a digest (OpenSSL has no memory, or
+ * its provider no SHA-256) it is equal to no other. */
 static struct tc_rstr *key_of(const struct tc_slice texts[PARTS])
 {
+    static atomic_ullong unhashed;
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     EVP_MD_CTX *md = EVP_MD_CTX_new();
-    if (md && EVP_DigestInit_ex(md, EVP_sha256(), NULL)) {
-        for (int i = 0; i < PARTS; i++) {
-            uint64_t n = texts[i].data ? texts[i].len : UINT64_MAX;
-            EVP_DigestUpdate(md, &n, sizeof(n));
-            EVP_DigestUpdate(md, texts[i].data, texts[i].len);
-        }
-        EVP_DigestFinal_ex(md, digest, &len);
-    }
+    bool ok = hash(md, texts, digest, &len);
     EVP_MD_CTX_free(md);
     struct tc_buf b = {0};
-    tc_buf_append_str(&b, "tls:");
-    tc_hex_encode(&b, digest, len);
+    if (ok) {
+        tc_buf_append_str(&b, "tls:");
+        tc_hex_encode(&b, digest, len);
+    } else {
+        tc_buf_printf(&b, "tls-unhashed:%llu", atomic_fetch_add(&unhashed, 1));
+    }
     struct tc_rstr *key = tc_rstr_new(b.data, b.len);
     tc_buf_fini(&b);
     return key;

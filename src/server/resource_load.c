@@ -1,10 +1,10 @@
 /* Resource sets from files and JSON (declared in resource_set.h). */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "pb/google/protobuf/any.pb-c.h"
 #include "proto/json.h"
@@ -155,21 +155,12 @@ void tc_resource_set_add_json(struct tc_resource_set *s, const json_t *doc, stru
 
 static int read_file(const char *path, struct tc_buf *out, char **why)
 {
-    FILE *f = fopen(path, "rbe");
-    size_t n;
-    if (!f) {
-        *why = tc_asprintf("cannot open %s: %s", path, strerror(errno));
-        return TORC_EIO;
-    }
-    do {
-        n = fread(tc_buf_reserve(out, 65536), 1, 65536, f);
-        out->len += n;
-    } while (n && out->len <= MAX_FILE_BYTES);
-    int rc = ferror(f) || out->len > MAX_FILE_BYTES ? TORC_EIO : 0;
-    if (rc != 0)
-        *why = tc_asprintf("cannot read %s: %s", path, ferror(f) ? strerror(errno) : "larger than 256 MiB");
-    fclose(f);
-    return rc;
+    const char *reason;
+    char scratch[128];
+    if (tc_file_read(path, MAX_FILE_BYTES, out, &reason, scratch) == 0)
+        return 0;
+    *why = tc_asprintf("cannot read %s: %s", path, reason);
+    return TORC_EIO;
 }
 
 static int load_file(struct tc_resource_set *s, const char *path, char **why)

@@ -1,9 +1,8 @@
 #include "xds/bootstrap.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "xds/bootstrap_parse.h"
 
@@ -103,34 +102,14 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_cre
 }
 
 /* Reads a whole file; false with a reason. */
-static bool read_file(const char *path, struct tc_buf *out, const char **why)
+static bool read_file(const char *path, struct tc_buf *out, const char **why, char scratch[128])
 {
-    enum { STEP = 65536 };
-    bool ok = false;
-    *why = NULL;
-    FILE *file = fopen(path, "rbe");
-    if (!file) {
-        *why = strerror(errno);
+    if (tc_file_read(path, MAX_FILE_BYTES, out, why, scratch) != 0)
         return false;
-    }
-    for (;;) {
-        size_t n = fread(tc_buf_reserve(out, STEP), 1, STEP, file);
-        out->len += n;
-        if (out->len > MAX_FILE_BYTES) {
-            *why = "larger than 16 MiB";
-            goto done;
-        }
-        if (n == 0)
-            break;
-    }
-    if (ferror(file))
-        *why = strerror(errno);
-    else if (strspn(tc_buf_cstr(out), " \t\r\n") == out->len)
+    bool empty = strspn(tc_buf_cstr(out), " \t\r\n") == out->len;
+    if (empty)
         *why = "the file is empty";
-    ok = *why == NULL;
-done:
-    fclose(file);
-    return ok;
+    return !empty;
 }
 
 static struct tc_xds_bootstrap *from_file(const char *path, tc_xds_creds_supported_fn supported, void *arg,
@@ -140,7 +119,8 @@ static struct tc_xds_bootstrap *from_file(const char *path, tc_xds_creds_support
     struct tc_xds_bootstrap *b = NULL;
     struct tc_status inner = {0};
     const char *why;
-    if (!read_file(path, &text, &why)) {
+    char scratch[128];
+    if (!read_file(path, &text, &why, scratch)) {
         *error = tc_status_make(TORC_STATUS_UNAVAILABLE, "xDS bootstrap file \"" TC_SHOWN "\" (GRPC_XDS_BOOTSTRAP): %s",
                                 TC_SHOW(path), why);
     } else {

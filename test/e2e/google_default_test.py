@@ -22,10 +22,11 @@ CLEAN = {name: "" for name in ("GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_H
 
 
 class Endpoint:
-    """An HTTP(S) server whose answers the test sets: `answer` is (status, body) or a function of the request."""
+    """An HTTP(S) server whose answers the test sets: `answer` is (status, body)."""
 
     def __init__(self, certificate=None):
         self.answer = (500, b"")
+        self.headers = {"Metadata-Flavor": "Google"}
         self.requests = []
         self.changed = threading.Condition()
         outer = self
@@ -38,9 +39,12 @@ class Endpoint:
                 with outer.changed:
                     outer.requests.append((self.command, self.path, dict(self.headers), body))
                     status, text = outer.answer
+                    headers = outer.headers
                     outer.changed.notify_all()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(text)
 
@@ -200,6 +204,15 @@ def test_what_a_metadata_server_may_answer():
         metadata.answer = (200, b'{"access_token":"a\\r\\nx: y","expires_in":60}')
         call = one_call(backend, env, status=1)
         check(call["status"] == "UNAUTHENTICATED" and "cannot be sent in a header" in call["message"], f"{call}")
+        # Whoever does not say that it is a metadata server is none, good as the token looks.
+        metadata.give("foreign", 3600)
+        for headers in ({}, {"Metadata-Flavor": "Other"}, {"X-Metadata-Flavor": "Google"}, {"Metadata-Flavor": "Google2"}):
+            metadata.headers = headers
+            call = one_call(backend, env, status=1)
+            check(call["status"] == "UNAUTHENTICATED" and call["attempts"] == 0 and
+                  'its answer has no header "Metadata-Flavor: Google"' in call["message"], f"{headers}: {call}")
+        metadata.headers = {"metadata-flavor": "Google "}
+        check(token_of(one_call(backend, env)) == ["Bearer foreign"], "names have no case, and space around values is none")
     # Nobody listens there any more.
     with world() as (folder, pki, backend):
         call = one_call(backend, env | {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": pki.ca, "CLOUDSDK_CONFIG": folder}, status=1)
@@ -213,6 +226,7 @@ def test_authorized_user():
         with open(os.path.join(folder, "application_default_credentials.json"), "w", encoding="ascii") as out:
             json.dump(user, out)
         endpoint.give("ya29.user", 3600)
+        endpoint.headers = {}  # which is the metadata server's alone
         env = environment(folder, pki)
         call = one_call(backend, env)
         check(token_of(call) == ["Bearer ya29.user"], f"{call}")
@@ -287,6 +301,11 @@ def test_bad_files_are_told():
         env = {**CLEAN, "HOME": folder, "CLOUDSDK_CONFIG": folder, "GOOGLE_APPLICATION_CREDENTIALS": "/nothing/here.json"}
         done = run("call", "--creds", "google_default", "ipv4:127.0.0.1:1", HEADERS, env=env, status=1)
         check("/nothing/here.json: No such file" in done.stderr, done.stderr)
+        fifo = os.path.join(folder, "application_default_credentials.json")
+        os.mkfifo(fifo)
+        done = run("call", "--creds", "google_default", "ipv4:127.0.0.1:1", HEADERS, status=1,
+                   env={**env, "GOOGLE_APPLICATION_CREDENTIALS": ""})
+        check(f"{fifo}: it is a FIFO, no regular file" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,8 @@ static void test_arena_budget(void **state)
     (void)state;
     struct tc_arena a;
     tc_arena_init(&a, 64, 1000);
+    assert_non_null(tc_arena_alloc(&a, 0)); /* NULL is for a budget that is exceeded */
+    assert_non_null(tc_arena_calloc(&a, 0, 8));
     char *p = tc_arena_alloc(&a, 100);
     assert_non_null(p);
     assert_int_equal((uintptr_t)p % 16, 0);

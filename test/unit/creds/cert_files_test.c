@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -302,12 +303,32 @@ static void epochs_are_those_of_the_content(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* A FIFO in the place of a key that was good: nobody waits for who writes into it, and the last good content stays. */
+static void a_fifo_is_no_file(void **state)
+{
+    struct fixture *f = *state;
+    char *why = NULL, *expected = tc_asprintf("ca_certificate_file \"%s\": it is a FIFO, no regular file", f->ca);
+    assert_int_equal(mkfifo(f->ca, 0600), 0);
+    alarm(20);
+    assert_null(tc_cert_files_roots(f->files, &why));
+    assert_string_equal(why, expected);
+    tc_free(why);
+    tc_free(expected);
+    write_file(f->cert, f->a.cert_pem);
+    write_file(f->key, f->a.key_pem);
+    assert_true(have_identity(f, &f->a));
+    unlink(f->key);
+    assert_int_equal(mkfifo(f->key, 0600), 0);
+    assert_true(have_identity(f, &f->a));
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(files_that_come_later),   TEST(a_change_is_seen_at_once),        TEST(certificate_and_key_change_together),
         TEST(rubbish_changes_nothing), TEST(a_map_takes_the_place_of_roots),  TEST(the_refresh_interval_counts),
-        TEST(keys_tell_files_apart),   TEST(epochs_are_those_of_the_content),
+        TEST(keys_tell_files_apart),   TEST(epochs_are_those_of_the_content), TEST(a_fifo_is_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

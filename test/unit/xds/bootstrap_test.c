@@ -212,6 +212,7 @@ static void environment(void **state)
     assert_environment(NULL, NULL, "neither GRPC_XDS_BOOTSTRAP (a path) nor GRPC_XDS_BOOTSTRAP_CONFIG (JSON) is set");
     assert_environment("", "", "neither GRPC_XDS_BOOTSTRAP");
     assert_environment(path, NULL, "the file is empty");
+    assert_environment("/dev/zero", NULL, "it is a device, no regular file");
     write_file(path, " \n");
     assert_environment(path, NULL, "the file is empty");
     write_file(path, "{]");

@@ -1,0 +1,79 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What a name stands for that is no regular file; NULL: it is one. */
+static const char *other_kind(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return NULL;
+    case S_IFDIR:
+        return "it is a directory, no regular file";
+    case S_IFIFO:
+        return "it is a FIFO, no regular file";
+    case S_IFSOCK:
+        return "it is a socket, no regular file";
+    default:
+        return "it is a device, no regular file";
+    }
+}
+
+/* Up to the end; errno otherwise. What the size promises is had in one piece of memory, so that no copy of a key is
+ * left where a smaller one was. */
+static int read_all(int fd, off_t size, size_t max, struct tc_buf *out)
+{
+    size_t start = out->len, step = size > 0 ? (size_t)size + 1 : 4096;
+    ssize_t n;
+    if (size > 0 && (uint64_t)size > max)
+        return EFBIG;
+    while ((n = read(fd, tc_buf_reserve(out, step), step)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        out->len += (size_t)n;
+        if (out->len - start > max)
+            return EFBIG;
+        step = step > (size_t)n ? step - (size_t)n : 4096;
+    }
+    return 0;
+}
+
+static int open_regular(const char *path, struct stat *st, int *fd, const char **why)
+{
+    /* Before it is opened: opening alone does something to some devices. */
+    if (stat(path, st) != 0)
+        return errno;
+    *why = other_kind(st->st_mode);
+    if (*why)
+        return EINVAL;
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0 || fstat(*fd, st) != 0)
+        return errno;
+    *why = other_kind(st->st_mode); /* another by now */
+    return *why ? EINVAL : 0;
+}
+
+int tc_file_read(const char *path, size_t max, struct tc_buf *out, const char **why, char scratch[128])
+{
+    struct stat st;
+    int fd = -1;
+    *why = NULL;
+    int rc = open_regular(path, &st, &fd, why);
+    if (rc == 0)
+        rc = read_all(fd, st.st_size, max, out);
+    if (fd >= 0)
+        close(fd);
+    if (rc == EFBIG) {
+        snprintf(scratch, 128, "larger than %zu bytes", max);
+        *why = scratch;
+    } else if (rc && !*why) {
+        *why = strerror_r(rc, scratch, 128);
+    }
+    return rc;
+}

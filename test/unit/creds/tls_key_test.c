@@ -1,0 +1,57 @@
+/* What TLS credentials are known by when connections are shared: equal for equal texts alone, with SHA-256 and without.
+ */
+#define TC_OPENSSL_ITSELF
+#include "base/mem.h"
+#include "creds/creds.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+#include "tls/openssl.h"
+
+static int no_digest(EVP_MD_CTX *ctx, unsigned char *md, unsigned *len)
+{
+    (void)ctx;
+    (void)md;
+    (void)len;
+    return 0;
+}
+
+static torc_credentials *make(const char *roots)
+{
+    struct torc_tls_options o;
+    torc_tls_options_init(&o);
+    o.roots_pem = roots;
+    torc_credentials *c = torc_credentials_tls(&o, NULL);
+    assert_non_null(c);
+    return c;
+}
+
+static bool same_key(const char *a, const char *b)
+{
+    torc_credentials *one = make(a), *two = make(b);
+    bool same = tc_rstr_eq(one->key, two->key);
+    torc_credentials_unref(one);
+    torc_credentials_unref(two);
+    return same;
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    struct tc_cert a = tc_cert_make(&(struct tc_cert_opts){.common_name = "a", .ca = true});
+    struct tc_cert b = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .ca = true});
+    assert_true(same_key(a.cert_pem, a.cert_pem));
+    assert_false(same_key(a.cert_pem, b.cert_pem));
+    assert_false(same_key(a.cert_pem, NULL));
+    tc_openssl.EVP_DigestFinal_ex = no_digest;
+    assert_false(same_key(a.cert_pem, b.cert_pem));
+    assert_false(same_key(a.cert_pem, NULL));
+    assert_false(same_key(a.cert_pem, a.cert_pem)); /* they share nothing, which harms nobody */
+    tc_cert_fini(&a);
+    tc_cert_fini(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* Secrets are overwritten before their memory is given up: the allocator's functions, as the library calls them, are
+ * replaced by some that look for the secret in what they are given. */
+#include <malloc.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "creds/adc.h"
+#include "creds/cert_files.h"
+#include "creds/jwt_file.h"
+#include "creds/oauth.h"
+#include "creds/service_account.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+
+void __real_free(void *ptr);
+void *__real_realloc(void *ptr, size_t size);
+void __wrap_free(void *ptr);
+void *__wrap_realloc(void *ptr, size_t size);
+
+static char needle[64]; /* empty: nothing is looked for */
+static size_t given, found;
+
+static void look(void *ptr)
+{
+    size_t len = strlen(needle);
+    if (!ptr || !len)
+        return;
+    given++;
+    found += memmem(ptr, malloc_usable_size(ptr), needle, len) != NULL;
+}
+
+void __wrap_free(void *ptr)
+{
+    look(ptr);
+    __real_free(ptr);
+}
+
+void *__wrap_realloc(void *ptr, size_t size)
+{
+    look(ptr); /* which may move */
+    return __real_realloc(ptr, size);
+}
+
+static void begin(const char *secret)
+{
+    snprintf(needle, sizeof(needle), "%s", secret);
+    given = found = 0;
+}
+
+static void end(void)
+{
+    needle[0] = '\0';
+    assert_true(given > 0);
+    assert_int_equal(found, 0);
+}
+
+/* That the test finds what it looks for. */
+static void test_the_test(void **state)
+{
+    (void)state;
+    char *text = tc_strdup("some secret in it");
+    begin("secret");
+    tc_free(text);
+    assert_int_equal(found, 1);
+    text = tc_strdup("some secret in it");
+    tc_free_secret(text);
+    assert_int_equal(found, 1);
+    needle[0] = '\0';
+}
+
+static char *write_file(const char *name, const char *content)
+{
+    char *path = tc_asprintf("/tmp/torc-wipe-%d-%s", (int)getpid(), name);
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    assert_true(fputs(content, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+static void drop_file(char *path)
+{
+    unlink(path);
+    tc_free(path);
+}
+
+static void test_private_key_files(void **state)
+{
+    (void)state;
+    struct tc_cert root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
+    struct tc_cert one = tc_cert_make(&(struct tc_cert_opts){.common_name = "one", .issuer = &root});
+    char *cert = write_file("cert", one.cert_pem), *key = write_file("key", one.key_pem), part[33];
+    snprintf(part, sizeof(part), "%.32s", strchr(one.key_pem, '\n') + 1);
+    begin(part);
+    struct tc_cert_files *files = tc_cert_files_new(
+        &(struct tc_cert_paths){.certificate_file = cert, .private_key_file = key, .refresh_interval_ns = TC_NS_PER_S});
+    struct tc_cert_identity *identity = tc_cert_files_identity(files, NULL);
+    assert_non_null(identity);
+    tc_cert_identity_unref(identity);
+    tc_cert_files_unref(files);
+    end();
+    drop_file(cert);
+    drop_file(key);
+    tc_cert_fini(&one);
+    tc_cert_fini(&root);
+}
+
+static void test_jwt_file(void **state)
+{
+    (void)state;
+    /* {"exp":4102444800} */
+    struct tc_token token = {0};
+    char text[] = "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.a-signature-that-is-secret";
+    begin("a-signature-that-is-secret");
+    tc_jwt_file_token("file", tc_slice_str(text), &token);
+    assert_non_null(token.metadata);
+    tc_auth_metadata_unref(token.metadata);
+    end();
+}
+
+static void test_access_token(void **state)
+{
+    (void)state;
+    struct tc_token token = {0};
+    begin("ya29.secret");
+    tc_oauth_token("m", 200, tc_slice_str("{\"access_token\":\"ya29.secret\",\"expires_in\":60}"), 1, &token);
+    assert_non_null(token.metadata);
+    tc_auth_metadata_unref(token.metadata);
+    end();
+}
+
+static void test_refresh_token(void **state)
+{
+    (void)state;
+    char *path = write_file("user.json", "{\"type\":\"authorized_user\",\"client_id\":\"c\",\"client_secret\":\"s\","
+                                         "\"refresh_token\":\"1//a-refresh-token\"}");
+    begin("a-refresh-token");
+    torc_call_credentials *c = tc_adc_find(&(struct tc_adc_opts){.credentials_file = path}, NULL);
+    assert_non_null(c);
+    torc_call_credentials_unref(c);
+    end();
+    drop_file(path);
+}
+
+static void test_service_account(void **state)
+{
+    (void)state;
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
+    const struct tc_service_account account = {.email = "e", .key_id = "k", .key = key};
+    const struct tc_auth_context context = {.service_url = "https://host/service", .method = "m"};
+    struct tc_auth_request request = {0};
+    struct tc_auth_metadata *m = NULL;
+    struct tc_status error = {0};
+    torc_call_credentials *c = tc_service_account_creds(&account, &tc_system_clock);
+    assert_int_equal(c->ops->get(c, NULL, &context, &request, &m, &error), 0);
+    /* The end of the signature that was sent; a second token is signed for another host, and all of it is given up. */
+    const struct tc_rstr *value = m->fields[0].value;
+    begin(value->data + value->len - 40);
+    tc_auth_metadata_unref(m);
+    torc_call_credentials_unref(c);
+    end();
+    EVP_PKEY_free(key);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_test),      cmocka_unit_test(test_private_key_files),
+        cmocka_unit_test(test_jwt_file),      cmocka_unit_test(test_access_token),
+        cmocka_unit_test(test_refresh_token), cmocka_unit_test(test_service_account),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
