@@ -177,7 +177,7 @@ static void start_call(struct bench *b, uint64_t begin_ns)
     int rc = torc_call_unary_async(channel, b->args.connect.method, b->payload, b->args.payload, &b->call_options,
                                    on_result, c, NULL);
     if (rc != 0) {
-        cli_fail(NAME, "cannot start the call %s: %s", b->args.connect.method, torc_strerror(rc));
+        connect_call_refused(NAME, b->args.connect.method, rc);
         b->refused = true;
         tc_free(c);
         return;

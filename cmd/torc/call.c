@@ -132,7 +132,7 @@ static void start_call(struct run *r, uint64_t intended_ns)
                  : torc_call_unary_async(ch, a->connect.method, a->data.data, a->data.len, &o, on_result, c, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
-        cli_fail(NAME, "cannot start the call %s: %s", a->connect.method, torc_strerror(rc));
+        connect_call_refused(NAME, a->connect.method, rc);
         tc_free(c);
         r->refused = true;
         return;

@@ -164,3 +164,12 @@ void connect_channels_free(torc_channel **channels, size_t n)
         torc_channel_free(channels[i]);
     tc_free(channels);
 }
+
+void connect_call_refused(const char *command, const char *method, int rc)
+{
+    if (rc == TORC_EINVAL)
+        cli_fail(command, "'" TC_SHOWN "' is no method: package.Service/Method is one, printable ASCII without spaces",
+                 TC_SHOW(method));
+    else
+        cli_fail(command, "cannot start the call " TC_SHOWN ": %s", TC_SHOW(method), torc_strerror(rc));
+}

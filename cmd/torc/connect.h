@@ -60,5 +60,7 @@ void connect_args_fini(struct connect_args *a);
 int connect_channels(const char *command, struct connect_args *a, torc_runtime *runtime, size_t n,
                      torc_channel ***channels);
 void connect_channels_free(torc_channel **channels, size_t n);
+/* Says why a call of the method could not be started. */
+void connect_call_refused(const char *command, const char *method, int rc);
 
 #endif

@@ -25,9 +25,8 @@ typedef struct torc_channel torc_channel;
 
 struct torc_channel_options {
     size_t size;                        /* sizeof(struct torc_channel_options), set by the init function */
-    torc_credentials *credentials;      /* insecure. The channel takes its own reference. NULL is refused: a function
-                                           that could not make credentials returns it, and what was to be secure
-                                           does not go in the clear for that */
+    torc_credentials *credentials;      /* insecure; the channel takes its own reference. NULL is refused: functions
+                                           return it that could make none, and nothing is to go in the clear for that */
     const char *authority;              /* :authority and TLS name; NULL: from the target */
     const char *user_agent;             /* put before "torc-c/VERSION"; NULL: none */
     const char *service_config_json;    /* used when the resolver gives none; NULL: none */

@@ -50,7 +50,8 @@ TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_file
 /* What the control plane says for each cluster of an "xds:" target, by the certificate providers of the bootstrap; the
  * fallback, of which a reference is taken, for clusters that it says nothing of, and for other targets. A cluster whose
  * security cannot be had fails its RPCs; nothing is sent to it in the clear instead. NULL when the fallback is NULL,
- * itself xds, or a composite (call credentials go around the xds credentials). Source: gRFCs A29, A82, A87, A101. */
+ * itself xds, or a composite (call credentials go around the xds credentials); a channel with NULL is not made. Source:
+ * gRFCs A29, A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback);
 TORC_API torc_credentials *torc_credentials_ref(torc_credentials *credentials);
 /* NULL is allowed. */

@@ -175,7 +175,7 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
         destroy(ch);
         return NULL;
     }
-    ch->credentials = ch->opts.credentials ? torc_credentials_ref(ch->opts.credentials) : torc_credentials_insecure();
+    ch->credentials = torc_credentials_ref(ch->opts.credentials);
     ch->user_agent = ch->opts.user_agent ? tc_rstr_printf("%s torc-c/%s", ch->opts.user_agent, torc_version())
                                          : tc_rstr_printf("torc-c/%s", torc_version());
     if (ch->opts.xds_bootstrap_json)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
+#include "creds/creds.h"
 #include "lb/ring.h"
 #include "resolver/proxy.h"
 
@@ -18,6 +19,7 @@ void torc_channel_options_init(struct torc_channel_options *options)
 {
     *options = (struct torc_channel_options){
         .size = sizeof(*options),
+        .credentials = tc_creds_default(),
         .max_receive_message_bytes = 4194304,
         .max_send_message_bytes = UINT64_MAX,
         .max_header_list_bytes = 16384,
@@ -61,6 +63,9 @@ static bool is_proxy(const char *url)
 
 static const char *fault(const struct torc_channel_options *o)
 {
+    if (!o->credentials)
+        return "credentials: they are NULL, as what made them returned; for connections in the clear give "
+               "torc_credentials_insecure()";
     if (o->ring_size_cap > TC_RING_SIZE_MAX)
         return "ring_size_cap: must be at most 8388608";
     if (!(o->backoff_multiplier >= 1.0) || o->backoff_multiplier > 1000.0)

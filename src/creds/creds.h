@@ -49,6 +49,10 @@ struct torc_credentials {
 /* What options have before the application sets them: insecure, immortal, and not NULL, which is a mistake. */
 torc_credentials *tc_creds_default(void);
 
+/* What options have until the application sets them: insecure, and never freed. NULL there is a mistake, the result of
+ * a function that made none, and must not come out as a connection in the clear. */
+torc_credentials *tc_creds_default(void);
+
 /* Without call credentials: what connections are made with. Borrowed; itself where there are none. */
 torc_credentials *tc_creds_channel(torc_credentials *c);
 

@@ -63,7 +63,8 @@ static torc_channel *open_channel(struct tc_kit *kit, torc_credentials *creds)
 {
     struct torc_channel_options o;
     torc_channel_options_init(&o);
-    o.credentials = creds;
+    if (creds)
+        o.credentials = creds;
     torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
     assert_non_null(ch);
     return ch;
@@ -329,7 +330,8 @@ static void ask_control_plane(struct ads *a, torc_credentials *creds, const char
              tc_kit_address(secure, 0), entry);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
-    o.credentials = creds;
+    if (creds)
+        o.credentials = creds;
     o.xds_bootstrap_json = bootstrap;
     torc_runtime *own = torc_runtime_new(NULL);
     torc_channel *ch = torc_channel_new(own, "xds:///orders", &o, NULL);

@@ -1,6 +1,10 @@
 /* A process that is asked for its xDS resources while it makes calls (A40): by function, and over gRPC. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
@@ -8,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/parse.h"
 
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 
@@ -328,6 +333,53 @@ static void by_function(void **state)
     close_world(&w);
 }
 
+static int connect_raw(const char *address)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint64_t port;
+    assert_int_equal(tc_parse_u64(tc_slice_str(strrchr(address, ':') + 1), UINT16_MAX, &port), 0);
+    to.sin_port = htons((uint16_t)port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+/* A server speaks first, by its SETTINGS, to whom it takes in. */
+static bool is_served(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_WAITALL) == 1;
+}
+
+static void connections_are_limited(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    int fds[70];
+    size_t served = 0, last = 0;
+    for (size_t i = 0; i < TC_ARRAY_LEN(fds); i++)
+        fds[i] = connect_raw(torc_csds_address(w.csds));
+    for (size_t i = 0; i < TC_ARRAY_LEN(fds); i++)
+        if (is_served(fds[i])) {
+            served++;
+            last = i;
+        }
+    assert_int_equal(served, 64);
+    /* One goes, and another may come as soon as the server has seen it. */
+    close(fds[last]);
+    bool again = false;
+    for (int i = 0; i < 1000 && !again; i++) {
+        fds[last] = connect_raw(torc_csds_address(w.csds));
+        again = is_served(fds[last]);
+        if (!again)
+            close(fds[last]);
+    }
+    assert_true(again);
+    for (size_t i = 0; i < TC_ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    close_world(&w);
+}
+
 static void addresses_and_ends(void **state)
 {
     (void)state;
@@ -372,6 +424,7 @@ int main(void)
         cmocka_unit_test(scopes),
         cmocka_unit_test(streams_and_refusals),
         cmocka_unit_test(by_function),
+        cmocka_unit_test(connections_are_limited),
         cmocka_unit_test(addresses_and_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@ struct tc_h2_test {
     struct tc_h2_conn *conn; /* NULL once closed */
     unsigned ready, capacity, draining, closed;
     bool too_many_pings;
-    char why[256]; /* of the last draining or closed */
+    char why[512]; /* of the last draining or closed */
     /* Called in each event of the connection with its name, when set. */
     void (*hook)(struct tc_h2_test *t, const char *event);
     struct tc_h2_opts opts;

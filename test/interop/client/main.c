@@ -107,7 +107,7 @@ int main(int argc, char **argv)
                 argv[0]);
         return 2;
     }
-    t.options.credentials = ca ? tls(ca) : NULL;
+    t.options.credentials = ca ? tls(ca) : torc_credentials_insecure();
     t.runtime = torc_runtime_new(NULL);
     CHECK(t.runtime, "no runtime");
     t.channel = interop_channel(&t);

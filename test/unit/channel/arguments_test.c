@@ -73,6 +73,75 @@ static void test_options_of_later_headers(void **state)
     torc_channel_free(ch);
 }
 
+/* Credentials that could not be made do not lead to a connection in the clear. */
+static void test_credentials_that_are_none(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    torc_credentials *found = o.credentials, *insecure = torc_credentials_insecure();
+    char *why = NULL;
+    assert_non_null(found);
+    assert_null(torc_credentials_xds(NULL));
+    o.credentials = torc_credentials_xds(NULL);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, &why));
+    assert_non_null(strstr(why, "options: credentials: they are NULL"));
+    free(why);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, NULL));
+    struct torc_tls_options bad;
+    torc_tls_options_init(&bad);
+    bad.roots_pem = "none";
+    o.credentials = torc_credentials_tls(&bad, NULL);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, NULL));
+    o.credentials = insecure;
+    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &o, NULL);
+    assert_non_null(ch);
+    torc_channel_free(ch);
+    torc_credentials_unref(insecure);
+    /* What was there to begin with stays, whoever gives it up. */
+    for (int i = 0; i < 3; i++)
+        torc_credentials_unref(found);
+    torc_channel_options_init(&o);
+    assert_ptr_equal(o.credentials, found);
+    ch = torc_channel_new(NULL, "127.0.0.1:1", &o, NULL);
+    assert_non_null(ch);
+    torc_channel_free(ch);
+}
+
+static void never(const struct torc_result *result, void *arg)
+{
+    (void)arg;
+    fail_msg("the call has an end: %s", result->message);
+}
+
+/* What a server would take for a path without a service, or for another header, is never sent. */
+static void test_method_names(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {
+        "",      "/",      "noslash",     "/noslash", "a/",     "/a/",     "//",         "/ /b",  "a b/c",
+        "a/b c", "a/b\nc", "a/b\r\nx: y", "a/\tb",    "a/\x01", "a/b\x7f", "a/\xc3\xa9", "/a/b ", " /a/b",
+    };
+    struct torc_result r;
+    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", NULL, NULL);
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        int error = 0;
+        assert_int_equal(torc_call_unary(ch, methods[i], NULL, 0, NULL, &r), TORC_EINVAL);
+        assert_int_equal(torc_call_unary_async(ch, methods[i], NULL, 0, NULL, never, NULL, NULL), TORC_EINVAL);
+        assert_int_equal(torc_call_explain(ch, methods[i], NULL, &r), TORC_EINVAL);
+        assert_null(torc_call_open(ch, methods[i], NULL, &error));
+        assert_int_equal(error, TORC_EINVAL);
+    }
+    char *long_one = malloc(65540);
+    assert_non_null(long_one);
+    memset(long_one, 'a', 65539);
+    long_one[65539] = '\0';
+    long_one[5] = '/';
+    assert_int_equal(torc_call_unary(ch, long_one, NULL, 0, NULL, &r), TORC_EINVAL);
+    free(long_one);
+    torc_channel_free(ch);
+}
+
 static void test_call_arguments(void **state)
 {
     (void)state;
@@ -249,9 +318,14 @@ static void test_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_channel_arguments),  cmocka_unit_test(test_options_of_later_headers),
-        cmocka_unit_test(test_call_arguments),     cmocka_unit_test(test_other_options),
-        cmocka_unit_test(test_classes_are_copied), cmocka_unit_test(test_null),
+        cmocka_unit_test(test_options_of_later_headers),
+        cmocka_unit_test(test_channel_arguments),
+        cmocka_unit_test(test_call_arguments),
+        cmocka_unit_test(test_credentials_that_are_none),
+        cmocka_unit_test(test_method_names),
+        cmocka_unit_test(test_other_options),
+        cmocka_unit_test(test_classes_are_copied),
+        cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -303,6 +303,17 @@ static void epochs_are_those_of_the_content(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void files_are_bounded(void **state)
+{
+    struct fixture *f = *state;
+    char *why = NULL;
+    write_file(f->ca, "");
+    assert_int_equal(truncate(f->ca, (16 << 20) + 1), 0);
+    assert_null(tc_cert_files_roots(f->files, &why));
+    assert_non_null(strstr(why, "larger than 16777216 bytes"));
+    tc_free(why);
+}
+
 /* A FIFO in the place of a key that was good: nobody waits for who writes into it, and the last good content stays. */
 static void a_fifo_is_no_file(void **state)
 {
@@ -328,7 +339,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(files_that_come_later),   TEST(a_change_is_seen_at_once),        TEST(certificate_and_key_change_together),
         TEST(rubbish_changes_nothing), TEST(a_map_takes_the_place_of_roots),  TEST(the_refresh_interval_counts),
-        TEST(keys_tell_files_apart),   TEST(epochs_are_those_of_the_content), TEST(a_fifo_is_no_file),
+        TEST(keys_tell_files_apart),   TEST(epochs_are_those_of_the_content), TEST(files_are_bounded),
+        TEST(a_fifo_is_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

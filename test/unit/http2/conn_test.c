@@ -144,6 +144,27 @@ static void goaway_drains(void **state)
     }
 }
 
+/* Of a text that the peer chose 256 bytes are kept, and none of them can do harm in a log. */
+static void text_of_a_goaway(void **state)
+{
+    (void)state;
+    static const char before[] = "server sent GOAWAY with NO_ERROR: ";
+    for (size_t len = 255; len <= 257; len++) {
+        struct tc_h2_test t;
+        char text[258] = "\n\x1b";
+        memset(text + 2, 'x', len - 2);
+        text[len] = '\0';
+        tc_h2_test_init(&t, NULL, 0);
+        tc_h2_peer_goaway(t.peer, 0, 0, text);
+        tc_h2_test_run(&t);
+        assert_memory_equal(t.why, before, sizeof(before) - 1);
+        assert_memory_equal(t.why + sizeof(before) - 1, "%0A%1Bxxx", 9);
+        /* Two of the bytes are written as three. */
+        assert_int_equal(strlen(t.why), sizeof(before) - 1 + TC_MIN(len, (size_t)256) + 4);
+        tc_h2_test_fini(&t);
+    }
+}
+
 static void graceful_goaway(void **state)
 {
     (void)state;
@@ -531,6 +552,7 @@ int main(void)
         cmocka_unit_test(server_closes_before_settings),
         cmocka_unit_test(max_concurrent_streams),
         cmocka_unit_test(goaway_drains),
+        cmocka_unit_test(text_of_a_goaway),
         cmocka_unit_test(graceful_goaway),
         cmocka_unit_test(goaway_before_the_request_leaves),
         cmocka_unit_test(too_many_pings),

@@ -246,6 +246,41 @@ static void nothing_to_follow(void **state)
     TC_CASE(SS11);
 }
 
+static void limits_of_a_cookie(void **state)
+{
+    (void)state;
+    for (size_t n = 63; n <= 65; n++) {
+        struct tc_buf plain = {0};
+        struct rpc r;
+        for (size_t i = 0; i < n; i++)
+            tc_buf_printf(&plain, "%s10.0.0.%zu:80", i ? "," : "", i);
+        tc_buf_append_str(&plain, ";cluster:c");
+        open_rpc(&r, "/", "/a.B/C");
+        bring(&r, cookie(&r, tc_buf_cstr(&plain)));
+        start(&r);
+        assert_int_equal(r.chosen.session->n, n <= 64 ? n : 0);
+        if (n > 64)
+            assert_string_equal(r.chosen.session->passed_over, "the cookie names no IP addresses with ports");
+        close_rpc(&r);
+        tc_buf_fini(&plain);
+    }
+    /* 16,384 bytes of base64 are 12,288, most of them the name of a cluster. */
+    for (size_t len = 12288; len <= 12289; len++) {
+        struct tc_buf plain = {0};
+        struct rpc r;
+        tc_buf_append_str(&plain, A ";cluster:");
+        while (plain.len < len)
+            tc_buf_append_char(&plain, 'c');
+        open_rpc(&r, "/", "/a.B/C");
+        bring(&r, cookie(&r, tc_buf_cstr(&plain)));
+        start(&r);
+        assert_string_equal(r.chosen.session->passed_over,
+                            len == 12288 ? "the route has no such cluster" : "the cookie is too long");
+        close_rpc(&r);
+        tc_buf_fini(&plain);
+    }
+}
+
 static void a_new_session(void **state)
 {
     (void)state;
@@ -346,6 +381,7 @@ int main(void)
         cmocka_unit_test(a_cookie_is_followed),
         cmocka_unit_test(the_cluster_of_the_cookie),
         cmocka_unit_test(nothing_to_follow),
+        cmocka_unit_test(limits_of_a_cookie),
         cmocka_unit_test(a_new_session),
         cmocka_unit_test(settings_of_the_cluster),
     };

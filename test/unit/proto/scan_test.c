@@ -259,6 +259,38 @@ static void test_counts(void **state)
     tc_buf_fini(&in);
 }
 
+static void test_texts_and_values_in_all(void **state)
+{
+    (void)state;
+    const size_t most = (size_t)1 << 20;
+    struct tc_buf in = {0}, locality = {0};
+    for (size_t len = most; len <= most + 1; len++) {
+        const char head[] = {'\x0a', (char)(len & 0x7f) | (char)0x80, (char)(len >> 7 & 0x7f) | (char)0x80,
+                             (char)(len >> 14)};
+        tc_buf_clear(&in);
+        tc_buf_append(&in, head, sizeof(head));
+        memset(tc_buf_reserve(&in, len), 'n', len);
+        in.len += len;
+        if (len == most)
+            accept(NODE, tc_buf_slice(&in), NULL);
+        else
+            refuse_with(NODE, tc_buf_slice(&in), NULL, TORC_ELIMIT, "field id: 1048577 bytes, more than 1048576");
+    }
+    /* Each field within its own limit: 64 localities of 65,536 endpoints have 64 values more than any message may. */
+    tc_buf_append(&locality, "\x12\x80\x80\x08", 4);
+    for (int i = 0; i < 65536; i++)
+        tc_buf_append(&locality, "\x12\x00", 2);
+    tc_buf_clear(&in);
+    for (int i = 0; i < 63; i++)
+        tc_buf_append_slice(&in, tc_buf_slice(&locality));
+    accept(ASSIGNMENT, tc_buf_slice(&in), NULL);
+    tc_buf_append_slice(&in, tc_buf_slice(&locality));
+    refuse_with(ASSIGNMENT, tc_buf_slice(&in), NULL, TORC_ELIMIT,
+                "field endpoints[63].lb_endpoints: the message has more than 4194304 values");
+    tc_buf_fini(&locality);
+    tc_buf_fini(&in);
+}
+
 /* Every prefix of a valid message is handled, and so is every message with one byte changed. */
 static void test_any_byte(void **state)
 {
@@ -350,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_texts_and_values_in_all),
         cmocka_unit_test(test_any_byte),
         cmocka_unit_test(test_hostile_sizes_stay_small),
     };

@@ -212,6 +212,8 @@ static void environment(void **state)
     assert_environment(NULL, NULL, "neither GRPC_XDS_BOOTSTRAP (a path) nor GRPC_XDS_BOOTSTRAP_CONFIG (JSON) is set");
     assert_environment("", "", "neither GRPC_XDS_BOOTSTRAP");
     assert_environment(path, NULL, "the file is empty");
+    assert_int_equal(truncate(path, (16 << 20) + 1), 0);
+    assert_environment(path, NULL, "larger than 16777216 bytes");
     assert_environment("/dev/zero", NULL, "it is a device, no regular file");
     write_file(path, " \n");
     assert_environment(path, NULL, "the file is empty");

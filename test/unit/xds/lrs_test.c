@@ -208,6 +208,36 @@ static void unhelpful_servers(void **state)
     unload(c);
 }
 
+static void limits_of_a_server(void **state)
+{
+    (void)state;
+    const uint64_t day_ms = UINT64_C(86400000);
+    struct tc_load_cluster *c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    answer(INT64_C(400) * 86400, NULL); /* counts as a day */
+    assert_report("node node1;");
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, day_ms - 1);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one 86400.000s dropped 1;");
+    /* Names, field 1; then an interval of a second. */
+    for (size_t n = 65536; n <= 65537; n++) {
+        struct tc_buf b = {0};
+        for (size_t i = 0; i < n; i++)
+            tc_buf_append(&b,
+                          "\x0a\x08"
+                          "a-length",
+                          10);
+        tc_buf_append(&b, "\x12\x02\x08\x01", 4);
+        tc_fake_lrs_send(k.server, tc_buf_slice(&b));
+        tc_loop_drain(k.loop);
+        assert_int_equal(tc_fake_lrs_streaming(k.server), n == 65536);
+        tc_buf_fini(&b);
+    }
+    unload(c);
+}
+
 static void drops(void **state)
 {
     (void)state;
@@ -451,17 +481,10 @@ static void servers_by_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(counts_by_locality),
-        TEST(named_clusters_and_all),
-        TEST(restart_keeps_counts),
-        TEST(unhelpful_servers),
-        TEST(drops),
-        TEST(intervals_are_measured),
-        TEST(ends_with_its_last_user),
-        TEST(streams_that_linger),
-        TEST(loads_outlive_the_client),
-        TEST(until_the_last_rpc),
-        TEST(metrics),
+        TEST(counts_by_locality),       TEST(named_clusters_and_all),  TEST(restart_keeps_counts),
+        TEST(unhelpful_servers),        TEST(limits_of_a_server),      TEST(drops),
+        TEST(intervals_are_measured),   TEST(ends_with_its_last_user), TEST(streams_that_linger),
+        TEST(loads_outlive_the_client), TEST(until_the_last_rpc),      TEST(metrics),
         TEST(servers_by_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
