@@ -39,7 +39,7 @@ TORC_API void torc_call_options_init(struct torc_call_options *options);
 /* The outcome of a call; what it points at is owned by it and freed by torc_result_fini. */
 struct torc_result {
     int code;                /* enum torc_status_code */
-    char *message;           /* status text, never NULL after a call */
+    char *message;           /* status text, never NULL after a call; a NUL that the server sent is U+FFFD */
     torc_message *response;  /* unary and client streaming: the response when code is OK */
     torc_metadata *headers;  /* initial metadata; NULL when none came */
     torc_metadata *trailers; /* NULL when none came */

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/headers.h"
 #include "base/mem.h"
 #include "pb/envoy/config/endpoint/v3/endpoint.pb-c.h"
 #include "resource/endpoints.h"
@@ -142,6 +143,19 @@ static bool read_addresses(struct eds_reading *e, const Envoy__Config__Endpoint_
     return ok;
 }
 
+/* It may become an :authority (A81). */
+static bool read_hostname(struct eds_reading *e, const char *name, struct tc_eds_endpoint *out)
+{
+    struct tc_slice s = tc_slice_str(name);
+    if (!tc_header_value_valid(s) || strchr(name, ' ')) {
+        tc_faults_add_at(e->r.faults, ".hostname", "has bytes that no authority has");
+        return false;
+    }
+    if (s.len)
+        out->hostname = tc_store_text(e->r.store, name);
+    return true;
+}
+
 /* False when the endpoint is left out: for its health, or for a fault. */
 static bool read_endpoint(struct eds_reading *e, const LbEndpoint *from, const struct tc_addr *locality_proxy,
                           struct tc_eds_endpoint *out)
@@ -168,9 +182,8 @@ static bool read_endpoint(struct eds_reading *e, const LbEndpoint *from, const s
     }
     tc_faults_push_field(f, ".endpoint");
     ok = read_addresses(e, from->endpoint, out) && ok;
+    ok = read_hostname(e, from->endpoint->hostname, out) && ok;
     tc_faults_pop(f);
-    if (*from->endpoint->hostname)
-        out->hostname = tc_store_text(e->r.store, from->endpoint->hostname);
     return ok;
 }
 

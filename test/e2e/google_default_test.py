@@ -204,6 +204,13 @@ def test_what_a_metadata_server_may_answer():
         metadata.answer = (200, b'{"access_token":"a\\r\\nx: y","expires_in":60}')
         call = one_call(backend, env, status=1)
         check(call["status"] == "UNAUTHENTICATED" and "cannot be sent in a header" in call["message"], f"{call}")
+        with Endpoint() as elsewhere:
+            elsewhere.give("elsewhere", 3600)
+            metadata.answer = (302, b"")
+            metadata.headers = {"Metadata-Flavor": "Google", "Location": f"http://{elsewhere.address}/"}
+            call = one_call(backend, env, status=1)
+            check(call["status"] == "UNAUTHENTICATED" and "HTTP status 302" in call["message"], f"{call}")
+            check(not elsewhere.requests, "a redirect is not followed")
         # Whoever does not say that it is a metadata server is none, good as the token looks.
         metadata.give("foreign", 3600)
         for headers in ({}, {"Metadata-Flavor": "Other"}, {"X-Metadata-Flavor": "Google"}, {"Metadata-Flavor": "Google2"}):

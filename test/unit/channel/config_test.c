@@ -248,6 +248,29 @@ static void test_metadata_rules(void **state)
     torc_metadata_free(NULL);
 }
 
+/* The numbers of docs/limits.md that options have. */
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct torc_channel_options o;
+    struct torc_runtime_options r;
+    torc_channel_options_init(&o);
+    torc_runtime_options_init(&r);
+    assert_int_equal(o.max_receive_message_bytes, 4 << 20);
+    assert_int_equal(o.max_header_list_bytes, 16384);
+    assert_int_equal(o.connect_timeout_ms, 20000);
+    assert_int_equal(o.backoff_initial_ms, 1000);
+    assert_int_equal(o.backoff_max_ms, 120000);
+    assert_true(o.backoff_multiplier > 1.59 && o.backoff_multiplier < 1.61);
+    assert_int_equal(o.keepalive_time_ms, 0);
+    assert_int_equal(o.retry_buffer_bytes, 256 << 10);
+    assert_int_equal(o.channel_retry_buffer_bytes, 16 << 20);
+    assert_int_equal(o.dns_min_interval_ms, 30000);
+    assert_int_equal(o.xds_resource_timeout_ms, 15000);
+    assert_int_equal(r.max_idle_connections, 1000);
+    assert_int_equal(r.idle_connection_ms, 30000);
+}
+
 static void test_options(void **state)
 {
     (void)state;
@@ -286,7 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies), cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_retries),  cmocka_unit_test(test_bad_retries),
-        cmocka_unit_test(test_options),        cmocka_unit_test(test_hedging),
+        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_options),  cmocka_unit_test(test_hedging),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

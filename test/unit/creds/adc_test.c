@@ -118,6 +118,14 @@ static void test_order(void **state)
     expect_found(false, "named.json: type \"named\"");
     unlink(named);
     expect_found(false, "named.json: No such file or directory");
+    /* What is no file of credentials is not waited for, nor read to its end. */
+    assert_int_equal(mkfifo(named, 0600), 0);
+    expect_found(false, "named.json: it is a FIFO, no regular file");
+    unlink(named);
+    tc_free(write_file("named.json", ""));
+    assert_int_equal(truncate(named, 65537), 0);
+    expect_found(false, "named.json: larger than 65536 bytes");
+    unlink(named);
     /* An option wins over it. */
     char *why = NULL;
     assert_null(tc_adc_find(&(struct tc_adc_opts){.credentials_file = sdk}, &why));

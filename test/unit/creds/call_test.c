@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -95,7 +96,7 @@ static void wait_begun(struct source *s, int n)
 struct asker {
     struct tc_auth_request request;
     int answers;
-    char token[64];
+    char token[64], text[256];
     int code;
 };
 
@@ -106,6 +107,8 @@ static void on_answer(struct tc_auth_request *r, struct tc_auth_metadata *m, con
     a->code = m ? 0 : error->code;
     if (m)
         snprintf(a->token, sizeof(a->token), "%s", m->fields[0].value->data);
+    else
+        snprintf(a->text, sizeof(a->text), "%s", tc_status_text(error));
 }
 
 static int ask(torc_call_credentials *c, struct tc_loop *loop, struct asker *a)
@@ -200,6 +203,30 @@ static void test_failure_and_end(void **state)
     torc_call_credentials_unref(c);
     assert_true(freed);
     assert_int_equal(a.answers, 0);
+    tc_loop_free(loop);
+}
+
+static void test_jwt_files_that_are_none(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/torc-jwt-XXXXXX";
+    struct tc_loop *loop = tc_loop_new(NULL);
+    int fd = mkstemp(path);
+    assert_int_equal(ftruncate(fd, 65537), 0);
+    close(fd);
+    for (int i = 0; i < 2; i++) {
+        torc_call_credentials *c = torc_call_credentials_jwt_token_file(path, NULL);
+        struct asker a;
+        assert_int_equal(ask(c, loop, &a), TORC_EAGAIN);
+        turn_until(loop, &a.answers, 1);
+        assert_int_equal(a.code, TORC_STATUS_UNAVAILABLE);
+        assert_non_null(strstr(a.text, path));
+        assert_non_null(strstr(a.text, i == 0 ? "larger than 65536 bytes" : "it is a FIFO, no regular file"));
+        torc_call_credentials_unref(c);
+        unlink(path);
+        assert_int_equal(mkfifo(path, 0600), 0);
+    }
+    unlink(path);
     tc_loop_free(loop);
 }
 
@@ -298,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_fetch_at_a_time),
         cmocka_unit_test(test_failure_and_end),
+        cmocka_unit_test(test_jwt_files_that_are_none),
         cmocka_unit_test(test_by_name),
         cmocka_unit_test(test_composites),
         cmocka_unit_test(test_files),

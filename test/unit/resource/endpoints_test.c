@@ -392,6 +392,19 @@ static void caps_of_the_bootstrap(void **state)
                     "priority 0 empty");
 }
 
+/* A81: a hostname may become an :authority, and is refused where it could not be one. */
+static void hostnames_are_checked(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"a b", "a\\r\\nx: y", "a\\u0001", "a\\u007f", "\\u00e9"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        char *json = tc_asprintf(
+            EDS(LOCALITY("a", 1, "", "{'endpoint':{'hostname':'%s','address':" ADDRESS("127.0.0.1", 80) "}}")), bad[i]);
+        refused(json, ".endpoint.hostname: has bytes that no authority has");
+        tc_free(json);
+    }
+}
+
 static void caps_hold(void **state)
 {
     (void)state;
@@ -470,6 +483,7 @@ int main(void)
         cmocka_unit_test(proxies_come_from_metadata),
         cmocka_unit_test(many_localities),
         cmocka_unit_test(caps_of_the_bootstrap),
+        cmocka_unit_test(hostnames_are_checked),
         cmocka_unit_test(caps_hold),
         cmocka_unit_test(hostile_bytes_are_refused),
     };

@@ -304,6 +304,8 @@ static void caps_hold(void **state)
     tc_xds_registries_init(&reg);
     assert_int_equal(reg.limits.vhosts, 65536);
     assert_int_equal(reg.limits.routes, 65536);
+    assert_int_equal(reg.limits.regexes_bytes, 64 << 20);
+    assert_int_equal(TC_REGEX_MEMORY_MAX_BYTES, 8 << 20);
     reg.limits.vhosts = 2;
     reg.limits.routes = 2;
     reg.limits.regex.pattern_bytes = 3;

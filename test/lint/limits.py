@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Every row of docs/limits.md's tables of limits names tests that are there: "unit/xds/lrs: limits_of_a_server", or
+"e2e/hostile_backend "a case of its table"". A row that names none, or a folder, is a finding."""
+import argparse
+import pathlib
+import re
+import sys
+
+
+def sources(root, name):
+    """The text of a test, with that of the tables of cases which it plays."""
+    files = [root / "test" / f"{name}_test{suffix}" for suffix in (".c", ".py")]
+    files = [f for f in files if f.exists()]
+    if files and "hostile" in name:
+        files += sorted((root / "test" / "support").glob("hostile*"))
+    return "\n".join(f.read_text(encoding="utf-8") for f in files) if files else None
+
+
+def check(root, cell):
+    """What is wrong with a cell; tests are divided by commas, and what follows a test without a name of its own is its."""
+    text = None
+    for part in re.findall(r'(?:[^,"]|"[^"]*")+', cell):
+        part = part.strip()
+        match = re.fullmatch(r'(?:((?:unit|e2e|model)/[a-z0-9_/]+)(:| |$))?\s*(?:([a-z0-9_]+)|"(?:\.\.\. )?([^"]+?)(?: \.\.\.)?")?',
+                             part)
+        if not match:
+            return f"unreadable: {part}"
+        if match[1]:
+            text = sources(root, match[1])
+            if text is None:
+                return f"no such test: {match[1]}"
+            if not match[3] and not match[4]:
+                return f"no case of {match[1]} is named"
+        if text is None:
+            return f"no test before: {part}"
+        if match[3] and not re.search(rf"\b{match[3]}\(", text):
+            return f"no {match[3]} in {part}"
+        if match[4] and match[4] not in text:
+            return f"no case \"{match[4]}\""
+    return None if text else "no test"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--build")
+    root = pathlib.Path(parser.parse_args().source)
+    lines = (root / "docs" / "limits.md").read_text(encoding="utf-8").splitlines()
+    rows = findings = 0
+    in_table = False
+    for number, line in enumerate(lines, 1):
+        cells = [c.strip() for c in line.strip().strip("|").split(" |")] if line.startswith("|") else None
+        if not cells:
+            in_table = False
+        elif cells[-1].strip() == "test":
+            in_table = True
+        elif in_table and not line.startswith("|---"):
+            rows += 1
+            fault = check(root, cells[-1])
+            if fault:
+                findings += 1
+                print(f"docs/limits.md:{number}: {fault}")
+    print(f"{rows} limits, {findings} findings")
+    sys.exit(1 if findings or not rows else 0)
+
+
+main()
