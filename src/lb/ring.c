@@ -42,7 +42,8 @@ uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min,
     double min_norm = (double)least / total;
     double scale = fmin(ceil(min_norm * (double)min) / min_norm, (double)max);
     double target = 0, norm = 0;
-    uint64_t current = 0, weight = 0;
+    int64_t current = 0;
+    uint64_t weight = 0;
     for (size_t i = 0; i < n; i++) {
         if (items[i].weight != weight || i == 0) {
             weight = items[i].weight;
@@ -50,10 +51,10 @@ uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min,
         }
         target += scale * norm;
         /* "while current < target: add an entry" */
-        uint64_t upto = (uint64_t)target;
+        int64_t upto = (int64_t)target; /* cheaper than unsigned, and far from either's end */
         upto += (double)upto < target;
-        counts[i] = upto > current ? (uint32_t)(upto - current) : 0;
-        current += counts[i];
+        counts[i] = (uint32_t)(upto - current);
+        current = upto;
     }
     return (uint32_t)current;
 }
@@ -117,12 +118,18 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     r->hash = (uint64_t *)(block + hash);
     r->item = (uint32_t *)(block + item);
     r->counts = (uint32_t *)(block + count);
-    memset(r->hash + size, 0xff, TC_RING_PADDING * sizeof(*r->hash));
-    for (size_t i = 0; i < n; i++) {
-        r->counts[i] = counts[i];
+    if (n)
+        memcpy(r->counts, counts, n * sizeof(*counts));
+    for (size_t i = 0; i < n; i++)
         r->absent += counts[i] == 0;
-    }
+    tc_ring_pad(r);
     return r;
+}
+
+void tc_ring_pad(struct tc_ring *r)
+{
+    memset(r->hash + r->size, 0xff, TC_RING_PADDING * sizeof(*r->hash));
+    memset(r->item + r->size, 0, TC_RING_PADDING * sizeof(*r->item));
 }
 
 void tc_ring_index(struct tc_ring *r)

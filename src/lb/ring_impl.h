@@ -17,7 +17,7 @@ struct tc_ring {
     bool ties;        /* there may be entries of equal hash */
     uint32_t *index;  /* first entry of each bucket of top bits, and the size at the end */
     uint64_t *hash;   /* size, ascending; then TC_RING_PADDING times the largest number, which no hash is above */
-    uint32_t *item;   /* size */
+    uint32_t *item;   /* size; then padding of no meaning */
     uint32_t *counts; /* entries of each item */
 
     /* Of a ring in the cache (ring_cache.h), else NULL. */
@@ -39,6 +39,8 @@ uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min,
 /* A ring of that size with a reference, its counts taken over by copying and its padding set; entries and index are the
  * caller's to fill. The index has as many buckets as that of `like` (NULL: none), if that is about the right number. */
 struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like);
+/* Sets the padding. */
+void tc_ring_pad(struct tc_ring *r);
 /* Fills the index from the hashes, and finds out about ties. */
 void tc_ring_index(struct tc_ring *r);
 /* Index buckets. */

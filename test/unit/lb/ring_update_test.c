@@ -107,6 +107,48 @@ static void updates_give_the_ring_that_a_build_gives(void **state)
     }
 }
 
+/* At a ring's maximum the shares of many items move by an entry when one comes or goes, or two change places. */
+static void thousands_of_entries_come_and_go(void **state)
+{
+    (void)state;
+    enum { MANY = 3000, LIMIT = 20000, ROUNDS = 24 };
+    struct tc_rng rng;
+    tc_rng_init_seed(&rng, 14);
+    static char text[MANY + ROUNDS][KEY_MAX];
+    static struct tc_ring_item old[MANY + ROUNDS], items[MANY + ROUNDS];
+    static uint32_t from[MANY + ROUNDS];
+    size_t n = MANY, used = MANY;
+    for (size_t i = 0; i < MANY + ROUNDS; i++) {
+        int len = snprintf(text[i], KEY_MAX, "10.0.%u.%u:%u", (unsigned)i >> 8, (unsigned)i & 255, 1000 + (unsigned)i);
+        old[i] = (struct tc_ring_item){tc_slice_of(text[i], (size_t)len), 1};
+    }
+    struct tc_ring *ring = tc_ring_new(old, n, LIMIT, LIMIT, LIMIT);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        size_t where = tc_rng_below(&rng, n - 1), m = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (i == where && round % 3 == 0) {
+                items[m].key = tc_slice_of(text[used], strlen(text[used]));
+                items[m].weight = 1;
+                from[m++] = TC_RING_ADDED;
+                used++;
+            }
+            if (i == where && round % 3 == 1)
+                continue;
+            from[m++] = (uint32_t)(round % 3 < 2 || (i != where && i != where + 1) ? i : 2 * where + 1 - i);
+            items[m - 1] = old[from[m - 1]];
+        }
+        struct tc_ring *next = tc_ring_update(ring, old, from, items, m, LIMIT, LIMIT, LIMIT);
+        struct tc_ring *anew = tc_ring_new(items, m, LIMIT, LIMIT, LIMIT);
+        assert_same(next, anew, m, &rng);
+        tc_ring_unref(anew);
+        tc_ring_unref(ring);
+        ring = next;
+        memcpy(old, items, m * sizeof(*old));
+        n = m;
+    }
+    tc_ring_unref(ring);
+}
+
 static void items_of_another_ring_do_no_harm(void **state)
 {
     (void)state;
@@ -157,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_give_the_ring_that_a_build_gives),
+        cmocka_unit_test(thousands_of_entries_come_and_go),
         cmocka_unit_test(items_of_another_ring_do_no_harm),
         cmocka_unit_test(a_large_ring_is_searched_right),
     };
