@@ -7,7 +7,8 @@
 enum {
     REBUILD_PART = 4, /* of the entries: when more change, a build is cheaper */
     BLOCK = 16,       /* entries that are copied at a time: beyond the end there is padding for that */
-    SHORT_RUN = 8 * BLOCK
+    SHORT_RUN = 8 * BLOCK,
+    FEW = 32 /* index buckets for an entry that comes or goes, from which on these are few */
 };
 
 _Static_assert((int)BLOCK <= (int)TC_RING_PADDING, "blocks end in the padding at the latest");
@@ -188,10 +189,36 @@ static bool merge(struct tc_ring *r, const struct tc_ring *old, const struct cha
     return true;
 }
 
+/* Copies n entries of the index, `delta` further. */
+static void copy_moved(uint32_t *out, const uint32_t *in, uint32_t n, uint32_t delta)
+{
+    const four_items by = (four_items){0} + (int32_t)delta;
+    uint32_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        four_items v;
+        memcpy(&v, in + k, sizeof(v));
+        v += by;
+        memcpy(out + k, &v, sizeof(v));
+    }
+    for (; k < n; k++)
+        out[k] = in[k] + delta;
+}
+
 /* The index moves by one from the bucket after each entry that came or went. */
 static void move_index(struct tc_ring *r, const struct tc_ring *old, const struct change *c)
 {
     uint32_t buckets = tc_ring_buckets(r), delta = 0; /* modulo 2^32 */
+    if (c->n < buckets / FEW) {
+        uint32_t b = 0;
+        for (uint32_t k = 0; k <= c->n; k++) {
+            uint32_t until = k < c->n ? (uint32_t)(c->hash[k] >> r->shift) : buckets;
+            copy_moved(r->index + b, old->index + b, until + 1 - b, delta);
+            b = until + 1;
+            delta += k < c->n ? 1 - 2 * (c->item[k] / GONE) : 0;
+        }
+        return;
+    }
+    /* How far, by sums: runs between changes would be too short to be worth a loop. */
     memset(r->index, 0, ((size_t)buckets + 1) * sizeof(*r->index));
     for (uint32_t k = 0; k < c->n; k++)
         r->index[(c->hash[k] >> r->shift) + 1] += 1 - 2 * (c->item[k] / GONE);
