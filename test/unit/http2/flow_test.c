@@ -1,5 +1,6 @@
 /* Flow control and back-pressure in both directions, and callbacks that end what they are told of. */
 #include "base/mem.h"
+#include "http2/internal.h"
 #include "support/cmocka.h"
 #include "support/h2_client.h"
 
@@ -115,6 +116,66 @@ static void large_message_received(void **state)
     }
     assert_int_equal(call.messages, 1);
     assert_int_equal(call.last.len, len);
+    tc_free(data);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_fini(&t);
+}
+
+/* nghttp2 hears of what was taken out of a window by the piece: however small the window, its rest is never held back.
+ */
+static void small_windows_open_again(void **state)
+{
+    (void)state;
+    static const uint32_t windows[] = {1, 2, 15, 16, 17, 64, 1000};
+    static const char data[37];
+    for (size_t w = 0; w < TC_ARRAY_LEN(windows); w++) {
+        struct tc_h2_opts opts;
+        struct tc_h2_test t;
+        struct tc_h2_test_call call;
+        tc_h2_opts_init(&opts, false);
+        opts.limits.initial_window_bytes = windows[w];
+        tc_h2_test_init(&t, &opts, 0);
+        open_reading(&call, &t, true);
+        tc_h2_stream_read(call.stream);
+        tc_h2_peer_headers(t.peer, 1, OK, false);
+        static const char prefix[5] = {0, 0, 0, 0, sizeof(data)};
+        size_t window = windows[w];
+        for (size_t at = 0; at < 100 * (sizeof(prefix) + sizeof(data));) {
+            size_t in = at % (sizeof(prefix) + sizeof(data)), end = in < 5 ? 5 : sizeof(prefix) + sizeof(data);
+            size_t n = TC_MIN(end - in, window);
+            assert_true(n > 0); /* the window stays shut */
+            tc_h2_peer_data(t.peer, 1, in < 5 ? prefix + in : data + in - 5, n, false);
+            tc_h2_test_run(&t);
+            window = window - n + increments(t.peer, 1);
+            at += n;
+        }
+        assert_int_equal(call.messages, 100);
+        tc_h2_test_call_fini(&call);
+        tc_h2_test_fini(&t);
+    }
+}
+
+/* More than the connection's window holds, in small pieces. */
+static void connection_window_opens_again(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    const size_t size = 16000, count = 2 * TC_H2_MAX_WINDOW / size;
+    char *data = tc_calloc(1, size);
+    tc_h2_test_init(&t, NULL, 0);
+    open_reading(&call, &t, true);
+    tc_h2_stream_read(call.stream);
+    increments(t.peer, 0);
+    tc_h2_peer_headers(t.peer, 1, OK, false);
+    size_t opened = 0;
+    for (size_t i = 0; i < count; i++) {
+        tc_h2_peer_message(t.peer, 1, data, size, false);
+        tc_h2_test_run(&t);
+        opened += increments(t.peer, 0);
+    }
+    assert_int_equal(call.messages, count);
+    assert_in_range(opened, count * (size + 5) - TC_H2_MAX_WINDOW, count * (size + 5));
     tc_free(data);
     tc_h2_test_call_fini(&call);
     tc_h2_test_fini(&t);
@@ -533,6 +594,7 @@ static void ends_inside_callbacks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_windows_open_again),     cmocka_unit_test(connection_window_opens_again),
         cmocka_unit_test(stalled_stream_blocks_nobody), cmocka_unit_test(window_is_enforced),
         cmocka_unit_test(large_message_received),       cmocka_unit_test(reads_by_demand),
         cmocka_unit_test(sends_within_the_window),      cmocka_unit_test(sends_through_a_slow_socket),
