@@ -457,7 +457,8 @@ static torc_channel *named_channel(struct world *w, const char *name, const char
     char *json = bootstrap(w, features);
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = json;
-    o.credentials = creds;
+    if (creds)
+        o.credentials = creds;
     o.authority = authority;
     torc_channel *ch = mesh_kit_channel(w->k, name, &o);
     tc_free(json);
