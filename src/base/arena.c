@@ -69,7 +69,9 @@ void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size)
         return NULL;
     if (size > (size_t)(a->end - a->at)) {
         size_t want = TC_MAX(size, a->block_size);
-        struct tc_arena_block *b = tc_malloc(sizeof(*b) + want);
+        struct tc_arena_block *b = a->budget ? tc_try_realloc(NULL, sizeof(*b) + want) : tc_malloc(sizeof(*b) + want);
+        if (!b)
+            return NULL;
         b->size = want;
         b->next = a->blocks;
         a->blocks = b;

@@ -1,4 +1,5 @@
-/* An arena: many small allocations that die together. A budget bounds what one arena may ever take. */
+/* An arena: many small allocations that die together. A budget bounds what one arena may ever take, for what a peer
+ * makes us take: memory that the system does not give counts as beyond it. */
 #ifndef TC_BASE_ARENA_H
 #define TC_BASE_ARENA_H
 

@@ -98,12 +98,14 @@ static void take_back(struct shelf *s)
         atomic_fetch_sub_explicit(&s->n_back, n, memory_order_relaxed);
 }
 
-void *tc_blocks_take(struct tc_blocks *b, size_t size)
+void *tc_blocks_try_take(struct tc_blocks *b, size_t size)
 {
     struct block *it;
     unsigned cls = b ? class_of(size) : CLASSES;
     if (cls == CLASSES) {
-        it = tc_malloc(sizeof(*it) + size);
+        it = tc_try_realloc(NULL, sizeof(*it) + size);
+        if (!it)
+            return NULL;
         it->home = NULL;
         return it->data;
     }
@@ -115,10 +117,22 @@ void *tc_blocks_take(struct tc_blocks *b, size_t size)
         s->mine = it->next;
         return it->data;
     }
-    it = tc_malloc(sizeof(*it) + bytes_of(cls));
+    it = tc_try_realloc(NULL, sizeof(*it) + bytes_of(cls));
+    if (!it)
+        return NULL;
     it->home = b;
     it->cls = cls;
     tc_ref_inc(&b->ref);
+    return it->data;
+}
+
+void *tc_blocks_take(struct tc_blocks *b, size_t size)
+{
+    void *data = tc_blocks_try_take(b, size);
+    if (data)
+        return data;
+    struct block *it = tc_malloc(sizeof(*it) + size); /* where the lack of memory is said */
+    it->home = NULL;
     return it->data;
 }
 

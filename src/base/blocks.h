@@ -20,6 +20,8 @@ void tc_blocks_end(struct tc_blocks *b);
 /* A block of at least `size` bytes, aligned for anything, for tc_blocks_give. Only one thread at a time. NULL blocks:
  * from the system. */
 void *tc_blocks_take(struct tc_blocks *b, size_t size);
+/* The same for what a peer chooses the size of (mem.h): NULL when the system does not give so much. */
+void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
 /* Gives a block back, to where it came from. Any thread. */
 void tc_blocks_give(void *block);
 

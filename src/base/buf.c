@@ -22,19 +22,38 @@ void tc_buf_wipe(struct tc_buf *b)
     tc_buf_fini(b);
 }
 
-char *tc_buf_reserve(struct tc_buf *b, size_t more)
+/* The room that `more` bytes need, in steps that double. */
+static size_t capacity_for(const struct tc_buf *b, size_t more)
 {
-    size_t need;
+    size_t need, cap = b->cap ? b->cap : 64;
     if (__builtin_add_overflow(b->len, more, &need))
         need = SIZE_MAX;
-    if (need > b->cap || !b->data) {
-        size_t cap = b->cap ? b->cap : 64;
-        while (cap < need)
-            cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+    while (cap < need)
+        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+    return cap;
+}
+
+char *tc_buf_reserve(struct tc_buf *b, size_t more)
+{
+    if (!b->data || more > b->cap - b->len) {
+        size_t cap = capacity_for(b, more);
         b->data = tc_realloc(b->data, cap);
         b->cap = cap;
     }
     return b->data + b->len;
+}
+
+bool tc_buf_try_reserve(struct tc_buf *b, size_t more)
+{
+    if (b->data && more <= b->cap - b->len)
+        return true;
+    size_t cap = capacity_for(b, more);
+    char *data = tc_try_realloc(b->data, cap);
+    if (!data)
+        return false;
+    b->data = data;
+    b->cap = cap;
+    return true;
 }
 
 void tc_buf_append(struct tc_buf *b, const void *data, size_t len)

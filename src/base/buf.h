@@ -18,6 +18,8 @@ void tc_buf_fini(struct tc_buf *b);
 void tc_buf_wipe(struct tc_buf *b);
 /* Makes room for `more` bytes behind the present ones and returns the place; len is unchanged. */
 char *tc_buf_reserve(struct tc_buf *b, size_t more);
+/* Makes room so that `more` bytes can be added without asking for memory. False when the system does not give it. */
+bool tc_buf_try_reserve(struct tc_buf *b, size_t more);
 void tc_buf_append(struct tc_buf *b, const void *data, size_t len);
 void tc_buf_append_str(struct tc_buf *b, const char *s);
 void tc_buf_append_slice(struct tc_buf *b, struct tc_slice s);

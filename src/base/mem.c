@@ -14,7 +14,7 @@ static _Noreturn void out_of_memory(size_t size)
     abort();
 }
 
-void tc_set_oom_handler(void (*fn)(size_t size))
+void torc_set_out_of_memory_handler(void (*fn)(size_t size))
 {
     oom_handler = fn;
 }
@@ -41,6 +41,11 @@ void *tc_realloc(void *ptr, size_t size)
     if (!p)
         out_of_memory(size);
     return p;
+}
+
+void *tc_try_realloc(void *ptr, size_t size)
+{
+    return realloc(ptr, size ? size : 1);
 }
 
 void *tc_reallocarray(void *ptr, size_t n, size_t size)

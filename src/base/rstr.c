@@ -17,7 +17,9 @@ struct tc_rstr *tc_rstr_new(const void *data, size_t len)
 
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity)
 {
-    struct tc_rstr *s = tc_blocks_take(blocks, sizeof(*s) + capacity + 1);
+    struct tc_rstr *s = tc_blocks_try_take(blocks, sizeof(*s) + capacity + 1);
+    if (!s)
+        return NULL;
     tc_ref_init(&s->ref);
     s->in_block = true;
     return s;

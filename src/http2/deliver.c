@@ -20,20 +20,26 @@ static void consume(struct tc_h2_stream *s, size_t len)
         tc_h2_conn_flush_later(c);
 }
 
+/* The stream cannot go on: what was announced cannot come. The outcome of the peer's, if it is there
+ * already, does not count. */
+static void give_up(struct tc_h2_stream *s, struct tc_status error)
+{
+    if (s->finished && !s->server) {
+        s->discard = true;
+        s->from_server = false;
+        tc_status_set(&s->outcome, error);
+    } else {
+        tc_h2_stream_abort(s, error, NGHTTP2_CANCEL);
+    }
+}
+
 /* Decodes up to one message; how much was used. */
 static size_t decode(struct tc_h2_stream *s, const void *data, size_t len)
 {
     size_t used = 0;
     struct tc_status error;
     if (tc_h2_decoder_push(&s->decoder, data, len, &used, &s->message, &error)) {
-        /* What was announced cannot come: the outcome of the peer's, if it is there already, does not count. */
-        if (s->finished && !s->server) {
-            s->discard = true;
-            s->from_server = false;
-            tc_status_set(&s->outcome, error);
-        } else {
-            tc_h2_stream_abort(s, error, NGHTTP2_CANCEL);
-        }
+        give_up(s, error);
         return len;
     }
     if (s->message)
@@ -59,6 +65,12 @@ static void keep_pending(struct tc_h2_stream *s, const uint8_t *data, size_t len
     if (s->pending_at > s->pending.len / 2) {
         tc_buf_consume(&s->pending, s->pending_at);
         s->pending_at = 0;
+    }
+    if (!tc_buf_try_reserve(&s->pending, len)) {
+        consume(s, len);
+        give_up(s, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for %zu bytes that wait to be read",
+                                  s->pending.len + len));
+        return;
     }
     tc_buf_append(&s->pending, data, len);
 }

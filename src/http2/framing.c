@@ -36,27 +36,40 @@ static bool in_block(size_t cap)
     return bytes <= TC_BLOCKS_LARGEST || (bytes > TC_BLOCKS_LARGE_OVER && bytes <= TC_BLOCKS_LARGE);
 }
 
+static int no_memory(size_t len, struct tc_status *error)
+{
+    *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for a received message of %zu bytes", len);
+    return TORC_ELIMIT;
+}
+
+/* NULL when there is not so much memory. */
 static struct tc_rstr *make_room(struct tc_h2_decoder *d, size_t cap)
 {
     if (in_block(cap))
         return tc_rstr_room(d->blocks, cap);
-    struct tc_rstr *msg = tc_malloc(sizeof(*msg) + cap + 1);
+    struct tc_rstr *msg = tc_try_realloc(NULL, sizeof(*msg) + cap + 1);
+    if (!msg)
+        return NULL;
     tc_ref_init(&msg->ref);
     msg->in_block = false;
     return msg;
 }
 
-static void grow(struct tc_h2_decoder *d, size_t cap)
+/* False when there is not so much memory; all is then as it was. */
+static bool grow(struct tc_h2_decoder *d, size_t cap)
 {
     struct tc_rstr *before = d->msg;
-    if (before->in_block || in_block(cap)) {
-        d->msg = make_room(d, cap);
-        memcpy(d->msg->data, before->data, d->at);
+    bool apart = before->in_block || in_block(cap);
+    struct tc_rstr *larger = apart ? make_room(d, cap) : tc_try_realloc(before, sizeof(*before) + cap + 1);
+    if (!larger)
+        return false;
+    if (apart) {
+        memcpy(larger->data, before->data, d->at);
         tc_rstr_unref(before);
-    } else {
-        d->msg = tc_realloc(before, sizeof(*before) + cap + 1);
     }
+    d->msg = larger;
     d->cap = cap;
+    return true;
 }
 
 static size_t next_room(const struct tc_h2_decoder *d, size_t needed)
@@ -89,7 +102,7 @@ static int begin_message(struct tc_h2_decoder *d, struct tc_status *error)
     d->at = 0;
     d->cap = TC_MIN(len, (size_t)FIRST_ROOM);
     d->msg = make_room(d, d->cap);
-    return 0;
+    return d->msg ? 0 : no_memory(len, error);
 }
 
 static int end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct tc_status *error)
@@ -105,6 +118,8 @@ static int end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct
     }
     int rc = tc_h2_gunzip(tc_rstr_slice(msg), d->max_bytes, message);
     tc_rstr_unref(msg);
+    if (rc == TORC_EAGAIN)
+        return no_memory(d->len, error);
     if (rc == TORC_ELIMIT)
         *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED,
                                 "received message larger than max after decompression (max %zu)", d->max_bytes);
@@ -132,8 +147,8 @@ int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, si
             return rc;
     }
     size_t take = TC_MIN(left, d->len - d->at);
-    if (take > d->cap - d->at)
-        grow(d, next_room(d, d->at + take));
+    if (take > d->cap - d->at && !grow(d, next_room(d, d->at + take)))
+        return no_memory(d->len, error);
     if (take)
         memcpy(d->msg->data + d->at, p, take);
     d->at += take;

@@ -36,7 +36,8 @@ void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len)
 
 /* A gzip member with the bytes. NULL when zlib fails. */
 struct tc_rstr *tc_h2_gzip(struct tc_slice data);
-/* The content of a gzip member, at most max_bytes. TORC_ELIMIT beyond that, TORC_EPROTO when it is no gzip. */
+/* The content of a gzip member, at most max_bytes. TORC_ELIMIT beyond that, TORC_EPROTO when it is no gzip, TORC_EAGAIN
+ * when there is not enough memory. */
 int tc_h2_gunzip(struct tc_slice data, size_t max_bytes, struct tc_rstr **out);
 
 #endif

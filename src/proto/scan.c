@@ -170,6 +170,14 @@ static ptrdiff_t packed_count(const struct item *item, unsigned wire)
     return (ptrdiff_t)n;
 }
 
+static int copy(struct scanner *s, const char *from, const char *to)
+{
+    if (!tc_buf_try_reserve(s->clean, (size_t)(to - from)))
+        return fail(s, NULL, 0, TORC_ELIMIT, "there is no memory to strip unknown fields");
+    tc_buf_append(s->clean, from, (size_t)(to - from));
+    return 0;
+}
+
 /* From here on the output is a copy; all before the present item was kept. */
 static int strip(struct scanner *s, const struct item *item)
 {
@@ -178,18 +186,19 @@ static int strip(struct scanner *s, const struct item *item)
         return fail(s, NULL, 0, TORC_ELIMIT, "has more than %zu bytes of unknown fields", s->limits.max_unknown_bytes);
     if (!s->stripped) {
         tc_buf_clear(s->clean);
-        tc_buf_append(s->clean, s->start, (size_t)(item->start - s->start));
+        int rv = copy(s, s->start, item->start);
+        if (rv)
+            return rv;
         s->stripped = true;
     }
     s->at = item->end;
     return 0;
 }
 
-static void keep(struct scanner *s, const char *from, const char *to)
+static int keep(struct scanner *s, const char *from, const char *to)
 {
-    if (s->stripped)
-        tc_buf_append(s->clean, from, (size_t)(to - from));
     s->at = to;
+    return s->stripped ? copy(s, from, to) : 0;
 }
 
 static size_t output_len(const struct scanner *s)
@@ -223,7 +232,9 @@ static int enter(struct scanner *s, const ProtobufCFieldDescriptor *field, size_
 {
     if (s->frames.len > s->limits.max_depth)
         return fail(s, field, index, TORC_ELIMIT, "more than %zu messages within each other", s->limits.max_depth);
-    keep(s, item->start, item->data);
+    int rv = keep(s, item->start, item->data);
+    if (rv)
+        return rv;
     push_frame(s, field->descriptor, field, index, item->end);
     struct frame *f = &s->frames.data[s->frames.len - 1];
     f->length_len = item->length_len;
@@ -281,8 +292,7 @@ static int scan_item(struct scanner *s, const struct item *item)
         return enter(s, field, index, item);
     if (field->type == PROTOBUF_C_TYPE_STRING && (rv = check_string(s, field, index, item)) != 0)
         return rv;
-    keep(s, item->start, item->end);
-    return 0;
+    return keep(s, item->start, item->end);
 }
 
 static struct tc_scan_options with_defaults(const struct tc_scan_options *options)

@@ -48,7 +48,8 @@ int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, con
     const uint8_t *data = bytes.data ? (const uint8_t *)bytes.data : (const uint8_t *)"";
     ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.len, data);
     if (memory.exceeded) {
-        tc_faults_add(faults, "a message of %zu bytes needs more than %zu bytes of memory", bytes.len, arena->budget);
+        tc_faults_add(faults, "a message of %zu bytes needs more than %zu bytes of memory%s", bytes.len, arena->budget,
+                      arena->used < arena->budget / 2 ? ", or than there are" : "");
         rv = TORC_ELIMIT;
     } else if (!message) {
         tc_faults_add(faults, "is not a valid %s", type->name);
