@@ -1,4 +1,6 @@
-/* What goes wrong around a client: no descriptors are left, the network stops and goes on. */
+/* What goes wrong around a client, shown by what works everywhere, the system's limits and a proxy: no descriptors are
+ * left, the network stops and goes on, the control plane is out of reach. What only a device beneath TCP can do:
+ * e2e/faults_wire. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include "support/backend_kit.h"
 #include "support/cmocka.h"
 #include "support/load_kit.h"
+#include "support/mesh_kit.h"
 #include "support/wire_proxy.h"
 
 #include "base/mem.h"
@@ -98,11 +101,59 @@ static void the_network_stops_and_goes_on(void **state)
     tc_kit_free(kit);
 }
 
+/* Behind a path that swallows everything the control plane is not missed, and is heard again when the path is back,
+ * over the same stream; when the path ended meanwhile, over the next one. */
+static void no_way_to_the_control_plane(void **state)
+{
+    (void)state;
+    struct mesh_kit *k = mesh_kit_new(2);
+    struct wire_proxy *path = wire_proxy_new(mesh_kit_control_plane(k));
+    char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
+                                  "\"insecure\"}]}], \"node\": {\"id\": \"n\"}}",
+                                  wire_proxy_address(path));
+    struct torc_channel_options o;
+    struct load_report report;
+    torc_channel_options_init(&o);
+    o.xds_bootstrap_json = bootstrap;
+    mesh_kit_put_listener(k, "svc", "c", NULL);
+    mesh_kit_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
+    mesh_kit_put_endpoints(k, "c", "0/a: 0", NULL);
+    torc_channel *ch = mesh_kit_channel(k, "svc", &o);
+    mesh_kit_calls(ch, NULL, 1);
+    struct load_kit *load = load_kit_new(ch, 200, 1);
+
+    wire_proxy_hold(path, true);
+    mesh_kit_put_endpoints(k, "c", "0/a: 1", NULL);
+    load_kit_wait(load, 100);
+    assert_int_equal(mesh_kit_handled(k, 1), 0); /* what was had is in use */
+    wire_proxy_hold(path, false);
+    mesh_kit_wait_backend(k, ch, NULL, 1);
+    wire_proxy_wait_connections(path, 1);
+
+    wire_proxy_hold(path, true);
+    mesh_kit_stop_control_plane(k);
+    load_kit_wait(load, 200);
+    wire_proxy_hold(path, false);
+    mesh_kit_start_control_plane(k);
+    mesh_kit_put_endpoints(k, "c", "0/a: 0", NULL);
+    mesh_kit_wait_backend(k, ch, NULL, 0);
+    wire_proxy_wait_connections(path, 2);
+
+    load_kit_free(load, &report);
+    if (report.failed)
+        fail_msg("%llu of %llu: %s", (unsigned long long)report.failed, (unsigned long long)report.calls, report.first);
+    torc_channel_free(ch);
+    wire_proxy_free(path);
+    tc_free(bootstrap);
+    mesh_kit_free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_descriptors),
         cmocka_unit_test(the_network_stops_and_goes_on),
+        cmocka_unit_test(no_way_to_the_control_plane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

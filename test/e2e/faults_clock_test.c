@@ -1,0 +1,309 @@
+/* The wall clock jumps by a day and back: deadlines, backoff and timers do not follow it, what expires by date does.
+ * The program has its own clock_gettime, time and gettimeofday, which the libraries that it loads come by too: so no
+ * right to set the machine's clock is needed. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+#include "support/load_kit.h"
+#include "support/mesh_kit.h"
+#include "tls/tls.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+
+enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
+
+static atomic_long ahead_s; /* of the wall clock */
+
+#define SEEN_BY_LIBRARIES __attribute__((visibility("default")))
+
+SEEN_BY_LIBRARIES int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, ts);
+    if (rc == 0 && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+        ts->tv_sec += atomic_load(&ahead_s);
+    return rc;
+}
+
+SEEN_BY_LIBRARIES time_t time(time_t *t)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    if (t)
+        *t = ts.tv_sec;
+    return ts.tv_sec;
+}
+
+SEEN_BY_LIBRARIES int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+    struct timespec ts;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    *tv = (struct timeval){ts.tv_sec, ts.tv_nsec / 1000};
+    return 0;
+}
+
+static void jump(long seconds)
+{
+    atomic_fetch_add(&ahead_s, seconds);
+}
+
+static uint64_t now_ms(void)
+{
+    return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
+}
+
+static int set_right(void **state)
+{
+    (void)state;
+    atomic_store(&ahead_s, 0);
+    return 0;
+}
+
+static torc_channel *channel_with(struct tc_kit *kit, size_t i, torc_credentials *creds)
+{
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.backoff_initial_ms = 50;
+    o.backoff_max_ms = 500;
+    if (creds)
+        o.credentials = creds;
+    char *target = tc_asprintf("ipv4:%s", tc_kit_address(kit, i));
+    torc_channel *ch = torc_channel_new(NULL, target, &o, NULL);
+    assert_non_null(ch);
+    tc_free(target);
+    return ch;
+}
+
+/* The code must be as said, and the text have `part` in it; how long it took. */
+static uint64_t call(torc_channel *ch, const char *method, int64_t timeout_ms, int code, const char *part)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    uint64_t begun = now_ms();
+    torc_call_options_init(&o);
+    o.timeout_ms = timeout_ms;
+    assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
+    if (r.code != code || !strstr(r.message, part))
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    torc_result_fini(&r);
+    return now_ms() - begun;
+}
+
+#define ECHO "/test.Service/Echo"
+#define HANG "torc.test.Backend/Hang"
+
+struct ended {
+    atomic_int n;
+    int code;
+};
+
+static void on_result(const struct torc_result *r, void *arg)
+{
+    struct ended *e = arg;
+    e->code = r->code;
+    atomic_fetch_add(&e->n, 1);
+}
+
+/* --- what does not follow --- */
+
+/* A deadline and a timed wait run while the clock jumps, in either direction. */
+static void deadlines(void **state)
+{
+    static const long jumps[] = {DAY_S, -2 * DAY_S, DAY_S};
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    torc_channel *ch = channel_with(kit, 0, NULL);
+    enum torc_connectivity now;
+    (void)state;
+    call(ch, ECHO, 20000, TORC_STATUS_OK, "");
+    for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
+        struct torc_call_options o;
+        struct ended e = {0};
+        torc_call_options_init(&o);
+        o.timeout_ms = 300;
+        uint64_t begun = now_ms();
+        assert_int_equal(torc_call_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL), 0);
+        jump(jumps[i]);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 100, &now), TORC_ETIMEDOUT);
+        assert_in_range(now_ms() - begun, 100, 10000);
+        uint64_t took = call(ch, HANG, 300, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
+        assert_in_range(took, 300, 10000);
+        while (!atomic_load(&e.n)) /* its deadline is before that of the one that is over */
+            call(ch, ECHO, 20000, TORC_STATUS_OK, "");
+        assert_int_equal(e.code, TORC_STATUS_DEADLINE_EXCEEDED);
+        assert_in_range(now_ms() - begun, 300, 20000);
+    }
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+/* A connection that waits out its backoff is tried again when that is over. */
+static void backoff(void **state)
+{
+    static const long jumps[] = {-DAY_S, 2 * DAY_S, -DAY_S};
+    struct tc_kit *kit = tc_kit_new(1, NULL);
+    torc_channel *ch = channel_with(kit, 0, NULL);
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
+        struct torc_call_options o;
+        struct torc_result r;
+        tc_kit_stop(kit, 0);
+        call(ch, ECHO, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect");
+        jump(jumps[i]);
+        tc_kit_restart(kit, 0);
+        uint64_t begun = now_ms();
+        torc_call_options_init(&o);
+        o.wait_for_ready = true;
+        o.timeout_ms = 20000;
+        assert_int_equal(torc_call_unary(ch, ECHO, "x", 1, &o, &r), 0);
+        if (r.code != TORC_STATUS_OK)
+            fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+        assert_in_range(now_ms() - begun, 0, 10000);
+        torc_result_fini(&r);
+    }
+    torc_channel_free(ch);
+    tc_kit_free(kit);
+}
+
+/* A mesh under load: streams, timers of resources, connections. */
+static void a_mesh_under_load(void **state)
+{
+    struct mesh_kit *k = mesh_kit_new(2);
+    struct load_report report;
+    (void)state;
+    mesh_kit_put_listener(k, "svc", "c", NULL);
+    mesh_kit_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
+    mesh_kit_put_endpoints(k, "c", "0/a: 0, 1", NULL);
+    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
+    mesh_kit_calls(ch, NULL, 4);
+    struct load_kit *load = load_kit_new(ch, 200, 1);
+    for (unsigned i = 1; i <= 6; i++) {
+        load_kit_wait(load, 40 * i);
+        jump(i % 2 ? DAY_S : -2 * DAY_S);
+    }
+    mesh_kit_put_endpoints(k, "c", "0/a: 1", NULL); /* the control plane is heard as before */
+    mesh_kit_take(k, 0);
+    mesh_kit_wait_backend(k, ch, NULL, 1);
+    load_kit_free(load, &report);
+    if (report.failed)
+        fail_msg("%llu of %llu: %s", (unsigned long long)report.failed, (unsigned long long)report.calls, report.first);
+    assert_in_range(mesh_kit_connections(k, 0), 1, 1);
+    assert_in_range(mesh_kit_connections(k, 1), 1, 1);
+    torc_channel_free(ch);
+    mesh_kit_free(k);
+}
+
+/* --- what follows --- */
+
+/* A token that expires then, into the file; its text. */
+static char *write_token(const char *path, int64_t expires_s)
+{
+    struct tc_buf token = {0};
+    char *claims = tc_asprintf("{\"exp\":%lld}", (long long)expires_s);
+    tc_base64_encode(&token, "{}", 2, false);
+    tc_buf_append_char(&token, '.');
+    tc_base64_encode(&token, claims, strlen(claims), false);
+    tc_buf_append_str(&token, ".c2ln");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(tc_buf_cstr(&token), f);
+    assert_int_equal(fclose(f), 0);
+    tc_free(claims);
+    return tc_buf_take(&token);
+}
+
+/* The backend sees this token. */
+static void expect_token(torc_channel *ch, torc_call_credentials *own, const char *token)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    torc_call_options_init(&o);
+    o.timeout_ms = 20000;
+    o.credentials = own;
+    o.wait_for_ready = true;
+    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Headers", "x", 1, &o, &r), 0);
+    if (r.code != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    struct tc_slice seen = tc_slice_of(torc_message_data(r.response), torc_message_size(r.response));
+    if (tc_slice_find(seen, tc_slice_str(token)) < 0)
+        fail_msg("no %s in %.*s", token, (int)seen.len, seen.data);
+    torc_result_fini(&r);
+}
+
+static void dates(void **state)
+{
+    char path[] = "/tmp/torc-clock-XXXXXX";
+    struct tc_server_opts so;
+    struct torc_tls_options t;
+    struct tc_cert ca = tc_cert_make(
+        &(struct tc_cert_opts){.common_name = "ca", .ca = true, .valid_from_s = -HOUR_S, .valid_to_s = 30 * DAY_S});
+    struct tc_cert leaf = tc_cert_make(&(struct tc_cert_opts){
+        .common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca, .valid_from_s = -HOUR_S, .valid_to_s = DAY_S});
+    (void)state;
+    close(mkstemp(path));
+    char *first = write_token(path, time(NULL) + HOUR_S), *second;
+    tc_server_opts_init(&so);
+    so.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                      .verify = TC_TLS_VERIFY_NONE,
+                                                      .certificate_pem = tc_cert_pem(&leaf),
+                                                      .private_key_pem = tc_cert_key(&leaf)},
+                                NULL);
+    assert_non_null(so.tls);
+    struct tc_kit *kit = tc_kit_new(2, &so);
+    torc_tls_options_init(&t);
+    t.roots_pem = ca.cert_pem;
+    torc_credentials *creds = torc_credentials_tls(&t, NULL);
+    torc_call_credentials *token = torc_call_credentials_jwt_token_file(path, NULL);
+    torc_channel *old = channel_with(kit, 0, creds), *fresh = channel_with(kit, 1, creds);
+    /* A token is used until its date, by the clock as it is, and then read again. */
+    expect_token(old, token, first);
+    second = write_token(path, time(NULL) + 10 * HOUR_S);
+    jump(-2 * HOUR_S);
+    expect_token(old, token, first);
+    jump(4 * HOUR_S);
+    expect_token(old, token, second);
+    jump(-2 * HOUR_S);
+    expect_token(old, token, second);
+
+    jump(2 * DAY_S); /* the certificate's too: new connections fail, those that stand go on */
+    call(fresh, ECHO, 20000, TORC_STATUS_UNAVAILABLE, "certificate has expired");
+    call(old, ECHO, 20000, TORC_STATUS_OK, "");
+    jump(-2 * DAY_S - 2 * HOUR_S); /* it is not valid yet */
+    mesh_kit_wait_failure(fresh, TORC_STATUS_UNAVAILABLE, "certificate is not yet valid");
+    jump(2 * HOUR_S);
+    expect_token(fresh, token, second);
+    torc_channel_free(old);
+    torc_channel_free(fresh);
+    torc_call_credentials_unref(token);
+    torc_credentials_unref(creds);
+    tc_kit_free(kit);
+    tc_tls_context_unref(so.tls);
+    tc_cert_fini(&ca);
+    tc_cert_fini(&leaf);
+    tc_free(first);
+    tc_free(second);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(deadlines, set_right),
+        cmocka_unit_test_setup(backoff, set_right),
+        cmocka_unit_test_setup(a_mesh_under_load, set_right),
+        cmocka_unit_test_setup(dates, set_right),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
