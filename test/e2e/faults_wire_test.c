@@ -15,6 +15,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+/* What a busy machine may add to what was asked for. */
+enum { SLOW_MS = 10000 };
+
 static torc_runtime *rt; /* driven by this thread */
 
 static uint64_t now_ms(void)
@@ -123,17 +126,17 @@ static void latency(void **state)
     assert_true(call(ch, false, 20000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
     /* A deadline within the round trip ends the RPC when it is over, not when the answer comes. */
     uint64_t took = call(ch, false, 30, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
-    assert_in_range(took, 30, 2000);
+    assert_in_range(took, 30, SLOW_MS);
 
-    /* RPCs do not wait for one another: a hundred take far less than a hundred round trips. */
+    /* RPCs do not wait for one another: a thousand take far less than a thousand round trips. */
     struct batch b = {0};
     uint64_t begun = now_ms();
-    for (int i = 0; i < 100; i++)
-        start(&b, ch, "/a.B/C", false, 20000);
+    for (int i = 0; i < 1000; i++)
+        start(&b, ch, "/a.B/C", false, 60000);
     await(&b, 0);
     took = now_ms() - begun;
-    assert_int_equal(b.ok, 100);
-    assert_in_range(took, 2 * ONE_WAY_MS, 100 * 2 * ONE_WAY_MS / 2);
+    assert_int_equal(b.ok, 1000);
+    assert_in_range(took, 2 * ONE_WAY_MS, 1000 * 2 * ONE_WAY_MS / 2);
     torc_channel_free(ch);
     tc_kit_free(kit);
 }
@@ -169,7 +172,7 @@ static void windows_grow(void **state)
     wire_delay(w, 0, ONE_WAY_MS);
     assert_int_equal(torc_channel_connect(ch, 20000), 0);
     uint64_t took = fixed_ms;
-    for (int i = 0; i < 3 && took >= fixed_ms / 2; i++) {
+    for (int i = 0; i < 5 && took >= fixed_ms / 2; i++) {
         took = send_large(ch);
         print_message("two times %d bytes, %d ms there and back: %llu ms; with fixed windows %llu\n", LARGE,
                       2 * ONE_WAY_MS, (unsigned long long)took, (unsigned long long)fixed_ms);
@@ -225,9 +228,9 @@ static void partition(void **state)
     start(&b, old, "/a.B/C", true, 60000);
     start(&b, fresh, "/a.B/C", true, 60000);
     uint64_t took = call(old, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
-    assert_in_range(took, 200, 2000);
+    assert_in_range(took, 200, SLOW_MS);
     took = call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to 10.9.0.3");
-    assert_in_range(took, 0, 5000);
+    assert_in_range(took, 0, SLOW_MS);
     call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "timed out after 300 ms, waiting for the connection");
     assert_int_equal(b.ok + b.failed, 0); /* those that wait for ready still do */
     wire_cut(w, 0, false, false);
@@ -284,7 +287,7 @@ static unsigned path_of(torc_channel *ch, unsigned user)
  * acknowledged (A18); its keys move to the others, whose own stay, and come back when it does. */
 static void ring_moves(void **state)
 {
-    enum { USERS = 12 };
+    enum { USERS = 12, UNHEARD_MS = 2000 };
     struct wire *w = *state;
     struct mesh_kit *k = mesh_kit_new(3);
     struct torc_channel_options o;
@@ -293,7 +296,7 @@ static void ring_moves(void **state)
     torc_channel_options_init(&o);
     o.connect_timeout_ms = 300;
     o.keepalive_time_ms = 10000;
-    o.keepalive_timeout_ms = 500;
+    o.keepalive_timeout_ms = UNHEARD_MS;
     torc_channel *ch = mesh_kit_channel(k, "svc", &o);
     for (unsigned u = 0; u < USERS; u++)
         assert_in_range(home[u] = path_of(ch, u), 0, 2);
@@ -301,10 +304,10 @@ static void ring_moves(void **state)
     uint64_t begun = now_ms();
     struct torc_result r = mesh_kit_call(ch, "user: u0", false, 10000);
     if (r.code != TORC_STATUS_UNAVAILABLE ||
-        !strstr(r.message, "nothing was acknowledged for 500 ms, the keepalive timeout"))
+        !strstr(r.message, "nothing was acknowledged for 2000 ms, the keepalive timeout"))
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
     torc_result_fini(&r);
-    assert_in_range(now_ms() - begun, 500, 5000);
+    assert_in_range(now_ms() - begun, UNHEARD_MS, SLOW_MS);
     for (unsigned u = 0; u < USERS; u++) {
         unsigned path = path_of(ch, u);
         assert_in_range(path, 0, 2);
@@ -316,7 +319,7 @@ static void ring_moves(void **state)
     }
     assert_true(moved > 0);
     wire_cut(w, home[0], false, false);
-    uint64_t until = now_ms() + 10000;
+    uint64_t until = now_ms() + SLOW_MS;
     while (path_of(ch, 0) != home[0] && now_ms() < until)
         ;
     for (unsigned u = 0; u < USERS; u++)
@@ -332,7 +335,7 @@ static void ring_moves(void **state)
  * notice. */
 static void half_open(void **state)
 {
-    enum { TIME_MS = 10000, TIMEOUT_MS = 500 };
+    enum { TIME_MS = 10000, TIMEOUT_MS = 2000 };
     struct wire *w = *state;
     struct tc_kit *kit = large_kit(3);
     struct torc_channel_options o;
@@ -370,7 +373,7 @@ static void half_open(void **state)
     print_message("given up after %llu ms: %s\n", (unsigned long long)took, b.text);
     assert_int_equal(b.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(b.text, "keepalive"));
-    assert_in_range(took, TIME_MS - 1000, TIME_MS + TIMEOUT_MS + 3000);
+    assert_in_range(took, TIME_MS - 1000, TIME_MS + TIMEOUT_MS + SLOW_MS);
     wire_cut(w, 0, false, false);
     call(kept, true, 20000, TORC_STATUS_OK, "");
     assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
