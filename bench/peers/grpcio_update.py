@@ -8,7 +8,7 @@ import grpc
 
 TARGET = "xds:///svc"
 TIMEOUT = 30
-GIVE_UP_NS = 60 * 10**9
+GIVE_UP_NS = 180 * 10**9
 OPTIONS = [("grpc.lb.ring_hash.ring_size_cap", 8388608)]
 
 
