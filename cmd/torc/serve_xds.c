@@ -1,4 +1,5 @@
 /* torc serve-xds: the embedded control plane, from files. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 
@@ -215,13 +216,15 @@ static int run(struct serve *s)
         tc_control_plane_observe(s->cp, serve_log_ads, s);
         tc_lrs_observe(s->lrs, serve_log_lrs, s);
     }
-    if (!load(s))
-        return CLI_FAILED;
+    /* Watched before they are read, so that no change falls between. */
     struct tc_file_watch *watch =
         tc_file_watch_new(s->loop, s->paths.data, s->paths.len, SETTLE_MS, on_files_changed, s);
-    if (!watch)
-        return cli_fail(NAME, "cannot watch the resource files for changes: %m");
-    int rc = listen_all(s);
+    int error = errno, rc = load(s) ? 0 : CLI_FAILED;
+    errno = error;
+    if (rc == 0 && !watch)
+        rc = cli_fail(NAME, "cannot watch the resource files for changes: %m");
+    if (rc == 0)
+        rc = listen_all(s);
     signals_catch(s->loop);
     while (rc == 0 && !signals_stop())
         tc_loop_turn(s->loop, -1);

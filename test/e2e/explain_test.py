@@ -8,16 +8,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources
+from support.kit import bootstrap, check, cluster, endpoints, free_address, listener, main, routes, run, running, write_resources
 
 HASHED = {"match": {"prefix": "/a.B/"}, "name": "by-user",
           "route": {"cluster": "orders", "hash_policy": [{"header": {"header_name": "user"}}]}}
-
-
-def dead_address():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
 
 
 @contextlib.contextmanager
@@ -80,7 +74,7 @@ def check_tree(channel, dead, live):
 
 def test_the_tree_of_a_call_that_went_to_the_second_priority():
     with tempfile.TemporaryDirectory() as directory, running("backend", "--name", "b1") as backend:
-        live, dead = backend.listening(), dead_address()
+        live, dead = backend.listening(), free_address()
         eds = two_priorities(dead, live)
         eds["policy"] = {"drop_overloads": [{"category": "tired",
                                              "drop_percentage": {"numerator": 1, "denominator": "MILLION"}}]}
@@ -153,7 +147,7 @@ def test_which_leaf_of_an_aggregate():
 def test_what_was_passed_over():
     """Two endpoints, the one of the key is dead: it is named with its error."""
     with tempfile.TemporaryDirectory() as directory, running("backend", "--name", "b1") as backend:
-        live, dead = backend.listening(), dead_address()
+        live, dead = backend.listening(), free_address()
         path = os.path.join(directory, "mesh.json")
         write_resources(path, "1", listener("orders", "r"), routes("r", HASHED),
                         cluster("orders", lb_policy="RING_HASH"), endpoints("orders", dead, live))
@@ -176,7 +170,7 @@ def test_which_filter_failed_the_call():
         ours = listener("orders", "r")
         ours["api_listener"]["api_listener"]["http_filters"].insert(0, fault)
         write_resources(path, "1", ours, routes("r", HASHED), cluster("orders", lb_policy="RING_HASH"),
-                        endpoints("orders", dead_address()))
+                        endpoints("orders", free_address()))
         with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
             at = server.listening()
             for how in ("--explain", "--dry-run"):

@@ -2,21 +2,14 @@
 import contextlib
 import json
 import os
-import socket
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running, write_resources
+from support.kit import bootstrap, calls, check, cluster, endpoints, free_address, listener, main, routes, run, running, write_resources
 
 BY_USER = {"match": {"prefix": ""}, "route": {"cluster": "orders", "hash_policy": [{"header": {"header_name": "user"}}]}}
 KEYS = [f"u{i}" for i in range(150)]
-
-
-def dead_address():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
 
 
 def endpoint(address, weight=None, key=None, health=None):
@@ -88,7 +81,7 @@ def test_weights_keys_and_health():
 def test_the_second_priority():
     with tempfile.TemporaryDirectory() as directory, backends(3) as at:
         path = os.path.join(directory, "mesh.json")
-        mesh(path, load("orders", locality("a", 1, 0, endpoint(dead_address())),
+        mesh(path, load("orders", locality("a", 1, 0, endpoint(free_address())),
                         locality("b", 1, 1, endpoint(at[0]), endpoint(at[1], 2)), locality("c", 3, 1, endpoint(at[2]))))
         with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
             want, got = by_ring(path, "--priority", "1"), by_calls(server.listening())

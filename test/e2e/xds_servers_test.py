@@ -1,21 +1,14 @@
 """Several control planes, each a process of its own: fallback (A71) under load, and federation (A47), by the command."""
 import json
 import os
-import socket
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import calls, case, check, cluster, endpoints, listener, main, routes, running, write_resources
+from support.kit import (calls, case, check, cluster, ended, endpoints, free_address, listener, main, routes, running,
+                         until_peer, write_resources)
 
 XDSTP = "xdstp://east/envoy.config."
-
-
-def free_address():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
 
 
 def server(address):
@@ -34,19 +27,6 @@ def to(name):
 def write_mesh(path, version, backend):
     write_resources(path, version, listener("orders", "r"), routes("r", to("orders")), cluster("orders"),
                     endpoints("orders", backend))
-
-
-def ended(load):
-    """The peer of the next call that ends; none may fail."""
-    call = json.loads(load.wait_line(lambda line: line.startswith('{"call"')))["call"]
-    check(call["code"] == 0, f"an RPC failed: {call}")
-    return call["peer"]
-
-
-def until_peer(load, address):
-    deadline = time.monotonic() + 60
-    while ended(load) != address:
-        check(time.monotonic() < deadline, f"calls do not get to {address}")
 
 
 def test_fallback():

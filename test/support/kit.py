@@ -3,8 +3,10 @@ import contextlib
 import json
 import os
 import queue
+import socket
 import subprocess
 import threading
+import time
 
 BUILD = os.environ["TORC_BINARY_DIR"]
 SOURCE = os.environ["TORC_SOURCE_DIR"]
@@ -125,6 +127,26 @@ def calls(*args, env=None, status=0):
     """torc call -o json: the list of call objects, and the summary."""
     lines = [json.loads(line) for line in run("call", "-o", "json", *args, env=env, status=status).stdout.splitlines()]
     return [line["call"] for line in lines if "call" in line], lines[-1]["summary"]
+
+
+def ended(load):
+    """The peer of the next call of a running `torc call -o json` that ends; none may fail."""
+    call = json.loads(load.wait_line(lambda line: line.startswith('{"call"')))["call"]
+    check(call["code"] == 0, f"an RPC failed: {call}")
+    return call["peer"]
+
+
+def until_peer(load, address):
+    deadline = time.monotonic() + 60
+    while ended(load) != address:
+        check(time.monotonic() < deadline, f"calls do not get to {address}")
+
+
+def free_address():
+    """Where nothing listens."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
 
 
 def bootstrap(control_plane):
