@@ -31,7 +31,7 @@ struct served {
 static void append(char *out, size_t size, struct tc_slice text)
 {
     size_t at = strlen(out);
-    snprintf(out + at, size - at, "%.*s", (int)TC_MIN(text.len, (size_t)8), text.data);
+    snprintf(out + at, size - at, "%.*s", (int)TC_MIN(text.len, (size_t)8), text.len > 0 ? text.data : "");
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
