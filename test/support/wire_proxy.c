@@ -24,9 +24,10 @@ struct wire_proxy {
     size_t n;
     atomic_uint_fast64_t received, sent;
     pthread_mutex_t lock;
-    struct tc_buf seen[2]; /* under the lock: from the client, from the target */
-    unsigned taken;        /* connections; under the lock */
-    pthread_cond_t taken_cond;
+    struct tc_buf seen[2];  /* under the lock: from the client, from the target */
+    unsigned taken;         /* connections; under the lock */
+    unsigned asked, heard;  /* changes of `hold`, and those that the thread goes by; under the lock */
+    pthread_cond_t changed; /* `taken` or `heard` */
     atomic_bool hold;
     int stirred[2]; /* a pipe: a byte for each change of `hold` */
 };
@@ -72,7 +73,7 @@ static void take_connection(struct wire_proxy *p)
     p->n++;
     pthread_mutex_lock(&p->lock);
     p->taken++;
-    pthread_cond_broadcast(&p->taken_cond);
+    pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -117,14 +118,26 @@ static bool forward(struct wire_proxy *p, int from, int to, bool sent)
     return true;
 }
 
+static void say_heard(struct wire_proxy *p, unsigned changes)
+{
+    pthread_mutex_lock(&p->lock);
+    if (p->heard != changes) {
+        p->heard = changes;
+        pthread_cond_broadcast(&p->changed);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void *run(void *arg)
 {
     struct wire_proxy *p = arg;
+    unsigned changes = 0;
     for (;;) {
         struct pollfd fds[3 + 2 * MAX_PAIRS] = {
             {p->wake[0], POLLIN, 0}, {p->listener, POLLIN, 0}, {p->stirred[0], POLLIN, 0}};
         struct pollfd *pairs = fds + 3;
         size_t n = atomic_load(&p->hold) ? 0 : p->n;
+        say_heard(p, changes);
         for (size_t i = 0; i < 2 * n; i++)
             pairs[i] = (struct pollfd){p->pairs[i / 2][i % 2], POLLIN, 0};
         if (poll(fds, (nfds_t)(3 + 2 * n), -1) < 0)
@@ -134,6 +147,7 @@ static void *run(void *arg)
         char byte;
         if (fds[2].revents && read(p->stirred[0], &byte, 1) < 0)
             return NULL;
+        changes += fds[2].revents != 0;
         for (size_t i = n; i-- > 0;) {
             bool ok = !pairs[2 * i].revents || forward(p, p->pairs[i][0], p->pairs[i][1], true);
             ok = ok && (!pairs[2 * i + 1].revents || forward(p, p->pairs[i][1], p->pairs[i][0], false));
@@ -153,7 +167,7 @@ struct wire_proxy *wire_proxy_new(const char *target)
     assert_int_equal(pthread_mutex_init(&p->lock, NULL), 0);
     assert_int_equal(pipe(p->wake), 0);
     assert_int_equal(pipe(p->stirred), 0);
-    pthread_cond_init(&p->taken_cond, NULL);
+    pthread_cond_init(&p->changed, NULL);
     assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
     return p;
 }
@@ -167,7 +181,7 @@ void wire_proxy_free(struct wire_proxy *p)
     close(p->wake[0]);
     close(p->stirred[0]);
     close(p->stirred[1]);
-    pthread_cond_destroy(&p->taken_cond);
+    pthread_cond_destroy(&p->changed);
     close(p->listener);
     tc_addr_fini(&p->target);
     pthread_mutex_destroy(&p->lock);
@@ -181,13 +195,18 @@ void wire_proxy_hold(struct wire_proxy *p, bool hold)
 {
     atomic_store(&p->hold, hold);
     assert_int_equal(write(p->stirred[1], "", 1), 1);
+    pthread_mutex_lock(&p->lock);
+    unsigned asked = ++p->asked;
+    while (p->heard < asked)
+        pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
 }
 
 void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n)
 {
     pthread_mutex_lock(&p->lock);
     while (p->taken < n)
-        pthread_cond_wait(&p->taken_cond, &p->lock);
+        pthread_cond_wait(&p->changed, &p->lock);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -10,7 +10,8 @@ struct wire_proxy;
 /* To "127.0.0.1:PORT"; connections that it cannot make there are closed. */
 struct wire_proxy *wire_proxy_new(const char *target);
 void wire_proxy_free(struct wire_proxy *p);
-/* What comes is neither read nor passed on, in either direction, until `false` is said; connections are taken. */
+/* What comes is neither read nor passed on, in either direction, until `false` is said; connections are taken. From the
+ * return on. */
 void wire_proxy_hold(struct wire_proxy *p, bool hold);
 /* Until it has taken so many connections since it was made. */
 void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n);
