@@ -1,5 +1,4 @@
 /* Name servers that lie, that answer with what is no answer, and that die. */
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +7,9 @@
 #include "support/backend_kit.h"
 #include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/footprint.h"
 #include "support/name_server.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "tls/tls.h"
 
@@ -21,22 +20,6 @@ struct world {
     size_t descriptors; /* before all that */
 };
 
-static uint64_t now_ms(void)
-{
-    return tc_system_clock.monotonic_ns(tc_system_clock.arg) / TC_NS_PER_MS;
-}
-
-static size_t open_descriptors(void)
-{
-    size_t n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
-
 static int setup(void **state)
 {
     struct world *w = TC_NEW(struct world);
@@ -44,7 +27,7 @@ static int setup(void **state)
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
     torc_runtime_free(torc_runtime_new(&o)); /* libuv keeps two descriptors of the first loop for the process */
-    w->descriptors = open_descriptors();
+    w->descriptors = footprint_descriptors();
     w->rt = torc_runtime_new(&o);
     assert_non_null(w->rt);
     w->names = name_server_new();
@@ -60,7 +43,7 @@ static int teardown(void **state)
     name_server_free(w->names);
     if (w->kit)
         tc_kit_free(w->kit);
-    assert_int_equal(open_descriptors(), w->descriptors);
+    assert_int_equal(footprint_descriptors(), w->descriptors);
     tc_free(w);
     return 0;
 }
@@ -88,22 +71,6 @@ static torc_channel *channel(struct world *w)
     return channel_with(w, NULL);
 }
 
-/* The code must be as said, and the text have `part` in it; how long it took. */
-static uint64_t call(torc_channel *ch, bool wait, int64_t timeout_ms, int code, const char *part)
-{
-    struct torc_call_options o;
-    struct torc_result r;
-    uint64_t begun = now_ms();
-    torc_call_options_init(&o);
-    o.wait_for_ready = wait;
-    o.timeout_ms = timeout_ms;
-    assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
-    if (r.code != code || !strstr(r.message, part))
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    torc_result_fini(&r);
-    return now_ms() - begun;
-}
-
 /* What says that it is no answer is an error of the look-up, which is made again; what is not an answer to the question
  * counts as none, lest anyone could end a look-up: then the deadline does. */
 static void no_answers(void **state)
@@ -128,17 +95,18 @@ static void no_answers(void **state)
         torc_channel *ch = channel(w);
         print_message("%s\n", rows[i].name);
         if (rows[i].text) {
-            call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, rows[i].text);
-            call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
+            tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, rows[i].text);
+            tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
             name_server_set(w->names, NAMES_TRUE, NULL);
         } else {
-            uint64_t took = call(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
+            uint64_t took =
+                tc_kit_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
             assert_in_range(took, 200, 15000);
             torc_channel_free(ch);
             name_server_set(w->names, NAMES_TRUE, NULL);
             ch = channel(w);
         }
-        call(ch, true, 20000, TORC_STATUS_OK, "");
+        tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
         torc_channel_free(ch);
     }
 }
@@ -149,7 +117,7 @@ static void forged_answers(void **state)
     struct world *w = *state;
     name_server_set(w->names, NAMES_FORGED, "127.0.0.1");
     torc_channel *ch = channel(w);
-    call(ch, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
     assert_int_equal(tc_kit_counts(w->kit, 0).requests, 1);
     torc_channel_free(ch);
 }
@@ -164,7 +132,7 @@ static void a_thousand_addresses(void **state)
                       i == 700 ? 1 : i % 250 + 1);
     name_server_set(w->names, NAMES_TRUNCATED, tc_buf_cstr(&list));
     torc_channel *ch = channel(w);
-    uint64_t took = call(ch, true, 60000, TORC_STATUS_OK, "");
+    uint64_t took = tc_kit_expect(ch, true, 60000, TORC_STATUS_OK, "");
     print_message("%llu ms\n", (unsigned long long)took);
     assert_int_equal(tc_kit_counts(w->kit, 0).connections, 1);
     torc_channel_free(ch);
@@ -181,13 +149,13 @@ static void addresses_of_nobody(void **state)
     name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,127.0.0.1,255.255.255.255");
     torc_channel *ch = channel_with(w, &o);
     for (int i = 0; i < 20; i++)
-        call(ch, false, 20000, TORC_STATUS_OK, "");
+        tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
     name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,255.255.255.255");
     ch = channel_with(w, &o);
-    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to ");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to ");
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
-    call(ch, true, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 }
 
@@ -218,12 +186,12 @@ static void anothers_address(void **state)
     assert_non_null(o.credentials);
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
     torc_channel *ch = channel_with(w, &o);
-    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "shop.test");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "shop.test");
     assert_int_equal(tc_kit_counts(w->kit, 0).requests, 0);
     torc_channel_free(ch);
     o.authority = "other.test"; /* it is TLS that told, and nothing else */
     ch = channel_with(w, &o);
-    call(ch, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
     torc_credentials_unref(o.credentials);
     tc_tls_context_unref(so.tls);
@@ -238,28 +206,29 @@ static void name_server_dies(void **state)
     struct world *w = *state;
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
     torc_channel *ch = channel(w);
-    call(ch, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
     name_server_set(w->names, NAMES_SILENT, NULL);
     uint64_t asked = name_server_questions(w->names);
     tc_kit_stop(w->kit, 0);
-    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Connection refused");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Connection refused");
     while (name_server_questions(w->names) == asked) /* it is asked where the backend went */
         torc_runtime_poll(w->rt, 100);
     tc_kit_restart(w->kit, 0);
-    call(ch, true, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 
     ch = channel(w);
-    uint64_t took = call(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the name resolution of dns://");
+    uint64_t took =
+        tc_kit_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the name resolution of dns://");
     assert_in_range(took, 200, 15000);
     torc_channel_free(ch);
 
     name_server_stop(w->names);
     ch = channel(w);
-    call(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Could not contact DNS servers");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Could not contact DNS servers");
     name_server_start(w->names);
     name_server_set(w->names, NAMES_TRUE, NULL);
-    call(ch, true, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 }
 

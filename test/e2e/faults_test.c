@@ -29,20 +29,6 @@ static torc_channel *channel_to(const char *address)
     return ch;
 }
 
-/* The code must be as said, and the text have `part` in it. */
-static void call(torc_channel *ch, bool wait, int64_t timeout_ms, int code, const char *part)
-{
-    struct torc_call_options o;
-    struct torc_result r;
-    torc_call_options_init(&o);
-    o.wait_for_ready = wait;
-    o.timeout_ms = timeout_ms;
-    assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
-    if (r.code != code || !strstr(r.message, part))
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    torc_result_fini(&r);
-}
-
 static rlim_t highest_descriptor(void)
 {
     rlim_t highest = 0;
@@ -70,11 +56,11 @@ static void no_descriptors(void **state)
     none.rlim_cur = 3; /* all that are free have larger numbers */
     assert_true(highest_descriptor() > 3);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
+    tc_kit_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
     load_kit_wait(load, 100);
-    call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
+    tc_kit_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
-    call(fresh, true, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(fresh, true, 20000, TORC_STATUS_OK, "");
     load_kit_free(load, &report);
     if (report.failed)
         fail_msg("%s", report.first);
@@ -90,11 +76,11 @@ static void the_network_stops_and_goes_on(void **state)
     struct tc_kit *kit = tc_kit_new(1, NULL);
     struct wire_proxy *path = wire_proxy_new(tc_kit_address(kit, 0));
     torc_channel *ch = channel_to(wire_proxy_address(path));
-    call(ch, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
     wire_proxy_hold(path, true);
-    call(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 127.0.0.1");
+    tc_kit_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 127.0.0.1");
     wire_proxy_hold(path, false);
-    call(ch, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
     assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
     torc_channel_free(ch);
     wire_proxy_free(path);

@@ -48,22 +48,6 @@ static torc_channel *channel_to(const char *address, const struct torc_channel_o
     return channel_on(rt, address, options);
 }
 
-/* The code must be as said, and the text have `part` in it; how long it took. */
-static uint64_t call(torc_channel *ch, bool wait, int64_t timeout_ms, int code, const char *part)
-{
-    struct torc_call_options o;
-    struct torc_result r;
-    uint64_t begun = now_ms();
-    torc_call_options_init(&o);
-    o.wait_for_ready = wait;
-    o.timeout_ms = timeout_ms;
-    assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
-    if (r.code != code || !strstr(r.message, part))
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    torc_result_fini(&r);
-    return now_ms() - begun;
-}
-
 /* Calls that run beside each other. */
 struct batch {
     int begun, ok, failed;
@@ -123,9 +107,9 @@ static void latency(void **state)
     wire_delay(w, 0, ONE_WAY_MS);
     torc_channel *ch = channel_to(address, NULL);
     assert_int_equal(torc_channel_connect(ch, 20000), 0);
-    assert_true(call(ch, false, 20000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
+    assert_true(tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
     /* A deadline within the round trip ends the RPC when it is over, not when the answer comes. */
-    uint64_t took = call(ch, false, 30, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
+    uint64_t took = tc_kit_expect(ch, false, 30, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
     assert_in_range(took, 30, SLOW_MS);
 
     /* RPCs do not wait for one another: a thousand take far less than a thousand round trips. */
@@ -227,19 +211,20 @@ static void partition(void **state)
     wire_cut(w, 1, true, true);
     start(&b, old, "/a.B/C", true, 60000);
     start(&b, fresh, "/a.B/C", true, 60000);
-    uint64_t took = call(old, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
+    uint64_t took =
+        tc_kit_expect(old, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
     assert_in_range(took, 200, SLOW_MS);
-    took = call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to 10.9.0.3");
+    took = tc_kit_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to 10.9.0.3");
     assert_in_range(took, 0, SLOW_MS);
-    call(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "timed out after 300 ms, waiting for the connection");
+    tc_kit_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "timed out after 300 ms, waiting for the connection");
     assert_int_equal(b.ok + b.failed, 0); /* those that wait for ready still do */
     wire_cut(w, 0, false, false);
     wire_cut(w, 1, false, false);
     await(&b, 0);
     if (b.ok != 2)
         fail_msg("%s: %s", torc_status_code_name(b.code), b.text);
-    call(old, false, 20000, TORC_STATUS_OK, "");
-    call(fresh, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(old, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(fresh, false, 20000, TORC_STATUS_OK, "");
     assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
     torc_channel_free(old);
     torc_channel_free(fresh);
@@ -348,9 +333,9 @@ static void half_open(void **state)
     torc_channel *other =
         channel_on(NULL, wire_path(w, 2, tc_kit_listen_everywhere(kit, 2)), NULL); /* on a thread of its own */
     struct batch b = {0}, c = {0};
-    call(kept, false, 20000, TORC_STATUS_OK, "");
-    call(bare, false, 20000, TORC_STATUS_OK, "");
-    call(other, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(kept, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(bare, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(other, false, 20000, TORC_STATUS_OK, "");
     struct load_kit *load = load_kit_new(other, 50, 1);
     start(&b, kept, "torc.test.Backend/Hang", false, -1);
     start(&c, bare, "torc.test.Backend/Hang", false, 3000);
@@ -365,7 +350,7 @@ static void half_open(void **state)
     assert_int_equal(c.code, TORC_STATUS_DEADLINE_EXCEEDED);
     assert_non_null(strstr(c.text, "waiting for the response of 10.9.0.3"));
     wire_cut(w, 1, false, false);
-    call(bare, false, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(bare, false, 20000, TORC_STATUS_OK, "");
     assert_int_equal(tc_kit_counts(kit, 1).connections, 1);
 
     await(&b, 0);
@@ -375,7 +360,7 @@ static void half_open(void **state)
     assert_non_null(strstr(b.text, "keepalive"));
     assert_in_range(took, TIME_MS - 1000, TIME_MS + TIMEOUT_MS + SLOW_MS);
     wire_cut(w, 0, false, false);
-    call(kept, true, 20000, TORC_STATUS_OK, "");
+    tc_kit_expect(kept, true, 20000, TORC_STATUS_OK, "");
     assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
     load_kit_free(load, &report);
     if (report.failed)

@@ -1,12 +1,12 @@
 /* Localities that change their priorities a thousand times: memory and descriptors stay what they were, and so do the
  * connections. */
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
+#include "support/footprint.h"
 #include "support/mesh_kit.h"
 
 #include "base/common.h"
@@ -35,17 +35,6 @@ static const struct {
     {"0/b: 2, 3; 1/a: 0, 1", 2}, {"0/a: 0, 1", 0}, /* the other is gone */
     {"0/b: 2, 3; 1/a: 0, 1", 2},
 };
-
-static size_t open_descriptors(void)
-{
-    size_t n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n;
-}
 
 static size_t resident_kb(void)
 {
@@ -95,18 +84,18 @@ static void flapping(const char *policy)
         mesh_kit_put_endpoints(k, "c", shapes[i].localities, NULL);
         wait_shape(k, ch, i);
         if (flap == SETTLED) {
-            descriptors = open_descriptors();
+            descriptors = footprint_descriptors();
             kb = resident_kb();
             connections = made(k);
         }
     }
     /* What the last flap gave up may be about to close. */
-    for (unsigned i = 0; i < 20000 && open_descriptors() > descriptors; i++)
+    for (unsigned i = 0; i < 20000 && footprint_descriptors() > descriptors; i++)
         mesh_kit_calls(ch, NULL, 1);
     print_message("%s: after %d flaps %zu kB resident (after %d: %zu), %zu descriptors (%zu), %llu connections made\n",
-                  policy ? policy : "RING_HASH", FLAPS, resident_kb(), SETTLED, kb, open_descriptors(), descriptors,
-                  (unsigned long long)connections);
-    assert_true(open_descriptors() <= descriptors);
+                  policy ? policy : "RING_HASH", FLAPS, resident_kb(), SETTLED, kb, footprint_descriptors(),
+                  descriptors, (unsigned long long)connections);
+    assert_true(footprint_descriptors() <= descriptors);
     /* One for each backend, and those that a flap overtook while they were being made. */
     assert_int_equal(made(k), connections);
     if (!SANITIZED) /* they keep what was freed */

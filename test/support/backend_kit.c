@@ -2,7 +2,11 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <torc/torc.h>
+
+#include "base/clock.h"
 #include "base/mem.h"
 #include "channel/runtime.h"
 #include "support/cmocka.h"
@@ -206,4 +210,19 @@ torc_runtime *tc_kit_runtime(enum torc_runtime_mode mode)
     torc_runtime *rt = torc_runtime_new(&o);
     assert_non_null(rt);
     return rt;
+}
+
+uint64_t tc_kit_expect(torc_channel *ch, bool wait_for_ready, int64_t timeout_ms, int code, const char *part)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    uint64_t begun = tc_system_clock.monotonic_ns(tc_system_clock.arg);
+    torc_call_options_init(&o);
+    o.wait_for_ready = wait_for_ready;
+    o.timeout_ms = timeout_ms;
+    assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
+    if (r.code != code || !strstr(r.message, part))
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    torc_result_fini(&r);
+    return (tc_system_clock.monotonic_ns(tc_system_clock.arg) - begun) / TC_NS_PER_MS;
 }

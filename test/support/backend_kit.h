@@ -2,6 +2,7 @@
 #ifndef TC_SUPPORT_BACKEND_KIT_H
 #define TC_SUPPORT_BACKEND_KIT_H
 
+#include <torc/channel.h>
 #include <torc/runtime.h>
 
 #include "server/backend.h"
@@ -27,6 +28,10 @@ void tc_kit_stop(struct tc_kit *kit, size_t i);
 void tc_kit_restart(struct tc_kit *kit, size_t i);
 void tc_kit_goaway(struct tc_kit *kit, size_t i);
 struct tc_server_counts tc_kit_counts(struct tc_kit *kit, size_t i);
+
+/* One call with a byte as its request: its code must be as said, and its text have `part` in it. How many ms it took.
+ */
+uint64_t tc_kit_expect(torc_channel *ch, bool wait_for_ready, int64_t timeout_ms, int code, const char *part);
 
 /* For the tests of a group, as cmocka's setup and teardown: one echo server. */
 extern struct tc_kit *tc_kit_one;

@@ -1,5 +1,6 @@
 #include "support/footprint.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,4 +49,15 @@ struct footprint footprint_since(const struct footprint *begin)
 {
     return (struct footprint){status_kb(FOOTPRINT_MEASURED ? "VmHWM:" : "VmRSS:") - begin->kb,
                               cpu_ms() - begin->cpu_ms};
+}
+
+size_t footprint_descriptors(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
 }

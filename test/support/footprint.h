@@ -3,6 +3,7 @@
 #define TC_SUPPORT_FOOTPRINT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Sanitizers keep what was freed and slow everything down: under them the figures mean nothing. */
@@ -21,5 +22,7 @@ struct footprint {
 struct footprint footprint_begin(void);
 /* The peak over what was resident then, and the CPU time since. */
 struct footprint footprint_since(const struct footprint *begin);
+/* How many descriptors are open, and a constant. */
+size_t footprint_descriptors(void);
 
 #endif
