@@ -6,6 +6,9 @@
 /* The only protocol that is offered and taken, as ALPN writes it. */
 static const unsigned char alpn_h2[] = {2, 'h', '2'};
 
+/* Of the certificates that a peer sends, all in one message; OpenSSL's default, which is ours whatever it becomes. */
+enum { MAX_CERTIFICATES_BYTES = 100 * 1024 };
+
 static int refuse_password(char *buf, int size, int writing, void *arg)
 {
     (void)buf, (void)size, (void)writing, (void)arg;
@@ -136,6 +139,7 @@ static bool configure(SSL_CTX *ssl_ctx, bool server)
     SSL_CTX_set_mode(ssl_ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_session_cache_mode(ssl_ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(ssl_ctx, 0);
+    SSL_CTX_set_max_cert_list(ssl_ctx, MAX_CERTIFICATES_BYTES);
     /* RFC 9113 9.2.2: with TLS 1.2 only what has forward secrecy and an AEAD. */
     if (SSL_CTX_set_min_proto_version(ssl_ctx, TLS1_2_VERSION) != 1 ||
         SSL_CTX_set_cipher_list(ssl_ctx, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)

@@ -17,6 +17,10 @@ struct tc_tls_context {
     void (*verify_arg_free)(void *arg);
 };
 
+/* Messages of TLS itself that a peer may send in a row without data: a handshake has some seven, then come a few
+ * tickets, and a key update now and then. OpenSSL takes in any number of them in one SSL_read. */
+enum { TC_TLS_MAX_MESSAGES = 64 };
+
 /* A BIO whose bytes come from a `struct tc_tls_wire`. */
 struct tc_tls_wire {
     struct tc_bytestream *lower;
@@ -27,17 +31,24 @@ struct tc_tls_wire {
     bool eof;            /* lower ended */
     ssize_t read_error;  /* TORC_E* of lower's read; 0: none */
     ssize_t write_error; /* of its write */
+    size_t budget;       /* bytes that OpenSSL may still take in this step */
+    bool paused;         /* the budget was met: the rest waits for the next step */
+    unsigned messages;   /* of TLS itself, since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
 };
 
 void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);
 void tc_tls_wire_fini(struct tc_tls_wire *w);
 BIO *tc_tls_wire_bio(struct tc_tls_wire *w);
+/* Counts the messages of an SSL whose BIO this is. */
+void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl);
+/* To be called before each step of OpenSSL that reads: gives it its budget. */
+void tc_tls_wire_start_step(struct tc_tls_wire *w);
 /* Writes what waits, as far as the byte stream takes it. */
 void tc_tls_wire_flush(struct tc_tls_wire *w);
 /* True when a read would find something without an event of the byte stream. */
 static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
 {
-    return w->in_at < w->in_len || w->eof || w->read_error != 0;
+    return w->in_at < w->in_len || w->paused || w->eof || w->read_error != 0;
 }
 
 /* What the verify callback of OpenSSL needs to know of the connection; the SSL's app data. */

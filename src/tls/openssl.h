@@ -84,6 +84,7 @@
     X(SSL_set_bio)                                                                                                     \
     X(SSL_set_connect_state)                                                                                           \
     X(SSL_set_ex_data)                                                                                                 \
+    X(SSL_set_msg_callback)                                                                                            \
     X(SSL_set_verify)                                                                                                  \
     X(SSL_shutdown)                                                                                                    \
     X(SSL_write)                                                                                                       \
@@ -194,6 +195,7 @@ const char *tc_openssl_load(void);
 #define SSL_set_bio tc_openssl.SSL_set_bio
 #define SSL_set_connect_state tc_openssl.SSL_set_connect_state
 #define SSL_set_ex_data tc_openssl.SSL_set_ex_data
+#define SSL_set_msg_callback tc_openssl.SSL_set_msg_callback
 #define SSL_set_verify tc_openssl.SSL_set_verify
 #define SSL_shutdown tc_openssl.SSL_shutdown
 #define SSL_write tc_openssl.SSL_write

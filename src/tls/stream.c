@@ -101,6 +101,7 @@ static void establish(struct tls_stream *t)
         return;
     }
     t->established = true;
+    t->wire.messages = 0;
     t->bs.alpn = "h2";
     t->bs.secure = true;
     tc_timer_stop(&t->timeout);
@@ -109,9 +110,16 @@ static void establish(struct tls_stream *t)
     t->fn(t->arg, &t->bs, NULL);
 }
 
+/* After a pause: what else is due goes first, and no event from below will tell of what was already read there. */
+static void go_on_later(struct tls_stream *t)
+{
+    tc_loop_at_turn_end(t->loop, &t->kick);
+}
+
 static void step_handshake(struct tls_stream *t)
 {
     int rc, error;
+    tc_tls_wire_start_step(&t->wire);
     do {
         ERR_clear_error();
         rc = SSL_do_handshake(t->ssl);
@@ -122,6 +130,8 @@ static void step_handshake(struct tls_stream *t)
         establish(t);
     else if ((error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) || t->wire.write_error != 0)
         fail_with_reason(t);
+    else if (t->wire.paused)
+        go_on_later(t);
 }
 
 static void on_timeout(struct tc_timer *timer)
@@ -202,6 +212,7 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     if (t->failed != 0)
         return t->failed;
     int n, error;
+    tc_tls_wire_start_step(&t->wire);
     do {
         ERR_clear_error();
         n = SSL_read(t->ssl, buf, (int)TC_MIN(len, (size_t)INT_MAX));
@@ -210,11 +221,14 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     } while (error == SSL_ERROR_WANT_WRITE && t->wire.out.len == 0);
     switch (error) {
     case SSL_ERROR_NONE:
+        t->wire.messages = 0;
         return n;
     case SSL_ERROR_WANT_WRITE:
         t->read_waits_write = true;
         return TORC_EAGAIN;
     case SSL_ERROR_WANT_READ:
+        if (t->wire.paused)
+            go_on_later(t);
         return TORC_EAGAIN;
     case SSL_ERROR_ZERO_RETURN:
         return 0;
@@ -313,6 +327,7 @@ static bool make_ssl(struct tls_stream *t)
     if (!bio)
         return false;
     SSL_set_bio(t->ssl, bio, bio);
+    tc_tls_wire_count_messages(&t->wire, t->ssl);
     return tc_tls_prepare(t->ssl, &t->check);
 }
 

@@ -112,7 +112,9 @@ void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct
     const char *text = code ? ERR_reason_error_string(code) : NULL;
     int reason = ERR_GET_REASON(code);
     long verified = SSL_get_verify_result(ssl);
-    if (check->ctx->verify != TC_TLS_VERIFY_NONE && verified != X509_V_OK)
+    if (wire->messages > TC_TLS_MAX_MESSAGES)
+        tc_buf_printf(out, "too many TLS messages without data (more than %d)", TC_TLS_MAX_MESSAGES);
+    else if (check->ctx->verify != TC_TLS_VERIFY_NONE && verified != X509_V_OK)
         verify_reason(verified, check, out);
     else if (code && ERR_GET_LIB(code) == ERR_LIB_SSL &&
              (reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL || reason == SSL_R_NO_APPLICATION_PROTOCOL))

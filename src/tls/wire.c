@@ -7,6 +7,8 @@
 /* One TLS record and a little, so that a full record needs one read. What a peer can make us queue without reading it
  * (key update answers) stays below OUT_LIMIT. */
 enum { IN_BYTES = 17 * 1024, OUT_LIMIT_BYTES = 256 * 1024 };
+/* More than any record, so that each step comes on. */
+enum { STEP_BYTES = 256 * 1024 };
 
 static BIO_METHOD *method;
 static pthread_once_t method_once = PTHREAD_ONCE_INIT;
@@ -52,11 +54,19 @@ static int wire_read(BIO *bio, char *buf, int len)
     BIO_clear_retry_flags(bio);
     if (len <= 0)
         return 0;
+    if (w->messages > TC_TLS_MAX_MESSAGES)
+        return -1;
+    if (w->budget == 0) {
+        w->paused = true;
+        BIO_set_retry_read(bio);
+        return -1;
+    }
     if (w->in_at == w->in_len && !refill(w, bio))
         return w->eof ? 0 : -1;
-    size_t n = TC_MIN((size_t)len, w->in_len - w->in_at);
+    size_t n = TC_MIN(TC_MIN((size_t)len, w->in_len - w->in_at), w->budget);
     memcpy(buf, w->in + w->in_at, n);
     w->in_at += n;
+    w->budget -= n;
     return (int)n;
 }
 
@@ -89,6 +99,27 @@ BIO *tc_tls_wire_bio(struct tc_tls_wire *w)
     BIO_set_data(bio, w);
     BIO_set_init(bio, 1);
     return bio;
+}
+
+/* Our alerts count too: a renegotiation that OpenSSL refuses with one is not reported as a message everywhere. */
+static void on_message(int sent, int version, int type, const void *data, size_t len, SSL *ssl, void *arg)
+{
+    (void)version, (void)data, (void)len, (void)ssl;
+    struct tc_tls_wire *w = arg;
+    if (type == (sent ? SSL3_RT_ALERT : SSL3_RT_HANDSHAKE))
+        w->messages++;
+}
+
+void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl)
+{
+    SSL_set_msg_callback(ssl, on_message);
+    SSL_set_msg_callback_arg(ssl, w);
+}
+
+void tc_tls_wire_start_step(struct tc_tls_wire *w)
+{
+    w->budget = STEP_BYTES;
+    w->paused = false;
 }
 
 void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower)

@@ -168,24 +168,166 @@ static void a_client_without_alpn_is_refused(void **state)
     raw_free(&peer);
 }
 
-static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **state)
+static void put_key_update(struct raw_peer *p, struct tc_tls_pair *f, int type)
+{
+    assert_int_equal(SSL_key_update(p->ssl, type), 1);
+    SSL_do_handshake(p->ssl);
+    raw_put(p, f);
+}
+
+static void put_ticket(struct raw_peer *p, struct tc_tls_pair *f)
+{
+    assert_int_equal(SSL_new_session_ticket(p->ssl), 1);
+    SSL_do_handshake(p->ssl);
+    raw_put(p, f);
+}
+
+static void put_data(struct raw_peer *p, struct tc_tls_pair *f)
+{
+    assert_int_equal(SSL_write(p->ssl, "x", 1), 1);
+    raw_put(p, f);
+}
+
+/* A client of ours that is connected to such a server. */
+static struct raw_peer raw_server_up(struct tc_tls_pair *f, int version)
+{
+    struct tc_tls_opts client = tc_tls_client_opts();
+    struct raw_peer peer = raw_new(true);
+    SSL_CTX_set_alpn_select_cb(peer.ctx, choose_h2, NULL);
+    SSL_set_max_proto_version(peer.ssl, version);
+    tc_tls_pair_start_client(f, &client, "backend.test");
+    raw_pump(&peer, f);
+    assert_non_null(f->client.bs);
+    put_data(&peer, f); /* after the tickets of the handshake */
+    tc_loop_drain(f->loop);
+    assert_int_equal(f->client.received.len, 1);
+    return peer;
+}
+
+static void assert_too_many_messages(struct tc_tls_pair *f)
+{
+    assert_int_equal(f->client.read_error, TORC_EPROTO);
+    assert_non_null(strstr(tc_status_text(&f->client.bs->error), "too many TLS messages without data (more than 64)"));
+}
+
+static void key_updates_without_data_are_bounded(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
+    for (size_t round = 2; round < 5; round++) {
+        for (int i = 0; i < 64; i++)
+            put_key_update(&peer, f, SSL_KEY_UPDATE_NOT_REQUESTED);
+        tc_loop_drain(f->loop);
+        put_data(&peer, f);
+        tc_loop_drain(f->loop);
+        assert_int_equal(f->client.received.len, round);
+    }
+    for (int i = 0; i < 1000; i++)
+        put_key_update(&peer, f, SSL_KEY_UPDATE_NOT_REQUESTED);
+    size_t sent = tc_pipe_unread(f->pipe, 0).len;
+    tc_loop_drain(f->loop);
+    assert_too_many_messages(f);
+    assert_true(tc_pipe_unread(f->pipe, 0).len > sent / 4); /* the rest was not looked at */
+    raw_free(&peer);
+}
+
+static void tickets_without_data_are_bounded(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
+    for (int i = 0; i < 64; i++)
+        put_ticket(&peer, f);
+    tc_loop_drain(f->loop);
+    assert_int_equal(f->client.read_error, 0);
+    put_ticket(&peer, f);
+    tc_loop_drain(f->loop);
+    assert_too_many_messages(f);
+    raw_free(&peer);
+}
+
+static void renegotiations_without_data_are_bounded(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_server_up(f, TLS1_2_VERSION);
+    for (int i = 0; i < 65; i++) {
+        assert_true(f->client.read_error == 0 || i > 32); /* each is a message and our refusal */
+        SSL_renegotiate(peer.ssl);
+        SSL_do_handshake(peer.ssl);
+        raw_put(&peer, f);
+        tc_loop_drain(f->loop);
+    }
+    assert_too_many_messages(f);
+    ERR_clear_error();
+    raw_free(&peer);
+}
+
+struct witness {
+    struct tc_task task;
+    struct tc_tls_pair *f;
+    size_t unread;
+};
+
+static void note_unread(struct tc_task *task)
+{
+    struct witness *w = TC_CONTAINER_OF(task, struct witness, task);
+    w->unread = tc_pipe_unread(w->f->pipe, 0).len;
+}
+
+static void one_read_takes_a_bounded_part_of_large_tickets(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
+    char *zeros = tc_calloc(1, 40000);
+    assert_int_equal(SSL_SESSION_set1_ticket_appdata(SSL_get_session(peer.ssl), zeros, 40000), 1);
+    tc_free(zeros);
+    for (int i = 0; i < 30; i++)
+        put_ticket(&peer, f);
+    put_data(&peer, f);
+    size_t sent = tc_pipe_unread(f->pipe, 0).len;
+    assert_true(sent > 30 * 40000);
+    struct witness w = {.f = f};
+    tc_task_init(&w.task, note_unread);
+    char buf[16];
+    assert_int_equal(f->client.bs->ops->read(f->client.bs, buf, sizeof(buf)), TORC_EAGAIN);
+    size_t taken = sent - tc_pipe_unread(f->pipe, 0).len;
+    assert_in_range(taken, 256 * 1024, 274 * 1024);
+    /* Work that was asked for meanwhile goes before the rest, which then comes by itself. */
+    f->client.bs->ops->set_reading(f->client.bs, false);
+    tc_loop_drain(f->loop);
+    assert_int_equal(tc_pipe_unread(f->pipe, 0).len, sent - taken);
+    f->client.bs->ops->set_reading(f->client.bs, true);
+    tc_loop_defer(f->loop, &w.task);
+    tc_loop_drain(f->loop);
+    assert_true(w.unread > sent / 4);
+    assert_int_equal(f->client.read_error, 0);
+    assert_int_equal(f->client.received.len, 2);
+    raw_free(&peer);
+}
+
+static void certificates_of_a_peer_are_bounded(void **state)
 {
     struct tc_tls_pair *f = *state;
     struct tc_tls_opts client = tc_tls_client_opts();
     struct raw_peer peer = raw_new(true);
     SSL_CTX_set_alpn_select_cb(peer.ctx, choose_h2, NULL);
+    for (int i = 0; i < 400; i++)
+        assert_int_equal(SSL_add1_chain_cert(peer.ssl, tc_certs.root.x509), 1);
     tc_tls_pair_start_client(f, &client, "backend.test");
     raw_pump(&peer, f);
-    assert_non_null(f->client.bs);
+    tc_tls_assert_failed(&f->client, "excessive message size");
+    raw_free(&peer);
+}
+
+static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **state)
+{
+    struct tc_tls_pair *f = *state;
+    struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     tc_pipe_set_capacity(f->pipe, 0);
     /* Each asks for an answer of some 22 bytes; none can leave. */
     for (int i = 0; i < 40000 && f->client.read_error == 0; i++) {
-        char buf[256];
-        int n;
-        assert_int_equal(SSL_key_update(peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
-        SSL_do_handshake(peer.ssl);
-        while ((n = BIO_read(peer.out, buf, sizeof(buf))) > 0)
-            tc_pipe_put(f->pipe, 1, buf, (size_t)n);
+        if (i % 32 == 0)
+            assert_int_equal(SSL_write(peer.ssl, "x", 1), 1); /* or they would be too many without data */
+        put_key_update(&peer, f, SSL_KEY_UPDATE_REQUESTED);
         tc_loop_drain(f->loop);
     }
     /* At some point we stop reading instead of queueing more: the rest waits in the pipe. */
@@ -211,6 +353,11 @@ int main(void)
         T(tls_1_2_is_accepted_without_renegotiation),
         T(a_client_that_offers_other_protocols_is_refused),
         T(a_client_without_alpn_is_refused),
+        T(key_updates_without_data_are_bounded),
+        T(tickets_without_data_are_bounded),
+        T(renegotiations_without_data_are_bounded),
+        T(one_read_takes_a_bounded_part_of_large_tickets),
+        T(certificates_of_a_peer_are_bounded),
         T(key_update_answers_to_a_peer_that_does_not_read_are_bounded),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
