@@ -6,11 +6,14 @@
 
 static void (*oom_handler)(size_t size);
 
-static _Noreturn void out_of_memory(size_t size)
+void tc_out_of_memory(size_t size)
 {
     if (oom_handler)
         oom_handler(size);
-    fprintf(stderr, "torc: out of memory (%zu bytes)\n", size);
+    if (size)
+        fprintf(stderr, "torc: out of memory (%zu bytes)\n", size);
+    else
+        fputs("torc: out of memory\n", stderr);
     abort();
 }
 
@@ -23,7 +26,7 @@ void *tc_malloc(size_t size)
 {
     void *p = malloc(size ? size : 1);
     if (!p)
-        out_of_memory(size);
+        tc_out_of_memory(size);
     return p;
 }
 
@@ -31,7 +34,7 @@ void *tc_calloc(size_t n, size_t size)
 {
     void *p = calloc(n ? n : 1, size ? size : 1);
     if (!p)
-        out_of_memory(n > SIZE_MAX / (size ? size : 1) ? SIZE_MAX : n * size);
+        tc_out_of_memory(n > SIZE_MAX / (size ? size : 1) ? SIZE_MAX : n * size);
     return p;
 }
 
@@ -39,7 +42,7 @@ void *tc_realloc(void *ptr, size_t size)
 {
     void *p = realloc(ptr, size ? size : 1);
     if (!p)
-        out_of_memory(size);
+        tc_out_of_memory(size);
     return p;
 }
 
@@ -52,14 +55,14 @@ void *tc_reallocarray(void *ptr, size_t n, size_t size)
 {
     size_t total;
     if (__builtin_mul_overflow(n, size, &total))
-        out_of_memory(SIZE_MAX);
+        tc_out_of_memory(SIZE_MAX);
     return tc_realloc(ptr, total);
 }
 
 char *tc_strndup(const char *s, size_t len)
 {
     if (len == SIZE_MAX)
-        out_of_memory(len);
+        tc_out_of_memory(len);
     char *p = tc_malloc(len + 1);
     if (len)
         memcpy(p, s, len);

@@ -6,6 +6,8 @@
 
 #include "base/common.h"
 
+/* What ends the process; for those who find it out themselves. 0: the size is not known. */
+_Noreturn void tc_out_of_memory(size_t size);
 void *tc_malloc(size_t size);
 void *tc_calloc(size_t n, size_t size);
 void *tc_realloc(void *ptr, size_t size);

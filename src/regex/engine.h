@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Grows with each change of what is below. */
-#define TC_REGEX_ENGINE_VERSION 1u
+#define TC_REGEX_ENGINE_VERSION 2u
 
 /* Takes text, possibly in parts. */
 typedef void (*tc_regex_sink_fn)(const char *text, size_t len, void *arg);
@@ -26,9 +26,9 @@ struct tc_regex_engine {
     bool (*full_match)(const void *re, const char *text, size_t len);
     /* False, and the reason into `why`: it cannot be used. */
     bool (*check_rewrite)(const void *re, const char *rewrite, size_t len, tc_regex_sink_fn why, void *arg);
-    /* The text with every match replaced into `out`. */
+    /* The text with every match replaced into `out`, of that the first `max` bytes. The rewrite was found good. */
     void (*replace_all)(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len,
-                        tc_regex_sink_fn out, void *arg);
+                        size_t max, tc_regex_sink_fn out, void *arg);
 };
 
 /* The table; NULL when it is another version's. `out_of_memory`, which does not return, is called in place of throwing.

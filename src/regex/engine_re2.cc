@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 #include <string>
 
@@ -71,13 +72,81 @@ bool check_rewrite(const void *re, const char *rewrite, size_t len, tc_regex_sin
     }
 }
 
-void replace_all(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len,
+/* Takes no more than there is room for. */
+struct bounded_sink {
+    size_t room;
+    tc_regex_sink_fn out;
+    void *arg;
+
+    void add(const char *text, size_t len)
+    {
+        len = std::min(len, room);
+        if (len)
+            out(text, len, arg);
+        room -= len;
+    }
+};
+
+/* How many bytes the character has that the text begins with; one that is no UTF-8 counts as a character. */
+size_t character(const char *text, size_t len)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *b = reinterpret_cast<const unsigned char *>(text);
+    size_t n = b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : b[0] >= 0xc0 ? 2 : 1;
+    if (n == 1 || n > len || b[0] >= 0xf8)
+        return 1;
+    uint32_t rune = b[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((b[i] & 0xc0) != 0x80)
+            return 1;
+        rune = rune << 6 | (b[i] & 0x3f);
+    }
+    return rune < least[n] || rune > 0x10ffff ? 1 : n;
+}
+
+/* One that check_rewrite found good: behind a backslash is a digit, or another. */
+void add_rewrite(bounded_sink &sink, const re2::StringPiece &rewrite, const re2::StringPiece *groups)
+{
+    size_t from = 0, escape;
+    while (sink.room && (escape = rewrite.find('\\', from)) != re2::StringPiece::npos) {
+        const char *what = rewrite.data() + escape + 1;
+        sink.add(rewrite.data() + from, escape - from);
+        if (*what == '\\')
+            sink.add(what, 1);
+        else
+            sink.add(groups[*what - '0'].data(), groups[*what - '0'].size());
+        from = escape + 2;
+    }
+    sink.add(rewrite.data() + from, rewrite.size() - from);
+}
+
+/* What GlobalReplace does, whose result has no bound: a short text can ask for gigabytes. */
+void replace_all(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len, size_t max,
                  tc_regex_sink_fn out, void *arg)
 {
     try {
-        std::string s(text ? text : "", text_len);
-        RE2::GlobalReplace(&s, of(re), re2::StringPiece(rewrite, rewrite_len));
-        out(s.data(), s.size(), arg);
+        const re2::StringPiece all(text ? text : "", text_len), with(rewrite, rewrite_len);
+        re2::StringPiece groups[10];
+        const int n = std::min(1 + RE2::MaxSubmatch(with), 10);
+        bounded_sink sink = {max, out, arg};
+        size_t at = 0, last = SIZE_MAX; /* done up to; where the last match ended */
+        while (sink.room && of(re).Match(all, at, all.size(), RE2::UNANCHORED, groups, n)) {
+            const size_t from = static_cast<size_t>(groups[0].data() - all.data());
+            sink.add(all.data() + at, from - at);
+            at = from + groups[0].size();
+            if (at != last || !groups[0].empty()) {
+                add_rewrite(sink, with, groups);
+                last = at;
+                continue;
+            }
+            /* An empty match right behind another does not count. */
+            if (at == all.size())
+                break;
+            const size_t step = character(all.data() + at, all.size() - at);
+            sink.add(all.data() + at, step);
+            at += step;
+        }
+        sink.add(all.data() + at, all.size() - at);
     } catch (...) {
         out_of_memory();
     }

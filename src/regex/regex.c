@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/ref.h"
@@ -15,11 +14,10 @@ struct tc_regex {
     void *re;
 };
 
-/* Memory ends the process in base/ only: asking there for what cannot be had gets the handler called. */
+/* C++ does not say how much it was. */
 static void out_of_memory(void)
 {
-    tc_malloc(SIZE_MAX);
-    abort();
+    tc_out_of_memory(0);
 }
 
 static void append(const char *text, size_t len, void *arg)
@@ -97,6 +95,16 @@ size_t tc_regex_memory(const struct tc_regex *r)
     return fixed + (size > 0 ? (size_t)size * instruction : 0);
 }
 
+size_t tc_regex_reading_cost(struct tc_slice pattern)
+{
+    const size_t character = 32, unicode_class = 4096; /* a class such as \pL has hundreds of ranges */
+    size_t cost = pattern.len * character;
+    for (size_t i = 0; i + 1 < pattern.len; i++)
+        if (pattern.data[i] == '\\' && (pattern.data[i + 1] == 'p' || pattern.data[i + 1] == 'P'))
+            cost += unicode_class;
+    return cost;
+}
+
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text)
 {
     return r->engine->full_match(r->re, text.data, text.len);
@@ -104,6 +112,10 @@ bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text)
 
 bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, char **why)
 {
+    if (rewrite.len > TC_REGEX_REWRITE_MAX_BYTES) {
+        *why = tc_asprintf("substitution of %zu bytes is longer than %d", rewrite.len, TC_REGEX_REWRITE_MAX_BYTES);
+        return false;
+    }
     struct tc_buf reason = {0};
     bool ok = r->engine->check_rewrite(r->re, rewrite.data, rewrite.len, append, &reason);
     if (!ok)
@@ -113,5 +125,6 @@ bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, c
 
 void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct tc_slice rewrite, struct tc_buf *out)
 {
-    r->engine->replace_all(r->re, text.data, text.len, rewrite.data, rewrite.len, append, out);
+    r->engine->replace_all(r->re, text.data, text.len, rewrite.data, rewrite.len, TC_REGEX_REPLACED_MAX_BYTES, append,
+                           out);
 }

@@ -11,6 +11,8 @@ extern "C" {
 
 #define TC_REGEX_PATTERN_MAX_BYTES 8192
 #define TC_REGEX_MEMORY_MAX_BYTES (8u << 20)
+#define TC_REGEX_REWRITE_MAX_BYTES 4096
+#define TC_REGEX_REPLACED_MAX_BYTES (64u << 10)
 
 struct tc_regex;
 
@@ -26,13 +28,17 @@ struct tc_regex *tc_regex_ref(struct tc_regex *r);
 void tc_regex_unref(struct tc_regex *r);
 /* About how many bytes its program takes; the automata that matching builds come on top, bounded by memory_bytes. */
 size_t tc_regex_memory(const struct tc_regex *r);
+/* What reading a pattern takes whatever its program becomes ("(?:\pL\pL){0}" has next to none), as the size of a
+ * program that takes about as long to compile. */
+size_t tc_regex_reading_cost(struct tc_slice pattern);
 /* True when the whole text matches. */
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text);
 /* True when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no other
- * escape. Else false with the reason in *why (tc_free). */
+ * escape, and it has TC_REGEX_REWRITE_MAX_BYTES at most. Else false with the reason in *why (tc_free). */
 bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, char **why);
-/* Appends `text` to `out` with every match (empty ones too) replaced by the rewrite, as RE2's GlobalReplace does. The
- * rewrite must have passed tc_regex_check_rewrite. */
+/* Appends `text` to `out` with every match (empty ones too) replaced by the rewrite, as RE2's GlobalReplace does;
+ * the result is cut at TC_REGEX_REPLACED_MAX_BYTES, and what follows is not computed. The rewrite must have passed
+ * tc_regex_check_rewrite. */
 void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct tc_slice rewrite, struct tc_buf *out);
 
 #ifdef __cplusplus

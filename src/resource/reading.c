@@ -118,15 +118,18 @@ struct tc_regex *tc_read_regex(struct tc_reading *p, const Envoy__Type__Matcher_
     }
     if (!tc_read_nonempty(p, m->regex, ".regex"))
         return NULL;
-    if (p->regex_bytes > p->limits.regexes_bytes) {
-        tc_faults_add(p->faults, "the regexes of the resource take more than %zu bytes", p->limits.regexes_bytes);
+    if (p->regex_bytes >= p->limits.regexes_bytes) {
+        tc_faults_add(p->faults, "the regexes of the resource take more than regexes_total_bytes, %zu",
+                      p->limits.regexes_bytes);
         return NULL;
     }
     char *why = NULL;
+    size_t most = p->limits.regex.memory_bytes ? p->limits.regex.memory_bytes : TC_REGEX_MEMORY_MAX_BYTES;
     struct tc_regex *r = tc_regex_new(tc_slice_str(m->regex), &p->limits.regex, &why);
+    /* One that fails costs too: "too large" is known only after all that memory has been filled. */
+    p->regex_bytes += tc_regex_reading_cost(tc_slice_str(m->regex)) + (r ? tc_regex_memory(r) : most);
     if (r) {
         tc_store_keep(p->store, release_regex, r);
-        p->regex_bytes += tc_regex_memory(r);
     } else {
         tc_faults_add_at(p->faults, ".regex", "errors compiling regex: %s", why);
     }

@@ -49,7 +49,7 @@ static const struct tc_xds_registries defaults = {
             .http_filters = 1024,
             .lb_depth = 16,
             .aggregate_children = 1024,
-            .regexes_bytes = 64u << 20,
+            .regexes_bytes = 16u << 20,
             .regex = {TC_REGEX_PATTERN_MAX_BYTES, TC_REGEX_MEMORY_MAX_BYTES},
         },
     .filters = standard_filters,

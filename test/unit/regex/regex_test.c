@@ -73,6 +73,15 @@ static void memory_grows_with_the_program(void **state)
     tc_regex_unref(large);
 }
 
+/* Of classes that a program does not show. */
+static void cost_of_reading(void **state)
+{
+    (void)state;
+    assert_int_equal(tc_regex_reading_cost(tc_slice_str("")), 0);
+    assert_int_equal(tc_regex_reading_cost(tc_slice_str("abc")), 96);
+    assert_true(tc_regex_reading_cost(tc_slice_str("(?:\\pL\\P{Han}){0}")) > 8192);
+}
+
 static void matching_is_linear(void **state)
 {
     (void)state;
@@ -104,7 +113,38 @@ static void all_matches_are_replaced(void **state)
     assert_replaced("x", "\\\\\\0", "axa", "a\\xa");
     assert_replaced("x", "y", "", "");
     assert_replaced("", "e", "abc", "eaebece");
+    assert_replaced("a*", "-", "baac", "-b-c-");
+    assert_replaced("", "-", "\xc3\xa9\xc3", "-\xc3\xa9-\xc3-"); /* by characters */
     TC_CASE(HP06);
+}
+
+static void assert_cut(const char *pattern, const char *unit, size_t rewrite_len, size_t text_len, char expected)
+{
+    char *why = NULL;
+    struct tc_regex *r = compile(pattern);
+    struct tc_buf rewrite = {0}, text = {0}, out = {0};
+    while (rewrite.len < rewrite_len)
+        tc_buf_append_str(&rewrite, unit);
+    memset(tc_buf_reserve(&text, text_len), 'a', text_len);
+    text.len = text_len;
+    assert_true(tc_regex_check_rewrite(r, tc_buf_slice(&rewrite), &why));
+    tc_regex_replace_all(r, tc_buf_slice(&text), tc_buf_slice(&rewrite), &out);
+    assert_int_equal(out.len, TC_REGEX_REPLACED_MAX_BYTES);
+    for (size_t i = 0; i < out.len; i++)
+        assert_int_equal(out.data[i], expected);
+    tc_buf_fini(&rewrite);
+    tc_buf_fini(&text);
+    tc_buf_fini(&out);
+    tc_regex_unref(r);
+}
+
+static void results_are_bounded(void **state)
+{
+    (void)state;
+    assert_cut("a", "x", TC_REGEX_REWRITE_MAX_BYTES, 1000, 'x');
+    assert_cut(".*", "\\0", TC_REGEX_REWRITE_MAX_BYTES, 10000, 'a');
+    assert_cut("b", "x", 1, 100000, 'a');
+    assert_cut("", "a", 3, 65536, 'a');
 }
 
 static void assert_bad_rewrite(const char *pattern, const char *rewrite)
@@ -124,6 +164,10 @@ static void rewrites_are_checked(void **state)
     assert_bad_rewrite("(a)", "\\2");
     assert_bad_rewrite("a", "\\n");
     assert_bad_rewrite("a", "x\\");
+    char text[TC_REGEX_REWRITE_MAX_BYTES + 2];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    assert_bad_rewrite("a", text);
 }
 
 int main(void)
@@ -133,8 +177,10 @@ int main(void)
         cmocka_unit_test(bad_patterns_are_refused),
         cmocka_unit_test(sizes_are_bounded),
         cmocka_unit_test(memory_grows_with_the_program),
+        cmocka_unit_test(cost_of_reading),
         cmocka_unit_test(matching_is_linear),
         cmocka_unit_test(all_matches_are_replaced),
+        cmocka_unit_test(results_are_bounded),
         cmocka_unit_test(rewrites_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,6 +110,23 @@ static void header_is_rewritten(void **state)
     TC_CASE(HP06);
 }
 
+static void long_results_are_cut(void **state)
+{
+    struct fixture *f = *state;
+    char *why = NULL, ones[101], rewrite[TC_REGEX_REWRITE_MAX_BYTES];
+    static char expected[TC_REGEX_REPLACED_MAX_BYTES];
+    memset(ones, 'a', sizeof(ones) - 1);
+    ones[sizeof(ones) - 1] = '\0';
+    memset(rewrite, 'x', sizeof(rewrite));
+    memset(expected, 'x', sizeof(expected));
+    add(f, "k", ones);
+    struct tc_hash_policy p = header("k", false);
+    p.regex = tc_regex_new(tc_slice_str("a"), NULL, &why);
+    p.rewrite = tc_slice_of(rewrite, sizeof(rewrite));
+    assert_hash(f, &p, 1, tc_xxh64_slice(tc_slice_of(expected, sizeof(expected))));
+    tc_regex_unref(p.regex);
+}
+
 static uint64_t rotl(uint64_t v)
 {
     return (v << 1) | (v >> 63);
@@ -171,6 +188,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(binary_headers_give_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(content_type_is_the_librarys, setup, teardown),
         cmocka_unit_test_setup_teardown(header_is_rewritten, setup, teardown),
+        cmocka_unit_test_setup_teardown(long_results_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(results_are_combined, setup, teardown),
         cmocka_unit_test_setup_teardown(terminal_ends_only_with_a_hash, setup, teardown),
         cmocka_unit_test_setup_teardown(none_gives_no_hash, setup, teardown),

@@ -247,6 +247,10 @@ static void hash_policies(void **state)
             "pattern.regex: errors compiling regex: ");
     refused(HASH("{'header':{'header_name':'k','regex_rewrite':{'pattern':{'regex':'a'},'substitution':'\\\\1'}}}"),
             "regex_rewrite.substitution: ");
+    char *config = tc_asprintf(
+        HASH("{'header':{'header_name':'k','regex_rewrite':{'pattern':{'regex':'a'},'substitution':'%05000d'}}}"), 0);
+    refused(config, "regex_rewrite.substitution: substitution of 5000 bytes is longer than 4096");
+    tc_free(config);
     TC_CASE(HP11);
     struct tc_xds_resource *r =
         valid(HASH("{'filter_state':{'key':'unknown'}},{'cookie':{'name':'x'}},"
@@ -304,7 +308,7 @@ static void caps_hold(void **state)
     tc_xds_registries_init(&reg);
     assert_int_equal(reg.limits.vhosts, 65536);
     assert_int_equal(reg.limits.routes, 65536);
-    assert_int_equal(reg.limits.regexes_bytes, 64 << 20);
+    assert_int_equal(reg.limits.regexes_bytes, 16 << 20);
     assert_int_equal(TC_REGEX_MEMORY_MAX_BYTES, 8 << 20);
     reg.limits.vhosts = 2;
     reg.limits.routes = 2;
@@ -323,7 +327,25 @@ static void caps_hold(void **state)
     reg.limits.regexes_bytes = 1024;
     tc_test_refused(&tc_route_config_type, &ctx,
                     VHOST("{'match':{'safe_regex':{'regex':'a'}}},{'match':{'safe_regex':{'regex':'b'}}}"),
-                    "routes[1].match.safe_regex: the regexes of the resource take more than 1024 bytes");
+                    "routes[1].match.safe_regex: the regexes of the resource take more than regexes_total_bytes, 1024");
+}
+
+#define REGEX(text) "{'match':{'safe_regex':{'regex':'" text "'}},'route':{'cluster':'c'}}"
+
+/* A regex that is too large takes as long as one that is not quite: with two of them the default total is used up. */
+static void refused_regexes_are_charged(void **state)
+{
+    (void)state;
+    const char *large = REGEX("(?:\\\\pL{30}){30}N");
+    struct tc_buf routes = {0};
+    for (int i = 0; i < 3; i++)
+        tc_buf_printf(&routes, "%s%s", i ? "," : "", large);
+    char *config = tc_asprintf(VHOST("%s"), tc_buf_cstr(&routes));
+    refused(config, "routes[1].match.safe_regex.regex: errors compiling regex: pattern too large");
+    refused(config,
+            "routes[2].match.safe_regex: the regexes of the resource take more than regexes_total_bytes, 16777216");
+    tc_free(config);
+    tc_buf_fini(&routes);
 }
 
 #define OVERRIDE(config)                                                                                               \
@@ -379,6 +401,7 @@ int main(void)
         cmocka_unit_test(authority_rewriting_needs_trust),
         cmocka_unit_test(first_match_counts),
         cmocka_unit_test(caps_hold),
+        cmocka_unit_test(refused_regexes_are_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
