@@ -14,6 +14,7 @@ void tc_h2_opts_init(struct tc_h2_opts *opts, bool server)
                    .max_header_list_bytes = 16 * 1024,
                    .max_concurrent_streams = 100,
                    .initial_window_bytes = 64 * 1024,
+                   .max_bare_frames = 10000,
                    .max_queued_control = 1000},
         .keepalive = {.timeout_ms = 20000, .min_interval_ms = 300000},
     };

@@ -291,8 +291,9 @@ static void read_more(struct tc_h2_conn *c)
         after_receive(c);
     else
         end_of_bytes(c, n);
+    /* After this turn: a peer that sends faster than we read must not keep the loop from others. */
     if (n > 0 && c->bs)
-        tc_loop_defer(c->loop, &c->more);
+        tc_loop_at_turn_end(c->loop, &c->more);
 }
 
 void tc_h2_conn_on_more(struct tc_task *task)

@@ -65,7 +65,11 @@ struct tc_h2_conn {
     uint32_t terminate_code;
     int32_t goaway_last_id;
     uint32_t empty_frames; /* DATA without content since the last that had some */
-    struct tc_status why;  /* why it failed or drains */
+    /* Frames of the peer's that carry nothing, less what our own DATA may make it answer; since when they are counted.
+     */
+    int64_t bare_frames;
+    uint64_t bare_since_ms;
+    struct tc_status why; /* why it failed or drains */
 
     struct tc_buf left; /* gathered, and not taken by the socket yet */
     size_t left_at;
