@@ -35,11 +35,11 @@ enum torc_error {
 /* A short constant text for an error number ("invalid argument"); never NULL. Any thread. */
 TORC_API const char *torc_strerror(int error);
 
-/* What is done when the system gives no memory: fn is called with the size in bytes that was asked for, on the thread
- * that asked, and must not return (a longjmp out of Torc is a return); it should allocate nothing. NULL restores the
- * default: a line on standard error that names the size, and abort. What a peer makes Torc ask for (messages,
- * resources) never comes here, but fails as an RPC or a resource. Set it first: not safe while another thread uses
- * Torc. */
+/* What is done when the system gives no memory: fn is called with the size in bytes that was asked for (0: it is
+ * not known), on the thread that asked, and must not return (a longjmp out of Torc is a return); it should allocate
+ * nothing. NULL restores the default: a line on standard error that names the size, and abort. What a peer makes Torc
+ * ask for (messages, resources) never comes here, but fails as an RPC or a resource. Set it first: not safe while
+ * another thread uses Torc. */
 TORC_API void torc_set_out_of_memory_handler(void (*fn)(size_t size));
 
 #ifdef __cplusplus
