@@ -172,7 +172,9 @@ static const char *waited_for(const struct tc_call *c, struct tc_buf *b)
             tc_buf_printf(b, " (%s)", tc_status_text(&ch->status));
         break;
     case TC_CALL_WAIT_AUTH:
-        tc_buf_printf(b, "the call credentials (%s)", tc_call_auth_waits_for(c));
+        tc_buf_append_str(b, "the call credentials (");
+        tc_call_auth_waits_for(c, b);
+        tc_buf_append_char(b, ')');
         break;
     case TC_CALL_WAIT_STREAM:
         tc_buf_printf(b, "a free stream on the connection to %s (MAX_CONCURRENT_STREAMS reached)",

@@ -157,8 +157,11 @@ void tc_call_auth_fini(struct tc_call *c)
     c->auth = NULL;
 }
 
-const char *tc_call_auth_waits_for(const struct tc_call *c)
+void tc_call_auth_waits_for(const struct tc_call *c, struct tc_buf *out)
 {
     const torc_call_credentials *part = next_part(c);
-    return part ? part->ops->type : "";
+    if (part && part->ops->from)
+        tc_buf_printf(out, "%s, from %s", part->ops->type, part->ops->from);
+    else if (part)
+        tc_buf_append_str(out, part->ops->type);
 }

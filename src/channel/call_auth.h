@@ -31,7 +31,7 @@ void tc_call_auth_reset(struct tc_call *c);
 /* It waits no more. */
 void tc_call_auth_stop(struct tc_call *c);
 void tc_call_auth_fini(struct tc_call *c);
-/* The type of the credentials that the call waits for. */
-const char *tc_call_auth_waits_for(const struct tc_call *c);
+/* Appends the credentials that the call waits for: their type, and where their answer comes from. */
+void tc_call_auth_waits_for(const struct tc_call *c, struct tc_buf *out);
 
 #endif

@@ -156,5 +156,5 @@ torc_call_credentials *tc_adc_find(const struct tc_adc_opts *o, char **why)
     if (c || !absent)
         return c;
     const char *host = o->metadata_host ? o->metadata_host : getenv("GCE_METADATA_HOST");
-    return tc_metadata_server_creds(host && *host ? host : METADATA_HOST);
+    return tc_metadata_server_creds(host && *host ? host : METADATA_HOST, TC_TOKEN_FETCH_MS);
 }

@@ -55,6 +55,7 @@ void tc_auth_request_cancel(struct tc_auth_request *r);
 
 struct tc_call_creds_ops {
     const char *type; /* "jwt_token_file" */
+    const char *from; /* the file or URL that an answer may have to be waited for; NULL: not known */
     /* On the loop. 0 with a reference in *out; TORC_EAGAIN: r->fn follows; another error with a status in *error. */
     int (*get)(torc_call_credentials *c, struct tc_loop *loop, const struct tc_auth_context *context,
                struct tc_auth_request *r, struct tc_auth_metadata **out, struct tc_status *error);

@@ -65,7 +65,7 @@ torc_call_credentials *tc_call_creds_jwt_file(const char *path)
     static const struct tc_token_source_ops ops = {.type = "jwt_token_file", .fetch = fetch, .free = free_source};
     struct jwt_file *f = TC_NEW(struct jwt_file);
     f->base.ops = &ops;
-    f->path = tc_strdup(path);
+    f->base.from = f->path = tc_strdup(path);
     return tc_token_creds_new(&f->base, &tc_system_clock);
 }
 

@@ -6,7 +6,6 @@
 #include "base/parse.h"
 #include "creds/http.h"
 
-#define FETCH_TIMEOUT_MS 30000
 /* What asks a metadata server, and marks its answers. */
 #define FLAVOR "Metadata-Flavor: Google"
 /* A lifetime beyond it is none that an endpoint means. */
@@ -33,7 +32,7 @@ static bool parse(struct tc_slice body, int64_t now_ns, struct tc_token *out, co
     json_t *v = tc_json_parse(body, NULL);
     const char *token = json_string_value(json_object_get(v, "access_token"));
     const char *type = json_string_value(json_object_get(v, "token_type"));
-    double lifetime = json_number_value(json_object_get(v, "expires_in"));
+    const json_t *lifetime = json_object_get(v, "expires_in");
     if (!type || tc_slice_ieq(tc_slice_str(type), tc_slice_str("bearer")))
         type = "Bearer";
     *why = NULL;
@@ -41,12 +40,13 @@ static bool parse(struct tc_slice body, int64_t now_ns, struct tc_token *out, co
         *why = "its answer is no JSON object";
     else if (!token)
         *why = "its answer has no string access_token";
-    else if (!(lifetime > 0))
-        *why = "its answer has no positive number expires_in";
+    else if (!json_is_number(lifetime))
+        *why = "its answer has no number expires_in";
     else if (!(out->metadata = tc_auth_metadata_token(type, tc_slice_str(token))))
         *why = "its token cannot be sent in a header";
     else
-        out->expires_ns = now_ns + (int64_t)(TC_MIN(lifetime, MAX_LIFETIME_S) * 1e9);
+        out->expires_ns =
+            now_ns + (int64_t)(TC_MIN(TC_MAX(json_number_value(lifetime), -MAX_LIFETIME_S), MAX_LIFETIME_S) * 1e9);
     if (token)
         explicit_bzero((char *)(uintptr_t)token, strlen(token));
     json_decref(v);
@@ -75,6 +75,7 @@ struct endpoint {
     char *url;
     char *form;       /* NULL: a metadata server */
     char *roots_file; /* NULL: the system's */
+    uint64_t timeout_ms;
 };
 
 static void fetch(struct tc_token_source *s, struct tc_token *out)
@@ -89,7 +90,7 @@ static void fetch(struct tc_token_source *s, struct tc_token *out)
         .roots_file = e->roots_file,
         /* Without TLS a proxy would read what is for this machine, and the token of its answer. */
         .direct = tc_slice_istarts(tc_slice_str(e->url), tc_slice_str("http://")),
-        .timeout_ms = FETCH_TIMEOUT_MS,
+        .timeout_ms = e->timeout_ms,
     };
     struct tc_buf body = {0};
     char *why = NULL;
@@ -121,23 +122,24 @@ static void free_source(struct tc_token_source *s)
 }
 
 /* Takes over the url and the form. */
-static torc_call_credentials *endpoint_new(char *url, char *form, const char *roots_file)
+static torc_call_credentials *endpoint_new(char *url, char *form, const char *roots_file, uint64_t timeout_ms)
 {
     static const struct tc_token_source_ops ops = {
         .type = "google_default", .fetch = fetch, .abort = stop, .free = free_source};
     struct endpoint *e = TC_NEW(struct endpoint);
     e->base.ops = &ops;
     tc_http_stop_init(&e->stop);
-    e->url = url;
+    e->base.from = e->url = url;
+    e->timeout_ms = timeout_ms;
     e->form = form;
     e->roots_file = roots_file ? tc_strdup(roots_file) : NULL;
     return tc_token_creds_new(&e->base, &tc_system_clock);
 }
 
-torc_call_credentials *tc_metadata_server_creds(const char *host)
+torc_call_credentials *tc_metadata_server_creds(const char *host, uint64_t timeout_ms)
 {
-    return endpoint_new(tc_asprintf("http://%s/computeMetadata/v1/instance/service-accounts/default/token", host), NULL,
-                        NULL);
+    char *url = tc_asprintf("http://%s/computeMetadata/v1/instance/service-accounts/default/token", host);
+    return endpoint_new(url, NULL, NULL, timeout_ms);
 }
 
 static void append_member(struct tc_buf *form, const char *name, const char *value)
@@ -155,5 +157,5 @@ torc_call_credentials *tc_refresh_token_creds(const struct tc_refresh_opts *o)
     append_member(&form, "client_id", o->client_id);
     append_member(&form, "client_secret", o->client_secret);
     append_member(&form, "refresh_token", o->refresh_token);
-    return endpoint_new(tc_strdup(o->token_uri), tc_buf_take(&form), o->roots_file);
+    return endpoint_new(tc_strdup(o->token_uri), tc_buf_take(&form), o->roots_file, TC_TOKEN_FETCH_MS);
 }

@@ -9,8 +9,11 @@
  * names the endpoint in messages; `now_ns` is realtime. */
 void tc_oauth_token(const char *who, int http_status, struct tc_slice body, int64_t now_ns, struct tc_token *out);
 
-/* Tokens of the metadata server on host[:port]. Strings are copied. */
-torc_call_credentials *tc_metadata_server_creds(const char *host);
+/* What an endpoint has for its answer, from the look-up of its name on. */
+#define TC_TOKEN_FETCH_MS 30000
+
+/* Tokens of the metadata server on host[:port], which has timeout_ms for an answer. Strings are copied. */
+torc_call_credentials *tc_metadata_server_creds(const char *host, uint64_t timeout_ms);
 
 /* An authorized user's refresh token (RFC 6749, section 6). Strings are copied. */
 struct tc_refresh_opts {

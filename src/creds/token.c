@@ -11,7 +11,7 @@
 
 struct token_creds {
     torc_call_credentials base;
-    struct tc_call_creds_ops ops; /* with the source's type */
+    struct tc_call_creds_ops ops; /* with the source's type and place */
     struct tc_token_source *source;
     pthread_mutex_t mutex; /* guards what follows */
     struct tc_token_cache cache;
@@ -26,6 +26,7 @@ static void *run_fetch(void *arg)
     struct token_creds *c = arg;
     struct tc_token token = {0};
     c->source->ops->fetch(c->source, &token);
+    tc_token_refuse_expired(&token, c->source->from, c->cache.clock);
     if (!token.metadata)
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "call credentials %s: %s", c->source->ops->type,
                tc_status_text(&token.error));
@@ -128,7 +129,8 @@ static void token_free(torc_call_credentials *base)
 torc_call_credentials *tc_token_creds_new(struct tc_token_source *source, const struct tc_clock *clock)
 {
     struct token_creds *c = TC_NEW(struct token_creds);
-    c->ops = (struct tc_call_creds_ops){.type = source->ops->type, .get = token_get, .free = token_free};
+    c->ops = (struct tc_call_creds_ops){
+        .type = source->ops->type, .from = source->from, .get = token_get, .free = token_free};
     tc_call_creds_init(&c->base, &c->ops);
     c->source = source;
     pthread_mutex_init(&c->mutex, NULL);

@@ -22,6 +22,7 @@ struct tc_token_source_ops {
 /* Implementations embed it first. */
 struct tc_token_source {
     const struct tc_token_source_ops *ops;
+    const char *from; /* names the file or the URL; the source's own */
 };
 
 /* Takes over the source. The clock must outlive the credentials. */

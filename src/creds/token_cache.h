@@ -34,6 +34,10 @@ struct tc_token_cache {
 
 enum tc_token_answer { TC_TOKEN_USE, TC_TOKEN_WAIT, TC_TOKEN_FAIL };
 
+/* One that has expired already becomes the failure that it leads to at the server, UNAVAILABLE since whoever makes them
+ * is late with the next: A97 would send it to those that wait. `from` names where it is from. */
+void tc_token_refuse_expired(struct tc_token *token, const char *from, const struct tc_clock *clock);
+
 void tc_token_cache_init(struct tc_token_cache *c, const struct tc_clock *clock);
 void tc_token_cache_fini(struct tc_token_cache *c);
 /* An RPC asks. USE: c->metadata; FAIL: c->error; WAIT: for the fetch that runs. *fetch: the caller has to start one. */

@@ -28,6 +28,7 @@ class Endpoint:
         self.answer = (500, b"")
         self.headers = {"Metadata-Flavor": "Google"}
         self.requests = []
+        self.hanging = False
         self.changed = threading.Condition()
         outer = self
 
@@ -41,6 +42,7 @@ class Endpoint:
                     status, text = outer.answer
                     headers = outer.headers
                     outer.changed.notify_all()
+                    outer.changed.wait_for(lambda: not outer.hanging)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
                 for name, value in headers.items():
@@ -66,12 +68,19 @@ class Endpoint:
         return self
 
     def __exit__(self, *_):
+        self.hang(False)
         self.server.shutdown()
         self.server.server_close()
 
     def give(self, token, lifetime):
         with self.changed:
             self.answer = (200, json.dumps({"access_token": token, "expires_in": lifetime, "token_type": "Bearer"}).encode())
+
+    def hang(self, hanging):
+        """Requests are taken, and answered no more."""
+        with self.changed:
+            self.hanging = hanging
+            self.changed.notify_all()
 
     def fail(self, status):
         with self.changed:
@@ -178,6 +187,49 @@ def test_metadata_server_refresh_and_outage():
             check(all(call["status"] == "UNAVAILABLE" for call in calls[:-1]), f"until then: {calls[:-1]}")
             check(token_of(calls[-1]) == ["Bearer third"], "the next attempt after the backoff")
             check(len(metadata.requests) - before < 8, f"backoff between attempts: {len(metadata.requests) - before}")
+
+
+def test_metadata_server_that_hangs():
+    with world() as (folder, pki, backend), Endpoint() as metadata:
+        metadata.give("first", 33)  # serves for 3 s, all of which it is fetched anew
+        env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
+        with running("call", "--creds", "google_default", "-o", "json", "--rps", "50", "--duration", "60s", "--deadline",
+                     "500ms", f"ipv4:{backend}", HEADERS, env=env) as process:
+            stream = Stream(process)
+            with metadata.changed:
+                metadata.changed.wait_for(lambda: metadata.requests, 20)
+                check(len(metadata.requests) == 1, f"one fetch: {metadata.requests}")
+            metadata.hang(True)
+            with metadata.changed:
+                check(metadata.changed.wait_for(lambda: len(metadata.requests) == 2, 20), "the early fetch")
+            calls = stream.until(lambda call: call["code"] != 0)
+            valid = [call for call in calls[:-1] if token_of(call) == ["Bearer first"]]
+            check(len(valid) == len(calls) - 1 and len(valid) > 20, f"those with a valid token go on: {len(valid)}")
+            check(calls[-1]["status"] == "DEADLINE_EXCEEDED" and calls[-1]["attempts"] == 0, f"{calls[-1]}")
+            url = f"http://{metadata.address}{TOKEN_PATH}"
+            check(f"while waiting for the call credentials (google_default, from {url})" in calls[-1]["message"],
+                  f"the message says what it waited for: {calls[-1]}")
+            check(len(metadata.requests) == 2, f"one fetch at a time: {metadata.requests}")
+            metadata.give("second", 3600)
+            metadata.hang(False)
+            calls = stream.until(lambda call: call["code"] == 0)
+            check(all(call["status"] == "DEADLINE_EXCEEDED" for call in calls[:-1]), f"until then: {calls[:-1]}")
+
+
+def test_token_that_comes_expired():
+    with world() as (folder, pki, backend), Endpoint() as metadata:
+        metadata.give("old", 0)
+        env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
+        with running("call", "--creds", "google_default", "-o", "json", "--rps", "20", "--duration", "60s", "--deadline",
+                     "20s", f"ipv4:{backend}", HEADERS, env=env) as process:
+            stream = Stream(process)
+            call = stream.until(lambda call: True)[0]
+            check(call["status"] == "UNAVAILABLE" and call["attempts"] == 0 and "it expired" in call["message"] and
+                  metadata.address in call["message"], f"{call}")
+            metadata.give("new", 3600)
+            calls = stream.until(lambda call: call["code"] == 0)
+            check(token_of(calls[-1]) == ["Bearer new"], f"{calls[-1]}")
+            check(len(metadata.requests) == 2, f"after the backoff: {len(metadata.requests)}")
 
 
 def test_plaintext_gets_no_token():
@@ -316,5 +368,6 @@ def test_bad_files_are_told():
 
 
 if __name__ == "__main__":
-    main(test_metadata_server_refresh_and_outage, test_plaintext_gets_no_token, test_what_a_metadata_server_may_answer,
+    main(test_metadata_server_refresh_and_outage, test_metadata_server_that_hangs, test_token_that_comes_expired,
+         test_plaintext_gets_no_token, test_what_a_metadata_server_may_answer,
          test_authorized_user, test_no_proxy_reads_a_refresh_token, test_service_account, test_bad_files_are_told)

@@ -1,4 +1,5 @@
 /* Call credentials: by name, composed, and tokens that are fetched on a thread of their own. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,7 @@ static struct source *new_source(bool *freed)
 {
     struct source *s = TC_NEW(struct source);
     s->base.ops = &source_ops;
+    s->base.from = "the test";
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->cond, NULL);
     s->lives_s = 3600;
@@ -317,6 +319,22 @@ static void test_files(void **state)
     unlink(path);
     assert_int_equal(ask(c, loop, &a), 0); /* the file is not looked at while the token is valid */
     torc_call_credentials_unref(c);
+
+    /* Who writes the file is late: a token that expired is none, and the file is read again after the backoff. */
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, "e30.eyJleHAiOjF9.c2ln\n", 22), 22); /* {"exp":1} */
+    close(fd);
+    c = torc_call_credentials_jwt_token_file(path, NULL);
+    assert_int_equal(ask(c, loop, &a), TORC_EAGAIN);
+    turn_until(loop, &a.answers, 1);
+    assert_int_equal(a.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(a.text, path));
+    assert_non_null(strstr(a.text, "it expired"));
+    assert_string_equal(a.token, "");
+    assert_int_equal(ask(c, loop, &a), TORC_EIO);
+    assert_int_equal(a.code, TORC_STATUS_UNAVAILABLE);
+    torc_call_credentials_unref(c);
+    unlink(path);
     tc_loop_free(loop);
 }
 

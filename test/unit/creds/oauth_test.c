@@ -1,4 +1,8 @@
 /* What token endpoints answer. */
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "base/mem.h"
 #include "creds/http.h"
 #include "creds/oauth.h"
@@ -34,6 +38,9 @@ static void test_tokens(void **state)
     expect_token("{\"access_token\":\"t\",\"expires_in\":0.5}", "Bearer t", 0.5);
     expect_token("{\"access_token\":\"t\",\"expires_in\":1e200,\"token_type\":\"bearer\"}", "Bearer t", 86400e3);
     expect_token("{\"access_token\":\"t\",\"expires_in\":60,\"token_type\":\"DPoP\",\"scope\":\"x\"}", "DPoP t", 60);
+    /* Expired: for tc_token_refuse_expired. */
+    expect_token("{\"access_token\":\"t\",\"expires_in\":0}", "Bearer t", 0);
+    expect_token("{\"access_token\":\"t\",\"expires_in\":-1e200}", "Bearer t", -86400e3);
 }
 
 static void test_failures(void **state)
@@ -48,9 +55,8 @@ static void test_failures(void **state)
         {"<html>", "its answer is no JSON object"},
         {"{}", "its answer has no string access_token"},
         {"{\"access_token\":7,\"expires_in\":7}", "its answer has no string access_token"},
-        {"{\"access_token\":\"t\"}", "its answer has no positive number expires_in"},
-        {"{\"access_token\":\"t\",\"expires_in\":\"60\"}", "its answer has no positive number expires_in"},
-        {"{\"access_token\":\"t\",\"expires_in\":-1}", "its answer has no positive number expires_in"},
+        {"{\"access_token\":\"t\"}", "its answer has no number expires_in"},
+        {"{\"access_token\":\"t\",\"expires_in\":\"60\"}", "its answer has no number expires_in"},
         {"{\"access_token\":\"\",\"expires_in\":60}", "its token cannot be sent in a header"},
         {"{\"access_token\":\"a\\r\\nx: y\",\"expires_in\":60}", "its token cannot be sent in a header"},
         {"{\"access_token\":\"t\",\"expires_in\":60,\"token_type\":\"a\\nb\"}", "its token cannot be sent in a header"},
@@ -103,12 +109,65 @@ static void test_fetch_faults(void **state)
     tc_buf_fini(&body);
 }
 
+struct asker {
+    struct tc_auth_request request;
+    bool answered;
+};
+
+static void on_answer(struct tc_auth_request *r, struct tc_auth_metadata *m, const struct tc_status *error)
+{
+    struct asker *a = TC_CONTAINER_OF(r, struct asker, request);
+    a->answered = true;
+    assert_null(m);
+    assert_int_equal(error->code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(tc_status_text(error), "no token from http://127.0.0.1:"));
+    assert_non_null(strstr(tc_status_text(error), "timed out after"));
+}
+
+/* One that takes the connection and the request, and says nothing: the kernel does so for who listens only. */
+static void test_endpoint_that_hangs(void **state)
+{
+    (void)state;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(fd, 4), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    char *host = tc_asprintf("127.0.0.1:%d", ntohs(at.sin_port));
+    const struct tc_auth_context context = {.service_url = "https://a/b", .method = "m"};
+    struct tc_loop *loop = tc_loop_new(NULL);
+    torc_call_credentials *c = tc_metadata_server_creds(host, 50);
+    struct asker a = {.request.fn = on_answer};
+    struct tc_auth_metadata *m = NULL;
+    struct tc_status error = {0};
+    assert_int_equal(c->ops->get(c, loop, &context, &a.request, &m, &error), TORC_EAGAIN);
+    while (!a.answered)
+        tc_loop_turn(loop, 1000);
+    /* In backoff. */
+    assert_int_equal(c->ops->get(c, loop, &context, &a.request, &m, &error), TORC_EIO);
+    assert_int_equal(error.code, TORC_STATUS_UNAVAILABLE);
+    tc_status_fini(&error);
+    torc_call_credentials_unref(c);
+    /* Given up while it hangs, in no time. */
+    c = tc_metadata_server_creds(host, TC_TOKEN_FETCH_MS);
+    uint64_t begin = tc_system_clock.monotonic_ns(NULL);
+    assert_int_equal(c->ops->get(c, loop, &context, &a.request, &m, &error), TORC_EAGAIN);
+    tc_auth_request_cancel(&a.request);
+    torc_call_credentials_unref(c);
+    assert_true(tc_system_clock.monotonic_ns(NULL) - begin < TC_TOKEN_FETCH_MS * TC_NS_PER_MS / 2);
+    tc_loop_free(loop);
+    tc_free(host);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_fetch_faults),
+        cmocka_unit_test(test_endpoint_that_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,8 +174,30 @@ static void test_clocks(void **state)
     expect(f, TC_TOKEN_USE, false);
     advance(f, 3600);
     expect(f, TC_TOKEN_WAIT, true);
-    /* A token that comes expired: for those who waited alone. */
-    store(f, "old", -5);
+    /* One that comes in its last 30 s: for those who waited alone. */
+    store(f, "old", 5);
+    expect(f, TC_TOKEN_WAIT, true);
+}
+
+static void test_expired_when_it_comes(void **state)
+{
+    struct fixture *f = *state;
+    struct tc_token t = {.metadata = tc_auth_metadata_token("Bearer", tc_slice_str("old")),
+                         .expires_ns = f->clock.real_ns + 1};
+    tc_token_refuse_expired(&t, "/run/jwt", &f->clock.clock);
+    assert_non_null(t.metadata);
+    expect(f, TC_TOKEN_WAIT, true);
+    advance(f, 5);
+    tc_token_refuse_expired(&t, "/run/jwt", &f->clock.clock);
+    assert_null(t.metadata);
+    assert_int_equal(t.error.code, TORC_STATUS_UNAVAILABLE);
+    assert_string_equal(tc_status_text(&t.error), "the token from /run/jwt cannot be used: it expired 5.000 s ago");
+    tc_token_refuse_expired(&t, "/run/jwt", &f->clock.clock); /* a failure stays what it is */
+    assert_int_equal(t.error.code, TORC_STATUS_UNAVAILABLE);
+    /* As with any failure: no attempt in the backoff, then one. */
+    tc_token_cache_store(&f->cache, &t);
+    expect(f, TC_TOKEN_FAIL, false);
+    advance(f, 2);
     expect(f, TC_TOKEN_WAIT, true);
 }
 
@@ -187,6 +209,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_outage_hurts_only_those_without, setup, teardown),
         cmocka_unit_test_setup_teardown(test_backoff_grows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_clocks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_expired_when_it_comes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
