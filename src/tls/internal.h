@@ -56,6 +56,7 @@ struct tc_tls_peer_check {
     const struct tc_tls_context *ctx;
     const char *name;  /* "" on servers */
     struct tc_buf why; /* the verify callback's own words */
+    char issuer[128];  /* of the certificate that no root vouches for: "/CN=ca", cut at this length; "" otherwise */
 };
 
 /* What of a context has to do with whom it trusts and is not PEM. */

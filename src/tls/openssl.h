@@ -90,9 +90,11 @@
     X(SSL_write)                                                                                                       \
     X(TLS_client_method)                                                                                               \
     X(TLS_server_method)                                                                                               \
+    X(X509_NAME_oneline)                                                                                               \
     X(X509_STORE_CTX_get0_cert)                                                                                        \
     X(X509_STORE_CTX_get0_param)                                                                                       \
     X(X509_STORE_CTX_get_current_cert)                                                                                 \
+    X(X509_STORE_CTX_get_error)                                                                                        \
     X(X509_STORE_CTX_get_error_depth)                                                                                  \
     X(X509_STORE_CTX_get_ex_data)                                                                                      \
     X(X509_STORE_CTX_set0_trusted_stack)                                                                               \
@@ -108,6 +110,7 @@
     X(X509_free)                                                                                                       \
     X(X509_get0_serialNumber)                                                                                          \
     X(X509_get_ext_d2i)                                                                                                \
+    X(X509_get_issuer_name)                                                                                            \
     X(X509_verify_cert)                                                                                                \
     X(X509_verify_cert_error_string)                                                                                   \
     X(d2i_X509)
@@ -201,9 +204,11 @@ const char *tc_openssl_load(void);
 #define SSL_write tc_openssl.SSL_write
 #define TLS_client_method tc_openssl.TLS_client_method
 #define TLS_server_method tc_openssl.TLS_server_method
+#define X509_NAME_oneline tc_openssl.X509_NAME_oneline
 #define X509_STORE_CTX_get0_cert tc_openssl.X509_STORE_CTX_get0_cert
 #define X509_STORE_CTX_get0_param tc_openssl.X509_STORE_CTX_get0_param
 #define X509_STORE_CTX_get_current_cert tc_openssl.X509_STORE_CTX_get_current_cert
+#define X509_STORE_CTX_get_error tc_openssl.X509_STORE_CTX_get_error
 #define X509_STORE_CTX_get_error_depth tc_openssl.X509_STORE_CTX_get_error_depth
 #define X509_STORE_CTX_get_ex_data tc_openssl.X509_STORE_CTX_get_ex_data
 #define X509_STORE_CTX_set0_trusted_stack tc_openssl.X509_STORE_CTX_set0_trusted_stack
@@ -219,6 +224,7 @@ const char *tc_openssl_load(void);
 #define X509_free tc_openssl.X509_free
 #define X509_get0_serialNumber tc_openssl.X509_get0_serialNumber
 #define X509_get_ext_d2i tc_openssl.X509_get_ext_d2i
+#define X509_get_issuer_name tc_openssl.X509_get_issuer_name
 #define X509_verify_cert tc_openssl.X509_verify_cert
 #define X509_verify_cert_error_string tc_openssl.X509_verify_cert_error_string
 #define d2i_X509 tc_openssl.d2i_X509

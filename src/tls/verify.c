@@ -2,11 +2,31 @@
 
 #include "tls/internal.h"
 
+/* Where the authority is the matter. OpenSSL writes what is not printable ASCII in hexadecimal. */
+static void note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_check *check)
+{
+    X509 *cert = X509_STORE_CTX_get_current_cert(store_ctx);
+    switch (X509_STORE_CTX_get_error(store_ctx)) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        if (cert)
+            X509_NAME_oneline(X509_get_issuer_name(cert), check->issuer, sizeof(check->issuer));
+        break;
+    default:
+        break;
+    }
+}
+
 /* Runs for each certificate of the chain, the leaf last. What OpenSSL refused stays refused. */
 static int on_verify(int ok, X509_STORE_CTX *store_ctx)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tc_tls_peer_check *check = ssl ? SSL_get_app_data(ssl) : NULL;
+    if (!ok && check)
+        note_issuer(store_ctx, check);
     if (!ok || !check)
         return 0;
     if (X509_STORE_CTX_get_error_depth(store_ctx) != 0 || !check->ctx->verify_fn)
@@ -104,6 +124,8 @@ static void verify_reason(long result, const struct tc_tls_peer_check *check, st
     tc_buf_append_str(out, X509_verify_cert_error_string(result));
     if (result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH)
         tc_buf_printf(out, ": the certificate is not valid for \"%s\"", check->name);
+    else if (check->issuer[0])
+        tc_buf_printf(out, ": the authority \"%s\" is not among the roots", check->issuer);
 }
 
 void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct tc_tls_wire *wire, struct tc_buf *out)

@@ -6,7 +6,6 @@ import http.server
 import json
 import os
 import ssl
-import subprocess
 import sys
 import tempfile
 import threading
@@ -14,6 +13,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import check, main, run, running
+from support.pki import Pki, openssl
 
 HEADERS = "torc.test.Backend/Headers"
 TOKEN_PATH = "/computeMetadata/v1/instance/service-accounts/default/token"
@@ -87,32 +87,13 @@ class Endpoint:
             self.answer = (status, b"")
 
 
-def openssl(*args, **kwargs):
-    subprocess.run(["openssl", *args], check=True, capture_output=True, timeout=60, **kwargs)
-
-
-class Pki:
-    """A CA and a certificate for 127.0.0.1."""
-
-    def __init__(self, folder):
-        self.ca, self.cert, self.key = (os.path.join(folder, name) for name in ("ca.pem", "cert.pem", "key.pem"))
-        ca_key, request, extensions = (os.path.join(folder, name) for name in ("ca-key.pem", "request.pem", "extensions"))
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", ca_key, "-out",
-                self.ca, "-days", "2", "-subj", "/CN=ca")
-        openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self.key, "-out",
-                request, "-subj", "/CN=leaf")
-        with open(extensions, "w", encoding="ascii") as out:
-            out.write("subjectAltName=IP:127.0.0.1\n")
-        openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", ca_key, "-CAcreateserial", "-out", self.cert,
-                "-days", "2", "-extfile", extensions)
-
-
 @contextlib.contextmanager
 def world():
     """A folder, a PKI, and a TLS backend."""
     with tempfile.TemporaryDirectory() as folder:
         pki = Pki(folder)
-        with running("backend", "--tls-cert", pki.cert, "--tls-key", pki.key) as backend:
+        cert, key = pki.make("server", "IP:127.0.0.1")
+        with running("backend", "--tls-cert", cert, "--tls-key", key) as backend:
             yield folder, pki, backend.listening()
 
 
@@ -279,7 +260,7 @@ def test_what_a_metadata_server_may_answer():
 
 
 def test_authorized_user():
-    with world() as (folder, pki, backend), Endpoint((pki.cert, pki.key)) as endpoint:
+    with world() as (folder, pki, backend), Endpoint((pki.path("server-cert.pem"), pki.path("server-key.pem"))) as endpoint:
         user = {"type": "authorized_user", "client_id": "the client", "client_secret": "s&=%", "refresh_token": "1//r",
                 "token_uri": f"https://{endpoint.address}/token"}
         with open(os.path.join(folder, "application_default_credentials.json"), "w", encoding="ascii") as out:

@@ -1,12 +1,11 @@
 """Channels through an HTTP proxy of the test (A1): what the environment says, tunnels with and without TLS, refusals,
-answers that are none, and a proxy that never answers."""
+answers that are none, and a proxy that never answers; the control plane's, and those that xDS names (A86)."""
 import base64
 import contextlib
 import json
 import os
 import select
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -14,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import (bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+from support.pki import Pki, TlsFront
 
 CLEAN = {"no_proxy": "", "no_grpc_proxy": ""}
 HEADERS = "torc.test.Backend/Headers"
@@ -28,6 +28,7 @@ class Proxy:
         self.answer = None
         self.heads = []
         self.tunnels = 0
+        self.carried = b""  # what clients sent through tunnels
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.sockets = []
@@ -65,8 +66,7 @@ class Proxy:
             client.sendall(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n")
             self._pump(client, backend)
 
-    @staticmethod
-    def _pump(one, other):
+    def _pump(self, one, other):
         while True:
             ready, _, _ = select.select([one, other], [], [])
             for source in ready:
@@ -75,6 +75,8 @@ class Proxy:
                     one.close()
                     other.close()
                     return
+                if source is one:
+                    self.carried += data
                 (other if source is one else one).sendall(data)
 
     def __enter__(self):
@@ -124,14 +126,12 @@ def test_userinfo():
 
 def test_tls_inside():
     with tempfile.TemporaryDirectory() as folder:
-        cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-                        key, "-out", cert, "-days", "2", "-subj", "/CN=b", "-addext", "subjectAltName=DNS:backend.invalid"],
-                       check=True, capture_output=True, timeout=60)
+        pki = Pki(folder)
+        cert, key = pki.make("server", "DNS:backend.invalid")
         with running("backend", "--tls-cert", cert, "--tls-key", key) as backend:
             address = backend.listening()
             with Proxy({"backend.invalid:443": address, "other.invalid:443": address}) as proxy:
-                tls = ("--creds", "tls", "--ca", cert)
+                tls = ("--creds", "tls", "--ca", pki.ca)
                 made = call("dns:///backend.invalid", *tls, env={"https_proxy": proxy.url})
                 check(made["code"] == 0, f"the certificate is the target's, not the proxy's: {made}")
                 made = call("dns:///other.invalid", *tls, env={"https_proxy": proxy.url}, status=1)
@@ -230,6 +230,96 @@ def test_by_xds():
             check(one.heads[-1][0] == two.heads[-1][0] == f"CONNECT {address} HTTP/1.1", f"{one.heads[-1]} {two.heads[-1]}")
 
 
+def simple_mesh(path, address, **fields):
+    write_resources(path, "1", listener("orders", "r"), routes("r", {"match": {"prefix": ""}, "route": {"cluster": "orders"}}),
+                    cluster("orders", **fields), endpoints("orders", address))
+
+
+def through(server_uri, creds, **more):
+    """The bootstrap of that control plane and channel credentials."""
+    env = bootstrap(server_uri)
+    config = json.loads(env["GRPC_XDS_BOOTSTRAP_CONFIG"])
+    config["xds_servers"][0]["channel_creds"] = [creds]
+    return {**env, "GRPC_XDS_BOOTSTRAP_CONFIG": json.dumps({**config, **more})}
+
+
+def test_control_plane():
+    """A1, A86: the control plane is reached by the environment's proxy, endpoints are not."""
+    with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
+        address, path, pki = backend.listening(), os.path.join(folder, "mesh.json"), Pki(folder)
+        simple_mesh(path, address)
+        cert, key = pki.make("cp", "DNS:cp.invalid")
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server, \
+                TlsFront(server.listening(), cert, key) as front, Proxy({"cp.invalid:443": front.address}) as proxy:
+            tls = {"type": "tls", "config": {"ca_certificate_file": pki.ca}}
+            env = {**through("dns:///cp.invalid", tls), "https_proxy": proxy.url}
+            made = call("xds:///orders", env=env)
+            check(made["code"] == 0 and made["peer"] == address, f"{made}")
+            check([head[0] for head in proxy.heads] == ["CONNECT cp.invalid:443 HTTP/1.1"], f"one tunnel: {proxy.heads}")
+            check(front.connections == 1 and b"cp.invalid" in proxy.carried, "TLS through the tunnel, with the control plane")
+            check(b"PRI * HTTP/2" not in proxy.carried and b"envoy" not in proxy.carried, "the proxy reads none of it")
+            # The certificate is the control plane's, by the name of its server_uri.
+            proxy.names["other.invalid:443"] = front.address
+            made = call("xds:///orders", env={**env, **through("dns:///other.invalid", tls)}, status=1)
+            check(made["status"] == "UNAVAILABLE" and 'not valid for "other.invalid"' in made["message"], f"{made}")
+            # What the proxy refuses is said; nothing goes around it.
+            proxy.answer = b"HTTP/1.1 403 Forbidden\r\n\r\n"
+            made = call("xds:///orders", env=env, status=1)
+            check(made["status"] == "UNAVAILABLE" and
+                  f"the proxy {proxy.url[7:]} did not connect to cp.invalid:443: HTTP status 403" in made["message"], f"{made}")
+            check(front.connections == 2, f"{front.connections}")
+
+
+def test_control_plane_in_the_clear():
+    """A control plane without TLS goes through the same proxy; no_grpc_proxy exempts it."""
+    with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
+        address, path = backend.listening(), os.path.join(folder, "mesh.json")
+        simple_mesh(path, address)
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server, \
+                Proxy({"cp.invalid:18000": server.listening()}) as proxy:
+            env = {**through("dns:///cp.invalid:18000", {"type": "insecure"}), "https_proxy": proxy.url}
+            check(call("xds:///orders", env=env)["code"] == 0, "by the proxy")
+            check([head[0] for head in proxy.heads] == ["CONNECT cp.invalid:18000 HTTP/1.1"], f"{proxy.heads}")
+            made = call("xds:///orders", env={**env, "no_grpc_proxy": "cp.invalid"}, status=1)
+            check("cp.invalid" in made["message"] and len(proxy.heads) == 1, f"its name is asked for here: {made}")
+
+
+TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+
+
+def test_by_xds_with_tls():
+    """A86: the endpoint's proxy carries TLS that is spoken with the endpoint (A29)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, pki = os.path.join(folder, "mesh.json"), Pki(folder)
+        cert, key = pki.make("server", "DNS:orders.mesh.test")
+        with running("backend", "--tls-cert", cert, "--tls-key", key) as backend:
+            address = backend.listening()
+            with Proxy({address: address}) as proxy:
+                def mesh(name):
+                    context = {"@type": TLS, "common_tls_context": {"validation_context": {
+                        "ca_certificate_provider_instance": {"instance_name": "roots"},
+                        "match_subject_alt_names": [{"exact": name}]}}}
+                    wrapper = {"@type": WRAPPER, "transport_socket": {"name": "tls", "typed_config": context}}
+                    assignment = endpoints("orders", address)
+                    assignment["endpoints"][0]["lb_endpoints"][0]["metadata"] = proxied(proxy.url[7:])
+                    write_resources(path, name, listener("orders", "r"),
+                                    routes("r", {"match": {"prefix": ""}, "route": {"cluster": "orders"}}),
+                                    cluster("orders", transport_socket={"name": "proxy", "typed_config": wrapper}), assignment)
+
+                provider = {"plugin_name": "file_watcher", "config": {"ca_certificate_file": pki.ca}}
+                for name, status in (("orders.mesh.test", 0), ("other.mesh.test", 1)):
+                    mesh(name)
+                    with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
+                        env = through(server.listening(), {"type": "insecure"}, certificate_providers={"roots": provider})
+                        made = call("xds:///orders", "--creds", "xds", env=env, status=status)
+                    if status == 0:
+                        check(made["peer"] == address and proxy.tunnels == 1, f"{made}")
+                    else:
+                        check(made["status"] == "UNAVAILABLE" and "subject alternative names" in made["message"], f"{made}")
+                check(proxy.tunnels >= 2 and b"PRI * HTTP/2" not in proxy.carried and b"torc.test" not in proxy.carried,
+                      f"nothing in the clear: {proxy.carried[:200]}")
+
+
 def reached(control_plane, address, one, two):
     """By which proxy a call of a new process went."""
     before = one.tunnels, two.tunnels
@@ -247,4 +337,5 @@ def until(held):
 
 if __name__ == "__main__":
     main(test_tunnel_without_dns, test_userinfo, test_tls_inside, test_exemptions, test_refusals,
-         test_hang_ends_with_the_deadline, test_no_proxy_there, test_by_xds)
+         test_hang_ends_with_the_deadline, test_no_proxy_there, test_by_xds, test_control_plane,
+         test_control_plane_in_the_clear, test_by_xds_with_tls)

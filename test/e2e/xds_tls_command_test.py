@@ -2,42 +2,19 @@
 that is not the backend's; a backend in the clear. The backend says whose certificates came."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import (bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+from support.pki import Pki, serial
 
 ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "orders"}}
 TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 
 
-def openssl(*args):
-    return subprocess.run(["openssl", *args], check=True, capture_output=True, timeout=60, text=True).stdout
-
-
-class Pki:
-    """A CA in a folder, and certificates by it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                "-keyout", self.path("ca-key.pem"), "-out", self.path("ca.pem"), "-subj", "/CN=ca")
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def make(self, name, sans):
-        """Writes NAME-cert.pem and NAME-key.pem; the serial number."""
-        cert, key, request = (self.path(f"{name}-{part}.pem") for part in ("cert", "key", "request"))
-        openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out",
-                request, "-subj", f"/CN={name}")
-        with open(self.path("extensions"), "w", encoding="ascii") as out:
-            out.write(f"subjectAltName={sans}\n")
-        openssl("x509", "-req", "-in", request, "-CA", self.path("ca.pem"), "-CAkey", self.path("ca-key.pem"),
-                "-CAcreateserial", "-out", cert, "-days", "2", "-extfile", self.path("extensions"))
-        return openssl("x509", "-in", cert, "-noout", "-serial").strip().split("=")[1]
+class MeshPki(Pki):
+    """A client's certificate is cert.pem and key.pem, roots are ca.pem."""
 
     def use(self, name):
         """Makes it the client's, one file after the other."""
@@ -65,9 +42,9 @@ def mesh(address, name):
 
 def test_mutual_tls_and_rotation():
     with tempfile.TemporaryDirectory() as folder:
-        pki, path = Pki(folder), os.path.join(folder, "mesh.json")
+        pki, path = MeshPki(folder), os.path.join(folder, "mesh.json")
         pki.make("server", "DNS:orders.mesh.test")
-        serials = [pki.make("first", "URI:spiffe://mesh.test/a"), pki.make("second", "URI:spiffe://mesh.test/a")]
+        serials = [serial(pki.make(name, "URI:spiffe://mesh.test/a")[0]) for name in ("first", "second")]
         pki.use("first")
         with running("backend", "--tls-cert", pki.path("server-cert.pem"), "--tls-key", pki.path("server-key.pem"),
                      "--client-ca", pki.path("ca.pem"), "--count-log") as backend:
@@ -99,7 +76,7 @@ def endpoint_of(summary):
 
 def test_nothing_goes_in_the_clear_instead():
     with tempfile.TemporaryDirectory() as folder:
-        pki, path = Pki(folder), os.path.join(folder, "mesh.json")
+        pki, path = MeshPki(folder), os.path.join(folder, "mesh.json")
         pki.make("first", "URI:spiffe://mesh.test/a")
         pki.use("first")
         with running("backend", "--count-log") as backend:
@@ -118,7 +95,7 @@ def test_nothing_goes_in_the_clear_instead():
 
 def test_the_wrong_kind_of_pem():
     with tempfile.TemporaryDirectory() as folder:
-        pki = Pki(folder)
+        pki = MeshPki(folder)
         ca, key = pki.path("ca.pem"), pki.path("ca-key.pem")
         for args, file, text in ((["--ca", key], key, "no CERTIFICATE in PEM form, but a PRIVATE KEY"),
                                  (["--cert", ca, "--key", ca], ca, "no PRIVATE KEY in PEM form, but a CERTIFICATE")):
