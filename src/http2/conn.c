@@ -52,6 +52,7 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
     tc_task_init(&c->more, tc_h2_conn_on_more);
     tc_timer_init(&c->quiet, loop, on_quiet);
     tc_h2_window_init(c);
+    tc_h2_flood_init(c);
     tc_h2_keepalive_init(c);
     tc_bytestream_set_handler(bs, tc_h2_conn_on_event, c);
     if (tc_h2_session_init(c))

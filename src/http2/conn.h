@@ -19,7 +19,8 @@ struct tc_h2_limits {
     size_t max_header_list_bytes;     /* of what we accept, decoded, RFC 9113 6.5.2 accounting; 16 KiB */
     uint32_t max_concurrent_streams;  /* what a server allows; 100 */
     uint32_t initial_window_bytes;    /* stream windows; 64 KiB, grown to the bandwidth-delay product up to 16 MiB */
-    uint32_t max_bare_frames;         /* in a second that carry nothing (WINDOW_UPDATE, PING, GOAWAY); 10,000 */
+    uint32_t max_bare_frames;         /* in a second that carry nothing (WINDOW_UPDATE, PING, GOAWAY, those of unknown
+                                         types and of closed streams), and KiB in them; 10,000 */
     uint32_t max_queued_control;      /* PING and SETTINGS acks, resets that wait to be written; 1000: then closed */
 };
 

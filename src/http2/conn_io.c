@@ -279,11 +279,14 @@ static void read_more(struct tc_h2_conn *c)
         if (n <= 0)
             break;
         tc_h2_keepalive_on_read(c);
+        tc_h2_flood_on_bytes(c, buf, (size_t)n);
         ssize_t rc = nghttp2_session_mem_recv(c->ng, buf, (size_t)n);
         if (rc < 0) {
             fail_receive(c, (int)rc);
             return;
         }
+        if (c->heads.hidden > 0)
+            tc_h2_flood_on_hidden(c);
         if (c->terminate_text)
             break;
     }

@@ -32,6 +32,18 @@ struct tc_h2_keepalive_state {
     bool pinged; /* since we last sent headers or data */
 };
 
+/* The heads of the frames that come. */
+struct tc_h2_heads {
+    uint32_t left; /* bytes until the next head */
+    uint8_t have, piece[9];
+    /* Frames of known types that nghttp2 was given, and did not show (yet): late ones of streams that are closed. What
+     * they may have in all, since we reset the streams. */
+    int32_t hidden;
+    uint32_t late_bytes;
+    int64_t hidden_bytes;
+    uint32_t ended[32]; /* streams that the peer has ended, by their numbers */
+};
+
 struct tc_h2_conn {
     struct tc_loop *loop;
     struct tc_bytestream *bs; /* NULL once closed */
@@ -69,6 +81,7 @@ struct tc_h2_conn {
      */
     int64_t bare_frames;
     uint64_t bare_since_ms;
+    struct tc_h2_heads heads;
     struct tc_status why; /* why it failed or drains */
 
     struct tc_buf left; /* gathered, and not taken by the socket yet */
@@ -251,6 +264,18 @@ void tc_h2_server_on_header(struct tc_h2_stream *s, struct tc_slice name, struct
 void tc_h2_server_on_block(struct tc_h2_stream *s, bool end_stream);
 /* The data source has come to the end of the messages: submits the trailers. */
 void tc_h2_server_submit_trailers(struct tc_h2_stream *s);
+
+/* flood.c */
+void tc_h2_flood_init(struct tc_h2_conn *c);
+/* Bytes that are about to be given to nghttp2. */
+void tc_h2_flood_on_bytes(struct tc_h2_conn *c, const uint8_t *at, size_t n);
+/* nghttp2 shows a frame that begins; a header block that it does not skip. */
+void tc_h2_flood_on_frame(struct tc_h2_conn *c, const nghttp2_frame_hd *hd);
+void tc_h2_flood_on_block(struct tc_h2_conn *c, const nghttp2_frame_hd *hd);
+/* It has shown what it shows of the bytes, and some frames were not. */
+void tc_h2_flood_on_hidden(struct tc_h2_conn *c);
+/* A DATA or RST_STREAM frame was sent. */
+void tc_h2_flood_on_sent(struct tc_h2_conn *c, uint8_t type);
 
 /* keepalive.c */
 void tc_h2_keepalive_init(struct tc_h2_conn *c);

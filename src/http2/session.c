@@ -7,12 +7,6 @@
 #define MAX_CONTINUATIONS 24
 /* Of a window of 16 MB: nghttp2 opens it again by halves. */
 #define CONSUME_BYTES (64u * 1024u)
-/* The time in which frames that carry nothing are counted; how many of them a frame of ours may bring about, by an
- * update of two windows and a PING at most; and how many such frames are remembered, times that. */
-#define BARE_FRAMES_MS 1000
-#define CREDIT 4
-#define MAX_CREDIT (1 << 20)
-
 static struct tc_h2_stream *stream_of(nghttp2_session *ng, int32_t id)
 {
     return nghttp2_session_get_stream_user_data(ng, id);
@@ -27,6 +21,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
 {
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
+    tc_h2_flood_on_block(c, &frame->hd);
     if (c->opts.server && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         s = tc_h2_server_stream_new(c, frame->hd.stream_id);
         nghttp2_session_set_stream_user_data(ng, s->id, s);
@@ -159,53 +154,10 @@ static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *
     return 0;
 }
 
-/* A frame that moves no RPC on: all but DATA, header blocks and the end of a stream that we have. As many in a second
- * as nobody needs who has nothing to say end the connection. */
-static void on_bare_frame(struct tc_h2_conn *c)
-{
-    if (++c->bare_frames <= c->opts.limits.max_bare_frames)
-        return;
-    uint64_t now_ms = tc_loop_now_ms(c->loop);
-    bool at_once = now_ms - c->bare_since_ms < BARE_FRAMES_MS;
-    c->bare_since_ms = now_ms;
-    c->bare_frames = 0;
-    if (at_once && !c->terminate_text) {
-        c->terminate_text = "too many frames that carry nothing";
-        c->terminate_code = NGHTTP2_ENHANCE_YOUR_CALM;
-    }
-}
-
-static void on_credit(struct tc_h2_conn *c)
-{
-    if (c->bare_frames > -MAX_CREDIT)
-        c->bare_frames -= CREDIT;
-}
-
-static bool carries(nghttp2_session *ng, const nghttp2_frame_hd *hd)
-{
-    switch (hd->type) {
-    case NGHTTP2_DATA:
-    case NGHTTP2_HEADERS:
-    case NGHTTP2_CONTINUATION:
-        return true;
-    case NGHTTP2_RST_STREAM:
-        return stream_of(ng, hd->stream_id) != NULL;
-    default:
-        return false;
-    }
-}
-
-/* CVE-2019-9518: frames that cost us and carry nothing. */
 static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data)
 {
-    struct tc_h2_conn *c = user_data;
-    if (!carries(ng, hd))
-        on_bare_frame(c);
-    bool empty = hd->type == NGHTTP2_DATA && hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM);
-    if (empty && ++c->empty_frames > c->opts.limits.max_queued_control && !c->terminate_text) {
-        c->terminate_text = "too many empty frames";
-        c->terminate_code = NGHTTP2_ENHANCE_YOUR_CALM;
-    }
+    (void)ng;
+    tc_h2_flood_on_frame(user_data, hd);
     return 0;
 }
 
@@ -264,10 +216,10 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
         break;
     case NGHTTP2_DATA:
         tc_h2_keepalive_on_sent(c);
-        on_credit(c);
+        tc_h2_flood_on_sent(c, NGHTTP2_DATA);
         break;
     case NGHTTP2_RST_STREAM:
-        on_credit(c); /* the peer's own may be under way */
+        tc_h2_flood_on_sent(c, NGHTTP2_RST_STREAM);
         s = stream_of(ng, frame->hd.stream_id);
         if (s)
             s->reset_sent = true;

@@ -5,7 +5,7 @@
 
 #include "support/h2_peer.h"
 
-#define HOSTILE_MAX 128
+#define HOSTILE_MAX 160
 
 struct hostile;
 struct hostile_peer;

@@ -132,10 +132,15 @@ static void ping_ack_flood(struct hostile_peer *p)
     flood(p, TC_H2P_PING, TC_H2P_ACK, 0, "abcdefgh", 8);
 }
 
-/* Of a stream that is over: the first one resets it. */
+/* Of a stream that is over, while another runs. */
 static void rst_flood(struct hostile_peer *p)
 {
-    flood(p, TC_H2P_RST_STREAM, 0, 1, "\0\0\0\2", 4);
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_rst(hostile_frames(p), id, 2);
+    (void)hostile_await(p, TC_H2P_HEADERS);
+    for (int i = 0; i < FLOOD && id && hostile_flush_much(p); i++)
+        tc_h2_peer_rst(hostile_frames(p), id, 2);
+    hostile_await_close(p);
 }
 
 static void window_update_flood(struct hostile_peer *p)
@@ -186,6 +191,23 @@ static void unknown_frames(struct hostile_peer *p)
 static void empty_unknown_frames(struct hostile_peer *p)
 {
     flood(p, 0xfa, 0xff, 1, "", 0);
+}
+
+/* 16 KiB in each. */
+static void large_unknown_frames(struct hostile_peer *p)
+{
+    static const char payload[16384];
+    flood(p, 0xfa, 0, 0, payload, sizeof(payload));
+}
+
+/* Some, of all types that are none, in the middle of an answer. */
+static void grease(struct hostile_peer *p)
+{
+    for (uint32_t id = hostile_begin(p); id; id = hostile_await(p, TC_H2P_HEADERS)) {
+        for (unsigned type = 10; type < 256; type++)
+            tc_h2_peer_frame(hostile_frames(p), (uint8_t)type, 0xff, type % 2 ? id : 0, "grease", type % 7);
+        hostile_answer(p, id);
+    }
 }
 
 static void empty_data_flood(struct hostile_peer *p)
@@ -257,41 +279,42 @@ static void refuse_every_stream(struct hostile_peer *p)
     reset_each(p, 7);
 }
 
+#define FLOODED "UNAVAILABLE Flooding was detected"
+#define TOO_MANY "UNAVAILABLE too many frames that carry nothing"
+
 static const struct hostile_row rows[] = {
-    {"CONTINUATION flood", continuation_flood, "UNAVAILABLE Too many CONTINUATION frames", NULL, 0},
+    {"CONTINUATION flood", continuation_flood, "UNAVAILABLE Too many CONTINUATION frames", NULL, 0, NULL},
     {"CONTINUATION flood without content", empty_continuation_flood, "UNAVAILABLE Too many CONTINUATION frames", NULL,
-     0},
-    {"SETTINGS flood", settings_flood, "UNAVAILABLE Flooding was detected", "OK", 0},
-    {"SETTINGS flood without content", empty_settings_flood, "UNAVAILABLE Flooding was detected", "OK", 0},
-    {"SETTINGS flood of a peer that does not read", settings_flood_deaf, "UNAVAILABLE Flooding was detected",
-     "UNAVAILABLE does not read", 0},
-    {"acknowledgements of SETTINGS that nobody sent", settings_ack_flood, "UNAVAILABLE ", NULL, 0},
-    {"SETTINGS of 2,400 entries", settings_of_many, "UNAVAILABLE too many setting entries", NULL, 0},
-    {"SETTINGS that move all windows", settings_of_windows, "UNAVAILABLE Flooding was detected", "OK", 0},
-    {"PING flood", ping_flood, "UNAVAILABLE Flooding was detected", "OK", 0},
-    {"PING flood of a peer that does not read", ping_flood_deaf, "UNAVAILABLE Flooding was detected",
-     "UNAVAILABLE does not read", 0},
-    {"answers to PINGs that nobody sent", ping_ack_flood, "UNAVAILABLE too many frames that carry nothing", NULL, 0},
-    {"RST_STREAM flood", rst_flood, "INTERNAL stream reset", NULL, 0},
-    {"WINDOW_UPDATE flood", window_update_flood, "UNAVAILABLE too many frames that carry nothing", NULL, 0},
-    {"WINDOW_UPDATE flood of a stream", window_update_flood_of_stream, "UNAVAILABLE too many frames that carry nothing",
-     NULL, 0},
-    {"a window beyond 2^31-1", window_beyond_the_end, "UNAVAILABLE FLOW_CONTROL_ERROR", NULL, 0},
-    {"a stream's window beyond 2^31-1", stream_window_beyond_the_end, "INTERNAL FLOW_CONTROL_ERROR", NULL, 0},
-    {"WINDOW_UPDATE by nothing", window_by_nothing, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0},
-    {"PRIORITY flood", priority_flood, "UNAVAILABLE too many frames that carry nothing", NULL, 0},
-    {"PRIORITY of 200,000 streams", priority_flood_of_streams, "UNAVAILABLE too many frames that carry nothing", NULL,
-     0},
-    {"frames of an unknown type", unknown_frames, "OK", NULL, 0},
-    {"frames of an unknown type without content", empty_unknown_frames, "OK", NULL, 0},
-    {"DATA flood without content", empty_data_flood, "UNAVAILABLE too many empty frames", NULL, 0},
-    {"DATA flood of padding", padding_flood, "INTERNAL FLOW_CONTROL_ERROR", NULL, 0},
-    {"informational responses", informational_flood, "INTERNAL too many informational responses", NULL, 0},
-    {"GOAWAY flood", goaway_flood, "UNAVAILABLE too many frames that carry nothing", NULL, 0},
-    {"GOAWAY on each connection", goaway_storm, "UNAVAILABLE GOAWAY", NULL, 0},
-    {"GOAWAY before any request", goaway_before_requests, "UNAVAILABLE GOAWAY", NULL, 0},
-    {"every stream reset", reset_every_stream, "INTERNAL stream reset", NULL, HOSTILE_MANY},
-    {"every stream refused", refuse_every_stream, "UNAVAILABLE stream reset", NULL, HOSTILE_MANY},
+     0, NULL},
+    {"SETTINGS flood", settings_flood, FLOODED, TOO_MANY, 0, NULL},
+    {"SETTINGS flood without content", empty_settings_flood, FLOODED, TOO_MANY, 0, NULL},
+    {"SETTINGS flood of a peer that does not read", settings_flood_deaf, FLOODED, "UNAVAILABLE does not read", 0, NULL},
+    {"acknowledgements of SETTINGS that nobody sent", settings_ack_flood, "UNAVAILABLE ", NULL, 0, NULL},
+    {"SETTINGS of 2,400 entries", settings_of_many, "UNAVAILABLE too many setting entries", NULL, 0, NULL},
+    {"SETTINGS that move all windows", settings_of_windows, FLOODED, TOO_MANY, 0, NULL},
+    {"PING flood", ping_flood, FLOODED, TOO_MANY, 0, NULL},
+    {"PING flood of a peer that does not read", ping_flood_deaf, FLOODED, "UNAVAILABLE does not read", 0, NULL},
+    {"answers to PINGs that nobody sent", ping_ack_flood, TOO_MANY, NULL, 0, NULL},
+    {"RST_STREAM flood", rst_flood, "INTERNAL stream reset", NULL, 0, TOO_MANY},
+    {"WINDOW_UPDATE flood", window_update_flood, TOO_MANY, NULL, 0, NULL},
+    {"WINDOW_UPDATE flood of a stream", window_update_flood_of_stream, TOO_MANY, NULL, 0, NULL},
+    {"a window beyond 2^31-1", window_beyond_the_end, "UNAVAILABLE FLOW_CONTROL_ERROR", NULL, 0, NULL},
+    {"a stream's window beyond 2^31-1", stream_window_beyond_the_end, "INTERNAL FLOW_CONTROL_ERROR", NULL, 0, NULL},
+    {"WINDOW_UPDATE by nothing", window_by_nothing, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0, NULL},
+    {"PRIORITY flood", priority_flood, TOO_MANY, NULL, 0, NULL},
+    {"PRIORITY of 200,000 streams", priority_flood_of_streams, TOO_MANY, NULL, 0, NULL},
+    {"frames of an unknown type", unknown_frames, TOO_MANY, NULL, 0, NULL},
+    {"frames of an unknown type without content", empty_unknown_frames, TOO_MANY, NULL, 0, NULL},
+    {"frames of an unknown type of 16 KiB", large_unknown_frames, TOO_MANY, NULL, 0, NULL},
+    {"some frames of all unknown types", grease, "OK", NULL, HOSTILE_NEXT, NULL},
+    {"DATA flood without content", empty_data_flood, "UNAVAILABLE too many empty frames", NULL, 0, NULL},
+    {"DATA flood of padding", padding_flood, "INTERNAL FLOW_CONTROL_ERROR", NULL, 0, NULL},
+    {"informational responses", informational_flood, "INTERNAL too many informational responses", NULL, 0, NULL},
+    {"GOAWAY flood", goaway_flood, TOO_MANY, NULL, 0, NULL},
+    {"GOAWAY on each connection", goaway_storm, "UNAVAILABLE GOAWAY", NULL, 0, NULL},
+    {"GOAWAY before any request", goaway_before_requests, "UNAVAILABLE GOAWAY", NULL, 0, NULL},
+    {"every stream reset", reset_every_stream, "INTERNAL stream reset", NULL, HOSTILE_MANY, NULL},
+    {"every stream refused", refuse_every_stream, "UNAVAILABLE stream reset", NULL, HOSTILE_MANY, NULL},
 };
 
 struct hostile_rows hostile_flood_rows(void)

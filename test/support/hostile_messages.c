@@ -137,33 +137,60 @@ static void gzip_bombs_in_a_row(struct hostile_peer *p)
     bombs(p, 1500, 1000);
 }
 
-/* Messages of nothing, one after the other, for a call that wants one. */
-static void messages_without_end(struct hostile_peer *p)
+/* Messages of nothing for a call that wants one: as many as the window allows, on the way when it is reset. */
+static void messages_of_nothing(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
     tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
-    for (int i = 0; i < 200000 && id && hostile_flush_much(p); i++)
+    for (int i = 0; i < 65536 / 5 && id && hostile_flush_much(p); i++)
         tc_h2_peer_message(hostile_frames(p), id, "", 0, false);
     hostile_answer_next(p);
     hostile_settle(p);
 }
 
+/* One after the other, and whatever the window says. */
+static void messages_without_end(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    tc_h2_peer_message(hostile_frames(p), id, "", 0, false);
+    tc_h2_peer_message(hostile_frames(p), id, "", 0, false);
+    (void)hostile_await(p, TC_H2P_HEADERS);
+    for (int i = 0; i < 200000 && id && hostile_flush_much(p); i++)
+        tc_h2_peer_message(hostile_frames(p), id, "", 0, false);
+    hostile_await_close(p);
+}
+
+/* The first RPC is complete, the second runs when more comes for the first. */
 static void data_after_the_end(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
     hostile_answer(p, id);
+    (void)hostile_await(p, TC_H2P_HEADERS);
     for (int i = 0; i < 1000 && id; i++)
         tc_h2_peer_data(hostile_frames(p), id, "more", 4, true);
-    hostile_settle(p);
+    hostile_await_close(p);
 }
 
 static void headers_after_the_end(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
     hostile_answer(p, id);
+    (void)hostile_await(p, TC_H2P_HEADERS);
     for (int i = 0; i < 1000 && id; i++)
         tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
-    hostile_settle(p);
+    hostile_await_close(p);
+}
+
+/* In the same piece as the end. */
+static void data_right_after_the_end(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    tc_h2_peer_message(hostile_frames(p), id, "x", 1, false);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_TRAILERS, true);
+    tc_h2_peer_data(hostile_frames(p), id, "more", 4, true);
+    hostile_await_close(p);
 }
 
 static void ended_without_trailers(struct hostile_peer *p)
@@ -218,34 +245,41 @@ static void never_read(struct hostile_peer *p)
 #define OVER "RESOURCE_EXHAUSTED received message larger than max"
 
 static const struct hostile_row rows[] = {
-    {"a message shorter than it says", shorter_than_said, "INTERNAL response ends within a message", NULL,
-     HOSTILE_NEXT},
-    {"a message longer than it says", longer_than_said, "INTERNAL ", NULL, HOSTILE_NEXT},
-    {"a part of a prefix", part_of_a_prefix, "INTERNAL response ends within a message", NULL, HOSTILE_NEXT},
-    {"no message", no_message, "INTERNAL ", NULL, HOSTILE_NEXT},
-    {"two messages", two_messages, "INTERNAL ", NULL, HOSTILE_NEXT},
-    {"a prefix of 5 MiB and no body", prefix_of_5_mib, OVER " (5242880 vs. 4194304)", NULL, HOSTILE_NEXT},
-    {"a prefix of 4 GiB and no body", prefix_of_4_gib, OVER " (4294967295 vs. 4194304)", NULL, HOSTILE_NEXT},
-    {"200 prefixes of 4 MiB and no bodies", prefix_of_4_mib, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT | HOSTILE_MANY},
-    {"a flag byte of 7", flag_of_7, "INTERNAL received message with invalid flag byte 7", NULL, HOSTILE_NEXT},
+    {"a message shorter than it says", shorter_than_said, "INTERNAL response ends within a message", NULL, HOSTILE_NEXT,
+     NULL},
+    {"a message longer than it says", longer_than_said, "INTERNAL ", NULL, HOSTILE_NEXT, NULL},
+    {"a part of a prefix", part_of_a_prefix, "INTERNAL response ends within a message", NULL, HOSTILE_NEXT, NULL},
+    {"no message", no_message, "INTERNAL ", NULL, HOSTILE_NEXT, NULL},
+    {"two messages", two_messages, "INTERNAL ", NULL, HOSTILE_NEXT, NULL},
+    {"a prefix of 5 MiB and no body", prefix_of_5_mib, OVER " (5242880 vs. 4194304)", NULL, HOSTILE_NEXT, NULL},
+    {"a prefix of 4 GiB and no body", prefix_of_4_gib, OVER " (4294967295 vs. 4194304)", NULL, HOSTILE_NEXT, NULL},
+    {"200 prefixes of 4 MiB and no bodies", prefix_of_4_mib, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT | HOSTILE_MANY,
+     NULL},
+    {"a flag byte of 7", flag_of_7, "INTERNAL received message with invalid flag byte 7", NULL, HOSTILE_NEXT, NULL},
     {"the compressed flag without encoding", compressed_without_encoding,
-     "INTERNAL received compressed message without grpc-encoding", NULL, HOSTILE_NEXT},
-    {"an unknown encoding", unknown_encoding, "INTERNAL received unknown grpc-encoding \"br\"", NULL, HOSTILE_NEXT},
-    {"gzip that is none", no_gzip, "INTERNAL received message could not be decompressed", NULL, HOSTILE_NEXT},
-    {"gzip bomb of 48 MiB", gzip_bomb, OVER " after decompression (max 4194304)", NULL, HOSTILE_NEXT},
+     "INTERNAL received compressed message without grpc-encoding", NULL, HOSTILE_NEXT, NULL},
+    {"an unknown encoding", unknown_encoding, "INTERNAL received unknown grpc-encoding \"br\"", NULL, HOSTILE_NEXT,
+     NULL},
+    {"gzip that is none", no_gzip, "INTERNAL received message could not be decompressed", NULL, HOSTILE_NEXT, NULL},
+    {"gzip bomb of 48 MiB", gzip_bomb, OVER " after decompression (max 4194304)", NULL, HOSTILE_NEXT, NULL},
     {"gzip, one byte over the limit", gzip_one_byte_too_many, OVER " after decompression (max 4194304)", NULL,
-     HOSTILE_NEXT},
-    {"1,500 members of gzip", gzip_bombs_in_a_row, "INTERNAL could not be decompressed", NULL, HOSTILE_NEXT},
-    {"messages without end", messages_without_end, "INTERNAL ", NULL, HOSTILE_NEXT},
-    {"DATA after the end", data_after_the_end, "OK", NULL, 0},
-    {"HEADERS after the end", headers_after_the_end, "OK", NULL, 0},
+     HOSTILE_NEXT, NULL},
+    {"1,500 members of gzip", gzip_bombs_in_a_row, "INTERNAL could not be decompressed", NULL, HOSTILE_NEXT, NULL},
+    {"a window of messages", messages_of_nothing, "INTERNAL more than one response", NULL, HOSTILE_NEXT, NULL},
+    {"messages without end", messages_without_end, "INTERNAL more than one response", NULL, 0,
+     "UNAVAILABLE too many frames that carry nothing"},
+    {"DATA after the end", data_after_the_end, "OK", NULL, 0,
+     "UNAVAILABLE STREAM_CLOSED: DATA after the end of its stream"},
+    {"HEADERS after the end", headers_after_the_end, "OK", NULL, 0,
+     "UNAVAILABLE STREAM_CLOSED: HEADERS after the end of its stream"},
+    {"DATA right after the end", data_right_after_the_end, "OK", NULL, 0, NULL},
     {"the end without trailers", ended_without_trailers, "INTERNAL server closed the stream without sending trailers",
-     NULL, HOSTILE_NEXT},
-    {"an error page without end", error_page_without_end, "UNAVAILABLE HTTP status 502", NULL, HOSTILE_NEXT},
+     NULL, HOSTILE_NEXT, NULL},
+    {"an error page without end", error_page_without_end, "UNAVAILABLE HTTP status 502", NULL, HOSTILE_NEXT, NULL},
     {"DATA beyond the window", beyond_the_window, "INTERNAL server broke the rules of HTTP/2: FLOW_CONTROL_ERROR", NULL,
-     0},
-    {"an answer to a request that nobody reads", answered_unread, "RESOURCE_EXHAUSTED no", NULL, HOSTILE_LARGE},
-    {"a request that nobody reads", never_read, "DEADLINE_EXCEEDED ", NULL, HOSTILE_LARGE | HOSTILE_SHORT},
+     0, NULL},
+    {"an answer to a request that nobody reads", answered_unread, "RESOURCE_EXHAUSTED no", NULL, HOSTILE_LARGE, NULL},
+    {"a request that nobody reads", never_read, "DEADLINE_EXCEEDED ", NULL, HOSTILE_LARGE | HOSTILE_SHORT, NULL},
 };
 
 struct hostile_rows hostile_message_rows(void)

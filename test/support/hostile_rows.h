@@ -18,6 +18,7 @@ struct hostile_row {
     const char *outcome; /* "CODE text": the status's name, then a part of its text ("" after OK) */
     const char *or_else; /* the other outcome, where it is a matter of timing; NULL: none */
     unsigned flags;
+    const char *then; /* the outcome of a second RPC on the same connection; NULL: none is made, but for HOSTILE_NEXT */
 };
 
 struct hostile_rows {

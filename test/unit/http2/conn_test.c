@@ -432,89 +432,6 @@ static void flood(void **state)
     }
 }
 
-static void empty_frames(void **state)
-{
-    (void)state;
-    for (size_t chunk = 0; chunk < 2; chunk++) {
-        struct tc_h2_test t;
-        struct tc_h2_test_call call;
-        tc_h2_test_init(&t, NULL, chunk);
-        tc_h2_test_unary(&call, &t);
-        tc_h2_peer_headers(t.peer, 1, OK, false);
-        tc_h2_peer_hold(t.peer, true);
-        for (int i = 0; i < 1001; i++)
-            tc_h2_peer_frame(t.peer, TC_H2P_DATA, 0, 1, "", 0);
-        tc_h2_peer_hold(t.peer, false);
-        tc_h2_test_run(&t);
-        assert_int_equal(t.closed, 1);
-        assert_non_null(strstr(t.why, "too many empty frames"));
-        assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
-        tc_h2_test_call_fini(&call);
-        tc_h2_test_fini(&t);
-    }
-}
-
-static void put_frames(struct tc_h2_test *t, int n, uint8_t type, uint32_t stream, const void *payload, size_t len)
-{
-    tc_h2_peer_hold(t->peer, true);
-    for (int i = 0; i < n; i++)
-        tc_h2_peer_frame(t->peer, type, 0, stream, payload, len);
-    tc_h2_peer_hold(t->peer, false);
-    tc_h2_test_run(t);
-}
-
-/* As many at once as nobody needs end the connection; more of them, but in as many seconds, do not. */
-static void bare_frames(void **state)
-{
-    (void)state;
-    static const struct {
-        uint8_t type;
-        const char *payload;
-        size_t len;
-    } kinds[] = {{TC_H2P_WINDOW_UPDATE, "\0\0\0\1", 4}, {2, "\0\0\0\0\x10", 5}};
-    for (size_t k = 0; k < TC_ARRAY_LEN(kinds); k++) {
-        struct tc_h2_test t;
-        struct tc_h2_test_call call;
-        tc_h2_test_init(&t, NULL, 0);
-        tc_h2_test_unary(&call, &t);
-        for (int i = 0; i < 5; i++) {
-            tc_loop_advance(t.loop, 1000);
-            put_frames(&t, 10100, kinds[k].type, 1, kinds[k].payload, kinds[k].len);
-            assert_int_equal(t.closed, 0);
-        }
-        put_frames(&t, 9000, kinds[k].type, 1, kinds[k].payload, kinds[k].len);
-        assert_int_equal(t.closed, 0);
-        put_frames(&t, 1000, kinds[k].type, 1, kinds[k].payload, kinds[k].len);
-        assert_int_equal(t.closed, 1);
-        assert_non_null(strstr(t.why, "too many frames that carry nothing"));
-        assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
-        tc_h2_test_call_fini(&call);
-        tc_h2_test_fini(&t);
-    }
-}
-
-/* A peer that has sent much does not keep the loop from others until all of it is read. */
-static void much_is_read_in_turns(void **state)
-{
-    (void)state;
-    static const char head[] = {0, 0x40, 0, (char)0xfa, 0, 0, 0, 0, 0}, payload[16384];
-    struct tc_h2_test t;
-    tc_h2_test_init(&t, NULL, 0);
-    for (int i = 0; i < 512; i++) {
-        tc_pipe_put(t.pipe, 1, head, sizeof(head));
-        tc_pipe_put(t.pipe, 1, payload, sizeof(payload));
-    }
-    size_t before = tc_pipe_unread(t.pipe, 0).len;
-    int turns = 0;
-    for (size_t left = before; left > 0; turns++) {
-        assert_true(tc_loop_turn(t.loop, 0));
-        left = tc_pipe_unread(t.pipe, 0).len;
-    }
-    assert_true(before > 8 << 20);
-    assert_in_range(turns, 8, 20);
-    tc_h2_test_fini(&t);
-}
-
 static void continuation_flood(void **state)
 {
     (void)state;
@@ -626,9 +543,6 @@ int main(void)
         cmocka_unit_test(keepalive_satisfied_by_traffic),
         cmocka_unit_test(pings_are_answered),
         cmocka_unit_test(flood),
-        cmocka_unit_test(empty_frames),
-        cmocka_unit_test(bare_frames),
-        cmocka_unit_test(much_is_read_in_turns),
         cmocka_unit_test(continuation_flood),
         cmocka_unit_test(protocol_errors),
         cmocka_unit_test(idle_connection_is_small),

@@ -32,6 +32,7 @@ struct noise {
     bool client;
     uint32_t next; /* the next new stream of a client */
     bool begun[8]; /* a server's: headers were sent on stream 2n + 1 */
+    bool ended[8]; /* and the end */
 };
 
 static size_t below(struct noise *n, size_t limit)
@@ -44,8 +45,22 @@ static bool rarely(struct noise *n)
     return below(n, 150) == 0;
 }
 
+/* What a server sends behind the end of a stream ends the connection: seldom. */
+static bool is_over(struct noise *n, uint32_t stream)
+{
+    return !n->client && stream / 2 < TC_ARRAY_LEN(n->ended) && n->ended[stream / 2] && !rarely(n);
+}
+
+static void note_end(struct noise *n, uint32_t stream, bool end)
+{
+    if (end && stream / 2 < TC_ARRAY_LEN(n->ended))
+        n->ended[stream / 2] = true;
+}
+
 static void random_headers(struct noise *n, uint32_t stream)
 {
+    if (is_over(n, stream))
+        return;
     size_t i = n->client ? 7 + below(n, 3) : below(n, 7);
     if (rarely(n))
         i = below(n, TC_ARRAY_LEN(fields));
@@ -59,6 +74,7 @@ static void random_headers(struct noise *n, uint32_t stream)
     if (first)
         n->begun[stream / 2] = i != 5;
     tc_h2_peer_headers(n->peer, stream, fields[i], end);
+    note_end(n, stream, end);
 }
 
 static void random_data(struct noise *n, uint32_t stream)
@@ -66,7 +82,11 @@ static void random_data(struct noise *n, uint32_t stream)
     static const char *const data[] = {"", "\0\0\0\0\1x", "\1\0\0\0\2ab", "\0\0\0\0\0", "\0\xff\xff\xff\xff", "\0\0\0"};
     static const size_t lens[] = {0, 6, 7, 5, 5, 3};
     size_t i = below(n, 4) ? 1 : below(n, TC_ARRAY_LEN(data));
-    tc_h2_peer_data(n->peer, stream, data[i], lens[i], below(n, 3) == 0);
+    bool end = below(n, 3) == 0;
+    if (is_over(n, stream))
+        return;
+    tc_h2_peer_data(n->peer, stream, data[i], lens[i], end);
+    note_end(n, stream, end);
 }
 
 static void garbage(struct noise *n, uint32_t stream)

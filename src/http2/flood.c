@@ -1,0 +1,165 @@
+/* Frames of the peer's that carry nothing: how many there are, those among them that nghttp2 passes over without a
+ * word. The head of each frame is looked at on its way to nghttp2. */
+#include "http2/internal.h"
+
+#define HEAD_BYTES 9
+#define PREFACE_BYTES 24
+#define LAST_KNOWN_TYPE NGHTTP2_CONTINUATION
+/* The time in which frames that carry nothing are counted; so much of their content counts as another; how many of them
+ * a frame of ours may bring about, by an update of two windows and a PING at most; and how many such frames are
+ * remembered, times that. */
+#define BARE_FRAMES_MS 1000
+#define BARE_BYTES 1024
+#define CREDIT 4
+#define MAX_CREDIT (1 << 20)
+
+static uint32_t be32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+void tc_h2_flood_init(struct tc_h2_conn *c)
+{
+    c->heads.left = c->opts.server ? PREFACE_BYTES : 0;
+}
+
+static void terminate(struct tc_h2_conn *c, uint32_t code, const char *text)
+{
+    if (c->terminate_text)
+        return;
+    c->terminate_text = text;
+    c->terminate_code = code;
+}
+
+/* Frames that move no RPC on, with that much in them. As many in a second as nobody needs who has nothing to say end
+ * the connection. */
+static void on_bare_frames(struct tc_h2_conn *c, uint32_t frames, size_t bytes)
+{
+    c->bare_frames += (int64_t)(frames + bytes / BARE_BYTES);
+    if (c->bare_frames <= c->opts.limits.max_bare_frames)
+        return;
+    uint64_t now_ms = tc_loop_now_ms(c->loop);
+    bool at_once = now_ms - c->bare_since_ms < BARE_FRAMES_MS;
+    c->bare_since_ms = now_ms;
+    c->bare_frames = 0;
+    if (at_once)
+        terminate(c, NGHTTP2_ENHANCE_YOUR_CALM, "too many frames that carry nothing");
+}
+
+/* RFC 9113 5.1. The peer's own order tells, whatever we have sent meanwhile, so that no race makes an honest one
+ * guilty. */
+static void on_message_frame(struct tc_h2_conn *c, const uint8_t *head)
+{
+    uint32_t id = be32(head + 5) & INT32_MAX;
+    uint32_t *ended = &c->heads.ended[id / 2 % TC_ARRAY_LEN(c->heads.ended)];
+    if (*ended == id && id)
+        terminate(c, NGHTTP2_STREAM_CLOSED,
+                  head[3] == NGHTTP2_DATA ? "DATA after the end of its stream" : "HEADERS after the end of its stream");
+    if (head[4] & NGHTTP2_FLAG_END_STREAM)
+        *ended = id;
+}
+
+static void on_head(struct tc_h2_conn *c, const uint8_t *head)
+{
+    uint32_t len = be32(head) >> 8;
+    c->heads.left = len;
+    if (head[3] > LAST_KNOWN_TYPE) {
+        on_bare_frames(c, 1, len);
+        return;
+    }
+    c->heads.hidden++;
+    c->heads.hidden_bytes += len;
+    if (head[3] <= NGHTTP2_HEADERS)
+        on_message_frame(c, head);
+}
+
+/* A head that comes in pieces. Returns how much of `at` belongs to it. */
+static size_t on_piece(struct tc_h2_conn *c, const uint8_t *at, size_t n)
+{
+    struct tc_h2_heads *h = &c->heads;
+    n = TC_MIN(n, (size_t)(HEAD_BYTES - h->have));
+    memcpy(h->piece + h->have, at, n);
+    h->have = (uint8_t)(h->have + n);
+    if (h->have == HEAD_BYTES) {
+        h->have = 0;
+        on_head(c, h->piece);
+    }
+    return n;
+}
+
+void tc_h2_flood_on_bytes(struct tc_h2_conn *c, const uint8_t *at, size_t n)
+{
+    const uint8_t *end = at + n;
+    while ((size_t)(end - at) > c->heads.left) {
+        at += c->heads.left;
+        c->heads.left = 0;
+        if (c->heads.have || end - at < HEAD_BYTES) {
+            at += on_piece(c, at, (size_t)(end - at));
+        } else {
+            on_head(c, at);
+            at += HEAD_BYTES;
+        }
+    }
+    c->heads.left -= (uint32_t)(end - at);
+}
+
+static void on_shown(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
+{
+    c->heads.hidden--;
+    c->heads.hidden_bytes -= (int64_t)hd->length;
+}
+
+/* CVE-2019-9518: frames that cost us and carry nothing. */
+void tc_h2_flood_on_frame(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
+{
+    switch (hd->type) {
+    case NGHTTP2_HEADERS:
+        return; /* shown when its block begins, if that is anybody's */
+    case NGHTTP2_DATA:
+        if (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) &&
+            ++c->empty_frames > c->opts.limits.max_queued_control)
+            terminate(c, NGHTTP2_ENHANCE_YOUR_CALM, "too many empty frames");
+        break;
+    case NGHTTP2_CONTINUATION:
+        break;
+    case NGHTTP2_RST_STREAM:
+        if (!nghttp2_session_get_stream_user_data(c->ng, hd->stream_id))
+            on_bare_frames(c, 1, 0);
+        break;
+    default:
+        on_bare_frames(c, 1, hd->length);
+        break;
+    }
+    on_shown(c, hd);
+}
+
+void tc_h2_flood_on_block(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
+{
+    on_shown(c, hd);
+}
+
+void tc_h2_flood_on_hidden(struct tc_h2_conn *c)
+{
+    struct tc_h2_heads *h = &c->heads;
+    uint32_t frames = (uint32_t)TC_MAX(h->hidden, 0);
+    size_t bytes = (size_t)TC_MAX(h->hidden_bytes, INT64_C(0)), whole = bytes + (size_t)frames * HEAD_BYTES;
+    h->hidden = 0;
+    h->hidden_bytes = 0;
+    /* A session that is over reads nothing. */
+    if (!nghttp2_session_want_read(c->ng))
+        return;
+    if (whole <= h->late_bytes)
+        h->late_bytes -= (uint32_t)whole;
+    else
+        on_bare_frames(c, frames, bytes);
+}
+
+void tc_h2_flood_on_sent(struct tc_h2_conn *c, uint8_t type)
+{
+    /* The peer's own RST_STREAM may be under way, and so may be what the windows of stream and connection let it send.
+     */
+    if (type == NGHTTP2_RST_STREAM)
+        c->heads.late_bytes = TC_MIN(c->heads.late_bytes + c->bdp.window_bytes, TC_H2_MAX_WINDOW);
+    if (c->bare_frames > -MAX_CREDIT)
+        c->bare_frames -= CREDIT;
+}
