@@ -69,8 +69,11 @@ static struct tc_status choose(struct tc_config_selector *base, const struct tc_
                                struct tc_call_config *out)
 {
     const struct selector *s = TC_CONTAINER_OF(base, struct selector, base);
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
     const struct tc_route *route =
-        tc_virtual_host_route(s->config->vhost, args->path, args->headers, tc_rng_u64(args->rng));
+        tc_virtual_host_route(s->config->vhost, args->path, args->headers, tc_rng_u64(args->rng), &steps);
+    if (!steps)
+        return failure(s, "Matching the routes' regular expressions takes too long for this path and these headers");
     if (!route)
         return no_route(s, args->path);
     if (route->kind != TC_ROUTE_CLUSTER && route->kind != TC_ROUTE_WEIGHTED)

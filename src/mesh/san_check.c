@@ -5,14 +5,14 @@
 /* How many names of a certificate a text shows, and how much of each. */
 enum { SHOWN_NAMES = 4, SHOWN_BYTES = 100 };
 
-bool tc_san_matches(const struct tc_string_matcher *m, enum tc_san_kind kind, struct tc_slice name)
+bool tc_san_matches(const struct tc_string_matcher *m, enum tc_san_kind kind, struct tc_slice name, uint64_t *steps)
 {
     if (name.len == 0 || memchr(name.data, '\0', name.len))
         return false;
     /* A29: an exact name is what a DNS name of the certificate covers, wildcards included. */
     if (kind == TC_SAN_DNS && m->kind == TC_MATCH_EXACT)
         return tc_san_covers(name, m->text);
-    return tc_string_matcher_match(m, name);
+    return tc_string_matcher_match(m, name, steps);
 }
 
 struct search {
@@ -20,6 +20,7 @@ struct search {
     struct tc_slice sni; /* empty: the matchers */
     struct tc_buf seen;  /* the names so far, for the text */
     size_t n_seen;
+    uint64_t steps; /* that the matchers may take yet */
 };
 
 static void show(struct search *s, struct tc_slice name)
@@ -39,14 +40,14 @@ static bool on_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
     if (s->sni.len)
         return kind == TC_SAN_DNS && tc_san_covers(name, s->sni);
     for (size_t i = 0; i < s->check->n; i++)
-        if (tc_san_matches(&s->check->matchers[i], kind, name))
+        if (tc_san_matches(&s->check->matchers[i], kind, name, &s->steps))
             return true;
     return false;
 }
 
 bool tc_san_check(const struct tc_san_check *c, struct x509_st *leaf, struct tc_slice sni, struct tc_buf *why)
 {
-    struct search s = {.check = c, .sni = c->by_sni ? sni : tc_slice_of(NULL, 0)};
+    struct search s = {.check = c, .sni = c->by_sni ? sni : tc_slice_of(NULL, 0), .steps = TC_REGEX_MATCH_STEPS};
     size_t n = 0;
     if (c->n == 0 && s.sni.len == 0)
         return true;

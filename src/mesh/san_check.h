@@ -15,7 +15,7 @@ struct tc_san_check {
 
 /* Reason to `why` when false. sni: what was sent; empty: none. */
 bool tc_san_check(const struct tc_san_check *c, struct x509_st *leaf, struct tc_slice sni, struct tc_buf *why);
-/* One name against one matcher. */
-bool tc_san_matches(const struct tc_string_matcher *m, enum tc_san_kind kind, struct tc_slice name);
+/* One name against one matcher; `steps` as in resource/matchers.h. */
+bool tc_san_matches(const struct tc_string_matcher *m, enum tc_san_kind kind, struct tc_slice name, uint64_t *steps);
 
 #endif

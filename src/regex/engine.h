@@ -12,23 +12,27 @@ extern "C" {
 #endif
 
 /* Grows with each change of what is below. */
-#define TC_REGEX_ENGINE_VERSION 2u
+#define TC_REGEX_ENGINE_VERSION 3u
 
 /* Takes text, possibly in parts. */
 typedef void (*tc_regex_sink_fn)(const char *text, size_t len, void *arg);
 
 /* Texts are `len` bytes, NULL only with 0. A compiled regex is immutable; any thread may use it. */
 struct tc_regex_engine {
-    /* NULL, and the reason into `why`: refused. */
-    void *(*compile)(const char *pattern, size_t len, int64_t memory_bytes, tc_regex_sink_fn why, void *arg);
+    /* NULL, and the reason into `why`: refused. Its program has memory_bytes at most; what matching builds is bounded
+     * by small_bytes, with which most do, or by a few times the program. `large`: small_bytes need not be tried. */
+    void *(*compile)(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
+                     tc_regex_sink_fn why, void *arg);
     void (*free)(void *re);
     int (*program_size)(const void *re);
     bool (*full_match)(const void *re, const char *text, size_t len);
     /* False, and the reason into `why`: it cannot be used. */
     bool (*check_rewrite)(const void *re, const char *rewrite, size_t len, tc_regex_sink_fn why, void *arg);
-    /* The text with every match replaced into `out`, of that the first `max` bytes. The rewrite was found good. */
+    /* The text with every match replaced into `out`, of that the first `max` bytes. The rewrite was found good. Looks
+     * over `*bytes` of the text at the most, those that several matches look over counted as often, and takes what it
+     * did off; matches behind stay as they are. */
     void (*replace_all)(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len,
-                        size_t max, tc_regex_sink_fn out, void *arg);
+                        size_t max, uint64_t *bytes, tc_regex_sink_fn out, void *arg);
 };
 
 /* The table; NULL when it is another version's. `out_of_memory`, which does not return, is called in place of throwing.

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <re2/re2.h>
 
@@ -23,17 +25,39 @@ const RE2 &of(const void *re)
     return *static_cast<const RE2 *>(re);
 }
 
-void *compile(const char *pattern, size_t len, int64_t memory_bytes, tc_regex_sink_fn why, void *arg)
+std::unique_ptr<RE2> within(const re2::StringPiece &pattern, int64_t memory_bytes)
 {
+    RE2::Options options;
+    options.set_log_errors(false);
+    options.set_max_mem(memory_bytes);
+    return std::unique_ptr<RE2>(new RE2(pattern, options));
+}
+
+/* RE2 has one figure for the program and for the automata that matching fills with states as texts ask for them: with
+ * what the largest program may have, a small one could grow by a megabyte. So each gets what it needs. */
+void *compile(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
+              tc_regex_sink_fn why, void *arg)
+{
+    const int64_t instruction_bytes = 96; /* RE2 grants an instruction for each of these */
+    const re2::StringPiece text(pattern, len);
     try {
-        RE2::Options options;
-        options.set_log_errors(false);
-        options.set_max_mem(memory_bytes);
-        RE2 *re = new RE2(re2::StringPiece(pattern, len), options);
+        std::unique_ptr<RE2> re;
+        if (!large) {
+            re = within(text, std::min(small_bytes, memory_bytes));
+            large = re->error_code() == RE2::ErrorPatternTooLarge && small_bytes < memory_bytes;
+        }
+        if (large) {
+            re = within(text, memory_bytes);
+            const int64_t needed = small_bytes + instruction_bytes * re->ProgramSize();
+            if (re->ok() && needed < memory_bytes / 2) {
+                std::unique_ptr<RE2> fitted = within(text, needed);
+                if (fitted->ok())
+                    re = std::move(fitted);
+            }
+        }
         if (re->ok())
-            return re;
+            return re.release();
         why(re->error().data(), re->error().size(), arg);
-        delete re;
         return nullptr;
     } catch (...) {
         out_of_memory();
@@ -120,9 +144,18 @@ void add_rewrite(bounded_sink &sink, const re2::StringPiece &rewrite, const re2:
     sink.add(rewrite.data() + from, rewrite.size() - from);
 }
 
-/* What GlobalReplace does, whose result has no bound: a short text can ask for gigabytes. */
+/* False, and nothing is left: it is more. */
+bool take(uint64_t *left, size_t n)
+{
+    const bool ok = n <= *left;
+    *left -= ok ? n : *left;
+    return ok;
+}
+
+/* What GlobalReplace does, whose result and time have no bound: a short text can ask for gigabytes, and for each match
+ * all that follows may be looked at. */
 void replace_all(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len, size_t max,
-                 tc_regex_sink_fn out, void *arg)
+                 uint64_t *bytes, tc_regex_sink_fn out, void *arg)
 {
     try {
         const re2::StringPiece all(text ? text : "", text_len), with(rewrite, rewrite_len);
@@ -130,7 +163,8 @@ void replace_all(const void *re, const char *text, size_t text_len, const char *
         const int n = std::min(1 + RE2::MaxSubmatch(with), 10);
         bounded_sink sink = {max, out, arg};
         size_t at = 0, last = SIZE_MAX; /* done up to; where the last match ended */
-        while (sink.room && of(re).Match(all, at, all.size(), RE2::UNANCHORED, groups, n)) {
+        while (sink.room && take(bytes, all.size() - at) &&
+               of(re).Match(all, at, all.size(), RE2::UNANCHORED, groups, n)) {
             const size_t from = static_cast<size_t>(groups[0].data() - all.data());
             sink.add(all.data() + at, from - at);
             at = from + groups[0].size();

@@ -8,10 +8,15 @@
 #include "base/ref.h"
 #include "regex/engine.h"
 
+/* What most regexes do with; and the cost of reading from which on one is not tried with that, as reading it twice
+ * would be the larger part. */
+enum { SMALL_BYTES = 64 << 10, LARGE_COST = 256 << 10 };
+
 struct tc_regex {
     struct tc_ref ref;
     const struct tc_regex_engine *engine;
     void *re;
+    uint64_t instructions; /* one at least */
 };
 
 /* C++ does not say how much it was. */
@@ -60,8 +65,8 @@ struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_lim
         return NULL;
     }
     struct tc_buf reason = {0};
-    void *re =
-        engine->compile(pattern.data, pattern.len, (int64_t)TC_MIN(max_memory, (size_t)INT64_MAX), append, &reason);
+    void *re = engine->compile(pattern.data, pattern.len, SMALL_BYTES, (int64_t)TC_MIN(max_memory, (size_t)INT64_MAX),
+                               tc_regex_reading_cost(pattern) > LARGE_COST, append, &reason);
     if (!re) {
         *why = take_text(&reason);
         return NULL;
@@ -70,6 +75,7 @@ struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_lim
     tc_ref_init(&r->ref);
     r->engine = engine;
     r->re = re;
+    r->instructions = (uint64_t)TC_MAX(engine->program_size(re), 1);
     return r;
 }
 
@@ -91,23 +97,23 @@ void tc_regex_unref(struct tc_regex *r)
 size_t tc_regex_memory(const struct tc_regex *r)
 {
     const size_t instruction = 16, fixed = 1024;
-    int size = r->engine->program_size(r->re);
-    return fixed + (size > 0 ? (size_t)size * instruction : 0);
+    return fixed + (size_t)r->instructions * instruction;
 }
 
 size_t tc_regex_reading_cost(struct tc_slice pattern)
 {
-    const size_t character = 32, unicode_class = 4096; /* a class such as \pL has hundreds of ranges */
-    size_t cost = pattern.len * character;
+    /* A class such as \pL has hundreds of ranges; and a long pattern takes more for each character than short ones. */
+    const size_t character = 16, longer = 64, unicode_class = 12288;
+    size_t cost = pattern.len * (character + pattern.len / longer);
     for (size_t i = 0; i + 1 < pattern.len; i++)
         if (pattern.data[i] == '\\' && (pattern.data[i + 1] == 'p' || pattern.data[i + 1] == 'P'))
             cost += unicode_class;
     return cost;
 }
 
-bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text)
+bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text, uint64_t *steps)
 {
-    return r->engine->full_match(r->re, text.data, text.len);
+    return tc_regex_take_steps(steps, r->instructions * text.len) && r->engine->full_match(r->re, text.data, text.len);
 }
 
 bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, char **why)
@@ -123,8 +129,12 @@ bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, c
     return ok;
 }
 
-void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct tc_slice rewrite, struct tc_buf *out)
+void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct tc_slice rewrite, uint64_t *steps,
+                          struct tc_buf *out)
 {
-    r->engine->replace_all(r->re, text.data, text.len, rewrite.data, rewrite.len, TC_REGEX_REPLACED_MAX_BYTES, append,
-                           out);
+    const uint64_t all = *steps / r->instructions;
+    uint64_t left = all;
+    r->engine->replace_all(r->re, text.data, text.len, rewrite.data, rewrite.len, TC_REGEX_REPLACED_MAX_BYTES, &left,
+                           append, out);
+    *steps -= (all - left) * r->instructions;
 }

@@ -3,13 +3,14 @@
 #include "base/hash.h"
 #include "resource/matchers.h"
 
-static bool hash_header(const struct tc_hash_policy *p, const struct tc_headers *headers, uint64_t *hash)
+static bool hash_header(const struct tc_hash_policy *p, const struct tc_headers *headers, uint64_t *steps,
+                        uint64_t *hash)
 {
     struct tc_buf joined = {0}, rewritten = {0};
     struct tc_slice value;
     bool found = tc_route_header_value(headers, p->header, &joined, &value);
     if (found && p->regex) {
-        tc_regex_replace_all(p->regex, value, p->rewrite, &rewritten);
+        tc_regex_replace_all(p->regex, value, p->rewrite, steps, &rewritten);
         value = tc_buf_slice(&rewritten);
     }
     if (found)
@@ -23,10 +24,10 @@ bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, c
                               uint64_t channel_id, uint64_t *hash)
 {
     bool has = false;
-    uint64_t combined = 0;
+    uint64_t combined = 0, steps = TC_REGEX_REPLACE_STEPS;
     for (size_t i = 0; i < n; i++) {
         uint64_t one = channel_id;
-        bool found = policies[i].kind == TC_HASH_CHANNEL_ID || hash_header(&policies[i], headers, &one);
+        bool found = policies[i].kind == TC_HASH_CHANNEL_ID || hash_header(&policies[i], headers, &steps, &one);
         if (found) {
             /* A42: rotate, so that two policies with one result do not cancel each other. */
             combined = has ? ((combined << 1) | (combined >> 63)) ^ one : one;

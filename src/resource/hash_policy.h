@@ -5,6 +5,9 @@
 #include "base/headers.h"
 #include "regex/regex.h"
 
+/* Of one route; each takes its time for each RPC. */
+#define TC_HASH_POLICIES_MAX 1024
+
 enum tc_hash_policy_kind {
     TC_HASH_HEADER,
     TC_HASH_CHANNEL_ID, /* filter_state io.grpc.channel_id */
@@ -21,8 +24,9 @@ struct tc_hash_policy {
 };
 
 /* The request's hash: first result as is, then rotl(hash, 1) ^ result; a terminal policy ends the walk once there is a
- * hash. False when no policy gave one (the caller then draws a random number, once for the RPC). `channel_id` is a
- * number that is random and fixed for the channel. */
+ * hash. The rewrites of all have TC_REGEX_REPLACE_STEPS, in their order; a value for which those do not do is hashed
+ * with its first matches replaced. False when no policy gave one (the caller then draws a random number, once for the
+ * RPC). `channel_id` is a number that is random and fixed for the channel. */
 bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers,
                               uint64_t channel_id, uint64_t *hash);
 

@@ -2,7 +2,7 @@
 
 #include "base/parse.h"
 
-bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value)
+bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps)
 {
     switch (m->kind) {
     case TC_MATCH_EXACT:
@@ -14,7 +14,7 @@ bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice 
     case TC_MATCH_CONTAINS:
         return (m->ignore_case ? tc_slice_ifind(value, m->text) : tc_slice_find(value, m->text)) >= 0;
     case TC_MATCH_REGEX:
-        return tc_regex_full_match(m->regex, value);
+        return tc_regex_full_match(m->regex, value, steps);
     }
     return false;
 }
@@ -33,19 +33,21 @@ bool tc_route_header_value(const struct tc_headers *headers, struct tc_slice nam
 }
 
 bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_headers *headers,
-                             struct tc_buf *scratch)
+                             struct tc_buf *scratch, uint64_t *steps)
 {
     struct tc_slice value;
     bool found = tc_route_header_value(headers, m->name, scratch, &value);
     bool match = false;
     int64_t number;
+    if (found && !tc_regex_take_steps(steps, value.len)) /* it was joined, and may be searched */
+        return false;
     if (m->kind == TC_HEADER_MATCH_PRESENT)
         return (found == m->present) != m->invert;
     if (!found)
         return false;
     switch (m->kind) {
     case TC_HEADER_MATCH_STRING:
-        match = tc_string_matcher_match(&m->string, value);
+        match = tc_string_matcher_match(&m->string, value, steps);
         break;
     case TC_HEADER_MATCH_RANGE:
         match = tc_parse_i64(value, &number) == 0 && number >= m->range_start && number < m->range_end;
@@ -53,7 +55,7 @@ bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_
     case TC_HEADER_MATCH_PRESENT:
         break;
     }
-    return match != m->invert;
+    return *steps && match != m->invert;
 }
 
 bool tc_fraction_match(uint32_t millionths, uint64_t random)

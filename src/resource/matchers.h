@@ -28,12 +28,14 @@ struct tc_header_matcher {
 
 #define TC_FRACTION_ONE 1000000u /* fractions count millionths */
 
-bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value);
+/* `steps`, here and below: what regular expressions may take yet (regex/regex.h). Once 0 are left the answer says
+ * nothing: nothing matches. */
+bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps);
 /* Matches a request's metadata: several values of one name are joined by ','; a "-bin" name is as if absent;
  * content-type is "application/grpc" whatever the application set (A28). A matcher other than PRESENT fails on an
  * absent header, inverted or not. `scratch` may be reused between calls. */
 bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_headers *headers,
-                             struct tc_buf *scratch);
+                             struct tc_buf *scratch, uint64_t *steps);
 /* The value of a header as routes see it, by the rules above; false when absent. */
 bool tc_route_header_value(const struct tc_headers *headers, struct tc_slice name, struct tc_buf *scratch,
                            struct tc_slice *value);

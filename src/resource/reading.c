@@ -118,8 +118,9 @@ struct tc_regex *tc_read_regex(struct tc_reading *p, const Envoy__Type__Matcher_
     }
     if (!tc_read_nonempty(p, m->regex, ".regex"))
         return NULL;
-    if (p->regex_bytes >= p->limits.regexes_bytes) {
-        tc_faults_add(p->faults, "the regexes of the resource take more than regexes_total_bytes, %zu",
+    size_t *taken = p->ctx && p->ctx->regex_bytes ? p->ctx->regex_bytes : &p->regex_bytes;
+    if (*taken >= p->limits.regexes_bytes) {
+        tc_faults_add(p->faults, "the regexes of the response take more than regexes_total_bytes, %zu",
                       p->limits.regexes_bytes);
         return NULL;
     }
@@ -127,7 +128,7 @@ struct tc_regex *tc_read_regex(struct tc_reading *p, const Envoy__Type__Matcher_
     size_t most = p->limits.regex.memory_bytes ? p->limits.regex.memory_bytes : TC_REGEX_MEMORY_MAX_BYTES;
     struct tc_regex *r = tc_regex_new(tc_slice_str(m->regex), &p->limits.regex, &why);
     /* One that fails costs too: "too large" is known only after all that memory has been filled. */
-    p->regex_bytes += tc_regex_reading_cost(tc_slice_str(m->regex)) + (r ? tc_regex_memory(r) : most);
+    *taken += tc_regex_reading_cost(tc_slice_str(m->regex)) + (r ? tc_regex_memory(r) : most);
     if (r) {
         tc_store_keep(p->store, release_regex, r);
     } else {

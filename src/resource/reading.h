@@ -26,7 +26,7 @@ struct tc_reading {
     struct tc_faults *faults;
     struct tc_arena scratch;     /* unpacked messages; dies with the decoding */
     struct tc_scan_options scan; /* zeroed: defaults */
-    size_t regex_bytes;          /* that the regexes so far take, refused ones as much as one may */
+    size_t regex_bytes;          /* what regexes take, refused ones as much as one may, where ctx does not count */
 };
 
 /* `bytes` is the size of the whole resource, which bounds what all its unpacked messages may cost. */

@@ -121,6 +121,11 @@ static bool read_hash_policy(struct tc_reading *p, const HashPolicy *m, struct t
 
 static void read_hash_policies(struct tc_reading *p, const RouteAction *a, struct tc_route *out)
 {
+    if (a->n_hash_policy > TC_HASH_POLICIES_MAX) {
+        tc_faults_add_at(p->faults, ".hash_policy", "%zu hash policies, more than %d", a->n_hash_policy,
+                         TC_HASH_POLICIES_MAX);
+        return;
+    }
     struct tc_hash_policy *policies = TC_STORE_ARRAY(p->store, a->n_hash_policy, struct tc_hash_policy);
     size_t n = 0;
     for (size_t i = 0; i < a->n_hash_policy && !p->reg->ring_hash_off; i++) {

@@ -85,10 +85,12 @@ static inline const struct tc_route_config *tc_route_config_of(const struct tc_x
  * case-insensitive. NULL: none. */
 const struct tc_virtual_host *tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority);
 /* True when the route takes the request. `random` is a uniform number of this RPC, read only with a fraction. */
-bool tc_route_match(const struct tc_route *r, struct tc_slice path, const struct tc_headers *headers, uint64_t random);
-/* The first route that takes the request; NULL: none. */
+bool tc_route_match(const struct tc_route *r, struct tc_slice path, const struct tc_headers *headers, uint64_t random,
+                    uint64_t *steps);
+/* The first route that takes the request; NULL: none. `*steps` is what matching may take (matchers.h), for all routes
+ * together; when it comes out as 0 the walk was given up. */
 const struct tc_route *tc_virtual_host_route(const struct tc_virtual_host *v, struct tc_slice path,
-                                             const struct tc_headers *headers, uint64_t random);
+                                             const struct tc_headers *headers, uint64_t random, uint64_t *steps);
 /* The weighted cluster for a uniform random number; only for TC_ROUTE_WEIGHTED. */
 const struct tc_weighted_cluster *tc_route_weighted_pick(const struct tc_route *r, uint64_t random);
 /* For logs and --explain: `prefix "/" and header "k" exact "v"`. */

@@ -41,25 +41,26 @@ const struct tc_virtual_host *tc_route_table_find(const struct tc_route_table *t
     return best;
 }
 
-bool tc_route_match(const struct tc_route *r, struct tc_slice path, const struct tc_headers *headers, uint64_t random)
+bool tc_route_match(const struct tc_route *r, struct tc_slice path, const struct tc_headers *headers, uint64_t random,
+                    uint64_t *steps)
 {
-    if (!tc_string_matcher_match(&r->path, path))
+    if (!tc_string_matcher_match(&r->path, path, steps))
         return false;
     struct tc_buf scratch = {0};
     bool match = true;
     for (size_t i = 0; i < r->n_headers && match; i++) {
         tc_buf_clear(&scratch);
-        match = tc_header_matcher_match(&r->headers[i], headers, &scratch);
+        match = tc_header_matcher_match(&r->headers[i], headers, &scratch, steps);
     }
     tc_buf_fini(&scratch);
     return match && (!r->has_fraction || tc_fraction_match(r->fraction_millionths, random));
 }
 
 const struct tc_route *tc_virtual_host_route(const struct tc_virtual_host *v, struct tc_slice path,
-                                             const struct tc_headers *headers, uint64_t random)
+                                             const struct tc_headers *headers, uint64_t random, uint64_t *steps)
 {
-    for (size_t i = 0; i < v->n_routes; i++)
-        if (tc_route_match(&v->routes[i], path, headers, random))
+    for (size_t i = 0; i < v->n_routes && *steps; i++)
+        if (tc_route_match(&v->routes[i], path, headers, random, steps))
             return &v->routes[i];
     return NULL;
 }

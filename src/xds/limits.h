@@ -15,7 +15,7 @@ struct tc_xds_limits {
     uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
     uint64_t regex_bytes;         /* of one pattern */
     uint64_t regex_memory_bytes;  /* of one, compiled */
-    uint64_t regexes_total_bytes; /* of all in one resource, compiled */
+    uint64_t regexes_total_bytes; /* of all in one response, compiled */
 };
 
 /* Reads the member, if there is one, of the bootstrap. What is wrong becomes a fault with its path. */

@@ -22,6 +22,7 @@ struct tc_xds_decode_context {
     const struct tc_xds_bootstrap *bootstrap;
     const struct tc_xds_server *server;
     const void *registries;
+    size_t *regex_bytes; /* what the regexes of the response take so far; NULL: each resource is on its own */
 };
 
 struct tc_xds_resource_type {

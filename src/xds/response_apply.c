@@ -103,7 +103,8 @@ void tc_xds_apply_found(struct tc_xds_applying *a, const struct tc_xds_found *r)
 {
     if (apply_unchanged(a, r))
         return;
-    const struct tc_xds_decode_context ctx = {a->ch->client->bootstrap, a->ch->server, a->ch->client->opts.registries};
+    const struct tc_xds_decode_context ctx = {a->ch->client->bootstrap, a->ch->server, a->ch->client->opts.registries,
+                                              &a->regex_bytes};
     struct tc_rstr *own_name = NULL;
     struct tc_xds_resource *resource = NULL;
     struct tc_faults f;

@@ -15,7 +15,8 @@ struct tc_xds_applying {
     struct tc_xds_done *done;
     struct tc_arena *arena;
     struct tc_faults faults;
-    bool nameless; /* some resource of the response cannot be told to be one of those that are held */
+    size_t regex_bytes; /* tc_xds_decode_context */
+    bool nameless;      /* some resource of the response cannot be told to be one of those that are held */
 };
 
 /* A resource as it stands in a response, out of its wrapper. */

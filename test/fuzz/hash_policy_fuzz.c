@@ -11,7 +11,7 @@
 
 static const char *const names[] = {"k", "other", "k-bin", "content-type"};
 
-static bool model_one(const struct tc_hash_policy *p, const struct tc_headers *headers, uint64_t *hash)
+static bool model_one(const struct tc_hash_policy *p, const struct tc_headers *headers, uint64_t *steps, uint64_t *hash)
 {
     struct tc_buf scratch = {0}, rewritten = {0};
     struct tc_slice value = {0};
@@ -20,7 +20,7 @@ static bool model_one(const struct tc_hash_policy *p, const struct tc_headers *h
     if (p->kind == TC_HASH_HEADER) {
         found = tc_route_header_value(headers, p->header, &scratch, &value);
         if (found && p->regex) {
-            tc_regex_replace_all(p->regex, value, p->rewrite, &rewritten);
+            tc_regex_replace_all(p->regex, value, p->rewrite, steps, &rewritten);
             value = tc_buf_slice(&rewritten);
         }
         *hash = tc_xxh64_slice(value);
@@ -32,10 +32,10 @@ static bool model_one(const struct tc_hash_policy *p, const struct tc_headers *h
 
 static bool model(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers, uint64_t *hash)
 {
-    uint64_t results[POLICIES_MAX], combined = 0;
+    uint64_t results[POLICIES_MAX], combined = 0, steps = TC_REGEX_REPLACE_STEPS;
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        found += model_one(&policies[i], headers, &results[found]);
+        found += model_one(&policies[i], headers, &steps, &results[found]);
         if (policies[i].terminal && found)
             break;
     }

@@ -28,6 +28,7 @@ static void check_route(const struct tc_route *r, const struct tc_headers *heade
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tc_buf bytes = {0};
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
     struct tc_arena arena;
     struct tc_headers headers;
     struct tc_xds_resource *resource = tc_fuzz_decode(&tc_route_config_type, data, size, &bytes);
@@ -42,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_route(&v->routes[k], &headers);
         for (size_t k = 0; k < v->n_domains; k++) /* a domain finds its own host, or one that is more specific */
             TC_FUZZ_CHECK(tc_route_table_find(t, v->domains[k]));
-        (void)tc_virtual_host_route(v, tc_slice_str("/pkg.Service/Method"), &headers, 1u << 20);
-        (void)tc_virtual_host_route(v, tc_slice_of(data, TC_MIN(size, 64)), &headers, UINT64_MAX);
+        (void)tc_virtual_host_route(v, tc_slice_str("/pkg.Service/Method"), &headers, 1u << 20, &steps);
+        (void)tc_virtual_host_route(v, tc_slice_of(data, TC_MIN(size, 64)), &headers, UINT64_MAX, &steps);
     }
     if (t)
         (void)tc_route_table_find(t, tc_slice_of(data, TC_MIN(size, 64)));

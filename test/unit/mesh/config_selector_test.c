@@ -237,12 +237,41 @@ static void clusters_are_held(void **state)
     TC_CASE(CM02);
 }
 
+#define LARGE "(?:[ab]*a[ab]{1000})?"
+#define LARGE_5 LARGE LARGE LARGE LARGE LARGE
+
+/* What regular expressions may take for one RPC: then it fails, and is matched by no later route. */
+static void matching_is_bounded(void **state)
+{
+    (void)state;
+    struct world w;
+    char value[8193];
+    memset(value, 'a', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    open_world(&w,
+               "{'match': {'prefix': '', 'headers': [{'name': 'k', 'safeRegexMatch': {'regex': "
+               "'" LARGE_5 LARGE_5 LARGE_5 LARGE_5 "'}, 'invertMatch': true}]}, 'route': {'cluster': 'c1'}}, "
+               "{'match': {'prefix': ''}, 'route': {'cluster': 'c2'}}",
+               NULL);
+    assert_string_equal(choose(&w, "/a/b"), "c2");
+    done(&w);
+    header(&w, "k", value);
+    assert_string_equal(choose(&w, "/a/b"), "Matching the routes' regular expressions takes too long for this path and "
+                                            "these headers (node ID:n1)");
+    assert_int_equal(w.status.code, TORC_STATUS_UNAVAILABLE);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routes_in_order),  cmocka_unit_test(weights_and_fractions),
-        cmocka_unit_test(hash_of_a_header), cmocka_unit_test(random_hash),
-        cmocka_unit_test(timeouts),         cmocka_unit_test(clusters_are_held),
+        cmocka_unit_test(routes_in_order),
+        cmocka_unit_test(weights_and_fractions),
+        cmocka_unit_test(hash_of_a_header),
+        cmocka_unit_test(random_hash),
+        cmocka_unit_test(timeouts),
+        cmocka_unit_test(clusters_are_held),
+        cmocka_unit_test(matching_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
+#include "support/footprint.h"
 
 #include "base/mem.h"
 
@@ -23,18 +24,24 @@ static void assert_refused(const char *pattern, const struct tc_regex_limits *li
     tc_free(why);
 }
 
+static bool matches(const struct tc_regex *r, struct tc_slice text)
+{
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
+    return tc_regex_full_match(r, text, &steps);
+}
+
 static void full_match_covers_the_whole_text(void **state)
 {
     (void)state;
     struct tc_regex *r = compile("a+b|c");
-    assert_true(tc_regex_full_match(r, tc_slice_str("aab")));
-    assert_true(tc_regex_full_match(r, tc_slice_str("c")));
-    assert_false(tc_regex_full_match(r, tc_slice_str("xaab")));
-    assert_false(tc_regex_full_match(r, tc_slice_str("aabx")));
-    assert_false(tc_regex_full_match(r, tc_slice_of(NULL, 0)));
+    assert_true(matches(r, tc_slice_str("aab")));
+    assert_true(matches(r, tc_slice_str("c")));
+    assert_false(matches(r, tc_slice_str("xaab")));
+    assert_false(matches(r, tc_slice_str("aabx")));
+    assert_false(matches(r, tc_slice_of(NULL, 0)));
     struct tc_regex *other = tc_regex_ref(r);
     tc_regex_unref(r);
-    assert_true(tc_regex_full_match(other, tc_slice_str("ab")));
+    assert_true(matches(other, tc_slice_str("ab")));
     tc_regex_unref(other);
     tc_regex_unref(NULL);
 }
@@ -78,8 +85,38 @@ static void cost_of_reading(void **state)
 {
     (void)state;
     assert_int_equal(tc_regex_reading_cost(tc_slice_str("")), 0);
-    assert_int_equal(tc_regex_reading_cost(tc_slice_str("abc")), 96);
-    assert_true(tc_regex_reading_cost(tc_slice_str("(?:\\pL\\P{Han}){0}")) > 8192);
+    assert_int_equal(tc_regex_reading_cost(tc_slice_str("abc")), 48);
+    assert_true(tc_regex_reading_cost(tc_slice_str("(?:\\pL\\P{Han}){0}")) > 2 * 12288);
+    static const char long_one[8192]; /* more than twice half of it */
+    assert_int_equal(tc_regex_reading_cost(tc_slice_of(long_one, 8192)), 8192 * 144);
+    assert_int_equal(tc_regex_reading_cost(tc_slice_of(long_one, 4096)), 4096 * 80);
+}
+
+/* A pattern whose states double with each character, on a text that shows them all. */
+static void automata_are_small(void **state)
+{
+    (void)state;
+    enum { REGEXES = 200 };
+    static struct tc_regex *all[REGEXES];
+    char text[8192];
+    uint32_t x = 1;
+    for (size_t i = 0; i < sizeof(text); i++) {
+        x = x * 1103515245u + 12345u;
+        text[i] = x >> 16 & 1 ? 'a' : 'b';
+    }
+    struct footprint before = footprint_begin();
+    for (int i = 0; i < REGEXES; i++) {
+        char *pattern = tc_asprintf("[ab]*a[ab]{13}c?|%d", i);
+        all[i] = compile(pattern);
+        tc_free(pattern);
+        (void)matches(all[i], tc_slice_of(text, sizeof(text)));
+    }
+    struct footprint grown = footprint_since(&before);
+    print_message("%d regexes: %ld kB\n", REGEXES, grown.kb);
+    if (FOOTPRINT_MEASURED)
+        assert_true(grown.kb < REGEXES * 64);
+    for (int i = 0; i < REGEXES; i++)
+        tc_regex_unref(all[i]);
 }
 
 static void matching_is_linear(void **state)
@@ -88,17 +125,82 @@ static void matching_is_linear(void **state)
     struct tc_regex *r = compile("(a+)+b");
     char text[4096];
     memset(text, 'a', sizeof(text));
-    assert_false(tc_regex_full_match(r, tc_slice_of(text, sizeof(text))));
+    assert_false(matches(r, tc_slice_of(text, sizeof(text))));
+    tc_regex_unref(r);
+}
+
+/* "60 x a DFA that fits nowhere": 60,000 instructions for each byte. What that may take is known before it is done. */
+static void matching_has_a_budget(void **state)
+{
+    (void)state;
+    struct tc_buf pattern = {0};
+    char text[8192];
+    memset(text, 'a', sizeof(text));
+    for (int i = 0; i < 60; i++)
+        tc_buf_append_str(&pattern, "(?:[ab]*a[ab]{1000})?");
+    struct tc_regex *large = compile(tc_buf_cstr(&pattern)), *small = compile("(a+)+");
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
+    assert_false(tc_regex_full_match(large, tc_slice_of(text, sizeof(text)), &steps));
+    assert_int_equal(steps, 0);
+    assert_false(tc_regex_full_match(small, tc_slice_of(text, 1), &steps));
+    steps = TC_REGEX_MATCH_STEPS;
+    assert_true(tc_regex_full_match(large, tc_slice_of(text, 1100), &steps)); /* half of what there is */
+    assert_true(steps > TC_REGEX_MATCH_STEPS / 4 && steps < TC_REGEX_MATCH_STEPS * 3 / 4);
+    assert_false(tc_regex_full_match(large, tc_slice_of(text, 2200), &steps));
+    assert_int_equal(steps, 0);
+    steps = TC_REGEX_MATCH_STEPS;
+    for (int i = 0; i < 500; i++)
+        assert_true(tc_regex_full_match(small, tc_slice_of(text, sizeof(text)), &steps));
+    tc_regex_unref(large);
+    tc_regex_unref(small);
+    tc_buf_fini(&pattern);
+}
+
+/* Each match looks at all that follows, for the b that does not come. */
+static void rewriting_has_a_budget(void **state)
+{
+    (void)state;
+    static char text[65536];
+    struct tc_buf out = {0};
+    struct tc_regex *r = compile("a(?:.*b)?");
+    memset(text, 'a', sizeof(text));
+    uint64_t steps = TC_REGEX_REPLACE_STEPS;
+    struct footprint before = footprint_begin();
+    tc_regex_replace_all(r, tc_slice_of(text, sizeof(text)), tc_slice_str("x"), &steps, &out);
+    uint64_t ms = footprint_since(&before).cpu_ms;
+    assert_int_equal(out.len, sizeof(text));
+    size_t replaced = 0;
+    while (replaced < out.len && out.data[replaced] == 'x')
+        replaced++;
+    for (size_t i = replaced; i < out.len; i++)
+        assert_int_equal(out.data[i], 'a'); /* the rest as it was */
+    print_message("%zu of %zu matches replaced in %d ms\n", replaced, sizeof(text), (int)ms);
+    assert_in_range(replaced, 20, 100);
+    if (FOOTPRINT_MEASURED)
+        assert_true(ms < 200);
+    /* What has no room is not begun either: nothing is replaced. */
+    steps = 0;
+    tc_buf_clear(&out);
+    tc_regex_replace_all(r, tc_slice_of(text, 100), tc_slice_str("x"), &steps, &out);
+    assert_memory_equal(out.data, text, 100);
+    /* A value of ordinary length is replaced whole, whatever the pattern looks at. */
+    steps = TC_REGEX_REPLACE_STEPS;
+    tc_buf_clear(&out);
+    tc_regex_replace_all(r, tc_slice_of(text, 1500), tc_slice_str("x"), &steps, &out);
+    assert_int_equal(out.len, 1500);
+    assert_null(memchr(out.data, 'a', out.len));
+    tc_buf_fini(&out);
     tc_regex_unref(r);
 }
 
 static void assert_replaced(const char *pattern, const char *rewrite, const char *text, const char *expected)
 {
+    uint64_t steps = TC_REGEX_REPLACE_STEPS;
     char *why = NULL;
     struct tc_regex *r = compile(pattern);
     struct tc_buf out = {0};
     assert_true(tc_regex_check_rewrite(r, tc_slice_str(rewrite), &why));
-    tc_regex_replace_all(r, tc_slice_str(text), tc_slice_str(rewrite), &out);
+    tc_regex_replace_all(r, tc_slice_str(text), tc_slice_str(rewrite), &steps, &out);
     assert_string_equal(tc_buf_cstr(&out), expected);
     tc_buf_fini(&out);
     tc_regex_unref(r);
@@ -120,6 +222,7 @@ static void all_matches_are_replaced(void **state)
 
 static void assert_cut(const char *pattern, const char *unit, size_t rewrite_len, size_t text_len, char expected)
 {
+    uint64_t steps = UINT64_MAX;
     char *why = NULL;
     struct tc_regex *r = compile(pattern);
     struct tc_buf rewrite = {0}, text = {0}, out = {0};
@@ -128,7 +231,7 @@ static void assert_cut(const char *pattern, const char *unit, size_t rewrite_len
     memset(tc_buf_reserve(&text, text_len), 'a', text_len);
     text.len = text_len;
     assert_true(tc_regex_check_rewrite(r, tc_buf_slice(&rewrite), &why));
-    tc_regex_replace_all(r, tc_buf_slice(&text), tc_buf_slice(&rewrite), &out);
+    tc_regex_replace_all(r, tc_buf_slice(&text), tc_buf_slice(&rewrite), &steps, &out);
     assert_int_equal(out.len, TC_REGEX_REPLACED_MAX_BYTES);
     for (size_t i = 0; i < out.len; i++)
         assert_int_equal(out.data[i], expected);
@@ -178,7 +281,10 @@ int main(void)
         cmocka_unit_test(sizes_are_bounded),
         cmocka_unit_test(memory_grows_with_the_program),
         cmocka_unit_test(cost_of_reading),
+        cmocka_unit_test(automata_are_small),
         cmocka_unit_test(matching_is_linear),
+        cmocka_unit_test(matching_has_a_budget),
+        cmocka_unit_test(rewriting_has_a_budget),
         cmocka_unit_test(all_matches_are_replaced),
         cmocka_unit_test(results_are_bounded),
         cmocka_unit_test(rewrites_are_checked),

@@ -38,7 +38,8 @@ static bool route_matches(const char *json, uint64_t random)
     struct tc_xds_resource *r = tc_test_valid(&tc_route_config_type, NULL, json);
     const struct tc_virtual_host *v = &tc_route_config_of(r)->table.vhosts[0];
     assert_int_equal(v->n_routes, 1);
-    bool matches = tc_route_match(&v->routes[0], tc_slice_str("/s/m"), &headers, random);
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
+    bool matches = tc_route_match(&v->routes[0], tc_slice_str("/s/m"), &headers, random, &steps);
     tc_xds_resource_unref(r);
     return matches;
 }

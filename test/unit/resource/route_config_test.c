@@ -114,7 +114,8 @@ static bool path_matches(const char *match, const char *path)
     struct tc_headers none = {0};
     char *json = tc_asprintf(ROUTE("%s", "'cluster':'c'"), match);
     struct tc_xds_resource *r = valid(json);
-    bool matches = tc_route_match(route_of(r), tc_slice_str(path), &none, 0);
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
+    bool matches = tc_route_match(route_of(r), tc_slice_str(path), &none, 0, &steps);
     tc_xds_resource_unref(r);
     tc_free(json);
     return matches;
@@ -252,6 +253,13 @@ static void hash_policies(void **state)
     refused(config, "regex_rewrite.substitution: substitution of 5000 bytes is longer than 4096");
     tc_free(config);
     TC_CASE(HP11);
+    struct tc_buf many = {0};
+    for (int i = 0; i < 1025; i++)
+        tc_buf_printf(&many, "%s{'filter_state':{'key':'io.grpc.channel_id'}}", i ? "," : "");
+    config = tc_asprintf(HASH("%s"), tc_buf_cstr(&many));
+    refused(config, "route.hash_policy: 1025 hash policies, more than 1024");
+    tc_free(config);
+    tc_buf_fini(&many);
     struct tc_xds_resource *r =
         valid(HASH("{'filter_state':{'key':'unknown'}},{'cookie':{'name':'x'}},"
                    "{'connection_properties':{'source_ip':true}},{'query_parameter':{'name':'q'}},"
@@ -285,15 +293,16 @@ static void authority_rewriting_needs_trust(void **state)
 static void first_match_counts(void **state)
 {
     (void)state;
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
     struct tc_headers none = {0};
     struct tc_xds_resource *r = valid(VHOST("{'name':'one','match':{'path':'/s/m'},'route':{'cluster':'a'}},"
                                             "{'name':'two','match':{'prefix':'/s/'},'route':{'cluster':'b'}}"));
     const struct tc_virtual_host *v = &tc_route_config_of(r)->table.vhosts[0];
-    assert_string_equal(tc_virtual_host_route(v, tc_slice_str("/s/m"), &none, 0)->cluster->data, "a");
-    const struct tc_route *two = tc_virtual_host_route(v, tc_slice_str("/s/n"), &none, 0);
+    assert_string_equal(tc_virtual_host_route(v, tc_slice_str("/s/m"), &none, 0, &steps)->cluster->data, "a");
+    const struct tc_route *two = tc_virtual_host_route(v, tc_slice_str("/s/n"), &none, 0, &steps);
     assert_string_equal(two->cluster->data, "b");
     assert_true(tc_slice_eq_str(two->name, "two"));
-    assert_null(tc_virtual_host_route(v, tc_slice_str("/t/n"), &none, 0));
+    assert_null(tc_virtual_host_route(v, tc_slice_str("/t/n"), &none, 0, &steps));
     struct tc_buf text = {0};
     tc_route_format(two, &text);
     assert_string_equal(tc_buf_cstr(&text), "prefix \"/s/\"");
@@ -327,7 +336,7 @@ static void caps_hold(void **state)
     reg.limits.regexes_bytes = 1024;
     tc_test_refused(&tc_route_config_type, &ctx,
                     VHOST("{'match':{'safe_regex':{'regex':'a'}}},{'match':{'safe_regex':{'regex':'b'}}}"),
-                    "routes[1].match.safe_regex: the regexes of the resource take more than regexes_total_bytes, 1024");
+                    "routes[1].match.safe_regex: the regexes of the response take more than regexes_total_bytes, 1024");
 }
 
 #define REGEX(text) "{'match':{'safe_regex':{'regex':'" text "'}},'route':{'cluster':'c'}}"
@@ -343,9 +352,27 @@ static void refused_regexes_are_charged(void **state)
     char *config = tc_asprintf(VHOST("%s"), tc_buf_cstr(&routes));
     refused(config, "routes[1].match.safe_regex.regex: errors compiling regex: pattern too large");
     refused(config,
-            "routes[2].match.safe_regex: the regexes of the resource take more than regexes_total_bytes, 16777216");
+            "routes[2].match.safe_regex: the regexes of the response take more than regexes_total_bytes, 16777216");
     tc_free(config);
     tc_buf_fini(&routes);
+}
+
+/* What one resource of a response used up the next one has not. */
+static void the_total_is_the_responses(void **state)
+{
+    (void)state;
+    size_t taken = 0;
+    struct tc_xds_decode_context ctx = {.regex_bytes = &taken};
+    const char *good = VHOST(REGEX("/a/.+")), *large = VHOST(REGEX("(?:\\\\pL{30}){30}N"));
+    tc_xds_resource_unref(tc_test_valid(&tc_route_config_type, &ctx, good));
+    assert_in_range(taken, 1024, 2048);
+    tc_test_refused(&tc_route_config_type, &ctx, large, "pattern too large");
+    tc_xds_resource_unref(tc_test_valid(&tc_route_config_type, &ctx, good));
+    tc_test_refused(&tc_route_config_type, &ctx, large, "pattern too large");
+    tc_test_refused(&tc_route_config_type, &ctx, good,
+                    "the regexes of the response take more than regexes_total_bytes");
+    taken = 0; /* the next response */
+    tc_xds_resource_unref(tc_test_valid(&tc_route_config_type, &ctx, good));
 }
 
 #define OVERRIDE(config)                                                                                               \
@@ -402,6 +429,7 @@ int main(void)
         cmocka_unit_test(first_match_counts),
         cmocka_unit_test(caps_hold),
         cmocka_unit_test(refused_regexes_are_charged),
+        cmocka_unit_test(the_total_is_the_responses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

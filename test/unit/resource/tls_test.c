@@ -53,9 +53,10 @@ static void instances_are_read(void **state)
     assert_true(tc_slice_eq_str(tls->identity_cert_name, "id"));
     assert_false(tls->system_root_certs);
     assert_int_equal(tls->n_san_matchers, 3);
-    assert_true(tc_string_matcher_match(&tls->san_matchers[0], tc_slice_str("a")));
-    assert_true(tc_string_matcher_match(&tls->san_matchers[1], tc_slice_str("bbb")));
-    assert_true(tc_string_matcher_match(&tls->san_matchers[2], tc_slice_str("xc")));
+    uint64_t steps = TC_REGEX_MATCH_STEPS;
+    assert_true(tc_string_matcher_match(&tls->san_matchers[0], tc_slice_str("a"), &steps));
+    assert_true(tc_string_matcher_match(&tls->san_matchers[1], tc_slice_str("bbb"), &steps));
+    assert_true(tc_string_matcher_match(&tls->san_matchers[2], tc_slice_str("xc"), &steps));
     tc_xds_resource_unref(r);
     r = tc_test_valid(&tc_cluster_type, &ctx, TLS("'validation_context':{'system_root_certs':{}}"));
     assert_true(tc_cluster_of(r)->tls->system_root_certs);
