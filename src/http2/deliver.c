@@ -33,26 +33,29 @@ static void give_up(struct tc_h2_stream *s, struct tc_status error)
     }
 }
 
-/* Decodes up to one message; how much was used. */
+/* Decodes up to one message; how much was used, which is taken out of the window. */
 static size_t decode(struct tc_h2_stream *s, const void *data, size_t len)
 {
     size_t used = 0;
     struct tc_status error;
+    bool before = s->decoder.msg != NULL;
     if (tc_h2_decoder_push(&s->decoder, data, len, &used, &s->message, &error)) {
         give_up(s, error);
+        consume(s, len);
         return len;
     }
+    consume(s, used);
     if (s->message)
         tc_h2_stream_ready(s);
+    else if (!before && s->decoder.msg)
+        tc_h2_window_for_message(s, s->decoder.len - s->decoder.at);
     return used;
 }
 
 void tc_h2_stream_pump(struct tc_h2_stream *s)
 {
     while (s->wanted && !s->message && !s->discard && s->pending_at < s->pending.len) {
-        size_t used = decode(s, s->pending.data + s->pending_at, s->pending.len - s->pending_at);
-        consume(s, used);
-        s->pending_at += used;
+        s->pending_at += decode(s, s->pending.data + s->pending_at, s->pending.len - s->pending_at);
     }
     if (s->pending_at >= s->pending.len) {
         tc_buf_fini(&s->pending);
@@ -88,7 +91,6 @@ void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t le
     }
     while (len && s->wanted && !s->message && !s->discard && s->pending.len == 0) {
         size_t used = decode(s, data, len);
-        consume(s, used);
         data += used;
         len -= used;
     }

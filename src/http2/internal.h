@@ -293,6 +293,8 @@ void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
 void tc_h2_window_init(struct tc_h2_conn *c);
 void tc_h2_window_on_data(struct tc_h2_conn *c, size_t len);
 void tc_h2_window_on_ack(struct tc_h2_conn *c);
+/* The owner wants a message of which `rest` bytes have not come: opens the stream's window for them. */
+void tc_h2_window_for_message(struct tc_h2_stream *s, size_t rest);
 
 #define TC_H2_MAX_WINDOW (16u * 1024u * 1024u)
 extern const uint8_t tc_h2_ping_keepalive[8], tc_h2_ping_bdp[8], tc_h2_ping_drain[8];

@@ -1,5 +1,6 @@
 /* Stream windows as large as the path carries: the bytes that come between a ping and its answer are the
- * bandwidth-delay product; when they fill the window, the window doubles. */
+ * bandwidth-delay product; when they fill the window, the window doubles. And a stream's own as large as the largest
+ * message that was asked for: what is wanted as a whole need not come by halves of a window. */
 #include "http2/internal.h"
 
 #define MIN_DELAY_MS 100
@@ -61,4 +62,22 @@ void tc_h2_window_on_ack(struct tc_h2_conn *c)
     }
     /* What comes within a round trip of a growth was sent into the smaller window, and could not fill the larger. */
     b->not_before_ms = grew ? (now_ns + took_ns) / TC_NS_PER_MS : now_ns / TC_NS_PER_MS + b->delay_ms;
+}
+
+void tc_h2_window_for_message(struct tc_h2_stream *s, size_t rest)
+{
+    nghttp2_session *ng = s->c->ng;
+    if (!ng || s->id <= 0 || s->remote_ended)
+        return;
+    int32_t left = nghttp2_session_get_stream_local_window_size(ng, s->id);
+    int32_t wanted = (int32_t)TC_MIN(rest, (size_t)MAX_STREAM_WINDOW);
+    if (left < 0 || wanted <= left)
+        return;
+    /* This also gives back what came so far: all of it was taken. */
+    nghttp2_session_consume_stream(ng, s->id, s->unconsumed);
+    s->unconsumed = 0;
+    left = nghttp2_session_get_stream_local_window_size(ng, s->id);
+    if (wanted > left)
+        nghttp2_submit_window_update(ng, NGHTTP2_FLAG_NONE, s->id, wanted - left);
+    tc_h2_conn_flush_later(s->c);
 }

@@ -70,6 +70,14 @@ static void on_result(const struct torc_result *r, void *arg)
     pthread_mutex_unlock(&b->lock);
 }
 
+static void on_stream_done(torc_call *call, const struct torc_result *r, void *arg)
+{
+    (void)call;
+    on_result(r, arg);
+}
+
+static const struct torc_call_events unread = {.on_done = on_stream_done};
+
 static void run_calls(torc_channel *ch, struct batch *b)
 {
     struct torc_call_options o;
@@ -78,13 +86,17 @@ static void run_calls(torc_channel *ch, struct batch *b)
     size_t len = b->row->flags & HOSTILE_LARGE ? 4000000 : 5;
     unsigned n = b->row->flags & HOSTILE_MANY ? MANY : 1;
     char *request = tc_calloc(1, len);
-    for (unsigned i = 0; i < n; i++)
+    torc_call *stream = NULL;
+    if (b->row->flags & HOSTILE_UNREAD)
+        assert_non_null(stream = torc_call_start(ch, "/a.B/C", &o, &unread, b, NULL));
+    for (unsigned i = stream ? 1 : 0; i < n; i++)
         assert_int_equal(torc_call_unary_async(ch, "/a.B/C", request, len, &o, on_result, b, NULL), 0);
     tc_free(request);
     pthread_mutex_lock(&b->lock);
     while (b->done < n)
         pthread_cond_wait(&b->changed, &b->lock);
     pthread_mutex_unlock(&b->lock);
+    torc_call_free(stream);
     if (b->wrong)
         tc_buf_printf(&wrong, "%s: %s, not %s\n", b->row->name, b->seen, b->row->outcome);
 }

@@ -216,7 +216,7 @@ static void error_page_without_end(struct hostile_peer *p)
     hostile_settle(p);
 }
 
-/* More than the windows allow. */
+/* More than the window of a stream that nobody reads allows. */
 static void beyond_the_window(struct hostile_peer *p)
 {
     char data[16000] = {0};
@@ -277,7 +277,7 @@ static const struct hostile_row rows[] = {
      NULL, HOSTILE_NEXT, NULL},
     {"an error page without end", error_page_without_end, "UNAVAILABLE HTTP status 502", NULL, HOSTILE_NEXT, NULL},
     {"DATA beyond the window", beyond_the_window, "INTERNAL server broke the rules of HTTP/2: FLOW_CONTROL_ERROR", NULL,
-     0, NULL},
+     HOSTILE_UNREAD, NULL},
     {"an answer to a request that nobody reads", answered_unread, "RESOURCE_EXHAUSTED no", NULL, HOSTILE_LARGE, NULL},
     {"a request that nobody reads", never_read, "DEADLINE_EXCEEDED ", NULL, HOSTILE_LARGE | HOSTILE_SHORT, NULL},
 };

@@ -5,11 +5,12 @@
 #include "support/hostile.h"
 
 enum {
-    HOSTILE_NEXT = 1,  /* a second RPC on the same connection succeeds, with the header "intact: yes" */
-    HOSTILE_SHORT = 2, /* the deadline is 300 ms */
-    HOSTILE_MANY = 4,  /* 200 RPCs at once, all with that outcome */
-    HOSTILE_LARGE = 8, /* the request has 4 MB */
-    HOSTILE_DIALS = 16 /* connections are tried for 300 ms at most */
+    HOSTILE_NEXT = 1,   /* a second RPC on the same connection succeeds, with the header "intact: yes" */
+    HOSTILE_SHORT = 2,  /* the deadline is 300 ms */
+    HOSTILE_MANY = 4,   /* 200 RPCs at once, all with that outcome */
+    HOSTILE_LARGE = 8,  /* the request has 4 MB */
+    HOSTILE_DIALS = 16, /* connections are tried for 300 ms at most */
+    HOSTILE_UNREAD = 32 /* not a unary RPC: a stream of which no message is asked for */
 };
 
 struct hostile_row {

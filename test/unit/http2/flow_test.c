@@ -121,6 +121,82 @@ static void large_message_received(void **state)
     tc_h2_test_fini(&t);
 }
 
+static void put_prefix(char *data, size_t len)
+{
+    for (int i = 0; i < 4; i++)
+        data[4 - i] = (char)(len >> (8 * i));
+}
+
+/* What a stream's window is opened by when the first 16,000 bytes of a message of that length came. */
+static size_t opened_for(size_t len, bool wanted)
+{
+    struct tc_h2_opts opts;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    static char first[16000];
+    put_prefix(first, len);
+    tc_h2_opts_init(&opts, false);
+    opts.limits.max_receive_message_bytes = 64u << 20;
+    tc_h2_test_init(&t, &opts, 0);
+    open_reading(&call, &t, true);
+    if (wanted)
+        tc_h2_stream_read(call.stream);
+    tc_h2_peer_headers(t.peer, 1, OK, false);
+    tc_h2_peer_data(t.peer, 1, first, sizeof(first), false);
+    tc_h2_test_run(&t);
+    size_t opened = increments(t.peer, 1);
+    assert_int_equal(call.done, 0);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_fini(&t);
+    return opened;
+}
+
+/* Who asked for a message gets it in one go, however small the window was; within limits, and if nobody asked, not. */
+static void window_opens_for_a_message(void **state)
+{
+    (void)state;
+    assert_int_equal(opened_for(WINDOW - 5, true), 0);
+    assert_int_equal(opened_for(WINDOW, true), 5);
+    assert_int_equal(opened_for(1000000, true), 1000005 - WINDOW);
+    assert_int_equal(opened_for(40u << 20, true), TC_H2_MAX_WINDOW - (WINDOW - 16000));
+    assert_int_equal(opened_for(1000000, false), 0);
+}
+
+/* The next one of the same size needs no more window; nor does one that waited until it was asked for. */
+static void window_stays_open_for_messages(void **state)
+{
+    (void)state;
+    struct tc_h2_test t;
+    struct tc_h2_test_call call;
+    size_t len = 1000000;
+    char *data = tc_calloc(1, len + 5);
+    put_prefix(data, len);
+    tc_h2_test_init(&t, NULL, 0);
+    open_reading(&call, &t, false);
+    tc_h2_peer_headers(t.peer, 1, OK, false);
+    size_t window = WINDOW;
+    for (unsigned i = 1; i <= 3; i++) {
+        size_t at = TC_MIN(window, len + 5);
+        tc_h2_peer_data(t.peer, 1, data, at, false);
+        tc_h2_test_run(&t);
+        window -= at;
+        assert_int_equal(increments(t.peer, 1), 0);
+        tc_h2_stream_read(call.stream);
+        tc_h2_test_run(&t);
+        window += increments(t.peer, 1);
+        assert_true(window >= len + 5 - at);
+        tc_h2_peer_data(t.peer, 1, data + at, len + 5 - at, false);
+        tc_h2_test_run(&t);
+        window = window + increments(t.peer, 1) - (len + 5 - at);
+        assert_int_equal(call.messages, i);
+        assert_in_range(window, 0, len + 5);
+    }
+    assert_int_equal(call.done, 0);
+    tc_free(data);
+    tc_h2_test_call_fini(&call);
+    tc_h2_test_fini(&t);
+}
+
 /* nghttp2 hears of what was taken out of a window by the piece: however small the window, its rest is never held back.
  */
 static void small_windows_open_again(void **state)
@@ -597,6 +673,7 @@ int main(void)
         cmocka_unit_test(small_windows_open_again),     cmocka_unit_test(connection_window_opens_again),
         cmocka_unit_test(stalled_stream_blocks_nobody), cmocka_unit_test(window_is_enforced),
         cmocka_unit_test(large_message_received),       cmocka_unit_test(reads_by_demand),
+        cmocka_unit_test(window_opens_for_a_message),   cmocka_unit_test(window_stays_open_for_messages),
         cmocka_unit_test(sends_within_the_window),      cmocka_unit_test(sends_through_a_slow_socket),
         cmocka_unit_test(cancelled_while_sending),      cmocka_unit_test(written_when_the_response_ends),
         cmocka_unit_test(cancelled_before_it_left),     cmocka_unit_test(many_calls_one_write),
