@@ -59,62 +59,57 @@ static void on_message_frame(struct tc_h2_conn *c, const uint8_t *head)
         *ended = id;
 }
 
-static void on_head(struct tc_h2_conn *c, const uint8_t *head)
+/* Returns how much is in the frame. */
+static uint32_t on_head(struct tc_h2_conn *c, const uint8_t *head)
 {
-    uint32_t len = be32(head) >> 8;
-    c->heads.left = len;
-    if (head[3] > LAST_KNOWN_TYPE) {
+    uint32_t type = head[3], len = be32(head) >> 8;
+    if (type <= LAST_KNOWN_TYPE)
+        c->heads.hidden += TC_H2_FRAME_OF(len);
+    else
         on_bare_frames(c, 1, len);
-        return;
-    }
-    c->heads.hidden++;
-    c->heads.hidden_bytes += len;
-    if (head[3] <= NGHTTP2_HEADERS)
+    if (type <= NGHTTP2_HEADERS)
         on_message_frame(c, head);
+    return len;
 }
 
-/* A head that comes in pieces. Returns how much of `at` belongs to it. */
-static size_t on_piece(struct tc_h2_conn *c, const uint8_t *at, size_t n)
+/* A head that comes in pieces. Returns how much of `at` belongs to it; it is whole when `have` is 0. */
+static size_t on_piece(struct tc_h2_heads *h, const uint8_t *at, size_t n)
 {
-    struct tc_h2_heads *h = &c->heads;
     n = TC_MIN(n, (size_t)(HEAD_BYTES - h->have));
     memcpy(h->piece + h->have, at, n);
-    h->have = (uint8_t)(h->have + n);
-    if (h->have == HEAD_BYTES) {
-        h->have = 0;
-        on_head(c, h->piece);
-    }
+    h->have = (uint8_t)((h->have + n) % HEAD_BYTES);
     return n;
 }
 
 void tc_h2_flood_on_bytes(struct tc_h2_conn *c, const uint8_t *at, size_t n)
 {
+    struct tc_h2_heads *h = &c->heads;
     const uint8_t *end = at + n;
-    while ((size_t)(end - at) > c->heads.left) {
-        at += c->heads.left;
-        c->heads.left = 0;
-        if (c->heads.have || end - at < HEAD_BYTES) {
-            at += on_piece(c, at, (size_t)(end - at));
+    size_t left = h->left;
+    while ((size_t)(end - at) > left) {
+        at += left;
+        left = 0;
+        const uint8_t *head = at;
+        if (h->have || end - at < HEAD_BYTES) {
+            at += on_piece(h, at, (size_t)(end - at));
+            head = h->piece;
+            if (h->have)
+                continue;
         } else {
-            on_head(c, at);
             at += HEAD_BYTES;
         }
+        left = on_head(c, head);
     }
-    c->heads.left -= (uint32_t)(end - at);
-}
-
-static void on_shown(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
-{
-    c->heads.hidden--;
-    c->heads.hidden_bytes -= (int64_t)hd->length;
+    h->left = (uint32_t)(left - (size_t)(end - at));
 }
 
 /* CVE-2019-9518: frames that cost us and carry nothing. */
-void tc_h2_flood_on_frame(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
+int tc_h2_on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data)
 {
+    struct tc_h2_conn *c = user_data;
     switch (hd->type) {
     case NGHTTP2_HEADERS:
-        return; /* shown when its block begins, if that is anybody's */
+        return 0; /* shown when its block begins, if that is anybody's */
     case NGHTTP2_DATA:
         if (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) &&
             ++c->empty_frames > c->opts.limits.max_queued_control)
@@ -123,28 +118,23 @@ void tc_h2_flood_on_frame(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
     case NGHTTP2_CONTINUATION:
         break;
     case NGHTTP2_RST_STREAM:
-        if (!nghttp2_session_get_stream_user_data(c->ng, hd->stream_id))
+        if (!nghttp2_session_get_stream_user_data(ng, hd->stream_id))
             on_bare_frames(c, 1, 0);
         break;
     default:
         on_bare_frames(c, 1, hd->length);
         break;
     }
-    on_shown(c, hd);
-}
-
-void tc_h2_flood_on_block(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
-{
-    on_shown(c, hd);
+    tc_h2_flood_on_shown(c, hd);
+    return 0;
 }
 
 void tc_h2_flood_on_hidden(struct tc_h2_conn *c)
 {
     struct tc_h2_heads *h = &c->heads;
-    uint32_t frames = (uint32_t)TC_MAX(h->hidden, 0);
-    size_t bytes = (size_t)TC_MAX(h->hidden_bytes, INT64_C(0)), whole = bytes + (size_t)frames * HEAD_BYTES;
+    uint32_t frames = (uint32_t)(h->hidden >> 32);
+    size_t bytes = (uint32_t)h->hidden, whole = bytes + (size_t)frames * HEAD_BYTES;
     h->hidden = 0;
-    h->hidden_bytes = 0;
     /* A session that is over reads nothing. */
     if (!nghttp2_session_want_read(c->ng))
         return;

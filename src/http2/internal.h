@@ -32,16 +32,16 @@ struct tc_h2_keepalive_state {
     bool pinged; /* since we last sent headers or data */
 };
 
+/* Frames and the bytes in them, counted in one number. */
+#define TC_H2_FRAME_OF(bytes) (((int64_t)1 << 32) + (int64_t)(bytes))
+
 /* The heads of the frames that come. */
 struct tc_h2_heads {
     uint32_t left; /* bytes until the next head */
     uint8_t have, piece[9];
-    /* Frames of known types that nghttp2 was given, and did not show (yet): late ones of streams that are closed. What
-     * they may have in all, since we reset the streams. */
-    int32_t hidden;
-    uint32_t late_bytes;
-    int64_t hidden_bytes;
-    uint32_t ended[32]; /* streams that the peer has ended, by their numbers */
+    uint32_t late_bytes; /* what streams that we reset may still send in all */
+    int64_t hidden;      /* TC_H2_FRAME_OF those of known types that nghttp2 was given and did not show, or not yet */
+    uint32_t ended[32];  /* streams that the peer has ended, by their numbers */
 };
 
 struct tc_h2_conn {
@@ -269,9 +269,12 @@ void tc_h2_server_submit_trailers(struct tc_h2_stream *s);
 void tc_h2_flood_init(struct tc_h2_conn *c);
 /* Bytes that are about to be given to nghttp2. */
 void tc_h2_flood_on_bytes(struct tc_h2_conn *c, const uint8_t *at, size_t n);
-/* nghttp2 shows a frame that begins; a header block that it does not skip. */
-void tc_h2_flood_on_frame(struct tc_h2_conn *c, const nghttp2_frame_hd *hd);
-void tc_h2_flood_on_block(struct tc_h2_conn *c, const nghttp2_frame_hd *hd);
+int tc_h2_on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data);
+/* nghttp2 shows a frame that begins, or a header block that it does not skip. */
+static inline void tc_h2_flood_on_shown(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)
+{
+    c->heads.hidden -= TC_H2_FRAME_OF(hd->length);
+}
 /* It has shown what it shows of the bytes, and some frames were not. */
 void tc_h2_flood_on_hidden(struct tc_h2_conn *c);
 /* A DATA or RST_STREAM frame was sent. */

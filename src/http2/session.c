@@ -21,7 +21,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
 {
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
-    tc_h2_flood_on_block(c, &frame->hd);
+    tc_h2_flood_on_shown(c, &frame->hd);
     if (c->opts.server && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         s = tc_h2_server_stream_new(c, frame->hd.stream_id);
         nghttp2_session_set_stream_user_data(ng, s->id, s);
@@ -154,13 +154,6 @@ static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data)
-{
-    (void)ng;
-    tc_h2_flood_on_frame(user_data, hd);
-    return 0;
-}
-
 static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
 {
     (void)user_data;
@@ -253,7 +246,7 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
-    nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(cb, tc_h2_on_begin_frame);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
