@@ -12,9 +12,8 @@
 
 #include <torc/torc.h>
 
-#include "support/certs.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/teardown_world.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -30,24 +29,33 @@ const char *__tsan_default_suppressions(void)
 }
 #endif
 
+/* How much longer it takes to get anywhere. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SLOW 5
+#else
+#define SLOW 1
+#endif
+
+#define CSDS "envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus"
 #define CHANNELS 3
 #define CALLS 6
 #define HANG_S 120
 #define SETTLE_NS (20 * TC_NS_PER_S)
 
-enum { PLAIN_A, PLAIN_B, HELD, SECURE, BACKENDS };
+/* As much as no window takes at once. */
+static const char much[300000];
 
-static struct mesh_kit *k;
-static struct tc_cert ca, server_cert;
-static torc_credentials *creds;
+static struct teardown_world *servers;
 static uint64_t seed_now;
 
 /* A call, and what became of it; under the lock. */
 struct call {
     struct world *w;
     torc_call *handle;
-    bool streaming, started, given_up;
+    bool streaming, explained, given_up;
     unsigned done;
+    size_t flow;
+    unsigned writes_left; /* from inside on_written; set before the first */
 };
 
 /* What one teardown is about. */
@@ -56,6 +64,8 @@ struct world {
     pthread_mutex_t lock;
     torc_runtime *rt;
     bool own_loop;
+    torc_csds *csds;                  /* the main thread's */
+    size_t flows[CHANNELS];           /* of the channels */
     torc_channel *channels[CHANNELS]; /* under the lock, as is what follows */
     struct call calls[CALLS];
     size_t n_calls;
@@ -121,10 +131,18 @@ static void on_message(torc_call *call, torc_message *message, void *arg)
     in_callback(((struct call *)arg)->w);
 }
 
+/* The end may have come between. */
+static void write_some(torc_call *call, bool a_lot, bool last)
+{
+    torc_call_write(call, a_lot ? much : "hello", a_lot ? sizeof(much) : 5, last);
+}
+
 static void on_written(torc_call *call, void *arg)
 {
-    (void)call;
-    in_callback(((struct call *)arg)->w);
+    struct call *c = arg;
+    if (c->writes_left > 0)
+        write_some(call, true, --c->writes_left == 0);
+    in_callback(c->w);
 }
 
 static void ended(struct call *c, const struct torc_result *r)
@@ -132,6 +150,8 @@ static void ended(struct call *c, const struct torc_result *r)
     assert_non_null(r->message);
     pthread_mutex_lock(&c->w->lock);
     c->done++;
+    if (!c->given_up && !c->explained)
+        teardown_world_count(servers, c->flow, r->code);
     pthread_mutex_unlock(&c->w->lock);
     in_callback(c->w);
 }
@@ -158,7 +178,9 @@ static void on_channel_state(torc_channel *channel, enum torc_connectivity state
 
 static void start_call(struct world *w)
 {
-    static const char *const methods[] = {"a.B/C", "a.B/Chat", "torc.test.Backend/Hang", "torc.test.Backend/Fail"};
+    static const char *const methods[] = {
+        "a.B/C", "a.B/Chat", "torc.test.Backend/Hang", "torc.test.Backend/Fail", "torc.test.Backend/Repeat",
+    };
     size_t at = chance(w, CHANNELS);
     if (w->n_calls == CALLS)
         return;
@@ -168,80 +190,43 @@ static void start_call(struct world *w)
         return;
     struct call *c = &w->calls[w->n_calls++];
     c->w = w;
+    c->flow = w->flows[at];
     c->streaming = chance(w, 2);
+    c->explained = !c->streaming && chance(w, 5) == 0;
     bool keep = chance(w, 2);
     struct torc_call_options o;
     torc_call_options_init(&o);
     o.wait_for_ready = chance(w, 2);
     o.timeout_ms = chance(w, 2) ? (int64_t)chance(w, 20) : -1;
     o.explain = chance(w, 4) == 0;
-    const char *method = methods[chance(w, TC_ARRAY_LEN(methods))];
+    o.credentials = chance(w, 8) == 0 ? teardown_world_credentials(servers) : NULL;
+    bool ask = w->csds && chance(w, 3) == 0; /* with the empty request */
+    const char *method = ask ? CSDS : methods[chance(w, TC_ARRAY_LEN(methods))];
+    c->writes_left = ask || chance(w, 3) ? 0 : 1 + chance(w, 4);
     torc_call *handle = NULL;
     int rc = 0;
     if (c->streaming)
         handle = torc_call_start(ch, method, &o, &events, c, &rc);
-    else if (chance(w, 5) == 0)
+    else if (c->explained)
         rc = torc_call_explain_async(ch, method, &o, on_unary, c, keep ? &handle : NULL);
     else
-        rc = torc_call_unary_async(ch, method, "14", 2, &o, on_unary, c, keep ? &handle : NULL);
+        rc = torc_call_unary_async(ch, method, "14", ask ? 0 : 2, &o, on_unary, c, keep ? &handle : NULL);
     assert_int_equal(rc, 0);
+    torc_call_credentials_unref(o.credentials);
     if (c->streaming) {
+        bool a_lot = c->writes_left > 0;
         torc_call_read(handle);
-        torc_call_write(handle, "hello", 5, chance(w, 2));
+        if (ask)
+            torc_call_write(handle, "", 0, true);
+        else
+            write_some(handle, a_lot, !a_lot && chance(w, 2));
         if (chance(w, 2))
             torc_call_read(handle);
     }
     pthread_mutex_lock(&w->lock);
     c->handle = handle;
-    c->started = true;
     w->channels[at] = ch;
     pthread_mutex_unlock(&w->lock);
-}
-
-/* --- channels --- */
-
-static const char retries[] =
-    "{\"loadBalancingConfig\":[{\"round_robin\":{}}],\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":"
-    "3,"
-    "\"initialBackoff\":\"0.002s\",\"maxBackoff\":\"0.01s\",\"backoffMultiplier\":2,\"retryableStatusCodes\":["
-    "\"UNAVAILABLE\"]}}]}";
-static const char hedges[] =
-    "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":{\"maxAttempts\":3,\"hedgingDelay\":\"0.001s\","
-    "\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}}]}";
-
-static void open_channel(struct world *w, size_t at)
-{
-    static const char *const names[] = {"ring", "aggregate", "dns", "filtered", "gone"};
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = mesh_kit_bootstrap(k);
-    o.backoff_initial_ms = 5;
-    o.backoff_max_ms = 20;
-    o.connect_timeout_ms = chance(w, 2) ? 5 : 20000;
-    char *target = NULL;
-    unsigned which = chance(w, 12);
-    const char *a = mesh_kit_address(k, PLAIN_A), *b = mesh_kit_address(k, PLAIN_B);
-    if (which < 6) {
-        target = tc_asprintf("xds:///%s", names[which % TC_ARRAY_LEN(names)]);
-    } else if (which == 6) {
-        o.service_config_json = retries;
-        target = tc_asprintf("ipv4:%s,%s,127.0.0.1:1", a, b);
-    } else if (which == 7) {
-        o.service_config_json = hedges;
-        target = tc_asprintf("ipv4:%s", a);
-    } else if (which == 8) {
-        target = tc_asprintf("dns:///localhost:%s", strrchr(b, ':') + 1);
-    } else if (which == 9) {
-        target = tc_asprintf("ipv4:%s", mesh_kit_address(k, HELD));
-    } else if (which == 10) {
-        o.credentials = creds;
-        target = tc_asprintf("ipv4:%s", mesh_kit_address(k, SECURE));
-    } else {
-        target = tc_strdup("ipv4:127.0.0.1:1");
-    }
-    w->channels[at] = torc_channel_new(w->rt, target, &o, NULL);
-    assert_non_null(w->channels[at]);
-    tc_free(target);
 }
 
 /* --- one teardown --- */
@@ -252,6 +237,24 @@ static void pass_time(struct world *w)
         assert_true(torc_runtime_poll(w->rt, (int)chance(w, 2)) >= 0);
     else
         (void)poll(NULL, 0, (int)chance(w, 3)); /* a moment of chance: nothing is waited for */
+}
+
+/* What is said of a runtime and a channel while they work. */
+static void look(struct world *w, size_t at)
+{
+    torc_channel *ch = take_channel(w, at);
+    char *json = NULL;
+    void *bytes = NULL;
+    size_t n;
+    if (ch && chance(w, 2))
+        assert_int_equal(torc_channel_describe(ch, &json), 0);
+    else
+        assert_int_equal(torc_csds_dump(w->rt, chance(w, 2), &bytes, &n), 0);
+    free(json);
+    free(bytes);
+    pthread_mutex_lock(&w->lock);
+    w->channels[at] = ch;
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* Something happens, besides the passing of time. */
@@ -286,18 +289,12 @@ static void stir(struct world *w)
         break;
     }
     case 6:
-        if (chance(w, 8) == 0)
-            mesh_kit_goaway(k, chance(w, 2) ? PLAIN_A : PLAIN_B);
-        break;
     case 7:
-        if (chance(w, 8) == 0)
-            mesh_kit_put_endpoints(k, "ring", chance(w, 2) ? "0/a: 0, 1" : "0/a: 1; 1/b: 0", NULL);
+        if (chance(w, 4) == 0)
+            teardown_world_stir(servers, &w->rng);
         break;
     case 8:
-        if (chance(w, 16) == 0) {
-            mesh_kit_stop(k, PLAIN_B);
-            mesh_kit_start(k, PLAIN_B);
-        }
+        look(w, at);
         break;
     default:
         break;
@@ -307,7 +304,7 @@ static void stir(struct world *w)
 /* Everything ends, in an order of chance. */
 static void tear_down(struct world *w)
 {
-    unsigned order[CALLS + CHANNELS + 1];
+    unsigned order[CALLS + CHANNELS + 2];
     for (unsigned i = 0; i < TC_ARRAY_LEN(order); i++)
         order[i] = i;
     for (unsigned i = TC_ARRAY_LEN(order) - 1; i > 0; i--) {
@@ -318,6 +315,8 @@ static void tear_down(struct world *w)
     for (unsigned i = 0; i < TC_ARRAY_LEN(order); i++) {
         if (order[i] < CALLS + CHANNELS)
             give_up(w, order[i]);
+        else if (order[i] == CALLS + CHANNELS)
+            torc_csds_free(w->csds);
         else
             assert_int_equal(torc_runtime_free(w->rt), 0);
     }
@@ -335,20 +334,25 @@ static void one_teardown(uint64_t seed)
     o.mode = w->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD;
     if (chance(w, 4) == 0)
         o.max_idle_connections = 0;
+    o.xds_domain = chance(w, 5) ? NULL : torc_xds_domain_new();
     w->rt = torc_runtime_new(&o);
     assert_non_null(w->rt);
+    assert_int_equal(torc_xds_domain_free(o.xds_domain), 0);
+    w->csds = chance(w, 2) ? NULL : torc_csds_serve(w->rt, "127.0.0.1:0", NULL);
     w->act_at = chance(w, 3) ? 0 : 1 + chance(w, 6);
     w->act_what = chance(w, CALLS + CHANNELS);
     size_t n = 1 + chance(w, CHANNELS);
     for (size_t i = 0; i < n; i++)
-        open_channel(w, i);
+        w->channels[i] =
+            teardown_world_channel(servers, w->rt, w->csds ? torc_csds_address(w->csds) : NULL, &w->rng, &w->flows[i]);
     start_call(w);
-    unsigned steps = chance(w, 4) ? chance(w, 12) : chance(w, 80);
+    unsigned steps = chance(w, 2) ? chance(w, 12) : chance(w, 2) ? chance(w, 80) : chance(w, 80 * SLOW);
     for (unsigned i = 0; i < steps; i++) {
         pass_time(w);
         stir(w);
     }
     tear_down(w);
+    teardown_world_settle(servers);
     for (size_t i = 0; i < w->n_calls; i++) {
         const struct call *c = &w->calls[i];
         if (c->done > 1 || (c->done == 0 && !c->given_up))
@@ -414,50 +418,23 @@ static void teardowns(void **state)
     alarm(0);
     print_message("%llu teardowns, %u descriptors and %u threads before and after\n", (unsigned long long)n,
                   descriptors - 3, threads - 2);
+    teardown_world_report(servers);
 }
 
 static int open_world(void **state)
 {
     (void)state;
-    ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
-    server_cert = tc_cert_make(&(struct tc_cert_opts){.common_name = "server", .sans = "IP:127.0.0.1", .issuer = &ca});
-    struct tc_tls_opts opts = {
-        .server = true, .certificate_pem = tc_cert_pem(&server_cert), .private_key_pem = tc_cert_key(&server_cert)};
-    struct torc_tls_options t;
-    torc_tls_options_init(&t);
-    t.roots_pem = ca.cert_pem;
-    creds = torc_credentials_tls(&t, NULL);
-    assert_non_null(creds);
-    k = mesh_kit_new(BACKENDS);
-    mesh_kit_hold(k, HELD);
-    mesh_kit_secure(k, SECURE, &opts);
-    mesh_kit_put_endpoints(k, "ring", "0/a: 0, 1", NULL);
-    mesh_kit_put_endpoints(k, "held", "0/a: 2", NULL);
-    mesh_kit_put_cluster(k, "ring", NULL);
-    mesh_kit_put_cluster(k, "held", "lb_policy: ROUND_ROBIN");
-    mesh_kit_put_dns(k, "dns", "localhost", strrchr(mesh_kit_address(k, PLAIN_A), ':') + 1, "ROUND_ROBIN");
-    mesh_kit_put_aggregate(k, "aggregate", "held, ring");
-    mesh_kit_put_listener(k, "ring", "ring", NULL);
-    mesh_kit_put_listener(k, "dns", "dns", NULL);
-    mesh_kit_put_listener(k, "aggregate", "aggregate", NULL);
-    mesh_kit_put_filtered(
-        k, "filtered",
-        "{name: fault, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, "
-        "delay: {fixed_delay: 0.003s, percentage: {numerator: 50}}}},",
-        "{match: {prefix: \"/\"}, route: {cluster: ring, retry_policy: {retry_on: unavailable, num_retries: 2}}}");
-    torc_channel *ch = mesh_kit_channel(k, "ring", NULL);
-    mesh_kit_calls(ch, NULL, 1);
-    torc_channel_free(ch);
+    /* Nobody's credentials but the test's, and no proxy. */
+    setenv("GOOGLE_APPLICATION_CREDENTIALS", "", 1);
+    setenv("CLOUDSDK_CONFIG", "/nonexistent", 1);
+    servers = teardown_world_new();
     return 0;
 }
 
 static int close_world(void **state)
 {
     (void)state;
-    mesh_kit_free(k);
-    torc_credentials_unref(creds);
-    tc_cert_fini(&server_cert);
-    tc_cert_fini(&ca);
+    teardown_world_free(servers);
     return 0;
 }
 

@@ -129,6 +129,87 @@ static void certificates_are_replaced_under_load(void **state)
     wire_proxy_free(proxy);
 }
 
+/* Backend i behind TLS; clients may have a certificate of either authority. */
+static void secure_for_both(struct tls_world *w, size_t i, const struct tc_cert *cert, struct witness *witness)
+{
+    char *roots = tc_asprintf("%s%s", w->root.cert_pem, w->other_root.cert_pem);
+    struct tc_tls_opts opts = {
+        .server = true,
+        .verify = TC_TLS_VERIFY_FULL,
+        .roots_pem = tc_slice_str(roots),
+        .certificate_pem = tc_cert_pem(cert),
+        .private_key_pem = tc_cert_key(cert),
+        .verify_fn = on_client,
+        .verify_arg = witness,
+    };
+    mesh_kit_secure(w->k, i, &opts);
+    tc_free(roots);
+}
+
+/* Calls until backend i has had so many connections, at most 10 s. */
+static uint64_t call_until_connections(struct tls_world *w, uint64_t *next_ns, size_t i, uint64_t connections)
+{
+    uint64_t calls = 0;
+    for (uint64_t end = now_ns() + 10 * TC_NS_PER_S; mesh_kit_connections(w->k, i) < connections && now_ns() < end;)
+        for (size_t n = 0; n < 5; n++, calls++)
+            call_at_100_hz(w->ch, next_ns);
+    assert_true(mesh_kit_connections(w->k, i) >= connections);
+    return calls;
+}
+
+/* A mesh that moves to another authority: roots, the client's certificate and the server's, at 100 calls a second. */
+static void an_authority_is_replaced_under_load(void **state)
+{
+    (void)state;
+    struct tls_world w;
+    struct witness witness = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    tls_world_init(&w, 2, "1s");
+    struct tc_cert client = tc_cert_make(&(struct tc_cert_opts){.common_name = "client 2", .issuer = &w.other_root});
+    struct tc_cert server =
+        tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .sans = "DNS:b.mesh.test", .issuer = &w.other_root});
+    secure_for_both(&w, 0, &w.server, &witness);
+    secure_for_both(&w, 1, &server, &witness);
+    char *context = tls_world_context("mesh", EXACT, "");
+    tls_world_put_cluster(&w, "c", mesh_kit_address(w.k, 0), context);
+    tls_world_put_cluster(&w, "good", mesh_kit_address(w.k, 0), context);
+    tls_world_open(&w);
+    uint64_t next_ns = 0, calls = 0;
+    for (; calls < 20; calls++)
+        call_at_100_hz(w.ch, &next_ns);
+
+    /* Both roots, and the new certificate of the client, at once. */
+    await(&witness, client.x509);
+    char *both = tc_asprintf("%s%s", w.root.cert_pem, w.other_root.cert_pem);
+    uint64_t replaced_ns = now_ns();
+    tls_world_write(&w, "root.pem", both);
+    tls_world_write(&w, "cert.pem", client.cert_pem);
+    tls_world_write(&w, "key.pem", client.key_pem);
+    for (; !came(&witness) && now_ns() < replaced_ns + 10 * TC_NS_PER_S; calls++)
+        call_at_100_hz(w.ch, &next_ns);
+    assert_true(came(&witness) != 0);
+    assert_in_range((came(&witness) - replaced_ns) / TC_NS_PER_MS, 0, 1000);
+
+    /* Servers with the new authority's certificates. */
+    tls_world_put_cluster(&w, "c", mesh_kit_address(w.k, 1), context);
+    calls += call_until_connections(&w, &next_ns, 1, 1);
+    /* The old authority is trusted no more: another connection, with the new root alone. */
+    uint64_t before = mesh_kit_connections(w.k, 1);
+    tls_world_write(&w, "root.pem", w.other_root.cert_pem);
+    calls += call_until_connections(&w, &next_ns, 1, before + 1);
+    /* Roots by which nobody can be reached: what stands serves on, while it is tried. */
+    tls_world_write(&w, "root.pem", w.root.cert_pem);
+    calls += call_until_connections(&w, &next_ns, 1, before + 2);
+    for (size_t i = 0; i < 20; i++, calls++)
+        call_at_100_hz(w.ch, &next_ns);
+    print_message("%llu calls, none of which failed\n", (unsigned long long)calls);
+    assert_int_equal(mesh_kit_take(w.k, 0) + mesh_kit_take(w.k, 1), calls);
+    tc_free(context);
+    tc_free(both);
+    tc_cert_fini(&client);
+    tc_cert_fini(&server);
+    tls_world_fini(&w);
+}
+
 /* A cluster "good" on backend 1, and "c" on backend 0 behind a proxy, which is to fail. */
 struct failing {
     struct tls_world w;
@@ -274,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(certificates_are_replaced_under_load),
+        cmocka_unit_test(an_authority_is_replaced_under_load),
         FAILING(a_wrong_name_fails),
         FAILING(an_expired_certificate_fails),
         FAILING(an_unknown_authority_fails),

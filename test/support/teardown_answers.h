@@ -1,0 +1,15 @@
+/* An application's call credentials that answer as chance has it, late ones from a thread of their own. */
+#ifndef TC_SUPPORT_TEARDOWN_ANSWERS_H
+#define TC_SUPPORT_TEARDOWN_ANSWERS_H
+
+#include <torc/torc.h>
+
+struct answers;
+
+struct answers *answers_new(void);
+void answers_free(struct answers *a);
+torc_call_credentials *answers_credentials(struct answers *a);
+/* Until each request is answered and all credentials are released. */
+void answers_settle(struct answers *a);
+
+#endif
