@@ -2,13 +2,14 @@
 #include "base/log.h"
 #include "http2/internal.h"
 
-#define READ_BYTES (32u * 1024u)
+/* What is read before others have their turn. */
 #define READS_AT_ONCE 16
+#define BYTES_AT_ONCE (512u * 1024u)
 /* nghttp2 gives one frame at a time, at most this long. */
 #define FRAME_BYTES (16u * 1024u + 64u)
 #define STAGE_BYTES (2 * FRAME_BYTES)
-#define GATHER_BYTES (128u * 1024u)
-#define GATHER_IOV 64
+#define GATHER_BYTES (512u * 1024u)
+#define GATHER_IOV 128
 #define FLUSH_BYTES (1024u * 1024u)
 /* Messages up to this size are copied behind their frame header; larger ones are sent from where they lie. */
 #define COPY_BYTES 1024u
@@ -151,6 +152,10 @@ static int write_left(struct tc_h2_conn *c)
 
 static void keep_left(struct tc_h2_conn *c, const struct iovec *iov, const struct iovec *end)
 {
+    size_t bytes = 0;
+    for (const struct iovec *it = iov; it < end; it++)
+        bytes += it->iov_len;
+    tc_buf_reserve(&c->left, bytes);
     for (; iov < end; iov++)
         tc_buf_append(&c->left, iov->iov_base, iov->iov_len);
 }
@@ -270,26 +275,44 @@ static void end_of_bytes(struct tc_h2_conn *c, ssize_t n)
                                           c->settings_seen ? "" : " before its HTTP/2 settings"));
 }
 
+/* Takes in what was read; false when that ended the connection. */
+static bool take_in(struct tc_h2_conn *c, const uint8_t *data, size_t len)
+{
+    tc_h2_keepalive_on_read(c);
+    tc_h2_flood_on_bytes(c, data, len);
+    ssize_t rc = nghttp2_session_mem_recv(c->ng, data, len);
+    if (rc < 0) {
+        fail_receive(c, (int)rc);
+        return false;
+    }
+    if (c->heads.hidden > 0)
+        tc_h2_flood_on_hidden(c);
+    return true;
+}
+
+/* Reads until there is no more or others have their turn. The last read's result; *alive is false when what came ended
+ * the connection. */
+static ssize_t read_some(struct tc_h2_conn *c, bool *alive)
+{
+    uint8_t *room = tc_loop_read_room(c->loop);
+    size_t taken = 0;
+    ssize_t n = 1;
+    *alive = true;
+    for (int i = 0; i < READS_AT_ONCE && taken < BYTES_AT_ONCE && !c->terminate_text; i++) {
+        n = c->bs->ops->read(c->bs, room, TC_MIN(TC_LOOP_READ_BYTES, BYTES_AT_ONCE - taken));
+        if (n <= 0 || !(*alive = take_in(c, room, (size_t)n)))
+            break;
+        taken += (size_t)n;
+    }
+    return n;
+}
+
 static void read_more(struct tc_h2_conn *c)
 {
-    uint8_t buf[READ_BYTES];
-    ssize_t n = 1;
-    for (int i = 0; i < READS_AT_ONCE; i++) {
-        n = c->bs->ops->read(c->bs, buf, sizeof(buf));
-        if (n <= 0)
-            break;
-        tc_h2_keepalive_on_read(c);
-        tc_h2_flood_on_bytes(c, buf, (size_t)n);
-        ssize_t rc = nghttp2_session_mem_recv(c->ng, buf, (size_t)n);
-        if (rc < 0) {
-            fail_receive(c, (int)rc);
-            return;
-        }
-        if (c->heads.hidden > 0)
-            tc_h2_flood_on_hidden(c);
-        if (c->terminate_text)
-            break;
-    }
+    bool alive;
+    ssize_t n = read_some(c, &alive);
+    if (!alive)
+        return;
     if (n == TORC_EAGAIN || n > 0)
         after_receive(c);
     else

@@ -27,6 +27,7 @@ struct tc_loop {
     struct tc_rng rng;
     struct tc_blocks *blocks;
     struct tc_heap *heap;
+    uint8_t *read_room;
     unsigned fork_generation;
 
     /* What other threads touch. Posts are a stack (newest first, linked by link.next) that the loop takes whole. */
@@ -152,6 +153,7 @@ void tc_loop_free(struct tc_loop *loop)
     }
     tc_blocks_end(loop->blocks);
     tc_heap_free(loop->heap);
+    tc_free(loop->read_room);
     tc_free(loop);
 }
 
@@ -294,6 +296,13 @@ struct tc_blocks *tc_loop_blocks(const struct tc_loop *loop)
 struct tc_heap *tc_loop_heap(const struct tc_loop *loop)
 {
     return loop->heap;
+}
+
+uint8_t *tc_loop_read_room(struct tc_loop *loop)
+{
+    if (!loop->read_room)
+        loop->read_room = tc_malloc(TC_LOOP_READ_BYTES);
+    return loop->read_room;
 }
 
 static void refresh_time(struct tc_loop *loop)

@@ -62,6 +62,11 @@ struct tc_rng *tc_loop_rng(struct tc_loop *loop);
 struct tc_blocks *tc_loop_blocks(const struct tc_loop *loop);
 /* The memory of what comes and goes on the loop's thread alone: HTTP/2 sessions. */
 struct tc_heap *tc_loop_heap(const struct tc_loop *loop);
+/* Where bytes are read to that are worked off before anything else is read: TC_LOOP_READ_BYTES, one room for all. Taken
+ * from the system once, and of its pages only what reads fill. */
+uint8_t *tc_loop_read_room(struct tc_loop *loop);
+
+#define TC_LOOP_READ_BYTES (128u * 1024u)
 
 /* A timer, embedded in its owner. Start and stop are O(1). Resolution 1 ms; never early. */
 struct tc_timer {
