@@ -270,9 +270,10 @@ static void end_of_bytes(struct tc_h2_conn *c, ssize_t n)
     else if (c->draining)
         tc_h2_conn_fail(c, tc_status_ref(&c->why));
     else
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection closed by the %s%s",
+        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection closed by the %s%s%s",
                                           c->opts.server ? "client" : "server",
-                                          c->settings_seen ? "" : " before its HTTP/2 settings"));
+                                          c->settings_seen ? "" : " before its HTTP/2 settings",
+                                          c->bs->cut ? " without TLS close_notify" : ""));
 }
 
 /* Takes in what was read; false when that ended the connection. */

@@ -144,12 +144,18 @@ void tc_h2_flood_on_hidden(struct tc_h2_conn *c)
         on_bare_frames(c, frames, bytes);
 }
 
-void tc_h2_flood_on_sent(struct tc_h2_conn *c, uint8_t type)
+/* The peer's own RST_STREAM may be under way, and so may be what the windows of the stream (a larger one was perhaps
+ * announced, and not acknowledged yet) and of the connection let it send. */
+void tc_h2_flood_on_reset(struct tc_h2_conn *c, int32_t id)
 {
-    /* The peer's own RST_STREAM may be under way, and so may be what the windows of stream and connection let it send.
-     */
-    if (type == NGHTTP2_RST_STREAM)
-        c->heads.late_bytes = TC_MIN(c->heads.late_bytes + c->bdp.window_bytes, TC_H2_MAX_WINDOW);
+    int32_t left = nghttp2_session_get_stream_local_window_size(c->ng, id);
+    uint32_t window = TC_MAX((uint32_t)TC_MAX(left, 0), c->bdp.window_bytes);
+    c->heads.late_bytes = TC_MIN(c->heads.late_bytes + window, TC_H2_MAX_WINDOW);
+    tc_h2_flood_on_sent(c);
+}
+
+void tc_h2_flood_on_sent(struct tc_h2_conn *c)
+{
     if (c->bare_frames > -MAX_CREDIT)
         c->bare_frames -= CREDIT;
 }

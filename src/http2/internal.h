@@ -277,8 +277,9 @@ static inline void tc_h2_flood_on_shown(struct tc_h2_conn *c, const nghttp2_fram
 }
 /* It has shown what it shows of the bytes, and some frames were not. */
 void tc_h2_flood_on_hidden(struct tc_h2_conn *c);
-/* A DATA or RST_STREAM frame was sent. */
-void tc_h2_flood_on_sent(struct tc_h2_conn *c, uint8_t type);
+/* A DATA frame was sent; an RST_STREAM. */
+void tc_h2_flood_on_sent(struct tc_h2_conn *c);
+void tc_h2_flood_on_reset(struct tc_h2_conn *c, int32_t id);
 
 /* keepalive.c */
 void tc_h2_keepalive_init(struct tc_h2_conn *c);

@@ -209,10 +209,10 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
         break;
     case NGHTTP2_DATA:
         tc_h2_keepalive_on_sent(c);
-        tc_h2_flood_on_sent(c, NGHTTP2_DATA);
+        tc_h2_flood_on_sent(c);
         break;
     case NGHTTP2_RST_STREAM:
-        tc_h2_flood_on_sent(c, NGHTTP2_RST_STREAM);
+        tc_h2_flood_on_reset(c, frame->hd.stream_id);
         s = stream_of(ng, frame->hd.stream_id);
         if (s)
             s->reset_sent = true;

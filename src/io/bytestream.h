@@ -41,6 +41,7 @@ struct tc_bytestream {
     struct tc_addr peer, local;
     const char *alpn; /* what TLS negotiated ("h2"), NULL without TLS; borrowed */
     bool secure;      /* confidentiality and integrity: call credentials may be sent */
+    bool cut;         /* read gave 0, and the peer's TLS had not said that this would be the end */
 };
 
 static inline void tc_bytestream_set_handler(struct tc_bytestream *bs, void (*on_event)(void *arg, unsigned events),

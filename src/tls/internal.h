@@ -33,6 +33,7 @@ struct tc_tls_wire {
     ssize_t write_error; /* of its write */
     size_t budget;       /* bytes that OpenSSL may still take in this step */
     bool paused;         /* the budget was met: the rest waits for the next step */
+    bool close_notify;   /* the peer's last alert was that one */
     unsigned messages;   /* of TLS itself, since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
 };
 

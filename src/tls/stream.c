@@ -231,6 +231,7 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
             go_on_later(t);
         return TORC_EAGAIN;
     case SSL_ERROR_ZERO_RETURN:
+        t->bs.cut = !t->wire.close_notify;
         return 0;
     default:
         return fail_stream(t);

@@ -101,11 +101,14 @@ BIO *tc_tls_wire_bio(struct tc_tls_wire *w)
     return bio;
 }
 
-/* Our alerts count too: a renegotiation that OpenSSL refuses with one is not reported as a message everywhere. */
+/* What came last may say that it is the end. Our alerts count too: a renegotiation that OpenSSL refuses with one is not
+ * reported as a message everywhere. */
 static void on_message(int sent, int version, int type, const void *data, size_t len, SSL *ssl, void *arg)
 {
-    (void)version, (void)data, (void)len, (void)ssl;
+    (void)version, (void)ssl;
     struct tc_tls_wire *w = arg;
+    if (!sent && type == SSL3_RT_ALERT && len == 2)
+        w->close_notify = ((const uint8_t *)data)[1] == SSL_AD_CLOSE_NOTIFY;
     if (type == (sent ? SSL3_RT_ALERT : SSL3_RT_HANDSHAKE))
         w->messages++;
 }

@@ -125,7 +125,7 @@ static int open_world(void **state)
     add("responses that are noise", responses_that_are_noise);
     add("groups without end", groups_without_end);
     add("a response beyond the limit", response_beyond_the_limit);
-    servers = hostile_new(plays, n_plays);
+    servers = hostile_new(plays, n_plays, NULL);
     torc_runtime_options_init(&o);
     o.idle_connection_ms = 100;
     rt = torc_runtime_new(&o);

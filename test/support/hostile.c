@@ -1,7 +1,11 @@
 #include "support/hostile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -43,7 +47,8 @@ struct hostile {
 struct hostile_peer {
     int fd;
     struct tc_h2_peer *h2;
-    bool gone, deaf;
+    SSL *ssl; /* NULL: in the clear */
+    bool gone, deaf, truncated;
 };
 
 /* --- one connection --- */
@@ -58,15 +63,50 @@ void hostile_deafen(struct hostile_peer *p)
     p->deaf = true;
 }
 
+struct ssl_st *hostile_ssl(struct hostile_peer *p)
+{
+    return p->ssl;
+}
+
+void hostile_truncate(struct hostile_peer *p)
+{
+    p->truncated = true;
+}
+
+/* The result of a TLS operation as that of a socket's: of what is not done, errno says why. */
+static ssize_t as_socket(struct hostile_peer *p, int n)
+{
+    if (n > 0)
+        return n;
+    int error = SSL_get_error(p->ssl, n);
+    ERR_clear_error();
+    errno = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? EAGAIN : ECONNRESET;
+    return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;
+}
+
+static ssize_t take_some(struct hostile_peer *p, void *data, size_t len)
+{
+    return p->ssl ? as_socket(p, SSL_read(p->ssl, data, (int)len)) : recv(p->fd, data, len, MSG_DONTWAIT);
+}
+
+static ssize_t put_some(struct hostile_peer *p, const void *data, size_t len)
+{
+    return p->ssl ? as_socket(p, SSL_write(p->ssl, data, (int)len))
+                  : send(p->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* What is there, if anything; waits for nothing. */
 static void take_in(struct hostile_peer *p)
 {
     char bytes[16384];
-    ssize_t n = recv(p->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    if (n > 0)
-        tc_h2_peer_feed(p->h2, bytes, (size_t)n);
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        p->gone = true;
+    ssize_t n;
+    do {
+        n = take_some(p, bytes, sizeof(bytes));
+        if (n > 0)
+            tc_h2_peer_feed(p->h2, bytes, (size_t)n);
+        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            p->gone = true;
+    } while (n > 0 && p->ssl && SSL_pending(p->ssl));
 }
 
 static bool wait_for(struct hostile_peer *p, int events)
@@ -84,11 +124,12 @@ bool hostile_flush(struct hostile_peer *p)
     struct tc_buf *out = tc_h2_peer_take(p->h2);
     size_t at = 0;
     while (!p->gone && at < out->len) {
-        ssize_t n = send(p->fd, out->data + at, out->len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = put_some(p, out->data + at, out->len - at);
         if (n >= 0) {
             at += (size_t)n;
         } else if (errno == EAGAIN) {
-            if (wait_for(p, POLLOUT | (p->deaf ? 0 : POLLIN)) && !p->deaf) {
+            int way = p->ssl && SSL_want_read(p->ssl) ? POLLIN : POLLOUT | (p->deaf ? 0 : POLLIN);
+            if (wait_for(p, way) && !p->deaf) {
                 take_in(p);
                 while (tc_h2_peer_next(p->h2))
                     ;
@@ -152,13 +193,68 @@ void hostile_await_close(struct hostile_peer *p)
     }
 }
 
+bool hostile_is_heard(struct hostile_peer *p)
+{
+    take_in(p);
+    while (tc_h2_peer_next(p->h2))
+        ;
+    return !p->gone;
+}
+
+bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len)
+{
+    for (size_t at = 0; !p->gone && at < len;) {
+        ssize_t n = send(p->fd, (const char *)data + at, len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0)
+            at += (size_t)n;
+        else if (errno == EAGAIN)
+            (void)wait_for(p, POLLOUT);
+        else if (errno != EINTR)
+            p->gone = true;
+    }
+    return !p->gone;
+}
+
+size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len)
+{
+    ssize_t n = -1;
+    while (n < 0 && !p->gone && wait_for(p, POLLIN)) {
+        n = recv(p->fd, data, len, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            p->gone = true;
+    }
+    return n > 0 ? (size_t)n : 0;
+}
+
 void hostile_abort(struct hostile_peer *p)
 {
+    p->truncated = true;
     const struct linger linger = {.l_onoff = 1};
     setsockopt(p->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
 /* --- the process --- */
+
+static SSL_CTX *tls_of_all; /* of the process that plays; NULL: in the clear */
+
+static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+                     unsigned in_len, void *arg)
+{
+    (void)ssl, (void)in, (void)in_len, (void)arg;
+    *out = (const unsigned char *)"h2";
+    *out_len = 2;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static SSL_CTX *make_tls(const struct tc_cert *cert)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    if (!ctx || SSL_CTX_use_certificate(ctx, cert->x509) != 1 || SSL_CTX_use_PrivateKey(ctx, cert->key) != 1)
+        _exit(1);
+    SSL_CTX_set_alpn_select_cb(ctx, choose_h2, NULL);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    return ctx;
+}
 
 struct visit {
     int fd;
@@ -166,13 +262,28 @@ struct visit {
     struct port *port;
 };
 
+static SSL *speak_tls(int fd)
+{
+    if (!tls_of_all)
+        return NULL;
+    SSL *ssl = SSL_new(tls_of_all);
+    if (!ssl || fcntl(fd, F_SETFL, O_NONBLOCK) || SSL_set_fd(ssl, fd) != 1)
+        _exit(1);
+    SSL_set_accept_state(ssl);
+    return ssl;
+}
+
 static void *visited(void *arg)
 {
     struct visit *v = arg;
-    struct hostile_peer p = {.fd = v->fd, .h2 = tc_h2_peer_new_raw(true)};
+    struct hostile_peer p = {.fd = v->fd, .h2 = tc_h2_peer_new_raw(true), .ssl = speak_tls(v->fd)};
     v->play(&p);
     hostile_flush(&p);
     tc_h2_peer_free(p.h2);
+    if (p.ssl && !p.truncated && SSL_is_init_finished(p.ssl))
+        SSL_shutdown(p.ssl);
+    SSL_free(p.ssl);
+    ERR_clear_error();
     close(p.fd);
     atomic_fetch_add(&v->port->over, 1);
     tc_free(v);
@@ -182,9 +293,10 @@ static void *visited(void *arg)
 static void take(int listener, hostile_play_fn *play, struct port *port)
 {
     pthread_t thread;
-    int fd = accept(listener, NULL, NULL);
+    int fd = accept(listener, NULL, NULL), on = 1;
     if (fd < 0)
         return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     struct visit *v = TC_NEW(struct visit);
     *v = (struct visit){fd, play, port};
     atomic_fetch_add(&port->taken, 1);
@@ -227,7 +339,7 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg);
 }
 
-struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n)
+struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n, const struct tc_cert *tls)
 {
     struct hostile *h = TC_NEW(struct hostile);
     assert_true(n <= HOSTILE_MAX);
@@ -237,6 +349,8 @@ struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n)
     assert_true(h->pid >= 0);
     if (h->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGPIPE, SIG_IGN);
+        tls_of_all = tls ? make_tls(tls) : NULL;
         serve(h->board, plays, n);
         _exit(1);
     }

@@ -3,6 +3,7 @@
 #ifndef TC_SUPPORT_HOSTILE_H
 #define TC_SUPPORT_HOSTILE_H
 
+#include "support/certs.h"
 #include "support/h2_peer.h"
 
 #define HOSTILE_MAX 160
@@ -13,8 +14,9 @@ struct hostile_peer;
 /* What is done with one connection, on a thread of its own; it is closed when the function returns. */
 typedef void hostile_play_fn(struct hostile_peer *p);
 
-/* Forks: before the program has threads. At most HOSTILE_MAX plays. */
-struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n);
+/* Forks: before the program has threads. At most HOSTILE_MAX plays. With a certificate they speak TLS, and shake hands
+ * when they first send or wait for anything; the good backend speaks in the clear. */
+struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n, const struct tc_cert *tls);
 void hostile_free(struct hostile *h);
 /* "127.0.0.1:PORT" of play i, and of the backend that answers all; borrowed. */
 const char *hostile_address(const struct hostile *h, size_t i);
@@ -43,6 +45,16 @@ uint32_t hostile_begin(struct hostile_peer *p);
 void hostile_settle(struct hostile_peer *p);
 /* Until the client closes. */
 void hostile_await_close(struct hostile_peer *p);
+/* False when the client has closed. What has come is dropped. */
+bool hostile_is_heard(struct hostile_peer *p);
+/* Beneath TLS: any bytes, at once; false when they could not be sent. What comes from the client, up to len: 0 at its
+ * end or after 10 s. What has been put so far is sent by hostile_flush, into records. */
+bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len);
+size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len);
+/* The TLS of this connection; NULL in the clear. */
+struct ssl_st *hostile_ssl(struct hostile_peer *p);
+/* The connection will end without TLS saying so. */
+void hostile_truncate(struct hostile_peer *p);
 /* The end of the connection will be a reset. */
 void hostile_abort(struct hostile_peer *p);
 

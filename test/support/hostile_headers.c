@@ -328,6 +328,12 @@ static void odd_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
+static void headers_without_content(struct hostile_peer *p)
+{
+    const struct tc_buf block = {0};
+    one_block(p, &block, false, false);
+}
+
 /* Headers without end where trailers should be. */
 static void headers_again(struct hostile_peer *p)
 {
@@ -374,6 +380,7 @@ static const struct hostile_row rows[] = {
     {"a pseudo field after others", pseudo_after_fields, INVALID, NULL, HOSTILE_NEXT, NULL},
     {"a control character", control_characters, INVALID, NULL, HOSTILE_NEXT, NULL},
     {"odd fields beyond 8 KB", odd_fields, "OK", NULL, HOSTILE_NEXT, NULL},
+    {"HEADERS without content", headers_without_content, INVALID, NULL, HOSTILE_NEXT, NULL},
     {"headers again and again", headers_again, INVALID, NULL, HOSTILE_NEXT, NULL},
 };
 

@@ -31,6 +31,7 @@ struct hostile_rows hostile_flood_rows(void);
 struct hostile_rows hostile_header_rows(void);
 struct hostile_rows hostile_message_rows(void);
 struct hostile_rows hostile_state_rows(void);
+struct hostile_rows hostile_tls_rows(void); /* of TLS alone */
 
 #define HOSTILE_OK ":status: 200\ncontent-type: application/grpc\nintact: yes\n"
 #define HOSTILE_TRAILERS "grpc-status: 0\n"

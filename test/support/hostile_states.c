@@ -196,6 +196,68 @@ static void data_of_no_stream(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
+/* Frames of no length. */
+static void of_no_length(struct hostile_peer *p, uint8_t type, uint32_t stream)
+{
+    (void)hostile_begin(p);
+    tc_h2_peer_frame(hostile_frames(p), type, TC_H2P_END_HEADERS, stream, "", 0);
+    hostile_await_close(p);
+}
+
+static void empty_priority(struct hostile_peer *p)
+{
+    of_no_length(p, 2, 1);
+}
+
+static void empty_reset(struct hostile_peer *p)
+{
+    of_no_length(p, TC_H2P_RST_STREAM, 1);
+}
+
+static void empty_push_promise(struct hostile_peer *p)
+{
+    of_no_length(p, 5, 1);
+}
+
+static void empty_ping(struct hostile_peer *p)
+{
+    of_no_length(p, TC_H2P_PING, 0);
+}
+
+static void empty_goaway(struct hostile_peer *p)
+{
+    of_no_length(p, TC_H2P_GOAWAY, 0);
+}
+
+static void empty_window_update(struct hostile_peer *p)
+{
+    of_no_length(p, TC_H2P_WINDOW_UPDATE, 0);
+}
+
+static void continuation_of_nothing(struct hostile_peer *p)
+{
+    of_no_length(p, TC_H2P_CONTINUATION, 1);
+}
+
+/* The smallest of each kind that may have no length, before a good answer. */
+static void empty_frames_that_are_allowed(struct hostile_peer *p)
+{
+    for (uint32_t id = hostile_begin(p); id; id = hostile_await(p, TC_H2P_HEADERS)) {
+        struct tc_buf block = {0};
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_SETTINGS, 0, 0, "", 0);
+        tc_h2_peer_hpack(&block, HOSTILE_OK);
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_HEADERS, 0, id, "", 0);
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_CONTINUATION, 0, id, "", 0);
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_CONTINUATION, TC_H2P_END_HEADERS, id, block.data, block.len);
+        tc_h2_peer_data(hostile_frames(p), id, "", 0, false);
+        tc_h2_peer_frame(hostile_frames(p), 0xfa, 0, id, "", 0);
+        tc_h2_peer_message(hostile_frames(p), id, "x", 1, false);
+        tc_h2_peer_data(hostile_frames(p), id, "", 0, false);
+        tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_TRAILERS, true);
+        tc_buf_fini(&block);
+    }
+}
+
 /* Malformed frames behind the one that ended the session: these once met an assertion. */
 static void malformed_behind_the_end(struct hostile_peer *p)
 {
@@ -240,6 +302,14 @@ static const struct hostile_row rows[] = {
     {"a stream of its own", stream_of_its_own, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0, NULL},
     {"DATA before headers", data_before_headers, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0, NULL},
     {"DATA of no stream", data_of_no_stream, "UNAVAILABLE PROTOCOL_ERROR", NULL, 0, NULL},
+    {"PRIORITY without content", empty_priority, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0, NULL},
+    {"RST_STREAM without content", empty_reset, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0, NULL},
+    {"PUSH_PROMISE without content", empty_push_promise, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0, NULL},
+    {"PING without content", empty_ping, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0, NULL},
+    {"GOAWAY without content", empty_goaway, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0, NULL},
+    {"WINDOW_UPDATE without content", empty_window_update, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0, NULL},
+    {"CONTINUATION of nothing", continuation_of_nothing, "UNAVAILABLE CONTINUATION: unexpected", NULL, 0, NULL},
+    {"frames without content that are allowed", empty_frames_that_are_allowed, "OK", NULL, HOSTILE_NEXT, NULL},
     {"malformed frames behind the end", malformed_behind_the_end, "UNAVAILABLE FRAME_SIZE_ERROR", NULL, 0, NULL},
 };
 

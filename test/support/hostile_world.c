@@ -1,0 +1,232 @@
+#include "support/hostile_world.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/footprint.h"
+#include "support/load_kit.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define MANY 200
+#define RPS 100
+
+#define GROWN_KB_MAX (32 * 1024)
+#define CPU_MS_MAX 2000
+#define LONGEST_MS_MAX 2000
+#define CONNECTIONS_MAX 50
+
+static struct hostile_row all[HOSTILE_MAX];
+static size_t n_all;
+static struct hostile *servers;
+static torc_runtime *rt;
+static torc_channel *good;
+static torc_credentials *creds; /* NULL: in the clear */
+static struct tc_cert root, cert;
+static struct tc_buf wrong; /* what was not as it should be, a line each */
+static struct load_kit *load;
+
+static void append(struct hostile_rows rows)
+{
+    assert_true(n_all + rows.n <= HOSTILE_MAX);
+    memcpy(all + n_all, rows.rows, rows.n * sizeof(*rows.rows));
+    n_all += rows.n;
+}
+
+/* --- calls --- */
+
+struct batch {
+    const struct hostile_row *row;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned done; /* under the lock, as is the next */
+    bool wrong;
+    char seen[256];
+};
+
+static bool matches(const char *outcome, const struct torc_result *r)
+{
+    const char *name = torc_status_code_name(r->code);
+    size_t len = strlen(name);
+    if (!outcome || strncmp(outcome, name, len) != 0 || (outcome[len] != '\0' && outcome[len] != ' '))
+        return false;
+    return outcome[len] == '\0' || strstr(r->message, outcome + len + 1);
+}
+
+static void on_result(const struct torc_result *r, void *arg)
+{
+    struct batch *b = arg;
+    pthread_mutex_lock(&b->lock);
+    b->done++;
+    snprintf(b->seen, sizeof(b->seen), "%s %s", torc_status_code_name(r->code), r->message);
+    if (!matches(b->row->outcome, r) && !matches(b->row->or_else, r))
+        b->wrong = true;
+    pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void on_stream_done(torc_call *call, const struct torc_result *r, void *arg)
+{
+    (void)call;
+    on_result(r, arg);
+}
+
+static const struct torc_call_events unread = {.on_done = on_stream_done};
+
+static void run_calls(torc_channel *ch, struct batch *b)
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = b->row->flags & HOSTILE_SHORT ? 300 : 20000;
+    size_t len = b->row->flags & HOSTILE_LARGE ? 4000000 : 5;
+    unsigned n = b->row->flags & HOSTILE_MANY ? MANY : 1;
+    char *request = tc_calloc(1, len);
+    torc_call *stream = NULL;
+    if (b->row->flags & HOSTILE_UNREAD)
+        assert_non_null(stream = torc_call_start(ch, "/a.B/C", &o, &unread, b, NULL));
+    for (unsigned i = stream ? 1 : 0; i < n; i++)
+        assert_int_equal(torc_call_unary_async(ch, "/a.B/C", request, len, &o, on_result, b, NULL), 0);
+    tc_free(request);
+    pthread_mutex_lock(&b->lock);
+    while (b->done < n)
+        pthread_cond_wait(&b->changed, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+    torc_call_free(stream);
+    if (b->wrong)
+        tc_buf_printf(&wrong, "%s: %s, not %s\n", b->row->name, b->seen, b->row->outcome);
+}
+
+/* A second RPC, on the same connection: it and its compression state have survived, or it is ended with this one. */
+static void call_again(torc_channel *ch, size_t i)
+{
+    const struct hostile_row *row = &all[i];
+    struct torc_result r;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 20000;
+    assert_int_equal(torc_call_unary(ch, "/a.B/C", "next", 4, &o, &r), 0);
+    if (!matches(row->then ? row->then : "OK", &r))
+        tc_buf_printf(&wrong, "%s: the next RPC: %s %s\n", row->name, torc_status_code_name(r.code), r.message);
+    size_t len = 0;
+    const char *intact = torc_metadata_find(r.headers, "intact", &len);
+    if (!row->then && (!intact || len != 3 || memcmp(intact, "yes", 3) != 0))
+        tc_buf_printf(&wrong, "%s: the next RPC has other headers\n", row->name);
+    if (hostile_connections(servers, i) != 1)
+        tc_buf_printf(&wrong, "%s: the next RPC has another connection\n", row->name);
+    torc_result_fini(&r);
+}
+
+static void play(size_t i)
+{
+    const struct hostile_row *row = &all[i];
+    struct batch b = {.row = row, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.connect_timeout_ms = row->flags & HOSTILE_DIALS ? 300 : 20000;
+    if (creds)
+        o.credentials = creds;
+    char *target = tc_asprintf("ipv4:%s", hostile_address(servers, i));
+    torc_channel *ch = torc_channel_new(rt, target, &o, NULL);
+    assert_non_null(ch);
+    struct footprint before = footprint_begin();
+    uint64_t begin_ns = tc_system_clock.monotonic_ns(tc_system_clock.arg);
+    run_calls(ch, &b);
+    if (row->flags & HOSTILE_NEXT || row->then)
+        call_again(ch, i);
+    torc_channel_free(ch);
+    bool over = hostile_wait_over(servers, i);
+    struct footprint grown = footprint_since(&before);
+    print_message("%s: %.160s; %ld kB, %llu of %llu ms, %u connections\n", row->name, b.seen, grown.kb,
+                  (unsigned long long)grown.cpu_ms,
+                  (unsigned long long)(tc_system_clock.monotonic_ns(tc_system_clock.arg) - begin_ns) / TC_NS_PER_MS,
+                  hostile_connections(servers, i));
+    if (!over)
+        tc_buf_printf(&wrong, "%s: the connection is not over\n", row->name);
+    tc_free(target);
+    if (FOOTPRINT_MEASURED && (grown.kb > GROWN_KB_MAX || grown.cpu_ms > CPU_MS_MAX))
+        tc_buf_printf(&wrong, "%s: %ld kB more resident, %llu ms of CPU\n", row->name, grown.kb,
+                      (unsigned long long)grown.cpu_ms);
+    if (hostile_connections(servers, i) > CONNECTIONS_MAX)
+        tc_buf_printf(&wrong, "%s: %u connections\n", row->name, hostile_connections(servers, i));
+}
+
+/* --- the world --- */
+
+static void make_credentials(void)
+{
+    struct torc_tls_options o;
+    root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
+    cert = tc_cert_make(&(struct tc_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
+    torc_tls_options_init(&o);
+    o.roots_pem = root.cert_pem;
+    creds = torc_credentials_tls(&o, NULL);
+    assert_non_null(creds);
+}
+
+void hostile_world_open(const struct hostile_rows *rows, size_t n, bool tls)
+{
+    hostile_play_fn *plays[HOSTILE_MAX];
+    struct torc_runtime_options o;
+    for (size_t i = 0; i < n; i++)
+        append(rows[i]);
+    for (size_t i = 0; i < n_all; i++)
+        plays[i] = all[i].play;
+    if (tls)
+        make_credentials();
+    servers = hostile_new(plays, n_all, tls ? &cert : NULL);
+    torc_runtime_options_init(&o);
+    o.idle_connection_ms = 100; /* connections of a case end soon after its channel */
+    rt = torc_runtime_new(&o);
+    char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
+    good = torc_channel_new(rt, target, NULL, NULL);
+    tc_free(target);
+    assert_int_equal(torc_channel_connect(good, 20000), 0);
+    load = load_kit_new(good, RPS, 1);
+}
+
+void hostile_world_close(void)
+{
+    struct load_report report;
+    if (load)
+        load_kit_free(load, &report);
+    torc_channel_free(good);
+    torc_runtime_free(rt);
+    torc_credentials_unref(creds);
+    hostile_free(servers);
+    tc_cert_fini(&cert);
+    tc_cert_fini(&root);
+}
+
+void hostile_world_play(struct hostile_rows rows)
+{
+    const char *only = getenv("HOSTILE_ONLY");
+    for (size_t i = 0; i < n_all; i++)
+        for (size_t j = 0; j < rows.n; j++)
+            if (all[i].play == rows.rows[j].play && (!only || strstr(all[i].name, only)))
+                play(i);
+    struct tc_buf b = wrong;
+    wrong = (struct tc_buf){0};
+    if (b.len)
+        fail_msg("%s", tc_buf_cstr(&b));
+}
+
+void hostile_world_others(void)
+{
+    struct load_report report;
+    load_kit_wait(load, 1);
+    load_kit_free(load, &report);
+    load = NULL;
+    print_message("%llu calls to another backend: %llu failed, the longest took %llu ms\n",
+                  (unsigned long long)report.calls, (unsigned long long)report.failed,
+                  (unsigned long long)report.longest_ms);
+    if (report.failed)
+        fail_msg("%s", report.first);
+    if (FOOTPRINT_MEASURED)
+        assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
+}
