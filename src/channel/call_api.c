@@ -122,13 +122,17 @@ void tc_call_drop(torc_call *call)
     tc_runtime_unref(rt);
 }
 
-void tc_call_schedule(torc_call *call)
+/* With the mutex held: gets the loop to take what is wanted. */
+static void schedule(torc_call *call, bool quietly)
 {
     if (call->task_queued)
         return;
     call->task_queued = true;
     tc_ref_inc(&call->zeroed);
-    tc_runtime_run(call->channel->rt, &call->task);
+    if (quietly)
+        tc_loop_post_quietly(tc_runtime_loop(call->channel->rt), &call->task);
+    else
+        tc_runtime_run(call->channel->rt, &call->task);
 }
 
 void tc_call_launch_quietly(torc_call *call)
@@ -145,7 +149,7 @@ void tc_call_launch(torc_call *call)
     tc_ref_inc(&call->zeroed);
     pthread_mutex_lock(&call->mutex);
     call->want_start = true;
-    tc_call_schedule(call);
+    schedule(call, false);
     pthread_mutex_unlock(&call->mutex);
 }
 
@@ -269,7 +273,7 @@ torc_call *torc_call_start(torc_channel *ch, const char *method, const struct to
     return call;
 }
 
-int torc_call_write(torc_call *call, const void *message, size_t size, bool last)
+int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly)
 {
     int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
     if (rc != 0)
@@ -280,17 +284,17 @@ int torc_call_write(torc_call *call, const void *message, size_t size, bool last
     } else if (call->write_busy || call->write_over) {
         rc = TORC_ESTATE;
     } else {
-        call->want_message = tc_rstr_new(message, size);
+        call->want_message = tc_rstr_new(message.data, message.len);
         call->want_last = last;
         call->write_busy = true;
         call->write_over = last;
-        tc_call_schedule(call);
+        schedule(call, quietly);
     }
     pthread_mutex_unlock(&call->mutex);
     return rc;
 }
 
-int torc_call_write_done(torc_call *call)
+int tc_call_want_end(torc_call *call, bool quietly)
 {
     int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
     if (rc != 0)
@@ -303,13 +307,13 @@ int torc_call_write_done(torc_call *call)
     } else {
         call->want_end = true;
         call->write_over = true;
-        tc_call_schedule(call);
+        schedule(call, quietly);
     }
     pthread_mutex_unlock(&call->mutex);
     return rc;
 }
 
-int torc_call_read(torc_call *call)
+int tc_call_want_read(torc_call *call, bool quietly)
 {
     int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
     if (rc != 0)
@@ -321,10 +325,25 @@ int torc_call_read(torc_call *call)
         rc = TORC_ELIMIT;
     } else {
         call->want_reads++;
-        tc_call_schedule(call);
+        schedule(call, quietly);
     }
     pthread_mutex_unlock(&call->mutex);
     return rc;
+}
+
+int torc_call_write(torc_call *call, const void *message, size_t size, bool last)
+{
+    return tc_call_want_write(call, tc_slice_of(message, size), last, false);
+}
+
+int torc_call_write_done(torc_call *call)
+{
+    return tc_call_want_end(call, false);
+}
+
+int torc_call_read(torc_call *call)
+{
+    return tc_call_want_read(call, false);
 }
 
 void torc_call_cancel(torc_call *call)
@@ -334,7 +353,7 @@ void torc_call_cancel(torc_call *call)
     pthread_mutex_lock(&call->mutex);
     if (!call->over) {
         call->want_cancel = true;
-        tc_call_schedule(call);
+        schedule(call, false);
     }
     pthread_mutex_unlock(&call->mutex);
 }

@@ -65,8 +65,11 @@ struct torc_call {
 /* A new call with the options, checked; the caller's reference. NULL with *error. */
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
                         enum tc_call_kind kind, int *error);
-/* With the mutex held: gets the loop to take what is wanted. */
-void tc_call_schedule(torc_call *call);
+/* torc_call_write, torc_call_write_done and torc_call_read. `quietly`: without waking the loop, for a thread that
+ * drives it next, or else wakes it. */
+int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly);
+int tc_call_want_end(torc_call *call, bool quietly);
+int tc_call_want_read(torc_call *call, bool quietly);
 void tc_call_drop(torc_call *call);
 /* Starts it: the loop's reference is added. */
 void tc_call_launch(torc_call *call);

@@ -77,11 +77,13 @@ torc_call *torc_call_open(torc_channel *ch, const char *method, const struct tor
 struct waiting {
     torc_call *call;
     struct tc_wait wait;
+    bool quietly; /* what it wants of the loop is posted without a wake-up, since it drives the loop itself */
 };
 
 static void wait_begin(struct waiting *w, torc_call *call)
 {
     w->call = call;
+    w->quietly = tc_runtime_caller_drives(call->channel->rt);
     tc_wait_init(&w->wait);
     tc_runtime_lock(call->channel->rt);
     tc_list_append(&call->waits, &w->wait.owner);
@@ -97,6 +99,25 @@ static void wait_end(struct waiting *w)
 static void wait_once(struct waiting *w)
 {
     tc_runtime_wait(w->call->channel->rt, &w->wait, UINT64_MAX);
+}
+
+/* What was posted quietly goes with the turn that the wait begins with; not where there is none, or where another
+ * thread drives, which may sleep. */
+static void posted(struct waiting *w, bool waits)
+{
+    torc_runtime *rt = w->call->channel->rt;
+    if (w->quietly && (!waits || tc_runtime_driven(rt)))
+        tc_loop_wake(tc_runtime_loop(rt));
+}
+
+/* One more message is wanted. */
+static void want_read(struct waiting *w)
+{
+    torc_call *call = w->call;
+    call->reads_pending++;
+    tc_runtime_unlock(call->channel->rt);
+    tc_call_want_read(call, w->quietly);
+    tc_runtime_lock(call->channel->rt);
 }
 
 /* A call with events of the application's own has nothing to wait for here. */
@@ -116,8 +137,10 @@ int torc_call_send(torc_call *call, const void *message, size_t size, bool last)
     wait_begin(&w, call);
     call->written = false;
     tc_runtime_unlock(call->channel->rt);
-    rc = torc_call_write(call, message, size, last);
+    rc = tc_call_want_write(call, tc_slice_of(message, size), last, w.quietly);
     tc_runtime_lock(call->channel->rt);
+    if (rc == 0)
+        posted(&w, !call->written && !call->done);
     while (rc == 0 && !call->written && !call->done)
         wait_once(&w);
     if (rc == 0 && !call->written)
@@ -135,10 +158,8 @@ int torc_call_receive(torc_call *call, torc_message **message)
     wait_begin(&w, call);
     while (!call->first_received && !call->done) {
         if (call->reads_pending == 0) {
-            call->reads_pending++;
-            tc_runtime_unlock(call->channel->rt);
-            torc_call_read(call);
-            tc_runtime_lock(call->channel->rt);
+            want_read(&w);
+            posted(&w, !call->first_received && !call->done);
             continue;
         }
         wait_once(&w);
@@ -161,8 +182,6 @@ int torc_call_finish(torc_call *call, struct torc_result *result)
     int rc = result ? check(call) : TORC_EINVAL;
     if (rc != 0)
         return rc;
-    /* Already half-closed, or over: both are fine. */
-    torc_call_write_done(call);
     struct waiting w;
     wait_begin(&w, call);
     if (call->finished) {
@@ -170,13 +189,17 @@ int torc_call_finish(torc_call *call, struct torc_result *result)
         return TORC_ESTATE;
     }
     call->finished = true;
+    tc_runtime_unlock(call->channel->rt);
+    /* Already half-closed, or over: both are fine. */
+    rc = tc_call_want_end(call, w.quietly);
+    tc_runtime_lock(call->channel->rt);
+    if (rc == 0)
+        posted(&w, !call->done);
     while (!call->done) {
         /* Messages must flow for the end to come. */
         if (call->reads_pending == 0) {
-            call->reads_pending++;
-            tc_runtime_unlock(call->channel->rt);
-            torc_call_read(call);
-            tc_runtime_lock(call->channel->rt);
+            want_read(&w);
+            posted(&w, !call->done);
             continue;
         }
         wait_once(&w);

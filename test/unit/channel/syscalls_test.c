@@ -102,6 +102,46 @@ static void test_blocking(void **state)
     close_client(&c);
 }
 
+static void ping_pong(torc_call *call, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        torc_message *m;
+        assert_int_equal(torc_call_send(call, "hello", 5, false), 0);
+        assert_int_equal(torc_call_receive(call, &m), 1);
+        assert_int_equal(torc_message_size(m), 5);
+        torc_message_unref(m);
+    }
+}
+
+static void finish(torc_call *call)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_call_free(call);
+}
+
+/* So are the messages of a stream: each is one write and no wake-up, there and back. */
+static void test_blocking_stream(void **state)
+{
+    (void)state;
+    struct client c;
+    open_client(&c, TORC_RUNTIME_CALLER);
+    torc_call *call = torc_call_open(c.ch, "test.Echo/Echo", NULL, NULL);
+    assert_non_null(call);
+    ping_pong(call, 2);
+    unsigned woken = atomic_load(&wakeups), before = writes;
+    ping_pong(call, CALLS);
+    print_message("%d messages there and back: %u wake-ups, %u writes\n", CALLS, atomic_load(&wakeups) - woken,
+                  writes - before);
+    assert_int_equal(atomic_load(&wakeups) - woken, 0);
+    assert_in_range(writes - before, CALLS, CALLS + CALLS / 10);
+    finish(call);
+    assert_in_range(atomic_load(&wakeups) - woken, 0, 1); /* what torc_call_free asks for */
+    close_client(&c);
+}
+
 /* Calls that begin in one turn are one write. */
 static void test_one_write_a_turn(void **state)
 {
@@ -170,6 +210,19 @@ static void *block_many(void *arg)
     return NULL;
 }
 
+/* The same with a stream for each thread, beside unary calls. */
+static void *stream_many(void *arg)
+{
+    struct client *c = arg;
+    for (unsigned i = 0; i < CALLS / 20; i++) {
+        torc_call *call = torc_call_open(c->ch, "test.Echo/Echo", NULL, NULL);
+        assert_non_null(call);
+        ping_pong(call, 20);
+        finish(call);
+    }
+    return NULL;
+}
+
 static void test_threads_take_turns(void **state)
 {
     (void)state;
@@ -177,7 +230,7 @@ static void test_threads_take_turns(void **state)
     pthread_t threads[THREADS];
     open_client(&c, TORC_RUNTIME_CALLER);
     for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, block_many, &c), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? stream_many : block_many, &c), 0);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     close_client(&c);
@@ -186,9 +239,8 @@ static void test_threads_take_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocking),
-        cmocka_unit_test(test_one_write_a_turn),
-        cmocka_unit_test(test_posts_batch),
+        cmocka_unit_test(test_blocking),           cmocka_unit_test(test_blocking_stream),
+        cmocka_unit_test(test_one_write_a_turn),   cmocka_unit_test(test_posts_batch),
         cmocka_unit_test(test_threads_take_turns),
     };
     return cmocka_run_group_tests(tests, tc_kit_one_setup, tc_kit_one_teardown);
