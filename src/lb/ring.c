@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "lb/ring_margin.h"
 #include "lb/ring_sort.h"
 
 enum {
@@ -89,7 +90,7 @@ static unsigned index_bits(uint32_t size, bool sparse)
     return bits;
 }
 
-struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like)
+struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like, bool margin)
 {
     bool sparse = size >= SPARSE_SIZE;
     unsigned bits = index_bits(size, sparse);
@@ -101,10 +102,13 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     }
     size_t bytes = 0;
     plan(&bytes, 1, sizeof(struct tc_ring));
-    size_t index = plan(&bytes, ((size_t)1 << bits) + 1, sizeof(uint32_t));
+    size_t index = plan(&bytes, ((size_t)1 << bits) + 1 + TC_RING_INDEX_PADDING, sizeof(uint32_t));
     size_t hash = plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint64_t));
     size_t item = plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint32_t));
     size_t count = plan(&bytes, n, sizeof(uint32_t));
+    size_t margin_hash = plan(&bytes, margin ? n + 1 : 0, sizeof(uint64_t));
+    size_t margin_item = plan(&bytes, margin ? n + 1 : 0, sizeof(uint32_t));
+    size_t margin_at = plan(&bytes, margin ? n + 1 : 0, sizeof(uint32_t));
     char *block = tc_malloc(bytes);
     tc_ring_advise(block, bytes);
     struct tc_ring *r = (struct tc_ring *)block;
@@ -118,6 +122,9 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     r->hash = (uint64_t *)(block + hash);
     r->item = (uint32_t *)(block + item);
     r->counts = (uint32_t *)(block + count);
+    r->margin.hash = (uint64_t *)(block + margin_hash);
+    r->margin.item = (uint32_t *)(block + margin_item);
+    r->margin.at = (uint32_t *)(block + margin_at);
     if (n)
         memcpy(r->counts, counts, n * sizeof(*counts));
     for (size_t i = 0; i < n; i++)
@@ -150,31 +157,46 @@ void tc_ring_index(struct tc_ring *r)
     r->ties = ties;
 }
 
-static void fill(struct tc_ring *r, const struct tc_ring_item *items, struct tc_ring_sort *sort)
+static void make_entries(const struct tc_ring *r, const struct tc_ring_item *items, struct tc_ring_sort *sort)
 {
     struct tc_ring_part parts[PARTS];
     for (uint32_t i = 0; i < r->n_items;) {
         uint32_t n = 0;
         for (; n < PARTS && i < r->n_items; i++)
-            parts[n++] = (struct tc_ring_part){items[i].key, i, 0, r->counts[i]};
+            parts[n++] = (struct tc_ring_part){items[i].key, i, 0, r->counts[i], 0};
         tc_ring_sort_keys(sort, parts, n);
     }
-    if (!tc_ring_sort_finish(sort, r->hash, r->item, r->index, 64 - r->shift))
-        tc_ring_index(r);
 }
 
-struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
+struct tc_ring *tc_ring_build(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
+                              uint32_t margin_from)
 {
-    uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
+    uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts)), base;
     uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
+    bool margin = size >= margin_from && tc_ring_at_max(size, min, max, cap) &&
+                  tc_ring_margin_base(counts, (uint32_t)n, size, &base);
+    uint64_t *hash = margin ? tc_reallocarray(NULL, n, sizeof(*hash)) : NULL;
     /* What is needed for a while comes before what stays: were it the last on the heap, freeing it would give its pages
      * back to the system each time. */
     struct tc_ring_sort sort;
     tc_ring_sort_init(&sort, size);
-    struct tc_ring *r = tc_ring_alloc(size, counts, n, NULL);
+    struct tc_ring *r = tc_ring_alloc(size, counts, n, NULL, margin);
     tc_free(counts);
-    fill(r, items, &sort);
+    if (margin)
+        tc_ring_margin_entries(r, items, base, &sort, hash);
+    else
+        make_entries(r, items, &sort);
+    if (!tc_ring_sort_finish(&sort, r->hash, r->item, r->index, 64 - r->shift))
+        tc_ring_index(r);
+    if (margin)
+        tc_ring_margin_set(r, base, hash);
+    tc_free(hash);
     return r;
+}
+
+struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
+{
+    return tc_ring_build(items, n, min, max, cap, TC_RING_MARGIN_FROM);
 }
 
 uint32_t tc_ring_entries(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)

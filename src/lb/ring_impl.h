@@ -4,7 +4,25 @@
 
 #include "lb/ring.h"
 
-enum { TC_RING_PADDING = 16 }; /* entries beyond the last that a search may look at */
+enum {
+    TC_RING_PADDING = 16,      /* entries beyond the last that a search may look at */
+    TC_RING_INDEX_PADDING = 16 /* buckets beyond the last that may be written to */
+};
+
+/* Where a bound decides a ring's size, one item more or less moves the shares of all, and of about half of the items an
+ * entry comes or goes: mostly the one of the same number, their last or the one after. The margin knows this entry of
+ * each item, in the ring or not, so that an update need not hash and look for it. A memo: nothing depends on its
+ * number being well chosen. */
+struct tc_ring_margin {
+    uint32_t n;     /* the ring's items; 0: no margin */
+    uint32_t base;  /* which of an item's entries; in the ring are those of the items that have more than that */
+    uint64_t *hash; /* ascending, all different, and no other entry of the ring has one of them */
+    uint32_t *item;
+    uint32_t *at; /* entries of the ring below it: where it is, or would be */
+};
+
+#define TC_RING_MARGIN_FROM 8192u /* entries: smaller rings are quickly built */
+#define TC_RING_NO_MARGIN UINT32_MAX
 
 /* Its arrays follow it in one allocation. */
 struct tc_ring {
@@ -19,6 +37,7 @@ struct tc_ring {
     uint64_t *hash;   /* size, ascending; then TC_RING_PADDING times the largest number, which no hash is above */
     uint32_t *item;   /* size; then padding of no meaning */
     uint32_t *counts; /* entries of each item */
+    struct tc_ring_margin margin;
 
     /* Of a ring in the cache (ring_cache.h), else NULL. */
     struct tc_ring_cached *cached;
@@ -33,12 +52,26 @@ static inline void tc_ring_clamp(uint64_t *min, uint64_t *max, uint64_t *cap)
     *min = TC_MAX(TC_MIN(*min, *max), 1);
 }
 
+/* Is a ring of that size as large as it may be? */
+static inline bool tc_ring_at_max(uint32_t size, uint64_t min, uint64_t max, uint64_t cap)
+{
+    tc_ring_clamp(&min, &max, &cap);
+    return size >= max;
+}
+
 /* How many entries each item gets (A42), into counts[0..n); their sum. The bounds are clamped as tc_ring_new says. */
 uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
                        uint32_t *counts);
 /* A ring of that size with a reference, its counts taken over by copying and its padding set; entries and index are the
- * caller's to fill. The index has as many buckets as that of `like` (NULL: none), if that is about the right number. */
-struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like);
+ * caller's to fill. The index has as many buckets as that of `like` (NULL: none), if that is about the right number.
+ * With room for a margin if asked for, of which it has none yet. */
+struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like, bool margin);
+/* tc_ring_new and tc_ring_update, with a margin where one is worth it and the ring has margin_from entries or more. */
+struct tc_ring *tc_ring_build(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
+                              uint32_t margin_from);
+struct tc_ring *tc_ring_rebuild(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
+                                const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
+                                uint32_t margin_from);
 /* Sets the padding. */
 void tc_ring_pad(struct tc_ring *r);
 /* Fills the index from the hashes, and finds out about ties. */

@@ -239,7 +239,7 @@ static uint64_t *hash_block(struct batch *b, const struct tc_ring_part *parts, u
         __builtin_prefetch(parts[i].key.data);
         places[TC_MIN(parts[i].key.len, LENGTHS - 1)]++;
         outs[i] = out;
-        out += parts[i].n;
+        out += parts[i].n + parts[i].spare;
     }
     for (unsigned l = 0; l < LENGTHS; l++) {
         unsigned count = places[l];
@@ -250,7 +250,7 @@ static uint64_t *hash_block(struct batch *b, const struct tc_ring_part *parts, u
         order[places[TC_MIN(parts[i].key.len, LENGTHS - 1)]++] = (uint8_t)i;
     for (unsigned k = 0; k < n; k++) {
         unsigned i = order[k];
-        hash_key(b, parts[i].key, parts[i].first, parts[i].n, outs[i]);
+        hash_key(b, parts[i].key, parts[i].first, parts[i].n + parts[i].spare, outs[i]);
     }
     return out;
 }

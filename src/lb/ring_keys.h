@@ -8,9 +8,10 @@
 struct tc_ring_part {
     struct tc_slice key;
     uint32_t item, first, n;
+    uint32_t spare; /* so many more are hashed, and no entries */
 };
 
-/* The hashes of all parts' entries, one after the other. */
+/* The hashes of all parts' entries and of what is spare of each, one after the other. */
 void tc_ring_keys(const struct tc_ring_part *parts, size_t n, uint64_t *out);
 /* The same as a processor does it that has no instructions for several multiplications at a time. */
 void tc_ring_keys_plain(const struct tc_ring_part *parts, size_t n, uint64_t *out);

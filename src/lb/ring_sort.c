@@ -146,6 +146,20 @@ static inline uint32_t distribute(const struct tc_ring_sort *s, const uint64_t *
     return n;
 }
 
+/* A group is full, so hashes are not uniform: all goes to a list, and so do the parts, but for the first's entries that
+ * are `done`. */
+static __attribute__((noinline)) void give_up_groups(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n,
+                                                     const uint64_t *hash, uint32_t done)
+{
+    uint64_t rest[CHUNK];
+    size_t left = 0;
+    for (size_t i = 0; i < n; hash += parts[i].n + parts[i].spare, i++, done = 0)
+        for (uint32_t k = done; k < parts[i].n; k++)
+            rest[left++] = hash[k];
+    make_list(s);
+    memcpy(s->hash + s->come, rest, left * sizeof(*rest));
+}
+
 void tc_ring_sort_add(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n)
 {
     if (s->list) {
@@ -154,18 +168,11 @@ void tc_ring_sort_add(struct tc_ring_sort *s, const struct tc_ring_part *parts, 
     }
     const struct tc_ring_sort fixed = *s; /* nothing that is written to can be a part of it */
     const uint64_t *hash = fixed.chunk;
-    for (size_t i = 0; i < n; hash += parts[i++].n) {
+    for (size_t i = 0; i < n; hash += parts[i].n + parts[i].spare, i++) {
         uint32_t done = distribute(&fixed, hash, parts[i].n, parts[i].item);
         if (TC_LIKELY(done == parts[i].n))
             continue;
-        /* A group is full: hashes are not uniform. */
-        uint64_t rest[CHUNK];
-        size_t left = 0;
-        for (size_t k = i; k < n; k++)
-            left += parts[k].n;
-        memcpy(rest, hash + done, (left - done) * sizeof(*rest));
-        make_list(s);
-        memcpy(s->hash + s->come, rest, (left - done) * sizeof(*rest));
+        give_up_groups(s, parts + i, n - i, hash, done);
         struct tc_ring_part first = parts[i];
         first.n -= done;
         add_items(s, &first, 1);

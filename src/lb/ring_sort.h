@@ -24,10 +24,11 @@ struct tc_ring_sort {
 
 /* For n entries. */
 void tc_ring_sort_init(struct tc_ring_sort *s, uint32_t n);
-/* Makes the parts' entries. */
+/* Makes the parts' entries; nothing may be spare. */
 void tc_ring_sort_keys(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n);
 /* That in two steps: where the hashes of the next entries are to be written, no more than *most of them; and that they
- * were, being those of the parts. */
+ * were, being those of the parts. Between them may stand
+ * what is spare, unless they go to a list. */
 uint64_t *tc_ring_sort_room(struct tc_ring_sort *s, uint32_t *most);
 void tc_ring_sort_add(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n);
 /* Writes out the n entries of init, all of which were added, and ends it. index (may be NULL) gets the first entry of

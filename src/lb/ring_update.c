@@ -1,255 +1,296 @@
-/* A new ring out of an old one. The entries that one of the two lacks are hashed and sorted; the rest is copied in the
- * runs between them. */
+/* A new ring out of an old one. Of the entries that one of the two lacks the margin has most, where there is one; the
+ * others are hashed and sorted. What both have is copied. */
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "base/mem.h"
-#include "lb/ring_impl.h"
-#include "lb/ring_sort.h"
+#include "lb/ring_margin.h"
 
 enum {
     REBUILD_PART = 4, /* of the entries: when more change, a build is cheaper */
-    BLOCK = 16,       /* entries that are copied at a time: beyond the end there is padding for that */
-    SHORT_RUN = 8 * BLOCK,
-    FEW = 32 /* index buckets for an entry that comes or goes, from which on these are few */
+    MARGIN_PART = 8,  /* of the items: when more entries change that its margin has not, it is made anew */
+    COMPARED = 16     /* items that are compared at a time */
 };
 
-_Static_assert((int)BLOCK <= (int)TC_RING_PADDING, "blocks end in the padding at the latest");
+#define ITEMS_LIMIT TC_RING_IN_MARGIN
 
-#define GONE ((uint32_t)1 << 31) /* in an entry's item: one of the old ring that the new one lacks */
+/* Items that follow one another in both rings. */
+struct run {
+    uint32_t now, before, n;
+};
 
-/* Where both rings differ. */
-struct change {
-    uint32_t *item_to; /* of each old item its new index, TC_RING_ADDED when it went */
-    uint64_t *hash;    /* n entries that come or go, by hash */
-    uint32_t *item;    /* of which item: a new one's index, or an old one's with GONE */
+struct update {
+    const struct tc_ring *old;
+    const struct tc_ring_item *old_items, *items;
+    const uint32_t *from, *counts;
     uint32_t n;
-    uint32_t first, shift; /* with `shifted`: old items from `first` on move by `shift`, the others stay */
-    bool shifted;
+    uint32_t base; /* of the old ring's margin */
+    bool keep;     /* the new one is to have it as well */
+    struct tc_ring_change c;
+    struct run *runs;
+    uint32_t n_runs, n_added;
+    uint8_t *state;    /* by old item: what becomes of its entry in the margin */
+    uint32_t *changed; /* new items with entries that come or go and that the margin has not; added ones are others */
+    uint32_t n_changed;
 };
 
-typedef int32_t four_items __attribute__((vector_size(16), aligned(4)));
+typedef int32_t four __attribute__((vector_size(16), aligned(4)));
 
-/* True when the kept items are in their old order with one gap or one insertion: by far the most usual change. */
-static bool find_shift(struct change *c, uint32_t n_old)
+static inline four load_four(const uint32_t *p)
 {
-    uint32_t o = 0;
-    while (o < n_old && (c->item_to[o] == o || c->item_to[o] == TC_RING_ADDED))
-        o++;
-    c->first = o;
-    c->shift = o < n_old ? c->item_to[o] - o : 0;
-    for (; o < n_old; o++)
-        if (c->item_to[o] != TC_RING_ADDED && c->item_to[o] != o + c->shift)
-            return false;
-    return true;
+    four v;
+    memcpy(&v, p, sizeof(v));
+    return v;
 }
 
-/* Hashes and sorts what comes and goes. Those that go are before those that come of equal hash. */
-static void find_entries(struct change *c, const struct tc_ring_part *parts, size_t n)
+static inline bool any(four v)
 {
-    struct tc_ring_sort sort;
-    tc_ring_sort_init(&sort, c->n);
-    c->hash = tc_reallocarray(NULL, c->n, sizeof(*c->hash));
-    c->item = tc_reallocarray(NULL, c->n, sizeof(*c->item));
-    tc_ring_sort_keys(&sort, parts, n);
-    tc_ring_sort_finish(&sort, c->hash, c->item, NULL, 0);
+    uint64_t halves[2];
+    memcpy(halves, &v, sizeof(v));
+    return (halves[0] | halves[1]) != 0;
 }
 
-/* Fills *c; false when so much changes that it is not worth it. Items are looked at without branches on whether they
- * changed: at a ring's maximum many did, and which cannot be predicted. */
-static bool find_change(struct change *c, const struct tc_ring *old, const struct tc_ring_item *old_items,
-                        const uint32_t *from, const struct tc_ring_item *items, const uint32_t *counts, uint32_t n)
+/* How many follow one another from the first on. */
+static uint32_t run_length(const uint32_t *from, uint32_t n)
 {
-    uint64_t added = 0, gone = old->size;
-    uint32_t *more = tc_reallocarray(NULL, (size_t)n + old->n_items, sizeof(*more)), *less = more + n;
-    uint32_t n_more = 0, n_less = 0;
-    memset(c->item_to, 0xff, old->n_items * sizeof(*c->item_to));
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t o = from[i], before = o == TC_RING_ADDED ? 0 : old->counts[o];
-        if (o != TC_RING_ADDED)
-            c->item_to[o] = i;
-        more[n_more] = i;
-        n_more += counts[i] > before;
-        added += counts[i] > before ? counts[i] - before : 0;
-        gone -= TC_MIN(counts[i], before);
-    }
-    if (added + gone > old->size / REBUILD_PART || n >= GONE || old->n_items >= GONE) {
-        tc_free(more);
-        return false;
-    }
-    for (uint32_t o = 0; o < old->n_items; o++) {
-        uint32_t i = c->item_to[o], left = i == TC_RING_ADDED ? 0 : counts[i];
-        less[n_less] = o;
-        n_less += left < old->counts[o];
-    }
-    struct tc_ring_part *parts = tc_reallocarray(NULL, (size_t)n_less + n_more, sizeof(*parts)), *p = parts;
-    for (uint32_t k = 0; k < n_less; k++) {
-        uint32_t o = less[k], i = c->item_to[o], left = i == TC_RING_ADDED ? 0 : counts[i];
-        *p++ = (struct tc_ring_part){old_items[o].key, o | GONE, left, old->counts[o] - left};
-    }
-    for (uint32_t k = 0; k < n_more; k++) {
-        uint32_t i = more[k], before = from[i] == TC_RING_ADDED ? 0 : old->counts[from[i]];
-        *p++ = (struct tc_ring_part){items[i].key, i, before, counts[i] - before};
-    }
-    c->n = (uint32_t)(added + gone);
-    find_entries(c, parts, (size_t)(p - parts));
-    c->shifted = find_shift(c, old->n_items);
-    tc_free(parts);
-    tc_free(more);
-    return true;
-}
-
-/* Copies old items as the new ring numbers them. */
-static inline void copy_items(uint32_t *out, const uint32_t *in, uint32_t n, const struct change *c)
-{
+    const four eight = {8, 8, 8, 8}, step = {0, 1, 2, 3};
+    four low = step + (int32_t)from[0], high = low + 4;
     uint32_t k = 0;
-    if (!c->shifted) {
-        for (; k < n; k++)
-            out[k] = c->item_to[in[k]];
-        return;
-    }
-    const four_items zero = {0}, first = zero + (int32_t)c->first, shift = zero + (int32_t)c->shift;
-    for (; k + 4 <= n; k += 4) {
-        four_items v;
-        memcpy(&v, in + k, sizeof(v));
-        v += (v >= first) & shift; /* signed: there are less than GONE */
-        memcpy(out + k, &v, sizeof(v));
-    }
-    for (; k < n; k++)
-        out[k] = in[k] + (in[k] >= c->first ? c->shift : 0);
+    for (; k + 8 <= n; k += 8, low += eight, high += eight)
+        if (any((load_four(from + k) ^ low) | (load_four(from + k + 4) ^ high)))
+            break;
+    while (k < n && from[k] == from[0] + k)
+        k++;
+    return k;
 }
 
-/* Copies a run of old entries; what is behind them may be overwritten, as far as a block reaches. */
-static inline void copy_run(struct tc_ring *r, uint32_t to, const struct tc_ring *old, uint32_t at, uint32_t n,
-                            const struct change *c)
+/* Finds out which items are in both rings. Mostly they are in their old order with one gap or one insertion. */
+static void map_items(struct update *u)
 {
-    if (n > SHORT_RUN) {
-        memcpy(r->hash + to, old->hash + at, n * sizeof(*r->hash));
-        if (c->shifted && c->shift == 0)
-            memcpy(r->item + to, old->item + at, n * sizeof(*r->item));
-        else
-            copy_items(r->item + to, old->item + at, n, c);
-        return;
-    }
-    /* Whole blocks: how many there are is better to predict than how many entries, as that is mostly one. */
-    for (uint32_t k = 0; k < n; k += BLOCK) {
-        memcpy(r->hash + to + k, old->hash + at + k, BLOCK * sizeof(*r->hash));
-        copy_items(r->item + to + k, old->item + at + k, BLOCK, c);
-    }
-}
-
-/* The first entry of the ring that is not below h. */
-static uint32_t position(const struct tc_ring *r, uint64_t h)
-{
-    uint32_t at = tc_ring_find(r, h);
-    return at == 0 && r->hash[0] < h ? r->size : at; /* beyond the last */
-}
-
-/* Entries of equal hash by item: copying keeps the order that they had. */
-static void order_ties(struct tc_ring *r)
-{
-    for (uint32_t e = 1; e < r->size; e++) {
-        uint32_t item = r->item[e], at = e;
-        for (; at > 0 && r->hash[at - 1] == r->hash[e] && r->item[at - 1] > item; at--)
-            r->item[at] = r->item[at - 1];
-        r->item[at] = item;
-    }
-}
-
-/* False when an entry that should go is not there: old_items were not those of the ring. */
-static bool merge(struct tc_ring *r, const struct tc_ring *old, const struct change *c)
-{
-    uint32_t at = 0, to = 0;
-    bool ties = old->ties, found = true;
-    for (uint32_t k = 0; k < c->n; k++) {
-        uint64_t h = c->hash[k];
-        uint32_t item = c->item[k] & ~GONE, gone = c->item[k] / GONE; /* 1 or 0 */
-        uint32_t upto = TC_MAX(position(old, h), at);
-        while (gone && upto < old->size && old->hash[upto] == h && old->item[upto] != item)
-            upto++; /* another's of equal hash */
-        if (upto - at >= r->size - to + gone)
-            return false;
-        copy_run(r, to, old, at, upto - at, c);
-        to += upto - at;
-        at = upto + gone;
-        /* Either way, whether it comes or goes, without a branch: that is as good as random. What goes is overwritten.
-         */
-        bool same = old->hash[upto] == h, it = same & (upto < old->size) & (old->item[upto] == item);
-        bool alike = same | (to > 0 && r->hash[to - 1] == h);
-        found &= it | (gone == 0);
-        ties |= alike & (gone == 0);
-        r->hash[to] = h;
-        r->item[to] = item;
-        to += 1 - gone;
-    }
-    if (!found || old->size - at != r->size - to)
-        return false;
-    copy_run(r, to, old, at, old->size - at, c);
-    tc_ring_pad(r);
-    if (ties)
-        order_ties(r);
-    r->ties = ties;
-    return true;
-}
-
-/* Copies n entries of the index, `delta` further. */
-static void copy_moved(uint32_t *out, const uint32_t *in, uint32_t n, uint32_t delta)
-{
-    const four_items by = (four_items){0} + (int32_t)delta;
-    uint32_t k = 0;
-    for (; k + 4 <= n; k += 4) {
-        four_items v;
-        memcpy(&v, in + k, sizeof(v));
-        v += by;
-        memcpy(out + k, &v, sizeof(v));
-    }
-    for (; k < n; k++)
-        out[k] = in[k] + delta;
-}
-
-/* The index moves by one from the bucket after each entry that came or went. */
-static void move_index(struct tc_ring *r, const struct tc_ring *old, const struct change *c)
-{
-    uint32_t buckets = tc_ring_buckets(r), delta = 0; /* modulo 2^32 */
-    if (c->n < buckets / FEW) {
-        uint32_t b = 0;
-        for (uint32_t k = 0; k <= c->n; k++) {
-            uint32_t until = k < c->n ? (uint32_t)(c->hash[k] >> r->shift) : buckets;
-            copy_moved(r->index + b, old->index + b, until + 1 - b, delta);
-            b = until + 1;
-            delta += k < c->n ? 1 - 2 * (c->item[k] / GONE) : 0;
+    struct tc_ring_change *c = &u->c;
+    u->runs = tc_reallocarray(NULL, u->n, sizeof(*u->runs));
+    c->shifted = true;
+    c->first = u->old->n_items;
+    uint32_t end = 0; /* of the old items so far */
+    for (uint32_t i = 0, n; i < u->n; i += n) {
+        n = 1;
+        if (u->from[i] == TC_RING_ADDED) {
+            u->n_added++;
+            continue;
         }
+        n = run_length(u->from + i, u->n - i);
+        struct run run = {i, u->from[i], n};
+        u->runs[u->n_runs++] = run;
+        uint32_t shift = run.now - run.before;
+        if (c->first == u->old->n_items && shift != 0) {
+            c->first = run.before;
+            c->shift = shift;
+        }
+        c->shifted = c->shifted && run.before >= end && shift == c->shift;
+        end = run.before + n;
+    }
+    if (c->shifted)
         return;
+    c->item_to = tc_reallocarray(NULL, u->old->n_items, sizeof(*c->item_to));
+    memset(c->item_to, 0xff, u->old->n_items * sizeof(*c->item_to));
+    for (const struct run *r = u->runs; r < u->runs + u->n_runs; r++)
+        for (uint32_t k = 0; k < r->n; k++)
+            c->item_to[r->before + k] = r->now + k;
+}
+
+/* Compares four items: adds to *others what one has of entries more or less than the margin's. */
+static inline four compare_four(const uint32_t *before, const uint32_t *now, four base, four *others)
+{
+    four b = load_four(before), n = load_four(now), had = b > base, has = n > base; /* 0 or -1 */
+    *others |= n - b + has - had;
+    return ((had ^ has) & TC_RING_TOGGLES) | (had & ~has & TC_RING_GOES);
+}
+
+/* Compares COMPARED items and writes their states. False when one has other entries more or less than the margin's. */
+static inline bool compare_block(uint8_t *state, const uint32_t *before, const uint32_t *now, uint32_t base)
+{
+    const four bases = (four){0} + (int32_t)base;
+    four others = {0};
+#if defined(__SSE2__)
+    __m128i v[COMPARED / 4];
+    for (unsigned k = 0; k < COMPARED / 4; k++)
+        v[k] = (__m128i)compare_four(before + 4 * k, now + 4 * k, bases, &others);
+    _mm_storeu_si128((void *)state, _mm_packus_epi16(_mm_packs_epi32(v[0], v[1]), _mm_packs_epi32(v[2], v[3])));
+#else
+    for (unsigned k = 0; k < COMPARED; k += 4) {
+        four v = compare_four(before + k, now + k, bases, &others);
+        for (unsigned i = 0; i < 4; i++)
+            state[k + i] = (uint8_t)v[i];
     }
-    /* How far, by sums: runs between changes would be too short to be worth a loop. */
-    memset(r->index, 0, ((size_t)buckets + 1) * sizeof(*r->index));
-    for (uint32_t k = 0; k < c->n; k++)
-        r->index[(c->hash[k] >> r->shift) + 1] += 1 - 2 * (c->item[k] / GONE);
-    for (uint32_t b = 0; b <= buckets; b++) {
-        delta += r->index[b];
-        r->index[b] = old->index[b] + delta;
+#endif
+    return !any(others);
+}
+
+/* Without branches: of a ring without a margin many items changed, and which cannot be predicted. */
+static uint32_t note_changed(uint32_t *changed, const uint32_t *before, const uint32_t *now, uint32_t n, uint32_t first,
+                             uint32_t base)
+{
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t had = before[k] > base, has = now[k] > base;
+        changed[found] = first + k;
+        found += now[k] - has != before[k] - had;
     }
+    return found;
+}
+
+static void compare_run(struct update *u, struct run run)
+{
+    const uint32_t *before = u->old->counts + run.before, *now = u->counts + run.now;
+    uint8_t *state = u->state + run.before;
+    uint32_t k = 0;
+    for (; k + COMPARED <= run.n; k += COMPARED)
+        if (TC_UNLIKELY(!compare_block(state + k, before + k, now + k, u->base)))
+            u->n_changed +=
+                note_changed(u->changed + u->n_changed, before + k, now + k, COMPARED, run.now + k, u->base);
+    for (uint32_t i = k; i < run.n; i++) {
+        bool had = before[i] > u->base, has = now[i] > u->base;
+        state[i] = (uint8_t)((had != has ? TC_RING_TOGGLES : 0) | (had && !has ? TC_RING_GOES : 0));
+    }
+    u->n_changed += note_changed(u->changed + u->n_changed, before + k, now + k, run.n - k, run.now + k, u->base);
+}
+
+static void compare(struct update *u)
+{
+    u->state = tc_malloc(u->old->n_items + 1);
+    u->changed = tc_reallocarray(NULL, (size_t)u->n + 1, sizeof(*u->changed));
+    memset(u->state, TC_RING_REMOVED, u->old->n_items);
+    for (uint32_t k = 0; k < u->n_runs; k++)
+        compare_run(u, u->runs[k]);
+}
+
+/* Entries to hash. */
+struct parts {
+    struct tc_ring_part *at;
+    size_t n;
+};
+
+/* Those of the numbers [first, end). */
+static void add_part(struct parts *p, struct tc_slice key, uint32_t item, uint32_t first, uint32_t end)
+{
+    if (first < end)
+        p->at[p->n++] = (struct tc_ring_part){key, item, first, end - first, 0};
+}
+
+/* The same without that of the margin. */
+static void add_others(struct parts *p, struct tc_slice key, uint32_t item, uint32_t first, uint32_t end, uint32_t base)
+{
+    add_part(p, key, item, first, TC_MIN(end, TC_MAX(base, first)));
+    add_part(p, key, item, TC_MAX(first, base + 1), end);
+}
+
+/* Of equal hashes those that go are before those that come, so they are made before. */
+static struct parts find_parts(const struct update *u)
+{
+    uint32_t n_old = u->old->n_items, removed = n_old - (u->n - u->n_added);
+    const uint8_t *end = u->state + n_old, *gone = u->state;
+    struct parts p = {0};
+    p.at = tc_reallocarray(NULL, (size_t)removed + 2 * ((size_t)u->n_changed + u->n_added) + 1, sizeof(*p.at));
+    for (; removed && (gone = memchr(gone, TC_RING_REMOVED, (size_t)(end - gone))) != NULL; gone++) {
+        uint32_t o = (uint32_t)(gone - u->state);
+        add_part(&p, u->old_items[o].key, o | TC_RING_GONE, 0, u->old->counts[o]);
+    }
+    for (const uint32_t *i = u->changed; i < u->changed + u->n_changed; i++) {
+        uint32_t o = u->from[*i];
+        add_others(&p, u->old_items[o].key, o | TC_RING_GONE, u->counts[*i], u->old->counts[o], u->base);
+    }
+    for (uint32_t i = 0; u->keep && u->n_added && i < u->n; i++)
+        if (u->from[i] == TC_RING_ADDED)
+            add_part(&p, u->items[i].key, i | TC_RING_IN_MARGIN, u->base, u->base + 1);
+    for (const uint32_t *i = u->changed; i < u->changed + u->n_changed; i++)
+        add_others(&p, u->items[*i].key, *i, u->old->counts[u->from[*i]], u->counts[*i], u->base);
+    for (uint32_t i = 0; u->n_added && i < u->n; i++)
+        if (u->from[i] == TC_RING_ADDED)
+            add_part(&p, u->items[i].key, i, 0, u->counts[i]);
+    return p;
+}
+
+/* Room for n, `at` included. */
+static void entries_init(struct tc_ring_entries *e, size_t n)
+{
+    e->hash = tc_reallocarray(NULL, n + 1, sizeof(*e->hash) + 2 * sizeof(*e->item));
+    e->item = (uint32_t *)(void *)(e->hash + n + 1);
+    e->at = e->item + n + 1;
+}
+
+/* Hashes and sorts the entries that the margin has not. False when so many change that it is not worth it. */
+static bool find_few(struct update *u)
+{
+    struct parts p = find_parts(u);
+    uint64_t n = 0;
+    for (size_t k = 0; k < p.n; k++)
+        n += p.at[k].n;
+    bool worth = n <= u->old->size / REBUILD_PART;
+    if (worth) {
+        struct tc_ring_entries *few = &u->c.few;
+        struct tc_ring_sort sort;
+        few->n = (uint32_t)n;
+        tc_ring_sort_init(&sort, few->n);
+        entries_init(few, few->n);
+        tc_ring_sort_keys(&sort, p.at, p.n);
+        tc_ring_sort_finish(&sort, few->hash, few->item, NULL, 0);
+    }
+    tc_free(p.at);
+    return worth;
+}
+
+/* The new ring, of that size, with a margin if that pays and it may. NULL: to be built. */
+static struct tc_ring *update(struct update *u, uint32_t size, bool margin)
+{
+    const struct tc_ring *old = u->old;
+    uint32_t base = TC_RING_NO_BASE;
+    bool has = old->margin.n > 0;
+    u->base = has ? old->margin.base : TC_RING_NO_BASE;
+    map_items(u);
+    compare(u);
+    bool much = u->n_changed > u->n / MARGIN_PART;
+    u->keep = has && margin && !much;
+    bool make = margin && much && tc_ring_margin_base(u->counts, u->n, size, &base);
+    if (!find_few(u))
+        return NULL;
+    struct tc_ring *r = tc_ring_alloc(size, u->counts, u->n, old, has || make);
+    entries_init(&u->c.entries, (size_t)u->c.few.n + old->margin.n);
+    tc_ring_margin_walk(r, old, &u->c, u->state);
+    if (!tc_ring_merge(r, old, &u->c)) {
+        tc_ring_unref(r);
+        return NULL;
+    }
+    if (make)
+        tc_ring_margin_make(r, u->items, base);
+    else if (!u->keep || r->ties)
+        r->margin.n = 0;
+    return r;
+}
+
+struct tc_ring *tc_ring_rebuild(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
+                                const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
+                                uint32_t margin_from)
+{
+    uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
+    uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
+    struct update u = {.old = old, .old_items = old_items, .items = items, .from = from, .counts = counts};
+    struct tc_ring *r = NULL;
+    u.n = (uint32_t)n;
+    if (size && old->size && n < ITEMS_LIMIT && old->n_items < ITEMS_LIMIT)
+        r = update(&u, size, size >= margin_from && tc_ring_at_max(size, min, max, cap));
+    tc_free(u.runs);
+    tc_free(u.state);
+    tc_free(u.changed);
+    tc_free(u.c.item_to);
+    tc_free(u.c.few.hash);
+    tc_free(u.c.entries.hash);
+    tc_free(counts);
+    return r ? r : tc_ring_build(items, n, min, max, cap, margin_from);
 }
 
 struct tc_ring *tc_ring_update(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
                                const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
 {
-    struct change c = {0};
-    struct tc_ring *r = NULL;
-    uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
-    uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
-    c.item_to = tc_reallocarray(NULL, old->n_items, sizeof(*c.item_to));
-    if (size && old->size && find_change(&c, old, old_items, from, items, counts, (uint32_t)n)) {
-        r = tc_ring_alloc(size, counts, n, old);
-        if (!merge(r, old, &c)) {
-            tc_ring_unref(r);
-            r = NULL;
-        } else if (r->shift == old->shift) {
-            move_index(r, old, &c);
-        } else {
-            tc_ring_index(r);
-        }
-    }
-    tc_free(c.item_to);
-    tc_free(c.hash);
-    tc_free(c.item);
-    tc_free(counts);
-    return r ? r : tc_ring_new(items, n, min, max, cap);
+    return tc_ring_rebuild(old, old_items, from, items, n, min, max, cap, TC_RING_MARGIN_FROM);
 }

@@ -1,13 +1,17 @@
-/* The ring against a naive one: a sorted list and a binary search. The input: bounds of the size, then items. */
+/* The ring, built and then updated, against a naive one: a sorted list and a binary search. The input: bounds of the
+ * size, items, changes. */
 #include <math.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "fuzz.h"
-#include "lb/ring.h"
+#include "lb/ring_impl.h"
+#include "support/ring_check.h"
 
 #define ITEMS_MAX 64u
+
+enum { STEPS_MAX = 12 };
 
 struct entry {
     uint64_t hash;
@@ -86,24 +90,108 @@ static void check_ring(const struct tc_ring *r, const struct model *m, size_t n)
     }
 }
 
+struct bounds {
+    uint64_t min, max, cap;
+};
+
+static struct bounds read_bounds(struct tc_fuzz_input *in)
+{
+    struct bounds b;
+    b.cap = 1 + tc_fuzz_uint(in, 2) % 1024;
+    b.max = 1 + tc_fuzz_uint(in, 2) % 2048;
+    b.min = 1 + tc_fuzz_uint(in, 2) % b.max;
+    return b;
+}
+
+struct set {
+    size_t n;
+    struct tc_ring_item items[ITEMS_MAX];
+    uint32_t from[ITEMS_MAX];
+};
+
+static void check(const struct tc_ring *r, const struct set *s, struct bounds b)
+{
+    struct model m = {0};
+    if (s->n)
+        model_build(&m, s->items, s->n, TC_MIN(b.min, b.cap), TC_MIN(b.max, b.cap));
+    check_ring(r, &m, s->n);
+    TC_FUZZ_CHECK(tc_ring_margin_right(r, s->items));
+    tc_vec_fini(&m.entries);
+}
+
+static struct tc_ring_item read_item(struct tc_fuzz_input *in, size_t weight_bytes)
+{
+    uint64_t weight = tc_fuzz_uint(in, weight_bytes);
+    return (struct tc_ring_item){tc_fuzz_short(in), weight};
+}
+
+static void insert(struct set *s, size_t at, struct tc_ring_item item, uint32_t from)
+{
+    memmove(s->items + at + 1, s->items + at, (s->n - at) * sizeof(*s->items));
+    memmove(s->from + at + 1, s->from + at, (s->n - at) * sizeof(*s->from));
+    s->items[at] = item;
+    s->from[at] = from;
+    s->n++;
+}
+
+static void drop(struct set *s, size_t at)
+{
+    s->n--;
+    memmove(s->items + at, s->items + at + 1, (s->n - at) * sizeof(*s->items));
+    memmove(s->from + at, s->from + at + 1, (s->n - at) * sizeof(*s->from));
+}
+
+/* One change of what will be the next ring. False: it is enough of them for this one. */
+static bool change(struct set *s, struct bounds *b, struct tc_fuzz_input *in, size_t weight_bytes)
+{
+    uint8_t how = tc_fuzz_u8(in) % 8;
+    size_t at = tc_fuzz_u8(in);
+    if (how < 2 && s->n < ITEMS_MAX)
+        insert(s, at % (s->n + 1), read_item(in, weight_bytes), TC_RING_ADDED);
+    else if (how == 2 && s->n)
+        drop(s, at % s->n);
+    else if (how == 3 && s->n)
+        s->items[at % s->n].weight = tc_fuzz_uint(in, weight_bytes);
+    else if (how == 4 && s->n) { /* to another place */
+        struct tc_ring_item item = s->items[at % s->n];
+        uint32_t from = s->from[at % s->n];
+        drop(s, at % s->n);
+        insert(s, tc_fuzz_u8(in) % (s->n + 1), item, from);
+    } else if (how == 5)
+        *b = read_bounds(in);
+    else if (how == 6)
+        s->n = at % (s->n + 1);
+    else
+        return false;
+    return in->len > 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tc_fuzz_input in = {data, size};
-    struct tc_ring_item items[ITEMS_MAX];
-    struct model m = {0};
-    size_t n = 0;
-    uint64_t cap = 1 + tc_fuzz_uint(&in, 2) % 1024, max = 1 + tc_fuzz_uint(&in, 2) % 2048,
-             min = 1 + tc_fuzz_uint(&in, 2) % max;
-    size_t weight_bytes = 1 + (size_t)tc_fuzz_u8(&in) % 5; /* sums stay exact in a double */
-    while (in.len && n < ITEMS_MAX) {
-        items[n].weight = tc_fuzz_uint(&in, weight_bytes);
-        items[n++].key = tc_fuzz_short(&in);
+    struct set sets[2] = {{0}};
+    struct set *now = &sets[0], *before = &sets[1], *other;
+    struct bounds b = read_bounds(&in);
+    uint8_t flags = tc_fuzz_u8(&in);
+    size_t weight_bytes = 1 + (size_t)flags % 5, n = 1 + (size_t)tc_fuzz_u8(&in) % ITEMS_MAX; /* sums stay exact */
+    uint32_t margin_from = flags & 0x80 ? TC_RING_NO_MARGIN : 1;                              /* large rings have one */
+    while (in.len && now->n < n)
+        insert(now, now->n, read_item(&in, flags & 0x40 ? 0 : weight_bytes), TC_RING_ADDED);
+    struct tc_ring *r = tc_ring_build(now->items, now->n, b.min, b.max, b.cap, margin_from);
+    check(r, now, b);
+    for (unsigned step = 0; in.len && step < STEPS_MAX; step++) {
+        other = now, now = before, before = other;
+        *now = *before;
+        for (uint32_t i = 0; i < now->n; i++)
+            now->from[i] = i;
+        while (change(now, &b, &in, weight_bytes))
+            ;
+        struct tc_ring *next =
+            tc_ring_rebuild(r, before->items, now->from, now->items, now->n, b.min, b.max, b.cap, margin_from);
+        check(next, now, b);
+        tc_ring_unref(r);
+        r = next;
     }
-    if (n)
-        model_build(&m, items, n, TC_MIN(min, cap), TC_MIN(max, cap));
-    struct tc_ring *r = tc_ring_new(items, n, min, max, cap);
-    check_ring(r, &m, n);
     tc_ring_unref(r);
-    tc_vec_fini(&m.entries);
     return 0;
 }

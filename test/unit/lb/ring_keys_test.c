@@ -22,7 +22,7 @@ static void push(struct keys *k, struct tc_rng *rng, size_t len, uint32_t first,
     char *text = k->text[k->n];
     for (size_t i = 0; i < len; i++)
         text[i] = (char)tc_rng_below(rng, 256);
-    k->parts[k->n++] = (struct tc_ring_part){tc_slice_of(text, len), 0, first, n};
+    k->parts[k->n++] = (struct tc_ring_part){tc_slice_of(text, len), 0, first, n, 0};
     k->entries += n;
 }
 

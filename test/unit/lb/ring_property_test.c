@@ -9,8 +9,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "lb/ring.h"
+#include "lb/ring_impl.h"
 #include "lb/ring_sort.h"
+#include "support/ring_check.h"
 
 enum { ROUNDS = 100000, STEPS = 4, ITEMS_MAX = 30, KEY_MAX = 210, ENTRIES_MAX = 400 };
 
@@ -148,33 +149,38 @@ static void rings_match_the_model(void **state)
     struct tc_rng rng;
     static struct set sets[2];
     static struct model m;
-    unsigned rings = 0;
+    unsigned rings = 0, margins = 0;
     tc_rng_init_seed(&rng, 42);
     while (rings < ROUNDS) {
         struct set *a = &sets[0], *b = &sets[1], *t;
         uint64_t range = tc_rng_below(&rng, 3) == 0 ? 1 : 1 + tc_rng_below(&rng, 100);
         size_t n = 1 + tc_rng_below(&rng, tc_rng_below(&rng, 20) == 0 ? ITEMS_MAX : 8);
         struct sizes z = random_sizes(&rng);
+        uint32_t margin_from = tc_rng_below(&rng, 4) ? 1 : TC_RING_MARGIN_FROM; /* mostly where large rings have one */
         for (a->n = 0; a->n < n;)
             set_key(a, &rng, range);
-        struct tc_ring *r = tc_ring_new(a->items, a->n, z.min, z.max, z.cap);
+        struct tc_ring *r = tc_ring_build(a->items, a->n, z.min, z.max, z.cap, margin_from);
         for (unsigned step = 0;; step++) {
             model_build(&m, a, z);
             check(r, &m, a->n, &rng);
+            assert_true(tc_ring_margin_right(r, a->items));
+            margins += r->margin.n > 0;
             rings++;
             if (step == STEPS)
                 break;
             change(b, a, &rng, range);
             if (tc_rng_below(&rng, 16) == 0)
                 z = random_sizes(&rng);
-            struct tc_ring *next = tc_ring_update(r, a->items, b->from, b->items, b->n, z.min, z.max, z.cap);
+            struct tc_ring *next =
+                tc_ring_rebuild(r, a->items, b->from, b->items, b->n, z.min, z.max, z.cap, margin_from);
             tc_ring_unref(r);
             r = next;
             t = a, a = b, b = t;
         }
         tc_ring_unref(r);
     }
-    print_message("%u rings\n", rings);
+    print_message("%u rings, %u with a margin\n", rings, margins);
+    assert_true(margins > ROUNDS / 20);
 }
 
 /* Adds all, up to seven of an item at a time. */

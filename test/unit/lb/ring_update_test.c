@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "lb/ring.h"
+#include "support/ring_check.h"
 
 enum { ITEMS_MAX = 60, KEY_MAX = 48 };
 
@@ -107,46 +107,183 @@ static void updates_give_the_ring_that_a_build_gives(void **state)
     }
 }
 
+enum { MANY_MAX = 4200 };
+
+/* Thousands of items, of which rings are made one out of the other. */
+struct many {
+    size_t n, used; /* items now; keys so far */
+    struct tc_ring_item items[MANY_MAX], before[MANY_MAX];
+    uint32_t from[MANY_MAX];
+    char text[2 * MANY_MAX][KEY_MAX];
+    uint64_t min, max;
+    struct tc_ring *ring;
+    struct tc_rng rng;
+};
+
+static void insert(struct many *m, size_t at, struct tc_ring_item item, uint32_t from)
+{
+    assert_true(m->n < MANY_MAX);
+    memmove(m->items + at + 1, m->items + at, (m->n - at) * sizeof(*m->items));
+    memmove(m->from + at + 1, m->from + at, (m->n - at) * sizeof(*m->from));
+    m->items[at] = item;
+    m->from[at] = from;
+    m->n++;
+}
+
+static void drop(struct many *m, size_t at)
+{
+    m->n--;
+    memmove(m->items + at, m->items + at + 1, (m->n - at) * sizeof(*m->items));
+    memmove(m->from + at, m->from + at + 1, (m->n - at) * sizeof(*m->from));
+}
+
+/* Items with keys that none had before, anywhere. */
+static void add(struct many *m, size_t n)
+{
+    for (; n; n--, m->used++) {
+        assert_true(m->used < TC_ARRAY_LEN(m->text));
+        char *text = m->text[m->used];
+        int len = snprintf(text, KEY_MAX, "10.0.%u.%u:%u", (unsigned)m->used >> 8, (unsigned)m->used & 255,
+                           1000 + (unsigned)m->used);
+        insert(m, tc_rng_below(&m->rng, m->n + 1), (struct tc_ring_item){tc_slice_of(text, (size_t)len), 1},
+               TC_RING_ADDED);
+    }
+}
+
+static void take_away(struct many *m, size_t n)
+{
+    while (n--)
+        drop(m, tc_rng_below(&m->rng, m->n));
+}
+
+/* What is changed from now on is changed from this. */
+static void begin(struct many *m)
+{
+    memcpy(m->before, m->items, m->n * sizeof(*m->items));
+    for (uint32_t i = 0; i < m->n; i++)
+        m->from[i] = i;
+}
+
+static void many_init(struct many *m, size_t n, uint64_t size)
+{
+    memset(m, 0, sizeof(*m));
+    tc_rng_init_seed(&m->rng, 14);
+    m->min = m->max = size;
+    add(m, n);
+    m->ring = tc_ring_new(m->items, m->n, size, size, size);
+    begin(m);
+}
+
+/* Makes the ring of what the items are now. */
+static void step(struct many *m)
+{
+    struct tc_ring *next =
+        tc_ring_update(m->ring, m->before, m->from, m->items, m->n, m->min, m->max, TC_RING_SIZE_MAX);
+    struct tc_ring *anew = tc_ring_new(m->items, m->n, m->min, m->max, TC_RING_SIZE_MAX);
+    assert_same(next, anew, m->n, &m->rng);
+    assert_true(tc_ring_margin_right(next, m->items));
+    assert_true(tc_ring_margin_right(anew, m->items));
+    tc_ring_unref(anew);
+    tc_ring_unref(m->ring);
+    m->ring = next;
+    begin(m);
+}
+
 /* At a ring's maximum the shares of many items move by an entry when one comes or goes, or two change places. */
 static void thousands_of_entries_come_and_go(void **state)
 {
     (void)state;
-    enum { MANY = 3000, LIMIT = 20000, ROUNDS = 24 };
-    struct tc_rng rng;
-    tc_rng_init_seed(&rng, 14);
-    static char text[MANY + ROUNDS][KEY_MAX];
-    static struct tc_ring_item old[MANY + ROUNDS], items[MANY + ROUNDS];
-    static uint32_t from[MANY + ROUNDS];
-    size_t n = MANY, used = MANY;
-    for (size_t i = 0; i < MANY + ROUNDS; i++) {
-        int len = snprintf(text[i], KEY_MAX, "10.0.%u.%u:%u", (unsigned)i >> 8, (unsigned)i & 255, 1000 + (unsigned)i);
-        old[i] = (struct tc_ring_item){tc_slice_of(text[i], (size_t)len), 1};
-    }
-    struct tc_ring *ring = tc_ring_new(old, n, LIMIT, LIMIT, LIMIT);
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        size_t where = tc_rng_below(&rng, n - 1), m = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (i == where && round % 3 == 0) {
-                items[m].key = tc_slice_of(text[used], strlen(text[used]));
-                items[m].weight = 1;
-                from[m++] = TC_RING_ADDED;
-                used++;
-            }
-            if (i == where && round % 3 == 1)
-                continue;
-            from[m++] = (uint32_t)(round % 3 < 2 || (i != where && i != where + 1) ? i : 2 * where + 1 - i);
-            items[m - 1] = old[from[m - 1]];
+    static struct many m;
+    many_init(&m, 3000, 20000);
+    uint32_t base = m.ring->margin.base;
+    assert_int_equal(m.ring->margin.n, 3000);
+    assert_int_equal(base, 6);
+    for (unsigned round = 0; round < 24; round++) {
+        size_t at = tc_rng_below(&m.rng, m.n - 1);
+        struct tc_ring_item item = m.items[at];
+        uint32_t from = m.from[at];
+        if (round % 4 == 0)
+            add(&m, 1 + round % 3);
+        else if (round % 4 == 1)
+            take_away(&m, 1 + round % 3);
+        else if (round % 4 == 2) { /* to another place */
+            drop(&m, at);
+            insert(&m, tc_rng_below(&m.rng, m.n + 1), item, from);
+        } else { /* at once, at both ends */
+            drop(&m, 0);
+            add(&m, 1);
+            drop(&m, m.n - 1);
         }
-        struct tc_ring *next = tc_ring_update(ring, old, from, items, m, LIMIT, LIMIT, LIMIT);
-        struct tc_ring *anew = tc_ring_new(items, m, LIMIT, LIMIT, LIMIT);
-        assert_same(next, anew, m, &rng);
-        tc_ring_unref(anew);
-        tc_ring_unref(ring);
-        ring = next;
-        memcpy(old, items, m * sizeof(*old));
-        n = m;
+        step(&m);
+        assert_int_equal(m.ring->margin.n, m.n);
+        assert_int_equal(m.ring->margin.base, base);
     }
-    tc_ring_unref(ring);
+    tc_ring_unref(m.ring);
+}
+
+/* As there are more and more items, and fewer again, it is other entries that come and go. */
+static void the_margin_follows_the_shares(void **state)
+{
+    (void)state;
+    static struct many m;
+    many_init(&m, 3200, 20000);
+    assert_int_equal(m.ring->margin.base, 6);
+    for (unsigned k = 0; k < 25; k++) {
+        add(&m, 40);
+        step(&m);
+    }
+    assert_int_equal(m.ring->margin.n, m.n);
+    assert_int_equal(m.ring->margin.base, 4);
+    for (unsigned k = 0; k < 54; k++) {
+        take_away(&m, 40);
+        step(&m);
+    }
+    assert_int_equal(m.ring->margin.n, m.n);
+    assert_int_equal(m.ring->margin.base, 9);
+    tc_ring_unref(m.ring);
+}
+
+static void weights_bounds_and_ties_change(void **state)
+{
+    (void)state;
+    static struct many m;
+    many_init(&m, 3000, 20000);
+    for (unsigned k = 0; k < 6; k++) {
+        m.items[tc_rng_below(&m.rng, m.n)].weight = 1 + k * k;
+        step(&m);
+    }
+    assert_int_equal(m.ring->margin.n, m.n);
+    m.max = 40000; /* no more at its maximum: 21,000 entries and those of the weights */
+    step(&m);
+    assert_true(m.ring->size > 20000);
+    assert_int_equal(m.ring->margin.n, 0);
+    m.max = 20000;
+    step(&m);
+    add(&m, 1);
+    step(&m);
+    assert_int_equal(m.ring->margin.n, m.n);
+    /* Two of one key: as long as there are, no margin. */
+    m.items[100] = m.items[200];
+    m.from[100] = TC_RING_ADDED;
+    step(&m);
+    assert_true(m.ring->ties);
+    assert_int_equal(m.ring->margin.n, 0);
+    add(&m, 1);
+    step(&m);
+    drop(&m, 200);
+    step(&m);
+    take_away(&m, 900); /* too many: built anew */
+    step(&m);
+    assert_false(m.ring->ties);
+    assert_int_equal(m.ring->margin.n, m.n);
+    /* All go, and others come. */
+    m.n = 0;
+    step(&m);
+    assert_int_equal(m.ring->size, 0);
+    add(&m, 3000);
+    step(&m);
+    assert_int_equal(m.ring->margin.n, m.n);
+    tc_ring_unref(m.ring);
 }
 
 static void items_of_another_ring_do_no_harm(void **state)
@@ -200,6 +337,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_give_the_ring_that_a_build_gives),
         cmocka_unit_test(thousands_of_entries_come_and_go),
+        cmocka_unit_test(the_margin_follows_the_shares),
+        cmocka_unit_test(weights_bounds_and_ties_change),
         cmocka_unit_test(items_of_another_ring_do_no_harm),
         cmocka_unit_test(a_large_ring_is_searched_right),
     };
