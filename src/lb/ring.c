@@ -106,9 +106,10 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     size_t hash = plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint64_t));
     size_t item = plan(&bytes, (size_t)size + TC_RING_PADDING, sizeof(uint32_t));
     size_t count = plan(&bytes, n, sizeof(uint32_t));
-    size_t margin_hash = plan(&bytes, margin ? n + 1 : 0, sizeof(uint64_t));
-    size_t margin_item = plan(&bytes, margin ? n + 1 : 0, sizeof(uint32_t));
-    size_t margin_at = plan(&bytes, margin ? n + 1 : 0, sizeof(uint32_t));
+    size_t room = margin ? n + TC_RING_PADDING : 0;
+    size_t margin_hash = plan(&bytes, room, sizeof(uint64_t));
+    size_t margin_item = plan(&bytes, room, sizeof(uint32_t));
+    size_t margin_at = plan(&bytes, room, sizeof(uint32_t));
     char *block = tc_malloc(bytes);
     tc_ring_advise(block, bytes);
     struct tc_ring *r = (struct tc_ring *)block;
@@ -169,11 +170,11 @@ static void make_entries(const struct tc_ring *r, const struct tc_ring_item *ite
 }
 
 struct tc_ring *tc_ring_build(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
-                              uint32_t margin_from)
+                              struct tc_ring_how how)
 {
     uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts)), base;
     uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
-    bool margin = size >= margin_from && tc_ring_at_max(size, min, max, cap) &&
+    bool margin = size >= how.margin_from && tc_ring_at_max(size, min, max, cap) &&
                   tc_ring_margin_base(counts, (uint32_t)n, size, &base);
     uint64_t *hash = margin ? tc_reallocarray(NULL, n, sizeof(*hash)) : NULL;
     /* What is needed for a while comes before what stays: were it the last on the heap, freeing it would give its pages
@@ -196,7 +197,7 @@ struct tc_ring *tc_ring_build(const struct tc_ring_item *items, size_t n, uint64
 
 struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
 {
-    return tc_ring_build(items, n, min, max, cap, TC_RING_MARGIN_FROM);
+    return tc_ring_build(items, n, min, max, cap, TC_RING_USUAL);
 }
 
 uint32_t tc_ring_entries(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)

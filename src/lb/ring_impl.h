@@ -5,7 +5,7 @@
 #include "lb/ring.h"
 
 enum {
-    TC_RING_PADDING = 16,      /* entries beyond the last that a search may look at */
+    TC_RING_PADDING = 16,      /* entries beyond the last that are looked at, and written to while a ring is made */
     TC_RING_INDEX_PADDING = 16 /* buckets beyond the last that may be written to */
 };
 
@@ -21,8 +21,13 @@ struct tc_ring_margin {
     uint32_t *at; /* entries of the ring below it: where it is, or would be */
 };
 
-#define TC_RING_MARGIN_FROM 8192u /* entries: smaller rings are quickly built */
+/* How rings are made: the same whatever it says. */
+struct tc_ring_how {
+    uint32_t margin_from; /* entries from which a ring may have a margin; TC_RING_NO_MARGIN: none has */
+    bool plain;           /* as a processor does it that has no vectors of 512 bits */
+};
 #define TC_RING_NO_MARGIN UINT32_MAX
+#define TC_RING_USUAL ((struct tc_ring_how){8192, false}) /* smaller ones are quickly built */
 
 /* Its arrays follow it in one allocation. */
 struct tc_ring {
@@ -66,12 +71,12 @@ uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min,
  * caller's to fill. The index has as many buckets as that of `like` (NULL: none), if that is about the right number.
  * With room for a margin if asked for, of which it has none yet. */
 struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like, bool margin);
-/* tc_ring_new and tc_ring_update, with a margin where one is worth it and the ring has margin_from entries or more. */
+/* tc_ring_new and tc_ring_update. */
 struct tc_ring *tc_ring_build(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
-                              uint32_t margin_from);
+                              struct tc_ring_how how);
 struct tc_ring *tc_ring_rebuild(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
                                 const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
-                                uint32_t margin_from);
+                                struct tc_ring_how how);
 /* Sets the padding. */
 void tc_ring_pad(struct tc_ring *r);
 /* Fills the index from the hashes, and finds out about ties. */
@@ -80,6 +85,13 @@ void tc_ring_index(struct tc_ring *r);
 static inline uint32_t tc_ring_buckets(const struct tc_ring *r)
 {
     return (uint32_t)1 << (64 - r->shift);
+}
+
+/* The first entry of the ring that is not below h; its size beyond the last. */
+static inline uint32_t tc_ring_position(const struct tc_ring *r, uint64_t h)
+{
+    uint32_t at = tc_ring_find(r, h);
+    return at == 0 && r->hash[0] < h ? r->size : at;
 }
 
 /* Advises the system to back a large allocation with large pages: a search in millions of entries misses the cache

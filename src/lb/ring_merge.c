@@ -1,6 +1,10 @@
 /* What both rings have is copied, in the runs between the entries that come or go. */
 #include "lb/ring_merge.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "base/mem.h"
 
 enum {
@@ -13,10 +17,12 @@ enum {
 _Static_assert((int)BLOCK <= (int)TC_RING_PADDING, "blocks end in the padding at the latest");
 _Static_assert((int)INDEX_BLOCK <= (int)TC_RING_INDEX_PADDING, "those of the index as well");
 
+#define INLINE static inline __attribute__((always_inline))
+
 typedef int32_t four __attribute__((vector_size(16), aligned(4)));
 
 /* Copies old items as the new ring numbers them. */
-static inline void copy_items(uint32_t *out, const uint32_t *in, uint32_t n, const struct tc_ring_change *c)
+INLINE void copy_items(uint32_t *out, const uint32_t *in, uint32_t n, const struct tc_ring_change *c)
 {
     uint32_t k = 0;
     if (!c->shifted) {
@@ -35,11 +41,28 @@ static inline void copy_items(uint32_t *out, const uint32_t *in, uint32_t n, con
         out[k] = in[k] + (in[k] >= c->first ? c->shift : 0);
 }
 
-/* Copies a run of old entries; what is behind them may be overwritten, as far as a block reaches. */
-static inline void copy_run(struct tc_ring *r, uint32_t to, const struct tc_ring *old, uint32_t at, uint32_t n,
-                            const struct tc_ring_change *c)
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx512f")))
+
+WIDE static inline void copy_block_wide(struct tc_ring *r, uint32_t to, const struct tc_ring *old, uint32_t at,
+                                        const struct tc_ring_change *c)
 {
-    if (n > SHORT_RUN) {
+    __m512i low = _mm512_loadu_si512(old->hash + at), high = _mm512_loadu_si512(old->hash + at + BLOCK / 2);
+    __m512i item = _mm512_loadu_si512(old->item + at);
+    _mm512_storeu_si512(r->hash + to, low);
+    _mm512_storeu_si512(r->hash + to + BLOCK / 2, high);
+    __mmask16 moves = _mm512_cmpge_epu32_mask(item, _mm512_set1_epi32((int)c->first));
+    _mm512_storeu_si512(r->item + to, _mm512_mask_add_epi32(item, moves, item, _mm512_set1_epi32((int)c->shift)));
+}
+#endif
+
+/* Copies a run of old entries; what is behind them may be overwritten, as far as a block reaches. wide: of items that
+ * are `shifted`. */
+INLINE void copy_run(struct tc_ring *r, uint32_t to, const struct tc_ring *old, uint32_t at, uint32_t n,
+                     const struct tc_ring_change *c, bool wide)
+{
+    uint32_t k = 0;
+    if (!wide && n > SHORT_RUN) {
         memcpy(r->hash + to, old->hash + at, n * sizeof(*r->hash));
         if (c->shifted && c->shift == 0)
             memcpy(r->item + to, old->item + at, n * sizeof(*r->item));
@@ -47,11 +70,20 @@ static inline void copy_run(struct tc_ring *r, uint32_t to, const struct tc_ring
             copy_items(r->item + to, old->item + at, n, c);
         return;
     }
-    /* Whole blocks: how many there are is better to predict than how many entries, as that is mostly one. */
-    for (uint32_t k = 0; k < n; k += BLOCK) {
+    /* Whole blocks, and one at least: how many there are is better to predict than how many entries, as that is mostly
+     * one. */
+    do {
+#if defined(__x86_64__)
+        if (wide) {
+            copy_block_wide(r, to + k, old, at + k, c);
+            k += BLOCK;
+            continue;
+        }
+#endif
         memcpy(r->hash + to + k, old->hash + at + k, BLOCK * sizeof(*r->hash));
         copy_items(r->item + to + k, old->item + at + k, BLOCK, c);
-    }
+        k += BLOCK;
+    } while (k < n);
 }
 
 /* Entries of equal hash by item: copying keeps the order that they had. */
@@ -65,7 +97,8 @@ static void order_ties(struct tc_ring *r)
     }
 }
 
-static bool merge(struct tc_ring *to_ring, const struct tc_ring *from_ring, const struct tc_ring_change *change)
+INLINE bool merge(struct tc_ring *to_ring, const struct tc_ring *from_ring, const struct tc_ring_change *change,
+                  bool wide)
 {
     /* Copies: nothing that is written to can be a part of them. */
     struct tc_ring r = *to_ring;
@@ -77,11 +110,12 @@ static bool merge(struct tc_ring *to_ring, const struct tc_ring *from_ring, cons
         uint64_t h = c.entries.hash[k];
         uint32_t item = c.entries.item[k] & ~TC_RING_GONE, gone = c.entries.item[k] / TC_RING_GONE; /* 1 or 0 */
         uint32_t upto = TC_MAX(c.entries.at[k], at);
-        while (gone && upto < old.size && old.hash[upto] == h && old.item[upto] != item)
-            upto++; /* another's of equal hash */
+        /* Another's of equal hash. */
+        while (TC_UNLIKELY((upto < old.size) & gone & (old.hash[upto] == h) & (old.item[upto] != item)))
+            upto++;
         if (upto - at >= r.size - to + gone)
             return false;
-        copy_run(&r, to, &old, at, upto - at, &c);
+        copy_run(&r, to, &old, at, upto - at, &c, wide);
         to += upto - at;
         at = upto + gone;
         /* Either way, whether it comes or goes, without a branch: that is as good as random. What goes is overwritten.
@@ -96,10 +130,24 @@ static bool merge(struct tc_ring *to_ring, const struct tc_ring *from_ring, cons
     }
     if (!found || old.size - at != r.size - to)
         return false;
-    copy_run(&r, to, &old, at, old.size - at, &c);
+    copy_run(&r, to, &old, at, old.size - at, &c, wide);
     to_ring->ties = ties;
     return true;
 }
+
+static bool merge_plain(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c)
+{
+    return merge(r, old, c, false);
+}
+
+#if defined(__x86_64__)
+WIDE static bool merge_wide(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c)
+{
+    return merge(r, old, c, true);
+}
+#else
+#define merge_wide merge_plain
+#endif
 
 /* The index moves by one from the bucket after each entry that came or went. */
 static void move_index(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_entries *entries)
@@ -125,9 +173,9 @@ static void move_index(struct tc_ring *r, const struct tc_ring *old, const struc
     }
 }
 
-bool tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c)
+bool tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c, bool wide)
 {
-    if (!merge(r, old, c))
+    if (!(wide && c->shifted ? merge_wide(r, old, c) : merge_plain(r, old, c)))
         return false;
     tc_ring_pad(r);
     if (r->ties)

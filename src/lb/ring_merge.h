@@ -31,15 +31,8 @@ static inline uint32_t tc_ring_item_to(const struct tc_ring_change *c, uint32_t 
     return c->shifted ? item + (item >= c->first ? c->shift : 0) : c->item_to[item];
 }
 
-/* The first entry of the ring that is not below h; its size beyond the last. */
-static inline uint32_t tc_ring_position(const struct tc_ring *r, uint64_t h)
-{
-    uint32_t at = tc_ring_find(r, h);
-    return at == 0 && r->hash[0] < h ? r->size : at;
-}
-
 /* Fills a ring that was allocated with the new one's size. False when an entry that should go is not there: what was
- * told about the old ring is wrong. */
-bool tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c);
+ * told about the old ring is wrong. wide: by vectors of 512 bits; only where tc_ring_keys_can_wide. */
+bool tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c, bool wide);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "lb/ring_margin.h"
+#include "lb/ring_walk.h"
 
 enum {
     REBUILD_PART = 4, /* of the entries: when more change, a build is cheaper */
@@ -27,6 +28,7 @@ struct update {
     uint32_t n;
     uint32_t base; /* of the old ring's margin */
     bool keep;     /* the new one is to have it as well */
+    bool wide;
     struct tc_ring_change c;
     struct run *runs;
     uint32_t n_runs, n_added;
@@ -158,7 +160,7 @@ static void compare_run(struct update *u, struct run run)
 
 static void compare(struct update *u)
 {
-    u->state = tc_malloc(u->old->n_items + 1);
+    u->state = tc_malloc((size_t)u->old->n_items + TC_RING_STATE_PADDING);
     u->changed = tc_reallocarray(NULL, (size_t)u->n + 1, sizeof(*u->changed));
     memset(u->state, TC_RING_REMOVED, u->old->n_items);
     for (uint32_t k = 0; k < u->n_runs; k++)
@@ -214,9 +216,10 @@ static struct parts find_parts(const struct update *u)
 /* Room for n, `at` included. */
 static void entries_init(struct tc_ring_entries *e, size_t n)
 {
-    e->hash = tc_reallocarray(NULL, n + 1, sizeof(*e->hash) + 2 * sizeof(*e->item));
-    e->item = (uint32_t *)(void *)(e->hash + n + 1);
-    e->at = e->item + n + 1;
+    size_t room = n + TC_RING_PADDING;
+    e->hash = tc_reallocarray(NULL, room, sizeof(*e->hash) + 2 * sizeof(*e->item));
+    e->item = (uint32_t *)(void *)(e->hash + room);
+    e->at = e->item + room;
 }
 
 /* Hashes and sorts the entries that the margin has not. False when so many change that it is not worth it. */
@@ -256,8 +259,8 @@ static struct tc_ring *update(struct update *u, uint32_t size, bool margin)
         return NULL;
     struct tc_ring *r = tc_ring_alloc(size, u->counts, u->n, old, has || make);
     entries_init(&u->c.entries, (size_t)u->c.few.n + old->margin.n);
-    tc_ring_margin_walk(r, old, &u->c, u->state);
-    if (!tc_ring_merge(r, old, &u->c)) {
+    tc_ring_walk(r, old, &u->c, u->state, u->wide);
+    if (!tc_ring_merge(r, old, &u->c, u->wide)) {
         tc_ring_unref(r);
         return NULL;
     }
@@ -270,15 +273,16 @@ static struct tc_ring *update(struct update *u, uint32_t size, bool margin)
 
 struct tc_ring *tc_ring_rebuild(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
                                 const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
-                                uint32_t margin_from)
+                                struct tc_ring_how how)
 {
     uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
     uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
     struct update u = {.old = old, .old_items = old_items, .items = items, .from = from, .counts = counts};
     struct tc_ring *r = NULL;
     u.n = (uint32_t)n;
+    u.wide = !how.plain && tc_ring_keys_can_wide();
     if (size && old->size && n < ITEMS_LIMIT && old->n_items < ITEMS_LIMIT)
-        r = update(&u, size, size >= margin_from && tc_ring_at_max(size, min, max, cap));
+        r = update(&u, size, size >= how.margin_from && tc_ring_at_max(size, min, max, cap));
     tc_free(u.runs);
     tc_free(u.state);
     tc_free(u.changed);
@@ -286,11 +290,11 @@ struct tc_ring *tc_ring_rebuild(const struct tc_ring *old, const struct tc_ring_
     tc_free(u.c.few.hash);
     tc_free(u.c.entries.hash);
     tc_free(counts);
-    return r ? r : tc_ring_build(items, n, min, max, cap, margin_from);
+    return r ? r : tc_ring_build(items, n, min, max, cap, how);
 }
 
 struct tc_ring *tc_ring_update(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
                                const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap)
 {
-    return tc_ring_rebuild(old, old_items, from, items, n, min, max, cap, TC_RING_MARGIN_FROM);
+    return tc_ring_rebuild(old, old_items, from, items, n, min, max, cap, TC_RING_USUAL);
 }

@@ -174,10 +174,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct bounds b = read_bounds(&in);
     uint8_t flags = tc_fuzz_u8(&in);
     size_t weight_bytes = 1 + (size_t)flags % 5, n = 1 + (size_t)tc_fuzz_u8(&in) % ITEMS_MAX; /* sums stay exact */
-    uint32_t margin_from = flags & 0x80 ? TC_RING_NO_MARGIN : 1;                              /* large rings have one */
+    struct tc_ring_how how = {flags & 0x80 ? TC_RING_NO_MARGIN : 1, (flags & 0x20) != 0};     /* large rings have one */
     while (in.len && now->n < n)
         insert(now, now->n, read_item(&in, flags & 0x40 ? 0 : weight_bytes), TC_RING_ADDED);
-    struct tc_ring *r = tc_ring_build(now->items, now->n, b.min, b.max, b.cap, margin_from);
+    struct tc_ring *r = tc_ring_build(now->items, now->n, b.min, b.max, b.cap, how);
     check(r, now, b);
     for (unsigned step = 0; in.len && step < STEPS_MAX; step++) {
         other = now, now = before, before = other;
@@ -187,7 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (change(now, &b, &in, weight_bytes))
             ;
         struct tc_ring *next =
-            tc_ring_rebuild(r, before->items, now->from, now->items, now->n, b.min, b.max, b.cap, margin_from);
+            tc_ring_rebuild(r, before->items, now->from, now->items, now->n, b.min, b.max, b.cap, how);
         check(next, now, b);
         tc_ring_unref(r);
         r = next;

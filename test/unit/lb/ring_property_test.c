@@ -156,10 +156,12 @@ static void rings_match_the_model(void **state)
         uint64_t range = tc_rng_below(&rng, 3) == 0 ? 1 : 1 + tc_rng_below(&rng, 100);
         size_t n = 1 + tc_rng_below(&rng, tc_rng_below(&rng, 20) == 0 ? ITEMS_MAX : 8);
         struct sizes z = random_sizes(&rng);
-        uint32_t margin_from = tc_rng_below(&rng, 4) ? 1 : TC_RING_MARGIN_FROM; /* mostly where large rings have one */
+        struct tc_ring_how how = TC_RING_USUAL;
+        if (tc_rng_below(&rng, 4))
+            how = (struct tc_ring_how){1, tc_rng_below(&rng, 2) == 0}; /* margins where large rings have them */
         for (a->n = 0; a->n < n;)
             set_key(a, &rng, range);
-        struct tc_ring *r = tc_ring_build(a->items, a->n, z.min, z.max, z.cap, margin_from);
+        struct tc_ring *r = tc_ring_build(a->items, a->n, z.min, z.max, z.cap, how);
         for (unsigned step = 0;; step++) {
             model_build(&m, a, z);
             check(r, &m, a->n, &rng);
@@ -171,8 +173,7 @@ static void rings_match_the_model(void **state)
             change(b, a, &rng, range);
             if (tc_rng_below(&rng, 16) == 0)
                 z = random_sizes(&rng);
-            struct tc_ring *next =
-                tc_ring_rebuild(r, a->items, b->from, b->items, b->n, z.min, z.max, z.cap, margin_from);
+            struct tc_ring *next = tc_ring_rebuild(r, a->items, b->from, b->items, b->n, z.min, z.max, z.cap, how);
             tc_ring_unref(r);
             r = next;
             t = a, a = b, b = t;
