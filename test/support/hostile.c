@@ -48,7 +48,7 @@ struct hostile_peer {
     int fd;
     struct tc_h2_peer *h2;
     SSL *ssl; /* NULL: in the clear */
-    bool gone, deaf, truncated;
+    bool gone, deaf, truncated, keeps;
 };
 
 /* --- one connection --- */
@@ -131,7 +131,7 @@ bool hostile_flush(struct hostile_peer *p)
             int way = p->ssl && SSL_want_read(p->ssl) ? POLLIN : POLLOUT | (p->deaf ? 0 : POLLIN);
             if (wait_for(p, way) && !p->deaf) {
                 take_in(p);
-                while (tc_h2_peer_next(p->h2))
+                while (!p->keeps && tc_h2_peer_next(p->h2))
                     ;
             }
         } else if (errno != EINTR) {
@@ -193,10 +193,25 @@ void hostile_await_close(struct hostile_peer *p)
     }
 }
 
+void hostile_keep(struct hostile_peer *p)
+{
+    p->keeps = true;
+}
+
+const struct tc_h2p_frame *hostile_next(struct hostile_peer *p, bool wait)
+{
+    const struct tc_h2p_frame *f = tc_h2_peer_next(p->h2);
+    if (f || p->gone)
+        return f;
+    take_in(p);
+    while (!(f = tc_h2_peer_next(p->h2)) && wait && !p->gone && wait_for(p, POLLIN))
+        take_in(p);
+    return f;
+}
+
 bool hostile_is_heard(struct hostile_peer *p)
 {
-    take_in(p);
-    while (tc_h2_peer_next(p->h2))
+    while (hostile_next(p, false))
         ;
     return !p->gone;
 }

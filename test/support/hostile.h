@@ -39,13 +39,17 @@ bool hostile_flush(struct hostile_peer *p);
 bool hostile_flush_much(struct hostile_peer *p);
 /* Waits for a frame (at most 10 s) and gives its stream; 0: the client has closed. Frames before it are dropped. */
 uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
+/* From now on hostile_flush drops no frames that come meanwhile. */
+void hostile_keep(struct hostile_peer *p);
+/* The next frame that has come; with `wait`, that comes within 10 s. NULL: none, or the client has closed. */
+const struct tc_h2p_frame *hostile_next(struct hostile_peer *p, bool wait);
 /* SETTINGS, then the stream of the first request; 0: none came. */
 uint32_t hostile_begin(struct hostile_peer *p);
 /* Until the client has worked through all that was sent (it answers a PING), or has closed. */
 void hostile_settle(struct hostile_peer *p);
 /* Until the client closes. */
 void hostile_await_close(struct hostile_peer *p);
-/* False when the client has closed. What has come is dropped. */
+/* False when the client has closed. The frames that have come are dropped. */
 bool hostile_is_heard(struct hostile_peer *p);
 /* Beneath TLS: any bytes, at once; false when they could not be sent. What comes from the client, up to len: 0 at its
  * end or after 10 s. What has been put so far is sent by hostile_flush, into records. */

@@ -1,0 +1,331 @@
+/* Backends that send without end, as fast as they can: each connection ends by name and the next is made, or the RPC
+ * reads on; and all the while calls to another backend, over the same loop, go on. */
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/footprint.h"
+#include "support/hostile_rows.h"
+#include "support/load_kit.h"
+
+#include "base/mem.h"
+
+#define RPS 100
+#define FOR_MS 450
+#define LONGEST_MS_MAX 500
+#define GROWN_KB_MAX (32 * 1024)
+
+/* --- the servers --- */
+
+static void send_on(struct hostile_peer *p, uint8_t type, bool of_stream, const void *payload, size_t len)
+{
+    uint32_t id = hostile_begin(p);
+    while (id && hostile_flush_much(p))
+        tc_h2_peer_frame(hostile_frames(p), type, 0, of_stream ? id : 0, payload, len);
+}
+
+static void pings(struct hostile_peer *p)
+{
+    send_on(p, TC_H2P_PING, false, "abcdefgh", 8);
+}
+
+static void window_updates(struct hostile_peer *p)
+{
+    send_on(p, TC_H2P_WINDOW_UPDATE, false, "\0\0\0\1", 4);
+}
+
+static void unknown_frames(struct hostile_peer *p)
+{
+    send_on(p, 0xfa, true, "grease", 6);
+}
+
+static void large_unknown_frames(struct hostile_peer *p)
+{
+    static const char payload[16384];
+    send_on(p, 0xfa, false, payload, sizeof(payload));
+}
+
+/* What the client lets a server send. */
+struct windows {
+    uint32_t stream;
+    int64_t of_connection, of_stream, initial;
+    bool settings_seen; /* the first, which tc_h2_peer_start has acknowledged */
+};
+
+static uint32_t be32(const char *at)
+{
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+static void on_frame(struct hostile_peer *p, struct windows *w, const struct tc_h2p_frame *f)
+{
+    if (f->type == TC_H2P_WINDOW_UPDATE && f->stream == 0)
+        w->of_connection += be32(f->payload);
+    if (f->type == TC_H2P_WINDOW_UPDATE && f->stream && f->stream == w->stream)
+        w->of_stream += be32(f->payload);
+    if (f->type == TC_H2P_PING && !(f->flags & TC_H2P_ACK))
+        tc_h2_peer_ping(hostile_frames(p), f->payload, true);
+    if (f->type != TC_H2P_SETTINGS || f->flags & TC_H2P_ACK)
+        return;
+    for (size_t at = 0; at + 6 <= f->len; at += 6) {
+        if (f->payload[at + 1] != 4)
+            continue;
+        w->of_stream += be32(f->payload + at + 2) - w->initial;
+        w->initial = be32(f->payload + at + 2);
+    }
+    if (w->settings_seen)
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_SETTINGS, TC_H2P_ACK, 0, NULL, 0);
+    w->settings_seen = true;
+}
+
+/* As an honest server does, but without end: as much as the windows allow. */
+static void messages(struct hostile_peer *p, const void *data, size_t len)
+{
+    const struct tc_h2p_frame *f;
+    struct windows w = {.of_connection = 65535, .of_stream = 65535, .initial = 65535};
+    int64_t whole = (int64_t)len + 5;
+    hostile_keep(p);
+    tc_h2_peer_start(hostile_frames(p));
+    hostile_flush(p);
+    while (!w.stream && (f = hostile_next(p, true))) {
+        on_frame(p, &w, f);
+        if (f->type == TC_H2P_HEADERS)
+            w.stream = f->stream;
+    }
+    tc_h2_peer_headers(hostile_frames(p), w.stream, HOSTILE_OK, false);
+    while (w.stream && hostile_flush(p)) {
+        while ((f = hostile_next(p, TC_MIN(w.of_connection, w.of_stream) < whole)))
+            on_frame(p, &w, f);
+        for (int i = 0; i < 256 && TC_MIN(w.of_connection, w.of_stream) >= whole; i++) {
+            tc_h2_peer_message(hostile_frames(p), w.stream, data, len, false);
+            w.of_connection -= whole;
+            w.of_stream -= whole;
+        }
+    }
+}
+
+static void small_messages(struct hostile_peer *p)
+{
+    messages(p, "x", 1);
+}
+
+static void large_messages(struct hostile_peer *p)
+{
+    static const char data[16000];
+    messages(p, data, sizeof(data));
+}
+
+static void key_updates(struct hostile_peer *p)
+{
+    if (!hostile_begin(p))
+        return;
+    while (hostile_is_heard(p) && SSL_key_update(hostile_ssl(p), SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+        (void)SSL_do_handshake(hostile_ssl(p));
+}
+
+/* A key update before each message, so that they never come in a row. */
+static void key_updates_between_messages(struct hostile_peer *p)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    while (id && hostile_is_heard(p) && SSL_key_update(hostile_ssl(p), SSL_KEY_UPDATE_NOT_REQUESTED) == 1) {
+        tc_h2_peer_data(hostile_frames(p), id, "", 0, false);
+        if (!hostile_flush(p))
+            break;
+    }
+}
+
+#define TOO_MANY "too many frames that carry nothing"
+#define TLS_MESSAGES "too many TLS messages without data (more than 64)"
+
+static const struct endless {
+    const char *name;
+    hostile_play_fn *play;
+    const char *text; /* of each RPC's end; NULL: it reads on */
+    const char *or_else;
+    bool tls;
+} rows[] = {
+    {"PING", pings, "Flooding was detected", TOO_MANY, false},
+    {"WINDOW_UPDATE", window_updates, TOO_MANY, NULL, false},
+    {"frames of an unknown type", unknown_frames, TOO_MANY, NULL, false},
+    {"frames of an unknown type of 16 KiB", large_unknown_frames, TOO_MANY, NULL, false},
+    {"messages of a byte", small_messages, NULL, NULL, false},
+    {"messages of 16 kB", large_messages, NULL, NULL, false},
+    {"WINDOW_UPDATE over TLS", window_updates, TOO_MANY, NULL, true},
+    {"messages of a byte over TLS", small_messages, NULL, NULL, true},
+    {"key updates", key_updates, TLS_MESSAGES, NULL, true},
+    {"key updates between empty frames", key_updates_between_messages, "too many empty frames", NULL, true},
+};
+#define N_ROWS TC_ARRAY_LEN(rows)
+
+/* --- the client --- */
+
+static struct hostile *servers[2]; /* in the clear, over TLS */
+static struct tc_cert root, cert;
+static torc_credentials *creds;
+static torc_runtime *rt;
+static torc_channel *good;
+
+/* RPCs, one after the other, each of which reads on until it ends. */
+struct endless_run {
+    const struct endless *row;
+    torc_channel *ch;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    torc_call *call; /* under the lock, with what follows; NULL: none runs */
+    bool stop;
+    uint64_t messages, ended;
+    char wrong[512];
+};
+
+static void start(struct endless_run *run);
+
+static void on_message(torc_call *call, torc_message *message, void *arg)
+{
+    struct endless_run *run = arg;
+    (void)message;
+    run->messages++;
+    torc_call_read(call);
+}
+
+static void on_done(torc_call *call, const struct torc_result *r, void *arg)
+{
+    struct endless_run *run = arg;
+    const struct endless *row = run->row;
+    pthread_mutex_lock(&run->lock);
+    bool named = row->text && r->code == TORC_STATUS_UNAVAILABLE &&
+                 (strstr(r->message, row->text) || (row->or_else && strstr(r->message, row->or_else)));
+    if (named)
+        run->ended++;
+    else if (!run->stop)
+        snprintf(run->wrong, sizeof(run->wrong), "%s: %s %s", row->name, torc_status_code_name(r->code), r->message);
+    run->call = NULL;
+    if (named && !run->stop)
+        start(run);
+    pthread_cond_signal(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+    torc_call_free(call);
+}
+
+static const struct torc_call_events events = {.on_message = on_message, .on_done = on_done};
+
+static void start(struct endless_run *run)
+{
+    int error = 0;
+    run->call = torc_call_start(run->ch, "/a.B/C", NULL, &events, run, &error);
+    assert_non_null(run->call);
+    torc_call_write(run->call, "", 0, true);
+    torc_call_read(run->call);
+}
+
+static void run_for_a_while(struct endless_run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    start(run);
+    pthread_mutex_unlock(&run->lock);
+    (void)poll(NULL, 0, FOR_MS);
+    pthread_mutex_lock(&run->lock);
+    run->stop = true;
+    while (run->call) {
+        torc_call_cancel(run->call);
+        pthread_cond_wait(&run->changed, &run->lock);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+static void play(size_t i)
+{
+    struct endless_run run = {.row = &rows[i], .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct torc_channel_options o;
+    struct load_report report;
+    struct hostile *h = servers[rows[i].tls];
+    torc_channel_options_init(&o);
+    if (rows[i].tls)
+        o.credentials = creds;
+    char *target = tc_asprintf("ipv4:%s", hostile_address(h, i));
+    run.ch = torc_channel_new(rt, target, &o, NULL);
+    tc_free(target);
+    struct footprint before = footprint_begin();
+    struct load_kit *load = load_kit_new(good, RPS, 1);
+    run_for_a_while(&run);
+    load_kit_free(load, &report);
+    torc_channel_free(run.ch);
+    bool over = hostile_wait_over(h, i);
+    struct footprint grown = footprint_since(&before);
+    print_message(
+        "%s: %llu messages, %llu RPCs ended by name; %ld kB, %llu ms of CPU; of %llu calls to another backend "
+        "the longest took %llu ms\n",
+        rows[i].name, (unsigned long long)run.messages, (unsigned long long)run.ended, grown.kb,
+        (unsigned long long)grown.cpu_ms, (unsigned long long)report.calls, (unsigned long long)report.longest_ms);
+    assert_true(over);
+    if (*run.wrong)
+        fail_msg("%s", run.wrong);
+    if (report.failed)
+        fail_msg("%s", report.first);
+    /* More than one window, where the RPC reads on. */
+    assert_true(rows[i].text ? run.ended > 0 : run.messages > 12000);
+    assert_true(report.calls > 10);
+    if (!FOOTPRINT_MEASURED)
+        return;
+    assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
+    assert_true(grown.kb <= GROWN_KB_MAX);
+}
+
+static void others_go_on(void **state)
+{
+    (void)state;
+    const char *only = getenv("HOSTILE_ONLY");
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (!only || strstr(rows[i].name, only))
+            play(i);
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    hostile_play_fn *plays[N_ROWS];
+    struct torc_runtime_options o;
+    struct torc_tls_options tls;
+    for (size_t i = 0; i < N_ROWS; i++)
+        plays[i] = rows[i].play;
+    root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
+    cert = tc_cert_make(&(struct tc_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
+    servers[0] = hostile_new(plays, N_ROWS, NULL);
+    servers[1] = hostile_new(plays, N_ROWS, &cert);
+    torc_tls_options_init(&tls);
+    tls.roots_pem = root.cert_pem;
+    creds = torc_credentials_tls(&tls, NULL);
+    torc_runtime_options_init(&o);
+    o.idle_connection_ms = 100;
+    rt = torc_runtime_new(&o);
+    char *target = tc_asprintf("ipv4:%s", hostile_backend(servers[0]));
+    good = torc_channel_new(rt, target, NULL, NULL);
+    tc_free(target);
+    assert_int_equal(torc_channel_connect(good, 20000), 0);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    torc_channel_free(good);
+    torc_runtime_free(rt);
+    torc_credentials_unref(creds);
+    hostile_free(servers[0]);
+    hostile_free(servers[1]);
+    tc_cert_fini(&cert);
+    tc_cert_fini(&root);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(others_go_on)};
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
