@@ -147,7 +147,14 @@ void tc_heap_give(struct tc_heap *p, void *data)
     p->free[b->cls] = b;
 }
 
-void *tc_heap_grow(struct tc_heap *p, void *data, size_t size)
+void tc_heap_give_secret(struct tc_heap *p, void *data)
+{
+    if (data)
+        explicit_bzero(data, TC_CONTAINER_OF(data, struct block, data)->size);
+    tc_heap_give(p, data);
+}
+
+static void *grow(struct tc_heap *p, void *data, size_t size, void (*give)(struct tc_heap *p, void *data))
 {
     if (!data)
         return tc_heap_take(p, size);
@@ -157,7 +164,17 @@ void *tc_heap_grow(struct tc_heap *p, void *data, size_t size)
     void *bigger = tc_heap_take(p, size);
     if (bigger) {
         memcpy(bigger, data, b->size);
-        tc_heap_give(p, data);
+        give(p, data);
     }
     return bigger;
+}
+
+void *tc_heap_grow(struct tc_heap *p, void *data, size_t size)
+{
+    return grow(p, data, size, tc_heap_give);
+}
+
+void *tc_heap_grow_secret(struct tc_heap *p, void *data, size_t size)
+{
+    return grow(p, data, size, tc_heap_give_secret);
 }

@@ -18,6 +18,9 @@ void *tc_heap_take_zeroed(struct tc_heap *p, size_t n, size_t size);
 void *tc_heap_grow(struct tc_heap *p, void *block, size_t size);
 /* NULL is allowed. */
 void tc_heap_give(struct tc_heap *p, void *block);
+/* The same for what may have held secrets: what is given back is overwritten first. */
+void *tc_heap_grow_secret(struct tc_heap *p, void *block, size_t size);
+void tc_heap_give_secret(struct tc_heap *p, void *block);
 /* Free blocks that are kept, in bytes. */
 size_t tc_heap_kept(const struct tc_heap *p);
 /* Gives back to the system what is kept beyond that. */

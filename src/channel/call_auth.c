@@ -129,12 +129,23 @@ static void on_answer(struct tc_auth_request *r, struct tc_auth_metadata *metada
     tc_call_pick(c);
 }
 
+/* The call's own copies of tokens, whose memory may serve another. */
+static void wipe(struct tc_headers *headers)
+{
+    for (size_t i = 0; i < headers->len; i++) {
+        struct tc_slice value = headers->data[i].value;
+        if (value.len)
+            explicit_bzero((char *)(uintptr_t)value.data, value.len);
+    }
+    headers->len = 0;
+}
+
 void tc_call_auth_reset(struct tc_call *c)
 {
     if (!c->auth)
         return;
     c->auth->next = 0;
-    c->auth->headers.len = 0;
+    wipe(&c->auth->headers);
 }
 
 void tc_call_auth_stop(struct tc_call *c)
@@ -148,12 +159,7 @@ void tc_call_auth_fini(struct tc_call *c)
     if (!c->auth)
         return;
     torc_call_credentials_unref(c->auth->own);
-    /* The call's own copies of tokens, whose memory may serve another. */
-    for (size_t i = 0; i < c->auth->headers.len; i++) {
-        struct tc_slice value = c->auth->headers.data[i].value;
-        if (value.len)
-            explicit_bzero((char *)(uintptr_t)value.data, value.len);
-    }
+    wipe(&c->auth->headers);
     c->auth = NULL;
 }
 

@@ -2,6 +2,9 @@
 
 #include "base/mem.h"
 
+/* A token, most likely: overwritten when it is freed. */
+#define SECRET_NAME "authorization"
+
 torc_metadata *torc_metadata_new(void)
 {
     return TC_NEW(torc_metadata);
@@ -15,8 +18,12 @@ void torc_metadata_free(torc_metadata *m)
         tc_blocks_give(m);
         return;
     }
-    for (size_t i = 0; i < m->len; i++)
-        tc_free(m->fields[i].name);
+    for (size_t i = 0; i < m->len; i++) {
+        const struct tc_metadata_field *f = &m->fields[i];
+        if (f->name_len == strlen(SECRET_NAME) && memcmp(f->name, SECRET_NAME, f->name_len) == 0)
+            explicit_bzero(f->name, f->name_len + 1 + f->value_len);
+        tc_free(f->name);
+    }
     tc_free(m->fields);
     tc_free(m);
 }

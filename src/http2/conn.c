@@ -145,9 +145,8 @@ static void stop_io(struct tc_h2_conn *c)
     if (c->bs)
         c->bs->ops->close(c->bs);
     c->bs = NULL;
-    tc_buf_fini(&c->left);
+    tc_h2_conn_drop_left(c);
     tc_buf_fini(&c->scratch);
-    c->left_at = 0;
     c->active = 0;
 }
 

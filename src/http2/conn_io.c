@@ -135,6 +135,15 @@ static struct tc_status stream_error(struct tc_h2_conn *c)
     return why;
 }
 
+void tc_h2_conn_drop_left(struct tc_h2_conn *c)
+{
+    if (c->secure)
+        tc_buf_wipe(&c->left);
+    else
+        tc_buf_fini(&c->left);
+    c->left_at = 0;
+}
+
 /* Writes what the socket did not take last time. 0 when all of it is gone, TORC_EAGAIN, or the byte stream's error. */
 static int write_left(struct tc_h2_conn *c)
 {
@@ -145,11 +154,11 @@ static int write_left(struct tc_h2_conn *c)
             return n == 0 ? TORC_EAGAIN : (int)n;
         c->left_at += (size_t)n;
     }
-    tc_buf_fini(&c->left);
-    c->left_at = 0;
+    tc_h2_conn_drop_left(c);
     return 0;
 }
 
+/* Nothing is left from before. In one piece of memory, of which no part is given up on the way. */
 static void keep_left(struct tc_h2_conn *c, const struct iovec *iov, const struct iovec *end)
 {
     size_t bytes = 0;
@@ -201,9 +210,10 @@ static int flush_once(struct tc_h2_conn *c, bool *more, size_t *bytes)
     c->gather = NULL;
     *more = g.full;
     *bytes += g.total;
-    if (rc < 0)
-        return 1;
-    return g.total ? write_gathered(c, &g) : 0;
+    rc = rc < 0 ? 1 : g.total ? write_gathered(c, &g) : 0;
+    if (c->secure)
+        explicit_bzero(g.stage, g.stage_len);
+    return rc;
 }
 
 void tc_h2_conn_flush(struct tc_h2_conn *c)

@@ -182,6 +182,8 @@ void tc_h2_conn_release(struct tc_h2_conn *c);
 bool tc_h2_session_init(struct tc_h2_conn *c);
 
 /* conn_io.c */
+/* Forgets what is gathered and not sent. */
+void tc_h2_conn_drop_left(struct tc_h2_conn *c);
 void tc_h2_conn_flush_later(struct tc_h2_conn *c);
 void tc_h2_conn_flush(struct tc_h2_conn *c);
 void tc_h2_conn_on_event(void *arg, unsigned events);

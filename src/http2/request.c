@@ -140,6 +140,8 @@ int tc_h2_request_submit(struct tc_h2_stream *s, const struct tc_h2_request *req
     n += tc_h2_metadata_encode(c, request->auth, nva + n);
     nghttp2_data_provider body = {.read_callback = tc_h2_on_data_source_read};
     int32_t id = nghttp2_submit_request(c->ng, NULL, nva, n, &body, s);
+    if (request->auth && c->scratch.len)
+        explicit_bzero(c->scratch.data, c->scratch.len); /* with its binary values */
     if (nva != stack)
         tc_free(nva);
     if (id < 0)

@@ -276,11 +276,25 @@ static void give(void *block, void *heap)
     tc_heap_give(heap, block);
 }
 
+/* What nghttp2 copies of a request, its compression table and its frames: over TLS there may be tokens in it. */
+static void *grow_secret(void *block, size_t size, void *heap)
+{
+    return tc_heap_grow_secret(heap, block, size);
+}
+
+static void give_secret(void *block, void *heap)
+{
+    tc_heap_give_secret(heap, block);
+}
+
 static int new_session(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb)
 {
     nghttp2_option *option;
-    nghttp2_mem mem = {
-        .mem_user_data = tc_loop_heap(c->loop), .malloc = take, .free = give, .calloc = take_zeroed, .realloc = grow};
+    nghttp2_mem mem = {.mem_user_data = tc_loop_heap(c->loop),
+                       .malloc = take,
+                       .free = c->secure ? give_secret : give,
+                       .calloc = take_zeroed,
+                       .realloc = c->secure ? grow_secret : grow};
     int rc = nghttp2_option_new(&option);
     if (rc)
         return rc;

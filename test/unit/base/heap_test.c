@@ -30,6 +30,33 @@ static void reuses_and_trims(void **state)
     tc_heap_free(heap);
 }
 
+static void secrets_are_overwritten(void **state)
+{
+    (void)state;
+    struct tc_heap *heap = tc_heap_new();
+    static const size_t sizes[] = {1, 64, 65, 200, 2048};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t n = sizes[i];
+        char *block = tc_heap_take(heap, n);
+        memset(block, 1, n);
+        char *bigger = tc_heap_grow_secret(heap, block, 4 * n + 64);
+        assert_int_equal(bigger[n - 1], 1);
+        char *again = tc_heap_take(heap, n); /* what the first one gave back */
+        assert_ptr_equal(again, block);
+        for (size_t k = 0; k < n; k++)
+            assert_int_equal(again[k], 0);
+        memset(again, 1, n);
+        tc_heap_give_secret(heap, again);
+        assert_ptr_equal(tc_heap_take(heap, n), again);
+        for (size_t k = 0; k < n; k++)
+            assert_int_equal(again[k], 0);
+        tc_heap_give(heap, again);
+        tc_heap_give_secret(heap, bigger);
+    }
+    tc_heap_give_secret(heap, NULL);
+    tc_heap_free(heap);
+}
+
 static void keeps_no_more_than_a_bound(void **state)
 {
     (void)state;
@@ -99,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reuses_and_trims),
+        cmocka_unit_test(secrets_are_overwritten),
         cmocka_unit_test(keeps_no_more_than_a_bound),
         cmocka_unit_test(sizes),
         cmocka_unit_test(sessions),

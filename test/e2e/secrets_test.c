@@ -1,0 +1,248 @@
+/* Tokens do not outlive their use in Torc's memory: RPCs with call credentials of each kind, some of them retried and
+ * hedged, over TLS; and what the client's threads give back to the allocator is looked through. */
+#include <dirent.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "support/backend_kit.h"
+#include "support/certs.h"
+#include "support/cmocka.h"
+#include "support/http_stub.h"
+#include "tls/tls.h"
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+/* Of bytes for which HPACK's code has more bits: they go as they are. */
+#define TOKEN "~^|{}~^|{}~^|{}~a-token"
+/* A JWT's are of base64url. */
+#define SIGNATURE "c2lnbmF0dXJlLXRoYXQtaXMtc2VjcmV0"
+#define RETRIES                                                                                                        \
+    "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":4,\"initialBackoff\":\"0.001s\","              \
+    "\"maxBackoff\":\"0.002s\",\"backoffMultiplier\":2,\"retryableStatusCodes\":[\"UNAVAILABLE\"]}}]}"
+#define HEDGES                                                                                                         \
+    "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy\":{\"maxAttempts\":3,\"hedgingDelay\":\"0s\","                  \
+    "\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}}]}"
+
+void __real_free(void *ptr);
+void *__real_realloc(void *ptr, size_t size);
+void __wrap_free(void *ptr);
+void *__wrap_realloc(void *ptr, size_t size);
+
+static const char *needle; /* NULL: nothing is looked for */
+static atomic_size_t given, found;
+static pid_t servers[64]; /* threads that were there before the client's */
+static size_t n_servers;
+
+static void look(void *ptr)
+{
+    if (!ptr || !needle)
+        return;
+    pid_t me = gettid();
+    for (size_t i = 0; i < n_servers; i++)
+        if (servers[i] == me)
+            return;
+    given++;
+    found += memmem(ptr, malloc_usable_size(ptr), needle, strlen(needle)) != NULL;
+}
+
+void __wrap_free(void *ptr)
+{
+    look(ptr);
+    __real_free(ptr);
+}
+
+void *__wrap_realloc(void *ptr, size_t size)
+{
+    look(ptr); /* which may move */
+    return __real_realloc(ptr, size);
+}
+
+static struct tc_cert ca, leaf;
+static struct tc_tls_context *tls;
+static struct tc_kit *kit;
+static struct http_stub *metadata;
+
+static struct http_stub_reply on_token(const char *head, void *arg)
+{
+    (void)head;
+    (void)arg;
+    return (struct http_stub_reply){
+        .what = HTTP_STUB_ANSWER,
+        .text = tc_strdup("HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nConnection: close\r\n\r\n{\"access_token\": "
+                          "\"" TOKEN "\", \"expires_in\": 60}"),
+    };
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct tc_server_opts so;
+    setenv("GOOGLE_APPLICATION_CREDENTIALS", "", 1);
+    setenv("CLOUDSDK_CONFIG", "/nonexistent", 1);
+    ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
+    tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                   .verify = TC_TLS_VERIFY_NONE,
+                                                   .certificate_pem = tc_cert_pem(&leaf),
+                                                   .private_key_pem = tc_cert_key(&leaf)},
+                             NULL);
+    tc_server_opts_init(&so);
+    so.tls = tls;
+    kit = tc_kit_new(1, &so);
+    metadata = http_stub_new(on_token, NULL);
+    DIR *d = opendir("/proc/self/task");
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d)) && n_servers < TC_ARRAY_LEN(servers);) {
+        uint64_t tid;
+        if (tc_parse_u64(tc_slice_str(e->d_name), INT32_MAX, &tid) == 0 && tid != (uint64_t)gettid())
+            servers[n_servers++] = (pid_t)tid;
+    }
+    closedir(d);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_kit_free(kit);
+    http_stub_free(metadata);
+    tc_tls_context_unref(tls);
+    tc_cert_fini(&leaf);
+    tc_cert_fini(&ca);
+    return 0;
+}
+
+static void call(torc_channel *ch, const char *method, const char *request, torc_call_credentials *own, int code)
+{
+    struct torc_call_options o;
+    struct torc_result r;
+    torc_call_options_init(&o);
+    o.credentials = own;
+    o.timeout_ms = 30000;
+    assert_int_equal(torc_call_unary(ch, method, request, strlen(request), &o, &r), 0);
+    if (r.code != code)
+        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    torc_result_fini(&r);
+}
+
+/* A runtime of its own, from beginning to end; what the threads of the servers say is theirs. */
+static void use(const char *secret, torc_credentials *channel_creds, torc_call_credentials *own, const char *config)
+{
+    needle = secret;
+    given = found = 0;
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.credentials = channel_creds;
+    o.service_config_json = config;
+    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    assert_non_null(ch);
+    for (int i = 0; i < 5; i++)
+        call(ch, "a.B/C", "x", own, TORC_STATUS_OK);
+    call(ch, "torc.test.Backend/Fail", "14", own, TORC_STATUS_UNAVAILABLE);
+    torc_channel_free(ch);
+    torc_runtime_free(rt);
+    torc_credentials_unref(channel_creds);
+    torc_call_credentials_unref(own);
+    needle = NULL;
+    assert_true(given > 0);
+    if (found)
+        fail_msg("%zu of %zu blocks had the secret in them", (size_t)found, (size_t)given);
+}
+
+static torc_credentials *channel_creds(void)
+{
+    struct torc_tls_options t;
+    torc_tls_options_init(&t);
+    t.roots_pem = ca.cert_pem;
+    torc_credentials *c = torc_credentials_tls(&t, NULL);
+    assert_non_null(c);
+    return c;
+}
+
+static const char *const configs[] = {NULL, RETRIES, HEDGES};
+
+static void on_ask(const struct torc_auth_context *context, torc_auth_request *request, void *arg)
+{
+    (void)context;
+    torc_metadata *m = torc_metadata_new();
+    torc_metadata_add_string(m, "authorization", TOKEN);
+    if (arg)
+        torc_metadata_add(m, "x-more-bin", TOKEN, strlen(TOKEN));
+    torc_auth_request_complete(request, TORC_STATUS_OK, NULL, m);
+    torc_metadata_free(m);
+}
+
+static void an_applications_tokens(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++)
+        use(TOKEN, channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, NULL), configs[i]);
+    /* In base64, as it goes on the wire. */
+    struct tc_buf encoded = {0};
+    tc_base64_encode(&encoded, TOKEN, strlen(TOKEN), false);
+    use(tc_buf_cstr(&encoded), channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, &encoded), NULL);
+    tc_buf_fini(&encoded);
+}
+
+/* That the test finds what it looks for: what an application puts into metadata by itself is its own affair. */
+static void other_metadata_is_found(void **state)
+{
+    (void)state;
+    needle = TOKEN;
+    found = 0;
+    torc_metadata *m = torc_metadata_new();
+    torc_metadata_add_string(m, "x-other", TOKEN);
+    torc_metadata_free(m);
+    needle = NULL;
+    assert_int_equal(found, 1);
+}
+
+static void tokens_of_a_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/torc-secret-XXXXXX";
+    /* {"exp":9999999999} */
+    static const char token[] = "e30.eyJleHAiOjk5OTk5OTk5OTl9." SIGNATURE;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, token, strlen(token)), strlen(token));
+    close(fd);
+    for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++)
+        use(SIGNATURE, channel_creds(), torc_call_credentials_jwt_token_file(path, NULL), configs[i]);
+    unlink(path);
+}
+
+static void access_tokens(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++) {
+        struct torc_google_options o;
+        char *why = NULL;
+        torc_google_options_init(&o);
+        o.roots_pem = ca.cert_pem;
+        o.metadata_host = http_stub_address(metadata);
+        torc_credentials *c = torc_credentials_google_default(&o, &why);
+        if (!c)
+            fail_msg("%s", why);
+        use(TOKEN, c, NULL, configs[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_metadata_is_found),
+        cmocka_unit_test(an_applications_tokens),
+        cmocka_unit_test(tokens_of_a_file),
+        cmocka_unit_test(access_tokens),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
