@@ -55,22 +55,18 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
     tc_free(call);
 }
 
-/* Hands the next message to the stream, or the status when all are gone. False when there was nothing. */
+/* Hands the next message to the stream, and with the last one the status, that both leave together. False when there
+ * was nothing. */
 static bool send_next(struct tc_server_call *call)
 {
-    if (call->current)
-        return true;
-    call->current = pop_message(call);
-    if (call->current) {
-        int rc = tc_h2_stream_send(call->stream, tc_rstr_slice(call->current), call->compress, false);
-        if (rc == TORC_ELIMIT)
-            tc_server_call_reset(call, 2 /* INTERNAL_ERROR */);
-        return true;
+    if (!call->current && (call->current = pop_message(call)) &&
+        tc_h2_stream_send(call->stream, tc_rstr_slice(call->current), call->compress, false) == TORC_ELIMIT)
+        tc_server_call_reset(call, 2 /* INTERNAL_ERROR */);
+    if (!call->ending && call->finish && !call->status_sent && tc_list_empty(&call->queue)) {
+        call->status_sent = true;
+        tc_h2_stream_send_status(call->stream, &call->status, &call->trailers);
     }
-    if (!call->finish)
-        return false;
-    tc_h2_stream_send_status(call->stream, &call->status, &call->trailers);
-    return true;
+    return call->current || call->finish;
 }
 
 static void on_written(void *arg)

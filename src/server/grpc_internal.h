@@ -69,7 +69,8 @@ struct tc_server_call {
     struct tc_rstr *current; /* with the stream */
     size_t queued_bytes;
     bool compress;
-    bool finish; /* the status follows the queue */
+    bool finish;      /* the status follows the queue */
+    bool status_sent; /* the stream has it */
     struct tc_status status;
     struct tc_headers trailers;
 };

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "support/cmocka.h"
 #include "support/h2_peer.h"
 
@@ -187,6 +188,43 @@ static void unary(void **state)
         assert_int_equal(counts.open_calls, 0);
         fini(&f);
     }
+}
+
+/* Headers, message and status leave together, however many frames the message has. */
+static void an_answer_is_one_write(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char *text = tc_calloc(1, 40001);
+    init(&f, NULL, 0);
+    ask(&f, 1, REQUEST, "hello");
+    size_t before = tc_pipe_writes(f.pipe, 0);
+    ask(&f, 3, REQUEST, "hello");
+    assert_int_equal(tc_pipe_writes(f.pipe, 0) - before, 1);
+    memset(text, 'x', 40000);
+    before = tc_pipe_writes(f.pipe, 0);
+    ask(&f, 5, REQUEST, text);
+    assert_int_equal(tc_pipe_writes(f.pipe, 0) - before, 1);
+    for (uint32_t id = 1; id <= 5; id += 2) {
+        expect_headers(&f, id, ":status: 200\n", false);
+        expect_headers(&f, id, "grpc-status: 0\n", true);
+    }
+    /* With the last of several messages. */
+    tc_h2_peer_headers(f.peer, 7, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.loop);
+    before = tc_pipe_writes(f.pipe, 0);
+    for (int i = 0; i < 3; i++)
+        tc_server_call_send(f.call, tc_slice_of("abc", 3));
+    tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
+    tc_loop_drain(f.loop);
+    assert_int_equal(tc_pipe_writes(f.pipe, 0) - before, 3);
+    expect_headers(&f, 7, ":status: 200\n", false);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tc_h2_peer_next(f.peer)->type, TC_H2P_DATA);
+    expect_headers(&f, 7, "grpc-status: 0\n", true);
+    assert_int_equal(f.ends, 1);
+    tc_free(text);
+    fini(&f);
 }
 
 static void refuses_what_is_no_grpc(void **state)
@@ -575,6 +613,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary),
+        cmocka_unit_test(an_answer_is_one_write),
         cmocka_unit_test(refuses_what_is_no_grpc),
         cmocka_unit_test(header_limit),
         cmocka_unit_test(message_limit),
