@@ -36,13 +36,9 @@ size_t tc_unpack_budget(size_t wire_bytes)
     return TC_MAX(wire_bytes * BUDGET_FACTOR, (size_t)BUDGET_FLOOR);
 }
 
-int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
-              struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *faults)
+int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, struct tc_arena *arena,
+                      ProtobufCMessage **out, struct tc_faults *faults)
 {
-    struct tc_buf clean = {0};
-    int rv = tc_scan(type, bytes, options, &clean, &bytes, faults);
-    if (rv)
-        goto done;
     struct memory memory = {.arena = arena};
     ProtobufCAllocator allocator = {.alloc = memory_alloc, .free = memory_free, .allocator_data = &memory};
     const uint8_t *data = bytes.data ? (const uint8_t *)bytes.data : (const uint8_t *)"";
@@ -50,14 +46,23 @@ int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, con
     if (memory.exceeded) {
         tc_faults_add(faults, "a message of %zu bytes needs more than %zu bytes of memory%s", bytes.len, arena->budget,
                       arena->used < arena->budget / 2 ? ", or than there are" : "");
-        rv = TORC_ELIMIT;
-    } else if (!message) {
-        tc_faults_add(faults, "is not a valid %s", type->name);
-        rv = TORC_EPARSE;
-    } else {
-        *out = message;
+        return TORC_ELIMIT;
     }
-done:
+    if (!message) {
+        tc_faults_add(faults, "is not a valid %s", type->name);
+        return TORC_EPARSE;
+    }
+    *out = message;
+    return 0;
+}
+
+int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
+              struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *faults)
+{
+    struct tc_buf clean = {0};
+    int rv = tc_scan(type, bytes, options, &clean, &bytes, faults);
+    if (rv == 0)
+        rv = tc_unpack_scanned(type, bytes, arena, out, faults);
     tc_buf_fini(&clean);
     return rv;
 }

@@ -17,6 +17,10 @@ size_t tc_unpack_budget(size_t wire_bytes);
 int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
               struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *faults);
 
+/* The second half of it: `bytes` are what tc_scan gave, or a part of them that is a message of `type` by itself. */
+int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, struct tc_arena *arena,
+                      ProtobufCMessage **out, struct tc_faults *faults);
+
 /* True when a repeated field stands for a map<key, value>. */
 bool tc_proto_is_map(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field);
 

@@ -49,12 +49,27 @@ static void find_engine(void)
         snprintf(found.why, sizeof(found.why), "Torc's library of regular expressions is of another version");
 }
 
+/* Such as \pL: each has hundreds of ranges. */
+static size_t unicode_classes(struct tc_slice pattern)
+{
+    size_t n = 0;
+    for (size_t i = 0; i + 1 < pattern.len; i++)
+        n += pattern.data[i] == '\\' && (pattern.data[i + 1] == 'p' || pattern.data[i + 1] == 'P');
+    return n;
+}
+
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why)
 {
     size_t max_pattern = limits && limits->pattern_bytes ? limits->pattern_bytes : TC_REGEX_PATTERN_MAX_BYTES;
     size_t max_memory = limits && limits->memory_bytes ? limits->memory_bytes : TC_REGEX_MEMORY_MAX_BYTES;
     if (pattern.len > max_pattern) {
         *why = tc_asprintf("pattern of %zu bytes is longer than %zu", pattern.len, max_pattern);
+        return NULL;
+    }
+    /* RE2 bounds the program, not what it was read into. */
+    const size_t class_bytes = 65536, cost = tc_regex_reading_cost(pattern), classes = unicode_classes(pattern);
+    if (classes > 1 && classes * class_bytes > max_memory) {
+        *why = tc_asprintf("pattern too large - %zu Unicode classes, more than %zu", classes, max_memory / class_bytes);
         return NULL;
     }
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -66,7 +81,7 @@ struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_lim
     }
     struct tc_buf reason = {0};
     void *re = engine->compile(pattern.data, pattern.len, SMALL_BYTES, (int64_t)TC_MIN(max_memory, (size_t)INT64_MAX),
-                               tc_regex_reading_cost(pattern) > LARGE_COST, append, &reason);
+                               cost > LARGE_COST, append, &reason);
     if (!re) {
         *why = take_text(&reason);
         return NULL;
@@ -96,19 +111,15 @@ void tc_regex_unref(struct tc_regex *r)
 
 size_t tc_regex_memory(const struct tc_regex *r)
 {
-    const size_t instruction = 16, fixed = 1024;
+    const size_t instruction = 24, fixed = 1024;
     return fixed + (size_t)r->instructions * instruction;
 }
 
 size_t tc_regex_reading_cost(struct tc_slice pattern)
 {
-    /* A class such as \pL has hundreds of ranges; and a long pattern takes more for each character than short ones. */
-    const size_t character = 16, longer = 64, unicode_class = 12288;
-    size_t cost = pattern.len * (character + pattern.len / longer);
-    for (size_t i = 0; i + 1 < pattern.len; i++)
-        if (pattern.data[i] == '\\' && (pattern.data[i + 1] == 'p' || pattern.data[i + 1] == 'P'))
-            cost += unicode_class;
-    return cost;
+    /* A long pattern takes more for each character than a short one. */
+    const size_t character = 16, longer = 24, unicode_class = 24576;
+    return pattern.len * (character + pattern.len / longer) + unicode_classes(pattern) * unicode_class;
 }
 
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text, uint64_t *steps)

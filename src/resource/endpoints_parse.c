@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "pb/envoy/config/endpoint/v3/endpoint.pb-c.h"
 #include "resource/endpoints.h"
+#include "resource/endpoints_lift.h"
 #include "resource/reading.h"
 
 typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment Assignment;
@@ -20,17 +21,12 @@ struct placed {
     struct tc_eds_locality locality;
 };
 
-/* One address with its hash, to find duplicates. */
-struct seen {
-    uint64_t hash;
-    const struct tc_addr *addr;
-};
-
 struct eds_reading {
-    struct tc_reading r;
+    struct tc_reading r; /* its scratch is one endpoint's */
+    struct tc_lifted_endpoints lifted;
     struct tc_rstr *empty;
     TC_VEC(struct placed) placed;
-    TC_VEC(struct seen) seen;
+    TC_VEC(const struct tc_addr *) seen; /* all addresses, to find duplicates */
 };
 
 static bool read_address(struct tc_reading *p, const Envoy__Config__Core__V3__Address *a, struct tc_addr *out)
@@ -133,11 +129,8 @@ static bool read_addresses(struct eds_reading *e, const Envoy__Config__Endpoint_
         tc_faults_pop(f);
         tc_faults_pop(f);
     }
-    for (size_t i = 0; ok && i < n; i++) {
-        struct seen *s = tc_vec_push(&e->seen);
-        s->hash = tc_addr_hash(&addrs[i]);
-        s->addr = &addrs[i];
-    }
+    for (size_t i = 0; ok && i < n; i++)
+        *tc_vec_push(&e->seen) = &addrs[i];
     out->n_addrs = n;
     out->addrs = addrs;
     return ok;
@@ -197,8 +190,20 @@ static bool has_weight(const Locality *from)
     return from->load_balancing_weight && from->load_balancing_weight->value != 0;
 }
 
-static void read_locality(struct eds_reading *e, const Locality *from)
+/* NULL with a fault: protobuf-c cannot take it apart. */
+static const LbEndpoint *unpack_endpoint(struct eds_reading *e, struct tc_slice bytes)
 {
+    ProtobufCMessage *m = NULL;
+    tc_arena_reset(&e->r.scratch);
+    (void)tc_unpack_scanned(&envoy__config__endpoint__v3__lb_endpoint__descriptor, bytes, &e->r.scratch, &m,
+                            e->r.faults);
+    return (const LbEndpoint *)m;
+}
+
+/* `lifted` has its endpoints. */
+static void read_locality(struct eds_reading *e, const Locality *from, struct tc_slice lifted)
+{
+    struct tc_slice bytes;
     struct tc_faults *f = e->r.faults;
     if (!has_weight(from))
         return; /* A27: gets no traffic */
@@ -217,10 +222,11 @@ static void read_locality(struct eds_reading *e, const Locality *from)
     out->zone = name_of(e, from->locality ? from->locality->zone : "");
     out->sub_zone = name_of(e, from->locality ? from->locality->sub_zone : "");
     const struct tc_addr *proxy = proxy_of(&e->r, from->metadata);
-    struct tc_eds_endpoint *endpoints = TC_STORE_ARRAY(e->r.store, from->n_lb_endpoints, struct tc_eds_endpoint);
-    for (size_t i = 0; i < from->n_lb_endpoints; i++) {
+    struct tc_eds_endpoint *endpoints = TC_STORE_ARRAY(e->r.store, tc_endpoints_of(lifted), struct tc_eds_endpoint);
+    for (size_t i = 0; tc_endpoints_next(&lifted, &bytes); i++) {
         tc_faults_push_index(f, ".lb_endpoints", i);
-        if (read_endpoint(e, from->lb_endpoints[i], proxy, &endpoints[out->n]))
+        const LbEndpoint *endpoint = unpack_endpoint(e, bytes);
+        if (endpoint && read_endpoint(e, endpoint, proxy, &endpoints[out->n]))
             out->n++;
         tc_faults_pop(f);
     }
@@ -302,22 +308,21 @@ static void group_priorities(struct eds_reading *e, struct tc_eds *eds)
  * choose addresses that all meet in one place. */
 static void check_duplicates(struct eds_reading *e)
 {
-    const struct seen *all = e->seen.data;
+    const struct tc_addr *const *all = e->seen.data;
     size_t slots = 8;
     while (slots < e->seen.len * 2)
         slots *= 2;
     uint32_t *table = tc_calloc(slots, sizeof(*table));
     uint64_t mixer = (uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15) | 1;
     for (size_t i = 0; i < e->seen.len; i++) {
-        size_t at = (size_t)(all[i].hash * mixer >> 32) & (slots - 1);
-        while (table[at] &&
-               (all[table[at] - 1].hash != all[i].hash || !tc_addr_eq(all[table[at] - 1].addr, all[i].addr)))
+        size_t at = (size_t)(tc_addr_hash(all[i]) * mixer >> 32) & (slots - 1);
+        while (table[at] && !tc_addr_eq(all[table[at] - 1], all[i]))
             at = (at + 1) & (slots - 1);
         if (!table[at]) {
             table[at] = (uint32_t)i + 1;
             continue;
         }
-        char *text = tc_addr_text(all[i].addr);
+        char *text = tc_addr_text(all[i]);
         tc_faults_add(e->r.faults, "duplicate endpoint address \"%s\"", text);
         tc_free(text);
     }
@@ -325,24 +330,17 @@ static void check_duplicates(struct eds_reading *e)
 }
 
 /* The caps of the whole resource, before anything is built. */
-static bool within_limits(struct eds_reading *e, const Assignment *m)
+static bool within_limits(struct eds_reading *e, struct tc_slice bytes)
 {
     const struct tc_resource_limits *limits = &e->r.limits;
-    size_t addrs = 0;
-    for (size_t i = 0; i < m->n_endpoints; i++)
-        for (size_t j = 0; j < m->endpoints[i]->n_lb_endpoints; j++) {
-            const LbEndpoint *ep = m->endpoints[i]->lb_endpoints[j];
-            addrs += 1;
-            if (ep->host_identifier_case == ENVOY__CONFIG__ENDPOINT__V3__LB_ENDPOINT__HOST_IDENTIFIER_ENDPOINT)
-                addrs += ep->endpoint->n_additional_addresses;
-        }
-    if (m->n_endpoints > limits->eds_localities)
-        tc_faults_add_at(e->r.faults, ".endpoints", "%zu localities, more than %zu", m->n_endpoints,
+    const struct tc_endpoint_counts n = tc_endpoints_count(bytes);
+    if (n.localities > limits->eds_localities)
+        tc_faults_add_at(e->r.faults, ".endpoints", "%zu localities, more than %zu", n.localities,
                          limits->eds_localities);
-    if (addrs > limits->eds_endpoints)
-        tc_faults_add_at(e->r.faults, ".endpoints", "%zu endpoints and additional addresses, more than %zu", addrs,
-                         limits->eds_endpoints);
-    return m->n_endpoints <= limits->eds_localities && addrs <= limits->eds_endpoints;
+    if (n.addresses > limits->eds_endpoints)
+        tc_faults_add_at(e->r.faults, ".endpoints", "%zu endpoints and additional addresses, more than %zu",
+                         n.addresses, limits->eds_endpoints);
+    return n.localities <= limits->eds_localities && n.addresses <= limits->eds_endpoints;
 }
 
 static void read_drops(struct tc_reading *p, const Assignment *m, struct tc_eds *eds)
@@ -373,19 +371,29 @@ static void read_assignment(struct eds_reading *e, const Assignment *m, struct t
 {
     tc_read_nonempty(&e->r, m->cluster_name, ".cluster_name");
     e->empty = tc_store_rstr(e->r.store, "");
-    if (within_limits(e, m)) {
-        for (size_t i = 0; i < m->n_endpoints; i++) {
-            tc_faults_push_index(e->r.faults, ".endpoints", i);
-            eds->n_unweighted += !has_weight(m->endpoints[i]);
-            read_locality(e, m->endpoints[i]);
-            tc_faults_pop(e->r.faults);
-        }
-        tc_faults_push_field(e->r.faults, ".endpoints");
-        group_priorities(e, eds);
-        check_duplicates(e);
+    for (size_t i = 0; i < m->n_endpoints; i++) {
+        tc_faults_push_index(e->r.faults, ".endpoints", i);
+        eds->n_unweighted += !has_weight(m->endpoints[i]);
+        read_locality(e, m->endpoints[i], e->lifted.localities.data[i]);
         tc_faults_pop(e->r.faults);
     }
+    tc_faults_push_field(e->r.faults, ".endpoints");
+    group_priorities(e, eds);
+    check_duplicates(e);
+    tc_faults_pop(e->r.faults);
     read_drops(&e->r, m, eds);
+}
+
+/* Into `arena` what is not endpoints. NULL with a fault. */
+static const Assignment *unpack_assignment(struct eds_reading *e, struct tc_slice bytes, struct tc_arena *arena)
+{
+    ProtobufCMessage *m = NULL;
+    if (!within_limits(e, bytes))
+        return NULL;
+    tc_endpoints_lift(bytes, &e->lifted);
+    (void)tc_unpack_scanned(&envoy__config__endpoint__v3__cluster_load_assignment__descriptor,
+                            tc_buf_slice(&e->lifted.rest), arena, &m, e->r.faults);
+    return (const Assignment *)m;
 }
 
 static void eds_free(struct tc_xds_resource *r)
@@ -414,8 +422,14 @@ static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *typ
     e.r.scan.max_repeated = TC_MAX(e.r.limits.eds_endpoints, e.r.limits.eds_localities);
     if (e.r.limits.eds_endpoints > ENDPOINTS_OF_SCAN) /* each has some messages and fields */
         e.r.scan.max_elements = 16 * e.r.limits.eds_endpoints;
-    const Assignment *m =
-        TC_READ(&e.r, &envoy__config__endpoint__v3__cluster_load_assignment__descriptor, Assignment, bytes);
+    struct tc_slice clean_bytes = bytes;
+    struct tc_buf clean = {0};
+    struct tc_arena arena;
+    tc_arena_init(&arena, 0, e.r.scratch.budget);
+    const Assignment *m = NULL;
+    if (tc_scan(&envoy__config__endpoint__v3__cluster_load_assignment__descriptor, bytes, &e.r.scan, &clean,
+                &clean_bytes, faults) == 0)
+        m = unpack_assignment(&e, clean_bytes, &arena);
     if (m) {
         eds->name = tc_store_rstr(&eds->store, m->cluster_name);
         *name = tc_rstr_ref(eds->name);
@@ -425,6 +439,9 @@ static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *typ
     }
     tc_vec_fini(&e.placed);
     tc_vec_fini(&e.seen);
+    tc_lifted_endpoints_fini(&e.lifted);
+    tc_arena_fini(&arena);
+    tc_buf_fini(&clean);
     tc_read_fini(&e.r);
     if (faults->count == before) {
         tc_store_set_bytes(&eds->store, bytes);

@@ -16,7 +16,8 @@ void tc_read_init(struct tc_reading *p, const struct tc_xds_decode_context *ctx,
 {
     *p = (struct tc_reading){.ctx = ctx, .reg = tc_xds_registries_of(ctx), .store = store, .faults = faults};
     p->limits = tc_resource_limits_of(ctx);
-    tc_arena_init(&p->scratch, TC_MIN(bytes * 4 + 1024, (size_t)65536), tc_unpack_budget(bytes));
+    tc_arena_init(&p->scratch, TC_MIN(bytes * 4 + 1024, (size_t)65536),
+                  TC_MIN(tc_unpack_budget(bytes), p->limits.decode_bytes));
 }
 
 void tc_read_fini(struct tc_reading *p)

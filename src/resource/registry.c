@@ -49,6 +49,7 @@ static const struct tc_xds_registries defaults = {
             .http_filters = 1024,
             .lb_depth = 16,
             .aggregate_children = 1024,
+            .decode_bytes = TC_XDS_DECODE_BYTES,
             .regexes_bytes = 16u << 20,
             .regex = {TC_REGEX_PATTERN_MAX_BYTES, TC_REGEX_MEMORY_MAX_BYTES},
         },
@@ -88,6 +89,7 @@ struct tc_resource_limits tc_resource_limits_of(const struct tc_xds_decode_conte
     set(&l.routes, set_by->routes);
     set(&l.http_filters, set_by->http_filters);
     set(&l.aggregate_children, set_by->aggregate_clusters);
+    set(&l.decode_bytes, set_by->decode_bytes);
     set(&l.regexes_bytes, set_by->regexes_total_bytes);
     set(&l.regex.pattern_bytes, set_by->regex_bytes);
     set(&l.regex.memory_bytes, set_by->regex_memory_bytes);

@@ -8,7 +8,8 @@
 #include "base/faults.h"
 
 struct tc_xds_limits {
-    uint64_t ads_message_bytes; /* of one response; 64 MiB */
+    uint64_t ads_message_bytes; /* of one response; 8 MiB */
+    uint64_t decode_bytes;      /* that a resource takes while it is decoded, and a response besides; 12 MiB */
     uint64_t resources_per_response;
     /* Of one resource; the defaults are src/resource's. */
     uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
@@ -17,6 +18,9 @@ struct tc_xds_limits {
     uint64_t regex_memory_bytes;  /* of one, compiled */
     uint64_t regexes_total_bytes; /* of all in one response, compiled */
 };
+
+/* What decode_bytes is when it is not set. */
+#define TC_XDS_DECODE_BYTES ((uint64_t)12 << 20)
 
 /* Reads the member, if there is one, of the bootstrap. What is wrong becomes a fault with its path. */
 void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, struct tc_faults *f);

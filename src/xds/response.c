@@ -4,7 +4,28 @@
 
 #define WRAPPER_URL "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-static bool unwrap(struct tc_xds_applying *a, const Google__Protobuf__Any *any, struct tc_xds_found *out)
+static size_t one(const ProtobufCMessage *message)
+{
+    return ((const Envoy__Service__Discovery__V3__Resource *)message)->resource ? 1 : 0;
+}
+
+static Google__Protobuf__Any *any_of_wrapper(const ProtobufCMessage *message, size_t i)
+{
+    (void)i;
+    return ((const Envoy__Service__Discovery__V3__Resource *)message)->resource;
+}
+
+static const struct tc_xds_form wrapper_form = {
+    .type = &envoy__service__discovery__v3__resource__descriptor,
+    .levels = 1,
+    .most = 1,
+    .count = one,
+    .any = any_of_wrapper,
+};
+
+/* What is found is in the message and in `arena`. */
+static bool unwrap(struct tc_xds_applying *a, const Google__Protobuf__Any *any, struct tc_arena *arena,
+                   struct tc_xds_found *out)
 {
     struct tc_faults f;
     ProtobufCMessage *m;
@@ -14,7 +35,7 @@ static bool unwrap(struct tc_xds_applying *a, const Google__Protobuf__Any *any, 
     if (!tc_slice_eq_str(out->type_url, WRAPPER_URL))
         return true;
     tc_faults_init(&f);
-    if (tc_unpack(&envoy__service__discovery__v3__resource__descriptor, out->bytes, NULL, a->arena, &m, &f) != 0) {
+    if (tc_xds_unpack(&wrapper_form, out->bytes, NULL, arena, &m, &f) != 0) {
         a->nameless = true;
         tc_xds_complain(a, out->index, tc_slice_of(NULL, 0), tc_faults_text(&f));
         goto done;
@@ -54,8 +75,11 @@ static void apply(struct tc_xds_applying *a, const ProtobufCMessage *message)
     a->version = tc_xds_text(m->version_info);
     for (size_t i = 0; i < m->n_resources; i++) {
         struct tc_xds_found found = {.index = i};
-        if (unwrap(a, m->resources[i], &found))
+        struct tc_arena arena; /* of its wrapper */
+        tc_arena_init(&arena, 0, tc_xds_decode_budget(a->ch->client, m->resources[i]->value.len));
+        if (unwrap(a, m->resources[i], &arena, &found))
             tc_xds_apply_found(a, &found);
+        tc_arena_fini(&arena);
     }
     for (size_t i = 0; i < m->n_resource_errors; i++)
         tc_xds_apply_error(a, m->resource_errors[i]);

@@ -248,13 +248,19 @@ static bool refuse(struct tc_xds_channel *ch, struct tc_slice message, struct tc
     return true;
 }
 
-/* As tc_unpack; the resources' bytes stay where they are, in the message. */
-static int unpack(const struct tc_xds_form *form, struct tc_slice message, const struct tc_scan_options *options,
+size_t tc_xds_decode_budget(const struct tc_xds_client *c, size_t bytes)
+{
+    uint64_t most = c->bootstrap->limits.decode_bytes;
+    return (size_t)TC_MIN((uint64_t)tc_unpack_budget(bytes), most ? most : TC_XDS_DECODE_BYTES);
+}
+
+int tc_xds_unpack(const struct tc_xds_form *form, struct tc_slice message, const struct tc_scan_options *options,
                   struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *f)
 {
     tc_xds_values values = {0};
     struct tc_buf rest = {0};
-    bool lifted = tc_xds_values_lift(message, form->levels, &rest, &values);
+    bool lifted =
+        tc_xds_values_lift(message, form->levels, &rest, &values) && (form->most == 0 || values.len <= form->most);
     int rv = tc_unpack(form->type, lifted ? tc_buf_slice(&rest) : message, options, arena, out, f);
     for (size_t i = 0; rv == 0 && lifted && i < form->count(*out); i++)
         form->any(*out, i)->value =
@@ -273,10 +279,10 @@ bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_slice message, st
     ProtobufCMessage *m;
     bool ok;
 
-    tc_arena_init(&arena, 0, tc_unpack_budget(message.len));
+    tc_arena_init(&arena, 0, tc_xds_decode_budget(ch->client, message.len));
     tc_faults_init(&f);
-    if (unpack(form, message, &options, &arena, &m, &f) == 0) {
-        struct tc_xds_applying a = {.ch = ch, .done = done, .arena = &arena};
+    if (tc_xds_unpack(form, message, &options, &arena, &m, &f) == 0) {
+        struct tc_xds_applying a = {.ch = ch, .done = done};
         ok = true;
         tc_xds_channel_healthy(ch, done);
         form->apply(&a, m);

@@ -3,6 +3,7 @@
 #define TC_XDS_RESPONSE_IMPL_H
 
 #include "base/arena.h"
+#include "proto/scan.h"
 #include "xds/client_impl.h"
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
@@ -13,7 +14,6 @@ struct tc_xds_applying {
     size_t type_index;
     struct tc_slice version; /* of the resource in hand */
     struct tc_xds_done *done;
-    struct tc_arena *arena;
     struct tc_faults faults;
     size_t regex_bytes; /* tc_xds_decode_context */
     bool nameless;      /* some resource of the response cannot be told to be one of those that are held */
@@ -48,15 +48,23 @@ void tc_xds_apply_error(struct tc_xds_applying *a, const Envoy__Service__Discove
 /* The server has taken away a resource that is held. */
 void tc_xds_apply_deletion(struct tc_xds_applying *a, struct tc_xds_entry *e);
 
-/* One of the two forms of a response. */
+/* One of the two forms of a response, or a Resource message. */
 struct tc_xds_form {
     const ProtobufCMessageDescriptor *type;
     unsigned levels; /* for tc_xds_values_lift */
+    size_t most;     /* Anys; 0: any number */
     size_t (*count)(const ProtobufCMessage *message);
     /* The Any of resource i. */
     Google__Protobuf__Any *(*any)(const ProtobufCMessage *message, size_t i);
-    void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message);
+    void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message); /* NULL: it is no response */
 };
+
+/* The memory that messages of so many bytes may take. */
+size_t tc_xds_decode_budget(const struct tc_xds_client *c, size_t bytes);
+/* Unpacks a message of resources: those of `levels` (tc_xds_values_lift) keep their bytes where they are, in `message`.
+ */
+int tc_xds_unpack(const struct tc_xds_form *form, struct tc_slice message, const struct tc_scan_options *options,
+                  struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *f);
 
 /* Unpacks a response of the form and has it applied; one that cannot be unpacked is answered as far as it can be made
  * out. False: it cannot. The message outlives the call. */

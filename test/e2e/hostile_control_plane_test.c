@@ -87,12 +87,24 @@ static void groups_without_end(struct hostile_peer *p)
     tc_buf_fini(&b);
 }
 
-/* 65 MiB are announced, and do not come. */
+/* 8 MiB are announced, and what the first window lets pass is all that comes. */
+static void response_that_does_not_end(struct hostile_peer *p)
+{
+    static const char zeros[16384];
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    tc_h2_peer_data(hostile_frames(p), id, "\0\0\x80\0\0", 5, false);
+    for (int i = 0; i < 3 && id && hostile_flush_much(p); i++)
+        tc_h2_peer_data(hostile_frames(p), id, zeros, sizeof(zeros), false);
+    hostile_await_close(p);
+}
+
+/* 9 MiB are announced, and do not come. */
 static void response_beyond_the_limit(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
     tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
-    tc_h2_peer_data(hostile_frames(p), id, "\0\4\x10\0\0", 5, false);
+    tc_h2_peer_data(hostile_frames(p), id, "\0\0\x90\0\0", 5, false);
     hostile_await_close(p);
 }
 
@@ -125,6 +137,7 @@ static int open_world(void **state)
     add("responses that are noise", responses_that_are_noise);
     add("groups without end", groups_without_end);
     add("a response beyond the limit", response_beyond_the_limit);
+    add("a response that does not end", response_that_does_not_end);
     servers = hostile_new(plays, n_plays, NULL);
     torc_runtime_options_init(&o);
     o.idle_connection_ms = 100;
@@ -168,13 +181,11 @@ static void on_result(const struct torc_result *r, void *arg)
     pthread_mutex_unlock(&o->lock);
 }
 
-/* One response may have 64 MiB by default; here it is 8, so that what else is taken shows. */
 static torc_channel *ask_by(size_t play)
 {
     struct torc_channel_options o;
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
-                                  "\"insecure\"}]}], \"node\": {\"id\": \"n\"}, "
-                                  "\"torc.limits\": {\"ads_message_bytes\": 8388608}}",
+                                  "\"insecure\"}]}], \"node\": {\"id\": \"n\"}}",
                                   hostile_address(servers, play));
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = bootstrap;

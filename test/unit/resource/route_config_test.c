@@ -339,6 +339,24 @@ static void caps_hold(void **state)
                     "routes[1].match.safe_regex: the regexes of the response take more than regexes_total_bytes, 1024");
 }
 
+/* By default so many routes as these can be decoded, and no more than the bootstrap says. */
+static void decoding_has_a_budget(void **state)
+{
+    (void)state;
+    struct tc_xds_bootstrap b = {0};
+    struct tc_xds_decode_context ctx = {.bootstrap = &b};
+    struct tc_buf routes = {0};
+    for (int i = 0; i < 20000; i++)
+        tc_buf_printf(&routes, "%s{'match':{'prefix':'/svc.S%05d/'},'route':{'cluster':'cluster-%05d'}}", i ? "," : "",
+                      i, i);
+    char *config = tc_asprintf(VHOST("%s"), tc_buf_cstr(&routes));
+    tc_xds_resource_unref(tc_test_valid(&tc_route_config_type, &ctx, config));
+    b.limits.decode_bytes = 4 << 20;
+    tc_test_refused(&tc_route_config_type, &ctx, config, "needs more than 4194304 bytes of memory");
+    tc_free(config);
+    tc_buf_fini(&routes);
+}
+
 #define REGEX(text) "{'match':{'safe_regex':{'regex':'" text "'}},'route':{'cluster':'c'}}"
 
 /* A regex that is too large takes as long as one that is not quite: with two of them the default total is used up. */
@@ -428,6 +446,7 @@ int main(void)
         cmocka_unit_test(authority_rewriting_needs_trust),
         cmocka_unit_test(first_match_counts),
         cmocka_unit_test(caps_hold),
+        cmocka_unit_test(decoding_has_a_budget),
         cmocka_unit_test(refused_regexes_are_charged),
         cmocka_unit_test(the_total_is_the_responses),
     };

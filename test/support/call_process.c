@@ -1,0 +1,193 @@
+#include "support/call_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/cmocka.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define WAIT_NS INT64_C(20000000000)
+
+struct call_process {
+    pid_t pid;
+    char *out, *log;  /* files */
+    size_t looked_at; /* bytes of `out` whose calls were counted for the longest */
+};
+
+static int64_t now_ns(void)
+{
+    return (int64_t)tc_system_clock.monotonic_ns(NULL);
+}
+
+static char *temp_file(void)
+{
+    char *path = tc_strdup("/tmp/torc-hostile-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    return path;
+}
+
+struct call_process *call_process_new(struct mesh_kit *k)
+{
+    struct call_process *c = TC_NEW(struct call_process);
+    char *torc = tc_asprintf("%s/torc", getenv("TORC_BINARY_DIR"));
+    c->out = temp_file();
+    c->log = temp_file();
+    c->pid = fork();
+    assert_true(c->pid >= 0);
+    if (c->pid == 0) {
+        int out = open(c->out, O_WRONLY | O_APPEND), log = open(c->log, O_WRONLY | O_APPEND);
+        setenv("GRPC_XDS_BOOTSTRAP", "", 1);
+        setenv("GRPC_XDS_BOOTSTRAP_CONFIG", mesh_kit_bootstrap(k), 1);
+        setenv("TORC_LOG", "xds=info", 1);
+        dup2(out, 1);
+        dup2(log, 2);
+        execl(torc, torc, "call", "-o", "json", "xds:///svc", "good.S/M", "--rps", "100", "--duration", "300s",
+              (char *)NULL);
+        _exit(127);
+    }
+    tc_free(torc);
+    return c;
+}
+
+void call_process_free(struct call_process *c)
+{
+    kill(c->pid, SIGKILL);
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    unlink(c->out);
+    unlink(c->log);
+    tc_free(c->out);
+    tc_free(c->log);
+    tc_free(c);
+}
+
+static struct tc_buf read_from(const char *path, size_t offset)
+{
+    struct tc_buf b = {0};
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)offset, SEEK_SET), 0);
+    for (;;) {
+        size_t n = fread(tc_buf_reserve(&b, 65536), 1, 65536, f);
+        b.len += n;
+        if (n == 0)
+            break;
+    }
+    fclose(f);
+    return b;
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t n = 0;
+    while ((text = strstr(text, part))) {
+        n++;
+        text++;
+    }
+    return n;
+}
+
+/* Finished calls; none may have failed. */
+static size_t finished_calls(const struct call_process *c)
+{
+    struct tc_buf b = read_from(c->out, 0);
+    size_t calls = count_of(tc_buf_cstr(&b), "{\"call\""), good = count_of(tc_buf_cstr(&b), "\"code\":0,");
+    if (good + 1 < calls) /* a line may be cut off */
+        fail_msg("of %zu calls %zu succeeded: %s", calls, good, tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+    return good;
+}
+
+static void pause_a_little(void)
+{
+    (void)poll(NULL, 0, 5);
+}
+
+void call_process_go_on(struct call_process *c, size_t more)
+{
+    size_t begin = finished_calls(c);
+    for (int64_t end = now_ns() + WAIT_NS; finished_calls(c) < begin + more; pause_a_little())
+        if (now_ns() > end)
+            fail_msg("calls do not go on");
+}
+
+void call_process_wait_log(struct call_process *c, const char *part)
+{
+    for (int64_t end = now_ns() + WAIT_NS;; pause_a_little()) {
+        struct tc_buf b = read_from(c->log, 0);
+        bool found = strstr(tc_buf_cstr(&b), part);
+        if (!found && now_ns() > end)
+            fail_msg("the log does not say \"%s\": %s", part, tc_buf_cstr(&b));
+        tc_buf_fini(&b);
+        if (found)
+            return;
+    }
+}
+
+double call_process_longest_ms(struct call_process *c)
+{
+    static const char field[] = "\"latency_us\":";
+    struct tc_buf b = read_from(c->out, c->looked_at);
+    double longest = 0;
+    const char *end = strrchr(tc_buf_cstr(&b), '\n'); /* the last line may be cut off */
+    for (const char *at = strstr(tc_buf_cstr(&b), field); end && at && at < end; at = strstr(at + 1, field))
+        longest = TC_MAX(longest, strtod(at + sizeof(field) - 1, NULL) / 1e3);
+    if (end)
+        c->looked_at += (size_t)(end - b.data) + 1;
+    tc_buf_fini(&b);
+    return longest;
+}
+
+/* A figure of /proc/PID/status in kilobytes. */
+static long status_kb(const struct call_process *c, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)c->pid);
+    struct tc_buf b = read_from(path, 0);
+    const char *at = strstr(tc_buf_cstr(&b), name);
+    assert_non_null(at);
+    long kb = strtol(at + strlen(name), NULL, 10);
+    tc_buf_fini(&b);
+    return kb;
+}
+
+long call_process_resident_kb(const struct call_process *c)
+{
+    return status_kb(c, "VmRSS:");
+}
+
+long call_process_peak_kb(const struct call_process *c)
+{
+    return status_kb(c, "VmHWM:");
+}
+
+double call_process_cpu_ms(const struct call_process *c)
+{
+    clockid_t clock;
+    struct timespec t;
+    assert_int_equal(clock_getcpuclockid(c->pid, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &t), 0);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+void call_process_reset_peak(const struct call_process *c)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/clear_refs", (int)c->pid);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs("5", f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
