@@ -65,6 +65,7 @@ static void sni_is_sent(void **state)
     /* Not what the certificate says. */
     put(f, "mesh", EXACT, ", sni: sni.mesh.test, auto_sni_san_validation: true");
     mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "none of the certificate's subject alternative names");
+    tls_world_expect_nothing_clear(f->proxy);
     /* The endpoint's hostname, and that is. */
     wire_proxy_forget(f->proxy);
     put(f, "mesh", "[{exact: nobody}]", ", sni: sni.mesh.test, auto_host_sni: true, auto_sni_san_validation: true");
@@ -108,6 +109,8 @@ static void trust_bundles_count(void **state)
     /* The names count as ever. */
     put(f, "spiffe", "[{prefix: \"spiffe://mesh.test/c\"}]", "");
     mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "is one that the cluster asks for");
+    assert_true(wire_proxy_saw(f->proxy, TLS_WORLD_HELLO));
+    tls_world_expect_nothing_clear(f->proxy);
     tc_free(mine);
     tc_free(elsewhere);
     tc_free(wrong);
@@ -122,6 +125,8 @@ static void system_roots_are_used(void **state)
     tls_world_put_cluster(&f->w, "good", wire_proxy_address(f->proxy), context);
     tls_world_open(&f->w);
     mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "certificate verify failed: self-signed certificate");
+    assert_true(wire_proxy_saw(f->proxy, TLS_WORLD_HELLO));
+    tls_world_expect_nothing_clear(f->proxy);
 }
 
 /* What a cluster's security changes to holds for new RPCs; while the change is on its way none fails. */
@@ -281,6 +286,50 @@ static void files_of_a_channel_are_replaced(void **state)
     tc_cert_fini(&renewed);
 }
 
+/* Credentials of a channel's own: the same bad cases, and nothing leaves in the clear in any. */
+static void a_channels_tls_fails_closed(void **state)
+{
+    struct fixture *f = *state;
+    const struct tc_cert *root = &f->w.root;
+    struct tc_cert expired = tc_cert_make(&(struct tc_cert_opts){
+        .common_name = "b", .sans = "DNS:b.mesh.test", .issuer = root, .valid_from_s = -7200, .valid_to_s = -3600});
+    const struct {
+        const struct tc_cert *server; /* NULL: no TLS */
+        const struct tc_cert *roots;
+        const char *authority, *reason;
+    } rows[] = {
+        {&f->w.server, root, "other.mesh.test", "the certificate is not valid for \"other.mesh.test\""},
+        {&expired, root, "b.mesh.test", "certificate verify failed: certificate has expired"},
+        {&f->w.server, &f->w.other_root, "b.mesh.test", "the authority \"/CN=root\" is not among the roots"},
+        {NULL, root, "b.mesh.test", "TLS handshake with"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
+        struct torc_tls_options t;
+        struct torc_channel_options o;
+        if (rows[i].server)
+            tls_world_secure(&f->w, 0, rows[i].server, NULL, NULL);
+        else
+            mesh_kit_secure(f->w.k, 0, NULL);
+        wire_proxy_forget(f->proxy);
+        torc_tls_options_init(&t);
+        t.roots_pem = rows[i].roots->cert_pem;
+        t.certificate_pem = f->w.client.cert_pem;
+        t.private_key_pem = f->w.client.key_pem;
+        torc_channel_options_init(&o);
+        o.credentials = torc_credentials_tls(&t, NULL);
+        o.authority = rows[i].authority;
+        torc_channel *ch = torc_channel_new(mesh_kit_runtime(f->w.k), wire_proxy_address(f->proxy), &o, NULL);
+        assert_non_null(ch);
+        mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE, rows[i].reason);
+        assert_int_equal(mesh_kit_take(f->w.k, 0), 0);
+        assert_true(wire_proxy_saw(f->proxy, TLS_WORLD_HELLO));
+        tls_world_expect_nothing_clear(f->proxy);
+        torc_channel_free(ch);
+        torc_credentials_unref(o.credentials);
+    }
+    tc_cert_fini(&expired);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -294,6 +343,7 @@ int main(void)
         TEST(connections_are_shared_by_security),
         cmocka_unit_test(the_control_plane_is_behind_tls),
         TEST(files_of_a_channel_are_replaced),
+        TEST(a_channels_tls_fails_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

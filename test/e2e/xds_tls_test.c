@@ -69,14 +69,6 @@ static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
     mesh_kit_calls(ch, NULL, 1);
 }
 
-static void expect_nothing_in_the_clear(struct wire_proxy *p)
-{
-    assert_false(wire_proxy_saw(p, "PRI * HTTP/2.0"));
-    assert_false(wire_proxy_saw(p, "test.Service"));
-    assert_false(wire_proxy_saw(p, "x-backend"));
-    assert_false(wire_proxy_saw(p, "hello"));
-}
-
 static void certificates_are_replaced_under_load(void **state)
 {
     (void)state;
@@ -122,7 +114,7 @@ static void certificates_are_replaced_under_load(void **state)
         call_at_100_hz(w.ch, &next_ns);
     assert_int_equal(mesh_kit_take(w.k, 0), calls);
     assert_int_equal(mesh_kit_connections(w.k, 0), 2);
-    expect_nothing_in_the_clear(proxy);
+    tls_world_expect_nothing_clear(proxy);
     tc_free(context);
     tc_cert_fini(&renewed);
     tls_world_fini(&w);
@@ -249,7 +241,7 @@ static void expect_failure(struct failing *f, const char *tls, const char *reaso
     mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, reason);
     mesh_kit_calls(f->w.ch, "to: good", 20);
     assert_int_equal(mesh_kit_take(f->w.k, 0), 0);
-    expect_nothing_in_the_clear(f->proxy);
+    tls_world_expect_nothing_clear(f->proxy);
 }
 
 static void expect_context_failure(struct failing *f, const char *roots, const char *sans, const char *reason)
@@ -259,11 +251,18 @@ static void expect_context_failure(struct failing *f, const char *roots, const c
     tc_free(context);
 }
 
+/* The server was asked, by TLS, and is not who it should be. */
+static void expect_refusal(struct failing *f, const char *roots, const char *sans, const char *reason)
+{
+    expect_context_failure(f, roots, sans, reason);
+    assert_true(wire_proxy_saw(f->proxy, TLS_WORLD_HELLO));
+}
+
 static void a_wrong_name_fails(void **state)
 {
-    expect_context_failure(*state, "mesh", "[{exact: other.mesh.test}, {suffix: .example}]",
-                           "certificate verify failed: none of the certificate's subject alternative names "
-                           "(\"b.mesh.test\", \"spiffe://mesh.test/b\") is one that the cluster asks for");
+    expect_refusal(*state, "mesh", "[{exact: other.mesh.test}, {suffix: .example}]",
+                   "certificate verify failed: none of the certificate's subject alternative names "
+                   "(\"b.mesh.test\", \"spiffe://mesh.test/b\") is one that the cluster asks for");
 }
 
 static void an_expired_certificate_fails(void **state)
@@ -275,14 +274,16 @@ static void an_expired_certificate_fails(void **state)
                                                                  .valid_from_s = -7200,
                                                                  .valid_to_s = -3600});
     tls_world_secure(&f->w, 0, &expired, NULL, NULL);
-    expect_context_failure(f, "mesh", EXACT, "certificate verify failed: certificate has expired");
+    expect_refusal(f, "mesh", EXACT, "certificate verify failed: certificate has expired");
     tc_cert_fini(&expired);
 }
 
 static void an_unknown_authority_fails(void **state)
 {
-    expect_context_failure(*state, "other", EXACT,
-                           "certificate verify failed: self-signed certificate in certificate chain");
+    expect_refusal(
+        *state, "other", EXACT,
+        "certificate verify failed: self-signed certificate in certificate chain: the authority \"/CN=root\" "
+        "is not among the roots");
 }
 
 static void a_missing_provider_fails(void **state)
@@ -292,6 +293,7 @@ static void a_missing_provider_fails(void **state)
     expect_context_failure(f, "strange", EXACT,
                            "certificate provider instance \"strange\" has the plugin \"stranger\", which is not "
                            "supported");
+    assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
 }
 
 /* Known to the bootstrap, but it has no certificates to give: none of this kind, or none yet. */
@@ -303,16 +305,18 @@ static void a_provider_without_certificates_fails(void **state)
         "common_tls_context: {tls_certificate_provider_instance: {instance_name: roots}, validation_context: "
         "{ca_certificate_provider_instance: {instance_name: roots}}}",
         "certificate provider instance \"roots\" has no certificate_file");
+    assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
     expect_context_failure(f, "late", EXACT, "late.pem\": No such file or directory");
     tls_world_write(&f->w, "late.pem", "no certificate");
     mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "late.pem\": root certificates: no PEM certificate found");
+    assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
     /* RPCs that wait go out when there are some. */
     tls_world_write(&f->w, "late.pem", f->w.root.cert_pem);
     mesh_kit_wait_backend(f->w.k, f->w.ch, "to: good", 1);
     struct torc_result r = mesh_kit_call(f->w.ch, NULL, true, 10000);
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
-    expect_nothing_in_the_clear(f->proxy);
+    tls_world_expect_nothing_clear(f->proxy);
 }
 
 static void a_server_without_tls_fails(void **state)

@@ -157,3 +157,11 @@ void tls_world_open(struct tls_world *w)
     tls_world_put_listener(w);
     w->ch = tls_world_channel(w, "svc");
 }
+
+void tls_world_expect_nothing_clear(struct wire_proxy *p)
+{
+    assert_false(wire_proxy_saw(p, "PRI * HTTP/2.0"));
+    assert_false(wire_proxy_saw(p, "test.Service"));
+    assert_false(wire_proxy_saw(p, "x-backend"));
+    assert_false(wire_proxy_saw(p, "hello"));
+}

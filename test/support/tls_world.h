@@ -5,6 +5,10 @@
 
 #include "support/certs.h"
 #include "support/mesh_kit.h"
+#include "support/wire_proxy.h"
+
+/* How a connection begins that speaks TLS: the record of a ClientHello. */
+#define TLS_WORLD_HELLO "\x16\x03\x01"
 
 struct tls_world {
     struct mesh_kit *k;
@@ -36,5 +40,7 @@ void tls_world_put_listener(struct tls_world *w);
 /* A channel with xds credentials over insecure ones. */
 torc_channel *tls_world_channel(struct tls_world *w, const char *name);
 void tls_world_open(struct tls_world *w);
+/* Of all that went through the proxy nothing is HTTP/2, or a part of an RPC of mesh_kit. */
+void tls_world_expect_nothing_clear(struct wire_proxy *p);
 
 #endif
