@@ -1,12 +1,18 @@
 #include "creds/service_account.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
 #include "creds/jwt.h"
+#include "io/worker.h"
 
 #define LIFETIME_S 3600
+/* So long before its end a token is signed anew, while it still serves, and so long it serves no more: as with tokens
+ * that are fetched. */
 #define RENEW_S 90
+#define MARGIN_S 30
 /* As many hosts have their token kept. */
 #define MAX_TOKENS 8
 
@@ -21,8 +27,20 @@ struct service_account {
     char *email, *key_id;
     EVP_PKEY *key;
     const struct tc_clock *clock;
-    pthread_mutex_t mutex; /* guards the tokens */
+    pthread_mutex_t mutex; /* guards what follows */
     struct token tokens[MAX_TOKENS];
+    struct tc_link signings;
+};
+
+/* A token that is being signed, on the worker's thread: with a key of 4096 bits that takes 4 ms. */
+struct signing {
+    struct tc_job job;
+    struct tc_link link;             /* of its account; under the mutex, as is `waiting` */
+    struct service_account *account; /* a reference */
+    char *audience;
+    int64_t issued_s;
+    pid_t pid; /* whose worker does it */
+    TC_VEC(struct tc_auth_ticket *) waiting;
 };
 
 /* "https://host/" of "https://host/package.Service". */
@@ -53,18 +71,85 @@ static void forget(struct token *t)
     *t = (struct token){0};
 }
 
-/* That of the audience, else the place of the oldest. */
-static struct token *place_of(struct service_account *a, struct tc_slice audience)
+static struct token *token_of(struct service_account *a, struct tc_slice audience)
+{
+    for (size_t i = 0; i < MAX_TOKENS; i++)
+        if (a->tokens[i].audience && tc_slice_eq_str(audience, a->tokens[i].audience))
+            return &a->tokens[i];
+    return NULL;
+}
+
+/* A free place, else that of the oldest. */
+static struct token *place(struct service_account *a)
 {
     struct token *oldest = &a->tokens[0];
     for (size_t i = 0; i < MAX_TOKENS; i++) {
         struct token *t = &a->tokens[i];
-        if (t->audience && tc_slice_eq_str(audience, t->audience))
+        if (!t->audience)
             return t;
-        if (!t->audience || (oldest->audience && t->issued_s < oldest->issued_s))
+        if (t->issued_s < oldest->issued_s)
             oldest = t;
     }
     return oldest;
+}
+
+static void store(struct service_account *a, const struct signing *s, struct tc_auth_metadata *metadata)
+{
+    struct token *t = token_of(a, tc_slice_str(s->audience));
+    if (!t)
+        t = place(a);
+    forget(t);
+    *t = (struct token){
+        .audience = tc_strdup(s->audience), .issued_s = s->issued_s, .metadata = tc_auth_metadata_ref(metadata)};
+}
+
+static void run(struct tc_job *job)
+{
+    struct signing *s = TC_CONTAINER_OF(job, struct signing, job);
+    struct service_account *a = s->account;
+    struct tc_status error = {0};
+    struct tc_auth_metadata *m = sign(a, s->audience, s->issued_s);
+    if (!m)
+        error = tc_status_make(TORC_STATUS_UNAUTHENTICATED, "the key of service account %s cannot sign", a->email);
+    pthread_mutex_lock(&a->mutex);
+    if (m)
+        store(a, s, m);
+    tc_list_remove(&s->link);
+    pthread_mutex_unlock(&a->mutex);
+    for (size_t i = 0; i < s->waiting.len; i++)
+        tc_auth_ticket_complete(s->waiting.data[i], tc_auth_metadata_ref(m), &error);
+    tc_auth_metadata_unref(m);
+    tc_status_fini(&error);
+    tc_vec_fini(&s->waiting);
+    tc_free(s->audience);
+    tc_free(s);
+    torc_call_credentials_unref(&a->base);
+}
+
+/* That of another process, from which this one was forked, goes on there alone. */
+static struct signing *signing_of(struct service_account *a, struct tc_slice audience)
+{
+    TC_LIST_FOREACH(it, &a->signings)
+    {
+        struct signing *s = TC_CONTAINER_OF(it, struct signing, link);
+        if (tc_slice_eq_str(audience, s->audience) && s->pid == getpid())
+            return s;
+    }
+    return NULL;
+}
+
+static struct signing *signing_new(struct service_account *a, struct tc_slice audience, int64_t now_s)
+{
+    struct signing *s = TC_NEW(struct signing);
+    s->job.run = run;
+    torc_call_credentials_ref(&a->base);
+    s->account = a;
+    s->audience = tc_slice_dup(audience);
+    s->issued_s = now_s;
+    s->pid = getpid();
+    tc_list_init(&s->link);
+    tc_list_append(&a->signings, &s->link);
+    return s;
 }
 
 static int get(torc_call_credentials *base, struct tc_loop *loop, const struct tc_auth_context *context,
@@ -73,25 +158,26 @@ static int get(torc_call_credentials *base, struct tc_loop *loop, const struct t
     struct service_account *a = TC_CONTAINER_OF(base, struct service_account, base);
     struct tc_slice audience = audience_of(context->service_url);
     int64_t now_s = a->clock->realtime_ns(a->clock->arg) / (int64_t)TC_NS_PER_S;
-    (void)loop;
-    (void)r;
+    struct signing *begun = NULL;
+    (void)error;
     pthread_mutex_lock(&a->mutex);
-    struct token *t = place_of(a, audience);
-    if (!t->audience || !tc_slice_eq_str(audience, t->audience) || now_s < t->issued_s ||
-        now_s >= t->issued_s + LIFETIME_S - RENEW_S) {
-        forget(t);
-        t->audience = tc_slice_dup(audience);
-        t->issued_s = now_s;
-        t->metadata = sign(a, t->audience, now_s);
-        if (!t->metadata)
-            forget(t);
+    const struct token *t = token_of(a, audience);
+    int64_t age_s = t && now_s >= t->issued_s ? now_s - t->issued_s : LIFETIME_S;
+    bool serves = age_s < LIFETIME_S - MARGIN_S;
+    if (serves)
+        *out = tc_auth_metadata_ref(t->metadata);
+    if (age_s >= LIFETIME_S - RENEW_S) {
+        struct signing *s = signing_of(a, audience);
+        if (!s)
+            s = begun = signing_new(a, audience, now_s);
+        if (!serves)
+            *tc_vec_push(&s->waiting) = tc_auth_ticket_new(loop, r);
     }
-    *out = tc_auth_metadata_ref(t->metadata);
     pthread_mutex_unlock(&a->mutex);
-    if (*out)
-        return 0;
-    *error = tc_status_make(TORC_STATUS_UNAUTHENTICATED, "the key of service account %s cannot sign", a->email);
-    return TORC_EIO;
+    /* Which may sign at once, where no thread is to be had. */
+    if (begun)
+        tc_worker_do(&begun->job);
+    return serves ? 0 : TORC_EAGAIN;
 }
 
 static void free_account(torc_call_credentials *base)
@@ -116,6 +202,7 @@ torc_call_credentials *tc_service_account_creds(const struct tc_service_account 
     EVP_PKEY_up_ref(account->key);
     a->key = account->key;
     a->clock = clock;
+    tc_list_init(&a->signings);
     pthread_mutex_init(&a->mutex, NULL);
     return &a->base;
 }

@@ -35,21 +35,27 @@ void *__real_realloc(void *ptr, size_t size);
 void __wrap_free(void *ptr);
 void *__wrap_realloc(void *ptr, size_t size);
 
-static const char *needle; /* NULL: nothing is looked for */
+static _Atomic(const char *) needle; /* NULL: nothing is looked for */
 static atomic_size_t given, found;
 static pid_t servers[64]; /* threads that were there before the client's */
 static size_t n_servers;
 
-static void look(void *ptr)
+static bool is_server(void)
 {
-    if (!ptr || !needle)
-        return;
     pid_t me = gettid();
     for (size_t i = 0; i < n_servers; i++)
         if (servers[i] == me)
-            return;
+            return true;
+    return false;
+}
+
+static void look(void *ptr)
+{
+    const char *text = needle;
+    if (!ptr || !text || is_server())
+        return;
     given++;
-    found += memmem(ptr, malloc_usable_size(ptr), needle, strlen(needle)) != NULL;
+    found += memmem(ptr, malloc_usable_size(ptr), text, strlen(text)) != NULL;
 }
 
 void __wrap_free(void *ptr)

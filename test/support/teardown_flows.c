@@ -181,15 +181,30 @@ static void flow_jwt_file(struct plan *p)
     tc_free(path);
 }
 
-static void flow_google_default(struct plan *p)
+static void google(struct plan *p, const char *credentials_file)
 {
     struct torc_google_options o;
+    char *why = NULL;
     torc_google_options_init(&o);
     o.roots_pem = p->t->tls.root.cert_pem;
     o.metadata_host = http_stub_address(p->t->metadata);
+    o.credentials_file = credentials_file;
     to_backend(p, OPEN);
-    p->own = torc_credentials_google_default(&o, NULL);
-    assert_non_null(p->own);
+    p->own = torc_credentials_google_default(&o, &why);
+    if (!p->own)
+        fail_msg("%s", why);
+}
+
+static void flow_metadata_server(struct plan *p)
+{
+    google(p, NULL);
+}
+
+static void flow_service_account(struct plan *p)
+{
+    char *path = path_of(p->t, "account.json");
+    google(p, path);
+    tc_free(path);
 }
 
 static void flow_csds(struct plan *p)
@@ -223,7 +238,8 @@ static const struct {
     {"proxy", 3, false, flow_proxy},
     {"credentials of the application", 3, false, flow_plugin},
     {"JWT file", 3, false, flow_jwt_file},
-    {"google_default", 3, false, flow_google_default},
+    {"tokens of a metadata server", 3, false, flow_metadata_server},
+    {"tokens signed by a service account", 2, false, flow_service_account},
     {"CSDS of its own runtime", 2, false, flow_csds},
 };
 

@@ -1,5 +1,9 @@
 #include "support/teardown_world_impl.h"
 
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +12,7 @@
 #include "support/cmocka.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
 
@@ -73,6 +78,23 @@ static void write_token(struct teardown_world *t, int64_t lifetime_s)
     tc_buf_append_str(&b, ".c2ln");
     tls_world_write(&t->tls, "token.jwt", tc_buf_cstr(&b));
     tc_buf_fini(&b);
+}
+
+static void write_account(struct teardown_world *t)
+{
+    EVP_PKEY *key = EVP_RSA_gen(2048);
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *pem;
+    assert_int_equal(PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL), 1);
+    long n = BIO_get_mem_data(bio, &pem);
+    json_t *account = json_pack("{s:s, s:s%, s:s, s:s}", "type", "service_account", "private_key", pem, (size_t)n,
+                                "private_key_id", "k", "client_email", "me@project.test");
+    char *text = tc_json_text(account, false);
+    tls_world_write(&t->tls, "account.json", text);
+    tc_free(text);
+    json_decref(account);
+    BIO_free(bio);
+    EVP_PKEY_free(key);
 }
 
 static void report_often(struct tc_control_plane *cp, void *arg)
@@ -175,6 +197,7 @@ struct teardown_world *teardown_world_new(void)
     mesh_kit_secure(t->k, OPEN, &open);
     mesh_kit_do(t->k, report_often, mesh_kit_lrs(t->k));
     write_token(t, 3600);
+    write_account(t);
     put_resources(t);
     torc_channel *ch = mesh_kit_channel(t->k, "ring", NULL);
     mesh_kit_calls(ch, NULL, 1);
@@ -189,9 +212,12 @@ void teardown_world_free(struct teardown_world *t)
     torc_credentials_unref(t->xds);
     answers_free(t->answers);
     name_server_free(t->names);
-    char *token = tc_asprintf("%s/token.jwt", t->tls.folder);
-    unlink(token);
-    tc_free(token);
+    static const char *const files[] = {"token.jwt", "account.json"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(files); i++) {
+        char *path = tc_asprintf("%s/%s", t->tls.folder, files[i]);
+        unlink(path);
+        tc_free(path);
+    }
     tls_world_fini(&t->tls);
     http_stub_free(t->proxy);
     http_stub_free(t->metadata);

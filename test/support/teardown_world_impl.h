@@ -14,7 +14,7 @@ enum { PLAIN_A, PLAIN_B, HELD, SECURE, OPEN, BACKENDS }; /* SECURE demands certi
 
 #define TEARDOWN_NAME "b.mesh.test" /* of the servers' certificate */
 
-enum { TEARDOWN_FLOWS = 22 };
+enum { TEARDOWN_FLOWS = 23 };
 
 struct teardown_world {
     struct tls_world tls;

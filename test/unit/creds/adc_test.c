@@ -184,27 +184,72 @@ static int64_t realtime(void *arg)
     return ((struct test_clock *)arg)->s * (int64_t)TC_NS_PER_S;
 }
 
+struct asker {
+    struct tc_auth_request request;
+    struct tc_auth_metadata *metadata;
+    int code;
+};
+
+static void on_answer(struct tc_auth_request *r, struct tc_auth_metadata *m, const struct tc_status *error)
+{
+    struct asker *a = TC_CONTAINER_OF(r, struct asker, request);
+    a->metadata = tc_auth_metadata_ref(m);
+    a->code = m ? TORC_STATUS_OK : error->code;
+}
+
+/* What the request came to; *waited: it had to wait. */
+static struct tc_auth_metadata *ask(torc_call_credentials *c, struct tc_loop *loop, const char *url, bool *waited)
+{
+    const struct tc_auth_context context = {.service_url = url, .method = "m"};
+    struct asker a = {.request.fn = on_answer, .code = -1};
+    struct tc_status error = {0};
+    int rc = c->ops->get(c, loop, &context, &a.request, &a.metadata, &error);
+    *waited = rc == TORC_EAGAIN;
+    assert_true(rc == 0 || rc == TORC_EAGAIN);
+    while (*waited && a.code == -1)
+        tc_loop_turn(loop, 1000);
+    return a.metadata;
+}
+
 static void test_service_account(void **state)
 {
     (void)state;
     struct test_clock clock = {.clock = {.realtime_ns = realtime, .arg = &clock}, .s = 1700000000};
     struct tc_service_account account = {.email = "me@p.test", .key_id = "k1", .key = EVP_RSA_gen(2048)};
     torc_call_credentials *c = tc_service_account_creds(&account, &clock.clock);
+    struct tc_loop *loop = tc_loop_new(NULL);
     EVP_PKEY_free(account.key);
+    const char *orders = "https://orders.test/shop.Orders", *users = "https://users.test/shop.Users";
     struct tc_auth_metadata *seen[4] = {NULL};
-    const struct tc_auth_context orders = {.service_url = "https://orders.test/shop.Orders", .method = "Get"};
-    const struct tc_auth_context users = {.service_url = "https://users.test/shop.Users", .method = "Get"};
-    struct tc_status error = {0};
-    assert_int_equal(c->ops->get(c, NULL, &orders, NULL, &seen[0], &error), 0);
-    assert_int_equal(c->ops->get(c, NULL, &users, NULL, &seen[1], &error), 0);
+    bool waited;
+    seen[0] = ask(c, loop, orders, &waited);
+    assert_true(waited);
+    seen[1] = ask(c, loop, users, &waited);
+    assert_true(waited);
+    assert_non_null(seen[0]);
+    assert_non_null(seen[1]);
     assert_ptr_not_equal(seen[0], seen[1]);
-    /* One for each host, until 90 s before its hour is over. */
+    /* One for each host; from 90 s before its hour is over on another is signed, and nobody waits for it. */
     clock.s += 3600 - 91;
-    assert_int_equal(c->ops->get(c, NULL, &orders, NULL, &seen[2], &error), 0);
+    seen[2] = ask(c, loop, orders, &waited);
+    assert_false(waited);
     assert_ptr_equal(seen[0], seen[2]);
     clock.s += 1;
-    assert_int_equal(c->ops->get(c, NULL, &orders, NULL, &seen[3], &error), 0);
-    assert_ptr_not_equal(seen[0], seen[3]);
+    do {
+        tc_auth_metadata_unref(seen[3]);
+        seen[3] = ask(c, loop, orders, &waited);
+        assert_false(waited);
+    } while (seen[3] == seen[0]);
+    /* In the last 30 s it serves no more. */
+    clock.s += 3600 - 30;
+    struct tc_auth_metadata *late = ask(c, loop, orders, &waited);
+    assert_true(waited);
+    assert_ptr_not_equal(late, seen[3]);
+    tc_auth_metadata_unref(late);
+    /* The clock was set back: what was signed is not valid yet. */
+    clock.s -= 86400;
+    tc_auth_metadata_unref(ask(c, loop, orders, &waited));
+    assert_true(waited);
 
     struct tc_slice rest = tc_rstr_slice(seen[0]->fields[0].value), part;
     bool more = true;
@@ -227,12 +272,58 @@ static void test_service_account(void **state)
     for (int i = 0; i < 20; i++) {
         char url[64];
         snprintf(url, sizeof(url), "https://h%d.test/a.B", i);
-        const struct tc_auth_context context = {.service_url = url, .method = "m"};
         clock.s++;
-        assert_int_equal(c->ops->get(c, NULL, &context, NULL, &seen[0], &error), 0);
-        tc_auth_metadata_unref(seen[0]);
+        tc_auth_metadata_unref(ask(c, loop, url, &waited));
+        assert_true(waited);
     }
+    tc_auth_metadata_unref(ask(c, loop, "https://h19.test/a.C", &waited));
+    assert_false(waited);
+    tc_auth_metadata_unref(ask(c, loop, "https://h11.test/a.C", &waited));
+    assert_true(waited);
     torc_call_credentials_unref(c);
+    tc_loop_free(loop);
+}
+
+/* Many RPCs that wait for one signature; one that gives up; credentials that are given up while it is made. */
+static void test_signing_is_shared(void **state)
+{
+    (void)state;
+    struct tc_service_account account = {.email = "me@p.test", .key_id = "k1", .key = EVP_RSA_gen(4096)};
+    const struct tc_auth_context context = {.service_url = "https://orders.test/shop.Orders", .method = "m"};
+    struct tc_loop *loop = tc_loop_new(NULL);
+    struct tc_status error = {0};
+    for (int round = 0; round < 3; round++) {
+        torc_call_credentials *c = tc_service_account_creds(&account, &tc_system_clock);
+        struct asker a[3] = {{.code = -1}};
+        size_t waiting = 0;
+        for (size_t i = 0; i < TC_ARRAY_LEN(a); i++) {
+            a[i] = (struct asker){.request.fn = on_answer, .code = -1};
+            waiting += c->ops->get(c, loop, &context, &a[i].request, &a[i].metadata, &error) == TORC_EAGAIN;
+        }
+        assert_true(waiting > 0);
+        if (round == 1)
+            for (size_t i = 0; i < TC_ARRAY_LEN(a); i++)
+                tc_auth_request_cancel(&a[i].request);
+        torc_call_credentials_unref(c); /* the signing has its own */
+        while (round != 1 && (!a[0].metadata || !a[1].metadata || !a[2].metadata))
+            tc_loop_turn(loop, 1000);
+        assert_true(round == 1 || (a[0].metadata == a[1].metadata && a[1].metadata == a[2].metadata));
+        for (size_t i = 0; i < TC_ARRAY_LEN(a); i++)
+            tc_auth_metadata_unref(a[i].metadata);
+    }
+    /* A key that cannot sign: each that waits is told so. */
+    EVP_PKEY_free(account.key);
+    account.key = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
+    torc_call_credentials *c = tc_service_account_creds(&account, &tc_system_clock);
+    struct asker a = {.request.fn = on_answer, .code = -1};
+    assert_int_equal(c->ops->get(c, loop, &context, &a.request, &a.metadata, &error), TORC_EAGAIN);
+    while (a.code == -1)
+        tc_loop_turn(loop, 1000);
+    assert_int_equal(a.code, TORC_STATUS_UNAUTHENTICATED);
+    assert_null(a.metadata);
+    torc_call_credentials_unref(c);
+    tc_loop_free(loop);
+    EVP_PKEY_free(account.key);
 }
 
 int main(void)
@@ -242,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_channel_credentials),
         cmocka_unit_test(test_service_account),
+        cmocka_unit_test(test_signing_is_shared),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,6 +2,7 @@
  * replaced by some that look for the secret in what they are given. */
 #include <malloc.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,16 +21,16 @@ void *__real_realloc(void *ptr, size_t size);
 void __wrap_free(void *ptr);
 void *__wrap_realloc(void *ptr, size_t size);
 
-static char needle[64]; /* empty: nothing is looked for */
-static size_t given, found;
+static char needle[64];
+static atomic_bool looking; /* tokens are signed on another thread */
+static atomic_size_t given, found;
 
 static void look(void *ptr)
 {
-    size_t len = strlen(needle);
-    if (!ptr || !len)
+    if (!ptr || !looking)
         return;
     given++;
-    found += memmem(ptr, malloc_usable_size(ptr), needle, len) != NULL;
+    found += memmem(ptr, malloc_usable_size(ptr), needle, strlen(needle)) != NULL;
 }
 
 void __wrap_free(void *ptr)
@@ -48,11 +49,12 @@ static void begin(const char *secret)
 {
     snprintf(needle, sizeof(needle), "%s", secret);
     given = found = 0;
+    looking = true;
 }
 
 static void end(void)
 {
-    needle[0] = '\0';
+    looking = false;
     assert_true(given > 0);
     assert_int_equal(found, 0);
 }
@@ -68,7 +70,7 @@ static void test_the_test(void **state)
     text = tc_strdup("some secret in it");
     tc_free_secret(text);
     assert_int_equal(found, 1);
-    needle[0] = '\0';
+    looking = false;
 }
 
 static char *write_file(const char *name, const char *content)
@@ -145,23 +147,55 @@ static void test_refresh_token(void **state)
     drop_file(path);
 }
 
+struct asker {
+    struct tc_auth_request request;
+    struct tc_auth_metadata *metadata;
+};
+
+static void on_answer(struct tc_auth_request *r, struct tc_auth_metadata *m, const struct tc_status *error)
+{
+    (void)error;
+    assert_non_null(m);
+    TC_CONTAINER_OF(r, struct asker, request)->metadata = tc_auth_metadata_ref(m);
+}
+
+static int64_t noon(void *arg)
+{
+    (void)arg;
+    return INT64_C(1700000000) * (int64_t)TC_NS_PER_S;
+}
+
+/* Signed, sent and given up; the end of its signature. */
+static void use_account(EVP_PKEY *key, char signature[41])
+{
+    const struct tc_clock clock = {.realtime_ns = noon};
+    const struct tc_service_account account = {.email = "e", .key_id = "k", .key = key};
+    const struct tc_auth_context context = {.service_url = "https://host/service", .method = "m"};
+    struct asker a = {.request.fn = on_answer};
+    struct tc_status error = {0};
+    struct tc_loop *loop = tc_loop_new(NULL);
+    torc_call_credentials *c = tc_service_account_creds(&account, &clock);
+    assert_int_equal(c->ops->get(c, loop, &context, &a.request, &a.metadata, &error), TORC_EAGAIN);
+    while (!a.metadata)
+        tc_loop_turn(loop, 1000);
+    const struct tc_rstr *value = a.metadata->fields[0].value;
+    snprintf(signature, 41, "%s", value->data + value->len - 40);
+    tc_auth_metadata_unref(a.metadata);
+    torc_call_credentials_unref(c);
+    tc_loop_free(loop);
+}
+
+/* The same claims have the same signature: what it will be is known when it is made again. */
 static void test_service_account(void **state)
 {
     (void)state;
     EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
-    const struct tc_service_account account = {.email = "e", .key_id = "k", .key = key};
-    const struct tc_auth_context context = {.service_url = "https://host/service", .method = "m"};
-    struct tc_auth_request request = {0};
-    struct tc_auth_metadata *m = NULL;
-    struct tc_status error = {0};
-    torc_call_credentials *c = tc_service_account_creds(&account, &tc_system_clock);
-    assert_int_equal(c->ops->get(c, NULL, &context, &request, &m, &error), 0);
-    /* The end of the signature that was sent; a second token is signed for another host, and all of it is given up. */
-    const struct tc_rstr *value = m->fields[0].value;
-    begin(value->data + value->len - 40);
-    tc_auth_metadata_unref(m);
-    torc_call_credentials_unref(c);
+    char signature[41], again[41];
+    use_account(key, signature);
+    begin(signature);
+    use_account(key, again);
     end();
+    assert_string_equal(signature, again);
     EVP_PKEY_free(key);
 }
 
