@@ -149,10 +149,10 @@ static void watch(struct policy *p, const struct tc_endpoints *endpoints)
 
 /* --- timer --- */
 
-/* An interval of 0 would leave the loop nothing else to do. */
+/* A short one, or a great many endpoints, would leave the loop nothing else to do. */
 static uint64_t interval_ms(const struct policy *p)
 {
-    return TC_MAX(p->settings.interval_ms, 1);
+    return TC_MAX(p->settings.interval_ms, TC_OUTLIER_INTERVAL_MIN_MS + p->watched.n / TC_OUTLIER_PER_MS);
 }
 
 static void on_timer(struct tc_timer *timer)

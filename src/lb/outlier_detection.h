@@ -5,6 +5,10 @@
 #ifndef TC_LB_OUTLIER_DETECTION_H
 #define TC_LB_OUTLIER_DETECTION_H
 
+/* An interval is no shorter than this, and 1 ms for so many endpoints. */
+#define TC_OUTLIER_INTERVAL_MIN_MS 10
+#define TC_OUTLIER_PER_MS 200
+
 #include "lb/policy.h"
 
 struct tc_outlier_settings {

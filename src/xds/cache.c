@@ -99,6 +99,7 @@ struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_realm *r, size_t type, struc
 
 static void drop_resource(struct tc_xds_entry *e)
 {
+    e->realm->client->held_bytes -= e->bytes ? e->bytes->len : 0;
     tc_xds_resource_unref(e->resource);
     tc_rstr_unref(e->bytes);
     tc_rstr_unref(e->version);
@@ -134,6 +135,14 @@ void tc_xds_entry_free(struct tc_xds_entry *e)
 
 /* --- news --- */
 
+bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most)
+{
+    const struct tc_xds_client *c = e->realm->client;
+    uint64_t set = c->bootstrap->limits.held_bytes, own = e->bytes ? e->bytes->len : 0;
+    *most = set ? set : TC_XDS_HELD_BYTES;
+    return bytes <= own || c->held_bytes - own + bytes <= *most;
+}
+
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_done *done)
 {
@@ -149,6 +158,7 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
     drop_error(e);
     e->resource = resource;
     e->bytes = kept;
+    e->realm->client->held_bytes += kept->len;
     e->version = tc_rstr_new(version.data, version.len);
     e->source = source;
     e->updated_ns = tc_loop_realtime_ns(e->realm->client->loop);

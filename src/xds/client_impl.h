@@ -30,6 +30,7 @@ struct tc_xds_client {
     struct tc_link channels;
     struct tc_link orphans; /* watchers of names that cannot be: they were given an error */
     struct tc_task settle;  /* drops what nobody watches, when the present callbacks are through */
+    uint64_t held_bytes;    /* of the resources in use, as received */
     uint64_t responses;     /* counts them, for tc_xds_entry.seen_in */
 
     struct tc_xds_replica *replica; /* of another loop's client (xds/replica.h); NULL: this asks servers itself */
@@ -150,6 +151,8 @@ struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_realm *r, size_t type, struc
 void tc_xds_entry_free(struct tc_xds_entry *e);
 struct tc_xds_entry **tc_xds_entries(struct tc_xds_realm *r, size_t type);
 /* A valid resource came from the server; takes the reference. */
+/* False: with so many bytes in place of its own, all that are held were more than held_bytes; *most is that. */
+bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most);
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_done *done);
 /* A data error came; takes the status. `drop`: the resource in use goes (A88). */

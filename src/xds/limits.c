@@ -10,6 +10,7 @@ void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, str
     } known[] = {
         {"ads_message_bytes", &out->ads_message_bytes, UINT64_C(1) << 30},
         {"decode_bytes", &out->decode_bytes, UINT64_C(1) << 32},
+        {"held_bytes", &out->held_bytes, UINT64_C(1) << 32},
         {"resources_per_response", &out->resources_per_response, 1 << 20},
         {"eds_priorities", &out->eds_priorities, 65536},
         {"eds_localities", &out->eds_localities, 1 << 20},

@@ -3,6 +3,7 @@
 #include "xds/response_impl.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 #include "base/parse.h"
 #include "proto/unpack.h"
@@ -44,17 +45,25 @@ static void deliver(struct tc_xds_applying *a, const struct tc_xds_found *r, str
 {
     struct tc_xds_client *c = a->ch->client;
     struct tc_xds_name parsed;
-    char *why = NULL;
+    char *why = NULL, too_much[128];
+    uint64_t most;
     if (!tc_xds_name_parse(a->type, name, &parsed, &why)) {
         tc_xds_complain(a, r->index, name, why);
         tc_free(why);
         tc_xds_resource_unref(resource);
         return;
     }
-    if (!resource)
-        tc_xds_complain(a, r->index, name, text);
     struct tc_xds_entry *e = tc_xds_channel_entry(a->ch, a->type_index, &parsed);
     tc_xds_name_fini(&parsed);
+    if (resource && e && !tc_xds_entry_fits(e, r->bytes.len, &most)) {
+        snprintf(too_much, sizeof(too_much), "with its %zu bytes all resources have more than held_bytes, %llu",
+                 r->bytes.len, (unsigned long long)most);
+        text = too_much;
+        tc_xds_resource_unref(resource);
+        resource = NULL;
+    }
+    if (!resource)
+        tc_xds_complain(a, r->index, name, text);
     if (!e) { /* not subscribed */
         tc_xds_resource_unref(resource);
         return;

@@ -370,6 +370,8 @@ static void extremes(void **state)
     tc_loop_advance(f->loop, 100);
     assert_in_service(f, A);
     outlier_kit_run(f, 40, A);
+    tc_loop_advance(f->loop, 9); /* 0 counts as 10 ms */
+    assert_in_service(f, A);
     tc_loop_advance(f->loop, 1);
     assert_ejected(f, A);
     tc_loop_advance(f->loop, 100000);

@@ -221,6 +221,14 @@ static void limits_of_a_server(void **state)
     assert_report("");
     tc_loop_advance(k.loop, 1);
     assert_report("one 86400.000s dropped 1;");
+    /* An interval of 1 ns counts as 100 ms. */
+    tc_fake_lrs_send(k.server, tc_slice_of("\x0a\x03one\x12\x02\x10\x01", 9));
+    tc_loop_drain(k.loop);
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, 99);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one 0.100s dropped 1;");
     /* Names, field 1; then an interval of a second. */
     for (size_t n = 65536; n <= 65537; n++) {
         struct tc_buf b = {0};

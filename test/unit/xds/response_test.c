@@ -71,6 +71,38 @@ static void twice_in_one_response(void **state)
     assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 1: Cluster \"a\": the response has it twice");
 }
 
+/* What all resources together may have: the last value stays, and room is there again once another is gone. */
+static void all_together_have_a_limit(void **state)
+{
+    (void)state;
+    struct tc_kit_watcher b;
+    tc_kit_fini(&k);
+    tc_kit_init(&k, "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}],"
+                    " \"node\": {\"id\": \"node1\"}, \"torc.limits\": {\"held_bytes\": 12}}");
+    tc_kit_watcher_init(&b);
+    watch(&tc_kit_eds, "a", &a);
+    tc_kit_watch(&k, &tc_kit_eds, "b", &b);
+    tc_loop_drain(k.loop);
+    (void)tc_kit_request(&k, k.server);
+    (void)tc_kit_request(&k, k.server);
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "1", "n1", "a|1234", "b|12", NULL); /* 6 and 4 bytes */
+    assert_told(&a, "value 1234;");
+    assert_told(&b, "value 12;");
+    (void)tc_kit_request(&k, k.server);
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "2", "n2", "a|123456", "b|123", NULL);
+    assert_told(&a, "value 123456;");
+    assert_told(&b, "ambient invalid xDS ClusterLoadAssignment resource: with its 5 bytes all resources have more than "
+                    "held_bytes, 12 "
+                    "(node ID:node1);");
+    tc_kit_respond(&k, k.server, &tc_kit_eds, "3", "n3", "a|123", "b|12345", NULL);
+    assert_told(&a, "value 123;");
+    assert_told(&b, "value 12345;");
+    assert_int_equal(TC_XDS_HELD_BYTES, 64 << 20);
+    tc_kit_fini(&k);
+    tc_kit_watcher_fini(&b);
+    tc_kit_init(&k, NULL);
+}
+
 /* A resource without a name: the absent ones may be it, so nothing counts as deleted. */
 static void nameless_resource(void **state)
 {
@@ -310,6 +342,7 @@ int main(void)
         TEST(unknown_type),
         TEST(unsubscribed_resource),
         TEST(twice_in_one_response),
+        TEST(all_together_have_a_limit),
         TEST(nameless_resource),
         TEST(wrapped_resource),
         TEST(empty_wrapper_of_what_is_held),
