@@ -308,9 +308,26 @@ static void deliver_closed(struct tc_h2_conn *c)
     tc_status_fini(&why);
 }
 
+/* What is still to be delivered: at once, or when others had their turn. */
+static void deliver_rest(struct tc_h2_conn *c)
+{
+    if (tc_list_empty(&c->ready))
+        return;
+    if (c->inflated < TC_H2_INFLATED_AT_ONCE) {
+        tc_h2_conn_deliver_later(c);
+        return;
+    }
+    c->resting = true;
+    tc_task_cancel(&c->deliver);
+    tc_loop_at_turn_end(c->loop, &c->deliver);
+}
+
 static void on_deliver(struct tc_task *task)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, deliver);
+    if (c->resting)
+        c->inflated = 0;
+    c->resting = false;
     c->busy++;
     deliver_conn(c);
     struct tc_link batch;
@@ -321,7 +338,6 @@ static void on_deliver(struct tc_task *task)
         tc_h2_stream_deliver(TC_CONTAINER_OF(link, struct tc_h2_stream, ready));
     deliver_closed(c);
     c->busy--;
-    if (!tc_list_empty(&c->ready))
-        tc_h2_conn_deliver_later(c);
+    deliver_rest(c);
     tc_h2_conn_release(c);
 }

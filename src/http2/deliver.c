@@ -33,13 +33,28 @@ static void give_up(struct tc_h2_stream *s, struct tc_status error)
     }
 }
 
+/* A few bytes may become a message of the largest size, and take as long; those that become too much do. */
+static void count_inflated(struct tc_h2_stream *s)
+{
+    size_t bytes = s->message ? s->message->len : s->decoder.max_bytes;
+    s->c->inflated += TC_MIN(bytes, (size_t)TC_H2_INFLATED_AT_ONCE);
+}
+
+static bool inflated_much(const struct tc_h2_stream *s)
+{
+    return s->c->inflated >= TC_H2_INFLATED_AT_ONCE;
+}
+
 /* Decodes up to one message; how much was used, which is taken out of the window. */
 static size_t decode(struct tc_h2_stream *s, const void *data, size_t len)
 {
     size_t used = 0;
     struct tc_status error;
     bool before = s->decoder.msg != NULL;
-    if (tc_h2_decoder_push(&s->decoder, data, len, &used, &s->message, &error)) {
+    int rc = tc_h2_decoder_push(&s->decoder, data, len, &used, &s->message, &error);
+    if ((rc || s->message) && s->decoder.prefix[0])
+        count_inflated(s);
+    if (rc) {
         give_up(s, error);
         consume(s, len);
         return len;
@@ -54,7 +69,7 @@ static size_t decode(struct tc_h2_stream *s, const void *data, size_t len)
 
 void tc_h2_stream_pump(struct tc_h2_stream *s)
 {
-    while (s->wanted && !s->message && !s->discard && s->pending_at < s->pending.len) {
+    while (s->wanted && !s->message && !s->discard && s->pending_at < s->pending.len && !inflated_much(s)) {
         s->pending_at += decode(s, s->pending.data + s->pending_at, s->pending.len - s->pending_at);
     }
     if (s->pending_at >= s->pending.len) {
@@ -89,13 +104,16 @@ void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t le
         tc_h2_response_on_body(s, data, len);
         return;
     }
-    while (len && s->wanted && !s->message && !s->discard && s->pending.len == 0) {
+    while (len && s->wanted && !s->message && !s->discard && s->pending.len == 0 && !inflated_much(s)) {
         size_t used = decode(s, data, len);
         data += used;
         len -= used;
     }
-    if (len && !s->discard)
-        keep_pending(s, data, len);
+    if (!len || s->discard)
+        return;
+    keep_pending(s, data, len);
+    if (s->wanted && inflated_much(s))
+        tc_h2_stream_ready(s);
 }
 
 static bool input_left(const struct tc_h2_stream *s)

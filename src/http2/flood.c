@@ -103,18 +103,23 @@ void tc_h2_flood_on_bytes(struct tc_h2_conn *c, const uint8_t *at, size_t n)
     h->left = (uint32_t)(left - (size_t)(end - at));
 }
 
-/* CVE-2019-9518: frames that cost us and carry nothing. */
+/* CVE-2019-9518: frames that cost us and carry nothing. An end is something. */
+void tc_h2_flood_on_data(struct tc_h2_conn *c, const nghttp2_data *data)
+{
+    if (data->hd.length > data->padlen || data->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        return;
+    on_bare_frames(c, 1, data->hd.length);
+    if (++c->empty_frames > c->opts.limits.max_queued_control)
+        terminate(c, NGHTTP2_ENHANCE_YOUR_CALM, "too many empty frames");
+}
+
 int tc_h2_on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data)
 {
     struct tc_h2_conn *c = user_data;
     switch (hd->type) {
     case NGHTTP2_HEADERS:
-        return 0; /* shown when its block begins, if that is anybody's */
-    case NGHTTP2_DATA:
-        if (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) &&
-            ++c->empty_frames > c->opts.limits.max_queued_control)
-            terminate(c, NGHTTP2_ENHANCE_YOUR_CALM, "too many empty frames");
-        break;
+        return 0;      /* shown when its block begins, if that is anybody's */
+    case NGHTTP2_DATA: /* tc_h2_flood_on_data, when its padding is known */
     case NGHTTP2_CONTINUATION:
         break;
     case NGHTTP2_RST_STREAM:

@@ -61,6 +61,8 @@ struct tc_h2_conn {
     struct tc_h2_stream *delivering;     /* NULL again when it goes during its own callback */
     struct tc_h2_stream *in_block;       /* whose header block nghttp2 is decoding; NULL again when it goes */
     uint32_t unconsumed;                 /* bytes of DATA that nghttp2 was not told of as taken */
+    size_t inflated;                     /* bytes made of compressed messages since others had their turn */
+    bool resting;                        /* deliver waits for that */
 
     bool settings_seen, ready_told;
     bool capacity_wanted; /* open_stream was refused */
@@ -208,6 +210,8 @@ void tc_h2_stream_release(struct tc_h2_stream *s);
 void tc_h2_stream_ready(struct tc_h2_stream *s);
 /* Calls the owner with all that is due. (deliver.c) */
 void tc_h2_stream_deliver(struct tc_h2_stream *s);
+/* So much was inflated that others have their turn first; what is compressed waits. */
+#define TC_H2_INFLATED_AT_ONCE (1024u * 1024u)
 /* Decodes what waits, as far as messages are asked for. */
 void tc_h2_stream_pump(struct tc_h2_stream *s);
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
@@ -227,9 +231,9 @@ int tc_h2_request_submit(struct tc_h2_stream *s, const struct tc_h2_request *req
 size_t tc_h2_request_size(const struct tc_h2_request *request);
 
 /* metadata.c */
-/* Adds a received field to the block: binary ones decoded, each of several joined values apart. TORC_EPARSE for bad
- * base64. */
-int tc_h2_metadata_add(struct tc_h2_conn *c, struct tc_headers *h, struct tc_slice name, struct tc_slice value);
+/* Adds a received field to the block: binary ones decoded, each of several joined values apart, and counted as the
+ * field that it becomes. TORC_EPARSE for bad base64, TORC_ELIMIT beyond the limit of the block. */
+int tc_h2_metadata_add(struct tc_h2_stream *s, struct tc_headers *h, struct tc_slice name, struct tc_slice value);
 /* Name-value pairs of metadata to send, at nva. Binary values are encoded into c->scratch, which the caller has cleared
  * and which must stay as it is until they are submitted. Returns how many. */
 size_t tc_h2_metadata_encode(struct tc_h2_conn *c, const struct tc_headers *h, nghttp2_nv *nva);
@@ -271,6 +275,8 @@ void tc_h2_server_submit_trailers(struct tc_h2_stream *s);
 void tc_h2_flood_init(struct tc_h2_conn *c);
 /* Bytes that are about to be given to nghttp2. */
 void tc_h2_flood_on_bytes(struct tc_h2_conn *c, const uint8_t *at, size_t n);
+/* A DATA frame has come as a whole, to a stream that nghttp2 knows. */
+void tc_h2_flood_on_data(struct tc_h2_conn *c, const nghttp2_data *data);
 int tc_h2_on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data);
 /* nghttp2 shows a frame that begins, or a header block that it does not skip. */
 static inline void tc_h2_flood_on_shown(struct tc_h2_conn *c, const nghttp2_frame_hd *hd)

@@ -33,7 +33,7 @@ static int add_binary(struct tc_h2_conn *c, struct tc_headers *h, struct tc_slic
     return rc ? rc : tc_headers_add_copy(h, name, tc_buf_slice(&c->scratch));
 }
 
-int tc_h2_metadata_add(struct tc_h2_conn *c, struct tc_headers *h, struct tc_slice name, struct tc_slice value)
+int tc_h2_metadata_add(struct tc_h2_stream *s, struct tc_headers *h, struct tc_slice name, struct tc_slice value)
 {
     if (!tc_header_is_binary(name))
         return tc_headers_add_copy(h, name, tc_slice_trim(value));
@@ -41,9 +41,12 @@ int tc_h2_metadata_add(struct tc_h2_conn *c, struct tc_headers *h, struct tc_sli
     bool more = true;
     struct tc_slice part;
     while (tc_slice_split(&value, &more, ',', &part)) {
-        int rc = add_binary(c, h, name, part);
+        int rc = add_binary(s->c, h, name, part);
         if (rc)
             return rc;
+        s->block_bytes += more ? name.len + 32 : 0;
+        if (s->block_bytes > s->max_header_bytes)
+            return TORC_ELIMIT;
     }
     return 0;
 }

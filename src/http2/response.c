@@ -100,7 +100,7 @@ static void on_encoding(struct tc_h2_stream *s, struct tc_slice value)
 
 static void on_other(struct tc_h2_stream *s, struct tc_slice name, struct tc_slice value)
 {
-    int rc = tc_h2_metadata_add(s->c, s->block, name, value);
+    int rc = tc_h2_metadata_add(s, s->block, name, value);
     if (rc == TORC_EPARSE)
         s->bad_header = keep(s, name);
     else if (rc)

@@ -109,7 +109,7 @@ void tc_h2_server_on_header(struct tc_h2_stream *s, struct tc_slice name, struct
     }
     if (own_header(s, name, tc_slice_trim(value)))
         return;
-    int rc = tc_h2_metadata_add(s->c, &s->headers, name, value);
+    int rc = tc_h2_metadata_add(s, &s->headers, name, value);
     if (rc == TORC_EPARSE)
         s->bad_base64 = true;
     else if (rc)

@@ -134,6 +134,7 @@ static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *
             tc_h2_response_on_block(s, end);
         break;
     case NGHTTP2_DATA:
+        tc_h2_flood_on_data(c, &frame->data);
         s = end ? stream_of(ng, frame->hd.stream_id) : NULL;
         if (s)
             on_end_stream(s);

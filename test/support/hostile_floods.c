@@ -219,6 +219,30 @@ static void empty_data_flood(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
+/* As much padding as the window takes, again and again, and no end of a message that was announced. */
+static void data_that_carries_little(struct hostile_peer *p, bool padded)
+{
+    uint32_t id = hostile_begin(p);
+    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    tc_h2_peer_data(hostile_frames(p), id, "\0\0\1\0\0", 5, false);
+    for (int i = 0; i < 60000 && id && hostile_flush_much(p); i++) {
+        bool little = i % 500 == 499;
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_DATA, padded && !little ? 8 : 0, id, little ? "x" : "",
+                         little || padded ? 1 : 0);
+    }
+    hostile_await_close(p);
+}
+
+static void paddings_and_a_byte(struct hostile_peer *p)
+{
+    data_that_carries_little(p, true);
+}
+
+static void empty_data_and_a_byte(struct hostile_peer *p)
+{
+    data_that_carries_little(p, false);
+}
+
 /* DATA of padding alone. */
 static void padding_flood(struct hostile_peer *p)
 {
@@ -308,6 +332,8 @@ static const struct hostile_row rows[] = {
     {"frames of an unknown type of 16 KiB", large_unknown_frames, TOO_MANY, NULL, 0, NULL},
     {"some frames of all unknown types", grease, "OK", NULL, HOSTILE_NEXT, NULL},
     {"DATA flood without content", empty_data_flood, "UNAVAILABLE too many empty frames", NULL, 0, NULL},
+    {"empty DATA and a byte now and then", empty_data_and_a_byte, TOO_MANY, NULL, 0, NULL},
+    {"DATA of padding and a byte now and then", paddings_and_a_byte, TOO_MANY, NULL, 0, NULL},
     {"DATA flood of padding", padding_flood, "INTERNAL FLOW_CONTROL_ERROR", NULL, 0, NULL},
     {"informational responses", informational_flood, "INTERNAL too many informational responses", NULL, 0, NULL},
     {"GOAWAY flood", goaway_flood, TOO_MANY, NULL, 0, NULL},

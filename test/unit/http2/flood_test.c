@@ -7,23 +7,56 @@
 #define OK TC_H2_OK_HEADERS
 #define OK_TRAILERS "grpc-status: 0\n"
 #define TOO_MANY "too many frames that carry nothing"
+#define PADDED 8
 
+/* Nothing at all, and padding alone, of which the window has as much as is taken. */
 static void empty_frames(void **state)
 {
     (void)state;
-    for (size_t chunk = 0; chunk < 2; chunk++) {
+    for (size_t i = 0; i < 6; i++) {
         struct tc_h2_test t;
         struct tc_h2_test_call call;
-        tc_h2_test_init(&t, NULL, chunk);
+        tc_h2_test_init(&t, NULL, i % 2);
         tc_h2_test_unary(&call, &t);
         tc_h2_peer_headers(t.peer, 1, OK, false);
         tc_h2_peer_hold(t.peer, true);
-        for (int i = 0; i < 1001; i++)
-            tc_h2_peer_frame(t.peer, TC_H2P_DATA, 0, 1, "", 0);
+        for (int k = 0; k < 1001; k++)
+            tc_h2_peer_frame(t.peer, TC_H2P_DATA, i < 2 ? 0 : PADDED, 1, i < 4 ? "" : "\7\0\0\0\0\0\0",
+                             i < 2   ? 0
+                             : i < 4 ? 1
+                                     : 8);
         tc_h2_peer_hold(t.peer, false);
         tc_h2_test_run(&t);
         assert_int_equal(t.closed, 1);
         assert_non_null(strstr(t.why, "too many empty frames"));
+        assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
+        tc_h2_test_call_fini(&call);
+        tc_h2_test_fini(&t);
+    }
+}
+
+/* Never many in a row: a byte of a message comes now and then. They count as others do that carry nothing. */
+static void empty_frames_within_a_message(void **state)
+{
+    (void)state;
+    for (int padded = 0; padded < 2; padded++) {
+        struct tc_h2_test t;
+        struct tc_h2_test_call call;
+        tc_h2_test_init(&t, NULL, 0);
+        tc_h2_test_unary(&call, &t);
+        tc_h2_peer_headers(t.peer, 1, OK, false);
+        tc_h2_peer_data(t.peer, 1, "\0\0\0\4\0", 5, false);
+        int bytes = 0;
+        for (; bytes < 100 && !t.closed; bytes++) {
+            tc_h2_peer_hold(t.peer, true);
+            for (int i = 0; i < 999; i++)
+                tc_h2_peer_frame(t.peer, TC_H2P_DATA, padded ? PADDED : 0, 1, "", padded ? 1 : 0);
+            tc_h2_peer_data(t.peer, 1, "x", 1, false);
+            tc_h2_peer_hold(t.peer, false);
+            tc_h2_test_run(&t);
+        }
+        assert_in_range(bytes, 9, 21);
+        assert_non_null(strstr(t.why, TOO_MANY));
         assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
         tc_h2_test_call_fini(&call);
         tc_h2_test_fini(&t);
@@ -94,6 +127,54 @@ static void much_is_read_in_turns(void **state)
     assert_true(before > 8 << 20);
     assert_in_range(turns, 8, 20);
     tc_h2_test_fini(&t);
+}
+
+/* Messages of 1 MiB that came as one KiB, of two calls that read on: nobody waits for all of them. */
+static void much_is_inflated_in_turns(void **state)
+{
+    (void)state;
+    enum { MESSAGES = 24, BYTES = 1 << 20 };
+    struct tc_h2_test t;
+    struct tc_h2_test_call calls[2];
+    struct tc_buf b = {0};
+    char *zeros = tc_calloc(1, BYTES);
+    struct tc_rstr *packed = tc_h2_gzip(tc_slice_of(zeros, BYTES));
+    uint8_t prefix[5];
+    tc_h2_prefix(prefix, true, packed->len);
+    tc_buf_append(&b, prefix, 5);
+    tc_buf_append(&b, packed->data, packed->len);
+    tc_h2_test_init(&t, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        tc_h2_test_unary(&calls[i], &t);
+        calls[i].auto_read = true;
+    }
+    tc_h2_peer_hold(t.peer, true);
+    for (uint32_t id = 1; id <= 3; id += 2) {
+        tc_h2_peer_headers(t.peer, id, OK "grpc-encoding: gzip\n", false);
+        for (int k = 0; k < MESSAGES; k++)
+            tc_h2_peer_data(t.peer, id, b.data, b.len, false);
+        tc_h2_peer_headers(t.peer, id, OK_TRAILERS, true);
+    }
+    tc_h2_peer_hold(t.peer, false);
+    unsigned before = 0, most = 0, turns = 0;
+    for (; !calls[0].done || !calls[1].done; turns++) {
+        assert_true(turns < 1000);
+        tc_loop_turn(t.loop, 0);
+        unsigned now = calls[0].messages + calls[1].messages;
+        most = TC_MAX(most, now - before);
+        before = now;
+    }
+    assert_int_equal(before, 2 * MESSAGES);
+    assert_in_range(most, 1, 4);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(calls[i].code, TORC_STATUS_OK);
+        assert_int_equal(calls[i].last.len, BYTES);
+        tc_h2_test_call_fini(&calls[i]);
+    }
+    tc_h2_test_fini(&t);
+    tc_rstr_unref(packed);
+    tc_buf_fini(&b);
+    tc_free(zeros);
 }
 
 /* RFC 9113 5.5: what is not known is passed over, in the middle of whatever. */
@@ -303,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_frames),
+        cmocka_unit_test(empty_frames_within_a_message),
         cmocka_unit_test(bare_frames),
         cmocka_unit_test(large_bare_frames),
         cmocka_unit_test(unknown_types_are_ignored),
@@ -310,6 +392,7 @@ int main(void)
         cmocka_unit_test(the_end_may_have_continuations),
         cmocka_unit_test(late_frames_of_what_we_reset),
         cmocka_unit_test(much_is_read_in_turns),
+        cmocka_unit_test(much_is_inflated_in_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -650,15 +650,49 @@ static void request_larger_than_the_server_takes(void **state)
     tc_h2_test_fini(&t);
 }
 
+/* A comma costs its sender a byte, and us a field. */
+static void joined_values_count(void **state)
+{
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        struct tc_h2_test t;
+        struct tc_h2_test_call call;
+        char text[1024] = OK "a-bin: ";
+        /* Of 16,384: status and content type 42 and 60, the field 37, each comma a byte and a field of 37. */
+        int commas = (16384 - 42 - 60 - 37) / 38 + over;
+        size_t at = strlen(text);
+        memset(text + at, ',', (size_t)commas);
+        memcpy(text + at + commas, "\n", 2);
+        tc_h2_test_init(&t, NULL, 0);
+        tc_h2_test_unary(&call, &t);
+        tc_h2_peer_headers(t.peer, 1, text, false);
+        tc_h2_peer_headers(t.peer, 1, OK_TRAILERS, true);
+        tc_h2_test_run(&t);
+        if (over)
+            assert_non_null(strstr(call.text, "received headers larger than max (16"));
+        else
+            assert_int_equal(call.code, TORC_STATUS_OK);
+        tc_h2_test_call_fini(&call);
+        tc_h2_test_fini(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(responses),           cmocka_unit_test(responses_in_one_piece),
-        cmocka_unit_test(request_on_the_wire), cmocka_unit_test(gzip_request),
-        cmocka_unit_test(metadata_received),   cmocka_unit_test(header_list_limit),
-        cmocka_unit_test(hpack_bomb),          cmocka_unit_test(informational_flood),
-        cmocka_unit_test(malformed_response),  cmocka_unit_test(endless_error_page),
-        cmocka_unit_test(early_answer),        cmocka_unit_test(request_larger_than_the_server_takes),
+        cmocka_unit_test(responses),
+        cmocka_unit_test(responses_in_one_piece),
+        cmocka_unit_test(request_on_the_wire),
+        cmocka_unit_test(gzip_request),
+        cmocka_unit_test(metadata_received),
+        cmocka_unit_test(header_list_limit),
+        cmocka_unit_test(joined_values_count),
+        cmocka_unit_test(hpack_bomb),
+        cmocka_unit_test(informational_flood),
+        cmocka_unit_test(malformed_response),
+        cmocka_unit_test(endless_error_page),
+        cmocka_unit_test(early_answer),
+        cmocka_unit_test(request_larger_than_the_server_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
