@@ -6,7 +6,7 @@
 
 #include "base/common.h"
 #include "base/mem.h"
-#include "lb/ring.h"
+#include "lb/ring_impl.h"
 #include "measure.h"
 #include "peers/vector_ring.h"
 
@@ -218,9 +218,16 @@ static size_t change_one(struct tc_ring_item *after, uint32_t *from, const struc
     return m;
 }
 
+/* The full build that an update is measured against: without the margin, which only updates need. */
+static struct tc_ring *build_bare(const struct tc_ring_item *items, size_t n, uint64_t max)
+{
+    return tc_ring_build(items, n, 65536, max, TC_RING_SIZE_MAX, (struct tc_ring_how){TC_RING_NO_MARGIN, false});
+}
+
 /* Endpoints come or go one after the other: an update against a build of the same ring. Both do what a policy does: the
- * ring before goes when the new one is there. */
-static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool add, unsigned pairs)
+ * ring before goes when the new one is there. The ring that is updated was made by the update before or, if `fresh`,
+ * just built. */
+static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool add, bool fresh, unsigned pairs)
 {
     size_t room = n + pairs, used = n;
     struct set set;
@@ -228,15 +235,19 @@ static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool a
     struct tc_ring_item *before = tc_calloc(room, sizeof(*before)), *after = tc_calloc(room, sizeof(*after));
     uint32_t *from = tc_calloc(room, sizeof(*from));
     memcpy(before, set.ours, n * sizeof(*before));
-    struct tc_ring *updated = tc_ring_new(before, n, 65536, max, TC_RING_SIZE_MAX), *built = tc_ring_ref(updated);
+    struct tc_ring *updated = tc_ring_new(before, n, 65536, max, TC_RING_SIZE_MAX), *built = build_bare(before, n, max);
     for (unsigned p = 0; p < pairs; p++) {
         struct tc_ring *old = updated, *old_built = built;
+        if (fresh) {
+            old = tc_ring_new(before, n, 65536, max, TC_RING_SIZE_MAX);
+            tc_ring_unref(updated);
+        }
         size_t m = change_one(after, from, before, n, add ? &set.ours[used++] : NULL);
         uint64_t t0 = measure_cpu_ns();
         updated = tc_ring_update(old, before, from, after, m, 65536, max, TC_RING_SIZE_MAX);
         tc_ring_unref(old);
         uint64_t t1 = measure_cpu_ns();
-        built = tc_ring_new(after, m, 65536, max, TC_RING_SIZE_MAX);
+        built = build_bare(after, m, max);
         tc_ring_unref(old_built);
         uint64_t t2 = measure_cpu_ns();
         if (tc_ring_fingerprint(updated) != tc_ring_fingerprint(built)) {
@@ -256,6 +267,29 @@ static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool a
     tc_free(after);
     tc_free(from);
     set_fini(&set);
+}
+
+/* A ring at its maximum, which is built with a margin. */
+static void bench_build_at_max(struct measure_row *row, size_t n, uint64_t max, unsigned pairs)
+{
+    struct tc_ring *ours = NULL, *bare = NULL;
+    for (unsigned p = 0; p < pairs + 2; p++) {
+        struct set set;
+        set_init(&set, n);
+        struct tc_ring *old = ours, *old_bare = bare;
+        uint64_t t0 = measure_cpu_ns();
+        ours = tc_ring_new(set.ours, n, max, max, TC_RING_SIZE_MAX);
+        tc_ring_unref(old);
+        uint64_t t1 = measure_cpu_ns();
+        bare = build_bare(set.ours, n, max);
+        tc_ring_unref(old_bare);
+        uint64_t t2 = measure_cpu_ns();
+        if (p > 1) /* the first warm the allocator */
+            measure_add(row, (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6);
+        set_fini(&set);
+    }
+    tc_ring_unref(ours);
+    tc_ring_unref(bare);
 }
 
 /* What malloc gave for each ring, by its own count. */
@@ -285,7 +319,7 @@ int main(void)
     static const uint64_t mins[] = {1024, 4096, 65536, TC_RING_SIZE_MAX};
     static const unsigned entries[] = {2000, 5000, 66000, 8388609};
     static const double pick_targets[] = {5, 5, 4, 3}, build_targets[] = {0, 5, 5, 3};
-    static struct measure_row rows[18];
+    static struct measure_row rows[24];
     size_t n = 0;
     bool large = !getenv("TORC_BENCH_SMALL");
     unsigned sizes = large ? 4 : 3;
@@ -307,11 +341,15 @@ int main(void)
             bench_picks(&rows[n++], mins[i], cold, 11);
         }
     for (unsigned add = 0; add < 2; add++)
-        for (unsigned exact = 0; exact < 2; exact++) {
-            measure_init(&rows[n], "ms", "own full build", 5, "%s one of 10,000 endpoints, %s entries",
-                         add ? "add" : "remove", exact ? "65,536 (at the maximum)" : "70,000");
-            bench_update(&rows[n++], 10000, exact ? 65536 : TC_RING_SIZE_MAX, add, 42);
+        for (unsigned exact = 0; exact < 3; exact++) {
+            static const char *const which[] = {"70,000 entries", "65,536 (at the maximum)",
+                                                "65,536 (at the maximum), ring just built"};
+            measure_init(&rows[n], "ms", "own full build", 5, "%s one of 10,000 endpoints, %s", add ? "add" : "remove",
+                         which[exact]);
+            bench_update(&rows[n++], 10000, exact ? 65536 : TC_RING_SIZE_MAX, add, exact == 2, 42);
         }
+    measure_init(&rows[n], "ms", "without it", 0, "build with a margin, 10,000 endpoints, 65,536 (at the maximum)");
+    bench_build_at_max(&rows[n++], 10000, 65536, 42);
     measure_report("ring", rows, n);
     report_memory();
     return 0;

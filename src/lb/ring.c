@@ -1,5 +1,8 @@
 #include "lb/ring_impl.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 #include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,8 +25,41 @@ enum {
     PER_BUCKET = 4,
     PER_BUCKET_SPARSE = 64,
     SPARSE_SIZE = 1 << 19, /* entries from which the index is sparse */
-    PARTS = 256            /* items that are hashed at a time */
+    PARTS = 256,           /* items that are hashed at a time */
+    TARGETS = 64,          /* shares that are summed before they are counted */
+    LANES = 4
 };
+
+typedef int32_t four __attribute__((vector_size(16), aligned(4)));
+
+/* "while current < target: add an entry", for each target; the last current. Far from either end of an int32_t. */
+static int32_t count_up_to(const double *targets, size_t n, int32_t current, uint32_t *counts)
+{
+    size_t k = 0;
+#if defined(__SSE2__)
+    __m128i before = _mm_cvtsi32_si128(current);
+    for (; k + LANES <= n; k += LANES) {
+        __m128d low = _mm_loadu_pd(targets + k), high = _mm_loadu_pd(targets + k + LANES / 2);
+        __m128i low_int = _mm_cvttpd_epi32(low), high_int = _mm_cvttpd_epi32(high);
+        __m128d low_less = _mm_cmplt_pd(_mm_cvtepi32_pd(low_int), low),
+                high_less = _mm_cmplt_pd(_mm_cvtepi32_pd(high_int), high); /* -1 where it is so */
+        __m128i less = _mm_castps_si128(
+            _mm_shuffle_ps(_mm_castpd_ps(low_less), _mm_castpd_ps(high_less), _MM_SHUFFLE(2, 0, 2, 0)));
+        __m128i upto = _mm_sub_epi32(_mm_unpacklo_epi64(low_int, high_int), less);
+        __m128i from = _mm_or_si128(_mm_slli_si128(upto, sizeof(int32_t)), before);
+        _mm_storeu_si128((void *)(counts + k), _mm_sub_epi32(upto, from));
+        before = _mm_srli_si128(upto, (LANES - 1) * sizeof(int32_t));
+    }
+    current = _mm_cvtsi128_si32(before);
+#endif
+    for (; k < n; k++) {
+        int32_t upto = (int32_t)targets[k];
+        upto += (double)upto < targets[k];
+        counts[k] = (uint32_t)(upto - current);
+        current = upto;
+    }
+    return current;
+}
 
 uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
                        uint32_t *counts)
@@ -42,20 +78,20 @@ uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min,
     double total = (double)sum;
     double min_norm = (double)least / total;
     double scale = fmin(ceil(min_norm * (double)min) / min_norm, (double)max);
-    double target = 0, norm = 0;
-    int64_t current = 0;
+    double targets[TARGETS], target = 0, norm = 0;
+    int32_t current = 0;
     uint64_t weight = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (items[i].weight != weight || i == 0) {
-            weight = items[i].weight;
-            norm = (double)TC_MAX(weight, 1) / total;
+    for (size_t i = 0; i < n;) {
+        size_t k = 0, first = i;
+        for (; k < TARGETS && i < n; k++, i++) {
+            if (items[i].weight != weight || i == 0) {
+                weight = items[i].weight;
+                norm = (double)TC_MAX(weight, 1) / total;
+            }
+            target += scale * norm;
+            targets[k] = target;
         }
-        target += scale * norm;
-        /* "while current < target: add an entry" */
-        int64_t upto = (int64_t)target; /* cheaper than unsigned, and far from either's end */
-        upto += (double)upto < target;
-        counts[i] = (uint32_t)(upto - current);
-        current = upto;
+        current = count_up_to(targets, k, current, counts + first);
     }
     return (uint32_t)current;
 }
@@ -88,6 +124,22 @@ static unsigned index_bits(uint32_t size, bool sparse)
     while (((uint64_t)(sparse ? PER_BUCKET_SPARSE : PER_BUCKET) << bits) < size)
         bits++;
     return bits;
+}
+
+uint32_t tc_ring_count_above(const uint32_t *counts, size_t n, uint32_t than)
+{
+    const four limit = (four){0} + (int32_t)than;
+    four sums = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        four v;
+        memcpy(&v, counts + i, sizeof(v));
+        sums -= v > limit; /* -1 where it is so */
+    }
+    uint32_t above = (uint32_t)(sums[0] + sums[1] + sums[2] + sums[3]);
+    for (; i < n; i++)
+        above += counts[i] > than;
+    return above;
 }
 
 struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, const struct tc_ring *like, bool margin)
@@ -128,8 +180,7 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     r->margin.at = (uint32_t *)(block + margin_at);
     if (n)
         memcpy(r->counts, counts, n * sizeof(*counts));
-    for (size_t i = 0; i < n; i++)
-        r->absent += counts[i] == 0;
+    r->absent = (uint32_t)n - tc_ring_count_above(counts, n, 0);
     tc_ring_pad(r);
     return r;
 }
@@ -190,7 +241,7 @@ struct tc_ring *tc_ring_build(const struct tc_ring_item *items, size_t n, uint64
     if (!tc_ring_sort_finish(&sort, r->hash, r->item, r->index, 64 - r->shift))
         tc_ring_index(r);
     if (margin)
-        tc_ring_margin_set(r, base, hash);
+        tc_ring_margin_set(r, base, hash, !how.plain && tc_ring_keys_can_wide());
     tc_free(hash);
     return r;
 }

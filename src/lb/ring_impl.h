@@ -67,6 +67,8 @@ static inline bool tc_ring_at_max(uint32_t size, uint64_t min, uint64_t max, uin
 /* How many entries each item gets (A42), into counts[0..n); their sum. The bounds are clamped as tc_ring_new says. */
 uint32_t tc_ring_allot(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
                        uint32_t *counts);
+/* How many items have more entries than that. */
+uint32_t tc_ring_count_above(const uint32_t *counts, size_t n, uint32_t than);
 /* A ring of that size with a reference, its counts taken over by copying and its padding set; entries and index are the
  * caller's to fill. The index has as many buckets as that of `like` (NULL: none), if that is about the right number.
  * With room for a margin if asked for, of which it has none yet. */

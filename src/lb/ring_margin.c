@@ -1,6 +1,7 @@
 #include "lb/ring_margin.h"
 
 #include "base/mem.h"
+#include "lb/ring_walk.h"
 
 enum {
     MOST_ENTRIES = 32, /* of an item in the margin: of few items with many entries little changes */
@@ -8,24 +9,33 @@ enum {
     PARTS = 256        /* items that are hashed at a time */
 };
 
+/* The entry that the fewer of those that have it as their last, and those that have one less, are the most of. */
+static uint32_t find_base(const uint32_t *counts, uint32_t n, uint32_t *either)
+{
+    uint32_t with[MOST_ENTRIES + 2] = {0}, best = 0; /* items by entries */
+    *either = 0;
+    for (uint32_t i = 0; i < n; i++)
+        with[TC_MIN(counts[i], MOST_ENTRIES + 1)]++;
+    for (uint32_t k = 0; k < MOST_ENTRIES; k++)
+        if (TC_MIN(with[k], with[k + 1]) > *either) {
+            *either = TC_MIN(with[k], with[k + 1]);
+            best = k;
+        }
+    return best;
+}
+
 bool tc_ring_margin_base(const uint32_t *counts, uint32_t n, uint32_t size, uint32_t *base)
 {
-    uint32_t with[2][MOST_ENTRIES + 2] = {{0}},
-                                    best = 0; /* items by entries; two, as equal ones mostly follow another */
     if (n > size / 2 || n < size / MOST_ENTRIES)
         return false;
-    for (uint32_t i = 0; i < n; i++)
-        with[i % 2][TC_MIN(counts[i], MOST_ENTRIES + 1)]++;
-    for (uint32_t k = 0; k <= MOST_ENTRIES; k++)
-        with[0][k] += with[1][k];
-    for (uint32_t k = 0; k < MOST_ENTRIES; k++) {
-        uint32_t either = TC_MIN(with[0][k], with[0][k + 1]);
-        if (either > best) {
-            best = either;
-            *base = k;
-        }
-    }
-    return best > n / PART;
+    /* Of equal weights. */
+    uint32_t mean = size / n, more = tc_ring_count_above(counts, n, mean);
+    uint32_t either =
+        TC_MIN(tc_ring_count_above(counts, n, mean - 1) - more, more - tc_ring_count_above(counts, n, mean + 1));
+    *base = mean;
+    if (either <= n / PART)
+        *base = find_base(counts, n, &either);
+    return either > n / PART;
 }
 
 /* Entries of an item of more than there is room for are made apart. */
@@ -65,45 +75,35 @@ void tc_ring_margin_entries(const struct tc_ring *r, const struct tc_ring_item *
     }
 }
 
-/* Sorts the entries that hash[] has by item. */
-static void sort_margin(struct tc_ring_margin *m, const uint64_t *hash, uint32_t n)
+void tc_ring_margin_set(struct tc_ring *r, uint32_t base, const uint64_t *hash, bool wide)
 {
+    const struct tc_ring ring = *r; /* nothing that is written to can be a part of it */
+    const struct tc_ring_margin *m = &ring.margin;
+    uint32_t n = ring.n_items, there = tc_ring_count_above(ring.counts, n, base), found = 0;
+    bool alike = false;
+    if (ring.ties)
+        return;
     struct tc_ring_sort sort;
     tc_ring_sort_init(&sort, n);
-    struct tc_ring_part parts[PARTS];
-    for (uint32_t i = 0; i < n;) {
-        uint32_t most, k = 0;
-        uint64_t *room = tc_ring_sort_room(&sort, &most);
-        for (; k < TC_MIN(most, PARTS) && i < n; k++, i++) {
-            parts[k] = (struct tc_ring_part){.item = i, .n = 1};
-            room[k] = hash[i];
-        }
-        tc_ring_sort_add(&sort, parts, k);
-    }
+    tc_ring_sort_each(&sort, hash);
     tc_ring_sort_finish(&sort, m->hash, m->item, NULL, 0);
-}
-
-void tc_ring_margin_set(struct tc_ring *r, uint32_t base, const uint64_t *hash)
-{
-    struct tc_ring_margin *m = &r->margin;
-    uint32_t n = r->n_items;
-    bool alike = r->ties;
-    if (alike)
-        return;
-    sort_margin(m, hash, n);
+    if (wide && !ring.sparse)
+        tc_ring_positions_wide(&ring, m->hash, n, m->at);
+    else
+        for (uint32_t k = 0; k < n; k++)
+            m->at[k] = tc_ring_position(&ring, m->hash[k]);
+    uint64_t before = ~m->hash[0];
     for (uint32_t k = 0; k < n; k++) {
         uint64_t h = m->hash[k];
-        uint32_t at = tc_ring_position(r, h);
-        m->at[k] = at;
-        alike |= k > 0 && m->hash[k - 1] == h;
-        /* The padding has the largest number, and no item that is one: then it is no equal. */
-        alike |= r->counts[m->item[k]] <= base && r->hash[at] == h;
+        found += ring.hash[m->at[k]] == h;
+        alike |= h == before;
+        before = h;
     }
-    m->base = base;
-    m->n = alike ? 0 : n;
+    r->margin.base = base;
+    r->margin.n = alike || found != there ? 0 : n; /* more are found when one has the hash of another's entry */
 }
 
-void tc_ring_margin_make(struct tc_ring *r, const struct tc_ring_item *items, uint32_t base)
+void tc_ring_margin_make(struct tc_ring *r, const struct tc_ring_item *items, uint32_t base, bool wide)
 {
     if (r->ties)
         return;
@@ -115,6 +115,6 @@ void tc_ring_margin_make(struct tc_ring *r, const struct tc_ring_item *items, ui
             parts[n++] = (struct tc_ring_part){items[i].key, i, base, 1, 0};
         tc_ring_keys(parts, n, hash + first);
     }
-    tc_ring_margin_set(r, base, hash);
+    tc_ring_margin_set(r, base, hash, wide);
     tc_free(hash);
 }

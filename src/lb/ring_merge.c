@@ -11,6 +11,7 @@ enum {
     BLOCK = 16, /* entries that are copied at a time: beyond the end there is padding for that */
     SHORT_RUN = 8 * BLOCK,
     LANES = 4,
+    AHEAD = 16, /* entries that come or go, around which the old ring is fetched before it is needed */
     INDEX_BLOCK = 2 * LANES
 };
 
@@ -42,7 +43,7 @@ INLINE void copy_items(uint32_t *out, const uint32_t *in, uint32_t n, const stru
 }
 
 #if defined(__x86_64__)
-#define WIDE __attribute__((target("avx512f")))
+#define WIDE __attribute__((target("avx2,avx512f")))
 
 WIDE static inline void copy_block_wide(struct tc_ring *r, uint32_t to, const struct tc_ring *old, uint32_t at,
                                         const struct tc_ring_change *c)
@@ -53,6 +54,12 @@ WIDE static inline void copy_block_wide(struct tc_ring *r, uint32_t to, const st
     _mm512_storeu_si512(r->hash + to + BLOCK / 2, high);
     __mmask16 moves = _mm512_cmpge_epu32_mask(item, _mm512_set1_epi32((int)c->first));
     _mm512_storeu_si512(r->item + to, _mm512_mask_add_epi32(item, moves, item, _mm512_set1_epi32((int)c->shift)));
+}
+
+WIDE static inline void move_block_wide(uint32_t *out, const uint32_t *in, uint32_t delta)
+{
+    __m256i v = _mm256_loadu_si256((const void *)in);
+    _mm256_storeu_si256((void *)out, _mm256_add_epi32(v, _mm256_set1_epi32((int)delta)));
 }
 #endif
 
@@ -97,7 +104,7 @@ static void order_ties(struct tc_ring *r)
     }
 }
 
-INLINE bool merge(struct tc_ring *to_ring, const struct tc_ring *from_ring, const struct tc_ring_change *change,
+INLINE void merge(const struct tc_ring *to_ring, const struct tc_ring *from_ring, const struct tc_ring_change *change,
                   bool wide)
 {
     /* Copies: nothing that is written to can be a part of them. */
@@ -105,84 +112,89 @@ INLINE bool merge(struct tc_ring *to_ring, const struct tc_ring *from_ring, cons
     const struct tc_ring old = *from_ring;
     const struct tc_ring_change c = *change;
     uint32_t at = 0, to = 0;
-    bool ties = old.ties, found = true;
     for (uint32_t k = 0; k < c.entries.n; k++) {
-        uint64_t h = c.entries.hash[k];
-        uint32_t item = c.entries.item[k] & ~TC_RING_GONE, gone = c.entries.item[k] / TC_RING_GONE; /* 1 or 0 */
-        uint32_t upto = TC_MAX(c.entries.at[k], at);
-        /* Another's of equal hash. */
-        while (TC_UNLIKELY((upto < old.size) & gone & (old.hash[upto] == h) & (old.item[upto] != item)))
-            upto++;
-        if (upto - at >= r.size - to + gone)
-            return false;
+        uint32_t item = c.entries.item[k], gone = item / TC_RING_GONE; /* 1 or 0 */
+        uint32_t upto = c.entries.at[k];
         copy_run(&r, to, &old, at, upto - at, &c, wide);
         to += upto - at;
         at = upto + gone;
         /* Either way, whether it comes or goes, without a branch: that is as good as random. What goes is overwritten.
          */
-        bool same = old.hash[upto] == h, it = same & (upto < old.size) & (old.item[upto] == item);
-        bool alike = same | (to > 0 && r.hash[to - 1] == h);
-        found &= it | (gone == 0);
-        ties |= alike & (gone == 0);
-        r.hash[to] = h;
+        r.hash[to] = c.entries.hash[k];
         r.item[to] = item;
         to += 1 - gone;
     }
-    if (!found || old.size - at != r.size - to)
-        return false;
     copy_run(&r, to, &old, at, old.size - at, &c, wide);
-    to_ring->ties = ties;
-    return true;
 }
 
-static bool merge_plain(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c)
+/* Copies INDEX_BLOCK buckets, `delta` further. */
+INLINE void move_block(uint32_t *out, const uint32_t *in, uint32_t delta, bool wide)
 {
-    return merge(r, old, c, false);
-}
-
 #if defined(__x86_64__)
-WIDE static bool merge_wide(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c)
-{
-    return merge(r, old, c, true);
-}
-#else
-#define merge_wide merge_plain
+    if (wide) {
+        move_block_wide(out, in, delta);
+        return;
+    }
 #endif
+    (void)wide;
+    const four by = (four){0} + (int32_t)delta;
+    four v[INDEX_BLOCK / LANES];
+    memcpy(v, in, sizeof(v));
+    for (unsigned l = 0; l < INDEX_BLOCK / LANES; l++)
+        v[l] += by;
+    memcpy(out, v, sizeof(v));
+}
 
 /* The index moves by one from the bucket after each entry that came or went. */
-static void move_index(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_entries *entries)
+INLINE void move_index(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_entries *entries, bool wide)
 {
     const struct tc_ring_entries e = *entries;
-    uint32_t *out = r->index, buckets = tc_ring_buckets(r), from = 0, delta = 0; /* modulo 2^32 */
+    uint32_t *out = r->index, buckets = tc_ring_buckets(r), b = 0, delta = 0; /* modulo 2^32 */
     const uint32_t *in = old->index;
     unsigned shift = r->shift;
     for (uint32_t k = 0; k <= e.n; k++) {
-        uint32_t until = k < e.n ? (uint32_t)(e.hash[k] >> shift) : buckets, b = from;
-        const four by = (four){0} + (int32_t)delta;
+        uint32_t until = k < e.n ? (uint32_t)(e.hash[k] >> shift) : buckets;
         /* A block at least, and whole ones: the next overwrite what is too much. */
         do {
-            four v[INDEX_BLOCK / LANES];
-            memcpy(v, in + b, sizeof(v));
-            for (unsigned l = 0; l < INDEX_BLOCK / LANES; l++)
-                v[l] += by;
-            memcpy(out + b, v, sizeof(v));
+            move_block(out + b, in + b, delta, wide);
             b += INDEX_BLOCK;
         } while (b <= until);
-        from = until + 1;
+        b = until + 1;
         delta += k < e.n ? 1 - 2 * (e.item[k] / TC_RING_GONE) : 0;
     }
 }
 
-bool tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c, bool wide)
+INLINE void make(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c, bool wide)
 {
-    if (!(wide && c->shifted ? merge_wide(r, old, c) : merge_plain(r, old, c)))
-        return false;
+    merge(r, old, c, wide);
+    if (r->shift == old->shift)
+        move_index(r, old, &c->entries, wide);
+}
+
+static void make_plain(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c)
+{
+    make(r, old, c, false);
+}
+
+#if defined(__x86_64__)
+WIDE static void make_wide(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c)
+{
+    make(r, old, c, true);
+}
+#else
+#define make_wide make_plain
+#endif
+
+void tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c, bool wide)
+{
+    if (wide && c->shifted)
+        make_wide(r, old, c);
+    else
+        make_plain(r, old, c);
     tc_ring_pad(r);
+    r->ties = c->ties;
     if (r->ties)
         order_ties(r);
-    if (r->shift == old->shift)
-        move_index(r, old, &c->entries);
-    else
+    if (r->shift != old->shift)
         tc_ring_index(r);
-    return true;
 }

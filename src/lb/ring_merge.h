@@ -13,7 +13,7 @@ struct tc_ring_entries {
     uint32_t n;
     uint64_t *hash; /* ascending; of equal ones those that go first */
     uint32_t *item; /* the new index of its item; with TC_RING_GONE the old one */
-    uint32_t *at;   /* entries of the old ring below it */
+    uint32_t *at;   /* which entry of the old ring goes, or where one comes; ascending */
 };
 
 /* Where both rings differ. */
@@ -23,6 +23,7 @@ struct tc_ring_change {
     uint32_t first, shift;          /* modulo 2^32 */
     struct tc_ring_entries few;     /* hashed; without `at` */
     struct tc_ring_entries entries; /* all that come or go */
+    bool ties;                      /* there may be entries of equal hash in the new ring */
 };
 
 /* The new index of an old item that stays. */
@@ -31,8 +32,8 @@ static inline uint32_t tc_ring_item_to(const struct tc_ring_change *c, uint32_t 
     return c->shifted ? item + (item >= c->first ? c->shift : 0) : c->item_to[item];
 }
 
-/* Fills a ring that was allocated with the new one's size. False when an entry that should go is not there: what was
- * told about the old ring is wrong. wide: by vectors of 512 bits; only where tc_ring_keys_can_wide. */
-bool tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c, bool wide);
+/* Fills a ring that was allocated with the new one's size. wide: by vectors of 512 bits; only where
+ * tc_ring_keys_can_wide. */
+void tc_ring_merge(struct tc_ring *r, const struct tc_ring *old, const struct tc_ring_change *c, bool wide);
 
 #endif

@@ -17,6 +17,7 @@ enum {
     GROUP = 512,                 /* entries of a group, or up to twice as many; more when that makes too many groups */
     DEVIATIONS = 7,              /* a group that is so many standard deviations larger than its share is no chance */
     CHUNK = 1024,                /* entries that are hashed before they are distributed */
+    FEW = 32,                    /* entries that are sorted by insertion */
     LANES = 4,                   /* slots that are summed at a time */
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
@@ -48,9 +49,26 @@ static void radix_pass(const uint64_t *hash, const uint32_t *item, uint64_t *out
     }
 }
 
+static void sort_by_insertion(const uint64_t *hash, const uint32_t *item, uint64_t *out_hash, uint32_t *out_item,
+                              size_t n)
+{
+    for (size_t i = 0, j; i < n; i++) {
+        for (j = i; j > 0 && out_hash[j - 1] > hash[i]; j--) {
+            out_hash[j] = out_hash[j - 1];
+            out_item[j] = out_item[j - 1];
+        }
+        out_hash[j] = hash[i];
+        out_item[j] = item[i];
+    }
+}
+
 /* All digits, least significant first: an even number of passes, so the result is where the input was. */
 static void sort_fully(uint64_t *hash, uint32_t *item, uint64_t *out_hash, uint32_t *out_item, size_t n)
 {
+    if (n <= FEW) {
+        sort_by_insertion(hash, item, out_hash, out_item, n);
+        return;
+    }
     for (unsigned p = 0; p < PASSES_FULL; p += 2) {
         radix_pass(hash, item, out_hash, out_item, n, p * DIGIT_BITS);
         radix_pass(out_hash, out_item, hash, item, n, (p + 1) * DIGIT_BITS);
@@ -179,6 +197,21 @@ void tc_ring_sort_add(struct tc_ring_sort *s, const struct tc_ring_part *parts, 
         add_items(s, parts + i + 1, n - i - 1);
         return;
     }
+}
+
+void tc_ring_sort_each(struct tc_ring_sort *s, const uint64_t *hash)
+{
+    const struct tc_ring_sort fixed = *s;
+    uint32_t i = 0;
+    while (!fixed.list && i < fixed.n && distribute(&fixed, hash + i, 1, i))
+        i++;
+    if (i == fixed.n)
+        return;
+    if (!fixed.list)
+        make_list(s);
+    memcpy(s->hash + s->come, hash + i, (fixed.n - i) * sizeof(*hash));
+    for (; i < fixed.n; i++)
+        s->item[s->come++] = i;
 }
 
 void tc_ring_sort_keys(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n)

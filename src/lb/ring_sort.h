@@ -31,6 +31,8 @@ void tc_ring_sort_keys(struct tc_ring_sort *s, const struct tc_ring_part *parts,
  * what is spare, unless they go to a list. */
 uint64_t *tc_ring_sort_room(struct tc_ring_sort *s, uint32_t *most);
 void tc_ring_sort_add(struct tc_ring_sort *s, const struct tc_ring_part *parts, size_t n);
+/* Instead of all that: one entry of each item, n of them. */
+void tc_ring_sort_each(struct tc_ring_sort *s, const uint64_t *hash);
 /* Writes out the n entries of init, all of which were added, and ends it. index (may be NULL) gets the first entry of
  * each of the 2^index_bits buckets of a hash's top bits, and n at the end. False: there may be equal hashes, and the
  * index is not filled. */

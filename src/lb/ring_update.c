@@ -31,7 +31,9 @@ struct update {
     bool wide;
     struct tc_ring_change c;
     struct run *runs;
-    uint32_t n_runs, n_added;
+    uint32_t n_runs;
+    uint32_t *added; /* new items */
+    uint32_t n_added;
     uint8_t *state;    /* by old item: what becomes of its entry in the margin */
     uint32_t *changed; /* new items with entries that come or go and that the margin has not; added ones are others */
     uint32_t n_changed;
@@ -72,13 +74,14 @@ static void map_items(struct update *u)
 {
     struct tc_ring_change *c = &u->c;
     u->runs = tc_reallocarray(NULL, u->n, sizeof(*u->runs));
+    u->added = tc_reallocarray(NULL, u->n, sizeof(*u->added));
     c->shifted = true;
     c->first = u->old->n_items;
     uint32_t end = 0; /* of the old items so far */
     for (uint32_t i = 0, n; i < u->n; i += n) {
         n = 1;
         if (u->from[i] == TC_RING_ADDED) {
-            u->n_added++;
+            u->added[u->n_added++] = i;
             continue;
         }
         n = run_length(u->from + i, u->n - i);
@@ -202,14 +205,12 @@ static struct parts find_parts(const struct update *u)
         uint32_t o = u->from[*i];
         add_others(&p, u->old_items[o].key, o | TC_RING_GONE, u->counts[*i], u->old->counts[o], u->base);
     }
-    for (uint32_t i = 0; u->keep && u->n_added && i < u->n; i++)
-        if (u->from[i] == TC_RING_ADDED)
-            add_part(&p, u->items[i].key, i | TC_RING_IN_MARGIN, u->base, u->base + 1);
+    for (const uint32_t *i = u->added; u->keep && i < u->added + u->n_added; i++)
+        add_part(&p, u->items[*i].key, *i | TC_RING_IN_MARGIN, u->base, u->base + 1);
     for (const uint32_t *i = u->changed; i < u->changed + u->n_changed; i++)
         add_others(&p, u->items[*i].key, *i, u->old->counts[u->from[*i]], u->counts[*i], u->base);
-    for (uint32_t i = 0; u->n_added && i < u->n; i++)
-        if (u->from[i] == TC_RING_ADDED)
-            add_part(&p, u->items[i].key, i, 0, u->counts[i]);
+    for (const uint32_t *i = u->added; i < u->added + u->n_added; i++)
+        add_part(&p, u->items[*i].key, *i, 0, u->counts[*i]);
     return p;
 }
 
@@ -259,13 +260,13 @@ static struct tc_ring *update(struct update *u, uint32_t size, bool margin)
         return NULL;
     struct tc_ring *r = tc_ring_alloc(size, u->counts, u->n, old, has || make);
     entries_init(&u->c.entries, (size_t)u->c.few.n + old->margin.n);
-    tc_ring_walk(r, old, &u->c, u->state, u->wide);
-    if (!tc_ring_merge(r, old, &u->c, u->wide)) {
+    if (!tc_ring_walk(r, old, &u->c, u->state, u->wide)) {
         tc_ring_unref(r);
         return NULL;
     }
+    tc_ring_merge(r, old, &u->c, u->wide);
     if (make)
-        tc_ring_margin_make(r, u->items, base);
+        tc_ring_margin_make(r, u->items, base, u->wide);
     else if (!u->keep || r->ties)
         r->margin.n = 0;
     return r;
@@ -284,6 +285,7 @@ struct tc_ring *tc_ring_rebuild(const struct tc_ring *old, const struct tc_ring_
     if (size && old->size && n < ITEMS_LIMIT && old->n_items < ITEMS_LIMIT)
         r = update(&u, size, size >= how.margin_from && tc_ring_at_max(size, min, max, cap));
     tc_free(u.runs);
+    tc_free(u.added);
     tc_free(u.state);
     tc_free(u.changed);
     tc_free(u.c.item_to);

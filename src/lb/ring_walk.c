@@ -42,34 +42,44 @@ static uint32_t find(const struct tc_ring_margin *m, uint32_t k, uint64_t h)
     return low;
 }
 
-/* One of the few. False if it forbids a margin. */
-static bool take(struct tc_ring_walk *w, const struct tc_ring *old, uint64_t h, uint32_t item)
+static void take_margin(struct tc_ring_walk *w, const struct tc_ring *old, uint64_t h, uint32_t item)
 {
-    uint32_t at = tc_ring_position(old, h);
-    if (item & TC_RING_IN_MARGIN) {
-        struct tc_ring_margin *m = &w->to;
-        bool alike = (at < old->size && old->hash[at] == h) || (m->n > 0 && m->hash[m->n - 1] == h);
-        m->hash[m->n] = h;
-        m->item[m->n] = item & ~TC_RING_IN_MARGIN;
-        m->at[m->n++] = at + w->delta;
-        return !alike;
-    }
-    struct tc_ring_entries *e = &w->entries;
-    e->hash[e->n] = h;
-    e->item[e->n] = item;
-    e->at[e->n++] = at;
-    w->delta += item & TC_RING_GONE ? (uint32_t)-1 : 1;
-    return true;
+    uint32_t at = tc_ring_position(old, h), n = w->to.n;
+    w->fine &= !(at < old->size && old->hash[at] == h) && !(n > 0 && w->to.hash[n - 1] == h);
+    w->to.hash[n] = h;
+    w->to.item[n] = item;
+    w->to.at[n] = at + w->delta;
+    w->to.n++;
 }
 
-void tc_ring_walk(struct tc_ring *r, const struct tc_ring *old, struct tc_ring_change *c, const uint8_t *state,
+/* False when it should go and is not there: what was told about the old ring is wrong. */
+static bool take_entry(struct tc_ring_walk *w, const struct tc_ring *old, uint64_t h, uint32_t item)
+{
+    uint32_t n = w->entries.n, at = tc_ring_position(old, h);
+    uint32_t past = n == 0 ? 0 : w->entries.at[n - 1] + w->entries.item[n - 1] / TC_RING_GONE;
+    bool gone = (item & TC_RING_GONE) != 0;
+    at = TC_MAX(at, past);
+    while (gone && at < old->size && old->hash[at] == h && old->item[at] != (item & ~TC_RING_GONE))
+        at++; /* another's of equal hash */
+    bool same = at < old->size && old->hash[at] == h;
+    w->ties |= !gone && (same || (n > 0 && w->entries.hash[n - 1] == h));
+    w->entries.hash[n] = h;
+    w->entries.item[n] = item;
+    w->entries.at[n] = at;
+    w->entries.n++;
+    w->delta += gone ? (uint32_t)-1 : 1;
+    return same || !gone;
+}
+
+bool tc_ring_walk(struct tc_ring *r, const struct tc_ring *old, struct tc_ring_change *c, const uint8_t *state,
                   bool wide)
 {
-    struct tc_ring_walk w = {old->margin, r->margin, c->entries, state, c->item_to, c->first, c->shift, 0};
-    bool fine = true;
+    struct tc_ring_walk w = {old->margin, r->margin, c->entries, state,     c->item_to,
+                             c->first,    c->shift,  0,          old->ties, true};
+    bool found = true;
     uint32_t k = 0;
     w.to.n = 0;
-    for (uint32_t i = 0; i <= c->few.n; i++) {
+    for (uint32_t i = 0; i <= c->few.n && found; i++) {
         uint32_t end = i < c->few.n ? find(&w.from, k, c->few.hash[i]) : w.from.n;
         if (wide)
             tc_ring_walk_wide(&w, k, end);
@@ -78,12 +88,21 @@ void tc_ring_walk(struct tc_ring *r, const struct tc_ring *old, struct tc_ring_c
         k = end;
         if (i == c->few.n)
             break;
+        uint64_t h = c->few.hash[i];
+        uint32_t item = c->few.item[i];
         /* No other entry of the ring may have a hash of the margin, unless the item goes. */
-        if (k < w.from.n && w.from.hash[k] == c->few.hash[i])
-            fine &= (state[w.from.item[k]] & TC_RING_REMOVED) != 0;
-        fine &= take(&w, old, c->few.hash[i], c->few.item[i]);
+        if (k < w.from.n && w.from.hash[k] == h && !(state[w.from.item[k]] & TC_RING_REMOVED)) {
+            w.fine = false;
+            w.ties = true;
+        }
+        if (item & TC_RING_IN_MARGIN)
+            take_margin(&w, old, h, item & ~TC_RING_IN_MARGIN);
+        else
+            found = take_entry(&w, old, h, item);
     }
     c->entries.n = w.entries.n;
+    c->ties = w.ties;
     r->margin.base = w.from.base;
-    r->margin.n = fine && w.to.n == r->n_items ? w.to.n : 0;
+    r->margin.n = w.fine && w.to.n == r->n_items ? w.to.n : 0;
+    return found && w.delta == r->size - old->size;
 }

@@ -76,11 +76,30 @@ __attribute__((target("avx512f"))) void tc_ring_walk_wide(struct tc_ring_walk *w
     walk->delta = delta;
 }
 
+__attribute__((target("avx512f"))) void tc_ring_positions_wide(const struct tc_ring *r, const uint64_t *hash,
+                                                               uint32_t n, uint32_t *at)
+{
+    const struct tc_ring ring = *r;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t from = ring.index[hash[k] >> ring.shift];
+        __m512i entries = _mm512_loadu_si512(ring.hash + from);
+        __mmask8 below = _mm512_cmplt_epu64_mask(entries, _mm512_set1_epi64((long long)hash[k]));
+        at[k] = from + (uint32_t)__builtin_popcount(below);
+        if (TC_UNLIKELY(below == 0xff))
+            at[k] = tc_ring_position(&ring, hash[k]);
+    }
+}
+
 #else
 
 void tc_ring_walk_wide(struct tc_ring_walk *w, uint32_t k, uint32_t end)
 {
     (void)w, (void)k, (void)end;
+}
+
+void tc_ring_positions_wide(const struct tc_ring *r, const uint64_t *hash, uint32_t n, uint32_t *at)
+{
+    (void)r, (void)hash, (void)n, (void)at;
 }
 
 #endif
