@@ -284,8 +284,17 @@ void teardown_world_count(struct teardown_world *t, size_t flow, int code)
     atomic_fetch_add(code == TORC_STATUS_OK ? &t->succeeded[flow] : &t->failed[flow], 1);
 }
 
-void teardown_world_report(const struct teardown_world *t)
+static void count_streams(struct tc_control_plane *cp, void *arg)
 {
+    struct teardown_world *t = arg;
+    (void)cp;
+    t->load_streams = tc_lrs_streams_so_far(mesh_kit_lrs(t->k));
+}
+
+void teardown_world_report(struct teardown_world *t)
+{
+    mesh_kit_do(t->k, count_streams, t);
+    print_message("%8llu streams of load reports\n", (unsigned long long)t->load_streams);
     for (size_t i = 0; i < TEARDOWN_FLOWS; i++)
         print_message("%8llu channels, %8llu RPCs succeeded, %8llu failed: %s\n", (unsigned long long)t->opened[i],
                       (unsigned long long)t->succeeded[i], (unsigned long long)t->failed[i], flows[i].name);

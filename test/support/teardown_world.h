@@ -23,8 +23,8 @@ torc_call_credentials *teardown_world_credentials(struct teardown_world *t);
 void teardown_world_stir(struct teardown_world *t, struct tc_rng *rng);
 /* Until nothing waits for an answer of the application's credentials, all of which must be released by then. */
 void teardown_world_settle(struct teardown_world *t);
-/* Channels and RPCs so far by each flow, a line for each. Fails where a flow on which an RPC can succeed had none that
- * did: what is torn down would have been nothing yet. */
-void teardown_world_report(const struct teardown_world *t);
+/* Channels and RPCs so far by each flow, a line for each, and streams of load reports. Fails where a flow on which an
+ * RPC can succeed had none that did: what is torn down would have been nothing yet. */
+void teardown_world_report(struct teardown_world *t);
 
 #endif

@@ -25,7 +25,7 @@ struct teardown_world {
     struct answers *answers;
     struct tc_cert renewed; /* another certificate of the client */
     torc_credentials *mutual, *open, *xds;
-    uint64_t opened[TEARDOWN_FLOWS];
+    uint64_t load_streams, opened[TEARDOWN_FLOWS];
     atomic_uint_fast64_t succeeded[TEARDOWN_FLOWS], failed[TEARDOWN_FLOWS];
 };
 
