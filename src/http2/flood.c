@@ -10,6 +10,10 @@
  * remembered, times that. */
 #define BARE_FRAMES_MS 1000
 #define BARE_BYTES 1024
+/* Of header fields that nobody takes, once decoded, and each field with so much more, for what it costs to look it up.
+ */
+#define DROPPED_BYTES (8u * 1024u)
+#define FIELD_BYTES 128u
 #define CREDIT 4
 #define MAX_CREDIT (1 << 20)
 
@@ -31,9 +35,11 @@ static void terminate(struct tc_h2_conn *c, uint32_t code, const char *text)
     c->terminate_code = code;
 }
 
+static const char too_many_bare[] = "too many frames that carry nothing";
+
 /* Frames that move no RPC on, with that much in them. As many in a second as nobody needs who has nothing to say end
  * the connection. */
-static void on_bare_frames(struct tc_h2_conn *c, uint32_t frames, size_t bytes)
+static void on_bare_frames(struct tc_h2_conn *c, uint32_t frames, size_t bytes, const char *text)
 {
     c->bare_frames += (int64_t)(frames + bytes / BARE_BYTES);
     if (c->bare_frames <= c->opts.limits.max_bare_frames)
@@ -43,7 +49,7 @@ static void on_bare_frames(struct tc_h2_conn *c, uint32_t frames, size_t bytes)
     c->bare_since_ms = now_ms;
     c->bare_frames = 0;
     if (at_once)
-        terminate(c, NGHTTP2_ENHANCE_YOUR_CALM, "too many frames that carry nothing");
+        terminate(c, NGHTTP2_ENHANCE_YOUR_CALM, text);
 }
 
 /* RFC 9113 5.1. The peer's own order tells, whatever we have sent meanwhile, so that no race makes an honest one
@@ -66,7 +72,7 @@ static uint32_t on_head(struct tc_h2_conn *c, const uint8_t *head)
     if (type <= LAST_KNOWN_TYPE)
         c->heads.hidden += TC_H2_FRAME_OF(len);
     else
-        on_bare_frames(c, 1, len);
+        on_bare_frames(c, 1, len, too_many_bare);
     if (type <= NGHTTP2_HEADERS)
         on_message_frame(c, head);
     return len;
@@ -108,7 +114,7 @@ void tc_h2_flood_on_data(struct tc_h2_conn *c, const nghttp2_data *data)
 {
     if (data->hd.length > data->padlen || data->hd.flags & NGHTTP2_FLAG_END_STREAM)
         return;
-    on_bare_frames(c, 1, data->hd.length);
+    on_bare_frames(c, 1, data->hd.length, too_many_bare);
     if (++c->empty_frames > c->opts.limits.max_queued_control)
         terminate(c, NGHTTP2_ENHANCE_YOUR_CALM, "too many empty frames");
 }
@@ -124,29 +130,38 @@ int tc_h2_on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *
         break;
     case NGHTTP2_RST_STREAM:
         if (!nghttp2_session_get_stream_user_data(ng, hd->stream_id))
-            on_bare_frames(c, 1, 0);
+            on_bare_frames(c, 1, 0, too_many_bare);
         break;
     default:
-        on_bare_frames(c, 1, hd->length);
+        on_bare_frames(c, 1, hd->length, too_many_bare);
         break;
     }
     tc_h2_flood_on_shown(c, hd);
     return 0;
 }
 
+/* A byte that refers to the compression table may be some KiB of them. */
+int tc_h2_flood_on_dropped(struct tc_h2_conn *c, size_t bytes)
+{
+    size_t dropped = c->heads.dropped + bytes + FIELD_BYTES;
+    c->heads.dropped = (uint32_t)(dropped % DROPPED_BYTES);
+    if (dropped >= DROPPED_BYTES)
+        on_bare_frames(c, (uint32_t)(dropped / DROPPED_BYTES), 0, "too many header fields beyond the limit");
+    return c->terminate_text ? NGHTTP2_ERR_PAUSE : 0; /* the rest of what was read may be as much again */
+}
+
 void tc_h2_flood_on_hidden(struct tc_h2_conn *c)
 {
     struct tc_h2_heads *h = &c->heads;
-    uint32_t frames = (uint32_t)(h->hidden >> 32);
-    size_t bytes = (uint32_t)h->hidden, whole = bytes + (size_t)frames * HEAD_BYTES;
+    uint64_t frames = (uint64_t)(h->hidden >> 32), bytes = (uint32_t)h->hidden, whole = bytes + frames * HEAD_BYTES;
+    uint64_t late = TC_MIN(whole, (uint64_t)h->late_bytes), rest = whole - late;
     h->hidden = 0;
     /* A session that is over reads nothing. */
     if (!nghttp2_session_want_read(c->ng))
         return;
-    if (whole <= h->late_bytes)
-        h->late_bytes -= (uint32_t)whole;
-    else
-        on_bare_frames(c, frames, bytes);
+    h->late_bytes -= (uint32_t)late;
+    if (rest)
+        on_bare_frames(c, (uint32_t)(frames * rest / whole), (size_t)(bytes * rest / whole), too_many_bare);
 }
 
 /* The peer's own RST_STREAM may be under way, and so may be what the windows of the stream (a larger one was perhaps

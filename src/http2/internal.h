@@ -40,6 +40,7 @@ struct tc_h2_heads {
     uint32_t left; /* bytes until the next head */
     uint8_t have, piece[9];
     uint32_t late_bytes; /* what streams that we reset may still send in all */
+    uint32_t dropped;    /* of header fields, not yet counted */
     int64_t hidden;      /* TC_H2_FRAME_OF those of known types that nghttp2 was given and did not show, or not yet */
     uint32_t ended[32];  /* streams that the peer has ended, by their numbers */
 };
@@ -283,6 +284,8 @@ static inline void tc_h2_flood_on_shown(struct tc_h2_conn *c, const nghttp2_fram
 {
     c->heads.hidden -= TC_H2_FRAME_OF(hd->length);
 }
+/* A header field that is beyond the limit, or of a stream that is of no interest any more. What on_header returns. */
+int tc_h2_flood_on_dropped(struct tc_h2_conn *c, size_t bytes);
 /* It has shown what it shows of the bytes, and some frames were not. */
 void tc_h2_flood_on_hidden(struct tc_h2_conn *c);
 /* A DATA frame was sent; an RST_STREAM. */

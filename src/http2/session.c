@@ -44,12 +44,12 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s = c->in_block;
     if (!s || s->discard)
-        return 0;
+        return tc_h2_flood_on_dropped(c, namelen + valuelen);
     /* The rest of a block beyond the limit is decoded, for the compression state, and dropped. */
     s->block_bytes += namelen + valuelen + 32;
     s->block_over |= s->block_bytes > s->max_header_bytes;
     if (s->block_over)
-        return 0;
+        return tc_h2_flood_on_dropped(c, namelen + valuelen);
     if (s->server)
         tc_h2_server_on_header(s, text_of(name, namelen), text_of(value, valuelen));
     else

@@ -79,6 +79,25 @@ static void indexed_bomb_of_small_fields(struct hostile_peer *p)
     tc_buf_fini(&block);
 }
 
+/* The same for each of many requests, in as many frames as a block may have. */
+static void indexed_bombs_of_many_frames(struct hostile_peer *p)
+{
+    struct tc_buf block = {0}, more = {0};
+    tc_h2_peer_hpack(&block, HOSTILE_OK);
+    hostile_indexed(&block, "x", 3200, 'v');
+    refer(&block);
+    refer(&more);
+    hostile_keep(p);
+    for (uint32_t id = hostile_begin(p); id; id = hostile_await(p, TC_H2P_HEADERS)) {
+        tc_h2_peer_frame(hostile_frames(p), TC_H2P_HEADERS, 0, id, block.data, block.len);
+        for (int i = 0; i < 20; i++)
+            tc_h2_peer_frame(hostile_frames(p), TC_H2P_CONTINUATION, i == 19 ? TC_H2P_END_HEADERS : 0, id, more.data,
+                             more.len);
+    }
+    tc_buf_fini(&block);
+    tc_buf_fini(&more);
+}
+
 /* Fields without a name. */
 static void empty_fields(struct hostile_peer *p)
 {
@@ -352,6 +371,8 @@ static const struct hostile_row rows[] = {
     {"indexed header bomb", indexed_bomb, OVER, NULL, HOSTILE_NEXT, NULL},
     {"indexed header bomb in trailers", indexed_bomb_in_trailers, OVER, NULL, HOSTILE_NEXT, NULL},
     {"indexed header bomb of small fields", indexed_bomb_of_small_fields, OVER, NULL, HOSTILE_NEXT, NULL},
+    {"200 indexed header bombs of many frames", indexed_bombs_of_many_frames, OVER,
+     "UNAVAILABLE too many header fields", HOSTILE_MANY, NULL},
     {"fields without name and value", empty_fields, OVER, INVALID, HOSTILE_NEXT, NULL},
     {"a value of 4 GiB", value_of_4_gib, "UNAVAILABLE COMPRESSION_ERROR", NULL, 0, NULL},
     {"a name of 4 GiB", name_of_4_gib, "UNAVAILABLE COMPRESSION_ERROR", NULL, 0, NULL},

@@ -142,10 +142,10 @@ static void play(size_t i)
     torc_channel_free(ch);
     bool over = hostile_wait_over(servers, i);
     struct footprint grown = footprint_since(&before);
-    print_message("%s: %.160s; %ld kB, %llu of %llu ms, %u connections\n", row->name, b.seen, grown.kb,
+    print_message("%s: %.160s; %ld kB, %llu of %llu ms, %u connections; others: %llu ms\n", row->name, b.seen, grown.kb,
                   (unsigned long long)grown.cpu_ms,
                   (unsigned long long)(tc_system_clock.monotonic_ns(tc_system_clock.arg) - begin_ns) / TC_NS_PER_MS,
-                  hostile_connections(servers, i));
+                  hostile_connections(servers, i), (unsigned long long)load_kit_lap(load));
     if (!over)
         tc_buf_printf(&wrong, "%s: the connection is not over\n", row->name);
     tc_free(target);

@@ -16,7 +16,7 @@ struct load_kit {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stop; /* under the lock, with what follows */
-    uint64_t started, done;
+    uint64_t started, done, longest_of_lap_ms;
     struct load_report report;
 };
 
@@ -35,6 +35,7 @@ static void count(struct load_kit *l, int code, const char *text, uint64_t took_
     pthread_mutex_lock(&l->lock);
     l->done++;
     l->report.longest_ms = TC_MAX(l->report.longest_ms, took_ms);
+    l->longest_of_lap_ms = TC_MAX(l->longest_of_lap_ms, took_ms);
     if (code != TORC_STATUS_OK && l->report.failed++ == 0)
         snprintf(l->report.first, sizeof(l->report.first), "%s: %s", torc_status_code_name(code), text);
     pthread_cond_broadcast(&l->changed);
@@ -112,6 +113,15 @@ void load_kit_wait(struct load_kit *l, uint64_t calls)
     while (l->started < calls)
         pthread_cond_wait(&l->changed, &l->lock);
     pthread_mutex_unlock(&l->lock);
+}
+
+uint64_t load_kit_lap(struct load_kit *l)
+{
+    pthread_mutex_lock(&l->lock);
+    uint64_t longest_ms = l->longest_of_lap_ms;
+    l->longest_of_lap_ms = 0;
+    pthread_mutex_unlock(&l->lock);
+    return longest_ms;
 }
 
 void load_kit_free(struct load_kit *l, struct load_report *report)

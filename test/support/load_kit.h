@@ -17,6 +17,8 @@ struct load_report {
 struct load_kit *load_kit_new(torc_channel *ch, unsigned rps, unsigned keys);
 /* Until so many calls have been started. */
 void load_kit_wait(struct load_kit *l, uint64_t calls);
+/* How long the longest call took of those that ended since the last time, in ms. */
+uint64_t load_kit_lap(struct load_kit *l);
 /* Ends it and waits for all calls. */
 void load_kit_free(struct load_kit *l, struct load_report *report);
 

@@ -331,9 +331,9 @@ static void put_late_messages(struct tc_h2_test *t, int kind)
 {
     for (int i = 0; kind < 2 && i < (kind + 1) * 64 * 1024 / 5; i++)
         tc_h2_peer_message(t->peer, 1, "", 0, false);
-    for (int i = 0; kind == 2 && i < 15000; i++)
+    for (int i = 0; kind == 2 && i < 30000; i++)
         tc_h2_peer_headers(t->peer, 1, OK_TRAILERS, false);
-    for (int i = 0; kind == 3 && i < 3000; i++) {
+    for (int i = 0; kind == 3 && i < 6000; i++) {
         tc_h2_peer_frame(t->peer, TC_H2P_HEADERS, 0, 1, "", 0);
         for (int k = 0; k < 6; k++)
             tc_h2_peer_frame(t->peer, TC_H2P_CONTINUATION, k == 5 ? TC_H2P_END_HEADERS : 0, 1, "", 0);
@@ -380,6 +380,45 @@ static void late_frames_of_what_we_reset(void **state)
     }
 }
 
+/* A byte for each field of some KiB, in so many frames. */
+static void put_bomb(struct tc_h2_test *t, int frames)
+{
+    char references[16000];
+    struct tc_buf block = {0};
+    memset(references, 0x80 | 62, sizeof(references));
+    tc_h2_peer_hpack(&block, OK);
+    tc_buf_append(&block, "\x40\1x\x7f\x81\x18", 6); /* 3,200 bytes */
+    memset(tc_buf_reserve(&block, 3200), 'v', 3200);
+    block.len += 3200;
+    tc_h2_peer_frame(t->peer, TC_H2P_HEADERS, 0, 1, block.data, block.len);
+    for (int i = 1; i < frames; i++)
+        tc_h2_peer_frame(t->peer, TC_H2P_CONTINUATION, i + 1 == frames ? TC_H2P_END_HEADERS : 0, 1, references,
+                         sizeof(references));
+    tc_buf_fini(&block);
+}
+
+/* What is beyond the limit of a list is decoded for the sake of the connection, but not without end. */
+static void fields_beyond_the_limit(void **state)
+{
+    (void)state;
+    for (int frames = 2; frames < 6; frames++) {
+        bool alive = frames < 3;
+        struct tc_h2_test t;
+        struct tc_h2_test_call call;
+        tc_h2_test_init(&t, NULL, 0);
+        tc_h2_test_unary(&call, &t);
+        count_from_now(&t);
+        put_bomb(&t, frames);
+        tc_h2_test_run(&t);
+        assert_int_equal(call.code, alive ? TORC_STATUS_RESOURCE_EXHAUSTED : TORC_STATUS_UNAVAILABLE);
+        assert_int_equal(t.closed, !alive);
+        if (!alive)
+            assert_non_null(strstr(t.why, "too many header fields beyond the limit"));
+        tc_h2_test_call_fini(&call);
+        tc_h2_test_fini(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +426,7 @@ int main(void)
         cmocka_unit_test(empty_frames_within_a_message),
         cmocka_unit_test(bare_frames),
         cmocka_unit_test(large_bare_frames),
+        cmocka_unit_test(fields_beyond_the_limit),
         cmocka_unit_test(unknown_types_are_ignored),
         cmocka_unit_test(frames_after_the_end),
         cmocka_unit_test(the_end_may_have_continuations),
