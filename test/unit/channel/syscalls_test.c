@@ -1,5 +1,5 @@
 /* What RPCs ask of the system: one write a turn for all of them, and wake-ups only of a loop that sleeps. The program
- * is linked so that every sendmsg, uv_async_send and uv_run of Torc's comes by here. */
+ * is linked so that every send, sendmsg, uv_async_send and uv_run of Torc's comes by here. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -10,9 +10,11 @@
 #include "support/backend_kit.h"
 #include "support/cmocka.h"
 
+ssize_t __real_send(int fd, const void *data, size_t len, int flags);
 ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 int __real_uv_async_send(uv_async_t *async);
 int __real_uv_run(uv_loop_t *loop, uv_run_mode mode);
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 int __wrap_uv_async_send(uv_async_t *async);
 int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
@@ -20,6 +22,12 @@ int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
 /* By thread, since the backends' loop turns as well. */
 static _Thread_local unsigned writes, turns, looks;
 static atomic_uint wakeups;
+
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
+{
+    writes++;
+    return __real_send(fd, data, len, flags);
+}
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
