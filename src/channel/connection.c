@@ -37,6 +37,7 @@ static void handshake_over(struct tc_connection *c)
 static void give_up_attempt(struct tc_connection *c)
 {
     tc_timer_stop(&c->timer);
+    tc_list_remove(&c->due);
     if (c->connecting)
         tc_pool_connector(c->pool)->cancel(c->connecting);
     if (c->tunnel)
@@ -79,8 +80,6 @@ static void fail(struct tc_connection *c, struct tc_status status)
     set_state(c, TORC_TRANSIENT_FAILURE, status);
 }
 
-static void begin_attempt(struct tc_connection *c);
-
 static bool attempting(const struct tc_connection *c)
 {
     return c->connecting || c->tunnel || c->handshake || c->next;
@@ -97,7 +96,7 @@ static void on_timer(struct tc_timer *timer)
     else if (c->state == TORC_TRANSIENT_FAILURE)
         set_state(c, TORC_IDLE, tc_status_ref(&c->status));
     else if (!tc_list_empty(&c->handles) && creds->ops->epoch(creds) != c->epoch)
-        begin_attempt(c);
+        tc_connection_begin(c);
     else
         watch_credentials(c);
 }
@@ -225,7 +224,7 @@ static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_st
         secure(c, bs);
 }
 
-static void begin_attempt(struct tc_connection *c)
+void tc_connection_begin(struct tc_connection *c)
 {
     struct tc_loop *loop = tc_pool_loop(c->pool);
     c->attempt_ms = tc_loop_now_ms(loop);
@@ -248,7 +247,7 @@ void tc_connection_connect(struct tc_connection *c)
         fail(c, why);
         return;
     }
-    begin_attempt(c);
+    tc_pool_begin(c);
     set_state(c, TORC_CONNECTING, (struct tc_status){0});
 }
 
@@ -275,6 +274,7 @@ struct tc_connection *tc_connection_new(struct tc_pool *p, struct tc_rstr *key, 
     tc_free(text);
     tc_list_init(&c->handles);
     tc_list_init(&c->idle);
+    tc_list_init(&c->due);
     c->state = TORC_IDLE;
     c->keepalive_time_ms = config->keepalive_time_ms;
     tc_backoff_init(&c->backoff, &config->backoff);

@@ -30,6 +30,7 @@ struct tc_connection {
     uint64_t epoch;                 /* of the credentials when its handshake began */
     /* An attempt, one of these: CONNECTING, and READY when credentials have changed and the transport is to be
      * replaced by one made with what they are now. */
+    struct tc_link due; /* on the pool's list while it waits for its turn to begin */
     struct tc_connect *connecting;
     struct tc_http_connect *tunnel; /* through a proxy */
     struct tc_creds_handshake *handshake;
@@ -50,6 +51,8 @@ void tc_connection_free(struct tc_connection *c);
 void tc_connection_stop(struct tc_connection *c);
 /* Connects when IDLE. */
 void tc_connection_connect(struct tc_connection *c);
+/* For the pool: its attempt's turn has come. */
+void tc_connection_begin(struct tc_connection *c);
 /* Ends a backoff at once. */
 void tc_connection_reset_backoff(struct tc_connection *c);
 
@@ -63,6 +66,9 @@ struct tc_loop *tc_pool_loop(const struct tc_pool *p);
 const struct tc_connector *tc_pool_connector(const struct tc_pool *p);
 struct tc_link *tc_pool_transports(struct tc_pool *p);
 bool tc_pool_is_shut(const struct tc_pool *p);
+/* Begins an attempt by tc_connection_begin: at once, or when others had their turn, if many began in this one. A
+ * connection waits on c->due. */
+void tc_pool_begin(struct tc_connection *c);
 /* The connection for a key, made if need be; it counts as held. */
 struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
 /* No handle is left, or the state changed while none was: keeps it or frees it. `user`: whose the last handle was. */

@@ -15,12 +15,19 @@ struct tc_pool {
     uint64_t idle_ms;
     uint32_t max_idle;
     struct tc_timer timer;
-    bool updating; /* a resolver's update is being applied */
+    struct tc_link due;  /* connections that are to begin an attempt, in later turns */
+    struct tc_task turn; /* begins them */
+    uint32_t begun;      /* attempts in this turn */
+    bool updating;       /* a resolver's update is being applied */
     bool shut;
 };
 
 /* Given up by an update: the endpoint is not in the resource any more. Or by a policy's own doing: it may come back. */
 enum { LEFT, STAYED, N_KINDS };
+
+/* Attempts to connect that begin in one turn of the loop. A policy may have any number of endpoints to connect to, and
+ * all of them at once would keep the loop from everybody else. */
+#define BEGIN_AT_ONCE 64
 
 static const struct tc_connector default_connector = {.start = tc_connect_start, .cancel = tc_connect_cancel};
 
@@ -68,6 +75,31 @@ static void on_timer(struct tc_timer *timer)
     arm(p);
 }
 
+void tc_pool_begin(struct tc_connection *c)
+{
+    struct tc_pool *p = c->pool;
+    tc_loop_at_turn_end(p->loop, &p->turn);
+    if (p->begun < BEGIN_AT_ONCE && tc_list_empty(&p->due)) {
+        p->begun++;
+        tc_connection_begin(c);
+    } else {
+        tc_list_append(&p->due, &c->due);
+    }
+}
+
+static void on_turn_end(struct tc_task *task)
+{
+    struct tc_pool *p = TC_CONTAINER_OF(task, struct tc_pool, turn);
+    struct tc_link *link;
+    p->begun = 0;
+    while (p->begun < BEGIN_AT_ONCE && (link = tc_list_pop(&p->due))) {
+        p->begun++;
+        tc_connection_begin(TC_CONTAINER_OF(link, struct tc_connection, due));
+    }
+    if (p->begun)
+        tc_loop_at_turn_end(p->loop, &p->turn);
+}
+
 struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle)
 {
     struct tc_pool *p = TC_NEW(struct tc_pool);
@@ -78,6 +110,8 @@ struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max
     tc_list_init(&p->transports);
     tc_list_init(&p->idle[LEFT]);
     tc_list_init(&p->idle[STAYED]);
+    tc_list_init(&p->due);
+    tc_task_init(&p->turn, on_turn_end);
     tc_timer_init(&p->timer, loop, on_timer);
     return p;
 }
@@ -87,6 +121,7 @@ void tc_pool_shutdown(struct tc_pool *p)
     struct tc_connection *c, *next;
     p->shut = true;
     tc_timer_stop(&p->timer);
+    tc_task_cancel(&p->turn);
     HASH_ITER(hh, p->table, c, next)
     {
         tc_connection_stop(c);

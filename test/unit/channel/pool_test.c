@@ -314,6 +314,81 @@ static void test_keys(void **state)
     fini(&s);
 }
 
+static struct tc_connect *start_and_wait(struct tc_loop *of, const struct tc_addr *addr,
+                                         const struct tc_connect_opts *opts, tc_connect_fn fn, void *arg)
+{
+    (void)of, (void)addr, (void)opts, (void)fn, (void)arg;
+    attempts++;
+    return TC_NEW(struct tc_connect);
+}
+
+static void cancel_waiting(struct tc_connect *c)
+{
+    cancels++;
+    tc_free(c);
+}
+
+/* Each of another address, and wanted. */
+static struct tc_subchannel *make_numbered(int i, struct seen *seen)
+{
+    struct tc_addr addr;
+    char *text = tc_asprintf("10.0.1.%d:80", i);
+    tc_addr_parse(&addr, tc_slice_str(text));
+    struct tc_endpoint *e = tc_endpoint_new(&addr, 1);
+    struct tc_subchannel *sc = tc_pool_subchannel(pool, config, e, &e->addrs[0], on_state, seen, NULL, NULL);
+    tc_subchannel_connect(sc);
+    tc_endpoint_unref(e);
+    tc_addr_fini(&addr);
+    tc_free(text);
+    return sc;
+}
+
+/* A list of endpoints to connect to is begun in turns. */
+static void test_many_attempts(void **state)
+{
+    (void)state;
+    enum { N = 200, AT_ONCE = 64 };
+    static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
+    struct tc_subchannel *sc[N];
+    struct seen s[N] = {{.text = NULL}};
+    tc_pool_set_connector(pool, &connector);
+    for (int i = 0; i < N; i++)
+        sc[i] = make_numbered(i, &s[i]);
+    assert_int_equal(attempts, AT_ONCE);
+    int most = attempts, turns = 0;
+    for (; attempts < N; turns++) {
+        int before = attempts;
+        assert_true(tc_loop_turn(loop, 0));
+        most = TC_MAX(most, attempts - before);
+    }
+    assert_int_equal(most, AT_ONCE);
+    assert_in_range(turns, 3, 5);
+    tc_loop_drain(loop);
+    for (int i = 0; i < N; i++) {
+        EXPECT(&s[i], TORC_IDLE, TORC_CONNECTING);
+        tc_subchannel_release(sc[i]);
+        fini(&s[i]);
+    }
+    tc_pool_shutdown(pool);
+    assert_int_equal(cancels, N);
+}
+
+/* The pool's end finds some that wait. */
+static void test_end_of_many_attempts(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
+    tc_pool_set_connector(pool, &connector);
+    struct seen s = {.text = NULL};
+    for (int i = 0; i < N; i++)
+        tc_subchannel_release(make_numbered(i, &s));
+    fini(&s);
+    tc_pool_shutdown(pool);
+    assert_in_range(attempts, 1, N - 1);
+    assert_int_equal(cancels, attempts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +399,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_backoff_outlives_its_policy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_backoff_ends_with_its_channel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_attempts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_end_of_many_attempts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
