@@ -25,7 +25,7 @@
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "race:OPENSSL_DIR_end\nrace:epoll_create1\nrace:epoll_wait\n";
+    return "race:OPENSSL_DIR_end\nrace:epoll_create1\nrace:epoll_wait\nrace:eventfd\n";
 }
 #endif
 
