@@ -247,14 +247,15 @@ static void never_read(struct hostile_peer *p)
 static const struct hostile_row rows[] = {
     {"a message shorter than it says", shorter_than_said, "INTERNAL response ends within a message", NULL, HOSTILE_NEXT,
      NULL},
-    {"a message longer than it says", longer_than_said, "INTERNAL ", NULL, HOSTILE_NEXT, NULL},
+    {"a message longer than it says", longer_than_said, "INTERNAL response ends within a message", NULL, HOSTILE_NEXT,
+     NULL},
     {"a part of a prefix", part_of_a_prefix, "INTERNAL response ends within a message", NULL, HOSTILE_NEXT, NULL},
-    {"no message", no_message, "INTERNAL ", NULL, HOSTILE_NEXT, NULL},
-    {"two messages", two_messages, "INTERNAL ", NULL, HOSTILE_NEXT, NULL},
+    {"no message", no_message, "INTERNAL the server sent no response message", NULL, HOSTILE_NEXT, NULL},
+    {"two messages", two_messages, "INTERNAL more than one response", NULL, HOSTILE_NEXT, NULL},
     {"a prefix of 5 MiB and no body", prefix_of_5_mib, OVER " (5242880 vs. 4194304)", NULL, HOSTILE_NEXT, NULL},
     {"a prefix of 4 GiB and no body", prefix_of_4_gib, OVER " (4294967295 vs. 4194304)", NULL, HOSTILE_NEXT, NULL},
-    {"200 prefixes of 4 MiB and no bodies", prefix_of_4_mib, "DEADLINE_EXCEEDED ", NULL, HOSTILE_SHORT | HOSTILE_MANY,
-     NULL},
+    {"200 prefixes of 4 MiB and no bodies", prefix_of_4_mib,
+     "DEADLINE_EXCEEDED while waiting for the end of the response", NULL, HOSTILE_SHORT | HOSTILE_MANY, NULL},
     {"a flag byte of 7", flag_of_7, "INTERNAL received message with invalid flag byte 7", NULL, HOSTILE_NEXT, NULL},
     {"the compressed flag without encoding", compressed_without_encoding,
      "INTERNAL received compressed message without grpc-encoding", NULL, HOSTILE_NEXT, NULL},
@@ -279,7 +280,8 @@ static const struct hostile_row rows[] = {
     {"DATA beyond the window", beyond_the_window, "INTERNAL server broke the rules of HTTP/2: FLOW_CONTROL_ERROR", NULL,
      HOSTILE_UNREAD, NULL},
     {"an answer to a request that nobody reads", answered_unread, "RESOURCE_EXHAUSTED no", NULL, HOSTILE_LARGE, NULL},
-    {"a request that nobody reads", never_read, "DEADLINE_EXCEEDED ", NULL, HOSTILE_LARGE | HOSTILE_SHORT, NULL},
+    {"a request that nobody reads", never_read, "DEADLINE_EXCEEDED while waiting for the response", NULL,
+     HOSTILE_LARGE | HOSTILE_SHORT, NULL},
 };
 
 struct hostile_rows hostile_message_rows(void)
