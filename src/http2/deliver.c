@@ -60,10 +60,13 @@ static size_t decode(struct tc_h2_stream *s, const void *data, size_t len)
         return len;
     }
     consume(s, used);
-    if (s->message)
+    if (s->message) {
         tc_h2_stream_ready(s);
-    else if (!before && s->decoder.msg)
+        if (s->c->opened_for == s)
+            s->c->opened_for = NULL;
+    } else if (!before && s->decoder.msg) {
         tc_h2_window_for_message(s, s->decoder.len - s->decoder.at);
+    }
     return used;
 }
 

@@ -61,6 +61,7 @@ struct tc_h2_conn {
     struct tc_task deliver, flush, more; /* more: bytes are left to read, after others had their turn */
     struct tc_h2_stream *delivering;     /* NULL again when it goes during its own callback */
     struct tc_h2_stream *in_block;       /* whose header block nghttp2 is decoding; NULL again when it goes */
+    struct tc_h2_stream *opened_for;     /* whose window is open for a whole message that comes */
     uint32_t unconsumed;                 /* bytes of DATA that nghttp2 was not told of as taken */
     size_t inflated;                     /* bytes made of compressed messages since others had their turn */
     bool resting;                        /* deliver waits for that */
@@ -308,7 +309,8 @@ void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
 void tc_h2_window_init(struct tc_h2_conn *c);
 void tc_h2_window_on_data(struct tc_h2_conn *c, size_t len);
 void tc_h2_window_on_ack(struct tc_h2_conn *c);
-/* The owner wants a message of which `rest` bytes have not come: opens the stream's window for them. */
+/* The owner wants a message of which `rest` bytes have not come: opens the stream's window for them. Of one stream at a
+ * time: several keep the connection busy without, and what is under way stays in the caches. */
 void tc_h2_window_for_message(struct tc_h2_stream *s, size_t rest);
 
 #define TC_H2_MAX_WINDOW (16u * 1024u * 1024u)

@@ -54,6 +54,8 @@ void tc_h2_stream_release(struct tc_h2_stream *s)
         nghttp2_session_set_stream_user_data(c->ng, s->id, NULL);
     if (c->delivering == s)
         c->delivering = NULL;
+    if (c->opened_for == s)
+        c->opened_for = NULL;
     tc_list_remove(&s->link);
     tc_list_remove(&s->ready);
     c->n_streams--;

@@ -67,12 +67,13 @@ void tc_h2_window_on_ack(struct tc_h2_conn *c)
 void tc_h2_window_for_message(struct tc_h2_stream *s, size_t rest)
 {
     nghttp2_session *ng = s->c->ng;
-    if (!ng || s->id <= 0 || s->remote_ended)
+    if (!ng || s->id <= 0 || s->remote_ended || (s->c->opened_for && s->c->opened_for != s))
         return;
     int32_t left = nghttp2_session_get_stream_local_window_size(ng, s->id);
     int32_t wanted = (int32_t)TC_MIN(rest, (size_t)MAX_STREAM_WINDOW);
     if (left < 0 || wanted <= left)
         return;
+    s->c->opened_for = s;
     /* This also gives back what came so far: all of it was taken. */
     nghttp2_session_consume_stream(ng, s->id, s->unconsumed);
     s->unconsumed = 0;

@@ -204,3 +204,28 @@ void tc_h2_test_call_fini(struct tc_h2_test_call *call)
     tc_buf_fini(&call->last);
     tc_arena_fini(&call->arena);
 }
+
+uint32_t tc_h2_test_u32(const char *p)
+{
+    const unsigned char *u = (const unsigned char *)p;
+    return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
+}
+
+size_t tc_h2_test_increments(struct tc_h2_peer *peer, uint32_t stream)
+{
+    const struct tc_h2p_frame *f;
+    size_t sum = 0;
+    while ((f = tc_h2_peer_next(peer)))
+        if (f->type == TC_H2P_WINDOW_UPDATE && f->stream == stream)
+            sum += tc_h2_test_u32(f->payload);
+    return sum;
+}
+
+void tc_h2_test_open_reading(struct tc_h2_test_call *call, struct tc_h2_test *t, bool auto_read)
+{
+    tc_h2_test_call_init(call, t);
+    call->auto_read = auto_read;
+    assert_int_equal(tc_h2_test_open(call, &tc_h2_test_request), 0);
+    assert_int_equal(tc_h2_stream_send(call->stream, tc_slice_of("hi", 2), false, true), 0);
+    tc_h2_test_run(t);
+}

@@ -54,4 +54,11 @@ extern const struct tc_h2_request tc_h2_test_request;
 
 #define TC_H2_OK_HEADERS ":status: 200\ncontent-type: application/grpc\n"
 
+/* A number of four bytes as frames have it. */
+uint32_t tc_h2_test_u32(const char *p);
+/* All increments of a stream's window that the peer received since it was read last; its other frames are dropped. */
+size_t tc_h2_test_increments(struct tc_h2_peer *peer, uint32_t stream);
+/* A call whose request, "hi", is sent; auto_read: each message asks for the next. Nothing is asked for yet. */
+void tc_h2_test_open_reading(struct tc_h2_test_call *call, struct tc_h2_test *t, bool auto_read);
+
 #endif
