@@ -1,49 +1,88 @@
-/* The ring's part of the ratchet: `ratchet_ring build|pick ENTRIES ROUNDS` does that so often, on the same keys each
- * time it is started. What it takes is counted from outside (check.py). */
+/* The ring's part of the ratchet: `ratchet_ring build|update|pick ENTRIES ROUNDS` does that so often, on the same keys
+ * each time it is started. What it takes is counted from outside (check.py). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lb/ring.h"
 
-enum { ENDPOINTS = 1000, KEY_MAX = 32 };
+enum { ENDPOINTS = 1000, KEY_MAX = 32, UPDATED = 10000, PLACE = UPDATED / 3 };
 
-static char keys[ENDPOINTS][KEY_MAX];
-static struct tc_ring_item items[ENDPOINTS];
+static char keys[UPDATED + 1][KEY_MAX];
+static struct tc_ring_item items[UPDATED + 1];
+
+static void set_items(unsigned n, unsigned round)
+{
+    for (unsigned i = 0; i < n; i++) {
+        int len = snprintf(keys[i], KEY_MAX, "10.%u.%u.%u:8080", round & 255u, i >> 8, i & 255u);
+        items[i] = (struct tc_ring_item){tc_slice_of(keys[i], (size_t)len), 1};
+    }
+}
 
 static struct tc_ring *build(unsigned entries, unsigned round)
 {
-    for (unsigned i = 0; i < ENDPOINTS; i++) {
-        int n = snprintf(keys[i], KEY_MAX, "10.%u.%u.%u:8080", round & 255u, i >> 8, i & 255u);
-        items[i] = (struct tc_ring_item){tc_slice_of(keys[i], (size_t)n), 1};
-    }
+    set_items(ENDPOINTS, round);
     return tc_ring_new(items, ENDPOINTS, entries, TC_RING_SIZE_MAX, TC_RING_SIZE_MAX);
+}
+
+/* One endpoint goes and comes again, of as many as make the ring as large as it may be. */
+static uint64_t update(unsigned entries, unsigned rounds)
+{
+    static struct tc_ring_item fewer[UPDATED];
+    static uint32_t going[UPDATED], coming[UPDATED + 1];
+    set_items(UPDATED + 1, 0);
+    for (uint32_t i = 0; i < UPDATED; i++) {
+        going[i] = i + (i >= PLACE);
+        fewer[i] = items[going[i]];
+        coming[going[i]] = i;
+    }
+    coming[PLACE] = TC_RING_ADDED;
+    uint64_t sum = 0;
+    struct tc_ring *ring = tc_ring_new(items, UPDATED + 1, entries, entries, TC_RING_SIZE_MAX), *next;
+    for (unsigned i = 0; i < rounds; i++, ring = next) {
+        if (i % 2 == 0)
+            next = tc_ring_update(ring, items, going, fewer, UPDATED, entries, entries, TC_RING_SIZE_MAX);
+        else
+            next = tc_ring_update(ring, fewer, coming, items, UPDATED + 1, entries, entries, TC_RING_SIZE_MAX);
+        sum += tc_ring_hash_at(next, i);
+        tc_ring_unref(ring);
+    }
+    tc_ring_unref(ring);
+    return sum;
+}
+
+static uint64_t pick(unsigned entries, unsigned rounds)
+{
+    struct tc_ring *ring = build(entries, 0);
+    uint64_t hash = 1, sum = 0;
+    for (unsigned i = 0; i < rounds; i++) {
+        uint32_t found = tc_ring_item_at(ring, tc_ring_find(ring, hash));
+        sum += found;
+        hash = (hash ^ found) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    tc_ring_unref(ring);
+    return sum;
 }
 
 int main(int argc, char **argv)
 {
     unsigned entries = argc == 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
     unsigned rounds = argc == 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
-    uint64_t hash = 1, sum = 0;
-    if (entries == 0 || rounds == 0 || (strcmp(argv[1], "build") != 0 && strcmp(argv[1], "pick") != 0)) {
-        fprintf(stderr, "usage: %s build|pick ENTRIES ROUNDS\n", argv[0]);
-        return 2;
-    }
-    if (argv[1][0] == 'b') {
+    uint64_t sum = 0;
+    if (entries && rounds && strcmp(argv[1], "build") == 0) {
         for (unsigned i = 0; i < rounds; i++) {
             struct tc_ring *ring = build(entries, i);
             sum += tc_ring_size(ring);
             tc_ring_unref(ring);
         }
+    } else if (entries && rounds && strcmp(argv[1], "update") == 0) {
+        sum = update(entries, rounds);
+    } else if (entries && rounds && strcmp(argv[1], "pick") == 0) {
+        sum = pick(entries, rounds);
     } else {
-        struct tc_ring *ring = build(entries, 0);
-        for (unsigned i = 0; i < rounds; i++) {
-            uint32_t found = tc_ring_item_at(ring, tc_ring_find(ring, hash));
-            sum += found;
-            hash = (hash ^ found) * 0x9e3779b97f4a7c15u;
-            hash ^= hash >> 29;
-        }
-        tc_ring_unref(ring);
+        fprintf(stderr, "usage: %s build|update|pick ENTRIES ROUNDS\n", argv[0]);
+        return 2;
     }
     printf("%llu\n", (unsigned long long)sum);
     return 0;

@@ -218,6 +218,28 @@ static uint64_t shaped(unsigned shape, size_t i, size_t n, struct tc_rng *rng)
     }
 }
 
+/* The same of one entry of each item. */
+static void check_sort_each(const uint64_t *hash, size_t n)
+{
+    uint64_t *out_hash = tc_calloc(n + 1, sizeof(*out_hash));
+    uint32_t *out_item = tc_calloc(n + 1, sizeof(*out_item));
+    struct tc_ring_sort sort;
+    tc_ring_sort_init(&sort, (uint32_t)n);
+    tc_ring_sort_each(&sort, hash);
+    tc_ring_sort_finish(&sort, out_hash, out_item, NULL, 0);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        assert_true(out_item[i] < n && out_hash[i] == hash[out_item[i]]);
+        if (i > 0 && out_hash[i - 1] == out_hash[i])
+            assert_true(out_item[i - 1] < out_item[i]);
+        else
+            assert_true(i == 0 || out_hash[i - 1] < out_hash[i]);
+        sum += out_item[i];
+    }
+    assert_true(n == 0 || sum == (uint64_t)n * (n - 1) / 2); /* none twice: those of a hash ascend */
+    tc_free(out_hash), tc_free(out_item);
+}
+
 /* Sorts of all shapes and all sizes of method. */
 static void sort_is_stable_and_complete(void **state)
 {
@@ -249,6 +271,7 @@ static void sort_is_stable_and_complete(void **state)
                 assert_int_equal(out_item[i], model[i].item);
             }
             assert_true(indexed || n < 2 || shape != 0);
+            check_sort_each(hash, n);
             for (uint64_t b = 0; indexed && b < 1u << bits; b++) {
                 assert_true(index[b] == 0 || model[index[b] - 1].hash >> (64 - bits) < b);
                 assert_true(index[b] == n || model[index[b]].hash >> (64 - bits) >= b);

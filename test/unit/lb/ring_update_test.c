@@ -118,6 +118,7 @@ struct many {
     uint64_t min, max;
     struct tc_ring *ring;
     struct tc_rng rng;
+    unsigned steps;
 };
 
 static void insert(struct many *m, size_t at, struct tc_ring_item item, uint32_t from)
@@ -172,17 +173,20 @@ static void many_init(struct many *m, size_t n, uint64_t size)
     add(m, n);
     m->ring = tc_ring_new(m->items, m->n, size, size, size);
     begin(m);
+    assert_true(tc_ring_margin_right(m->ring, m->items));
 }
 
 /* Makes the ring of what the items are now. */
 static void step(struct many *m)
 {
+    struct tc_ring_how how = TC_RING_USUAL;
+    how.plain = m->steps++ % 2;
     struct tc_ring *next =
-        tc_ring_update(m->ring, m->before, m->from, m->items, m->n, m->min, m->max, TC_RING_SIZE_MAX);
-    struct tc_ring *anew = tc_ring_new(m->items, m->n, m->min, m->max, TC_RING_SIZE_MAX);
+        tc_ring_rebuild(m->ring, m->before, m->from, m->items, m->n, m->min, m->max, TC_RING_SIZE_MAX, how);
+    how = (struct tc_ring_how){TC_RING_NO_MARGIN, !how.plain};
+    struct tc_ring *anew = tc_ring_build(m->items, m->n, m->min, m->max, TC_RING_SIZE_MAX, how);
     assert_same(next, anew, m->n, &m->rng);
     assert_true(tc_ring_margin_right(next, m->items));
-    assert_true(tc_ring_margin_right(anew, m->items));
     tc_ring_unref(anew);
     tc_ring_unref(m->ring);
     m->ring = next;
@@ -286,6 +290,25 @@ static void weights_bounds_and_ties_change(void **state)
     tc_ring_unref(m.ring);
 }
 
+/* So many entries have one hash that there is no room for them where they are distributed. */
+static void a_margin_is_given_up_as_it_is_made(void **state)
+{
+    (void)state;
+    static struct many m;
+    many_init(&m, 3000, 20000);
+    for (size_t i = 1500; i < m.n; i++)
+        m.items[i].key = m.items[1500].key;
+    struct tc_ring *r = tc_ring_new(m.items, m.n, 20000, 20000, 20000);
+    struct tc_ring *other =
+        tc_ring_build(m.items, m.n, 20000, 20000, 20000, (struct tc_ring_how){TC_RING_NO_MARGIN, false});
+    assert_same(r, other, m.n, &m.rng);
+    assert_true(r->ties);
+    assert_int_equal(r->margin.n, 0);
+    tc_ring_unref(r);
+    tc_ring_unref(other);
+    tc_ring_unref(m.ring);
+}
+
 static void items_of_another_ring_do_no_harm(void **state)
 {
     (void)state;
@@ -339,6 +362,7 @@ int main(void)
         cmocka_unit_test(thousands_of_entries_come_and_go),
         cmocka_unit_test(the_margin_follows_the_shares),
         cmocka_unit_test(weights_bounds_and_ties_change),
+        cmocka_unit_test(a_margin_is_given_up_as_it_is_made),
         cmocka_unit_test(items_of_another_ring_do_no_harm),
         cmocka_unit_test(a_large_ring_is_searched_right),
     };
