@@ -18,4 +18,11 @@ static int64_t realtime_ns(void *arg)
     return (int64_t)ts.tv_sec * (int64_t)TC_NS_PER_S + (int64_t)ts.tv_nsec;
 }
 
+uint64_t tc_thread_cpu_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * TC_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
 const struct tc_clock tc_system_clock = {monotonic_ns, realtime_ns, NULL};

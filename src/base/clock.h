@@ -14,6 +14,8 @@ struct tc_clock {
 
 /* The machine's clocks (CLOCK_MONOTONIC, CLOCK_REALTIME). */
 extern const struct tc_clock tc_system_clock;
+/* Processor time of the calling thread, in nanoseconds. */
+uint64_t tc_thread_cpu_ns(void);
 
 #define TC_NS_PER_MS UINT64_C(1000000)
 #define TC_NS_PER_S UINT64_C(1000000000)

@@ -2,6 +2,12 @@
  * is in ads_sotw.c and ads_delta.c. */
 #include "xds/client_impl.h"
 
+/* After a response that was refused others have their turn for so many times what it took of the processor, if that was
+ * much, up to the limit: who sends such without end is a load, but no more than that. */
+#define PAUSE_TIMES 4
+#define PAUSE_FROM_NS (20 * TC_NS_PER_MS)
+#define PAUSE_MAX_MS 2000
+
 static struct tc_xds_channel *channel_of(struct tc_xds_ads *a)
 {
     return TC_CONTAINER_OF(a, struct tc_xds_channel, ads);
@@ -160,6 +166,7 @@ static void forget_stream(struct tc_xds_channel *ch)
     a->acking = NULL;
     a->gave_versions = a->asked_anew = false;
     tc_timer_stop(&a->quiet);
+    tc_timer_stop(&a->pause);
     tc_task_cancel(&a->send);
     for (size_t i = 0; i < a->types.len; i++) {
         struct tc_xds_ads_type *t = &a->types.data[i];
@@ -185,23 +192,51 @@ void tc_xds_ads_proved(struct tc_xds_channel *ch)
         tc_backoff_reset(&a->backoff);
 }
 
+static void pause_for(struct tc_xds_channel *ch, uint64_t took_ns)
+{
+    uint64_t ms = TC_MIN(took_ns * PAUSE_TIMES / TC_NS_PER_MS, PAUSE_MAX_MS);
+    if (took_ns >= PAUSE_FROM_NS)
+        ch->ads.read_at_ms = tc_loop_clock_ns(ch->client->loop) / TC_NS_PER_MS + ms;
+}
+
 static void on_message(void *arg, struct tc_rstr *message)
 {
     struct tc_xds_channel *ch = arg;
     struct tc_xds_ads *a = &ch->ads;
     struct tc_xds_done *done = tc_xds_done_new(ch);
+    uint64_t began_ns = tc_thread_cpu_ns();
     a->token = done;
-    if (a->ops->apply(ch, tc_rstr_slice(message), done))
+    a->refused = false;
+    bool known = a->ops->apply(ch, tc_rstr_slice(message), done);
+    if (!known || a->refused)
+        pause_for(ch, tc_thread_cpu_ns() - began_ns);
+    if (known)
         tc_xds_ads_proved(ch);
     tc_rstr_unref(message);
     tc_xds_done_unref(done);
+}
+
+/* Now, or when the pause is over. */
+static void read_next(struct tc_xds_ads *a, struct tc_loop *loop)
+{
+    uint64_t now_ms = tc_loop_now_ms(loop);
+    if (now_ms < a->read_at_ms)
+        tc_timer_start(&a->pause, a->read_at_ms - now_ms);
+    else
+        a->stream->ops->read(a->stream);
+}
+
+static void on_pause(struct tc_timer *timer)
+{
+    struct tc_xds_ads *a = TC_CONTAINER_OF(timer, struct tc_xds_ads, pause);
+    a->stream->ops->read(a->stream);
 }
 
 void tc_xds_ads_read(struct tc_xds_channel *ch)
 {
     ch->ads.token = NULL;
     if (ch->ads.stream)
-        ch->ads.stream->ops->read(ch->ads.stream);
+        read_next(&ch->ads, ch->client->loop);
 }
 
 static void on_sent(void *arg)
@@ -271,7 +306,7 @@ void tc_xds_ads_start(struct tc_xds_channel *ch)
         return;
     a->sent_node = a->seen_response = false;
     a->stream = ch->transport->ops->open(ch->transport, a->ops->method, &stream_events, ch);
-    a->stream->ops->read(a->stream);
+    read_next(a, ch->client->loop);
     for (size_t type = 0; type < ch->client->types.len; type++)
         tc_xds_ads_request(ch, type);
 }
@@ -303,6 +338,7 @@ void tc_xds_ads_init(struct tc_xds_channel *ch)
     tc_backoff_init(&a->backoff, &ch->client->opts.backoff);
     tc_timer_init(&a->quiet, ch->client->loop, tc_xds_ads_on_quiet);
     tc_timer_init(&a->retry, ch->client->loop, on_retry);
+    tc_timer_init(&a->pause, ch->client->loop, on_pause);
     tc_task_init(&a->send, on_send_task);
     tc_task_init(&a->restart, on_restart);
 }

@@ -116,6 +116,9 @@ struct tc_xds_ads {
     uint64_t last_turn;
     size_t sending_type;
     bool sending, sent_node, seen_response;
+    bool refused;          /* the response was, or a part of it */
+    uint64_t read_at_ms;   /* not before this is the next read */
+    struct tc_timer pause; /* until then */
     bool hold_backoff;     /* the last stream broke on a response that is too large: a first response proves nothing */
     uint64_t restarted_ms; /* when a stream was last followed by another at once; 0: never */
     struct tc_backoff backoff;

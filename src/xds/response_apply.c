@@ -191,6 +191,7 @@ static void acknowledge(struct tc_xds_channel *ch, size_t type, struct tc_slice 
     tc_rstr_unref(t->nack);
     t->nack = NULL;
     if (tc_faults_any(faults)) {
+        ch->ads.refused = true;
         t->nack = tc_rstr_str(tc_faults_text(faults));
         TC_XDS_LOG(WARN, "xds %s: %s version \"%.*s\" rejected: %s", tc_rstr_cstr(ch->server->uri),
                    ch->client->types.data[type]->type_url, (int)TC_MIN(version.len, INT_MAX),

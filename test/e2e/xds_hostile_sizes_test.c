@@ -10,6 +10,7 @@
 #include "support/footprint.h"
 #include "support/mesh_kit.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #define URL(type) "type.googleapis.com/envoy.config." type
@@ -500,11 +501,36 @@ static void many_resources(void **state)
         fail_msg("%s", tc_buf_cstr(&wrong));
 }
 
+/* One after the other, as fast as they are answered: the loop is others' for most of the time. */
+static void without_end(void **state)
+{
+    (void)state;
+    struct tc_buf b = {0};
+    regexes_of_options(&b);
+    struct tc_slice resource = tc_buf_slice(&b);
+    struct sending s = {LDS, "again and again", &resource, 1};
+    tc_free(mesh_kit_requests(k));
+    uint64_t began_ns = tc_system_clock.monotonic_ns(NULL);
+    double cpu = call_process_cpu_ms(client);
+    for (int i = 0; i < 4; i++) {
+        mesh_kit_do(k, send_it, &s);
+        mesh_kit_wait_request(k, "regexes_total_bytes");
+    }
+    cpu = call_process_cpu_ms(client) - cpu;
+    double took = (double)(tc_system_clock.monotonic_ns(NULL) - began_ns) / (double)TC_NS_PER_MS;
+    print_message("4 responses: %.0f ms of CPU in %.0f ms\n", cpu, took);
+    tc_buf_fini(&b);
+    /* A pause of four times what a response takes, or 2 s; the last has none behind it. */
+    assert_true(took >= 3 * TC_MIN(cpu / 4 * 3, 2000.0));
+    call_process_go_on(client, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_resource),
         cmocka_unit_test(many_resources),
+        cmocka_unit_test(without_end),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
