@@ -162,6 +162,7 @@ struct tc_ring *tc_ring_alloc(uint32_t size, const uint32_t *counts, size_t n, c
     size_t margin_hash = plan(&bytes, room, sizeof(uint64_t));
     size_t margin_item = plan(&bytes, room, sizeof(uint32_t));
     size_t margin_at = plan(&bytes, room, sizeof(uint32_t));
+    bytes = tc_ring_steps(bytes);
     char *block = tc_malloc(bytes);
     tc_ring_advise(block, bytes);
     struct tc_ring *r = (struct tc_ring *)block;

@@ -96,6 +96,13 @@ static inline uint32_t tc_ring_position(const struct tc_ring *r, uint64_t h)
     return at == 0 && r->hash[0] < h ? r->size : at;
 }
 
+/* The size to ask for in place of `bytes`: large blocks have sizes that are steps apart. */
+static inline size_t tc_ring_steps(size_t bytes)
+{
+    const size_t step = (size_t)16 << 10, from = 8 * step;
+    return bytes < from || bytes > SIZE_MAX - step ? bytes : (bytes + step - 1) & ~(step - 1);
+}
+
 /* Advises the system to back a large allocation with large pages: a search in millions of entries misses the cache
  * anyway, and should not miss the page tables as well. */
 void tc_ring_advise(void *block, size_t bytes);

@@ -11,7 +11,8 @@
 enum {
     REBUILD_PART = 4, /* of the entries: when more change, a build is cheaper */
     MARGIN_PART = 8,  /* of the items: when more entries change that its margin has not, it is made anew */
-    COMPARED = 16     /* items that are compared at a time */
+    COMPARED = 16,    /* items that are compared at a time */
+    FEW = 2048        /* entries, besides those of a margin, for which there always is room */
 };
 
 #define ITEMS_LIMIT TC_RING_IN_MARGIN
@@ -24,12 +25,15 @@ struct run {
 struct update {
     const struct tc_ring *old;
     const struct tc_ring_item *old_items, *items;
-    const uint32_t *from, *counts;
+    const uint32_t *from;
     uint32_t n;
+    uint32_t *counts;
     uint32_t base; /* of the old ring's margin */
     bool keep;     /* the new one is to have it as well */
     bool wide;
     struct tc_ring_change c;
+    void *scratch; /* one block for most of what follows */
+    void *entries; /* the change's, if there are more than is in it; else NULL */
     struct run *runs;
     uint32_t n_runs;
     uint32_t *added; /* new items */
@@ -73,8 +77,6 @@ static uint32_t run_length(const uint32_t *from, uint32_t n)
 static void map_items(struct update *u)
 {
     struct tc_ring_change *c = &u->c;
-    u->runs = tc_reallocarray(NULL, u->n, sizeof(*u->runs));
-    u->added = tc_reallocarray(NULL, u->n, sizeof(*u->added));
     c->shifted = true;
     c->first = u->old->n_items;
     uint32_t end = 0; /* of the old items so far */
@@ -163,8 +165,6 @@ static void compare_run(struct update *u, struct run run)
 
 static void compare(struct update *u)
 {
-    u->state = tc_malloc((size_t)u->old->n_items + TC_RING_STATE_PADDING);
-    u->changed = tc_reallocarray(NULL, (size_t)u->n + 1, sizeof(*u->changed));
     memset(u->state, TC_RING_REMOVED, u->old->n_items);
     for (uint32_t k = 0; k < u->n_runs; k++)
         compare_run(u, u->runs[k]);
@@ -214,13 +214,17 @@ static struct parts find_parts(const struct update *u)
     return p;
 }
 
-/* Room for n, `at` included. */
-static void entries_init(struct tc_ring_entries *e, size_t n)
+/* Room for n, with as many behind them as may be written to. */
+static size_t entries_bytes(size_t n)
 {
-    size_t room = n + TC_RING_PADDING;
-    e->hash = tc_reallocarray(NULL, room, sizeof(*e->hash) + 2 * sizeof(*e->item));
-    e->item = (uint32_t *)(void *)(e->hash + room);
-    e->at = e->item + room;
+    return (n + TC_RING_PADDING) * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
+}
+
+static void entries_init(struct tc_ring_entries *e, void *block, size_t n)
+{
+    e->hash = block;
+    e->item = (uint32_t *)(void *)(e->hash + n + TC_RING_PADDING);
+    e->at = e->item + n + TC_RING_PADDING;
 }
 
 /* Hashes and sorts the entries that the margin has not. False when so many change that it is not worth it. */
@@ -236,7 +240,7 @@ static bool find_few(struct update *u)
         struct tc_ring_sort sort;
         few->n = (uint32_t)n;
         tc_ring_sort_init(&sort, few->n);
-        entries_init(few, few->n);
+        entries_init(few, tc_malloc(entries_bytes(few->n)), few->n);
         tc_ring_sort_keys(&sort, p.at, p.n);
         tc_ring_sort_finish(&sort, few->hash, few->item, NULL, 0);
     }
@@ -256,10 +260,14 @@ static struct tc_ring *update(struct update *u, uint32_t size, bool margin)
     bool much = u->n_changed > u->n / MARGIN_PART;
     u->keep = has && margin && !much;
     bool make = margin && much && tc_ring_margin_base(u->counts, u->n, size, &base);
-    if (!find_few(u))
-        return NULL;
     struct tc_ring *r = tc_ring_alloc(size, u->counts, u->n, old, has || make);
-    entries_init(&u->c.entries, (size_t)u->c.few.n + old->margin.n);
+    if (!find_few(u)) {
+        tc_ring_unref(r);
+        return NULL;
+    }
+    if (u->c.few.n > FEW)
+        u->entries = tc_malloc(entries_bytes((size_t)TC_MAX(u->c.few.n, FEW) + old->margin.n));
+    entries_init(&u->c.entries, u->entries ? u->entries : u->scratch, (size_t)TC_MAX(u->c.few.n, FEW) + old->margin.n);
     if (!tc_ring_walk(r, old, &u->c, u->state, u->wide)) {
         tc_ring_unref(r);
         return NULL;
@@ -272,26 +280,38 @@ static struct tc_ring *update(struct update *u, uint32_t size, bool margin)
     return r;
 }
 
+/* Whatever is needed for a while and is not small, in one block: it and the rings, in steps of size, find the places of
+ * those before them on the heap. In pieces, growing by an endpoint each time, they would be in new pages every other
+ * time. */
+static void scratch_init(struct update *u)
+{
+    size_t n = u->n, n_old = u->old->n_items, entries = entries_bytes((size_t)FEW + u->old->margin.n);
+    size_t bytes = entries + n * (sizeof(*u->runs) + 3 * sizeof(uint32_t)) + n_old + TC_RING_STATE_PADDING;
+    u->scratch = tc_malloc(tc_ring_steps(bytes));
+    u->runs = (struct run *)(void *)((char *)u->scratch + entries);
+    u->counts = (uint32_t *)(void *)(u->runs + n);
+    u->added = u->counts + n;
+    u->changed = u->added + n;
+    u->state = (uint8_t *)(u->changed + n);
+}
+
 struct tc_ring *tc_ring_rebuild(const struct tc_ring *old, const struct tc_ring_item *old_items, const uint32_t *from,
                                 const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap,
                                 struct tc_ring_how how)
 {
-    uint32_t *counts = tc_reallocarray(NULL, n, sizeof(*counts));
-    uint32_t size = tc_ring_allot(items, n, min, max, cap, counts);
-    struct update u = {.old = old, .old_items = old_items, .items = items, .from = from, .counts = counts};
+    struct update u = {.old = old, .old_items = old_items, .items = items, .from = from};
     struct tc_ring *r = NULL;
+    if (n == 0 || n >= ITEMS_LIMIT || old->size == 0 || old->n_items >= ITEMS_LIMIT)
+        return tc_ring_build(items, n, min, max, cap, how);
     u.n = (uint32_t)n;
     u.wide = !how.plain && tc_ring_keys_can_wide();
-    if (size && old->size && n < ITEMS_LIMIT && old->n_items < ITEMS_LIMIT)
-        r = update(&u, size, size >= how.margin_from && tc_ring_at_max(size, min, max, cap));
-    tc_free(u.runs);
-    tc_free(u.added);
-    tc_free(u.state);
-    tc_free(u.changed);
+    scratch_init(&u);
+    uint32_t size = tc_ring_allot(items, n, min, max, cap, u.counts);
+    r = update(&u, size, size >= how.margin_from && tc_ring_at_max(size, min, max, cap));
     tc_free(u.c.item_to);
     tc_free(u.c.few.hash);
-    tc_free(u.c.entries.hash);
-    tc_free(counts);
+    tc_free(u.entries);
+    tc_free(u.scratch);
     return r ? r : tc_ring_build(items, n, min, max, cap, how);
 }
 
