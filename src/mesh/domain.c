@@ -143,6 +143,9 @@ static struct tc_domain_client *add(struct tc_mesh_domain *d, struct tc_rstr *ke
     return c;
 }
 
+/* What takes a few milliseconds to decode. */
+#define AHEAD_BYTES ((size_t)128 << 10)
+
 static struct tc_domain_client *client_new(struct tc_mesh_domain *d, struct tc_rstr *key,
                                            struct tc_xds_bootstrap *bootstrap, const struct tc_resolver_env *env,
                                            struct tc_slice target)
@@ -155,6 +158,7 @@ static struct tc_domain_client *client_new(struct tc_mesh_domain *d, struct tc_r
     opts.resource_timeout_ms = env->xds_resource_timeout_ms;
     opts.backoff = env->backoff;
     opts.registries = tc_mesh_registries();
+    opts.ahead_bytes = AHEAD_BYTES;
     if (bootstrap->limits.resources_per_response)
         opts.max_resources_per_response = (size_t)bootstrap->limits.resources_per_response;
     if (bootstrap->limits.ads_message_bytes)

@@ -67,7 +67,7 @@ struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_lim
         return NULL;
     }
     /* RE2 bounds the program, not what it was read into. */
-    const size_t class_bytes = 65536, cost = tc_regex_reading_cost(pattern), classes = unicode_classes(pattern);
+    const size_t class_bytes = 98304, cost = tc_regex_reading_cost(pattern), classes = unicode_classes(pattern);
     if (classes > 1 && classes * class_bytes > max_memory) {
         *why = tc_asprintf("pattern too large - %zu Unicode classes, more than %zu", classes, max_memory / class_bytes);
         return NULL;

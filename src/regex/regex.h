@@ -22,7 +22,7 @@ struct tc_regex;
 
 struct tc_regex_limits {
     size_t pattern_bytes; /* longer patterns are refused; 0: TC_REGEX_PATTERN_MAX_BYTES */
-    size_t memory_bytes;  /* program of one regex, and 65536 for each Unicode class; 0: TC_REGEX_MEMORY_MAX_BYTES */
+    size_t memory_bytes;  /* program of one regex, and 98304 for each Unicode class; 0: TC_REGEX_MEMORY_MAX_BYTES */
 };
 
 /* Compiles a pattern of RE2's syntax (UTF-8). NULL with the reason in *why (tc_free) when it is refused. `limits` may

@@ -454,6 +454,7 @@ static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *typ
 const struct tc_xds_resource_type tc_eds_type = {
     .type_url = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
     .short_name = "ClusterLoadAssignment",
+    .any_thread = true,
     .all_resources_required_in_sotw = false,
     .decode = eds_decode,
     .peek_name = tc_read_peek_name,

@@ -125,9 +125,11 @@ static struct tc_xds_resource *listener_decode(const struct tc_xds_resource_type
 const struct tc_xds_resource_type tc_listener_type = {
     .type_url = "type.googleapis.com/envoy.config.listener.v3.Listener",
     .short_name = "Listener",
+    .any_thread = true,
     .all_resources_required_in_sotw = true,
     .decode = listener_decode,
     .peek_name = tc_read_peek_name,
+    .slow = tc_read_may_be_slow,
     .equal = listener_equal,
     .free = listener_free,
 };

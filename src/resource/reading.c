@@ -106,6 +106,13 @@ bool tc_read_fraction(struct tc_reading *p, const Envoy__Type__V3__FractionalPer
     return true;
 }
 
+bool tc_read_may_be_slow(struct tc_slice bytes)
+{
+    const size_t large = 16384;
+    return bytes.len >= large ||
+           (bytes.len && (memchr(bytes.data, '\\', bytes.len) || memchr(bytes.data, '{', bytes.len)));
+}
+
 static void release_regex(void *ptr)
 {
     tc_regex_unref(ptr);

@@ -72,6 +72,9 @@ const char *tc_read_clip(struct tc_reading *p, struct tc_slice text);
 struct tc_slice tc_read_peek_name(struct tc_slice bytes);
 /* The same as a new reference, or NULL. Unlike tc_read_message it works on a message that is refused. */
 struct tc_rstr *tc_read_name(struct tc_slice bytes);
+/* tc_xds_resource_type.slow, of what may have regular expressions: those that take long for their size have repetitions
+ * or classes by name. */
+bool tc_read_may_be_slow(struct tc_slice bytes);
 /* An empty name is refused: "must be non-empty" at `field`. */
 bool tc_read_nonempty(struct tc_reading *p, const char *text, const char *field);
 

@@ -173,9 +173,11 @@ static struct tc_xds_resource *route_config_decode(const struct tc_xds_resource_
 const struct tc_xds_resource_type tc_route_config_type = {
     .type_url = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
     .short_name = "RouteConfiguration",
+    .any_thread = true,
     .all_resources_required_in_sotw = false,
     .decode = route_config_decode,
     .peek_name = tc_read_peek_name,
+    .slow = tc_read_may_be_slow,
     .equal = route_config_equal,
     .free = route_config_free,
 };

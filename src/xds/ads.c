@@ -159,6 +159,9 @@ static void forget_stream(struct tc_xds_channel *ch)
     struct tc_xds_ads *a = &ch->ads;
     a->stream = NULL;
     a->sending = false;
+    if (a->ahead)
+        tc_xds_ahead_abandon(a->ahead);
+    a->ahead = NULL;
     if (a->token)
         tc_xds_done_detach(a->token);
     a->token = NULL;
@@ -192,7 +195,7 @@ void tc_xds_ads_proved(struct tc_xds_channel *ch)
         tc_backoff_reset(&a->backoff);
 }
 
-static void pause_for(struct tc_xds_channel *ch, uint64_t took_ns)
+void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns)
 {
     uint64_t ms = TC_MIN(took_ns * PAUSE_TIMES / TC_NS_PER_MS, PAUSE_MAX_MS);
     if (took_ns >= PAUSE_FROM_NS)
@@ -207,9 +210,9 @@ static void on_message(void *arg, struct tc_rstr *message)
     uint64_t began_ns = tc_thread_cpu_ns();
     a->token = done;
     a->refused = false;
-    bool known = a->ops->apply(ch, tc_rstr_slice(message), done);
+    bool known = a->ops->apply(ch, message, done);
     if (!known || a->refused)
-        pause_for(ch, tc_thread_cpu_ns() - began_ns);
+        tc_xds_ads_pause(ch, tc_thread_cpu_ns() - began_ns);
     if (known)
         tc_xds_ads_proved(ch);
     tc_rstr_unref(message);
@@ -270,6 +273,20 @@ static void on_status(void *arg, const struct tc_status *status, bool local)
 {
     struct tc_xds_channel *ch = arg;
     struct tc_xds_ads *a = &ch->ads;
+    if (!a->ahead) {
+        tc_xds_ads_ended(ch, status, local);
+        return;
+    }
+    /* What came before the end counts: first that. */
+    a->stream = NULL;
+    tc_task_cancel(&a->send);
+    tc_timer_stop(&a->quiet);
+    tc_xds_ahead_end(a->ahead, status, local);
+}
+
+void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status, bool local)
+{
+    struct tc_xds_ads *a = &ch->ads;
     const char *uri = tc_rstr_cstr(ch->server->uri), *code = torc_status_code_name(status->code);
     bool seen = a->seen_response;
     /* Not what a server may have run out of: that is its own affair (A57). */
@@ -302,7 +319,7 @@ static const struct tc_xds_stream_events stream_events = {
 void tc_xds_ads_start(struct tc_xds_channel *ch)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (a->stream || tc_timer_active(&a->retry) || tc_task_pending(&a->restart))
+    if (a->stream || a->ahead || tc_timer_active(&a->retry) || tc_task_pending(&a->restart))
         return;
     a->sent_node = a->seen_response = false;
     a->stream = ch->transport->ops->open(ch->transport, a->ops->method, &stream_events, ch);
@@ -350,6 +367,11 @@ void tc_xds_ads_fini(struct tc_xds_channel *ch)
     forget_stream(ch);
     if (stream)
         stream->ops->cancel(stream);
+    if (a->box) {
+        tc_mailbox_close(a->box);
+        tc_mailbox_unref(a->box);
+    }
+    a->box = NULL;
     tc_timer_stop(&a->retry);
     tc_task_cancel(&a->restart);
     for (size_t i = 0; i < a->types.len; i++) {

@@ -41,6 +41,7 @@ struct tc_xds_client_opts {
     struct tc_backoff_opts backoff;
     const void *registries;            /* for decode contexts */
     size_t max_resources_per_response; /* 65536 */
+    size_t ahead_bytes; /* from so many on, or where it may be slow, another thread decodes; 0, the default: never */
 };
 
 void tc_xds_client_opts_init(struct tc_xds_client_opts *opts);

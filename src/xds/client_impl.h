@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/vec.h"
+#include "io/mailbox.h"
 #include "xds/bootstrap_parse.h"
 #include "xds/client.h"
 #include "xds/lrs.h"
@@ -100,7 +101,7 @@ struct tc_xds_ads_ops {
     /* Makes the request that is due for the type; false: there is nothing to say. */
     bool (*request)(struct tc_xds_channel *ch, size_t type, struct tc_buf *out);
     /* Takes in a response. False: it cannot be made out what it is. */
-    bool (*apply)(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done);
+    bool (*apply)(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_done *done);
     /* A request was handed to a connected transport; may be NULL. */
     void (*on_sent)(struct tc_xds_channel *ch);
 };
@@ -108,10 +109,14 @@ struct tc_xds_ads_ops {
 extern const struct tc_xds_ads_ops tc_xds_ads_sotw;  /* ads_sotw.c */
 extern const struct tc_xds_ads_ops tc_xds_ads_delta; /* ads_delta.c */
 
+struct tc_xds_ahead;
+
 struct tc_xds_ads {
     const struct tc_xds_ads_ops *ops;
     struct tc_xds_stream *stream; /* NULL: none now */
     struct tc_xds_done *token;    /* of the response that is being worked on */
+    struct tc_xds_ahead *ahead;   /* the same while another thread decodes it */
+    struct tc_mailbox *box;       /* for that; NULL: there was none yet */
     TC_VEC(struct tc_xds_ads_type) types;
     uint64_t last_turn;
     size_t sending_type;
@@ -229,7 +234,15 @@ void tc_xds_ads_proved(struct tc_xds_channel *ch);
 void tc_xds_ads_on_quiet(struct tc_timer *timer);
 
 /* response.c, response_delta.c: take in a DiscoveryResponse, a DeltaDiscoveryResponse. */
-bool tc_xds_response_apply(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done);
-bool tc_xds_response_apply_delta(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done);
+bool tc_xds_response_apply(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_done *done);
+bool tc_xds_response_apply_delta(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_done *done);
+/* The stream of the response that is decoded ahead ended, by this status; it is told of once that is applied. */
+void tc_xds_ahead_end(struct tc_xds_ahead *h, const struct tc_status *status, bool local);
+/* It is not to be applied any more. */
+void tc_xds_ahead_abandon(struct tc_xds_ahead *h);
+/* The response was refused, and took so long of the processor: the next is not read at once. */
+void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
+/* What the end of a stream means. */
+void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status, bool local);
 
 #endif

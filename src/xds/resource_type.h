@@ -28,6 +28,7 @@ struct tc_xds_decode_context {
 struct tc_xds_resource_type {
     const char *type_url;                /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
     const char *short_name;              /* "Cluster", for texts */
+    bool any_thread;                     /* decode may be called by any thread, whatever registries there are */
     bool all_resources_required_in_sotw; /* Listener and Cluster: absence from a response means deletion */
     /* Decodes the bytes of a resource message. *name gets the resource's name whenever it could be read, also on
      * failure (a new reference). NULL and faults when the resource is invalid. */
@@ -36,6 +37,8 @@ struct tc_xds_resource_type {
     /* The name that `decode` would find, without decoding; empty when that cannot be told. Borrowed from the bytes.
      * What is in use already need not be decoded again (a server of the state of the world sends all of a type). */
     struct tc_slice (*peek_name)(struct tc_slice bytes);
+    /* Whether decoding may take long for the size; NULL: it does not. */
+    bool (*slow)(struct tc_slice bytes);
     bool (*equal)(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
     void (*free)(struct tc_xds_resource *r);
 };

@@ -64,6 +64,26 @@ static void apply_absence(struct tc_xds_applying *a)
     }
 }
 
+static struct tc_slice type_url(const ProtobufCMessage *message)
+{
+    return tc_xds_text(((const Envoy__Service__Discovery__V3__DiscoveryResponse *)message)->type_url);
+}
+
+static void each(struct tc_xds_applying *a, const ProtobufCMessage *message,
+                 void (*fn)(struct tc_xds_applying *a, const struct tc_xds_found *found))
+{
+    const Envoy__Service__Discovery__V3__DiscoveryResponse *m =
+        (const Envoy__Service__Discovery__V3__DiscoveryResponse *)message;
+    for (size_t i = 0; i < m->n_resources; i++) {
+        struct tc_xds_found found = {.index = i};
+        struct tc_arena arena; /* of its wrapper */
+        tc_arena_init(&arena, 0, tc_xds_decode_budget(a->ch->client, m->resources[i]->value.len));
+        if (unwrap(a, m->resources[i], &arena, &found))
+            fn(a, &found);
+        tc_arena_fini(&arena);
+    }
+}
+
 static void apply(struct tc_xds_applying *a, const ProtobufCMessage *message)
 {
     const Envoy__Service__Discovery__V3__DiscoveryResponse *m =
@@ -73,14 +93,7 @@ static void apply(struct tc_xds_applying *a, const ProtobufCMessage *message)
     TC_XDS_LOG(DEBUG, "xds %s: response %s version \"%s\" nonce \"%s\" resources %zu", tc_rstr_cstr(a->ch->server->uri),
                m->type_url, m->version_info, m->nonce, m->n_resources);
     a->version = tc_xds_text(m->version_info);
-    for (size_t i = 0; i < m->n_resources; i++) {
-        struct tc_xds_found found = {.index = i};
-        struct tc_arena arena; /* of its wrapper */
-        tc_arena_init(&arena, 0, tc_xds_decode_budget(a->ch->client, m->resources[i]->value.len));
-        if (unwrap(a, m->resources[i], &arena, &found))
-            tc_xds_apply_found(a, &found);
-        tc_arena_fini(&arena);
-    }
+    each(a, message, tc_xds_apply_found);
     for (size_t i = 0; i < m->n_resource_errors; i++)
         tc_xds_apply_error(a, m->resource_errors[i]);
     /* What has no name may be any of those that seem to be absent. */
@@ -104,10 +117,12 @@ static const struct tc_xds_form form = {
     .levels = 1,
     .count = count,
     .any = any,
+    .type_url = type_url,
+    .each = each,
     .apply = apply,
 };
 
-bool tc_xds_response_apply(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done)
+bool tc_xds_response_apply(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_done *done)
 {
     return tc_xds_take_response(ch, message, done, &form);
 }

@@ -1,6 +1,6 @@
 /* What both forms of responses share: resources decoded and delivered, faults collected for one NACK (A46), the answer
  * prepared. */
-#include "xds/response_impl.h"
+#include "xds/response_ahead.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -85,22 +85,26 @@ static void deliver(struct tc_xds_applying *a, const struct tc_xds_found *r, str
     }
 }
 
-/* The very bytes that are in use, from the same server: nothing is to be decoded. False: they are not. */
-static bool apply_unchanged(struct tc_xds_applying *a, const struct tc_xds_found *r)
+struct tc_xds_entry *tc_xds_unchanged(struct tc_xds_applying *a, const struct tc_xds_found *r)
 {
     struct tc_slice name = r->wrapper_name.len ? r->wrapper_name : a->type->peek_name(r->bytes);
     struct tc_xds_name parsed;
     char *why = NULL;
     if (name.len == 0 || !tc_slice_eq_str(r->type_url, a->type->type_url))
-        return false;
+        return NULL;
     if (!tc_xds_name_parse(a->type, name, &parsed, &why)) {
         tc_free(why);
-        return false;
+        return NULL;
     }
     struct tc_xds_entry *e = tc_xds_channel_entry(a->ch, a->type_index, &parsed);
     tc_xds_name_fini(&parsed);
-    if (!e || !e->resource || e->source != a->ch->server || e->seen_in == a->ch->client->responses ||
-        !tc_slice_eq(tc_rstr_slice(e->bytes), r->bytes))
+    return e && e->resource && e->source == a->ch->server && tc_slice_eq(tc_rstr_slice(e->bytes), r->bytes) ? e : NULL;
+}
+
+static bool apply_unchanged(struct tc_xds_applying *a, const struct tc_xds_found *r)
+{
+    struct tc_xds_entry *e = tc_xds_unchanged(a, r);
+    if (!e || e->seen_in == a->ch->client->responses)
         return false;
     e->seen_in = a->ch->client->responses;
     tc_xds_realm_cut(e->realm, (size_t)tc_xds_realm_index(e->realm, a->ch));
@@ -108,19 +112,36 @@ static bool apply_unchanged(struct tc_xds_applying *a, const struct tc_xds_found
     return true;
 }
 
+/* What came of it may have been found ahead. */
+static struct tc_xds_resource *decode(struct tc_xds_applying *a, const struct tc_xds_found *r,
+                                      struct tc_rstr **own_name, struct tc_faults *f)
+{
+    const struct tc_xds_decode_context ctx = {a->ch->client->bootstrap, a->ch->server, a->ch->client->opts.registries,
+                                              &a->regex_bytes};
+    struct tc_xds_decoded *d = a->ahead ? tc_xds_ahead_find(a->ahead, r->index) : NULL;
+    if (!d)
+        return a->type->decode(a->type, &ctx, r->bytes, own_name, f);
+    struct tc_xds_resource *resource = d->resource;
+    struct tc_faults faults = d->faults;
+    *own_name = d->own_name;
+    d->resource = NULL;
+    d->own_name = NULL;
+    d->faults = *f;
+    *f = faults;
+    return resource;
+}
+
 void tc_xds_apply_found(struct tc_xds_applying *a, const struct tc_xds_found *r)
 {
     if (apply_unchanged(a, r))
         return;
-    const struct tc_xds_decode_context ctx = {a->ch->client->bootstrap, a->ch->server, a->ch->client->opts.registries,
-                                              &a->regex_bytes};
     struct tc_rstr *own_name = NULL;
     struct tc_xds_resource *resource = NULL;
     struct tc_faults f;
 
     tc_faults_init(&f);
     if (tc_slice_eq_str(r->type_url, a->type->type_url)) {
-        resource = a->type->decode(a->type, &ctx, r->bytes, &own_name, &f);
+        resource = decode(a, r, &own_name, &f);
         if (!resource && !tc_faults_any(&f))
             tc_faults_add(&f, "invalid");
     } else {
@@ -280,24 +301,25 @@ int tc_xds_unpack(const struct tc_xds_form *form, struct tc_slice message, const
     return rv;
 }
 
-bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done,
+bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_done *done,
                           const struct tc_xds_form *form)
 {
     const struct tc_scan_options options = {.max_repeated = ch->client->opts.max_resources_per_response};
     struct tc_arena arena;
     struct tc_faults f;
     ProtobufCMessage *m;
-    bool ok;
+    bool ok = true;
 
-    tc_arena_init(&arena, 0, tc_xds_decode_budget(ch->client, message.len));
+    tc_arena_init(&arena, 0, tc_xds_decode_budget(ch->client, message->len));
     tc_faults_init(&f);
-    if (tc_xds_unpack(form, message, &options, &arena, &m, &f) == 0) {
-        struct tc_xds_applying a = {.ch = ch, .done = done};
-        ok = true;
-        tc_xds_channel_healthy(ch, done);
-        form->apply(&a, m);
+    if (tc_xds_unpack(form, tc_rstr_slice(message), &options, &arena, &m, &f) == 0) {
+        if (!tc_xds_ahead_begin(ch, form, message, &arena, m, done)) {
+            struct tc_xds_applying a = {.ch = ch, .done = done};
+            tc_xds_channel_healthy(ch, done);
+            form->apply(&a, m);
+        }
     } else {
-        ok = refuse(ch, message, done, tc_faults_text(&f));
+        ok = refuse(ch, tc_rstr_slice(message), done, tc_faults_text(&f));
         if (ok)
             tc_xds_channel_healthy(ch, done);
     }

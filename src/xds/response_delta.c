@@ -24,6 +24,24 @@ static void apply_removal(struct tc_xds_applying *a, struct tc_slice text)
                           a->version, false, a->done);
 }
 
+static struct tc_slice type_url(const ProtobufCMessage *message)
+{
+    return tc_xds_text(((const Envoy__Service__Discovery__V3__DeltaDiscoveryResponse *)message)->type_url);
+}
+
+static void each(struct tc_xds_applying *a, const ProtobufCMessage *message,
+                 void (*fn)(struct tc_xds_applying *a, const struct tc_xds_found *found))
+{
+    const Envoy__Service__Discovery__V3__DeltaDiscoveryResponse *m =
+        (const Envoy__Service__Discovery__V3__DeltaDiscoveryResponse *)message;
+    for (size_t i = 0; i < m->n_resources; i++) {
+        struct tc_xds_found found = {.index = i};
+        a->version = tc_xds_text(m->resources[i]->version);
+        if (tc_xds_open_wrapper(a, m->resources[i], &found))
+            fn(a, &found);
+    }
+}
+
 static void apply(struct tc_xds_applying *a, const ProtobufCMessage *message)
 {
     const Envoy__Service__Discovery__V3__DeltaDiscoveryResponse *m =
@@ -33,12 +51,7 @@ static void apply(struct tc_xds_applying *a, const ProtobufCMessage *message)
     TC_XDS_LOG(DEBUG, "xds %s: incremental response %s version \"%s\" nonce \"%s\" resources %zu removed %zu",
                tc_rstr_cstr(a->ch->server->uri), m->type_url, m->system_version_info, m->nonce, m->n_resources,
                m->n_removed_resources);
-    for (size_t i = 0; i < m->n_resources; i++) {
-        struct tc_xds_found found = {.index = i};
-        a->version = tc_xds_text(m->resources[i]->version);
-        if (tc_xds_open_wrapper(a, m->resources[i], &found))
-            tc_xds_apply_found(a, &found);
-    }
+    each(a, message, tc_xds_apply_found);
     a->version = tc_xds_text(m->system_version_info);
     for (size_t i = 0; i < m->n_resource_errors; i++)
         tc_xds_apply_error(a, m->resource_errors[i]);
@@ -62,10 +75,12 @@ static const struct tc_xds_form form = {
     .levels = 2,
     .count = count,
     .any = any,
+    .type_url = type_url,
+    .each = each,
     .apply = apply,
 };
 
-bool tc_xds_response_apply_delta(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done)
+bool tc_xds_response_apply_delta(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_done *done)
 {
     return tc_xds_take_response(ch, message, done, &form);
 }

@@ -15,8 +15,10 @@ struct tc_xds_applying {
     struct tc_slice version; /* of the resource in hand */
     struct tc_xds_done *done;
     struct tc_faults faults;
-    size_t regex_bytes; /* tc_xds_decode_context */
-    bool nameless;      /* some resource of the response cannot be told to be one of those that are held */
+    size_t regex_bytes;             /* tc_xds_decode_context */
+    struct tc_xds_ahead *ahead;     /* where they were decoded; NULL: not yet */
+    struct tc_xds_ahead *collected; /* where they are to be */
+    bool nameless;                  /* some resource of the response cannot be told to be one of those that are held */
 };
 
 /* A resource as it stands in a response, out of its wrapper. */
@@ -41,6 +43,8 @@ bool tc_xds_open_wrapper(struct tc_xds_applying *a, const Envoy__Service__Discov
                          struct tc_xds_found *out);
 /* Names an unusable resource in the NACK. */
 void tc_xds_complain(struct tc_xds_applying *a, size_t index, struct tc_slice name, const char *text);
+/* The entry that has the very bytes in use, from the same server: nothing is to be decoded. NULL: they are not. */
+struct tc_xds_entry *tc_xds_unchanged(struct tc_xds_applying *a, const struct tc_xds_found *found);
 /* Decodes a resource and puts it, or what is wrong with it, where it belongs. */
 void tc_xds_apply_found(struct tc_xds_applying *a, const struct tc_xds_found *found);
 /* xRFC TP3: the server says why it does not send a resource. */
@@ -48,7 +52,7 @@ void tc_xds_apply_error(struct tc_xds_applying *a, const Envoy__Service__Discove
 /* The server has taken away a resource that is held. */
 void tc_xds_apply_deletion(struct tc_xds_applying *a, struct tc_xds_entry *e);
 
-/* One of the two forms of a response, or a Resource message. */
+/* One of the two forms of a response, or a Resource message, which has no more than the first five. */
 struct tc_xds_form {
     const ProtobufCMessageDescriptor *type;
     unsigned levels; /* for tc_xds_values_lift */
@@ -56,7 +60,11 @@ struct tc_xds_form {
     size_t (*count)(const ProtobufCMessage *message);
     /* The Any of resource i. */
     Google__Protobuf__Any *(*any)(const ProtobufCMessage *message, size_t i);
-    void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message); /* NULL: it is no response */
+    struct tc_slice (*type_url)(const ProtobufCMessage *message);
+    /* Tells of each resource that can be told of. */
+    void (*each)(struct tc_xds_applying *a, const ProtobufCMessage *message,
+                 void (*fn)(struct tc_xds_applying *a, const struct tc_xds_found *found));
+    void (*apply)(struct tc_xds_applying *a, const ProtobufCMessage *message);
 };
 
 /* The memory that messages of so many bytes may take. */
@@ -67,8 +75,8 @@ int tc_xds_unpack(const struct tc_xds_form *form, struct tc_slice message, const
                   struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *f);
 
 /* Unpacks a response of the form and has it applied; one that cannot be unpacked is answered as far as it can be made
- * out. False: it cannot. The message outlives the call. */
-bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_slice message, struct tc_xds_done *done,
+ * out. False: it cannot. A large one may be applied later. */
+bool tc_xds_take_response(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_done *done,
                           const struct tc_xds_form *form);
 
 #endif

@@ -77,8 +77,8 @@ static void thing_free(struct tc_xds_resource *r)
 }
 
 static const struct tc_xds_resource_type types[] = {
-    {"type.googleapis.com/x.Listener", "Listener", true, decode, peek_name, equal, thing_free},
-    {"type.googleapis.com/x.Endpoints", "Endpoints", false, decode, peek_name, equal, thing_free},
+    {"type.googleapis.com/x.Listener", "Listener", false, true, decode, peek_name, NULL, equal, thing_free},
+    {"type.googleapis.com/x.Endpoints", "Endpoints", false, false, decode, peek_name, NULL, equal, thing_free},
 };
 
 static void unwatch(struct watcher *w)

@@ -64,8 +64,9 @@ static void thing_free(struct tc_xds_resource *r)
 
 #define TYPE(url, name, all)                                                                                           \
     {                                                                                                                  \
-        .type_url = "type.googleapis.com/" url, .short_name = name, .all_resources_required_in_sotw = all,             \
-        .decode = decode, .peek_name = peek_name, .equal = equal, .free = thing_free                                   \
+        .type_url = "type.googleapis.com/" url, .short_name = name, .any_thread = true,                                \
+        .all_resources_required_in_sotw = all, .decode = decode, .peek_name = peek_name, .equal = equal,               \
+        .free = thing_free                                                                                             \
     }
 
 const struct tc_xds_resource_type tc_kit_lds = TYPE("envoy.config.listener.v3.Listener", "Listener", true);
@@ -146,7 +147,7 @@ bool tc_kit_creds_supported(void *arg, const char *type, const json_t *config)
     return strcmp(type, "insecure") == 0 || strcmp(type, "tls") == 0;
 }
 
-void tc_kit_init(struct tc_kit *k, const char *bootstrap)
+static void init(struct tc_kit *k, const char *bootstrap, size_t ahead_bytes)
 {
     static const char one_server[] =
         "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}],"
@@ -161,8 +162,19 @@ void tc_kit_init(struct tc_kit *k, const char *bootstrap)
     assert_true(k->bootstrap);
     tc_xds_client_opts_init(&opts);
     opts.target = tc_slice_str("xds:///test");
+    opts.ahead_bytes = ahead_bytes;
     k->client = tc_xds_client_new(k->loop, k->bootstrap, tc_fake_xds_factory(k->fake), &opts);
     k->server = tc_fake_xds_server(k->fake, tc_rstr_cstr(k->bootstrap->servers[0].uri));
+}
+
+void tc_kit_init(struct tc_kit *k, const char *bootstrap)
+{
+    init(k, bootstrap, 0);
+}
+
+void tc_kit_init_ahead(struct tc_kit *k)
+{
+    init(k, NULL, 1);
 }
 
 void tc_kit_fini(struct tc_kit *k)

@@ -43,6 +43,8 @@ struct tc_kit {
 
 /* A client on a manual loop. NULL: one server "s1", node id "node1". */
 void tc_kit_init(struct tc_kit *k, const char *bootstrap);
+/* The same, which has resources of any size decoded by another thread (support/gate.h). */
+void tc_kit_init_ahead(struct tc_kit *k);
 void tc_kit_fini(struct tc_kit *k);
 void tc_kit_watch(struct tc_kit *k, const struct tc_xds_resource_type *type, const char *name,
                   struct tc_kit_watcher *w);
