@@ -60,9 +60,11 @@ static void measure(struct figures *f, size_t size)
     pick_world_free(w);
 }
 
+/* What rounds to zero is zero, without a sign. */
 static double instructions(const struct figures *f, size_t part, size_t size)
 {
-    return f->instructions[size][parts[part].with] - f->instructions[size][parts[part].without];
+    double n = f->instructions[size][parts[part].with] - f->instructions[size][parts[part].without];
+    return n > -0.5 && n < 0.5 ? 0 : n;
 }
 
 static void report(const struct figures *f)
