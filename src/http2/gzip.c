@@ -6,6 +6,8 @@
 #include "http2/framing.h"
 
 #define GZIP_WINDOW (15 + 16)
+/* Room that is taken before it is known how much will be needed. */
+#define COUNTED_BYTES ((size_t)8 << 20)
 
 /* NULL when there is not so much memory; `out` is then as it was. */
 static struct tc_rstr *resize(struct tc_rstr *out, size_t cap)
@@ -50,30 +52,64 @@ struct tc_rstr *tc_h2_gzip(struct tc_slice data)
     return finish(out, len);
 }
 
+/* How much comes out of `data`, as far as max_bytes + 1, found without room for it. Returns as tc_h2_gunzip does. */
+static int inflated_size(struct tc_slice data, size_t max_bytes, size_t *size)
+{
+    enum { SCRATCH_BYTES = 65536 };
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)data.data, .avail_in = (uInt)data.len};
+    Bytef *scratch = tc_try_realloc(NULL, SCRATCH_BYTES);
+    int rc = scratch ? inflateInit2(&z, GZIP_WINDOW) : Z_MEM_ERROR;
+    bool begun = rc == Z_OK;
+    size_t len = 0;
+    while (rc == Z_OK && len <= max_bytes) {
+        z.next_out = scratch;
+        z.avail_out = SCRATCH_BYTES;
+        rc = inflate(&z, Z_NO_FLUSH);
+        len += SCRATCH_BYTES - z.avail_out;
+    }
+    if (begun)
+        inflateEnd(&z);
+    tc_free(scratch);
+    *size = len;
+    if (rc == Z_MEM_ERROR)
+        return TORC_EAGAIN;
+    return len > max_bytes ? TORC_ELIMIT : rc == Z_STREAM_END ? 0 : TORC_EPROTO;
+}
+
+/* More room than *cap, which was not enough: twice as much, or, where that is much, what will be needed; so that what
+ * is too large takes no more than COUNTED_BYTES. Returns as tc_h2_gunzip does, *out and *cap as they were then. */
+static int enlarge(struct tc_rstr **out, size_t *cap, struct tc_slice data, size_t max_bytes)
+{
+    size_t larger = TC_MIN(*cap * 2, max_bytes + 1), size;
+    if (larger > COUNTED_BYTES) {
+        int rc = inflated_size(data, max_bytes, &size);
+        if (rc)
+            return rc;
+        larger = TC_MAX(size, *cap + 1);
+    }
+    struct tc_rstr *room = resize(*out, larger);
+    if (!room)
+        return TORC_EAGAIN;
+    *out = room;
+    *cap = larger;
+    return 0;
+}
+
 int tc_h2_gunzip(struct tc_slice data, size_t max_bytes, struct tc_rstr **result)
 {
-    z_stream z = {0};
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)data.data, .avail_in = (uInt)data.len};
     int rc = data.len > UINT_MAX ? Z_DATA_ERROR : inflateInit2(&z, GZIP_WINDOW);
     if (rc != Z_OK)
         return rc == Z_MEM_ERROR ? TORC_EAGAIN : TORC_EPROTO;
     /* One byte more than allowed is room enough to see that it is too much. */
-    size_t limit = max_bytes < SIZE_MAX - 4096 ? max_bytes + 1 : SIZE_MAX - 4096;
-    size_t cap = TC_MIN(TC_MAX(data.len, (size_t)64) * 4, limit), len = 0;
+    max_bytes = TC_MIN(max_bytes, SIZE_MAX - 4097);
+    size_t cap = TC_MIN(TC_MIN(TC_MAX(data.len, (size_t)64) * 4, COUNTED_BYTES), max_bytes + 1), len = 0;
     struct tc_rstr *out = resize(NULL, cap);
-    z.next_in = (Bytef *)(uintptr_t)data.data;
-    z.avail_in = (uInt)data.len;
-    rc = out ? Z_OK : Z_MEM_ERROR;
-    while (rc == Z_OK) {
+    int failed = out ? 0 : TORC_EAGAIN;
+    while (!failed && rc == Z_OK && len <= max_bytes) {
         if (len == cap) {
-            if (cap == limit)
-                break;
-            cap = cap > limit / 2 ? limit : cap * 2;
-            struct tc_rstr *larger = resize(out, cap);
-            if (!larger) {
-                rc = Z_MEM_ERROR;
-                break;
-            }
-            out = larger;
+            failed = enlarge(&out, &cap, data, max_bytes);
+            continue;
         }
         uInt room = (uInt)TC_MIN(cap - len, (size_t)UINT_MAX);
         z.next_out = (Bytef *)out->data + len;
@@ -83,11 +119,11 @@ int tc_h2_gunzip(struct tc_slice data, size_t max_bytes, struct tc_rstr **result
     }
     bool whole = rc == Z_STREAM_END && z.avail_in == 0;
     inflateEnd(&z);
-    if (len > max_bytes || !whole) {
+    if (!failed && !(whole && len <= max_bytes))
+        failed = len > max_bytes ? TORC_ELIMIT : rc == Z_MEM_ERROR ? TORC_EAGAIN : TORC_EPROTO;
+    if (failed) {
         tc_free(out);
-        if (rc == Z_MEM_ERROR)
-            return TORC_EAGAIN;
-        return len > max_bytes ? TORC_ELIMIT : TORC_EPROTO;
+        return failed;
     }
     *result = finish(out, len);
     return 0;

@@ -156,6 +156,13 @@ static void gzip_bomb_is_bounded(void **state)
     tc_free(zeros);
     assert_in_range(packed->len, 1, 100000);
     assert_int_equal(tc_h2_gunzip(tc_rstr_slice(packed), 1000, &plain), TORC_ELIMIT);
+    /* What is much is counted before there is room for it. */
+    assert_int_equal(tc_h2_gunzip(tc_rstr_slice(packed), len - 1, &plain), TORC_ELIMIT);
+    assert_int_equal(tc_h2_gunzip(tc_slice_of(packed->data, packed->len - 1), len, &plain), TORC_EPROTO);
+    assert_int_equal(tc_h2_gunzip(tc_rstr_slice(packed), len, &plain), 0);
+    assert_int_equal(plain->len, len);
+    assert_int_equal(plain->data[len - 1], 0);
+    tc_rstr_unref(plain);
     struct tc_buf framed = {0};
     uint8_t prefix[5];
     tc_h2_prefix(prefix, true, packed->len);
