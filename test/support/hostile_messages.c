@@ -124,7 +124,7 @@ static void bombs(struct hostile_peer *p, size_t members, size_t each)
 
 static void gzip_bomb(struct hostile_peer *p)
 {
-    bombs(p, 1, (size_t)48 << 20);
+    bombs(p, 1, (size_t)80 << 20); /* more than a control plane may send, too */
 }
 
 static void gzip_one_byte_too_many(struct hostile_peer *p)
