@@ -9,7 +9,7 @@
 #include "xds/transport.h"
 
 /* What a response of the control plane may have at most, by default. */
-#define TC_MESH_ADS_MAX_MESSAGE_BYTES (UINT64_C(8) << 20)
+#define TC_MESH_ADS_MAX_MESSAGE_BYTES (UINT64_C(64) << 20)
 
 /* Embedded in whoever owns the client; must outlive it. */
 struct tc_mesh_transport_factory {

@@ -100,12 +100,12 @@ static void response_that_does_not_end(struct hostile_peer *p)
     hostile_await_close(p);
 }
 
-/* 9 MiB are announced, and do not come. */
+/* 65 MiB are announced, and do not come. */
 static void response_beyond_the_limit(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
     tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
-    tc_h2_peer_data(hostile_frames(p), id, "\0\0\x90\0\0", 5, false);
+    tc_h2_peer_data(hostile_frames(p), id, "\0\4\x10\0\0", 5, false);
     hostile_await_close(p);
 }
 

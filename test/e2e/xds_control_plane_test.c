@@ -317,7 +317,7 @@ static void hostile_messages(void **state)
     mesh_kit_calls(w.ch, NULL, 100);
     long before_kb = resident_kb();
     expect_refused(&w, nested_values(20000), before_kb);
-    expect_refused(&w, unknown_fields(8000000), before_kb); /* a message has at most 8 MiB */
+    expect_refused(&w, unknown_fields(8u << 20), before_kb);
     expect_refused(&w, empty_entries(1000000), before_kb);
     close_world(&w);
 }

@@ -38,10 +38,19 @@ static char *temp_file(void)
     return path;
 }
 
-struct call_process *call_process_new(struct mesh_kit *k)
+/* The kit's bootstrap, with limits. */
+static char *bootstrap_with(const struct mesh_kit *k, const char *limits)
+{
+    const char *plain = mesh_kit_bootstrap(k);
+    assert_int_equal(plain[0], '{');
+    return limits ? tc_asprintf("{\"torc.limits\": %s, %s", limits, plain + 1) : tc_strdup(plain);
+}
+
+struct call_process *call_process_new(struct mesh_kit *k, const char *limits)
 {
     struct call_process *c = TC_NEW(struct call_process);
     char *torc = tc_asprintf("%s/torc", getenv("TORC_BINARY_DIR"));
+    char *bootstrap = bootstrap_with(k, limits);
     c->out = temp_file();
     c->log = temp_file();
     c->pid = fork();
@@ -49,7 +58,7 @@ struct call_process *call_process_new(struct mesh_kit *k)
     if (c->pid == 0) {
         int out = open(c->out, O_WRONLY | O_APPEND), log = open(c->log, O_WRONLY | O_APPEND);
         setenv("GRPC_XDS_BOOTSTRAP", "", 1);
-        setenv("GRPC_XDS_BOOTSTRAP_CONFIG", mesh_kit_bootstrap(k), 1);
+        setenv("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap, 1);
         setenv("TORC_LOG", "xds=info", 1);
         dup2(out, 1);
         dup2(log, 2);
@@ -58,6 +67,7 @@ struct call_process *call_process_new(struct mesh_kit *k)
         _exit(127);
     }
     tc_free(torc);
+    tc_free(bootstrap);
     return c;
 }
 

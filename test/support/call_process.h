@@ -7,8 +7,8 @@
 
 struct call_process;
 
-/* Calls "/good.S/M" at "xds:///svc". */
-struct call_process *call_process_new(struct mesh_kit *k);
+/* Calls "/good.S/M" at "xds:///svc". `limits`: what `torc.limits` has in the bootstrap, as JSON; NULL: nothing. */
+struct call_process *call_process_new(struct mesh_kit *k, const char *limits);
 void call_process_free(struct call_process *c);
 /* Until so many more calls have finished (at most 20 s); none may have failed. */
 void call_process_go_on(struct call_process *c, size_t more);

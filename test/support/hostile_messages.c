@@ -263,7 +263,7 @@ static const struct hostile_row rows[] = {
     {"an unknown encoding", unknown_encoding, "INTERNAL received unknown grpc-encoding \"br\"", NULL, HOSTILE_NEXT,
      NULL},
     {"gzip that is none", no_gzip, "INTERNAL received message could not be decompressed", NULL, HOSTILE_NEXT, NULL},
-    {"gzip bomb of 48 MiB", gzip_bomb, OVER " after decompression (max 4194304)", NULL, HOSTILE_NEXT, NULL},
+    {"gzip bomb of 80 MiB", gzip_bomb, OVER " after decompression (max 4194304)", NULL, HOSTILE_NEXT, NULL},
     {"gzip, one byte over the limit", gzip_one_byte_too_many, OVER " after decompression (max 4194304)", NULL,
      HOSTILE_NEXT, NULL},
     {"1,500 members of gzip", gzip_bombs_in_a_row, "INTERNAL could not be decompressed", NULL, HOSTILE_NEXT, NULL},

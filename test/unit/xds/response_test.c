@@ -97,7 +97,7 @@ static void all_together_have_a_limit(void **state)
     tc_kit_respond(&k, k.server, &tc_kit_eds, "3", "n3", "a|123", "b|12345", NULL);
     assert_told(&a, "value 123;");
     assert_told(&b, "value 12345;");
-    assert_int_equal(TC_XDS_HELD_BYTES, 64 << 20);
+    assert_int_equal(TC_XDS_HELD_BYTES, 256 << 20);
     tc_kit_fini(&k);
     tc_kit_watcher_fini(&b);
     tc_kit_init(&k, NULL);
