@@ -171,10 +171,10 @@ void tc_h2_flood_on_reset(struct tc_h2_conn *c, int32_t id)
     int32_t left = nghttp2_session_get_stream_local_window_size(c->ng, id);
     uint32_t window = TC_MAX((uint32_t)TC_MAX(left, 0), c->bdp.window_bytes);
     c->heads.late_bytes = TC_MIN(c->heads.late_bytes + window, TC_H2_MAX_WINDOW);
-    tc_h2_flood_on_sent(c);
+    tc_h2_flood_on_carried(c);
 }
 
-void tc_h2_flood_on_sent(struct tc_h2_conn *c)
+void tc_h2_flood_on_carried(struct tc_h2_conn *c)
 {
     if (c->bare_frames > -MAX_CREDIT)
         c->bare_frames -= CREDIT;

@@ -289,8 +289,9 @@ static inline void tc_h2_flood_on_shown(struct tc_h2_conn *c, const nghttp2_fram
 int tc_h2_flood_on_dropped(struct tc_h2_conn *c, size_t bytes);
 /* It has shown what it shows of the bytes, and some frames were not. */
 void tc_h2_flood_on_hidden(struct tc_h2_conn *c);
-/* A DATA frame was sent; an RST_STREAM. */
-void tc_h2_flood_on_sent(struct tc_h2_conn *c);
+/* A DATA frame was sent, or a request came: frames that carry nothing may go with it. */
+void tc_h2_flood_on_carried(struct tc_h2_conn *c);
+/* An RST_STREAM was sent. */
 void tc_h2_flood_on_reset(struct tc_h2_conn *c, int32_t id);
 
 /* keepalive.c */

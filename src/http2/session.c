@@ -25,6 +25,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     if (c->opts.server && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         s = tc_h2_server_stream_new(c, frame->hd.stream_id);
         nghttp2_session_set_stream_user_data(ng, s->id, s);
+        tc_h2_flood_on_carried(c);
         c->active++;
     }
     c->in_block = s;
@@ -210,7 +211,7 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
         break;
     case NGHTTP2_DATA:
         tc_h2_keepalive_on_sent(c);
-        tc_h2_flood_on_sent(c);
+        tc_h2_flood_on_carried(c);
         break;
     case NGHTTP2_RST_STREAM:
         tc_h2_flood_on_reset(c, frame->hd.stream_id);

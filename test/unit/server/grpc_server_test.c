@@ -463,6 +463,39 @@ static void rapid_reset(void **state)
     fini(&f);
 }
 
+/* Each request may open its windows; what comes without any is too much soon. */
+static void windows_of_requests(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 8000 };
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.http2.limits.max_concurrent_streams = REQUESTS;
+    struct fixture f;
+    struct tc_server_counts counts;
+    init(&f, &opts, 0);
+    for (uint32_t id = 1; id < 2 * REQUESTS; id += 2) {
+        tc_h2_peer_headers(f.peer, id, REQUEST_TO("/t.S/Hold"), false);
+        for (int i = 0; i < 3; i++)
+            tc_h2_peer_window(f.peer, id, 1);
+        if (id % 100 == 99)
+            tc_loop_drain(f.loop);
+    }
+    tc_loop_drain(f.loop);
+    tc_server_counts(f.server, &counts);
+    assert_int_equal(counts.open_calls, REQUESTS);
+    int windows = 0;
+    for (; counts.open_connections && windows < 100000; windows += 100) {
+        for (int i = 0; i < 100; i++)
+            tc_h2_peer_window(f.peer, 1, 1);
+        tc_loop_drain(f.loop);
+        tc_server_counts(f.server, &counts);
+    }
+    assert_in_range(windows, REQUESTS, REQUESTS + 20100);
+    assert_int_equal(f.ends, REQUESTS);
+    fini(&f);
+}
+
 static void ping_policy(void **state)
 {
     (void)state;
@@ -625,6 +658,7 @@ int main(void)
         cmocka_unit_test(freed_with_open_calls),
         cmocka_unit_test(too_many_streams),
         cmocka_unit_test(rapid_reset),
+        cmocka_unit_test(windows_of_requests),
         cmocka_unit_test(ping_policy),
         cmocka_unit_test(graceful_drain),
         cmocka_unit_test(drain_with_grace),
