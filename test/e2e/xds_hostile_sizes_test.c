@@ -513,12 +513,12 @@ static void one_resource_by_default(void **state)
 {
     (void)state;
     struct tc_buf wrong = {0};
+    if (!SLOW_ROWS)
+        skip();
     call_process_free(client);
     open_client(NULL, (size_t)64 << 20);
     for (size_t i = 0; i < TC_ARRAY_LEN(rows) && rows[i].make != regexes_too_large; i++) {
         struct tc_buf b = {0};
-        if (rows[i].slow && !SLOW_ROWS)
-            continue;
         rows[i].make(&b);
         struct tc_slice resource = tc_buf_slice(&b);
         play(&(struct sending){rows[i].url, rows[i].name, &resource, 1}, "NACK", GROWN_KB_MAX_BY_DEFAULT, &wrong);
