@@ -8,6 +8,14 @@
 
 #define NOW (INT64_C(1700000000) * (int64_t)TC_NS_PER_S)
 
+static int64_t realtime_ns(void *arg)
+{
+    (void)arg;
+    return NOW;
+}
+
+static const struct tc_clock now_clock = {.realtime_ns = realtime_ns};
+
 static void check(struct tc_token *t)
 {
     TC_FUZZ_CHECK((t->metadata != NULL) == tc_status_ok(&t->error));
@@ -42,7 +50,9 @@ static void check_answer(struct tc_slice s, uint8_t chosen)
     int status = statuses[chosen % TC_ARRAY_LEN(statuses)];
     struct tc_token t = {0};
     tc_oauth_token("http://m/", status, s, NOW, &t);
-    TC_FUZZ_CHECK(!t.metadata || (status == 200 && t.expires_ns > NOW));
+    TC_FUZZ_CHECK(!t.metadata || status == 200);
+    tc_token_refuse_expired(&t, "http://m/", &now_clock);
+    TC_FUZZ_CHECK(!t.metadata || t.expires_ns > NOW);
     check(&t);
 }
 
