@@ -7,6 +7,7 @@
 #define MAX_CONTINUATIONS 24
 /* Of a window of 16 MB: nghttp2 opens it again by halves. */
 #define CONSUME_BYTES (64u * 1024u)
+
 static struct tc_h2_stream *stream_of(nghttp2_session *ng, int32_t id)
 {
     return nghttp2_session_get_stream_user_data(ng, id);

@@ -55,3 +55,13 @@ struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number)
             found = f.value;
     return found;
 }
+
+void tc_wire_append(struct tc_buf *out, unsigned number, struct tc_slice value)
+{
+    size_t n = value.len;
+    tc_buf_append_char(out, (char)(number << 3 | 2));
+    for (; n > 0x7f; n >>= 7)
+        tc_buf_append_char(out, (char)(n | 0x80));
+    tc_buf_append_char(out, (char)n);
+    tc_buf_append_slice(out, value);
+}

@@ -3,7 +3,7 @@
 #ifndef TC_PROTO_WIRE_H
 #define TC_PROTO_WIRE_H
 
-#include "base/slice.h"
+#include "base/buf.h"
 
 struct tc_wire_field {
     uint64_t number;
@@ -17,5 +17,8 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out);
 /* The last string or message of that number among the outermost fields, as far as they can be read; its data is NULL
  * when there is none. Borrowed, and not checked in any way. */
 struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number);
+
+/* Appends a field of that number (15 at most) that is a string or a message. */
+void tc_wire_append(struct tc_buf *out, unsigned number, struct tc_slice value);
 
 #endif

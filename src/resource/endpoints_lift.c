@@ -44,16 +44,6 @@ struct tc_endpoint_counts tc_endpoints_count(struct tc_slice assignment)
     return n;
 }
 
-static void append_locality(struct tc_buf *out, const struct tc_buf *locality)
-{
-    size_t n = locality->len;
-    tc_buf_append_char(out, ENDPOINTS << 3 | 2);
-    for (; n > 0x7f; n >>= 7)
-        tc_buf_append_char(out, (char)(n | 0x80));
-    tc_buf_append_char(out, (char)n);
-    tc_buf_append_slice(out, tc_buf_slice(locality));
-}
-
 void tc_endpoints_lift(struct tc_slice assignment, struct tc_lifted_endpoints *out)
 {
     struct tc_slice locality, lb;
@@ -63,7 +53,7 @@ void tc_endpoints_lift(struct tc_slice assignment, struct tc_lifted_endpoints *o
         others.len = 0;
         while (next(&locality, LB_ENDPOINTS, &lb, &others))
             ;
-        append_locality(&out->rest, &others);
+        tc_wire_append(&out->rest, ENDPOINTS, tc_buf_slice(&others));
     }
     tc_buf_fini(&others);
 }

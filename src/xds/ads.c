@@ -2,6 +2,8 @@
  * is in ads_sotw.c and ads_delta.c. */
 #include "xds/client_impl.h"
 
+#include "proto/wire.h"
+
 /* After a response that was refused others have their turn for so many times what it took of the processor, if that was
  * much, up to the limit: who sends such without end is a load, but no more than that. */
 #define PAUSE_TIMES 4
@@ -99,22 +101,11 @@ static size_t next_type(const struct tc_xds_ads *a)
     return best;
 }
 
-/* The Node is serialised already; it may stand behind the other fields. */
-static void append_node(struct tc_buf *b, char tag, struct tc_slice node)
-{
-    size_t n = node.len;
-    tc_buf_append_char(b, tag);
-    for (; n > 0x7f; n >>= 7)
-        tc_buf_append_char(b, (char)(n | 0x80));
-    tc_buf_append_char(b, (char)n);
-    tc_buf_append_slice(b, node);
-}
-
 static void send_bytes(struct tc_xds_channel *ch, size_t type, struct tc_buf *b)
 {
     struct tc_xds_ads *a = &ch->ads;
-    if (!a->sent_node) /* A27: on the first request of a stream */
-        append_node(b, a->ops->node_tag, tc_rstr_slice(ch->client->bootstrap->node));
+    if (!a->sent_node) /* A27: on the first request of a stream; serialised already, it may stand behind the others */
+        tc_wire_append(b, a->ops->node_field, tc_rstr_slice(ch->client->bootstrap->node));
     a->sent_node = true;
     a->sending = true;
     a->sending_type = type;

@@ -210,7 +210,7 @@ void tc_xds_ads_on_quiet(struct tc_timer *timer)
 
 const struct tc_xds_ads_ops tc_xds_ads_delta = {
     .method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
-    .node_tag = 1 << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+    .node_field = 1,
     .request = request,
     .apply = tc_xds_response_apply_delta,
     .on_sent = on_sent,

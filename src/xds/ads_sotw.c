@@ -82,7 +82,7 @@ static bool request(struct tc_xds_channel *ch, size_t type, struct tc_buf *out)
 
 const struct tc_xds_ads_ops tc_xds_ads_sotw = {
     .method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
-    .node_tag = 2 << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+    .node_field = 2,
     .request = request,
     .apply = tc_xds_response_apply,
 };

@@ -97,7 +97,7 @@ struct tc_xds_ads;
 /* What differs between the two forms of ADS: state of the world, and incremental. */
 struct tc_xds_ads_ops {
     const char *method;
-    char node_tag; /* of the Node in a request, as it stands on the wire */
+    unsigned node_field; /* the number of the Node in a request */
     /* Makes the request that is due for the type; false: there is nothing to say. */
     bool (*request)(struct tc_xds_channel *ch, size_t type, struct tc_buf *out);
     /* Takes in a response. False: it cannot be made out what it is. */

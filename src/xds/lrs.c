@@ -1,6 +1,7 @@
 #include "xds/lrs.h"
 
 #include "proto/unpack.h"
+#include "proto/wire.h"
 #include "xds/client_impl.h"
 
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
@@ -55,28 +56,17 @@ static struct tc_load_filter filter_of(const struct tc_xds_lrs *l)
 
 /* --- what is sent --- */
 
-/* Before `len` further bytes: a field of bytes. */
-static void append_head(struct tc_buf *b, unsigned field, size_t len)
-{
-    tc_buf_append_char(b, (char)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED));
-    for (; len > 0x7f; len >>= 7)
-        tc_buf_append_char(b, (char)(len | 0x80));
-    tc_buf_append_char(b, (char)len);
-}
-
 static void send_node(struct tc_xds_lrs *l)
 {
     enum { REQUEST_NODE = 1, NODE_CLIENT_FEATURES = 10 };
     struct tc_slice node = tc_rstr_slice(l->ch->client->bootstrap->node), feature = tc_slice_str(CLIENT_FEATURE);
-    struct tc_buf more = {0}, b = {0};
-    append_head(&more, NODE_CLIENT_FEATURES, feature.len);
-    tc_buf_append_slice(&more, feature);
-    append_head(&b, REQUEST_NODE, node.len + more.len);
-    tc_buf_append_slice(&b, node);
-    tc_buf_append_slice(&b, tc_buf_slice(&more));
+    struct tc_buf ours = {0}, b = {0};
+    tc_buf_append_slice(&ours, node);
+    tc_wire_append(&ours, NODE_CLIENT_FEATURES, feature);
+    tc_wire_append(&b, REQUEST_NODE, tc_buf_slice(&ours));
     l->sending = true;
     l->stream->ops->send(l->stream, tc_buf_slice(&b));
-    tc_buf_fini(&more);
+    tc_buf_fini(&ours);
     tc_buf_fini(&b);
 }
 

@@ -4,16 +4,6 @@
 
 enum { FIELD = 2 }; /* resources of both responses, resource of Resource, value of Any */
 
-static void append_message(struct tc_buf *out, const struct tc_buf *message)
-{
-    size_t n = message->len;
-    tc_buf_append_char(out, FIELD << 3 | 2);
-    for (; n > 0x7f; n >>= 7)
-        tc_buf_append_char(out, (char)(n | 0x80));
-    tc_buf_append_char(out, (char)n);
-    tc_buf_append_slice(out, tc_buf_slice(message));
-}
-
 bool tc_xds_values_lift(struct tc_slice m, unsigned levels, struct tc_buf *rest, tc_xds_values *values)
 {
     bool found = false, ok = true;
@@ -32,7 +22,7 @@ bool tc_xds_values_lift(struct tc_slice m, unsigned levels, struct tc_buf *rest,
             inner.len = 0;
             /* One Any each, lest the others be taken for the wrong resource's. */
             ok = tc_xds_values_lift(f.value, levels - 1, &inner, values) && values->len == before + 1;
-            append_message(rest, &inner);
+            tc_wire_append(rest, FIELD, tc_buf_slice(&inner));
         } else {
             ok = !found;
             found = true;

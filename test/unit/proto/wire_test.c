@@ -62,12 +62,35 @@ static void last_one_is_found(void **state)
     assert_null(tc_wire_find(m, 3).data);
 }
 
+static void what_is_appended_is_read_again(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {0, 1, 127, 128, 16383, 16384, 3000000};
+    for (size_t i = 0; i < TC_ARRAY_LEN(lengths); i++) {
+        struct tc_buf value = {0}, message = {0};
+        struct tc_wire_field f;
+        for (size_t n = 0; n < lengths[i]; n++)
+            tc_buf_append_char(&value, (char)(n * 31));
+        tc_wire_append(&message, 1, tc_buf_slice(&value));
+        tc_wire_append(&message, 15, tc_slice_str("next"));
+        struct tc_slice rest = tc_buf_slice(&message);
+        assert_true(tc_wire_next(&rest, &f));
+        assert_true(f.is_bytes && f.number == 1 && tc_slice_eq(f.value, tc_buf_slice(&value)));
+        assert_true(tc_wire_next(&rest, &f));
+        assert_true(f.is_bytes && f.number == 15 && tc_slice_eq_str(f.value, "next"));
+        assert_int_equal(rest.len, 0);
+        tc_buf_fini(&value);
+        tc_buf_fini(&message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_field),
         cmocka_unit_test(what_cannot_be_read),
         cmocka_unit_test(last_one_is_found),
+        cmocka_unit_test(what_is_appended_is_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
