@@ -8,9 +8,13 @@
 #include "lb/note.h"
 #include "lb/pick_first.h"
 
+/* Children that get their endpoint in one turn of the loop: each makes a subchannel and connects it, and a list may
+ * have any number of them. */
+#define CHILDREN_AT_ONCE 512
+
 struct child {
     struct tc_endpoint *endpoint;
-    struct tc_leaf *leaf; /* its index is the child's */
+    struct tc_leaf *leaf; /* its index is the child's; NULL: its turn is yet to come */
     enum torc_connectivity state;
 };
 
@@ -33,6 +37,8 @@ struct round_robin {
     struct tc_lb_policy base;
     struct child **children; /* one for each endpoint, in the order of the list */
     size_t n;
+    size_t given;       /* so many of them, the first, have what the last update says; the others are CONNECTING, or as
+                           they were before */
     struct rr_set *set; /* of the children; NULL: there are none */
     struct tc_lb_config *leaf_config;
     struct tc_rstr *note;
@@ -42,6 +48,7 @@ struct round_robin {
     enum torc_connectivity state; /* as reported; TORC_SHUTDOWN: nothing yet */
     size_t counts[TORC_SHUTDOWN]; /* children by state */
     struct tc_task ready_task;    /* joins changes among READY children */
+    struct tc_task turn_task;     /* gives the next children their endpoints */
     struct tc_task free_task;
 };
 
@@ -210,6 +217,16 @@ static void drop_children(struct round_robin *rr, struct child **children, size_
     tc_free(children);
 }
 
+static void forget_children(struct round_robin *rr)
+{
+    drop_children(rr, rr->children, rr->n);
+    rr->children = NULL;
+    rr->n = rr->given = 0;
+    drop_set(rr->set);
+    rr->set = NULL;
+    tc_task_cancel(&rr->turn_task);
+}
+
 /* A set for the children as they are now, with the pickers and the turn of the set before: a child's index is still
  * that of the latter, and those that go are in neither. */
 static void replace_set(struct round_robin *rr)
@@ -218,6 +235,8 @@ static void replace_set(struct round_robin *rr)
     uint32_t turn = old ? set_turn(old) : TC_INDEX_NONE;
     for (uint32_t i = 0; i < rr->n; i++) {
         struct tc_leaf *leaf = rr->children[i]->leaf;
+        if (!leaf)
+            continue;
         if (rr->children[i]->state == TORC_READY) {
             set_put(set, i, tc_picker_ref(old->at[leaf->index]));
             set->next = leaf->index == turn ? i : set->next;
@@ -257,7 +276,6 @@ static void replace_children(struct round_robin *rr, const struct tc_endpoints *
             moved = true;
             c->state = TORC_CONNECTING;
             rr->counts[c->state]++;
-            c->leaf = tc_leaf_new(rr->base.helper, on_leaf_state, rr);
             tc_endpoint_ref(e);
         }
         c->endpoint = e;
@@ -272,14 +290,34 @@ static void replace_children(struct round_robin *rr, const struct tc_endpoints *
     drop_children(rr, old, n_old);
 }
 
+/* The endpoints of the next children, which connects new ones. */
+static void give_endpoints(struct round_robin *rr)
+{
+    size_t end = rr->given + TC_MIN(rr->n - rr->given, (size_t)CHILDREN_AT_ONCE);
+    rr->updating = true;
+    for (; rr->given < end; rr->given++) {
+        struct child *c = rr->children[rr->given];
+        if (!c->leaf) {
+            c->leaf = tc_leaf_new(rr->base.helper, on_leaf_state, rr);
+            c->leaf->index = (uint32_t)rr->given;
+        }
+        tc_leaf_update(c->leaf, c->endpoint, rr->leaf_config);
+    }
+    rr->updating = false;
+    if (rr->given < rr->n)
+        tc_loop_at_turn_end(rr->base.helper->env->loop, &rr->turn_task);
+    reconcile(rr);
+}
+
+static void on_turn_task(struct tc_task *task)
+{
+    give_endpoints(TC_CONTAINER_OF(task, struct round_robin, turn_task));
+}
+
 static struct tc_status refuse_empty(struct round_robin *rr)
 {
     struct tc_status status = tc_lb_status_because("empty address list", rr->note);
-    drop_children(rr, rr->children, rr->n);
-    rr->children = NULL;
-    rr->n = 0;
-    drop_set(rr->set);
-    rr->set = NULL;
+    forget_children(rr);
     report(rr, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     return status;
 }
@@ -302,10 +340,8 @@ static struct tc_status rr_update(struct tc_lb_policy *policy, const struct tc_l
         return refuse_empty(rr);
     rr->updating = true;
     replace_children(rr, update->endpoints);
-    for (size_t i = 0; i < rr->n; i++)
-        tc_leaf_update(rr->children[i]->leaf, rr->children[i]->endpoint, rr->leaf_config);
-    rr->updating = false;
-    reconcile(rr);
+    rr->given = 0;
+    give_endpoints(rr);
     return ok;
 }
 
@@ -318,7 +354,8 @@ static void rr_reset_backoff(struct tc_lb_policy *policy)
 {
     struct round_robin *rr = (struct round_robin *)policy;
     for (size_t i = 0; i < rr->n; i++)
-        tc_leaf_reset_backoff(rr->children[i]->leaf);
+        if (rr->children[i]->leaf)
+            tc_leaf_reset_backoff(rr->children[i]->leaf);
 }
 
 static void rr_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
@@ -347,11 +384,7 @@ static void rr_shutdown(struct tc_lb_policy *policy)
     if (!rr->base.helper)
         return;
     struct tc_loop *loop = rr->base.helper->env->loop;
-    drop_children(rr, rr->children, rr->n);
-    rr->children = NULL;
-    rr->n = 0;
-    drop_set(rr->set);
-    rr->set = NULL;
+    forget_children(rr);
     tc_task_cancel(&rr->ready_task);
     tc_lb_config_unref(rr->leaf_config);
     rr->leaf_config = NULL;
@@ -371,6 +404,7 @@ static struct tc_lb_policy *rr_create(const struct tc_lb_class *cls, struct tc_l
     rr->state = TORC_SHUTDOWN;
     rr->leaf_config = tc_pick_first_config_new_petiole();
     tc_task_init(&rr->ready_task, on_ready_task);
+    tc_task_init(&rr->turn_task, on_turn_task);
     tc_task_init(&rr->free_task, on_free);
     return &rr->base;
 }

@@ -353,10 +353,15 @@ enum torc_connectivity fake_state_in(const struct fake_lb *f, const char *addr, 
     return sc ? sc->state : TORC_SHUTDOWN;
 }
 
-void fake_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state)
+void fake_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state)
 {
     assert_true(i < f->subchannels.len);
     queue_state(f->subchannels.data[i], state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
+}
+
+void fake_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state)
+{
+    fake_queue_at(f, i, state);
     tc_loop_drain(f->loop);
 }
 

@@ -55,6 +55,8 @@ void fake_set(struct fake_lb *f, const char *addr, enum torc_connectivity state)
 void fake_set_failed(struct fake_lb *f, const char *addr, const char *why);
 /* The same for f->subchannels.data[i]; not looked for, however many there are. */
 void fake_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
+/* And runs nothing: the policy hears of it in the loop's next turn. */
+void fake_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Subchannels of that address that exist now; of any, when NULL. */
 unsigned fake_count(const struct fake_lb *f, const char *addr);
 /* The state of the address's subchannel; TORC_SHUTDOWN when there is none. */

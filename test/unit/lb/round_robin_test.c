@@ -171,13 +171,104 @@ static void empty_and_errors(void **state)
     tc_status_fini(&error);
 }
 
+/* Endpoints 10.0.0.0:1 and so on, n of them from the number on. */
+static struct tc_endpoints *numbered(unsigned from, unsigned n)
+{
+    struct tc_buf b = {0};
+    for (unsigned i = from; i < from + n; i++)
+        tc_buf_printf(&b, "10.0.%u.%u:1 ", i / 250, i % 250);
+    struct tc_endpoints *list = fake_endpoints(tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+    return list;
+}
+
+/* An update of which nothing runs that it left for later. */
+static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
+{
+    struct tc_lb_config *config = tc_round_robin_config_new();
+    struct tc_status status =
+        f->policy->ops->update(f->policy, &(struct tc_lb_update){.endpoints = list, .config = config});
+    assert_true(tc_status_ok(&status));
+    tc_endpoints_unref(list);
+    tc_lb_config_unref(config);
+}
+
+enum { AT_ONCE = 512, MANY = 3 * AT_ONCE };
+
+/* Others have their turn between the parts of a long list. */
+static void many_are_connected_in_turns(void **state)
+{
+    struct fake_lb *f = *state;
+    begin_update(f, numbered(0, MANY));
+    assert_int_equal(fake_count(f, NULL), AT_ONCE);
+    for (unsigned n = 2; n * AT_ONCE <= MANY; n++) {
+        assert_true(tc_loop_turn(f->loop, 0));
+        assert_int_equal(fake_count(f, NULL), n * AT_ONCE);
+    }
+    assert_int_equal(f->state, TORC_CONNECTING);
+    tc_loop_drain(f->loop);
+    assert_int_equal(fake_count(f, NULL), MANY);
+    for (unsigned i = 0; i < MANY; i++)
+        fake_set_at(f, i, TORC_READY);
+    for (unsigned i = 0; i < 2 * MANY; i++)
+        assert_string_not_equal(fake_pick(f), "QUEUE");
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+}
+
+/* The first are READY, or fail, while the last have not begun. */
+static void some_are_used_before_the_last_begin(void **state)
+{
+    struct fake_lb *f = *state;
+    begin_update(f, numbered(0, MANY));
+    for (unsigned i = 0; i < AT_ONCE; i++)
+        fake_queue_at(f, i, TORC_TRANSIENT_FAILURE);
+    assert_true(tc_loop_turn(f->loop, 0));
+    assert_int_equal(fake_state(f, "10.0.0.0:1"), TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTING); /* not failing: others have not been tried */
+    fake_queue_at(f, 0, TORC_READY);
+    fake_queue_at(f, AT_ONCE, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(fake_count(f, NULL), 2 * AT_ONCE);
+    assert_true(tc_loop_turn(f->loop, 0));
+    assert_int_equal(f->state, TORC_READY);
+    assert_string_equal(fake_pick(f), "10.0.0.0:1");
+    assert_string_equal(fake_pick(f), "10.0.0.0:1");
+}
+
+/* A list takes the place of another that is not through: whoever is in both has one subchannel. */
+static void an_update_overtakes_another(void **state)
+{
+    struct fake_lb *f = *state;
+    begin_update(f, numbered(0, MANY));
+    begin_update(f, numbered(AT_ONCE / 2, MANY)); /* the first half of those that began are gone */
+    assert_in_range(fake_count(f, NULL), AT_ONCE, AT_ONCE + AT_ONCE / 2);
+    tc_loop_drain(f->loop);
+    assert_int_equal(fake_count(f, NULL), MANY);
+    assert_int_equal(fake_count(f, "10.0.0.0:1"), 0);
+    assert_int_equal(fake_count(f, "10.0.2.12:1"), 1);
+    /* And a short one; then none, and the end, in between. */
+    begin_update(f, numbered(MANY, MANY));
+    begin_update(f, numbered(0, 2));
+    tc_loop_drain(f->loop);
+    assert_int_equal(fake_count(f, NULL), 2);
+    begin_update(f, numbered(0, MANY));
+    fake_update(f, fake_endpoints(""), tc_round_robin_config_new(), NULL);
+    assert_int_equal(fake_count(f, NULL), 0);
+    begin_update(f, numbered(0, MANY));
+    f->policy->ops->reset_backoff(f->policy);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(each_in_turn),         TEST(failing_ones_are_skipped),
-        TEST(updates_fail_nothing), TEST(an_equal_update_keeps_the_turn),
+        TEST(each_in_turn),
+        TEST(failing_ones_are_skipped),
+        TEST(updates_fail_nothing),
+        TEST(an_equal_update_keeps_the_turn),
         TEST(empty_and_errors),
+        TEST(many_are_connected_in_turns),
+        TEST(some_are_used_before_the_last_begin),
+        TEST(an_update_overtakes_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
