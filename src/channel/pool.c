@@ -1,5 +1,7 @@
 #include "channel/pool.h"
 
+#include <sys/resource.h>
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "channel/connection.h"
@@ -18,6 +20,7 @@ struct tc_pool {
     struct tc_link due;  /* connections that are to begin an attempt, in later turns */
     struct tc_task turn; /* begins them */
     uint32_t begun;      /* attempts in this turn */
+    uint64_t under_way;  /* attempts that have begun and are not over */
     bool updating;       /* a resolver's update is being applied */
     bool shut;
 };
@@ -75,28 +78,48 @@ static void on_timer(struct tc_timer *timer)
     arm(p);
 }
 
+/* Whether another attempt may begin. Endpoints that do not answer hold a descriptor each until the time to connect is
+ * over, and the process needs some for other things: half of what it may open is theirs at most. */
+static bool may_begin(const struct tc_pool *p)
+{
+    struct rlimit most;
+    if (p->begun >= BEGIN_AT_ONCE)
+        return false;
+    /* The application may change it. */
+    return p->under_way < BEGIN_AT_ONCE || getrlimit(RLIMIT_NOFILE, &most) != 0 || p->under_way < most.rlim_cur / 2;
+}
+
+static void begin(struct tc_pool *p, struct tc_connection *c)
+{
+    p->begun++;
+    tc_connection_begin(c);
+}
+
 void tc_pool_begin(struct tc_connection *c)
 {
     struct tc_pool *p = c->pool;
     tc_loop_at_turn_end(p->loop, &p->turn);
-    if (p->begun < BEGIN_AT_ONCE && tc_list_empty(&p->due)) {
-        p->begun++;
-        tc_connection_begin(c);
-    } else {
+    /* Without a control plane nobody learns what to do about the others. */
+    if (tc_connection_is_private(c) || (tc_list_empty(&p->due) && may_begin(p)))
+        begin(p, c);
+    else
         tc_list_append(&p->due, &c->due);
-    }
 }
 
 static void on_turn_end(struct tc_task *task)
 {
     struct tc_pool *p = TC_CONTAINER_OF(task, struct tc_pool, turn);
-    struct tc_link *link;
     p->begun = 0;
-    while (p->begun < BEGIN_AT_ONCE && (link = tc_list_pop(&p->due))) {
-        p->begun++;
-        tc_connection_begin(TC_CONTAINER_OF(link, struct tc_connection, due));
-    }
+    while (!tc_list_empty(&p->due) && may_begin(p))
+        begin(p, TC_CONTAINER_OF(tc_list_pop(&p->due), struct tc_connection, due));
     if (p->begun)
+        tc_loop_at_turn_end(p->loop, &p->turn);
+}
+
+void tc_pool_attempt(struct tc_pool *p, bool begins)
+{
+    p->under_way += begins ? 1 : (uint64_t)-1;
+    if (!begins && !p->shut && !tc_list_empty(&p->due))
         tc_loop_at_turn_end(p->loop, &p->turn);
 }
 

@@ -1,6 +1,8 @@
 /* The subchannel pool on virtual time, with connections that the test grants or refuses. */
 #include "channel/pool.h"
 
+#include <sys/resource.h>
+
 #include "base/mem.h"
 #include "base/vec.h"
 #include "support/cmocka.h"
@@ -373,6 +375,50 @@ static void test_many_attempts(void **state)
     assert_int_equal(cancels, N);
 }
 
+/* Attempts under way leave the process half of its descriptors. */
+static void test_silent_endpoints(void **state)
+{
+    (void)state;
+    enum { N = 200, MOST = 90 };
+    static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
+    struct tc_subchannel *sc[N];
+    struct seen s = {.text = NULL};
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = MOST * 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    tc_pool_set_connector(pool, &connector);
+    for (int i = 0; i < N; i++)
+        sc[i] = make_numbered(i, &s);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST);
+    /* Some are over: given up, and timed out. */
+    for (int i = 0; i < 10; i++)
+        tc_subchannel_release(sc[i]);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST + 10);
+    assert_int_equal(cancels, 10);
+    tc_loop_advance(loop, config->connect_timeout_ms);
+    assert_int_equal(cancels, MOST + 10);
+    assert_int_equal(attempts, 2 * MOST + 10);
+    /* More may be opened now; a control plane's connection waits for nobody. */
+    few.rlim_cur = TC_MIN(before.rlim_max, (rlim_t)1000);
+    config->is_private = true;
+    struct tc_subchannel *control_plane = make_numbered(N, &s);
+    assert_int_equal(attempts, 2 * MOST + 11);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    tc_subchannel_release(control_plane);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, N + 1);
+    for (int i = 10; i < N; i++)
+        tc_subchannel_release(sc[i]);
+    tc_pool_shutdown(pool);
+    assert_int_equal(cancels, attempts);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    fini(&s);
+}
+
 /* The pool's end finds some that wait. */
 static void test_end_of_many_attempts(void **state)
 {
@@ -400,6 +446,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_backoff_ends_with_its_channel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_attempts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent_endpoints, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_of_many_attempts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
