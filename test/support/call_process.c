@@ -20,8 +20,10 @@
 
 struct call_process {
     pid_t pid;
-    char *out, *log;  /* files */
-    size_t looked_at; /* bytes of `out` whose calls were counted for the longest */
+    char *out, *log;   /* files */
+    size_t looked_at;  /* bytes of `out` that were counted */
+    size_t finished;   /* calls in them */
+    double longest_us; /* of those since it was last asked for */
 };
 
 static int64_t now_ns(void)
@@ -99,25 +101,34 @@ static struct tc_buf read_from(const char *path, size_t offset)
     return b;
 }
 
-static size_t count_of(const char *text, const char *part)
+/* A line of the output, which is a call that must have succeeded, or says something else. */
+static void count_line(struct call_process *c, const char *line)
 {
-    size_t n = 0;
-    while ((text = strstr(text, part))) {
-        n++;
-        text++;
-    }
-    return n;
+    static const char latency[] = "\"latency_us\":";
+    if (!strstr(line, "{\"call\""))
+        return;
+    if (!strstr(line, "\"code\":0,"))
+        fail_msg("after %zu calls that succeeded: %s", c->finished, line);
+    const char *at = strstr(line, latency);
+    assert_non_null(at);
+    c->finished++;
+    c->longest_us = TC_MAX(c->longest_us, strtod(at + sizeof(latency) - 1, NULL));
 }
 
-/* Finished calls; none may have failed. */
-static size_t finished_calls(const struct call_process *c)
+/* Counts what the process has written since the last time, line by line; the last may be cut off. */
+static size_t finished_calls(struct call_process *c)
 {
-    struct tc_buf b = read_from(c->out, 0);
-    size_t calls = count_of(tc_buf_cstr(&b), "{\"call\""), good = count_of(tc_buf_cstr(&b), "\"code\":0,");
-    if (good + 1 < calls) /* a line may be cut off */
-        fail_msg("of %zu calls %zu succeeded: %s", calls, good, tc_buf_cstr(&b));
+    struct tc_buf b = read_from(c->out, c->looked_at);
+    char *line = b.data, *end;
+    for (size_t left = b.len; left && (end = memchr(line, '\n', left)); line = end + 1) {
+        size_t len = (size_t)(end - line) + 1;
+        *end = '\0';
+        count_line(c, line);
+        left -= len;
+        c->looked_at += len;
+    }
     tc_buf_fini(&b);
-    return good;
+    return c->finished;
 }
 
 static void pause_a_little(void)
@@ -148,16 +159,10 @@ void call_process_wait_log(struct call_process *c, const char *part)
 
 double call_process_longest_ms(struct call_process *c)
 {
-    static const char field[] = "\"latency_us\":";
-    struct tc_buf b = read_from(c->out, c->looked_at);
-    double longest = 0;
-    const char *end = strrchr(tc_buf_cstr(&b), '\n'); /* the last line may be cut off */
-    for (const char *at = strstr(tc_buf_cstr(&b), field); end && at && at < end; at = strstr(at + 1, field))
-        longest = TC_MAX(longest, strtod(at + sizeof(field) - 1, NULL) / 1e3);
-    if (end)
-        c->looked_at += (size_t)(end - b.data) + 1;
-    tc_buf_fini(&b);
-    return longest;
+    finished_calls(c);
+    double longest_ms = c->longest_us / 1e3;
+    c->longest_us = 0;
+    return longest_ms;
 }
 
 /* A figure of /proc/PID/status in kilobytes. */
