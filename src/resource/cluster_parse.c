@@ -318,9 +318,11 @@ static struct tc_xds_resource *cluster_decode(const struct tc_xds_resource_type 
 const struct tc_xds_resource_type tc_cluster_type = {
     .type_url = "type.googleapis.com/envoy.config.cluster.v3.Cluster",
     .short_name = "Cluster",
+    .any_thread = true,
     .all_resources_required_in_sotw = true,
     .decode = cluster_decode,
     .peek_name = tc_read_peek_name,
+    .slow = tc_read_may_be_slow, /* the names that a certificate may have */
     .equal = cluster_equal,
     .free = cluster_free,
 };

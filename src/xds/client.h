@@ -39,7 +39,7 @@ struct tc_xds_client_opts {
     struct tc_slice target;       /* the data-plane target whose client this is (A71: client_scope) */
     uint64_t resource_timeout_ms; /* does-not-exist timer, 15000 */
     struct tc_backoff_opts backoff;
-    const void *registries;            /* for decode contexts */
+    const void *registries;            /* for decode contexts; with ahead_bytes for other threads too, at any time */
     size_t max_resources_per_response; /* 65536 */
     size_t ahead_bytes; /* from so many on, or where it may be slow, another thread decodes; 0, the default: never */
 };

@@ -17,7 +17,7 @@ struct tc_xds_resource {
 };
 
 /* What a decoder may ask: registries live outside (LB policies, HTTP filters, certificate providers), behind
- * `registries`, which only src/resource and src/mesh look into. */
+ * `registries`, which only src/resource and src/mesh look into. They do not change. */
 struct tc_xds_decode_context {
     const struct tc_xds_bootstrap *bootstrap;
     const struct tc_xds_server *server;
@@ -28,7 +28,7 @@ struct tc_xds_decode_context {
 struct tc_xds_resource_type {
     const char *type_url;                /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
     const char *short_name;              /* "Cluster", for texts */
-    bool any_thread;                     /* decode may be called by any thread, whatever registries there are */
+    bool any_thread;                     /* decode may be called by any thread */
     bool all_resources_required_in_sotw; /* Listener and Cluster: absence from a response means deletion */
     /* Decodes the bytes of a resource message. *name gets the resource's name whenever it could be read, also on
      * failure (a new reference). NULL and faults when the resource is invalid. */

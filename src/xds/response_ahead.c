@@ -33,7 +33,7 @@ static void ahead_free(struct tc_xds_ahead *h)
     for (size_t i = 0; i < h->items.len; i++) {
         tc_xds_resource_unref(h->items.data[i].resource);
         tc_rstr_unref(h->items.data[i].own_name);
-        tc_faults_fini(&h->items.data[i].faults);
+        tc_rstr_unref(h->items.data[i].faults);
     }
     tc_vec_fini(&h->items);
     tc_arena_fini(&h->arena);
@@ -54,7 +54,6 @@ static void collect(struct tc_xds_applying *a, const struct tc_xds_found *r)
         return;
     struct tc_xds_decoded *d = tc_vec_push(&h->items);
     *d = (struct tc_xds_decoded){.index = r->index, .bytes = r->bytes};
-    tc_faults_init(&d->faults);
     h->bytes += r->bytes.len;
     h->slow = h->slow || (a->type->slow && a->type->slow(r->bytes));
 }
@@ -65,7 +64,11 @@ static void run(struct tc_job *job)
     const uint64_t began_ns = tc_thread_cpu_ns();
     for (size_t i = 0; i < h->items.len; i++) {
         struct tc_xds_decoded *d = &h->items.data[i];
-        d->resource = h->type->decode(h->type, &h->ctx, d->bytes, &d->own_name, &d->faults);
+        struct tc_faults faults;
+        tc_faults_init(&faults);
+        d->resource = h->type->decode(h->type, &h->ctx, d->bytes, &d->own_name, &faults);
+        d->faults = tc_faults_any(&faults) ? tc_rstr_str(tc_faults_text(&faults)) : NULL;
+        tc_faults_fini(&faults);
     }
     h->took_ns = tc_thread_cpu_ns() - began_ns;
     tc_mailbox_send(h->box, &h->mail);

@@ -11,7 +11,7 @@ struct tc_xds_decoded {
     struct tc_slice bytes;
     struct tc_xds_resource *resource; /* NULL: none */
     struct tc_rstr *own_name;
-    struct tc_faults faults;
+    struct tc_rstr *faults; /* their text; NULL: there are none */
 };
 
 /* True when the response, unpacked into `arena` as `m`, is decoded elsewhere and applied later: all but ch and form is

@@ -122,12 +122,11 @@ static struct tc_xds_resource *decode(struct tc_xds_applying *a, const struct tc
     if (!d)
         return a->type->decode(a->type, &ctx, r->bytes, own_name, f);
     struct tc_xds_resource *resource = d->resource;
-    struct tc_faults faults = d->faults;
     *own_name = d->own_name;
     d->resource = NULL;
     d->own_name = NULL;
-    d->faults = *f;
-    *f = faults;
+    if (d->faults)
+        tc_faults_add(f, "%s", d->faults->data);
     return resource;
 }
 

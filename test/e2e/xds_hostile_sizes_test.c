@@ -382,6 +382,26 @@ static void regexes_that_are_none(struct tc_buf *b)
     routes_by_one(b, "(", 1);
 }
 
+/* The names that a server's certificate may have, by UpstreamTlsContext. */
+static void regexes_of_names(struct tc_buf *b)
+{
+    struct tc_buf validation = {0}, common = {0}, context = {0}, any = {0}, socket = {0};
+    for (int i = 0; i < 12000; i++) {
+        struct tc_buf regex = {0}, matcher = {0};
+        add_text(&regex, 2, "(?:(?:\\W{5}){5}){39}");
+        add_message(&matcher, 5, &regex);
+        add_message(&validation, 9, &matcher);
+    }
+    add_message(&common, 3, &validation);
+    add_message(&context, 1, &common);
+    add_text(&any, 1, "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext");
+    add_message(&any, 2, &context);
+    add_text(&socket, 1, "envoy.transport_sockets.tls");
+    add_message(&socket, 3, &any);
+    add_text(b, 1, "victim");
+    add_message(b, 24, &socket);
+}
+
 /* The thread sanitizer takes twenty times as long: what needs much of the processor is left out under it. */
 #if defined(__SANITIZE_THREAD__)
 #define SLOW_ROWS false
@@ -420,6 +440,7 @@ static const struct row rows[] = {
     {"regexes of options", LDS, regexes_of_options, "regexes_total_bytes", true},
     {"regexes of negated classes", LDS, regexes_of_negated_classes, "regexes_total_bytes", false},
     {"regexes that are none", LDS, regexes_that_are_none, "regexes_total_bytes", false},
+    {"regexes of names", CDS, regexes_of_names, "regexes_total_bytes", true},
 };
 
 /* --- the test --- */
