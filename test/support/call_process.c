@@ -1,5 +1,6 @@
 #include "support/call_process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -195,6 +196,19 @@ double call_process_cpu_ms(const struct call_process *c)
     assert_int_equal(clock_getcpuclockid(c->pid, &clock), 0);
     assert_int_equal(clock_gettime(clock, &t), 0);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+size_t call_process_descriptors(const struct call_process *c)
+{
+    char path[64];
+    size_t n = 0;
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)c->pid);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
 }
 
 void call_process_reset_peak(const struct call_process *c)

@@ -23,5 +23,7 @@ double call_process_cpu_ms(const struct call_process *c);
 /* The peak since it was last reset. */
 long call_process_peak_kb(const struct call_process *c);
 void call_process_reset_peak(const struct call_process *c);
+/* How many descriptors it has open. */
+size_t call_process_descriptors(const struct call_process *c);
 
 #endif

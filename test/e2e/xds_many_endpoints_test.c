@@ -1,0 +1,217 @@
+/* Good assignments of tens of thousands of endpoints, under a policy that connects to all of them: RPCs to others go
+ * on, and the process keeps half of its descriptors. */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/call_process.h"
+#include "support/cmocka.h"
+#include "support/footprint.h"
+
+#include "base/mem.h"
+#include "proto/wire.h"
+
+#define EDS "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+
+enum { SILENT = 50000, REFUSED = 20000, DESCRIPTORS = 1024 };
+
+/* Of a call to others, on a busy machine. */
+#define LONGEST_MS_MAX 1000
+
+static struct mesh_kit *k;
+static struct call_process *client;
+
+/* A port at which all of 127.0.0.0/8 is silent: the backlog of who listens is full, and SYNs are dropped. */
+struct silence {
+    int listener, fillers[4];
+    uint16_t port;
+};
+
+static void silence_begin(struct silence *s)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    socklen_t len = sizeof(in);
+    s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(s->listener, (struct sockaddr *)&in, len), 0);
+    assert_int_equal(listen(s->listener, 0), 0);
+    assert_int_equal(getsockname(s->listener, (struct sockaddr *)&in, &len), 0);
+    s->port = ntohs(in.sin_port);
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (size_t i = 0; i < TC_ARRAY_LEN(s->fillers); i++) {
+        s->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        connect(s->fillers[i], (struct sockaddr *)&in, len);
+    }
+}
+
+static void silence_end(struct silence *s)
+{
+    for (size_t i = 0; i < TC_ARRAY_LEN(s->fillers); i++)
+        close(s->fillers[i]);
+    close(s->listener);
+}
+
+/* A port at which nobody listens: it was somebody's until now. */
+static uint16_t refusing_port(void)
+{
+    struct silence s;
+    silence_begin(&s);
+    silence_end(&s);
+    return s.port;
+}
+
+/* Takes over the inner message. */
+static void add_message(struct tc_buf *out, unsigned field, struct tc_buf *inner)
+{
+    tc_wire_append(out, field, tc_buf_slice(inner));
+    tc_buf_fini(inner);
+}
+
+static void add_number(struct tc_buf *out, unsigned field, uint32_t v)
+{
+    tc_buf_append_char(out, (char)(field << 3));
+    for (; v > 0x7f; v >>= 7)
+        tc_buf_append_char(out, (char)(v | 0x80));
+    tc_buf_append_char(out, (char)v);
+}
+
+/* An assignment of "victim": one locality of n endpoints, each with an address of its own. */
+static struct tc_buf assignment(uint32_t n, uint16_t port)
+{
+    enum { CLUSTER_NAME = 1, ENDPOINTS = 2 };
+    enum { LOCALITY = 1, LB_ENDPOINTS = 2, WEIGHT = 3 };
+    struct tc_buf b = {0}, locality = {0}, weight = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        struct tc_buf socket_address = {0}, address = {0}, endpoint = {0}, lb = {0};
+        char text[32];
+        snprintf(text, sizeof(text), "127.%u.%u.%u", 1 + (i >> 16), i >> 8 & 255, i & 255);
+        tc_wire_append(&socket_address, 2, tc_slice_str(text));
+        add_number(&socket_address, 3, port);
+        add_message(&address, 1, &socket_address);
+        add_message(&endpoint, 1, &address);
+        add_message(&lb, 1, &endpoint);
+        add_message(&locality, LB_ENDPOINTS, &lb);
+    }
+    tc_wire_append(&locality, LOCALITY, tc_slice_str(""));
+    add_number(&weight, 1, 1);
+    add_message(&locality, WEIGHT, &weight);
+    tc_wire_append(&b, CLUSTER_NAME, tc_slice_str("victim"));
+    add_message(&b, ENDPOINTS, &locality);
+    return b;
+}
+
+struct sending {
+    const char *version;
+    struct tc_slice resource;
+};
+
+static void send_it(struct tc_control_plane *cp, void *arg)
+{
+    const struct sending *s = arg;
+    tc_control_plane_send(cp, EDS, s->version, &s->resource, 1);
+}
+
+static void assign(const char *version, uint32_t n, uint16_t port)
+{
+    struct tc_buf b = assignment(n, port);
+    struct sending s = {version, tc_buf_slice(&b)};
+    char *accepted = tc_asprintf("ClusterLoadAssignment %s ", version);
+    tc_free(mesh_kit_requests(k));
+    mesh_kit_do(k, send_it, &s);
+    mesh_kit_wait_request(k, accepted);
+    tc_free(accepted);
+    tc_buf_fini(&b);
+}
+
+/* Others' calls while the client has so many endpoints to connect to. */
+static void others_go_on(const char *what, uint32_t n, uint16_t port)
+{
+    long before_kb = call_process_resident_kb(client);
+    double cpu = call_process_cpu_ms(client);
+    call_process_longest_ms(client);
+    assign(what, n, port);
+    call_process_go_on(client, 100);
+    double longest_ms = call_process_longest_ms(client);
+    print_message("%u %s endpoints: %.0f ms of CPU, %ld kB, %zu descriptors, the longest call to others %.0f ms\n", n,
+                  what, call_process_cpu_ms(client) - cpu, call_process_resident_kb(client) - before_kb,
+                  call_process_descriptors(client), longest_ms);
+    if (FOOTPRINT_MEASURED)
+        assert_true(longest_ms < LONGEST_MS_MAX);
+}
+
+static void wait_descriptors(size_t least, size_t most)
+{
+    size_t n = 0;
+    for (int i = 0; i < 20; i++) {
+        n = call_process_descriptors(client);
+        if (n >= least && n <= most)
+            return;
+        call_process_go_on(client, 10);
+    }
+    fail_msg("%zu descriptors, not %zu to %zu", n, least, most);
+}
+
+static void silent_endpoints(void **state)
+{
+    (void)state;
+    struct silence s;
+    silence_begin(&s);
+    size_t before = call_process_descriptors(client);
+    others_go_on("silent", SILENT, s.port);
+    wait_descriptors(DESCRIPTORS / 2, DESCRIPTORS / 2 + before);
+    /* They are given up with the endpoints. */
+    assign("one", 1, s.port);
+    wait_descriptors(0, before + 1);
+    call_process_go_on(client, 10);
+    silence_end(&s);
+}
+
+static void refusing_endpoints(void **state)
+{
+    (void)state;
+    size_t before = call_process_descriptors(client);
+    uint16_t port = refusing_port();
+    others_go_on("refusing", REFUSED, port);
+    assign("one again", 1, port);
+    wait_descriptors(0, before);
+    call_process_go_on(client, 10);
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    struct rlimit few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &few), 0);
+    few.rlim_cur = DESCRIPTORS;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    k = mesh_kit_new(1);
+    mesh_kit_put_endpoints(k, "good", "0/a: 0", NULL);
+    mesh_kit_put_endpoints(k, "victim", "0/a: 0", NULL);
+    mesh_kit_put_cluster(k, "good", NULL);
+    mesh_kit_put_cluster(k, "victim", "lb_policy: ROUND_ROBIN");
+    mesh_kit_put_routes(k, "svc",
+                        "{match: {prefix: \"/good\"}, route: {cluster: good}}, "
+                        "{match: {prefix: \"/\"}, route: {cluster: victim}}");
+    client = call_process_new(k, NULL);
+    call_process_go_on(client, 20);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    call_process_free(client);
+    mesh_kit_free(k);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silent_endpoints),
+        cmocka_unit_test(refusing_endpoints),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
