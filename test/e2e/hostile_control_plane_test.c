@@ -1,8 +1,11 @@
-/* Control planes that send anything: the channels that depend on them say so, in time; memory and CPU time stay
- * bounded; and calls to a backend that needs none of them, over the same loop, do not notice. */
+/* Control planes that send anything, in the clear and over TLS: the channels that depend on them say so, in time;
+ * memory and CPU time stay bounded; and calls to a backend that needs none of them, over the same loop, do not notice.
+ */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <torc/torc.h>
 
@@ -18,13 +21,16 @@
 #define DEADLINE_MS 600
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 2000
+#define LONGEST_MS_MAX 500
 #define CONNECTIONS_MAX 100
 
 static const char *names[HOSTILE_MAX];
 static hostile_play_fn *plays[HOSTILE_MAX];
-static size_t n_plays;
-static struct hostile *servers;
+static size_t n_plays, n_clear; /* the first do without TLS */
+static struct hostile *in_the_clear, *over_tls;
+static struct hostile *servers; /* one of those */
+static struct tc_cert root, cert;
+static char root_file[] = "/tmp/torc-hostile-root-XXXXXX";
 static torc_runtime *rt;
 static struct load_kit *load;
 
@@ -124,10 +130,21 @@ static void add_rows(struct hostile_rows rows)
         add(rows.rows[i].name, rows.rows[i].play);
 }
 
+static void make_certificates(void)
+{
+    root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
+    cert = tc_cert_make(&(struct tc_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
+    int fd = mkstemp(root_file);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, root.cert_pem, strlen(root.cert_pem)), strlen(root.cert_pem));
+    assert_int_equal(close(fd), 0);
+}
+
 static int open_world(void **state)
 {
     (void)state;
     struct torc_runtime_options o;
+    make_certificates();
     add_rows(hostile_flood_rows());
     add_rows(hostile_header_rows());
     add_rows(hostile_message_rows());
@@ -139,7 +156,10 @@ static int open_world(void **state)
     add("groups without end", groups_without_end);
     add("a response beyond the limit", response_beyond_the_limit);
     add("a response that does not end", response_that_does_not_end);
-    servers = hostile_new(plays, n_plays, NULL);
+    in_the_clear = hostile_new(plays, n_plays, NULL);
+    n_clear = n_plays;
+    add_rows(hostile_tls_rows());
+    over_tls = hostile_new(plays, n_plays, &cert);
     torc_runtime_options_init(&o);
     o.idle_connection_ms = 100;
     rt = torc_runtime_new(&o);
@@ -150,7 +170,11 @@ static int close_world(void **state)
 {
     (void)state;
     torc_runtime_free(rt);
-    hostile_free(servers);
+    hostile_free(in_the_clear);
+    hostile_free(over_tls);
+    unlink(root_file);
+    tc_cert_fini(&cert);
+    tc_cert_fini(&root);
     return 0;
 }
 
@@ -185,9 +209,13 @@ static void on_result(const struct torc_result *r, void *arg)
 static torc_channel *ask_by(size_t play)
 {
     struct torc_channel_options o;
-    char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
-                                  "\"insecure\"}]}], \"node\": {\"id\": \"n\"}}",
-                                  hostile_address(servers, play));
+    char *creds = servers == in_the_clear
+                      ? tc_strdup("\"type\": \"insecure\"")
+                      : tc_asprintf("\"type\": \"tls\", \"config\": {\"ca_certificate_file\": \"%s\"}", root_file);
+    char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{%s}]}], "
+                                  "\"node\": {\"id\": \"n\"}}",
+                                  hostile_address(servers, play), creds);
+    tc_free(creds);
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = bootstrap;
     torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
@@ -233,17 +261,17 @@ static void play_batch(size_t first, size_t n)
         fail_msg("%s", tc_buf_cstr(&out.wrong));
 }
 
-static void all_of_them(void **state)
+static void play_all(struct hostile *of, size_t n)
 {
-    (void)state;
     struct load_report report;
+    servers = of;
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
     torc_channel *good = torc_channel_new(rt, target, NULL, NULL);
     tc_free(target);
     assert_int_equal(torc_channel_connect(good, 20000), 0);
     load = load_kit_new(good, 100, 1);
-    for (size_t i = 0; i < n_plays; i += BATCH)
-        play_batch(i, TC_MIN((size_t)BATCH, n_plays - i));
+    for (size_t i = 0; i < n; i += BATCH)
+        play_batch(i, TC_MIN((size_t)BATCH, n - i));
     load_kit_free(load, &report);
     torc_channel_free(good);
     print_message("%llu calls to a backend: %llu failed, the longest took %llu ms\n", (unsigned long long)report.calls,
@@ -254,8 +282,20 @@ static void all_of_them(void **state)
         assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
 }
 
+static void test_in_the_clear(void **state)
+{
+    (void)state;
+    play_all(in_the_clear, n_clear);
+}
+
+static void test_over_tls(void **state)
+{
+    (void)state;
+    play_all(over_tls, n_plays);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_them)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_the_clear), cmocka_unit_test(test_over_tls)};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define WAIT_NS INT64_C(20000000000)
+#define WAIT_NS INT64_C(60000000000)
 
 struct call_process {
     pid_t pid;

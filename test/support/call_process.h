@@ -10,9 +10,9 @@ struct call_process;
 /* Calls "/good.S/M" at "xds:///svc". `limits`: what `torc.limits` has in the bootstrap, as JSON; NULL: nothing. */
 struct call_process *call_process_new(struct mesh_kit *k, const char *limits);
 void call_process_free(struct call_process *c);
-/* Until so many more calls have finished (at most 20 s); none may have failed. */
+/* Until so many more calls have finished (at most a minute); none may have failed. */
 void call_process_go_on(struct call_process *c, size_t more);
-/* Until its log has the text (at most 20 s). */
+/* Until its log has the text (at most a minute). */
 void call_process_wait_log(struct call_process *c, const char *part);
 /* The longest call since the last call of this, in milliseconds. */
 double call_process_longest_ms(struct call_process *c);

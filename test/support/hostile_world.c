@@ -19,7 +19,7 @@
 
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 2000
+#define LONGEST_MS_MAX 500
 #define CONNECTIONS_MAX 50
 
 static struct hostile_row all[HOSTILE_MAX];

@@ -85,7 +85,7 @@ void mesh_kit_put_endpoints(struct mesh_kit *k, const char *name, const char *lo
  * frees with tc_free. */
 char *mesh_kit_requests(struct mesh_kit *k);
 
-/* Takes requests until one contains `text` (at most 10 s). */
+/* Takes requests until one contains `text` (at most 30 s). */
 void mesh_kit_wait_request(struct mesh_kit *k, const char *text);
 
 /* --- channels --- */
@@ -100,9 +100,9 @@ torc_channel *mesh_kit_channel(struct mesh_kit *k, const char *name, const struc
 struct torc_result mesh_kit_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms);
 /* Calls n times; each must succeed. */
 void mesh_kit_calls(torc_channel *ch, const char *headers, size_t n);
-/* Calls once, waiting for ready, until backend i answers (at most 10 s). */
+/* Calls once, waiting for ready, until backend i answers (at most 30 s). */
 void mesh_kit_wait_backend(struct mesh_kit *k, torc_channel *ch, const char *headers, size_t i);
-/* Calls until an RPC ends with the code and a text that contains `text` (at most 10 s). */
+/* Calls until an RPC ends with the code and a text that contains `text` (at most 30 s). */
 void mesh_kit_wait_failure(torc_channel *ch, int code, const char *text);
 /* Calls n times and asserts how many reach each backend: within 5 % of n of what is expected. */
 void mesh_kit_expect_shares(struct mesh_kit *k, torc_channel *ch, const char *headers, size_t n, const double *shares,

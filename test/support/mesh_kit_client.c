@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define WAIT_NS (10 * TC_NS_PER_S)
+#define WAIT_NS (30 * TC_NS_PER_S)
 
 static uint64_t now_ns(void)
 {
