@@ -1,5 +1,7 @@
 #include "proto/wire.h"
 
+enum { VARINT, FIXED64, LENGTH, FIXED32 = 5 }; /* wire types */
+
 static bool take_varint(struct tc_slice *at, uint64_t *out)
 {
     uint64_t v = 0;
@@ -17,7 +19,6 @@ static bool take_varint(struct tc_slice *at, uint64_t *out)
 
 bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
 {
-    enum { VARINT, FIXED64, LENGTH, FIXED32 = 5 };
     uint64_t tag, n;
     if (!take_varint(rest, &tag))
         return false;
@@ -56,12 +57,21 @@ struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number)
     return found;
 }
 
+void tc_wire_append_varint(struct tc_buf *out, uint64_t v)
+{
+    for (; v > 0x7f; v >>= 7)
+        tc_buf_append_char(out, (char)(v | 0x80));
+    tc_buf_append_char(out, (char)v);
+}
+
+void tc_wire_append_head(struct tc_buf *out, unsigned number, size_t len)
+{
+    tc_wire_append_varint(out, number << 3 | LENGTH);
+    tc_wire_append_varint(out, len);
+}
+
 void tc_wire_append(struct tc_buf *out, unsigned number, struct tc_slice value)
 {
-    size_t n = value.len;
-    tc_buf_append_char(out, (char)(number << 3 | 2));
-    for (; n > 0x7f; n >>= 7)
-        tc_buf_append_char(out, (char)(n | 0x80));
-    tc_buf_append_char(out, (char)n);
+    tc_wire_append_head(out, number, value.len);
     tc_buf_append_slice(out, value);
 }

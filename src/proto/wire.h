@@ -18,7 +18,9 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out);
  * when there is none. Borrowed, and not checked in any way. */
 struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number);
 
-/* Appends a field of that number (15 at most) that is a string or a message. */
+void tc_wire_append_varint(struct tc_buf *out, uint64_t v);
+/* A field that is a string, bytes or a message; the head of one, of which `len` bytes are to follow. */
 void tc_wire_append(struct tc_buf *out, unsigned number, struct tc_slice value);
+void tc_wire_append_head(struct tc_buf *out, unsigned number, size_t len);
 
 #endif

@@ -10,6 +10,7 @@
 #include "support/mesh_kit.h"
 
 #include "base/mem.h"
+#include "proto/wire.h"
 
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 #define EDS_TYPE "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -205,27 +206,13 @@ static void runtime_ends_first(void **state)
 
 /* --- hostile messages --- */
 
-static void put_varint(struct tc_buf *b, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        tc_buf_append_char(b, (char)(v | 0x80));
-    tc_buf_append_char(b, (char)v);
-}
-
-static void put_bytes(struct tc_buf *b, unsigned field, struct tc_slice bytes)
-{
-    put_varint(b, field << 3 | 2);
-    put_varint(b, bytes.len);
-    tc_buf_append_slice(b, bytes);
-}
-
 /* `inner` inside field `field` of a message that may begin with a name in field 1. */
 static struct tc_buf wrap(struct tc_buf inner, const char *name, unsigned field)
 {
     struct tc_buf out = {0};
     if (name)
-        put_bytes(&out, 1, tc_slice_str(name));
-    put_bytes(&out, field, tc_buf_slice(&inner));
+        tc_wire_append(&out, 1, tc_slice_str(name));
+    tc_wire_append(&out, field, tc_buf_slice(&inner));
     tc_buf_fini(&inner);
     return out;
 }
@@ -238,8 +225,8 @@ static struct tc_buf nested_values(size_t n)
     char *bytes = tc_malloc(cap);
     for (size_t i = 0; i < 2 * n; i++) {
         struct tc_buf head = {0};
-        put_varint(&head, i % 2 ? 6u << 3 | 2 : 1u << 3 | 2); /* Value.list_value, ListValue.values */
-        put_varint(&head, cap - at);
+        tc_wire_append_varint(&head, i % 2 ? 6u << 3 | 2 : 1u << 3 | 2); /* Value.list_value, ListValue.values */
+        tc_wire_append_varint(&head, cap - at);
         at -= head.len;
         memcpy(bytes + at, head.data, head.len);
         tc_buf_fini(&head);
@@ -256,10 +243,10 @@ static struct tc_buf nested_values(size_t n)
 static struct tc_buf unknown_fields(size_t bytes)
 {
     struct tc_buf m = {0};
-    put_bytes(&m, 1, tc_slice_str("c"));
+    tc_wire_append(&m, 1, tc_slice_str("c"));
     tc_buf_reserve(&m, bytes + 8);
     while (m.len < bytes) {
-        put_varint(&m, 1000u << 3);
+        tc_wire_append_varint(&m, 1000u << 3);
         tc_buf_append_char(&m, 1);
     }
     return m;
@@ -268,10 +255,10 @@ static struct tc_buf unknown_fields(size_t bytes)
 static struct tc_buf empty_entries(size_t n)
 {
     struct tc_buf m = {0};
-    put_bytes(&m, 1, tc_slice_str("c"));
+    tc_wire_append(&m, 1, tc_slice_str("c"));
     tc_buf_reserve(&m, 2 * n);
     for (size_t i = 0; i < n; i++)
-        put_bytes(&m, 2, tc_slice_of("", 0));
+        tc_wire_append(&m, 2, tc_slice_of("", 0));
     return m;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "proto/wire.h"
 
 #define EDS_URL "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 #define MANY 1000000
@@ -39,13 +40,6 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     const struct sending *s = arg;
     struct tc_slice resource = tc_buf_slice(s->resource);
     tc_control_plane_send(cp, EDS_URL, s->version, &resource, 1);
-}
-
-static void append_varint(struct tc_buf *b, uint64_t v)
-{
-    for (; v > 0x7f; v >>= 7)
-        tc_buf_append_char(b, (char)(v | 0x80));
-    tc_buf_append_char(b, (char)v);
 }
 
 /* A ClusterLoadAssignment of the cluster, without anything yet. */
@@ -143,7 +137,7 @@ static void a_huge_response(void **state)
     (void)state;
     struct tc_buf b = assignment();
     tc_buf_append_char(&b, '\x12'); /* one locality of unknown fields */
-    append_varint(&b, HUGE_BYTES);
+    tc_wire_append_varint(&b, HUGE_BYTES);
     memset(tc_buf_reserve(&b, HUGE_BYTES), 0, HUGE_BYTES);
     b.len += HUGE_BYTES;
     refuses("a response of 80 MB", b, NULL, "larger than max (838");

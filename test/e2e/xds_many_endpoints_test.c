@@ -10,9 +10,9 @@
 #include "support/call_process.h"
 #include "support/cmocka.h"
 #include "support/footprint.h"
+#include "support/messages.h"
 
 #include "base/mem.h"
-#include "proto/wire.h"
 
 #define EDS "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
@@ -62,21 +62,6 @@ static uint16_t refusing_port(void)
     return s.port;
 }
 
-/* Takes over the inner message. */
-static void add_message(struct tc_buf *out, unsigned field, struct tc_buf *inner)
-{
-    tc_wire_append(out, field, tc_buf_slice(inner));
-    tc_buf_fini(inner);
-}
-
-static void add_number(struct tc_buf *out, unsigned field, uint32_t v)
-{
-    tc_buf_append_char(out, (char)(field << 3));
-    for (; v > 0x7f; v >>= 7)
-        tc_buf_append_char(out, (char)(v | 0x80));
-    tc_buf_append_char(out, (char)v);
-}
-
 /* An assignment of "victim": one locality of n endpoints, each with an address of its own. */
 static struct tc_buf assignment(uint32_t n, uint16_t port)
 {
@@ -87,18 +72,18 @@ static struct tc_buf assignment(uint32_t n, uint16_t port)
         struct tc_buf socket_address = {0}, address = {0}, endpoint = {0}, lb = {0};
         char text[32];
         snprintf(text, sizeof(text), "127.%u.%u.%u", 1 + (i >> 16), i >> 8 & 255, i & 255);
-        tc_wire_append(&socket_address, 2, tc_slice_str(text));
-        add_number(&socket_address, 3, port);
-        add_message(&address, 1, &socket_address);
-        add_message(&endpoint, 1, &address);
-        add_message(&lb, 1, &endpoint);
-        add_message(&locality, LB_ENDPOINTS, &lb);
+        message_text(&socket_address, 2, text);
+        message_number(&socket_address, 3, port);
+        message_within(&address, 1, &socket_address);
+        message_within(&endpoint, 1, &address);
+        message_within(&lb, 1, &endpoint);
+        message_within(&locality, LB_ENDPOINTS, &lb);
     }
-    tc_wire_append(&locality, LOCALITY, tc_slice_str(""));
-    add_number(&weight, 1, 1);
-    add_message(&locality, WEIGHT, &weight);
-    tc_wire_append(&b, CLUSTER_NAME, tc_slice_str("victim"));
-    add_message(&b, ENDPOINTS, &locality);
+    message_text(&locality, LOCALITY, "");
+    message_number(&weight, 1, 1);
+    message_within(&locality, WEIGHT, &weight);
+    message_text(&b, CLUSTER_NAME, "victim");
+    message_within(&b, ENDPOINTS, &locality);
     return b;
 }
 

@@ -72,12 +72,12 @@ static void what_is_appended_is_read_again(void **state)
         for (size_t n = 0; n < lengths[i]; n++)
             tc_buf_append_char(&value, (char)(n * 31));
         tc_wire_append(&message, 1, tc_buf_slice(&value));
-        tc_wire_append(&message, 15, tc_slice_str("next"));
+        tc_wire_append(&message, 1000, tc_slice_str("next"));
         struct tc_slice rest = tc_buf_slice(&message);
         assert_true(tc_wire_next(&rest, &f));
         assert_true(f.is_bytes && f.number == 1 && tc_slice_eq(f.value, tc_buf_slice(&value)));
         assert_true(tc_wire_next(&rest, &f));
-        assert_true(f.is_bytes && f.number == 15 && tc_slice_eq_str(f.value, "next"));
+        assert_true(f.is_bytes && f.number == 1000 && tc_slice_eq_str(f.value, "next"));
         assert_int_equal(rest.len, 0);
         tc_buf_fini(&value);
         tc_buf_fini(&message);

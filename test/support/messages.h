@@ -1,0 +1,13 @@
+/* Protobuf messages, field by field. */
+#ifndef TC_SUPPORT_MESSAGES_H
+#define TC_SUPPORT_MESSAGES_H
+
+#include "base/buf.h"
+
+void message_number(struct tc_buf *b, unsigned field, uint64_t v);
+void message_bytes(struct tc_buf *b, unsigned field, const void *data, size_t len);
+void message_text(struct tc_buf *b, unsigned field, const char *text);
+/* A message in it, of which it is the end. */
+void message_within(struct tc_buf *b, unsigned field, struct tc_buf *inner);
+
+#endif
