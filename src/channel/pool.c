@@ -30,7 +30,9 @@ enum { LEFT, STAYED, N_KINDS };
 
 /* Attempts to connect that begin in one turn of the loop. A policy may have any number of endpoints to connect to, and
  * all of them at once would keep the loop from everybody else. */
-#define BEGIN_AT_ONCE 64
+#define BEGIN_AT_ONCE 16
+/* Attempts that may be under way however few descriptors the process may have. */
+#define UNDER_WAY_MIN 64
 
 static const struct tc_connector default_connector = {.start = tc_connect_start, .cancel = tc_connect_cancel};
 
@@ -86,7 +88,7 @@ static bool may_begin(const struct tc_pool *p)
     if (p->begun >= BEGIN_AT_ONCE)
         return false;
     /* The application may change it. */
-    return p->under_way < BEGIN_AT_ONCE || getrlimit(RLIMIT_NOFILE, &most) != 0 || p->under_way < most.rlim_cur / 2;
+    return p->under_way < UNDER_WAY_MIN || getrlimit(RLIMIT_NOFILE, &most) != 0 || p->under_way < most.rlim_cur / 2;
 }
 
 static void begin(struct tc_pool *p, struct tc_connection *c)

@@ -10,7 +10,7 @@
 
 /* Children that get their endpoint in one turn of the loop: each makes a subchannel and connects it, and a list may
  * have any number of them. */
-#define CHILDREN_AT_ONCE 512
+#define CHILDREN_AT_ONCE 128
 
 struct child {
     struct tc_endpoint *endpoint;

@@ -193,7 +193,7 @@ static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
     tc_lb_config_unref(config);
 }
 
-enum { AT_ONCE = 512, MANY = 3 * AT_ONCE };
+enum { AT_ONCE = 128, MANY = 3 * AT_ONCE };
 
 /* Others have their turn between the parts of a long list. */
 static void many_are_connected_in_turns(void **state)
@@ -244,7 +244,7 @@ static void an_update_overtakes_another(void **state)
     tc_loop_drain(f->loop);
     assert_int_equal(fake_count(f, NULL), MANY);
     assert_int_equal(fake_count(f, "10.0.0.0:1"), 0);
-    assert_int_equal(fake_count(f, "10.0.2.12:1"), 1);
+    assert_int_equal(fake_count(f, "10.0.1.0:1"), 1);
     /* And a short one; then none, and the end, in between. */
     begin_update(f, numbered(MANY, MANY));
     begin_update(f, numbered(0, 2));
