@@ -35,7 +35,7 @@ def mesh(match):
         path = os.path.join(folder, "mesh.json")
         write_resources(path, "1", listener("svc", "r"), routes("r", {"match": match, "route": {"cluster": "c"}}),
                         cluster("c"), endpoints("c", backend.listening()))
-        with running("serve-xds", "--resources", path) as control_plane:
+        with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as control_plane:
             yield folder, bootstrap(control_plane.listening())
 
 
