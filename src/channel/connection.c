@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "channel/attempts.h"
 
 /* So many connections may end before they carried an RPC, each soon after it was made; the next waits for the backoff.
  */
@@ -34,18 +35,10 @@ static void handshake_over(struct tc_connection *c)
     c->handshake = NULL;
 }
 
-static void attempt_over(struct tc_connection *c)
-{
-    if (c->under_way)
-        tc_pool_attempt(c->pool, false);
-    c->under_way = false;
-}
-
 static void give_up_attempt(struct tc_connection *c)
 {
-    attempt_over(c);
+    tc_attempts_over(tc_pool_attempts(c->pool), c);
     tc_timer_stop(&c->timer);
-    tc_list_remove(&c->due);
     if (c->connecting)
         tc_pool_connector(c->pool)->cancel(c->connecting);
     if (c->tunnel)
@@ -150,8 +143,9 @@ static void on_next_ready(void *arg)
     static const struct tc_transport_events events = {.on_gone = on_gone};
     struct tc_connection *c = arg;
     struct tc_transport *old = c->transport;
-    attempt_over(c);
+    tc_attempts_over(tc_pool_attempts(c->pool), c);
     tc_timer_stop(&c->timer);
+    c->was_ready = true;
     if (c->barren == 0)
         tc_backoff_reset(&c->backoff);
     c->transport = c->next;
@@ -237,8 +231,7 @@ void tc_connection_begin(struct tc_connection *c)
 {
     struct tc_loop *loop = tc_pool_loop(c->pool);
     c->attempt_ms = tc_loop_now_ms(loop);
-    c->under_way = true;
-    tc_pool_attempt(c->pool, true);
+    tc_attempts_began(tc_pool_attempts(c->pool), c);
     tc_timer_start(&c->timer, c->config->connect_timeout_ms);
     /* Our timer bounds TCP, TLS and HTTP/2 together. A18: with keepalive, the system gives up as it does. */
     struct tc_connect_opts opts = {.user_timeout_ms = c->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0};
@@ -258,7 +251,7 @@ void tc_connection_connect(struct tc_connection *c)
         fail(c, why);
         return;
     }
-    tc_pool_begin(c);
+    tc_attempts_want(tc_pool_attempts(c->pool), c);
     set_state(c, TORC_CONNECTING, (struct tc_status){0});
 }
 

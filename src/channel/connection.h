@@ -28,10 +28,12 @@ struct tc_connection {
 
     struct tc_transport *transport; /* READY: the one */
     uint64_t epoch;                 /* of the credentials when its handshake began */
+    bool was_ready;                 /* at some time */
     /* An attempt, one of these: CONNECTING, and READY when credentials have changed and the transport is to be
      * replaced by one made with what they are now. */
-    struct tc_link due; /* on the pool's list while it waits for its turn to begin */
-    bool under_way;     /* has begun: the pool counts it */
+    struct tc_attempts_line *line; /* of attempts.c, with the next two; NULL: there is no attempt */
+    struct tc_link due;            /* linked while it waits for its turn to begin */
+    bool under_way;                /* has begun */
     struct tc_connect *connecting;
     struct tc_http_connect *tunnel; /* through a proxy */
     struct tc_creds_handshake *handshake;
@@ -66,12 +68,8 @@ bool tc_connection_is_private(const struct tc_connection *c);
 struct tc_loop *tc_pool_loop(const struct tc_pool *p);
 const struct tc_connector *tc_pool_connector(const struct tc_pool *p);
 struct tc_link *tc_pool_transports(struct tc_pool *p);
+struct tc_attempts *tc_pool_attempts(struct tc_pool *p);
 bool tc_pool_is_shut(const struct tc_pool *p);
-/* Begins an attempt by tc_connection_begin: at once, or when others had their turn, if many began in this one, or are
- * over, if many are under way. A connection waits on c->due. */
-void tc_pool_begin(struct tc_connection *c);
-/* An attempt has begun, or is over: with a transport, with a failure, or given up. */
-void tc_pool_attempt(struct tc_pool *p, bool begins);
 /* The connection for a key, made if need be; it counts as held. */
 struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
 /* No handle is left, or the state changed while none was: keeps it or frees it. `user`: whose the last handle was. */

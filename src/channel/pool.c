@@ -1,9 +1,8 @@
 #include "channel/pool.h"
 
-#include <sys/resource.h>
-
 #include "base/log.h"
 #include "base/mem.h"
+#include "channel/attempts.h"
 #include "channel/connection.h"
 #include "io/proxy.h"
 
@@ -17,22 +16,13 @@ struct tc_pool {
     uint64_t idle_ms;
     uint32_t max_idle;
     struct tc_timer timer;
-    struct tc_link due;  /* connections that are to begin an attempt, in later turns */
-    struct tc_task turn; /* begins them */
-    uint32_t begun;      /* attempts in this turn */
-    uint64_t under_way;  /* attempts that have begun and are not over */
-    bool updating;       /* a resolver's update is being applied */
+    struct tc_attempts attempts;
+    bool updating; /* a resolver's update is being applied */
     bool shut;
 };
 
 /* Given up by an update: the endpoint is not in the resource any more. Or by a policy's own doing: it may come back. */
 enum { LEFT, STAYED, N_KINDS };
-
-/* Attempts to connect that begin in one turn of the loop. A policy may have any number of endpoints to connect to, and
- * all of them at once would keep the loop from everybody else. */
-#define BEGIN_AT_ONCE 16
-/* Attempts that may be under way however few descriptors the process may have. */
-#define UNDER_WAY_MIN 64
 
 static const struct tc_connector default_connector = {.start = tc_connect_start, .cancel = tc_connect_cancel};
 
@@ -80,51 +70,6 @@ static void on_timer(struct tc_timer *timer)
     arm(p);
 }
 
-/* Whether another attempt may begin. Endpoints that do not answer hold a descriptor each until the time to connect is
- * over, and the process needs some for other things: half of what it may open is theirs at most. */
-static bool may_begin(const struct tc_pool *p)
-{
-    struct rlimit most;
-    if (p->begun >= BEGIN_AT_ONCE)
-        return false;
-    /* The application may change it. */
-    return p->under_way < UNDER_WAY_MIN || getrlimit(RLIMIT_NOFILE, &most) != 0 || p->under_way < most.rlim_cur / 2;
-}
-
-static void begin(struct tc_pool *p, struct tc_connection *c)
-{
-    p->begun++;
-    tc_connection_begin(c);
-}
-
-void tc_pool_begin(struct tc_connection *c)
-{
-    struct tc_pool *p = c->pool;
-    tc_loop_at_turn_end(p->loop, &p->turn);
-    /* Without a control plane nobody learns what to do about the others. */
-    if (tc_connection_is_private(c) || (tc_list_empty(&p->due) && may_begin(p)))
-        begin(p, c);
-    else
-        tc_list_append(&p->due, &c->due);
-}
-
-static void on_turn_end(struct tc_task *task)
-{
-    struct tc_pool *p = TC_CONTAINER_OF(task, struct tc_pool, turn);
-    p->begun = 0;
-    while (!tc_list_empty(&p->due) && may_begin(p))
-        begin(p, TC_CONTAINER_OF(tc_list_pop(&p->due), struct tc_connection, due));
-    if (p->begun)
-        tc_loop_at_turn_end(p->loop, &p->turn);
-}
-
-void tc_pool_attempt(struct tc_pool *p, bool begins)
-{
-    p->under_way += begins ? 1 : (uint64_t)-1;
-    if (!begins && !p->shut && !tc_list_empty(&p->due))
-        tc_loop_at_turn_end(p->loop, &p->turn);
-}
-
 struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle)
 {
     struct tc_pool *p = TC_NEW(struct tc_pool);
@@ -135,8 +80,7 @@ struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max
     tc_list_init(&p->transports);
     tc_list_init(&p->idle[LEFT]);
     tc_list_init(&p->idle[STAYED]);
-    tc_list_init(&p->due);
-    tc_task_init(&p->turn, on_turn_end);
+    tc_attempts_init(&p->attempts, loop);
     tc_timer_init(&p->timer, loop, on_timer);
     return p;
 }
@@ -146,7 +90,7 @@ void tc_pool_shutdown(struct tc_pool *p)
     struct tc_connection *c, *next;
     p->shut = true;
     tc_timer_stop(&p->timer);
-    tc_task_cancel(&p->turn);
+    tc_attempts_stop(&p->attempts);
     HASH_ITER(hh, p->table, c, next)
     {
         tc_connection_stop(c);
@@ -200,6 +144,11 @@ struct tc_loop *tc_pool_loop(const struct tc_pool *p)
 const struct tc_connector *tc_pool_connector(const struct tc_pool *p)
 {
     return p->connector;
+}
+
+struct tc_attempts *tc_pool_attempts(struct tc_pool *p)
+{
+    return &p->attempts;
 }
 
 struct tc_link *tc_pool_transports(struct tc_pool *p)

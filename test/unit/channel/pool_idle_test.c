@@ -1,6 +1,7 @@
 /* What the pool does with connections that live: how long it keeps those that no policy holds, which of too many close
  * first, and what keepalive becomes when a server finds it too much. Virtual time, scripted servers. */
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
 #include "channel/pool.h"
@@ -25,7 +26,8 @@ static size_t n_places;
 static struct tc_loop *loop;
 static struct tc_pool *pool;
 static struct tc_conn_config *config;
-static struct tc_server *server; /* in place of scripted ones, when set */
+static struct tc_server *server;      /* in place of scripted ones, when set */
+static size_t silent_from = SIZE_MAX; /* servers of these places take the connection and say nothing */
 
 struct tc_connect {
     struct tc_task task;
@@ -63,9 +65,9 @@ static void on_granted(struct tc_task *task)
     p->peer = server ? NULL : tc_h2_peer_new(p->pipe, 1, true);
     p->attempts++;
     c->fn(c->arg, tc_pipe_end(p->pipe, 0), NULL);
-    if (p->peer)
+    if (p->peer && (size_t)(p - places) < silent_from)
         tc_h2_peer_start(p->peer);
-    else
+    else if (!p->peer)
         tc_server_accept(server, tc_pipe_end(p->pipe, 1));
     tc_free(c);
 }
@@ -137,12 +139,18 @@ static void on_state(void *arg, enum torc_connectivity state, const struct tc_st
     ((struct place *)arg)->state = state;
 }
 
-static void hold(size_t i)
+static void connect_place(size_t i)
 {
     struct place *p = &places[i];
     assert_null(p->sc);
     p->sc = tc_pool_subchannel(pool, config, p->endpoint, &p->endpoint->addrs[0], on_state, p, NULL, NULL);
     tc_subchannel_connect(p->sc);
+}
+
+static void hold(size_t i)
+{
+    const struct place *p = &places[i];
+    connect_place(i);
     tc_loop_drain(loop);
     assert_int_equal(p->state, TORC_READY);
     assert_non_null(tc_subchannel_transport(p->sc));
@@ -188,6 +196,37 @@ static void test_kept_for_a_while(void **state)
     assert_int_equal(tc_pool_count(pool), 0);
     hold(0);
     assert_int_equal(places[0].attempts, 2);
+    fini();
+}
+
+/* Endpoints that do not answer hold all that may be under way: who was connected before waits for none of them. */
+static void test_connected_again_beside_silent_ones(void **state)
+{
+    (void)state;
+    enum { MOST = 80, N = 120 };
+    struct rlimit before, few;
+    init(30000, 1000, N);
+    hold(0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = MOST * 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    silent_from = 1;
+    for (size_t i = 1; i < N; i++)
+        connect_place(i);
+    tc_loop_drain(loop);
+    unsigned under_way = 0;
+    for (size_t i = 1; i < N; i++)
+        under_way += places[i].attempts;
+    assert_int_equal(under_way, MOST);
+    tc_h2_peer_goaway(places[0].peer, 0, 0, "");
+    tc_loop_drain(loop);
+    assert_int_equal(places[0].state, TORC_IDLE);
+    tc_subchannel_connect(places[0].sc);
+    tc_loop_drain(loop);
+    assert_int_equal(places[0].state, TORC_READY);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    silent_from = SIZE_MAX;
     fini();
 }
 
@@ -423,7 +462,7 @@ int main(void)
         cmocka_unit_test(test_ended_unused),      cmocka_unit_test(test_cap),
         cmocka_unit_test(test_none_kept),         cmocka_unit_test(test_left_close_first),
         cmocka_unit_test(test_too_many_pings),    cmocka_unit_test(test_too_many_pings_for_a_server),
-        cmocka_unit_test(test_keepalive_timeout),
+        cmocka_unit_test(test_keepalive_timeout), cmocka_unit_test(test_connected_again_beside_silent_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -419,6 +419,59 @@ static void test_silent_endpoints(void **state)
     fini(&s);
 }
 
+static struct tc_subchannel *make_of(struct tc_conn_config *of, int i, struct seen *seen)
+{
+    struct tc_conn_config *mine = config;
+    config = of;
+    struct tc_subchannel *sc = make_numbered(i, seen);
+    config = mine;
+    return sc;
+}
+
+/* One channel's silent endpoints do not keep those of others waiting; nor do its own keep what was connected before. */
+static void test_channels_take_turns(void **state)
+{
+    (void)state;
+    enum { N = 200, MOST = 90, OTHERS = 20, OWN = 8 };
+    static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
+    struct tc_subchannel *sc[N], *other[OTHERS];
+    struct seen s = {.text = NULL};
+    struct rlimit before, few;
+    struct tc_conn_config *second = tc_conn_config_secured(config, config->creds, config->server_name);
+    tc_conn_config_unref(second->channel); /* a channel of its own, with connections of its own */
+    second->channel = NULL;
+    second->keepalive_time_ms = 60000;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = MOST * 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    tc_pool_set_connector(pool, &connector);
+    for (int i = 0; i < N; i++)
+        sc[i] = make_numbered(i, &s);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST);
+    for (int i = 0; i < OTHERS; i++)
+        other[i] = make_of(second, i, &s);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST + OWN);
+    /* By turns from then on. */
+    for (int i = 0; i < 2 * OWN; i++)
+        tc_subchannel_release(sc[i]);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST + 2 * OWN);
+    for (int i = 0; i < OTHERS; i++)
+        tc_subchannel_release(other[i]);
+    tc_loop_drain(loop);
+    assert_int_equal(cancels, 2 * OWN + OWN + OWN / 2);
+    for (int i = 2 * OWN; i < N; i++)
+        tc_subchannel_release(sc[i]);
+    tc_pool_shutdown(pool);
+    assert_int_equal(cancels, attempts);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    tc_conn_config_unref(second);
+    fini(&s);
+}
+
 /* The pool's end finds some that wait. */
 static void test_end_of_many_attempts(void **state)
 {
@@ -447,6 +500,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_attempts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silent_endpoints, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_channels_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_of_many_attempts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
