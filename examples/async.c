@@ -1,6 +1,7 @@
 /* A hundred RPCs at a time, on the runtime's own thread; main waits for the last. usage: async TARGET */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <torc/torc.h>
 
@@ -10,6 +11,7 @@ struct progress {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int done, ok;
+    char failure[512]; /* the first, in words */
 };
 
 /* On the loop's thread: short, and never blocking. */
@@ -19,23 +21,35 @@ static void on_result(const struct torc_result *result, void *arg)
     pthread_mutex_lock(&p->lock);
     p->done++;
     p->ok += result->code == TORC_STATUS_OK;
+    if (result->code != TORC_STATUS_OK && !p->failure[0])
+        snprintf(p->failure, sizeof(p->failure), "%s: %s", torc_status_code_name(result->code), result->message);
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
 }
 
 int main(int argc, char **argv)
 {
-    struct progress p = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
-    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, NULL);
-    int started = 0;
-    while (channel && started < CALLS &&
-           torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &p, NULL) == 0)
+    struct progress p = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, ""};
+    char *why = NULL;
+    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &why);
+    if (!channel) {
+        fprintf(stderr, "%s\n", why);
+        free(why);
+        return 1;
+    }
+    int started = 0, error = 0;
+    while (started < CALLS &&
+           (error = torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &p, NULL)) == 0)
         started++;
+    if (error)
+        fprintf(stderr, "call %d could not be started: %s\n", started + 1, torc_strerror(error));
     pthread_mutex_lock(&p.lock);
     while (p.done < started)
         pthread_cond_wait(&p.changed, &p.lock);
     pthread_mutex_unlock(&p.lock);
     printf("%d of %d calls OK\n", p.ok, CALLS);
+    if (p.failure[0])
+        fprintf(stderr, "the first that failed: %s\n", p.failure);
     torc_channel_free(channel);
     return p.ok == CALLS ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 /* Torc inside an epoll loop of the application's own: no thread, no blocking call. usage: epoll_loop TARGET */
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@ static int failed;
 
 static void on_result(const struct torc_result *result, void *arg)
 {
-    printf("call %d: %s from %s\n", *(int *)arg, torc_status_code_name(result->code), result->peer);
+    printf("call %d: %s from %s %s\n", *(int *)arg, torc_status_code_name(result->code), result->peer, result->message);
     failed += result->code != TORC_STATUS_OK;
     left--;
 }
@@ -21,15 +22,28 @@ int main(int argc, char **argv)
     torc_runtime_options_init(&ro);
     ro.mode = TORC_RUNTIME_CALLER;
     torc_runtime *runtime = torc_runtime_new(&ro);
-    torc_channel *channel = torc_channel_new(runtime, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, NULL);
+    char *why = NULL;
+    torc_channel *channel = torc_channel_new(runtime, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &why);
+    if (!channel) {
+        fprintf(stderr, "%s\n", why);
+        free(why);
+        torc_runtime_free(runtime);
+        return 1;
+    }
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN};
     int numbers[3] = {1, 2, 3};
-    if (!channel || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, torc_runtime_fd(runtime), &event) != 0)
+    if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, torc_runtime_fd(runtime), &event) != 0) {
+        perror("epoll");
         return 1;
-    for (int i = 0; i < 3; i++)
-        if (torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &numbers[i], NULL) != 0)
+    }
+    for (int i = 0; i < 3; i++) {
+        int error = torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &numbers[i], NULL);
+        if (error) {
+            fprintf(stderr, "call %d could not be started: %s\n", numbers[i], torc_strerror(error));
             return 1;
+        }
+    }
     while (left > 0) {
         /* The application's other descriptors would be waited for here as well. */
         epoll_wait(epoll, &event, 1, torc_runtime_timeout_ms(runtime));

@@ -3,6 +3,7 @@
  * backend's hash key is "shard-N") */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <torc/torc.h>
 
@@ -14,6 +15,17 @@ struct backends {
     char keys[MAX_BACKENDS][20];
 };
 
+/* Calls fail with this text: one of the addresses is none. */
+static void refused(torc_resolver_listener *listener, const struct backends *b)
+{
+    char text[1024] = "one of these is no address such as 127.0.0.1:80:";
+    for (int i = 0; i < b->n; i++) {
+        size_t len = strlen(text);
+        snprintf(text + len, sizeof(text) - len, " %s", b->addresses[i]);
+    }
+    torc_resolver_report_error(listener, TORC_STATUS_UNAVAILABLE, text);
+}
+
 static void *start(const char *rest, torc_resolver_listener *listener, void *arg)
 {
     struct backends *b = arg;
@@ -24,8 +36,10 @@ static void *start(const char *rest, torc_resolver_listener *listener, void *arg
         endpoints[i].n_addresses = 1;
         endpoints[i].hash_key = b->keys[i];
     }
-    torc_resolver_report(listener, endpoints, (size_t)b->n,
-                         "{\"loadBalancingConfig\":[{\"ring_hash\":{\"requestHashHeader\":\"session\"}}]}");
+    int rc = torc_resolver_report(listener, endpoints, (size_t)b->n,
+                                  "{\"loadBalancingConfig\":[{\"ring_hash\":{\"requestHashHeader\":\"session\"}}]}");
+    if (rc != 0)
+        refused(listener, b); /* else calls would wait for endpoints until their deadlines */
     return b;
 }
 
@@ -45,8 +59,10 @@ static int call(torc_channel *channel, const char *session)
     o.metadata = metadata;
     int rc = torc_call_unary(channel, "echo.Echo/Say", "", 0, &o, &r);
     torc_metadata_free(metadata);
-    if (rc != 0)
+    if (rc != 0) {
+        fprintf(stderr, "%s: the call could not be started: %s\n", session, torc_strerror(rc));
         return rc;
+    }
     printf("%-8s -> %s %s\n", session, r.peer, r.message);
     rc = r.code;
     torc_result_fini(&r);
@@ -56,6 +72,10 @@ static int call(torc_channel *channel, const char *session)
 int main(int argc, char **argv)
 {
     struct backends b = {0};
+    if (argc < 2) {
+        fprintf(stderr, "usage: ring_hash ADDRESS ADDRESS ...\n");
+        return 1;
+    }
     for (int i = 1; i < argc && b.n < MAX_BACKENDS; i++, b.n++) {
         b.addresses[b.n] = argv[i];
         snprintf(b.keys[b.n], sizeof(b.keys[b.n]), "shard-%d", b.n);

@@ -1,13 +1,20 @@
 /* A bidirectional stream, blocking: sends ten messages, receives each echo. usage: streaming TARGET */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <torc/torc.h>
 
 int main(int argc, char **argv)
 {
-    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, NULL);
+    char *why = NULL;
+    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &why);
+    if (!channel) {
+        fprintf(stderr, "%s\n", why);
+        free(why);
+        return 1;
+    }
     int error = 0, received = 0;
-    torc_call *call = channel ? torc_call_open(channel, "echo.Echo/Chat", NULL, &error) : NULL;
+    torc_call *call = torc_call_open(channel, "echo.Echo/Chat", NULL, &error);
     if (!call) {
         fprintf(stderr, "cannot start: %s\n", torc_strerror(error));
         torc_channel_free(channel);

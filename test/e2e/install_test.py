@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, check, main, running
+from support.kit import BUILD, SOURCE, check, free_address, main, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 
@@ -62,4 +62,16 @@ def test_examples():
         check(len(lines) == 8 and lines[:4] == lines[4:], f"the same session, the same backend: {lines}")
 
 
-main(test_readme_program, test_examples)
+def test_examples_say_why():
+    closed = free_address()
+    for name in ("unary", "streaming", "async", "epoll_loop", "ring_hash"):
+        for target in ("foo://x", "dns:", closed):
+            done = subprocess.run([os.path.join(BUILD, "examples", name), target], capture_output=True, text=True,
+                                  timeout=120, check=False)
+            said = done.stdout + done.stderr
+            check(done.returncode > 0, f"{name} {target}: exit {done.returncode}\n{said}")
+            check(target in said and ("Connection refused" in said) == (target == closed), f"{name} {target}: {said}")
+            check("DEADLINE_EXCEEDED" not in said and "success" not in said, f"{name} {target}: {said}")
+
+
+main(test_readme_program, test_examples, test_examples_say_why)
