@@ -1,6 +1,7 @@
 #include "io/listen.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -18,7 +19,9 @@ struct tc_listener {
     int fd;
     bool accepting; /* in the accept loop: closing waits for its end */
     bool closed;
-    bool owns_path; /* a Unix path that goes with us */
+    bool owns_path; /* a Unix path that goes with us, as long as it is this file: */
+    dev_t dev;
+    ino_t ino;
     tc_accept_fn fn;
     void *arg;
 };
@@ -93,8 +96,8 @@ static void on_watch(void *arg, unsigned events, bool error)
         free_listener(l);
 }
 
-/* True when nobody listens at the path: a file that a server left behind. */
-static bool is_stale_path(const struct sockaddr *sa, socklen_t len)
+/* True when a socket is at the path at which nobody listens: one that a server left behind. */
+static bool is_stale_socket(const struct sockaddr *sa, socklen_t len)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -102,6 +105,35 @@ static bool is_stale_path(const struct sockaddr *sa, socklen_t len)
     bool stale = connect(fd, sa, len) != 0 && errno == ECONNREFUSED;
     close(fd);
     return stale;
+}
+
+/* Binds to a path where something is: a stale socket goes. Connecting to any other file is refused too, hence lstat
+ * first. */
+static int take_path(int fd, const struct sockaddr *sa, socklen_t len, const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+        return ENOTSOCK;
+    if (!is_stale_socket(sa, len) || unlink(path) != 0)
+        return EADDRINUSE;
+    return bind(fd, sa, len) == 0 ? 0 : errno;
+}
+
+static void own_path(struct tc_listener *l, const char *path)
+{
+    struct stat st;
+    l->owns_path = lstat(path, &st) == 0;
+    l->dev = l->owns_path ? st.st_dev : 0;
+    l->ino = l->owns_path ? st.st_ino : 0;
+}
+
+/* What somebody else put there since stays. */
+static void remove_path(const struct tc_listener *l)
+{
+    const char *path = tc_rstr_cstr(l->addr.unix_path);
+    struct stat st;
+    if (lstat(path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+        unlink(path);
 }
 
 static int bind_and_listen(struct tc_listener *l, const struct tc_addr *addr)
@@ -119,15 +151,13 @@ static int bind_and_listen(struct tc_listener *l, const struct tc_addr *addr)
     bool is_path = sa->sa_family == AF_UNIX && un.sun_path[0] != 0;
     if (sa->sa_family != AF_UNIX)
         setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
-    int rc = bind(l->fd, sa, len);
-    if (rc != 0 && errno == EADDRINUSE && is_path) {
-        if (!is_stale_path(sa, len) || unlink(un.sun_path) != 0)
-            return EADDRINUSE;
-        rc = bind(l->fd, sa, len);
-    }
-    if (rc != 0)
-        return errno;
-    l->owns_path = is_path;
+    int err = bind(l->fd, sa, len) == 0 ? 0 : errno;
+    if (err == EADDRINUSE && is_path)
+        err = take_path(l->fd, sa, len, un.sun_path);
+    if (err != 0)
+        return err;
+    if (is_path)
+        own_path(l, un.sun_path);
     len = sizeof(bound);
     if (getsockname(l->fd, &bound.any, &len) != 0)
         return errno;
@@ -139,7 +169,7 @@ static int bind_and_listen(struct tc_listener *l, const struct tc_addr *addr)
 static void release_fd(struct tc_listener *l)
 {
     if (l->owns_path && !tc_loop_forked(l->loop))
-        unlink(tc_rstr_cstr(l->addr.unix_path));
+        remove_path(l);
     if (l->fd >= 0)
         close(l->fd);
     l->fd = -1;
@@ -161,8 +191,8 @@ struct tc_listener *tc_listener_new(struct tc_loop *loop, const struct tc_addr *
     if (err != 0) {
         char scratch[128];
         char *text = tc_addr_text(addr);
-        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to listen on %s: %s", text,
-                                            tc_errno_text(err, scratch)));
+        const char *reason = err == ENOTSOCK ? "the file there is not a socket" : tc_errno_text(err, scratch);
+        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to listen on %s: %s", text, reason));
         tc_free(text);
         release_fd(l);
         free_listener(l);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -272,6 +273,67 @@ static void a_refused_connection_says_so(void **state)
     tc_addr_fini(&a);
 }
 
+static void expect_left_alone(struct fixture *f, const char *path, const char *address)
+{
+    struct tc_addr a = parse(address);
+    struct tc_status error = {0};
+    struct stat before, after;
+    assert_int_equal(lstat(path, &before), 0);
+    assert_null(tc_listener_new(f->loop, &a, on_accept, f, &error));
+    char *expected = tc_asprintf("failed to listen on %s: the file there is not a socket", address);
+    assert_string_equal(tc_status_text(&error), expected);
+    assert_int_equal(lstat(path, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    tc_free(expected);
+    tc_status_fini(&error);
+    tc_addr_fini(&a);
+}
+
+static void a_file_that_is_no_socket_is_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    char path[64], link[64], address[80];
+    snprintf(path, sizeof(path), "torc-precious-%d", (int)getpid());
+    snprintf(link, sizeof(link), "torc-link-%d", (int)getpid());
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(symlink(path, link), 0);
+    snprintf(address, sizeof(address), "unix:%s", path);
+    expect_left_alone(f, path, address);
+    snprintf(address, sizeof(address), "unix:%s", link);
+    expect_left_alone(f, link, address);
+    unlink(path);
+    expect_left_alone(f, link, address); /* a link to nothing */
+    unlink(link);
+}
+
+/* What stands at the path of a listener by the time it closes is removed only if it is the listener's own. */
+static void a_file_that_replaced_the_socket_stays(void **state)
+{
+    struct fixture *f = *state;
+    char address[80];
+    struct stat st;
+    snprintf(address, sizeof(address), "unix:torc-replaced-%d", (int)getpid());
+    const char *path = address + strlen("unix:");
+    listen_on(f, address);
+    char *aside = tc_asprintf("%s-aside", path);
+    assert_int_equal(rename(path, aside), 0); /* keeps its inode from being used again */
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    tc_listener_close(f->listener);
+    f->listener = NULL;
+    assert_int_equal(lstat(path, &st), 0);
+    unlink(path);
+    unlink(aside);
+    tc_free(aside);
+    listen_on(f, address);
+    tc_listener_close(f->listener);
+    f->listener = NULL;
+    assert_int_not_equal(lstat(path, &st), 0);
+}
+
 static void a_missing_unix_path_says_so(void **state)
 {
     struct fixture *f = *state;
@@ -491,6 +553,8 @@ int main(void)
         T(big_data_over_unix),
         T(big_data_over_abstract_unix),
         T(a_stale_unix_path_is_taken_over_and_a_live_one_is_not),
+        T(a_file_that_is_no_socket_is_left_alone),
+        T(a_file_that_replaced_the_socket_stays),
         T(a_refused_connection_says_so),
         T(a_missing_unix_path_says_so),
         T(an_attempt_is_bounded_in_time_and_can_be_cancelled),
