@@ -9,6 +9,8 @@
 
 #define MAX_DEPTH 100u
 #define MAX_NODES 4000000u
+/* libyaml looks for an anchor among all others. */
+#define MAX_ANCHORS 10000u
 /* What a text may hold without aliases is less than this; a few bytes of them must not become millions of values. */
 #define FREE_NODES 100000u
 #define NODES_PER_BYTE 16u
@@ -123,19 +125,84 @@ static json_t *convert(struct convert *c, int index, unsigned depth)
     }
 }
 
+static char *problem_text(const yaml_parser_t *parser)
+{
+    return tc_asprintf("line %zu, column %zu: %s", parser->problem_mark.line + 1, parser->problem_mark.column + 1,
+                       parser->problem ? parser->problem : "malformed");
+}
+
+static bool has_anchor(const yaml_event_t *e)
+{
+    return (e->type == YAML_SCALAR_EVENT && e->data.scalar.anchor) ||
+           (e->type == YAML_SEQUENCE_START_EVENT && e->data.sequence_start.anchor) ||
+           (e->type == YAML_MAPPING_START_EVENT && e->data.mapping_start.anchor);
+}
+
+struct shape {
+    unsigned depth, anchors;
+};
+
+/* What is wrong with the document at this event; NULL: nothing. */
+static const char *too_much(struct shape *s, const yaml_event_t *e)
+{
+    if (e->type == YAML_SEQUENCE_START_EVENT || e->type == YAML_MAPPING_START_EVENT)
+        s->depth++;
+    else if (e->type == YAML_SEQUENCE_END_EVENT || e->type == YAML_MAPPING_END_EVENT)
+        s->depth--;
+    s->anchors += has_anchor(e);
+    if (s->depth > MAX_DEPTH + 1) /* the root is at depth 0 */
+        return "nested deeper than 100";
+    return s->anchors > MAX_ANCHORS ? "more than 10000 anchors" : NULL;
+}
+
+static void parser_start(yaml_parser_t *parser, struct tc_slice text)
+{
+    yaml_parser_set_input_string(parser, (const unsigned char *)(text.data ? text.data : ""), text.len);
+}
+
+/* The events of the first document alone: to load one takes libyaml the square of its depth, and of its anchors. */
+static bool shape_fits(struct tc_slice text, char **why)
+{
+    yaml_parser_t parser;
+    yaml_event_t event;
+    struct shape shape = {0};
+    bool end = false;
+    if (!yaml_parser_initialize(&parser)) {
+        *why = tc_strdup("out of memory");
+        return false;
+    }
+    parser_start(&parser, text);
+    while (!end && !*why) {
+        if (!yaml_parser_parse(&parser, &event)) {
+            *why = problem_text(&parser);
+            break;
+        }
+        const char *reason = too_much(&shape, &event);
+        if (reason)
+            *why =
+                tc_asprintf("line %zu, column %zu: %s", event.start_mark.line + 1, event.start_mark.column + 1, reason);
+        end = event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return !*why;
+}
+
 json_t *tc_yaml_parse(struct tc_slice text, char **why)
 {
     yaml_parser_t parser;
     yaml_document_t doc;
     json_t *result = NULL;
+    *why = NULL;
+    if (!shape_fits(text, why))
+        return NULL;
     if (!yaml_parser_initialize(&parser)) {
         *why = tc_strdup("out of memory");
         return NULL;
     }
-    yaml_parser_set_input_string(&parser, (const unsigned char *)(text.data ? text.data : ""), text.len);
+    parser_start(&parser, text);
     if (!yaml_parser_load(&parser, &doc)) {
-        *why = tc_asprintf("line %zu, column %zu: %s", parser.problem_mark.line + 1, parser.problem_mark.column + 1,
-                           parser.problem ? parser.problem : "malformed");
+        *why = problem_text(&parser);
         goto done;
     }
     if (!yaml_document_get_root_node(&doc)) {

@@ -360,6 +360,52 @@ static void test_yaml(void **state)
     tc_buf_fini(&deep);
 }
 
+static struct tc_buf repeated(const char *head, const char *part, size_t n)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, head);
+    for (size_t i = 0; i < n; i++)
+        tc_buf_append_str(&b, part);
+    return b;
+}
+
+static void expect_refused(struct tc_buf text, const char *reason)
+{
+    char *why = NULL;
+    assert_null(tc_yaml_parse(tc_buf_slice(&text), &why));
+    assert_non_null(why);
+    assert_non_null(strstr(why, reason));
+    tc_free(why);
+    tc_buf_fini(&text);
+}
+
+/* To load these takes libyaml minutes and more; they are refused where the limit is passed, of which the texts tell. */
+static void test_yaml_that_is_too_deep_is_not_loaded(void **state)
+{
+    (void)state;
+    expect_refused(repeated("resources: ", "[", 1000000), "line 1, column 112: nested deeper than 100");
+    expect_refused(repeated("", "{a: ", 1000000), "line 1, column 405: nested deeper than 100");
+    expect_refused(repeated("", "- ", 1000000), "line 1, column 203: nested deeper than 100");
+    struct tc_buf anchors = {0};
+    for (int i = 0; i < 200000; i++)
+        tc_buf_printf(&anchors, "- &a%d x\n", i);
+    expect_refused(anchors, "line 10001, column 3: more than 10000 anchors");
+}
+
+/* As deep as it may be. */
+static void test_yaml_at_the_limit_of_depth(void **state)
+{
+    (void)state;
+    char *why = NULL;
+    struct tc_buf b = repeated("", "[", 101);
+    for (int i = 0; i < 101; i++)
+        tc_buf_append_char(&b, ']');
+    json_t *v = tc_yaml_parse(tc_buf_slice(&b), &why);
+    assert_non_null(v);
+    json_decref(v);
+    tc_buf_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +419,8 @@ int main(void)
         cmocka_unit_test(test_wrapped_and_checked),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_yaml),
+        cmocka_unit_test(test_yaml_that_is_too_deep_is_not_loaded),
+        cmocka_unit_test(test_yaml_at_the_limit_of_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
