@@ -11,6 +11,7 @@
 
 #include <torc/log.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/parse.h"
 
@@ -164,6 +165,17 @@ int cli_read_file(const char *command, const char *path, struct tc_buf *out)
     return rc;
 }
 
+int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out)
+{
+    char scratch[128];
+    const char *why;
+    if (strcmp(path, "-") == 0)
+        return cli_read_file(command, path, out);
+    if (tc_file_read(path, MAX_FILE_BYTES, out, &why, scratch) != 0)
+        return cli_fail(command, "%s: cannot read %s: %s", option, path, why);
+    return 0;
+}
+
 /* "-----BEGIN EC PRIVATE KEY-----": a word may stand before the kind. *first: what the text has instead. */
 static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 {
@@ -183,7 +195,7 @@ static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out)
 {
-    int rc = cli_read_file(command, path, out);
+    int rc = cli_read_regular(command, option, path, out);
     struct tc_slice first = {0};
     if (rc != 0 || has_pem(tc_buf_cstr(out), kind, &first))
         return rc;

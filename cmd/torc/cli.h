@@ -23,8 +23,11 @@ int cli_duration_ms(const char *command, const char *option, const char *text, u
 int cli_double(const char *command, const char *option, const char *text, double *out);
 /* -o text|json. */
 int cli_output(const char *command, const char *text, bool *json);
-/* A whole file ("-": standard input) of at most 64 MiB; the error is printed. */
+/* A whole file ("-": standard input) of at most 64 MiB; the error is printed. It may be a FIFO, which is waited for:
+ * what a shell makes of another command's output is one. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
+/* The same of a regular file alone ("-": standard input): nothing else under the name is waited for. */
+int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out);
 /* The same for PEM texts of a kind, "CERTIFICATE" or "PRIVATE KEY": a file without one is an error that names the
  * option and the file. */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);

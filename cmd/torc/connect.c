@@ -10,7 +10,7 @@ static int set_service_config(const char *command, struct connect_args *a, const
 {
     tc_buf_clear(&a->service_config);
     if (text[0] == '@')
-        return cli_read_file(command, text + 1, &a->service_config);
+        return cli_read_regular(command, "--service-config", text + 1, &a->service_config);
     tc_buf_append_str(&a->service_config, text);
     return 0;
 }

@@ -1,0 +1,50 @@
+"""Files that options name: certificates, keys and configuration from regular files alone, data from pipes too."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import TORC, check, main, run, running
+
+METHOD = "torc.test.Backend/Echo"
+
+
+def refused(part, *args, status=1):
+    done = run(*args, status=status)
+    check(part in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{args}: {done}")
+
+
+def test_no_fifo_is_waited_for():
+    with tempfile.TemporaryDirectory() as directory:
+        fifo = os.path.join(directory, "fifo")
+        os.mkfifo(fifo)
+        for option in ("--ca", "--cert", "--key"):
+            for command in ("call", "bench"):
+                refused(f"{option}: cannot read {fifo}: it is a FIFO, no regular file", command, "--creds", "tls",
+                        option, fifo, "127.0.0.1:1", METHOD)
+        for option in ("--tls-cert", "--tls-key", "--client-ca"):
+            refused(f"{option}: cannot read {fifo}: it is a FIFO", "backend", option, fifo)
+        refused(f"--service-config: cannot read {fifo}: it is a FIFO", "call", "--service-config", "@" + fifo,
+                "127.0.0.1:1", METHOD)
+        refused(f"--ca: cannot read {directory}: it is a directory", "call", "--creds", "tls", "--ca", directory,
+                "127.0.0.1:1", METHOD)
+        refused("--key: cannot read /dev/zero: it is a device", "call", "--creds", "tls", "--key", "/dev/zero",
+                "127.0.0.1:1", METHOD)
+
+
+def test_data_from_pipes():
+    """What a shell makes of another command's output has a name, and is a pipe."""
+    with running("backend") as backend:
+        script = '"$0" call -o json --data-file <(printf hello) "$1" ' + METHOD
+        done = subprocess.run(["bash", "-c", script, TORC, backend.listening()], capture_output=True, text=True,
+                              timeout=60, check=True)
+        call = json.loads(done.stdout.splitlines()[0])["call"]
+        check(bytes.fromhex(call["response_hex"]) == b"hello", str(call))
+    done = subprocess.run(["bash", "-c", '"$0" ring --endpoints <(printf "a\\nb\\n") --key k', TORC],
+                          capture_output=True, text=True, timeout=60, check=True)
+    check(done.stdout.startswith("k 0x"), done.stdout)
+
+
+main(test_no_fifo_is_waited_for, test_data_from_pipes)
