@@ -31,6 +31,7 @@ struct tc_connection {
     bool was_ready;                 /* at some time */
     /* An attempt, one of these: CONNECTING, and READY when credentials have changed and the transport is to be
      * replaced by one made with what they are now. */
+    const void *locality;          /* of who asked for it last: identity alone */
     struct tc_attempts_line *line; /* of attempts.c, with the next two; NULL: there is no attempt */
     struct tc_link due;            /* linked while it waits for its turn to begin */
     bool under_way;                /* has begun */

@@ -150,6 +150,7 @@ struct tc_subchannel *tc_pool_subchannel(struct tc_pool *p, struct tc_conn_confi
     h->base.on_state = on_state;
     h->base.arg = arg;
     h->connection = tc_pool_connection(p, config, addr);
+    h->connection->locality = endpoint->locality;
     h->config = tc_conn_config_ref(config);
     h->last = &h->first;
     h->observer = observer;

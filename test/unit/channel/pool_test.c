@@ -331,18 +331,24 @@ static void cancel_waiting(struct tc_connect *c)
 }
 
 /* Each of another address, and wanted. */
-static struct tc_subchannel *make_numbered(int i, struct seen *seen)
+static struct tc_subchannel *make_in(struct tc_locality *locality, int i, struct seen *seen)
 {
     struct tc_addr addr;
     char *text = tc_asprintf("10.0.1.%d:80", i);
     tc_addr_parse(&addr, tc_slice_str(text));
     struct tc_endpoint *e = tc_endpoint_new(&addr, 1);
+    e->locality = locality ? tc_locality_ref(locality) : NULL;
     struct tc_subchannel *sc = tc_pool_subchannel(pool, config, e, &e->addrs[0], on_state, seen, NULL, NULL);
     tc_subchannel_connect(sc);
     tc_endpoint_unref(e);
     tc_addr_fini(&addr);
     tc_free(text);
     return sc;
+}
+
+static struct tc_subchannel *make_numbered(int i, struct seen *seen)
+{
+    return make_in(NULL, i, seen);
 }
 
 /* A list of endpoints to connect to is begun in turns. */
@@ -379,7 +385,7 @@ static void test_many_attempts(void **state)
 static void test_silent_endpoints(void **state)
 {
     (void)state;
-    enum { N = 200, MOST = 90 };
+    enum { N = 200, MOST = 80 };
     static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
     struct tc_subchannel *sc[N];
     struct seen s = {.text = NULL};
@@ -432,7 +438,7 @@ static struct tc_subchannel *make_of(struct tc_conn_config *of, int i, struct se
 static void test_channels_take_turns(void **state)
 {
     (void)state;
-    enum { N = 200, MOST = 90, OTHERS = 20, OWN = 8 };
+    enum { N = 200, MOST = 80, OTHERS = 20, OWN = 8 };
     static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
     struct tc_subchannel *sc[N], *other[OTHERS];
     struct seen s = {.text = NULL};
@@ -472,6 +478,53 @@ static void test_channels_take_turns(void **state)
     fini(&s);
 }
 
+/* In a channel one locality's silent endpoints do not keep those of others waiting: failover needs them. */
+static void test_localities_take_turns(void **state)
+{
+    (void)state;
+    enum { N = 200, MOST = 80, LOCALITIES = 30 };
+    static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
+    struct tc_subchannel *sc[N];
+    struct tc_locality *localities[LOCALITIES];
+    struct seen s = {.text = NULL};
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = MOST * 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    tc_pool_set_connector(pool, &connector);
+    for (size_t i = 0; i < LOCALITIES; i++)
+        localities[i] = tc_locality_new(tc_slice_str("region"), tc_slice_str("zone"), tc_slice_str(""));
+    for (int i = 0; i < N - LOCALITIES; i++)
+        sc[i] = make_in(localities[0], i, &s);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST);
+    sc[N - LOCALITIES] = make_in(localities[1], N - LOCALITIES, &s);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST + 1);
+    /* One of each, up to a quarter more than the half. */
+    for (int i = 1; i < LOCALITIES; i++)
+        sc[N - LOCALITIES + i] = make_in(localities[i], N - LOCALITIES + i, &s);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, MOST + MOST / 4);
+    /* When attempts are over, localities have them in turns. */
+    for (int i = 0; i < MOST; i++)
+        tc_subchannel_release(sc[i]);
+    tc_loop_drain(loop);
+    assert_int_equal(attempts, 2 * MOST);
+    for (int i = N - LOCALITIES; i < N; i++)
+        tc_subchannel_release(sc[i]);
+    assert_int_equal(cancels, MOST + LOCALITIES); /* all of those had begun */
+    for (int i = MOST; i < N - LOCALITIES; i++)
+        tc_subchannel_release(sc[i]);
+    tc_pool_shutdown(pool);
+    assert_int_equal(cancels, attempts);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (size_t i = 0; i < LOCALITIES; i++)
+        tc_locality_unref(localities[i]);
+    fini(&s);
+}
+
 /* The pool's end finds some that wait. */
 static void test_end_of_many_attempts(void **state)
 {
@@ -501,6 +554,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many_attempts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silent_endpoints, setup, teardown),
         cmocka_unit_test_setup_teardown(test_channels_take_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_localities_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(test_end_of_many_attempts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
