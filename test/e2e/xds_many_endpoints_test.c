@@ -164,6 +164,35 @@ static void refusing_endpoints(void **state)
     call_process_go_on(client, 10);
 }
 
+/* Silent endpoints have all the attempts that there may be: a channel that comes then is not kept waiting. */
+static void others_connect(void **state)
+{
+    (void)state;
+    enum { SOON_MS = 10000 }; /* half of the time after which an attempt is given up */
+    struct silence s;
+    struct torc_channel_options o;
+    struct torc_runtime_options ro;
+    torc_runtime_options_init(&ro);
+    torc_runtime *rt = torc_runtime_new(&ro);
+    torc_channel_options_init(&o);
+    o.xds_bootstrap_json = mesh_kit_bootstrap(k);
+    torc_channel *silent = torc_channel_new(rt, "xds:///svc", &o, NULL);
+    mesh_kit_calls(silent, NULL, 1);
+    silence_begin(&s);
+    size_t before = footprint_descriptors();
+    assign("silent to this process", SILENT, s.port);
+    while (footprint_descriptors() < before + DESCRIPTORS / 2)
+        mesh_kit_calls(silent, "to: good", 1);
+    char *target = tc_asprintf("ipv4:%s", mesh_kit_address(k, 0));
+    torc_channel *fresh = torc_channel_new(rt, target, NULL, NULL);
+    assert_int_equal(torc_channel_connect(fresh, SOON_MS), 0);
+    tc_free(target);
+    torc_channel_free(fresh);
+    torc_channel_free(silent);
+    torc_runtime_free(rt);
+    silence_end(&s);
+}
+
 static int open_world(void **state)
 {
     (void)state;
@@ -178,6 +207,8 @@ static int open_world(void **state)
     mesh_kit_put_cluster(k, "victim", "lb_policy: ROUND_ROBIN");
     mesh_kit_put_routes(k, "svc",
                         "{match: {prefix: \"/good\"}, route: {cluster: good}}, "
+                        "{match: {prefix: \"/\", headers: [{name: to, string_match: {exact: good}}]}, route: "
+                        "{cluster: good}}, "
                         "{match: {prefix: \"/\"}, route: {cluster: victim}}");
     client = call_process_new(k, NULL);
     call_process_go_on(client, 20);
@@ -197,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silent_endpoints),
         cmocka_unit_test(refusing_endpoints),
+        cmocka_unit_test(others_connect),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
