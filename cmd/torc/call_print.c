@@ -82,13 +82,24 @@ static void append_metadata(struct tc_buf *out, const torc_metadata *md)
     tc_buf_append_char(out, '}');
 }
 
+static void append_shown(struct tc_buf *b, const char *text)
+{
+    cli_append_shown(b, text, strlen(text));
+}
+
+static void append_shown_after(struct tc_buf *b, const char *before, const char *text)
+{
+    tc_buf_append_str(b, before);
+    append_shown(b, text);
+}
+
 /* What --explain says of a call; the channel is shown once, at the end. */
 static void append_explanation(struct tc_buf *b, const char *json)
 {
     json_t *o = json_loads(json, 0, NULL);
     json_object_del(o, "channel");
     char *text = o ? tc_json_text(o, false) : NULL;
-    tc_buf_append_str(b, text ? text : json);
+    append_shown(b, text ? text : json);
     tc_free(text);
     json_decref(o);
 }
@@ -131,19 +142,21 @@ static void append_awaited(struct tc_buf *b, const json_t *explain, const char *
     const json_t *list = json_object_get(explain, "waits_for"), *item;
     size_t i;
     if (*endpoint)
-        tc_buf_printf(b, "  for a connection to %s", endpoint);
+        append_shown_after(b, "  for a connection to ", endpoint);
     else if (json_array_size(list) == 0)
         tc_buf_append_str(b, "  until its endpoints are known");
     json_array_foreach(list, i, item)
-        tc_buf_printf(b, "%s%s", i ? ", " : "  for a connection to ", json_string_value(item));
+        append_shown_after(b, i ? ", " : "  for a connection to ", json_string_value(item));
 }
 
 /* The first words of a line: the status, or of a call that is not sent and would not fail what would become of it. */
 static void append_status(struct tc_buf *b, const char *status, bool bad, const char *peer, uint64_t latency_us)
 {
     bool colour = cli_colour();
+    struct tc_buf scratch = {0};
     tc_buf_printf(b, "%s%-18s%s %-22s ", colour ? (bad ? "\033[31m" : "\033[32m") : "", status, colour ? "\033[0m" : "",
-                  *peer ? peer : "-");
+                  *peer ? cli_shown(&scratch, peer) : "-");
+    tc_buf_fini(&scratch);
     cli_format_us(b, latency_us);
 }
 
@@ -174,7 +187,7 @@ static void print_result_text(const struct call_args *a, uint64_t i, const struc
     if (r->attempts > 1)
         tc_buf_printf(&b, "  %u attempts", r->attempts);
     if (r->code)
-        tc_buf_printf(&b, "  %s", r->message);
+        append_shown_after(&b, "  ", r->message);
     size_t size = torc_message_size(r->response);
     struct tc_slice text = tc_slice_of(torc_message_data(r->response), size);
     if (size && size <= 200 && tc_utf8_valid(text)) {
@@ -215,11 +228,24 @@ void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind
         }
         tc_buf_append_str(&b, "}}");
     } else {
-        tc_buf_printf(&b, "%8.3f s  %-14s %s", (double)t_ms / 1000.0, kind, detail);
-        if (reason && *reason)
-            tc_buf_printf(&b, "  (%s)", reason);
+        tc_buf_printf(&b, "%8.3f s  %-14s ", (double)t_ms / 1000.0, kind);
+        append_shown(&b, detail);
+        if (reason && *reason) {
+            append_shown_after(&b, "  (", reason);
+            tc_buf_append_char(&b, ')');
+        }
     }
     put_line(&b);
+}
+
+static void append_lines(struct tc_buf *b, const char *text)
+{
+    struct tc_slice rest = tc_slice_str(text), line;
+    bool first = true;
+    for (bool more = true; tc_slice_split(&rest, &more, '\n', &line); first = false) {
+        tc_buf_append_str(b, first ? "" : "\n");
+        cli_append_shown(b, line.data, line.len);
+    }
 }
 
 void call_print_channel(const struct call_args *a, const char *json)
@@ -227,10 +253,12 @@ void call_print_channel(const struct call_args *a, const char *json)
     struct tc_buf b = {0};
     json_t *o = a->json ? NULL : json_loads(json, 0, NULL);
     char *text = o ? tc_json_text(o, true) : NULL;
-    if (text)
-        tc_buf_append_str(&b, text);
-    else
-        tc_buf_printf(&b, "{\"channel\":%s}", json);
+    if (text) {
+        append_lines(&b, text);
+    } else {
+        append_shown_after(&b, "{\"channel\":", json);
+        tc_buf_append_char(&b, '}');
+    }
     put_line(&b);
     tc_free(text);
     json_decref(o);
@@ -265,9 +293,11 @@ static void print_summary_json(const struct call_totals *t)
 
 static void append_table(struct tc_buf *b, const char *title, const struct call_count *counts, size_t n, uint64_t all)
 {
+    struct tc_buf scratch = {0};
     for (size_t i = 0; i < n; i++)
-        tc_buf_printf(b, "%-10s %-24s %10llu  %5.1f %%\n", i ? "" : title, counts[i].name,
+        tc_buf_printf(b, "%-10s %-24s %10llu  %5.1f %%\n", i ? "" : title, cli_shown(&scratch, counts[i].name),
                       (unsigned long long)counts[i].n, 100.0 * (double)counts[i].n / (double)all);
+    tc_buf_fini(&scratch);
 }
 
 static void print_summary_text(const struct call_totals *t)

@@ -23,16 +23,20 @@
 
 static void complain(const char *command, const char *fmt, va_list ap, const char *hint)
 {
-    struct tc_buf b = {0};
+    struct tc_buf b = {0}, shown = {0};
     tc_buf_vprintf(&b, fmt, ap);
-    const char *text = tc_buf_cstr(&b);
-    if (hint && b.len > USAGE_HEAD + USAGE_TAIL)
-        fprintf(stderr, "torc %s: %.*s...%s (try 'torc %s --help')\n", command, USAGE_HEAD, text,
-                text + b.len - USAGE_TAIL, command);
-    else if (hint)
-        fprintf(stderr, "torc %s: %s (try 'torc %s --help')\n", command, text, command);
+    if (hint && b.len > USAGE_HEAD + USAGE_TAIL) {
+        cli_append_shown(&shown, b.data, USAGE_HEAD);
+        tc_buf_append_str(&shown, "...");
+        cli_append_shown(&shown, b.data + b.len - USAGE_TAIL, USAGE_TAIL);
+    } else {
+        cli_append_shown(&shown, b.data, b.len);
+    }
+    if (hint)
+        fprintf(stderr, "torc %s: %s (try 'torc %s --help')\n", command, tc_buf_cstr(&shown), command);
     else
-        fprintf(stderr, "torc %s: %s\n", command, text);
+        fprintf(stderr, "torc %s: %s\n", command, tc_buf_cstr(&shown));
+    tc_buf_fini(&shown);
     tc_buf_fini(&b);
 }
 
@@ -225,21 +229,6 @@ void cli_format_us(struct tc_buf *out, uint64_t us)
         tc_buf_printf(out, "%.1f ms", (double)us / 1e3);
     else
         tc_buf_printf(out, "%.2f s", (double)us / 1e6);
-}
-
-void cli_json_string(struct tc_buf *out, const char *data, size_t len)
-{
-    tc_buf_append_char(out, '"');
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)data[i];
-        if (c == '"' || c == '\\')
-            tc_buf_printf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            tc_buf_printf(out, "\\u%04x", c);
-        else
-            tc_buf_append_char(out, (char)c);
-    }
-    tc_buf_append_char(out, '"');
 }
 
 double cli_cpu_seconds(void)

@@ -8,10 +8,10 @@
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
-/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr, of a long message its beginning and end; returns
- * CLI_USAGE. */
+/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr, of a long message its beginning and end, as
+ * cli_append_shown; returns CLI_USAGE. */
 int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
-/* Prints "torc COMMAND: message" on stderr; returns CLI_FAILED. */
+/* Prints "torc COMMAND: message" on stderr, as cli_append_shown; returns CLI_FAILED. */
 int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 /* What getopt_long's '?' and ':' mean, in one line; returns CLI_USAGE. `option` is argv[optind - 1]. */
 int cli_bad_option(const char *command, int code, char **argv);
@@ -51,7 +51,12 @@ void cli_verbose(int level);
 bool cli_colour(void);
 /* "412 us", "1.3 ms", "2.0 s" */
 void cli_format_us(struct tc_buf *out, uint64_t us);
-/* A JSON string literal. */
+/* Text of others for people: control characters as \u001b, bytes that are no UTF-8 as U+FFFD each. What is JSON already
+ * stays it. */
+void cli_append_shown(struct tc_buf *out, const char *data, size_t len);
+/* The same in `scratch`, in place of what it held; valid until that changes. */
+const char *cli_shown(struct tc_buf *scratch, const char *text);
+/* A JSON string literal; control characters and bytes that are no UTF-8 as above. */
 void cli_json_string(struct tc_buf *out, const char *data, size_t len);
 
 #endif

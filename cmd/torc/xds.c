@@ -233,8 +233,11 @@ static void tell(const struct xds *x, const char *what, const struct tc_status *
 {
     FILE *out = x->json ? stderr : stdout;
     char when[32];
+    struct tc_buf scratch = {0};
     xds_format_time(tc_system_clock.realtime_ns(NULL), when);
-    fprintf(out, "%s %s %s%s\n", when, what, tc_status_ok(status) ? good : bad, tc_status_text(status));
+    fprintf(out, "%s %s %s%s\n", when, what, tc_status_ok(status) ? good : bad,
+            cli_shown(&scratch, tc_status_text(status)));
+    tc_buf_fini(&scratch);
     fflush(out);
 }
 

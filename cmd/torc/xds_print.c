@@ -74,8 +74,12 @@ static void print_content(const struct xds_seen *s)
     json_t *json = content_of(s);
     char *text = json ? tc_json_text(json, true) : NULL;
     struct tc_slice rest = tc_slice_str(text ? text : "(cannot be shown)"), line;
-    for (bool more = true; tc_slice_split(&rest, &more, '\n', &line);)
-        printf("    %.*s\n", (int)line.len, line.data);
+    struct tc_buf shown = {0};
+    for (bool more = true; tc_slice_split(&rest, &more, '\n', &line); tc_buf_clear(&shown)) {
+        cli_append_shown(&shown, line.data, line.len);
+        printf("    %s\n", tc_buf_cstr(&shown));
+    }
+    tc_buf_fini(&shown);
     tc_free(text);
     json_decref(json);
 }
@@ -84,10 +88,12 @@ static void print_error(const struct xds_seen *s)
 {
     if (!s->error)
         return;
-    printf("    error: %s", s->error->data);
+    struct tc_buf scratch = {0};
+    printf("    error: %s", cli_shown(&scratch, s->error->data));
     if (s->failed_version)
-        printf(" (version %s)", s->failed_version->data);
+        printf(" (version %s)", cli_shown(&scratch, s->failed_version->data));
     putchar('\n');
+    tc_buf_fini(&scratch);
 }
 
 void xds_print_all(const xds_list *list)
@@ -103,32 +109,37 @@ void xds_print_all(const xds_list *list)
     }
     printf("%-14s  %-*s  %-*s  %-*s  UPDATED\n", "STATE", type_width, "TYPE", name_width, "NAME", version_width,
            "VERSION");
+    struct tc_buf name = {0}, version = {0};
     for (size_t i = 0; i < list->len; i++) {
         const struct xds_seen *s = list->data[i];
         char when[32];
         xds_format_time(s->updated_ns, when);
         printf("%s%-14s%s  %-*s  %-*s  %-*s  %s\n", colour_of(s), state_text(s), colour_end(), type_width,
-               s->type->short_name, name_width, s->name->data, version_width, s->version ? s->version->data : "-",
-               when);
+               s->type->short_name, name_width, cli_shown(&name, s->name->data), version_width,
+               s->version ? cli_shown(&version, s->version->data) : "-", when);
         print_error(s);
     }
     for (size_t i = 0; i < list->len; i++) {
         if (!list->data[i]->bytes)
             continue;
-        printf("\n%s %s\n", list->data[i]->type->short_name, list->data[i]->name->data);
+        printf("\n%s %s\n", list->data[i]->type->short_name, cli_shown(&name, list->data[i]->name->data));
         print_content(list->data[i]);
     }
+    tc_buf_fini(&name);
+    tc_buf_fini(&version);
 }
 
 void xds_print_changes(const xds_list *list, int64_t now_ns)
 {
     char when[32];
+    struct tc_buf scratch = {0};
     xds_format_time(now_ns, when);
     for (size_t i = 0; i < list->len; i++) {
         const struct xds_seen *s = list->data[i];
-        printf("%s %s%s%s %s %s", when, colour_of(s), state_text(s), colour_end(), s->type->short_name, s->name->data);
+        printf("%s %s%s%s %s %s", when, colour_of(s), state_text(s), colour_end(), s->type->short_name,
+               cli_shown(&scratch, s->name->data));
         if (s->version && !s->gone)
-            printf(" version %s", s->version->data);
+            printf(" version %s", cli_shown(&scratch, s->version->data));
         putchar('\n');
         if (s->gone)
             continue;
@@ -136,6 +147,7 @@ void xds_print_changes(const xds_list *list, int64_t now_ns)
         if (s->bytes && s->new_bytes)
             print_content(s);
     }
+    tc_buf_fini(&scratch);
     cli_flush();
 }
 

@@ -1,0 +1,58 @@
+/* Text of others (servers, files, the command line) as it is shown: nothing in it acts on a terminal, and JSON stays
+ * JSON. */
+#include "base/parse.h"
+#include "cli.h"
+
+/* Bytes of the character at `p`; 0: it is none of UTF-8. */
+static size_t character(const char *p, size_t left)
+{
+    unsigned char c = (unsigned char)*p;
+    size_t n = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+    return n <= left && tc_utf8_valid(tc_slice_of(p, n)) ? n : 0;
+}
+
+/* The number of a control character (C0, DEL, C1: 0x9b begins what ESC [ begins), or -1. */
+static int control(const char *p, size_t n)
+{
+    unsigned char c = (unsigned char)p[0];
+    if (n == 1)
+        return c < 0x20 || c == 0x7f ? c : -1;
+    return c == 0xc2 && (unsigned char)p[1] < 0xa0 ? (unsigned char)p[1] : -1;
+}
+
+static void append(struct tc_buf *out, const char *data, size_t len, bool quoted)
+{
+    for (size_t i = 0, n; i < len; i += n) {
+        n = character(data + i, len - i);
+        int number = n ? control(data + i, n) : -1;
+        if (n == 0) {
+            tc_buf_append_str(out, "\xef\xbf\xbd");
+            n = 1;
+        } else if (number >= 0) {
+            tc_buf_printf(out, "\\u%04x", (unsigned)number);
+        } else {
+            if (quoted && (data[i] == '"' || data[i] == '\\'))
+                tc_buf_append_char(out, '\\');
+            tc_buf_append(out, data + i, n);
+        }
+    }
+}
+
+void cli_append_shown(struct tc_buf *out, const char *data, size_t len)
+{
+    append(out, data, len, false);
+}
+
+const char *cli_shown(struct tc_buf *scratch, const char *text)
+{
+    tc_buf_clear(scratch);
+    append(scratch, text, strlen(text), false);
+    return tc_buf_cstr(scratch);
+}
+
+void cli_json_string(struct tc_buf *out, const char *data, size_t len)
+{
+    tc_buf_append_char(out, '"');
+    append(out, data, len, true);
+    tc_buf_append_char(out, '"');
+}
