@@ -106,7 +106,7 @@ static int apply(struct bench_args *a, int c)
     case OPT_CHANNELS:
         return cli_u64(NAME, "--channels", optarg, 1, 10000, &a->channels);
     case OPT_RPS:
-        return cli_double(NAME, "--rps", optarg, &a->rps);
+        return cli_rate(NAME, "--rps", optarg, &a->rps);
     case OPT_DEADLINE:
         return cli_duration_ms(NAME, "--deadline", optarg, &a->deadline_ms);
     case 'o':
@@ -247,7 +247,7 @@ static void run(struct bench *b)
     double cpu = cli_cpu_seconds();
     b->progress = isatty(STDERR_FILENO);
     b->begin_ns = b->over_ns = b->shown_ns = now_ns();
-    b->end_ns = b->begin_ns + b->args.duration_ms * TC_NS_PER_MS;
+    b->end_ns = cli_end_ns(b->begin_ns, b->args.duration_ms);
     if (b->args.rps > 0)
         run_open(b);
     else

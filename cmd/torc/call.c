@@ -147,7 +147,7 @@ static int start_due(struct run *r, bool *all_started)
 {
     const struct call_args *a = &r->args;
     uint64_t now = now_ns();
-    uint64_t end = a->duration_ms ? r->begin_ns + a->duration_ms * TC_NS_PER_MS : UINT64_MAX;
+    uint64_t end = a->duration_ms ? cli_end_ns(r->begin_ns, a->duration_ms) : UINT64_MAX;
     for (;;) {
         *all_started = r->refused || (a->count && r->started == a->count) || now >= end;
         if (*all_started)
@@ -158,10 +158,10 @@ static int start_due(struct run *r, bool *all_started)
             if (due >= end)
                 due = end;
             if (due > now)
-                return (int)((due - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
+                return cli_wait_ms(now, due);
         }
         if (r->in_flight >= a->concurrency)
-            return end == UINT64_MAX ? -1 : (int)((end - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
+            return end == UINT64_MAX ? -1 : cli_wait_ms(now, end);
         start_call(r, due);
         if (r->started % 64 == 0)
             now = now_ns();
@@ -195,9 +195,9 @@ static void run_calls(struct run *r, bool progress)
 
 static void hold(struct run *r)
 {
-    uint64_t end = now_ns() + r->args.hold_ms * TC_NS_PER_MS;
+    uint64_t end = cli_end_ns(now_ns(), r->args.hold_ms);
     for (uint64_t now = now_ns(); now < end; now = now_ns())
-        torc_runtime_poll(r->runtime, (int)((end - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS));
+        torc_runtime_poll(r->runtime, cli_wait_ms(now, end));
 }
 
 static int make_channels(struct run *r)

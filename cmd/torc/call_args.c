@@ -156,7 +156,7 @@ static int apply(struct call_args *a, int c)
     case 'c':
         return cli_u64(NAME, "-c", optarg, 1, 100000, &a->concurrency);
     case OPT_RPS:
-        return cli_double(NAME, "--rps", optarg, &a->rps);
+        return cli_rate(NAME, "--rps", optarg, &a->rps);
     case OPT_DURATION:
         return cli_duration_ms(NAME, "--duration", optarg, &a->duration_ms);
     case OPT_DEADLINE:

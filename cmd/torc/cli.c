@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include <torc/log.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -123,13 +125,24 @@ int cli_duration_ms(const char *command, const char *option, const char *text, u
     return 0;
 }
 
-int cli_double(const char *command, const char *option, const char *text, double *out)
+int cli_rate(const char *command, const char *option, const char *text, double *out)
 {
     double v;
-    if (tc_parse_double(tc_slice_str(text), &v) != 0 || v <= 0)
-        return cli_usage(command, "%s: '%s' is no number above 0", option, text);
+    if (tc_parse_double(tc_slice_str(text), &v) != 0 || !(v >= 0.001 && v <= 1e6))
+        return cli_usage(command, "%s: '%s' is no number from 0.001 to 1000000", option, text);
     *out = v;
     return 0;
+}
+
+uint64_t cli_end_ns(uint64_t begin_ns, uint64_t duration_ms)
+{
+    return duration_ms > (UINT64_MAX - begin_ns) / TC_NS_PER_MS ? UINT64_MAX : begin_ns + duration_ms * TC_NS_PER_MS;
+}
+
+int cli_wait_ms(uint64_t now_ns, uint64_t until_ns)
+{
+    uint64_t ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    return ns > INT_MAX * TC_NS_PER_MS ? INT_MAX : (int)((ns + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
 }
 
 int cli_output(const char *command, const char *text, bool *json)

@@ -20,7 +20,8 @@ int cli_bad_option(const char *command, int code, char **argv);
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out);
-int cli_double(const char *command, const char *option, const char *text, double *out);
+/* So many a second: bounded, so that times are computed of it without overflow. */
+int cli_rate(const char *command, const char *option, const char *text, double *out);
 /* -o text|json. */
 int cli_output(const char *command, const char *text, bool *json);
 /* A whole file ("-": standard input) of at most 64 MiB; the error is printed. It may be a FIFO, which is waited for:
@@ -41,6 +42,10 @@ int cli_end_output(const char *command, int status);
 /* Standard descriptors that are closed take no place among the sockets: what is written there fails, as it should. A
  * file that may not grow is an error like a full disk. */
 void cli_guard_output(void);
+
+/* The end of a time that begins then, and the wait until a time in ms, rounded up; neither overflows. */
+uint64_t cli_end_ns(uint64_t begin_ns, uint64_t duration_ms);
+int cli_wait_ms(uint64_t now_ns, uint64_t until_ns);
 
 /* Processor time of this process so far, its threads included. */
 double cli_cpu_seconds(void);

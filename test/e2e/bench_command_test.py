@@ -4,7 +4,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import check, main, run, running
+from support.kit import calls, check, main, run, running
 
 METHOD = "torc.test.Backend/Echo"
 
@@ -42,6 +42,19 @@ def test_open_loop():
         check(figures["calls"] == 200 and figures["not_started"] == 0, f"every call that was due: {figures}")
 
 
+def test_extreme_rates():
+    """The least and the most that --rps takes end with --duration, and a duration of centuries is one."""
+    with running("backend") as backend:
+        address = backend.listening()
+        check(bench("--rps", "0.001", "--duration", "100ms", address, METHOD)["calls"] == 1, "the first, at once")
+        figures = bench("--rps", "1000000", "-c", "4", "--duration", "100ms", address, METHOD)
+        check(figures["calls"] + figures["not_started"] == 100_000, str(figures))
+        summary = calls("--rps", "0.001", "--duration", "100ms", address, METHOD)[1]
+        check(summary["calls"] == 1 and summary["seconds"] >= 0.1, str(summary))
+        done = calls("-n", "3", "--duration", "2400000h", address, METHOD)[1]
+        check(done["ok"] == 3, str(done))
+
+
 def test_latency_from_the_intended_start():
     """One call at a time takes 50 ms: of 50 a second for 400 ms, each next one is later by 30 ms than it was to begin."""
     with running("backend", "--delay", "50ms") as backend:
@@ -69,7 +82,11 @@ def test_wrong_usage():
                        (("--payload", "5G", "a:1", "a.B/C"), "--payload"), (("--ca", "/", "a:1", "a.B/C"), "")):
         done = run("bench", *args, status=None)
         check(done.returncode in (1, 2) and what in done.stderr and done.stderr.count("\n") == 1, f"{args}: {done}")
+    for rate in ("0", "-1", "1e-300", "1e-20", "0.0009", "1000001", "1e10", "1e300", "1e999", "nan", "inf"):
+        for command in ("bench", "call"):
+            done = run(command, "--rps", rate, "--duration", "50ms", "127.0.0.1:1", METHOD, status=2)
+            check(f"--rps: '{rate}' is no number from 0.001 to 1000000" in done.stderr, done.stderr)
     check("open loop" in run("bench", "--help").stdout, "--help explains")
 
 
-main(test_closed_loop, test_open_loop, test_latency_from_the_intended_start, test_failures, test_wrong_usage)
+main(test_closed_loop, test_open_loop, test_extreme_rates, test_latency_from_the_intended_start, test_failures, test_wrong_usage)
