@@ -71,7 +71,8 @@ static void on_result(const struct torc_result *result, void *arg)
     if (r->args.cookies)
         keep_cookies(r, result);
     call_totals_add(&r->totals, result, latency_us);
-    call_print_result(&r->args, c->i, result, latency_us);
+    if (!cli_output_lost())
+        call_print_result(&r->args, c->i, result, latency_us);
     r->in_flight--;
     tc_free(c);
 }
@@ -149,7 +150,7 @@ static int start_due(struct run *r, bool *all_started)
     uint64_t now = now_ns();
     uint64_t end = a->duration_ms ? cli_end_ns(r->begin_ns, a->duration_ms) : UINT64_MAX;
     for (;;) {
-        *all_started = r->refused || (a->count && r->started == a->count) || now >= end;
+        *all_started = r->refused || cli_output_lost() || (a->count && r->started == a->count) || now >= end;
         if (*all_started)
             return -1;
         uint64_t due = 0;
@@ -178,10 +179,11 @@ static void show_progress(struct run *r)
             (unsigned long long)r->totals.calls, (unsigned long long)r->totals.ok);
 }
 
+/* Until all calls have ended, or nobody reads of them any more. */
 static void run_calls(struct run *r, bool progress)
 {
     bool all_started = false;
-    while (!all_started || r->in_flight) {
+    while ((!all_started || r->in_flight) && !cli_output_lost()) {
         int wait = start_due(r, &all_started);
         if (all_started && !r->in_flight)
             break;
@@ -196,7 +198,7 @@ static void run_calls(struct run *r, bool progress)
 static void hold(struct run *r)
 {
     uint64_t end = cli_end_ns(now_ns(), r->args.hold_ms);
-    for (uint64_t now = now_ns(); now < end; now = now_ns())
+    for (uint64_t now = now_ns(); now < end && !cli_output_lost(); now = now_ns())
         torc_runtime_poll(r->runtime, cli_wait_ms(now, end));
 }
 
@@ -255,6 +257,10 @@ int cmd_call(int argc, char **argv)
     if (rc != 0)
         goto done;
     run_calls(r, r->args.quiet && isatty(2));
+    if (cli_output_lost()) {
+        rc = CLI_FAILED; /* cli_end_output says why */
+        goto done;
+    }
     if (r->args.explain && !r->args.quiet)
         show_channels(r);
     r->totals.seconds = (double)(now_ns() - r->begin_ns) / 1e9;

@@ -71,9 +71,14 @@ bool cli_flush(void)
     return false;
 }
 
+bool cli_output_lost(void)
+{
+    return lost_output || ferror(stdout);
+}
+
 int cli_end_output(const char *command, int status)
 {
-    if (cli_flush() && !lost_output && !ferror(stdout))
+    if (cli_flush() && !cli_output_lost())
         return status;
     fprintf(stderr, "torc%s%s: cannot write to standard output: %s\n", command ? " " : "", command ? command : "",
             lost_output ? strerror(lost_output) : "an earlier write failed");

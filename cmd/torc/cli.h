@@ -36,6 +36,8 @@ int cli_read_pem(const char *command, const char *option, const char *kind, cons
 /* Writes out what was printed to standard output. False with errno when it could not be; cli_end_output says so later.
  */
 bool cli_flush(void);
+/* Could something not be written? Then there is nobody to work for. */
+bool cli_output_lost(void);
 /* The command's end: its status, or CLI_FAILED, with a line that says why, when output was lost on the way. `command`
  * may be NULL. */
 int cli_end_output(const char *command, int status);

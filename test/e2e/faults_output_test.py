@@ -44,6 +44,33 @@ def test_full_disk():
             check(done.stderr.count("\n") == 1, f"one line: {done.stderr!r}")
 
 
+def first_line_then_closed(*args):
+    """Reads one line of the command's output and closes it, as head -1 does; what is said on standard error."""
+    process = subprocess.Popen([TORC, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               stdin=subprocess.DEVNULL)
+    try:
+        check(process.stdout.readline() != "", "a first line")
+        process.stdout.close()
+        error = process.stderr.read()
+        check(process.wait(timeout=WAIT) == 1, f"exit {process.returncode}")
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.stderr.close()
+    check(error == "torc call: cannot write to standard output: Broken pipe\n", error)
+
+
+def test_reader_that_goes():
+    """torc call stops at the first write that fails: long before its time is over, and with calls that would not end."""
+    with running("backend") as backend:
+        address = backend.listening()
+        for form in ("text", "json"):
+            first_line_then_closed("call", "-o", form, "--rps", "100", "--duration", "10m", address, "a/b")
+        hang = ["-n", "1000000", "-c", "4", address, "torc.test.Backend/Hang"]
+        first_line_then_closed("call", "--events", "-o", "json", "--deadline", "500ms", *hang)
+        first_line_then_closed("call", "-o", "json", "--rps", "20", "--duration", "10m", "--hold", "10m", address, "a/b")
+
+
 def test_log_on_full_disk():
     """A library whose log cannot be written goes on without it."""
     with running("backend") as backend, open("/dev/full", "w") as full:
@@ -66,7 +93,8 @@ def test_closed_descriptors():
             check(done.returncode == status, f"{closed}: exit {done.returncode} {done.stderr!r}")
         backend.stop()
         counts = json.loads(backend.rest()[-1])["backend"]
-        check(counts["requests"] == 80 and counts["connections"] == 4, f"{counts}")
+        # Where nobody can read of a call, no other follows.
+        check(counts["requests"] == 1 + 20 + 20 + 1 and counts["connections"] == 4, f"{counts}")
 
 
 def test_log_of_a_control_plane():
@@ -106,4 +134,4 @@ def test_log_of_a_control_plane():
                 check(f"cannot write to standard output: {error}" in text, f"{name}: {text}")
 
 
-main(test_full_disk, test_log_on_full_disk, test_closed_descriptors, test_log_of_a_control_plane)
+main(test_full_disk, test_reader_that_goes, test_log_on_full_disk, test_closed_descriptors, test_log_of_a_control_plane)
