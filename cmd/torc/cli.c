@@ -99,9 +99,19 @@ int cli_bad_option(const char *command, int code, char **argv)
     const char *text = argv[optind - 1];
     if (code == ':')
         return cli_usage(command, "option '%s' needs a value", text);
-    if (strncmp(text, "--", 2) == 0 || optopt == 0)
+    if (optopt == 0)
         return cli_usage(command, "unknown option '%s'", text);
+    /* Of a long option optopt is its code, which may be a letter: then that with which it begins. Any other letter is
+     * one of several after a dash, and `text` the argument before them. */
+    bool is_long = strncmp(text, "--", 2) == 0 && (optopt > UCHAR_MAX || optopt == text[2]);
+    if (is_long && strchr(text, '='))
+        return cli_usage(command, "option '%.*s' takes no value", (int)strcspn(text, "="), text);
     return cli_usage(command, "unknown option '-%c'", optopt);
+}
+
+int cli_path(const char *command, const char *option, const char *path)
+{
+    return *path ? 0 : cli_usage(command, "%s: the path is empty", option);
 }
 
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
@@ -217,7 +227,9 @@ static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out)
 {
-    int rc = cli_read_regular(command, option, path, out);
+    int rc = cli_path(command, option, path);
+    if (rc == 0)
+        rc = cli_read_regular(command, option, path, out);
     struct tc_slice first = {0};
     if (rc != 0 || has_pem(tc_buf_cstr(out), kind, &first))
         return rc;

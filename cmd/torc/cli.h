@@ -16,6 +16,8 @@ int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 /* What getopt_long's '?' and ':' mean, in one line; returns CLI_USAGE. `option` is argv[optind - 1]. */
 int cli_bad_option(const char *command, int code, char **argv);
 
+/* The value of an option that names a file: CLI_USAGE with the error printed when it is empty. */
+int cli_path(const char *command, const char *option, const char *path);
 /* Values of options: 0, or the usage error printed and CLI_USAGE. */
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);

@@ -216,8 +216,11 @@ static int for_each_key(const struct ring_opts *o, const struct tc_ring *r, show
         if (rest.len && rest.data[rest.len - 1] == '\n')
             rest.len--;
         bool more = rest.len > 0;
-        while (rc == 0 && tc_slice_split(&rest, &more, '\n', &line))
+        while (rc == 0 && tc_slice_split(&rest, &more, '\n', &line)) {
+            if (line.len && line.data[line.len - 1] == '\r')
+                line.len--;
             show(o, r, line);
+        }
         tc_buf_fini(&text);
         if (rc)
             return rc;

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "channel/options.h"
 #include "cli.h"
 #include "ring_cmd.h"
 
@@ -25,7 +26,7 @@ static const char help[] =
     "      --priority N             and this priority (0)\n"
     "      --min N                  smallest number of entries (1024)\n"
     "      --max N                  largest number of entries (4096, or --min when that is larger)\n"
-    "      --cap N                  the client's own limit on both (4096; at most 8388608)\n\n"
+    "      --cap N                  the client's own limit on both (GRPC_RING_HASH_CAP's, or 4096; at most 8388608)\n\n"
     "Without one of the following: a table of the endpoints and what each owns.\n"
     "      --dump                   one line per entry in ring order: hash and endpoint\n"
     "      --key K                  where the key goes, repeatable (-: keys from standard input, one a line)\n"
@@ -129,10 +130,13 @@ static int parse_endpoint(const char *option, struct tc_slice text, struct ring_
 static int parse_file(struct ring_opts *o, const char *path)
 {
     struct tc_buf text = {0};
-    int rc = cli_read_file(RING_COMMAND, path, &text);
+    int rc = cli_path(RING_COMMAND, "--endpoints", path);
+    if (rc == 0)
+        rc = cli_read_file(RING_COMMAND, path, &text);
+    o->endpoints_file = path;
     struct tc_slice rest = tc_buf_slice(&text), line;
     bool more = true;
-    while (rc == 0 && tc_slice_split(&rest, &more, '\n', &line)) {
+    for (unsigned long n = 1; rc == 0 && tc_slice_split(&rest, &more, '\n', &line); n++) {
         if (line.len && line.data[line.len - 1] == '\r')
             line.len--;
         line = tc_slice_trim(line);
@@ -140,7 +144,9 @@ static int parse_file(struct ring_opts *o, const char *path)
         bool weighted;
         if (line.len == 0 || line.data[0] == '#')
             continue;
-        if ((rc = parse_endpoint(path, line, &e, &weighted)) == 0)
+        if (memchr(line.data, '\0', line.len))
+            rc = cli_usage(RING_COMMAND, "--endpoints %s: line %lu has a NUL in it", path, n);
+        else if ((rc = parse_endpoint(path, line, &e, &weighted)) == 0)
             *tc_vec_push(&o->endpoints.at) = e;
     }
     tc_buf_fini(&text);
@@ -220,11 +226,12 @@ static int parse_option(struct ring_opts *o, int c, const char *value)
         return parse_file(o, value);
     case OPT_RESOURCES:
         *tc_vec_push(&o->resources) = value;
-        return 0;
+        return cli_path(RING_COMMAND, "--resources", value);
     case OPT_CLUSTER:
         o->cluster = value;
         return 0;
     case OPT_PRIORITY:
+        o->priority_given = true;
         return cli_u64(RING_COMMAND, "--priority", value, 0, UINT32_MAX, &o->priority);
     case OPT_MIN:
         return cli_u64(RING_COMMAND, "--min", value, 1, TC_RING_SIZE_MAX, &o->min);
@@ -247,7 +254,7 @@ static int parse_option(struct ring_opts *o, int c, const char *value)
         return (rc = set_mode(o, RING_CHANGE)) ? rc : parse_change(o, RING_REWEIGHT, "--reweight", value);
     case OPT_SVG:
         o->svg = value;
-        return 0;
+        return cli_path(RING_COMMAND, "--svg", value);
     default:
         return cli_output(RING_COMMAND, value, &o->json);
     }
@@ -259,10 +266,14 @@ static int finish(struct ring_opts *o)
     bool given = o->endpoints.at.len > 0, read = o->resources.len > 0;
     if (given && read)
         return cli_usage(RING_COMMAND, "endpoints are given, or of --resources: not both");
+    if (!given && !read && o->endpoints_file)
+        return cli_usage(RING_COMMAND, "--endpoints %s: no endpoint is in it", o->endpoints_file);
     if (!given && !read)
         return cli_usage(RING_COMMAND, "no endpoints: -e KEY, --endpoints FILE, or --resources PATH --cluster NAME");
     if (read != (o->cluster != NULL))
         return cli_usage(RING_COMMAND, "--resources and --cluster go together");
+    if (o->priority_given && !read)
+        return cli_usage(RING_COMMAND, "--priority goes with --resources and --cluster");
     merge_repeated(&o->endpoints);
     int rc = read ? ring_read_resources(o) : 0;
     if (rc)
@@ -274,13 +285,14 @@ static int finish(struct ring_opts *o)
                          (unsigned long long)o->min);
     if (!o->max)
         o->max = TC_MAX(o->min, TC_RING_DEFAULT_MAX);
+    if (!o->cap)
+        o->cap = tc_channel_default_ring_cap();
     return 0;
 }
 
 int ring_parse(int argc, char **argv, struct ring_opts *o)
 {
     int c, rc;
-    o->cap = TC_RING_DEFAULT_CAP;
     optind = 1;
     opterr = 0;
     while ((c = getopt_long(argc, argv, ":e:o:h", options, NULL)) != -1) {

@@ -31,8 +31,10 @@ struct ring_change {
 struct ring_opts {
     struct ring_list endpoints;
     TC_VEC(const char *) resources; /* files and folders, borrowed from argv; none: endpoints are given */
+    const char *endpoints_file;     /* the last of --endpoints */
     const char *cluster;
     uint64_t priority;
+    bool priority_given;
     uint64_t min, max, cap; /* while options are read, 0: not given */
     enum ring_mode mode;
     TC_VEC(const char *) keys; /* of RING_KEYS and RING_WALK, borrowed from argv; "-": standard input */

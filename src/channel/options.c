@@ -37,7 +37,7 @@ void torc_channel_options_init(struct torc_channel_options *options)
     };
 }
 
-static uint32_t cap_from_environment(void)
+uint32_t tc_channel_default_ring_cap(void)
 {
     const char *text = getenv("GRPC_RING_HASH_CAP");
     uint64_t cap;
@@ -105,6 +105,6 @@ bool tc_channel_options_complete(struct torc_channel_options *out, const struct 
     if (out->keepalive_time_ms && out->keepalive_time_ms < MIN_KEEPALIVE_MS)
         out->keepalive_time_ms = MIN_KEEPALIVE_MS;
     if (out->ring_size_cap == 0)
-        out->ring_size_cap = cap_from_environment();
+        out->ring_size_cap = tc_channel_default_ring_cap();
     return true;
 }

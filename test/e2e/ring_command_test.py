@@ -2,6 +2,7 @@
 import json
 import os
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import case, check, main, run
@@ -64,4 +65,34 @@ def test_wrong_usage():
         check(len(done.stderr.strip().splitlines()) == 1, f"one line for {args}: {done.stderr}")
 
 
-main(test_published_rings, test_keys_and_walks, test_absent_and_json, test_wrong_usage)
+def test_cap_of_the_environment():
+    def size(*args, env=None):
+        return json.loads(run("ring", *endpoint_args("a", "b"), *args, "-o", "json", env=env).stdout)["entries"]
+    check(size() == 1024 and size(env={"GRPC_RING_HASH_CAP": "100"}) == 100, "GRPC_RING_HASH_CAP, as for a channel")
+    check(size("--cap", "60", env={"GRPC_RING_HASH_CAP": "100"}) == 60, "--cap wins")
+    check(size(env={"GRPC_RING_HASH_CAP": "x"}) == 1024, "what is no number does not count")
+
+
+def test_lines():
+    """Lines of other systems, and what is no line of text."""
+    keys = endpoint_args("127.0.0.1:10001", "127.0.0.1:10002", "127.0.0.1:10003")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "keys")
+        with open(path, "wb") as out:
+            out.write(b"u1\r\nu2\r\n")
+        with open(path, encoding="utf-8", newline="") as lines:
+            got = run("ring", *keys, "--key", "-", stdin=lines.read()).stdout
+        check(got == run("ring", *keys, "--key", "u1", "--key", "u2").stdout, f"CR is no part of a key: {got!r}")
+        with open(path, "wb") as out:
+            out.write(b"a\nb\0c\n")
+        said = run("ring", "--endpoints", path, status=2).stderr
+        check(f"{path}: line 2 has a NUL" in said, said)
+        with open(path, "wb") as out:
+            out.write(b"# none\n")
+        said = run("ring", "--endpoints", path, status=2).stderr
+        check(f"--endpoints {path}: no endpoint" in said, said)
+    said = run("ring", "-e", "a", "--priority", "3", status=2).stderr
+    check("--priority goes with --resources" in said, said)
+
+
+main(test_published_rings, test_keys_and_walks, test_absent_and_json, test_wrong_usage, test_cap_of_the_environment, test_lines)
