@@ -137,7 +137,8 @@ static int apply_data(struct call_args *a, int c)
         return tc_hex_decode(&a->data, tc_slice_str(optarg)) == 0
                    ? 0
                    : cli_usage(NAME, "--data-hex: '%s' is not hexadecimal", optarg);
-    return cli_read_file(NAME, optarg, &a->data);
+    int rc = cli_path(NAME, "--data-file", optarg);
+    return rc ? rc : cli_read_file(NAME, optarg, &a->data);
 }
 
 static int apply(struct call_args *a, int c)

@@ -201,6 +201,8 @@ int cli_read_regular(const char *command, const char *option, const char *path, 
 {
     char scratch[128];
     const char *why;
+    if (!*path)
+        return cli_path(command, option, path);
     if (strcmp(path, "-") == 0)
         return cli_read_file(command, path, out);
     if (tc_file_read(path, MAX_FILE_BYTES, out, &why, scratch) != 0)
@@ -227,9 +229,7 @@ static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out)
 {
-    int rc = cli_path(command, option, path);
-    if (rc == 0)
-        rc = cli_read_regular(command, option, path, out);
+    int rc = cli_read_regular(command, option, path, out);
     struct tc_slice first = {0};
     if (rc != 0 || has_pem(tc_buf_cstr(out), kind, &first))
         return rc;

@@ -9,8 +9,14 @@
 static int set_service_config(const char *command, struct connect_args *a, const char *text)
 {
     tc_buf_clear(&a->service_config);
-    if (text[0] == '@')
-        return cli_read_regular(command, "--service-config", text + 1, &a->service_config);
+    if (text[0] == '@') {
+        int rc = cli_read_regular(command, "--service-config", text + 1, &a->service_config);
+        if (rc == 0 && !a->service_config.len)
+            rc = cli_usage(command, "--service-config: %s is empty; {} is a service config without anything", text + 1);
+        return rc;
+    }
+    if (!*text)
+        return cli_usage(command, "--service-config: it is empty; {} is a service config without anything");
     tc_buf_append_str(&a->service_config, text);
     return 0;
 }

@@ -109,6 +109,8 @@ static int parse_args(struct serve *s, int argc, char **argv)
             *tc_vec_push(&s->listen) = optarg;
             break;
         case OPT_RESOURCES:
+            if ((rc = cli_path(NAME, "--resources", optarg)) != 0)
+                return rc;
             *tc_vec_push(&source_of(s, tc_slice_of(NULL, 0))->paths) = optarg;
             *tc_vec_push(&s->paths) = optarg;
             break;
@@ -153,10 +155,10 @@ static int parse_args(struct serve *s, int argc, char **argv)
     return 0;
 }
 
-static void on_unknown_fields(void *arg, const char *text)
+static void on_unknown_fields(void *arg, const char *file, const char *text)
 {
     (void)arg;
-    cli_fail(NAME, "left out, as Torc does not read it: %s", text);
+    cli_fail(NAME, "%s: left out, as Torc does not read it: %s", file, text);
 }
 
 /* Reads all sources; serves those that parse. The first error's text is printed; false when there was one. */

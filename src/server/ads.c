@@ -214,7 +214,8 @@ static void answer(struct tc_ads *a, struct type_state *t)
     clear_has(t);
     for (size_t i = 0; i < n; i++) {
         values[i] = tc_rstr_slice(want[i]->value);
-        *tc_vec_push(&t->has) = (struct tc_set_resource){tc_rstr_ref(want[i]->name), tc_rstr_ref(want[i]->value)};
+        *tc_vec_push(&t->has) =
+            (struct tc_set_resource){.name = tc_rstr_ref(want[i]->name), .value = tc_rstr_ref(want[i]->value)};
     }
     tc_ads_send(a, tc_rstr_slice(t->type_url), have->version ? tc_rstr_slice(have->version) : tc_slice_str("0"), values,
                 n);

@@ -43,16 +43,24 @@ static int read_message(const struct tc_resource_set *s, const json_t *resource,
     if (rc != 0) {
         rc = tc_proto_from_json(any, resource, &lenient, arena, message, faults);
         if (rc == 0)
-            s->warn(s->warn_arg, tc_faults_text(&strict));
+            s->warn(s->warn_arg, s->file ? s->file->data : NULL, tc_faults_text(&strict));
     }
     tc_faults_fini(&strict);
     return rc;
 }
 
-static bool is_there(const struct tc_resource_set *s, struct tc_slice url, const char *name)
+/* Where that resource has been read already, it is a fault, which names the other file when it was there. */
+static void refuse_second(const struct tc_resource_set *s, struct tc_slice url, const char *name,
+                          struct tc_faults *faults)
 {
     const struct tc_set_type *t = tc_resource_set_type(s, url);
-    return t && tc_set_type_find(t, tc_slice_str(name));
+    const struct tc_set_resource *first = t ? tc_set_type_find(t, tc_slice_str(name)) : NULL;
+    if (!first)
+        return;
+    if (first->file && s->file && !tc_rstr_eq(first->file, s->file))
+        tc_faults_add(faults, "\"%s\" is given twice: it is in %s too", name, first->file->data);
+    else
+        tc_faults_add(faults, "\"%s\" is given twice", name);
 }
 
 static void add_unwrapped(struct tc_resource_set *s, const json_t *resource, const char *name, struct tc_faults *faults)
@@ -74,8 +82,8 @@ static void add_unwrapped(struct tc_resource_set *s, const json_t *resource, con
         const Google__Protobuf__Any *any = (const Google__Protobuf__Any *)message;
         struct tc_slice url = tc_slice_str(any->type_url), value = tc_slice_of(any->value.data, any->value.len);
         size_t before = faults->count;
-        if (s->once && is_there(s, url, name))
-            tc_faults_add(faults, "\"%s\" is given twice", name);
+        if (s->once)
+            refuse_second(s, url, name, faults);
         if (s->check)
             s->check(s->check_arg, url, tc_slice_str(name), value, faults);
         if (faults->count == before)
@@ -174,8 +182,11 @@ static int load_file(struct tc_resource_set *s, const char *path, char **why)
     if (rc != 0)
         goto done;
     doc = tc_yaml_parse(tc_buf_slice(&text), &reason);
+    s->file = tc_rstr_str(path);
     if (doc)
         tc_resource_set_add_json(s, doc, &faults);
+    tc_rstr_unref(s->file);
+    s->file = NULL;
     if (!doc || tc_faults_any(&faults)) {
         *why = tc_asprintf("%s: %s", path, doc ? tc_faults_text(&faults) : reason);
         rc = TORC_EPARSE;

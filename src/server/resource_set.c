@@ -11,6 +11,7 @@ static void resource_fini(struct tc_set_resource *r)
 {
     tc_rstr_unref(r->name);
     tc_rstr_unref(r->value);
+    tc_rstr_unref(r->file);
 }
 
 void tc_resource_set_free(struct tc_resource_set *s)
@@ -40,8 +41,8 @@ struct tc_resource_set *tc_resource_set_copy(const struct tc_resource_set *s)
         to->version = tc_rstr_ref(from->version);
         to->changes = from->changes;
         for (size_t k = 0; k < from->resources.len; k++)
-            *tc_vec_push(&to->resources) = (struct tc_set_resource){tc_rstr_ref(from->resources.data[k].name),
-                                                                    tc_rstr_ref(from->resources.data[k].value)};
+            *tc_vec_push(&to->resources) = (struct tc_set_resource){
+                .name = tc_rstr_ref(from->resources.data[k].name), .value = tc_rstr_ref(from->resources.data[k].value)};
     }
     return copy;
 }
@@ -117,8 +118,9 @@ void tc_resource_set_put(struct tc_resource_set *s, struct tc_slice type_url, st
     tc_vec_push(&t->resources);
     memmove(&t->resources.data[i + 1], &t->resources.data[i],
             (t->resources.len - 1 - i) * sizeof(t->resources.data[0]));
-    t->resources.data[i] =
-        (struct tc_set_resource){tc_rstr_new(name.data, name.len), tc_rstr_new(value.data, value.len)};
+    t->resources.data[i] = (struct tc_set_resource){.name = tc_rstr_new(name.data, name.len),
+                                                    .value = tc_rstr_new(value.data, value.len),
+                                                    .file = tc_rstr_ref(s->file)};
 }
 
 bool tc_resource_set_remove(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name)

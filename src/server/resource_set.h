@@ -12,6 +12,7 @@
 struct tc_set_resource {
     struct tc_rstr *name;
     struct tc_rstr *value; /* the serialised message */
+    struct tc_rstr *file;  /* that it was read from; NULL: none. Copies have none. */
 };
 
 struct tc_set_type {
@@ -30,10 +31,12 @@ struct tc_resource_set {
     TC_VEC(struct tc_set_type) types;
     tc_set_check_fn check; /* for tc_resource_set_add_json and _load; NULL: none. Copies have none. */
     void *check_arg;
-    /* Told of fields that Torc does not read, which are then left out; NULL: they are faults. `text` is borrowed. */
-    void (*warn)(void *arg, const char *text);
+    /* Told of fields that Torc does not read, which are then left out; NULL: they are faults. `file` (NULL: of none)
+     * and `text` are borrowed. */
+    void (*warn)(void *arg, const char *file, const char *text);
     void *warn_arg;
-    bool once; /* a resource given twice is a fault, as in files; else the later one replaces */
+    struct tc_rstr *file; /* which is being read; NULL: none */
+    bool once;            /* a resource given twice is a fault, as in files; else the later one replaces */
 };
 
 struct tc_resource_set *tc_resource_set_new(void);
