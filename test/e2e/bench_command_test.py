@@ -1,10 +1,12 @@
 """torc bench: closed and open loop against the echo backend, latency from the intended start, errors by status."""
 import json
 import os
+import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import calls, check, main, run, running
+from support.kit import bootstrap, calls, check, free_address, main, run, running
 
 METHOD = "torc.test.Backend/Echo"
 
@@ -75,6 +77,24 @@ def test_failures():
         check(figures["by_status"] == {"DEADLINE_EXCEEDED": 3}, str(figures))
 
 
+def test_why_it_cannot_connect():
+    """The reason that torc call gives, at once, or when the deadline is over where waiting could have helped."""
+    closed = free_address()
+    began = time.monotonic()
+    for target in (closed, f"ipv4:{closed}"):
+        said = run("bench", "--deadline", "10m", target, METHOD, status=1).stderr
+        check(said.startswith(f"torc bench: cannot connect to {target}: UNAVAILABLE: ") and "refused" in said, said)
+        call = calls(target, METHOD, status=1)[0][0]
+        check(call["message"] in said, f"{call} and {said}")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        said = run("bench", "--deadline", "200ms", address, METHOD, status=1).stderr
+        check(f"cannot connect to {address} within 0.2 s: still CONNECTING" in said, said)
+        said = run("bench", "--deadline", "300ms", "xds:///orders", METHOD, env=bootstrap(address), status=1).stderr
+        check("cannot connect to xds:///orders" in said and 'waits for LDS resource "orders"' in said, said)
+    check(time.monotonic() - began < 9, "none waits for the ten seconds")
+
+
 def test_wrong_usage():
     for args, what in ((("127.0.0.1:1",), "METHOD"), (("127.0.0.1:1", "x"), "package.Service/Method"),
                        (("-c", "0", "a:1", "a.B/C"), "-c"), (("--rps", "no", "a:1", "a.B/C"), "--rps"),
@@ -89,4 +109,5 @@ def test_wrong_usage():
     check("open loop" in run("bench", "--help").stdout, "--help explains")
 
 
-main(test_closed_loop, test_open_loop, test_extreme_rates, test_latency_from_the_intended_start, test_failures, test_wrong_usage)
+main(test_closed_loop, test_open_loop, test_extreme_rates, test_latency_from_the_intended_start, test_failures,
+     test_why_it_cannot_connect, test_wrong_usage)
