@@ -52,6 +52,7 @@ struct tc_dependency_manager {
     bool reshape;                        /* more has changed than the fresh nodes' content */
     struct tc_task task;                 /* reconcile */
     uint64_t mark, seen;
+    size_t leaves, names;         /* of the aggregates that this round has walked: those of good ones, those of all */
     struct tc_xds_config *config; /* as last reported */
     struct tc_status error;       /* as last reported; OK: config was */
     bool freed;                   /* during a report */
@@ -60,8 +61,19 @@ struct tc_dependency_manager {
 
 typedef TC_VEC(struct tc_rstr *) tc_leaf_vec;
 
+/* What is too much about the graph of an aggregate; a later one counts for more. */
+enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
+
+/* What a root leads to. */
+struct tc_dep_tree {
+    tc_leaf_vec leaves; /* in order, each once */
+    enum tc_dep_excess excess;
+};
+
 /* UNAVAILABLE with a text that names the resource, what is wrong, and the node; for a node with an error. */
 struct tc_status tc_dep_failure(const struct tc_dep_node *n);
+/* UNAVAILABLE, with the node's id: why an aggregate has no leaves to use. */
+struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit);
 /* What an EDS resource lacks: "EDS resource n contains no localities"; NULL: nothing. */
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
 /* The text for failures of one cluster's RPCs (A74, A88). `eds` is the node of its endpoints or NULL. */

@@ -5,7 +5,12 @@
 #include "base/log.h"
 #include "mesh/dependency_impl.h"
 
-enum { MAX_DEPTH = 16 }; /* A37 */
+enum {
+    MAX_DEPTH = 16,            /* A37 */
+    MAX_LEAVES = 1024,         /* of an aggregate; more when its resource may name more */
+    MAX_LEAVES_IN_ALL = 65536, /* of all aggregates that are routed to, each counted again below each of them */
+    MAX_NAMES_IN_ALL = 262144, /* that are walked for them, those of aggregates and repeated ones, too */
+};
 
 /* --- watched resources --- */
 
@@ -166,13 +171,32 @@ static bool need_dns(struct tc_dependency_manager *m, struct tc_dep_node *n, con
     return !n->dns || tc_dns_watch_endpoints(n->dns) || !tc_status_ok(tc_dns_watch_error(n->dns));
 }
 
-/* Marks a cluster and all below it. Appends its leaves (skipping what this root has shown already: A37, the earliest
- * place counts). False while something is still to come. */
-static bool need_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth, tc_leaf_vec *leaves,
-                         bool *too_deep)
+static size_t most_leaves(const struct tc_dependency_manager *m)
 {
-    if (depth >= MAX_DEPTH) {
-        *too_deep = true;
+    size_t named = (size_t)tc_xds_client_bootstrap(m->client)->limits.aggregate_clusters;
+    return TC_MAX(named, (size_t)MAX_LEAVES);
+}
+
+/* What the root's tree is too much of, one more name at that depth counted; WHOLE: nothing. */
+static enum tc_dep_excess one_more(struct tc_dependency_manager *m, const struct tc_dep_tree *tree, unsigned depth)
+{
+    if (depth == 0)
+        return TC_DEP_WHOLE;
+    if (++m->names > MAX_NAMES_IN_ALL)
+        return TC_DEP_ALL_TOO_LARGE;
+    if (tree->leaves.len > most_leaves(m))
+        return TC_DEP_TOO_WIDE;
+    return depth >= MAX_DEPTH ? TC_DEP_TOO_DEEP : TC_DEP_WHOLE;
+}
+
+/* Marks a cluster and all below it, unless that is too much. Appends its leaves (skipping what this root has shown
+ * already: A37, the earliest place counts). False while something is still to come. */
+static bool need_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth,
+                         struct tc_dep_tree *tree)
+{
+    enum tc_dep_excess excess = one_more(m, tree, depth);
+    if (excess) {
+        tree->excess = TC_MAX(tree->excess, excess);
         return true;
     }
     struct tc_dep_node *n = table_get(m, &m->clusters, &tc_cluster_type, name);
@@ -184,7 +208,7 @@ static bool need_cluster(struct tc_dependency_manager *m, struct tc_slice name, 
         return false;
     const struct tc_cluster *cluster = n->value ? tc_cluster_of(n->value) : NULL;
     if (!cluster || cluster->kind != TC_CLUSTER_AGGREGATE)
-        *tc_vec_push(leaves) = tc_rstr_ref(n->name);
+        *tc_vec_push(&tree->leaves) = tc_rstr_ref(n->name);
     if (!cluster || cluster->kind != TC_CLUSTER_LOGICAL_DNS)
         stop_dns(n);
     if (!cluster)
@@ -203,14 +227,23 @@ static bool need_cluster(struct tc_dependency_manager *m, struct tc_slice name, 
         complete = need_dns(m, n, cluster);
         break;
     case TC_CLUSTER_AGGREGATE:
-        for (size_t i = 0; i < cluster->n_children; i++)
-            complete &= need_cluster(m, tc_rstr_slice(cluster->children[i]), depth + 1, leaves, too_deep);
+        for (size_t i = 0; i < cluster->n_children && tree->excess <= TC_DEP_TOO_DEEP; i++)
+            complete &= need_cluster(m, tc_rstr_slice(cluster->children[i]), depth + 1, tree);
         break;
     }
     return complete;
 }
 
 /* --- cluster snapshots --- */
+
+static size_t limit_of(const struct tc_dependency_manager *m, enum tc_dep_excess excess)
+{
+    return excess == TC_DEP_TOO_DEEP        ? MAX_DEPTH
+           : excess == TC_DEP_TOO_WIDE      ? most_leaves(m)
+           : excess == TC_DEP_ALL_TOO_WIDE  ? MAX_LEAVES_IN_ALL
+           : excess == TC_DEP_ALL_TOO_LARGE ? MAX_NAMES_IN_ALL
+                                            : 0;
+}
 
 static struct tc_endpoints *dns_endpoints(const struct tc_dep_node *n)
 {
@@ -239,20 +272,16 @@ static struct tc_cluster_config *snapshot(const struct tc_dependency_manager *m,
 }
 
 /* Gives the node a snapshot of how it is now; the last one when nothing about it changed. Takes over the leaves. */
-static void refresh(const struct tc_dependency_manager *m, struct tc_dep_node *n, tc_leaf_vec *leaves, bool too_deep)
+static void refresh(const struct tc_dependency_manager *m, struct tc_dep_node *n, struct tc_dep_tree *tree)
 {
     struct tc_cluster_config *c = snapshot(m, n);
     bool aggregate = c->cluster && c->cluster->kind == TC_CLUSTER_AGGREGATE;
-    if (aggregate && leaves && !too_deep && leaves->len) {
-        c->leaves = leaves->data;
-        c->n_leaves = leaves->len;
-        *leaves = (tc_leaf_vec){0};
-    } else if (aggregate && leaves) {
-        struct tc_rstr *text =
-            too_deep ? tc_rstr_printf("aggregate cluster graph exceeds max depth (%d)", MAX_DEPTH)
-                     : tc_rstr_printf("aggregate cluster dependency graph for %s has no leaf clusters", n->name->data);
-        c->leaf_error = (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), m->node_id)};
-        tc_rstr_unref(text);
+    if (aggregate && tree && !tree->excess && tree->leaves.len) {
+        c->leaves = tree->leaves.data;
+        c->n_leaves = tree->leaves.len;
+        tree->leaves = (tc_leaf_vec){0};
+    } else if (aggregate && tree) {
+        c->leaf_error = tc_dep_leaf_error(n, tree->excess, limit_of(m, tree->excess));
     }
     if (tc_cluster_config_eq(c, n->config)) {
         tc_cluster_config_unref(c);
@@ -269,6 +298,17 @@ static void leaves_fini(tc_leaf_vec *leaves)
     tc_vec_fini(leaves);
 }
 
+/* An aggregate whose tree is known, among those before it. One that fails takes nothing from those after it. */
+static void count_leaves(struct tc_dependency_manager *m, struct tc_dep_tree *tree)
+{
+    if (!tree->excess && tree->leaves.len > most_leaves(m))
+        tree->excess = TC_DEP_TOO_WIDE;
+    if (!tree->excess && m->leaves + tree->leaves.len > MAX_LEAVES_IN_ALL)
+        tree->excess = TC_DEP_ALL_TOO_WIDE;
+    if (!tree->excess)
+        m->leaves += tree->leaves.len;
+}
+
 /* Marks a root's tree and, when that is complete, refreshes the root. */
 static bool need_root(struct tc_dependency_manager *m, struct tc_slice name)
 {
@@ -277,12 +317,13 @@ static bool need_root(struct tc_dependency_manager *m, struct tc_slice name)
         return true;
     n->root_mark = m->mark;
     m->seen++;
-    tc_leaf_vec leaves = {0};
-    bool too_deep = false;
-    bool complete = need_cluster(m, name, 0, &leaves, &too_deep);
+    struct tc_dep_tree tree = {0};
+    bool complete = need_cluster(m, name, 0, &tree);
+    if (n->value && tc_cluster_of(n->value)->kind == TC_CLUSTER_AGGREGATE)
+        count_leaves(m, &tree);
     if (complete)
-        refresh(m, n, &leaves, too_deep);
-    leaves_fini(&leaves);
+        refresh(m, n, &tree);
+    leaves_fini(&tree.leaves);
     return complete;
 }
 
@@ -378,7 +419,7 @@ static struct tc_xds_config *build(struct tc_dependency_manager *m, const struct
     HASH_ITER(hh, m->clusters, n, next)
     {
         if (n->root_mark != m->mark)
-            refresh(m, n, NULL, false);
+            refresh(m, n, NULL);
         c->clusters[c->n_clusters++] = tc_cluster_config_ref(n->config);
     }
     if (c->n_clusters)
@@ -432,7 +473,7 @@ static struct tc_xds_config *renew(struct tc_dependency_manager *m)
     for (size_t i = 0; i < m->fresh.len; i++) {
         struct tc_dep_node *n = m->fresh.data[i]->type == &tc_eds_type ? m->fresh.data[i]->user : m->fresh.data[i];
         size_t place = SIZE_MAX;
-        refresh(m, n, NULL, false);
+        refresh(m, n, NULL);
         tc_cluster_config_unref(tc_xds_config_cluster_at(c, tc_rstr_slice(n->name), &place));
         c->clusters[place] = tc_cluster_config_ref(n->config);
     }
@@ -444,6 +485,7 @@ static void whole_round(struct tc_dependency_manager *m)
 {
     struct tc_status error = {0};
     m->mark++;
+    m->leaves = m->names = 0;
     const struct tc_virtual_host *vhost = find_vhost(m, &error);
     bool complete = need_clusters(m, vhost);
     forget_fresh(m);

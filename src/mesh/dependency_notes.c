@@ -57,6 +57,33 @@ struct tc_status tc_dep_failure(const struct tc_dep_node *n)
     return status;
 }
 
+static struct tc_rstr *leaf_text(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit)
+{
+    switch (excess) {
+    case TC_DEP_WHOLE:
+        break;
+    case TC_DEP_TOO_DEEP:
+        return tc_rstr_printf("aggregate cluster graph exceeds max depth (%zu)", limit);
+    case TC_DEP_TOO_WIDE:
+        return tc_rstr_printf("aggregate cluster graph for %s exceeds max leaf clusters (%zu)", n->name->data, limit);
+    case TC_DEP_ALL_TOO_WIDE:
+        return tc_rstr_printf("aggregate cluster graph for %s exceeds max leaf clusters of all aggregates (%zu)",
+                              n->name->data, limit);
+    case TC_DEP_ALL_TOO_LARGE:
+        return tc_rstr_printf("aggregate cluster graph for %s exceeds max names of all aggregates (%zu)", n->name->data,
+                              limit);
+    }
+    return tc_rstr_printf("aggregate cluster dependency graph for %s has no leaf clusters", n->name->data);
+}
+
+struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit)
+{
+    struct tc_rstr *text = leaf_text(n, excess, limit);
+    struct tc_status status = {TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), n->manager->node_id)};
+    tc_rstr_unref(text);
+    return status;
+}
+
 static void append_empty_localities(const struct tc_eds *eds, struct tc_buf *out, size_t *n)
 {
     for (size_t p = 0; p < eds->n_priorities; p++)

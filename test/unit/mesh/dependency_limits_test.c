@@ -1,0 +1,243 @@
+/* Graphs of aggregate clusters that are small as resources and large once they are flattened. */
+#include "support/cmocka.h"
+
+#include <string.h>
+
+#include "support/fake_xds_transport.h"
+#include "support/resource_json.h"
+
+#include "base/mem.h"
+#include "mesh/dependency_manager.h"
+#include "mesh/registries.h"
+
+#define TYPE(package, name) "type.googleapis.com/envoy.config." package ".v3." name
+
+static const char *const lds = TYPE("listener", "Listener"), *const cds = TYPE("cluster", "Cluster");
+
+struct world {
+    struct tc_loop *loop;
+    struct tc_fake_xds *fake;
+    struct tc_fake_xds_server *server;
+    struct tc_xds_client *client;
+    struct tc_dependency_manager *manager;
+    int version;
+    struct tc_xds_config *config;     /* as last reported */
+    struct tc_buf routes, aggregates; /* of the control plane */
+};
+
+static void on_config(void *arg, struct tc_xds_config *config)
+{
+    struct world *w = arg;
+    tc_xds_config_ref(config);
+    tc_xds_config_unref(w->config);
+    w->config = config;
+}
+
+static void on_error(void *arg, const struct tc_status *error)
+{
+    (void)arg;
+    fail_msg("%s", tc_status_text(error));
+}
+
+static const struct tc_dependency_events events = {.on_config = on_config, .on_error = on_error};
+
+static bool supported(void *arg, const char *type, const json_t *config)
+{
+    (void)arg;
+    (void)config;
+    return strcmp(type, "insecure") == 0;
+}
+
+static void open_world(struct world *w)
+{
+    static const char bootstrap[] = "{\"node\": {\"id\": \"n\"}, \"xds_servers\": "
+                                    "[{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}]}";
+    const struct tc_dependency_opts m = {.listener = tc_slice_str("l"), .authority = tc_slice_str("svc")};
+    struct tc_status why = {0};
+    struct tc_xds_client_opts opts;
+    *w = (struct world){0};
+    w->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
+    w->fake = tc_fake_xds_new(w->loop);
+    w->server = tc_fake_xds_server(w->fake, "s1");
+    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(tc_slice_str(bootstrap), supported, NULL, &why);
+    assert_non_null(b);
+    tc_xds_client_opts_init(&opts);
+    opts.registries = tc_mesh_registries();
+    w->client = tc_xds_client_new(w->loop, b, tc_fake_xds_factory(w->fake), &opts);
+    tc_xds_bootstrap_unref(b);
+    w->manager = tc_dependency_manager_new(w->loop, w->client, &m, &events, w);
+    tc_loop_drain(w->loop);
+}
+
+static void close_world(struct world *w)
+{
+    tc_dependency_manager_free(w->manager);
+    tc_xds_config_unref(w->config);
+    tc_xds_client_unref(w->client);
+    tc_loop_drain(w->loop);
+    tc_fake_xds_free(w->fake);
+    tc_loop_free(w->loop);
+    tc_buf_fini(&w->routes);
+    tc_buf_fini(&w->aggregates);
+}
+
+static void respond(struct world *w, const char *type, const char *resources)
+{
+    struct tc_fake_xds_request *r;
+    char *json = tc_asprintf("{'versionInfo': '%d', 'nonce': '%d', 'typeUrl': '%s', 'resources': [%s]}", w->version,
+                             w->version, type, resources);
+    struct tc_buf bytes = tc_test_message("envoy.service.discovery.v3.DiscoveryResponse", json);
+    w->version++;
+    tc_fake_xds_send(w->server, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    tc_free(json);
+    tc_loop_drain(w->loop);
+    while ((r = tc_fake_xds_take(w->server)))
+        tc_fake_xds_request_free(r);
+}
+
+/* --- the control plane's resources --- */
+
+static void begin_aggregate(struct world *w, const char *name)
+{
+    tc_buf_printf(&w->aggregates,
+                  "%s{'@type': '%s', 'name': '%s', 'clusterType': {'name': 'a', 'typedConfig': {'@type': "
+                  "'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig', 'clusters': [",
+                  w->aggregates.len ? ", " : "", cds, name);
+}
+
+static void end_aggregate(struct world *w)
+{
+    tc_buf_append_str(&w->aggregates, "]}}}");
+}
+
+/* Of n leaves, "PREFIX0" and so on; of the same one again and again when they are not numbered. */
+static void aggregate(struct world *w, const char *name, const char *prefix, bool numbered, size_t n)
+{
+    begin_aggregate(w, name);
+    for (size_t i = 0; i < n; i++)
+        tc_buf_printf(&w->aggregates, "%s'%s%zu'", i ? ", " : "", prefix, numbered ? i : 0);
+    end_aggregate(w);
+}
+
+static void route(struct world *w, const char *cluster)
+{
+    tc_buf_printf(&w->routes, "%s{'match': {'prefix': '/%s'}, 'route': {'cluster': '%s'}}", w->routes.len ? ", " : "",
+                  cluster, cluster);
+}
+
+/* An aggregate that names but these two, and a route to it. */
+static void root(struct world *w, const char *name, const char *first, const char *second)
+{
+    begin_aggregate(w, name);
+    tc_buf_printf(&w->aggregates, second ? "'%s', '%s'" : "'%s'", first, second);
+    end_aggregate(w);
+    route(w, name);
+}
+
+/* n aggregates "r0", "r1", ... that name the same cluster, and routes to them. */
+static void roots(struct world *w, size_t n, const char *child)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *name = tc_asprintf("r%zu", i);
+        root(w, name, child, NULL);
+        tc_free(name);
+    }
+}
+
+/* Sends it all. No leaf exists: after its time each counts as one that fails. */
+static void serve(struct world *w)
+{
+    char *listener =
+        tc_asprintf("{'@type': '%s', 'name': 'l', 'apiListener': {'apiListener': {'@type': 'type.googleapis.com/"
+                    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
+                    "'httpFilters': [{'name': 'router', 'typedConfig': {'@type': "
+                    "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], 'routeConfig': "
+                    "{'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [%s]}]}}}}",
+                    lds, tc_buf_cstr(&w->routes));
+    respond(w, lds, listener);
+    tc_free(listener);
+    /* Each level is asked for once the one above is known. */
+    for (int level = 0; level < 3; level++)
+        respond(w, cds, tc_buf_cstr(&w->aggregates));
+    tc_loop_advance(w->loop, 15000);
+    assert_non_null(w->config);
+}
+
+static void expect(const struct world *w, const char *name, size_t leaves, const char *error)
+{
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w->config, tc_slice_str(name));
+    assert_non_null(c);
+    assert_string_equal(tc_status_text(&c->leaf_error), error);
+    assert_int_equal(c->n_leaves, leaves);
+}
+
+/* --- tests --- */
+
+static void leaves_of_an_aggregate(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    aggregate(&w, "many", "x", true, 1024);
+    aggregate(&w, "two", "y", true, 2);
+    root(&w, "alone", "many", NULL);
+    root(&w, "again", "many", "many"); /* what is there twice counts once */
+    root(&w, "wide", "many", "two");
+    root(&w, "small", "two", NULL);
+    serve(&w);
+    expect(&w, "alone", 1024, "");
+    expect(&w, "again", 1024, "");
+    expect(&w, "wide", 0, "aggregate cluster graph for wide exceeds max leaf clusters (1024) (node ID:n)");
+    expect(&w, "small", 2, "");
+    close_world(&w);
+}
+
+static void leaves_of_all_aggregates(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    aggregate(&w, "many", "x", true, 1000);
+    aggregate(&w, "two", "y", true, 2);
+    roots(&w, 66, "many");
+    root(&w, "small", "two", NULL);
+    route(&w, "plain");
+    serve(&w);
+    expect(&w, "r0", 1000, "");
+    expect(&w, "r64", 1000, "");
+    expect(&w, "r65", 0,
+           "aggregate cluster graph for r65 exceeds max leaf clusters of all aggregates (65536) (node ID:n)");
+    expect(&w, "small", 2, ""); /* fits still */
+    expect(&w, "plain", 0, "");
+    assert_int_equal(w.config->n_clusters, 66 + 3 + 1000 + 2 + 1);
+    close_world(&w);
+}
+
+/* One leaf, but named a thousand times below each root. */
+static void names_of_all_aggregates(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    aggregate(&w, "long", "x", false, 1000);
+    roots(&w, 263, "long");
+    route(&w, "plain");
+    serve(&w);
+    expect(&w, "r0", 1, "");
+    expect(&w, "r260", 1, ""); /* 261 * 1001 */
+    expect(&w, "r261", 0, "aggregate cluster graph for r261 exceeds max names of all aggregates (262144) (node ID:n)");
+    expect(&w, "r262", 0, "aggregate cluster graph for r262 exceeds max names of all aggregates (262144) (node ID:n)");
+    expect(&w, "plain", 0, "");
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaves_of_an_aggregate),
+        cmocka_unit_test(leaves_of_all_aggregates),
+        cmocka_unit_test(names_of_all_aggregates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
