@@ -19,8 +19,10 @@ struct dns {
     struct tc_backoff backoff;
 };
 
-static bool split_host_port(struct tc_slice text, struct tc_slice *host, uint16_t *port)
+/* False when it is no host:port; where the port alone is bad, *bad_port is it, else NULL. The text goes on to a NUL. */
+static bool split_host_port(struct tc_slice text, struct tc_slice *host, uint16_t *port, const char **bad_port)
 {
+    *bad_port = NULL;
     struct tc_slice port_text = {NULL, 0};
     *port = 443;
     if (text.len && text.data[0] == '[') {
@@ -44,10 +46,38 @@ static bool split_host_port(struct tc_slice text, struct tc_slice *host, uint16_
         port_text = tc_slice_of(colon + 1, text.len - host->len - 1);
     }
     uint64_t value;
-    if (host->len == 0 || tc_parse_u64(port_text, 65535, &value) != 0)
+    if (host->len == 0)
         return false;
+    if (tc_parse_u64(port_text, 65535, &value) != 0) {
+        *bad_port = port_text.data;
+        return false;
+    }
     *port = (uint16_t)value;
     return true;
+}
+
+static bool is_number(const char *text)
+{
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* What stands before such a port may be meant as a scheme, unless that was given. */
+static bool is_a_port_for_sure(const struct tc_target *t, const char *port)
+{
+    return t->has_authority || t->path[0] == '[' || is_number(port);
+}
+
+static char *no_host_port(const struct tc_target *t, const char *bad_port)
+{
+    if (bad_port && is_a_port_for_sure(t, bad_port))
+        return tc_asprintf("target \"" TC_SHOWN "\": the port \"" TC_SHOWN "\" is not a number from 0 to 65535",
+                           TC_SHOW(t->text), TC_SHOW(bad_port));
+    struct tc_buf schemes = {0};
+    tc_resolver_schemes(&schemes);
+    char *why = tc_asprintf("target \"" TC_SHOWN "\": neither host:port nor of a known scheme (%s)", TC_SHOW(t->text),
+                            tc_buf_cstr(&schemes));
+    tc_buf_fini(&schemes);
+    return why;
 }
 
 static bool dns_authority(const struct tc_resolver_class *cls, const struct tc_target *t, struct tc_buf *out,
@@ -56,13 +86,10 @@ static bool dns_authority(const struct tc_resolver_class *cls, const struct tc_t
     (void)cls;
     struct tc_slice host;
     uint16_t port;
-    if (!split_host_port(tc_slice_str(t->path), &host, &port) || memchr(host.data, '/', host.len)) {
-        struct tc_buf schemes = {0};
-        tc_resolver_schemes(&schemes);
+    const char *bad_port;
+    if (!split_host_port(tc_slice_str(t->path), &host, &port, &bad_port) || memchr(host.data, '/', host.len)) {
         if (why)
-            *why = tc_asprintf("target \"" TC_SHOWN "\": neither host:port nor of a known scheme (%s)",
-                               TC_SHOW(t->text), tc_buf_cstr(&schemes));
-        tc_buf_fini(&schemes);
+            *why = no_host_port(t, bad_port);
         return false;
     }
     tc_uri_encode(out, tc_slice_str(t->path), ":[]!$&'()*+,;=@");
@@ -152,10 +179,11 @@ static struct tc_resolver *dns_create(const struct tc_resolver_class *cls, const
 {
     (void)cls;
     struct tc_slice host = {NULL, 0};
+    const char *bad_port;
     struct dns *d = TC_NEW(struct dns);
     d->base.ops = &dns_ops;
     d->base.env = env;
-    split_host_port(tc_slice_str(t->path), &host, &d->port);
+    split_host_port(tc_slice_str(t->path), &host, &d->port, &bad_port);
     d->host = tc_slice_dup(host);
     d->dns = tc_dns_new(env->loop, &(struct tc_dns_opts){.servers = t->authority[0] ? t->authority : NULL});
     tc_timer_init(&d->timer, env->loop, on_timer);

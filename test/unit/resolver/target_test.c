@@ -103,6 +103,35 @@ static char *authority_of(const char *text)
     return ok ? tc_buf_take(&out) : (tc_buf_fini(&out), NULL);
 }
 
+static void expect_refused(const char *text, const char *reason)
+{
+    struct tc_target t;
+    struct tc_buf out = {0};
+    char *why = NULL;
+    assert_int_equal(tc_target_parse(&t, text, known, NULL, NULL), 0);
+    const struct tc_resolver_class *cls = tc_resolver_find(tc_slice_str(t.scheme));
+    assert_false(cls->authority(cls, &t, &out, &why));
+    assert_non_null(strstr(why, reason));
+    tc_free(why);
+    tc_buf_fini(&out);
+    tc_target_fini(&t);
+}
+
+static void test_bad_ports_are_named(void **state)
+{
+    (void)state;
+    expect_refused("dns:///foo:99999", "\"dns:///foo:99999\": the port \"99999\" is not a number from 0 to 65535");
+    expect_refused("dns:///foo:abc", "the port \"abc\" is not");
+    expect_refused("dns:///foo:-1", "the port \"-1\" is not");
+    expect_refused("127.0.0.1:99999", "the port \"99999\" is not");
+    expect_refused("foo:70000", "the port \"70000\" is not");
+    expect_refused("[::1]:x", "the port \"x\" is not");
+    /* These may be schemes that nobody knows. */
+    expect_refused("foo:abc", "neither host:port nor of a known scheme (");
+    expect_refused("http://x", "neither host:port nor of a known scheme (");
+    expect_refused(":80", "neither host:port nor of a known scheme (");
+}
+
 static void test_authorities(void **state)
 {
     (void)state;
@@ -207,7 +236,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),    cmocka_unit_test(test_malformed), cmocka_unit_test(test_authorities),
-        cmocka_unit_test(test_literals), cmocka_unit_test(test_registry),  cmocka_unit_test(test_long),
+        cmocka_unit_test(test_literals), cmocka_unit_test(test_registry),  cmocka_unit_test(test_bad_ports_are_named),
+        cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
