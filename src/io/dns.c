@@ -162,7 +162,8 @@ static void destroy_channel(struct tc_dns *dns)
     tc_timer_stop(&dns->retry);
 }
 
-static int make_channel(struct tc_dns *dns)
+/* In *bad_servers, whether it was they that could not be used. */
+static int make_channel(struct tc_dns *dns, bool *bad_servers)
 {
     struct ares_options options = {.sock_state_cb = on_socket_state, .sock_state_cb_data = dns};
     pthread_once(&library_once, init_library);
@@ -173,13 +174,14 @@ static int make_channel(struct tc_dns *dns)
     ares_set_socket_functions(dns->channel, &socket_functions, NULL);
     if (dns->servers)
         rc = ares_set_servers_ports_csv(dns->channel, dns->servers);
-    if (rc != ARES_SUCCESS)
+    *bad_servers = rc != ARES_SUCCESS;
+    if (*bad_servers)
         destroy_channel(dns);
     return rc;
 }
 
 /* A channel that knows the present resolv.conf. */
-static int ensure_channel(struct tc_dns *dns)
+static int ensure_channel(struct tc_dns *dns, bool *bad_servers)
 {
     struct stat st = {0};
     if (!dns->servers && stat(RESOLV_CONF, &st) == 0) {
@@ -189,7 +191,7 @@ static int ensure_channel(struct tc_dns *dns)
         dns->conf_mtime = st.st_mtim;
         dns->conf_inode = st.st_ino;
     }
-    return dns->ready ? ARES_SUCCESS : make_channel(dns);
+    return dns->ready ? ARES_SUCCESS : make_channel(dns, bad_servers);
 }
 
 /* Outcomes. */
@@ -199,6 +201,16 @@ static void fail(struct tc_dns *dns, const char *reason)
     tc_status_set(&dns->error, tc_status_make(TORC_STATUS_UNAVAILABLE, "DNS resolution failed for %s:%u: %s", dns->host,
                                               (unsigned)dns->port, reason));
     tc_loop_defer(dns->loop, &dns->done);
+}
+
+static void fail_to_begin(struct tc_dns *dns, int rc, bool bad_servers)
+{
+    char *reason = bad_servers ? tc_asprintf("\"" TC_SHOWN "\" is no list of DNS servers, IP addresses with or without "
+                                             "ports: %s",
+                                             TC_SHOW(dns->servers), ares_strerror(rc))
+                               : tc_strdup(ares_strerror(rc));
+    fail(dns, reason);
+    tc_free(reason);
 }
 
 static void reset(struct tc_dns *dns)
@@ -320,9 +332,10 @@ int tc_dns_resolve(struct tc_dns *dns, const char *host, uint16_t port, tc_dns_f
         fail(dns, "a manual loop has no network");
         return 0;
     }
-    int rc = ensure_channel(dns);
+    bool bad_servers = false;
+    int rc = ensure_channel(dns, &bad_servers);
     if (rc != ARES_SUCCESS) {
-        fail(dns, ares_strerror(rc));
+        fail_to_begin(dns, rc, bad_servers);
         return 0;
     }
     tc_timer_start(&dns->timeout, dns->timeout_ms);

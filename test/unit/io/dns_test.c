@@ -336,6 +336,7 @@ static void bad_servers_are_an_error_not_a_crash(void **state)
     look_up(f, "both.test.");
     assert_int_equal(f->result.n, 0);
     assert_int_equal(f->result.error.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(tc_status_text(&f->result.error), "\"not a server\" is no list of DNS servers"));
 }
 
 static void an_unspeakable_name_is_an_error(void **state)
