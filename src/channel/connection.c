@@ -22,7 +22,7 @@ static void set_state(struct tc_connection *c, enum torc_connectivity state, str
 static const char *stage(const struct tc_connection *c)
 {
     if (c->connecting)
-        return "the connection";
+        return c->addr.via ? "the connection to the proxy" : "the connection";
     if (c->tunnel)
         return "the proxy's answer to CONNECT";
     return c->handshake ? "the TLS handshake" : "the server's HTTP/2 settings";
@@ -234,7 +234,10 @@ void tc_connection_begin(struct tc_connection *c)
     tc_attempts_began(tc_pool_attempts(c->pool), c);
     tc_timer_start(&c->timer, c->config->connect_timeout_ms);
     /* Our timer bounds TCP, TLS and HTTP/2 together. A18: with keepalive, the system gives up as it does. */
-    struct tc_connect_opts opts = {.user_timeout_ms = c->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0};
+    struct tc_connect_opts opts = {
+        .proxy = c->addr.via != NULL,
+        .user_timeout_ms = c->keepalive_time_ms ? c->config->keepalive_timeout_ms : 0,
+    };
     c->connecting = tc_pool_connector(c->pool)->start(loop, tc_via_dial(&c->addr), &opts, on_connected, c);
 }
 

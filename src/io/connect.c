@@ -14,6 +14,7 @@ struct tc_connect {
     struct tc_timer timer;
     struct tc_task done; /* the outcome was known at once */
     uint64_t timeout_ms, user_timeout_ms;
+    bool proxy;
     int fd; /* -1: none */
     int err;
     tc_connect_fn fn;
@@ -36,7 +37,8 @@ static void fail(struct tc_connect *c, const char *reason)
     tc_connect_fn fn = c->fn;
     void *arg = c->arg;
     char *text = tc_addr_text(&c->addr);
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", text, reason);
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s%s: %s",
+                                            c->proxy ? "the proxy " : "", text, reason);
     tc_free(text);
     free_connect(c);
     fn(arg, NULL, &error);
@@ -121,6 +123,7 @@ struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *
     c->addr = tc_addr_ref(addr);
     c->timeout_ms = opts ? opts->timeout_ms : 0;
     c->user_timeout_ms = opts ? opts->user_timeout_ms : 0;
+    c->proxy = opts && opts->proxy;
     c->fd = -1;
     c->fn = fn;
     c->arg = arg;

@@ -8,6 +8,7 @@
 struct tc_connect;
 
 struct tc_connect_opts {
+    bool proxy;          /* the address is a proxy's: texts say so */
     uint64_t timeout_ms; /* 0: none */
     /* Once connected: how long what was sent may go unacknowledged before the system gives the connection up
      * (TCP_USER_TIMEOUT, A18). 0: as the system has it, a quarter of an hour. */
