@@ -12,6 +12,13 @@ static void make_ascii(char *text)
             *p = '?';
 }
 
+/* To jansson one after the text is the text's end, where it expects just that. */
+static bool is_at_nul(struct tc_slice text, const json_error_t *e)
+{
+    const char *nul = text.len ? memchr(text.data, '\0', text.len) : NULL;
+    return nul && e->position >= nul - text.data;
+}
+
 json_t *tc_json_parse(struct tc_slice text, char **why)
 {
     json_error_t e;
@@ -19,7 +26,8 @@ json_t *tc_json_parse(struct tc_slice text, char **why)
     if (!v && why && !tc_utf8_valid(tc_slice_str(e.text)))
         make_ascii(e.text);
     if (!v && why)
-        *why = tc_asprintf("line %d, column %d: %s", e.line, e.column, e.text);
+        *why = tc_asprintf("line %d, column %d: %s", e.line, e.column,
+                           is_at_nul(text, &e) ? "a NUL byte is in the text" : e.text);
     return v;
 }
 

@@ -214,6 +214,15 @@ static void test_json(void **state)
     const char *s = "unset";
     uint64_t n = 1;
     bool flag = false;
+    static const struct tc_slice with_nul[] = {{"{}\0", 3}, {"{} \0\n", 5}, {"\0{}", 3}, {"{\"a\":\0 1}", 8}};
+    for (size_t k = 0; k < TC_ARRAY_LEN(with_nul); k++) {
+        assert_null(tc_json_parse(with_nul[k], &why));
+        assert_non_null(strstr(why, ": a NUL byte is in the text"));
+        tc_free(why);
+    }
+    assert_null(tc_json_parse(tc_slice_of("{] \0", 4), &why)); /* that comes later */
+    assert_null(strstr(why, "NUL"));
+    tc_free(why);
     assert_null(tc_json_parse(tc_slice_str("{\"a\":1,\"a\":2}"), &why));
     assert_non_null(strstr(why, "line 1"));
     tc_free(why);
