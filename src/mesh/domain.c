@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "channel/runtime.h"
 #include "creds/creds.h"
-#include "mesh/cert_providers.h"
 #include "mesh/registries.h"
 #include "mesh/shared_domain.h"
 
@@ -99,38 +98,6 @@ static struct tc_rstr *client_key(const struct tc_resolver_env *env, struct tc_s
     struct tc_rstr *key = tc_rstr_new(b.data, b.len);
     tc_buf_fini(&b);
     return key;
-}
-
-static bool creds_supported(void *arg, const char *type, const json_t *config)
-{
-    (void)arg;
-    (void)config;
-    return tc_creds_type_supported(type);
-}
-
-static bool providers_usable(const struct tc_xds_bootstrap *bootstrap, struct tc_status *error)
-{
-    struct tc_faults faults;
-    tc_faults_init(&faults);
-    tc_cert_providers_check(bootstrap, &faults);
-    bool ok = !tc_faults_any(&faults);
-    if (!ok)
-        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "xDS bootstrap: %s", tc_faults_text(&faults));
-    tc_faults_fini(&faults);
-    return ok;
-}
-
-struct tc_xds_bootstrap *tc_domain_bootstrap(const struct tc_resolver_env *env, struct tc_status *error)
-{
-    struct tc_xds_bootstrap *b =
-        env->xds_bootstrap_json
-            ? tc_xds_bootstrap_parse(tc_slice_str(env->xds_bootstrap_json), creds_supported, NULL, error)
-            : tc_xds_bootstrap_from_environment(creds_supported, NULL, error);
-    if (b && !providers_usable(b, error)) {
-        tc_xds_bootstrap_unref(b);
-        b = NULL;
-    }
-    return b;
 }
 
 /* Takes over the client. */

@@ -112,24 +112,36 @@ static bool read_file(const char *path, struct tc_buf *out, const char **why, ch
     return !empty;
 }
 
+/* Takes over the origin. */
+static struct tc_xds_bootstrap *parse_from(struct tc_rstr *origin, struct tc_slice text,
+                                           tc_xds_creds_supported_fn supported, void *arg, struct tc_status *error)
+{
+    struct tc_status inner = {0};
+    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(text, supported, arg, &inner);
+    if (b) {
+        b->origin = origin;
+        return b;
+    }
+    *error = tc_status_make(inner.code, "%s: %s", origin->data, tc_status_text(&inner));
+    tc_rstr_unref(origin);
+    tc_status_fini(&inner);
+    return NULL;
+}
+
 static struct tc_xds_bootstrap *from_file(const char *path, tc_xds_creds_supported_fn supported, void *arg,
                                           struct tc_status *error)
 {
     struct tc_buf text = {0};
     struct tc_xds_bootstrap *b = NULL;
-    struct tc_status inner = {0};
     const char *why;
     char scratch[128];
-    if (!read_file(path, &text, &why, scratch)) {
-        *error = tc_status_make(TORC_STATUS_UNAVAILABLE, "xDS bootstrap file \"" TC_SHOWN "\" (GRPC_XDS_BOOTSTRAP): %s",
-                                TC_SHOW(path), why);
+    struct tc_rstr *origin = tc_rstr_printf("xDS bootstrap file \"" TC_SHOWN "\" (GRPC_XDS_BOOTSTRAP)", TC_SHOW(path));
+    if (read_file(path, &text, &why, scratch)) {
+        b = parse_from(origin, tc_buf_slice(&text), supported, arg, error);
     } else {
-        b = tc_xds_bootstrap_parse(tc_buf_slice(&text), supported, arg, &inner);
-        if (!b)
-            *error = tc_status_make(inner.code, "xDS bootstrap file \"" TC_SHOWN "\" (GRPC_XDS_BOOTSTRAP): %s",
-                                    TC_SHOW(path), tc_status_text(&inner));
+        *error = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s: %s", origin->data, why);
+        tc_rstr_unref(origin);
     }
-    tc_status_fini(&inner);
     tc_buf_fini(&text);
     return b;
 }
@@ -147,12 +159,8 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supporte
                                 "(JSON) is set");
         return NULL;
     }
-    struct tc_status inner = {0};
-    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(tc_slice_str(text), supported, arg, &inner);
-    if (!b)
-        *error = tc_status_make(inner.code, "xDS bootstrap in GRPC_XDS_BOOTSTRAP_CONFIG: %s", tc_status_text(&inner));
-    tc_status_fini(&inner);
-    return b;
+    return parse_from(tc_rstr_str("xDS bootstrap in GRPC_XDS_BOOTSTRAP_CONFIG"), tc_slice_str(text), supported, arg,
+                      error);
 }
 
 struct tc_xds_bootstrap *tc_xds_bootstrap_ref(struct tc_xds_bootstrap *b)
@@ -166,6 +174,7 @@ void tc_xds_bootstrap_unref(struct tc_xds_bootstrap *b)
 {
     if (!b || !tc_ref_dec(&b->ref))
         return;
+    tc_rstr_unref(b->origin);
     tc_xds_servers_free(b->servers, b->n_servers);
     for (size_t i = 0; i < b->n_authorities; i++) {
         tc_rstr_unref(b->authorities[i].name);

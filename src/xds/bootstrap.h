@@ -34,6 +34,7 @@ struct tc_xds_authority {
 
 struct tc_xds_bootstrap {
     struct tc_ref ref;
+    struct tc_rstr *origin; /* file and variable, as texts about it begin; NULL: it was given as a text */
     struct tc_xds_server *servers;
     size_t n_servers; /* >= 1 */
     struct tc_xds_authority *authorities;
