@@ -309,6 +309,7 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
             tc_call_cancel(c);
     }
     stop_parts(ch);
+    tc_lb_turns_stop(&ch->lb_turns);
     if (ch->conn_config)
         tc_pool_forget_failures(tc_runtime_pool(ch->rt), ch->conn_config);
     tc_task_cancel(&ch->retry);

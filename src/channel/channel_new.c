@@ -112,8 +112,10 @@ static void set_envs(torc_channel *ch)
         .on_result = tc_channel_on_result,
         .arg = ch,
     };
+    tc_lb_turns_init(&ch->lb_turns, ch->loop);
     ch->lb_env = (struct tc_lb_env){
         .loop = ch->loop,
+        .turns = &ch->lb_turns,
         .registry = ch->registry,
         .target = tc_slice_str(ch->target.text),
         .authority = tc_rstr_slice(ch->authority),

@@ -9,6 +9,7 @@
 #include "channel/pool.h"
 #include "channel/service_config.h"
 #include "lb/policy.h"
+#include "lb/turns.h"
 #include "resolver/proxy.h"
 #include "resolver/resolver.h"
 
@@ -55,6 +56,7 @@ struct torc_channel {
     struct tc_lb_config *lb_config;           /* as last given to the policy */
 
     struct tc_lb_env lb_env;
+    struct tc_lb_turns lb_turns;
     struct tc_lb_helper helper;
     struct tc_lb_child *child;
     bool connect_wanted; /* exit_idle the policy when it has its first endpoints */

@@ -31,9 +31,12 @@ void tc_lb_config_unref(struct tc_lb_config *c);
 /* Both of one class and equal by that class's rule (the same pointer is always equal). */
 bool tc_lb_config_eq(const struct tc_lb_config *a, const struct tc_lb_config *b);
 
+struct tc_lb_turns;
+
 /* What all policies of one channel share. Embedded in the channel; outlives its policies. */
 struct tc_lb_env {
     struct tc_loop *loop;
+    struct tc_lb_turns *turns; /* of the channel (lb/turns.h) */
     const struct tc_lb_registry *registry;
     struct tc_slice target;               /* for texts */
     struct tc_slice authority;            /* the channel's */

@@ -7,10 +7,7 @@
 #include "lb/leaf.h"
 #include "lb/note.h"
 #include "lb/pick_first.h"
-
-/* Children that get their endpoint in one turn of the loop: each makes a subchannel and connects it, and a list may
- * have any number of them. */
-#define CHILDREN_AT_ONCE 128
+#include "lb/turns.h"
 
 struct child {
     struct tc_endpoint *endpoint;
@@ -48,7 +45,7 @@ struct round_robin {
     enum torc_connectivity state; /* as reported; TORC_SHUTDOWN: nothing yet */
     size_t counts[TORC_SHUTDOWN]; /* children by state */
     struct tc_task ready_task;    /* joins changes among READY children */
-    struct tc_task turn_task;     /* gives the next children their endpoints */
+    struct tc_lb_turn turn;       /* gives the next children their endpoints: a list may have any number */
     struct tc_task free_task;
 };
 
@@ -224,7 +221,7 @@ static void forget_children(struct round_robin *rr)
     rr->n = rr->given = 0;
     drop_set(rr->set);
     rr->set = NULL;
-    tc_task_cancel(&rr->turn_task);
+    tc_lb_turn_cancel(&rr->turn);
 }
 
 /* A set for the children as they are now, with the pickers and the turn of the set before: a child's index is still
@@ -290,28 +287,26 @@ static void replace_children(struct round_robin *rr, const struct tc_endpoints *
     drop_children(rr, old, n_old);
 }
 
-/* The endpoints of the next children, which connects new ones. */
-static void give_endpoints(struct round_robin *rr)
+/* The endpoints of the next children, which connects new ones: a part each. */
+static bool give_endpoints(struct tc_lb_turn *turn, uint32_t *left)
 {
-    size_t end = rr->given + TC_MIN(rr->n - rr->given, (size_t)CHILDREN_AT_ONCE);
+    struct round_robin *rr = TC_CONTAINER_OF(turn, struct round_robin, turn);
     rr->updating = true;
-    for (; rr->given < end; rr->given++) {
+    for (; rr->given < rr->n; rr->given++) {
         struct child *c = rr->children[rr->given];
         if (!c->leaf) {
+            if (*left == 0)
+                break;
+            --*left;
             c->leaf = tc_leaf_new(rr->base.helper, on_leaf_state, rr);
             c->leaf->index = (uint32_t)rr->given;
         }
         tc_leaf_update(c->leaf, c->endpoint, rr->leaf_config);
     }
     rr->updating = false;
-    if (rr->given < rr->n)
-        tc_loop_at_turn_end(rr->base.helper->env->loop, &rr->turn_task);
+    bool more = rr->given < rr->n;
     reconcile(rr);
-}
-
-static void on_turn_task(struct tc_task *task)
-{
-    give_endpoints(TC_CONTAINER_OF(task, struct round_robin, turn_task));
+    return more && rr->base.helper;
 }
 
 static struct tc_status refuse_empty(struct round_robin *rr)
@@ -341,7 +336,8 @@ static struct tc_status rr_update(struct tc_lb_policy *policy, const struct tc_l
     rr->updating = true;
     replace_children(rr, update->endpoints);
     rr->given = 0;
-    give_endpoints(rr);
+    rr->updating = false;
+    tc_lb_turn_want(rr->base.helper->env->turns, &rr->turn);
     return ok;
 }
 
@@ -404,7 +400,7 @@ static struct tc_lb_policy *rr_create(const struct tc_lb_class *cls, struct tc_l
     rr->state = TORC_SHUTDOWN;
     rr->leaf_config = tc_pick_first_config_new_petiole();
     tc_task_init(&rr->ready_task, on_ready_task);
-    tc_task_init(&rr->turn_task, on_turn_task);
+    tc_lb_turn_init(&rr->turn, give_endpoints);
     tc_task_init(&rr->free_task, on_free);
     return &rr->base;
 }

@@ -137,8 +137,10 @@ struct fake_lb *fake_lb_new(const char *policy)
     f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
     f->registry = tc_lb_registry_new();
     tc_lb_registry_add_standard(f->registry);
+    tc_lb_turns_init(&f->turns, f->loop);
     f->env = (struct tc_lb_env){
         .loop = f->loop,
+        .turns = &f->turns,
         .registry = f->registry,
         .target = tc_slice_str("fake:///target"),
         .ring_size_cap = 4096,

@@ -5,12 +5,14 @@
 
 #include "base/vec.h"
 #include "lb/policy.h"
+#include "lb/turns.h"
 
 struct fake_sc;
 
 struct fake_lb {
     struct tc_lb_helper helper;
     struct tc_lb_env env;
+    struct tc_lb_turns turns;
     struct tc_loop *loop;
     struct tc_lb_registry *registry;
     struct tc_lb_policy *policy;
