@@ -42,6 +42,19 @@ struct tc_rstr *tc_rstr_printf(const char *fmt, ...)
     return s;
 }
 
+/* The first one's length tells where the second begins. */
+struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b)
+{
+    struct tc_slice first = tc_rstr_slice(a);
+    struct tc_buf key = {0};
+    tc_buf_append(&key, &first.len, sizeof(first.len));
+    tc_buf_append_slice(&key, first);
+    tc_buf_append_slice(&key, tc_rstr_slice(b));
+    struct tc_rstr *s = tc_rstr_new(key.data, key.len);
+    tc_buf_fini(&key);
+    return s;
+}
+
 void tc_rstr_free(struct tc_rstr *s)
 {
     if (s->in_block)

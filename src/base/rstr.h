@@ -18,6 +18,8 @@ struct tc_rstr {
 struct tc_rstr *tc_rstr_new(const void *data, size_t len);
 struct tc_rstr *tc_rstr_str(const char *s);
 struct tc_rstr *tc_rstr_printf(const char *fmt, ...) TC_PRINTF(1, 2);
+/* A key of two strings that no other pair has, whatever bytes are in them. NULL reads as the empty string. */
+struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b);
 /* One whose bytes are to be filled in, `len` too and the NUL; its memory is one of the blocks (NULL: of the system).
  * NULL as tc_blocks_try_take. */
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);

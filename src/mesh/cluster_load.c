@@ -1,8 +1,9 @@
-#include "mesh/cluster_load.h"
-
-/* Keys are pointers: one multiplication mixes them better than need be, and every RPC looks one up. */
+/* Keys are pointers: one multiplication mixes them better than need be, and every RPC looks one up. Ahead of all
+ * headers, some of which include uthash.h. */
 #define HASH_FUNCTION(key, len, hash)                                                                                  \
     ((hash) = (unsigned)(((uint64_t) * (void *const *)(key)*UINT64_C(0x9e3779b97f4a7c15)) >> 32))
+#include "mesh/cluster_load.h"
+
 #include <uthash.h>
 
 #include "base/mem.h"

@@ -10,8 +10,8 @@
 
 struct tc_mesh_domain {
     torc_runtime *runtime;
-    struct tc_link clients;  /* of tc_domain_client */
-    struct tc_link counters; /* of tc_call_counter */
+    struct tc_link clients;           /* of tc_domain_client */
+    struct tc_call_counter *counters; /* by {cluster, EDS service} */
     /* NULL: it shares nothing. */
     struct tc_shared_domain *shared;
     struct tc_mailbox *inbox; /* where the shared one answers */
@@ -47,7 +47,6 @@ struct tc_mesh_domain *tc_mesh_domain_new(torc_runtime *runtime)
     struct tc_mesh_domain *d = TC_NEW(struct tc_mesh_domain);
     d->runtime = runtime;
     tc_list_init(&d->clients);
-    tc_list_init(&d->counters);
     tc_list_init(&d->cert_providers);
     return d;
 }
@@ -56,9 +55,13 @@ struct tc_mesh_domain *tc_mesh_domain_new(torc_runtime *runtime)
 void tc_mesh_domain_free(struct tc_mesh_domain *d)
 {
     struct tc_link *link;
+    struct tc_call_counter *counter, *next;
     while ((link = tc_list_pop(&d->clients)))
         TC_CONTAINER_OF(link, struct tc_domain_client, link)->domain = NULL;
-    while (tc_list_pop(&d->counters)) {
+    HASH_ITER(hh, d->counters, counter, next)
+    {
+        HASH_DEL(d->counters, counter);
+        counter->table = NULL;
     }
     while (tc_list_pop(&d->cert_providers)) {
     }
@@ -204,35 +207,32 @@ void tc_mesh_domain_each_client(const struct tc_mesh_domain *d, void (*fn)(void 
 
 /* --- counters --- */
 
-struct tc_call_counter *tc_call_counter_find(const struct tc_link *list, const struct tc_rstr *cluster,
-                                             const struct tc_rstr *service)
+struct tc_call_counter *tc_call_counter_get_in(struct tc_call_counter **table, const struct tc_rstr *cluster,
+                                               const struct tc_rstr *service)
 {
-    TC_LIST_FOREACH(it, list)
-    {
-        struct tc_call_counter *c = TC_CONTAINER_OF(it, struct tc_call_counter, link);
-        if (tc_rstr_eq(c->cluster, cluster) && tc_rstr_eq(c->service, service))
-            return c;
+    struct tc_rstr *key = tc_rstr_pair(cluster, service);
+    struct tc_call_counter *c = NULL;
+    if (table)
+        HASH_FIND(hh, *table, key->data, key->len, c);
+    if (c) {
+        tc_rstr_unref(key);
+        tc_lref_inc(&c->ref);
+        return c;
     }
-    return NULL;
-}
-
-struct tc_call_counter *tc_call_counter_new(struct tc_link *list, struct tc_rstr *cluster, struct tc_rstr *service)
-{
-    struct tc_call_counter *c = TC_NEW(struct tc_call_counter);
+    c = TC_NEW(struct tc_call_counter);
     tc_lref_init(&c->ref);
-    c->cluster = tc_rstr_ref(cluster);
-    c->service = tc_rstr_ref(service);
-    tc_list_init(&c->link);
-    if (list)
-        tc_list_append(list, &c->link);
+    c->key = key;
+    c->table = table;
+    if (table)
+        HASH_ADD_KEYPTR(hh, *table, key->data, key->len, c);
     return c;
 }
 
 void tc_call_counter_free(struct tc_call_counter *c)
 {
-    tc_list_remove(&c->link);
-    tc_rstr_unref(c->cluster);
-    tc_rstr_unref(c->service);
+    if (c->table)
+        HASH_DEL(*c->table, c);
+    tc_rstr_unref(c->key);
     tc_free(c);
 }
 
@@ -240,8 +240,7 @@ struct tc_call_counter *tc_call_counter_get(struct tc_mesh_domain *d, struct tc_
 {
     if (d && d->shared)
         return tc_shared_domain_counter(d->shared, cluster, service);
-    struct tc_call_counter *c = d ? tc_call_counter_find(&d->counters, cluster, service) : NULL;
-    return c ? tc_call_counter_ref(c) : tc_call_counter_new(d ? &d->counters : NULL, cluster, service);
+    return tc_call_counter_get_in(d ? &d->counters : NULL, cluster, service);
 }
 
 struct tc_call_counter *tc_call_counter_ref(struct tc_call_counter *c)

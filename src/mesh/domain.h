@@ -5,6 +5,7 @@
 #define TC_MESH_DOMAIN_H
 
 #include <stdatomic.h>
+#include <uthash.h>
 
 #include "mesh/xds_transport.h"
 #include "resolver/resolver.h"
@@ -54,8 +55,9 @@ struct tc_call_counter {
     atomic_uint calls;
     struct tc_lref ref;
     struct tc_shared_domain *shared; /* other runtimes count too; NULL: the rest belongs to this loop alone */
-    struct tc_link link;             /* the domain's; alone when it belongs to none (any more) */
-    struct tc_rstr *cluster, *service;
+    struct tc_call_counter **table;  /* the domain's; NULL: it belongs to none (any more) */
+    struct tc_rstr *key;             /* in the table */
+    UT_hash_handle hh;
 };
 
 /* One more user of the counter. NULL domain: one of its own. service may be NULL. */
@@ -92,10 +94,10 @@ static inline void tc_call_counter_end(struct tc_call_counter *c)
                               memory_order_relaxed);
 }
 
-/* For src/mesh/shared_domain.c: counters on a list, whoever guards it. */
-struct tc_call_counter *tc_call_counter_find(const struct tc_link *list, const struct tc_rstr *cluster,
-                                             const struct tc_rstr *service);
-struct tc_call_counter *tc_call_counter_new(struct tc_link *list, struct tc_rstr *cluster, struct tc_rstr *service);
+/* For src/mesh/shared_domain.c: the counter in a table (NULL: none has it) with one more user, made when there is none,
+ * and its end; whoever guards the table. */
+struct tc_call_counter *tc_call_counter_get_in(struct tc_call_counter **table, const struct tc_rstr *cluster,
+                                               const struct tc_rstr *service);
 void tc_call_counter_free(struct tc_call_counter *c);
 
 #endif

@@ -15,7 +15,7 @@ struct tc_shared_domain {
 
     pthread_mutex_t mutex;
     /* Under the mutex. */
-    struct tc_link counters; /* of tc_call_counter */
+    struct tc_call_counter *counters; /* by {cluster, EDS service} */
     struct tc_link origins;
 };
 
@@ -38,7 +38,6 @@ static void *make(torc_xds_domain *owner)
     s->runtime = tc_xds_domain_runtime(owner);
     s->inbox = tc_mailbox_new(tc_runtime_loop(s->runtime));
     pthread_mutex_init(&s->mutex, NULL);
-    tc_list_init(&s->counters);
     tc_list_init(&s->origins);
     return s;
 }
@@ -167,11 +166,8 @@ struct tc_call_counter *tc_shared_domain_counter(struct tc_shared_domain *s, str
                                                  struct tc_rstr *service)
 {
     pthread_mutex_lock(&s->mutex);
-    struct tc_call_counter *c = tc_call_counter_find(&s->counters, cluster, service);
-    if (c) {
-        tc_lref_inc(&c->ref);
-    } else {
-        c = tc_call_counter_new(&s->counters, cluster, service);
+    struct tc_call_counter *c = tc_call_counter_get_in(&s->counters, cluster, service);
+    if (!c->shared) {
         c->shared = s;
         tc_ref_inc(&s->ref);
     }

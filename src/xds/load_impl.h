@@ -5,8 +5,9 @@
 #include "xds/load_store.h"
 
 struct tc_load_store {
-    struct tc_link clusters; /* a reference each */
-    size_t n_idle;           /* clusters that nobody uses */
+    struct tc_link clusters;         /* a reference each */
+    struct tc_load_cluster *by_name; /* the same ones */
+    size_t n_idle;                   /* clusters that nobody uses */
     size_t n_used;
     void (*on_users)(void *arg);
     void (*on_gathered)(void *arg);

@@ -36,6 +36,7 @@ static void detach(struct tc_load_cluster *c)
         s->n_idle--;
     c->store = NULL;
     tc_list_remove(&c->link);
+    HASH_DEL(s->by_name, c);
     tc_load_cluster_unref(c);
 }
 
@@ -60,19 +61,22 @@ static void users_changed(struct tc_load_store *s)
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                              uint64_t now_ns)
 {
-    TC_LIST_FOREACH(it, &s->clusters)
-    {
-        struct tc_load_cluster *c = TC_CONTAINER_OF(it, struct tc_load_cluster, link);
-        if (tc_rstr_eq(c->cluster, cluster) && tc_rstr_eq(c->service, service))
-            return c;
+    struct tc_rstr *key = tc_rstr_pair(cluster, service);
+    struct tc_load_cluster *c;
+    HASH_FIND(hh, s->by_name, key->data, key->len, c);
+    if (c) {
+        tc_rstr_unref(key);
+        return c;
     }
-    struct tc_load_cluster *c = TC_NEW(struct tc_load_cluster);
+    c = TC_NEW(struct tc_load_cluster);
     tc_lref_init(&c->ref);
     c->store = s;
     c->cluster = tc_rstr_ref(cluster);
     c->service = tc_rstr_ref(service);
     c->since_ns = now_ns;
+    c->key = key;
     tc_list_append(&s->clusters, &c->link);
+    HASH_ADD_KEYPTR(hh, s->by_name, key->data, key->len, c);
     s->n_idle++;
     return c;
 }
@@ -122,6 +126,7 @@ void tc_load_cluster_unref(struct tc_load_cluster *c)
         tc_rstr_unref(c->drops.data[i].category);
     tc_vec_fini(&c->localities);
     tc_vec_fini(&c->drops);
+    tc_rstr_unref(c->key);
     tc_rstr_unref(c->cluster);
     tc_rstr_unref(c->service);
     tc_free(c);

@@ -4,6 +4,8 @@
 #ifndef TC_XDS_LOAD_STORE_H
 #define TC_XDS_LOAD_STORE_H
 
+#include <uthash.h>
+
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/ref.h"
@@ -48,6 +50,8 @@ struct tc_load_cluster {
     size_t users;                /* see tc_load_cluster_get */
     struct tc_load_store *store; /* NULL: it is gone, nothing will be reported */
     struct tc_link link;
+    UT_hash_handle hh;                 /* in the store, by key */
+    struct tc_rstr *key;               /* of cluster and service */
     struct tc_rstr *cluster, *service; /* service: NULL: none */
     TC_VEC(struct tc_load_locality *) localities;
     TC_VEC(struct tc_load_drop) drops;

@@ -1,5 +1,6 @@
 /* Load reports: what is counted, what is sent when, and what becomes of it when the stream breaks. */
 #include <math.h>
+#include <time.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
@@ -244,6 +245,47 @@ static void limits_of_a_server(void **state)
         tc_buf_fini(&b);
     }
     unload(c);
+}
+
+/* Each is one of its own, found again however many there are: names of one length. */
+static void thousands_of_clusters(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    static struct tc_load_cluster *clusters[N];
+    clock_t before = clock();
+    for (unsigned i = 0; i < N; i++) {
+        struct tc_rstr *name = tc_rstr_printf("cluster-%05u", i);
+        clusters[i] = load(name, service);
+        struct tc_load_cluster *again = load(name, service);
+        assert_ptr_equal(again, clusters[i]);
+        unload(again);
+        tc_rstr_unref(name);
+    }
+    for (unsigned i = 0; i < N; i++)
+        unload(clusters[i]);
+    /* One after another it is 4e8 comparisons of names, and seconds. */
+    assert_true(clock() - before < CLOCKS_PER_SEC);
+}
+
+static void names_do_not_run_together(void **state)
+{
+    (void)state;
+    struct tc_rstr *a = tc_rstr_str("a"), *ab = tc_rstr_str("ab"), *b = tc_rstr_str("b"), *bc = tc_rstr_str("bc"),
+                   *c = tc_rstr_str("c"), *abc = tc_rstr_str("abc"), *none = tc_rstr_str("");
+    struct tc_load_cluster *all[] = {load(a, bc),     load(ab, c), load(abc, NULL),
+                                     load(none, abc), load(a, b),  load(b, a)};
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(all[i], all[j]);
+    struct tc_load_cluster *same = load(abc, none); /* no service and one without a name are the same */
+    assert_ptr_equal(same, all[2]);
+    unload(same);
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        unload(all[i]);
+    struct tc_rstr *names[] = {a, ab, b, bc, c, abc, none};
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
+        tc_rstr_unref(names[i]);
 }
 
 static void drops(void **state)
@@ -493,7 +535,7 @@ int main(void)
         TEST(unhelpful_servers),        TEST(limits_of_a_server),      TEST(drops),
         TEST(intervals_are_measured),   TEST(ends_with_its_last_user), TEST(streams_that_linger),
         TEST(loads_outlive_the_client), TEST(until_the_last_rpc),      TEST(metrics),
-        TEST(servers_by_key),
+        TEST(servers_by_key),           TEST(thousands_of_clusters),   TEST(names_do_not_run_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
