@@ -113,10 +113,11 @@ static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, s
 
 static bool wanted(const struct tc_load_filter *filter, const struct tc_load_cluster *c)
 {
-    for (size_t i = 0; !filter->all && i < filter->n; i++)
-        if (tc_rstr_eq(filter->clusters[i], c->cluster))
-            return true;
-    return filter->all;
+    const struct tc_load_name *name = NULL;
+    if (filter->all)
+        return true;
+    HASH_FIND(hh, filter->names, c->cluster->data, c->cluster->len, name);
+    return name != NULL;
 }
 
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,

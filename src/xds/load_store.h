@@ -117,11 +117,16 @@ void tc_load_locality_revoked(struct tc_load_locality *l);
 /* One RPC's value of a metric; what is not finite is left out, and names beyond 256 in one locality. */
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value);
 
+/* A cluster that was asked for, in a table by its name. */
+struct tc_load_name {
+    struct tc_rstr *name;
+    UT_hash_handle hh;
+};
+
 /* Which clusters a report is to have. */
 struct tc_load_filter {
     bool all;
-    size_t n;
-    struct tc_rstr *const *clusters;
+    const struct tc_load_name *names; /* the table */
 };
 
 /* Takes the counts since the last report out, as ClusterStats in the arena; what is all zero is left out. The report is

@@ -30,7 +30,7 @@ struct tc_xds_lrs {
     bool last;                    /* the report under way is the last */
     bool ended;                   /* nothing more is sent on this stream, whose end the server is to say */
     bool all;
-    TC_VEC(struct tc_rstr *) clusters;
+    struct tc_load_name *clusters; /* that are asked for */
     uint64_t interval_ms;
     uint64_t opened_ms;
     struct tc_backoff backoff;
@@ -51,7 +51,7 @@ static struct tc_loop *loop_of(const struct tc_xds_lrs *l)
 
 static struct tc_load_filter filter_of(const struct tc_xds_lrs *l)
 {
-    return (struct tc_load_filter){l->all, l->clusters.len, l->clusters.data};
+    return (struct tc_load_filter){l->all, l->clusters};
 }
 
 /* --- what is sent --- */
@@ -165,9 +165,24 @@ static void on_sent(void *arg)
 
 static void drop_clusters(struct tc_xds_lrs *l)
 {
-    for (size_t i = 0; i < l->clusters.len; i++)
-        tc_rstr_unref(l->clusters.data[i]);
-    l->clusters.len = 0;
+    struct tc_load_name *c, *next;
+    HASH_ITER(hh, l->clusters, c, next)
+    {
+        HASH_DEL(l->clusters, c);
+        tc_rstr_unref(c->name);
+        tc_free(c);
+    }
+}
+
+static void add_cluster(struct tc_xds_lrs *l, const char *name)
+{
+    struct tc_load_name *c;
+    HASH_FIND(hh, l->clusters, name, strlen(name), c);
+    if (c)
+        return;
+    c = TC_NEW(struct tc_load_name);
+    c->name = tc_rstr_str(name);
+    HASH_ADD_KEYPTR(hh, l->clusters, c->name->data, c->name->len, c);
 }
 
 /* False: the interval is none. */
@@ -192,9 +207,9 @@ static bool take_in(struct tc_xds_lrs *l, const load_response *m)
     drop_clusters(l);
     l->all = m->send_all_clusters;
     for (size_t i = 0; i < m->n_clusters && !l->all; i++)
-        *tc_vec_push(&l->clusters) = tc_rstr_str(m->clusters[i]);
-    TC_XDS_LOG(INFO, "xds %s: load reports every %llu ms of %s%zu clusters", uri_of(l), (unsigned long long)interval_ms,
-               l->all ? "all, not of " : "", l->clusters.len);
+        add_cluster(l, m->clusters[i]);
+    TC_XDS_LOG(INFO, "xds %s: load reports every %llu ms of %s%u clusters", uri_of(l), (unsigned long long)interval_ms,
+               l->all ? "all, not of " : "", HASH_COUNT(l->clusters));
     /* The same again does not begin the interval anew. */
     if (!l->ended && (!l->answered || l->interval_ms != interval_ms))
         tc_timer_start(&l->report, interval_ms);
@@ -373,6 +388,5 @@ void tc_xds_lrs_free(struct tc_xds_lrs *l)
     tc_task_cancel(&l->settle);
     tc_load_store_free(l->store);
     drop_clusters(l);
-    tc_vec_fini(&l->clusters);
     tc_free(l);
 }

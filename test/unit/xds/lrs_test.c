@@ -268,6 +268,41 @@ static void thousands_of_clusters(void **state)
     assert_true(clock() - before < CLOCKS_PER_SEC);
 }
 
+/* Most of which are not there, and most that are there are not asked for. */
+static void thousands_of_names(void **state)
+{
+    (void)state;
+    enum { N = 4000, NAMES = 65535, REPORTS = 10 };
+    static struct tc_load_cluster *clusters[N];
+    for (unsigned i = 0; i < N; i++) {
+        struct tc_rstr *name = tc_rstr_printf("c%07u", i);
+        clusters[i] = load(name, NULL);
+        tc_rstr_unref(name);
+    }
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    struct tc_buf b = {0};
+    for (unsigned i = 0; i < NAMES; i++)
+        tc_buf_printf(&b, "\x0a\x08%c%07u", i == 1234 || i == NAMES - 1 ? 'c' : 'a', i % 64000);
+    tc_buf_append(&b, "\x12\x02\x08\x01", 4); /* each second */
+    tc_fake_lrs_send(k.server, tc_buf_slice(&b));
+    tc_buf_fini(&b);
+    tc_loop_drain(k.loop);
+    clock_t before = clock();
+    for (unsigned i = 1; i <= REPORTS; i++) {
+        tc_load_cluster_drop(clusters[1534], NULL);
+        tc_load_cluster_drop(clusters[1234], NULL);
+        if (i == 1)
+            tc_load_cluster_drop(clusters[77], NULL); /* nobody asks for it */
+        tc_loop_advance(k.loop, 1000);
+        assert_report("c0001234 1.000s dropped 1;c0001534 1.000s dropped 1;");
+    }
+    /* Each with each is 2.6e9 comparisons of names, and many seconds. */
+    assert_true(clock() - before < CLOCKS_PER_SEC);
+    for (unsigned i = 0; i < N; i++)
+        unload(clusters[i]);
+}
+
 static void names_do_not_run_together(void **state)
 {
     (void)state;
@@ -536,6 +571,7 @@ int main(void)
         TEST(intervals_are_measured),   TEST(ends_with_its_last_user), TEST(streams_that_linger),
         TEST(loads_outlive_the_client), TEST(until_the_last_rpc),      TEST(metrics),
         TEST(servers_by_key),           TEST(thousands_of_clusters),   TEST(names_do_not_run_together),
+        TEST(thousands_of_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
