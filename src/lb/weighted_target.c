@@ -34,7 +34,10 @@ struct weighted_target {
     struct child *children; /* by name */
     struct tc_rstr *note;
     bool updating;
-    uint64_t salt; /* so that nested policies' choices do not hang together */
+    enum torc_connectivity state; /* as published; TORC_SHUTDOWN: nothing yet */
+    size_t counts[TORC_SHUTDOWN]; /* active children by state; not while `updating` */
+    struct tc_task publish_task;  /* joins changes that leave the state */
+    uint64_t salt;                /* so that nested policies' choices do not hang together */
     struct tc_task free_task;
 };
 
@@ -111,46 +114,84 @@ static void report_failure(struct weighted_target *wt, const struct tc_status *s
     wt->base.helper->ops->update_state(wt->base.helper, TORC_TRANSIENT_FAILURE, status, tc_picker_fail(status));
 }
 
-/* What the active children's states say is published; the last thing that an event does. */
-static void reconcile(struct weighted_target *wt)
+/* What the active children's states say together. */
+static enum torc_connectivity joined_state(const struct weighted_target *wt)
+{
+    return wt->counts[TORC_READY]        ? TORC_READY
+           : wt->counts[TORC_CONNECTING] ? TORC_CONNECTING
+           : wt->counts[TORC_IDLE]       ? TORC_IDLE
+                                         : TORC_TRANSIENT_FAILURE;
+}
+
+static void publish_failure(struct weighted_target *wt)
+{
+    const struct tc_status *last = NULL;
+    struct tc_status status;
+    for (const struct child *c = wt->children; c; c = c->hh.next)
+        if (c->weight && c->state == TORC_TRANSIENT_FAILURE)
+            last = &c->status;
+    if (last) {
+        status = tc_status_ref(last);
+        wt->base.helper->ops->update_state(wt->base.helper, TORC_TRANSIENT_FAILURE, &status,
+                                           picker_of(wt, TORC_TRANSIENT_FAILURE, wt->counts[TORC_TRANSIENT_FAILURE]));
+    } else {
+        status = tc_lb_status_because("no children in weighted_target policy", wt->note);
+        report_failure(wt, &status);
+    }
+    tc_status_fini(&status);
+}
+
+/* The last thing that an event does. */
+static void publish(struct weighted_target *wt)
 {
     static const struct tc_status ok = {0};
+    struct tc_lb_helper *h = wt->base.helper;
+    tc_task_cancel(&wt->publish_task);
+    wt->state = joined_state(wt);
+    if (wt->state == TORC_TRANSIENT_FAILURE)
+        publish_failure(wt);
+    else if (wt->state == TORC_CONNECTING)
+        h->ops->update_state(h, TORC_CONNECTING, &ok, tc_picker_queue());
+    else /* IDLE: the children's own pickers, which wake them */
+        h->ops->update_state(h, wt->state, &ok, picker_of(wt, wt->state, wt->counts[wt->state]));
+}
+
+static void on_publish_task(struct tc_task *task)
+{
+    publish(TC_CONTAINER_OF(task, struct weighted_target, publish_task));
+}
+
+/* After children were told something. */
+static void publish_all(struct weighted_target *wt)
+{
+    if (!wt->base.helper)
+        return;
+    memset(wt->counts, 0, sizeof(wt->counts));
+    for (const struct child *c = wt->children; c; c = c->hh.next)
+        if (c->weight)
+            wt->counts[c->state]++;
+    publish(wt);
+}
+
+/* After one active child changed its state, or its picker alone: a new state of all is said at once, what many children
+ * say within one is joined, as each picker costs as much as there are children. */
+static void reconcile(struct weighted_target *wt, enum torc_connectivity before, enum torc_connectivity now)
+{
     if (wt->updating || !wt->base.helper)
         return;
-    size_t counts[TORC_SHUTDOWN] = {0}, active = 0;
-    const struct tc_status *failure = &ok;
-    for (struct child *c = wt->children; c; c = c->hh.next) {
-        if (!c->weight)
-            continue;
-        active++;
-        counts[c->state]++;
-        if (c->state == TORC_TRANSIENT_FAILURE)
-            failure = &c->status;
-    }
-    struct tc_lb_helper *h = wt->base.helper;
-    if (!active) {
-        struct tc_status status = tc_lb_status_because("no children in weighted_target policy", wt->note);
-        report_failure(wt, &status);
-        tc_status_fini(&status);
-    } else if (counts[TORC_READY]) {
-        h->ops->update_state(h, TORC_READY, &ok, picker_of(wt, TORC_READY, counts[TORC_READY]));
-    } else if (counts[TORC_CONNECTING]) {
-        h->ops->update_state(h, TORC_CONNECTING, &ok, tc_picker_queue());
-    } else if (counts[TORC_IDLE]) {
-        /* The children's own pickers, which wake them. */
-        h->ops->update_state(h, TORC_IDLE, &ok, picker_of(wt, TORC_IDLE, counts[TORC_IDLE]));
-    } else {
-        struct tc_status status = tc_status_ref(failure);
-        h->ops->update_state(h, TORC_TRANSIENT_FAILURE, &status,
-                             picker_of(wt, TORC_TRANSIENT_FAILURE, counts[TORC_TRANSIENT_FAILURE]));
-        tc_status_fini(&status);
-    }
+    wt->counts[before]--;
+    wt->counts[now]++;
+    if (joined_state(wt) != wt->state)
+        publish(wt);
+    else
+        tc_loop_defer(wt->base.helper->env->loop, &wt->publish_task);
 }
 
 static void on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                            struct tc_picker *picker)
 {
     struct child *c = (struct child *)h;
+    enum torc_connectivity before = c->state;
     tc_picker_unref(c->picker);
     c->picker = picker;
     /* A child that failed counts as failed until it is READY again or waits to be asked; its picker is the new one. */
@@ -159,7 +200,7 @@ static void on_child_state(struct tc_lb_helper *h, enum torc_connectivity state,
     if (state == TORC_TRANSIENT_FAILURE)
         tc_status_set(&c->status, tc_status_ref(status));
     if (c->weight)
-        reconcile(c->owner);
+        reconcile(c->owner, before, c->state);
 }
 
 static struct tc_subchannel *on_create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
@@ -256,7 +297,7 @@ static struct tc_status wt_update(struct tc_lb_policy *policy, const struct tc_l
         if (!c->weight && !tc_timer_active(&c->retention))
             tc_timer_start(&c->retention, wt->base.helper->env->priority_retention_ms);
     wt->updating = false;
-    reconcile(wt);
+    publish_all(wt);
     return result;
 }
 
@@ -269,7 +310,7 @@ static void wt_exit_idle(struct tc_lb_policy *policy)
             tc_lb_child_exit_idle(c->policy);
     wt->updating = false;
     if (wt->children)
-        reconcile(wt);
+        publish_all(wt);
 }
 
 static void wt_reset_backoff(struct tc_lb_policy *policy)
@@ -311,6 +352,7 @@ static void wt_shutdown(struct tc_lb_policy *policy)
     struct child *c, *next;
     HASH_ITER(hh, wt->children, c, next)
     child_end(c);
+    tc_task_cancel(&wt->publish_task);
     tc_rstr_unref(wt->note);
     wt->note = NULL;
     wt->base.helper = NULL;
@@ -324,6 +366,8 @@ static struct tc_lb_policy *wt_create(const struct tc_lb_class *cls, struct tc_l
     struct weighted_target *wt = TC_NEW(struct weighted_target);
     wt->base = (struct tc_lb_policy){&wt_ops, cls, helper};
     wt->salt = tc_rng_u64(tc_loop_rng(helper->env->loop));
+    wt->state = TORC_SHUTDOWN;
+    tc_task_init(&wt->publish_task, on_publish_task);
     tc_task_init(&wt->free_task, on_free);
     return &wt->base;
 }

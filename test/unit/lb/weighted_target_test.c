@@ -5,6 +5,7 @@
 #include "support/fake_lb.h"
 
 #include "base/mem.h"
+#include "lb/endpoint.h"
 #include "lb/ring.h"
 #include "lb/ring_hash.h"
 #include "lb/round_robin.h"
@@ -190,6 +191,46 @@ static void idle_children_are_woken_by_picks(void **state)
     assert_string_equal(fake_pick(f), A);
 }
 
+/* What thousands say in one turn is one picker, but a new state of all is said at once. */
+static void many_children_in_one_turn(void **state)
+{
+    struct fake_lb *f = *state;
+    enum { N = 3000 };
+    struct tc_endpoints_child *children = tc_calloc(N, sizeof(*children));
+    struct tc_weighted_target *list = tc_calloc(N, sizeof(*list));
+    for (unsigned i = 0; i < N; i++) {
+        children[i] = (struct tc_endpoints_child){tc_rstr_printf("child-%u", i), fake_endpoints(i % 2 ? A : B)};
+        list[i] = (struct tc_weighted_target){tc_rstr_ref(children[i].name), 1, tc_round_robin_config_new()};
+    }
+    struct tc_lb_config *config = tc_weighted_target_config_new(list, N);
+    for (unsigned i = 0; i < N; i++) {
+        tc_rstr_unref(list[i].name);
+        tc_lb_config_unref(list[i].config);
+    }
+    tc_free(list);
+    fake_update(f, tc_endpoints_take_children(children, N), config, NULL);
+    assert_int_equal(f->subchannels.len, N);
+    static const struct {
+        enum torc_connectivity to, joined;
+        unsigned reports;
+    } steps[] = {
+        {TORC_READY, TORC_READY, 2},     /* the first one, and all others */
+        {TORC_IDLE, TORC_CONNECTING, 2}, /* they connect again */
+        {TORC_READY, TORC_READY, 2},
+    };
+    for (size_t s = 0; s < TC_ARRAY_LEN(steps); s++) {
+        unsigned before = f->reports;
+        for (size_t i = 0; i < N; i++)
+            fake_queue_at(f, i, steps[s].to);
+        tc_loop_drain(f->loop);
+        assert_int_equal(f->state, steps[s].joined);
+        assert_in_range(f->reports - before, 1, steps[s].reports + 8); /* a turn has a bound of its own */
+        double share = steps[s].to == TORC_READY ? share_of_a(f) : 0.5;
+        assert_true(share > 0.47 && share < 0.53); /* all are in it */
+    }
+    fake_queue_at(f, 0, TORC_IDLE); /* shut down before it is published */
+}
+
 static void config_from_json(void **state)
 {
     struct fake_lb *f = *state;
@@ -228,6 +269,7 @@ int main(void)
         TEST(weights_near_the_limit),           TEST(without_targets_it_fails),
         TEST(a_deactivated_child_may_change),   TEST(states_are_joined),
         TEST(idle_children_are_woken_by_picks), TEST(config_from_json),
+        TEST(many_children_in_one_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
