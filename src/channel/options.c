@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "base/parse.h"
 #include "creds/creds.h"
+#include "io/addr.h"
 #include "lb/ring.h"
 #include "resolver/proxy.h"
 
@@ -61,6 +62,21 @@ static bool is_proxy(const char *url)
     return ok;
 }
 
+/* "host", "host:80", "[::1]", "[::1]:80", "::1" */
+static bool is_authority(struct tc_slice s)
+{
+    struct tc_slice host = tc_addr_host_of(s);
+    if (host.len == 0 || !tc_header_value_valid(s) || strpbrk(s.data, " /?#"))
+        return false;
+    bool bracketed = host.data > s.data;
+    if (bracketed != (s.data[0] == '['))
+        return false;
+    const char *rest = host.data + host.len + bracketed;
+    size_t left = s.len - (size_t)(rest - s.data);
+    uint64_t port;
+    return left == 0 || (*rest == ':' && tc_parse_u64(tc_slice_of(rest + 1, left - 1), UINT16_MAX, &port) == 0);
+}
+
 static const char *fault(const struct torc_channel_options *o)
 {
     if (!o->credentials)
@@ -80,9 +96,6 @@ static const char *fault(const struct torc_channel_options *o)
         return "max_header_list_bytes: must not be 0";
     if (o->keepalive_time_ms && o->keepalive_timeout_ms == 0)
         return "keepalive_timeout_ms: must not be 0";
-    if (o->authority &&
-        (!o->authority[0] || !tc_header_value_valid(tc_slice_str(o->authority)) || strpbrk(o->authority, " /?#")))
-        return "authority: must be host[:port]";
     if (o->http_proxy && !is_proxy(o->http_proxy))
         return "http_proxy: must be http://[user:password@]host[:port]";
     if (o->user_agent && !tc_header_value_valid(tc_slice_str(o->user_agent)))
@@ -96,6 +109,11 @@ bool tc_channel_options_complete(struct torc_channel_options *out, const struct 
     if (tc_options_take(out, sizeof(*out), given, "options", "torc_channel_options_init", why) != 0)
         return false;
     out->size = sizeof(*out);
+    if (out->authority && !is_authority(tc_slice_str(out->authority))) {
+        if (why)
+            *why = tc_asprintf("options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority));
+        return false;
+    }
     const char *text = fault(out);
     if (text) {
         if (why)

@@ -299,9 +299,29 @@ static void test_options(void **state)
     assert_false(tc_channel_options_complete(&out, &o, &why));
     assert_non_null(strstr(why, "backoff_multiplier"));
     tc_free(why);
+}
+
+static void test_authorities(void **state)
+{
+    static const char *const good[] = {"host", "host:80", "1.2.3.4:65535", "[::1]", "[::1]:80", "::1", "fe80::1"};
+    static const char *const bad[] = {"",    "a b",    "a/b",     "host:", "host:x", "host:65536",
+                                      ":80", "[::1]x", "[::1]:x", "[]:80", "[::1"};
+    struct torc_channel_options o, out;
+    char *why = NULL;
+    (void)state;
     torc_channel_options_init(&o);
-    o.authority = "a b";
-    assert_false(tc_channel_options_complete(&out, &o, NULL));
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        o.authority = good[i];
+        assert_true(tc_channel_options_complete(&out, &o, NULL));
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        o.authority = bad[i];
+        assert_false(tc_channel_options_complete(&out, &o, &why));
+        char *quoted = tc_asprintf("authority: \"%s\" must be host[:port]", bad[i]);
+        assert_non_null(strstr(why, quoted));
+        tc_free(quoted);
+        tc_free(why);
+    }
 }
 
 int main(void)
@@ -310,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies), cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_retries),  cmocka_unit_test(test_bad_retries),
         cmocka_unit_test(test_defaults),       cmocka_unit_test(test_options),  cmocka_unit_test(test_hedging),
+        cmocka_unit_test(test_authorities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
