@@ -132,9 +132,10 @@ def test_clear_errors():
         text = run(*args, status=2).stderr
         check("aaa..." in text and len(text) < 1000 and "--help" in text, f"an argument that is not said whole: {text}")
     for args in (["call", "unix:/tmp/absent", "a/b", "--creds", "tls", "--ca"], ["backend", "--tls-cert"]):
-        for path in ("/dev/null", __file__):
-            done = run(*args, path, status=1)
-            check(f"{args[-1]} {path}: nothing in it is in PEM form" in done.stderr, done.stderr)
+        done = run(*args, __file__, status=1)
+        check(f"{args[-1]} {__file__}: nothing in it is in PEM form" in done.stderr, done.stderr)
+        done = run(*args, "/dev/null", status=1)
+        check(f"{args[-1]}: cannot read /dev/null: it is a device" in done.stderr, done.stderr)
     done = run("call", "foo:///x", "a/b", status=2)
     check(done.stderr.count("foo:///x") == 1 and "(ipv4, ipv6, unix, unix-abstract, dns, xds)" in done.stderr, done.stderr)
     done = run("call", "--channels", "3", "-n", "3", "-v", "ipv4:127.0.0.1:1", "a/b", env={"GRPC_RING_HASH_CAP": "x"},
