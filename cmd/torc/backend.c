@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
+#include "base/headers.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/vec.h"
@@ -20,7 +21,7 @@
 static const char help[] =
     "usage: torc backend [options]\n\n"
     "An echo server: any method, unary or streaming, answers each message with itself; the response header x-backend\n"
-    "says who answered. Prints 'listening ADDR' for each listener once it is ready.\n\n"
+    "says who answered. Prints 'listening ADDR' for each listener once it is ready. A request has at most 4 MiB.\n\n"
     "      --listen ADDR                 repeatable (127.0.0.1:0)\n"
     "      --name NAME                   in x-backend (backend)\n"
     "      --delay T                     before each answer\n"
@@ -94,12 +95,15 @@ static int set_fail(struct args *a, const char *text)
 
 static int apply(struct args *a, int c)
 {
+    int rc;
     switch (c) {
     case OPT_LISTEN:
         *tc_vec_push(&a->listen) = optarg;
         return 0;
     case OPT_NAME:
         a->backend.name = optarg;
+        if (!tc_header_value_valid(tc_slice_str(optarg)))
+            return cli_usage(NAME, "--name: '%s' is not printable ASCII, as the header x-backend must be", optarg);
         return 0;
     case OPT_DELAY:
         return cli_duration_ms(NAME, "--delay", optarg, &a->backend.delay_ms);
@@ -108,7 +112,10 @@ static int apply(struct args *a, int c)
     case OPT_STREAMS:
         return cli_u64(NAME, "--max-concurrent-streams", optarg, 1, INT32_MAX, &a->max_streams);
     case OPT_AGE:
-        return cli_duration_ms(NAME, "--max-connection-age", optarg, &a->max_age_ms);
+        rc = cli_duration_ms(NAME, "--max-connection-age", optarg, &a->max_age_ms);
+        if (rc == 0 && a->max_age_ms == 0)
+            rc = cli_usage(NAME, "--max-connection-age: '%s' is not above 0", optarg);
+        return rc;
     case OPT_CERT:
         return cli_read_pem(NAME, "--tls-cert", "CERTIFICATE", optarg, &a->cert);
     case OPT_KEY:

@@ -124,9 +124,24 @@ int cli_u64(const char *command, const char *option, const char *text, uint64_t 
     return 0;
 }
 
+/* For what did not parse: it would, were its number smaller. */
+static bool is_too_large(const char *text, int (*parse)(struct tc_slice s, uint64_t *out))
+{
+    size_t digits = strspn(text, "0123456789");
+    struct tc_buf small = {0};
+    uint64_t v;
+    tc_buf_printf(&small, "1%s", text + digits);
+    bool parses = digits > 0 && parse(tc_buf_slice(&small), &v) == 0;
+    tc_buf_fini(&small);
+    return parses;
+}
+
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out)
 {
-    if (tc_parse_size(tc_slice_str(text), out) != 0)
+    int rc = tc_parse_size(tc_slice_str(text), out);
+    if (rc != 0 && is_too_large(text, tc_parse_size))
+        return cli_usage(command, "%s: '%s' is too large: at most 9000000000000000000", option, text);
+    if (rc != 0)
         return cli_usage(command, "%s: '%s' is no size such as 4194304, 64k or 4M", option, text);
     return 0;
 }
@@ -134,7 +149,10 @@ int cli_size(const char *command, const char *option, const char *text, uint64_t
 int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out)
 {
     uint64_t ns;
-    if (tc_parse_duration_ns(tc_slice_str(text), &ns) != 0)
+    int rc = tc_parse_duration_ns(tc_slice_str(text), &ns);
+    if (rc != 0 && is_too_large(text, tc_parse_duration_ns))
+        return cli_usage(command, "%s: '%s' is too long: it must be less than 2500000h", option, text);
+    if (rc != 0)
         return cli_usage(command, "%s: '%s' is no duration such as 250ms, 10s or 2m", option, text);
     *out = (ns + 999999) / 1000000;
     return 0;

@@ -35,6 +35,7 @@ static int set_creds(const char *command, struct connect_args *a, const char *te
 
 int connect_option(const char *command, struct connect_args *a, int code, const char *value)
 {
+    int rc;
     switch (code) {
     case CONNECT_CREDS:
         return set_creds(command, a, value);
@@ -50,7 +51,10 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     case CONNECT_SERVICE_CONFIG:
         return set_service_config(command, a, value);
     case CONNECT_MAX_RECEIVE:
-        return cli_size(command, "--max-receive-bytes", value, &a->max_receive_bytes);
+        rc = cli_size(command, "--max-receive-bytes", value, &a->max_receive_bytes);
+        if (rc == 0 && a->max_receive_bytes == 0)
+            rc = cli_usage(command, "--max-receive-bytes: '%s' is not above 0", value);
+        return rc;
     default:
         return 0;
     }

@@ -32,6 +32,24 @@ def test_flags_with_values():
     refused("call", "--rps=3", "-xv", "x", "a/b", says="unknown option '-x'")
 
 
+def test_values_that_cannot_be():
+    refused("call", "--deadline", "9999999h", "x", "a/b", says="--deadline: '9999999h' is too long")
+    refused("call", "--deadline", "9x", "x", "a/b", says="--deadline: '9x' is no duration")
+    refused("call", "--max-receive-bytes", "9" * 20, "x", "a/b", says=f"--max-receive-bytes: '{'9' * 20}' is too large")
+    refused("call", "--max-receive-bytes", "9" * 20 + "M", "x", "a/b", says="M' is too large")
+    refused("call", "--max-receive-bytes", "1.5", "x", "a/b", says="'1.5' is no size")
+    refused("bench", "--max-receive-bytes", "0", "x", "a/b", says="--max-receive-bytes: '0' is not above 0")
+    refused("backend", "--max-connection-age", "0s", says="--max-connection-age: '0s' is not above 0")
+    refused("backend", "--name", "a\nb", says="--name: 'a\\u000ab' is not printable ASCII")
+    for authority in ("a b", "foo:bar", "foo:99999"):
+        refused("call", "--authority", authority, "127.0.0.1:1", "a/b", says=f'authority: "{authority}" must be host[:port]')
+
+
+def test_one_line_without_control_characters():
+    refused("call", "-H", "foo: x\ny\x1b[2J", "x", "a/b", says="-H: 'foo: x\\u000ay\\u001b[2J' is not allowed")
+    refused("ring", "-e", "a", "--no\nsuch", says="unknown option '--no\\u000asuch'")
+
+
 def test_resource_files_are_named():
     with tempfile.TemporaryDirectory() as folder:
         first, second = os.path.join(folder, "a.json"), os.path.join(folder, "b.json")
@@ -44,4 +62,5 @@ def test_resource_files_are_named():
         check(f'{second}: field resources[0]: "orders" is given twice: it is in {first} too' in said, said)
 
 
-main(test_empty_values, test_flags_with_values, test_resource_files_are_named)
+main(test_empty_values, test_flags_with_values, test_values_that_cannot_be, test_one_line_without_control_characters,
+     test_resource_files_are_named)
