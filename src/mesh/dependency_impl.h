@@ -5,6 +5,7 @@
 
 #include <uthash.h>
 
+#include "base/list.h"
 #include "base/vec.h"
 #include "mesh/dependency_manager.h"
 #include "mesh/dns_watch.h"
@@ -30,6 +31,8 @@ struct tc_dep_node {
     unsigned subscriptions;
     struct tc_dns_watch *dns;         /* LOGICAL_DNS */
     struct tc_rstr *dns_target;       /* what it resolves */
+    struct tc_link answer;            /* on the manager's list `answered` */
+    bool awaited;                     /* nothing is reported before its first answer */
     struct tc_cluster_config *config; /* as last reported */
     UT_hash_handle hh;
 };
@@ -50,6 +53,8 @@ struct tc_dependency_manager {
     TC_VEC(struct tc_xds_done *) tokens; /* of responses whose consequences were not drawn yet */
     TC_VEC(struct tc_dep_node *) fresh;  /* those that are */
     bool reshape;                        /* more has changed than the fresh nodes' content */
+    struct tc_link answered;             /* LOGICAL_DNS: those that were not asked anew since their last answer */
+    size_t unanswered;                   /* LOGICAL_DNS: those that are awaited */
     struct tc_task task;                 /* reconcile */
     uint64_t mark, seen;
     size_t leaves, names;         /* of the aggregates that this round has walked: those of good ones, those of all */

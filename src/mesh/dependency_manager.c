@@ -90,12 +90,18 @@ static struct tc_dep_node *node_new(struct tc_dependency_manager *m, const struc
     n->manager = m;
     n->type = type;
     n->name = tc_rstr_new(name.data, name.len);
+    tc_list_init(&n->answer);
     tc_xds_client_watch(m->client, type, name, &n->watcher);
     return n;
 }
 
 static void stop_dns(struct tc_dep_node *n)
 {
+    if (!n->dns)
+        return;
+    tc_list_remove(&n->answer);
+    n->manager->unanswered -= n->awaited;
+    n->awaited = false;
     tc_dns_watch_free(n->dns);
     tc_rstr_unref(n->dns_target);
     n->dns = NULL;
@@ -155,9 +161,27 @@ static void need_round(struct tc_dependency_manager *m)
     tc_loop_defer(m->loop, &m->task);
 }
 
+/* The last answer that a config waits for makes a round. Later ones are their clusters' own matter; while the config
+ * waits for something else, the round that this will make sees them, too. */
 static void on_dns(void *arg)
 {
-    need_round(arg);
+    struct tc_dep_node *n = arg;
+    struct tc_dependency_manager *m = n->manager;
+    if (!tc_list_linked(&n->answer))
+        tc_list_append(&m->answered, &n->answer);
+    if (n->awaited) {
+        n->awaited = false;
+        if (--m->unanswered == 0)
+            need_round(m);
+    } else if (!m->reshape) {
+        content_changed(n);
+        tc_loop_defer(m->loop, &m->task);
+    }
+}
+
+static bool has_answer(const struct tc_dep_node *n)
+{
+    return tc_dns_watch_endpoints(n->dns) || !tc_status_ok(tc_dns_watch_error(n->dns));
 }
 
 static bool need_dns(struct tc_dependency_manager *m, struct tc_dep_node *n, const struct tc_cluster *cluster)
@@ -166,9 +190,11 @@ static bool need_dns(struct tc_dependency_manager *m, struct tc_dep_node *n, con
         stop_dns(n);
     if (!n->dns && m->dns_env) {
         n->dns_target = tc_rstr_ref(cluster->dns_target);
-        n->dns = tc_dns_watch_new(m->dns_env, cluster->dns_target->data, on_dns, m);
+        n->dns = tc_dns_watch_new(m->dns_env, cluster->dns_target->data, on_dns, n);
+        n->awaited = !has_answer(n);
+        m->unanswered += n->awaited;
     }
-    return !n->dns || tc_dns_watch_endpoints(n->dns) || !tc_status_ok(tc_dns_watch_error(n->dns));
+    return !n->dns || has_answer(n);
 }
 
 static size_t most_leaves(const struct tc_dependency_manager *m)
@@ -461,23 +487,38 @@ static void forget_fresh(struct tc_dependency_manager *m)
     m->fresh.len = 0;
 }
 
-/* The last config with the fresh nodes' content, at the cost of those nodes; NULL: it takes a whole round. */
-static struct tc_xds_config *renew(struct tc_dependency_manager *m)
+/* The cluster that a fresh node is, or has its endpoints from it. */
+static struct tc_dep_node *cluster_of(struct tc_dep_node *fresh)
 {
+    return fresh->type == &tc_eds_type ? fresh->user : fresh;
+}
+
+/* Reports the last config with the fresh nodes' content, at the cost of those nodes; false: it takes a whole round. */
+static bool renew(struct tc_dependency_manager *m)
+{
+    bool differs = false;
     if (m->reshape || !m->config)
-        return NULL;
+        return false;
     for (size_t i = 0; i < m->fresh.len; i++)
         if (m->fresh.data[i]->type == &tc_eds_type && m->fresh.data[i]->shared)
-            return NULL;
-    struct tc_xds_config *c = tc_xds_config_copy(m->config);
+            return false;
     for (size_t i = 0; i < m->fresh.len; i++) {
-        struct tc_dep_node *n = m->fresh.data[i]->type == &tc_eds_type ? m->fresh.data[i]->user : m->fresh.data[i];
-        size_t place = SIZE_MAX;
+        struct tc_dep_node *n = cluster_of(m->fresh.data[i]);
+        const struct tc_cluster_config *before = n->config;
         refresh(m, n, NULL);
+        differs |= n->config != before;
+    }
+    struct tc_xds_config *c = differs ? tc_xds_config_copy(m->config) : NULL;
+    for (size_t i = 0; c && i < m->fresh.len; i++) {
+        const struct tc_dep_node *n = cluster_of(m->fresh.data[i]);
+        size_t place = SIZE_MAX;
         tc_cluster_config_unref(tc_xds_config_cluster_at(c, tc_rstr_slice(n->name), &place));
         c->clusters[place] = tc_cluster_config_ref(n->config);
     }
-    return c;
+    forget_fresh(m);
+    if (c)
+        report_config(m, c);
+    return true;
 }
 
 /* Finds out anew what is needed; reports once all of it is there. */
@@ -503,14 +544,9 @@ static void whole_round(struct tc_dependency_manager *m)
 static void reconcile(struct tc_task *task)
 {
     struct tc_dependency_manager *m = TC_CONTAINER_OF(task, struct tc_dependency_manager, task);
-    struct tc_xds_config *renewed = renew(m);
     m->reporting = true;
-    if (renewed) {
-        forget_fresh(m);
-        report_config(m, renewed);
-    } else {
+    if (!renew(m))
         whole_round(m);
-    }
     m->reporting = false;
     if (m->freed)
         destroy(m);
@@ -534,6 +570,7 @@ struct tc_dependency_manager *tc_dependency_manager_new(struct tc_loop *loop, st
     m->events = events;
     m->arg = arg;
     tc_task_init(&m->task, reconcile);
+    tc_list_init(&m->answered);
     m->reshape = true;
     m->listener = node_new(m, &tc_listener_type, opts->listener);
     return m;
@@ -583,9 +620,11 @@ void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct t
 
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m)
 {
-    for (struct tc_dep_node *n = m->clusters; n; n = n->hh.next)
-        if (n->dns)
-            tc_dns_watch_refresh(n->dns);
+    struct tc_link asked, *link;
+    tc_list_init(&asked);
+    tc_list_splice(&asked, &m->answered);
+    while ((link = tc_list_pop(&asked)))
+        tc_dns_watch_refresh(TC_CONTAINER_OF(link, struct tc_dep_node, answer)->dns);
 }
 
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m)

@@ -36,7 +36,8 @@ void tc_dependency_manager_free(struct tc_dependency_manager *m);
  * RPCs hold). */
 void tc_dependency_manager_subscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
 void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct tc_slice cluster);
-/* A74: of every LOGICAL_DNS cluster. */
+/* A74: of every LOGICAL_DNS cluster. Of those that were asked since their last answer nothing new is asked: their next
+ * one is on its way. */
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);
 /* Appends what a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing when it waits for nothing. */
