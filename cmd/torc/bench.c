@@ -378,7 +378,7 @@ static int prepare(struct bench *b)
     o.mode = TORC_RUNTIME_CALLER;
     b->runtime = torc_runtime_new(&o);
     if (!b->runtime)
-        return cli_fail(NAME, "cannot make an event loop");
+        return cli_fail(NAME, "cannot make an event loop: %m");
     prctl(PR_SET_TIMERSLACK, 1UL); /* ppoll's time in place of 50 us later */
     torc_call_options_init(&b->call_options);
     b->call_options.timeout_ms = (int64_t)b->args.deadline_ms;

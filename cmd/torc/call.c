@@ -247,7 +247,7 @@ int cmd_call(int argc, char **argv)
     o.mode = TORC_RUNTIME_CALLER;
     r->runtime = torc_runtime_new(&o);
     if (!r->runtime) {
-        rc = cli_fail(NAME, "cannot make an event loop");
+        rc = cli_fail(NAME, "cannot make an event loop: %m");
         goto done;
     }
     r->begin_ns = r->last_progress_ns = now_ns();

@@ -60,8 +60,23 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     }
 }
 
+/* As torc_call_unary takes it. */
+static int check_method(const char *command, const char *text)
+{
+    const char *method = text[0] == '/' ? text + 1 : text, *slash = strrchr(method, '/');
+    if (!slash || slash == method || !slash[1])
+        return cli_usage(command, "METHOD '%s' has not the form package.Service/Method", text);
+    if (strlen(method) > 65535)
+        return cli_usage(command, "METHOD '%s' is longer than 65535 bytes", text);
+    for (const char *p = method; *p; p++)
+        if (*p <= ' ' || *p > '~')
+            return cli_usage(command, "METHOD '%s' is not of printable ASCII without spaces", text);
+    return 0;
+}
+
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv)
 {
+    int rc;
     if (!a->creds)
         a->creds = "insecure";
     if (argc - optind < 2)
@@ -70,8 +85,8 @@ int connect_finish(const char *command, struct connect_args *a, int argc, char *
         return cli_usage(command, "'%s' is one argument too many", argv[optind + 2]);
     a->target = argv[optind];
     a->method = argv[optind + 1];
-    if (!strchr(a->method[0] == '/' ? a->method + 1 : a->method, '/'))
-        return cli_usage(command, "METHOD '%s' has not the form package.Service/Method", a->method);
+    if ((rc = check_method(command, a->method)) != 0)
+        return rc;
     bool google = strcmp(a->creds, "google_default") == 0, insecure = strcmp(a->creds, "insecure") == 0;
     if ((a->ca.len && insecure) || ((a->cert.len || a->key.len) && (insecure || google)))
         return cli_usage(command, "--ca, --cert and --key go with --creds tls or xds; --ca with google_default too");

@@ -102,6 +102,12 @@ def test_wrong_usage():
                        (("--payload", "5G", "a:1", "a.B/C"), "--payload"), (("--ca", "/", "a:1", "a.B/C"), "")):
         done = run("bench", *args, status=None)
         check(done.returncode in (1, 2) and what in done.stderr and done.stderr.count("\n") == 1, f"{args}: {done}")
+    for method, what in (("a", "form"), ("/a", "form"), ("a/", "form"), ("/a/", "form"), ("//b", "form"), ("", "form"),
+                         ("a b/c", "printable"), ("ü/x", "printable"), ("a/b\n", "printable"),
+                         ("a/" + "b" * 65535, "65535")):
+        for command in ("bench", "call"):
+            done = run(command, "127.0.0.1:1", method, status=2)
+            check("METHOD" in done.stderr and what in done.stderr and not done.stdout, f"{method[:20]!r}: {done}")
     for rate in ("0", "-1", "1e-300", "1e-20", "0.0009", "1000001", "1e10", "1e300", "1e999", "nan", "inf"):
         for command in ("bench", "call"):
             done = run(command, "--rps", rate, "--duration", "50ms", "127.0.0.1:1", METHOD, status=2)

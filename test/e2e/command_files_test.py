@@ -1,6 +1,7 @@
 """Files that options name: certificates, keys and configuration from regular files alone, data from pipes too."""
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -47,4 +48,15 @@ def test_data_from_pipes():
     check(done.stdout.startswith("k 0x"), done.stdout)
 
 
-main(test_no_fifo_is_waited_for, test_data_from_pipes)
+def test_no_descriptors():
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+
+    for command in ("call", "bench"):
+        done = subprocess.run([TORC, command, "127.0.0.1:1", METHOD], capture_output=True, text=True, timeout=60,
+                              check=False, preexec_fn=few)
+        check(done.returncode == 1, str(done))
+        check(done.stderr == f"torc {command}: cannot make an event loop: Too many open files\n", done.stderr)
+
+
+main(test_no_fifo_is_waited_for, test_data_from_pipes, test_no_descriptors)
