@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "base/vec.h"
 #include "cli.h"
+#include "cli_tls.h"
 #include "commands.h"
 #include "serve.h"
 #include "signals.h"
@@ -60,6 +61,7 @@ struct args {
     struct tc_backend_opts backend;
     uint64_t max_streams, max_age_ms;
     struct tc_buf cert, key, ca;
+    const char *ca_path, *cert_path, *key_path;
     bool count_log;
     int verbose;
 };
@@ -117,10 +119,13 @@ static int apply(struct args *a, int c)
             rc = cli_usage(NAME, "--max-connection-age: '%s' is not above 0", optarg);
         return rc;
     case OPT_CERT:
+        a->cert_path = optarg;
         return cli_read_pem(NAME, "--tls-cert", "CERTIFICATE", optarg, &a->cert);
     case OPT_KEY:
+        a->key_path = optarg;
         return cli_read_pem(NAME, "--tls-key", "PRIVATE KEY", optarg, &a->key);
     case OPT_CA:
+        a->ca_path = optarg;
         return cli_read_pem(NAME, "--client-ca", "CERTIFICATE", optarg, &a->ca);
     case OPT_COUNT:
         a->count_log = true;
@@ -186,6 +191,14 @@ static struct tc_tls_context *make_tls(const struct args *a, struct clients *cli
     return tc_tls_context_new(&o, error);
 }
 
+static int refused(const struct args *a, const char *why)
+{
+    struct cli_pem ca = {"--client-ca", a->ca_path, &a->ca}, cert = {"--tls-cert", a->cert_path, &a->cert};
+    struct cli_pem key = {"--tls-key", a->key_path, &a->key};
+    int rc = cli_check_tls(NAME, ca, cert, key);
+    return rc ? rc : cli_fail(NAME, "%s", why);
+}
+
 static int serve(struct tc_loop *loop, struct tc_server *server, const struct args *a)
 {
     int rc = 0;
@@ -243,7 +256,7 @@ static int run(const struct args *a)
     if (a->cert.len) {
         tls = make_tls(a, &clients, &error);
         if (!tls) {
-            int rc = cli_usage(NAME, "%s", tc_status_text(&error));
+            int rc = refused(a, tc_status_text(&error));
             tc_status_fini(&error);
             return rc;
         }

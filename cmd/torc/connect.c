@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "cli.h"
+#include "cli_tls.h"
 
 static int set_service_config(const char *command, struct connect_args *a, const char *text)
 {
@@ -40,10 +41,13 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     case CONNECT_CREDS:
         return set_creds(command, a, value);
     case CONNECT_CA:
+        a->ca_path = value;
         return cli_read_pem(command, "--ca", "CERTIFICATE", value, &a->ca);
     case CONNECT_CERT:
+        a->cert_path = value;
         return cli_read_pem(command, "--cert", "CERTIFICATE", value, &a->cert);
     case CONNECT_KEY:
+        a->key_path = value;
         return cli_read_pem(command, "--key", "PRIVATE KEY", value, &a->key);
     case CONNECT_AUTHORITY:
         a->authority = value;
@@ -103,6 +107,15 @@ void connect_args_fini(struct connect_args *a)
     tc_buf_fini(&a->service_config);
 }
 
+/* What cannot be made of the files, or, with those well, of what else. */
+static int refused(const char *command, const struct connect_args *a, const char *why)
+{
+    struct cli_pem ca = {"--ca", a->ca_path, &a->ca}, cert = {"--cert", a->cert_path, &a->cert};
+    struct cli_pem key = {"--key", a->key_path, &a->key};
+    int rc = cli_check_tls(command, ca, cert, key);
+    return rc ? rc : cli_fail(command, "--creds %s: %s", a->creds, why);
+}
+
 static int make_google_default(const char *command, const struct connect_args *a, torc_credentials **out)
 {
     struct torc_google_options o;
@@ -113,7 +126,7 @@ static int make_google_default(const char *command, const struct connect_args *a
     char *why = NULL;
     *out = torc_credentials_google_default(&o, &why);
     tc_buf_fini(&ca);
-    int rc = *out ? 0 : cli_fail(command, "--creds google_default: %s", why);
+    int rc = *out ? 0 : refused(command, a, why);
     free(why);
     return rc;
 }
@@ -134,7 +147,7 @@ static int make_tls(const char *command, const struct connect_args *a, torc_cred
     tc_buf_fini(&ca);
     tc_buf_fini(&cert);
     tc_buf_fini(&key);
-    int rc = *out ? 0 : cli_fail(command, "--creds %s: %s", a->creds, why);
+    int rc = *out ? 0 : refused(command, a, why);
     free(why);
     return rc;
 }

@@ -9,8 +9,9 @@
 struct connect_args {
     const char *target, *method;
     const char *creds, *authority;
-    uint64_t max_receive_bytes;   /* 0: the default */
-    struct tc_buf ca, cert, key;  /* PEM; empty: not given */
+    uint64_t max_receive_bytes;  /* 0: the default */
+    struct tc_buf ca, cert, key; /* PEM; empty: not given */
+    const char *ca_path, *cert_path, *key_path;
     struct tc_buf service_config; /* JSON; empty: not given */
 };
 

@@ -9,9 +9,12 @@ static const unsigned char alpn_h2[] = {2, 'h', '2'};
 /* Of the certificates that a peer sends, all in one message; OpenSSL's default, which is ours whatever it becomes. */
 enum { MAX_CERTIFICATES_BYTES = 100 * 1024 };
 
+/* `arg`: a bool that becomes true, or NULL. */
 static int refuse_password(char *buf, int size, int writing, void *arg)
 {
-    (void)buf, (void)size, (void)writing, (void)arg;
+    (void)buf, (void)size, (void)writing;
+    if (arg)
+        *(bool *)arg = true;
     return -1; /* OpenSSL would ask on the terminal */
 }
 
@@ -92,13 +95,16 @@ static int load_chain(SSL_CTX *ssl_ctx, struct tc_slice pem, struct tc_status *e
 static int load_key(SSL_CTX *ssl_ctx, struct tc_slice pem, struct tc_status *error)
 {
     BIO *bio = pem_bio(pem);
-    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_password, NULL) : NULL;
+    bool encrypted = false;
+    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, refuse_password, &encrypted) : NULL;
     BIO_free(bio);
     /* Compares it with the certificate too. */
     bool ok = key && SSL_CTX_use_PrivateKey(ssl_ctx, key) == 1 && SSL_CTX_check_private_key(ssl_ctx) == 1;
     EVP_PKEY_free(key);
     if (!ok) {
-        tc_status_set(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "private key: %s", take_reason()));
+        const char *reason = take_reason();
+        tc_status_set(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "private key: %s",
+                                            encrypted ? "it is encrypted, and such keys are not read" : reason));
         return TORC_EINVAL;
     }
     return 0;

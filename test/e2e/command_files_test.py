@@ -8,6 +8,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
 from support.kit import TORC, check, main, run, running
+from support.pki import Pki, openssl
 
 METHOD = "torc.test.Backend/Echo"
 
@@ -48,15 +49,40 @@ def test_data_from_pipes():
     check(done.stdout.startswith("k 0x"), done.stdout)
 
 
-def test_no_descriptors():
-    def few():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+def test_tls_files():
+    """What is wrong with one is said with its option and its name, by who sends and by who serves."""
+    with tempfile.TemporaryDirectory() as directory:
+        pki = Pki(directory)
+        cert, key = pki.make("a", "DNS:localhost")
+        other = pki.make("b", "DNS:localhost")[1]
+        locked, damaged = pki.path("locked.pem"), pki.path("damaged.pem")
+        openssl("pkcs8", "-topk8", "-in", key, "-passout", "pass:secret", "-out", locked)
+        with open(damaged, "w", encoding="ascii") as out:
+            out.write("-----BEGIN CERTIFICATE-----\nMAAB\n-----END CERTIFICATE-----\n")
+        for bad_key, why in ((locked, "it is encrypted, and such keys are not read"), (other, "key values mismatch")):
+            refused(f"--cert {cert}, --key {bad_key}: private key: {why}", "call", "--creds", "tls", "--cert", cert,
+                    "--key", bad_key, "127.0.0.1:1", METHOD)
+            refused(f"--tls-cert {cert}, --tls-key {bad_key}: private key: {why}", "backend", "--tls-cert", cert,
+                    "--tls-key", bad_key)
+        refused(f"--ca {damaged}: root certificates: ", "bench", "--creds", "tls", "--ca", damaged, "--cert", cert,
+                "--key", key, "127.0.0.1:1", METHOD)
+        refused(f"--client-ca {damaged}: root certificates: ", "backend", "--tls-cert", cert, "--tls-key", key,
+                "--client-ca", damaged)
+        refused(f"--cert {damaged}, --key {key}: certificate chain: ", "call", "--creds", "xds", "--cert", damaged,
+                "--key", key, "127.0.0.1:1", METHOD)
 
+
+def test_no_descriptors():
+    def few():  # libuv itself ends a program that has none for the pipe of its first loop
+        resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
+
+    # A search for leaks needs descriptors too.
+    env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
     for command in ("call", "bench"):
         done = subprocess.run([TORC, command, "127.0.0.1:1", METHOD], capture_output=True, text=True, timeout=60,
-                              check=False, preexec_fn=few)
+                              check=False, preexec_fn=few, env=env)
         check(done.returncode == 1, str(done))
         check(done.stderr == f"torc {command}: cannot make an event loop: Too many open files\n", done.stderr)
 
 
-main(test_no_fifo_is_waited_for, test_data_from_pipes, test_no_descriptors)
+main(test_no_fifo_is_waited_for, test_data_from_pipes, test_tls_files, test_no_descriptors)
