@@ -2,9 +2,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/log.h"
@@ -76,9 +78,24 @@ static void on_wakeup(uv_timer_t *timer)
     TC_CONTAINER_OF(timer, struct tc_loop, wakeup)->wakeup_for_ms = 0;
 }
 
+/* libuv ends the process when its first loop gets no pipe for signals, so what a loop takes is tried before. */
+static int try_descriptors(void)
+{
+    int at[4], n = 0, rc = 0;
+    while (n < (int)TC_ARRAY_LEN(at) && (at[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    if (n < (int)TC_ARRAY_LEN(at))
+        rc = -errno;
+    while (n-- > 0)
+        close(at[n]);
+    return rc;
+}
+
 static int init_uv(struct tc_loop *loop)
 {
-    int rc = uv_loop_init(&loop->uv);
+    int rc = try_descriptors();
+    if (rc == 0)
+        rc = uv_loop_init(&loop->uv);
     if (rc < 0)
         return rc;
     rc = uv_async_init(&loop->uv, &loop->async, on_async);
