@@ -26,8 +26,7 @@ static bool has_control(const char *text)
     return false;
 }
 
-/* Why this cannot be the target of a control plane (tc_free); NULL: it can. */
-static char *uri_fault(const char *uri)
+char *tc_domain_uri_fault(const char *uri)
 {
     struct tc_target t;
     struct tc_buf authority = {0};
@@ -47,13 +46,26 @@ static char *uri_fault(const char *uri)
     return why;
 }
 
-static void check_servers(const struct tc_xds_server *servers, size_t n, struct tc_faults *faults)
+static bool any_usable(const struct tc_xds_server *servers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        char *why = uri_fault(servers[i].uri->data);
+        char *why = tc_domain_uri_fault(servers[i].uri->data);
+        if (!why)
+            return true;
+        tc_free(why);
+    }
+    return n == 0;
+}
+
+/* One that is no target counts as a server that is down (A71), as long as there is another. */
+static void check_servers(const struct tc_xds_server *servers, size_t n, struct tc_faults *faults)
+{
+    if (any_usable(servers, n))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        char *why = tc_domain_uri_fault(servers[i].uri->data);
         tc_faults_push(faults, ".xds_servers[%zu].server_uri", i);
-        if (why)
-            tc_faults_add(faults, "%s", why);
+        tc_faults_add(faults, "%s", why);
         tc_faults_pop(faults);
         tc_free(why);
     }

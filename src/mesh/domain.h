@@ -44,6 +44,8 @@ void tc_mesh_domain_each_client(const struct tc_mesh_domain *d, void (*fn)(void 
 /* For src/mesh/shared_domain.c: the bootstrap that the env speaks of (NULL with *error), and the client of a key with
  * one more user, made with this bootstrap when there is none. */
 struct tc_xds_bootstrap *tc_domain_bootstrap(const struct tc_resolver_env *env, struct tc_status *error);
+/* Why this cannot be the target of a control plane (tc_free); NULL: it can. */
+char *tc_domain_uri_fault(const char *uri);
 struct tc_domain_client *tc_domain_client_get_keyed(struct tc_mesh_domain *d, struct tc_rstr *key,
                                                     struct tc_xds_bootstrap *bootstrap,
                                                     const struct tc_resolver_env *env, struct tc_slice target);

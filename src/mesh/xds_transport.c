@@ -8,6 +8,7 @@
 #include "channel/channel.h"
 #include "creds/call.h"
 #include "creds/creds.h"
+#include "mesh/domain.h"
 
 #define KEEPALIVE_MS 300000 /* as gRPC's peers ping control planes */
 
@@ -212,6 +213,12 @@ static torc_credentials *server_credentials(const struct tc_mesh_transport_facto
 static torc_channel *open_channel(const struct tc_mesh_transport_factory *f, const struct tc_xds_server *server,
                                   struct tc_status *why)
 {
+    char *fault = tc_domain_uri_fault(server->uri->data);
+    if (fault) {
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "server_uri: %s", fault);
+        tc_free(fault);
+        return NULL;
+    }
     torc_credentials *creds = server_credentials(f, server, why);
     if (!creds)
         return NULL;
