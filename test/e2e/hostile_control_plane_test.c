@@ -21,7 +21,9 @@
 #define DEADLINE_MS 600
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 500
+#define LONGEST_MS_MAX 3000 /* of a machine that stands still now and then */
+/* Of a call to others, and of processor time: what the client's own work holds up takes both. */
+#define HELD_MS_MAX 500
 #define CONNECTIONS_MAX 100
 
 static const char *names[HOSTILE_MAX];
@@ -252,8 +254,12 @@ static void play_batch(size_t first, size_t n)
                           hostile_connections(servers, first + i));
     }
     struct footprint grown = footprint_since(&before);
+    uint64_t longest_ms = load_kit_lap(load);
     print_message("%zu control planes: %ld kB, %llu ms of CPU; others: %llu ms\n", n, grown.kb,
-                  (unsigned long long)grown.cpu_ms, (unsigned long long)load_kit_lap(load));
+                  (unsigned long long)grown.cpu_ms, (unsigned long long)longest_ms);
+    if (FOOTPRINT_MEASURED && TC_MIN(longest_ms, grown.cpu_ms) > HELD_MS_MAX)
+        tc_buf_printf(&out.wrong, "%s and those after it: a call to others took %llu ms\n", names[first],
+                      (unsigned long long)longest_ms);
     if (FOOTPRINT_MEASURED && (grown.kb > GROWN_KB_MAX || grown.cpu_ms > CPU_MS_MAX))
         tc_buf_printf(&out.wrong, "%s and those after it: %ld kB, %llu ms of CPU\n", names[first], grown.kb,
                       (unsigned long long)grown.cpu_ms);

@@ -22,7 +22,8 @@
 #define GROWN_KB_MAX_BY_DEFAULT (200 * 1000)
 #define MOST_ENDPOINTS_KB (42 * 1000) /* what 262,144 endpoints are, with their bytes: no more than that */
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 1500 /* of a busy machine, which takes several times the CPU time */
+/* Of a call to others, and of processor time: what the client's own work holds up takes both. */
+#define HELD_MS_MAX 500
 
 static struct mesh_kit *k;
 static struct call_process *client;
@@ -65,7 +66,7 @@ static void play(const struct sending *s, const char *nack, long most_kb, struct
     double longest = call_process_longest_ms(client);
     print_message("%s: %zu resources, %zu bytes: %.0f ms of CPU, %ld kB at the peak, the longest call %.0f ms\n",
                   s->version, s->n, bytes, cpu, grown_kb, longest);
-    if (FOOTPRINT_MEASURED && (cpu > CPU_MS_MAX || grown_kb > most_kb || longest > LONGEST_MS_MAX))
+    if (FOOTPRINT_MEASURED && (cpu > CPU_MS_MAX || grown_kb > most_kb || TC_MIN(longest, cpu) > HELD_MS_MAX))
         tc_buf_printf(wrong, "%s: %.0f ms of CPU, %ld kB, the longest call %.0f ms\n", s->version, cpu, grown_kb,
                       longest);
 }

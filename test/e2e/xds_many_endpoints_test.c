@@ -18,8 +18,8 @@
 
 enum { SILENT = 50000, REFUSED = 20000, DESCRIPTORS = 1024 };
 
-/* Of a call to others, on a busy machine. */
-#define LONGEST_MS_MAX 1000
+/* Of a call to others, and of processor time: what the client's own work holds up takes both. */
+#define HELD_MS_MAX 500
 
 static struct mesh_kit *k;
 static struct call_process *client;
@@ -119,11 +119,12 @@ static void others_go_on(const char *what, uint32_t n, uint16_t port)
     assign(what, n, port);
     call_process_go_on(client, 100);
     double longest_ms = call_process_longest_ms(client);
+    cpu = call_process_cpu_ms(client) - cpu;
     print_message("%u %s endpoints: %.0f ms of CPU, %ld kB, %zu descriptors, the longest call to others %.0f ms\n", n,
-                  what, call_process_cpu_ms(client) - cpu, call_process_resident_kb(client) - before_kb,
-                  call_process_descriptors(client), longest_ms);
+                  what, cpu, call_process_resident_kb(client) - before_kb, call_process_descriptors(client),
+                  longest_ms);
     if (FOOTPRINT_MEASURED)
-        assert_true(longest_ms < LONGEST_MS_MAX);
+        assert_true(TC_MIN(longest_ms, cpu) < HELD_MS_MAX);
 }
 
 static void wait_descriptors(size_t least, size_t most)

@@ -19,7 +19,9 @@
 
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 500
+#define LONGEST_MS_MAX 3000 /* of a machine that stands still now and then */
+/* Of a call to others, and of processor time: what the client's own work holds up takes both. */
+#define HELD_MS_MAX 500
 #define CONNECTIONS_MAX 50
 
 static struct hostile_row all[HOSTILE_MAX];
@@ -144,10 +146,14 @@ static void play(size_t i)
     torc_channel_free(ch);
     bool over = hostile_wait_over(servers, i);
     struct footprint grown = footprint_since(&before);
+    uint64_t longest_ms = load_kit_lap(load);
     print_message("%s: %.160s; %ld kB, %llu of %llu ms, %u connections; others: %llu ms\n", row->name, b.seen, grown.kb,
                   (unsigned long long)grown.cpu_ms,
                   (unsigned long long)(tc_system_clock.monotonic_ns(tc_system_clock.arg) - begin_ns) / TC_NS_PER_MS,
-                  hostile_connections(servers, i), (unsigned long long)load_kit_lap(load));
+                  hostile_connections(servers, i), (unsigned long long)longest_ms);
+    if (FOOTPRINT_MEASURED && TC_MIN(longest_ms, grown.cpu_ms) > HELD_MS_MAX)
+        tc_buf_printf(&wrong, "%s: a call to another backend took %llu ms\n", row->name,
+                      (unsigned long long)longest_ms);
     if (!over)
         tc_buf_printf(&wrong, "%s: the connection is not over\n", row->name);
     tc_free(target);
