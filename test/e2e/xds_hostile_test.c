@@ -83,14 +83,7 @@ static void refuses(const char *what, struct tc_buf resource, const char *nack, 
 static int open_world(void **state)
 {
     (void)state;
-    k = mesh_kit_new(2);
-    mesh_kit_put_endpoints(k, "good", "0/a: 0", NULL);
-    mesh_kit_put_endpoints(k, "victim", "0/a: 1", NULL);
-    mesh_kit_put_cluster(k, "good", NULL);
-    mesh_kit_put_cluster(k, "victim", NULL);
-    mesh_kit_put_routes(k, "svc",
-                        "{match: {prefix: \"/good\"}, route: {cluster: good}}, "
-                        "{match: {prefix: \"/\"}, route: {cluster: victim}}");
+    k = call_process_mesh(NULL);
     client = call_process_new(k, NULL);
     call_process_go_on(client, 20);
     return 0;

@@ -201,16 +201,7 @@ static int open_world(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &few), 0);
     few.rlim_cur = DESCRIPTORS;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    k = mesh_kit_new(1);
-    mesh_kit_put_endpoints(k, "good", "0/a: 0", NULL);
-    mesh_kit_put_endpoints(k, "victim", "0/a: 0", NULL);
-    mesh_kit_put_cluster(k, "good", NULL);
-    mesh_kit_put_cluster(k, "victim", "lb_policy: ROUND_ROBIN");
-    mesh_kit_put_routes(k, "svc",
-                        "{match: {prefix: \"/good\"}, route: {cluster: good}}, "
-                        "{match: {prefix: \"/\", headers: [{name: to, string_match: {exact: good}}]}, route: "
-                        "{cluster: good}}, "
-                        "{match: {prefix: \"/\"}, route: {cluster: victim}}");
+    k = call_process_mesh("lb_policy: ROUND_ROBIN");
     client = call_process_new(k, NULL);
     call_process_go_on(client, 20);
     return 0;

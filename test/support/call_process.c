@@ -49,6 +49,20 @@ static char *bootstrap_with(const struct mesh_kit *k, const char *limits)
     return limits ? tc_asprintf("{\"torc.limits\": %s, %s", limits, plain + 1) : tc_strdup(plain);
 }
 
+struct mesh_kit *call_process_mesh(const char *victim)
+{
+    struct mesh_kit *k = mesh_kit_new(2);
+    mesh_kit_put_endpoints(k, "good", "0/a: 0", NULL);
+    mesh_kit_put_endpoints(k, "victim", "0/a: 1", NULL);
+    mesh_kit_put_cluster(k, "good", NULL);
+    mesh_kit_put_cluster(k, "victim", victim);
+    mesh_kit_put_routes(k, "svc",
+                        "{match: {prefix: \"/good\"}, route: {cluster: good}}, "
+                        "{match: {prefix: \"/\", headers: [{name: to, string_match: {exact: good}}]}, route: "
+                        "{cluster: good}}, {match: {prefix: \"/\"}, route: {cluster: victim}}");
+    return k;
+}
+
 struct call_process *call_process_new(struct mesh_kit *k, const char *limits)
 {
     struct call_process *c = TC_NEW(struct call_process);

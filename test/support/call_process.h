@@ -7,6 +7,10 @@
 
 struct call_process;
 
+/* A mesh for it: what is called "/good...", or has the header "to: good", goes to the cluster "good" at backend 0, all
+ * else to "victim" at backend 1, with these fields (YAML lines; NULL: RING_HASH). */
+struct mesh_kit *call_process_mesh(const char *victim);
+
 /* Calls "/good.S/M" at "xds:///svc". `limits`: what `torc.limits` has in the bootstrap, as JSON; NULL: nothing. */
 struct call_process *call_process_new(struct mesh_kit *k, const char *limits);
 void call_process_free(struct call_process *c);

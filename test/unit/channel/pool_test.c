@@ -381,6 +381,22 @@ static void test_many_attempts(void **state)
     assert_int_equal(cancels, N);
 }
 
+static struct rlimit unlimited; /* as it was before the first limit; rlim_max 0: there is none */
+
+static void limit_descriptors(rlim_t most)
+{
+    if (!unlimited.rlim_max)
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &unlimited), 0);
+    struct rlimit limit = {TC_MIN(most, unlimited.rlim_max), unlimited.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void unlimit_descriptors(void)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &unlimited), 0);
+    unlimited.rlim_max = 0;
+}
+
 /* Attempts under way leave the process half of its descriptors. */
 static void test_silent_endpoints(void **state)
 {
@@ -389,11 +405,7 @@ static void test_silent_endpoints(void **state)
     static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
     struct tc_subchannel *sc[N];
     struct seen s = {.text = NULL};
-    struct rlimit before, few;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few = before;
-    few.rlim_cur = MOST * 2;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    limit_descriptors(MOST * 2);
     tc_pool_set_connector(pool, &connector);
     for (int i = 0; i < N; i++)
         sc[i] = make_numbered(i, &s);
@@ -409,11 +421,10 @@ static void test_silent_endpoints(void **state)
     assert_int_equal(cancels, MOST + 10);
     assert_int_equal(attempts, 2 * MOST + 10);
     /* More may be opened now; a control plane's connection waits for nobody. */
-    few.rlim_cur = TC_MIN(before.rlim_max, (rlim_t)1000);
     config->is_private = true;
     struct tc_subchannel *control_plane = make_numbered(N, &s);
     assert_int_equal(attempts, 2 * MOST + 11);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    limit_descriptors(1000);
     tc_subchannel_release(control_plane);
     tc_loop_drain(loop);
     assert_int_equal(attempts, N + 1);
@@ -421,7 +432,7 @@ static void test_silent_endpoints(void **state)
         tc_subchannel_release(sc[i]);
     tc_pool_shutdown(pool);
     assert_int_equal(cancels, attempts);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    unlimit_descriptors();
     fini(&s);
 }
 
@@ -442,15 +453,11 @@ static void test_channels_take_turns(void **state)
     static const struct tc_connector connector = {.start = start_and_wait, .cancel = cancel_waiting};
     struct tc_subchannel *sc[N], *other[OTHERS];
     struct seen s = {.text = NULL};
-    struct rlimit before, few;
     struct tc_conn_config *second = tc_conn_config_secured(config, config->creds, config->server_name);
     tc_conn_config_unref(second->channel); /* a channel of its own, with connections of its own */
     second->channel = NULL;
     second->keepalive_time_ms = 60000;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few = before;
-    few.rlim_cur = MOST * 2;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    limit_descriptors(MOST * 2);
     tc_pool_set_connector(pool, &connector);
     for (int i = 0; i < N; i++)
         sc[i] = make_numbered(i, &s);
@@ -473,7 +480,7 @@ static void test_channels_take_turns(void **state)
         tc_subchannel_release(sc[i]);
     tc_pool_shutdown(pool);
     assert_int_equal(cancels, attempts);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    unlimit_descriptors();
     tc_conn_config_unref(second);
     fini(&s);
 }
@@ -487,11 +494,7 @@ static void test_localities_take_turns(void **state)
     struct tc_subchannel *sc[N];
     struct tc_locality *localities[LOCALITIES];
     struct seen s = {.text = NULL};
-    struct rlimit before, few;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few = before;
-    few.rlim_cur = MOST * 2;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    limit_descriptors(MOST * 2);
     tc_pool_set_connector(pool, &connector);
     for (size_t i = 0; i < LOCALITIES; i++)
         localities[i] = tc_locality_new(tc_slice_str("region"), tc_slice_str("zone"), tc_slice_str(""));
@@ -519,7 +522,7 @@ static void test_localities_take_turns(void **state)
         tc_subchannel_release(sc[i]);
     tc_pool_shutdown(pool);
     assert_int_equal(cancels, attempts);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    unlimit_descriptors();
     for (size_t i = 0; i < LOCALITIES; i++)
         tc_locality_unref(localities[i]);
     fini(&s);
