@@ -4,10 +4,11 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 BUILD := build
 ASAN := build-asan
+TSAN := build-tsan
 FUZZ := build-fuzz
 TIME ?= 60
 
-.PHONY: all demo check fuzz bench bench-check install deps-build deps-check format clean
+.PHONY: all demo check check-more fuzz bench bench-check install deps-build deps-check format clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_static torc_command
 
@@ -23,18 +24,26 @@ deps-check:
 demo: all
 	@$(BUILD)/torc demo
 
-# Release build: lint, unit, e2e and interop tests, and the table of the cases that they covered. Then unit and e2e again
-# under the address and undefined-behaviour sanitizers. ctest's closing lines come last.
+# Release build: lint, unit, e2e and interop tests. Then unit and e2e again under the address and undefined-behaviour
+# sanitizers, and the tests of threads (label tsan) under the thread sanitizer. Before the last run of ctest comes the
+# table of the cases that the release tests executed (test/cases.md), so that ctest's closing lines end the output.
 check: deps-check
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	cmake --build $(BUILD) -j $(JOBS)
 	@rm -rf $(BUILD)/cases
 	ctest --test-dir $(BUILD) -j $(JOBS) -LE interop --output-on-failure
 	ctest --test-dir $(BUILD) -L interop --output-on-failure
-	@scripts/case-table $(BUILD)/cases
 	@cmake --preset asan >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
 	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|model|e2e' --output-on-failure
+	@cmake --preset tsan >/dev/null
+	cmake --build $(TSAN) -j $(JOBS) --target torc_tsan_tests
+	@scripts/case-table $(BUILD)/cases
+	ctest --test-dir $(TSAN) -j $(JOBS) -L tsan --output-on-failure
+
+# What takes too long for make check: hours, or the parts of it in PARTS (scripts/check-more names them).
+check-more: deps-check
+	@JOBS=$(JOBS) scripts/check-more $(PARTS)
 
 # Each fuzz target (or those in TARGETS) for TIME seconds, one after the other, from the committed corpus. What it finds
 # stays in build-fuzz/found/NAME; new inputs that reach further, in build-fuzz/corpus/NAME.

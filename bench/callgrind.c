@@ -17,8 +17,8 @@ static enum callgrind_owner owner_of(const char *object)
     return strncmp(name, "libc.", 5) == 0 ? CALLGRIND_LIBC : CALLGRIND_OTHER;
 }
 
-/* Lines are "ob=FILE", from which on what is executed is that file's, and "LINE COST" or, after "calls=...", "LINE
- * COST" of what the callee took, which is counted there. */
+/* Lines of a callgrind dump: "ob=FILE" starts what belongs to that object file; "LINE COST" is its own cost. After
+ * "calls=..." a "LINE COST" is the cost of the callee, which is counted with the callee. */
 static void read_profile(FILE *f, struct callgrind *out)
 {
     enum callgrind_owner owner = CALLGRIND_OTHER;

@@ -1,4 +1,4 @@
-/* Instructions of a program in user space, counted by valgrind's callgrind, by whose they are. */
+/* Instructions of a program in user space, counted by valgrind's callgrind, split by object file. */
 #ifndef TORC_BENCH_CALLGRIND_H
 #define TORC_BENCH_CALLGRIND_H
 
@@ -15,12 +15,13 @@ enum callgrind_owner {
 
 struct callgrind {
     double instructions[CALLGRIND_OWNERS];
-    double first; /* number that the program printed on standard output */
+    double first; /* the number that the program printed on standard output */
 };
 
-/* Whether valgrind is there; says that what it counts is skipped otherwise. */
+/* Returns true if valgrind is installed. Otherwise prints that its counts are skipped. */
 bool callgrind_there(void);
-/* Runs the command, of which what it runs by way of a shell is not counted. False with a message on stderr. */
+/* Runs the command under callgrind. Programs that the command starts through a shell are not counted. Returns false
+ * with a message on stderr. */
 bool callgrind_run(const char *command, struct callgrind *out);
 double callgrind_all(const struct callgrind *c);
 

@@ -1,12 +1,12 @@
-/* A certificate made on the spot, for servers of benchmarks that speak TLS. */
+/* A certificate made on the spot, for TLS servers of benchmarks. */
 #ifndef TORC_BENCH_CERTIFICATE_H
 #define TORC_BENCH_CERTIFICATE_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes in PEM form a certificate of 127.0.0.1 and localhost, P-256, signed by itself and good for a day, and its key.
- * False with a message on stderr. */
+/* Writes a self-signed P-256 certificate for 127.0.0.1 and localhost, valid for a day, and its key, both PEM. Returns
+ * false with a message on stderr. */
 bool certificate_write(FILE *to);
 
 #endif

@@ -38,7 +38,7 @@ static bool read_number(const char *text, unsigned long least, unsigned long mos
     return *text && !*end && *number >= least && *number <= most;
 }
 
-/* Seconds or a number of RPCs. */
+/* Parses AMOUNT: seconds, or a number of RPCs. */
 static bool read_amount(struct client *c, const char *text, double *seconds)
 {
     char *end;

@@ -1,11 +1,12 @@
-/* What the clients of bench/rpc share. `PROGRAM HOST PORT OUTSTANDING AMOUNT [KIND [BYTES [ROOTS]]]` sends RPCs so and
- * prints one line, "RPCS SECONDS CPU_SECONDS P50_US".
+/* What the clients of bench/rpc share.
  *
- * AMOUNT is seconds, of which a start of a tenth more does not count, or a number of RPCs with an x after it, all of
- * which count. KIND is unary (the default), bidi (streams, each one message at a time, echoed) or repeat (one server
- * stream, as fast as it comes); of streams each message counts as an RPC. BYTES is the size of a message and of its
- * answer. With ROOTS, a file in PEM form, the connection is TLS, and the server must have one of the certificates in
- * it. */
+ * PROGRAM HOST PORT OUTSTANDING AMOUNT [KIND [BYTES [ROOTS]]]
+ *
+ * sends RPCs and prints one line, "RPCS SECONDS CPU_SECONDS P50_US". AMOUNT is seconds (a warm-up of a tenth more is
+ * not counted) or a number of RPCs followed by x (all are counted). KIND is unary (the default), bidi (streams, each
+ * with one message at a time, echoed) or repeat (one server stream, as fast as it comes); each message of a stream
+ * counts as an RPC. BYTES is the size of a message and of its answer. With ROOTS, a PEM file, the connection is TLS,
+ * and the server's certificate must be in that file. */
 #ifndef TORC_BENCH_CLIENT_H
 #define TORC_BENCH_CLIENT_H
 
@@ -17,7 +18,7 @@
 extern "C" {
 #endif
 
-#define CLIENT_LEAST 10 /* RPCs, however long they take on a machine that is busy elsewhere */
+#define CLIENT_LEAST 10 /* the least number of RPCs, however long they take on a busy machine */
 #define CLIENT_METHOD "/bench.Echo/Echo"
 #define CLIENT_METHOD_REPEAT "/torc.test.Backend/Repeat"
 
@@ -25,30 +26,31 @@ enum client_kind { CLIENT_UNARY, CLIENT_BIDI, CLIENT_REPEAT };
 
 struct client {
     const char *host, *port;
-    unsigned outstanding; /* unary: RPCs at a time, 1: blocking; bidi: streams */
+    unsigned outstanding; /* unary: RPCs at a time, 1 means blocking; bidi: streams */
     enum client_kind kind;
     const char *payload; /* the message */
     size_t payload_size;
     const char *roots;         /* NULL: no TLS */
-    uint64_t begin_ns, end_ns; /* of what counts */
-    uint64_t first_cpu_ns;     /* at the beginning of that */
-    uint64_t rpcs, limit;      /* the limit: 0 when time is */
+    uint64_t begin_ns, end_ns; /* the measured period */
+    uint64_t first_cpu_ns;     /* CPU time at begin_ns */
+    uint64_t rpcs, limit;      /* limit: the number of RPCs to send, 0 if AMOUNT is seconds */
     uint32_t *latencies_ns;
     size_t n_latencies;
     bool counting;
 };
 
-/* Reads the arguments, pins the process to the last core, and starts the clock. False with a message on stderr. */
+/* Reads the arguments, pins the process to the last core, and starts the clock. Returns false with a message on
+ * stderr. */
 bool client_init(struct client *c, int argc, char **argv);
-/* One RPC is done that was started at that time; the time now. */
+/* Counts an RPC that was started at `started_ns`. Returns the time now. */
 uint64_t client_done(struct client *c, uint64_t started_ns);
 static inline bool client_over(const struct client *c, uint64_t now_ns)
 {
     return c->limit ? c->rpcs >= c->limit : now_ns >= c->end_ns && c->rpcs >= CLIENT_LEAST;
 }
-/* Called when what counts begins (`over` false) and when it ended; for what else is to be counted. NULL: not. */
+/* Called when the measured period begins (`over` false) and when it ends, to count something else. May be NULL. */
 extern void (*client_hook)(const struct client *c, bool over);
-/* Prints the line; the exit status. */
+/* Prints the result line. Returns the exit status. */
 int client_report(struct client *c);
 
 #ifdef __cplusplus

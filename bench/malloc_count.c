@@ -1,5 +1,5 @@
-/* Linked into a client: counts its allocations per RPC in steady state and prints them on a line before its own; which
- * libraries asked for them, when there are any, on standard error. */
+/* Linked into a client: counts its allocations per RPC in steady state and prints them on a line before the client's
+ * own. If there are any, prints the libraries that asked for them on standard error. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
 
-/* Places that allocate, by return address; the programs that are counted have one thread. */
+/* Call sites that allocate, by return address. The counted programs have one thread. */
 static struct site {
     void *at;
     uint64_t n;

@@ -153,7 +153,7 @@ void measure_begin_json(const char *title)
            system.release, __VERSION__, load);
 }
 
-/* What a reader tells apart: three or four digits, and no more decimals than two. */
+/* Formats a value with three or four digits and at most two decimals. */
 static const char *figure(char *out, size_t size, double v)
 {
     snprintf(out, size, "%.*f", v >= 1000 ? 0 : v >= 100 ? 1 : 2, v);

@@ -7,7 +7,7 @@
 #include "server.h"
 
 enum { TORC, NGHTTP2, GRPC, CLIENTS };
-enum { NGHTTP2_CONNECTION_EXTRA = 2048, RING_ENDPOINT = 600 };
+enum { NGHTTP2_CONNECTION_EXTRA = 5120, RING_ENDPOINT = 600 };
 
 static const char *const names[CLIENTS] = {"bench_memory_torc", "bench_memory_nghttp2", "bench_memory_grpc"};
 static const char *const titles[CLIENTS] = {"torc", "bare nghttp2", "gRPC C++"};
@@ -33,7 +33,7 @@ static size_t compare(struct measure_row *rows, size_t i, const struct server *s
             continue;
         bool extra = c == NGHTTP2 && subjects[i].allowance > 0;
         row[c] = &rows[n++];
-        measure_init(row[c], subjects[i].unit, extra ? "nghttp2 + 2 kB" : titles[c], subjects[i].targets[c], "%s",
+        measure_init(row[c], subjects[i].unit, extra ? "nghttp2 + 5 kB" : titles[c], subjects[i].targets[c], "%s",
                      subjects[i].what);
     }
     for (unsigned p = 0; p < pairs; p++) {

@@ -11,7 +11,8 @@ extern "C" {
 
 #define MEMORY_HANG "/torc.test.Backend/Hang" /* a method that answers nothing */
 
-/* Resident bytes: all, or those that are the process's own (anonymous). Free memory of the heap is given back first. */
+/* Returns the resident bytes: all, or the anonymous ones, which are the process's own. Gives free memory of the heap
+ * back first. */
 double memory_resident(void);
 double memory_own(void);
 

@@ -75,7 +75,7 @@ static void one_rpc(torc_channel *channel, torc_metadata *metadata)
     torc_result_fini(&result);
 }
 
-/* Idle is a connection that nothing has used for a while: until then it keeps what the next call needs. */
+/* A connection counts as idle when nothing has used it for a while; until then it holds memory for the next call. */
 static void settle(struct run *r)
 {
     for (time_t end = time(NULL) + IDLE_S; time(NULL) < end;)
@@ -98,14 +98,14 @@ static double connections(struct run *r)
     torc_channel_state(channel, true);
     while (r->connected < r->n)
         torc_runtime_poll(r->runtime, -1);
-    /* A round trip on each: what a handshake needs is done. */
+    /* A round trip on each connection, after which its handshake is over. */
     for (unsigned i = 0; i < 2 * r->n; i++)
         one_rpc(channel, NULL);
     settle(r);
     return (memory_own() - before) / r->n;
 }
 
-/* One endpoint is connected, and not counted. */
+/* One endpoint is connected; it is not counted. */
 static double on_ring(struct run *r)
 {
     torc_metadata *key = torc_metadata_new();
@@ -131,7 +131,7 @@ static double calls(struct run *r)
     for (unsigned i = 0; i < r->n; i++)
         if (torc_call_unary_async(channel, MEMORY_HANG, "", 0, NULL, on_result, NULL, NULL) != 0)
             exit(1);
-    /* Behind them on the same connection: when it is answered, they are with the server. */
+    /* An RPC behind the calls on the same connection: when it is answered, the server has the calls. */
     one_rpc(channel, NULL);
     return (memory_own() - before) / r->n;
 }
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
         if (strcmp(kinds[i].name, argv[1]) == 0) {
             printf("%.1f\n", kinds[i].run(&r));
             fflush(stdout);
-            _Exit(0); /* what is measured is measured */
+            _Exit(0); /* the measurement is done */
         }
     }
     return 2;

@@ -1,7 +1,7 @@
-/* bench/pick: what a pick through an xDS channel costs, part by part: config selector, cluster manager, load report,
- * circuit breaking, priority, ring_hash, the ring; at 10, 1,000 and 10,000 READY endpoints, by keys of chance. The end
- * of the RPC as the policies see it is in the figures. A part's figure is what it adds to the parts below it, from runs
- * in turns. */
+/* bench/pick: the cost of a pick through an xDS channel, by parts: config selector, cluster manager, load report,
+ * circuit breaking, priority, ring_hash, the ring; with 10, 1,000 and 10,000 READY endpoints and random keys. Figures
+ * include the end of the RPC as policies see it. A part's figure is the difference between two levels (pick.h), which
+ * run alternately. */
 #include "pick.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { PICKS = 50000, RUNS = 11, SIZES = 3 };
 
 static const size_t sizes[SIZES] = {10, 1000, 10000};
 
-/* A part: what `with` has more than `without`. */
+/* A part: the difference between the levels `with` and `without`. */
 static const struct {
     const char *what;
     enum pick_level with, without;
@@ -45,7 +45,7 @@ static void measure(struct figures *f, size_t size)
     struct pick_world *w = pick_world_new(sizes[size]);
     for (int run = -1; run < RUNS; run++) /* the first warms up */
         for (int level = 0; level < PICK_LEVELS; level++) {
-            pick_run(w, (enum pick_level)level, PICKS / 10); /* what this level needs is in the caches */
+            pick_run(w, (enum pick_level)level, PICKS / 10); /* warms the caches for this level */
             uint64_t began = measure_cpu_ns();
             pick_run(w, (enum pick_level)level, PICKS);
             if (run >= 0)
@@ -60,7 +60,7 @@ static void measure(struct figures *f, size_t size)
     pick_world_free(w);
 }
 
-/* What rounds to zero is zero, without a sign. */
+/* A value that rounds to zero is printed as zero, without a sign. */
 static double instructions(const struct figures *f, size_t part, size_t size)
 {
     double n = f->instructions[size][parts[part].with] - f->instructions[size][parts[part].without];

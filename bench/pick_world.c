@@ -4,14 +4,14 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "lb/ring.h"
 #include "measure.h"
-#include "mesh/config_selector.h"
 #include "peers/vector_ring.h"
 #include "pick.h"
 #include "resolver/call_filter.h"
-#include "support/mesh_unit.h"
+#include "ring/ring.h"
+#include "support/kits/config.h"
 #include "tree.h"
+#include "xds/resolver/config_selector.h"
 
 static const enum tree_kind trees[PICK_LEVELS] = {
     [PICK_RING_HASH] = TREE_RING,   [PICK_PRIORITY] = TREE_PRIORITY, [PICK_CLUSTER] = TREE_CLUSTER,
@@ -26,8 +26,8 @@ struct pick_world {
     struct vector_ring *peer;
     struct tc_cluster_refs refs;
     struct tc_config_selector *plain, *filtered;
-    struct tc_arena memory;    /* of keys and of the request */
-    struct tc_headers request; /* its second field is written anew for each pick */
+    struct tc_arena memory;    /* of the keys and the request */
+    struct tc_headers request; /* its second field is rewritten for each pick */
     char user[16];
     struct tc_rng rng;
     uint64_t hash;
@@ -65,10 +65,10 @@ static void ignore(struct tc_cluster_refs *refs, struct tc_rstr *name)
     (void)name;
 }
 
-/* Three routes that do not match stand before the one that does. */
+/* Makes a selector with three routes that do not match before the one that does. */
 static struct tc_config_selector *make_selector(struct pick_world *w, const char *filters)
 {
-    struct tc_xds_config *config = mesh_unit_routing(
+    struct tc_xds_config *config = kit_config_routing(
         filters, "",
         "{'match': {'path': '/shop.Cart/Empty'}, 'route': {'cluster': 'c'}}, "
         "{'match': {'prefix': '/shop.Admin/'}, 'route': {'cluster': 'c'}}, "
@@ -149,7 +149,7 @@ static void pass_filters(struct fake_lb *f, struct tc_headers *metadata, struct 
     }
 }
 
-/* The whole of it: the selector gives the RPC's route, hash and cluster. */
+/* The whole path: the selector returns the RPC's route, hash and cluster. */
 static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_selector *cs, struct tree *t)
 {
     struct fake_lb *f = tree_lb(t);
@@ -169,7 +169,7 @@ static inline uint64_t select_and_pick(struct pick_world *w, struct tc_config_se
     return found;
 }
 
-/* The text that the next request is hashed by, a letter for four bits. */
+/* Writes the header value that the next request is hashed by, one letter for four bits. */
 static inline void set_user(struct pick_world *w, uint64_t h)
 {
     const uint64_t half = UINT64_C(0x0f0f0f0f0f0f0f0f), letters = UINT64_C(0x6161616161616161);

@@ -6,15 +6,16 @@
 
 #include "base/common.h"
 #include "base/mem.h"
-#include "lb/ring_impl.h"
 #include "measure.h"
 #include "peers/vector_ring.h"
+#include "ring/ring_internal.h"
+#include "ring/update.h"
 
 enum { KEY_MAX = 32, COLD_BYTES = 96 << 20 };
 
-static volatile uint64_t sink; /* what picks found; keeps them */
+static volatile uint64_t sink; /* keeps the compiler from dropping picks */
 
-/* One set of endpoints with new addresses, in the forms of both sides. */
+/* Endpoints with random addresses, as items of both rings. */
 struct set {
     size_t n;
     char (*text)[KEY_MAX];
@@ -53,7 +54,7 @@ static struct tc_ring *build_ours(const struct set *s, uint64_t min, uint64_t ma
     return tc_ring_new(s->ours, s->n, min, max, TC_RING_SIZE_MAX);
 }
 
-/* Both rings must be the same, but for the order of equal hashes. */
+/* Ends the program unless both rings are the same, except for the order of equal hashes. */
 static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 {
     bool same = tc_ring_size(a) == vector_ring_size(b);
@@ -71,8 +72,8 @@ static void check_same(const struct tc_ring *a, const struct vector_ring *b)
 
 /* How a benchmark treats the rings that it builds. */
 enum memory {
-    REPLACED, /* as an update does: the ring before goes when the new one is there, and leaves its memory */
-    FRESH     /* all stay until none is needed, so each is in memory that is new from the system */
+    REPLACED, /* as an update does: the old ring is freed when the new one is built, and leaves its memory */
+    FRESH     /* all rings stay until the end, so each is in memory that is new from the system */
 };
 
 static void bench_build(struct measure_row *row, uint64_t min, enum memory memory, unsigned pairs)
@@ -98,7 +99,7 @@ static void bench_build(struct measure_row *row, uint64_t min, enum memory memor
         }
         uint64_t t2 = measure_cpu_ns();
         for (unsigned b = 0; b < batch; b++) {
-            if (p == 0 && ours[b]) /* the last of those that were replaced */
+            if (p == 0 && ours[b]) /* the last one that was built */
                 check_same(ours[b], peer[b]);
             if (memory == FRESH) {
                 tc_ring_unref(ours[b]);
@@ -123,7 +124,8 @@ static inline uint64_t next_hash(uint64_t h, uint64_t found)
     return h ^ (h >> 29);
 }
 
-/* Each pick's hash depends on what the last found, and goes to another of the rings: one ring is warm, many are not. */
+/* Each pick's hash depends on what the last pick found, so picks do not overlap. One ring is warm; many take turns, and
+ * are cold. */
 static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
 {
     uint64_t h = measure_random(), sum = 0;
@@ -154,7 +156,7 @@ static double picks_peer(struct vector_ring **rings, size_t n_rings, unsigned pi
     return (double)(t1 - t0) / picks;
 }
 
-/* What one iteration costs without a pick, to be taken off both sides. */
+/* Measures an iteration without a pick, which is subtracted on both sides. */
 static double picks_none(unsigned picks)
 {
     uint64_t h = measure_random();
@@ -200,7 +202,8 @@ static void bench_picks(struct measure_row *row, uint64_t min, bool cold, unsign
     set_fini(&s);
 }
 
-/* The items with one more, the next of `set`, or one less, anywhere among the others; how many there are then. */
+/* Copies the items with `added` inserted at a random place, or with a random one left out (NULL). Returns their number.
+ */
 static size_t change_one(struct tc_ring_item *after, uint32_t *from, const struct tc_ring_item *before, size_t n,
                          const struct tc_ring_item *added)
 {
@@ -218,15 +221,9 @@ static size_t change_one(struct tc_ring_item *after, uint32_t *from, const struc
     return m;
 }
 
-/* The full build that an update is measured against: without the margin, which only updates need. */
-static struct tc_ring *build_bare(const struct tc_ring_item *items, size_t n, uint64_t max)
-{
-    return tc_ring_build(items, n, 65536, max, TC_RING_SIZE_MAX, (struct tc_ring_how){TC_RING_NO_MARGIN, false});
-}
-
-/* Endpoints come or go one after the other: an update against a build of the same ring. Both do what a policy does: the
- * ring before goes when the new one is there. The ring that is updated was made by the update before or, if `fresh`,
- * just built. */
+/* Measures an update against a build of the same ring, while endpoints are added or removed one by one. As in a policy,
+ * the old ring is freed when the new one is there. The ring that is updated was made by the update before, or was just
+ * built if `fresh`. */
 static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool add, bool fresh, unsigned pairs)
 {
     size_t room = n + pairs, used = n;
@@ -235,7 +232,8 @@ static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool a
     struct tc_ring_item *before = tc_calloc(room, sizeof(*before)), *after = tc_calloc(room, sizeof(*after));
     uint32_t *from = tc_calloc(room, sizeof(*from));
     memcpy(before, set.ours, n * sizeof(*before));
-    struct tc_ring *updated = tc_ring_new(before, n, 65536, max, TC_RING_SIZE_MAX), *built = build_bare(before, n, max);
+    struct tc_ring *updated = tc_ring_new(before, n, 65536, max, TC_RING_SIZE_MAX),
+                   *built = tc_ring_new(before, n, 65536, max, TC_RING_SIZE_MAX);
     for (unsigned p = 0; p < pairs; p++) {
         struct tc_ring *old = updated, *old_built = built;
         if (fresh) {
@@ -247,14 +245,14 @@ static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool a
         updated = tc_ring_update(old, before, from, after, m, 65536, max, TC_RING_SIZE_MAX);
         tc_ring_unref(old);
         uint64_t t1 = measure_cpu_ns();
-        built = build_bare(after, m, max);
+        built = tc_ring_new(after, m, 65536, max, TC_RING_SIZE_MAX);
         tc_ring_unref(old_built);
         uint64_t t2 = measure_cpu_ns();
         if (tc_ring_fingerprint(updated) != tc_ring_fingerprint(built)) {
             fprintf(stderr, "bench/ring: the update and the build differ\n");
             exit(1);
         }
-        if (p > 1) /* the first warm the allocator */
+        if (p > 1) /* the first two warm the allocator */
             measure_add(row, (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6);
         struct tc_ring_item *swap = before;
         before = after;
@@ -269,34 +267,7 @@ static void bench_update(struct measure_row *row, size_t n, uint64_t max, bool a
     set_fini(&set);
 }
 
-/* Replaces the ring, twice: the first time only, its memory is that of the others. How long the second took, in ns. */
-static double replace(struct tc_ring **ring, const struct set *set, uint64_t max, bool bare)
-{
-    uint64_t t0 = 0;
-    for (unsigned k = 0; k < 2; k++) {
-        struct tc_ring *old = *ring;
-        t0 = measure_cpu_ns();
-        *ring = bare ? build_bare(set->ours, set->n, max) : tc_ring_new(set->ours, set->n, max, max, TC_RING_SIZE_MAX);
-        tc_ring_unref(old);
-    }
-    return (double)(measure_cpu_ns() - t0);
-}
-
-/* A ring at its maximum, which is built with a margin. */
-static void bench_build_at_max(struct measure_row *row, size_t n, uint64_t max, unsigned pairs)
-{
-    struct tc_ring *ring = NULL;
-    for (unsigned p = 0; p < pairs; p++) {
-        struct set set;
-        set_init(&set, n);
-        double ours = replace(&ring, &set, max, false), bare = replace(&ring, &set, max, true);
-        measure_add(row, ours / 1e6, bare / 1e6);
-        set_fini(&set);
-    }
-    tc_ring_unref(ring);
-}
-
-/* What malloc gave for each ring, by its own count. */
+/* Prints the memory of each ring, by malloc's own count. */
 static void report_memory(void)
 {
     static const uint64_t mins[] = {1024, 4096, 65536};
@@ -331,7 +302,7 @@ int main(void)
     for (unsigned i = 0; i < sizes; i++) {
         measure_init(&rows[n], "ms", "sorted vector", build_targets[i], "build, 1,000 endpoints, %u entries",
                      entries[i]);
-        /* The largest is in memory that is new from the system either way. */
+        /* The largest ring is in memory that is new from the system in either case. */
         bench_build(&rows[n++], mins[i], i < 3 ? REPLACED : FRESH, i < 3 ? 21 : 7);
     }
     for (unsigned i = 1; i < 3; i++) {
@@ -348,12 +319,10 @@ int main(void)
         for (unsigned exact = 0; exact < 3; exact++) {
             static const char *const which[] = {"70,000 entries", "65,536 (at the maximum)",
                                                 "65,536 (at the maximum), ring just built"};
-            measure_init(&rows[n], "ms", "own full build", 5, "%s one of 10,000 endpoints, %s", add ? "add" : "remove",
-                         which[exact]);
+            measure_init(&rows[n], "ms", "own full build", exact ? 1.5 : 5, "%s one of 10,000 endpoints, %s",
+                         add ? "add" : "remove", which[exact]);
             bench_update(&rows[n++], 10000, exact ? 65536 : TC_RING_SIZE_MAX, add, exact == 2, 42);
         }
-    measure_init(&rows[n], "ms", "without it", 0, "build with a margin, 10,000 endpoints, 65,536 (at the maximum)");
-    bench_build_at_max(&rows[n++], 10000, 65536, 42);
     measure_report("ring", rows, n);
     report_memory();
     return 0;

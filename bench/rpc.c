@@ -1,5 +1,5 @@
-/* bench/rpc: RPCs of Torc, of bare nghttp2, of gRPC C++ and of grpc-go against the same server, in turns. The clients
- * are programs of their own beside this one: the CPU time of each is its own. `bench_rpc [SECONDS [PAIRS]]` */
+/* bench/rpc: RPCs of Torc, bare nghttp2, gRPC C++ and grpc-go against the same server, alternately. Each client is a
+ * separate program, so that its CPU time is its own. `bench_rpc [SECONDS [PAIRS]]` */
 #include "rpc.h"
 
 #include <stdio.h>
@@ -17,12 +17,12 @@ struct figures {
 enum { CPU, TIME, P50, MBPS, RATE, FIGURES };
 static const char *const units[FIGURES] = {"us", "us", "us", "MB/s", "k/s"};
 
-/* What is measured of a load, a row for each of the figures and each peer. */
+/* What is measured of a load: one row for each figure and peer. */
 struct subject {
     struct load load;
-    const char *name, *of; /* of: what the figures are of, an RPC or a message */
-    unsigned figures;      /* bits of CPU, ... */
-    unsigned peers;        /* bits of NGHTTP2, ... */
+    const char *name, *of; /* of: the unit of the figures, "RPC" or "message" */
+    unsigned figures;      /* bits: CPU, ... */
+    unsigned peers;        /* bits: NGHTTP2, ... */
     double targets[FIGURES][CLIENTS];
 };
 
@@ -82,7 +82,7 @@ void rpc_command(char *to, size_t size, const char *program, const struct server
 static bool run_client(const struct bench *b, int client, const struct load *load, double *figures)
 {
     char command[1024];
-    double n[4]; /* RPCs, seconds, seconds of processor time, p50 */
+    double n[4]; /* RPCs, seconds, CPU seconds, p50 */
     rpc_command(command, sizeof(command), programs[client], load->tls ? &b->tls : &b->plain, load, b->seconds);
     if (!server_run_command(command, n, 4) || !(n[0] > 0))
         return false;
@@ -114,7 +114,7 @@ static void make_row(struct measure_row *row, const struct subject *s, int figur
     }
 }
 
-/* The clients in turns, and rows for each peer that is there. */
+/* Runs the clients alternately and adds rows for each peer that was built. */
 static bool bench(struct bench *b, const struct subject *s)
 {
     struct measure_row *rows[CLIENTS][FIGURES] = {{NULL}}, row;
@@ -137,7 +137,8 @@ static bool bench(struct bench *b, const struct subject *s)
     return true;
 }
 
-/* Torc with itself in pairs: what else is `ours`, a plain channel of a thread that drives the loop itself the peer. */
+/* Compares Torc with itself: the variant counts as `ours`; the peer is a plain channel on a thread that drives the
+ * loop. */
 static bool bench_variants(struct bench *b)
 {
     static const struct load plain[] = {{.outstanding = 64}, {.outstanding = 1}};

@@ -1,4 +1,4 @@
-/* bench/rpc: its clients, what they are asked to do, and the rows that come of it. */
+/* bench/rpc: its clients, their loads, and the rows that result. */
 #ifndef TORC_BENCH_RPC_H
 #define TORC_BENCH_RPC_H
 
@@ -10,7 +10,7 @@
 
 enum { TORC, NGHTTP2, GRPC, GRPC_GO, CLIENTS };
 
-/* How a client is run (client.h says what its arguments mean). */
+/* The arguments of a client (client.h). */
 struct load {
     const char *host; /* NULL: 127.0.0.1 */
     const char *kind; /* NULL: unary */
@@ -24,15 +24,15 @@ struct table {
     size_t n;
 };
 
-/* A new row of the table. */
+/* Adds a row to the table. */
 struct measure_row *table_add(struct table *t, const struct measure_row *row);
 
-/* The command that runs a program of bench/rpc; `amount` as client.h has it. */
+/* Writes the command that runs a program of bench/rpc; `amount` as in client.h. */
 void rpc_command(char *to, size_t size, const char *program, const struct server *s, const struct load *load,
                  const char *amount);
 
-/* Rows of what an RPC costs beside time: instructions by whose they are, with bare nghttp2 for comparison when it is
- * there, and allocations. False with a message on stderr. */
+/* Adds rows for costs other than time: instructions by object file, compared with bare nghttp2 if that was built, and
+ * allocations. Returns false with a message on stderr. */
 bool bench_instructions(struct table *t, const struct server *s, bool have_nghttp2);
 bool bench_allocations(struct table *t, const struct server *s);
 

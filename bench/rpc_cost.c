@@ -1,10 +1,11 @@
-/* What an RPC costs beside time. */
+/* bench/rpc: the cost of an RPC in instructions and allocations. */
 #include <stdio.h>
 
 #include "callgrind.h"
 #include "rpc.h"
 
-/* So much of the difference of a long and a short run is an RPC: neither start nor end counts. */
+/* The cost of an RPC is the difference of a long and a short run, divided by the difference in RPCs: start and end
+ * cancel out. */
 static bool instructions_of(const char *program, const struct server *s, const struct load *load, struct callgrind *rpc)
 {
     char command[1024], amount[32];

@@ -1,5 +1,5 @@
-/* bench/rpc's client on Torc: one RPC at a time blocking, more of them asynchronous; one thread drives all, but with
- * HOST `thread:ADDRESS` the runtime has a thread of its own. HOST may be an xds:/// target; PORT then says nothing. */
+/* bench/rpc's client on Torc: one RPC at a time blocking, several asynchronous. One thread drives everything; with HOST
+ * `thread:ADDRESS` the runtime has its own thread. HOST may be an xds:/// target, in which case PORT is ignored. */
 #include "rpc_torc.h"
 
 #include <stdio.h>

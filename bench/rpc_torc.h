@@ -1,4 +1,4 @@
-/* What bench/rpc's client on Torc consists of: unary RPCs (rpc_torc.c) and streams (rpc_torc_stream.c). */
+/* bench/rpc's client on Torc: unary RPCs (rpc_torc.c) and streams (rpc_torc_stream.c). */
 #ifndef TORC_BENCH_RPC_TORC_H
 #define TORC_BENCH_RPC_TORC_H
 
@@ -10,14 +10,14 @@ struct run {
     struct client c;
     torc_runtime *runtime;
     torc_channel *channel;
-    struct torc_call_options lending; /* requests are lent, as the other clients do by counting references */
+    struct torc_call_options lending; /* requests are lent; the other clients count references instead */
     unsigned under_way;
     bool failed;
 };
 
-/* Streams as the arguments say, until the time is over; `failed` with a message on stderr. */
+/* Runs streams as the arguments say until the time is over. Sets `failed` with a message on stderr. */
 void run_streams(struct run *r);
-/* Notes a call that could not be started or did not end as it should. */
+/* Records a call that could not be started or ended with an unexpected status. */
 void run_failed(struct run *r, int code, const char *message);
 
 #endif

@@ -1,4 +1,4 @@
-/* Streams of bench/rpc's client on Torc: one at a time blocking, more of them asynchronous. */
+/* bench/rpc's client on Torc, streams: one at a time blocking, several asynchronous. */
 #include <stdlib.h>
 
 #include "measure.h"
@@ -8,10 +8,10 @@ struct stream {
     struct run *run;
     torc_call *call;
     uint64_t started_ns;
-    unsigned due; /* of a message: that it was taken, and that it came back */
+    unsigned due; /* outstanding halves of a message: taken by the stream, and echoed */
 };
 
-/* One message; NULL when there is none, with the reason. */
+/* Receives a message. Returns NULL at the end, with the reason recorded. */
 static torc_message *receive(struct run *r, torc_call *call)
 {
     torc_message *message = NULL;
@@ -26,7 +26,7 @@ static torc_message *receive(struct run *r, torc_call *call)
     return message;
 }
 
-/* Blocking. Of kind repeat one message is sent and all that come are counted. */
+/* Blocking. With kind repeat, sends one message and counts all that come back. */
 static void run_one(struct run *r)
 {
     const struct client *c = &r->c;
@@ -55,7 +55,7 @@ static void send_next(struct stream *s)
         run_failed(r, 0, "a message was refused");
 }
 
-/* Half of a message's way is done. */
+/* Half of a message's way is done: it was taken, or its echo came. */
 static void on_half(struct stream *s)
 {
     struct run *r = s->run;

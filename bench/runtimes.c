@@ -1,8 +1,9 @@
-/* bench/runtimes: what more runtimes bring: `bench_runtimes [SECONDS [RUNS]]`. One, two and four, sharing an xDS
- * domain, each with a channel of its own to one cluster. RPCs that the circuit breaker drops at once are the client's
- * work alone (route, hash, policies, and the count that all share): their rate grows with the cores that the runtimes
- * get. RPCs that backends in processes of their own answer share the cores with these: their processor time in the
- * client counts. */
+/* bench/runtimes: what additional runtimes bring. `bench_runtimes [SECONDS [RUNS]]`
+ *
+ * One, two and four runtimes share an xDS domain; each has its own channel to the same cluster. RPCs that the circuit
+ * breaker drops at once measure the client alone (route, hash, policies, the shared RPC count): their rate should grow
+ * with the cores. RPCs that backend processes answer share the cores with the backends: their figure is the client's
+ * CPU time. */
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +13,18 @@
 
 #include "measure.h"
 #include "server.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 enum { RUNTIMES_MAX = 4, OUTSTANDING = 64, RUNS_MAX = MEASURE_PAIRS_MAX, BACKENDS = 2, CACHE_LINE = 64 };
 
-/* Each runtime's own, on cache lines of its own. */
+/* A runtime's share of the work, on separate cache lines. */
 struct lane {
     _Alignas(CACHE_LINE) torc_runtime *rt;
     torc_channel *ch;
     struct torc_call_options options;
     uint64_t until_ns;
-    unsigned running; /* the runtime's thread */
-    sem_t over;       /* the last one ended */
+    unsigned running; /* calls in flight; written by the runtime's thread alone */
+    sem_t over;       /* posted when the last call ended */
     uint64_t rpcs;
 };
 
@@ -66,7 +67,7 @@ static uint64_t process_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* RPCs a second of all of them; *cpu_ns: the process's for each. */
+/* Returns RPCs per second of all lanes together. *cpu_ns: CPU time of the process for each RPC. */
 static double run(struct lane *lanes, unsigned n, uint64_t run_ns, double *cpu_ns)
 {
     uint64_t began = measure_wall_ns(), cpu = process_cpu_ns(), rpcs = 0;
@@ -108,19 +109,19 @@ struct settings {
     unsigned runs;
 };
 
-/* Rows of two and four runtimes against one: the time from RPC to RPC, and the processor's. */
-static size_t bench(struct measure_row *rows, struct mesh_kit *k, const char *what, const char *cluster,
+/* Adds rows of two and four runtimes against one: time between RPCs, and CPU time of an RPC. */
+static size_t bench(struct measure_row *rows, struct kit_mesh *k, const char *what, const char *cluster,
                     const struct settings *s)
 {
     static const unsigned counts[] = {1, 2, 4};
     enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
     static struct lane lanes[RUNTIMES_MAX];
-    mesh_kit_put_cluster(k, "c", cluster);
+    kit_mesh_put_cluster(k, "c", cluster);
     torc_metadata *md = torc_metadata_new();
     torc_metadata_add_string(md, "x-user", "somebody");
     torc_xds_domain *domain = torc_xds_domain_new();
     for (unsigned i = 0; i < RUNTIMES_MAX; i++)
-        open_lane(&lanes[i], domain, mesh_kit_bootstrap(k), md);
+        open_lane(&lanes[i], domain, kit_mesh_bootstrap(k), md);
     for (unsigned c = 1; c < COUNTS; c++) {
         measure_init(&rows[2 * c - 2], "ns", "one runtime", 0, "%s, %u runtimes: time per RPC (1/throughput)", what,
                      counts[c]);
@@ -146,13 +147,13 @@ static size_t bench(struct measure_row *rows, struct mesh_kit *k, const char *wh
     return 2 * (COUNTS - 1);
 }
 
-static void put_endpoints(struct mesh_kit *k, const struct server *backends)
+static void put_endpoints(struct kit_mesh *k, const struct server *backends)
 {
     struct tc_buf b = {0};
     for (unsigned i = 0; i < BACKENDS; i++)
         tc_buf_printf(&b, "%s{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %s}}}}",
                       i ? ", " : "", backends[i].port);
-    mesh_kit_put(k,
+    kit_mesh_put(k,
                  "- '@type': type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
                  "  cluster_name: c\n"
                  "  endpoints: [{locality: {region: r}, load_balancing_weight: 1, lb_endpoints: [%s]}]\n",
@@ -173,15 +174,15 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < BACKENDS; i++)
         if (!server_start(&backends[i], NULL, NULL))
             return 1;
-    struct mesh_kit *k = mesh_kit_new(1);
-    mesh_kit_put_listener(k, "svc", "c", "[{header: {header_name: x-user}}]");
+    struct kit_mesh *k = kit_mesh_new(1);
+    kit_mesh_put_listener(k, "svc", "c", "[{header: {header_name: x-user}}]");
     put_endpoints(k, backends);
     size_t n = bench(rows, k, "dropped by the circuit breaker",
                      "lb_policy: RING_HASH\n  circuit_breakers: {thresholds: [{max_requests: 0}]}", &s);
     n += bench(rows + n, k, "answered",
                "lb_policy: ROUND_ROBIN\n  circuit_breakers: {thresholds: [{max_requests: 1000}]}", &s);
     measure_report("runtimes", rows, n);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
     for (unsigned i = 0; i < BACKENDS; i++)
         server_stop(&backends[i]);
     return 0;

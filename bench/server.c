@@ -23,7 +23,7 @@ const char *server_own_folder(void)
     return dirname(self);
 }
 
-/* `torc ARGUMENTS`, and the port of the first line that it prints. */
+/* Starts `torc ARGUMENTS` and reads the port from the first line that it prints. */
 static bool start_command(struct server *s, const char *const *arguments)
 {
     int out[2];

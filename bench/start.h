@@ -1,5 +1,5 @@
-/* What the clients of bench/start share: `PROGRAM TARGET` sends one unary RPC of no bytes and prints the monotonic
- * clock in seconds when it was answered. */
+/* The clients of bench/start: `PROGRAM TARGET` sends one empty unary RPC and prints the monotonic clock, in seconds,
+ * when the answer came. */
 #ifndef TORC_BENCH_START_H
 #define TORC_BENCH_START_H
 

@@ -1,4 +1,4 @@
-/* bench/start's client on Torc: what the smallest program does. */
+/* bench/start's client on Torc: what a minimal program does. */
 #include <torc/torc.h>
 
 #include "start.h"

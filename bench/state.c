@@ -1,9 +1,9 @@
-/* bench/state: what the change of one endpoint's state costs, to the next pick, through the policies of an xDS channel.
- * Without arguments a report: one endpoint that is lost, wanted by a pick, connected, picked, again and again; and
- * endpoints that become READY one after another; among 10,000 against the same among 100, in turns.
+/* bench/state: the cost of a change of one endpoint's state, up to the next pick, through the policies of an xDS
+ * channel. Without arguments it prints a report, 10,000 endpoints against 100: one endpoint that is lost, asked for by
+ * a pick, connected and picked, again and again; and endpoints that become READY one after another.
  *
- * `bench_state N CHANGES`: the first of ring_hash alone, among N; for a count of instructions run it under valgrind
- * --tool=callgrind with two numbers of changes and take the difference (ratchet/state.py). */
+ * `bench_state N CHANGES` makes the first kind of change alone, with ring_hash over N endpoints. To count instructions,
+ * run it under valgrind --tool=callgrind with two numbers of changes and take the difference (ratchet/state.py). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,18 +28,18 @@ static void check(bool good)
     exit(1);
 }
 
-/* Nanoseconds a change and its pick. The subchannel is the newest: a lost one's place is taken by another. Of
- * round_robin other endpoints serve meanwhile. */
+/* Nanoseconds of a change and the pick after it. The subchannel is the newest one: a lost endpoint gets a new
+ * subchannel. With round_robin other endpoints serve meanwhile. */
 static double toggle(struct tree *t, unsigned changes)
 {
     struct fake_lb *f = tree_lb(t);
     uint64_t hash = tree_hash_of(0), began = measure_cpu_ns();
     bool ring = f->subchannels.len == 1;
     for (unsigned i = 0; i < changes; i++) {
-        fake_set_at(f, f->subchannels.len - 1, TORC_IDLE);
+        fake_lb_set_at(f, f->subchannels.len - 1, TORC_IDLE);
         check(!tree_pick(t, hash) == ring);
         tc_loop_drain(f->loop);
-        fake_set_at(f, f->subchannels.len - 1, TORC_READY);
+        fake_lb_set_at(f, f->subchannels.len - 1, TORC_READY);
         check(tree_pick(t, hash) != NULL);
         tc_buf_clear(&f->connects);
         tc_buf_clear(&f->history);
@@ -47,13 +47,13 @@ static double toggle(struct tree *t, unsigned changes)
     return (double)(measure_cpu_ns() - began) / (2.0 * (changes ? changes : 1));
 }
 
-/* The tree with one endpoint of a ring connected, or all of those of round_robin. */
+/* Makes a tree with one connected endpoint (ring) or all connected (round_robin). */
 static struct tree *connected(enum tree_kind kind, size_t n)
 {
     struct tree *t = tree_new(kind, n);
     if (kind == TREE_ROUND_ROBIN)
         for (size_t i = 0; i < n; i++)
-            fake_set_at(tree_lb(t), i, TORC_READY);
+            fake_lb_set_at(tree_lb(t), i, TORC_READY);
     else
         check(tree_connect(t, 0));
     return t;
@@ -62,7 +62,7 @@ static struct tree *connected(enum tree_kind kind, size_t n)
 static void bench_toggle(struct measure_row *row, size_t policy)
 {
     struct tree *few = connected(policies[policy].kind, FEW), *many = connected(policies[policy].kind, MANY);
-    /* Picks of round_robin go to another endpoint each time, which among many is in no cache: no target. */
+    /* Each pick of round_robin goes to another endpoint, which with many endpoints is in no cache: no target. */
     measure_init(row, "ns", "among 100", policies[policy].kind == TREE_ROUND_ROBIN ? 0 : INDEPENDENT,
                  "%s: one endpoint's change of state and the next pick, among 10,000", policies[policy].name);
     for (int i = -1; i < RUNS; i++) { /* the first warms up */
@@ -74,14 +74,14 @@ static void bench_toggle(struct measure_row *row, size_t policy)
     tree_free(many);
 }
 
-/* Seconds that n endpoints take to become READY one after another, an RPC after each. */
+/* Seconds until n endpoints are READY, one after another, with an RPC after each. */
 static double become_ready(enum tree_kind kind, size_t n)
 {
     struct tree *t = tree_new(kind, n);
     uint64_t began = measure_cpu_ns();
     if (kind == TREE_ROUND_ROBIN)
         for (size_t i = 0; i < n; i++) {
-            fake_set_at(tree_lb(t), i, TORC_READY);
+            fake_lb_set_at(tree_lb(t), i, TORC_READY);
             check(tree_pick(t, 0) != NULL);
         }
     else

@@ -6,12 +6,13 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "lb/priority.h"
-#include "lb/ring_hash.h"
-#include "mesh/cds.h"
-#include "mesh/cluster_manager.h"
-#include "support/mesh_unit.h"
-#include "support/xds_kit.h"
+#include "lb/child_configs.h"
+#include "lb/policies/priority.h"
+#include "lb/ring_hash/policy.h"
+#include "support/kits/config.h"
+#include "support/kits/xds.h"
+#include "xds/lb/cds.h"
+#include "xds/lb/cluster_manager.h"
 
 enum { LOCALITIES = 3, RING_LEAST = 1024, RING_MOST = 65536 };
 
@@ -19,7 +20,7 @@ struct tree {
     struct fake_lb *f;
     size_t n;
     bool lrs;
-    struct tc_kit xds; /* with lrs: whose client has the counts */
+    struct kit_xds xds; /* with lrs: the xDS client that stores the counts */
 };
 
 size_t tree_address(char out[TREE_ADDRESS_MAX], size_t i)
@@ -46,7 +47,7 @@ static struct tc_lb_config *ring_config(size_t n)
     return tc_ring_hash_config_new(size.least, size.most, tc_slice_of(NULL, 0));
 }
 
-/* The list for policies without an XdsConfig. */
+/* Makes the endpoint list for policies without an XdsConfig. */
 static struct tc_endpoints *endpoints(size_t n)
 {
     struct tc_buf b = {0};
@@ -55,7 +56,7 @@ static struct tc_endpoints *endpoints(size_t n)
         tree_address(text, i);
         tc_buf_printf(&b, "%s@%zu ", text, i % LOCALITIES);
     }
-    struct tc_endpoints *list = fake_endpoints(tc_buf_cstr(&b));
+    struct tc_endpoints *list = fake_lb_endpoints(tc_buf_cstr(&b));
     tc_buf_fini(&b);
     return list;
 }
@@ -78,7 +79,7 @@ static const struct tc_eds *eds(size_t n)
             tc_buf_printf(&b, " %s", text);
         }
     }
-    const struct tc_eds *e = mesh_unit_eds(tc_buf_cstr(&b), NULL);
+    const struct tc_eds *e = kit_config_eds(tc_buf_cstr(&b), NULL);
     tc_buf_fini(&b);
     return e;
 }
@@ -93,7 +94,7 @@ static struct tc_cluster_config *cluster(struct tree *t, enum tree_kind kind)
         tc_asprintf("%s%s%s", kind == TREE_ROUND_ROBIN ? "" : ring, t->lrs ? ", 'lrsServer': {'self': {}}" : "",
                     kind == TREE_OUTLIERS ? ", 'outlierDetection': {}" : "");
     tc_free(ring);
-    struct tc_cluster_config *c = mesh_unit_cluster("c", more, eds(t->n));
+    struct tc_cluster_config *c = kit_config_cluster("c", more, eds(t->n));
     if (t->lrs)
         ((struct tc_cluster *)(uintptr_t)c->cluster)->lrs_server = t->xds.bootstrap->servers[0].key;
     tc_free(more);
@@ -103,10 +104,10 @@ static struct tc_cluster_config *cluster(struct tree *t, enum tree_kind kind)
 static struct tc_lb_config *cds_config(bool manager)
 {
     struct tc_rstr *name = tc_rstr_str("c");
-    struct tc_lb_config *config = tc_cds_config_new(name, NULL);
+    struct tc_lb_config *config = tc_child_config_single(&tc_cds_factory, name, NULL);
     if (manager) {
-        const struct tc_cluster_manager_child child = {name, config};
-        struct tc_lb_config *whole = tc_cluster_manager_config_new(&child, 1);
+        const struct tc_child_config child = {.name = name, .config = config};
+        struct tc_lb_config *whole = tc_child_configs_new(&tc_cluster_manager_factory, &child, 1);
         tc_lb_config_unref(config);
         config = whole;
     }
@@ -116,8 +117,8 @@ static struct tc_lb_config *cds_config(bool manager)
 
 static struct tc_lb_config *priority_config(size_t n)
 {
-    struct tc_priority_child child = {.name = tc_rstr_str("p0"), .config = ring_config(n)};
-    struct tc_lb_config *config = tc_priority_config_new(&child, 1);
+    struct tc_child_config child = {.name = tc_rstr_str("p0"), .config = ring_config(n)};
+    struct tc_lb_config *config = tc_child_configs_new(&tc_priority_factory, &child, 1);
     tc_rstr_unref(child.name);
     tc_lb_config_unref(child.config);
     return config;
@@ -135,33 +136,33 @@ struct tree *tree_new(enum tree_kind kind, size_t n)
         [TREE_ROUND_ROBIN] = "xds_cluster_manager_experimental",
     };
     struct tree *t = TC_NEW(struct tree);
-    t->f = mesh_unit_lb(roots[kind]);
+    t->f = kit_config_lb(roots[kind]);
     t->n = n;
     t->lrs = kind >= TREE_LOADS;
     t->f->env.ring_size_cap = t->f->env.ring_inline_entries = RING_MOST;
     t->f->args.cluster = tc_slice_str("c");
     t->f->args.has_hash = true;
     if (kind == TREE_RING) {
-        fake_update(t->f, endpoints(n), ring_config(n), NULL);
+        fake_lb_update(t->f, endpoints(n), ring_config(n), NULL);
         return t;
     }
     if (kind == TREE_PRIORITY) {
-        fake_update(t->f, first_priority(n), priority_config(n), NULL);
+        fake_lb_update(t->f, first_priority(n), priority_config(n), NULL);
         return t;
     }
     if (t->lrs)
-        tc_kit_init(&t->xds, NULL);
-    struct tc_xds_config *config = mesh_unit_config(cluster(t, kind), NULL);
+        kit_xds_init(&t->xds, NULL);
+    struct tc_xds_config *config = kit_config_config(cluster(t, kind), NULL);
     config->client = t->lrs ? t->xds.client : NULL;
-    mesh_unit_update(t->f, cds_config(kind >= TREE_MANAGER), config);
+    kit_config_update(t->f, cds_config(kind >= TREE_MANAGER), config);
     return t;
 }
 
 void tree_free(struct tree *t)
 {
-    mesh_unit_lb_free(t->f);
+    kit_config_lb_free(t->f);
     if (t->lrs)
-        tc_kit_fini(&t->xds);
+        kit_xds_fini(&t->xds);
     tc_free(t);
 }
 
@@ -199,7 +200,7 @@ bool tree_connect(struct tree *t, size_t i)
     if (tree_pick(t, hash))
         return false;
     tc_loop_drain(f->loop);
-    fake_set_at(f, f->subchannels.len - 1, TORC_READY);
+    fake_lb_set_at(f, f->subchannels.len - 1, TORC_READY);
     return tree_pick(t, hash) != NULL;
 }
 

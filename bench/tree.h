@@ -1,18 +1,18 @@
-/* Trees of LB policies as an xDS channel has them, over a channel that is none: subchannels are READY by word alone, so
- * that picks and changes of state are measured without a network. What a tree lacks its smaller ones lack too, which
- * shows what each policy costs. */
+/* The trees of LB policies of an xDS channel, over a fake channel: tests set subchannels to READY without a network, so
+ * that picks and changes of state are measured alone. Each larger tree adds one policy, which shows what that policy
+ * costs. */
 #ifndef TORC_BENCH_TREE_H
 #define TORC_BENCH_TREE_H
 
-#include "support/fake_lb.h"
+#include "support/fakes/lb.h"
 
 enum tree_kind {
     TREE_RING,        /* ring_hash over pick_first */
-    TREE_PRIORITY,    /* priority over it */
+    TREE_PRIORITY,    /* priority over ring_hash */
     TREE_CLUSTER,     /* cds: cluster_impl (EDS drops, circuit breaking), override_host, priority, ring_hash */
-    TREE_LOADS,       /* with lrs_server */
-    TREE_MANAGER,     /* cluster_manager over that: as a channel has it */
-    TREE_OUTLIERS,    /* with outlier_detection besides */
+    TREE_LOADS,       /* TREE_CLUSTER with lrs_server */
+    TREE_MANAGER,     /* cluster_manager over TREE_LOADS: the tree of a channel */
+    TREE_OUTLIERS,    /* TREE_MANAGER with outlier_detection */
     TREE_ROUND_ROBIN, /* a manager whose cluster asks for round_robin */
 };
 
@@ -20,27 +20,28 @@ struct tree;
 
 enum { TREE_ADDRESS_MAX = 40 };
 
-/* The text of endpoint i's address; its length. */
+/* Writes the address of endpoint i. Returns its length. */
 size_t tree_address(char out[TREE_ADDRESS_MAX], size_t i);
-/* The ring's settings for n endpoints. */
+/* The ring sizes for n endpoints. */
 struct tree_ring_size {
     unsigned least, most;
 } tree_ring_size(size_t n);
 
-/* Of n endpoints in three localities; none is connected. The ring has two entries for each, but 1,024 to 65,536. */
+/* Makes a tree of n endpoints in three localities, none connected. The ring has two entries for each endpoint, within
+ * 1,024 to 65,536. */
 struct tree *tree_new(enum tree_kind kind, size_t n);
 void tree_free(struct tree *t);
-/* Its policy, picker and pick arguments, which name the cluster. */
+/* The fake channel: its policy, picker and pick arguments, which name the cluster. */
 struct fake_lb *tree_lb(struct tree *t);
-/* A hash that the ring gives to endpoint i. */
+/* A hash that belongs to endpoint i on the ring. */
 uint64_t tree_hash_of(size_t i);
-/* One RPC with its hash, which is over at once; its trackers are told. NULL: it waits. Ends the program when it fails.
- */
+/* Makes one RPC with this hash that ends at once and tells its trackers. Returns NULL if the pick was queued. Ends the
+ * program if the pick failed. */
 struct tc_subchannel *tree_pick(struct tree *t, uint64_t hash);
-/* An RPC wants endpoint i of a ring, which is then connected, READY, and picked by it. False when something else came
- * of it. */
+/* Connects endpoint i of a ring: an RPC asks for it, it becomes READY, and the next pick chooses it. Returns false if
+ * anything else happens. */
 bool tree_connect(struct tree *t, size_t i);
-/* All of them, one after another. */
+/* Connects all endpoints, one after another. */
 bool tree_connect_all(struct tree *t);
 
 #endif

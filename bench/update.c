@@ -1,14 +1,15 @@
-/* bench/update: how long it takes from a push of the control plane to the first RPC that goes by it, Torc and gRPC's
- * C-core (grpcio) in turns against the same control plane and backends. `bench_update [PAIRS [PART]...]`; a part is a
- * size, ENDPOINTSxRING, or "clusters": a change among 2,000, or "first": a channel's first RPC; by default all of them.
- * RING is minimum_ring_size; both sides' cap on rings is lifted. */
+/* bench/update: the time from a push of the control plane to the first RPC that follows it. Torc and gRPC's C-core
+ * (grpcio) run alternately against the same control plane and backends. `bench_update [PAIRS [PART]...]`
+ *
+ * A part is a size, ENDPOINTSxRING; "clusters": a change among 2,000; or "first": a channel's first RPC. The default is
+ * all of them. RING is minimum_ring_size; the cap on rings is lifted on both sides. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lb/ring.h"
 #include "measure.h"
+#include "ring/ring.h"
 #include "server.h"
 #include "update_client.h"
 #include "update_world.h"
@@ -18,7 +19,7 @@
 
 enum { FEW_PAIRS = 5, PAIRS = 9, MOST_SIZES = 16, MOST_ROWS = 2 * MOST_SIZES, WARM_UP = 1 };
 
-/* One who is measured: a channel in a process of its own, and the mesh that it is given. */
+/* A side of the comparison: a channel in a separate process, and the mesh that it is given. */
 struct side {
     const char *node; /* id; a literal */
     const char *argv[3];
@@ -38,19 +39,19 @@ static bool have_grpc;
 static const char *const phases[UPDATE_PHASES] = {
     "push to received",      /* the server's work, the wire, the response unpacked */
     "decoded and validated", /* and the config put together */
-    "tree and ring updated", /* the new picker is in place; a large ring is under way */
-    "an RPC picks it",       /* the one under way before ends first */
+    "tree and ring updated", /* the new picker is in place; with a large ring, the build runs */
+    "an RPC picks it",       /* a ring build in progress ends first */
     "connected",             /* TCP, HTTP/2 settings */
     "answered",              /* the rest of the RPC */
 };
 static const char *const phase_keys[UPDATE_PHASES] = {"received", "decoded",   "in_use",
                                                       "picked",   "connected", "answered"};
 
-/* Torc's times of one size. */
+/* Torc's times for one size. */
 struct figures {
     struct world_shape shape;
     size_t n;
-    double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* the last: in all */
+    double ms[UPDATE_PHASES + 1][MEASURE_PAIRS_MAX]; /* the last column is the total */
 };
 
 static struct measure_row *row_new(const char *unit, const char *peer, double target, const char *what)
@@ -82,7 +83,7 @@ static void push(struct side *s, struct tc_resource_set *set)
     world_push(world, s->node, set, &s->pushed_ns);
 }
 
-/* Opens its channel, which has sent its first RPC then. */
+/* Opens the side's channel, which has then sent its first RPC. */
 static bool open_side(struct side *s, struct update_first *first)
 {
     s->base = world_resources(world, &s->shape);
@@ -100,7 +101,8 @@ static void close_side(struct side *s)
     s->base = NULL;
 }
 
-/* Pushes c0 as `state` has it. The time until the RPCs with the key go where they should, ms; < 0: they do not. */
+/* Pushes c0 as `state` describes. Returns the time in ms until the RPCs with the key go where they should, or < 0 if
+ * they never do. */
 static double change(struct side *s, const struct world_state *state, const char *key, const char *backend,
                      const char *address, struct update_reached *reached)
 {
@@ -118,7 +120,7 @@ static double change(struct side *s, const struct world_state *state, const char
 
 static const struct world_state as_ever;
 
-/* One endpoint comes, is measured, and goes. */
+/* Adds an endpoint, measures, and removes it. */
 static double endpoint_comes(struct side *s, struct update_reached *reached)
 {
     struct update_reached gone;
@@ -131,7 +133,7 @@ static double endpoint_comes(struct side *s, struct update_reached *reached)
     return ms;
 }
 
-/* The cluster's own resource changes, and changes back. */
+/* Changes the cluster's own resource, and changes it back. */
 static double cluster_shuts(struct side *s, struct update_reached *reached)
 {
     struct update_reached back;
@@ -145,7 +147,7 @@ static double cluster_shuts(struct side *s, struct update_reached *reached)
 
 typedef double (*change_fn)(struct side *s, struct update_reached *reached);
 
-/* Torc's phases, as long as each was seen in its turn. */
+/* Keeps the durations of Torc's phases. */
 static bool keep_phases(struct figures *f, const struct update_reached *r, double total)
 {
     uint64_t before = r->pushed_ns;
@@ -161,7 +163,8 @@ static bool keep_phases(struct figures *f, const struct update_reached *r, doubl
     return true;
 }
 
-/* The same change for both in turns; b may be NULL: Torc alone. The first of each does not count. */
+/* Makes the same change for both sides alternately; b may be NULL (Torc alone). The first change of each is not
+ * counted. */
 static bool alternate(struct side *a, struct side *b, change_fn fn, unsigned pairs, struct measure_row *row,
                       struct figures *f)
 {
@@ -179,7 +182,7 @@ static bool alternate(struct side *a, struct side *b, change_fn fn, unsigned pai
     return true;
 }
 
-/* What an RPC takes by itself, of which an update's last is one. */
+/* The time of an RPC alone: the last phase of an update is one. */
 static bool compare_rpcs(struct side *a, struct side *b, unsigned pairs)
 {
     struct measure_row *row = row_new("us", "grpcio", 0, "an RPC between updates (of 1,000 endpoints)");
@@ -217,7 +220,7 @@ static bool size_run(struct figures *f, unsigned pairs)
 
 /* --- many clusters --- */
 
-/* Two channels at once, the same changes in turns; `b` of grpcio or of Torc. */
+/* Opens two channels and makes the same changes alternately. `b` is a grpcio or Torc side. */
 static bool versus(struct side a, struct side b, const char *peer, const char *among, unsigned pairs)
 {
     struct update_first first;
@@ -298,7 +301,7 @@ static void report_phases(const struct figures *f, size_t n)
 
 /* --- the peer --- */
 
-/* The Python environment of the interoperability tests, made if need be: grpcio as it is pinned there. */
+/* Finds or makes the Python environment of the interoperability tests, which pins grpcio. */
 static void find_grpc(void)
 {
     char line[512] = "", last[512] = "";
@@ -320,14 +323,14 @@ static bool parse_size(const char *text, struct world_shape *out)
     if (sscanf(text, "%zux%" SCNu64 "%n", &out->endpoints, &out->min_ring, &end) == 2 && !text[end] &&
         out->endpoints >= 1 && out->endpoints <= 65536 && out->min_ring >= 1 && out->min_ring <= TC_RING_SIZE_MAX)
         return true;
-    fprintf(stderr, "bench/update: '%s' is no part such as 1000x1024, clusters or first\n", text);
+    fprintf(stderr, "bench/update: '%s' is not a part such as 1000x1024, clusters or first\n", text);
     return false;
 }
 
 static struct figures figures[MOST_SIZES];
 static size_t n_figures;
 
-/* pairs 0: as many as it takes. */
+/* pairs 0: the part's own default. */
 static bool part_run(const char *part, unsigned pairs)
 {
     struct figures *f = &figures[n_figures];

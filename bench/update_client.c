@@ -73,13 +73,13 @@ static bool say(struct update_client *c, const char *fmt, ...)
     return fflush(c->to) == 0;
 }
 
-/* The next line, without the word that it must begin with. */
+/* Reads the next line and strips the word that it must begin with. */
 static bool hear(struct update_client *c, const char *word, char *rest, size_t size)
 {
     char line[512] = "";
     size_t n = strlen(word);
     if (!fgets(line, sizeof(line), c->from) || strncmp(line, word, n) != 0) {
-        fprintf(stderr, "bench/update: a client said \"%s\" in place of \"%s\"\n", line, word);
+        fprintf(stderr, "bench/update: a client said \"%s\" instead of \"%s\"\n", line, word);
         return false;
     }
     snprintf(rest, size, "%s", line + n);

@@ -7,8 +7,8 @@
  *                                          does; "reached NS [PHASE_NS...]", by the monotonic clock
  *
  * KEY goes into the header that the route hashes; the backend's name is in the header x-backend, "-" stands for an RPC
- * that fails; ADDRESS is the endpoint's. A client that waits in vain for UPDATE_GIVE_UP_S
- * ends: C-core may work at what it was sent first, with 2,000 clusters, for a minute of a loaded machine. */
+ * that fails; ADDRESS is the endpoint's. A client that waits in vain ends
+ * after UPDATE_GIVE_UP_S: on a loaded machine C-core may work for a minute at its first config of 2,000 clusters. */
 #ifndef TORC_BENCH_UPDATE_CLIENT_H
 #define TORC_BENCH_UPDATE_CLIENT_H
 
@@ -23,44 +23,44 @@
 #define UPDATE_GIVE_UP_S 180
 
 enum {
-    UPDATE_RECEIVED,  /* the response is there and unpacked */
-    UPDATE_DECODED,   /* the resource is read and checked, and the config put together */
-    UPDATE_IN_USE,    /* the tree of policies has taken it */
+    UPDATE_RECEIVED,  /* the response has arrived and is unpacked */
+    UPDATE_DECODED,   /* the resource is decoded and validated, and the config is complete */
+    UPDATE_IN_USE,    /* the tree of policies has the update */
     UPDATE_PICKED,    /* an RPC picked the new endpoint */
-    UPDATE_CONNECTED, /* which is connected */
+    UPDATE_CONNECTED, /* the new endpoint is connected */
     UPDATE_ANSWERED,
     UPDATE_PHASES
 };
 
 struct update_client {
-    pid_t pid; /* 0: none runs */
+    pid_t pid; /* 0: the client is not running */
     FILE *to, *from;
 };
 
 struct update_first {
     double ms;                 /* from opening the channel to the first answer */
-    double before_kb, peak_kb; /* resident memory: before the channel, and the most there was by the first answer */
+    double before_kb, peak_kb; /* resident memory: before the channel was opened, and the peak until the first answer */
 };
 
 struct update_reached {
-    uint64_t pushed_ns; /* filled in by who pushed */
+    uint64_t pushed_ns; /* set by the pusher */
     uint64_t at_ns;
-    uint64_t phase_ns[UPDATE_PHASES]; /* 0: not told, or not passed */
+    uint64_t phase_ns[UPDATE_PHASES]; /* 0: not reported, or not reached */
 };
 
-/* Starts a program (argv, NULL-terminated) whose environment has the bootstrap of that control plane and node id. */
+/* Starts a program (argv, NULL-terminated) with a bootstrap of that control plane and node id in its environment. */
 bool update_client_start(struct update_client *c, const char *const *argv, const char *control_plane, const char *node,
                          bool incremental);
-/* Ends it by the end of its input; 0 is fine. */
+/* Closes the client's input and waits for its end. Does nothing for pid 0. */
 void update_client_stop(struct update_client *c);
 
-/* All false, with a message, when the client does not answer as it should. */
+/* The functions below return false, with a message, if the client does not answer as expected. */
 bool update_client_first(struct update_client *c, const char *method, const char *key, struct update_first *out);
 bool update_client_each(struct update_client *c, const char *method, const char *key, double *ns);
-/* Up to "going". */
+/* Waits for "going". */
 bool update_client_until(struct update_client *c, const char *method, const char *key, const char *backend,
                          const char *address);
-/* The rest. */
+/* Waits for "reached" and the phases. */
 bool update_client_reached(struct update_client *c, struct update_reached *out);
 
 #endif

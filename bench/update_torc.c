@@ -1,5 +1,5 @@
-/* bench/update's client on Torc. Its orders and answers: update_client.h. After "reached" it tells when each phase of
- * the update was over, by its own log lines. */
+/* bench/update's client on Torc. update_client.h has its orders and answers. After "reached" it prints when each phase
+ * of the update ended, taken from the library's log lines. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +12,17 @@
 
 #define WORD 255
 
-static char failure[512]; /* of the last RPC that failed */
+static char failure[512]; /* of the last failed RPC */
 
 struct client {
     torc_runtime *runtime;
     torc_channel *channel;
 };
 
-/* What the log told since the order; the thread that runs the RPCs logs. */
+/* What the log has said since the order. The thread that runs the RPCs logs. */
 static struct {
     uint64_t at_ns[UPDATE_PHASES];
-    char connecting[WORD + 32], connected[WORD + 32]; /* the lines of the new endpoint's connection */
+    char connecting[WORD + 32], connected[WORD + 32]; /* the log lines that show the new endpoint's connection */
 } seen;
 
 static void on_log(enum torc_log_level level, const char *module, const char *message, void *arg)
@@ -40,7 +40,8 @@ static void on_log(enum torc_log_level level, const char *module, const char *me
         seen.at_ns[phase] = measure_wall_ns();
 }
 
-/* One RPC; does the backend answer it ("-": does it fail)? False when it cannot be sent at all. */
+/* Makes one RPC and sets whether the backend answered it ("-": whether it failed). Returns false if it could not be
+ * sent. */
 static bool call(struct client *c, const char *method, const char *key, const char *backend, bool *answered)
 {
     struct torc_call_options o;
@@ -62,7 +63,7 @@ static bool call(struct client *c, const char *method, const char *key, const ch
     return true;
 }
 
-/* A field of the process's status, kB. */
+/* Reads a field of /proc/self/status, in kB. */
 static long memory_kb(const char *field)
 {
     char line[256];

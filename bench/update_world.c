@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "controlplane/backend.h"
+#include "controlplane/control_plane.h"
+#include "controlplane/resource_load.h"
+#include "controlplane/yaml.h"
 #include "measure.h"
-#include "server/backend.h"
-#include "server/control_plane.h"
-#include "server/yaml.h"
 
 struct push {
     struct tc_task task;
@@ -19,7 +20,7 @@ struct push {
     _Atomic uint64_t *pushed_ns;
 };
 
-/* A backend on its port. */
+/* A backend and its port. */
 struct answerer {
     struct tc_server *server;
     struct tc_backend *backend;
@@ -33,7 +34,7 @@ struct world {
     struct tc_control_plane *cp;
     struct answerer old, new;
     char *address;
-    unsigned made; /* new addresses */
+    unsigned made; /* number of new addresses so far */
     struct push push;
     struct tc_task stop_task;
     bool stop;
@@ -47,7 +48,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* The port that the system gave. */
+/* Listens and returns the port that the system chose. */
 static unsigned listen_at(struct tc_server *s, const char *address)
 {
     struct tc_status error = {0};
@@ -135,7 +136,7 @@ void world_new_address(struct world *w, char *text, size_t size)
     snprintf(text, size, "127.2.%u.%u:%u", n >> 8 & 255, n & 255, w->new.port);
 }
 
-/* YAML. Flow style where there is much of it, since that is read faster. */
+/* Resources as YAML; long lists in flow style, which parses faster. */
 static const char listener[] = "resources:\n"
                                "- '@type': type.googleapis.com/envoy.config.listener.v3.Listener\n"
                                "  name: svc\n"
@@ -194,19 +195,18 @@ static void append_assignment(struct tc_buf *b, const struct world *w, size_t i,
     tc_buf_append_str(b, "]}]}\n");
 }
 
-/* Adds the resources of the text, or replaces those of the same name. False with a message. */
+/* Adds the resources of the text, replacing those of the same name. Returns false with a message. */
 static bool add(struct tc_resource_set *set, const struct tc_buf *text)
 {
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     char *why = NULL;
     json_t *doc = tc_yaml_parse(tc_buf_slice(text), &why);
-    tc_faults_init(&faults);
     if (doc)
-        tc_resource_set_add_json(set, doc, &faults);
-    bool ok = doc && !tc_faults_any(&faults);
+        tc_resource_set_add_json(set, doc, &errors);
+    bool ok = doc && !tc_validation_any(&errors);
     if (!ok)
-        fprintf(stderr, "bench/update: %s\n", doc ? tc_faults_text(&faults) : why);
-    tc_faults_fini(&faults);
+        fprintf(stderr, "bench/update: %s\n", doc ? tc_validation_text(&errors) : why);
+    tc_validation_fini(&errors);
     tc_free(why);
     json_decref(doc);
     return ok;

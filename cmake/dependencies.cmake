@@ -9,7 +9,7 @@ pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c>=1.4)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
-# The headers alone: it is loaded when a token is fetched (creds/http.c).
+# libtorc.so loads it when a token is first fetched (creds/call/curl.h).
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.87)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 find_program(PROTOC_C protoc-c REQUIRED)

@@ -2,7 +2,9 @@
 include(CMakePackageConfigHelpers)
 install(TARGETS torc_shared torc_static
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS torc_regex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP) # loaded by libtorc.so, never linked
+if(TORC_LATE_LOADING) # libtorc.so loads it; nothing is linked against it
+  install(TARGETS torc_regex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+endif()
 install(TARGETS torc_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 # The pkg-config file finds its prefix from where it lies, so that a staged or moved tree works.

@@ -1,14 +1,18 @@
-# A folder of src/ is a static library tc_NAME with the dependencies that the architecture allows; libtorc is made of
-# their objects. torc_module(NAME DEPS folder... LIBS target... [LIBTORC]) A folder may be split in two modules by a regex
-# of file names: FOLDER folder and ONLY or WITHOUT regex.
+# A module of src/ is a static library tc_NAME, made of one or more folders, with the dependencies that the architecture
+# allows; libtorc is made of the modules' objects. torc_module(NAME [FOLDERS folder...] DEPS module... LIBS target...
+# [LIBTORC]). Without FOLDERS the folder bears the module's name. ONLY and WITHOUT select files by a regex of their path.
 set_property(GLOBAL PROPERTY TORC_LIBTORC_MODULES "")
 function(torc_module name)
-  cmake_parse_arguments(M "LIBTORC" "FOLDER;ONLY;WITHOUT" "DEPS;LIBS;SOURCES" ${ARGN})
-  if(NOT M_FOLDER)
-    set(M_FOLDER ${name})
+  cmake_parse_arguments(M "LIBTORC" "ONLY;WITHOUT" "FOLDERS;DEPS;LIBS;SOURCES" ${ARGN})
+  if(NOT M_FOLDERS)
+    set(M_FOLDERS ${name})
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*.c
-       ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*.h)
+  set(sources)
+  foreach(folder ${M_FOLDERS})
+    file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c
+         ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.h)
+    list(APPEND sources ${files})
+  endforeach()
   if(M_ONLY)
     list(FILTER sources INCLUDE REGEX ${M_ONLY})
   endif()

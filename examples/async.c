@@ -1,4 +1,4 @@
-/* A hundred RPCs at a time, on the runtime's own thread; main waits for the last. usage: async TARGET */
+/* A hundred RPCs at a time on the runtime's own thread; main waits for the last. usage: async TARGET */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@ struct progress {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int done, ok;
-    char failure[512]; /* the first, in words */
+    char failure[512]; /* the first failure */
 };
 
-/* On the loop's thread: short, and never blocking. */
+/* Called on the loop's thread: keep it short, never block. */
 static void on_result(const struct torc_result *result, void *arg)
 {
     struct progress *p = arg;

@@ -1,4 +1,4 @@
-/* Torc inside an epoll loop of the application's own: no thread, no blocking call. usage: epoll_loop TARGET */
+/* Torc inside the application's own epoll loop, without a thread or a blocking call. usage: epoll_loop TARGET */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         }
     }
     while (left > 0) {
-        /* The application's other descriptors would be waited for here as well. */
+        /* The application waits for its other descriptors here as well. */
         epoll_wait(epoll, &event, 1, torc_runtime_timeout_ms(runtime));
         torc_runtime_poll(runtime, 0);
     }

@@ -1,6 +1,9 @@
 /* Consistent hashing without xDS (gRFC A76): a resolver of the application's own names the endpoints and their hash
- * keys, the service config chooses ring_hash and the header to hash. usage: ring_hash ADDRESS ADDRESS ...   (each
- * backend's hash key is "shard-N") */
+ * keys, the service config chooses ring_hash and the header to hash.
+ *
+ * usage: ring_hash ADDRESS ADDRESS ...
+ *
+ * Each backend's hash key is "shard-N". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +18,10 @@ struct backends {
     char keys[MAX_BACKENDS][20];
 };
 
-/* Calls fail with this text: one of the addresses is none. */
+/* Makes calls fail with this text: one of the addresses is not an address. */
 static void refused(torc_resolver_listener *listener, const struct backends *b)
 {
-    char text[1024] = "one of these is no address such as 127.0.0.1:80:";
+    char text[1024] = "one of these is not an address such as 127.0.0.1:80:";
     for (int i = 0; i < b->n; i++) {
         size_t len = strlen(text);
         snprintf(text + len, sizeof(text) - len, " %s", b->addresses[i]);
@@ -39,7 +42,7 @@ static void *start(const char *rest, torc_resolver_listener *listener, void *arg
     int rc = torc_resolver_report(listener, endpoints, (size_t)b->n,
                                   "{\"loadBalancingConfig\":[{\"ring_hash\":{\"requestHashHeader\":\"session\"}}]}");
     if (rc != 0)
-        refused(listener, b); /* else calls would wait for endpoints until their deadlines */
+        refused(listener, b); /* without an error calls would wait for endpoints until their deadlines */
     return b;
 }
 

@@ -1,4 +1,4 @@
-// bench/rpc's client on gRPC C++: one RPC or stream at a time blocking, more of them on a completion queue.
+// bench/rpc's client on gRPC C++: one RPC or stream at a time blocking, several on a completion queue.
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -125,7 +125,7 @@ bool run_repeat(Run *run)
     return true;
 }
 
-// A stream on the queue; what is under way of it counts down.
+// A stream on the queue; `due` counts its outstanding operations.
 struct Stream {
     enum Step { STARTING, TALKING, CLOSING, OVER } step = STARTING;
     grpc::ClientContext context;
@@ -136,7 +136,7 @@ struct Stream {
     int due;
 };
 
-// What comes after all that was under way of the stream. False when it is over.
+// Takes the stream's next step once all outstanding operations are done. Returns false when the stream is over.
 bool step(Run *run, Stream *s)
 {
     if (s->step == Stream::TALKING && client_over(&run->c, client_done(&run->c, s->started_ns)))

@@ -16,7 +16,7 @@ namespace {
 std::shared_ptr<grpc::Channel> open(const std::string &port, unsigned i)
 {
     grpc::ChannelArguments args;
-    args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1); // a connection of its own
+    args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1); // a separate connection for each channel
     std::string address = "ipv4:127." + std::to_string((i + 1) >> 16) + "." + std::to_string((i + 1) >> 8 & 255) + "." +
                           std::to_string((i + 1) & 255) + ":" + port;
     return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), args);

@@ -1,5 +1,5 @@
-/* bench/rpc's client on nothing but nghttp2: one connection, a poll loop, large reads, one write a turn. What it costs
- * is about the least that an HTTP/2 client on this library can cost: it has no names, no balancing, no deadlines. */
+/* bench/rpc's client on nghttp2 alone: one connection, a poll loop, large reads, one write a turn. Its cost is about
+ * the least that an HTTP/2 client on this library can have: it does without names, balancing and deadlines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { PREFIX = 5, BUFFER = 256 << 10, FRAME = 32768, WINDOW = 16 << 20 };
 
-/* One RPC, or a stream with its message under way. */
+/* An RPC, or a stream with its message in flight. */
 struct slot {
     uint64_t started_ns;
     int32_t id;
@@ -78,14 +78,14 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-/* A message of a stream came. */
+/* Handles a received message of a stream. */
 static void on_message(struct run *r, struct slot *s)
 {
     uint64_t now = client_done(&r->c, s->started_ns);
     bool over = client_over(&r->c, now);
     s->started_ns = now;
     if (r->c.kind == CLIENT_REPEAT) {
-        if (over && !s->ok) /* it has no end of its own */
+        if (over && !s->ok) /* the stream has no end of its own */
             nghttp2_submit_rst_stream(r->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
         s->ok = s->ok || over;
         return;
@@ -152,7 +152,7 @@ static bool make_message(struct run *r)
     return true;
 }
 
-/* All that the session has to send, in as few writes as the buffer allows, until the socket takes no more. */
+/* Writes all that the session has to send, in as few writes as the buffer allows, until the socket blocks. */
 static bool flush(struct run *r)
 {
     const uint8_t *data;

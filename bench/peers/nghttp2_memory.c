@@ -1,4 +1,4 @@
-/* bench/memory's client on nothing but nghttp2: a session for each connection, and what a program must know of a
+/* bench/memory's client on nghttp2 alone: one session for each connection, and the least that a program must store of a
  * stream. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -16,8 +16,8 @@
 struct connection {
     nghttp2_session *session;
     int fd;
-    unsigned answered; /* streams that were closed */
-    int acknowledged;  /* our SETTINGS */
+    unsigned answered; /* closed streams */
+    int acknowledged;  /* ACKs of our SETTINGS */
 };
 
 #define FIELD(n, v)                                                                                                    \

@@ -1,4 +1,4 @@
-/* The socket of bench/rpc's client on bare nghttp2, in the clear or with OpenSSL. It does not block. */
+/* The socket of bench/rpc's client on bare nghttp2, plaintext or OpenSSL. Non-blocking. */
 #ifndef TORC_BENCH_NGHTTP2_WIRE_H
 #define TORC_BENCH_NGHTTP2_WIRE_H
 
@@ -8,15 +8,15 @@
 
 struct wire {
     int fd;
-    SSL *ssl; /* NULL: in the clear */
+    SSL *ssl; /* NULL: plaintext */
 };
 
-/* Connects; `roots`, when not NULL, is the file of certificates to trust. False with a message on stderr. */
+/* Connects. `roots`, unless NULL, is the file of trusted certificates. Returns false with a message on stderr. */
 bool wire_open(struct wire *w, const char *host, const char *port, const char *roots);
-/* Bytes sent or received; 0: not now; negative: the connection is gone. */
+/* Returns the bytes sent or received; 0 if the call would block; negative if the connection is gone. */
 ssize_t wire_send(struct wire *w, const void *data, size_t len);
 ssize_t wire_receive(struct wire *w, void *to, size_t room);
-/* Waits until there is something to receive, or also room to send; false after ten seconds. */
+/* Waits until the socket is readable or, with `send`, writable. Returns false after ten seconds. */
 bool wire_wait(const struct wire *w, bool send);
 void wire_close(struct wire *w);
 

@@ -1,6 +1,6 @@
-/* The ring as gRPC C-core keeps it, written from its description: a vector of (hash, endpoint), each key's text made
- * anew from the address, "_" and the number, sorted by comparison, searched by halves for the entry whose hash is at
- * least the request's while its predecessor's is less. */
+/* The ring as gRPC C-core stores it, written from its description: a vector of (hash, endpoint). The text of each key
+ * is made from the address, "_" and the number; the vector is sorted by comparison; a binary search finds the first
+ * entry whose hash is at least the request's. */
 #ifndef TORC_BENCH_VECTOR_RING_H
 #define TORC_BENCH_VECTOR_RING_H
 
@@ -22,7 +22,7 @@ struct vector_ring;
 struct vector_ring *vector_ring_new(const struct vector_ring_item *items, size_t n, uint64_t min, uint64_t max);
 void vector_ring_free(struct vector_ring *r);
 size_t vector_ring_size(const struct vector_ring *r);
-/* The endpoint of a request hash. */
+/* The endpoint that owns a request hash. */
 size_t vector_ring_pick(const struct vector_ring *r, uint64_t h);
 uint64_t vector_ring_hash_at(const struct vector_ring *r, size_t entry);
 size_t vector_ring_item_at(const struct vector_ring *r, size_t entry);

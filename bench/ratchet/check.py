@@ -20,8 +20,8 @@ import tempfile
 FIGURES = pathlib.Path(__file__).resolve().parent / "figures.json"
 ALLOWED = 1.05
 TRIES = 8
-# How many turns of the loop an RPC takes is the machine's load: its answer, a PING's and what else the server says come together
-# or apart. Counts are brought to so many turns an RPC, by what one more turn was seen to cost (by whose instructions count).
+# The number of the loop's turns for an RPC depends on the machine's load: the response and the server's PINGs come together or
+# apart. Figures are brought to this many turns for an RPC, by what one more turn costs (by whose instructions count).
 TURNS_OF_AN_RPC = 2
 TURN = {"libtorc.so": 575, "": 1150}
 # name: (program, arguments before the number of rounds, rounds of the short and of the long run, whose instructions)
@@ -92,7 +92,7 @@ def measure_once(build, target, subjects):
 
 
 def measure(build, wanted):
-    """The least of several tries, since what the machine's load adds is no cost of Torc's. Tries again what is above `wanted`, the names of which are its own."""
+    """Returns the least figure of several tries, since the machine's load only adds. Tries those again that are above `wanted`."""
     backend = Backend(build)
     figures, subjects = {}, list(SUBJECTS)
     try:

@@ -1,10 +1,10 @@
-/* The ring's part of the ratchet: `ratchet_ring build|update|pick ENTRIES ROUNDS` does that so often, on the same keys
- * each time it is started. What it takes is counted from outside (check.py). */
+/* The ring's part of the ratchet: `ratchet_ring build|update|pick ENTRIES ROUNDS` repeats that ROUNDS times, on the
+ * same keys in each run. Instructions are counted from outside (check.py). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lb/ring.h"
+#include "ring/update.h"
 
 enum { ENDPOINTS = 1000, KEY_MAX = 32, UPDATED = 10000, PLACE = UPDATED / 3 };
 
@@ -25,7 +25,7 @@ static struct tc_ring *build(unsigned entries, unsigned round)
     return tc_ring_new(items, ENDPOINTS, entries, TC_RING_SIZE_MAX, TC_RING_SIZE_MAX);
 }
 
-/* One endpoint goes and comes again, of as many as make the ring as large as it may be. */
+/* Removes one endpoint and adds it again, of so many that the ring is at its maximum size. */
 static uint64_t update(unsigned entries, unsigned rounds)
 {
     static struct tc_ring_item fewer[UPDATED];

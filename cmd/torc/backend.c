@@ -1,5 +1,9 @@
-/* torc backend: an echo server for tries and tests. */
-#include "server/backend.h"
+/* torc backend: an echo server for tries and tests.
+ *
+ * One thread, one loop: a tc_backend behind a tc_server on each --listen address. SIGINT and SIGTERM end the loop;
+ * calls in progress
+ * get DRAIN_MS to end. --count-log prints the counts afterwards, when no connection can change them. */
+#include "controlplane/backend.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -66,7 +70,7 @@ struct args {
     int verbose;
 };
 
-/* A client's certificate, by its serial number, and the connections that came with it. */
+/* A client's certificate, by its serial number, and the number of connections that presented it. */
 struct client {
     char *serial;
     uint64_t connections;
@@ -216,7 +220,7 @@ static void on_drained(void *arg)
     *(bool *)arg = true;
 }
 
-/* Lets calls that run end, for a moment. */
+/* Gives calls in progress a moment to end. */
 static void drain(struct tc_loop *loop, struct tc_server *server)
 {
     bool drained = false;
@@ -250,6 +254,7 @@ static int run(const struct args *a)
     struct tc_tls_context *tls = NULL;
     struct clients clients = {0};
     tc_server_opts_init(&opts);
+    cli_guard_server(&opts);
     if (a->max_streams)
         opts.http2.limits.max_concurrent_streams = (uint32_t)a->max_streams;
     opts.http2.keepalive.max_age_ms = a->max_age_ms;

@@ -1,9 +1,15 @@
+/* What all subcommands share: errors, values of options, files, and the state of standard output.
+ *
+ * Errors are one line on stderr and return the exit status, so that callers write `return cli_usage(...)`. A failed
+ * write to standard output is remembered (lost_output) and decides the exit status in cli_end_output; a pipe whose
+ * reader left ends the command quietly. */
 #include "cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +25,7 @@
 
 #define MAX_FILE_BYTES (64u * 1024u * 1024u)
 
-/* What is said of wrong usage: an argument can be of any length, the line that quotes it cannot. */
+/* Bytes shown of a usage error: an argument can have any length, the line that quotes it cannot. */
 #define USAGE_HEAD 512
 #define USAGE_TAIL 256
 
@@ -60,6 +66,11 @@ int cli_fail(const char *command, const char *fmt, ...)
     return CLI_FAILED;
 }
 
+void cli_left_out(void *arg, const char *file, const char *text)
+{
+    cli_fail(arg, "%s: left out, because Torc does not read it: %s", file, text);
+}
+
 static int lost_output; /* errno of the first write that failed */
 
 bool cli_flush(void)
@@ -76,18 +87,26 @@ bool cli_output_lost(void)
     return lost_output || ferror(stdout);
 }
 
+/* stdio does not keep the reason for a failed write; poll still tells whether the reader of a pipe is gone. */
+static bool reader_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return lost_output == EPIPE || (!lost_output && poll(&out, 1, 0) == 1 && (out.revents & POLLERR));
+}
+
 int cli_end_output(const char *command, int status)
 {
     if (cli_flush() && !cli_output_lost())
         return status;
-    fprintf(stderr, "torc%s%s: cannot write to standard output: %s\n", command ? " " : "", command ? command : "",
-            lost_output ? strerror(lost_output) : "an earlier write failed");
+    if (!reader_is_gone()) /* as with "| head": a reader that left needs no message */
+        fprintf(stderr, "torc%s%s: cannot write to standard output: %s\n", command ? " " : "", command ? command : "",
+                lost_output ? strerror(lost_output) : "an earlier write failed");
     return status == CLI_OK ? CLI_FAILED : status;
 }
 
 void cli_guard_output(void)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe on standard output shows as a write error */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe on standard output appears as a write error */
     signal(SIGXFSZ, SIG_IGN);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
@@ -101,8 +120,8 @@ int cli_bad_option(const char *command, int code, char **argv)
         return cli_usage(command, "option '%s' needs a value", text);
     if (optopt == 0)
         return cli_usage(command, "unknown option '%s'", text);
-    /* Of a long option optopt is its code, which may be a letter: then that with which it begins. Any other letter is
-     * one of several after a dash, and `text` the argument before them. */
+    /* For a long option, optopt is its code, which may equal a letter: compare with the first letter after the dash.
+     * Any other letter stands in a cluster of letters behind one dash, and `text` is then the argument before. */
     bool is_long = strncmp(text, "--", 2) == 0 && (optopt > UCHAR_MAX || optopt == text[2]);
     if (is_long && strchr(text, '='))
         return cli_usage(command, "option '%.*s' takes no value", (int)strcspn(text, "="), text);
@@ -124,7 +143,7 @@ int cli_u64(const char *command, const char *option, const char *text, uint64_t 
     return 0;
 }
 
-/* For what did not parse: it would, were its number smaller. */
+/* Returns whether `text` would parse if its number were smaller. */
 static bool is_too_large(const char *text, int (*parse)(struct tc_slice s, uint64_t *out))
 {
     size_t digits = strspn(text, "0123456789");
@@ -142,7 +161,7 @@ int cli_size(const char *command, const char *option, const char *text, uint64_t
     if (rc != 0 && is_too_large(text, tc_parse_size))
         return cli_usage(command, "%s: '%s' is too large: at most 9000000000000000000", option, text);
     if (rc != 0)
-        return cli_usage(command, "%s: '%s' is no size such as 4194304, 64k or 4M", option, text);
+        return cli_usage(command, "%s: '%s' is not a size such as 4194304, 64k or 4M", option, text);
     return 0;
 }
 
@@ -153,7 +172,7 @@ int cli_duration_ms(const char *command, const char *option, const char *text, u
     if (rc != 0 && is_too_large(text, tc_parse_duration_ns))
         return cli_usage(command, "%s: '%s' is too long: it must be less than 2500000h", option, text);
     if (rc != 0)
-        return cli_usage(command, "%s: '%s' is no duration such as 250ms, 10s or 2m", option, text);
+        return cli_usage(command, "%s: '%s' is not a duration such as 250ms, 10s or 2m", option, text);
     *out = (ns + 999999) / 1000000;
     return 0;
 }
@@ -162,7 +181,7 @@ int cli_rate(const char *command, const char *option, const char *text, double *
 {
     double v;
     if (tc_parse_double(tc_slice_str(text), &v) != 0 || !(v >= 0.001 && v <= 1e6))
-        return cli_usage(command, "%s: '%s' is no number from 0.001 to 1000000", option, text);
+        return cli_usage(command, "%s: '%s' is not a number from 0.001 to 1000000", option, text);
     *out = v;
     return 0;
 }
@@ -228,7 +247,7 @@ int cli_read_regular(const char *command, const char *option, const char *path, 
     return 0;
 }
 
-/* "-----BEGIN EC PRIVATE KEY-----": a word may stand before the kind. *first: what the text has instead. */
+/* Accepts a word before the kind, as in "-----BEGIN EC PRIVATE KEY-----". *first: the first kind found instead. */
 static bool has_pem(const char *text, const char *kind, struct tc_slice *first)
 {
     static const char begin[] = "-----BEGIN ", end[] = "-----";
@@ -252,8 +271,8 @@ int cli_read_pem(const char *command, const char *option, const char *kind, cons
     if (rc != 0 || has_pem(tc_buf_cstr(out), kind, &first))
         return rc;
     if (!first.data)
-        return cli_fail(command, "%s %s: nothing in it is in PEM form", option, path);
-    return cli_fail(command, "%s %s: it has no %s in PEM form, but a %.*s", option, path, kind,
+        return cli_fail(command, "%s %s: not a PEM file", option, path);
+    return cli_fail(command, "%s %s: the PEM file has no %s, but a %.*s", option, path, kind,
                     (int)TC_MIN(first.len, (size_t)64), first.data);
 }
 

@@ -1,4 +1,4 @@
-/* What the subcommands share: wrong usage in one line, values of options, text for people. */
+/* What the subcommands share: usage errors in one line, values of options, output, text for people. */
 #ifndef TORC_CLI_H
 #define TORC_CLI_H
 
@@ -8,64 +8,66 @@
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
-/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr, of a long message its beginning and end, as
- * cli_append_shown; returns CLI_USAGE. */
+/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr and returns CLI_USAGE. Of a long message only the
+ * beginning and the end are printed; text is shown as cli_append_shown does. */
 int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
-/* Prints "torc COMMAND: message" on stderr, as cli_append_shown; returns CLI_FAILED. */
+/* Prints "torc COMMAND: message" on stderr, shown as cli_append_shown does. Returns CLI_FAILED. */
 int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
-/* What getopt_long's '?' and ':' mean, in one line; returns CLI_USAGE. `option` is argv[optind - 1]. */
+/* The `warn` callback of a tc_resource_set. arg: the command's name. */
+void cli_left_out(void *arg, const char *file, const char *text);
+/* Prints what getopt_long's '?' and ':' mean, in one line. `option` is argv[optind - 1]. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv);
 
-/* The value of an option that names a file: CLI_USAGE with the error printed when it is empty. */
+/* Checks the value of an option that names a file: an empty path is a usage error. */
 int cli_path(const char *command, const char *option, const char *path);
-/* Values of options: 0, or the usage error printed and CLI_USAGE. */
+/* Values of options. Return 0, or CLI_USAGE with the error printed. */
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out);
-/* So many a second: bounded, so that times are computed of it without overflow. */
+/* A rate in calls per second, bounded so that times computed from it cannot overflow. */
 int cli_rate(const char *command, const char *option, const char *text, double *out);
-/* -o text|json. */
+/* Parses -o text|json. */
 int cli_output(const char *command, const char *text, bool *json);
-/* A whole file ("-": standard input) of at most 64 MiB; the error is printed. It may be a FIFO, which is waited for:
- * what a shell makes of another command's output is one. */
+/* Reads a whole file ("-": standard input) of at most 64 MiB; prints the error. Waits for a FIFO: a shell's <(command)
+ * is one. */
 int cli_read_file(const char *command, const char *path, struct tc_buf *out);
-/* The same of a regular file alone ("-": standard input): nothing else under the name is waited for. */
+/* Reads a regular file ("-": standard input). Any other kind of file is an error: nothing is waited for. */
 int cli_read_regular(const char *command, const char *option, const char *path, struct tc_buf *out);
-/* The same for PEM texts of a kind, "CERTIFICATE" or "PRIVATE KEY": a file without one is an error that names the
- * option and the file. */
+/* Reads a file that must hold PEM of this kind, "CERTIFICATE" or "PRIVATE KEY". The error names the option and the
+ * file. */
 int cli_read_pem(const char *command, const char *option, const char *kind, const char *path, struct tc_buf *out);
 
-/* Writes out what was printed to standard output. False with errno when it could not be; cli_end_output says so later.
- */
+/* Flushes standard output. Returns false with errno if that failed; cli_end_output reports it. */
 bool cli_flush(void);
-/* Could something not be written? Then there is nobody to work for. */
+/* Returns true if output could not be written: the work has lost its reader. */
 bool cli_output_lost(void);
-/* The command's end: its status, or CLI_FAILED, with a line that says why, when output was lost on the way. `command`
- * may be NULL. */
+/* The exit status of a command: `status`, or CLI_FAILED with a line that says why if output was lost. If the reader of
+ * a pipe went away, the line is left out. `command` may be NULL. */
 int cli_end_output(const char *command, int status);
-/* Standard descriptors that are closed take no place among the sockets: what is written there fails, as it should. A
- * file that may not grow is an error like a full disk. */
+/* Opens closed standard descriptors, so that no socket takes their numbers and writes to them fail as they should.
+ * Ignores SIGPIPE and SIGXFSZ: a file that may not grow is an error like a full disk. */
 void cli_guard_output(void);
 
-/* The end of a time that begins then, and the wait until a time in ms, rounded up; neither overflows. */
+/* The end of a duration, and the wait until a time in ms, rounded up. Neither overflows. */
 uint64_t cli_end_ns(uint64_t begin_ns, uint64_t duration_ms);
 int cli_wait_ms(uint64_t now_ns, uint64_t until_ns);
 
-/* Processor time of this process so far, its threads included. */
+/* CPU time of this process, all threads. */
 double cli_cpu_seconds(void);
 
-/* -v: info, -vv: debug, on stderr. */
+/* Logs to stderr. -v: info, -vv: debug. */
 void cli_verbose(int level);
-/* Colour on standard output: a terminal, and NO_COLOR is not set. */
+/* Returns true if standard output is a terminal and NO_COLOR is not set. */
 bool cli_colour(void);
 /* "412 us", "1.3 ms", "2.0 s" */
 void cli_format_us(struct tc_buf *out, uint64_t us);
-/* Text of others for people: control characters as \u001b, bytes that are no UTF-8 as U+FFFD each. What is JSON already
- * stays it. */
+/* Appends foreign text for people: control characters as \u001b, each byte that is not UTF-8 as U+FFFD. JSON stays
+ * JSON. */
 void cli_append_shown(struct tc_buf *out, const char *data, size_t len);
-/* The same in `scratch`, in place of what it held; valid until that changes. */
+/* Returns foreign text as cli_append_shown shows it, in `scratch`, whose content it replaces. Valid until `scratch`
+ * changes. */
 const char *cli_shown(struct tc_buf *scratch, const char *text);
-/* A JSON string literal; control characters and bytes that are no UTF-8 as above. */
+/* Appends a JSON string literal: control characters as \u001b, each byte that is not UTF-8 as U+FFFD. */
 void cli_json_string(struct tc_buf *out, const char *data, size_t len);
 
 #endif

@@ -1,9 +1,9 @@
-/* Text of others (servers, files, the command line) as it is shown: nothing in it acts on a terminal, and JSON stays
- * JSON. */
+/* Foreign text (of servers, files, the command line) made safe to show: nothing in it acts on a terminal, and JSON
+ * stays JSON. */
 #include "base/parse.h"
 #include "cli.h"
 
-/* Bytes of the character at `p`; 0: it is none of UTF-8. */
+/* Bytes of the UTF-8 character at `p`, or 0 if it is not UTF-8. */
 static size_t character(const char *p, size_t left)
 {
     unsigned char c = (unsigned char)*p;
@@ -11,7 +11,7 @@ static size_t character(const char *p, size_t left)
     return n <= left && tc_utf8_valid(tc_slice_of(p, n)) ? n : 0;
 }
 
-/* The number of a control character (C0, DEL, C1: 0x9b begins what ESC [ begins), or -1. */
+/* The code of a control character (C0, DEL, C1: 0x9b begins what ESC [ begins), or -1. */
 static int control(const char *p, size_t n)
 {
     unsigned char c = (unsigned char)p[0];

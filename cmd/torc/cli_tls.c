@@ -3,7 +3,7 @@
 #include "cli.h"
 #include "tls/tls.h"
 
-/* Whether a context can be made; the reason in *error. */
+/* Returns true if a TLS context can be made; otherwise the reason is in *error. */
 static bool makes(const struct tc_tls_opts *opts, struct tc_status *error)
 {
     struct tc_tls_context *context = tc_tls_context_new(opts, error);

@@ -1,4 +1,4 @@
-/* The subcommands: each in its own file, each returns the exit status (0 done, 1 the work failed, 2 wrong usage). */
+/* The subcommands. Each returns the exit status: 0 done, 1 the work failed, 2 wrong usage. */
 #ifndef TORC_COMMANDS_H
 #define TORC_COMMANDS_H
 

@@ -1,3 +1,8 @@
+/* Target, credentials and channels of the subcommands that send RPCs (call, bench).
+ *
+ * connect_option collects single options, connect_finish checks them together, connect_channels makes the credentials
+ * and the channels. If credentials cannot be made, the files are tried one by one (cli_tls.h) so that the error names
+ * the option at fault. */
 #include "connect.h"
 
 #include <getopt.h>
@@ -13,11 +18,11 @@ static int set_service_config(const char *command, struct connect_args *a, const
     if (text[0] == '@') {
         int rc = cli_read_regular(command, "--service-config", text + 1, &a->service_config);
         if (rc == 0 && !a->service_config.len)
-            rc = cli_usage(command, "--service-config: %s is empty; {} is a service config without anything", text + 1);
+            rc = cli_usage(command, "--service-config: %s is empty; write {} for an empty service config", text + 1);
         return rc;
     }
     if (!*text)
-        return cli_usage(command, "--service-config: it is empty; {} is a service config without anything");
+        return cli_usage(command, "--service-config: the JSON is empty; write {} for an empty service config");
     tc_buf_append_str(&a->service_config, text);
     return 0;
 }
@@ -64,17 +69,17 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     }
 }
 
-/* As torc_call_unary takes it. */
+/* Accepts what torc_call_unary accepts. */
 static int check_method(const char *command, const char *text)
 {
     const char *method = text[0] == '/' ? text + 1 : text, *slash = strrchr(method, '/');
     if (!slash || slash == method || !slash[1])
-        return cli_usage(command, "METHOD '%s' has not the form package.Service/Method", text);
+        return cli_usage(command, "METHOD '%s' does not have the form package.Service/Method", text);
     if (strlen(method) > 65535)
         return cli_usage(command, "METHOD '%s' is longer than 65535 bytes", text);
     for (const char *p = method; *p; p++)
         if (*p <= ' ' || *p > '~')
-            return cli_usage(command, "METHOD '%s' is not of printable ASCII without spaces", text);
+            return cli_usage(command, "METHOD '%s' must be printable ASCII without spaces", text);
     return 0;
 }
 
@@ -86,7 +91,7 @@ int connect_finish(const char *command, struct connect_args *a, int argc, char *
     if (argc - optind < 2)
         return cli_usage(command, "give a TARGET and a METHOD");
     if (argc - optind > 2)
-        return cli_usage(command, "'%s' is one argument too many", argv[optind + 2]);
+        return cli_usage(command, "unexpected argument '%s'", argv[optind + 2]);
     a->target = argv[optind];
     a->method = argv[optind + 1];
     if ((rc = check_method(command, a->method)) != 0)
@@ -107,7 +112,7 @@ void connect_args_fini(struct connect_args *a)
     tc_buf_fini(&a->service_config);
 }
 
-/* What cannot be made of the files, or, with those well, of what else. */
+/* Prints which file the credentials failed on or, if the files are good, which other setting. */
 static int refused(const char *command, const struct connect_args *a, const char *why)
 {
     struct cli_pem ca = {"--ca", a->ca_path, &a->ca}, cert = {"--cert", a->cert_path, &a->cert};
@@ -206,7 +211,8 @@ void connect_channels_free(torc_channel **channels, size_t n)
 void connect_call_refused(const char *command, const char *method, int rc)
 {
     if (rc == TORC_EINVAL)
-        cli_fail(command, "'" TC_SHOWN "' is no method: package.Service/Method is one, printable ASCII without spaces",
+        cli_fail(command,
+                 "'" TC_SHOWN "' is not a method: expected package.Service/Method, printable ASCII without spaces",
                  TC_SHOW(method));
     else
         cli_fail(command, "cannot start the call " TC_SHOWN ": %s", TC_SHOW(method), torc_strerror(rc));

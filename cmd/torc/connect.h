@@ -1,4 +1,4 @@
-/* What the subcommands that send RPCs share: where to, with which credentials, and the channels made of that. */
+/* What subcommands that send RPCs share: target, credentials and channels. */
 #ifndef TORC_CONNECT_H
 #define TORC_CONNECT_H
 
@@ -26,7 +26,8 @@ enum {
     CONNECT_END,
 };
 
-/* Entries of a table for getopt_long. */
+/* Entries of a getopt_long table. */
+
 /* clang-format off */
 #define CONNECT_OPTIONS \
     {"creds", required_argument, NULL, CONNECT_CREDS}, \
@@ -41,27 +42,27 @@ enum {
 #define CONNECT_HELP                                                                                                   \
     "      --creds TYPE           insecure, tls, xds or google_default (insecure). xds: as the control plane says "    \
     "for\n"                                                                                                            \
-    "                             each cluster, by the bootstrap's certificate providers, and in the clear where it\n" \
+    "                             each cluster, by the bootstrap's certificate providers, and plaintext where it\n"    \
     "                             says nothing (with --ca and so on: tls)\n"                                           \
     "      --ca, --cert, --key FILE   PEM files for tls\n"                                                             \
-    "      --authority NAME       in place of the target's\n"                                                          \
+    "      --authority NAME       instead of the target's\n"                                                           \
     "      --service-config JSON|@FILE\n"                                                                              \
     "      --max-receive-bytes N  largest response (4M)\n"
 
-/* `command` names the subcommand in messages. All return 0, or an exit status with the message printed. */
-
-/* One option with a code of the table. */
+/* `command` names the subcommand in messages. All functions return 0, or an exit status with the message printed.
+ *
+ * connect_option takes one option, with a code of CONNECT_OPTIONS. */
 int connect_option(const char *command, struct connect_args *a, int code, const char *value);
-/* TARGET and METHOD, which are what is left of the line (as getopt's optind says), and whether the options agree. */
+/* Takes TARGET and METHOD from the rest of the line (from getopt's optind) and checks that the options agree. */
 int connect_finish(const char *command, struct connect_args *a, int argc, char **argv);
 void connect_args_fini(struct connect_args *a);
 
-/* n channels in *channels, which holds NULL from the first that could not be made; connect_channels_free in any case.
- */
+/* Makes n channels. After a failure *channels holds NULL from the first channel that could not be made; call
+ * connect_channels_free in either case. */
 int connect_channels(const char *command, struct connect_args *a, torc_runtime *runtime, size_t n,
                      torc_channel ***channels);
 void connect_channels_free(torc_channel **channels, size_t n);
-/* Says why a call of the method could not be started. */
+/* Prints why a call of the method could not be started. */
 void connect_call_refused(const char *command, const char *method, int rc);
 
 #endif

@@ -1,4 +1,4 @@
-/* torc: the command. Finds the subcommand and hands over. */
+/* torc: finds the subcommand and runs it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const struct {
     {"serve-xds", cmd_serve_xds, "run the embedded xDS control plane from files"},
     {"xds", cmd_xds, "show what the control plane serves a client: every resource with its state"},
     {"ring", cmd_ring, "show a hash ring: who owns what, where a key goes, what a change moves"},
-    {"bench", cmd_bench, "send load: rate, latency, processor time of each RPC, errors by status"},
+    {"bench", cmd_bench, "send load: rate, latency, CPU time of each RPC, errors by status"},
     {"demo", cmd_demo, "show the main job with real RPCs, within ten seconds"},
 };
 
@@ -28,8 +28,41 @@ static void print_help(FILE *out)
                  "Torc is a gRPC client with a proxyless service mesh built in.\n\n");
     for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
-    fprintf(out, "\n'torc COMMAND --help' shows options and examples; 'torc --version' the version.\n"
-                 "xDS settings come from GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON).\n");
+    fprintf(out,
+            "\n'torc help COMMAND' (or 'torc COMMAND --help') shows options and examples; 'torc version' the version.\n"
+            "xDS settings come from GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON).\n");
+}
+
+static int unexpected(const char *argument)
+{
+    struct tc_buf shown = {0};
+    fprintf(stderr, "torc: unexpected argument '%s' (try 'torc --help')\n", cli_shown(&shown, argument));
+    tc_buf_fini(&shown);
+    return CLI_USAGE;
+}
+
+static int run_command(int argc, char **argv)
+{
+    struct tc_buf shown = {0};
+    for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
+        if (strcmp(argv[0], commands[i].name) == 0)
+            return cli_end_output(argv[0], commands[i].run(argc, argv));
+    fprintf(stderr, "torc: unknown command '%s' (try 'torc --help')\n", cli_shown(&shown, argv[0]));
+    tc_buf_fini(&shown);
+    return CLI_USAGE;
+}
+
+/* Runs "help" and "help COMMAND". */
+static int help(int argc, char **argv)
+{
+    static char option[] = "--help";
+    char *args[] = {argv[1], option, NULL};
+    if (argc > 2)
+        return unexpected(argv[2]);
+    if (argc == 2)
+        return run_command(2, args);
+    print_help(stdout);
+    return cli_end_output(NULL, CLI_OK);
 }
 
 int main(int argc, char **argv)
@@ -39,17 +72,17 @@ int main(int argc, char **argv)
         print_help(stderr);
         return CLI_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
-        return cli_end_output(NULL, CLI_OK);
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    argc--;
+    argv++;
+    if (strcmp(argv[0], "help") == 0)
+        return help(argc, argv);
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
+        return help(1, argv);
+    if (strcmp(argv[0], "version") == 0 && argc > 1)
+        return unexpected(argv[1]);
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "version") == 0) {
         printf("torc %s\n", torc_version());
         return cli_end_output(NULL, CLI_OK);
     }
-    for (size_t i = 0; i < TC_ARRAY_LEN(commands); i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return cli_end_output(argv[1], commands[i].run(argc - 1, argv + 1));
-    fprintf(stderr, "torc: unknown command '%s' (try 'torc --help')\n", argv[1]);
-    return CLI_USAGE;
+    return run_command(argc, argv);
 }

@@ -10,7 +10,7 @@ static void on_signal(int number)
     (void)number;
     stop = 1;
     if (waiting)
-        tc_loop_wake(waiting); /* an eventfd write: allowed in a signal handler */
+        tc_loop_wake(waiting); /* writes to an eventfd, which a signal handler may do */
 }
 
 static void install(void (*handler)(int))

@@ -1,4 +1,4 @@
-/* SIGINT and SIGTERM for subcommands that run until they are told to stop. */
+/* SIGINT and SIGTERM, for subcommands that run until they are told to stop. */
 #ifndef TORC_SIGNALS_H
 #define TORC_SIGNALS_H
 
@@ -6,9 +6,10 @@
 
 #include "io/loop.h"
 
-/* Catches both; each wakes the loop. The loop must outlive the process's last signal, or signals_release be called. */
+/* Catches both signals; each wakes the loop. The loop must outlive the last signal, or signals_release be called
+ * first. */
 void signals_catch(struct tc_loop *loop);
-/* True once one has come. */
+/* Returns true once a signal has come. */
 bool signals_stop(void);
 void signals_release(void);
 

@@ -14,8 +14,8 @@ extern "C" {
 
 /* The xDS resources that the channels of a runtime (NULL: torc_runtime_default) asked for, as gRFC A40 has it: a
  * serialized envoy.service.status.v3.ClientStatusResponse in *bytes, *size bytes, in memory for free(). It has one
- * ClientConfig for each xDS client, with the channels' target as client_scope (A71), the node as the control plane sees
- * it, and in generic_xds_configs each resource: its client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED,
+ * ClientConfig for each xDS client, with its targets, divided by spaces, as client_scope (A71), the node as the control
+ * plane sees it, and in generic_xds_configs each resource: its client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED,
  * RECEIVED_ERROR, TIMEOUT), the version and the bytes in use as they were received, when that was, and in error_state
  * what is wrong with a later one. without_contents leaves the bytes of the resources out.
  * Waits until the loop has looked; from inside a callback of the runtime it looks at once. TORC_EINVAL, TORC_ECLOSED,
@@ -23,13 +23,16 @@ extern "C" {
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
 /* A gRPC server of the same: envoy.service.status.v3.ClientStatusDiscoveryService with FetchClientStatus and
- * StreamClientStatus, which answers each request as things are then. */
+ * StreamClientStatus, which answers each request as things are then. Whoever asks costs the application little, however
+ * much they ask for: requests that wait share an answer, and docs/limits.md has the bounds. */
 typedef struct torc_csds torc_csds;
 
 /* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and
- * whoever can connect may ask, so it is best a local one. It runs on the runtime's loop (NULL: torc_runtime_default)
- * until torc_csds_free or the runtime's end. NULL when the address is malformed or in use, or the runtime has ended;
- * *why (may be NULL) then says so, in memory for free(). Waits as torc_csds_dump does. Any thread. */
+ * whoever can connect may ask, so it is best a local one. The server has a thread of its own; the runtime's loop (NULL:
+ * torc_runtime_default) only notes for each answer what there is, so that a runtime which nobody drives answers
+ * nothing. It serves until torc_csds_free or the runtime's end. NULL when the address is malformed or in use, or the
+ * runtime has ended; *why (may be NULL) then says so, in memory for free(). Waits as torc_csds_dump does. Any thread.
+ */
 TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, char **why);
 /* The address with the port that the system chose; as long as the server is not freed. */
 TORC_API const char *torc_csds_address(const torc_csds *server);

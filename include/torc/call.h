@@ -24,10 +24,11 @@ TORC_API void torc_message_unref(torc_message *message);
 
 struct torc_call_options {
     size_t size;                        /* sizeof(struct torc_call_options), set by the init function */
-    int64_t timeout_ms;                 /* deadline from now; < 0: none (default) */
-    bool wait_for_ready;                /* wait through TRANSIENT_FAILURE in place of failing */
+    int64_t timeout_ms;                 /* deadline from now; 0: it has passed, nothing is sent and the call ends with
+                                           DEADLINE_EXCEEDED; < 0: none (default) */
+    bool wait_for_ready;                /* wait through TRANSIENT_FAILURE instead of failing */
     const torc_metadata *metadata;      /* copied; NULL: none */
-    uint64_t max_receive_message_bytes; /* 0: the channel's */
+    uint64_t max_receive_message_bytes; /* 0: the channel's, whose 0 means empty messages alone; UINT64_MAX: no limit */
     int gzip;                           /* compress request messages: 1 yes, 0 no, -1 as the channel says (default) */
     bool explain;                       /* fill in explain_json of the result */
     torc_call_credentials *credentials; /* besides the channel's; the call takes its own reference; NULL: none */
@@ -44,7 +45,8 @@ struct torc_result {
     torc_metadata *headers;  /* initial metadata; NULL when none came */
     torc_metadata *trailers; /* NULL when none came */
     char *peer;              /* address of the backend, "127.0.0.1:10001"; "" when none was reached */
-    uint32_t attempts;       /* how often the request was sent; 0: never */
+    uint32_t attempts;       /* those that were given to a connection; 0: none was, as of an RPC that a limit on this
+                              * side refused (headers, a message, a queue, a circuit breaker), which is not retried */
     char *explain_json;      /* with options.explain: an object as `torc call --explain` prints it; else NULL */
 };
 
@@ -104,9 +106,9 @@ TORC_API int torc_call_write_done(torc_call *call);
 TORC_API int torc_call_read(torc_call *call);
 /* Cancels; on_done comes with CANCELLED unless the call was over. Any thread. */
 TORC_API void torc_call_cancel(torc_call *call);
-/* Gives up the handle; a call that still runs is cancelled and no callback comes any more (called off the loop's
- * thread: none starts after the loop has seen it), save that of a unary call whose request was lent. NULL is allowed.
- * Any thread. */
+/* Releases the handle. A call that still runs is cancelled, and no further callback comes (called off the loop's
+ * thread: no callback starts after the loop has seen it), except that of a unary call whose request was lent. NULL is
+ * allowed. Any thread. */
 TORC_API void torc_call_free(torc_call *call);
 
 /* Streaming, blocking: the same calls for programs that want to wait. Start with torc_call_open; then any order of send

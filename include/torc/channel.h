@@ -25,16 +25,17 @@ typedef struct torc_channel torc_channel;
 
 struct torc_channel_options {
     size_t size;                        /* sizeof(struct torc_channel_options), set by the init function */
-    torc_credentials *credentials;      /* insecure; the channel takes its own reference. NULL is refused: functions
-                                           return it that could make none, and nothing is to go in the clear for that */
+    torc_credentials *credentials;      /* insecure; the channel takes its own reference. Must not be NULL: a function
+                                           that could not make credentials must not lead to plaintext */
     const char *authority;              /* :authority and TLS name; NULL: from the target */
     const char *user_agent;             /* put before "torc-c/VERSION"; NULL: none */
     const char *service_config_json;    /* used when the resolver gives none; NULL: none */
     bool disable_service_config_lookup; /* ignore the resolver's service config */
-    const char *xds_bootstrap_json;     /* in place of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
+    const char *xds_bootstrap_json;     /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     uint32_t ring_size_cap;             /* A42's local cap, 1..8388608; 0: GRPC_RING_HASH_CAP or 4096 */
-    uint64_t max_receive_message_bytes; /* 4194304; UINT64_MAX: none */
-    uint64_t max_send_message_bytes;    /* UINT64_MAX */
+    uint64_t max_receive_message_bytes; /* 4194304; 0: empty messages alone; UINT64_MAX: no limit */
+    uint64_t max_send_message_bytes;    /* of a message after compression; UINT64_MAX; 0: empty messages alone. None is
+                                           larger than 4294967295, which is gRPC's own limit (RESOURCE_EXHAUSTED) */
     uint64_t max_header_list_bytes;     /* of a response, decoded; 16384 */
     uint64_t keepalive_time_ms;         /* 0: off; under 10000 is raised to 10000 */
     uint64_t keepalive_timeout_ms;      /* 20000; with keepalive also TCP_USER_TIMEOUT (A18) */
@@ -59,6 +60,10 @@ struct torc_channel_options {
     uint64_t retry_buffer_bytes;         /* of its request, what a call keeps for another attempt; 262144. A call that
                                             sends more is committed to the attempt that it has (A6) */
     uint64_t channel_retry_buffer_bytes; /* the same for all calls of the channel together; 16777216 */
+    uint64_t max_request_header_bytes;   /* of a request: names and values of its headers and 32 bytes for each, before
+                                            compression, some 600 bytes of Torc's own included; 1048576, at most
+                                            268435456. An RPC beyond it, or beyond what the   server says that it takes,
+                                            ends with RESOURCE_EXHAUSTED and is not sent */
 };
 
 /* Fills in the defaults. Options with size 0, which were never initialised, are refused wherever they are given, and so
@@ -87,10 +92,14 @@ typedef void (*torc_channel_state_fn)(torc_channel *channel, enum torc_connectiv
 /* Any thread. A channel that is freed reports TORC_SHUTDOWN (channel is NULL then). */
 TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectivity last, torc_channel_state_fn fn,
                                       void *arg);
-/* Blocks until the state differs from `last` (0), or timeout_ms passed (TORC_ETIMEDOUT); TORC_EDEADLK in a callback. */
+/* Blocks until the state differs from `last` (0; at once if it does), or timeout_ms passed (TORC_ETIMEDOUT; 0: it only
+ * looks, -1: no limit); TORC_EDEADLK in a callback, TORC_ECLOSED after torc_runtime_free. Another thread may free the
+ * channel meanwhile: the state is TORC_SHUTDOWN then. Any thread. */
 TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivity last, int64_t timeout_ms,
                                      enum torc_connectivity *now);
-/* Blocks until READY (0), or timeout_ms passed (TORC_ETIMEDOUT). */
+/* Begins to connect and blocks until READY (0; at once if it is), or timeout_ms passed (TORC_ETIMEDOUT; -1: no limit).
+ * TORC_ECLOSED when another thread frees the channel or its runtime meanwhile; TORC_EDEADLK in a callback. Any thread.
+ */
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
 /* Retries at once what waits out a backoff. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
@@ -104,9 +113,10 @@ TORC_API int torc_channel_describe(torc_channel *channel, char **json);
 /* The target as given, borrowed from the channel. */
 TORC_API const char *torc_channel_target(const torc_channel *channel);
 
-/* Connection events as they happen, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";
- * detail is a state's name or an address, with a reason after it where there is one. On the loop's thread; strings
- * borrowed. One observer a channel; NULL removes it. */
+/* Connection events in their order, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";
+ * detail is a state's name or an address, with a reason after it where there is one. On the loop's thread, after
+ * what caused them is done: the application may destroy children of its LB policy there. Strings borrowed. One observer
+ * a channel; NULL removes it, and what the former one was not told of is dropped. */
 typedef void (*torc_channel_event_fn)(const char *kind, const char *detail, const char *reason, void *arg);
 TORC_API int torc_channel_observe(torc_channel *channel, torc_channel_event_fn fn, void *arg);
 

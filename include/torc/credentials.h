@@ -49,7 +49,7 @@ TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *o
 TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, char **why);
 /* What the control plane says for each cluster of an "xds:" target, by the certificate providers of the bootstrap; the
  * fallback, of which a reference is taken, for clusters that it says nothing of, and for other targets. A cluster whose
- * security cannot be had fails its RPCs; nothing is sent to it in the clear instead. NULL when the fallback is NULL,
+ * security cannot be had fails its RPCs; nothing is sent to it as plaintext instead. NULL when the fallback is NULL,
  * itself xds, or a composite (call credentials go around the xds credentials); a channel with NULL is not made. Source:
  * gRFCs A29, A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback);
@@ -59,8 +59,8 @@ TORC_API void torc_credentials_unref(torc_credentials *credentials);
 
 /* --- call credentials ---
  *
- * They add metadata to RPCs, and never in the clear: an RPC whose connection has no transport security fails with
- * UNAUTHENTICATED in place of sending them. They are fetched when an RPC needs them; RPCs wait for a fetch within their
+ * They add metadata to RPCs, never over plaintext: an RPC whose connection has no transport security fails with
+ * UNAUTHENTICATED instead of sending them. They are fetched when an RPC needs them; RPCs wait for a fetch within their
  * deadline and fail with its status when it fails. Control planes never get those of the application's channels (A27).
  */
 typedef struct torc_call_credentials torc_call_credentials;
@@ -86,7 +86,7 @@ struct torc_google_options {
     size_t size;
     const char *roots_pem; /* trusted roots of the channel, PEM; NULL: the file that GRPC_DEFAULT_SSL_ROOTS_FILE_PATH
                               names, or the system's */
-    const char *credentials_file; /* in place of the files below; NULL: those */
+    const char *credentials_file; /* instead of the files below; NULL: those */
     const char *metadata_host;    /* the metadata server, host[:port]; NULL: GCE_METADATA_HOST or Google's */
 };
 TORC_API void torc_google_options_init(struct torc_google_options *options);

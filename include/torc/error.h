@@ -5,9 +5,8 @@
 #ifndef TORC_ERROR_H
 #define TORC_ERROR_H
 
-#include <stddef.h>
-
 #include <torc/export.h>
+#include <torc/memory.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,7 +25,7 @@ enum torc_error {
     TORC_EUNSUPPORTED = -9, /* known, and not supported here */
     TORC_ESTATE = -10,      /* not allowed in the object's present state */
     TORC_EDEADLK = -11,     /* a blocking call from inside a callback of the same runtime */
-    TORC_EFORK = -12,       /* the object belongs to the parent process */
+    TORC_EFORK = -12,       /* the object belongs to the parent process, or the process is exiting */
     TORC_ETIMEDOUT = -13,   /* a time limit passed */
     TORC_ECANCELED = -14,   /* given up at the caller's request */
     TORC_EPARSE = -15,      /* text or bytes do not have the form they must have */
@@ -34,13 +33,6 @@ enum torc_error {
 
 /* A short constant text for an error number ("invalid argument"); never NULL. Any thread. */
 TORC_API const char *torc_strerror(int error);
-
-/* What is done when the system gives no memory: fn is called with the size in bytes that was asked for (0: it is
- * not known), on the thread that asked, and must not return (a longjmp out of Torc is a return); it should allocate
- * nothing. NULL restores the default: a line on standard error that names the size, and abort. What a peer makes Torc
- * ask for (messages, resources) never comes here, but fails as an RPC or a resource. Set it first: not safe while
- * another thread uses Torc. */
-TORC_API void torc_set_out_of_memory_handler(void (*fn)(size_t size));
 
 #ifdef __cplusplus
 }

@@ -45,7 +45,8 @@ TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
 /* The value of a request header (several joined by ','); NULL: absent. */
 TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
-/* A random number, the same each time this RPC is tried. */
+/* A uniform random number. It stays the same while the RPC waits in the queue and is picked for again; each retry and
+ * each hedge has a number of its own. */
 TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 
 struct torc_lb_class {

@@ -24,8 +24,8 @@ struct torc_endpoint {
 /* The channel's side of a resolver. */
 typedef struct torc_resolver_listener torc_resolver_listener;
 
-/* New endpoints (n may be 0), and optionally a service config (JSON; NULL: none). TORC_EINVAL for an address that is no
- * literal: nothing is reported then. Any thread. */
+/* New endpoints (n may be 0), and optionally a service config (JSON; NULL: none). TORC_EINVAL for an address that is
+ * not a literal, TORC_ECLOSED if the runtime has ended: nothing is reported then. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Resolution failed; RPCs fail with it unless there were endpoints before. Any thread. */

@@ -5,13 +5,27 @@
  *  - TORC_RUNTIME_CALLER: none; the application calls torc_runtime_poll, or waits for the descriptor of torc_runtime_fd
  *    with the timeout of torc_runtime_timeout_ms in an event loop of its own and then polls with timeout 0.
  *  - blocking calls (torc_call_unary and the like) on a TORC_RUNTIME_CALLER runtime drive the loop themselves, so that
- * a simple program pays no thread hop. A second thread that blocks meanwhile waits and takes over the loop from the
+ *    a simple program pays no thread hop. A second thread that blocks meanwhile waits and takes over the loop from the
  *    first.
  * Callbacks run on the thread that drives the loop. A blocking call from inside a callback is refused with
  * TORC_EDEADLK.
  *
- * After fork a child must not use its parent's runtime: every function returns TORC_EFORK (or NULL) and nothing is
- * written to the parent's sockets; the child makes a runtime of its own. */
+ * After fork a child must not use its parent's runtime: every function that needs the loop returns TORC_EFORK (or NULL;
+ * torc_channel_state still tells what the parent saw last) and nothing is written to the parent's sockets; the child
+ * makes a runtime of its own. Credentials are different: a child may go on using those of its parent. fork waits until
+ * no thread is in the middle of a change of them, nor inside OpenSSL or libcurl for Torc.
+ *
+ * exit, and the return of main: runtimes need not be freed. When the first loop is made, and again when OpenSSL or
+ * libcurl is loaded, Torc registers an exit handler, which stops the threads of all runtimes, fetches of tokens and
+ * background work. It waits for callbacks that run, for one second at most, and calls none. Blocking calls of other
+ * threads, torc_runtime_free among them, return TORC_EFORK when the callback that runs has ended, as does every
+ * function that is then called with such a runtime. So exit handlers that are registered before Torc is first used run
+ * without Torc, and those that are registered later run with it. exit may be called from a callback. Nothing is done
+ * for quick_exit and _exit. OpenSSL is told not to free its own state at exit; libtorc.so is never unloaded.
+ *
+ * pthread_cancel: no function of Torc is cancelled in the middle. A thread that is cancelled inside one returns from it
+ * as ever, and ends at its next cancellation point; a call that waits is ended by torc_call_cancel or its deadline.
+ * Threads that call Torc must not have asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS). */
 #ifndef TORC_RUNTIME_H
 #define TORC_RUNTIME_H
 
@@ -41,6 +55,16 @@ struct torc_runtime_options {
     torc_xds_domain *xds_domain;   /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared (default). The
                                       runtime holds it until it ends. Not in a child of the process that made it:
                                       torc_runtime_new then fails with EINVAL */
+    size_t csds_answer_bytes;    /* torc_csds_serve: of answers that clients have not taken yet, in all; a larger answer
+                                    is RESOURCE_EXHAUSTED. 32 MiB; 0 stands for that too */
+    uint64_t memory_limit_bytes; /* a soft limit, in bytes: while the runtime holds more, new calls fail at once with
+                                    RESOURCE_EXHAUSTED, and calls that have begun go on. 0: no limit (default). What
+                                    counts: 4096 bytes and the requests on their way for each call, the state of HTTP/2
+                                    connections, and received messages and metadata until the application frees them
+                                    (a block for reuse counts in full: up to twice the size, 1 MiB for messages of which
+                                    more than 64 KiB came). What does not count: configuration (xDS resources,
+                                    endpoints, rings, TLS), and received bytes that nobody has asked for yet, which the
+                                    flow-control windows bound */
 };
 
 /* Fills in the defaults. */
@@ -55,21 +79,31 @@ TORC_API torc_runtime *torc_runtime_default(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
  * when it did anything, 0 when not. TORC_ESTATE for a runtime with a thread, TORC_EDEADLK from inside a callback,
- * TORC_EFORK. While another thread drives the loop, it waits for that one's turn to end (at most timeout_ms). */
+ * TORC_EFORK, TORC_ECLOSED. While another thread drives the loop, it waits for that one's turn to end (at most
+ * timeout_ms). */
 TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
 
-/* A descriptor that is readable when the runtime has events to take in; it belongs to the runtime. TORC_ESTATE for one
- * with a thread. */
+/* A descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking call of
+ * another thread that drove the loop and leaves work or timers behind makes it readable as well, unless
+ * torc_runtime_timeout_ms told of them. TORC_ESTATE for a runtime with a thread, TORC_EFORK, TORC_ECLOSED. Any thread.
+ */
 TORC_API int torc_runtime_fd(const torc_runtime *runtime);
 
-/* How long until the next timer: what to wait at most; -1: none; 0: poll now. */
+/* How long until the next timer: what to wait for the descriptor at most; -1: no limit (no timer is set, another thread
+ * drives the loop just now, or the runtime has a thread); 0: poll now. To be asked before each wait. Any thread. */
 TORC_API int torc_runtime_timeout_ms(const torc_runtime *runtime);
 
-/* Runs fn on the thread that drives the loop, from any thread; in order of the posts of one thread. */
+/* Runs fn on the thread that drives the loop, from any thread; in order of the posts of one thread. After 0 it runs
+ * once, at the latest inside torc_runtime_free. TORC_EINVAL, TORC_EFORK, TORC_ECLOSED: fn will not run. */
 TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), void *arg);
 
 /* Shuts down: channels that are still there are shut down, calls end with UNAVAILABLE, the thread is joined, memory
- * goes. TORC_EDEADLK from inside a callback. Any thread. NULL is allowed. */
+ * goes. TORC_EDEADLK from inside a callback. Any thread. NULL is allowed.
+ *
+ * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later:
+ * what a function had accepted ends as said above, what comes later returns TORC_ECLOSED. The handles of channels,
+ * calls and listeners stay good until each is given up, and the handle of the runtime as long as one of those is held;
+ * then its functions return TORC_ECLOSED. A thread that holds none of them must be done with the runtime before. */
 TORC_API int torc_runtime_free(torc_runtime *runtime);
 
 #ifdef __cplusplus

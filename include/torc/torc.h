@@ -14,6 +14,7 @@
 #include <torc/error.h>
 #include <torc/lb.h>
 #include <torc/log.h>
+#include <torc/memory.h>
 #include <torc/metadata.h>
 #include <torc/resolver.h>
 #include <torc/runtime.h>

@@ -2,9 +2,10 @@
  *
  * A runtime is one loop on one thread; a program that wants more of its cores for RPCs makes several and spreads its
  * channels over them. Each has its own channels, LB policies and connections. Without more, each also has its own xDS
- * clients. Runtimes that are given one xDS domain share these (channels of one target and bootstrap, wherever they are,
- * use one ADS stream and see the same resources), and count together what the control plane limits and wants to know:
- * RPCs under way for circuit breaking (gRFC A32), loads for load reports (A27).
+ * clients. Runtimes that are given one xDS domain share these (channels of one bootstrap, wherever they are, use one
+ * ADS stream for a target or for all targets, see docs/xds.md, and see the same resources), and count together what the
+ * control plane wants to know: loads for load reports (A27). RPCs under way, which circuit breaking limits (gRFC A32),
+ * are counted over the whole process in any case.
  *
  *     torc_xds_domain *domain = torc_xds_domain_new();
  *     struct torc_runtime_options o;

@@ -1,3 +1,6 @@
+/* Blocks that grow, and die together. The fast path of an allocation is inline in arena.h: it only moves `at`. A reset
+ * keeps one block, so that rounds of one size soon take no memory. Each allocation starts at a multiple of 16 bytes,
+ * and bytes that are not handed out are poisoned, to the byte. */
 #include "base/arena.h"
 
 #include "base/mem.h"
@@ -8,11 +11,10 @@ struct tc_arena_block {
     _Alignas(16) char data[];
 };
 
-#define DEFAULT_BLOCK 1024u
-#define MAX_BLOCK (256u * 1024u)
-#define MAX_KEPT_BLOCK (16u * 1024u)
+/* Blocks double in size from the first to MAX_BLOCK. A reset keeps a block of at most MAX_KEPT_BLOCK. */
+enum { DEFAULT_BLOCK = 1024, MAX_BLOCK = 256 * 1024, MAX_KEPT_BLOCK = 16 * 1024 };
 
-/* Where an arena without blocks begins and ends: an allocation of no bytes is somewhere, too. */
+/* Where an arena without blocks begins and ends, so that an allocation of no bytes has an address too. */
 static _Alignas(16) char nowhere[16];
 
 void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget)
@@ -32,8 +34,8 @@ void tc_arena_fini(struct tc_arena *a)
     a->used = 0;
 }
 
-/* The blocks grow, so that the newest alone may hold the next round; the oldest when that is large. */
-static struct tc_arena_block *block_to_keep(const struct tc_arena *a)
+/* Returns the newest block of moderate size: it is the largest such block, and may hold the next round alone. */
+static struct tc_arena_block *arena_block_to_keep(const struct tc_arena *a)
 {
     struct tc_arena_block *b = a->blocks;
     while (b->next && b->size > MAX_KEPT_BLOCK)
@@ -46,7 +48,7 @@ void tc_arena_reset(struct tc_arena *a)
     a->used = 0;
     if (!a->blocks)
         return;
-    struct tc_arena_block *keep = block_to_keep(a);
+    struct tc_arena_block *keep = arena_block_to_keep(a);
     while (a->blocks) {
         struct tc_arena_block *next = a->blocks->next;
         if (a->blocks != keep)
@@ -55,15 +57,17 @@ void tc_arena_reset(struct tc_arena *a)
     }
     keep->next = NULL;
     a->blocks = keep;
-    a->block_size = TC_MIN(keep->size, (size_t)MAX_BLOCK / 2) * 2;
+    a->block_size = TC_MIN(keep->size, (size_t)(MAX_BLOCK / 2)) * 2;
     a->at = keep->data;
     a->end = keep->data + keep->size;
+    tc_poison(keep->data, keep->size);
 }
 
 void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size)
 {
     if (size > SIZE_MAX - 64)
         return NULL;
+    size_t asked = size;
     size = (size + 15) & ~(size_t)15;
     if (a->budget && (size > a->budget || a->used > a->budget - size))
         return NULL;
@@ -78,10 +82,12 @@ void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size)
         a->at = b->data;
         a->end = b->data + want;
         a->block_size = TC_MIN(a->block_size * 2, (size_t)MAX_BLOCK);
+        tc_poison(b->data, want);
     }
     void *p = a->at;
     a->at += size;
     a->used += size;
+    tc_unpoison(p, asked);
     return p;
 }
 
@@ -105,4 +111,10 @@ char *tc_arena_dup(struct tc_arena *a, struct tc_slice s)
         memcpy(p, s.data, s.len);
     p[s.len] = '\0';
     return p;
+}
+
+struct tc_slice tc_arena_copy(struct tc_arena *a, struct tc_slice s)
+{
+    char *p = tc_arena_dup(a, s);
+    return tc_slice_of(p, p ? s.len : 0);
 }

@@ -1,8 +1,10 @@
-/* An arena: many small allocations that die together. A budget bounds what one arena may ever take, for what a peer
- * makes us take: memory that the system does not give counts as beyond it. */
+/* An arena: many small allocations that die together. A budget bounds what one arena may take where a peer decides how
+ * much is needed; memory that the system does not give counts as beyond the budget. Bytes that are not handed out are
+ * poisoned. */
 #ifndef TC_BASE_ARENA_H
 #define TC_BASE_ARENA_H
 
+#include "base/poison.h"
 #include "base/slice.h"
 
 struct tc_arena_block;
@@ -21,8 +23,9 @@ void tc_arena_fini(struct tc_arena *a);
 /* Drops all allocations and keeps one block, the largest of moderate size, for the next round: rounds of one size soon
  * take no memory. */
 void tc_arena_reset(struct tc_arena *a);
+/* For tc_arena_alloc: takes a new block where needed. */
 void *tc_arena_alloc_slowly(struct tc_arena *a, size_t size);
-/* Aligned to 16 bytes, not zeroed; NULL only when the budget is exceeded. */
+/* Returns memory aligned to 16 bytes, not zeroed; NULL only when the budget is exceeded. */
 static inline void *tc_arena_alloc(struct tc_arena *a, size_t size)
 {
     size_t room = (size_t)(a->end - a->at), rounded = (size + 15) & ~(size_t)15;
@@ -31,10 +34,13 @@ static inline void *tc_arena_alloc(struct tc_arena *a, size_t size)
     void *p = a->at;
     a->at += rounded;
     a->used += rounded;
+    tc_unpoison(p, size);
     return p;
 }
 void *tc_arena_calloc(struct tc_arena *a, size_t n, size_t size);
-/* A NUL-terminated copy; NULL only when the budget is exceeded. */
+/* Returns a NUL-terminated copy; NULL only when the budget is exceeded. */
 char *tc_arena_dup(struct tc_arena *a, struct tc_slice s);
+/* Returns a copy; empty when the budget is exceeded. */
+struct tc_slice tc_arena_copy(struct tc_arena *a, struct tc_slice s);
 
 #endif

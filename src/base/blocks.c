@@ -1,24 +1,36 @@
+/* Blocks that one thread lends and any thread gives back.
+ *
+ * A shelf holds the free blocks of one size class in two stacks: `mine` belongs to the taker, `back` is atomic. A block
+ * comes back by a push onto `back`; the taker takes all of `back` at once when `mine` is empty. So no thread ever pops
+ * a single block from the atomic stack, and the ABA problem does not arise. When the owner is gone, `back` holds the
+ * mark `ended`, and each block frees itself as it comes back.
+ *
+ * Each block holds a reference to struct tc_blocks; the last block frees it. */
 #include "base/blocks.h"
 
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "base/poison.h"
 #include "base/ref.h"
 
 /* Classes of 128, 256, ... bytes, and one of large blocks. */
 #define SMALLEST 128u
 enum { LARGE = 5, CLASSES };
-/* Of each class: 1,024 of the smallest, that many calls at a time. */
+/* What a class keeps for reuse: 1,024 blocks of the smallest size, enough for as many calls at a time. */
 enum { KEPT_BYTES = 128 * 1024, KEPT_LARGE = 4 };
 
 struct block {
     struct tc_blocks *home; /* NULL: the system */
-    struct block *next;     /* while kept */
+    union {
+        struct block *next; /* while kept */
+        size_t bytes;       /* while lent */
+    };
     unsigned cls;
     _Alignas(16) char data[];
 };
 
-/* One size. Blocks that come back are a stack that the taker takes whole: so nothing is ever popped from it. */
+/* The free blocks of one size class. */
 struct shelf {
     struct block *mine; /* the taker's */
     _Atomic(struct block *) back;
@@ -26,11 +38,14 @@ struct shelf {
 };
 
 struct tc_blocks {
-    struct tc_ref ref; /* one for the owner and for each block that there is, kept or lent */
+    struct tc_ref ref; /* one of the owner, one of each block, kept or lent */
+    /* Totals since the start; their difference is lent. Only the taker writes taken_bytes, so it needs no locked
+     * instruction. */
+    atomic_size_t taken_bytes, given_bytes;
     struct shelf shelves[CLASSES];
 };
 
-/* In the place of a stack that ended. */
+/* Stands in `back` of each shelf once the owner is gone. */
 static struct block ended;
 
 struct tc_blocks *tc_blocks_new(void)
@@ -40,18 +55,18 @@ struct tc_blocks *tc_blocks_new(void)
     return b;
 }
 
-static void unref(struct tc_blocks *b)
+static void blocks_unref(struct tc_blocks *b)
 {
     if (tc_ref_dec(&b->ref))
         tc_free(b);
 }
 
-static void drop(struct tc_blocks *b, struct block *list)
+static void block_list_drop(struct tc_blocks *b, struct block *list)
 {
     while (list) {
         struct block *next = list->next;
         tc_free(list);
-        unref(b);
+        blocks_unref(b);
         list = next;
     }
 }
@@ -61,14 +76,14 @@ void tc_blocks_end(struct tc_blocks *b)
     if (!b)
         return;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        drop(b, b->shelves[cls].mine);
-        drop(b, atomic_exchange_explicit(&b->shelves[cls].back, &ended, memory_order_acq_rel));
+        block_list_drop(b, b->shelves[cls].mine);
+        block_list_drop(b, atomic_exchange_explicit(&b->shelves[cls].back, &ended, memory_order_acq_rel));
     }
-    unref(b);
+    blocks_unref(b);
 }
 
-/* CLASSES: none. */
-static unsigned class_of(size_t size)
+/* Returns the size class for `size`, or CLASSES when blocks of that size are not reused. */
+static unsigned blocks_class_of(size_t size)
 {
     unsigned cls = 0;
     if (size > TC_BLOCKS_LARGEST)
@@ -78,17 +93,17 @@ static unsigned class_of(size_t size)
     return cls;
 }
 
-static size_t bytes_of(unsigned cls)
+static size_t class_bytes(unsigned cls)
 {
     return cls == LARGE ? TC_BLOCKS_LARGE : (size_t)SMALLEST << cls;
 }
 
-static unsigned kept_of(unsigned cls)
+static unsigned class_kept(unsigned cls)
 {
     return cls == LARGE ? KEPT_LARGE : (unsigned)KEPT_BYTES / (SMALLEST << cls);
 }
 
-static void take_back(struct shelf *s)
+static void shelf_refill(struct shelf *s)
 {
     unsigned n = 0;
     s->mine = atomic_exchange_explicit(&s->back, NULL, memory_order_acquire);
@@ -98,32 +113,69 @@ static void take_back(struct shelf *s)
         atomic_fetch_sub_explicit(&s->n_back, n, memory_order_relaxed);
 }
 
+/* Counts modulo 2^64, so that a block which shrinks is counted by a negative difference. */
+static void blocks_count_taken(struct tc_blocks *b, size_t bytes)
+{
+    size_t before = atomic_load_explicit(&b->taken_bytes, memory_order_relaxed);
+    atomic_store_explicit(&b->taken_bytes, before + bytes, memory_order_relaxed);
+}
+
+static void *block_lend(struct block *it, size_t bytes)
+{
+    it->bytes = bytes;
+    blocks_count_taken(it->home, bytes);
+    return it->data;
+}
+
+size_t tc_blocks_lent(const struct tc_blocks *b)
+{
+    return atomic_load_explicit(&b->taken_bytes, memory_order_relaxed) -
+           atomic_load_explicit(&b->given_bytes, memory_order_relaxed);
+}
+
+void *tc_blocks_try_resize(struct tc_blocks *b, void *data, size_t size)
+{
+    struct block *it = data ? TC_CONTAINER_OF(data, struct block, data) : NULL;
+    size_t before = it ? it->bytes : 0;
+    it = tc_try_realloc(it, sizeof(*it) + size);
+    if (!it)
+        return NULL;
+    if (!data) {
+        it->home = b;
+        it->cls = CLASSES;
+        if (b)
+            tc_ref_inc(&b->ref);
+    }
+    it->bytes = size;
+    if (b)
+        blocks_count_taken(b, size - before);
+    return it->data;
+}
+
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size)
 {
     struct block *it;
-    unsigned cls = b ? class_of(size) : CLASSES;
-    if (cls == CLASSES) {
-        it = tc_try_realloc(NULL, sizeof(*it) + size);
-        if (!it)
-            return NULL;
-        it->home = NULL;
-        return it->data;
-    }
+    unsigned cls = b ? blocks_class_of(size) : CLASSES;
+    if (cls == CLASSES)
+        return tc_blocks_try_resize(b, NULL, size);
     struct shelf *s = &b->shelves[cls];
     if (!s->mine && atomic_load_explicit(&s->back, memory_order_relaxed))
-        take_back(s);
+        shelf_refill(s);
     it = s->mine;
     if (it) {
         s->mine = it->next;
-        return it->data;
+        tc_unpoison(it->data, size);
+        return block_lend(it, class_bytes(cls));
     }
-    it = tc_try_realloc(NULL, sizeof(*it) + bytes_of(cls));
+    it = tc_try_realloc(NULL, sizeof(*it) + class_bytes(cls));
     if (!it)
         return NULL;
     it->home = b;
     it->cls = cls;
     tc_ref_inc(&b->ref);
-    return it->data;
+    tc_poison(it->data, class_bytes(cls));
+    tc_unpoison(it->data, size);
+    return block_lend(it, class_bytes(cls));
 }
 
 void *tc_blocks_take(struct tc_blocks *b, size_t size)
@@ -131,7 +183,7 @@ void *tc_blocks_take(struct tc_blocks *b, size_t size)
     void *data = tc_blocks_try_take(b, size);
     if (data)
         return data;
-    struct block *it = tc_malloc(sizeof(*it) + size); /* where the lack of memory is said */
+    struct block *it = tc_malloc(sizeof(*it) + size); /* reports that memory is out */
     it->home = NULL;
     return it->data;
 }
@@ -144,21 +196,28 @@ void tc_blocks_give(void *data)
         tc_free(it);
         return;
     }
+    atomic_fetch_add_explicit(&b->given_bytes, it->bytes, memory_order_relaxed);
+    if (it->cls == CLASSES) {
+        it->next = NULL;
+        block_list_drop(b, it);
+        return;
+    }
     struct shelf *s = &b->shelves[it->cls];
-    if (atomic_fetch_add_explicit(&s->n_back, 1, memory_order_relaxed) >= kept_of(it->cls)) {
+    tc_poison(it->data, class_bytes(it->cls));
+    if (atomic_fetch_add_explicit(&s->n_back, 1, memory_order_relaxed) >= class_kept(it->cls)) {
         atomic_fetch_sub_explicit(&s->n_back, 1, memory_order_relaxed);
         it->next = NULL;
-        drop(b, it);
+        block_list_drop(b, it);
         return;
     }
     it->next = atomic_load_explicit(&s->back, memory_order_relaxed);
     do {
         if (it->next == &ended) {
             it->next = NULL;
-            drop(b, it);
+            block_list_drop(b, it);
             return;
         }
     } while (
         !atomic_compare_exchange_weak_explicit(&s->back, &it->next, it, memory_order_release, memory_order_relaxed));
-    /* From here on the block, and with it the rest, may be gone. */
+    /* From here on the block, and *b with it, may be freed by another thread. */
 }

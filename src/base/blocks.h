@@ -1,13 +1,14 @@
 /* Blocks of memory that one thread takes and any thread gives back: what a loop lends to the application (response
  * messages, the metadata of results), so that a steady stream of calls asks the system for none. What is kept for reuse
  * is bounded: a few hundred small blocks, and four of a mebibyte, whose pages cost more to be had anew than to be
- * filled. Other sizes come from the system and go back to it. */
+ * filled. Other sizes come from the system and go back to it. What is lent is counted. */
 #ifndef TC_BASE_BLOCKS_H
 #define TC_BASE_BLOCKS_H
 
 #include "base/common.h"
 
-/* Bytes up to which small blocks are reused, and those of large ones: more than the first, no more than the second. */
+/* Small blocks of at most TC_BLOCKS_LARGEST bytes are reused, and large blocks of more than TC_BLOCKS_LARGE_OVER and at
+ * most TC_BLOCKS_LARGE. */
 #define TC_BLOCKS_LARGEST 2048u
 #define TC_BLOCKS_LARGE_OVER (65u * 1024u)
 #define TC_BLOCKS_LARGE (1025u * 1024u)
@@ -17,12 +18,18 @@ struct tc_blocks;
 struct tc_blocks *tc_blocks_new(void);
 /* Blocks that are still lent stay what they are; the last of them takes the rest with it. NULL is allowed. */
 void tc_blocks_end(struct tc_blocks *b);
-/* A block of at least `size` bytes, aligned for anything, for tc_blocks_give. Only one thread at a time. NULL blocks:
- * from the system. */
+/* Returns a block of at least `size` bytes, aligned for anything, for tc_blocks_give. Only one thread at a time. NULL
+ * blocks: from the system. */
 void *tc_blocks_take(struct tc_blocks *b, size_t size);
-/* The same for what a peer chooses the size of (mem.h): NULL when the system does not give so much. */
+/* tc_blocks_take for a size that a peer chooses: returns NULL when the system does not give so much. */
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
-/* Gives a block back, to where it came from. Any thread. */
+/* Makes (`block` NULL) or resizes a block that is counted, and given back, as any other, but is never reused, whatever
+ * its size. NULL when the system does not give so much; `block`, which must be of this function, is then as it was. */
+void *tc_blocks_try_resize(struct tc_blocks *b, void *block, size_t size);
+/* Bytes of the blocks that are lent: a reused size counts in full, any other as it was asked for. The taker's thread.
+ */
+size_t tc_blocks_lent(const struct tc_blocks *b);
+/* Gives a block back to the tc_blocks it came from. Any thread. */
 void tc_blocks_give(void *block);
 
 #endif

@@ -1,15 +1,17 @@
+/* Growable bytes.
+ *
+ * The capacity doubles, so that n appends of one byte copy O(n) bytes. A buffer never shrinks before it ends.
+ * tc_buf_vprintf formats into the free room first, and a second time only if the room was too small.
+ *
+ * A text that a peer or a user chose is shown with TC_SHOWN, which cuts at 256 bytes and never inside of a UTF-8
+ * character: a log line stays readable, whatever is in the text. */
 #include "base/buf.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
 
-void tc_buf_init(struct tc_buf *b)
-{
-    *b = (struct tc_buf){0};
-}
-
-void tc_buf_fini(struct tc_buf *b)
+void tc_buf_free(struct tc_buf *b)
 {
     tc_free(b->data);
     *b = (struct tc_buf){0};
@@ -22,8 +24,8 @@ void tc_buf_wipe(struct tc_buf *b)
     tc_buf_fini(b);
 }
 
-/* The room that `more` bytes need, in steps that double. */
-static size_t capacity_for(const struct tc_buf *b, size_t more)
+/* Returns the capacity for `more` bytes behind the present ones: the present capacity, doubled until it suffices. */
+static size_t buf_capacity_for(const struct tc_buf *b, size_t more)
 {
     size_t need, cap = b->cap ? b->cap : 64;
     if (__builtin_add_overflow(b->len, more, &need))
@@ -36,7 +38,7 @@ static size_t capacity_for(const struct tc_buf *b, size_t more)
 char *tc_buf_reserve(struct tc_buf *b, size_t more)
 {
     if (!b->data || more > b->cap - b->len) {
-        size_t cap = capacity_for(b, more);
+        size_t cap = buf_capacity_for(b, more);
         b->data = tc_realloc(b->data, cap);
         b->cap = cap;
     }
@@ -47,7 +49,7 @@ bool tc_buf_try_reserve(struct tc_buf *b, size_t more)
 {
     if (b->data && more <= b->cap - b->len)
         return true;
-    size_t cap = capacity_for(b, more);
+    size_t cap = buf_capacity_for(b, more);
     char *data = tc_try_realloc(b->data, cap);
     if (!data)
         return false;
@@ -132,6 +134,19 @@ char *tc_asprintf(const char *fmt, ...)
     tc_buf_vprintf(&b, fmt, ap);
     va_end(ap);
     return tc_buf_take(&b);
+}
+
+bool tc_refuse(char **why, const char *fmt, ...)
+{
+    struct tc_buf b = {0};
+    va_list ap;
+    if (!why)
+        return false;
+    va_start(ap, fmt);
+    tc_buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    *why = tc_buf_take(&b);
+    return false;
 }
 
 int tc_show_length(const char *text)

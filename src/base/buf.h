@@ -12,13 +12,19 @@ struct tc_buf {
     size_t cap;
 };
 
-void tc_buf_init(struct tc_buf *b);
-void tc_buf_fini(struct tc_buf *b);
-/* The same for secrets: their memory is overwritten first. */
+/* For tc_buf_fini alone. */
+void tc_buf_free(struct tc_buf *b);
+static inline void tc_buf_fini(struct tc_buf *b)
+{
+    if (b->data)
+        tc_buf_free(b);
+}
+/* Ends a buffer that holds secrets: its memory is overwritten first. */
 void tc_buf_wipe(struct tc_buf *b);
 /* Makes room for `more` bytes behind the present ones and returns the place; len is unchanged. */
 char *tc_buf_reserve(struct tc_buf *b, size_t more);
-/* Makes room so that `more` bytes can be added without asking for memory. False when the system does not give it. */
+/* Makes room so that `more` bytes can be added without asking for memory. Returns false when the system does not give
+ * it. */
 bool tc_buf_try_reserve(struct tc_buf *b, size_t more);
 void tc_buf_append(struct tc_buf *b, const void *data, size_t len);
 void tc_buf_append_str(struct tc_buf *b, const char *s);
@@ -28,9 +34,9 @@ void tc_buf_printf(struct tc_buf *b, const char *fmt, ...) TC_PRINTF(2, 3);
 void tc_buf_vprintf(struct tc_buf *b, const char *fmt, va_list ap) TC_PRINTF(2, 0);
 /* Drops `n` bytes from the front (n <= len). */
 void tc_buf_consume(struct tc_buf *b, size_t n);
-/* The content with a NUL behind it, which does not count in len; never NULL. Borrowed until the next change. */
+/* Returns the content with a NUL behind it, which does not count in len; never NULL. Borrowed until the next change. */
 const char *tc_buf_cstr(struct tc_buf *b);
-/* The content as a string that the caller frees with tc_free; the buffer is empty afterwards. */
+/* Returns the content as a string that the caller frees with tc_free; the buffer is empty afterwards. */
 char *tc_buf_take(struct tc_buf *b);
 
 static inline struct tc_slice tc_buf_slice(const struct tc_buf *b)
@@ -43,8 +49,10 @@ static inline void tc_buf_clear(struct tc_buf *b)
     b->len = 0;
 }
 
-/* A printf into a new string, freed with tc_free. */
+/* Returns a printf into a new string, freed with tc_free. */
 char *tc_asprintf(const char *fmt, ...) TC_PRINTF(1, 2);
+/* Stores a printf in *why (tc_free), unless `why` is NULL. Returns false, which is the answer that it explains. */
+bool tc_refuse(char **why, const char *fmt, ...) TC_PRINTF(2, 3);
 
 /* Names that others chose, in texts for people: TC_SHOWN in a format, TC_SHOW(name) for its arguments, put TC_SHOW_MAX
  * bytes of the name there at most, whole characters of UTF-8, and "..." for the rest. */

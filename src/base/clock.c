@@ -2,17 +2,15 @@
 
 #include <time.h>
 
-static uint64_t monotonic_ns(void *arg)
+static uint64_t monotonic_ns(void *arg TC_UNUSED)
 {
-    (void)arg;
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * TC_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-static int64_t realtime_ns(void *arg)
+static int64_t realtime_ns(void *arg TC_UNUSED)
 {
-    (void)arg;
     struct timespec ts;
     clock_gettime(CLOCK_REALTIME, &ts);
     return (int64_t)ts.tv_sec * (int64_t)TC_NS_PER_S + (int64_t)ts.tv_nsec;

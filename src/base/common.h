@@ -16,7 +16,14 @@
 #define TC_UNUSED __attribute__((unused))
 #define TC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* For a rare function with an array, or a variable whose address is taken: as a part of its caller it would make the
+ * caller check its stack each time. */
+#define TC_APART __attribute__((noinline))
 #define TC_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TC_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* In .tdata: mold 1.10 may lay out .tbss in front of the first page that can be protected, and the program does not
+ * start. */
+#define TC_THREAD_LOCAL __attribute__((section(".tdata"))) _Thread_local
 
 #endif

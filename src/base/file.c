@@ -6,26 +6,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a name stands for that is no regular file; NULL: it is one. */
-static const char *other_kind(mode_t mode)
+/* Returns what the file is instead of a regular file; NULL: it is a regular file. */
+static const char *file_other_kind(mode_t mode)
 {
     switch (mode & S_IFMT) {
     case S_IFREG:
         return NULL;
     case S_IFDIR:
-        return "it is a directory, no regular file";
+        return "it is a directory, not a regular file";
     case S_IFIFO:
-        return "it is a FIFO, no regular file";
+        return "it is a FIFO, not a regular file";
     case S_IFSOCK:
-        return "it is a socket, no regular file";
+        return "it is a socket, not a regular file";
     default:
-        return "it is a device, no regular file";
+        return "it is a device, not a regular file";
     }
 }
 
-/* Up to the end; errno otherwise. What the size promises is had in one piece of memory, so that no copy of a key is
- * left where a smaller one was. */
-static int read_all(int fd, off_t size, size_t max, struct tc_buf *out)
+/* Reads to the end of the file. Returns 0 or an errno. Memory for the whole size is taken at once: a buffer that grows
+ * would leave copies of a key in the memory it gave back. */
+static int file_read_all(int fd, off_t size, size_t max, struct tc_buf *out)
 {
     size_t start = out->len, step = size > 0 ? (size_t)size + 1 : 4096;
     ssize_t n;
@@ -44,18 +44,18 @@ static int read_all(int fd, off_t size, size_t max, struct tc_buf *out)
     return 0;
 }
 
-static int open_regular(const char *path, struct stat *st, int *fd, const char **why)
+static int file_open_regular(const char *path, struct stat *st, int *fd, const char **why)
 {
-    /* Before it is opened: opening alone does something to some devices. */
+    /* Checked before it is opened, since opening alone has an effect on some devices. */
     if (stat(path, st) != 0)
         return errno;
-    *why = other_kind(st->st_mode);
+    *why = file_other_kind(st->st_mode);
     if (*why)
         return EINVAL;
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 || fstat(*fd, st) != 0)
         return errno;
-    *why = other_kind(st->st_mode); /* another by now */
+    *why = file_other_kind(st->st_mode); /* the name may stand for another file by now */
     return *why ? EINVAL : 0;
 }
 
@@ -64,9 +64,9 @@ int tc_file_read(const char *path, size_t max, struct tc_buf *out, const char **
     struct stat st;
     int fd = -1;
     *why = NULL;
-    int rc = open_regular(path, &st, &fd, why);
+    int rc = file_open_regular(path, &st, &fd, why);
     if (rc == 0)
-        rc = read_all(fd, st.st_size, max, out);
+        rc = file_read_all(fd, st.st_size, max, out);
     if (fd >= 0)
         close(fd);
     if (rc == EFBIG) {

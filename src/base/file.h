@@ -5,9 +5,9 @@
 #include "base/buf.h"
 
 /* Appends the content of a regular file of at most `max` bytes; links are followed. Anything else under the name (a
- * FIFO, a device, a socket, a directory) is refused without waiting for it: whoever opens those can be made to wait, on
- * a loop. 0, or a number of errno (EINVAL: of another kind; EFBIG) with the reason in *why, for whoever names the file:
- * static text, or in `scratch`. */
+ * FIFO, a device, a socket, a directory) is refused without opening it, since an open can be made to wait and would
+ * hold up a loop. Returns 0, or an errno (EINVAL: of another kind; EFBIG: too large) with the reason in *why: static
+ * text, or in `scratch`. */
 int tc_file_read(const char *path, size_t max, struct tc_buf *out, const char **why, char scratch[128]);
 
 #endif

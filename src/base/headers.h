@@ -27,15 +27,15 @@ static inline void tc_headers_init(struct tc_headers *h, struct tc_arena *arena)
 int tc_headers_add(struct tc_headers *h, struct tc_slice name, struct tc_slice value);
 /* Adds a field with copies of its bytes in the arena. */
 int tc_headers_add_copy(struct tc_headers *h, struct tc_slice name, struct tc_slice value);
-/* The first field of that name, or NULL. */
+/* Returns the first field of that name, or NULL. */
 const struct tc_header *tc_headers_find(const struct tc_headers *h, struct tc_slice name);
-/* The values of all fields of that name joined by ',' (as gRPC's header matchers and hash policies see them). False
- * when there is none. `*value` is borrowed: from the list when there is one field, else from `scratch`. */
+/* The values of all fields of that name joined by ',' (as gRPC's header matchers and hash policies see them). Returns
+ * false when there is none. `*value` is borrowed: from the list when there is one field, else from `scratch`. */
 bool tc_headers_joined(const struct tc_headers *h, struct tc_slice name, struct tc_buf *scratch,
                        struct tc_slice *value);
-/* True for a name that gRPC allows in metadata: 1 or more of 0-9 a-z _ - . */
+/* Returns true for a name that gRPC allows in metadata: 1 or more of 0-9 a-z _ - . */
 bool tc_header_name_valid(struct tc_slice name);
-/* True for an ASCII value that gRPC allows: bytes 0x20 to 0x7e. */
+/* Returns true for an ASCII value that gRPC allows: bytes 0x20 to 0x7e. */
 bool tc_header_value_valid(struct tc_slice value);
 static inline bool tc_header_is_binary(struct tc_slice name)
 {

@@ -1,39 +1,33 @@
+/* Memory for nghttp2's sessions: one thread, sizes that repeat, thousands of blocks a second.
+ *
+ * Two size classes for each power of two from 64 to 2048 bytes, so that a block is at most half as large again as asked
+ * for. A free block goes to the front of its class's list and is the next one handed out, while its cache lines are
+ * still warm. Larger blocks come from the system and go back to it. At most MAX_KEPT_BYTES of free blocks are kept;
+ * tc_heap_trim gives them back. Blocks are poisoned while they are free (base/poison.h). */
 #include "base/heap.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/twin.h"
+#include "base/poison.h"
 
-enum { CLASSES = 11, OF_SYSTEM = CLASSES, TWIN_SMALL, TWIN_LARGE, MAX_KEPT_BYTES = 1024 * 1024 };
+enum { CLASSES = 11, OF_SYSTEM = CLASSES, MAX_KEPT_BYTES = 1024 * 1024 };
 
-/* Sanitizers see what is wrong with single blocks only. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TWINS false
-#elif defined(__has_feature)
-#define TWINS (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
-#else
-#define TWINS true
-#endif
-
-/* Two classes for each power of two, so that a block is at most half as large again as asked for; larger ones come from
- * the system and go back to it. */
 static const uint16_t class_bytes[CLASSES] = {64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048};
 #define LARGEST 2048u
 
-struct block {
+struct heap_block {
     union {
-        struct block *next; /* while free */
-        size_t size;        /* usable bytes, while in use */
+        struct heap_block *next; /* while free */
+        size_t size;             /* usable bytes, while in use */
     };
-    unsigned cls; /* or where else it is from */
+    unsigned cls; /* OF_SYSTEM: larger than any class */
     _Alignas(16) char data[];
 };
 
 struct tc_heap {
-    struct block *free[CLASSES];
-    size_t kept_bytes;
-    struct tc_twins twins;
+    struct heap_block *free[CLASSES];
+    size_t kept_bytes, lent_bytes;
 };
 
 struct tc_heap *tc_heap_new(void)
@@ -45,7 +39,7 @@ void tc_heap_trim(struct tc_heap *p, size_t keep_bytes)
 {
     for (unsigned cls = CLASSES; cls-- > 0;) {
         while (p->free[cls] && p->kept_bytes > keep_bytes) {
-            struct block *b = p->free[cls];
+            struct heap_block *b = p->free[cls];
             p->free[cls] = b->next;
             p->kept_bytes -= class_bytes[cls];
             tc_free(b);
@@ -66,29 +60,36 @@ size_t tc_heap_kept(const struct tc_heap *p)
     return p->kept_bytes;
 }
 
-static unsigned class_of(size_t size)
+size_t tc_heap_lent(const struct tc_heap *p)
+{
+    return p->lent_bytes;
+}
+
+static unsigned heap_class_of(size_t size)
 {
     if (size <= 64)
         return 0;
     if (size > LARGEST)
         return CLASSES;
-    /* The power of two below, and which half of the way to the next. */
+    /* The power of two below the size, and which half of the way to the next power it lies in. */
     unsigned above = (unsigned)size - 1, log2 = 31 - (unsigned)__builtin_clz(above);
     return 2 * (log2 - 6) + 1 + (above >> (log2 - 1) & 1);
 }
 
-static struct block *reuse(struct tc_heap *p, unsigned cls)
+static struct heap_block *heap_block_reuse(struct tc_heap *p, unsigned cls)
 {
-    struct block *b = cls < CLASSES ? p->free[cls] : NULL;
+    struct heap_block *b = cls < CLASSES ? p->free[cls] : NULL;
     if (b) {
         p->free[cls] = b->next;
         p->kept_bytes -= class_bytes[cls];
+        tc_unpoison(b->data, class_bytes[cls]);
     }
     return b;
 }
 
-static void *hand_out(struct block *b, unsigned cls, size_t size)
+static void *heap_block_lend(struct tc_heap *p, struct heap_block *b, unsigned cls, size_t size)
 {
+    p->lent_bytes += size;
     b->size = size;
     b->cls = cls;
     return b->data;
@@ -98,51 +99,39 @@ void *tc_heap_take(struct tc_heap *p, size_t size)
 {
     if (size > SIZE_MAX / 2)
         return NULL;
-    unsigned cls = class_of(size);
-    struct block *b = reuse(p, cls);
+    unsigned cls = heap_class_of(size);
+    struct heap_block *b = heap_block_reuse(p, cls);
     if (cls < CLASSES)
         size = class_bytes[cls];
-    else if (TWINS && size >= TC_TWIN_LARGE_LEAST && size <= TC_TWIN_LARGE - sizeof(*b) &&
-             (b = tc_twin_take_large(&p->twins)))
-        cls = TWIN_LARGE;
-    return hand_out(b ? b : tc_malloc(sizeof(*b) + size), cls, size);
+    return heap_block_lend(p, b ? b : tc_malloc(sizeof(*b) + size), cls, size);
 }
 
 void *tc_heap_take_zeroed(struct tc_heap *p, size_t n, size_t size)
 {
     if (__builtin_mul_overflow(n, size, &size) || size > SIZE_MAX / 2)
         return NULL;
-    unsigned cls = class_of(size);
-    struct block *b = reuse(p, cls);
+    unsigned cls = heap_class_of(size);
+    struct heap_block *b = heap_block_reuse(p, cls);
     size_t usable = cls < CLASSES ? class_bytes[cls] : size;
     if (b)
         memset(b->data, 0, size);
-    else if (TWINS && size >= TC_TWIN_SMALL_LEAST && size <= TC_TWIN_SMALL - sizeof(*b) &&
-             (b = tc_twin_take_small(&p->twins)))
-        cls = TWIN_SMALL;
     else /* fresh pages are zero already, and stay untouched */
         b = tc_calloc(1, sizeof(*b) + usable);
-    return hand_out(b, cls, usable);
+    return heap_block_lend(p, b, cls, usable);
 }
 
 void tc_heap_give(struct tc_heap *p, void *data)
 {
     if (!data)
         return;
-    struct block *b = TC_CONTAINER_OF(data, struct block, data);
-    if (b->cls == TWIN_SMALL) {
-        tc_twin_give_small(&p->twins, b);
-        return;
-    }
-    if (b->cls == TWIN_LARGE) {
-        tc_twin_give_large(&p->twins, b);
-        return;
-    }
+    struct heap_block *b = TC_CONTAINER_OF(data, struct heap_block, data);
+    p->lent_bytes -= b->size;
     if (b->cls == OF_SYSTEM || p->kept_bytes >= MAX_KEPT_BYTES) {
         tc_free(b);
         return;
     }
     p->kept_bytes += class_bytes[b->cls];
+    tc_poison(b->data, class_bytes[b->cls]);
     b->next = p->free[b->cls];
     p->free[b->cls] = b;
 }
@@ -150,15 +139,15 @@ void tc_heap_give(struct tc_heap *p, void *data)
 void tc_heap_give_secret(struct tc_heap *p, void *data)
 {
     if (data)
-        explicit_bzero(data, TC_CONTAINER_OF(data, struct block, data)->size);
+        explicit_bzero(data, TC_CONTAINER_OF(data, struct heap_block, data)->size);
     tc_heap_give(p, data);
 }
 
-static void *grow(struct tc_heap *p, void *data, size_t size, void (*give)(struct tc_heap *p, void *data))
+static void *heap_block_grow(struct tc_heap *p, void *data, size_t size, void (*give)(struct tc_heap *p, void *data))
 {
     if (!data)
         return tc_heap_take(p, size);
-    struct block *b = TC_CONTAINER_OF(data, struct block, data);
+    struct heap_block *b = TC_CONTAINER_OF(data, struct heap_block, data);
     if (size <= b->size)
         return data;
     void *bigger = tc_heap_take(p, size);
@@ -171,10 +160,10 @@ static void *grow(struct tc_heap *p, void *data, size_t size, void (*give)(struc
 
 void *tc_heap_grow(struct tc_heap *p, void *data, size_t size)
 {
-    return grow(p, data, size, tc_heap_give);
+    return heap_block_grow(p, data, size, tc_heap_give);
 }
 
 void *tc_heap_grow_secret(struct tc_heap *p, void *data, size_t size)
 {
-    return grow(p, data, size, tc_heap_give_secret);
+    return heap_block_grow(p, data, size, tc_heap_give_secret);
 }

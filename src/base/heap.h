@@ -1,6 +1,6 @@
-/* Memory of one thread's small blocks that come and go: what is freed is kept for reuse, so that a steady stream of
- * work asks the system for none. The connections of a loop share one (their nghttp2 sessions live in it): what a
- * connection's start or a call leaves behind serves the next one. What is kept is bounded. */
+/* Memory for the small blocks of one thread that come and go. Freed blocks are kept for reuse, up to a bound, so that a
+ * steady stream of work asks the system for none. The connections of a loop share one heap, in which their nghttp2
+ * sessions live. */
 #ifndef TC_BASE_HEAP_H
 #define TC_BASE_HEAP_H
 
@@ -11,19 +11,21 @@ struct tc_heap;
 struct tc_heap *tc_heap_new(void);
 /* All blocks must have come back. NULL is allowed. */
 void tc_heap_free(struct tc_heap *p);
-/* Aligned for anything; NULL only for sizes beyond SIZE_MAX / 2. */
+/* Returns memory aligned for any type; NULL only for sizes beyond SIZE_MAX / 2. */
 void *tc_heap_take(struct tc_heap *p, size_t size);
 void *tc_heap_take_zeroed(struct tc_heap *p, size_t n, size_t size);
-/* Like realloc, but for size 0. */
+/* Works as realloc does, except that size 0 makes an empty block. */
 void *tc_heap_grow(struct tc_heap *p, void *block, size_t size);
 /* NULL is allowed. */
 void tc_heap_give(struct tc_heap *p, void *block);
-/* The same for what may have held secrets: what is given back is overwritten first. */
+/* tc_heap_grow and tc_heap_give for blocks that may hold secrets: memory is overwritten before it is given back. */
 void *tc_heap_grow_secret(struct tc_heap *p, void *block, size_t size);
 void tc_heap_give_secret(struct tc_heap *p, void *block);
-/* Free blocks that are kept, in bytes. */
+/* Returns the bytes of free blocks that are kept. */
 size_t tc_heap_kept(const struct tc_heap *p);
-/* Gives back to the system what is kept beyond that. */
+/* Returns the usable bytes of the blocks that are in use; at least the bytes that were asked for. */
+size_t tc_heap_lent(const struct tc_heap *p);
+/* Gives free blocks back to the system until at most `keep_bytes` are kept. */
 void tc_heap_trim(struct tc_heap *p, size_t keep_bytes);
 
 #endif

@@ -1,19 +1,34 @@
+/* jansson, with errors that name their field.
+ *
+ * A reader tc_json_get_TYPE returns false both for a member that is absent and for one of the wrong type; only the
+ * latter adds a validation error. A caller that must tell them apart looks at the count of errors before and after.
+ * Numbers may be strings of digits, as proto3 JSON writes 64-bit numbers. */
 #include "base/json.h"
 
 #include <stdlib.h>
 
 #include "base/parse.h"
+#include "base/random.h"
 
-/* jansson's reason quotes the text and may cut a character in two. */
-static void make_ascii(char *text)
+/* Runs when the library is loaded. Otherwise jansson seeds itself with its first object, while all other threads spin
+ * until the seed is there; in a child that was forked meanwhile they would spin forever. */
+__attribute__((constructor)) static void json_seed_objects(void)
+{
+    struct tc_rng rng;
+    tc_rng_init_system(&rng);
+    json_object_seed((size_t)tc_rng_u64(&rng));
+}
+
+/* jansson's reason quotes the text and may cut a UTF-8 character in two. */
+static void reason_make_ascii(char *text)
 {
     for (char *p = text; *p; p++)
         if ((unsigned char)*p >= 0x80)
             *p = '?';
 }
 
-/* To jansson one after the text is the text's end, where it expects just that. */
-static bool is_at_nul(struct tc_slice text, const json_error_t *e)
+/* Returns true when the error is at a NUL byte: jansson takes one for the end of the text, and says so. */
+static bool error_is_at_nul(struct tc_slice text, const json_error_t *e)
 {
     const char *nul = text.len ? memchr(text.data, '\0', text.len) : NULL;
     return nul && e->position >= nul - text.data;
@@ -24,17 +39,17 @@ json_t *tc_json_parse(struct tc_slice text, char **why)
     json_error_t e;
     json_t *v = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
     if (!v && why && !tc_utf8_valid(tc_slice_str(e.text)))
-        make_ascii(e.text);
+        reason_make_ascii(e.text);
     if (!v && why)
         *why = tc_asprintf("line %d, column %d: %s", e.line, e.column,
-                           is_at_nul(text, &e) ? "a NUL byte is in the text" : e.text);
+                           error_is_at_nul(text, &e) ? "a NUL byte is in the text" : e.text);
     return v;
 }
 
-/* google.protobuf.Duration's bound. */
+/* The largest google.protobuf.Duration. */
 #define MAX_SECONDS UINT64_C(315576000000)
 
-static int append_text(const char *data, size_t len, void *arg)
+static int json_append_text(const char *data, size_t len, void *arg)
 {
     tc_buf_append(arg, data, len);
     return 0;
@@ -43,72 +58,74 @@ static int append_text(const char *data, size_t len, void *arg)
 char *tc_json_text(const json_t *v, bool indent)
 {
     struct tc_buf b = {0};
-    json_dump_callback(v, append_text, &b, JSON_ENCODE_ANY | (indent ? JSON_INDENT(2) : JSON_COMPACT));
+    json_dump_callback(v, json_append_text, &b, JSON_ENCODE_ANY | (indent ? JSON_INDENT(2) : JSON_COMPACT));
     return tc_buf_take(&b);
 }
 
-static const char *type_name(const json_t *v)
-{
-    switch (json_typeof(v)) {
-    case JSON_OBJECT:
-        return "object";
-    case JSON_ARRAY:
-        return "array";
-    case JSON_STRING:
-        return "string";
-    case JSON_INTEGER:
-    case JSON_REAL:
-        return "number";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "boolean";
-    default:
-        return "null";
-    }
-}
+static const char *const type_names[] = {
+    [JSON_OBJECT] = "object", [JSON_ARRAY] = "array",  [JSON_STRING] = "string", [JSON_INTEGER] = "number",
+    [JSON_REAL] = "number",   [JSON_TRUE] = "boolean", [JSON_FALSE] = "boolean", [JSON_NULL] = "null",
+};
 
-static const json_t *member(const json_t *obj, const char *key)
+static const json_t *json_member(const json_t *obj, const char *key)
 {
     const json_t *v = json_object_get(obj, key);
     return v && !json_is_null(v) ? v : NULL;
 }
 
-static void wrong_type(struct tc_faults *f, const char *key, const char *want, const json_t *got)
+static bool json_add_wrong_type(struct tc_validation_errors *e, const char *key, const char *want, const json_t *got)
 {
-    tc_faults_push(f, ".%s", key);
-    tc_faults_add(f, "must be %s, is %s", want, type_name(got));
-    tc_faults_pop(f);
+    return tc_validation_add_member(e, key, "must be %s, is %s", want, type_names[json_typeof(got)]);
 }
 
-bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struct tc_faults *f)
+/* Reads a member of the type. Returns NULL, after an error if the member is of another type. */
+static const json_t *json_typed_member(const json_t *obj, const char *key, json_type type, const char *want,
+                                       struct tc_validation_errors *e)
 {
-    const json_t *v = member(obj, key);
-    if (!v)
-        return false;
-    if (!json_is_string(v)) {
-        wrong_type(f, key, "a string", v);
-        return false;
-    }
-    *out = json_string_value(v);
-    return true;
+    const json_t *v = json_member(obj, key);
+    if (!v || json_typeof(v) == type)
+        return v;
+    json_add_wrong_type(e, key, want, v);
+    return NULL;
 }
 
-bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_faults *f)
+bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struct tc_validation_errors *e)
 {
-    const json_t *v = member(obj, key);
-    if (!v)
-        return false;
-    if (!json_is_boolean(v)) {
-        wrong_type(f, key, "a boolean", v);
-        return false;
-    }
-    *out = json_is_true(v);
-    return true;
+    const json_t *v = json_typed_member(obj, key, JSON_STRING, "a string", e);
+    if (v)
+        *out = json_string_value(v);
+    return v != NULL;
 }
 
-bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_faults *f)
+bool tc_json_get_obj(const json_t *obj, const char *key, const json_t **out, struct tc_validation_errors *e)
 {
-    const json_t *v = member(obj, key);
+    const json_t *v = json_typed_member(obj, key, JSON_OBJECT, "an object", e);
+    if (v)
+        *out = v;
+    return v != NULL;
+}
+
+bool tc_json_get_arr(const json_t *obj, const char *key, const json_t **out, struct tc_validation_errors *e)
+{
+    const json_t *v = json_typed_member(obj, key, JSON_ARRAY, "an array", e);
+    if (v)
+        *out = v;
+    return v != NULL;
+}
+
+bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_validation_errors *e)
+{
+    const json_t *v = json_member(obj, key);
+    if (v && !json_is_boolean(v))
+        return json_add_wrong_type(e, key, "a boolean", v);
+    if (v)
+        *out = json_is_true(v);
+    return v != NULL;
+}
+
+bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_validation_errors *e)
+{
+    const json_t *v = json_member(obj, key);
     uint64_t n = 0;
     bool ok = false;
     if (!v)
@@ -123,46 +140,17 @@ bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t 
     } else if (json_is_string(v)) {
         ok = tc_parse_u64(tc_slice_of(json_string_value(v), json_string_length(v)), UINT64_MAX, &n) == 0;
     } else {
-        wrong_type(f, key, "a number", v);
-        return false;
+        return json_add_wrong_type(e, key, "a number", v);
     }
-    if (!ok || n > max) {
-        tc_faults_push(f, ".%s", key);
-        tc_faults_add(f, "must be a whole number from 0 to %llu", (unsigned long long)max);
-        tc_faults_pop(f);
-        return false;
-    }
+    if (!ok || n > max)
+        return tc_validation_add_member(e, key, "must be a whole number from 0 to %llu", (unsigned long long)max);
     *out = n;
     return true;
 }
 
-static bool get_typed(const json_t *obj, const char *key, json_type type, const char *want, const json_t **out,
-                      struct tc_faults *f)
-{
-    const json_t *v = member(obj, key);
-    if (!v)
-        return false;
-    if (json_typeof(v) != type) {
-        wrong_type(f, key, want, v);
-        return false;
-    }
-    *out = v;
-    return true;
-}
-
-bool tc_json_get_obj(const json_t *obj, const char *key, const json_t **out, struct tc_faults *f)
-{
-    return get_typed(obj, key, JSON_OBJECT, "an object", out, f);
-}
-
-bool tc_json_get_arr(const json_t *obj, const char *key, const json_t **out, struct tc_faults *f)
-{
-    return get_typed(obj, key, JSON_ARRAY, "an array", out, f);
-}
-
-/* proto3 JSON's Duration, not negative: decimal seconds, at most nine digits behind the point, and an "s". Parts of a
- * millisecond count as one. */
-static int parse_duration_ms(struct tc_slice text, uint64_t *out)
+/* Parses proto3 JSON's Duration, not negative: decimal seconds, at most nine digits behind the point, and an "s". A
+ * part of a millisecond counts as one. */
+static int json_parse_duration_ms(struct tc_slice text, uint64_t *out)
 {
     uint64_t seconds, nanos = 0;
     if (!text.len || text.data[text.len - 1] != 's')
@@ -183,16 +171,13 @@ static int parse_duration_ms(struct tc_slice text, uint64_t *out)
     return 0;
 }
 
-bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_faults *f)
+bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_validation_errors *e)
 {
     const char *text = NULL;
-    if (!tc_json_get_str(obj, key, &text, f))
+    if (!tc_json_get_str(obj, key, &text, e))
         return false;
-    if (parse_duration_ms(tc_slice_str(text), out_ms) == 0)
+    if (json_parse_duration_ms(tc_slice_str(text), out_ms) == 0)
         return true;
-    tc_faults_push(f, ".%s", key);
-    tc_faults_add(f, "\"%s\" is no duration in seconds, as \"1.5s\", from 0 s to %llu s", text,
-                  (unsigned long long)MAX_SECONDS);
-    tc_faults_pop(f);
-    return false;
+    return tc_validation_add_member(e, key, "\"%s\" is not a duration in seconds, as \"1.5s\", from 0 s to %llu s",
+                                    text, (unsigned long long)MAX_SECONDS);
 }

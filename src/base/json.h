@@ -1,26 +1,26 @@
-/* Reading jansson values with the field path of every fault. */
+/* Reading jansson values, with the field path of every validation error. */
 #ifndef TC_BASE_JSON_H
 #define TC_BASE_JSON_H
 
 #include <jansson.h>
 
-#include "base/faults.h"
+#include "base/validation_errors.h"
 
-/* Parses a whole text; NULL with a reason ("line 3, column 7: ...", UTF-8) in `*why` (tc_free) when it is not JSON.
- * Depth is limited to jansson's 2048; duplicates of a key are refused. */
+/* Parses a whole text. Returns NULL with a reason ("line 3, column 7: ...", UTF-8) in `*why` (tc_free) when it is not
+ * JSON. Depth is limited to jansson's 2048; duplicates of a key are refused. */
 json_t *tc_json_parse(struct tc_slice text, char **why);
-/* The text of a value, compact or indented by two; freed with tc_free. */
+/* Returns the text of a value, compact or indented by two; freed with tc_free. */
 char *tc_json_text(const json_t *v, bool indent);
 
-/* Each reads member `key` of object `obj`; absent and null leave `*out` untouched and return false; a wrong type adds a
- * fault at .key and returns false. Strings are borrowed from the value. */
-bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struct tc_faults *f);
-bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_faults *f);
+/* Each reads member `key` of object `obj` into *out. A member that is absent or null leaves *out untouched and returns
+ * false; a member of the wrong type adds a validation error at .key too. Strings are borrowed from the value. */
+bool tc_json_get_str(const json_t *obj, const char *key, const char **out, struct tc_validation_errors *e);
+bool tc_json_get_bool(const json_t *obj, const char *key, bool *out, struct tc_validation_errors *e);
 /* Numbers or strings of digits (proto3 JSON), in [0, max]. */
-bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_faults *f);
-/* proto3 JSON's Duration, not negative ("1.5s"), in milliseconds; parts of one count as one. */
-bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_faults *f);
-bool tc_json_get_obj(const json_t *obj, const char *key, const json_t **out, struct tc_faults *f);
-bool tc_json_get_arr(const json_t *obj, const char *key, const json_t **out, struct tc_faults *f);
+bool tc_json_get_u64(const json_t *obj, const char *key, uint64_t max, uint64_t *out, struct tc_validation_errors *e);
+/* Reads proto3 JSON's Duration, not negative ("1.5s"), in milliseconds, rounded up. */
+bool tc_json_get_duration_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_validation_errors *e);
+bool tc_json_get_obj(const json_t *obj, const char *key, const json_t **out, struct tc_validation_errors *e);
+bool tc_json_get_arr(const json_t *obj, const char *key, const json_t **out, struct tc_validation_errors *e);
 
 #endif

@@ -18,7 +18,7 @@ static inline bool tc_list_empty(const struct tc_link *head)
     return head->next == head;
 }
 
-/* True when the link is on a list (it must have been initialised). */
+/* Returns true when the link is on a list (it must have been initialised). */
 static inline bool tc_list_linked(const struct tc_link *link)
 {
     return link->next != link;

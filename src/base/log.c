@@ -1,3 +1,9 @@
+/* Levels by module, and where lines go.
+ *
+ * TORC_LOG is read once, with the first line that asks for its level, or the first call of torc_log_set_levels. A level
+ * is one atomic byte, so that a line that is off costs a load and a compare. A line is formatted in full before it is
+ * handed to the sink or written to standard error in one call. While another thread runs Torc's exit handler no line is
+ * written: the application's sink may be gone. */
 #include "base/log.h"
 
 #include <pthread.h>
@@ -7,7 +13,10 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/cancel.h"
+#include "base/exit.h"
 
+/* The names of TORC_LOG and of docs/operations/logs.md. */
 static const char *const module_names[TC_LOG_MODULES] = {
     [TC_LOG_BASE] = "base",       [TC_LOG_IO] = "io",         [TC_LOG_TLS] = "tls",
     [TC_LOG_HTTP2] = "http2",     [TC_LOG_LB] = "lb",         [TC_LOG_RESOLVER] = "resolver",
@@ -22,7 +31,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static torc_log_fn sink;
 static void *sink_arg;
 
-static int find_name(const char *const *names, size_t n, struct tc_slice s)
+static int log_find_name(const char *const *names, size_t n, struct tc_slice s)
 {
     for (size_t i = 0; i < n; i++)
         if (tc_slice_eq_str(s, names[i]))
@@ -30,7 +39,8 @@ static int find_name(const char *const *names, size_t n, struct tc_slice s)
     return -1;
 }
 
-static int apply_spec(struct tc_slice spec)
+/* Applies "warn,xds=info" to `levels`, all of it or nothing. Returns TORC_EINVAL for an unknown name. */
+static int log_apply_spec(struct tc_slice spec)
 {
     unsigned char next[TC_LOG_MODULES];
     for (int i = 0; i < TC_LOG_MODULES; i++)
@@ -43,7 +53,7 @@ static int apply_spec(struct tc_slice spec)
             continue;
         ptrdiff_t eq = tc_slice_find(part, tc_slice_str("="));
         struct tc_slice level_text = eq < 0 ? part : tc_slice_of(part.data + eq + 1, part.len - (size_t)eq - 1);
-        int level = find_name(level_names, TC_ARRAY_LEN(level_names), level_text);
+        int level = log_find_name(level_names, TC_ARRAY_LEN(level_names), level_text);
         if (level < 0)
             return TORC_EINVAL;
         if (eq < 0) {
@@ -51,7 +61,7 @@ static int apply_spec(struct tc_slice spec)
                 next[i] = (unsigned char)level;
             continue;
         }
-        int module = find_name(module_names, TC_LOG_MODULES, tc_slice_of(part.data, (size_t)eq));
+        int module = log_find_name(module_names, TC_LOG_MODULES, tc_slice_of(part.data, (size_t)eq));
         if (module < 0)
             return TORC_EINVAL;
         next[module] = (unsigned char)level;
@@ -61,10 +71,10 @@ static int apply_spec(struct tc_slice spec)
     return 0;
 }
 
-static void read_environment(void)
+static void log_read_environment(void)
 {
     const char *spec = getenv("TORC_LOG");
-    if (spec && apply_spec(tc_slice_str(spec)) != 0)
+    if (spec && log_apply_spec(tc_slice_str(spec)) != 0)
         fprintf(stderr, "torc: TORC_LOG=%s names an unknown module or level; ignored\n", spec);
 }
 
@@ -72,8 +82,8 @@ int torc_log_set_levels(const char *spec)
 {
     if (!spec)
         return TORC_EINVAL;
-    pthread_once(&once, read_environment);
-    return apply_spec(tc_slice_str(spec));
+    pthread_once(&once, log_read_environment);
+    return log_apply_spec(tc_slice_str(spec));
 }
 
 void torc_log_set_sink(torc_log_fn fn, void *arg)
@@ -84,30 +94,33 @@ void torc_log_set_sink(torc_log_fn fn, void *arg)
 
 bool tc_log_enabled(enum tc_log_module module, enum torc_log_level level)
 {
-    pthread_once(&once, read_environment);
+    pthread_once(&once, log_read_environment);
     return (unsigned)level <= atomic_load_explicit(&levels[module], memory_order_relaxed);
 }
 
-static void write_stderr(enum torc_log_level level, const char *module, const char *message)
+static void log_write_stderr(enum torc_log_level level, const char *module, const char *message)
 {
     struct timespec ts;
-    struct tm tm;
     clock_gettime(CLOCK_REALTIME, &ts);
-    gmtime_r(&ts.tv_sec, &tm);
-    fprintf(stderr, "%02d:%02d:%02d.%03ld %-5s %s: %s\n", tm.tm_hour, tm.tm_min, tm.tm_sec, ts.tv_nsec / 1000000,
+    /* Not gmtime_r, which takes the C library's lock of the time zone: a fork does not wait for it. */
+    int s = (int)(ts.tv_sec % 86400);
+    fprintf(stderr, "%02d:%02d:%02d.%03ld %-5s %s: %s\n", s / 3600, s / 60 % 60, s % 60, ts.tv_nsec / 1000000,
             level_names[level], module, message);
 }
 
 void tc_log_write(enum tc_log_module module, enum torc_log_level level, const char *fmt, ...)
 {
+    TC_NO_CANCEL;
     struct tc_buf b = {0};
     va_list ap;
+    if (tc_exiting_elsewhere())
+        return; /* the application's sink may be gone */
     va_start(ap, fmt);
     tc_buf_vprintf(&b, fmt, ap);
     va_end(ap);
     if (sink)
         sink(level, module_names[module], tc_buf_cstr(&b), sink_arg);
     else
-        write_stderr(level, module_names[module], tc_buf_cstr(&b));
+        log_write_stderr(level, module_names[module], tc_buf_cstr(&b));
     tc_buf_fini(&b);
 }

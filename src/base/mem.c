@@ -1,8 +1,82 @@
+/* Where all memory comes from, and the one place where running out of it ends the process.
+ *
+ * `functions` is `untouched` until the first allocation, which makes it `of_libc`, or until torc_set_allocator, which
+ * makes it `of_application`. One compare-exchange decides for good: a block must be freed by the functions that gave
+ * it. Later an allocation costs one load of `functions` more than malloc itself. */
 #include "base/mem.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <torc/memory.h>
+
+#include "base/sized.h"
+
+struct functions {
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t n, size_t size);
+    void *(*realloc)(void *ptr, size_t size);
+    void (*free)(void *ptr);
+};
+
+static void *first_malloc(size_t size);
+static void *first_calloc(size_t n, size_t size);
+static void *first_realloc(void *ptr, size_t size);
+static void first_free(void *ptr);
+
+static const struct functions of_libc = {malloc, calloc, realloc, free};
+static const struct functions untouched = {first_malloc, first_calloc, first_realloc, first_free};
+static struct functions of_application;
+/* Set by the one thread that may write of_application, so that two tables are never mixed. */
+static atomic_flag claimed = ATOMIC_FLAG_INIT;
+static _Atomic(const struct functions *) functions = &untouched;
+
+static const struct functions *mem_current(void)
+{
+    return atomic_load_explicit(&functions, memory_order_acquire);
+}
+
+static const struct functions *mem_decide(void)
+{
+    const struct functions *expected = &untouched;
+    atomic_compare_exchange_strong(&functions, &expected, &of_libc);
+    return mem_current();
+}
+
+static void *first_malloc(size_t size)
+{
+    return mem_decide()->malloc(size);
+}
+
+static void *first_calloc(size_t n, size_t size)
+{
+    return mem_decide()->calloc(n, size);
+}
+
+static void *first_realloc(void *ptr, size_t size)
+{
+    return mem_decide()->realloc(ptr, size);
+}
+
+static void first_free(void *ptr)
+{
+    if (ptr)
+        mem_decide()->free(ptr);
+}
+
+int torc_set_allocator(const struct torc_allocator *a)
+{
+    if (!a || a->size < sizeof(*a) || !a->malloc || !a->calloc || !a->realloc || !a->free)
+        return TORC_EINVAL;
+    if (!tc_sized_known(a, sizeof(*a)))
+        return TORC_EUNSUPPORTED;
+    const struct functions *expected = &untouched;
+    if (mem_current() != expected || atomic_flag_test_and_set(&claimed))
+        return TORC_ESTATE;
+    of_application = (struct functions){a->malloc, a->calloc, a->realloc, a->free};
+    return atomic_compare_exchange_strong(&functions, &expected, &of_application) ? 0 : TORC_ESTATE;
+}
 
 static void (*oom_handler)(size_t size);
 
@@ -22,9 +96,14 @@ void torc_set_out_of_memory_handler(void (*fn)(size_t size))
     oom_handler = fn;
 }
 
+void tc_zero(void *p, size_t n)
+{
+    memset(p, 0, n);
+}
+
 void *tc_malloc(size_t size)
 {
-    void *p = malloc(size ? size : 1);
+    void *p = mem_current()->malloc(size ? size : 1);
     if (!p)
         tc_out_of_memory(size);
     return p;
@@ -32,7 +111,7 @@ void *tc_malloc(size_t size)
 
 void *tc_calloc(size_t n, size_t size)
 {
-    void *p = calloc(n ? n : 1, size ? size : 1);
+    void *p = mem_current()->calloc(n ? n : 1, size ? size : 1);
     if (!p)
         tc_out_of_memory(n > SIZE_MAX / (size ? size : 1) ? SIZE_MAX : n * size);
     return p;
@@ -40,7 +119,7 @@ void *tc_calloc(size_t n, size_t size)
 
 void *tc_realloc(void *ptr, size_t size)
 {
-    void *p = realloc(ptr, size ? size : 1);
+    void *p = mem_current()->realloc(ptr, size ? size : 1);
     if (!p)
         tc_out_of_memory(size);
     return p;
@@ -48,7 +127,7 @@ void *tc_realloc(void *ptr, size_t size)
 
 void *tc_try_realloc(void *ptr, size_t size)
 {
-    return realloc(ptr, size ? size : 1);
+    return mem_current()->realloc(ptr, size ? size : 1);
 }
 
 void *tc_reallocarray(void *ptr, size_t n, size_t size)
@@ -77,12 +156,12 @@ char *tc_strdup(const char *s)
 
 void tc_free(void *ptr)
 {
-    free(ptr);
+    mem_current()->free(ptr);
 }
 
 void tc_free_secret(char *text)
 {
     if (text)
         explicit_bzero(text, strlen(text));
-    free(text);
+    tc_free(text);
 }

@@ -1,5 +1,5 @@
-/* Options structs of applications, which begin with their size: they may be those of older or newer headers than the
- * library's. */
+/* Options structs of applications. They begin with their size, since a program may be built with older or newer headers
+ * than the library. */
 #ifndef TC_BASE_OPTIONS_H
 #define TC_BASE_OPTIONS_H
 
@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <string.h>
 
-/* For structs of another size than the library's; as tc_options_take. */
+/* For tc_options_take: the struct has another size than the library's. */
 int tc_options_take_other(void *to, size_t known, const void *given, const char *title, const char *init, char **why);
 
-/* Copies what was given, NULL or a struct that begins with its size, over the defaults in `to`, which has `known`
- * bytes; the size in `to` becomes what was given's. TORC_EINVAL: it was not filled in by `init`, a function's name;
- * TORC_EUNSUPPORTED: fields are set that a newer version has added. The reason goes to *why (may be NULL), for
- * tc_free; it begins with the title. */
+/* Copies `given`, which begins with its size, over the defaults in `to`, which has `known` bytes. NULL copies nothing.
+ * Returns TORC_EINVAL when `given` was not filled in by the function named `init`, and TORC_EUNSUPPORTED when it sets
+ * fields that only a newer version knows. The reason, which begins with `title`, goes to *why (tc_free; may be NULL).
+ */
 static inline int tc_options_take(void *to, size_t known, const void *given, const char *title, const char *init,
                                   char **why)
 {
@@ -24,8 +24,5 @@ static inline int tc_options_take(void *to, size_t known, const void *given, con
     memcpy(to, given, known);
     return 0;
 }
-
-/* False when fields of a struct, which begins with its size, are set beyond the `known` bytes. */
-bool tc_options_known(const void *given, size_t known);
 
 #endif

@@ -1,10 +1,13 @@
+/* Reads numbers, durations and sizes from text, and checks UTF-8.
+ *
+ * The whole text must be the value: spaces, a plus sign, hexadecimal and overflow, which strtoul accepts, are errors. A
+ * function that fails leaves its output as it was. Any thread; nothing depends on the process's locale. The C library
+ * reads doubles alone, since rounding them correctly is hard. */
 #include "base/parse.h"
 
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
-
-#include "base/mem.h"
 
 int tc_parse_u64(struct tc_slice s, uint64_t max, uint64_t *out)
 {
@@ -35,7 +38,8 @@ int tc_parse_i64(struct tc_slice s, int64_t *out)
     return 0;
 }
 
-/* Digits, at most one point, an optional exponent: what JSON and the flags allow, whatever the locale says. */
+/* Accepts digits, at most one point, and an optional exponent, whatever the locale says: strtod_l with the C locale,
+ * which is made once by the first thread that needs it. */
 int tc_parse_double(struct tc_slice s, double *out)
 {
     char text[64];
@@ -65,6 +69,8 @@ int tc_parse_double(struct tc_slice s, double *out)
     return 0;
 }
 
+/* Splits "1.5s" into its number and its unit, which may be empty. Accepts no sign: a duration or size that a user
+ * writes is never negative. */
 static int split_unit(struct tc_slice s, double *number, struct tc_slice *unit)
 {
     size_t n = 0;
@@ -120,6 +126,7 @@ int tc_parse_size(struct tc_slice s, uint64_t *out)
     return 0;
 }
 
+/* RFC 3629: rejects overlong forms, surrogates and code points above U+10FFFF. */
 bool tc_utf8_valid(struct tc_slice s)
 {
     if (s.len == 0) /* data may be NULL */

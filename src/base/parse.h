@@ -20,14 +20,15 @@ int tc_base64_decode(struct tc_buf *out, struct tc_slice s);
 /* Pairs of hexadecimal digits, either case. */
 void tc_hex_encode(struct tc_buf *out, const void *data, size_t len);
 int tc_hex_decode(struct tc_buf *out, struct tc_slice s);
-/* gRPC's percent-encoding of grpc-message: bytes outside 0x20..0x7e and '%' become %XX. Decoding never fails: what is
- * no valid escape stays as it is (PROTOCOL-HTTP2). A NUL (%00), at which a C string would end, becomes U+FFFD. */
+/* gRPC's percent-encoding of grpc-message: bytes outside 0x20..0x7e and '%' become %XX. Decoding never fails:
+ * bytes that are not a valid escape stay as they are (PROTOCOL-HTTP2). A NUL (%00), at which a C string would end,
+ * becomes U+FFFD. */
 void tc_grpc_message_encode(struct tc_buf *out, struct tc_slice s);
 void tc_grpc_message_decode(struct tc_buf *out, struct tc_slice s);
 /* RFC 3986 percent-encoding of everything but unreserved characters and those in `keep`. */
 void tc_uri_encode(struct tc_buf *out, struct tc_slice s, const char *keep);
 int tc_uri_decode(struct tc_buf *out, struct tc_slice s);
-/* True when the bytes are valid UTF-8 (RFC 3629: no surrogates, no overlong forms). */
+/* Returns true when the bytes are valid UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool tc_utf8_valid(struct tc_slice s);
 
 #endif

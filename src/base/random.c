@@ -1,9 +1,12 @@
+/* xoshiro256** by Blackman and Vigna, seeded through SplitMix64. getrandom is asked without waiting: early in a
+ * machine's start the clock and the process id stand in, since nothing here needs to be secret. */
 #include "base/random.h"
 
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
+/* SplitMix64, which spreads a seed over the state. */
 static uint64_t splitmix(uint64_t *x)
 {
     uint64_t z = (*x += UINT64_C(0x9e3779b97f4a7c15));
@@ -34,6 +37,7 @@ static uint64_t rotl(uint64_t x, int k)
     return (x << k) | (x >> (64 - k));
 }
 
+/* xoshiro256** */
 uint64_t tc_rng_u64(struct tc_rng *r)
 {
     uint64_t *s = r->s;

@@ -21,7 +21,7 @@ static inline void tc_ref_inc(struct tc_ref *r)
     atomic_fetch_add_explicit(&r->n, 1, memory_order_relaxed);
 }
 
-/* For who holds none: false when there is none left. */
+/* For a caller that holds no reference: returns false when none is left. */
 static inline bool tc_ref_try_inc(struct tc_ref *r)
 {
     unsigned n = atomic_load_explicit(&r->n, memory_order_relaxed);
@@ -30,7 +30,7 @@ static inline bool tc_ref_try_inc(struct tc_ref *r)
     return n != 0;
 }
 
-/* True when the last reference went: the caller then frees the object. */
+/* Returns true when the last reference is gone: the caller then frees the object. */
 static inline bool tc_ref_dec(struct tc_ref *r)
 {
     return atomic_fetch_sub_explicit(&r->n, 1, memory_order_acq_rel) == 1;

@@ -1,3 +1,5 @@
+/* Strings with a count in front. The bytes come from the allocator (mem.h), or from a loop's blocks (blocks.h) when
+ * they are a message that another thread may free (`in_block`). The bytes are followed by a NUL in both cases. */
 #include "base/rstr.h"
 
 #include "base/buf.h"
@@ -25,9 +27,26 @@ struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity)
     return s;
 }
 
+struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size_t capacity)
+{
+    struct tc_rstr *resized = tc_blocks_try_resize(blocks, s, sizeof(*s) + capacity + 1);
+    if (resized && !s) {
+        tc_ref_init(&resized->ref);
+        resized->in_block = true;
+    }
+    return resized;
+}
+
 struct tc_rstr *tc_rstr_str(const char *s)
 {
     return tc_rstr_new(s, strlen(s));
+}
+
+struct tc_rstr *tc_rstr_of_buf(struct tc_buf *b)
+{
+    struct tc_rstr *s = tc_rstr_new(b->data, b->len);
+    tc_buf_fini(b);
+    return s;
 }
 
 struct tc_rstr *tc_rstr_printf(const char *fmt, ...)
@@ -37,12 +56,10 @@ struct tc_rstr *tc_rstr_printf(const char *fmt, ...)
     va_start(ap, fmt);
     tc_buf_vprintf(&b, fmt, ap);
     va_end(ap);
-    struct tc_rstr *s = tc_rstr_new(b.data, b.len);
-    tc_buf_fini(&b);
-    return s;
+    return tc_rstr_of_buf(&b);
 }
 
-/* The first one's length tells where the second begins. */
+/* The length of the first string goes before it, so that no two pairs have the same bytes. */
 struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b)
 {
     struct tc_slice first = tc_rstr_slice(a);
@@ -50,9 +67,7 @@ struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b)
     tc_buf_append(&key, &first.len, sizeof(first.len));
     tc_buf_append_slice(&key, first);
     tc_buf_append_slice(&key, tc_rstr_slice(b));
-    struct tc_rstr *s = tc_rstr_new(key.data, key.len);
-    tc_buf_fini(&key);
-    return s;
+    return tc_rstr_of_buf(&key);
 }
 
 void tc_rstr_free(struct tc_rstr *s)

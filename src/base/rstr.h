@@ -7,6 +7,8 @@
 #include "base/ref.h"
 #include "base/slice.h"
 
+struct tc_buf;
+
 struct tc_rstr {
     struct tc_ref ref;
     bool in_block; /* its memory is one of base/blocks.h */
@@ -14,15 +16,19 @@ struct tc_rstr {
     char data[]; /* len bytes and a NUL */
 };
 
-/* A new one with one reference. */
+/* Makes a string with one reference. */
 struct tc_rstr *tc_rstr_new(const void *data, size_t len);
 struct tc_rstr *tc_rstr_str(const char *s);
 struct tc_rstr *tc_rstr_printf(const char *fmt, ...) TC_PRINTF(1, 2);
-/* A key of two strings that no other pair has, whatever bytes are in them. NULL reads as the empty string. */
+/* Makes a string of the content, and ends the buffer. */
+struct tc_rstr *tc_rstr_of_buf(struct tc_buf *b);
+/* Makes a key out of two strings that no other pair of strings makes. NULL reads as the empty string. */
 struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b);
-/* One whose bytes are to be filled in, `len` too and the NUL; its memory is one of the blocks (NULL: of the system).
- * NULL as tc_blocks_try_take. */
+/* Makes a string whose bytes, `len` and NUL the caller fills in. The memory comes from `blocks` (NULL: from the
+ * system). Returns NULL when tc_blocks_try_take does. */
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
+/* Resizes such a string by tc_blocks_try_resize. `s` is NULL, or came from this function and has one reference. */
+struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size_t capacity);
 /* NULL stays NULL. */
 static inline struct tc_rstr *tc_rstr_ref(struct tc_rstr *s)
 {
@@ -36,7 +42,12 @@ static inline void tc_rstr_unref(struct tc_rstr *s)
     if (s && tc_ref_dec(&s->ref))
         tc_rstr_free(s);
 }
-/* The same for a secret: the last reference overwrites it. */
+static inline void tc_rstr_clear(struct tc_rstr **s)
+{
+    tc_rstr_unref(*s);
+    *s = NULL;
+}
+/* tc_rstr_unref for a secret: the last reference overwrites the bytes. */
 void tc_rstr_unref_secret(struct tc_rstr *s);
 
 /* NULL reads as the empty string. */

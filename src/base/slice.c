@@ -1,24 +1,27 @@
+/* Searching, comparing and splitting borrowed bytes. "Any case" means ASCII letters alone, whatever the locale; slices
+ * may contain NUL bytes, and an empty slice may have no data, so memcmp and memchr are called with a length above zero
+ * only. */
 #include "base/slice.h"
 
 #include "base/mem.h"
 
-static char lower(char c)
+static char ascii_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Not strncasecmp, which ends at a NUL and knows locales. */
+/* Not strncasecmp, which stops at a NUL and depends on the locale. */
 static bool equal_any_case(const char *a, const char *b, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (lower(a[i]) != lower(b[i]))
+        if (ascii_lower(a[i]) != ascii_lower(b[i]))
             return false;
     return true;
 }
 
 bool tc_slice_ieq(struct tc_slice a, struct tc_slice b)
 {
-    /* Mostly they are the same bytes. */
+    /* memcmp first: most comparisons are of equal bytes. */
     return a.len == b.len &&
            (a.len == 0 || memcmp(a.data, b.data, a.len) == 0 || equal_any_case(a.data, b.data, a.len));
 }

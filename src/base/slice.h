@@ -1,4 +1,4 @@
-/* A borrowed run of bytes; whoever hands it out says how long it lives. */
+/* A borrowed run of bytes. The function that hands it out says how long it lives. */
 #ifndef TC_BASE_SLICE_H
 #define TC_BASE_SLICE_H
 
@@ -54,7 +54,7 @@ static inline bool tc_slice_ends(struct tc_slice a, struct tc_slice suffix)
 bool tc_slice_ieq(struct tc_slice a, struct tc_slice b);
 bool tc_slice_istarts(struct tc_slice a, struct tc_slice prefix);
 bool tc_slice_iends(struct tc_slice a, struct tc_slice suffix);
-/* The offset of the first `needle`, or -1. */
+/* Returns the offset of the first `needle`, or -1. */
 ptrdiff_t tc_slice_find(struct tc_slice a, struct tc_slice needle);
 ptrdiff_t tc_slice_ifind(struct tc_slice a, struct tc_slice needle);
 struct tc_slice tc_slice_trim_blanks(struct tc_slice a); /* for tc_slice_trim */
@@ -64,8 +64,8 @@ static inline struct tc_slice tc_slice_trim(struct tc_slice a)
     bool maybe = a.len && (a.data[0] <= ' ' || a.data[a.len - 1] <= ' ');
     return TC_UNLIKELY(maybe) ? tc_slice_trim_blanks(a) : a;
 }
-/* Cuts the part before the next `sep` off the front of `*rest` into `*part`; false when `*rest` was used up. An empty
- * input gives one empty part. Start with rest as the whole and `*more` as true. */
+/* Cuts the part before the next `sep` off the front of `*rest` into `*part`. Returns false when `*rest` is used up. An
+ * empty input gives one empty part. Start with rest as the whole and `*more` as true. */
 bool tc_slice_split(struct tc_slice *rest, bool *more, char sep, struct tc_slice *part);
 char *tc_slice_dup(struct tc_slice a);
 

@@ -1,3 +1,6 @@
+/* gRPC's status codes with their names, texts of TORC_E*, and statuses with a shared text. The order of code_names is
+ * that of enum torc_status_code; a code that gRPC does not have is shown as UNKNOWN, as peers must treat it
+ * (PROTOCOL-HTTP2). The names are part of what the command prints and the service config reads. */
 #include "base/status.h"
 
 #include "base/buf.h"
@@ -9,8 +12,7 @@ struct tc_status tc_status_make(int code, const char *fmt, ...)
     va_start(ap, fmt);
     tc_buf_vprintf(&b, fmt, ap);
     va_end(ap);
-    struct tc_status s = {code, tc_rstr_new(b.data, b.len)};
-    tc_buf_fini(&b);
+    struct tc_status s = {code, tc_rstr_of_buf(&b)};
     return s;
 }
 
@@ -41,42 +43,27 @@ int torc_status_code_from_name(const char *name)
     return -1;
 }
 
+static const char *const error_texts[] = {
+    [-TORC_OK] = "success",
+    [-TORC_EINVAL] = "invalid argument",
+    [-TORC_ENOTFOUND] = "not found",
+    [-TORC_EEXIST] = "exists already",
+    [-TORC_EAGAIN] = "nothing to do now",
+    [-TORC_ECLOSED] = "closed",
+    [-TORC_EIO] = "operating system error",
+    [-TORC_EPROTO] = "protocol error",
+    [-TORC_ELIMIT] = "limit exceeded",
+    [-TORC_EUNSUPPORTED] = "not supported",
+    [-TORC_ESTATE] = "not allowed in this state",
+    [-TORC_EDEADLK] = "blocking call from inside a callback",
+    [-TORC_EFORK] = "object belongs to the parent process, or the process is exiting",
+    [-TORC_ETIMEDOUT] = "timed out",
+    [-TORC_ECANCELED] = "cancelled",
+    [-TORC_EPARSE] = "malformed",
+};
+
 const char *torc_strerror(int error)
 {
-    switch (error) {
-    case TORC_OK:
-        return "success";
-    case TORC_EINVAL:
-        return "invalid argument";
-    case TORC_ENOTFOUND:
-        return "not found";
-    case TORC_EEXIST:
-        return "exists already";
-    case TORC_EAGAIN:
-        return "nothing to do now";
-    case TORC_ECLOSED:
-        return "closed";
-    case TORC_EIO:
-        return "operating system error";
-    case TORC_EPROTO:
-        return "protocol error";
-    case TORC_ELIMIT:
-        return "limit exceeded";
-    case TORC_EUNSUPPORTED:
-        return "not supported";
-    case TORC_ESTATE:
-        return "not allowed in this state";
-    case TORC_EDEADLK:
-        return "blocking call from inside a callback";
-    case TORC_EFORK:
-        return "object belongs to the parent process";
-    case TORC_ETIMEDOUT:
-        return "timed out";
-    case TORC_ECANCELED:
-        return "cancelled";
-    case TORC_EPARSE:
-        return "malformed";
-    default:
-        return "unknown error";
-    }
+    bool known = error <= 0 && error > -(int)TC_ARRAY_LEN(error_texts);
+    return known ? error_texts[-error] : "unknown error";
 }

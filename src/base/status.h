@@ -12,7 +12,7 @@ struct tc_status {
     struct tc_rstr *text; /* NULL: empty */
 };
 
-/* A status with a formatted text; the caller owns it and ends it with tc_status_fini. */
+/* Returns a status with a formatted text; the caller owns it and ends it with tc_status_fini. */
 struct tc_status tc_status_make(int code, const char *fmt, ...) TC_PRINTF(2, 3);
 /* Another owner of the same text. */
 static inline struct tc_status tc_status_ref(const struct tc_status *s)

@@ -1,83 +1,81 @@
+/* A call's walk through its HTTP filters (A39), once, before all attempts: `at` is the filter whose turn it is. A
+ * filter that delays the call (A33) is resumed by the timer. The response passes the filters that started in the
+ * opposite order. */
 #include "channel/call_filters.h"
 
-#include "base/mem.h"
-#include "channel/call_struct.h"
-
-/* In the call's arena. */
 struct tc_call_filters {
-    struct tc_call *owner;
     struct tc_filter_call call;
-    struct tc_filter_chain *chain;
+    struct tc_filter_chain *chain; /* NULL after the end */
+    bool dry;
+    void (*resumed)(void *arg, enum tc_filter_verdict verdict);
+    void *arg;
     struct tc_timer timer;
-    size_t at; /* the filter whose turn it is; those before it, and it, have started */
-    bool waiting;
+    size_t at; /* the filter whose turn it is: it and the filters before it have started */
     void *states[];
 };
 
-static void on_timer(struct tc_timer *timer);
-
-/* From the present filter on, whose answer is `verdict`. */
-static bool follow(struct tc_call_filters *f, enum tc_filter_verdict verdict)
+/* Goes on from the present filter, whose answer is `verdict`. */
+static enum tc_filter_verdict filters_follow(struct tc_call_filters *f, enum tc_filter_verdict verdict)
 {
     for (;;) {
         const struct tc_call_filter *filter = &f->chain->filters[f->at];
-        if (verdict == TC_FILTER_WAIT && f->owner->dry) { /* the filter's note says how long it would be */
+        if (verdict == TC_FILTER_WAIT && f->dry) { /* the filter's note says how long the wait would be */
             verdict = filter->ops->resume(filter, &f->call, &f->states[f->at]);
             continue;
         }
         if (verdict != TC_FILTER_NEXT)
             break;
         if (++f->at == f->chain->n)
-            return true;
+            return TC_FILTER_NEXT;
         filter++;
         verdict = filter->ops->start(filter, &f->call, &f->states[f->at]);
     }
     if (verdict == TC_FILTER_WAIT) {
-        f->waiting = true;
-        f->owner->stage = TC_CALL_WAIT_FILTER;
         uint64_t ns = f->call.wait_ns;
         tc_timer_start(&f->timer, ns / TC_NS_PER_MS + (ns % TC_NS_PER_MS != 0));
-    } else {
-        struct tc_status status = f->call.status;
-        f->call.status = (struct tc_status){0};
-        tc_call_fail(f->owner, status);
     }
-    return false;
+    return verdict;
 }
 
 static void on_timer(struct tc_timer *timer)
 {
     struct tc_call_filters *f = TC_CONTAINER_OF(timer, struct tc_call_filters, timer);
     const struct tc_call_filter *filter = &f->chain->filters[f->at];
-    f->waiting = false;
-    if (follow(f, filter->ops->resume(filter, &f->call, &f->states[f->at])))
-        tc_call_attempt(f->owner);
+    enum tc_filter_verdict verdict = filters_follow(f, filter->ops->resume(filter, &f->call, &f->states[f->at]));
+    if (verdict != TC_FILTER_WAIT)
+        f->resumed(f->arg, verdict);
 }
 
-bool tc_call_filters_start(struct tc_call *c)
+struct tc_call_filters *tc_call_filters_new(struct tc_filter_chain *chain, const struct tc_filter_call *call, bool dry,
+                                            void (*resumed)(void *arg, enum tc_filter_verdict verdict), void *arg)
 {
-    struct tc_filter_chain *chain = c->config.filters;
-    struct tc_call_filters *f = tc_arena_calloc(&c->arena, 1, sizeof(*f) + chain->n * sizeof(f->states[0]));
-    f->owner = c;
+    struct tc_call_filters *f = tc_arena_calloc(call->arena, 1, sizeof(*f) + chain->n * sizeof(f->states[0]));
+    f->call = *call;
     f->chain = chain;
-    f->call = (struct tc_filter_call){
-        .loop = c->channel->loop,
-        .arena = &c->arena,
-        .path = c->path,
-        .metadata = &c->metadata,
-        .config = &c->config,
-        .explain = c->explain,
-    };
-    tc_timer_init(&f->timer, c->channel->loop, on_timer);
-    c->filters = f;
-    const struct tc_call_filter *first = &chain->filters[0];
-    return follow(f, first->ops->start(first, &f->call, &f->states[0]));
+    f->dry = dry;
+    f->resumed = resumed;
+    f->arg = arg;
+    tc_timer_init(&f->timer, call->loop, on_timer);
+    return f;
 }
 
-const struct tc_headers *tc_call_filters_response(struct tc_call *c, const struct tc_headers *headers)
+enum tc_filter_verdict tc_call_filters_start(struct tc_call_filters *f)
 {
-    struct tc_call_filters *f = c->filters;
-    f->call.peer = c->peer;
+    const struct tc_call_filter *first = &f->chain->filters[0];
+    return filters_follow(f, first->ops->start(first, &f->call, &f->states[0]));
+}
+
+struct tc_status tc_call_filters_take_status(struct tc_call_filters *f)
+{
+    struct tc_status status = f->call.status;
+    f->call.status = (struct tc_status){0};
+    return status;
+}
+
+const struct tc_headers *tc_call_filters_response(struct tc_call_filters *f, const struct tc_headers *headers,
+                                                  struct tc_rstr *peer)
+{
+    f->call.peer = peer;
     for (size_t i = f->chain->n; i-- > 0;) {
         const struct tc_call_filter *filter = &f->chain->filters[i];
         if (filter->ops->response)
@@ -86,10 +84,9 @@ const struct tc_headers *tc_call_filters_response(struct tc_call *c, const struc
     return headers;
 }
 
-void tc_call_filters_end(struct tc_call *c)
+void tc_call_filters_end(struct tc_call_filters *f)
 {
-    struct tc_call_filters *f = c->filters;
-    if (!f || !f->chain)
+    if (!f->chain)
         return;
     tc_timer_stop(&f->timer);
     size_t started = TC_MIN(f->at + 1, f->chain->n);
@@ -101,12 +98,12 @@ void tc_call_filters_end(struct tc_call *c)
     f->chain = NULL;
 }
 
-const char *tc_call_filters_waiting(const struct tc_call *c)
+const char *tc_call_filters_waiting(const struct tc_call_filters *f)
 {
-    return tc_arena_dup(&c->filters->owner->arena, c->filters->chain->filters[c->filters->at].name);
+    return tc_arena_dup(f->call.arena, f->chain->filters[f->at].name);
 }
 
-const struct tc_filter_note *tc_call_filters_notes(const struct tc_call *c)
+const struct tc_filter_note *tc_call_filters_notes(const struct tc_call_filters *f)
 {
-    return c->filters ? c->filters->call.notes : NULL;
+    return f ? f->call.notes : NULL;
 }

@@ -1,21 +1,30 @@
-/* A call on its way through the HTTP filters that the config selector chose for it. Inside src/channel. */
+/* A call on its way through the HTTP filters that the config selector chose for it (A39). Loop thread only. */
 #ifndef TC_CHANNEL_CALL_FILTERS_H
 #define TC_CHANNEL_CALL_FILTERS_H
 
-#include "channel/call.h"
 #include "resolver/call_filter.h"
 
+/* Lives in the call's arena. */
 struct tc_call_filters;
 
-/* Takes the call through its chain, which it has: true when it may go on to the pick now. Else it waits, and
- * tc_call_pick follows, or it has failed. */
-bool tc_call_filters_start(struct tc_call *c);
-/* The headers of the response as the filters leave them, last filter first. */
-const struct tc_headers *tc_call_filters_response(struct tc_call *c, const struct tc_headers *headers);
-/* Tells those that started that the call is over. */
-void tc_call_filters_end(struct tc_call *c);
-/* For a deadline that comes while a filter waits: its name. */
-const char *tc_call_filters_waiting(const struct tc_call *c);
-const struct tc_filter_note *tc_call_filters_notes(const struct tc_call *c);
+/* `call` is copied; its arena, path, metadata and config are the call's. `resumed` comes when a filter that had the
+ * call wait has an answer: NEXT (the call goes on to its first attempt) or FAIL. */
+struct tc_call_filters *tc_call_filters_new(struct tc_filter_chain *chain, const struct tc_filter_call *call, bool dry,
+                                            void (*resumed)(void *arg, enum tc_filter_verdict verdict), void *arg);
+/* Takes the call through the chain: NEXT: it has passed; WAIT: `resumed` follows; FAIL: tc_call_filters_take_status
+ * says why. A call that is explained and not sent (`dry`) does not wait. */
+enum tc_filter_verdict tc_call_filters_start(struct tc_call_filters *f);
+/* Returns the status of FAIL, which the caller takes over. */
+struct tc_status tc_call_filters_take_status(struct tc_call_filters *f);
+/* Returns the headers of the response as the filters leave them, last filter first. `peer`: text of the backend's
+ * address. */
+const struct tc_headers *tc_call_filters_response(struct tc_call_filters *f, const struct tc_headers *headers,
+                                                  struct tc_rstr *peer);
+/* Tells the filters that started that the call is over. */
+void tc_call_filters_end(struct tc_call_filters *f);
+/* Returns the name of the filter that has the call wait. */
+const char *tc_call_filters_waiting(const struct tc_call_filters *f);
+/* What the filters did, for `torc call --explain`. NULL is allowed. */
+const struct tc_filter_note *tc_call_filters_notes(const struct tc_call_filters *f);
 
 #endif

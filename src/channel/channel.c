@@ -1,71 +1,129 @@
-#include "channel/channel_struct.h"
+/* A channel on its loop: resolver -> service config and config selector -> LB policy -> picker -> calls.
+ *
+ *            first call, connect                  no call for idle_timeout_ms
+ *   (made) ----------------------> CONNECTING ... ---------------------------> IDLE (resolver and policy are gone)
+ *                                   READY, TRANSIENT_FAILURE, as the policy says
+ *
+ * A resolver's result is applied in tc_channel_on_result: first the policy, then the config selector, so that a route
+ * never leads to a cluster that the policy does not have yet. An error alone changes nothing while there is a policy.
+ *
+ * The policy publishes a state and a picker (tc_channel_set_state). Calls take the picker from lb.picker; calls that
+ * wait for a picker try again once a loop turn (pick_queue.c).
+ *
+ * The loop holds a reference from tc_channel_attach to the end of the turn in which the channel ended. */
+#include "channel/channel_internal.h"
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "channel/call_struct.h"
-#include "channel/security.h"
+#include "lb/connectivity.h"
+#include "lb/registry.h"
+#include "runtime/runtime.h"
+#include "subchannel/endpoint_security.h"
+#include "subchannel/subchannel.h"
 
 static void on_idle_timer(struct tc_timer *timer);
 static const struct tc_lb_helper_ops helper_ops;
+
+static void channel_destroy(torc_channel *ch)
+{
+    tc_conn_config_unref(ch->conn_config);
+    torc_credentials_unref(ch->credentials);
+    tc_service_config_unref(ch->default_config);
+    if (ch->plugins.release)
+        ch->plugins.release(ch->plugins.arg);
+    tc_rstr_unref(ch->authority);
+    tc_rstr_unref(ch->user_agent);
+    tc_free(ch->xds_bootstrap_json);
+    tc_status_fini(&ch->end_status);
+    tc_proxy_class_fini(&ch->proxied);
+    tc_target_fini(&ch->target);
+    tc_runtime_unref(ch->rt);
+    tc_free(ch);
+}
+
+torc_channel *tc_channel_ref(torc_channel *ch)
+{
+    tc_ref_inc(&ch->ref);
+    return ch;
+}
+
+void tc_channel_unref(torc_channel *ch)
+{
+    if (tc_ref_dec(&ch->ref))
+        channel_destroy(ch);
+}
 
 static void on_unref(struct tc_task *task)
 {
     tc_channel_unref(TC_CONTAINER_OF(task, torc_channel, unref_task));
 }
 
+/* Policies end by tasks that use what the channel holds for them (the application's factories, the LB environment). A
+ * loop turn that had too much to do leaves such tasks in the queue, so the channel's memory goes behind them. */
+static void on_last_turn_end(struct tc_task *task)
+{
+    torc_channel *ch = TC_CONTAINER_OF(task, torc_channel, unref_task);
+    tc_task_init(&ch->unref_task, on_unref);
+    tc_loop_defer(ch->loop, &ch->unref_task);
+}
+
 void tc_channel_attach(torc_channel *ch)
 {
-    if (ch->ended || tc_list_linked(&ch->runtime_link))
+    if (ch->ended || tc_list_linked(&ch->member.link))
         return;
     tc_channel_ref(ch);
-    tc_list_append(tc_runtime_channels(ch->rt), &ch->runtime_link);
-    ch->helper.ops = &helper_ops;
-    ch->helper.env = &ch->lb_env;
-    ch->picker = tc_picker_queue();
-    ch->service_config = tc_service_config_ref(ch->default_config);
-    tc_task_init(&ch->unref_task, on_unref);
-    tc_timer_init(&ch->idle_timer, ch->loop, on_idle_timer);
+    tc_runtime_join(ch->rt, &ch->member);
+    ch->lb.helper.ops = &helper_ops;
+    ch->lb.helper.env = &ch->lb.env;
+    ch->lb.picker = tc_picker_queue();
+    ch->resolution.service_config = tc_service_config_ref(ch->default_config);
+    ch->resolution.env.channel_id = tc_rng_u64(tc_loop_rng(ch->loop));
+    tc_task_init(&ch->unref_task, on_last_turn_end);
+    tc_timer_init(&ch->calls.idle_timer, ch->loop, on_idle_timer);
+    if (tc_runtime_stopped(ch->rt)) {
+        /* This step was posted while the runtime shut down its channels. */
+        struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "the runtime was shut down");
+        tc_channel_end(ch, &status, true);
+        tc_status_fini(&status);
+    }
 }
 
 void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const struct tc_status *status,
                           struct tc_picker *picker)
 {
-    bool changed = state != ch->state;
-    ch->state = state;
-    tc_status_set(&ch->status,
+    bool changed = state != ch->connectivity.state;
+    ch->connectivity.state = state;
+    tc_status_set(&ch->connectivity.status,
                   state == TORC_TRANSIENT_FAILURE && status ? tc_status_ref(status) : (struct tc_status){0});
-    tc_picker_unref(ch->picker);
-    ch->picker = picker;
+    tc_picker_unref(ch->lb.picker);
+    ch->lb.picker = picker;
     if (changed || state == TORC_TRANSIENT_FAILURE) {
-        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_DEBUG, "%s: %s %s", ch->target.text, torc_connectivity_name(state),
-               tc_status_text(&ch->status));
-        tc_channel_publish(ch);
+        TC_LOG(TC_LOG_CHANNEL, changed ? TORC_LOG_INFO : TORC_LOG_DEBUG, "%s: channel %s%s%s", ch->target.text,
+               tc_connectivity_name(state), ch->connectivity.status.text ? ": " : "",
+               tc_status_text(&ch->connectivity.status));
+        tc_state_watch_publish(&ch->connectivity);
     }
-    tc_pick_queue_wake(ch);
+    tc_pick_queue_wake(&ch->queue);
 }
 
-/* The helper of the policy. */
+/* --- what the policy asks for --- */
 
 static torc_channel *of_helper(struct tc_lb_helper *h)
 {
-    return TC_CONTAINER_OF(h, torc_channel, helper);
-}
-
-static void on_conn_event(void *arg, const char *kind, struct tc_rstr *address, const char *reason)
-{
-    tc_channel_observe_event(arg, kind, address->data, reason);
+    return TC_CONTAINER_OF(h, torc_channel, lb.helper);
 }
 
 static struct tc_subchannel *create_subchannel(struct tc_lb_helper *h, struct tc_endpoint *endpoint,
                                                const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {
     torc_channel *ch = of_helper(h);
-    const struct tc_security *security = ch->lb_env.secured_by_xds ? tc_security_of(endpoint) : NULL;
+    const struct tc_security *security = ch->lb.env.secured_by_xds ? tc_security_of(endpoint) : NULL;
     struct tc_conn_config *config =
         security ? tc_conn_config_secured(ch->conn_config, security->creds, security->server_name)
                  : tc_conn_config_ref(ch->conn_config);
-    struct tc_subchannel *sc =
-        tc_pool_subchannel(tc_runtime_pool(ch->rt), config, endpoint, addr, on_state, arg, on_conn_event, ch);
+    struct tc_subchannel *sc = tc_subchannel_new(tc_runtime_pool(ch->rt), config, endpoint, addr, on_state, arg,
+                                                 tc_state_watch_on_conn_event, &ch->connectivity);
     tc_conn_config_unref(config);
     return sc;
 }
@@ -74,7 +132,7 @@ static void update_state(struct tc_lb_helper *h, enum torc_connectivity state, c
                          struct tc_picker *picker)
 {
     torc_channel *ch = of_helper(h);
-    if (ch->ended || !ch->resolver)
+    if (ch->ended || !ch->resolution.resolver)
         tc_picker_unref(picker);
     else
         tc_channel_set_state(ch, state, status, picker);
@@ -83,8 +141,8 @@ static void update_state(struct tc_lb_helper *h, enum torc_connectivity state, c
 static void request_reresolution(struct tc_lb_helper *h)
 {
     torc_channel *ch = of_helper(h);
-    if (ch->resolver)
-        ch->resolver->ops->request_reresolution(ch->resolver);
+    if (ch->resolution.resolver)
+        ch->resolution.resolver->ops->request_reresolution(ch->resolution.resolver);
 }
 
 static const struct tc_lb_helper_ops helper_ops = {
@@ -93,116 +151,110 @@ static const struct tc_lb_helper_ops helper_ops = {
     .request_reresolution = request_reresolution,
 };
 
-/* Going idle, and out of it. */
+/* --- idle, and out of it --- */
 
 void tc_channel_exit_idle(torc_channel *ch)
 {
     if (ch->ended)
         return;
-    if (ch->resolver) {
-        if (ch->child && ch->state == TORC_IDLE)
-            tc_lb_child_exit_idle(ch->child);
-        else if (!ch->child)
-            ch->connect_wanted = true;
+    if (ch->resolution.resolver) {
+        if (ch->lb.child && ch->connectivity.state == TORC_IDLE)
+            tc_graceful_switch_exit_idle(ch->lb.child);
+        else if (!ch->lb.child)
+            ch->lb.connect_wanted = true;
         return;
     }
-    ch->connect_wanted = true;
-    ch->last_active_ms = tc_loop_now_ms(ch->loop);
+    ch->lb.connect_wanted = true;
+    ch->calls.last_active_ms = tc_loop_now_ms(ch->loop);
     if (ch->opts.idle_timeout_ms != UINT64_MAX)
-        tc_timer_start(&ch->idle_timer, ch->opts.idle_timeout_ms);
-    ch->resolver = ch->resolver_class->create(ch->resolver_class, &ch->target, &ch->resolver_env);
+        tc_timer_start(&ch->calls.idle_timer, ch->opts.idle_timeout_ms);
+    ch->resolution.resolver = ch->resolver_class->create(ch->resolver_class, &ch->target, &ch->resolution.env);
     tc_channel_set_state(ch, TORC_CONNECTING, NULL, tc_picker_queue());
-    ch->resolver->ops->start(ch->resolver);
+    ch->resolution.resolver->ops->start(ch->resolution.resolver);
 }
 
-/* Stops resolver and policy and forgets what they said. */
-static void stop_parts(torc_channel *ch)
+/* Ends resolver and policy, and drops what they said. */
+static void channel_go_idle(torc_channel *ch)
 {
-    tc_timer_stop(&ch->idle_timer);
-    if (ch->resolver)
-        ch->resolver->ops->shutdown(ch->resolver);
-    ch->resolver = NULL;
-    if (ch->child)
-        tc_lb_child_shutdown(ch->child);
-    ch->child = NULL;
-    ch->resolved = false;
-    ch->connect_wanted = false;
-    tc_config_selector_unref(ch->selector);
-    ch->selector = NULL;
-    if (ch->lb_config)
-        tc_lb_config_unref(ch->lb_config);
-    ch->lb_config = NULL;
-    tc_status_fini(&ch->resolve_error);
+    tc_timer_stop(&ch->calls.idle_timer);
+    if (ch->resolution.resolver)
+        ch->resolution.resolver->ops->shutdown(ch->resolution.resolver);
+    ch->resolution.resolver = NULL;
+    if (ch->lb.child)
+        tc_graceful_switch_shutdown(ch->lb.child);
+    ch->lb.child = NULL;
+    ch->resolution.usable = false;
+    ch->lb.connect_wanted = false;
+    tc_config_selector_unref(ch->resolution.selector);
+    ch->resolution.selector = NULL;
+    if (ch->lb.config)
+        tc_lb_config_unref(ch->lb.config);
+    ch->lb.config = NULL;
+    tc_status_fini(&ch->resolution.error);
 }
 
 static void on_idle_timer(struct tc_timer *timer)
 {
-    torc_channel *ch = TC_CONTAINER_OF(timer, torc_channel, idle_timer);
+    torc_channel *ch = TC_CONTAINER_OF(timer, torc_channel, calls.idle_timer);
     uint64_t now_ms = tc_loop_now_ms(ch->loop), limit_ms = ch->opts.idle_timeout_ms;
-    uint64_t quiet_ms = ch->n_calls ? 0 : now_ms - ch->last_active_ms;
+    uint64_t quiet_ms = ch->calls.n ? 0 : now_ms - ch->calls.last_active_ms;
     if (quiet_ms < limit_ms) {
-        tc_timer_start(&ch->idle_timer, limit_ms - quiet_ms);
+        tc_timer_start(&ch->calls.idle_timer, limit_ms - quiet_ms);
         return;
     }
-    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: idle, no call for %llu ms", ch->target.text,
+    TC_LOG(TC_LOG_CHANNEL, TORC_LOG_DEBUG, "%s: idle, no call for %llu ms", ch->target.text,
            (unsigned long long)quiet_ms);
-    stop_parts(ch);
+    channel_go_idle(ch);
     tc_channel_set_state(ch, TORC_IDLE, NULL, tc_picker_queue());
 }
 
 void tc_channel_call_began(torc_channel *ch)
 {
-    ch->n_calls++;
-    if (!ch->resolver) {
+    ch->calls.n++;
+    if (!ch->resolution.resolver) {
         tc_channel_exit_idle(ch);
-        /* The policy's own pick decides what connects. */
-        ch->connect_wanted = false;
+        /* The call's pick decides what connects. */
+        ch->lb.connect_wanted = false;
     }
 }
 
 void tc_channel_call_ended(torc_channel *ch)
 {
-    if (--ch->n_calls == 0)
-        ch->last_active_ms = tc_loop_now_ms(ch->loop);
+    if (--ch->calls.n == 0)
+        ch->calls.last_active_ms = tc_loop_now_ms(ch->loop);
 }
 
 void tc_channel_reset_backoff(torc_channel *ch)
 {
-    if (ch->resolver)
-        ch->resolver->ops->reset_backoff(ch->resolver);
-    if (ch->child)
-        tc_lb_child_reset_backoff(ch->child);
+    if (ch->resolution.resolver)
+        ch->resolution.resolver->ops->reset_backoff(ch->resolution.resolver);
+    if (ch->lb.child)
+        tc_graceful_switch_reset_backoff(ch->lb.child);
 }
 
-void tc_channel_observe_event(torc_channel *ch, const char *kind, const char *detail, const char *reason)
-{
-    if (ch->observer)
-        ch->observer(kind, detail, reason, ch->observer_arg);
-}
-
-/* Results of the resolver. */
+/* --- results of the resolver --- */
 
 static void resolution_failed(torc_channel *ch, const struct tc_status *status)
 {
-    tc_status_set(&ch->resolve_error, tc_status_ref(status));
+    tc_status_set(&ch->resolution.error, tc_status_ref(status));
     tc_channel_set_state(ch, TORC_TRANSIENT_FAILURE, status, tc_picker_fail(status));
-    tc_pick_queue_resolved(ch);
+    tc_pick_queue_resolved(&ch->queue);
 }
 
-/* The service config that a result brings into force; NULL with *bad when it is invalid and there is none to keep
- * (A21). The caller unrefs it. */
+/* Returns the service config that a result brings into force (a reference), or NULL with *bad if the result's is
+ * invalid and there is none to keep (A21). Sets *refused if the result's is invalid. */
 static struct tc_service_config *choose_config(torc_channel *ch, const struct tc_resolver_result *r,
                                                struct tc_status *bad, bool *refused)
 {
     if (!r->service_config || ch->opts.disable_service_config_lookup)
         return tc_service_config_ref(ch->default_config);
     char *why = NULL;
-    struct tc_service_config *c = tc_service_config_parse(ch->registry, tc_rstr_slice(r->service_config), &why);
+    struct tc_service_config *c = tc_service_config_parse(ch->plugins.policies, tc_rstr_slice(r->service_config), &why);
     if (!c) {
         *refused = true;
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: the resolver's %s", ch->target.text, why);
-        if (ch->resolved)
-            c = tc_service_config_ref(ch->service_config);
+        if (ch->resolution.usable)
+            c = tc_service_config_ref(ch->resolution.service_config);
         else
             *bad = tc_status_make(TORC_STATUS_UNAVAILABLE, "the resolver's %s", why);
         tc_free(why);
@@ -214,18 +266,19 @@ static struct tc_lb_config *choose_policy(torc_channel *ch, const struct tc_reso
 {
     if (r->lb_config)
         return tc_lb_config_ref(r->lb_config);
-    if (!r->endpoints && ch->lb_config)
-        return tc_lb_config_ref(ch->lb_config);
-    struct tc_lb_config *lb = ch->service_config ? tc_service_config_lb(ch->service_config) : NULL;
-    return lb ? tc_lb_config_ref(lb) : tc_lb_default_config(ch->registry, "pick_first");
+    if (!r->endpoints && ch->lb.config)
+        return tc_lb_config_ref(ch->lb.config);
+    struct tc_lb_config *lb =
+        ch->resolution.service_config ? tc_service_config_lb(ch->resolution.service_config) : NULL;
+    return lb ? tc_lb_config_ref(lb) : tc_lb_default_config(ch->plugins.policies, "pick_first");
 }
 
 static bool update_policy(torc_channel *ch, const struct tc_resolver_result *r)
 {
     struct tc_lb_config *config = choose_policy(ch, r);
-    if (ch->lb_config)
-        tc_lb_config_unref(ch->lb_config);
-    ch->lb_config = config;
+    if (ch->lb.config)
+        tc_lb_config_unref(ch->lb.config);
+    ch->lb.config = config;
     struct tc_lb_update update = {
         .endpoints = r->endpoints,
         .endpoints_error = r->endpoints ? NULL : &r->status,
@@ -233,33 +286,58 @@ static bool update_policy(torc_channel *ch, const struct tc_resolver_result *r)
         .resolution_note = r->resolution_note,
         .attributes = r->attributes,
     };
-    bool first = !ch->child;
+    bool first = !ch->lb.child;
     if (first)
-        ch->child = tc_lb_child_new(&ch->helper);
+        ch->lb.child = tc_graceful_switch_new(&ch->lb.helper);
     tc_pool_set_updating(tc_runtime_pool(ch->rt), true);
-    struct tc_status status = tc_lb_child_update(ch->child, &update);
+    struct tc_status status = tc_graceful_switch_update(ch->lb.child, &update);
     tc_pool_set_updating(tc_runtime_pool(ch->rt), false);
     bool ok = tc_status_ok(&status);
     if (!ok)
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_INFO, "%s: the policy refused an update: %s", ch->target.text,
                tc_status_text(&status));
     tc_status_fini(&status);
-    if (first && ch->connect_wanted && ch->child)
-        tc_lb_child_exit_idle(ch->child);
-    ch->connect_wanted = false;
+    if (first && ch->lb.connect_wanted && ch->lb.child)
+        tc_graceful_switch_exit_idle(ch->lb.child);
+    ch->lb.connect_wanted = false;
     return ok;
+}
+
+/* Logs a result that differs from the one before: its addresses, or its error. xDS logs its own results. */
+static void result_log(torc_channel *ch, const struct tc_resolver_result *r)
+{
+    if (TC_LIKELY(!tc_log_enabled(TC_LOG_RESOLVER, TORC_LOG_INFO)) || r->lb_config)
+        return;
+    struct tc_buf b = {0};
+    size_t n = 0;
+    for (size_t i = 0; r->endpoints && i < r->endpoints->n; i++) {
+        n += r->endpoints->at[i]->n_addrs;
+        for (size_t k = 0; k < r->endpoints->at[i]->n_addrs; k++) {
+            tc_addr_format(&r->endpoints->at[i]->addrs[k], &b);
+            tc_buf_append_char(&b, ' ');
+        }
+    }
+    if (!r->endpoints)
+        tc_buf_append_str(&b, tc_status_text(&r->status));
+    uint64_t hash = tc_xxh64_slice(tc_buf_slice(&b));
+    if (hash != ch->resolution.logged && r->endpoints)
+        TC_LOG(TC_LOG_RESOLVER, TORC_LOG_INFO, "%s: resolved, addresses: %zu", ch->target.text, n);
+    else if (hash != ch->resolution.logged)
+        TC_LOG(TC_LOG_RESOLVER, TORC_LOG_INFO, "%s: not resolved: %s", ch->target.text, tc_buf_cstr(&b));
+    ch->resolution.logged = hash;
+    tc_buf_fini(&b);
 }
 
 bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
 {
     torc_channel *ch = arg;
+    result_log(ch, r);
     bool ok = true, refused = false;
     struct tc_status bad = {0};
-    /* An error alone leaves what is in force as it is. */
     bool only_error = !r->endpoints && !r->lb_config && !r->selector;
-    /* The policy goes on for RPCs that have their route; others have none, and those that wait do so for one. */
+    /* The policy goes on for RPCs that have their route. New RPCs have no route and wait. */
     bool unroutable = !r->endpoints && r->lb_config && !r->selector && !tc_status_ok(&r->status);
-    if (only_error && !ch->child) {
+    if (only_error && !ch->lb.child) {
         resolution_failed(ch, &r->status);
         goto done;
     }
@@ -270,29 +348,29 @@ bool tc_channel_on_result(void *arg, struct tc_resolver_result *r)
             ok = false;
             goto done;
         }
-        tc_service_config_unref(ch->service_config);
-        ch->service_config = config;
+        tc_service_config_unref(ch->resolution.service_config);
+        ch->resolution.service_config = config;
     }
     ok = update_policy(ch, r) && !refused;
     if (!only_error) {
-        /* After the policy: a route must not lead to what the tree does not have yet. */
-        tc_config_selector_unref(ch->selector);
-        ch->selector = r->selector;
+        tc_config_selector_unref(ch->resolution.selector);
+        ch->resolution.selector = r->selector;
         r->selector = NULL;
     }
-    tc_status_set(&ch->resolve_error, unroutable ? tc_status_ref(&r->status) : (struct tc_status){0});
+    tc_status_set(&ch->resolution.error, unroutable ? tc_status_ref(&r->status) : (struct tc_status){0});
     static const struct tc_retry_throttle unthrottled;
-    tc_retry_throttle_update(&ch->throttle,
-                             ch->service_config ? tc_service_config_throttle(ch->service_config) : &unthrottled);
-    ch->resolved = !unroutable;
-    tc_pick_queue_resolved(ch);
+    tc_retry_throttle_update(&ch->calls.throttle, ch->resolution.service_config
+                                                      ? tc_service_config_throttle(ch->resolution.service_config)
+                                                      : &unthrottled);
+    ch->resolution.usable = !unroutable;
+    tc_pick_queue_resolved(&ch->queue);
 done:
     tc_status_fini(&bad);
     tc_resolver_result_fini(r);
     return ok;
 }
 
-/* The end. */
+/* --- the end --- */
 
 void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
 {
@@ -300,29 +378,22 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
         return;
     ch->ended = true;
     ch->end_status = tc_status_ref(status);
-    tc_list_remove(&ch->runtime_link);
-    while (!tc_list_empty(&ch->calls)) {
-        struct tc_call *c = TC_CONTAINER_OF(ch->calls.next, struct tc_call, link);
-        if (tell)
-            tc_call_abort(c, status);
-        else
-            tc_call_cancel(c);
+    tc_list_remove(&ch->member.link);
+    while (!tc_list_empty(&ch->calls.all)) {
+        struct tc_channel_call *c = TC_CONTAINER_OF(ch->calls.all.next, struct tc_channel_call, link);
+        c->end(c, tell ? status : NULL);
     }
-    stop_parts(ch);
-    tc_lb_turns_stop(&ch->lb_turns);
+    channel_go_idle(ch);
+    tc_connect_turns_stop(&ch->lb.connect_turns);
     if (ch->conn_config)
-        tc_pool_forget_failures(tc_runtime_pool(ch->rt), ch->conn_config);
-    tc_task_cancel(&ch->retry);
-    tc_picker_unref(ch->picker);
-    ch->picker = NULL;
-    tc_service_config_unref(ch->service_config);
-    ch->service_config = NULL;
-    tc_status_fini(&ch->status);
-    ch->state = TORC_SHUTDOWN;
-    atomic_store(&ch->published, TORC_SHUTDOWN);
-    ch->observer = NULL;
-    tc_channel_watch_end(ch, tell);
-    /* Someone of the channel's may be up the stack, and its policies end by the serial queue. */
+        tc_pool_channel_gone(tc_runtime_pool(ch->rt), ch->conn_config);
+    tc_pick_queue_stop(&ch->queue);
+    tc_picker_unref(ch->lb.picker);
+    ch->lb.picker = NULL;
+    tc_service_config_unref(ch->resolution.service_config);
+    ch->resolution.service_config = NULL;
+    tc_state_watch_end(&ch->connectivity, tell);
+    /* A caller up the stack may still use the channel, and its policies end by the serial queue. */
     tc_loop_at_turn_end(ch->loop, &ch->unref_task);
 }
 
@@ -332,4 +403,14 @@ void tc_channel_shutdown(torc_channel *ch)
     tc_channel_end(ch, &status, false);
     tc_status_fini(&status);
     tc_channel_unref(ch);
+}
+
+void tc_channel_watch_add(torc_channel *ch, struct tc_channel_watch *watch)
+{
+    tc_list_append(&ch->connectivity.watches, &watch->link);
+}
+
+void tc_channel_watch_remove(struct tc_channel_watch *watch)
+{
+    tc_list_remove(&watch->link);
 }

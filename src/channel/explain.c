@@ -1,12 +1,16 @@
-/* What explains calls and channels: where a call would go without sending it, and the tree of LB policies as it is. */
-#include <stdlib.h>
+/* What explains calls and channels to people.
+ *
+ * tc_channel_describe writes the tree of LB policies as JSON. tc_call_awaited_text says what a call waits for in its
+ * stage: the text of DEADLINE_EXCEEDED. tc_call_explain_pick is the pick of a dry call (torc call --explain), and
+ * tc_call_awaited finds in the tree the connections that such a call would wait for. */
+#include "channel/explain.h"
 
-#include "base/json.h"
 #include "base/mem.h"
-#include "channel/call_api.h"
-#include "channel/pool.h"
-#include "channel/runtime.h"
+#include "lb/connectivity.h"
 #include "lb/describe.h"
+#include "runtime/runtime.h"
+#include "subchannel/pool.h"
+#include "subchannel/subchannel.h"
 
 void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d)
 {
@@ -15,22 +19,102 @@ void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_desc
     tc_pool_private_counts(pool, &of_xds, &idle_of_xds);
     tc_describe_open(d, key, '{');
     tc_describe_text(d, "target", tc_slice_str(ch->target.text));
-    tc_describe_state(d, "state", ch->state);
-    if (!tc_status_ok(&ch->status))
-        tc_describe_text(d, "status", tc_slice_str(tc_status_text(&ch->status)));
+    tc_describe_state(d, "state", ch->connectivity.state);
+    if (!tc_status_ok(&ch->connectivity.status))
+        tc_describe_text(d, "status", tc_slice_str(tc_status_text(&ch->connectivity.status)));
     tc_describe_open(d, "pool", '{');
     tc_describe_number(d, "connections", tc_pool_count(pool) - of_xds);
     tc_describe_number(d, "unused", tc_pool_idle_count(pool) - idle_of_xds);
     tc_describe_close(d, '}');
-    tc_describe_child(d, "child", ch->child);
+    tc_graceful_switch_describe(ch->lb.child, d, "child");
     tc_describe_close(d, '}');
 }
 
-/* Calls that are not sent. */
+/* --- what a call waits for --- */
+
+static void text_append_pending(const torc_channel *ch, struct tc_buf *b)
+{
+    struct tc_buf pending = {0};
+    if (ch->resolution.resolver && ch->resolution.resolver->ops->pending)
+        ch->resolution.resolver->ops->pending(ch->resolution.resolver, &pending);
+    if (pending.len)
+        tc_buf_printf(b, ", which waits for %s", tc_buf_cstr(&pending));
+    tc_buf_fini(&pending);
+}
+
+/* Names the state of the call's own cluster: the channel may be READY because of another cluster. */
+static void text_append_awaited(struct tc_call *c, struct tc_buf *b)
+{
+    const torc_channel *ch = c->channel;
+    struct tc_pick_trace t = {.arena = &c->arena};
+    struct tc_pick_args args = tc_call_pick_args(c, &t);
+    struct tc_pick pick = {0};
+    args.dry = args.waiting = true;
+    tc_picker_pick(ch->lb.picker, &args, &pick);
+    tc_buf_append_str(b, "a connected endpoint of ");
+    if (t.cluster.data)
+        tc_buf_printf(b, "cluster \"" TC_SHOWN "\" of ", TC_SHOW(t.cluster.data));
+    tc_buf_printf(b, TC_SHOWN ", which is %s", TC_SHOW(ch->target.text),
+                  tc_connectivity_name(t.has_state ? t.state : ch->connectivity.state));
+    struct tc_slice why = t.has_state ? t.error : tc_slice_str(tc_status_text(&ch->connectivity.status));
+    struct tc_subchannel *sc = t.awaited ? tc_subchannel_innermost(t.awaited) : NULL;
+    const char *stage = sc ? tc_subchannel_stage(sc) : NULL;
+    if (stage) {
+        char *address = tc_addr_text(&sc->addr);
+        tc_buf_printf(b, " (the connection to %s waits for %s)", address, stage);
+        tc_free(address);
+    } else if (why.len) {
+        tc_buf_printf(b, " (%.*s)", (int)why.len, why.data);
+    }
+    tc_status_fini(&pick.status);
+}
+
+const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b)
+{
+    const torc_channel *ch = c->channel;
+    switch (c->stage) {
+    case TC_CALL_NEW:
+    case TC_CALL_WAIT_CONFIG:
+        tc_buf_printf(b, "the name resolution of " TC_SHOWN, TC_SHOW(ch->target.text));
+        text_append_pending(ch, b);
+        if (!tc_status_ok(&ch->resolution.error))
+            tc_buf_printf(b, " (last: %s)", tc_status_text(&ch->resolution.error));
+        break;
+    case TC_CALL_WAIT_FILTER:
+        tc_buf_printf(b, "the HTTP filter \"%s\", which delays the call", tc_call_filters_waiting(c->filters));
+        break;
+    case TC_CALL_WAIT_PICK:
+        text_append_awaited(c, b);
+        break;
+    case TC_CALL_WAIT_AUTH:
+        tc_buf_append_str(b, "the call credentials (");
+        tc_call_credentials_describe_awaited(c->credentials, b);
+        tc_buf_append_char(b, ')');
+        break;
+    case TC_CALL_WAIT_STREAM:
+        tc_buf_printf(b, "a free stream on the connection to %s (MAX_CONCURRENT_STREAMS reached)",
+                      tc_transport_address(c->attempt.transport)->data);
+        break;
+    case TC_CALL_WAIT_RETRY:
+        tc_buf_printf(b, "another attempt (the last: %s: %s)", torc_status_code_name(c->status.code),
+                      tc_status_text(&c->status));
+        break;
+    case TC_CALL_HEDGING:
+        tc_buf_printf(b, "the response of %s of its %u attempts", c->messages.committed ? "one" : "any", c->hedge->n);
+        break;
+    default:
+        tc_buf_printf(b, c->attempt.headers ? "the end of the response of %s" : "the response of %s",
+                      tc_rstr_cstr(c->attempt.peer));
+        break;
+    }
+    return tc_buf_cstr(b);
+}
+
+/* --- calls that are not sent --- */
 
 enum { MAX_AWAITED = 16 };
 
-static const json_t *named(const json_t *list, struct tc_slice name)
+static const json_t *item_named(const json_t *list, struct tc_slice name)
 {
     size_t i;
     const json_t *item;
@@ -43,7 +127,7 @@ static const json_t *named(const json_t *list, struct tc_slice name)
     return NULL;
 }
 
-static const json_t *serving(const json_t *list)
+static const json_t *item_serving(const json_t *list)
 {
     size_t i;
     const json_t *item;
@@ -51,43 +135,43 @@ static const json_t *serving(const json_t *list)
     return NULL;
 }
 
-/* Its connection was asked for, which the subchannel tells a turn later, and has not come about. */
-static bool is_awaited(const json_t *address)
+/* The connection was asked for (the subchannel says so a loop turn later) and is not there yet. */
+static bool address_is_awaited(const json_t *address)
 {
     const char *state = json_string_value(json_object_get(address, "state"));
     return state && (strcmp(state, "CONNECTING") == 0 || strcmp(state, "IDLE") == 0) &&
            json_is_true(json_object_get(address, "tried")) && !json_is_true(json_object_get(address, "failed"));
 }
 
-/* Down the tree that tc_channel_describe shows, where it branches by the cluster and by the priority that serves, to
- * the addresses that are being connected. */
-static void find_awaited(const json_t *node, struct tc_slice cluster, json_t *out)
+/* Walks the tree of tc_channel_describe down to the addresses that are being connected; at a cluster_manager follows
+ * the call's cluster, at a priority policy the priority that serves. */
+static void node_find_awaited(const json_t *node, struct tc_slice cluster, json_t *out)
 {
     static const char *const branches[] = {"child", "clusters", "priorities", "targets", "endpoints", "children"};
     const json_t *item, *addresses = json_object_get(node, "addresses");
     size_t i;
     json_array_foreach(addresses, i, item)
     {
-        if (is_awaited(item) && json_array_size(out) < MAX_AWAITED)
+        if (address_is_awaited(item) && json_array_size(out) < MAX_AWAITED)
             json_array_append(out, json_object_get(item, "address"));
     }
     for (size_t k = 0; k < TC_ARRAY_LEN(branches); k++) {
         const json_t *below = json_object_get(node, branches[k]), *only = NULL;
         if (strcmp(branches[k], "clusters") == 0)
-            only = named(below, cluster);
+            only = item_named(below, cluster);
         else if (strcmp(branches[k], "priorities") == 0)
-            only = serving(below);
+            only = item_serving(below);
         if (only || json_is_object(below))
-            find_awaited(only ? only : below, cluster, out);
+            node_find_awaited(only ? only : below, cluster, out);
         else
-            json_array_foreach(below, i, item) find_awaited(item, cluster, out);
+            json_array_foreach(below, i, item) node_find_awaited(item, cluster, out);
     }
 }
 
 json_t *tc_call_awaited(const struct tc_call *c, const char *channel_json)
 {
     json_t *channel = json_loads(channel_json, 0, NULL), *out = json_array();
-    find_awaited(channel, c->config.cluster, out);
+    node_find_awaited(channel, c->config.cluster, out);
     json_decref(channel);
     return out;
 }
@@ -96,11 +180,11 @@ void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args)
 {
     struct tc_pick_args dry = *args;
     struct tc_pick pick = {0};
-    dry.trace = &c->trace;
+    dry.trace = &c->attempt.trace;
     dry.dry = true;
-    enum tc_pick_kind kind = tc_picker_pick(c->channel->picker, &dry, &pick);
+    enum tc_pick_kind kind = tc_picker_pick(c->channel->lb.picker, &dry, &pick);
     bool waits = kind == TC_PICK_QUEUE || (kind == TC_PICK_FAIL && c->waits);
-    c->outcome = kind == TC_PICK_COMPLETE ? "send" : waits ? "wait" : kind == TC_PICK_FAIL ? "fail" : "drop";
+    c->attempt.outcome = kind == TC_PICK_COMPLETE ? "send" : waits ? "wait" : kind == TC_PICK_FAIL ? "fail" : "drop";
     if (waits) {
         tc_status_fini(&pick.status);
         pick.status = (struct tc_status){0};
@@ -109,44 +193,4 @@ void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args)
         tc_call_fail(c, pick.status);
     else
         tc_call_fail(c, tc_status_from_control_plane(pick.status));
-}
-
-int torc_call_explain(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                      struct torc_result *result)
-{
-    return tc_call_unary_blocking(ch, method, tc_slice_of(NULL, 0), options, true, result);
-}
-
-int torc_call_explain_async(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                            torc_unary_fn fn, void *arg, torc_call **call)
-{
-    return tc_call_unary_async(ch, method, tc_slice_of(NULL, 0), options, true, fn, arg, call);
-}
-
-/* The tree, asked for by a thread that waits. */
-
-struct asked {
-    const torc_channel *ch;
-    char *text; /* for free() */
-};
-
-static void on_asked(void *arg)
-{
-    struct asked *a = arg;
-    struct tc_describe d = {0};
-    tc_channel_describe(a->ch, NULL, &d);
-    a->text = tc_buf_take(&d.out);
-}
-
-int torc_channel_describe(torc_channel *ch, char **json)
-{
-    int rc = ch && json ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
-    if (rc != 0)
-        return rc;
-    struct asked a = {.ch = tc_channel_ref(ch)};
-    rc = tc_runtime_do(ch->rt, on_asked, &a);
-    tc_channel_unref(ch);
-    if (rc == 0)
-        *json = a.text;
-    return rc;
 }

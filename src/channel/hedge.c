@@ -1,76 +1,89 @@
+/* Hedging (A6): attempts of one call side by side, the next after a delay or as soon as one has failed; the first that
+ * answers is the call.
+ *
+ * Each attempt is a call of its own (struct tc_call with `parent`), from the pick on, with the parent's config. The
+ * parent keeps the request messages; attempt_flush gives each attempt the messages that it has not written yet, one at
+ * a time. The parent commits to the first attempt that brings headers ("winner"), or that is ahead of all others when
+ * the buffers are full; the other attempts are cancelled.
+ *
+ * What an attempt received (headers, messages, trailers) lives in its arena, and the parent shows it to the
+ * application, so attempts are freed with the parent alone. */
 #include "channel/hedge.h"
 
 #include "base/mem.h"
-#include "channel/call_struct.h"
-#include "lb/session.h"
+#include "channel/attempt.h"
+#include "channel/call_setup.h"
+#include "channel/messages.h"
+#include "lb/session_affinity.h"
 
 struct attempt {
-    struct tc_hedge *hedge;
+    struct hedge *hedge;
     struct tc_call *call;
-    struct tc_out *next; /* of the parent's messages; NULL: it was given all */
+    struct tc_send_message *next; /* of the parent's messages; NULL: the attempt was given all */
     uint32_t n_written;
     bool over;
 };
 
-struct tc_hedge {
+struct hedge {
+    struct tc_hedge base;
     struct tc_call *parent;
     struct tc_timer timer; /* until the next attempt */
-    unsigned n, n_running;
-    bool frozen; /* no further attempts */
+    unsigned n_running;
+    bool frozen; /* no further attempt begins */
     bool stopped;
-    struct attempt *winner; /* the one that the call is committed to */
-    struct attempt *last;   /* that failed */
+    struct attempt *winner; /* the attempt that the call is committed to; NULL: none yet */
+    struct attempt *last;   /* the attempt that failed last */
     struct attempt attempts[TC_RETRY_MAX_ATTEMPTS];
 };
 
-static struct tc_retry_throttle *throttle_of(struct tc_hedge *h)
+static struct tc_retry_throttle *hedge_throttle(struct hedge *h)
 {
-    return &h->parent->channel->throttle;
+    return &h->parent->channel->calls.throttle;
 }
 
-static bool more(const struct tc_hedge *h)
+static bool hedge_may_begin(const struct hedge *h)
 {
-    return !h->frozen && !h->winner && h->n < h->parent->retry.max_attempts;
+    return !h->frozen && !h->winner && h->base.n < h->parent->retry.policy.max_attempts;
 }
 
-static void arm(struct tc_hedge *h, uint64_t delay_ms)
+static void timer_arm(struct hedge *h, uint64_t delay_ms)
 {
-    if (more(h))
+    if (hedge_may_begin(h))
         tc_timer_start(&h->timer, delay_ms);
     else
         tc_timer_stop(&h->timer);
 }
 
-static uint64_t hedging_delay_ms(const struct tc_hedge *h)
+static uint64_t hedge_delay_ms(const struct hedge *h)
 {
-    uint64_t ns = h->parent->retry.hedging_delay_ns;
+    uint64_t ns = h->parent->retry.policy.hedging_delay_ns;
     return ns / TC_NS_PER_MS + (ns % TC_NS_PER_MS != 0);
 }
 
-/* Gives the attempt what it can take: one message at a time. */
-static void feed(struct attempt *a)
+/* Gives the attempt the next message, if it can take one. */
+static void attempt_flush(struct attempt *a)
 {
     struct tc_call *parent = a->hedge->parent, *c = a->call;
     if (a->over || c->stage == TC_CALL_DONE)
         return;
-    struct tc_out *o = a->next;
-    if (o && !c->sending) {
-        a->next = o->next;
-        bool end = parent->half_close && !o->next;
-        if (o->owner)
-            tc_call_send(c, tc_rstr_ref(o->owner), end);
+    struct tc_send_message *m = a->next;
+    if (m && !c->messages.sending) {
+        a->next = m->next;
+        bool end = parent->messages.half_close && !m->next;
+        if (m->owner)
+            tc_call_send(c, tc_rstr_ref(m->owner), end);
         else
-            tc_call_send_borrowed(c, o->bytes, end);
-    } else if (!o && parent->half_close && !c->half_close) {
+            tc_call_send_borrowed(c, m->bytes, end);
+    } else if (!m && parent->messages.half_close && !c->messages.half_close) {
         tc_call_send_end(c);
     }
     if (a->hedge->winner == a) {
-        parent->out_next = a->next;
-        tc_call_free_written(parent);
+        parent->messages.send.next = a->next;
+        tc_send_buffer_drop_written(&parent->messages.send);
     }
 }
 
-static void cancel(struct attempt *a)
+static void attempt_cancel(struct attempt *a)
 {
     if (a->over)
         return;
@@ -79,52 +92,53 @@ static void cancel(struct attempt *a)
     tc_call_cancel(a->call);
 }
 
-/* A6: the call is this attempt from here on, the others end. */
-static void choose(struct attempt *winner)
+/* A6: commits the call to this attempt; the other attempts end. */
+static void attempt_win(struct attempt *winner)
 {
-    struct tc_hedge *h = winner->hedge;
+    struct hedge *h = winner->hedge;
     struct tc_call *parent = h->parent;
     h->winner = winner;
     tc_timer_stop(&h->timer);
-    for (unsigned i = 0; i < h->n; i++)
+    for (unsigned i = 0; i < h->base.n; i++)
         if (&h->attempts[i] != winner)
-            cancel(&h->attempts[i]);
-    parent->out_next = winner->next;
+            attempt_cancel(&h->attempts[i]);
+    parent->messages.send.next = winner->next;
     tc_call_commit(parent);
-    for (uint32_t i = 0; i < parent->reads; i++)
+    for (uint32_t i = 0; i < parent->messages.reads; i++)
         tc_call_read(winner->call);
 }
 
-/* What the parent's end shows is the attempt's; it lives in memory that the parent frees. */
-static void adopt(struct attempt *a)
+/* The parent shows the attempt's peer, trace and session. */
+static void attempt_adopt(struct attempt *a)
 {
     struct tc_call *parent = a->hedge->parent;
-    tc_rstr_unref(parent->peer);
-    parent->peer = tc_rstr_ref(a->call->peer);
-    parent->trace = a->call->trace;
+    tc_rstr_unref(parent->attempt.peer);
+    parent->attempt.peer = tc_rstr_ref(a->call->attempt.peer);
+    parent->attempt.trace = a->call->attempt.trace;
     if (parent->config.session)
         *parent->config.session = *a->call->config.session;
 }
 
-static bool start_attempt(struct tc_hedge *h);
+static bool attempt_start(struct hedge *h);
 
 static void on_headers(void *arg, const struct tc_headers *headers)
 {
     struct attempt *a = arg;
     struct tc_call *parent = a->hedge->parent;
-    adopt(a);
+    attempt_adopt(a);
     if (!a->hedge->winner)
-        choose(a);
-    parent->headers = parent->filters ? tc_call_filters_response(parent, headers) : headers;
+        attempt_win(a);
+    parent->attempt.headers =
+        parent->filters ? tc_call_filters_response(parent->filters, headers, parent->attempt.peer) : headers;
     if (parent->events->on_headers)
-        parent->events->on_headers(parent->arg, parent->headers);
+        parent->events->on_headers(parent->arg, parent->attempt.headers);
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
 {
     struct attempt *a = arg;
     struct tc_call *parent = a->hedge->parent;
-    parent->reads--;
+    parent->messages.reads--;
     if (parent->events->on_message)
         parent->events->on_message(parent->arg, message);
     else
@@ -137,28 +151,31 @@ static void on_written(void *arg)
     struct tc_call *parent = a->hedge->parent;
     a->n_written++;
     /* A6: no attempt is ahead of the one that just got further than all others, so the call commits to it. */
-    if (!a->hedge->winner && a->n_written > parent->n_told && tc_call_over_buffer(parent))
-        choose(a);
-    feed(a);
-    if (a->n_written <= parent->n_told || parent->stage == TC_CALL_DONE)
+    if (!a->hedge->winner && a->n_written > parent->messages.n_notified && tc_call_over_buffer(parent))
+        attempt_win(a);
+    attempt_flush(a);
+    if (a->n_written <= parent->messages.n_notified || parent->stage == TC_CALL_DONE)
         return;
-    parent->n_told = a->n_written;
-    parent->sending = false;
+    parent->messages.n_notified = a->n_written;
+    parent->messages.sending = false;
     if (parent->events->on_written)
         parent->events->on_written(parent->arg);
 }
 
-/* Counts an outcome and says whether attempts may go on after it. */
-static bool may_go_on(struct tc_hedge *h, const struct tc_call_end *end, uint64_t *delay_ms)
+/* Counts an outcome for the throttle, and returns whether attempts may go on after it. */
+static bool attempt_count(struct attempt *a, const struct tc_call_end *end, uint64_t *delay_ms)
 {
+    struct hedge *h = a->hedge;
+    if (a->call->attempt.refused)
+        return false;
     if (end->status.code == TORC_STATUS_OK) {
-        tc_retry_throttle_success(throttle_of(h));
+        tc_retry_throttle_success(hedge_throttle(h));
         return false;
     }
-    bool fatal = (h->parent->retry.codes >> end->status.code & 1) == 0;
+    bool fatal = (h->parent->retry.policy.codes >> end->status.code & 1) == 0;
     enum tc_pushback pushback = tc_retry_pushback(end->trailers, delay_ms);
     if (!fatal || pushback == TC_PUSHBACK_STOP)
-        tc_retry_throttle_failure(throttle_of(h));
+        tc_retry_throttle_failure(hedge_throttle(h));
     if (pushback == TC_PUSHBACK_STOP)
         h->frozen = true;
     if (pushback != TC_PUSHBACK_DELAY)
@@ -166,135 +183,162 @@ static bool may_go_on(struct tc_hedge *h, const struct tc_call_end *end, uint64_
     return !fatal;
 }
 
-/* The parent ends as this attempt did. */
-static void finish(struct attempt *a)
+/* Ends the parent as this attempt ended. */
+static void attempt_finish(struct attempt *a)
 {
     struct tc_call *parent = a->hedge->parent, *c = a->call;
     const struct tc_headers *trailers = c->trailers;
-    adopt(a);
-    if (parent->filters && trailers && !c->headers)
-        trailers = tc_call_filters_response(parent, trailers);
-    tc_call_finish_later(parent, tc_status_ref(&c->status), trailers);
+    attempt_adopt(a);
+    if (parent->filters && trailers && !c->attempt.headers)
+        trailers = tc_call_filters_response(parent->filters, trailers, parent->attempt.peer);
+    parent->trailers = trailers;
+    tc_call_fail(parent, tc_status_ref(&c->status));
 }
 
-/* Nothing runs and nothing will: the call failed as its last attempt did. */
-static void finish_if_idle(struct tc_hedge *h)
+/* Ends the call as its last attempt ended, if nothing runs and nothing will begin. */
+static void hedge_finish_if_idle(struct hedge *h)
 {
-    if (!more(h))
+    if (!hedge_may_begin(h))
         tc_timer_stop(&h->timer);
     if (h->n_running == 0 && !tc_timer_active(&h->timer))
-        finish(h->last);
+        attempt_finish(h->last);
 }
 
 static void on_done(void *arg, const struct tc_call_end *end)
 {
     struct attempt *a = arg;
-    struct tc_hedge *h = a->hedge;
+    struct hedge *h = a->hedge;
     uint64_t delay_ms = 0;
     a->over = true;
     h->n_running--;
     h->last = a;
-    if (!may_go_on(h, end, &delay_ms) || h->winner) {
-        finish(a);
+    if (!attempt_count(a, end, &delay_ms) || h->winner) {
+        attempt_finish(a);
         return;
     }
-    /* The next at once, or when the server wants it; those behind it keep their distance. */
+    /* The next attempt begins at once, or when the server wants it; attempts behind it keep their distance. */
     if (delay_ms)
-        arm(h, delay_ms);
-    else if (more(h) && start_attempt(h))
-        arm(h, hedging_delay_ms(h));
-    finish_if_idle(h);
+        timer_arm(h, delay_ms);
+    else if (hedge_may_begin(h) && attempt_start(h))
+        timer_arm(h, hedge_delay_ms(h));
+    hedge_finish_if_idle(h);
 }
 
 static const struct tc_call_events attempt_events = {
     .on_headers = on_headers, .on_message = on_message, .on_written = on_written, .on_done = on_done};
 
-/* The parent frees it: what it received is the parent's too. */
-static void keep(struct tc_call *c)
+/* tc_call.release of an attempt: hedge_free frees it with the parent, which shows what the attempt received. */
+static void attempt_keep(struct tc_call *c TC_UNUSED) {}
+
+/* Gives the attempt what was asked of the parent and decided for it. */
+static void attempt_inherit(struct tc_call *c, const struct tc_call *parent)
 {
-    (void)c;
+    c->asked = parent->asked;
+    c->asked.metadata.cap = c->asked.metadata.len; /* added headers go to another array */
+    c->asked.metadata.arena = &c->arena;
+    c->deadline.started_ns = parent->deadline.started_ns;
+    c->deadline.at_ns = parent->deadline.at_ns;
+    c->waits = parent->waits;
+    c->config = parent->config;
+    c->config.release = NULL; /* the parent's */
+    c->config.filters = NULL;
+    if (parent->config.session) {
+        /* Each attempt's pick writes to a session of its own. */
+        c->config.session = tc_arena_alloc(&c->arena, sizeof(*c->config.session));
+        *c->config.session = *parent->config.session;
+    }
+    uint32_t previous = c->attempt.request.previous_attempts;
+    c->attempt.request = parent->attempt.request;
+    c->attempt.request.previous_attempts = previous;
+    c->attempt.request.metadata = &c->asked.metadata;
+    c->attempt.request.auth = NULL;
+    if (parent->credentials && parent->credentials->own)
+        tc_call_use_credentials(c, parent->credentials->own);
 }
 
-/* False when the throttle forbids it, for good: that many failures mean that servers suffer (A6). */
-static bool start_attempt(struct tc_hedge *h)
+/* Begins an attempt. Returns false if the throttle forbids it (A6: so many failures mean that servers suffer); no
+ * further attempt begins then. */
+static bool attempt_start(struct hedge *h)
 {
     struct tc_call *parent = h->parent;
-    if (h->n > 0 && !tc_retry_throttle_open(throttle_of(h))) {
+    if (h->base.n > 0 && !tc_retry_throttle_open(hedge_throttle(h))) {
         h->frozen = true;
         return false;
     }
-    struct attempt *a = &h->attempts[h->n];
+    struct attempt *a = &h->attempts[h->base.n];
     struct tc_call *c = TC_NEW(struct tc_call);
     tc_arena_init(&c->arena, 0, 0);
+    c->parent = parent;
     tc_call_init(c, parent->channel);
-    c->is_attempt = true;
-    c->release = keep;
+    c->release = attempt_keep;
     c->events = &attempt_events;
     c->arg = a;
-    c->request.previous_attempts = h->n;
-    *a = (struct attempt){.hedge = h, .call = c, .next = parent->out_first};
-    h->n++;
+    c->attempt.request.previous_attempts = h->base.n;
+    *a = (struct attempt){.hedge = h, .call = c, .next = parent->messages.send.first};
+    h->base.n++;
     h->n_running++;
-    tc_call_begin_attempt(c, parent);
-    feed(a);
+    attempt_inherit(c, parent);
+    tc_call_setup_credentials(c);
+    tc_channel_call_began(c->channel);
+    tc_call_pick(c);
+    attempt_flush(a);
     return true;
 }
 
-/* Attempts that are due; with a delay of nothing, all. */
-static void go_on(struct tc_hedge *h)
+/* Begins the attempt that is due, or all of them if the delay is 0. */
+static void hedge_go_on(struct hedge *h)
 {
-    uint64_t delay_ms = hedging_delay_ms(h);
-    while (more(h) && start_attempt(h) && delay_ms == 0) {
+    uint64_t delay_ms = hedge_delay_ms(h);
+    while (hedge_may_begin(h) && attempt_start(h) && delay_ms == 0) {
     }
-    arm(h, delay_ms);
+    timer_arm(h, delay_ms);
 }
 
 static void on_timer(struct tc_timer *timer)
 {
-    struct tc_hedge *h = TC_CONTAINER_OF(timer, struct tc_hedge, timer);
-    go_on(h);
-    finish_if_idle(h);
+    struct hedge *h = TC_CONTAINER_OF(timer, struct hedge, timer);
+    hedge_go_on(h);
+    hedge_finish_if_idle(h);
 }
 
-void tc_hedge_start(struct tc_call *c)
+static struct hedge *of_base(struct tc_hedge *base)
 {
-    struct tc_hedge *h = tc_arena_calloc(&c->arena, 1, sizeof(*h));
-    h->parent = c;
-    tc_timer_init(&h->timer, c->channel->loop, on_timer);
-    c->hedge = h;
-    c->stage = TC_CALL_HEDGING;
-    go_on(h);
+    return TC_CONTAINER_OF(base, struct hedge, base);
 }
 
-void tc_hedge_send(struct tc_hedge *h, struct tc_out *message)
+static void hedge_send(struct tc_hedge *base, struct tc_send_message *message)
 {
-    for (unsigned i = 0; i < h->n && !h->stopped; i++) {
+    struct hedge *h = of_base(base);
+    for (unsigned i = 0; i < h->base.n && !h->stopped; i++) {
         struct attempt *a = &h->attempts[i];
         if (message && !a->next)
             a->next = message;
-        feed(a);
+        attempt_flush(a);
     }
 }
 
-void tc_hedge_read(struct tc_hedge *h)
+static void hedge_read(struct tc_hedge *base)
 {
+    struct hedge *h = of_base(base);
     if (h->winner && !h->winner->over)
         tc_call_read(h->winner->call);
 }
 
-void tc_hedge_stop(struct tc_hedge *h)
+static void hedge_stop(struct tc_hedge *base)
 {
+    struct hedge *h = of_base(base);
     h->stopped = true;
     tc_timer_stop(&h->timer);
-    for (unsigned i = 0; i < h->n; i++) {
-        cancel(&h->attempts[i]);
-        h->parent->attempts += h->attempts[i].call->attempts;
+    for (unsigned i = 0; i < h->base.n; i++) {
+        attempt_cancel(&h->attempts[i]);
+        h->parent->attempt.n += h->attempts[i].call->attempt.n;
     }
 }
 
-void tc_hedge_free(struct tc_hedge *h)
+static void hedge_free(struct tc_hedge *base)
 {
-    for (unsigned i = 0; h && i < h->n; i++) {
+    struct hedge *h = of_base(base);
+    for (unsigned i = 0; i < h->base.n; i++) {
         struct tc_call *c = h->attempts[i].call;
         torc_channel *ch = c->channel;
         tc_call_fini(c);
@@ -304,7 +348,16 @@ void tc_hedge_free(struct tc_hedge *h)
     }
 }
 
-unsigned tc_hedge_attempts(const struct tc_hedge *h)
+static const struct tc_hedge_ops hedge_ops = {
+    .send = hedge_send, .read = hedge_read, .stop = hedge_stop, .free = hedge_free};
+
+void tc_hedge_start(struct tc_call *c)
 {
-    return h->n;
+    struct hedge *h = tc_arena_calloc(&c->arena, 1, sizeof(*h));
+    h->base.ops = &hedge_ops;
+    h->parent = c;
+    tc_timer_init(&h->timer, c->channel->loop, on_timer);
+    c->hedge = &h->base;
+    c->stage = TC_CALL_HEDGING;
+    hedge_go_on(h);
 }

@@ -1,3 +1,4 @@
+/* The defaults of channel options, and which options are refused. The texts go to the application (*why). */
 #include "channel/options.h"
 
 #include <stdatomic.h>
@@ -11,12 +12,12 @@
 #include "base/parse.h"
 #include "creds/creds.h"
 #include "io/addr.h"
-#include "lb/ring.h"
 #include "resolver/proxy.h"
+#include "ring/ring.h"
 
-#define MIN_KEEPALIVE_MS 10000u
+enum { MIN_KEEPALIVE_MS = 10000, MAX_REQUEST_HEADER_BYTES = 268435456 };
 
-void torc_channel_options_init(struct torc_channel_options *options)
+void tc_channel_options_init(struct torc_channel_options *options)
 {
     *options = (struct torc_channel_options){
         .size = sizeof(*options),
@@ -35,9 +36,11 @@ void torc_channel_options_init(struct torc_channel_options *options)
         .xds_resource_timeout_ms = 15000,
         .retry_buffer_bytes = 262144,
         .channel_retry_buffer_bytes = 16777216,
+        .max_request_header_bytes = 1048576,
     };
 }
 
+/* A malformed value is warned of once in a process. */
 uint32_t tc_channel_default_ring_cap(void)
 {
     const char *text = getenv("GRPC_RING_HASH_CAP");
@@ -47,13 +50,13 @@ uint32_t tc_channel_default_ring_cap(void)
     if (tc_parse_u64(tc_slice_str(text), TC_RING_SIZE_MAX, &cap) == 0 && cap > 0)
         return (uint32_t)cap;
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    if (!atomic_flag_test_and_set(&told))
+    if (tc_log_enabled(TC_LOG_CHANNEL, TORC_LOG_WARN) && !atomic_flag_test_and_set(&told))
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "GRPC_RING_HASH_CAP=\"%s\" is not in 1..%u: ignored", text,
                TC_RING_SIZE_MAX);
     return TC_RING_DEFAULT_CAP;
 }
 
-static bool is_proxy(const char *url)
+static bool proxy_is_valid(const char *url)
 {
     struct tc_buf host_port = {0}, authorization = {0};
     bool ok = !*url || tc_proxy_url_parse(url, &host_port, &authorization) == 0;
@@ -62,25 +65,23 @@ static bool is_proxy(const char *url)
     return ok;
 }
 
-/* "host", "host:80", "[::1]", "[::1]:80", "::1" */
-static bool is_authority(struct tc_slice s)
+/* Accepts "host", "host:80", "[::1]", "[::1]:80" and "::1". The check goes byte by byte because an authority becomes
+ * a header, and the name that the server's certificate must have. */
+static bool authority_is_valid(struct tc_slice s)
 {
-    struct tc_slice host = tc_addr_host_of(s);
-    if (host.len == 0 || !tc_header_value_valid(s) || strpbrk(s.data, " /?#"))
-        return false;
-    bool bracketed = host.data > s.data;
-    if (bracketed != (s.data[0] == '['))
-        return false;
-    const char *rest = host.data + host.len + bracketed;
-    size_t left = s.len - (size_t)(rest - s.data);
+    struct tc_slice host, rest;
     uint64_t port;
-    return left == 0 || (*rest == ':' && tc_parse_u64(tc_slice_of(rest + 1, left - 1), UINT16_MAX, &port) == 0);
+    if (!tc_addr_split(s, &host, &rest) || !tc_header_value_valid(s) || strpbrk(s.data, " /?#"))
+        return false;
+    return rest.len == 0 ||
+           (rest.data[0] == ':' && tc_parse_u64(tc_slice_of(rest.data + 1, rest.len - 1), UINT16_MAX, &port) == 0);
 }
 
-static const char *fault(const struct torc_channel_options *o)
+/* Returns what is wrong with the options, or NULL. */
+static const char *options_fault(const struct torc_channel_options *o)
 {
     if (!o->credentials)
-        return "credentials: they are NULL, as what made them returned; for connections in the clear give "
+        return "credentials: they are NULL, as what made them returned; for plaintext give "
                "torc_credentials_insecure()";
     if (o->ring_size_cap > TC_RING_SIZE_MAX)
         return "ring_size_cap: must be at most 8388608";
@@ -94,9 +95,11 @@ static const char *fault(const struct torc_channel_options *o)
         return "connect_timeout_ms: must not be 0";
     if (o->max_header_list_bytes == 0)
         return "max_header_list_bytes: must not be 0";
+    if (o->max_request_header_bytes == 0 || o->max_request_header_bytes > MAX_REQUEST_HEADER_BYTES)
+        return "max_request_header_bytes: must be at least 1 and at most 268435456";
     if (o->keepalive_time_ms && o->keepalive_timeout_ms == 0)
         return "keepalive_timeout_ms: must not be 0";
-    if (o->http_proxy && !is_proxy(o->http_proxy))
+    if (o->http_proxy && !proxy_is_valid(o->http_proxy))
         return "http_proxy: must be http://[user:password@]host[:port]";
     if (o->user_agent && !tc_header_value_valid(tc_slice_str(o->user_agent)))
         return "user_agent: must be printable ASCII";
@@ -105,21 +108,16 @@ static const char *fault(const struct torc_channel_options *o)
 
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given, char **why)
 {
-    torc_channel_options_init(out);
+    tc_channel_options_init(out);
     if (tc_options_take(out, sizeof(*out), given, "options", "torc_channel_options_init", why) != 0)
         return false;
     out->size = sizeof(*out);
-    if (out->authority && !is_authority(tc_slice_str(out->authority))) {
-        if (why)
-            *why = tc_asprintf("options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority));
-        return false;
-    }
-    const char *text = fault(out);
-    if (text) {
-        if (why)
-            *why = tc_asprintf("options: %s", text);
-        return false;
-    }
+    if (out->authority && !authority_is_valid(tc_slice_str(out->authority)))
+        return tc_refuse(why, "options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority));
+    const char *text = options_fault(out);
+    if (text)
+        return tc_refuse(why, "options: %s", text);
+    /* A8: clients must not ping more often than every 10 s. */
     if (out->keepalive_time_ms && out->keepalive_time_ms < MIN_KEEPALIVE_MS)
         out->keepalive_time_ms = MIN_KEEPALIVE_MS;
     if (out->ring_size_cap == 0)

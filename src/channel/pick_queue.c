@@ -1,37 +1,50 @@
-/* The calls of a channel that wait: for the resolver's first result, and for a picker that can place them. */
-#include "channel/call_struct.h"
+/* The queues of a channel: entries of any kind wait for the resolver's result or for a picker. Entries that run may
+ * queue up again, so a queue is emptied into a list of its own before the entries run. */
+#include "channel/pick_queue.h"
+
+/* Runs all entries in the order in which they came. Entries that still have to wait queue up again. */
+static void queue_run(struct tc_link *queue)
+{
+    struct tc_link entries, *link;
+    tc_list_init(&entries);
+    tc_list_splice(&entries, queue);
+    while ((link = tc_list_pop(&entries))) {
+        struct tc_queued *q = TC_CONTAINER_OF(link, struct tc_queued, link);
+        q->fn(q);
+    }
+}
 
 static void on_retry(struct tc_task *task)
 {
-    torc_channel *ch = TC_CONTAINER_OF(task, torc_channel, retry);
-    struct tc_link waiting;
-    tc_list_init(&waiting);
-    tc_list_splice(&waiting, &ch->waiting_pick);
-    struct tc_link *link;
-    /* In the order in which they came; those that still find nothing queue up again. */
-    while ((link = tc_list_pop(&waiting)))
-        tc_call_pick(TC_CONTAINER_OF(link, struct tc_call, queue));
+    queue_run(&TC_CONTAINER_OF(task, struct tc_pick_queue, retry)->pick);
 }
 
-void tc_pick_queue_init(torc_channel *ch)
+void tc_pick_queue_init(struct tc_pick_queue *q, struct tc_loop *loop)
 {
-    tc_list_init(&ch->waiting_config);
-    tc_list_init(&ch->waiting_pick);
-    tc_task_init(&ch->retry, on_retry);
+    q->loop = loop;
+    tc_list_init(&q->config);
+    tc_list_init(&q->pick);
+    tc_task_init(&q->retry, on_retry);
 }
 
-void tc_pick_queue_wake(torc_channel *ch)
+void tc_pick_queue_stop(struct tc_pick_queue *q)
 {
-    if (!tc_list_empty(&ch->waiting_pick) && !ch->ended)
-        tc_loop_defer(ch->loop, &ch->retry);
+    tc_task_cancel(&q->retry);
 }
 
-void tc_pick_queue_resolved(torc_channel *ch)
+void tc_pick_queue_wait(struct tc_link *queue, struct tc_queued *entry, void (*fn)(struct tc_queued *entry))
 {
-    struct tc_link waiting;
-    tc_list_init(&waiting);
-    tc_list_splice(&waiting, &ch->waiting_config);
-    struct tc_link *link;
-    while ((link = tc_list_pop(&waiting)))
-        tc_call_resolved(TC_CONTAINER_OF(link, struct tc_call, queue));
+    entry->fn = fn;
+    tc_list_append(queue, &entry->link);
+}
+
+void tc_pick_queue_wake(struct tc_pick_queue *q)
+{
+    if (!tc_list_empty(&q->pick))
+        tc_loop_defer(q->loop, &q->retry);
+}
+
+void tc_pick_queue_resolved(struct tc_pick_queue *q)
+{
+    queue_run(&q->config);
 }

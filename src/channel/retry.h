@@ -1,42 +1,49 @@
-/* Retries as a service config asks for them (gRFC A6): the policy of a method, the throttling of a channel, and what a
- * call does when an attempt has failed. */
+/* Retries (A6): what decides whether an attempt that failed is followed by another. Loop thread only. */
 #ifndef TC_CHANNEL_RETRY_H
 #define TC_CHANNEL_RETRY_H
 
-#include "base/json.h"
-#include "http2/stream.h"
+#include "base/headers.h"
 #include "resolver/retry_policy.h"
 
-struct tc_call;
-
-/* Of a channel, in thousandths of a token. */
+/* A channel's throttle, in thousandths of a token. */
 struct tc_retry_throttle {
-    uint32_t max, ratio; /* max 0: none */
+    uint32_t max, ratio; /* max 0: retries are not throttled */
     uint32_t tokens;
 };
 
-/* The members retryPolicy, hedgingPolicy and retryThrottling of a service config. Faults are added at their fields; the
- * result counts only without any. */
-void tc_retry_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_faults *f);
-void tc_hedging_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_faults *f);
-void tc_retry_throttle_parse(struct tc_retry_throttle *t, const json_t *obj, struct tc_faults *f);
-/* Whether another attempt may be made now. */
+/* Returns whether another attempt may be made now. */
 bool tc_retry_throttle_open(const struct tc_retry_throttle *t);
-/* An RPC succeeded. */
-void tc_retry_throttle_success(struct tc_retry_throttle *t);
 /* An RPC failed in a way that counts. */
 void tc_retry_throttle_failure(struct tc_retry_throttle *t);
 /* Another service config is in force: the tokens stay unless the settings differ. */
 void tc_retry_throttle_update(struct tc_retry_throttle *t, const struct tc_retry_throttle *settings);
+/* An RPC succeeded. */
+static inline void tc_retry_throttle_success(struct tc_retry_throttle *t)
+{
+    t->tokens = TC_MIN(t->tokens + t->ratio, t->max);
+}
 
 /* What the server says of further attempts (grpc-retry-pushback-ms). */
 enum tc_pushback { TC_PUSHBACK_NONE, TC_PUSHBACK_DELAY, TC_PUSHBACK_STOP };
-/* *delay_ms with DELAY only. NULL: no trailers. */
+/* Stores *delay_ms with DELAY only. `trailers` may be NULL. */
 enum tc_pushback tc_retry_pushback(const struct tc_headers *trailers, uint64_t *delay_ms);
 
-/* An attempt of the call has ended, or found no endpoint (trailers NULL): true when another follows, now or after a
- * backoff. */
-bool tc_call_retry(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
-void tc_call_on_retry_timer(struct tc_timer *timer);
+/* The retries of an RPC. */
+struct tc_retry {
+    struct tc_retry_policy policy;
+    unsigned tries; /* attempts that failed and were followed by another under the policy */
+    struct tc_backoff backoff;
+};
+
+/* How an attempt failed, or found no endpoint. */
+struct tc_retry_outcome {
+    int code;
+    const struct tc_headers *trailers; /* NULL: none came */
+    bool resendable;                   /* the call is not committed, and its messages are still kept */
+};
+
+/* Counts the failure and returns whether another attempt follows, in *delay_ms. */
+bool tc_retry_next(struct tc_retry *r, struct tc_retry_throttle *throttle, const struct tc_retry_outcome *o,
+                   struct tc_rng *rng, uint64_t *delay_ms);
 
 #endif

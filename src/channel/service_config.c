@@ -1,10 +1,21 @@
+/* Service configs (gRPC's doc/service_config.md), parsed from JSON (A21): the LB policy, and for each method timeout,
+ * wait-for-ready, message limits, and a retry or hedging policy (A6).
+ *
+ * Errors are collected with the path of their field, and a config with any error is refused as a whole. A method's
+ * config is found by "service/method", else "service/", else the default "": one hash table has all three kinds of
+ * names. */
 #include "channel/service_config.h"
 
-#include <uthash.h>
+#include <stdatomic.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/table.h"
+#include "lb/registry.h"
+
+enum { MAX_TOKENS = 1000 }; /* A6: the most that retryThrottling may ask for */
 
 struct name_entry {
     char *name; /* "service/method", "service/", or "" */
@@ -20,7 +31,8 @@ struct tc_service_config {
     struct tc_retry_throttle throttle;
 };
 
-bool tc_service_config_duration(const json_t *obj, const char *key, uint64_t *ns, struct tc_faults *f)
+/* proto3 JSON's Duration at a key. Returns false if it is absent, or wrong and complained of. */
+static bool duration_parse(const json_t *obj, const char *key, uint64_t *ns, struct tc_validation_errors *f)
 {
     const char *text;
     if (!tc_json_get_str(obj, key, &text, f))
@@ -29,35 +41,129 @@ bool tc_service_config_duration(const json_t *obj, const char *key, uint64_t *ns
     bool seconds = s.len >= 2 && s.data[s.len - 1] == 's' && s.data[s.len - 2] >= '0' && s.data[s.len - 2] <= '9';
     if (seconds && tc_parse_duration_ns(s, ns) == 0)
         return true;
-    tc_faults_push(f, ".%s", key);
-    tc_faults_add(f, "\"%s\" is no duration in seconds, as \"1.5s\"", text);
-    tc_faults_pop(f);
-    return false;
+    return tc_validation_add_member(f, key, "\"%s\" is not a duration in seconds, as \"1.5s\"", text);
 }
 
-static void parse_limit(const json_t *obj, const char *key, bool *has, uint64_t *value, struct tc_faults *f)
+/* --- retryPolicy, hedgingPolicy and retryThrottling (A6) --- */
+
+static void backoff_parse_ms(const json_t *obj, const char *key, uint64_t *out_ms, struct tc_validation_errors *f)
 {
-    *has = tc_json_get_u64(obj, key, UINT64_MAX, value, f);
+    uint64_t ns = 0;
+    if (!duration_parse(obj, key, &ns, f))
+        return;
+    if (ns == 0)
+        tc_validation_add(f, "%s must be greater than 0", key);
+    *out_ms = ns / TC_NS_PER_MS + (ns % TC_NS_PER_MS != 0);
 }
 
-static void add_name(struct tc_service_config *c, struct tc_method_config *m, const json_t *name, struct tc_faults *f)
+static void key_require(const json_t *obj, const char *key, struct tc_validation_errors *f)
+{
+    if (!json_object_get(obj, key))
+        tc_validation_add(f, "%s is missing", key);
+}
+
+/* A status code: its name in any case, or its number. Returns -1 for anything else. */
+static int status_code_of(const json_t *v)
+{
+    if (json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= TORC_STATUS_UNAUTHENTICATED)
+        return (int)json_integer_value(v);
+    if (!json_is_string(v))
+        return -1;
+    for (int code = 0; code <= TORC_STATUS_UNAUTHENTICATED; code++)
+        if (tc_slice_ieq(tc_slice_str(json_string_value(v)), tc_slice_str(torc_status_code_name(code))))
+            return code;
+    return -1;
+}
+
+static void codes_parse(struct tc_retry_policy *p, const json_t *obj, const char *key, struct tc_validation_errors *f)
+{
+    const json_t *list;
+    if (!tc_json_get_arr(obj, key, &list, f))
+        return;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        int code = status_code_of(json_array_get(list, i));
+        if (code < 0)
+            tc_validation_add(f, "%s[%zu] is not a status code", key, i);
+        else
+            p->codes |= 1u << code;
+    }
+}
+
+/* maxAttempts: at least 2, and what is above TC_RETRY_MAX_ATTEMPTS counts as that (A6). */
+static unsigned attempts_parse(const json_t *obj, struct tc_validation_errors *f)
+{
+    uint64_t attempts = 0;
+    key_require(obj, "maxAttempts", f);
+    if (tc_json_get_u64(obj, "maxAttempts", UINT32_MAX, &attempts, f) && attempts < 2)
+        tc_validation_add(f, "maxAttempts must be greater than 1");
+    return (unsigned)TC_MIN(attempts, (uint64_t)TC_RETRY_MAX_ATTEMPTS);
+}
+
+static void retry_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_validation_errors *f)
+{
+    static const char *const required[] = {"initialBackoff", "maxBackoff", "backoffMultiplier", "retryableStatusCodes"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(required); i++)
+        key_require(obj, required[i], f);
+    *p = (struct tc_retry_policy){.max_attempts = attempts_parse(obj, f), .backoff = {.jitter = 0.2}};
+    backoff_parse_ms(obj, "initialBackoff", &p->backoff.initial_ms, f);
+    backoff_parse_ms(obj, "maxBackoff", &p->backoff.max_ms, f);
+    const json_t *multiplier = json_object_get(obj, "backoffMultiplier");
+    p->backoff.multiplier = json_number_value(multiplier);
+    if (multiplier && !(p->backoff.multiplier > 0))
+        tc_validation_add(f, "backoffMultiplier must be a number greater than 0");
+    codes_parse(p, obj, "retryableStatusCodes", f);
+    if (json_is_array(json_object_get(obj, "retryableStatusCodes")) &&
+        json_array_size(json_object_get(obj, "retryableStatusCodes")) == 0)
+        tc_validation_add(f, "retryableStatusCodes is empty");
+}
+
+static void hedging_policy_parse(struct tc_retry_policy *p, const json_t *obj, struct tc_validation_errors *f)
+{
+    *p = (struct tc_retry_policy){.max_attempts = attempts_parse(obj, f), .hedging = true};
+    duration_parse(obj, "hedgingDelay", &p->hedging_delay_ns, f);
+    codes_parse(p, obj, "nonFatalStatusCodes", f);
+}
+
+/* Tokens are kept in thousandths: A6 wants three decimals of tokenRatio. */
+static void retry_throttle_parse(struct tc_retry_throttle *t, const json_t *obj, struct tc_validation_errors *f)
+{
+    key_require(obj, "maxTokens", f);
+    key_require(obj, "tokenRatio", f);
+    uint64_t max = 0;
+    const json_t *ratio = json_object_get(obj, "tokenRatio");
+    double value = json_number_value(ratio);
+    if (tc_json_get_u64(obj, "maxTokens", UINT64_MAX, &max, f) && (max < 1 || max > MAX_TOKENS))
+        tc_validation_add(f, "maxTokens must be in 1..1000");
+    if (ratio && !(value > 0))
+        tc_validation_add(f, "tokenRatio must be a number greater than 0");
+    t->max = (uint32_t)TC_MIN(max, (uint64_t)MAX_TOKENS) * 1000;
+    t->ratio = value < MAX_TOKENS ? (uint32_t)(value * 1000 + 1e-6) : MAX_TOKENS * 1000;
+    t->tokens = t->max;
+}
+
+/* --- methodConfig --- */
+
+/* Adds a name of a methodConfig: "service/method", "service/" for the whole service, "" for the default. A name that is
+ * taken is an error (gRPC: the config is ambiguous). */
+static void name_add(struct tc_service_config *c, struct tc_method_config *m, const json_t *name,
+                     struct tc_validation_errors *f)
 {
     const char *service = "", *method = "";
     if (!json_is_object(name)) {
-        tc_faults_add(f, "must be an object");
+        tc_validation_add(f, "must be an object");
         return;
     }
     tc_json_get_str(name, "service", &service, f);
     tc_json_get_str(name, "method", &method, f);
     if (!service[0] && method[0]) {
-        tc_faults_add(f, "a method without its service");
+        tc_validation_add(f, "a method without its service");
         return;
     }
     char *text = service[0] ? tc_asprintf("%s/%s", service, method) : tc_strdup("");
     struct name_entry *e;
     HASH_FIND_STR(c->names, text, e);
     if (e) {
-        tc_faults_add(f, "\"%s\" is named twice", text);
+        tc_validation_add(f, "\"%s\" is named twice", text);
         tc_free(text);
         return;
     }
@@ -67,66 +173,85 @@ static void add_name(struct tc_service_config *c, struct tc_method_config *m, co
     HASH_ADD_KEYPTR(hh, c->names, e->name, strlen(e->name), e);
 }
 
-static void parse_method(struct tc_service_config *c, const json_t *obj, struct tc_faults *f)
+static void method_parse(struct tc_service_config *c, const json_t *obj, struct tc_validation_errors *f)
 {
     struct tc_method_config *m = TC_NEW(struct tc_method_config);
     *tc_vec_push(&c->methods) = m;
     m->wait_for_ready = -1;
+    m->timeout_ns = m->max_request_bytes = m->max_response_bytes = UINT64_MAX;
     if (!json_is_object(obj)) {
-        tc_faults_add(f, "must be an object");
+        tc_validation_add(f, "must be an object");
         return;
     }
-    if (tc_service_config_duration(obj, "timeout", &m->timeout_ns, f) && m->timeout_ns == 0)
-        m->timeout_ns = 1;
+    duration_parse(obj, "timeout", &m->timeout_ns, f);
     const json_t *retry, *hedging;
     if (tc_json_get_obj(obj, "retryPolicy", &retry, f)) {
-        tc_faults_push(f, ".retryPolicy");
-        tc_retry_policy_parse(&m->retry, retry, f);
-        tc_faults_pop(f);
+        tc_validation_push(f, ".retryPolicy");
+        retry_policy_parse(&m->retry, retry, f);
+        tc_validation_pop(f);
         if (json_object_get(obj, "hedgingPolicy"))
-            tc_faults_add(f, "retryPolicy and hedgingPolicy exclude each other");
+            tc_validation_add(f, "retryPolicy and hedgingPolicy exclude each other");
     } else if (tc_json_get_obj(obj, "hedgingPolicy", &hedging, f)) {
-        tc_faults_push(f, ".hedgingPolicy");
-        tc_hedging_policy_parse(&m->retry, hedging, f);
-        tc_faults_pop(f);
+        tc_validation_push(f, ".hedgingPolicy");
+        hedging_policy_parse(&m->retry, hedging, f);
+        tc_validation_pop(f);
     }
     bool wait;
     if (tc_json_get_bool(obj, "waitForReady", &wait, f))
         m->wait_for_ready = wait;
-    parse_limit(obj, "maxRequestMessageBytes", &m->has_max_request_bytes, &m->max_request_bytes, f);
-    parse_limit(obj, "maxResponseMessageBytes", &m->has_max_response_bytes, &m->max_response_bytes, f);
+    tc_json_get_u64(obj, "maxRequestMessageBytes", UINT64_MAX, &m->max_request_bytes, f);
+    tc_json_get_u64(obj, "maxResponseMessageBytes", UINT64_MAX, &m->max_response_bytes, f);
     const json_t *names;
     if (!tc_json_get_arr(obj, "name", &names, f))
         return;
     for (size_t i = 0; i < json_array_size(names); i++) {
-        tc_faults_push(f, ".name[%zu]", i);
-        add_name(c, m, json_array_get(names, i), f);
-        tc_faults_pop(f);
+        tc_validation_push(f, ".name[%zu]", i);
+        name_add(c, m, json_array_get(names, i), f);
+        tc_validation_pop(f);
     }
 }
 
-static void parse_lb(struct tc_service_config *c, const struct tc_lb_registry *registry, const json_t *root,
-                     struct tc_faults *f)
+/* loadBalancingConfig, or else the deprecated loadBalancingPolicy. Leaves lb NULL if the config has neither. */
+static void lb_parse(struct tc_service_config *c, const struct tc_lb_registry *registry, const json_t *root,
+                     struct tc_validation_errors *f)
 {
     const json_t *list;
     const char *name;
     if (tc_json_get_arr(root, "loadBalancingConfig", &list, f)) {
-        tc_faults_push(f, ".loadBalancingConfig");
+        tc_validation_push(f, ".loadBalancingConfig");
         c->lb = tc_lb_parse_list(registry, list, 0, f);
-        tc_faults_pop(f);
+        tc_validation_pop(f);
         return;
     }
     if (!tc_json_get_str(root, "loadBalancingPolicy", &name, f) || !name[0])
         return;
-    /* The deprecated field: an enum once, so case does not count. */
+    /* The deprecated field was an enum once, so case does not count. */
     char *lower = tc_strdup(name);
     for (char *p = lower; *p; p++)
         if (*p >= 'A' && *p <= 'Z')
             *p = (char)(*p - 'A' + 'a');
     c->lb = tc_lb_default_config(registry, lower);
     if (!c->lb)
-        tc_faults_add_at(f, ".loadBalancingPolicy", "unknown policy \"%s\", or one that demands settings", name);
+        tc_validation_add_at(f, ".loadBalancingPolicy", "unknown policy \"%s\", or one that demands settings", name);
     tc_free(lower);
+}
+
+/* A17 is not supported. Said once, because resolvers bring the same config again and again. */
+static void health_check_parse(const json_t *root, struct tc_validation_errors *f)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const json_t *health;
+    const char *service;
+    if (!tc_json_get_obj(root, "healthCheckConfig", &health, f))
+        return;
+    tc_validation_push(f, ".healthCheckConfig");
+    if (tc_json_get_str(health, "serviceName", &service, f) && tc_log_enabled(TC_LOG_CHANNEL, TORC_LOG_WARN) &&
+        !atomic_flag_test_and_set(&told))
+        TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN,
+               "a service config asks for health checks (healthCheckConfig, service \"" TC_SHOWN
+               "\"), which Torc does not support: endpoints count as healthy while they are connected",
+               TC_SHOW(service));
+    tc_validation_pop(f);
 }
 
 struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *registry, struct tc_slice text,
@@ -135,40 +260,38 @@ struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *r
     char *reason = NULL;
     json_t *root = tc_json_parse(text, &reason);
     if (!root) {
-        if (why)
-            *why = tc_asprintf("service config: %s", reason);
+        tc_refuse(why, "service config: %s", reason);
         tc_free(reason);
         return NULL;
     }
-    struct tc_faults f;
-    tc_faults_init(&f);
+    struct tc_validation_errors f = {0};
     struct tc_service_config *c = TC_NEW(struct tc_service_config);
     tc_ref_init(&c->ref);
     const json_t *methods, *throttling;
     if (!json_is_object(root)) {
-        tc_faults_add(&f, "must be an object");
+        tc_validation_add(&f, "must be an object");
     } else {
-        parse_lb(c, registry, root, &f);
+        lb_parse(c, registry, root, &f);
+        health_check_parse(root, &f);
         if (tc_json_get_obj(root, "retryThrottling", &throttling, &f)) {
-            tc_faults_push(&f, ".retryThrottling");
-            tc_retry_throttle_parse(&c->throttle, throttling, &f);
-            tc_faults_pop(&f);
+            tc_validation_push(&f, ".retryThrottling");
+            retry_throttle_parse(&c->throttle, throttling, &f);
+            tc_validation_pop(&f);
         }
         if (tc_json_get_arr(root, "methodConfig", &methods, &f)) {
             for (size_t i = 0; i < json_array_size(methods); i++) {
-                tc_faults_push(&f, ".methodConfig[%zu]", i);
-                parse_method(c, json_array_get(methods, i), &f);
-                tc_faults_pop(&f);
+                tc_validation_push(&f, ".methodConfig[%zu]", i);
+                method_parse(c, json_array_get(methods, i), &f);
+                tc_validation_pop(&f);
             }
         }
     }
-    if (tc_faults_any(&f)) {
-        if (why)
-            *why = tc_asprintf("service config: %s", tc_faults_text(&f));
+    if (tc_validation_any(&f)) {
+        tc_refuse(why, "service config: %s", tc_validation_text(&f));
         tc_service_config_unref(c);
         c = NULL;
     }
-    tc_faults_fini(&f);
+    tc_validation_fini(&f);
     json_decref(root);
     return c;
 }

@@ -6,29 +6,28 @@
 #include "lb/policy.h"
 
 struct tc_method_config {
-    uint64_t timeout_ns; /* 0: none */
-    int wait_for_ready;  /* -1: not said */
-    bool has_max_request_bytes, has_max_response_bytes;
-    uint64_t max_request_bytes, max_response_bytes;
+    uint64_t timeout_ns;        /* UINT64_MAX: none */
+    int wait_for_ready;         /* -1: not set */
+    uint64_t max_request_bytes; /* UINT64_MAX: not set */
+    uint64_t max_response_bytes;
     struct tc_retry_policy retry;
 };
 
-/* Shared, immutable. */
+/* Immutable; shared by reference. */
 struct tc_service_config;
 
-/* NULL with the reason in *why (tc_free) when the text is no valid service config (A21). Unknown fields are ignored.
- * Any thread. */
+/* Returns NULL with the reason in *why (tc_free) if the text is not a valid service config (A21). Unknown fields are
+ * ignored. Any thread. */
 struct tc_service_config *tc_service_config_parse(const struct tc_lb_registry *registry, struct tc_slice text,
                                                   char **why);
 struct tc_service_config *tc_service_config_ref(struct tc_service_config *c);
 void tc_service_config_unref(struct tc_service_config *c);
-/* The LB policy; NULL when the config names none. Borrowed. */
+/* Returns the LB policy; NULL if the config does not name one. Borrowed. */
 struct tc_lb_config *tc_service_config_lb(const struct tc_service_config *c);
-/* A6's retryThrottling; max 0 when there is none. */
+/* retryThrottling (A6); max 0: none. */
 const struct tc_retry_throttle *tc_service_config_throttle(const struct tc_service_config *c);
-/* proto3 JSON's Duration, decimal seconds with an "s", at a key: false when it is absent or a fault. */
-bool tc_service_config_duration(const json_t *obj, const char *key, uint64_t *ns, struct tc_faults *f);
-/* For "/package.Service/Method": by method, else by service, else the default; NULL when there is none. Borrowed. */
+/* Returns the config of "/package.Service/Method": by method, else by service, else the default; NULL: none.
+ * Borrowed. */
 const struct tc_method_config *tc_service_config_method(const struct tc_service_config *c, struct tc_slice path);
 
 #endif

@@ -1,17 +1,30 @@
+/* Certificate, key and roots in files, read when they are asked for.
+ *
+ * The files form two groups that are read and replaced together: roots, and certificate with key. A group is read again
+ * when
+ *
+ *   - the stamp of a file (device, inode, size, times) has changed,
+ *   - the refresh interval has passed, or
+ *   - the last attempt failed, RETRY_NS ago or longer.
+ *
+ * What was read is tried with TLS before it is taken. The same content keeps its object and its id, so that connections
+ * which use it are not replaced. Stamps are taken before reading: a change in between is seen the next time. Failures
+ * are logged once, after the lock was given back. */
 #include "creds/cert_files.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/fork.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "tls/tls.h"
 
-/* A certificate file that is larger is none. */
-#define MAX_FILE_BYTES (16u * 1024u * 1024u)
-/* Files that could not be used are not read again sooner, however many ask. */
+enum { MAX_FILE_BYTES = 16 * 1024 * 1024 };
+/* Files that could not be used are not read again sooner. */
 #define RETRY_NS (100 * TC_NS_PER_MS)
 
 enum file { CA, CERTIFICATE, KEY, SPIFFE, FILES };
@@ -19,7 +32,7 @@ enum file { CA, CERTIFICATE, KEY, SPIFFE, FILES };
 static const char *const file_names[FILES] = {"ca_certificate_file", "certificate_file", "private_key_file",
                                               "spiffe_trust_bundle_map_file"};
 
-/* By what a change of a file is seen. */
+/* Shows whether a file has changed. */
 struct stamp {
     dev_t dev;
     ino_t ino;
@@ -27,8 +40,8 @@ struct stamp {
     struct timespec written, changed;
 };
 
-/* What is read together and replaced together. */
-struct group {
+/* Files that are read and replaced together. */
+struct cert_group {
     enum file files[2];
     size_t n; /* 0: not configured */
     struct stamp stamps[2];
@@ -42,11 +55,11 @@ struct tc_cert_files {
     struct tc_rstr *key;
     char *paths[FILES];
     uint64_t refresh_ns;
-    pthread_mutex_t mutex;
-    /* Under the mutex. */
-    struct group roots_group, identity_group;
+    struct tc_lock lock;
+    /* Under the lock. */
+    struct cert_group roots_group, identity_group;
     struct tc_cert_roots *roots;       /* NULL: never a good one */
-    struct tc_cert_identity *identity; /* likewise */
+    struct tc_cert_identity *identity; /* NULL: never a good one */
 };
 
 void tc_cert_roots_unref(struct tc_cert_roots *r)
@@ -67,16 +80,28 @@ void tc_cert_identity_unref(struct tc_cert_identity *i)
     tc_free(i);
 }
 
-static struct tc_rstr *make_key(const struct tc_cert_files *f)
+void tc_cert_paths_parse(const json_t *config, struct tc_cert_paths *out, struct tc_validation_errors *errors)
+{
+    const char *interval;
+    *out = (struct tc_cert_paths){.refresh_interval_ns = TC_CERT_REFRESH_DEFAULT_NS};
+    tc_json_get_str(config, "ca_certificate_file", &out->ca_certificate_file, errors);
+    tc_json_get_str(config, "certificate_file", &out->certificate_file, errors);
+    tc_json_get_str(config, "private_key_file", &out->private_key_file, errors);
+    if (tc_json_get_str(config, "refresh_interval", &interval, errors) &&
+        (tc_parse_duration_ns(tc_slice_str(interval), &out->refresh_interval_ns) != 0 || !out->refresh_interval_ns))
+        tc_validation_add_at(errors, ".refresh_interval", "\"%s\" is not a duration above zero", interval);
+    if (!out->certificate_file != !out->private_key_file)
+        tc_validation_add(errors, "certificate_file and private_key_file must both be set, or neither");
+}
+
+static struct tc_rstr *files_make_key(const struct tc_cert_files *f)
 {
     struct tc_buf b = {0};
     for (int i = 0; i < FILES; i++)
         if (f->paths[i])
             tc_buf_printf(&b, "%d:%zu:%s;", i, strlen(f->paths[i]), f->paths[i]);
     tc_buf_printf(&b, "%llu", (unsigned long long)f->refresh_ns);
-    struct tc_rstr *key = tc_rstr_new(b.data, b.len);
-    tc_buf_fini(&b);
-    return key;
+    return tc_rstr_of_buf(&b);
 }
 
 struct tc_cert_files *tc_cert_files_new(const struct tc_cert_paths *paths)
@@ -85,17 +110,17 @@ struct tc_cert_files *tc_cert_files_new(const struct tc_cert_paths *paths)
     const char *const from[FILES] = {paths->ca_certificate_file, paths->certificate_file, paths->private_key_file,
                                      paths->spiffe_trust_bundle_map_file};
     tc_ref_init(&f->ref);
-    pthread_mutex_init(&f->mutex, NULL);
+    tc_lock_init(&f->lock, TC_RANK_CERT_FILES);
     for (int i = 0; i < FILES; i++)
         f->paths[i] = from[i] ? tc_strdup(from[i]) : NULL;
     f->refresh_ns = paths->refresh_interval_ns;
-    f->key = make_key(f);
+    f->key = files_make_key(f);
     if (f->paths[SPIFFE])
-        f->roots_group = (struct group){.files = {SPIFFE}, .n = 1};
+        f->roots_group = (struct cert_group){.files = {SPIFFE}, .n = 1};
     else if (f->paths[CA])
-        f->roots_group = (struct group){.files = {CA}, .n = 1};
+        f->roots_group = (struct cert_group){.files = {CA}, .n = 1};
     if (f->paths[CERTIFICATE] && f->paths[KEY])
-        f->identity_group = (struct group){.files = {CERTIFICATE, KEY}, .n = 2};
+        f->identity_group = (struct cert_group){.files = {CERTIFICATE, KEY}, .n = 2};
     return f;
 }
 
@@ -115,7 +140,7 @@ void tc_cert_files_unref(struct tc_cert_files *f)
     tc_free(f->identity_group.why);
     tc_cert_roots_unref(f->roots);
     tc_cert_identity_unref(f->identity);
-    pthread_mutex_destroy(&f->mutex);
+    tc_lock_fini(&f->lock);
     tc_rstr_unref(f->key);
     tc_free(f);
 }
@@ -150,18 +175,18 @@ static void stamp_of(const char *path, struct stamp *s)
         *s = (struct stamp){st.st_dev, st.st_ino, st.st_size, st.st_mtim, st.st_ctim};
 }
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
+static bool time_equals(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-static bool same_stamp(const struct stamp *a, const struct stamp *b)
+static bool stamp_equals(const struct stamp *a, const struct stamp *b)
 {
-    return a->dev == b->dev && a->ino == b->ino && a->size == b->size && same_time(&a->written, &b->written) &&
-           same_time(&a->changed, &b->changed);
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size && time_equals(&a->written, &b->written) &&
+           time_equals(&a->changed, &b->changed);
 }
 
-static bool due(const struct tc_cert_files *f, const struct group *g, const struct stamp stamps[2])
+static bool group_is_due(const struct tc_cert_files *f, const struct cert_group *g, const struct stamp stamps[2])
 {
     if (!g->tried)
         return true;
@@ -169,12 +194,12 @@ static bool due(const struct tc_cert_files *f, const struct group *g, const stru
     if (age_ns >= f->refresh_ns)
         return true;
     for (size_t i = 0; i < g->n; i++)
-        if (!same_stamp(&g->stamps[i], &stamps[i]))
+        if (!stamp_equals(&g->stamps[i], &stamps[i]))
             return !g->failed || age_ns >= RETRY_NS;
     return g->failed && age_ns >= RETRY_NS;
 }
 
-static bool read_file(const struct tc_cert_files *f, enum file which, struct tc_buf *out, char **why)
+static bool files_read_one(const struct tc_cert_files *f, enum file which, struct tc_buf *out, char **why)
 {
     char scratch[128];
     const char *reason;
@@ -184,8 +209,8 @@ static bool read_file(const struct tc_cert_files *f, enum file which, struct tc_
     return rc == 0;
 }
 
-/* Whether TLS can make something of the texts. */
-static bool usable(const struct tc_tls_opts *opts, char **why)
+/* Returns true when TLS accepts the texts; else the reason goes to *why. */
+static bool texts_are_usable(const struct tc_tls_opts *opts, char **why)
 {
     struct tc_status error = {0};
     struct tc_tls_context *context = tc_tls_context_new(opts, &error);
@@ -196,36 +221,35 @@ static bool usable(const struct tc_tls_opts *opts, char **why)
     return context != NULL;
 }
 
-static struct tc_spiffe_map *read_map(struct tc_slice text, char **why)
+static struct tc_spiffe_map *spiffe_map_read(struct tc_slice text, char **why)
 {
-    struct tc_faults faults;
-    tc_faults_init(&faults);
-    struct tc_spiffe_map *map = tc_spiffe_map_parse(text, &faults);
+    struct tc_validation_errors errors = {0};
+    struct tc_spiffe_map *map = tc_spiffe_map_parse(text, &errors);
     if (!map)
-        *why = tc_strdup(tc_faults_text(&faults));
-    tc_faults_fini(&faults);
+        *why = tc_strdup(tc_validation_text(&errors));
+    tc_validation_fini(&errors);
     return map;
 }
 
-static uint32_t next_id(void)
+static uint32_t content_next_id(void)
 {
     static atomic_uint last;
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-static bool take_roots(struct tc_cert_files *f, const struct tc_buf *text, char **why)
+static bool files_take_roots(struct tc_cert_files *f, const struct tc_buf *text, char **why)
 {
     struct tc_slice s = tc_buf_slice(text);
     if (f->roots && tc_slice_eq(tc_rstr_slice(f->roots->text), s))
         return true; /* the same object for the same content */
     bool by_map = f->paths[SPIFFE] != NULL;
-    struct tc_spiffe_map *map = by_map ? read_map(s, why) : NULL;
+    struct tc_spiffe_map *map = by_map ? spiffe_map_read(s, why) : NULL;
     struct tc_tls_opts opts = {.verify = TC_TLS_VERIFY_CHAIN, .roots_pem = s};
-    if (by_map ? !map : !usable(&opts, why))
+    if (by_map ? !map : !texts_are_usable(&opts, why))
         return false;
     struct tc_cert_roots *roots = TC_NEW(struct tc_cert_roots);
     tc_ref_init(&roots->ref);
-    roots->id = next_id();
+    roots->id = content_next_id();
     roots->spiffe = map;
     roots->text = tc_rstr_new(s.data, s.len);
     tc_cert_roots_unref(f->roots);
@@ -233,18 +257,18 @@ static bool take_roots(struct tc_cert_files *f, const struct tc_buf *text, char 
     return true;
 }
 
-static bool take_identity(struct tc_cert_files *f, const struct tc_buf texts[2], char **why)
+static bool files_take_identity(struct tc_cert_files *f, const struct tc_buf texts[2], char **why)
 {
     struct tc_slice certificate = tc_buf_slice(&texts[0]), key = tc_buf_slice(&texts[1]);
     struct tc_tls_opts opts = {.verify = TC_TLS_VERIFY_NONE, .certificate_pem = certificate, .private_key_pem = key};
     if (f->identity && tc_slice_eq(tc_rstr_slice(f->identity->certificate), certificate) &&
         tc_slice_eq(tc_rstr_slice(f->identity->private_key), key))
         return true;
-    if (!usable(&opts, why))
+    if (!texts_are_usable(&opts, why))
         return false;
     struct tc_cert_identity *identity = TC_NEW(struct tc_cert_identity);
     tc_ref_init(&identity->ref);
-    identity->id = next_id();
+    identity->id = content_next_id();
     identity->certificate = tc_rstr_new(certificate.data, certificate.len);
     identity->private_key = tc_rstr_new(key.data, key.len);
     tc_cert_identity_unref(f->identity);
@@ -252,8 +276,8 @@ static bool take_identity(struct tc_cert_files *f, const struct tc_buf texts[2],
     return true;
 }
 
-/* "ca_certificate_file "x"": what a text of TLS is about. */
-static char *about(const struct tc_cert_files *f, const struct group *g, char *why)
+/* Puts the files' names and paths before a reason, which it takes over. */
+static char *group_describe_failure(const struct tc_cert_files *f, const struct cert_group *g, char *why)
 {
     char *text = g->n == 1 ? tc_asprintf("%s \"%s\": %s", file_names[g->files[0]], f->paths[g->files[0]], why)
                            : tc_asprintf("%s \"%s\", %s \"%s\": %s", file_names[g->files[0]], f->paths[g->files[0]],
@@ -262,72 +286,92 @@ static char *about(const struct tc_cert_files *f, const struct group *g, char *w
     return text;
 }
 
-static void note(struct tc_cert_files *f, struct group *g, bool have, char *why)
+/* What is logged once the lock is given back: the application's sink may do anything, fork included. */
+struct cert_news {
+    char *why;                           /* the group cannot be used; NULL: it can */
+    bool kept;                           /* its last good content stays in use */
+    const char *again_name, *again_path; /* of the first file of a group that can be used again; NULL: none */
+};
+
+static void news_log(struct cert_news *n)
+{
+    if (n->why && n->kept)
+        TC_LOG(TC_LOG_TLS, TORC_LOG_WARN, "cannot use %s: the last good content stays in use", n->why);
+    else if (n->why)
+        TC_LOG(TC_LOG_TLS, TORC_LOG_WARN, "cannot use %s", n->why);
+    else if (n->again_path)
+        TC_LOG(TC_LOG_TLS, TORC_LOG_INFO, "%s \"%s\" can be used again", n->again_name, n->again_path);
+    tc_free(n->why);
+}
+
+static void group_note(struct tc_cert_files *f, struct cert_group *g, bool have, char *why, struct cert_news *news)
 {
     if (why && (!g->why || strcmp(why, g->why) != 0))
-        TC_LOG(TC_LOG_TLS, TORC_LOG_WARN, "%s%s", why, have ? ": the last good content stays in use" : "");
+        *news = (struct cert_news){.why = tc_strdup(why), .kept = have};
     else if (!why && g->failed)
-        TC_LOG(TC_LOG_TLS, TORC_LOG_INFO, "%s \"%s\" can be used again", file_names[g->files[0]],
-               f->paths[g->files[0]]);
+        *news = (struct cert_news){.again_name = file_names[g->files[0]], .again_path = f->paths[g->files[0]]};
     g->failed = why != NULL;
     tc_free(g->why);
     g->why = why;
 }
 
-/* Reads the group again when there is reason to. */
-static void refresh(struct tc_cert_files *f, struct group *g)
+/* Reads the group again if it is due. */
+static void group_refresh(struct tc_cert_files *f, struct cert_group *g, struct cert_news *news)
 {
     struct stamp stamps[2];
     struct tc_buf texts[2] = {{0}};
     char *why = NULL;
-    /* Before reading: what changes in between is seen the next time. */
     for (size_t i = 0; i < g->n; i++)
         stamp_of(f->paths[g->files[i]], &stamps[i]);
-    if (!due(f, g, stamps))
+    if (!group_is_due(f, g, stamps))
         return;
     bool ok = true, roots = g == &f->roots_group;
     for (size_t i = 0; ok && i < g->n; i++) {
-        ok = read_file(f, g->files[i], &texts[i], &why);
+        ok = files_read_one(f, g->files[i], &texts[i], &why);
         tc_buf_cstr(&texts[i]); /* an empty file is an empty text, not an absent one */
     }
     if (ok) {
-        ok = roots ? take_roots(f, &texts[0], &why) : take_identity(f, texts, &why);
+        ok = roots ? files_take_roots(f, &texts[0], &why) : files_take_identity(f, texts, &why);
         if (!ok)
-            why = about(f, g, why);
+            why = group_describe_failure(f, g, why);
     }
-    note(f, g, roots ? f->roots != NULL : f->identity != NULL, why);
+    group_note(f, g, roots ? f->roots != NULL : f->identity != NULL, why, news);
     memcpy(g->stamps, stamps, g->n * sizeof(stamps[0]));
     g->tried = true;
     g->read_ns = tc_system_clock.monotonic_ns(NULL);
-    /* A private key was in one of them. */
+    /* One of the texts was a private key. */
     for (size_t i = 0; i < g->n; i++)
         tc_buf_wipe(&texts[i]);
 }
 
 struct tc_cert_roots *tc_cert_files_roots(struct tc_cert_files *f, char **why)
 {
-    pthread_mutex_lock(&f->mutex);
+    struct cert_news news = {0};
+    tc_lock_take(&f->lock);
     if (f->roots_group.n)
-        refresh(f, &f->roots_group);
+        group_refresh(f, &f->roots_group, &news);
     struct tc_cert_roots *roots = f->roots;
     if (roots)
         tc_ref_inc(&roots->ref);
     else if (why)
         *why = tc_strdup(f->roots_group.n ? f->roots_group.why : "no ca_certificate_file is configured");
-    pthread_mutex_unlock(&f->mutex);
+    tc_lock_give(&f->lock);
+    news_log(&news);
     return roots;
 }
 
 struct tc_cert_identity *tc_cert_files_identity(struct tc_cert_files *f, char **why)
 {
-    pthread_mutex_lock(&f->mutex);
+    struct cert_news news = {0};
+    tc_lock_take(&f->lock);
     if (f->identity_group.n)
-        refresh(f, &f->identity_group);
+        group_refresh(f, &f->identity_group, &news);
     struct tc_cert_identity *identity = f->identity;
     if (identity)
         tc_ref_inc(&identity->ref);
     else if (why)
         *why = tc_strdup(f->identity_group.n ? f->identity_group.why : "no certificate_file is configured");
-    pthread_mutex_unlock(&f->mutex);
+    tc_lock_give(&f->lock);
+    news_log(&news);
     return identity;
 }

@@ -1,9 +1,10 @@
-/* Certificates, keys and roots in files that others replace while we run (A29's file watcher, A65). Shared; any thread.
+/* Certificates, keys and roots in files that are replaced while the process runs (A29's file watcher, A65). Shared; any
+ * thread.
  *
- * Nothing runs by itself: whoever needs the content asks for it, and what has changed since is then read again. A
- * change is seen by the files' identity, size and times at once, however they were replaced (by write, by rename, by a
- * link that now points elsewhere), and whatever those say after the refresh interval. What cannot be read or used never
- * takes the place of what could: the last good content stays, and certificate and key change together. */
+ * Nothing runs by itself: files that have changed are read again when their content is asked for. A change shows at
+ * once in the file's identity, size or times, however it was replaced (by write, by rename, by a link that now points
+ * elsewhere); after the refresh interval files are read again in any case. Content that cannot be read or used never
+ * replaces good content: the last good content stays, and certificate and key change together. */
 #ifndef TC_CREDS_CERT_FILES_H
 #define TC_CREDS_CERT_FILES_H
 
@@ -23,9 +24,9 @@ struct tc_cert_paths {
 
 #define TC_CERT_REFRESH_DEFAULT_NS (600 * TC_NS_PER_S)
 
-/* From JSON, whose strings the paths borrow: ca_certificate_file, certificate_file, private_key_file, refresh_interval
- * ("600s"). Adds faults. In registry.c. */
-void tc_cert_paths_parse(const json_t *config, struct tc_cert_paths *out, struct tc_faults *faults);
+/* Reads paths from JSON, whose strings they borrow: ca_certificate_file, certificate_file, private_key_file,
+ * refresh_interval ("600s"). Adds validation errors. */
+void tc_cert_paths_parse(const json_t *config, struct tc_cert_paths *out, struct tc_validation_errors *errors);
 
 /* Roots: PEM, or a trust bundle map. */
 struct tc_cert_roots {
@@ -38,7 +39,7 @@ struct tc_cert_roots {
 /* A certificate chain and its private key, PEM, which belong together. */
 struct tc_cert_identity {
     struct tc_ref ref;
-    uint32_t id; /* likewise */
+    uint32_t id; /* that of no other content in the process */
     struct tc_rstr *certificate;
     struct tc_rstr *private_key;
 };
@@ -53,8 +54,8 @@ struct tc_cert_files *tc_cert_files_new(const struct tc_cert_paths *paths);
 struct tc_cert_files *tc_cert_files_ref(struct tc_cert_files *f);
 void tc_cert_files_unref(struct tc_cert_files *f); /* NULL is allowed */
 
-/* The content as it is now, with one reference; NULL with the reason in *why (tc_free; may be NULL) when there has
- * never been a good one, or no such file is configured. */
+/* Returns the content as it is now, with one reference; NULL with the reason in *why (tc_free; may be NULL) when there
+ * has never been a good one, or no such file is configured. */
 struct tc_cert_roots *tc_cert_files_roots(struct tc_cert_files *f, char **why);
 struct tc_cert_identity *tc_cert_files_identity(struct tc_cert_files *f, char **why);
 bool tc_cert_files_have_roots(const struct tc_cert_files *f);

@@ -1,7 +1,7 @@
 /* Channel credentials with call credentials. Connections are made with the channel's part alone (tc_creds_channel), so
  * that channels with different call credentials share them. */
 #include "base/mem.h"
-#include "creds/call.h"
+#include "creds/call/call.h"
 #include "creds/creds.h"
 
 static void composite_free(torc_credentials *c)

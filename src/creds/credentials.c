@@ -1,3 +1,5 @@
+/* References of channel credentials. Each kind frees itself by its ops. Any thread. */
+#include "base/cancel.h"
 #include "creds/creds.h"
 
 torc_credentials *torc_credentials_ref(torc_credentials *c)
@@ -9,6 +11,7 @@ torc_credentials *torc_credentials_ref(torc_credentials *c)
 
 void torc_credentials_unref(torc_credentials *c)
 {
+    TC_NO_CANCEL;
     if (c && tc_ref_dec(&c->ref))
         c->ops->free(c);
 }

@@ -1,10 +1,13 @@
-/* "google_default": TLS with the usual roots, and application default credentials on each RPC. */
+/* "google_default": a composite of TLS with the usual roots and of application default credentials on each RPC.
+ *
+ * GRPC_DEFAULT_SSL_ROOTS_FILE_PATH replaces the system's roots, for the TLS of the channel and for the requests of the
+ * call credentials. The environment is read when the credentials are made, and never again. */
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/options.h"
-#include "creds/adc.h"
+#include "base/thread.h"
+#include "creds/call/adc.h"
 #include "creds/creds.h"
 
 #define MAX_ROOTS_BYTES (16u * 1024u * 1024u)
@@ -14,7 +17,7 @@ void torc_google_options_init(struct torc_google_options *options)
     *options = (struct torc_google_options){.size = sizeof(*options)};
 }
 
-static torc_credentials *tls_of(const char *roots_pem, const char *roots_file, char **why)
+static torc_credentials *google_tls_new(const char *roots_pem, const char *roots_file, char **why)
 {
     char scratch[128];
     struct torc_tls_options options;
@@ -29,14 +32,15 @@ static torc_credentials *tls_of(const char *roots_pem, const char *roots_file, c
     options.roots_pem = tc_buf_cstr(&text);
     if (err == 0)
         c = torc_credentials_tls(&options, why);
-    else if (why)
-        *why = tc_asprintf("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, what);
+    else
+        tc_refuse(why, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, what);
     tc_buf_fini(&text);
     return c;
 }
 
 torc_credentials *torc_credentials_google_default(const struct torc_google_options *given, char **why)
 {
+    TC_NO_CANCEL;
     struct torc_google_options o;
     torc_google_options_init(&o);
     if (tc_options_take(&o, sizeof(o), given, "options", "torc_google_options_init", why) != 0)
@@ -46,7 +50,7 @@ torc_credentials *torc_credentials_google_default(const struct torc_google_optio
                               .metadata_host = o.metadata_host,
                               .roots_file = roots_file && *roots_file ? roots_file : NULL};
     torc_call_credentials *call = tc_adc_find(&adc, why);
-    torc_credentials *tls = call ? tls_of(o.roots_pem, adc.roots_file, why) : NULL;
+    torc_credentials *tls = call ? google_tls_new(o.roots_pem, adc.roots_file, why) : NULL;
     torc_credentials *both = tls ? torc_credentials_composite(tls, call) : NULL;
     torc_credentials_unref(tls);
     torc_call_credentials_unref(call);

@@ -1,8 +1,17 @@
+/* SPIFFE (A87): ids in certificates, and trust bundle maps.
+ *
+ * An id is "spiffe://DOMAIN/path" (SPIFFE ID 2): at most 2048 bytes, a domain of a-z, 0-9, '.', '-' and '_', and path
+ * segments that are neither empty nor relative. A map has for each trust domain the certificates (x5c) of its JWK set.
+ * One bad entry refuses the whole map, so that a typing error does not quietly drop a trust domain.
+ *
+ * A peer's certificate must have exactly one URI among its names, a SPIFFE id; the roots of that id's domain then
+ * verify it. Bundles are sorted by domain and searched by halves. */
 #include "creds/spiffe.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/fork.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/rstr.h"
@@ -10,8 +19,7 @@
 #include "tls/san.h"
 
 #define SCHEME "spiffe://"
-#define MAX_ID_BYTES 2048u
-#define MAX_DOMAIN_BYTES 255u
+enum { MAX_ID_BYTES = 2048, MAX_DOMAIN_BYTES = 255 };
 
 struct bundle {
     struct tc_rstr *domain;
@@ -33,10 +41,14 @@ void tc_spiffe_map_unref(struct tc_spiffe_map *m)
 {
     if (!m || !tc_ref_dec(&m->ref))
         return;
+    bool inside = tc_foreign_enter();
     for (size_t i = 0; i < m->bundles.len; i++) {
         tc_rstr_unref(m->bundles.data[i].domain);
-        sk_X509_pop_free(m->bundles.data[i].roots, X509_free);
+        if (inside)
+            sk_X509_pop_free(m->bundles.data[i].roots, X509_free);
     }
+    if (inside)
+        tc_foreign_leave();
     tc_vec_fini(&m->bundles);
     tc_free(m);
 }
@@ -48,7 +60,8 @@ static bool is_lower_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
 }
 
-static const char *check_domain(struct tc_slice domain)
+/* Returns the reason why a trust domain is refused, or NULL. */
+static const char *id_check_domain(struct tc_slice domain)
 {
     if (domain.len == 0)
         return "the trust domain is empty";
@@ -60,8 +73,8 @@ static const char *check_domain(struct tc_slice domain)
     return NULL;
 }
 
-/* Behind the first '/'. */
-static const char *check_path(struct tc_slice path)
+/* Checks the path behind the first '/'. Returns the reason why it is refused, or NULL. */
+static const char *id_check_path(struct tc_slice path)
 {
     struct tc_slice segment;
     bool more = true;
@@ -86,9 +99,9 @@ const char *tc_spiffe_id_parse(struct tc_slice id, struct tc_slice *domain)
     struct tc_slice rest = tc_slice_of(id.data + strlen(SCHEME), id.len - strlen(SCHEME)), name;
     bool more = true;
     tc_slice_split(&rest, &more, '/', &name);
-    const char *why = check_domain(name);
+    const char *why = id_check_domain(name);
     if (!why && more)
-        why = check_path(rest);
+        why = id_check_path(rest);
     if (!why)
         *domain = name;
     return why;
@@ -96,7 +109,7 @@ const char *tc_spiffe_id_parse(struct tc_slice id, struct tc_slice *domain)
 
 /* --- maps --- */
 
-static X509 *read_certificate(const char *base64)
+static X509 *bundle_read_certificate(const char *base64)
 {
     struct tc_buf der = {0};
     X509 *cert = NULL;
@@ -113,51 +126,52 @@ static X509 *read_certificate(const char *base64)
     return cert;
 }
 
-/* One entry of a JWK set: what X.509 verification needs of it. */
-static void read_key(const json_t *key, STACK_OF(X509) * roots, struct tc_faults *f)
+/* Reads the certificate of one entry of a JWK set; keys for other uses than X.509 are skipped. */
+static void bundle_read_key(const json_t *key, STACK_OF(X509) * roots, struct tc_validation_errors *e)
 {
     const char *kty = NULL, *use = NULL;
     const json_t *x5c = NULL;
     if (!json_is_object(key)) {
-        tc_faults_add(f, "must be an object");
+        tc_validation_add(e, "must be an object");
         return;
     }
-    size_t before = f->count;
-    tc_json_get_str(key, "kty", &kty, f);
-    tc_json_get_str(key, "use", &use, f);
-    tc_json_get_arr(key, "x5c", &x5c, f);
-    if (f->count != before)
+    size_t before = e->count;
+    tc_json_get_str(key, "kty", &kty, e);
+    tc_json_get_str(key, "use", &use, e);
+    tc_json_get_arr(key, "x5c", &x5c, e);
+    if (e->count != before)
         return;
     if (!kty || (strcmp(kty, "RSA") != 0 && strcmp(kty, "EC") != 0))
-        tc_faults_add_at(f, ".kty", "must be RSA or EC");
+        tc_validation_add_at(e, ".kty", "must be RSA or EC");
     if (!use || strcmp(use, "x509-svid") != 0)
-        tc_faults_add_at(f, ".use", "must be x509-svid");
+        tc_validation_add_at(e, ".use", "must be x509-svid");
     const char *text = json_array_size(x5c) == 1 ? json_string_value(json_array_get(x5c, 0)) : NULL;
-    X509 *cert = text ? read_certificate(text) : NULL;
+    X509 *cert = text ? bundle_read_certificate(text) : NULL;
     if (!text)
-        tc_faults_add_at(f, ".x5c", "must be one certificate");
+        tc_validation_add_at(e, ".x5c", "must be one certificate");
     else if (!cert)
-        tc_faults_add_at(f, ".x5c", "is no X.509 certificate in base64");
+        tc_validation_add_at(e, ".x5c", "is not an X.509 certificate in base64");
     if (cert && sk_X509_push(roots, cert) == 0)
         X509_free(cert);
 }
 
-static void read_bundle(const char *domain, const json_t *json, struct tc_spiffe_map *m, struct tc_faults *f)
+static void map_read_bundle(const char *domain, const json_t *json, struct tc_spiffe_map *m,
+                            struct tc_validation_errors *e)
 {
-    const char *why = check_domain(tc_slice_str(domain));
+    const char *why = id_check_domain(tc_slice_str(domain));
     const json_t *keys = NULL, *key;
     uint64_t sequence;
-    size_t i, before = f->count;
+    size_t i, before = e->count;
     if (why)
-        tc_faults_add(f, "%s", why);
+        tc_validation_add(e, "%s", why);
     if (!json_is_object(json)) {
-        tc_faults_add(f, "must be an object");
+        tc_validation_add(e, "must be an object");
         return;
     }
-    tc_json_get_u64(json, "spiffe_sequence", UINT64_MAX, &sequence, f);
-    if (!tc_json_get_arr(json, "keys", &keys, f)) {
-        if (f->count == before)
-            tc_faults_add_at(f, ".keys", "field not present");
+    tc_json_get_u64(json, "spiffe_sequence", UINT64_MAX, &sequence, e);
+    if (!tc_json_get_arr(json, "keys", &keys, e)) {
+        if (e->count == before)
+            tc_validation_add_at(e, ".keys", "field not present");
         return;
     }
     struct bundle *b = tc_vec_push(&m->bundles);
@@ -165,75 +179,74 @@ static void read_bundle(const char *domain, const json_t *json, struct tc_spiffe
     b->roots = sk_X509_new_null();
     json_array_foreach(keys, i, key)
     {
-        tc_faults_push(f, ".keys[%zu]", i);
-        read_key(key, b->roots, f);
-        tc_faults_pop(f);
+        tc_validation_push(e, ".keys[%zu]", i);
+        bundle_read_key(key, b->roots, e);
+        tc_validation_pop(e);
     }
 }
 
-static int by_domain(const void *pa, const void *pb)
+static int bundle_by_domain(const void *pa, const void *pb)
 {
     const struct bundle *a = pa, *b = pb;
     return strcmp(a->domain->data, b->domain->data);
 }
 
-static void read_domains(const json_t *root, struct tc_spiffe_map *m, struct tc_faults *f)
+static void map_read_domains(const json_t *root, struct tc_spiffe_map *m, struct tc_validation_errors *e)
 {
     const json_t *domains = NULL;
     const char *name;
     json_t *bundle;
-    size_t before = f->count;
+    size_t before = e->count;
     if (!json_is_object(root)) {
-        tc_faults_add(f, "must be an object");
+        tc_validation_add(e, "must be an object");
         return;
     }
-    if (!tc_json_get_obj(root, "trust_domains", &domains, f)) {
-        if (f->count == before)
-            tc_faults_add_at(f, ".trust_domains", "field not present");
+    if (!tc_json_get_obj(root, "trust_domains", &domains, e)) {
+        if (e->count == before)
+            tc_validation_add_at(e, ".trust_domains", "field not present");
         return;
     }
     json_object_foreach((json_t *)domains, name, bundle)
     {
-        tc_faults_push(f, ".trust_domains[\"%s\"]", name);
-        read_bundle(name, bundle, m, f);
-        tc_faults_pop(f);
+        tc_validation_push(e, ".trust_domains[\"%s\"]", name);
+        map_read_bundle(name, bundle, m, e);
+        tc_validation_pop(e);
     }
     if (m->bundles.len > 1)
-        qsort(m->bundles.data, m->bundles.len, sizeof(m->bundles.data[0]), by_domain);
+        qsort(m->bundles.data, m->bundles.len, sizeof(m->bundles.data[0]), bundle_by_domain);
 }
 
-struct tc_spiffe_map *tc_spiffe_map_parse(struct tc_slice json, struct tc_faults *faults)
+struct tc_spiffe_map *tc_spiffe_map_parse(struct tc_slice json, struct tc_validation_errors *errors)
 {
     char *why = NULL;
-    size_t before = faults->count;
+    size_t before = errors->count;
     json_t *root = tc_json_parse(json, &why);
     struct tc_spiffe_map *m = TC_NEW(struct tc_spiffe_map);
     tc_ref_init(&m->ref);
     const char *missing = tc_openssl_load();
-    if (missing)
-        tc_faults_add(faults, "cannot be read: %s", missing);
+    bool inside = !missing && tc_foreign_enter();
+    if (!inside)
+        tc_validation_add(errors, "cannot be read: %s", missing ? missing : "the process is exiting");
     else if (root)
-        read_domains(root, m, faults);
+        map_read_domains(root, m, errors);
     else
-        tc_faults_add(faults, "not JSON: %s", why);
+        tc_validation_add(errors, "not JSON: %s", why);
+    if (inside)
+        tc_foreign_leave();
     tc_free(why);
     json_decref(root);
-    if (faults->count == before)
+    if (errors->count == before)
         return m;
     tc_spiffe_map_unref(m);
     return NULL;
 }
 
-static STACK_OF(X509) * find(const struct tc_spiffe_map *m, struct tc_slice domain)
+static STACK_OF(X509) * map_find(const struct tc_spiffe_map *m, struct tc_slice domain)
 {
     size_t lo = 0, hi = m->bundles.len;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        struct tc_slice name = tc_rstr_slice(m->bundles.data[mid].domain);
-        size_t n = TC_MIN(name.len, domain.len);
-        int c = memcmp(name.data, domain.data, n);
-        if (c == 0)
-            c = name.len < domain.len ? -1 : name.len > domain.len;
+        int c = tc_slice_cmp(tc_rstr_slice(m->bundles.data[mid].domain), domain);
         if (c == 0)
             return m->bundles.data[mid].roots;
         if (c < 0)
@@ -244,13 +257,13 @@ static STACK_OF(X509) * find(const struct tc_spiffe_map *m, struct tc_slice doma
     return NULL;
 }
 
-/* The URIs of a leaf. */
+/* The URIs among the names of a leaf. */
 struct uris {
     struct tc_buf first;
     size_t n;
 };
 
-static bool on_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
+static bool uris_on_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
 {
     struct uris *u = arg;
     if (kind == TC_SAN_URI && u->n++ == 0)
@@ -263,13 +276,13 @@ struct stack_st_X509 *tc_spiffe_map_roots(const struct tc_spiffe_map *m, struct 
     struct uris uris = {0};
     struct tc_slice domain;
     STACK_OF(X509) *roots = NULL;
-    tc_san_find(leaf, on_name, &uris, NULL);
+    tc_san_find(leaf, uris_on_name, &uris, NULL);
     const char *bad = uris.n == 1 ? tc_spiffe_id_parse(tc_buf_slice(&uris.first), &domain) : NULL;
     if (uris.n != 1)
         tc_buf_printf(why, "no SPIFFE certificate: it has %zu URIs among its names, not one", uris.n);
     else if (bad)
-        tc_buf_printf(why, "no SPIFFE certificate: \"%s\" is no SPIFFE id: %s", tc_buf_cstr(&uris.first), bad);
-    else if (!(roots = find(m, domain)))
+        tc_buf_printf(why, "no SPIFFE certificate: \"%s\" is not a SPIFFE id: %s", tc_buf_cstr(&uris.first), bad);
+    else if (!(roots = map_find(m, domain)))
         tc_buf_printf(why, "the trust domain \"%.*s\" is not in the SPIFFE trust bundle map", (int)domain.len,
                       domain.data);
     tc_buf_fini(&uris.first);

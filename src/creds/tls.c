@@ -1,10 +1,18 @@
+/* TLS channel credentials, of two kinds: from texts, which never change and have one context, and from files, whose
+ * context is made anew when they change (creds/tls_source.h).
+ *
+ * The key says which connections may be shared. Credentials from texts have a digest of the texts in it, so that equal
+ * texts share connections and the key holds no secret; credentials from files have the paths, since the content
+ * changes. */
 #include <stdatomic.h>
 
+#include "base/fork.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/parse.h"
-#include "creds/files.h"
+#include "base/thread.h"
 #include "creds/handshake.h"
+#include "creds/tls.h"
 #include "tls/openssl.h"
 #include "tls/tls.h"
 
@@ -12,11 +20,11 @@ enum part { ROOTS, CERTIFICATE, KEY, PARTS };
 
 struct tls_credentials {
     torc_credentials base;
-    struct tc_tls_context *fixed; /* from texts, which never change; NULL: the source */
+    struct tc_tls_context *fixed; /* of texts; NULL: the source's context counts */
     struct tc_tls_source source;
 };
 
-static struct tls_credentials *of(torc_credentials *base)
+static struct tls_credentials *tls_of(torc_credentials *base)
 {
     return TC_CONTAINER_OF(base, struct tls_credentials, base);
 }
@@ -24,12 +32,12 @@ static struct tls_credentials *of(torc_credentials *base)
 static struct tc_creds_handshake *tls_start(torc_credentials *base, struct tc_loop *loop, struct tc_bytestream *bs,
                                             const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
-    return tc_creds_handshake_tls(loop, of(base)->fixed, bs, peer, fn, arg);
+    return tc_creds_handshake_tls(loop, tls_of(base)->fixed, bs, peer, fn, arg);
 }
 
 static void tls_free(torc_credentials *base)
 {
-    struct tls_credentials *c = of(base);
+    struct tls_credentials *c = tls_of(base);
     if (c->fixed)
         tc_tls_context_unref(c->fixed);
     else
@@ -44,20 +52,20 @@ static const struct tc_creds_ops text_ops = {
 static struct tc_creds_handshake *files_start(torc_credentials *base, struct tc_loop *loop, struct tc_bytestream *bs,
                                               const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
-    return tc_creds_handshake_source(loop, &of(base)->source, NULL, bs, peer, fn, arg);
+    return tc_creds_handshake_source(loop, &tls_of(base)->source, NULL, bs, peer, fn, arg);
 }
 
 static uint64_t files_epoch(torc_credentials *base)
 {
     uint64_t epoch;
-    tc_tls_context_unref(tc_tls_source_context(&of(base)->source, &epoch, NULL));
+    tc_tls_context_unref(tc_tls_source_context(&tls_of(base)->source, &epoch, NULL));
     return epoch;
 }
 
 static const struct tc_creds_ops files_ops = {
     .type = "tls", .start = files_start, .cancel = tc_creds_handshake_cancel, .epoch = files_epoch, .free = tls_free};
 
-static struct tls_credentials *new_credentials(const struct tc_creds_ops *ops, struct tc_rstr *key)
+static struct tls_credentials *tls_new(const struct tc_creds_ops *ops, struct tc_rstr *key)
 {
     struct tls_credentials *c = TC_NEW(struct tls_credentials);
     tc_ref_init(&c->base.ref);
@@ -72,12 +80,12 @@ void torc_tls_options_init(struct torc_tls_options *options)
     *options = (struct torc_tls_options){.size = sizeof(*options)};
 }
 
-static struct tc_slice optional(const char *text)
+static struct tc_slice text_or_none(const char *text)
 {
     return text ? tc_slice_str(text) : tc_slice_of(NULL, 0);
 }
 
-static bool hash(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uint8_t *digest, unsigned *len)
+static bool texts_digest(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uint8_t *digest, unsigned *len)
 {
     bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
     for (int i = 0; ok && i < PARTS; i++) {
@@ -87,16 +95,20 @@ static bool hash(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uint8_t *di
     return ok && EVP_DigestFinal_ex(md, digest, len) == 1;
 }
 
-/* Equal for equal texts, and only for those: connections are shared by it. Without a digest (OpenSSL has no memory, or
- * its provider no SHA-256) it is equal to no other. */
-static struct tc_rstr *key_of(const struct tc_slice texts[PARTS])
+/* Returns a key that is equal for equal texts, and only for those. Without a digest (OpenSSL is out of memory, or its
+ * provider has no SHA-256) the key is equal to no other. */
+static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS])
 {
     static atomic_ullong unhashed;
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    bool ok = hash(md, texts, digest, &len);
-    EVP_MD_CTX_free(md);
+    bool ok = false;
+    if (tc_foreign_enter()) {
+        EVP_MD_CTX *md = EVP_MD_CTX_new();
+        ok = texts_digest(md, texts, digest, &len);
+        EVP_MD_CTX_free(md);
+        tc_foreign_leave();
+    }
     struct tc_buf b = {0};
     if (ok) {
         tc_buf_append_str(&b, "tls:");
@@ -104,19 +116,18 @@ static struct tc_rstr *key_of(const struct tc_slice texts[PARTS])
     } else {
         tc_buf_printf(&b, "tls-unhashed:%llu", atomic_fetch_add(&unhashed, 1));
     }
-    struct tc_rstr *key = tc_rstr_new(b.data, b.len);
-    tc_buf_fini(&b);
-    return key;
+    return tc_rstr_of_buf(&b);
 }
 
 torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, char **why)
 {
+    TC_NO_CANCEL;
     struct torc_tls_options options;
     torc_tls_options_init(&options);
     if (tc_options_take(&options, sizeof(options), given, "options", "torc_tls_options_init", why) != 0)
         return NULL;
-    const struct tc_slice texts[PARTS] = {optional(options.roots_pem), optional(options.certificate_pem),
-                                          optional(options.private_key_pem)};
+    const struct tc_slice texts[PARTS] = {text_or_none(options.roots_pem), text_or_none(options.certificate_pem),
+                                          text_or_none(options.private_key_pem)};
     struct tc_status error = {0};
     struct tc_tls_opts opts = {
         .verify = TC_TLS_VERIFY_FULL,
@@ -126,12 +137,11 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, cha
     };
     struct tc_tls_context *context = tc_tls_context_new(&opts, &error);
     if (!context) {
-        if (why)
-            *why = tc_asprintf("%s", tc_status_text(&error));
+        tc_refuse(why, "%s", tc_status_text(&error));
         tc_status_fini(&error);
         return NULL;
     }
-    struct tls_credentials *c = new_credentials(&text_ops, key_of(texts));
+    struct tls_credentials *c = tls_new(&text_ops, texts_key(texts));
     c->fixed = context;
     return &c->base;
 }
@@ -139,9 +149,8 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, cha
 torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths)
 {
     struct tc_cert_files *files = tc_cert_files_new(paths);
-    /* By path, not by content: the content changes. */
     struct tc_rstr *key = tc_rstr_printf("tls-files:%s", tc_cert_files_key(files)->data);
-    struct tls_credentials *c = new_credentials(&files_ops, key);
+    struct tls_credentials *c = tls_new(&files_ops, key);
     struct tc_tls_source_opts opts = {
         .verify = TC_TLS_VERIFY_FULL,
         .roots = tc_cert_files_have_roots(files) ? files : NULL,
@@ -161,6 +170,7 @@ void torc_tls_files_init(struct torc_tls_files *files)
 
 torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given, char **why)
 {
+    TC_NO_CANCEL;
     struct torc_tls_files files;
     char *reason = NULL;
     torc_credentials *c = NULL;
@@ -181,7 +191,7 @@ torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given,
         .private_key_file = files.private_key_file,
         .refresh_interval_ns = TC_MIN(files.refresh_interval_ms, UINT64_MAX / TC_NS_PER_MS) * TC_NS_PER_MS,
     });
-    struct tc_tls_context *context = tc_tls_source_context(&of(c)->source, NULL, &reason);
+    struct tc_tls_context *context = tc_tls_source_context(&tls_of(c)->source, NULL, &reason);
     if (!context) {
         torc_credentials_unref(c);
         c = NULL;

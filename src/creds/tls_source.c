@@ -1,3 +1,9 @@
+/* A TLS context that follows files.
+ *
+ * Each user asks for the context (tc_tls_source_context): the files are looked at, outside of the lock, and when their
+ * content has other ids than the context was made of, a new context is made. Two threads may read the files at once;
+ * the thread that read older content does not undo the newer context (source_is_newer). The epoch is made of the ids,
+ * so it is the same in every source of the same content. */
 #include "creds/tls_source.h"
 
 #include "base/mem.h"
@@ -5,7 +11,7 @@
 void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts *opts)
 {
     *s = (struct tc_tls_source){.opts = *opts};
-    pthread_mutex_init(&s->mutex, NULL);
+    tc_lock_init(&s->lock, TC_RANK_TLS_SOURCE);
     if (opts->roots)
         tc_cert_files_ref(opts->roots);
     if (opts->identity)
@@ -19,35 +25,35 @@ void tc_tls_source_fini(struct tc_tls_source *s)
     tc_cert_identity_unref(s->from_identity);
     tc_cert_files_unref(s->opts.roots);
     tc_cert_files_unref(s->opts.identity);
-    pthread_mutex_destroy(&s->mutex);
+    tc_lock_fini(&s->lock);
 }
 
-/* What the callbacks of one context need; lives as long as it. */
+/* What the callbacks of one context need. Freed with the context. */
 struct check {
     tc_tls_verify_fn verify_fn;
     void *verify_arg;
     struct tc_spiffe_map *map; /* NULL: roots are PEM */
 };
 
-static bool on_verify(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
+static bool check_on_verify(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
 {
     const struct check *check = arg;
     return check->verify_fn(check->verify_arg, leaf, name, why);
 }
 
-static struct stack_st_X509 *on_roots(void *arg, struct x509_st *leaf, struct tc_buf *why)
+static struct stack_st_X509 *check_on_roots(void *arg, struct x509_st *leaf, struct tc_buf *why)
 {
     return tc_spiffe_map_roots(((const struct check *)arg)->map, leaf, why);
 }
 
-static void free_check(void *arg)
+static void check_free(void *arg)
 {
     tc_spiffe_map_unref(((struct check *)arg)->map);
     tc_free(arg);
 }
 
-static struct tc_tls_context *make_context(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
-                                           const struct tc_cert_identity *identity, char **why)
+static struct tc_tls_context *source_make_context(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
+                                                  const struct tc_cert_identity *identity, char **why)
 {
     struct check *check = TC_NEW(struct check);
     struct tc_status error = {0};
@@ -56,10 +62,10 @@ static struct tc_tls_context *make_context(const struct tc_tls_source *s, const 
     check->map = roots && roots->spiffe ? tc_spiffe_map_ref(roots->spiffe) : NULL;
     struct tc_tls_opts opts = {
         .verify = s->opts.verify,
-        .verify_fn = check->verify_fn ? on_verify : NULL,
-        .roots_fn = check->map ? on_roots : NULL,
+        .verify_fn = check->verify_fn ? check_on_verify : NULL,
+        .roots_fn = check->map ? check_on_roots : NULL,
         .verify_arg = check,
-        .verify_arg_free = free_check,
+        .verify_arg_free = check_free,
     };
     if (roots && !roots->spiffe)
         opts.roots_pem = tc_rstr_slice(roots->text);
@@ -69,19 +75,28 @@ static struct tc_tls_context *make_context(const struct tc_tls_source *s, const 
     }
     struct tc_tls_context *context = tc_tls_context_new(&opts, &error);
     if (!context) {
-        free_check(check);
-        if (why)
-            *why = tc_strdup(tc_status_text(&error));
+        check_free(check);
+        tc_refuse(why, "%s", tc_status_text(&error));
     }
     tc_status_fini(&error);
     return context;
 }
 
-/* Brings the context up to what the files say now; takes over the references. */
-static bool renew(struct tc_tls_source *s, struct tc_cert_roots *roots, struct tc_cert_identity *identity, char **why)
+/* Returns true when another thread, which read the files later, has renewed the context first. */
+static bool source_is_newer(const struct tc_tls_source *s, const struct tc_cert_roots *roots,
+                            const struct tc_cert_identity *identity)
 {
-    if (!s->context || roots != s->from_roots || identity != s->from_identity) {
-        struct tc_tls_context *context = make_context(s, roots, identity, why);
+    return s->context && ((roots && (int32_t)(roots->id - s->from_roots->id) < 0) ||
+                          (identity && (int32_t)(identity->id - s->from_identity->id) < 0));
+}
+
+/* Makes the context anew when the files' content has changed. Takes over the references. */
+static bool source_renew(struct tc_tls_source *s, struct tc_cert_roots *roots, struct tc_cert_identity *identity,
+                         char **why)
+{
+    bool same = roots == s->from_roots && identity == s->from_identity;
+    if (!s->context || (!same && !source_is_newer(s, roots, identity))) {
+        struct tc_tls_context *context = source_make_context(s, roots, identity, why);
         if (context) {
             tc_tls_context_unref(s->context);
             tc_cert_roots_unref(s->from_roots);
@@ -106,19 +121,19 @@ struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *
     struct tc_cert_roots *roots = NULL;
     struct tc_cert_identity *identity = NULL;
     bool ok = true;
-    pthread_mutex_lock(&s->mutex);
+    /* Read before the lock is taken, since reading may log. */
     if (s->opts.roots)
         ok = (roots = tc_cert_files_roots(s->opts.roots, why)) != NULL;
     if (ok && s->opts.identity)
         ok = (identity = tc_cert_files_identity(s->opts.identity, why)) != NULL;
-    if (ok)
-        ok = renew(s, roots, identity, why);
-    else
+    if (!ok)
         tc_cert_roots_unref(roots);
+    tc_lock_take(&s->lock);
+    ok = ok && source_renew(s, roots, identity, why);
     struct tc_tls_context *context = ok ? tc_tls_context_ref(s->context) : NULL;
     if (epoch)
         *epoch = s->epoch;
-    pthread_mutex_unlock(&s->mutex);
+    tc_lock_give(&s->lock);
     return context;
 }
 

@@ -1,10 +1,9 @@
-/* The TLS context of clients whose roots, certificate and key come from files: always the one that the files ask for
- * now. Any thread. */
+/* The TLS context of clients whose roots, certificate and key come from files: made anew when their content has
+ * changed. Any thread. */
 #ifndef TC_CREDS_TLS_SOURCE_H
 #define TC_CREDS_TLS_SOURCE_H
 
-#include <pthread.h>
-
+#include "base/fork.h"
 #include "creds/cert_files.h"
 #include "tls/tls.h"
 
@@ -18,8 +17,8 @@ struct tc_tls_source_opts {
 
 struct tc_tls_source {
     struct tc_tls_source_opts opts;
-    pthread_mutex_t mutex;
-    /* Under the mutex. */
+    struct tc_lock lock;
+    /* Under the lock. */
     struct tc_tls_context *context; /* NULL: none yet */
     struct tc_cert_roots *from_roots;
     struct tc_cert_identity *from_identity;
@@ -29,11 +28,11 @@ struct tc_tls_source {
 /* Takes references of the files. */
 void tc_tls_source_init(struct tc_tls_source *s, const struct tc_tls_source_opts *opts);
 void tc_tls_source_fini(struct tc_tls_source *s);
-/* With one reference; NULL with the reason in *why (tc_free) while the files are of no use. *epoch (may be NULL) is
- * one number for the same content, also of another source with the same files: a connection may go from one source's
- * user to another's. */
+/* Returns the context of the files' present content with one reference, or NULL with the reason in *why (tc_free).
+ * *epoch (may be NULL) is the same number for the same content, in every source with the same files: connections may be
+ * shared between users of different sources. */
 struct tc_tls_context *tc_tls_source_context(struct tc_tls_source *s, uint64_t *epoch, char **why);
-/* The shortest refresh interval of the files; 0: there are none. */
+/* Returns the shortest refresh interval of the files; 0: there are none. */
 uint64_t tc_tls_source_refresh_ns(const struct tc_tls_source *s);
 
 #endif

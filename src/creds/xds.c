@@ -1,4 +1,5 @@
-/* xds credentials (A29): each cluster's own security, and a fallback where the control plane gives none. */
+/* xds credentials (A29): each cluster's own security, and a fallback where the control plane gives none. The fallback
+ * has no call credentials and is not xds credentials itself: torc_credentials_xds refuses both. */
 #include "creds/xds.h"
 
 #include "base/mem.h"
@@ -14,7 +15,7 @@ static torc_credentials *fallback_of(const torc_credentials *c)
     return TC_CONTAINER_OF((torc_credentials *)(uintptr_t)c, struct xds_credentials, base)->fallback;
 }
 
-/* A channel uses the fallback itself; this is for whoever has nothing to choose from. */
+/* A channel uses the fallback itself. This handshake is for users without xDS, and uses the fallback too. */
 static struct tc_creds_handshake *xds_start(torc_credentials *c, struct tc_loop *loop, struct tc_bytestream *bs,
                                             const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {

@@ -1,4 +1,4 @@
-/* xds credentials (A29), as a channel sees them: it takes the fallback for what is not secured by a cluster. */
+/* xds credentials (A29), as a channel sees them: the channel uses the fallback for clusters that bring no security. */
 #ifndef TC_CREDS_XDS_H
 #define TC_CREDS_XDS_H
 
@@ -6,7 +6,7 @@
 
 #define TC_CREDS_XDS "xds"
 
-/* Borrowed; NULL when the credentials are no xds credentials. */
+/* Returns the fallback, borrowed; NULL when `c` are not xds credentials. */
 torc_credentials *tc_credentials_xds_fallback(const torc_credentials *c);
 
 #endif

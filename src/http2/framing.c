@@ -1,12 +1,12 @@
+/* The decoder of length-prefixed messages. It holds at most one message, the one under way, and takes bytes up to its
+ * end: what follows stays with the caller (receive.c), so that demand bounds what is decoded. */
 #include "http2/framing.h"
 
 #include "base/mem.h"
 
-/* Room that is taken before the bytes have come; a peer that only announces much costs no more. */
-#define FIRST_ROOM (64u * 1024u)
-/* From there on in few steps to what messages are by default at most; then in proportion to what has come. */
-#define SECOND_ROOM (1024u * 1024u)
-#define THIRD_ROOM (4096u * 1024u)
+/* Room for a message that was only announced: FIRST_ROOM at first, so that a peer that announces much and sends little
+ * costs no more. Then in few steps to the default limit of a message, then in proportion to what has come. */
+enum { FIRST_ROOM = 64 << 10, SECOND_ROOM = 1 << 20, THIRD_ROOM = 4 << 20 };
 
 void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)
 {
@@ -15,8 +15,7 @@ void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)
 
 void tc_h2_decoder_fini(struct tc_h2_decoder *d)
 {
-    tc_rstr_unref(d->msg);
-    d->msg = NULL;
+    tc_rstr_clear(&d->msg);
     d->have = 0;
 }
 
@@ -29,38 +28,31 @@ void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len)
     prefix[4] = (uint8_t)len;
 }
 
-/* Is memory for so much kept for the next message? */
-static bool in_block(size_t cap)
+/* Returns whether memory of that size is kept for the next message. */
+static bool room_in_block(size_t cap)
 {
     size_t bytes = sizeof(struct tc_rstr) + cap + 1;
     return bytes <= TC_BLOCKS_LARGEST || (bytes > TC_BLOCKS_LARGE_OVER && bytes <= TC_BLOCKS_LARGE);
 }
 
-static int no_memory(size_t len, struct tc_status *error)
+static int decoder_no_memory(size_t len, struct tc_status *error)
 {
     *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for a received message of %zu bytes", len);
     return TORC_ELIMIT;
 }
 
-/* NULL when there is not so much memory. */
-static struct tc_rstr *make_room(struct tc_h2_decoder *d, size_t cap)
+/* Returns NULL if there is not enough memory. */
+static struct tc_rstr *decoder_room(struct tc_h2_decoder *d, size_t cap)
 {
-    if (in_block(cap))
-        return tc_rstr_room(d->blocks, cap);
-    struct tc_rstr *msg = tc_try_realloc(NULL, sizeof(*msg) + cap + 1);
-    if (!msg)
-        return NULL;
-    tc_ref_init(&msg->ref);
-    msg->in_block = false;
-    return msg;
+    return room_in_block(cap) ? tc_rstr_room(d->blocks, cap) : tc_rstr_resize(d->blocks, NULL, cap);
 }
 
-/* False when there is not so much memory; all is then as it was. */
-static bool grow(struct tc_h2_decoder *d, size_t cap)
+/* Returns false, with the decoder unchanged, if there is not enough memory. */
+static bool decoder_grow(struct tc_h2_decoder *d, size_t cap)
 {
     struct tc_rstr *before = d->msg;
-    bool apart = before->in_block || in_block(cap);
-    struct tc_rstr *larger = apart ? make_room(d, cap) : tc_try_realloc(before, sizeof(*before) + cap + 1);
+    bool apart = room_in_block(d->cap) || room_in_block(cap);
+    struct tc_rstr *larger = apart ? decoder_room(d, cap) : tc_rstr_resize(d->blocks, before, cap);
     if (!larger)
         return false;
     if (apart) {
@@ -72,7 +64,7 @@ static bool grow(struct tc_h2_decoder *d, size_t cap)
     return true;
 }
 
-static size_t next_room(const struct tc_h2_decoder *d, size_t needed)
+static size_t decoder_next_room(const struct tc_h2_decoder *d, size_t needed)
 {
     size_t room = d->cap < SECOND_ROOM ? SECOND_ROOM : d->cap < THIRD_ROOM ? THIRD_ROOM : d->cap;
     if (room == d->cap)
@@ -80,11 +72,11 @@ static size_t next_room(const struct tc_h2_decoder *d, size_t needed)
     return TC_MIN(TC_MAX(room, needed), d->len);
 }
 
-/* The prefix is whole: checks it before anything is allocated for it. */
-static int begin_message(struct tc_h2_decoder *d, struct tc_status *error)
+/* The prefix is complete: checks it before anything is allocated for the message. */
+static int decoder_begin_message(struct tc_h2_decoder *d, struct tc_status *error)
 {
     const uint8_t *p = d->prefix;
-    size_t len = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+    size_t len = tc_h2_prefix_len(p);
     if (p[0] > 1) {
         *error = tc_status_make(TORC_STATUS_INTERNAL, "received message with invalid flag byte %u", p[0]);
         return TORC_EPROTO;
@@ -101,11 +93,11 @@ static int begin_message(struct tc_h2_decoder *d, struct tc_status *error)
     d->len = len;
     d->at = 0;
     d->cap = TC_MIN(len, (size_t)FIRST_ROOM);
-    d->msg = make_room(d, d->cap);
-    return d->msg ? 0 : no_memory(len, error);
+    d->msg = decoder_room(d, d->cap);
+    return d->msg ? 0 : decoder_no_memory(len, error);
 }
 
-static int end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct tc_status *error)
+static int decoder_end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct tc_status *error)
 {
     struct tc_rstr *msg = d->msg;
     msg->len = d->len;
@@ -116,10 +108,10 @@ static int end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct
         *message = msg;
         return 0;
     }
-    int rc = tc_h2_gunzip(tc_rstr_slice(msg), d->max_bytes, message);
+    int rc = tc_h2_gunzip(d->blocks, tc_rstr_slice(msg), d->max_bytes, message);
     tc_rstr_unref(msg);
     if (rc == TORC_EAGAIN)
-        return no_memory(d->len, error);
+        return decoder_no_memory(d->len, error);
     if (rc == TORC_ELIMIT)
         *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED,
                                 "received message larger than max after decompression (max %zu)", d->max_bytes);
@@ -142,16 +134,16 @@ int tc_h2_decoder_push(struct tc_h2_decoder *d, const void *data, size_t len, si
     if (d->have < TC_H2_PREFIX_LEN)
         return 0;
     if (!d->msg) {
-        int rc = begin_message(d, error);
+        int rc = decoder_begin_message(d, error);
         if (rc)
             return rc;
     }
     size_t take = TC_MIN(left, d->len - d->at);
-    if (take > d->cap - d->at && !grow(d, next_room(d, d->at + take)))
-        return no_memory(d->len, error);
+    if (take > d->cap - d->at && !decoder_grow(d, decoder_next_room(d, d->at + take)))
+        return decoder_no_memory(d->len, error);
     if (take)
         memcpy(d->msg->data + d->at, p, take);
     d->at += take;
     *used += take;
-    return d->at == d->len ? end_message(d, message, error) : 0;
+    return d->at == d->len ? decoder_end_message(d, message, error) : 0;
 }

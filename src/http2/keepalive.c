@@ -1,21 +1,29 @@
-/* Pings that find dead connections, what a server tolerates of them, and a server's age limit. */
-#include "http2/internal.h"
+/* Keepalive (gRFC A8, A9), from both sides, and a server's age limit.
+ *
+ *   our PINGs       After time_ms without a byte from the peer; no answer within timeout_ms fails the connection. While
+ *                   there is nothing to watch (no stream, without_calls unset) the timer is dormant.
+ *   the peer's      A server tolerates one PING each min_interval_ms, counted afresh when it sends headers or data. The
+ *                   third early one ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
+ *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY rejects nothing; the second one
+ *                   follows the answer to its PING, or NOTICE_MS. GRACE: what still runs then is cut off. */
+#include "http2/connection_internal.h"
 
-#define MAX_STRIKES 2
-/* gRPC: pings without any call, where they are not allowed. */
-#define IDLE_INTERVAL_MS (2u * 3600u * 1000u)
-#define NOTICE_MS 5000
+enum {
+    MAX_STRIKES = 2,
+    IDLE_INTERVAL_MS = 2 * 3600 * 1000, /* gRPC: between PINGs without any call, where they are not allowed */
+    NOTICE_MS = 5000                    /* for the answer to a graceful GOAWAY */
+};
 
 const uint8_t tc_h2_ping_keepalive[8] = {'t', 'c', 'a', 'l', 'i', 'v', 'e', 0};
 const uint8_t tc_h2_ping_bdp[8] = {'t', 'c', 'b', 'd', 'p', 0, 0, 0};
 const uint8_t tc_h2_ping_drain[8] = {'t', 'c', 'd', 'r', 'a', 'i', 'n', 0};
 
-static bool worth_watching(const struct tc_h2_conn *c)
+static bool keepalive_wanted(const struct tc_h2_conn *c)
 {
-    return c->opts.server || c->active || c->opts.keepalive.without_calls;
+    return c->opts.server || c->streams.active || c->opts.keepalive.without_calls;
 }
 
-static void ping(struct tc_h2_conn *c)
+static void keepalive_ping(struct tc_h2_conn *c)
 {
     struct tc_h2_keepalive_state *k = &c->keepalive;
     nghttp2_submit_ping(c->ng, NGHTTP2_FLAG_NONE, tc_h2_ping_keepalive);
@@ -24,7 +32,7 @@ static void ping(struct tc_h2_conn *c)
     tc_timer_start(&k->timer, c->opts.keepalive.timeout_ms);
 }
 
-static void on_keepalive(struct tc_timer *timer)
+static void keepalive_on_timer(struct tc_timer *timer)
 {
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, keepalive.timer);
     struct tc_h2_keepalive_state *k = &c->keepalive;
@@ -32,7 +40,7 @@ static void on_keepalive(struct tc_timer *timer)
         tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "keepalive ping timeout"));
         return;
     }
-    if (!worth_watching(c)) {
+    if (!keepalive_wanted(c)) {
         k->dormant = true;
         return;
     }
@@ -40,7 +48,7 @@ static void on_keepalive(struct tc_timer *timer)
     if (quiet_ms < c->opts.keepalive.time_ms)
         tc_timer_start(timer, c->opts.keepalive.time_ms - quiet_ms);
     else
-        ping(c);
+        keepalive_ping(c);
 }
 
 void tc_h2_keepalive_on_read(struct tc_h2_conn *c)
@@ -49,7 +57,7 @@ void tc_h2_keepalive_on_read(struct tc_h2_conn *c)
     k->last_read_ms = tc_loop_now_ms(c->loop);
     if (!k->waiting)
         return;
-    /* Whatever comes shows that the peer lives. */
+    /* Any byte shows that the peer lives. */
     k->waiting = false;
     tc_timer_start(&k->timer, c->opts.keepalive.time_ms);
 }
@@ -60,7 +68,7 @@ void tc_h2_keepalive_wake(struct tc_h2_conn *c)
     if (!k->dormant)
         return;
     k->dormant = false;
-    /* Nothing was expected while no call ran. */
+    /* The peer had no reason to send while no call ran. */
     k->last_read_ms = tc_loop_now_ms(c->loop);
     tc_timer_start(&k->timer, c->opts.keepalive.time_ms);
 }
@@ -77,30 +85,30 @@ void tc_h2_keepalive_on_ping(struct tc_h2_conn *c)
     if (!c->opts.server || c->opts.keepalive.min_interval_ms == 0)
         return;
     uint64_t now_ms = tc_loop_now_ms(c->loop), min_ms = c->opts.keepalive.min_interval_ms;
-    if (c->active == 0 && !c->opts.keepalive.without_calls)
+    if (c->streams.active == 0 && !c->opts.keepalive.without_calls)
         min_ms = TC_MAX(min_ms, (uint64_t)IDLE_INTERVAL_MS);
     bool early = k->pinged && now_ms - k->last_ping_ms < min_ms;
     k->pinged = true;
     k->last_ping_ms = now_ms;
     if (early && ++k->strikes > MAX_STRIKES) {
-        c->terminate_text = "too_many_pings";
-        c->terminate_code = NGHTTP2_ENHANCE_YOUR_CALM;
+        c->glitches.violation = "too_many_pings";
+        c->glitches.error_code = NGHTTP2_ENHANCE_YOUR_CALM;
     }
 }
 
-static void on_age(struct tc_timer *timer)
+static void keepalive_on_age(struct tc_timer *timer)
 {
-    struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, age);
-    switch (c->age_state) {
+    struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, keepalive.age);
+    switch (c->keepalive.age_state) {
     case TC_H2_AGE_LIMIT:
         tc_h2_conn_drain(c, "max_age");
         break;
     case TC_H2_AGE_NOTICE:
-        c->age_state = TC_H2_AGE_OFF;
+        c->keepalive.age_state = TC_H2_AGE_OFF;
         tc_h2_conn_send_last_goaway(c);
         if (c->opts.keepalive.max_age_grace_ms) {
-            c->age_state = TC_H2_AGE_GRACE;
-            tc_timer_start(&c->age, c->opts.keepalive.max_age_grace_ms);
+            c->keepalive.age_state = TC_H2_AGE_GRACE;
+            tc_timer_start(&c->keepalive.age, c->opts.keepalive.max_age_grace_ms);
         }
         break;
     case TC_H2_AGE_GRACE:
@@ -113,31 +121,31 @@ static void on_age(struct tc_timer *timer)
 
 void tc_h2_keepalive_await_notice(struct tc_h2_conn *c)
 {
-    c->age_state = TC_H2_AGE_NOTICE;
-    tc_timer_start(&c->age, NOTICE_MS);
+    c->keepalive.age_state = TC_H2_AGE_NOTICE;
+    tc_timer_start(&c->keepalive.age, NOTICE_MS);
 }
 
 void tc_h2_keepalive_init(struct tc_h2_conn *c)
 {
     struct tc_h2_keepalive_state *k = &c->keepalive;
     const struct tc_h2_keepalive *opts = &c->opts.keepalive;
-    tc_timer_init(&k->timer, c->loop, on_keepalive);
-    tc_timer_init(&c->age, c->loop, on_age);
+    tc_timer_init(&k->timer, c->loop, keepalive_on_timer);
+    tc_timer_init(&c->keepalive.age, c->loop, keepalive_on_age);
     k->last_read_ms = tc_loop_now_ms(c->loop);
-    if (opts->time_ms && worth_watching(c))
+    if (opts->time_ms && keepalive_wanted(c))
         tc_timer_start(&k->timer, opts->time_ms);
     else
         k->dormant = opts->time_ms != 0;
     if (c->opts.server && opts->max_age_ms) {
         /* +-10 %, so that connections made together do not end together. */
         double jitter = 0.9 + 0.2 * tc_rng_double(tc_loop_rng(c->loop));
-        c->age_state = TC_H2_AGE_LIMIT;
-        tc_timer_start(&c->age, (uint64_t)((double)opts->max_age_ms * jitter));
+        c->keepalive.age_state = TC_H2_AGE_LIMIT;
+        tc_timer_start(&c->keepalive.age, (uint64_t)((double)opts->max_age_ms * jitter));
     }
 }
 
 void tc_h2_keepalive_stop(struct tc_h2_conn *c)
 {
     tc_timer_stop(&c->keepalive.timer);
-    tc_timer_stop(&c->age);
+    tc_timer_stop(&c->keepalive.age);
 }

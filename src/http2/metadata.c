@@ -1,7 +1,10 @@
-#include "base/parse.h"
-#include "http2/internal.h"
+/* Metadata that is received and sent. Names ending in -bin carry base64 on the wire and bytes in gRPC. */
+#include "http2/metadata.h"
 
-bool tc_h2_name_reserved(struct tc_slice name)
+#include "base/parse.h"
+
+/* Returns true for names that only the library may send. */
+static bool metadata_name_reserved(struct tc_slice name)
 {
     static const char *const names[] = {"te",
                                         "content-type",
@@ -26,26 +29,28 @@ bool tc_h2_name_reserved(struct tc_slice name)
     return false;
 }
 
-static int add_binary(struct tc_h2_conn *c, struct tc_headers *h, struct tc_slice name, struct tc_slice value)
+static int metadata_add_binary(struct tc_headers *h, struct tc_buf *scratch, struct tc_slice name,
+                               struct tc_slice value)
 {
-    tc_buf_clear(&c->scratch);
-    int rc = tc_base64_decode(&c->scratch, tc_slice_trim(value));
-    return rc ? rc : tc_headers_add_copy(h, name, tc_buf_slice(&c->scratch));
+    tc_buf_clear(scratch);
+    int rc = tc_base64_decode(scratch, tc_slice_trim(value));
+    return rc ? rc : tc_headers_add_copy(h, name, tc_buf_slice(scratch));
 }
 
-int tc_h2_metadata_add(struct tc_h2_stream *s, struct tc_headers *h, struct tc_slice name, struct tc_slice value)
+int tc_h2_metadata_add(struct tc_h2_header_block *block, struct tc_buf *scratch, struct tc_slice name,
+                       struct tc_slice value)
 {
     if (!tc_header_is_binary(name))
-        return tc_headers_add_copy(h, name, tc_slice_trim(value));
-    /* Values of one name may have been joined by commas on the way; base64 has none. */
+        return tc_headers_add_copy(block->headers, name, tc_slice_trim(value));
+    /* A proxy may have joined values of one name by commas; base64 has none. */
     bool more = true;
     struct tc_slice part;
     while (tc_slice_split(&value, &more, ',', &part)) {
-        int rc = add_binary(s->c, h, name, part);
+        int rc = metadata_add_binary(block->headers, scratch, name, part);
         if (rc)
             return rc;
-        s->block_bytes += more ? name.len + 32 : 0;
-        if (s->block_bytes > s->max_header_bytes)
+        block->bytes += more ? name.len + 32 : 0;
+        if (block->bytes > block->max_bytes)
             return TORC_ELIMIT;
     }
     return 0;
@@ -60,19 +65,25 @@ size_t tc_h2_metadata_scratch(const struct tc_headers *h)
     return bytes;
 }
 
-size_t tc_h2_metadata_encode(struct tc_h2_conn *c, const struct tc_headers *h, nghttp2_nv *nva)
+size_t tc_h2_metadata_encode(struct tc_buf *scratch, const struct tc_headers *h, nghttp2_nv *nva)
 {
     size_t n = 0;
     for (size_t i = 0; h && i < h->len; i++) {
         struct tc_slice name = h->data[i].name, value = h->data[i].value;
-        if (tc_h2_name_reserved(name))
+        if (metadata_name_reserved(name))
             continue;
         if (tc_header_is_binary(name)) {
-            size_t at = c->scratch.len;
-            tc_base64_encode(&c->scratch, value.data, value.len, false);
-            value = tc_slice_of(c->scratch.data + at, c->scratch.len - at);
+            size_t at = scratch->len;
+            tc_base64_encode(scratch, value.data, value.len, false);
+            value = tc_slice_of(scratch->data + at, scratch->len - at);
         }
         nva[n++] = tc_h2_nv(name, value, NGHTTP2_NV_FLAG_NONE);
     }
     return n;
+}
+
+bool tc_h2_is_grpc_content_type(struct tc_slice type)
+{
+    return tc_slice_istarts(type, tc_slice_of("application/grpc", 16)) &&
+           (type.len == 16 || type.data[16] == '+' || type.data[16] == ';');
 }

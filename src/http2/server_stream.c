@@ -1,163 +1,105 @@
-/* The server's side of a call: the request's headers, and response headers and trailers. */
+/* The server's half of a call: its life, and the response.
+ *
+ * A stream is made when nghttp2 begins to decode a request (new), announced to the connection's owner once the
+ * request's header block is complete (server_request.c), and over with on_end: its trailers left, the client reset it,
+ * or the connection went. A request that is rejected here is answered without the owner. Streams that are over are kept
+ * for the next requests, arena and all, poisoned under the address sanitizer. */
+#include "http2/server_stream.h"
+
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "http2/internal.h"
+#include "base/parse.h"
+#include "base/poison.h"
+#include "http2/server_stream_internal.h"
 
 #define LITERAL(text) tc_slice_of(text, sizeof(text) - 1)
-#define STATIC_BOTH (NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)
-#define OWN_FIELDS 6
-#define STACK_FIELDS 24
-#define ARENA_BYTES 1024
-/* Kept for the next requests while some run. */
-#define MAX_SPARE 32
+
+enum {
+    STATIC_BOTH = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE,
+    OWN_FIELDS = 6,
+    STACK_FIELDS = 24,
+    ARENA_BYTES = 1024,
+    MAX_SPARE = 32 /* kept for the next requests while some run */
+};
+
+/* --- life --- */
 
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id)
 {
-    struct tc_h2_stream *s = c->spare;
-    if (s) {
-        c->spare = s->next_spare;
-        struct tc_arena arena = s->own_arena;
-        *s = (struct tc_h2_stream){.own_arena = arena};
-        tc_arena_reset(&s->own_arena);
-        c->n_spare--;
+    struct tc_h2_server_stream *server = c->streams.spare;
+    if (server) {
+        c->streams.spare = server->next_spare;
+        struct tc_arena arena = server->own_arena;
+        tc_unpoison(server, sizeof(*server));
+        *server = (struct tc_h2_server_stream){.own_arena = arena};
+        c->streams.n_spare--;
     } else {
-        s = TC_NEW(struct tc_h2_stream);
-        tc_arena_init(&s->own_arena, ARENA_BYTES, 0);
+        server = TC_NEW(struct tc_h2_server_stream);
+        tc_arena_init(&server->own_arena, ARENA_BYTES, 0);
     }
+    struct tc_h2_stream *s = &server->stream;
     s->server = true;
-    tc_h2_stream_init(s, c, &s->own_arena);
+    tc_h2_stream_init(s, c, &server->own_arena);
+    tc_headers_init(&server->trailers, &server->own_arena);
     s->id = id;
-    s->block = &s->headers;
     return s;
 }
 
-void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_stream *s)
+/* Poisons all but what the list of spares uses: the arena and the link. */
+static void server_stream_poison(struct tc_h2_server_stream *s)
 {
-    if (!c->closed && c->n_spare < MAX_SPARE) {
-        s->next_spare = c->spare;
-        c->spare = s;
-        c->n_spare++;
-        return;
-    }
+    tc_poison(s, offsetof(struct tc_h2_server_stream, own_arena));
+    tc_poison(&s->on_stream_due, sizeof(*s) - offsetof(struct tc_h2_server_stream, on_stream_due));
+}
+
+static void server_stream_fini(struct tc_h2_server_stream *s)
+{
     tc_arena_fini(&s->own_arena);
     tc_free(s);
 }
 
-void tc_h2_server_drop_spare(struct tc_h2_conn *c, unsigned keep)
+void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *s)
 {
-    while (c->n_spare > keep) {
-        struct tc_h2_stream *s = c->spare;
-        c->spare = s->next_spare;
-        c->n_spare--;
-        tc_arena_fini(&s->own_arena);
-        tc_free(s);
+    tc_status_fini(&s->status);
+    if (c->ending.closed || c->streams.n_spare >= MAX_SPARE) {
+        server_stream_fini(s);
+        return;
+    }
+    tc_arena_reset(&s->own_arena);
+    server_stream_poison(s);
+    s->next_spare = c->streams.spare;
+    c->streams.spare = s;
+    c->streams.n_spare++;
+}
+
+void tc_h2_streams_drop_spare(struct tc_h2_conn *c, unsigned keep)
+{
+    while (c->streams.n_spare > keep) {
+        struct tc_h2_server_stream *s = c->streams.spare;
+        c->streams.spare = s->next_spare;
+        c->streams.n_spare--;
+        server_stream_fini(s);
     }
 }
 
-const struct tc_headers *tc_h2_stream_request(const struct tc_h2_stream *s)
+void tc_h2_server_stream_set_events(struct tc_h2_stream *s, const struct tc_h2_server_events *events, void *arg)
+{
+    s->events = &events->stream;
+    s->arg = arg;
+}
+
+const struct tc_headers *tc_h2_server_stream_request(const struct tc_h2_stream *s)
 {
     return &s->headers;
 }
 
-uint64_t tc_h2_stream_timeout_ns(const struct tc_h2_stream *s)
+uint64_t tc_h2_server_stream_timeout_ns(const struct tc_h2_stream *s)
 {
-    return s->timeout_ns;
+    return TC_CONTAINER_OF(s, const struct tc_h2_server_stream, stream)->timeout_ns;
 }
 
-static void on_pseudo(struct tc_h2_stream *s, struct tc_slice name, struct tc_slice value)
-{
-    if (tc_slice_eq_str(name, ":method")) {
-        s->is_post = tc_slice_eq_str(value, "POST");
-        return;
-    }
-    bool path = tc_slice_eq_str(name, ":path");
-    if (!path && !tc_slice_eq_str(name, ":authority"))
-        return;
-    if (tc_headers_add_copy(&s->headers, name, value))
-        s->block_over = true;
-    else if (path)
-        s->path = s->headers.data[s->headers.len - 1].value;
-}
-
-static bool own_header(struct tc_h2_stream *s, struct tc_slice name, struct tc_slice value)
-{
-    if (tc_slice_eq_str(name, "content-type")) {
-        s->is_grpc = tc_h2_grpc_content_type(value);
-    } else if (tc_slice_eq_str(name, "grpc-timeout")) {
-        s->bad_timeout |= tc_h2_timeout_decode(value, &s->timeout_ns) != 0;
-    } else if (tc_slice_eq_str(name, "grpc-encoding")) {
-        if (tc_slice_eq_str(value, "gzip"))
-            s->decoder.encoding = TC_H2_GZIP;
-        else
-            s->unknown_encoding |= !tc_slice_eq_str(value, "identity");
-    } else if (tc_slice_eq_str(name, "grpc-accept-encoding")) {
-        s->accepts_gzip |= tc_slice_find(value, LITERAL("gzip")) >= 0;
-    } else {
-        return tc_slice_eq_str(name, "te") || tc_slice_eq_str(name, "content-length");
-    }
-    return true;
-}
-
-void tc_h2_server_on_header(struct tc_h2_stream *s, struct tc_slice name, struct tc_slice value)
-{
-    if (s->got_headers)
-        return; /* trailers of a request mean nothing in gRPC */
-    if (name.len && name.data[0] == ':') {
-        on_pseudo(s, name, value);
-        return;
-    }
-    if (own_header(s, name, tc_slice_trim(value)))
-        return;
-    int rc = tc_h2_metadata_add(s, &s->headers, name, value);
-    if (rc == TORC_EPARSE)
-        s->bad_base64 = true;
-    else if (rc)
-        s->block_over = true;
-}
-
-static void refuse_http(struct tc_h2_stream *s, const char *status)
-{
-    nghttp2_nv nv = tc_h2_nv(LITERAL(":status"), tc_slice_str(status), NGHTTP2_NV_FLAG_NO_COPY_NAME);
-    s->refused = s->end_wanted = s->discard = true;
-    nghttp2_submit_response(s->c->ng, s->id, &nv, 1, NULL);
-}
-
-static void refuse_grpc(struct tc_h2_stream *s, int code, const char *text)
-{
-    struct tc_status status = tc_status_make(code, "%s", text);
-    s->refused = s->discard = true;
-    tc_h2_stream_send_status(s, &status, NULL);
-    tc_status_fini(&status);
-}
-
-void tc_h2_server_on_block(struct tc_h2_stream *s, bool end_stream)
-{
-    s->remote_ended |= end_stream;
-    if (s->got_headers) {
-        tc_h2_stream_ready(s);
-        return;
-    }
-    s->got_headers = true;
-    if (s->block_over)
-        refuse_grpc(s, TORC_STATUS_RESOURCE_EXHAUSTED, "request headers larger than max");
-    else if (!s->is_post)
-        refuse_http(s, "405");
-    else if (!s->is_grpc)
-        refuse_http(s, "415");
-    else if (!s->path.len || s->path.data[0] != '/')
-        refuse_grpc(s, TORC_STATUS_UNIMPLEMENTED, "malformed method name");
-    else if (s->bad_timeout)
-        refuse_grpc(s, TORC_STATUS_INTERNAL, "malformed grpc-timeout");
-    else if (s->bad_base64)
-        refuse_grpc(s, TORC_STATUS_INTERNAL, "binary header that is not valid base64");
-    else if (s->unknown_encoding)
-        refuse_grpc(s, TORC_STATUS_UNIMPLEMENTED, "unknown grpc-encoding");
-    else {
-        s->announce = true;
-        tc_h2_stream_ready(s);
-    }
-}
+/* --- the response --- */
 
 /* Appends the response headers that every answer has. */
 static size_t response_fields(nghttp2_nv *nva, enum tc_h2_encoding encoding)
@@ -201,16 +143,46 @@ static void scratch_room(struct tc_h2_conn *c, const struct tc_headers *h, const
     tc_buf_reserve(&c->scratch, tc_h2_metadata_scratch(h) + (status && status->text ? 3 * status->text->len : 0) + 1);
 }
 
-int tc_h2_stream_send_headers(struct tc_h2_stream *s, const struct tc_headers *headers, enum tc_h2_encoding encoding)
+static void server_stream_submit_trailers_only(struct tc_h2_server_stream *s, const struct tc_status *status,
+                                               const struct tc_headers *trailers)
 {
-    if (!s->c || !s->c->ng || s->id <= 0 || s->responded || s->end_wanted)
+    nghttp2_nv stack[STACK_FIELDS], *nva = fields_room(stack, trailers);
+    char code[16];
+    s->responded = s->stream.send.end_wanted = true;
+    scratch_room(s->stream.c, trailers, status);
+    size_t n = response_fields(nva, TC_H2_IDENTITY);
+    n += status_fields(s->stream.c, nva + n, status, code);
+    n += tc_h2_metadata_encode(&s->stream.c->scratch, trailers, nva + n);
+    nghttp2_submit_response(s->stream.c->ng, s->stream.id, nva, n, NULL);
+    tc_h2_conn_flush_later(s->stream.c);
+    if (nva != stack)
+        tc_free(nva);
+}
+
+void tc_h2_server_stream_submit_trailers(struct tc_h2_server_stream *s)
+{
+    nghttp2_nv stack[STACK_FIELDS], *nva = fields_room(stack, &s->trailers);
+    char code[16];
+    scratch_room(s->stream.c, &s->trailers, &s->status);
+    size_t n = status_fields(s->stream.c, nva, &s->status, code);
+    n += tc_h2_metadata_encode(&s->stream.c->scratch, &s->trailers, nva + n);
+    nghttp2_submit_trailer(s->stream.c->ng, s->stream.id, nva, n);
+    if (nva != stack)
+        tc_free(nva);
+}
+
+int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_headers *headers,
+                                     enum tc_h2_encoding encoding)
+{
+    struct tc_h2_server_stream *server = tc_h2_server_stream_of(s);
+    if (!tc_h2_stream_live(s) || server->responded || s->send.end_wanted)
         return TORC_ESTATE;
     nghttp2_nv stack[STACK_FIELDS], *nva = fields_room(stack, headers);
-    s->responded = true;
-    s->encoding = s->accepts_gzip ? encoding : TC_H2_IDENTITY;
+    server->responded = true;
+    s->send.encoding = server->accepts_gzip ? encoding : TC_H2_IDENTITY;
     scratch_room(s->c, headers, NULL);
-    size_t n = response_fields(nva, s->encoding);
-    n += tc_h2_metadata_encode(s->c, headers, nva + n);
+    size_t n = response_fields(nva, s->send.encoding);
+    n += tc_h2_metadata_encode(&s->c->scratch, headers, nva + n);
     nghttp2_data_provider body = {.read_callback = tc_h2_on_data_source_read};
     nghttp2_submit_response(s->c->ng, s->id, nva, n, &body);
     tc_h2_conn_flush_later(s->c);
@@ -219,47 +191,136 @@ int tc_h2_stream_send_headers(struct tc_h2_stream *s, const struct tc_headers *h
     return 0;
 }
 
-static void submit_trailers_only(struct tc_h2_stream *s, const struct tc_status *status,
-                                 const struct tc_headers *trailers)
+int tc_h2_server_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress)
 {
-    nghttp2_nv stack[STACK_FIELDS], *nva = fields_room(stack, trailers);
-    char code[16];
-    s->responded = s->end_wanted = true;
-    scratch_room(s->c, trailers, status);
-    size_t n = response_fields(nva, TC_H2_IDENTITY);
-    n += status_fields(s->c, nva + n, status, code);
-    n += tc_h2_metadata_encode(s->c, trailers, nva + n);
-    nghttp2_submit_response(s->c->ng, s->id, nva, n, NULL);
-    tc_h2_conn_flush_later(s->c);
-    if (nva != stack)
-        tc_free(nva);
+    int rc = tc_h2_stream_send(s, message, compress, false);
+    /* A message that was rejected leaves the headers out: the status may still go as trailers-only. */
+    if (rc == 0 && !tc_h2_server_stream_of(s)->responded)
+        tc_h2_server_stream_send_headers(s, NULL, TC_H2_IDENTITY);
+    return rc;
 }
 
-void tc_h2_server_submit_trailers(struct tc_h2_stream *s)
+int tc_h2_server_stream_send_status(struct tc_h2_stream *s, const struct tc_status *status,
+                                    const struct tc_headers *trailers)
 {
-    nghttp2_nv stack[STACK_FIELDS], *nva = fields_room(stack, &s->out_trailers);
-    char code[16];
-    scratch_room(s->c, &s->out_trailers, &s->out_status);
-    size_t n = status_fields(s->c, nva, &s->out_status, code);
-    n += tc_h2_metadata_encode(s->c, &s->out_trailers, nva + n);
-    nghttp2_submit_trailer(s->c->ng, s->id, nva, n);
-    if (nva != stack)
-        tc_free(nva);
-}
-
-int tc_h2_stream_send_status(struct tc_h2_stream *s, const struct tc_status *status, const struct tc_headers *trailers)
-{
-    if (!s->c || !s->c->ng || s->id <= 0 || s->end_wanted)
+    struct tc_h2_server_stream *server = tc_h2_server_stream_of(s);
+    if (!tc_h2_stream_live(s) || s->send.end_wanted)
         return TORC_ESTATE;
-    s->discard = true;
-    if (!s->responded) {
-        submit_trailers_only(s, status, trailers);
+    tc_h2_stream_drop_input(s);
+    if (!server->responded) {
+        server_stream_submit_trailers_only(server, status, trailers);
         return 0;
     }
-    s->out_status = tc_status_ref(status);
+    server->status = tc_status_ref(status);
     for (size_t i = 0; trailers && i < trailers->len; i++)
-        tc_headers_add_copy(&s->out_trailers, trailers->data[i].name, trailers->data[i].value);
-    s->end_wanted = true;
+        tc_headers_add_copy(&server->trailers, trailers->data[i].name, trailers->data[i].value);
+    s->send.end_wanted = true;
     tc_h2_stream_resume(s);
     return 0;
+}
+
+/* --- the end --- */
+
+void tc_h2_server_stream_abort(struct tc_h2_server_stream *s, struct tc_status status)
+{
+    tc_h2_stream_drop_input(&s->stream);
+    if (!s->stream.send.end_wanted)
+        tc_h2_server_stream_send_status(&s->stream, &status, NULL);
+    tc_status_fini(&status);
+}
+
+void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *server, struct tc_status status)
+{
+    struct tc_h2_stream *s = &server->stream;
+    s->id = -1;
+    s->send.active = false;
+    if (server->rejected) {
+        tc_status_fini(&status);
+        tc_h2_stream_release(s);
+        return;
+    }
+    tc_h2_stream_drop_input(s);
+    tc_h2_stream_set_outcome(s, status);
+}
+
+void tc_h2_server_stream_on_close(struct tc_h2_server_stream *s, uint32_t h2_error)
+{
+    struct tc_status status = {0};
+    if (!s->stream.send.end_sent)
+        status = tc_status_make(TORC_STATUS_CANCELLED, "stream reset with %s", nghttp2_http2_strerror(h2_error));
+    tc_h2_server_stream_on_lost(s, status);
+}
+
+/* --- delivery --- */
+
+static const struct tc_h2_server_events *server_events_of(const struct tc_h2_stream *s)
+{
+    return TC_CONTAINER_OF(s->events, const struct tc_h2_server_events, stream);
+}
+
+/* Returns false if the stream went. */
+static bool server_stream_deliver_request(struct tc_h2_server_stream *server)
+{
+    struct tc_h2_stream *s = &server->stream;
+    struct tc_h2_conn *c = s->c;
+    server->on_stream_due = false;
+    if (c->events->on_stream)
+        c->events->on_stream(c->arg, s);
+    if (tc_h2_stream_went(c, s))
+        return false;
+    if (s->events)
+        return true;
+    tc_h2_stream_cancel(s, NGHTTP2_INTERNAL_ERROR);
+    return false;
+}
+
+TC_APART static void server_stream_deliver_end(struct tc_h2_server_stream *server)
+{
+    struct tc_h2_stream *s = &server->stream;
+    struct tc_h2_conn *c = s->c;
+    struct tc_status why = s->outcome;
+    s->outcome = (struct tc_status){0};
+    if (s->events && server_events_of(s)->on_end)
+        server_events_of(s)->on_end(s->arg, &why);
+    tc_status_fini(&why);
+    if (!tc_h2_stream_went(c, s))
+        tc_h2_stream_release(s);
+}
+
+/* The client has sent its last message. */
+static void server_stream_deliver_half_close(struct tc_h2_server_stream *server)
+{
+    struct tc_h2_stream *s = &server->stream;
+    const struct tc_h2_receiver *recv = &s->recv;
+    if (!recv->ended || !recv->wanted || recv->discard || s->finished || server->half_close_notified ||
+        tc_h2_stream_input_left(s))
+        return;
+    if (!tc_h2_decoder_idle(&recv->decoder)) {
+        tc_h2_server_stream_abort(server, tc_status_make(TORC_STATUS_INTERNAL, "request ends within a message"));
+        return;
+    }
+    server->half_close_notified = true;
+    if (server_events_of(s)->on_half_close)
+        server_events_of(s)->on_half_close(s->arg);
+}
+
+void tc_h2_server_stream_deliver(struct tc_h2_server_stream *server)
+{
+    struct tc_h2_stream *s = &server->stream;
+    struct tc_h2_conn *c = s->c;
+    c->streams.delivering = s;
+    if (server->on_stream_due && !server_stream_deliver_request(server))
+        return;
+    if (server->rejected)
+        return;
+    if (s->finished) {
+        server_stream_deliver_end(server);
+        return;
+    }
+    if (!tc_h2_stream_deliver_written(c, s))
+        return;
+    if (s->recv.wanted && !tc_h2_stream_deliver_messages(c, s))
+        return;
+    server_stream_deliver_half_close(server);
+    c->streams.delivering = NULL;
 }

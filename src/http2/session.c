@@ -1,12 +1,28 @@
-/* The nghttp2 session of a connection and its callbacks, which only record and submit. */
-#include "http2/internal.h"
+/* The nghttp2 session of a connection: its callbacks, and how it is set up.
+ *
+ * A callback only records and submits: it calls no owner, ends no connection and frees no session, since nghttp2 is at
+ * work above it. What an owner is to hear of becomes due (tc_h2_stream_ready); what ends the connection becomes a
+ * violation, on which read.c acts once nghttp2 has returned.
+ *
+ *   header block   on_begin_headers, on_header, on_frame_recv: of the stream in streams.in_block. A callback must not
+ *                  keep a pointer to the stream or to the block's fields: the stream may be released before the block
+ *                  ends, and then in_block is NULL while nghttp2 goes on decoding.
+ *   DATA           on_data_chunk: given to the stream at once (receive.c).
+ *   sending        on_frame_send, on_frame_not_send; message bytes leave through write.c.
+ *   the end        on_stream_close: nghttp2 lets go of a stream. The stream's number stays reserved until then, even if
+ *                  our owner forgot the stream before (streams.active counts such a stream as well). */
+#include "base/parse.h"
+#include "http2/client_stream_internal.h"
+#include "http2/server_stream_internal.h"
 
-#define MAX_DEBUG_TEXT 256
-/* CVE-2024-28182. nghttp2 1.52 counts a frame again for each piece in which its head arrives, so this is more than 8.
- */
-#define MAX_CONTINUATIONS 24
-/* Of a window of 16 MB: nghttp2 opens it again by halves. */
-#define CONSUME_BYTES (64u * 1024u)
+enum {
+    MAX_DEBUG_TEXT = 256,
+    /* CVE-2024-28182. nghttp2 1.52 counts a frame again for each piece in which its head arrives, so this is more than
+     * 8. */
+    MAX_CONTINUATIONS = 24,
+    HEADER_BLOCK_SLACK = 64,
+    CONSUME_BYTES = 64 << 10 /* the connection's window is 16 MiB: nghttp2 opens it again by halves */
+};
 
 static struct tc_h2_stream *stream_of(nghttp2_session *ng, int32_t id)
 {
@@ -18,138 +34,168 @@ static struct tc_slice text_of(const uint8_t *data, size_t len)
     return tc_slice_of(data, len);
 }
 
-static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
+static int session_on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data)
+{
+    struct tc_h2_conn *c = user_data;
+    return tc_h2_glitches_on_frame(&c->glitches, ng, hd);
+}
+
+static int session_on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
 {
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
-    tc_h2_flood_on_shown(c, &frame->hd);
+    tc_h2_glitches_on_block(&c->glitches, &frame->hd);
     if (c->opts.server && !s && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
         s = tc_h2_server_stream_new(c, frame->hd.stream_id);
         nghttp2_session_set_stream_user_data(ng, s->id, s);
-        tc_h2_flood_on_carried(c);
-        c->active++;
+        tc_h2_glitches_on_carried(&c->glitches);
+        c->streams.active++;
     }
-    c->in_block = s;
+    c->streams.in_block = s;
     if (!s)
         return 0;
-    s->block_bytes = 0;
-    s->block_over = false;
+    s->block.bytes = 0;
+    s->block.over = false;
     if (!s->server)
-        tc_h2_response_begin(s);
+        tc_h2_response_begin(tc_h2_client_stream_of(s));
     return 0;
 }
 
-static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name, size_t namelen,
-                     const uint8_t *value, size_t valuelen, uint8_t flags, void *user_data)
+static int session_on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name, size_t namelen,
+                             const uint8_t *value, size_t valuelen, uint8_t flags, void *user_data)
 {
     (void)ng, (void)frame, (void)flags;
     struct tc_h2_conn *c = user_data;
-    struct tc_h2_stream *s = c->in_block;
-    if (!s || s->discard)
-        return tc_h2_flood_on_dropped(c, namelen + valuelen);
-    /* The rest of a block beyond the limit is decoded, for the compression state, and dropped. */
-    s->block_bytes += namelen + valuelen + 32;
-    s->block_over |= s->block_bytes > s->max_header_bytes;
-    if (s->block_over)
-        return tc_h2_flood_on_dropped(c, namelen + valuelen);
+    struct tc_h2_stream *s = c->streams.in_block;
+    if (!s || s->recv.discard)
+        return tc_h2_glitches_on_dropped(&c->glitches, namelen + valuelen);
+    /* The rest of a block beyond the limit is decoded, since the compression state depends on it, and dropped. */
+    s->block.bytes += namelen + valuelen + 32;
+    s->block.over |= s->block.bytes > s->block.max_bytes;
+    if (s->block.over) {
+        int rc = tc_h2_glitches_on_dropped(&c->glitches, namelen + valuelen);
+        if (rc && !s->server) /* nghttp2 stops inside the block: its end will not be seen */
+            tc_h2_response_too_large(tc_h2_client_stream_of(s));
+        return rc;
+    }
     if (s->server)
-        tc_h2_server_on_header(s, text_of(name, namelen), text_of(value, valuelen));
+        tc_h2_server_stream_on_header(tc_h2_server_stream_of(s), text_of(name, namelen), text_of(value, valuelen));
     else
-        tc_h2_response_on_header(s, text_of(name, namelen), text_of(value, valuelen));
+        tc_h2_response_on_header(tc_h2_client_stream_of(s), text_of(name, namelen), text_of(value, valuelen));
     return 0;
 }
 
-static int on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *data, size_t len,
-                         void *user_data)
+/* Sends a PING behind `len` bytes of DATA, to measure the path. */
+static void session_ping_bdp(struct tc_h2_conn *c, size_t len)
+{
+    if (nghttp2_submit_ping(c->ng, NGHTTP2_FLAG_NONE, tc_h2_ping_bdp))
+        return;
+    tc_h2_bdp_start(&c->bdp, len, tc_loop_now_ns(c->loop));
+    tc_h2_conn_flush_later(c);
+}
+
+static void session_grow_windows(struct tc_h2_conn *c)
+{
+    nghttp2_settings_entry iv = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, c->bdp.window_bytes};
+    nghttp2_submit_settings(c->ng, NGHTTP2_FLAG_NONE, &iv, 1);
+    tc_h2_conn_flush_later(c);
+}
+
+static int session_on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t *data, size_t len,
+                                 void *user_data)
 {
     (void)flags;
     struct tc_h2_conn *c = user_data;
-    c->empty_frames = 0;
-    /* The connection's window only bounds what is on the way: a stream that nobody reads holds back itself alone. */
+    c->glitches.empty_frames = 0;
+    /* The connection's window bounds only what is on the way: a stream that nobody reads must not hold back the others.
+     */
     c->unconsumed += (uint32_t)len;
     if (c->unconsumed >= CONSUME_BYTES) {
         if (nghttp2_session_consume_connection(ng, c->unconsumed))
             return NGHTTP2_ERR_CALLBACK_FAILURE;
         c->unconsumed = 0;
     }
-    tc_h2_window_on_data(c, len);
+    if (tc_h2_bdp_on_data(&c->bdp, len, c->loop))
+        session_ping_bdp(c, len);
     struct tc_h2_stream *s = stream_of(ng, id);
     if (s)
         tc_h2_stream_on_data(s, data, len);
     return 0;
 }
 
-static void on_goaway(struct tc_h2_conn *c, const nghttp2_goaway *g)
+static void session_on_goaway(struct tc_h2_conn *c, const nghttp2_goaway *g)
 {
     size_t len = TC_MIN(g->opaque_data_len, (size_t)MAX_DEBUG_TEXT);
     struct tc_slice debug = text_of(g->opaque_data, len);
     tc_buf_clear(&c->scratch);
     tc_grpc_message_encode(&c->scratch, debug);
-    c->goaway_seen = true;
-    c->goaway_last_id = g->last_stream_id;
-    c->too_many_pings = g->error_code == NGHTTP2_ENHANCE_YOUR_CALM && tc_slice_eq_str(debug, "too_many_pings");
+    c->ending.goaway_received = true;
+    c->ending.goaway_in_use |= c->streams.n > 0;
+    c->ending.goaway_last_id = g->last_stream_id;
+    c->ending.too_many_pings = g->error_code == NGHTTP2_ENHANCE_YOUR_CALM && tc_slice_eq_str(debug, "too_many_pings");
     tc_h2_conn_start_drain(c,
                            tc_status_make(TORC_STATUS_UNAVAILABLE, "%s sent GOAWAY with %s%s%.*s",
                                           c->opts.server ? "client" : "server", nghttp2_http2_strerror(g->error_code),
                                           len ? ": " : "", (int)c->scratch.len, c->scratch.len ? c->scratch.data : ""));
 }
 
-static void on_settings(struct tc_h2_conn *c)
+static void session_on_settings(struct tc_h2_conn *c)
 {
     c->settings_seen = true;
-    if (!c->ready_told || c->capacity_wanted)
+    if (!c->ready_notified || c->capacity_wanted)
         tc_h2_conn_deliver_later(c);
 }
 
-static void on_ping(struct tc_h2_conn *c, const nghttp2_ping *ping)
+static void session_on_ping(struct tc_h2_conn *c, const nghttp2_ping *ping)
 {
     if (!(ping->hd.flags & NGHTTP2_FLAG_ACK)) {
         tc_h2_keepalive_on_ping(c);
     } else if (memcmp(ping->opaque_data, tc_h2_ping_bdp, 8) == 0) {
-        tc_h2_window_on_ack(c);
-    } else if (memcmp(ping->opaque_data, tc_h2_ping_drain, 8) == 0 && c->age_state == TC_H2_AGE_NOTICE) {
-        tc_timer_start(&c->age, 0);
+        if (tc_h2_bdp_on_ack(&c->bdp, tc_loop_now_ns(c->loop)))
+            session_grow_windows(c);
+    } else if (memcmp(ping->opaque_data, tc_h2_ping_drain, 8) == 0 && c->keepalive.age_state == TC_H2_AGE_NOTICE) {
+        tc_timer_start(&c->keepalive.age, 0);
     }
 }
 
-static void on_end_stream(struct tc_h2_stream *s)
+static void session_on_end_stream(struct tc_h2_stream *s)
 {
-    s->remote_ended = true;
+    s->recv.ended = true;
     if (s->server)
         tc_h2_stream_ready(s);
     else
-        tc_h2_response_on_end(s);
+        tc_h2_response_on_end(tc_h2_client_stream_of(s));
 }
 
-static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
+static int session_on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
 {
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s;
     bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
-        s = c->in_block;
-        c->in_block = NULL;
+        s = c->streams.in_block;
+        c->streams.in_block = NULL;
         if (s && s->server)
-            tc_h2_server_on_block(s, end);
+            tc_h2_server_stream_on_block(tc_h2_server_stream_of(s), end);
         else if (s)
-            tc_h2_response_on_block(s, end);
+            tc_h2_response_on_block(tc_h2_client_stream_of(s), end);
         break;
     case NGHTTP2_DATA:
-        tc_h2_flood_on_data(c, &frame->data);
+        tc_h2_glitches_on_data(&c->glitches, &frame->data);
         s = end ? stream_of(ng, frame->hd.stream_id) : NULL;
         if (s)
-            on_end_stream(s);
+            session_on_end_stream(s);
         break;
     case NGHTTP2_SETTINGS:
         if (!(frame->hd.flags & NGHTTP2_FLAG_ACK))
-            on_settings(c);
+            session_on_settings(c);
         break;
     case NGHTTP2_PING:
-        on_ping(c, &frame->ping);
+        session_on_ping(c, &frame->ping);
         break;
     case NGHTTP2_GOAWAY:
-        on_goaway(c, &frame->goaway);
+        session_on_goaway(c, &frame->goaway);
         break;
     default:
         break;
@@ -157,42 +203,53 @@ static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
+static int session_on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
 {
     (void)user_data;
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
     if (s && !s->server)
-        tc_h2_stream_finish(s,
-                            tc_status_make(TORC_STATUS_INTERNAL, "server sent an invalid HTTP/2 header block: %s",
-                                           nghttp2_strerror(error)),
-                            false);
+        tc_h2_client_stream_finish(tc_h2_client_stream_of(s),
+                                   tc_status_make(TORC_STATUS_INTERNAL,
+                                                  "server sent an invalid HTTP/2 header block: %s",
+                                                  nghttp2_strerror(error)),
+                                   false);
     return 0;
 }
 
-static int on_stream_close(nghttp2_session *ng, int32_t id, uint32_t code, void *user_data)
+static int session_on_stream_close(nghttp2_session *ng, int32_t id, uint32_t code, void *user_data)
 {
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s = stream_of(ng, id);
-    c->active--;
+    c->streams.active--;
     tc_h2_conn_stream_gone(c);
-    if (s)
-        tc_h2_stream_on_close(s, code);
+    if (s && s->server)
+        tc_h2_server_stream_on_close(tc_h2_server_stream_of(s), code);
+    else if (s)
+        tc_h2_client_stream_on_close(tc_h2_client_stream_of(s), code);
     return 0;
 }
 
-static void on_goaway_sent(struct tc_h2_conn *c, const nghttp2_goaway *g)
+static void session_on_goaway_sent(struct tc_h2_conn *c, const nghttp2_goaway *g)
 {
-    if (g->error_code == NGHTTP2_NO_ERROR || !tc_status_ok(&c->why))
+    if (g->error_code == NGHTTP2_NO_ERROR || !tc_status_ok(&c->ending.why))
         return;
     size_t len = TC_MIN(g->opaque_data_len, (size_t)MAX_DEBUG_TEXT);
-    tc_status_set(&c->why, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection ended with %s%s%.*s",
-                                          nghttp2_http2_strerror(g->error_code), len ? ": " : "", (int)len,
-                                          len ? (const char *)g->opaque_data : ""));
+    tc_status_set(&c->ending.why, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection ended with %s%s%.*s",
+                                                 nghttp2_http2_strerror(g->error_code), len ? ": " : "", (int)len,
+                                                 len ? (const char *)g->opaque_data : ""));
 }
 
-static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
+/* The peer may still send what the stream's window lets it: the window as nghttp2 knows it, or a larger one that was
+ * announced and not acknowledged yet. */
+static void session_on_reset_sent(struct tc_h2_conn *c, int32_t id)
+{
+    int32_t left = nghttp2_session_get_stream_local_window_size(c->ng, id);
+    tc_h2_glitches_on_reset(&c->glitches, TC_MAX((uint32_t)TC_MAX(left, 0), c->bdp.window_bytes));
+}
+
+static int session_on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
 {
     struct tc_h2_conn *c = user_data;
     struct tc_h2_stream *s;
@@ -202,26 +259,26 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
         s = stream_of(ng, frame->hd.stream_id);
         if (!s)
             break;
-        s->headers_sent = true;
+        s->send.headers_sent = true;
         if (s->server && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-            s->end_sent = true;
+            s->send.end_sent = true;
             /* RFC 9113 8.1: the rest of the request is not wanted. */
-            if (!s->remote_ended)
+            if (!s->recv.ended)
                 nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
         }
         break;
     case NGHTTP2_DATA:
         tc_h2_keepalive_on_sent(c);
-        tc_h2_flood_on_carried(c);
+        tc_h2_glitches_on_carried(&c->glitches);
         break;
     case NGHTTP2_RST_STREAM:
-        tc_h2_flood_on_reset(c, frame->hd.stream_id);
+        session_on_reset_sent(c, frame->hd.stream_id);
         s = stream_of(ng, frame->hd.stream_id);
         if (s)
-            s->reset_sent = true;
+            s->send.reset_sent = true;
         break;
     case NGHTTP2_GOAWAY:
-        on_goaway_sent(c, &frame->goaway);
+        session_on_goaway_sent(c, &frame->goaway);
         break;
     default:
         break;
@@ -229,75 +286,79 @@ static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static int on_frame_not_send(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
+static int session_on_frame_not_send(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
 {
     (void)user_data;
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
     if (!s || frame->hd.type != NGHTTP2_HEADERS || error == NGHTTP2_ERR_START_STREAM_NOT_ALLOWED)
         return 0;
-    tc_h2_stream_finish(
-        s, tc_status_make(TORC_STATUS_INTERNAL, "headers could not be sent: %s", nghttp2_strerror(error)), false);
+    struct tc_status why =
+        tc_status_make(TORC_STATUS_INTERNAL, "headers could not be sent: %s", nghttp2_strerror(error));
+    if (s->server)
+        tc_h2_stream_set_outcome(s, why);
+    else
+        tc_h2_client_stream_finish(tc_h2_client_stream_of(s), why, false);
     return 0;
 }
 
-static nghttp2_session_callbacks *make_callbacks(void)
+static nghttp2_session_callbacks *session_callbacks_new(void)
 {
     nghttp2_session_callbacks *cb;
     if (nghttp2_session_callbacks_new(&cb))
         return NULL;
-    nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
-    nghttp2_session_callbacks_set_on_begin_frame_callback(cb, tc_h2_on_begin_frame);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
-    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
-    nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
-    nghttp2_session_callbacks_set_on_frame_not_send_callback(cb, on_frame_not_send);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(cb, session_on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(cb, session_on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, session_on_data_chunk);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, session_on_frame_recv);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(cb, session_on_begin_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, session_on_invalid_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, session_on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(cb, session_on_frame_send);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(cb, session_on_frame_not_send);
     nghttp2_session_callbacks_set_send_data_callback(cb, tc_h2_on_send_data);
     return cb;
 }
 
-/* The memory of all sessions of a loop is one heap. */
-static void *take(size_t size, void *heap)
+/* All sessions of a loop share one heap. */
+static void *session_take(size_t size, void *heap)
 {
     return tc_heap_take(heap, size);
 }
 
-static void *take_zeroed(size_t n, size_t size, void *heap)
+static void *session_take_zeroed(size_t n, size_t size, void *heap)
 {
     return tc_heap_take_zeroed(heap, n, size);
 }
 
-static void *grow(void *block, size_t size, void *heap)
+static void *session_grow(void *block, size_t size, void *heap)
 {
     return tc_heap_grow(heap, block, size);
 }
 
-static void give(void *block, void *heap)
+static void session_give(void *block, void *heap)
 {
     tc_heap_give(heap, block);
 }
 
-/* What nghttp2 copies of a request, its compression table and its frames: over TLS there may be tokens in it. */
-static void *grow_secret(void *block, size_t size, void *heap)
+/* Over TLS, nghttp2's copies of requests, compression table and frames may hold tokens: they are wiped. */
+static void *session_grow_secret(void *block, size_t size, void *heap)
 {
     return tc_heap_grow_secret(heap, block, size);
 }
 
-static void give_secret(void *block, void *heap)
+static void session_give_secret(void *block, void *heap)
 {
     tc_heap_give_secret(heap, block);
 }
 
-static int new_session(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb)
+static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb)
 {
     nghttp2_option *option;
     nghttp2_mem mem = {.mem_user_data = tc_loop_heap(c->loop),
-                       .malloc = take,
-                       .free = c->secure ? give_secret : give,
-                       .calloc = take_zeroed,
-                       .realloc = c->secure ? grow_secret : grow};
+                       .malloc = session_take,
+                       .free = c->secure ? session_give_secret : session_give,
+                       .calloc = session_take_zeroed,
+                       .realloc = c->secure ? session_grow_secret : session_grow};
     int rc = nghttp2_option_new(&option);
     if (rc)
         return rc;
@@ -305,9 +366,11 @@ static int new_session(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_outbound_ack(option, c->opts.limits.max_queued_control);
     nghttp2_option_set_max_continuations(option, MAX_CONTINUATIONS);
-    /* What the peer accepts is checked by its own setting; nghttp2's limit would hide the reason. */
-    nghttp2_option_set_max_send_header_block_length(option, 1024 * 1024);
-    /* gRPC: surrounding white space in a value may be stripped; it is no reason to lose the field. */
+    /* The peer's setting and our own limit are checked before a request is submitted: nghttp2's check would hide the
+     * reason. Its estimate of a block is below the header list's size. */
+    nghttp2_option_set_max_send_header_block_length(
+        option, TC_MAX(c->opts.limits.max_request_header_bytes, (size_t)1024 * 1024) + HEADER_BLOCK_SLACK);
+    /* gRPC strips white space around a value; the field stays. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
     if (c->opts.server)
         rc = nghttp2_session_server_new3(&c->ng, cb, c, option, &mem);
@@ -317,7 +380,7 @@ static int new_session(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     return rc;
 }
 
-static void submit_settings(struct tc_h2_conn *c)
+static void session_submit_settings(struct tc_h2_conn *c)
 {
     nghttp2_settings_entry iv[5];
     size_t n = 0;
@@ -337,13 +400,13 @@ static void submit_settings(struct tc_h2_conn *c)
 
 bool tc_h2_session_init(struct tc_h2_conn *c)
 {
-    nghttp2_session_callbacks *cb = make_callbacks();
-    int rc = cb ? new_session(c, cb) : NGHTTP2_ERR_NOMEM;
+    nghttp2_session_callbacks *cb = session_callbacks_new();
+    int rc = cb ? session_new(c, cb) : NGHTTP2_ERR_NOMEM;
     nghttp2_session_callbacks_del(cb);
     if (rc) {
         c->ng = NULL;
         return false;
     }
-    submit_settings(c);
+    session_submit_settings(c);
     return true;
 }

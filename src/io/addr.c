@@ -1,3 +1,11 @@
+/* Addresses: parsing, formatting, comparing; and proxy hops, which are part of an address.
+ *
+ * The text of an address is hashed into rings, so it must be the same in every client of a mesh: tc_addr_format gives
+ * the canonical form, and tc_addr_parse accepts every literal that inet_pton does. IPv4 is formatted by hand, since a
+ * ring formats the address of each endpoint.
+ *
+ * Equality counts the proxy hop, since connections through different proxies must not be shared; the hash and the text
+ * leave it out. */
 #include "io/addr.h"
 
 #include <arpa/inet.h>
@@ -5,10 +13,10 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/parse.h"
-#include "io/proxy.h"
 
-static int from_in4(struct tc_addr *a, const char *text, uint16_t port)
+static int addr_from_in4(struct tc_addr *a, const char *text, uint16_t port)
 {
     struct in_addr in;
     if (inet_pton(AF_INET, text, &in) != 1)
@@ -20,8 +28,8 @@ static int from_in4(struct tc_addr *a, const char *text, uint16_t port)
     return 0;
 }
 
-/* The number or the interface name behind '%' (RFC 4007). */
-static int parse_scope(const char *text, uint32_t *scope)
+/* Parses the number or the interface name behind '%' (RFC 4007). */
+static int addr_parse_scope(const char *text, uint32_t *scope)
 {
     uint64_t number;
     if (tc_parse_u64(tc_slice_str(text), UINT32_MAX, &number) == 0) {
@@ -43,12 +51,12 @@ int tc_addr_from_ip(struct tc_addr *a, struct tc_slice ip, uint16_t port)
     memcpy(text, ip.data, ip.len);
     text[ip.len] = 0;
     if (!strchr(text, ':'))
-        return from_in4(a, text, port);
+        return addr_from_in4(a, text, port);
     uint32_t scope = 0;
     char *percent = strchr(text, '%');
     if (percent) {
         *percent = 0;
-        if (parse_scope(percent + 1, &scope) != 0)
+        if (addr_parse_scope(percent + 1, &scope) != 0)
             return TORC_EPARSE;
     }
     struct in6_addr in6;
@@ -64,7 +72,7 @@ int tc_addr_from_ip(struct tc_addr *a, struct tc_slice ip, uint16_t port)
 
 int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract)
 {
-    /* A path needs its NUL inside sun_path, an abstract name the NUL in front. */
+    /* A path needs room for its NUL in sun_path, an abstract name for the NUL in front. */
     if (path.len == 0 || path.len >= sizeof(((struct sockaddr_un *)0)->sun_path))
         return TORC_EPARSE;
     if (!abstract && memchr(path.data, 0, path.len))
@@ -105,7 +113,7 @@ int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_
         n = (size_t)len > offsetof(struct sockaddr_un, sun_path) ? strnlen(path, n) : 0;
         if (n > 0)
             return tc_addr_from_unix(a, tc_slice_of(path, n), false) == 0 ? 0 : TORC_EINVAL;
-        /* The unnamed end of a Unix connection. */
+        /* The end of a Unix connection that is not bound to a path. */
         *a = (struct tc_addr){.len = offsetof(struct sockaddr_un, sun_path)};
         a->sa.any.sa_family = AF_UNIX;
         return 0;
@@ -115,8 +123,8 @@ int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_
     }
 }
 
-/* ":80" and nothing behind it. */
-static int parse_port(struct tc_slice text, uint16_t *port)
+/* Parses ":80", with nothing behind it. */
+static int addr_parse_port(struct tc_slice text, uint16_t *port)
 {
     uint64_t number;
     if (text.len < 2 || text.data[0] != ':' || tc_parse_u64(tc_slice_of(text.data + 1, text.len - 1), 65535, &number))
@@ -132,23 +140,12 @@ int tc_addr_parse(struct tc_addr *a, struct tc_slice text)
         return tc_addr_from_unix(a, tc_slice_of(text.data + unix_abstract.len, text.len - unix_abstract.len), true);
     if (tc_slice_starts(text, unix_path))
         return tc_addr_from_unix(a, tc_slice_of(text.data + unix_path.len, text.len - unix_path.len), false);
-    if (text.len == 0)
-        return TORC_EPARSE;
+    struct tc_slice host, rest;
     uint16_t port;
-    bool bracket = text.data[0] == '[';
-    const char *end = memchr(text.data, bracket ? ']' : ':', text.len);
-    if (!end)
+    if (!tc_addr_split(text, &host, &rest) || addr_parse_port(rest, &port) != 0)
         return TORC_EPARSE;
-    const char *start = text.data + (bracket ? 1 : 0);
-    struct tc_slice ip = tc_slice_of(start, (size_t)(end - start));
-    if (bracket)
-        end++;
-    else if (memchr(end + 1, ':', text.len - (size_t)(end + 1 - text.data)))
-        return TORC_EPARSE; /* an IPv6 address needs its brackets */
-    int rc = parse_port(tc_slice_of(end, text.len - (size_t)(end - text.data)), &port);
-    if (rc != 0 || bracket != (memchr(ip.data, ':', ip.len) != NULL))
-        return TORC_EPARSE;
-    return tc_addr_from_ip(a, ip, port);
+    bool bracketed = host.data > text.data, is_ipv6 = memchr(host.data, ':', host.len) != NULL;
+    return bracketed == is_ipv6 ? tc_addr_from_ip(a, host, port) : TORC_EPARSE;
 }
 
 const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len)
@@ -169,20 +166,20 @@ struct tc_addr tc_addr_ref(const struct tc_addr *a)
 {
     struct tc_addr copy = *a;
     tc_rstr_ref(copy.unix_path);
-    tc_via_ref(copy.via);
+    tc_proxy_hop_ref(copy.proxy_hop);
     return copy;
 }
 
 void tc_addr_fini(struct tc_addr *a)
 {
     tc_rstr_unref(a->unix_path);
-    tc_via_unref(a->via);
+    tc_proxy_hop_unref(a->proxy_hop);
     *a = (struct tc_addr){0};
 }
 
 bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b)
 {
-    if (tc_addr_family(a) != tc_addr_family(b) || !tc_via_eq(a->via, b->via))
+    if (tc_addr_family(a) != tc_addr_family(b) || !tc_proxy_hop_eq(a->proxy_hop, b->proxy_hop))
         return false;
     switch (tc_addr_family(a)) {
     case AF_INET:
@@ -217,7 +214,7 @@ uint64_t tc_addr_hash(const struct tc_addr *a)
     return tc_xxh64(key, n);
 }
 
-static void format_in6(const struct sockaddr_in6 *in6, struct tc_buf *out)
+static void addr_format_in6(const struct sockaddr_in6 *in6, struct tc_buf *out)
 {
     char ip[INET6_ADDRSTRLEN], interface[IF_NAMESIZE];
     inet_ntop(AF_INET6, &in6->sin6_addr, ip, sizeof(ip));
@@ -231,7 +228,7 @@ static void format_in6(const struct sockaddr_in6 *in6, struct tc_buf *out)
     tc_buf_printf(out, "]:%u", (unsigned)ntohs(in6->sin6_port));
 }
 
-/* Writes n and what comes behind it (0: nothing); the place behind that. */
+/* Writes n and the character `behind` (0: none). Returns the place after them. */
 static char *put_number(char *at, unsigned n, char behind)
 {
     char digits[10];
@@ -246,8 +243,7 @@ static char *put_number(char *at, unsigned n, char behind)
     return at;
 }
 
-/* By hand: rings hash this text of each of their endpoints. */
-static void format_in4(const struct sockaddr_in *in, struct tc_buf *out)
+static void addr_format_in4(const struct sockaddr_in *in, struct tc_buf *out)
 {
     char text[INET_ADDRSTRLEN + sizeof(":65535")], *at = text;
     uint32_t ip = ntohl(in->sin_addr.s_addr);
@@ -262,10 +258,10 @@ void tc_addr_format(const struct tc_addr *a, struct tc_buf *out)
     struct tc_slice path;
     switch (tc_addr_family(a)) {
     case AF_INET:
-        format_in4(&a->sa.in, out);
+        addr_format_in4(&a->sa.in, out);
         break;
     case AF_INET6:
-        format_in6(&a->sa.in6, out);
+        addr_format_in6(&a->sa.in6, out);
         break;
     case AF_UNIX:
         path = tc_rstr_slice(a->unix_path);
@@ -297,4 +293,57 @@ struct tc_slice tc_addr_host_of(struct tc_slice s)
     const char *colon = s.len ? memchr(s.data, ':', s.len) : NULL;
     const char *last = s.len ? memrchr(s.data, ':', s.len) : NULL;
     return colon && colon == last ? tc_slice_of(s.data, (size_t)(colon - s.data)) : s;
+}
+
+bool tc_addr_split(struct tc_slice text, struct tc_slice *host, struct tc_slice *rest)
+{
+    *host = tc_addr_host_of(text);
+    bool bracketed = host->data > text.data;
+    const char *behind = host->data + host->len + bracketed;
+    *rest = tc_slice_of(behind, text.len - (size_t)(behind - text.data));
+    return host->len && bracketed == (text.data[0] == '[');
+}
+
+/* --- proxy hops --- */
+
+struct tc_proxy_hop *tc_proxy_hop_new(const struct tc_addr *proxy, struct tc_rstr *target,
+                                      struct tc_rstr *authorization)
+{
+    struct tc_proxy_hop *h = TC_NEW(struct tc_proxy_hop);
+    tc_ref_init(&h->ref);
+    if (proxy)
+        h->proxy = tc_addr_ref(proxy);
+    h->target = tc_rstr_ref(target);
+    h->authorization = tc_rstr_ref(authorization);
+    return h;
+}
+
+struct tc_proxy_hop *tc_proxy_hop_ref(struct tc_proxy_hop *h)
+{
+    if (h)
+        tc_ref_inc(&h->ref);
+    return h;
+}
+
+void tc_proxy_hop_unref(struct tc_proxy_hop *h)
+{
+    if (!h || !tc_ref_dec(&h->ref))
+        return;
+    tc_addr_fini(&h->proxy);
+    tc_rstr_unref(h->target);
+    tc_rstr_unref(h->authorization);
+    tc_free(h);
+}
+
+bool tc_proxy_hop_eq(const struct tc_proxy_hop *a, const struct tc_proxy_hop *b)
+{
+    if (a == b)
+        return true;
+    return a && b && a->proxy.len == b->proxy.len && (a->proxy.len == 0 || tc_addr_eq(&a->proxy, &b->proxy)) &&
+           tc_rstr_eq(a->target, b->target) && tc_rstr_eq(a->authorization, b->authorization);
+}
+
+const struct tc_addr *tc_addr_to_dial(const struct tc_addr *a)
+{
+    return a->proxy_hop && a->proxy_hop->proxy.len ? &a->proxy_hop->proxy : a;
 }

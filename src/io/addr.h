@@ -9,7 +9,10 @@
 #include <sys/un.h>
 
 #include "base/buf.h"
+#include "base/ref.h"
 #include "base/rstr.h"
+
+struct tc_proxy_hop;
 
 struct tc_addr {
     socklen_t len;
@@ -18,32 +21,51 @@ struct tc_addr {
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
     } sa;
-    struct tc_via
-        *via; /* the way through a proxy (io/proxy.h); NULL: directly. Not in the text, but counts in equality */
-    struct tc_rstr
-        *unix_path; /* for AF_UNIX (sa.any.sa_family says so); a leading NUL marks an abstract name. Shared. */
+    struct tc_proxy_hop *proxy_hop; /* NULL: connected to directly. Not in the text, but counts in equality. */
+    struct tc_rstr *unix_path;      /* for AF_UNIX; a leading NUL marks an abstract name. Shared. */
 };
 
-/* "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path": literals only, no names. TORC_EPARSE. */
+/* "127.0.0.1:80", "[::1]:80", "[fe80::1%eth0]:80", "unix:/path": literals only, no names. Returns 0 or TORC_EPARSE. */
 int tc_addr_parse(struct tc_addr *a, struct tc_slice text);
-/* An IP literal without port, and the port. TORC_EPARSE. */
+/* Takes an IP literal without port, and the port. Returns 0 or TORC_EPARSE. */
 int tc_addr_from_ip(struct tc_addr *a, struct tc_slice ip, uint16_t port);
 int tc_addr_from_unix(struct tc_addr *a, struct tc_slice path, bool abstract);
 int tc_addr_from_sockaddr(struct tc_addr *a, const struct sockaddr *sa, socklen_t len);
-/* A sockaddr for the system calls; `un` is scratch for Unix paths. */
+/* Returns a sockaddr for system calls; `un` is scratch for Unix paths. */
 const struct sockaddr *tc_addr_sockaddr(const struct tc_addr *a, struct sockaddr_un *un, socklen_t *len);
 struct tc_addr tc_addr_ref(const struct tc_addr *a);
 void tc_addr_fini(struct tc_addr *a);
 bool tc_addr_eq(const struct tc_addr *a, const struct tc_addr *b);
 uint64_t tc_addr_hash(const struct tc_addr *a);
 void tc_addr_format(const struct tc_addr *a, struct tc_buf *out);
-char *tc_addr_text(const struct tc_addr *a); /* tc_free */
+char *tc_addr_text(const struct tc_addr *a); /* freed with tc_free */
 static inline int tc_addr_family(const struct tc_addr *a)
 {
     return a->sa.any.sa_family;
 }
 
-/* The host of "host[:port]" without port and brackets; a bare IPv6 literal is itself. */
+/* How an address is reached that is not connected to directly: through an HTTP proxy (io/http_connect.h). Immutable,
+ * shared; part of the address. */
+struct tc_proxy_hop {
+    struct tc_ref ref;
+    struct tc_addr proxy;          /* where to connect; len 0: the address is the proxy's own */
+    struct tc_rstr *target;        /* what CONNECT asks for, "host:port"; NULL: the address itself */
+    struct tc_rstr *authorization; /* value of Proxy-Authorization; NULL: none */
+};
+
+/* Takes references of its own. Each argument may be NULL, as in the struct. */
+struct tc_proxy_hop *tc_proxy_hop_new(const struct tc_addr *proxy, struct tc_rstr *target,
+                                      struct tc_rstr *authorization);
+struct tc_proxy_hop *tc_proxy_hop_ref(struct tc_proxy_hop *h); /* NULL stays NULL */
+void tc_proxy_hop_unref(struct tc_proxy_hop *h);
+bool tc_proxy_hop_eq(const struct tc_proxy_hop *a, const struct tc_proxy_hop *b);
+/* Returns where to open a connection for this address: its proxy, or the address itself; borrowed. */
+const struct tc_addr *tc_addr_to_dial(const struct tc_addr *a);
+
+/* Returns the host of "host[:port]" without port and brackets; a bare IPv6 literal is itself. */
 struct tc_slice tc_addr_host_of(struct tc_slice authority);
+/* Splits "host[:port]" into the host (tc_addr_host_of) and what stands behind it and its bracket. Returns false if the
+ * host is empty or lacks a bracket. */
+bool tc_addr_split(struct tc_slice text, struct tc_slice *host, struct tc_slice *rest);
 
 #endif

@@ -15,11 +15,11 @@ extern const struct tc_backoff_opts tc_backoff_default;
 
 struct tc_backoff {
     struct tc_backoff_opts opts;
-    double current_ms; /* 0: nothing failed yet */
+    double current_ms; /* the last delay before jitter; 0: no attempt has failed */
 };
 
 void tc_backoff_init(struct tc_backoff *b, const struct tc_backoff_opts *opts);
-/* The next delay, in [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n, capped at max before jitter. */
+/* Returns the next delay, in [d(1-jitter), d(1+jitter)] for d = initial x multiplier^n, capped at max before jitter. */
 uint64_t tc_backoff_next_ms(struct tc_backoff *b, struct tc_rng *rng);
 void tc_backoff_reset(struct tc_backoff *b);
 

@@ -1,3 +1,6 @@
+/* One attempt to connect a socket. The outcome comes once: from `done` when it was known at once, from the watch, or
+ * from the timer. Whichever comes first frees the attempt before it calls back, so that the callee may start another. A
+ * manual loop has no network, and fails with ENETDOWN. */
 #include "io/connect.h"
 
 #include <errno.h>
@@ -12,7 +15,7 @@ struct tc_connect {
     struct tc_addr addr;
     struct tc_watch *watch;
     struct tc_timer timer;
-    struct tc_task done; /* the outcome was known at once */
+    struct tc_task done; /* delivers an outcome that was known at once */
     uint64_t timeout_ms, user_timeout_ms;
     bool proxy;
     int fd; /* -1: none */
@@ -21,7 +24,7 @@ struct tc_connect {
     void *arg;
 };
 
-static void free_connect(struct tc_connect *c)
+static void connect_free(struct tc_connect *c)
 {
     tc_timer_stop(&c->timer);
     tc_task_cancel(&c->done);
@@ -32,7 +35,7 @@ static void free_connect(struct tc_connect *c)
     tc_free(c);
 }
 
-static void fail(struct tc_connect *c, const char *reason)
+static void connect_fail(struct tc_connect *c, const char *reason)
 {
     tc_connect_fn fn = c->fn;
     void *arg = c->arg;
@@ -40,12 +43,12 @@ static void fail(struct tc_connect *c, const char *reason)
     struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s%s: %s",
                                             c->proxy ? "the proxy " : "", text, reason);
     tc_free(text);
-    free_connect(c);
+    connect_free(c);
     fn(arg, NULL, &error);
     tc_status_fini(&error);
 }
 
-static void finish(struct tc_connect *c)
+static void connect_finish(struct tc_connect *c)
 {
     char scratch[128];
     struct tc_bytestream *bs = NULL;
@@ -57,43 +60,42 @@ static void finish(struct tc_connect *c)
         c->err = bs ? 0 : errno;
     }
     if (c->err != 0) {
-        fail(c, tc_errno_text(c->err, scratch));
+        connect_fail(c, tc_errno_text(c->err, scratch));
         return;
     }
     c->fd = -1;
     tc_connect_fn fn = c->fn;
     void *arg = c->arg;
-    free_connect(c);
+    connect_free(c);
     fn(arg, bs, NULL);
 }
 
-static void on_done(struct tc_task *task)
+static void connect_on_done(struct tc_task *task)
 {
-    finish(TC_CONTAINER_OF(task, struct tc_connect, done));
+    connect_finish(TC_CONTAINER_OF(task, struct tc_connect, done));
 }
 
-static void on_watch(void *arg, unsigned events, bool error)
+static void connect_on_watch(void *arg, unsigned events TC_UNUSED, bool error)
 {
-    (void)events;
     struct tc_connect *c = arg;
     int err = 0;
     socklen_t len = sizeof(err);
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0)
         err = errno;
     c->err = err == 0 && error ? ECONNREFUSED : err;
-    finish(c);
+    connect_finish(c);
 }
 
-static void on_timeout(struct tc_timer *timer)
+static void connect_on_timeout(struct tc_timer *timer)
 {
     struct tc_connect *c = TC_CONTAINER_OF(timer, struct tc_connect, timer);
     char *reason = tc_asprintf("timed out after %llu ms", (unsigned long long)c->timeout_ms);
-    fail(c, reason);
+    connect_fail(c, reason);
     tc_free(reason);
 }
 
-/* 0 when connected or under way. */
-static int begin(struct tc_connect *c, bool *under_way)
+/* Opens a socket and connects it. Returns 0 when it is connected, or, with *under_way set, will be; else an errno. */
+static int connect_begin(struct tc_connect *c, bool *under_way)
 {
     struct sockaddr_un un;
     socklen_t len;
@@ -107,7 +109,7 @@ static int begin(struct tc_connect *c, bool *under_way)
         return 0;
     if (errno != EINPROGRESS && errno != EINTR)
         return errno;
-    c->watch = tc_watch_new(c->loop, c->fd, on_watch, c);
+    c->watch = tc_watch_new(c->loop, c->fd, connect_on_watch, c);
     if (!c->watch)
         return errno;
     tc_watch_set(c->watch, TC_WATCH_WRITE);
@@ -127,10 +129,10 @@ struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *
     c->fd = -1;
     c->fn = fn;
     c->arg = arg;
-    tc_timer_init(&c->timer, loop, on_timeout);
-    tc_task_init(&c->done, on_done);
+    tc_timer_init(&c->timer, loop, connect_on_timeout);
+    tc_task_init(&c->done, connect_on_done);
     bool under_way = false;
-    c->err = begin(c, &under_way);
+    c->err = connect_begin(c, &under_way);
     if (!under_way)
         tc_loop_defer(loop, &c->done);
     else if (c->timeout_ms > 0)
@@ -140,5 +142,5 @@ struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *
 
 void tc_connect_cancel(struct tc_connect *c)
 {
-    free_connect(c);
+    connect_free(c);
 }

@@ -1,4 +1,4 @@
-/* One outgoing connection attempt: to one address, bounded in time. */
+/* One attempt to connect to one address, bounded in time. */
 #ifndef TC_IO_CONNECT_H
 #define TC_IO_CONNECT_H
 
@@ -10,8 +10,8 @@ struct tc_connect;
 struct tc_connect_opts {
     bool proxy;          /* the address is a proxy's: texts say so */
     uint64_t timeout_ms; /* 0: none */
-    /* Once connected: how long what was sent may go unacknowledged before the system gives the connection up
-     * (TCP_USER_TIMEOUT, A18). 0: as the system has it, a quarter of an hour. */
+    /* How long sent bytes may go unacknowledged on the connection before the system gives it up (TCP_USER_TIMEOUT,
+     * A18). 0: the system's default, about a quarter of an hour. */
     uint64_t user_timeout_ms;
 };
 

@@ -1,16 +1,25 @@
+/* DNS look-ups by c-ares.
+ *
+ * A struct tc_dns runs one query at a time:
+ *
+ *   idle      A few hundred bytes. The channel of c-ares, 80 kB, exists only while a query runs, since there may be
+ *             thousands of resolvers.
+ *   running   c-ares opens sockets and says what it waits for (dns_on_socket_state); the loop watches them. `retry`
+ *             is c-ares's own next time limit, `timeout` the limit of the whole query.
+ *   done      The outcome is in `addrs` or `error`, and the task tells it: never from inside of c-ares, and never
+ *             from inside of tc_dns_resolve, even for literals.
+ *
+ * Each query makes its channel anew, and so reads resolv.conf and /etc/hosts as they are. */
 #include "io/dns.h"
 
 #include <ares.h>
 #include <errno.h>
 #include <pthread.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
 #include "io/watch.h"
-
-#define RESOLV_CONF "/etc/resolv.conf"
 
 enum { DEFAULT_TIMEOUT_MS = 120000 };
 
@@ -24,17 +33,15 @@ struct tc_dns {
     struct tc_loop *loop;
     char *servers; /* NULL: the system's */
     uint64_t timeout_ms;
-    bool ready; /* channel is made */
+    bool ready; /* `channel` exists */
     ares_channel channel;
-    struct timespec conf_mtime; /* of resolv.conf when the channel was made */
-    ino_t conf_inode;
     TC_VEC(struct dns_socket *) sockets;
-    struct tc_timer retry;   /* c-ares wants to look at its time limits */
+    struct tc_timer retry;   /* the next time limit of c-ares */
     struct tc_timer timeout; /* of the whole query */
-    struct tc_task done;     /* the outcome waits to be told */
+    struct tc_task done;     /* tells the outcome */
 
     bool running;
-    bool abandoned; /* the answer of c-ares does not matter any more */
+    bool abandoned; /* c-ares is being cancelled: its answer is dropped */
     char *host;
     uint16_t port;
     tc_dns_fn fn;
@@ -43,46 +50,42 @@ struct tc_dns {
     struct tc_status error;
 };
 
-/* c-ares on our own system calls: sockets close on exec, and a name server that resets a TCP connection raises no
- * SIGPIPE. */
+/* --- the system calls that c-ares uses --- */
 
-static ares_socket_t dns_open(int family, int type, int protocol, void *arg)
+/* Sockets close on exec, and a name server that resets a TCP connection raises no SIGPIPE. */
+
+static ares_socket_t dns_open(int family, int type, int protocol, void *arg TC_UNUSED)
 {
-    (void)arg;
     return socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
 }
 
-static int dns_close(ares_socket_t fd, void *arg)
+static int dns_close(ares_socket_t fd, void *arg TC_UNUSED)
 {
-    (void)arg;
     return close(fd);
 }
 
-static int dns_connect(ares_socket_t fd, const struct sockaddr *sa, ares_socklen_t len, void *arg)
+static int dns_connect(ares_socket_t fd, const struct sockaddr *sa, ares_socklen_t len, void *arg TC_UNUSED)
 {
-    (void)arg;
     return connect(fd, sa, len);
 }
 
 static ares_ssize_t dns_receive(ares_socket_t fd, void *buf, size_t len, int flags, struct sockaddr *from,
-                                ares_socklen_t *from_len, void *arg)
+                                ares_socklen_t *from_len, void *arg TC_UNUSED)
 {
-    (void)arg;
     return recvfrom(fd, buf, len, flags, from, from_len);
 }
 
-static ares_ssize_t dns_send(ares_socket_t fd, const struct iovec *iov, int n, void *arg)
+static ares_ssize_t dns_send(ares_socket_t fd, const struct iovec *iov, int n, void *arg TC_UNUSED)
 {
-    (void)arg;
     struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)n};
     return sendmsg(fd, &msg, MSG_NOSIGNAL);
 }
 
 static const struct ares_socket_functions socket_functions = {dns_open, dns_close, dns_connect, dns_receive, dns_send};
 
-/* Events of c-ares. */
+/* --- events of c-ares --- */
 
-static void schedule_retry(struct tc_dns *dns)
+static void dns_schedule_retry(struct tc_dns *dns)
 {
     struct timeval tv;
     if (!dns->ready || !ares_timeout(dns->channel, NULL, &tv)) {
@@ -93,33 +96,33 @@ static void schedule_retry(struct tc_dns *dns)
     tc_timer_start(&dns->retry, TC_MAX(ms, 1));
 }
 
-static void on_retry(struct tc_timer *timer)
+static void dns_on_retry(struct tc_timer *timer)
 {
     struct tc_dns *dns = TC_CONTAINER_OF(timer, struct tc_dns, retry);
     ares_process_fd(dns->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-    schedule_retry(dns);
+    dns_schedule_retry(dns);
 }
 
-static void on_socket(void *arg, unsigned events, bool error)
+static void dns_on_socket(void *arg, unsigned events, bool error)
 {
     struct dns_socket *s = arg;
     struct tc_dns *dns = s->dns;
     ares_socket_t fd = s->fd;
     bool read = error || (events & TC_WATCH_READ), write = error || (events & TC_WATCH_WRITE);
-    /* The socket may be gone after this. */
+    /* c-ares may close the socket in here: *s is not touched after it. */
     ares_process_fd(dns->channel, read ? fd : ARES_SOCKET_BAD, write ? fd : ARES_SOCKET_BAD);
-    schedule_retry(dns);
+    dns_schedule_retry(dns);
 }
 
-static void drop_socket(struct tc_dns *dns, size_t i)
+static void dns_drop_socket(struct tc_dns *dns, size_t i)
 {
     tc_watch_close(dns->sockets.data[i]->watch);
     tc_free(dns->sockets.data[i]);
     tc_vec_remove(&dns->sockets, i);
 }
 
-/* c-ares says what it waits for on a socket; for nothing: it closes it. */
-static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
+/* c-ares says what it waits for on a socket; neither: it closes the socket. */
+static void dns_on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
 {
     struct tc_dns *dns = arg;
     size_t i = 0;
@@ -127,16 +130,16 @@ static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writa
         i++;
     if (!readable && !writable) {
         if (i < dns->sockets.len)
-            drop_socket(dns, i);
+            dns_drop_socket(dns, i);
         return;
     }
     if (i == dns->sockets.len) {
         struct dns_socket *s = TC_NEW(struct dns_socket);
         s->dns = dns;
         s->fd = fd;
-        s->watch = tc_watch_new(dns->loop, fd, on_socket, s);
+        s->watch = tc_watch_new(dns->loop, fd, dns_on_socket, s);
         if (!s->watch) {
-            tc_free(s); /* not seen: the query runs into its time limit */
+            tc_free(s); /* the socket is not watched: the query runs into its time limit */
             return;
         }
         *tc_vec_push(&dns->sockets) = s;
@@ -144,16 +147,16 @@ static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writa
     tc_watch_set(dns->sockets.data[i]->watch, (readable ? TC_WATCH_READ : 0u) | (writable ? TC_WATCH_WRITE : 0u));
 }
 
-/* Channels. */
+/* --- channels --- */
 
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
 
-static void init_library(void)
+static void ares_init_once(void)
 {
     ares_library_init(ARES_LIB_INIT_ALL);
 }
 
-static void destroy_channel(struct tc_dns *dns)
+static void dns_destroy_channel(struct tc_dns *dns)
 {
     if (!dns->ready)
         return;
@@ -162,11 +165,12 @@ static void destroy_channel(struct tc_dns *dns)
     tc_timer_stop(&dns->retry);
 }
 
-/* In *bad_servers, whether it was they that could not be used. */
-static int make_channel(struct tc_dns *dns, bool *bad_servers)
+/* Makes the channel, with resolv.conf and /etc/hosts as they are now. Returns an error of c-ares; *bad_servers says
+ * whether the given servers caused it. */
+static int dns_make_channel(struct tc_dns *dns, bool *bad_servers)
 {
-    struct ares_options options = {.sock_state_cb = on_socket_state, .sock_state_cb_data = dns};
-    pthread_once(&library_once, init_library);
+    struct ares_options options = {.sock_state_cb = dns_on_socket_state, .sock_state_cb_data = dns};
+    pthread_once(&library_once, ares_init_once);
     int rc = ares_init_options(&dns->channel, &options, ARES_OPT_SOCK_STATE_CB);
     if (rc != ARES_SUCCESS)
         return rc;
@@ -176,45 +180,34 @@ static int make_channel(struct tc_dns *dns, bool *bad_servers)
         rc = ares_set_servers_ports_csv(dns->channel, dns->servers);
     *bad_servers = rc != ARES_SUCCESS;
     if (*bad_servers)
-        destroy_channel(dns);
+        dns_destroy_channel(dns);
     return rc;
 }
 
-/* A channel that knows the present resolv.conf. */
-static int ensure_channel(struct tc_dns *dns, bool *bad_servers)
-{
-    struct stat st = {0};
-    if (!dns->servers && stat(RESOLV_CONF, &st) == 0) {
-        if (st.st_mtim.tv_sec != dns->conf_mtime.tv_sec || st.st_mtim.tv_nsec != dns->conf_mtime.tv_nsec ||
-            st.st_ino != dns->conf_inode)
-            destroy_channel(dns);
-        dns->conf_mtime = st.st_mtim;
-        dns->conf_inode = st.st_ino;
-    }
-    return dns->ready ? ARES_SUCCESS : make_channel(dns, bad_servers);
-}
+/* --- outcomes --- */
 
-/* Outcomes. */
-
-static void fail(struct tc_dns *dns, const char *reason)
+static void dns_fail(struct tc_dns *dns, const char *reason)
 {
     tc_status_set(&dns->error, tc_status_make(TORC_STATUS_UNAVAILABLE, "DNS resolution failed for %s:%u: %s", dns->host,
                                               (unsigned)dns->port, reason));
     tc_loop_defer(dns->loop, &dns->done);
 }
 
-static void fail_to_begin(struct tc_dns *dns, int rc, bool bad_servers)
+static void dns_fail_to_begin(struct tc_dns *dns, int rc, bool bad_servers)
 {
-    char *reason = bad_servers ? tc_asprintf("\"" TC_SHOWN "\" is no list of DNS servers, IP addresses with or without "
-                                             "ports: %s",
-                                             TC_SHOW(dns->servers), ares_strerror(rc))
-                               : tc_strdup(ares_strerror(rc));
-    fail(dns, reason);
+    char *reason = bad_servers
+                       ? tc_asprintf("\"" TC_SHOWN "\" is not a list of DNS servers, IP addresses with or without "
+                                     "ports: %s",
+                                     TC_SHOW(dns->servers), ares_strerror(rc))
+                       : tc_strdup(ares_strerror(rc));
+    dns_fail(dns, reason);
     tc_free(reason);
 }
 
-static void reset(struct tc_dns *dns)
+/* Returns to idle. Must not be called from inside of c-ares. */
+static void dns_reset(struct tc_dns *dns)
 {
+    dns_destroy_channel(dns);
     tc_timer_stop(&dns->timeout);
     tc_task_cancel(&dns->done);
     for (size_t i = 0; i < dns->addrs.len; i++)
@@ -227,10 +220,10 @@ static void reset(struct tc_dns *dns)
     dns->running = false;
 }
 
-static void on_done(struct tc_task *task)
+static void dns_on_done(struct tc_task *task)
 {
     struct tc_dns *dns = TC_CONTAINER_OF(task, struct tc_dns, done);
-    /* The callee may start the next look-up, or free us: what it sees is no longer ours. */
+    /* The callee may start the next look-up, or free *dns: the outcome is moved out first. */
     tc_dns_fn fn = dns->fn;
     void *arg = dns->arg;
     struct tc_addr *addrs = dns->addrs.data;
@@ -239,7 +232,7 @@ static void on_done(struct tc_task *task)
     dns->addrs.data = NULL;
     dns->addrs.len = dns->addrs.cap = 0;
     dns->error = (struct tc_status){0};
-    reset(dns);
+    dns_reset(dns);
     fn(arg, n > 0 ? addrs : NULL, n, n > 0 ? NULL : &error);
     for (size_t i = 0; i < n; i++)
         tc_addr_fini(&addrs[i]);
@@ -247,7 +240,7 @@ static void on_done(struct tc_task *task)
     tc_status_fini(&error);
 }
 
-static void take_addresses(struct tc_dns *dns, const struct ares_addrinfo *result)
+static void dns_take_addresses(struct tc_dns *dns, const struct ares_addrinfo *result)
 {
     for (const struct ares_addrinfo_node *node = result->nodes; node; node = node->ai_next) {
         struct tc_addr a;
@@ -261,25 +254,24 @@ static void take_addresses(struct tc_dns *dns, const struct ares_addrinfo *resul
     }
 }
 
-static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *result)
+static void dns_on_answer(void *arg, int status, int timeouts TC_UNUSED, struct ares_addrinfo *result)
 {
-    (void)timeouts;
     struct tc_dns *dns = arg;
     if (!dns->abandoned) {
         tc_timer_stop(&dns->timeout);
         if (status == ARES_SUCCESS)
-            take_addresses(dns, result);
+            dns_take_addresses(dns, result);
         if (dns->addrs.len > 0)
             tc_loop_defer(dns->loop, &dns->done);
         else
-            fail(dns, ares_strerror(status == ARES_SUCCESS ? ARES_ENODATA : status));
+            dns_fail(dns, ares_strerror(status == ARES_SUCCESS ? ARES_ENODATA : status));
     }
     if (result)
         ares_freeaddrinfo(result);
 }
 
-/* Ends what c-ares does, without outcome. */
-static void abandon(struct tc_dns *dns)
+/* Cancels the query of c-ares, without outcome. */
+static void dns_abandon(struct tc_dns *dns)
 {
     dns->abandoned = true;
     if (dns->ready)
@@ -288,12 +280,12 @@ static void abandon(struct tc_dns *dns)
     tc_timer_stop(&dns->retry);
 }
 
-static void on_timeout(struct tc_timer *timer)
+static void dns_on_timeout(struct tc_timer *timer)
 {
     struct tc_dns *dns = TC_CONTAINER_OF(timer, struct tc_dns, timeout);
-    abandon(dns);
+    dns_abandon(dns);
     char *reason = tc_asprintf("no answer within %llu ms", (unsigned long long)dns->timeout_ms);
-    fail(dns, reason);
+    dns_fail(dns, reason);
     tc_free(reason);
 }
 
@@ -303,9 +295,9 @@ struct tc_dns *tc_dns_new(struct tc_loop *loop, const struct tc_dns_opts *opts)
     dns->loop = loop;
     dns->servers = opts && opts->servers ? tc_strdup(opts->servers) : NULL;
     dns->timeout_ms = opts && opts->timeout_ms ? opts->timeout_ms : DEFAULT_TIMEOUT_MS;
-    tc_timer_init(&dns->retry, loop, on_retry);
-    tc_timer_init(&dns->timeout, loop, on_timeout);
-    tc_task_init(&dns->done, on_done);
+    tc_timer_init(&dns->retry, loop, dns_on_retry);
+    tc_timer_init(&dns->timeout, loop, dns_on_timeout);
+    tc_task_init(&dns->done, dns_on_done);
     return dns;
 }
 
@@ -325,23 +317,23 @@ int tc_dns_resolve(struct tc_dns *dns, const char *host, uint16_t port, tc_dns_f
         return 0;
     }
     if (host[0] == 0) { /* c-ares would ask for the root */
-        fail(dns, "the name is empty");
+        dns_fail(dns, "the name is empty");
         return 0;
     }
     if (!tc_loop_uv(dns->loop)) {
-        fail(dns, "a manual loop has no network");
+        dns_fail(dns, "a manual loop has no network");
         return 0;
     }
     bool bad_servers = false;
-    int rc = ensure_channel(dns, &bad_servers);
+    int rc = dns_make_channel(dns, &bad_servers);
     if (rc != ARES_SUCCESS) {
-        fail_to_begin(dns, rc, bad_servers);
+        dns_fail_to_begin(dns, rc, bad_servers);
         return 0;
     }
     tc_timer_start(&dns->timeout, dns->timeout_ms);
     const struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    ares_getaddrinfo(dns->channel, host, NULL, &hints, on_answer, dns); /* may answer at once, from /etc/hosts */
-    schedule_retry(dns);
+    ares_getaddrinfo(dns->channel, host, NULL, &hints, dns_on_answer, dns); /* may answer at once, from /etc/hosts */
+    dns_schedule_retry(dns);
     return 0;
 }
 
@@ -349,8 +341,8 @@ void tc_dns_cancel(struct tc_dns *dns)
 {
     if (!dns->running)
         return;
-    abandon(dns);
-    reset(dns);
+    dns_abandon(dns);
+    dns_reset(dns);
 }
 
 void tc_dns_free(struct tc_dns *dns)
@@ -358,10 +350,8 @@ void tc_dns_free(struct tc_dns *dns)
     if (!dns)
         return;
     tc_dns_cancel(dns);
-    dns->abandoned = true;
-    destroy_channel(dns);
     while (dns->sockets.len > 0)
-        drop_socket(dns, dns->sockets.len - 1);
+        dns_drop_socket(dns, dns->sockets.len - 1);
     tc_vec_fini(&dns->sockets);
     tc_free(dns->servers);
     tc_free(dns);

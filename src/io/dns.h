@@ -1,6 +1,6 @@
-/* Name look-ups by c-ares: A and AAAA in parallel, results in the order of RFC 6724 as c-ares sorts them, literals
- * answered without a query, /etc/hosts honoured, resolv.conf read again when it changed. One tc_dns for each resolver.
- */
+/* Name look-ups by c-ares: A and AAAA in parallel, results in the order of RFC 6724 as c-ares sorts them. Literals are
+ * answered without a query. Each query reads /etc/hosts and resolv.conf anew. Each resolver has one tc_dns, which holds
+ * little memory between queries. */
 #ifndef TC_IO_DNS_H
 #define TC_IO_DNS_H
 
@@ -11,7 +11,7 @@
 struct tc_dns;
 
 struct tc_dns_opts {
-    const char *servers; /* "127.0.0.1:5353,..." in place of resolv.conf; NULL: the system's */
+    const char *servers; /* "127.0.0.1:5353,..." instead of resolv.conf; NULL: the system's */
     uint64_t timeout_ms; /* for a whole query; 0: 120000 (gRPC's) */
 };
 

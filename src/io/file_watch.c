@@ -1,3 +1,6 @@
+/* inotify on folders. A file is watched through its folder, so that a file which is replaced by rename, or is not there
+ * yet, is seen too. The first change of a burst starts `settle`; changes meanwhile do not restart it. When the kernel's
+ * queue of events overflows, everything counts as changed. */
 #include "io/file_watch.h"
 
 #include <errno.h>
@@ -25,13 +28,13 @@ struct tc_file_watch {
     void *arg;
 };
 
-static void on_settled(struct tc_timer *timer)
+static void watch_on_settled(struct tc_timer *timer)
 {
     struct tc_file_watch *w = TC_CONTAINER_OF(timer, struct tc_file_watch, settle);
     w->fn(w->arg);
 }
 
-static bool concerns(const struct tc_file_watch *w, const struct inotify_event *event)
+static bool watch_concerns(const struct tc_file_watch *w, const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW)
         return true;
@@ -43,27 +46,25 @@ static bool concerns(const struct tc_file_watch *w, const struct inotify_event *
     return false;
 }
 
-static void on_readable(void *arg, unsigned events, bool error)
+static void watch_on_readable(void *arg, unsigned events TC_UNUSED, bool error TC_UNUSED)
 {
     struct tc_file_watch *w = arg;
     _Alignas(struct inotify_event) char buf[4096];
-    (void)events;
-    (void)error;
     ssize_t n;
     bool ours = false;
     while ((n = read(w->fd, buf, sizeof(buf))) > 0)
         for (const char *p = buf; p < buf + n;) {
             const struct inotify_event *event = (const struct inotify_event *)p;
-            ours = ours || concerns(w, event);
+            ours = ours || watch_concerns(w, event);
             p += sizeof(*event) + event->len;
         }
-    /* Not started anew by each event: who writes without pause must not put off what others changed. */
+    /* A running timer is not restarted: a file that is written without pause must not put off the changes of others. */
     if (ours && !tc_timer_active(&w->settle))
         tc_timer_start(&w->settle, w->settle_ms);
 }
 
-/* A folder is watched whole; a file through its folder, by name. */
-static int add_path(struct tc_file_watch *w, const char *path)
+/* Watches a folder as a whole, and a file by its name in its folder. Returns -1 with errno set on failure. */
+static int watch_add_path(struct tc_file_watch *w, const char *path)
 {
     struct stat st;
     struct watched *p = tc_vec_push(&w->watched);
@@ -91,11 +92,11 @@ struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const 
     w->settle_ms = settle_ms;
     w->fn = fn;
     w->arg = arg;
-    tc_timer_init(&w->settle, loop, on_settled);
+    tc_timer_init(&w->settle, loop, watch_on_settled);
     bool ok = true;
     for (size_t i = 0; i < n && ok; i++)
-        ok = add_path(w, paths[i]) >= 0;
-    w->watch = ok ? tc_watch_new(loop, fd, on_readable, w) : NULL;
+        ok = watch_add_path(w, paths[i]) >= 0;
+    w->watch = ok ? tc_watch_new(loop, fd, watch_on_readable, w) : NULL;
     if (!w->watch) {
         int saved = errno;
         tc_file_watch_free(w);

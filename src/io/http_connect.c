@@ -1,7 +1,16 @@
+/* HTTP CONNECT: asks the proxy at the other end of a byte stream for a tunnel.
+ *
+ *   write   the request; what the socket does not take now waits for WRITABLE
+ *   read    the head of the answer, never a byte beyond its empty line, since what follows belongs to the tunnel: each
+ *           read asks for at most the bytes that the "\r\n\r\n" still lacks
+ *   end     2xx hands the byte stream on; every other outcome closes it and fails with a text that names proxy, target
+ *           and reason
+ *
+ * A byte stream that fails, or is cancelled, is freed inside: functions that may do so say it by their result. */
+#include "io/http_connect.h"
 #include "base/buf.h"
 #include "base/headers.h"
 #include "base/mem.h"
-#include "io/proxy.h"
 
 #define END "\r\n\r\n"
 #define END_LEN 4
@@ -10,8 +19,8 @@
 struct tc_http_connect {
     struct tc_bytestream *bs;
     struct tc_rstr *target;
-    struct tc_buf out; /* of the request, what is not written yet */
-    struct tc_buf in;  /* of the answer */
+    struct tc_buf out; /* the rest of the request, not yet written */
+    struct tc_buf in;  /* the head of the answer so far */
     struct tc_task begin;
     tc_http_connect_fn fn;
     void *arg;
@@ -39,7 +48,7 @@ int tc_http_parse_status(struct tc_slice head, int *status, struct tc_slice *rea
     return 0;
 }
 
-static void free_connect(struct tc_http_connect *c)
+static void connect_free(struct tc_http_connect *c)
 {
     tc_task_cancel(&c->begin);
     tc_rstr_unref(c->target);
@@ -51,10 +60,11 @@ static void free_connect(struct tc_http_connect *c)
 void tc_http_connect_cancel(struct tc_http_connect *c)
 {
     c->bs->ops->close(c->bs);
-    free_connect(c);
+    connect_free(c);
 }
 
-static void fail(struct tc_http_connect *c, const char *reason)
+/* The reason may be of the byte stream, which is closed here. */
+static void connect_fail(struct tc_http_connect *c, const char *reason)
 {
     tc_http_connect_fn fn = c->fn;
     void *arg = c->arg;
@@ -67,37 +77,37 @@ static void fail(struct tc_http_connect *c, const char *reason)
     tc_status_fini(&error);
 }
 
-static void succeed(struct tc_http_connect *c)
+static void connect_succeed(struct tc_http_connect *c)
 {
     tc_http_connect_fn fn = c->fn;
     void *arg = c->arg;
     struct tc_bytestream *bs = c->bs;
     tc_bytestream_set_handler(bs, NULL, NULL);
-    free_connect(c);
+    connect_free(c);
     fn(arg, bs, NULL);
 }
 
-static void answered(struct tc_http_connect *c)
+static void connect_answered(struct tc_http_connect *c)
 {
     int status;
     struct tc_slice reason;
     if (tc_http_parse_status(tc_buf_slice(&c->in), &status, &reason) != 0) {
-        fail(c, "its answer is not HTTP/1");
+        connect_fail(c, "its answer is not HTTP/1");
         return;
     }
     if (status >= 200 && status < 300) {
-        succeed(c);
+        connect_succeed(c);
         return;
     }
     bool tellable = reason.len && reason.len <= MAX_REASON && tc_header_value_valid(reason);
     char *text = tc_asprintf("HTTP status %d%s%.*s", status, tellable ? " " : "", tellable ? (int)reason.len : 0,
                              tellable ? reason.data : "");
-    fail(c, text);
+    connect_fail(c, text);
     tc_free(text);
 }
 
-/* How many bytes of the end's mark the answer ends with. */
-static size_t matched(const struct tc_buf *in)
+/* Returns how many bytes of END the answer ends with. */
+static size_t end_matched(const struct tc_buf *in)
 {
     for (size_t n = TC_MIN(in->len, (size_t)END_LEN); n > 0; n--)
         if (memcmp(in->data + in->len - n, END, n) == 0)
@@ -111,43 +121,39 @@ static bool looks_like_http(const struct tc_buf *in)
     return memcmp(in->data, name, TC_MIN(in->len, sizeof(name) - 1)) == 0;
 }
 
-/* Never a byte beyond the empty line: what follows belongs to the tunnel. So each read asks for what the mark's end
- * still needs. */
-static void read_on(struct tc_http_connect *c)
+static void connect_read(struct tc_http_connect *c)
 {
     for (;;) {
-        size_t want = END_LEN - matched(&c->in);
+        size_t want = END_LEN - end_matched(&c->in);
         ssize_t n = c->bs->ops->read(c->bs, tc_buf_reserve(&c->in, want), want);
         if (n == TORC_EAGAIN)
             return;
         if (n == 0) {
-            fail(c, "it closed the connection");
+            connect_fail(c, "it closed the connection");
             return;
         }
         if (n < 0) {
-            char *text = tc_strdup(tc_status_text(&c->bs->error));
-            fail(c, text);
-            tc_free(text);
+            connect_fail(c, tc_status_text(&c->bs->error));
             return;
         }
         c->in.len += (size_t)n;
         if (!looks_like_http(&c->in)) {
-            fail(c, "its answer is not HTTP/1");
+            connect_fail(c, "its answer is not HTTP/1");
             return;
         }
-        if (matched(&c->in) == END_LEN) {
-            answered(c);
+        if (end_matched(&c->in) == END_LEN) {
+            connect_answered(c);
             return;
         }
         if (c->in.len > TC_HTTP_CONNECT_MAX_HEAD_BYTES) {
-            fail(c, "the head of its answer has more than 8192 bytes");
+            connect_fail(c, "the head of its answer has more than 8192 bytes");
             return;
         }
     }
 }
 
-/* False when it failed, and is gone. */
-static bool write_on(struct tc_http_connect *c)
+/* Returns false when writing failed: *c is freed. */
+static bool connect_write(struct tc_http_connect *c)
 {
     while (c->out.len) {
         struct iovec iov = {.iov_base = c->out.data, .iov_len = c->out.len};
@@ -155,9 +161,7 @@ static bool write_on(struct tc_http_connect *c)
         if (n == TORC_EAGAIN)
             return true;
         if (n < 0) {
-            char *text = tc_strdup(tc_status_text(&c->bs->error));
-            fail(c, text);
-            tc_free(text);
+            connect_fail(c, tc_status_text(&c->bs->error));
             return false;
         }
         tc_buf_consume(&c->out, (size_t)n);
@@ -165,18 +169,18 @@ static bool write_on(struct tc_http_connect *c)
     return true;
 }
 
-static void on_event(void *arg, unsigned events)
+static void connect_on_event(void *arg, unsigned events)
 {
     struct tc_http_connect *c = arg;
-    if ((events & TC_BS_WRITABLE) && !write_on(c))
+    if ((events & TC_BS_WRITABLE) && !connect_write(c))
         return;
     if (events & TC_BS_READABLE)
-        read_on(c);
+        connect_read(c);
 }
 
-static void on_begin(struct tc_task *task)
+static void connect_on_begin(struct tc_task *task)
 {
-    write_on(TC_CONTAINER_OF(task, struct tc_http_connect, begin));
+    connect_write(TC_CONTAINER_OF(task, struct tc_http_connect, begin));
 }
 
 struct tc_http_connect *tc_http_connect_start(struct tc_loop *loop, struct tc_bytestream *bs, struct tc_slice target,
@@ -191,8 +195,8 @@ struct tc_http_connect *tc_http_connect_start(struct tc_loop *loop, struct tc_by
     if (authorization.len)
         tc_buf_printf(&c->out, "Proxy-Authorization: %.*s\r\n", (int)authorization.len, authorization.data);
     tc_buf_append_str(&c->out, "\r\n");
-    tc_bytestream_set_handler(bs, on_event, c);
-    tc_task_init(&c->begin, on_begin);
+    tc_bytestream_set_handler(bs, connect_on_event, c);
+    tc_task_init(&c->begin, connect_on_begin);
     tc_loop_defer(loop, &c->begin);
     return c;
 }

@@ -1,3 +1,11 @@
+/* Listening sockets.
+ *
+ * At most MAX_ACCEPTS_PER_EVENT connections are accepted for one event, so that a burst does not hold up the loop. When
+ * descriptors run out, accepting pauses for PAUSE_MS: the connection stays in the kernel's backlog.
+ *
+ * A Unix path belongs to the socket that bound it as long as the file there is the same (device and inode): closing
+ * removes the path then, and leaves it alone when another server has put its own socket there. A path at which no
+ * process listens is taken over. A forked child removes nothing. */
 #include "io/listen.h"
 
 #include <errno.h>
@@ -11,35 +19,35 @@
 
 enum { PAUSE_MS = 100, MAX_ACCEPTS_PER_EVENT = 64 };
 
-struct tc_listener {
+struct tc_listen_socket {
     struct tc_loop *loop;
     struct tc_addr addr;
     struct tc_watch *watch;
     struct tc_timer pause;
     int fd;
-    bool accepting; /* in the accept loop: closing waits for its end */
+    bool accepting; /* in the accept loop: a close frees the memory only after it */
     bool closed;
-    bool owns_path; /* a Unix path that goes with us, as long as it is this file: */
+    bool owns_path; /* the Unix path is removed with the socket while it is this file: */
     dev_t dev;
     ino_t ino;
     tc_accept_fn fn;
     void *arg;
 };
 
-static void pause_accepting(struct tc_listener *l)
+static void listen_pause(struct tc_listen_socket *l)
 {
     tc_watch_set(l->watch, 0);
     tc_timer_start(&l->pause, PAUSE_MS);
 }
 
-static void on_pause_over(struct tc_timer *timer)
+static void listen_on_pause_over(struct tc_timer *timer)
 {
-    struct tc_listener *l = TC_CONTAINER_OF(timer, struct tc_listener, pause);
+    struct tc_listen_socket *l = TC_CONTAINER_OF(timer, struct tc_listen_socket, pause);
     tc_watch_set(l->watch, TC_WATCH_READ);
 }
 
-/* False when there is nothing more to accept now. */
-static bool accept_one(struct tc_listener *l)
+/* Returns false when there is nothing more to accept now. */
+static bool listen_accept_one(struct tc_listen_socket *l)
 {
     int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct tc_bytestream *bs = NULL;
@@ -61,43 +69,42 @@ static bool accept_one(struct tc_listener *l)
     case EINTR:
     case ECONNABORTED:
     case EPROTO:
-        return true; /* that one connection is gone */
+        return true; /* the connection is gone, others may wait */
     default: {
-        /* Descriptors or memory ran out. The connection waits in the backlog. */
+        /* Descriptors or memory ran out. */
         char scratch[128];
         TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "accept failed, pausing for %d ms: %s", PAUSE_MS,
                tc_errno_text(errno, scratch));
-        pause_accepting(l);
+        listen_pause(l);
         return false;
     }
     }
 }
 
-static void free_listener(struct tc_listener *l)
+static void listen_free(struct tc_listen_socket *l)
 {
     tc_addr_fini(&l->addr);
     tc_free(l);
 }
 
-static void on_watch(void *arg, unsigned events, bool error)
+static void listen_on_watch(void *arg, unsigned events TC_UNUSED, bool error)
 {
-    (void)events;
-    struct tc_listener *l = arg;
+    struct tc_listen_socket *l = arg;
     if (error) {
-        pause_accepting(l);
+        listen_pause(l);
         return;
     }
     l->accepting = true;
     for (int i = 0; i < MAX_ACCEPTS_PER_EVENT && !l->closed; i++)
-        if (!accept_one(l))
+        if (!listen_accept_one(l))
             break;
     l->accepting = false;
     if (l->closed)
-        free_listener(l);
+        listen_free(l);
 }
 
-/* True when a socket is at the path at which nobody listens: one that a server left behind. */
-static bool is_stale_socket(const struct sockaddr *sa, socklen_t len)
+/* Returns true when the socket at the path was left behind by a server: no process listens there. */
+static bool path_is_stale_socket(const struct sockaddr *sa, socklen_t len)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -107,19 +114,19 @@ static bool is_stale_socket(const struct sockaddr *sa, socklen_t len)
     return stale;
 }
 
-/* Binds to a path where something is: a stale socket goes. Connecting to any other file is refused too, hence lstat
- * first. */
-static int take_path(int fd, const struct sockaddr *sa, socklen_t len, const char *path)
+/* Binds to a path at which there is a file. A stale socket is removed; any other file is an error. lstat comes first,
+ * since connecting to a file that is not a socket is refused too. */
+static int listen_take_path(int fd, const struct sockaddr *sa, socklen_t len, const char *path)
 {
     struct stat st;
     if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
         return ENOTSOCK;
-    if (!is_stale_socket(sa, len) || unlink(path) != 0)
+    if (!path_is_stale_socket(sa, len) || unlink(path) != 0)
         return EADDRINUSE;
     return bind(fd, sa, len) == 0 ? 0 : errno;
 }
 
-static void own_path(struct tc_listener *l, const char *path)
+static void listen_own_path(struct tc_listen_socket *l, const char *path)
 {
     struct stat st;
     l->owns_path = lstat(path, &st) == 0;
@@ -127,8 +134,8 @@ static void own_path(struct tc_listener *l, const char *path)
     l->ino = l->owns_path ? st.st_ino : 0;
 }
 
-/* What somebody else put there since stays. */
-static void remove_path(const struct tc_listener *l)
+/* Removes the path unless another file has taken its place. */
+static void listen_remove_path(const struct tc_listen_socket *l)
 {
     const char *path = tc_rstr_cstr(l->addr.unix_path);
     struct stat st;
@@ -136,7 +143,7 @@ static void remove_path(const struct tc_listener *l)
         unlink(path);
 }
 
-static int bind_and_listen(struct tc_listener *l, const struct tc_addr *addr)
+static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
 {
     union {
         struct sockaddr any;
@@ -153,11 +160,11 @@ static int bind_and_listen(struct tc_listener *l, const struct tc_addr *addr)
         setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     int err = bind(l->fd, sa, len) == 0 ? 0 : errno;
     if (err == EADDRINUSE && is_path)
-        err = take_path(l->fd, sa, len, un.sun_path);
+        err = listen_take_path(l->fd, sa, len, un.sun_path);
     if (err != 0)
         return err;
     if (is_path)
-        own_path(l, un.sun_path);
+        listen_own_path(l, un.sun_path);
     len = sizeof(bound);
     if (getsockname(l->fd, &bound.any, &len) != 0)
         return errno;
@@ -166,26 +173,26 @@ static int bind_and_listen(struct tc_listener *l, const struct tc_addr *addr)
     return listen(l->fd, SOMAXCONN) == 0 ? 0 : errno;
 }
 
-static void release_fd(struct tc_listener *l)
+static void listen_release_fd(struct tc_listen_socket *l)
 {
     if (l->owns_path && !tc_loop_forked(l->loop))
-        remove_path(l);
+        listen_remove_path(l);
     if (l->fd >= 0)
         close(l->fd);
     l->fd = -1;
 }
 
-struct tc_listener *tc_listener_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn, void *arg,
-                                    struct tc_status *error)
+struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
+                                              void *arg, struct tc_status *error)
 {
-    struct tc_listener *l = TC_NEW(struct tc_listener);
+    struct tc_listen_socket *l = TC_NEW(struct tc_listen_socket);
     l->loop = loop;
     l->fn = fn;
     l->arg = arg;
-    tc_timer_init(&l->pause, loop, on_pause_over);
-    int err = bind_and_listen(l, addr);
+    tc_timer_init(&l->pause, loop, listen_on_pause_over);
+    int err = listen_bind(l, addr);
     if (err == 0) {
-        l->watch = tc_watch_new(loop, l->fd, on_watch, l);
+        l->watch = tc_watch_new(loop, l->fd, listen_on_watch, l);
         err = l->watch ? 0 : errno;
     }
     if (err != 0) {
@@ -194,25 +201,25 @@ struct tc_listener *tc_listener_new(struct tc_loop *loop, const struct tc_addr *
         const char *reason = err == ENOTSOCK ? "the file there is not a socket" : tc_errno_text(err, scratch);
         tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to listen on %s: %s", text, reason));
         tc_free(text);
-        release_fd(l);
-        free_listener(l);
+        listen_release_fd(l);
+        listen_free(l);
         return NULL;
     }
     tc_watch_set(l->watch, TC_WATCH_READ);
     return l;
 }
 
-const struct tc_addr *tc_listener_addr(const struct tc_listener *l)
+const struct tc_addr *tc_listen_socket_addr(const struct tc_listen_socket *l)
 {
     return &l->addr;
 }
 
-void tc_listener_close(struct tc_listener *l)
+void tc_listen_socket_close(struct tc_listen_socket *l)
 {
     l->closed = true;
     tc_timer_stop(&l->pause);
     tc_watch_close(l->watch);
-    release_fd(l);
+    listen_release_fd(l);
     if (!l->accepting)
-        free_listener(l);
+        listen_free(l);
 }

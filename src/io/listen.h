@@ -5,19 +5,19 @@
 #include "io/bytestream.h"
 #include "io/loop.h"
 
-struct tc_listener;
+struct tc_listen_socket;
 
 /* Called for each connection; the callee owns the byte stream. */
 typedef void (*tc_accept_fn)(void *arg, struct tc_bytestream *bs);
 
-/* Listens on the address (port 0: the system chooses). NULL with a text that names address and reason. When descriptors
- * run out it pauses for 100 ms and goes on. At a Unix path a socket at which nobody listens is replaced; any other file
- * is left alone, and is an error. */
-struct tc_listener *tc_listener_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn, void *arg,
-                                    struct tc_status *error);
-/* The address as bound. */
-const struct tc_addr *tc_listener_addr(const struct tc_listener *l);
-/* Stops; no callback after it. */
-void tc_listener_close(struct tc_listener *l);
+/* Listens on the address (port 0: the system chooses). Returns NULL with a text that names address and reason. When
+ * descriptors run out, accepting pauses for 100 ms. At a Unix path a socket that a dead server left is replaced; any
+ * other file is left alone, and is an error. */
+struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
+                                              void *arg, struct tc_status *error);
+/* Returns the address as bound. */
+const struct tc_addr *tc_listen_socket_addr(const struct tc_listen_socket *l);
+/* Stops listening; no callback comes after it. */
+void tc_listen_socket_close(struct tc_listen_socket *l);
 
 #endif

@@ -1,3 +1,10 @@
+/* Messages to a loop from any thread.
+ *
+ *   open     A sender appends to `waiting` and posts the task, unless the task is on its way. The task moves all
+ *            messages to `taken` and runs them in order.
+ *   closed   Nothing runs. Messages on the lists are dropped, and so are later ones, by one thread at a time: a
+ *            sender that finds another thread dropping only appends. So messages are dropped one after another in
+ *            the order in which they were sent, as they are run: a message may free what an earlier one needs. */
 #include "io/mailbox.h"
 
 #include <pthread.h>
@@ -9,15 +16,16 @@ struct tc_mailbox {
     struct tc_ref ref; /* a posted task holds one */
     struct tc_loop *loop;
     struct tc_task task;
-    struct tc_link taken; /* the loop's: being run */
+    struct tc_link taken; /* the loop's: messages that the task is running */
 
     pthread_mutex_t mutex;
-    /* Under the mutex, which is held while the loop is posted to: it does not end in between. */
+    /* Under the mutex, which is held while the loop is posted to, so that the loop does not end in between. */
     struct tc_link waiting;
     bool posted, closed;
+    bool dropping; /* a thread is in mailbox_drop_all */
 };
 
-static void on_task(struct tc_task *task)
+static void mailbox_on_task(struct tc_task *task)
 {
     struct tc_mailbox *box = TC_CONTAINER_OF(task, struct tc_mailbox, task);
     struct tc_link *link;
@@ -25,7 +33,7 @@ static void on_task(struct tc_task *task)
     box->posted = false;
     tc_list_splice(&box->taken, &box->waiting);
     pthread_mutex_unlock(&box->mutex);
-    /* One of them may close the box: that empties the list. */
+    /* A message may close the box, which empties the list. */
     while ((link = tc_list_pop(&box->taken))) {
         struct tc_mail *mail = TC_CONTAINER_OF(link, struct tc_mail, link);
         mail->run(mail);
@@ -38,7 +46,7 @@ struct tc_mailbox *tc_mailbox_new(struct tc_loop *loop)
     struct tc_mailbox *box = TC_NEW(struct tc_mailbox);
     tc_ref_init(&box->ref);
     box->loop = loop;
-    tc_task_init(&box->task, on_task);
+    tc_task_init(&box->task, mailbox_on_task);
     tc_list_init(&box->taken);
     tc_list_init(&box->waiting);
     pthread_mutex_init(&box->mutex, NULL);
@@ -59,33 +67,46 @@ void tc_mailbox_unref(struct tc_mailbox *box)
     tc_free(box);
 }
 
+/* Drops messages of a closed box until none waits. Called with the mutex held. */
+static void mailbox_drop_all(struct tc_mailbox *box)
+{
+    struct tc_link *link;
+    box->dropping = true;
+    while ((link = tc_list_pop(&box->waiting))) {
+        struct tc_mail *mail = TC_CONTAINER_OF(link, struct tc_mail, link);
+        pthread_mutex_unlock(&box->mutex);
+        if (mail->drop)
+            mail->drop(mail);
+        pthread_mutex_lock(&box->mutex);
+    }
+    box->dropping = false;
+}
+
 void tc_mailbox_send(struct tc_mailbox *box, struct tc_mail *mail)
 {
     tc_list_init(&mail->link);
+    tc_ref_inc(&box->ref); /* a message may give up the last other reference */
     pthread_mutex_lock(&box->mutex);
-    bool closed = box->closed;
-    if (!closed) {
-        tc_list_append(&box->waiting, &mail->link);
-        if (!box->posted) {
-            box->posted = true;
-            tc_ref_inc(&box->ref);
-            tc_loop_post(box->loop, &box->task);
-        }
+    tc_list_append(&box->waiting, &mail->link);
+    if (box->closed) {
+        if (!box->dropping)
+            mailbox_drop_all(box);
+    } else if (!box->posted) {
+        box->posted = true;
+        tc_ref_inc(&box->ref);
+        tc_loop_post(box->loop, &box->task);
     }
     pthread_mutex_unlock(&box->mutex);
-    if (closed)
-        mail->drop(mail);
+    tc_mailbox_unref(box);
 }
 
 void tc_mailbox_close(struct tc_mailbox *box)
 {
-    struct tc_link *link;
     pthread_mutex_lock(&box->mutex);
     box->closed = true;
+    /* The messages in `taken` were sent before those in `waiting`. */
     tc_list_splice(&box->taken, &box->waiting);
+    tc_list_splice(&box->waiting, &box->taken);
+    mailbox_drop_all(box);
     pthread_mutex_unlock(&box->mutex);
-    while ((link = tc_list_pop(&box->taken))) {
-        struct tc_mail *mail = TC_CONTAINER_OF(link, struct tc_mail, link);
-        mail->drop(mail);
-    }
 }

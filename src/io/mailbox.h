@@ -1,5 +1,5 @@
-/* A way onto a loop that may end: messages from any thread, run in order on the loop's thread as long as the box is
- * open, and dropped after. For what several runtimes share: neither has to know when the other ends. */
+/* A mailbox: messages from any thread to a loop that may end. They run in order on the loop's thread as long as the box
+ * is open, and are dropped after. For objects that several runtimes share: no runtime has to know when another ends. */
 #ifndef TC_IO_MAILBOX_H
 #define TC_IO_MAILBOX_H
 
@@ -7,21 +7,24 @@
 
 struct tc_mailbox;
 
-/* A message; embedded in whatever it carries. Exactly one of the two is called, once, and frees it. */
+/* A message, embedded in its content. Exactly one of `run` and `drop` is called, once, and frees the message if nothing
+ * else does. */
 struct tc_mail {
     struct tc_link link;
     void (*run)(struct tc_mail *mail); /* on the loop's thread, never from inside tc_mailbox_send */
-    /* The box is closed: by any thread, that of tc_mailbox_send or of tc_mailbox_close. */
+    /* Called when the box is closed, on the thread of tc_mailbox_close or of any sender; after every message that was
+     * sent before, and never while another message of the box is dropped. A sender must hold no lock that a message
+     * takes. NULL: a message that is dropped needs nothing. */
     void (*drop)(struct tc_mail *mail);
 };
 
-/* One reference, for whoever closes it. */
+/* Makes a mailbox with one reference, which its closer gives up. */
 struct tc_mailbox *tc_mailbox_new(struct tc_loop *loop);
 struct tc_mailbox *tc_mailbox_ref(struct tc_mailbox *box);
 void tc_mailbox_unref(struct tc_mailbox *box);
 /* Any thread. */
 void tc_mailbox_send(struct tc_mailbox *box, struct tc_mail *mail);
-/* No message runs after it. On the loop's thread, before the loop ends. */
+/* Drops the messages that have not run; none runs after it. Called on the loop's thread, before the loop ends. */
 void tc_mailbox_close(struct tc_mailbox *box);
 
 #endif

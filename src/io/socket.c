@@ -1,3 +1,13 @@
+/* A connected socket as a byte stream.
+ *
+ * Reading: a read that returns less than was asked for has emptied the kernel's buffer, so the next read returns
+ * TORC_EAGAIN without a system call until the next event (`drained`). An error condition of the kernel comes without
+ * such an event, so `drained` is not set while one is pending.
+ *
+ * Writing: one piece goes by send, which is cheaper than sendmsg and is what most writes need. A short write sets
+ * `want_write`, and WRITABLE follows once.
+ *
+ * In a forked child both return TORC_EAGAIN: the bytes are the parent's. */
 #include "io/socket.h"
 
 #include <errno.h>
@@ -10,12 +20,13 @@
 
 struct tc_socket {
     struct tc_bytestream bs;
+    struct tc_loop *loop;
     struct tc_watch *watch;
     int fd;
     bool reading;      /* READABLE is wanted */
     bool want_write;   /* a write was cut short */
-    bool drained;      /* a short read emptied the kernel's buffer: no read until the next event */
-    bool error_events; /* the kernel reported an error condition: read until it comes out */
+    bool drained;      /* the kernel's buffer is empty: no read until the next event */
+    bool error_events; /* the kernel reported an error condition: read until the error comes out */
 };
 
 const char *tc_errno_text(int err, char scratch[128])
@@ -23,17 +34,17 @@ const char *tc_errno_text(int err, char scratch[128])
     return strerror_r(err, scratch, 128);
 }
 
-static struct tc_socket *of(struct tc_bytestream *bs)
+static struct tc_socket *socket_of(struct tc_bytestream *bs)
 {
     return TC_CONTAINER_OF(bs, struct tc_socket, bs);
 }
 
-static void update_watch(struct tc_socket *s)
+static void socket_update_watch(struct tc_socket *s)
 {
     tc_watch_set(s->watch, (s->reading ? TC_WATCH_READ : 0u) | (s->want_write ? TC_WATCH_WRITE : 0u));
 }
 
-static void on_watch(void *arg, unsigned events, bool error)
+static void socket_on_watch(void *arg, unsigned events, bool error)
 {
     struct tc_socket *s = arg;
     unsigned out = 0;
@@ -45,15 +56,15 @@ static void on_watch(void *arg, unsigned events, bool error)
     if (events & TC_WATCH_WRITE) {
         s->want_write = false;
         if (!error)
-            update_watch(s);
+            socket_update_watch(s);
         out |= TC_BS_WRITABLE;
     }
-    /* The owner may close the socket inside: nothing after this touches it. */
+    /* The owner may close the socket in here: *s is not touched after it. */
     if (out && s->bs.on_event)
         s->bs.on_event(s->bs.arg, out);
 }
 
-static bool is_tcp(int family)
+static bool family_is_tcp(int family)
 {
     return family == AF_INET || family == AF_INET6;
 }
@@ -61,27 +72,27 @@ static bool is_tcp(int family)
 void tc_socket_set_user_timeout(int fd, int family, uint64_t ms)
 {
     unsigned value = (unsigned)TC_MIN(ms, (uint64_t)INT_MAX);
-    if (value && is_tcp(family))
+    if (value && family_is_tcp(family))
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
 }
 
-/* Why a connection timed out: only the limit that we set ends it that way within minutes. */
-static char *timeout_text(struct tc_socket *s)
+/* Explains ETIMEDOUT on a connection with a user timeout: only that limit ends a connection so within minutes. */
+static char *socket_timeout_text(struct tc_socket *s)
 {
     unsigned ms = 0;
     socklen_t len = sizeof(ms);
-    if (!is_tcp(tc_addr_family(&s->bs.local)) || getsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &len) != 0 ||
-        !ms)
+    if (!family_is_tcp(tc_addr_family(&s->bs.local)) ||
+        getsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &len) != 0 || !ms)
         return NULL;
     return tc_asprintf(" (nothing was acknowledged for %u ms, the keepalive timeout)", ms);
 }
 
-static ssize_t fail(struct tc_socket *s, const char *what)
+static ssize_t socket_fail(struct tc_socket *s, const char *what)
 {
     int err = errno;
     char scratch[128];
     char *peer = tc_addr_text(&s->bs.peer);
-    char *more = err == ETIMEDOUT ? timeout_text(s) : NULL;
+    char *more = err == ETIMEDOUT ? socket_timeout_text(s) : NULL;
     tc_status_set(&s->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, "%s %s failed: %s%s", what, peer,
                                                tc_errno_text(err, scratch), more ? more : ""));
     tc_free(more);
@@ -91,8 +102,8 @@ static ssize_t fail(struct tc_socket *s, const char *what)
 
 static ssize_t sock_read(struct tc_bytestream *bs, void *buf, size_t len)
 {
-    struct tc_socket *s = of(bs);
-    if (s->drained)
+    struct tc_socket *s = socket_of(bs);
+    if (s->drained || TC_UNLIKELY(tc_loop_forked(s->loop)))
         return TORC_EAGAIN;
     ssize_t n;
     do {
@@ -103,41 +114,42 @@ static ssize_t sock_read(struct tc_bytestream *bs, void *buf, size_t len)
         return n;
     }
     if (errno != EAGAIN && errno != EWOULDBLOCK)
-        return fail(s, "read from");
+        return socket_fail(s, "read from");
     s->error_events = false;
-    update_watch(s);
+    socket_update_watch(s);
     return TORC_EAGAIN;
 }
 
 static ssize_t sock_writev(struct tc_bytestream *bs, const struct iovec *iov, int n)
 {
-    struct tc_socket *s = of(bs);
+    struct tc_socket *s = socket_of(bs);
+    if (TC_UNLIKELY(tc_loop_forked(s->loop)))
+        return TORC_EAGAIN;
     /* The iovec is only read. */
     struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)TC_MIN(n, IOV_MAX)};
     ssize_t written;
     do {
-        /* One piece is most of what is written, and costs less so. */
         written = n == 1 ? send(s->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL) : sendmsg(s->fd, &msg, MSG_NOSIGNAL);
     } while (written < 0 && errno == EINTR);
     if (written >= 0)
         return written;
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS)
-        return fail(s, "write to");
+        return socket_fail(s, "write to");
     s->want_write = true;
-    update_watch(s);
+    socket_update_watch(s);
     return TORC_EAGAIN;
 }
 
 static void sock_set_reading(struct tc_bytestream *bs, bool on)
 {
-    struct tc_socket *s = of(bs);
+    struct tc_socket *s = socket_of(bs);
     s->reading = on;
-    update_watch(s);
+    socket_update_watch(s);
 }
 
 static void sock_close(struct tc_bytestream *bs)
 {
-    struct tc_socket *s = of(bs);
+    struct tc_socket *s = socket_of(bs);
     tc_watch_close(s->watch);
     close(s->fd);
     tc_status_fini(&s->bs.error);
@@ -148,7 +160,7 @@ static void sock_close(struct tc_bytestream *bs)
 
 static const struct tc_bytestream_ops socket_ops = {sock_read, sock_writev, sock_set_reading, sock_close, NULL};
 
-static void read_addresses(struct tc_socket *s)
+static void socket_read_addresses(struct tc_socket *s)
 {
     union {
         struct sockaddr any;
@@ -165,17 +177,18 @@ static void read_addresses(struct tc_socket *s)
 struct tc_bytestream *tc_socket_new(struct tc_loop *loop, int fd)
 {
     struct tc_socket *s = TC_NEW(struct tc_socket);
-    s->watch = tc_watch_new(loop, fd, on_watch, s);
+    s->watch = tc_watch_new(loop, fd, socket_on_watch, s);
     if (!s->watch) {
         tc_free(s);
         return NULL;
     }
+    s->loop = loop;
     s->fd = fd;
     s->reading = true;
     s->bs.ops = &socket_ops;
-    read_addresses(s);
-    if (is_tcp(tc_addr_family(&s->bs.local)))
+    socket_read_addresses(s);
+    if (family_is_tcp(tc_addr_family(&s->bs.local)))
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    update_watch(s);
+    socket_update_watch(s);
     return &s->bs;
 }

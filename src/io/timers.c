@@ -1,3 +1,5 @@
+/* The timer wheel (timers.h). A level has 64 slots, and `occupied` has a bit for each, so that the next slot is found
+ * by counting zero bits. Timers that are due move to `due` in order and wait there for the loop. */
 #include "io/timers.h"
 
 #define DIGIT_MASK (TC_TIMERS_SLOTS - 1)
@@ -13,15 +15,15 @@ void tc_timers_init(struct tc_timers *w, uint64_t now_ms)
     }
 }
 
-/* The level of a due time later than now. It does not change while the timer waits: the wheel redistributes the slot
- * before its own time reaches the slot's digit. */
-static int level_of(const struct tc_timers *w, uint64_t due_ms)
+/* Returns the level of a due time later than now. The level does not change while the timer waits: the wheel
+ * redistributes a slot before its own time reaches the slot's digit. */
+static int timer_level(const struct tc_timers *w, uint64_t due_ms)
 {
     int level = (63 - __builtin_clzll(due_ms ^ w->now_ms)) / TC_TIMERS_BITS;
     return TC_MIN(level, TC_TIMERS_LEVELS - 1);
 }
 
-static int digit(uint64_t time_ms, int level)
+static int time_digit(uint64_t time_ms, int level)
 {
     return (int)(time_ms >> (level * TC_TIMERS_BITS)) & DIGIT_MASK;
 }
@@ -32,8 +34,8 @@ void tc_timers_add(struct tc_timers *w, struct tc_timer *t)
         tc_list_append(&w->due, &t->link);
         return;
     }
-    int level = level_of(w, t->due_ms);
-    int slot = digit(t->due_ms, level);
+    int level = timer_level(w, t->due_ms);
+    int slot = time_digit(t->due_ms, level);
     tc_list_append(&w->slots[level][slot], &t->link);
     w->occupied[level] |= UINT64_C(1) << slot;
 }
@@ -43,15 +45,15 @@ void tc_timers_remove(struct tc_timers *w, struct tc_timer *t)
     tc_list_remove(&t->link);
     if (t->due_ms <= w->now_ms)
         return;
-    int level = level_of(w, t->due_ms);
-    int slot = digit(t->due_ms, level);
+    int level = timer_level(w, t->due_ms);
+    int slot = time_digit(t->due_ms, level);
     if (tc_list_empty(&w->slots[level][slot]))
         w->occupied[level] &= ~(UINT64_C(1) << slot);
 }
 
-/* The first occupied slot in time, and the instant at which it begins. Lower levels come first: all of their slots lie
- * within the present slot of the levels above. */
-static bool first_slot(const struct tc_timers *w, int *level_out, int *slot_out, uint64_t *at_ms)
+/* Finds the first occupied slot in time, and the instant at which it begins. Lower levels are looked at first: all of
+ * their slots lie within the present slot of the levels above. */
+static bool timers_first_slot(const struct tc_timers *w, int *level_out, int *slot_out, uint64_t *at_ms)
 {
     for (int level = 0; level < TC_TIMERS_LEVELS; level++) {
         if (w->occupied[level] == 0)
@@ -71,27 +73,24 @@ void tc_timers_advance(struct tc_timers *w, uint64_t now_ms)
 {
     int level, slot;
     uint64_t at_ms;
-    while (first_slot(w, &level, &slot, &at_ms) && at_ms <= now_ms) {
-        struct tc_link moving;
-        tc_list_init(&moving);
-        tc_list_splice(&moving, &w->slots[level][slot]);
+    while (w->now_ms < now_ms && timers_first_slot(w, &level, &slot, &at_ms) && at_ms <= now_ms) {
         w->occupied[level] &= ~(UINT64_C(1) << slot);
         w->now_ms = at_ms;
+        /* No timer comes back to this slot, whose digit is now that of the present time. */
         struct tc_link *link;
-        while ((link = tc_list_pop(&moving)))
+        while ((link = tc_list_pop(&w->slots[level][slot])))
             tc_timers_add(w, TC_CONTAINER_OF(link, struct tc_timer, link));
     }
     w->now_ms = TC_MAX(w->now_ms, now_ms);
 }
 
-bool tc_timers_next(const struct tc_timers *w, uint64_t *at_ms)
+uint64_t tc_timers_next(const struct tc_timers *w)
 {
-    if (!tc_list_empty(&w->due)) {
-        *at_ms = w->now_ms;
-        return true;
-    }
     int level, slot;
-    return first_slot(w, &level, &slot, at_ms);
+    uint64_t at_ms;
+    if (!tc_list_empty(&w->due))
+        return w->now_ms;
+    return timers_first_slot(w, &level, &slot, &at_ms) ? at_ms : UINT64_MAX;
 }
 
 bool tc_timers_empty(const struct tc_timers *w)

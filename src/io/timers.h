@@ -7,13 +7,28 @@
 #ifndef TC_IO_TIMERS_H
 #define TC_IO_TIMERS_H
 
-#include "io/loop.h"
+#include "base/list.h"
 
 #define TC_TIMERS_BITS 6
 #define TC_TIMERS_SLOTS (1 << TC_TIMERS_BITS)
 #define TC_TIMERS_LEVELS 8
 /* Longer delays than this (some 2,000 years) count as this. */
 #define TC_TIMERS_MAX_DELAY_MS (UINT64_C(1) << 46)
+
+struct tc_loop;
+
+/* Embedded in its owner, who starts and stops it with tc_timer_start and tc_timer_stop (io/loop.h). */
+struct tc_timer {
+    struct tc_link link;
+    struct tc_loop *loop;
+    void (*fn)(struct tc_timer *timer);
+    uint64_t due_ms;
+};
+
+static inline bool tc_timer_active(const struct tc_timer *timer)
+{
+    return tc_list_linked(&timer->link);
+}
 
 struct tc_timers {
     uint64_t now_ms;
@@ -28,9 +43,9 @@ void tc_timers_add(struct tc_timers *w, struct tc_timer *t);
 void tc_timers_remove(struct tc_timers *w, struct tc_timer *t);
 /* Moves the wheel's time on to now_ms; what became due is appended to w->due. */
 void tc_timers_advance(struct tc_timers *w, uint64_t now_ms);
-/* False when there is no timer. Else the time at which to call tc_timers_advance next: never later than the earliest
- * due time, and before it only where a slot must be redistributed. */
-bool tc_timers_next(const struct tc_timers *w, uint64_t *at_ms);
+/* Returns the time at which to call tc_timers_advance next: never later than the earliest due time, and before it only
+ * where a slot must be redistributed. UINT64_MAX: there is no timer. */
+uint64_t tc_timers_next(const struct tc_timers *w);
 bool tc_timers_empty(const struct tc_timers *w);
 
 #endif

@@ -3,20 +3,89 @@
 #include <errno.h>
 #include <uv.h>
 
+#include "base/fork.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "io/uv_loop.h"
+
+/* The kernel refuses a descriptor for want of memory, or because of fs.epoll.max_user_watches; it is asked again later.
+ */
+enum { RETRY_MS = 100 };
 
 struct tc_watch {
     uv_poll_t poll;
     struct tc_loop *loop;
     unsigned events;
+    bool refused; /* the kernel refused the events; `retry` asks again */
+    struct tc_timer retry;
     tc_watch_fn fn;
     void *arg;
 };
 
+static void watch_call(struct tc_watch *w, unsigned events, bool error)
+{
+    struct tc_loop *loop = w->loop;
+    unsigned generation = tc_fork_generation();
+    w->fn(w->arg, events, error);
+    if (TC_UNLIKELY(generation != tc_fork_generation()))
+        tc_uv_leave_to_parent(tc_loop_uv(loop)); /* the callback forked; libuv goes on with its turn in the child */
+}
+
+static void watch_on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct tc_watch *w = TC_CONTAINER_OF(poll, struct tc_watch, poll);
+    if (tc_loop_forked(w->loop))
+        return; /* the callback of an earlier event of this turn forked */
+    tc_loop_refresh(w->loop);
+    if (status < 0) {
+        unsigned wanted = w->events;
+        w->events = 0; /* libuv has stopped it */
+        watch_call(w, wanted, true);
+        return;
+    }
+    unsigned got = 0;
+    if (events & UV_READABLE)
+        got |= TC_WATCH_READ;
+    if (events & UV_WRITABLE)
+        got |= TC_WATCH_WRITE;
+    watch_call(w, got & w->events, false);
+}
+
+/* Hands w->events to libuv, which forgets the descriptor first and adds it to epoll in its next turn. If the kernel
+ * refused it then, libuv would end the process; so the descriptor is added here, where a refusal can be handled. */
+static void watch_apply(struct tc_watch *w)
+{
+    int wanted = 0, fd, rc = 0;
+    if (w->events & TC_WATCH_READ)
+        wanted |= UV_READABLE;
+    if (w->events & TC_WATCH_WRITE)
+        wanted |= UV_WRITABLE;
+    if (wanted && uv_poll_start(&w->poll, wanted, watch_on_poll) == 0 && uv_fileno((uv_handle_t *)&w->poll, &fd) == 0)
+        rc = tc_loop_add_descriptor(w->loop, fd);
+    if (!wanted || rc < 0)
+        uv_poll_stop(&w->poll);
+    if (rc < 0 && !w->refused)
+        TC_LOG(TC_LOG_IO, TORC_LOG_WARN, "epoll_ctl refuses a descriptor: %s; trying again every %d ms",
+               uv_strerror(rc), RETRY_MS);
+    w->refused = rc < 0;
+    if (w->refused)
+        tc_timer_start(&w->retry, RETRY_MS);
+}
+
+static void watch_on_retry(struct tc_timer *timer)
+{
+    watch_apply(TC_CONTAINER_OF(timer, struct tc_watch, retry));
+}
+
+static void watch_on_closed(uv_handle_t *handle)
+{
+    tc_free(TC_CONTAINER_OF(handle, struct tc_watch, poll));
+}
+
 struct tc_watch *tc_watch_new(struct tc_loop *loop, int fd, tc_watch_fn fn, void *arg)
 {
     uv_loop_t *uv = tc_loop_uv(loop);
-    if (!uv) {
+    if (!uv || tc_loop_forked(loop)) { /* libuv would try the descriptor with the parent's epoll instance */
         errno = ENOTSUP;
         return NULL;
     }
@@ -27,28 +96,11 @@ struct tc_watch *tc_watch_new(struct tc_loop *loop, int fd, tc_watch_fn fn, void
         errno = -rc;
         return NULL;
     }
+    tc_timer_init(&w->retry, loop, watch_on_retry);
     w->loop = loop;
     w->fn = fn;
     w->arg = arg;
     return w;
-}
-
-static void on_poll(uv_poll_t *poll, int status, int events)
-{
-    struct tc_watch *w = TC_CONTAINER_OF(poll, struct tc_watch, poll);
-    tc_loop_refresh(w->loop);
-    if (status < 0) {
-        unsigned wanted = w->events;
-        w->events = 0; /* libuv has stopped it */
-        w->fn(w->arg, wanted, true);
-        return;
-    }
-    unsigned got = 0;
-    if (events & UV_READABLE)
-        got |= TC_WATCH_READ;
-    if (events & UV_WRITABLE)
-        got |= TC_WATCH_WRITE;
-    w->fn(w->arg, got & w->events, false);
 }
 
 void tc_watch_set(struct tc_watch *w, unsigned events)
@@ -56,20 +108,8 @@ void tc_watch_set(struct tc_watch *w, unsigned events)
     if (w->events == events || tc_loop_forked(w->loop))
         return;
     w->events = events;
-    int wanted = 0;
-    if (events & TC_WATCH_READ)
-        wanted |= UV_READABLE;
-    if (events & TC_WATCH_WRITE)
-        wanted |= UV_WRITABLE;
-    if (wanted)
-        uv_poll_start(&w->poll, wanted, on_poll);
-    else
-        uv_poll_stop(&w->poll);
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    tc_free(TC_CONTAINER_OF(handle, struct tc_watch, poll));
+    tc_timer_stop(&w->retry);
+    watch_apply(w);
 }
 
 void tc_watch_close(struct tc_watch *w)
@@ -77,5 +117,6 @@ void tc_watch_close(struct tc_watch *w)
     /* After a fork the epoll instance is shared with the parent: taking descriptors off it would break the parent. */
     if (!w || tc_loop_forked(w->loop))
         return;
-    uv_close((uv_handle_t *)&w->poll, on_closed);
+    tc_timer_stop(&w->retry);
+    uv_close((uv_handle_t *)&w->poll, watch_on_closed);
 }

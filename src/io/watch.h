@@ -8,16 +8,17 @@ enum { TC_WATCH_READ = 1, TC_WATCH_WRITE = 2 };
 
 struct tc_watch;
 
-/* `events` are those that came. With `error` set the descriptor reports an error condition: the watch has stopped, and
- * the error itself comes out of the next system call. The watch may be closed inside. */
+/* Called with the events of the descriptor. With `error` set the descriptor reports an error condition: the watch has
+ * stopped, and the next system call returns the error itself. The watch may be closed inside. */
 typedef void (*tc_watch_fn)(void *arg, unsigned events, bool error);
 
 /* Watches for nothing at first. NULL with errno set when the system refuses; the descriptor is the caller's in any
  * case. Not in manual mode (ENOTSUP). */
 struct tc_watch *tc_watch_new(struct tc_loop *loop, int fd, tc_watch_fn fn, void *arg);
-/* What to watch for from now on; 0 for nothing. */
+/* What to watch for from now on; 0 for nothing. Where the kernel refuses that (ENOSPC, ENOMEM), it is asked again every
+ * 100 ms; meanwhile no event comes. */
 void tc_watch_set(struct tc_watch *w, unsigned events);
-/* Ends it; no callback comes after. The caller may close the descriptor at once. NULL is ignored. */
+/* Ends the watch; no callback comes after. The caller may close the descriptor at once. NULL is ignored. */
 void tc_watch_close(struct tc_watch *w);
 
 #endif

@@ -1,8 +1,13 @@
+/* Writes JSON straight into a buffer: the model tests describe a tree of policies in every
+ * state, so that no JSON values are made on the way. `follows` is the only state: whether the next member needs a
+ * comma. The callers open and close in pairs. Loop thread only. */
 #include "lb/describe.h"
 
 #include "base/parse.h"
+#include "lb/connectivity.h"
 
-static void begin(struct tc_describe *d, const char *key)
+/* Writes the comma that separates members, and the key if there is one. */
+static void describe_begin_member(struct tc_describe *d, const char *key)
 {
     if (d->follows)
         tc_buf_append_char(&d->out, ',');
@@ -16,7 +21,7 @@ static void begin(struct tc_describe *d, const char *key)
 
 void tc_describe_open(struct tc_describe *d, const char *key, char bracket)
 {
-    begin(d, key);
+    describe_begin_member(d, key);
     tc_buf_append_char(&d->out, bracket);
     d->follows = false;
 }
@@ -27,10 +32,10 @@ void tc_describe_close(struct tc_describe *d, char bracket)
     d->follows = true;
 }
 
-/* Bytes that are no UTF-8 (a peer's, in the text of an error) are shown as the characters of those numbers. */
+/* The text of an error may hold bytes of a peer that are not UTF-8: each is shown as the character of its number. */
 void tc_describe_text(struct tc_describe *d, const char *key, struct tc_slice text)
 {
-    begin(d, key);
+    describe_begin_member(d, key);
     tc_buf_append_char(&d->out, '"');
     bool valid = tc_utf8_valid(text);
     for (size_t i = 0; i < text.len; i++) {
@@ -52,21 +57,20 @@ void tc_describe_number(struct tc_describe *d, const char *key, uint64_t number)
     do
         digits[--n] = (char)('0' + number % 10);
     while (number /= 10);
-    begin(d, key);
+    describe_begin_member(d, key);
     tc_buf_append(&d->out, digits + n, sizeof(digits) - n);
 }
 
 void tc_describe_state(struct tc_describe *d, const char *key, enum torc_connectivity state)
 {
-    static const char *const names[] = {"IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE", "SHUTDOWN"};
-    tc_describe_text(d, key, tc_slice_str(names[state]));
+    tc_describe_text(d, key, tc_slice_str(tc_connectivity_name(state)));
 }
 
 void tc_describe_flag(struct tc_describe *d, const char *key, bool holds)
 {
     if (!holds)
         return;
-    begin(d, key);
+    describe_begin_member(d, key);
     tc_buf_append_str(&d->out, "true");
 }
 
@@ -94,7 +98,7 @@ void tc_describe_policy(struct tc_describe *d, const char *key, const struct tc_
     if (!policy)
         return;
     tc_describe_open(d, key, '{');
-    tc_describe_text(d, "policy", tc_slice_str(policy->cls->name));
+    tc_describe_text(d, "policy", tc_slice_str(policy->factory->name));
     if (policy->ops->describe && policy->helper)
         policy->ops->describe(policy, d);
     tc_describe_close(d, '}');

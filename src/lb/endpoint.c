@@ -1,3 +1,9 @@
+/* Localities, endpoints and lists of endpoints.
+ *
+ * All of them are immutable once made, counted, and shared between the resolver's snapshots and the policies. Equality
+ * begins with the pointers: what did not change between two snapshots is the same object, so a comparison of two long
+ * lists is mostly one of pointers. Only the unordered comparison of two endpoints with several addresses is quadratic,
+ * in the addresses of one endpoint, and only if their hashes agree. */
 #include "lb/endpoint.h"
 
 #include <stdlib.h>
@@ -32,24 +38,15 @@ void tc_locality_unref(struct tc_locality *l)
     tc_free(l);
 }
 
-static int slice_cmp(struct tc_slice a, struct tc_slice b)
-{
-    size_t n = TC_MIN(a.len, b.len);
-    int c = n ? memcmp(a.data, b.data, n) : 0;
-    if (c)
-        return c;
-    return a.len < b.len ? -1 : a.len > b.len;
-}
-
 int tc_locality_cmp(const struct tc_locality *a, const struct tc_locality *b)
 {
     if (a == b)
         return 0;
-    int c = slice_cmp(tc_rstr_slice(a ? a->region : NULL), tc_rstr_slice(b ? b->region : NULL));
+    int c = tc_slice_cmp(tc_rstr_slice(a ? a->region : NULL), tc_rstr_slice(b ? b->region : NULL));
     if (!c)
-        c = slice_cmp(tc_rstr_slice(a ? a->zone : NULL), tc_rstr_slice(b ? b->zone : NULL));
+        c = tc_slice_cmp(tc_rstr_slice(a ? a->zone : NULL), tc_rstr_slice(b ? b->zone : NULL));
     if (!c)
-        c = slice_cmp(tc_rstr_slice(a ? a->sub_zone : NULL), tc_rstr_slice(b ? b->sub_zone : NULL));
+        c = tc_slice_cmp(tc_rstr_slice(a ? a->sub_zone : NULL), tc_rstr_slice(b ? b->sub_zone : NULL));
     return c;
 }
 
@@ -64,14 +61,7 @@ void tc_locality_format(const struct tc_locality *l, struct tc_buf *out)
     tc_buf_append_str(out, "\"}");
 }
 
-struct tc_endpoint_extra *tc_endpoint_extra_ref(struct tc_endpoint_extra *x)
-{
-    if (x)
-        tc_ref_inc(&x->ref);
-    return x;
-}
-
-void tc_endpoint_extra_unref(struct tc_endpoint_extra *x)
+static void endpoint_extra_unref(struct tc_endpoint_extra *x)
 {
     if (x && tc_ref_dec(&x->ref))
         x->free(x);
@@ -79,7 +69,7 @@ void tc_endpoint_extra_unref(struct tc_endpoint_extra *x)
 
 struct tc_endpoint *tc_endpoint_new(const struct tc_addr *addrs, size_t n)
 {
-    /* n is bounded by what built the addresses; the array exists already, so its size cannot overflow. */
+    /* The size cannot overflow: an array of n addresses exists already. */
     struct tc_endpoint *e = tc_calloc(1, sizeof(*e) + n * sizeof(struct tc_addr));
     tc_ref_init(&e->ref);
     e->weight = 1;
@@ -119,11 +109,11 @@ void tc_endpoint_unref(struct tc_endpoint *e)
     tc_rstr_unref(e->hash_key);
     tc_locality_unref(e->locality);
     tc_rstr_unref(e->hostname);
-    tc_endpoint_extra_unref(e->security);
+    endpoint_extra_unref(e->security);
     tc_free(e);
 }
 
-static bool contains(const struct tc_endpoint *e, const struct tc_addr *a)
+static bool endpoint_has_addr(const struct tc_endpoint *e, const struct tc_addr *a)
 {
     for (size_t i = 0; i < e->n_addrs; i++)
         if (tc_addr_eq(&e->addrs[i], a))
@@ -131,10 +121,11 @@ static bool contains(const struct tc_endpoint *e, const struct tc_addr *a)
     return false;
 }
 
-static bool subset(const struct tc_endpoint *a, const struct tc_endpoint *b)
+/* Both directions make equal sets: an endpoint may list an address twice. */
+static bool endpoint_addrs_subset(const struct tc_endpoint *a, const struct tc_endpoint *b)
 {
     for (size_t i = 0; i < a->n_addrs; i++)
-        if (!contains(b, &a->addrs[i]))
+        if (!endpoint_has_addr(b, &a->addrs[i]))
             return false;
     return true;
 }
@@ -145,7 +136,7 @@ bool tc_endpoint_same_addrs(const struct tc_endpoint *a, const struct tc_endpoin
         return true;
     if (a->n_addrs == 1 && b->n_addrs == 1)
         return tc_addr_eq(&a->addrs[0], &b->addrs[0]);
-    /* Quadratic in the addresses of one endpoint: the common case is that both lists are alike. */
+    /* The common case: the same addresses in the same order. */
     if (a->n_addrs == b->n_addrs) {
         size_t i = 0;
         while (i < a->n_addrs && tc_addr_eq(&a->addrs[i], &b->addrs[i]))
@@ -153,7 +144,8 @@ bool tc_endpoint_same_addrs(const struct tc_endpoint *a, const struct tc_endpoin
         if (i == a->n_addrs)
             return true;
     }
-    return tc_endpoint_addrs_hash(a) == tc_endpoint_addrs_hash(b) && subset(a, b) && subset(b, a);
+    return tc_endpoint_addrs_hash(a) == tc_endpoint_addrs_hash(b) && endpoint_addrs_subset(a, b) &&
+           endpoint_addrs_subset(b, a);
 }
 
 static int cmp_u64(const void *pa, const void *pb)
@@ -166,9 +158,9 @@ uint64_t tc_endpoint_addrs_hash(const struct tc_endpoint *e)
 {
     if (e->n_addrs == 1)
         return tc_addr_hash(&e->addrs[0]);
-    /* A hash of the set: sorted, and without what occurs twice. */
-    uint64_t few[8], *h = few;
-    if (e->n_addrs > TC_ARRAY_LEN(few))
+    /* A hash of the set: the addresses' hashes sorted, without duplicates. */
+    uint64_t inline_hashes[8], *h = inline_hashes;
+    if (e->n_addrs > TC_ARRAY_LEN(inline_hashes))
         h = tc_reallocarray(NULL, e->n_addrs, sizeof(*h));
     for (size_t i = 0; i < e->n_addrs; i++)
         h[i] = tc_addr_hash(&e->addrs[i]);
@@ -178,7 +170,7 @@ uint64_t tc_endpoint_addrs_hash(const struct tc_endpoint *e)
         if (n == 0 || h[n - 1] != h[i])
             h[n++] = h[i];
     uint64_t hash = n == 1 ? h[0] : tc_xxh64(h, n * sizeof(*h));
-    if (h != few)
+    if (h != inline_hashes)
         tc_free(h);
     return hash;
 }
@@ -198,9 +190,9 @@ bool tc_endpoint_eq(const struct tc_endpoint *a, const struct tc_endpoint *b)
     return true;
 }
 
-/* Lists. */
+/* --- lists --- */
 
-static struct tc_endpoints *list_new(void)
+static struct tc_endpoints *endpoints_new(void)
 {
     struct tc_endpoints *e = TC_NEW(struct tc_endpoints);
     tc_ref_init(&e->ref);
@@ -209,25 +201,26 @@ static struct tc_endpoints *list_new(void)
 
 struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n)
 {
-    struct tc_endpoints *e = list_new();
+    struct tc_endpoints *e = endpoints_new();
     e->at = at;
     e->n = n;
     return e;
 }
 
-static int cmp_child(const void *pa, const void *pb)
+static int endpoints_child_cmp(const void *pa, const void *pb)
 {
     const struct tc_endpoints_child *a = pa, *b = pb;
-    return slice_cmp(tc_rstr_slice(a->name), tc_rstr_slice(b->name));
+    return tc_slice_cmp(tc_rstr_slice(a->name), tc_rstr_slice(b->name));
 }
 
+/* Sorts the children by name, which tc_endpoints_child searches by halves. */
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n)
 {
-    struct tc_endpoints *e = list_new();
+    struct tc_endpoints *e = endpoints_new();
     e->children = children;
     e->n_children = n;
     if (n > 1)
-        qsort(children, n, sizeof(*children), cmp_child);
+        qsort(children, n, sizeof(*children), endpoints_child_cmp);
     return e;
 }
 
@@ -253,7 +246,7 @@ void tc_endpoints_unref(struct tc_endpoints *e)
     tc_free(e);
 }
 
-/* Its first reference is never given back. */
+/* Its first reference is never given up. */
 static struct tc_endpoints empty_list = {.ref = {1}};
 
 struct tc_endpoints *tc_endpoints_empty(void)
@@ -266,7 +259,7 @@ struct tc_endpoints *tc_endpoints_child(const struct tc_endpoints *e, struct tc_
     size_t lo = 0, hi = e ? e->n_children : 0;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        int c = slice_cmp(tc_rstr_slice(e->children[mid].name), name);
+        int c = tc_slice_cmp(tc_rstr_slice(e->children[mid].name), name);
         if (c == 0)
             return e->children[mid].list;
         if (c < 0)

@@ -1,8 +1,8 @@
 /* What a resolver found: endpoints with their addresses and attributes, as immutable shared snapshots.
  *
- * A tree stands in for gRPC's hierarchical path attribute: the list for a policy with named children (priority,
- * weighted_target) holds one list for each child, so that handing a child its endpoints costs O(1) and an unchanged
- * child gets the very same pointer. */
+ * A tree of lists replaces gRPC's hierarchical path attribute: the list for a policy with named children (priority,
+ * weighted_target) holds one list for each child. Handing a child its endpoints is a search by name, and a child whose
+ * endpoints did not change gets the very same pointer: policies compare lists by pointer. */
 #ifndef TC_LB_ENDPOINT_H
 #define TC_LB_ENDPOINT_H
 
@@ -26,26 +26,23 @@ void tc_locality_format(const struct tc_locality *l, struct tc_buf *out);
 
 enum tc_health { TC_HEALTH_UNKNOWN = 0, TC_HEALTH_HEALTHY = 1, TC_HEALTH_DRAINING = 3 };
 
-/* Something of an endpoint's that policies only hand on: shared, immutable. Implementations embed it first. */
+/* An attribute of an endpoint that policies only hand on: shared and immutable. Implementations embed it first. */
 struct tc_endpoint_extra {
     struct tc_ref ref;
     void (*free)(struct tc_endpoint_extra *x);
 };
 
-struct tc_endpoint_extra *tc_endpoint_extra_ref(struct tc_endpoint_extra *x); /* NULL stays NULL */
-void tc_endpoint_extra_unref(struct tc_endpoint_extra *x);
-
-/* One endpoint: one or more addresses of the same server, and what is known of it. Identity is the unordered set of
- * addresses (A61); attributes do not count. */
+/* One endpoint: one or more addresses of the same server, and its attributes. Its identity is the unordered set of
+ * addresses (A61), without the attributes. */
 struct tc_endpoint {
     struct tc_ref ref;
-    uint64_t weight;          /* for the policy that picks among endpoints: locality x endpoint under ring_hash; 1 by
-                                 default, 0 reads as 1 */
+    uint64_t weight;          /* for ring_hash and pick_first, in proportion to the others of the list (under xDS A113's
+                                 share of the priority, or A42's product); 1 by default, 0 reads as 1 */
     struct tc_rstr *hash_key; /* A76; NULL or empty: the first address */
     struct tc_locality *locality; /* NULL outside EDS */
     struct tc_rstr *hostname;     /* A81; NULL: none is known */
-    /* How connections to it are secured (channel/security.h, A29); NULL: as the channel's credentials have it. Comes
-     * with a subchannel's endpoint, never in lists. */
+    /* How connections to it are secured (subchannel/endpoint_security.h, A29); NULL: as the channel's credentials have
+     * it. Comes with a subchannel's endpoint, never in lists. */
     struct tc_endpoint_extra *security;
     enum tc_health health;
     uint32_t lb_weight;       /* as the resource gave it */
@@ -54,17 +51,17 @@ struct tc_endpoint {
     struct tc_addr addrs[];
 };
 
-/* A new endpoint with copies of the addresses; weight 1. */
+/* Returns a new endpoint with copies of the addresses, and weight 1. */
 struct tc_endpoint *tc_endpoint_new(const struct tc_addr *addrs, size_t n);
-/* The same with this security, of which it takes over the reference. */
+/* Returns a copy of the endpoint with this security. Takes ownership of the security's reference. */
 struct tc_endpoint *tc_endpoint_secured(const struct tc_endpoint *e, struct tc_endpoint_extra *security);
 struct tc_endpoint *tc_endpoint_ref(struct tc_endpoint *e);
 void tc_endpoint_unref(struct tc_endpoint *e);
-/* Same addresses, in any order. */
+/* Compares the addresses, in any order. */
 bool tc_endpoint_same_addrs(const struct tc_endpoint *a, const struct tc_endpoint *b);
-/* A hash that agrees with tc_endpoint_same_addrs. */
+/* Returns a hash of the addresses, the same in any order. */
 uint64_t tc_endpoint_addrs_hash(const struct tc_endpoint *e);
-/* Everything equal: addresses in order, attributes. */
+/* Compares the addresses in order, and all attributes. */
 bool tc_endpoint_eq(const struct tc_endpoint *a, const struct tc_endpoint *b);
 
 struct tc_endpoints;
@@ -82,15 +79,15 @@ struct tc_endpoints {
     struct tc_endpoints_child *children;
 };
 
-/* Takes over the n references in `at` and the array itself (from tc_malloc; NULL when n is 0). */
+/* Takes ownership of the n references in `at` and of the array (from tc_malloc; NULL when n is 0). */
 struct tc_endpoints *tc_endpoints_take(struct tc_endpoint **at, size_t n);
-/* A node with children only; takes over the references and the array; sorts it. */
+/* Returns a list with children only. Takes ownership of their references and of the array, which it sorts. */
 struct tc_endpoints *tc_endpoints_take_children(struct tc_endpoints_child *children, size_t n);
 struct tc_endpoints *tc_endpoints_ref(struct tc_endpoints *e);
 void tc_endpoints_unref(struct tc_endpoints *e);
-/* The child's list, borrowed; the shared empty list when there is none of that name. */
+/* Returns the child's list, borrowed, or the shared empty list when there is none of that name. */
 struct tc_endpoints *tc_endpoints_child(const struct tc_endpoints *e, struct tc_slice name);
-/* An empty list (a reference of its own). */
+/* Returns the shared empty list, a new reference. */
 struct tc_endpoints *tc_endpoints_empty(void);
 bool tc_endpoints_eq(const struct tc_endpoints *a, const struct tc_endpoints *b);
 

@@ -1,3 +1,8 @@
+/* Open addressing with linear probing. At most half of the slots are ever taken, so that a probe ends.
+ *
+ * Addresses come from outside, and tc_endpoint_addrs_hash has no secret. The slot is therefore taken from hash * mixer,
+ * and `mixer` from the address of the slots, which differs from map to map. The upper half of the hash is stored: it
+ * spares nearly all comparisons of unequal address sets. */
 #include "lb/endpoint_map.h"
 
 #include "base/mem.h"
@@ -18,8 +23,8 @@ void tc_endpoint_map_fini(struct tc_endpoint_map *m)
     *m = (struct tc_endpoint_map){0};
 }
 
-/* The slot of the endpoint, or the free one where it belongs. */
-static size_t probe(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint64_t hash)
+/* Returns the slot of the endpoint, or the free one where it belongs. */
+static size_t endpoint_map_probe(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint64_t hash)
 {
     size_t i = (size_t)(hash * m->mixer >> 32) & m->mask;
     while (m->slots[i].endpoint &&
@@ -31,7 +36,7 @@ static size_t probe(const struct tc_endpoint_map *m, const struct tc_endpoint *e
 uint32_t tc_endpoint_map_add(struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t index)
 {
     uint64_t hash = tc_endpoint_addrs_hash(e);
-    size_t i = probe(m, e, hash);
+    size_t i = endpoint_map_probe(m, e, hash);
     if (!m->slots[i].endpoint) {
         m->slots[i].endpoint = e;
         m->slots[i].hash = (uint32_t)(hash >> 32);
@@ -42,7 +47,7 @@ uint32_t tc_endpoint_map_add(struct tc_endpoint_map *m, const struct tc_endpoint
 
 bool tc_endpoint_map_find(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t *index)
 {
-    size_t i = probe(m, e, tc_endpoint_addrs_hash(e));
+    size_t i = endpoint_map_probe(m, e, tc_endpoint_addrs_hash(e));
     if (!m->slots[i].endpoint)
         return false;
     *index = m->slots[i].index;

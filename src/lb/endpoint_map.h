@@ -1,4 +1,5 @@
-/* Finds an endpoint's place in a list by its unordered set of addresses (A61: an endpoint's identity). */
+/* A hash map from endpoints to their places in a list. The key is the unordered set of addresses, which is an
+ * endpoint's identity (A61). */
 #ifndef TC_LB_ENDPOINT_MAP_H
 #define TC_LB_ENDPOINT_MAP_H
 
@@ -6,7 +7,7 @@
 
 struct tc_endpoint_map {
     size_t mask;    /* slots - 1; slots is a power of two */
-    uint64_t mixer; /* odd, and another one for each map: nobody can choose addresses that all meet in one place */
+    uint64_t mixer; /* odd, and differs from map to map: nobody can choose addresses that all collide */
     struct {
         const struct tc_endpoint *endpoint; /* NULL: free */
         uint32_t hash;
@@ -14,13 +15,13 @@ struct tc_endpoint_map {
     } * slots;
 };
 
-/* Room for `n` endpoints, which must outlive the map. */
+/* Makes room for `n` endpoints. Those that are added must outlive the map. */
 void tc_endpoint_map_init(struct tc_endpoint_map *m, size_t n);
 void tc_endpoint_map_fini(struct tc_endpoint_map *m);
-/* The index that an endpoint of the same addresses was added with; adds this one with `index` and returns `index` when
- * there is none. */
+/* Adds the endpoint with `index` and returns `index`. If an endpoint of the same addresses is there already, returns
+ * its index instead. */
 uint32_t tc_endpoint_map_add(struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t index);
-/* False when there is none. */
+/* Stores the index of the endpoint of the same addresses. Returns false when there is none. */
 bool tc_endpoint_map_find(const struct tc_endpoint_map *m, const struct tc_endpoint *e, uint32_t *index);
 
 #endif

@@ -1,6 +1,8 @@
-/* Pickers: what a policy publishes so that each RPC finds its subchannel. A pick reads the picker and its arguments and
- * writes nothing but counters; what it wants from the policy (connect this endpoint) it queues as a task of the policy.
- * Loop thread only. */
+/* Pickers: what a policy publishes so that each RPC finds its subchannel.
+ *
+ * A pick reads the picker and the RPC's arguments, and writes nothing but counters. What it wants from the policy, such
+ * as a connection to an endpoint, it queues as a task of the policy. Every RPC makes a pick: nothing in it may walk
+ * over endpoints. Loop thread only. */
 #ifndef TC_LB_PICKER_H
 #define TC_LB_PICKER_H
 
@@ -14,25 +16,35 @@ enum tc_pick_kind {
     TC_PICK_DROP,     /* out->status: fails the RPC in any case */
 };
 
-/* What explains a pick (torc call --explain); filled by the policies that it passes. Strings live in the arena. */
+/* Explains a pick, for torc call --explain. The policies that the pick passes fill it. Strings live in the arena. */
 struct tc_pick_trace {
     struct tc_arena *arena;
-    struct tc_slice policy;  /* of the policy that chose the endpoint: "ring_hash" */
-    struct tc_slice cluster; /* set by cds or the cluster manager */
-    struct tc_slice leaf;    /* of these the one whose endpoints it is: differs where that is an aggregate */
+    struct tc_slice policy;  /* the name of the policy that chose the endpoint: "ring_hash" */
+    struct tc_slice cluster; /* xds_cluster_manager sets it, its state and, in TRANSIENT_FAILURE, `error` */
+    bool has_state;
+    enum torc_connectivity state;
+    struct tc_slice error;
+    struct tc_slice leaf; /* the leaf cluster that has the endpoint; differs from `cluster` below an aggregate */
     bool has_hash;
     uint64_t hash;
     bool has_ring_index;
     uint32_t ring_index;
-    struct tc_slice endpoint;  /* address text of the chosen endpoint, or of the one whose connection is waited for */
-    struct tc_slice authority; /* of the request, rewritten; empty: the channel's */
+    /* The address of the chosen endpoint, or of the endpoint whose connection the pick waits for. */
+    struct tc_slice endpoint;
+    struct tc_slice authority; /* the request's :authority as rewritten; empty: the channel's */
+    struct tc_slice security;  /* what the cluster asks for and the channel's credentials ignore; empty: nothing */
+    /* The subchannel whose connection the pick waits for, borrowed for the present turn of the loop; NULL: unknown. */
+    struct tc_subchannel *awaited;
     struct {
         struct tc_slice endpoint;
         struct tc_slice reason; /* "TRANSIENT_FAILURE", ... */
-        struct tc_slice error;  /* why it failed; empty: it did not */
-    } * walked;                 /* endpoints passed over, in order, at most 64 */
+        struct tc_slice error;  /* why the endpoint failed; empty: it did not */
+    } * walked;                 /* the endpoints passed over, in order, at most 64 */
     size_t n_walked;
 };
+
+/* Returns the address as text, for a trace; empty if the arena is used up. */
+struct tc_slice tc_pick_trace_addr(struct tc_arena *arena, const struct tc_addr *addr);
 
 struct tc_session;
 
@@ -42,17 +54,18 @@ struct tc_pick_args {
     struct tc_slice cluster;          /* attribute for xds_cluster_manager; empty outside xDS */
     bool has_hash;                    /* attribute for ring_hash (A42): set by the xDS config selector */
     uint64_t hash;
-    uint64_t random;             /* one random number for the RPC, the same on every re-pick */
+    uint64_t random;             /* the attempt's: the same while its pick is queued, another for a retry or hedge */
     struct tc_arena *arena;      /* the call's, for trackers */
-    struct tc_session *session;  /* of the stateful session filter (lb/session.h); NULL: the RPC has none */
+    struct tc_session *session;  /* the stateful session filter's (lb/session_affinity.h); NULL: there is none */
     bool auto_host_rewrite;      /* A81: the endpoint's hostname becomes the :authority */
-    struct tc_pick_trace *trace; /* NULL unless someone asks */
-    bool dry;                    /* what would be picked: nothing is counted, queued, connected or tracked */
+    struct tc_pick_trace *trace; /* NULL unless the pick is to be explained */
+    bool dry;                    /* nothing is counted, queued, connected or tracked */
+    bool waiting; /* with dry: only explains what a queued pick waits for; asks no application's policy */
 };
 
-/* Someone in the tree who wants to hear of the RPC's end (load reports, circuit breakers, outlier detection). Allocated
- * in the call's arena by the picker that adds it. Called once for each COMPLETE pick, in any case; status is NULL when
- * the pick led to no RPC, since the connection takes none any more, and another pick follows. */
+/* Tells a policy of the RPC's end (load reports, circuit breakers, outlier detection). The picker that adds it
+ * allocates it in the call's arena. on_done is called exactly once for each COMPLETE pick. `status` is NULL when the
+ * pick led to no RPC, since the connection no longer takes any: another pick follows. */
 struct tc_call_tracker {
     struct tc_call_tracker *next;
     void (*on_done)(struct tc_call_tracker *tracker, const struct tc_status *status, const struct tc_headers *trailers);
@@ -60,10 +73,19 @@ struct tc_call_tracker {
 
 struct tc_pick {
     struct tc_subchannel *subchannel; /* borrowed, valid for the present turn of the loop */
-    struct tc_slice authority;        /* the :authority in place of the channel's, in the arena; empty: none */
-    struct tc_status status;          /* owned by the caller of pick */
+    struct tc_slice authority;        /* the :authority instead of the channel's, in the arena; empty: the channel's */
+    struct tc_status status;          /* the caller of the pick ends it */
     struct tc_call_tracker *trackers; /* innermost first */
 };
+
+/* Adds a tracker, which stands behind those of the policies below. */
+static inline void tc_pick_track(struct tc_pick *pick, struct tc_call_tracker *tracker)
+{
+    struct tc_call_tracker **tail = &pick->trackers;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = tracker;
+}
 
 struct tc_picker;
 
@@ -76,6 +98,13 @@ struct tc_picker {
     const struct tc_picker_ops *ops;
     struct tc_lref ref;
 };
+
+/* Prepares a new picker, with one reference. */
+static inline void tc_picker_init(struct tc_picker *p, const struct tc_picker_ops *ops)
+{
+    p->ops = ops;
+    tc_lref_init(&p->ref);
+}
 
 static inline enum tc_pick_kind tc_picker_pick(struct tc_picker *p, const struct tc_pick_args *args,
                                                struct tc_pick *out)
@@ -95,9 +124,12 @@ static inline void tc_picker_unref(struct tc_picker *p)
         p->ops->free(p);
 }
 
-/* Pickers that every policy needs. */
+/* Queues each pick. */
 struct tc_picker *tc_picker_queue(void);
-/* Fails each pick with the status (another owner is made). */
+/* Queues each pick. `waiting`, the picker of a child that is CONNECTING, explains what the pick waits for; takes
+ * ownership of its reference. NULL: nobody explains. */
+struct tc_picker *tc_picker_queue_for(struct tc_picker *waiting);
+/* Fails each pick with the status, of which it takes a reference of its own. */
 struct tc_picker *tc_picker_fail(const struct tc_status *status);
 
 #endif

@@ -1,41 +1,22 @@
+/* The registry of LB policies, and loadBalancingConfig lists.
+ *
+ * A list [{"name": {config}}, ...] gives the policies in order of preference: the first one that is registered is
+ * parsed, and an error in its config is the list's error, even if a later policy is fine (A24). A policy with children
+ * parses their lists through tc_lb_parse_list with a larger depth. */
+#include "lb/registry.h"
+
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "lb/outlier_detection.h"
-#include "lb/override_host.h"
-#include "lb/pick_first.h"
-#include "lb/policy.h"
-#include "lb/priority.h"
-#include "lb/ring_hash.h"
-#include "lb/round_robin.h"
-#include "lb/weighted_target.h"
 
-enum { MAX_DEPTH = 16 }; /* A52 */
-enum { MAX_NAMES = 8 };  /* in a text */
+enum {
+    MAX_DEPTH = 16, /* A52 */
+    MAX_NAMES = 8,  /* of unsupported policies that an error text lists */
+};
 
-struct tc_lb_config *tc_lb_config_ref(struct tc_lb_config *c)
-{
-    if (c)
-        tc_ref_inc(&c->ref);
-    return c;
-}
-
-void tc_lb_config_unref(struct tc_lb_config *c)
-{
-    if (c && tc_ref_dec(&c->ref))
-        c->cls->free_config(c);
-}
-
-bool tc_lb_config_eq(const struct tc_lb_config *a, const struct tc_lb_config *b)
-{
-    if (a == b)
-        return true;
-    return a && b && a->cls == b->cls && a->cls->equal_config && a->cls->equal_config(a, b);
-}
-
-/* Some ten policies: a list is as fast as a table. */
+/* There are about ten policies: a list is as fast as a hash table. */
 struct tc_lb_registry {
-    TC_VEC(const struct tc_lb_class *) classes;
+    TC_VEC(const struct tc_lb_factory *) factories;
 };
 
 struct tc_lb_registry *tc_lb_registry_new(void)
@@ -47,47 +28,39 @@ void tc_lb_registry_free(struct tc_lb_registry *r)
 {
     if (!r)
         return;
-    tc_vec_fini(&r->classes);
+    tc_vec_fini(&r->factories);
     tc_free(r);
 }
 
-const struct tc_lb_class *tc_lb_registry_find(const struct tc_lb_registry *r, struct tc_slice name)
+const struct tc_lb_factory *tc_lb_registry_find(const struct tc_lb_registry *r, struct tc_slice name)
 {
-    for (size_t i = 0; i < r->classes.len; i++) {
-        const struct tc_lb_class *cls = r->classes.data[i];
-        if (tc_slice_eq_str(name, cls->name) || (cls->alias && tc_slice_eq_str(name, cls->alias)))
-            return cls;
+    for (size_t i = 0; i < r->factories.len; i++) {
+        const struct tc_lb_factory *factory = r->factories.data[i];
+        if (tc_slice_eq_str(name, factory->name) || (factory->alias && tc_slice_eq_str(name, factory->alias)))
+            return factory;
     }
     return NULL;
 }
 
-int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_class *cls)
+int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_factory *factory)
 {
-    if (tc_lb_registry_find(r, tc_slice_str(cls->name)) ||
-        (cls->alias && tc_lb_registry_find(r, tc_slice_str(cls->alias))))
+    if (tc_lb_registry_find(r, tc_slice_str(factory->name)) ||
+        (factory->alias && tc_lb_registry_find(r, tc_slice_str(factory->alias))))
         return TORC_EEXIST;
-    *tc_vec_push(&r->classes) = cls;
+    *tc_vec_push(&r->factories) = factory;
     return 0;
 }
 
-void tc_lb_registry_add_standard(struct tc_lb_registry *r)
-{
-    static const struct tc_lb_class *const standard[] = {
-        &tc_pick_first_class, &tc_round_robin_class,       &tc_weighted_target_class, &tc_priority_class,
-        &tc_ring_hash_class,  &tc_outlier_detection_class, &tc_override_host_class};
-    for (size_t i = 0; i < TC_ARRAY_LEN(standard); i++)
-        tc_lb_registry_add(r, standard[i]);
-}
-
-/* The one member of a list's entry; false, with a fault, when the entry has another form. */
-static bool read_entry(const json_t *entry, const char **name, const json_t **config, struct tc_faults *faults)
+/* Reads {"name": {config}}. Adds an error and returns false when the entry has another form. */
+static bool read_policy_entry(const json_t *entry, const char **name, const json_t **config,
+                              struct tc_validation_errors *errors)
 {
     if (!json_is_object(entry)) {
-        tc_faults_add(faults, "must be an object");
+        tc_validation_add(errors, "must be an object");
         return false;
     }
     if (json_object_size(entry) != 1) {
-        tc_faults_add(faults, "must have exactly one member, the policy's name");
+        tc_validation_add(errors, "must have exactly one member, the policy's name");
         return false;
     }
     void *it = json_object_iter((json_t *)entry);
@@ -96,23 +69,22 @@ static bool read_entry(const json_t *entry, const char **name, const json_t **co
     return true;
 }
 
-static struct tc_lb_config *parse_config(const struct tc_lb_registry *r, const struct tc_lb_class *cls,
-                                         const json_t *json, unsigned depth, struct tc_faults *faults)
+static struct tc_lb_config *parse_policy_config(const struct tc_lb_registry *r, const struct tc_lb_factory *factory,
+                                                const json_t *json, unsigned depth, struct tc_validation_errors *errors)
 {
     json_t *none = NULL;
     if (json_is_null(json))
         json = none = json_object();
     struct tc_lb_config *config = NULL;
     if (json_is_object(json))
-        config = cls->parse_config(cls, json, r, depth, faults);
+        config = factory->parse_config(factory, json, r, depth, errors);
     else
-        tc_faults_add(faults, "must be an object");
+        tc_validation_add(errors, "must be an object");
     json_decref(none);
     return config;
 }
 
-/* The names of what is not supported, for the text that says so. */
-static void add_name(struct tc_buf *list, size_t i, const char *name)
+static void add_unsupported_name(struct tc_buf *list, size_t i, const char *name)
 {
     if (i > MAX_NAMES)
         return;
@@ -121,14 +93,14 @@ static void add_name(struct tc_buf *list, size_t i, const char *name)
 }
 
 struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json_t *list, unsigned depth,
-                                      struct tc_faults *faults)
+                                      struct tc_validation_errors *errors)
 {
     if (depth > MAX_DEPTH) {
-        tc_faults_add(faults, "more than %d nested LB policies", MAX_DEPTH);
+        tc_validation_add(errors, "more than %d nested LB policies", MAX_DEPTH);
         return NULL;
     }
     if (!json_is_array(list)) {
-        tc_faults_add(faults, "must be an array");
+        tc_validation_add(errors, "must be an array");
         return NULL;
     }
     struct tc_buf asked = {0};
@@ -136,36 +108,53 @@ struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json
         const char *name;
         const json_t *json;
         struct tc_lb_config *config = NULL;
-        tc_faults_push(faults, "[%zu]", i);
-        bool good = read_entry(json_array_get(list, i), &name, &json, faults);
-        const struct tc_lb_class *cls = good ? tc_lb_registry_find(r, tc_slice_str(name)) : NULL;
-        if (cls) {
-            tc_faults_push(faults, ".%s", name);
-            config = parse_config(r, cls, json, depth, faults);
-            tc_faults_pop(faults);
+        tc_validation_push(errors, "[%zu]", i);
+        bool good = read_policy_entry(json_array_get(list, i), &name, &json, errors);
+        const struct tc_lb_factory *factory = good ? tc_lb_registry_find(r, tc_slice_str(name)) : NULL;
+        if (factory) {
+            tc_validation_push(errors, ".%s", name);
+            config = parse_policy_config(r, factory, json, depth, errors);
+            tc_validation_pop(errors);
         }
-        tc_faults_pop(faults);
-        if (!good || cls) {
+        tc_validation_pop(errors);
+        if (!good || factory) {
             tc_buf_fini(&asked);
             return config;
         }
-        add_name(&asked, i, name);
+        add_unsupported_name(&asked, i, name);
     }
-    tc_faults_add(faults, "no supported LB policy in the list%s%s", asked.len ? ": " : "", tc_buf_cstr(&asked));
+    tc_validation_add(errors, "no supported LB policy in the list%s%s", asked.len ? ": " : "", tc_buf_cstr(&asked));
     tc_buf_fini(&asked);
     return NULL;
 }
 
+struct tc_lb_config *tc_lb_parse_child(const struct tc_lb_registry *r, const json_t *object, const char *key,
+                                       unsigned depth, struct tc_validation_errors *errors)
+{
+    const json_t *list = NULL;
+    size_t before = errors->count;
+    char *path = tc_asprintf(".%s", key);
+    struct tc_lb_config *config = NULL;
+    if (tc_json_get_arr(object, key, &list, errors)) {
+        tc_validation_push(errors, "%s", path);
+        config = tc_lb_parse_list(r, list, depth + 1, errors);
+        tc_validation_pop(errors);
+    } else if (errors->count == before) {
+        tc_validation_add_at(errors, path, "field not present");
+    }
+    tc_free(path);
+    return config;
+}
+
 struct tc_lb_config *tc_lb_default_config(const struct tc_lb_registry *r, const char *name)
 {
-    const struct tc_lb_class *cls = tc_lb_registry_find(r, tc_slice_str(name));
-    if (!cls)
+    const struct tc_lb_factory *factory = tc_lb_registry_find(r, tc_slice_str(name));
+    if (!factory)
         return NULL;
-    struct tc_faults faults;
-    tc_faults_init(&faults);
+    struct tc_validation_errors errors = {0};
     json_t *json = json_object();
-    struct tc_lb_config *config = cls->parse_config(cls, json, r, 0, &faults);
+    struct tc_lb_config *config = factory->parse_config(factory, json, r, 0, &errors);
     json_decref(json);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     return config;
 }

@@ -1,5 +1,5 @@
-/* A subchannel as policies see it: the means to reach one address. Behind it the channel keeps a pool of connections
- * that its channels share; wrapping policies (outlier detection, override host) put objects of their own in front.
+/* A subchannel as policies see it: the means to reach one address. The connection behind it comes from a pool that the
+ * channels of a runtime share. outlier_detection and xds_override_host put objects of their own in front.
  *
  * State changes come through the loop's serial queue, never from inside a call: IDLE -> CONNECTING -> READY or
  * TRANSIENT_FAILURE; READY -> IDLE when the connection is lost (GOAWAY included); TRANSIENT_FAILURE -> IDLE when the
@@ -26,19 +26,20 @@ struct tc_subchannel_ops {
     void (*connect)(struct tc_subchannel *sc);
     /* Ends the backoff of TRANSIENT_FAILURE at once. */
     void (*reset_backoff)(struct tc_subchannel *sc);
-    /* The wrapped one, or NULL when this is the channel's own. Borrowed. */
+    /* Returns the wrapped subchannel, borrowed, or NULL when this is the channel's own. */
     struct tc_subchannel *(*inner)(struct tc_subchannel *sc);
-    /* The policy gives it up: no callback after it. */
+    /* Frees the subchannel for its policy. No callback comes afterwards. A wrapper that RPCs hold stays until they
+     * end. */
     void (*release)(struct tc_subchannel *sc);
-    /* See tc_subchannel_watch_health. NULL: the wrapped one's health, or always fit. */
+    /* See tc_subchannel_watch_health. NULL: the health of the wrapped subchannel; without one, always fit. */
     const struct tc_status *(*watch_health)(struct tc_subchannel *sc, tc_subchannel_health_fn on_health, void *arg);
 };
 
 /* One handle for each create_subchannel, with one watcher: the policy that created it. */
 struct tc_subchannel {
     const struct tc_subchannel_ops *ops;
-    struct tc_endpoint *endpoint; /* the endpoint that it was created for; a reference */
-    struct tc_addr addr;          /* the one of its addresses; owned */
+    struct tc_endpoint *endpoint; /* what it was created for; a reference */
+    struct tc_addr addr;          /* one of the endpoint's; owned */
     tc_subchannel_state_fn on_state;
     void *arg;
 };

@@ -1,3 +1,12 @@
+/* proto3 JSON into messages.
+ *
+ * The functions NAME_in read one kind of value each, driven by the descriptor, into memory of the arena: message_in
+ * calls fields_in, that calls field_in, and so on down to scalars (proto/json_scalar). `depth` counts messages, lists
+ * and objects within each other. A value that is wrong adds a validation error at its path and reading goes on, so that
+ * one call reports every error; only an arena that is used up (`exceeded`) ends it.
+ *
+ * Well-known types have forms of their own (proto/wkt). An Any is read by the type of its URL; one of unknown type is
+ * accepted in the form in which tc_proto_to_json writes it. */
 #include <float.h>
 #include <math.h>
 
@@ -9,22 +18,23 @@
 #include "proto/json.h"
 #include "proto/json_scalar.h"
 #include "proto/unpack.h"
+#include "proto/wire.h"
 #include "proto/wkt.h"
 
-#define NAME_BYTES 128
+enum { NAME_BYTES = 128 };
 
 struct input {
     struct tc_proto_json_options options;
     struct tc_arena *arena;
-    struct tc_faults *faults;
+    struct tc_validation_errors *errors;
     bool exceeded;
 };
 
-/* Each of the functions below returns false when it has added a fault or the arena is used up. */
+/* This function, and each NAME_in below, returns false when it has added a validation error or the arena is used up. */
 static bool message_in(struct input *in, const ProtobufCMessageDescriptor *type, const json_t *json, int depth,
                        ProtobufCMessage **out);
 
-static void *alloc(struct input *in, size_t n, size_t size)
+static void *input_alloc(struct input *in, size_t n, size_t size)
 {
     void *p = tc_arena_calloc(in->arena, n, size);
     if (!p)
@@ -32,15 +42,15 @@ static void *alloc(struct input *in, size_t n, size_t size)
     return p;
 }
 
-static bool wrong(struct input *in, const char *want)
+static bool input_wrong_type(struct input *in, const char *want)
 {
-    tc_faults_add(in->faults, "must be %s", want);
+    tc_validation_add(in->errors, "must be %s", want);
     return false;
 }
 
-static ProtobufCMessage *new_message(struct input *in, const ProtobufCMessageDescriptor *type)
+static ProtobufCMessage *message_new(struct input *in, const ProtobufCMessageDescriptor *type)
 {
-    ProtobufCMessage *m = alloc(in, 1, type->sizeof_message);
+    ProtobufCMessage *m = input_alloc(in, 1, type->sizeof_message);
     if (m)
         protobuf_c_message_init(type, m);
     return m;
@@ -49,10 +59,10 @@ static ProtobufCMessage *new_message(struct input *in, const ProtobufCMessageDes
 static bool string_in(struct input *in, const json_t *json, char **out)
 {
     if (!json_is_string(json))
-        return wrong(in, "a string");
+        return input_wrong_type(in, "a string");
     struct tc_slice text = tc_slice_of(json_string_value(json), json_string_length(json));
     if (memchr(text.data, 0, text.len) || !tc_utf8_valid(text))
-        return wrong(in, "UTF-8 without NUL");
+        return input_wrong_type(in, "UTF-8 without NUL");
     char *copy = tc_arena_dup(in->arena, text);
     if (!copy) {
         in->exceeded = true;
@@ -67,9 +77,9 @@ static bool bytes_in(struct input *in, const json_t *json, ProtobufCBinaryData *
     struct tc_buf data = {0};
     bool good = tc_json_scalar_bytes(json, &data);
     if (!good)
-        wrong(in, "a base64 string");
+        input_wrong_type(in, "a base64 string");
     if (good && data.len) {
-        out->data = alloc(in, 1, data.len);
+        out->data = input_alloc(in, 1, data.len);
         good = out->data != NULL;
         if (good)
             memcpy(out->data, data.data, out->len = data.len);
@@ -94,82 +104,77 @@ static bool enum_in(struct input *in, const ProtobufCEnumDescriptor *type, const
         }
         *skip = in->options.ignore_unknown;
         if (!*skip)
-            tc_faults_add(in->faults, "unknown value %s of enum %s", json_string_value(json), type->name);
+            tc_validation_add(in->errors, "unknown value %s of enum %s", json_string_value(json), type->name);
         return *skip;
     }
     if (!json_is_number(json) || !tc_json_scalar_i64(json, INT32_MIN, INT32_MAX, &number))
-        return wrong(in, "the name or number of an enum value");
+        return input_wrong_type(in, "the name or number of an enum value");
     *out = (int)number;
     return true;
 }
 
+/* A double beyond the range of a float is an error: the cast would make it infinite. */
 static bool float_in(struct input *in, const json_t *json, bool is_float, void *out)
 {
     double v;
     if (!tc_json_scalar_double(json, &v))
-        return wrong(in, "a number");
+        return input_wrong_type(in, "a number");
     if (!is_float) {
         *(double *)out = v;
         return true;
     }
     if (isfinite(v) && fabs(v) > (double)FLT_MAX)
-        return wrong(in, "a number in the range of a float");
+        return input_wrong_type(in, "a number in the range of a float");
     *(float *)out = (float)v;
     return true;
 }
 
-/* One value of a field into `out`. */
+/* Reads one value of a field into `out`. */
 static bool value_in(struct input *in, const ProtobufCFieldDescriptor *field, const json_t *json, int depth, void *out,
                      bool *skip)
 {
     int64_t i64;
     uint64_t u64;
-    switch (field->type) {
-    case PROTOBUF_C_TYPE_INT32:
-    case PROTOBUF_C_TYPE_SINT32:
-    case PROTOBUF_C_TYPE_SFIXED32:
+    switch (tc_field_types[field->type].kind) {
+    case TC_FIELD_I32:
         if (!tc_json_scalar_i64(json, INT32_MIN, INT32_MAX, &i64))
-            return wrong(in, "an integer of 32 bits");
+            return input_wrong_type(in, "an integer of 32 bits");
         *(int32_t *)out = (int32_t)i64;
         return true;
-    case PROTOBUF_C_TYPE_UINT32:
-    case PROTOBUF_C_TYPE_FIXED32:
+    case TC_FIELD_U32:
         if (!tc_json_scalar_u64(json, UINT32_MAX, &u64))
-            return wrong(in, "an unsigned integer of 32 bits");
+            return input_wrong_type(in, "an unsigned integer of 32 bits");
         *(uint32_t *)out = (uint32_t)u64;
         return true;
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
+    case TC_FIELD_I64:
         if (!tc_json_scalar_i64(json, INT64_MIN, INT64_MAX, out))
-            return wrong(in, "an integer of 64 bits");
+            return input_wrong_type(in, "an integer of 64 bits");
         return true;
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
+    case TC_FIELD_U64:
         if (!tc_json_scalar_u64(json, UINT64_MAX, out))
-            return wrong(in, "an unsigned integer of 64 bits");
+            return input_wrong_type(in, "an unsigned integer of 64 bits");
         return true;
-    case PROTOBUF_C_TYPE_FLOAT:
-    case PROTOBUF_C_TYPE_DOUBLE:
+    case TC_FIELD_FLOAT:
+    case TC_FIELD_DOUBLE:
         return float_in(in, json, field->type == PROTOBUF_C_TYPE_FLOAT, out);
-    case PROTOBUF_C_TYPE_BOOL:
+    case TC_FIELD_BOOL:
         if (!json_is_boolean(json))
-            return wrong(in, "true or false");
+            return input_wrong_type(in, "true or false");
         *(protobuf_c_boolean *)out = json_is_true(json);
         return true;
-    case PROTOBUF_C_TYPE_ENUM:
+    case TC_FIELD_ENUM:
         return enum_in(in, field->descriptor, json, out, skip);
-    case PROTOBUF_C_TYPE_STRING:
+    case TC_FIELD_STRING:
         return string_in(in, json, out);
-    case PROTOBUF_C_TYPE_BYTES:
+    case TC_FIELD_BYTES:
         return bytes_in(in, json, out);
-    case PROTOBUF_C_TYPE_MESSAGE:
+    case TC_FIELD_MESSAGE:
         return message_in(in, field->descriptor, json, depth, out);
     }
     return false;
 }
 
-/* Whether null is a value of this field rather than its absence. */
+/* Returns true when null is a value of this field, and not its absence. */
 static bool null_counts(const ProtobufCFieldDescriptor *field)
 {
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
@@ -178,40 +183,43 @@ static bool null_counts(const ProtobufCFieldDescriptor *field)
            strcmp(((const ProtobufCEnumDescriptor *)field->descriptor)->name, "google.protobuf.NullValue") == 0;
 }
 
-static void set_repeated(ProtobufCMessage *m, const ProtobufCFieldDescriptor *field, void *array, size_t n)
+static void message_set_repeated(ProtobufCMessage *m, const ProtobufCFieldDescriptor *field, void *array, size_t n)
 {
     *(void **)(void *)((char *)m + field->offset) = array;
     *(size_t *)(void *)((char *)m + field->quantifier_offset) = n;
 }
 
+/* `used` counts the values that are kept: an unknown enum name that the options pass over leaves no gap. A list with an
+ * error has no values, since its message is dropped anyway. */
 static bool list_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *field, const json_t *json,
                     int depth)
 {
     if (!json_is_array(json))
-        return wrong(in, "a list");
-    size_t n = json_array_size(json), size = tc_json_scalar_size(field->type), used = 0;
+        return input_wrong_type(in, "a list");
+    size_t n = json_array_size(json), size = tc_field_types[field->type].bytes, used = 0;
     if (n == 0)
         return true;
-    char *array = alloc(in, n, size);
+    char *array = input_alloc(in, n, size);
     if (!array)
         return false;
     bool good = true;
     for (size_t i = 0; i < n && !in->exceeded; i++) {
         const json_t *item = json_array_get(json, i);
         bool skip = false;
-        tc_faults_push(in->faults, "[%zu]", i);
+        tc_validation_push(in->errors, "[%zu]", i);
         if (json_is_null(item) && !null_counts(field))
-            good = wrong(in, "a value, not null");
+            good = input_wrong_type(in, "a value, not null");
         else if (!value_in(in, field, item, depth, array + used * size, &skip))
             good = false;
         else if (!skip)
             used++;
-        tc_faults_pop(in->faults);
+        tc_validation_pop(in->errors);
     }
-    set_repeated(m, field, array, good ? used : 0);
+    message_set_repeated(m, field, array, good ? used : 0);
     return good && !in->exceeded;
 }
 
+/* JSON has string keys alone: an integer key is read from its digits, as an integer in a string is. */
 static bool key_in(struct input *in, const ProtobufCFieldDescriptor *key, const char *name, void *out)
 {
     json_t *text = json_string(name);
@@ -220,7 +228,7 @@ static bool key_in(struct input *in, const ProtobufCFieldDescriptor *key, const 
         good = strcmp(name, "true") == 0 || strcmp(name, "false") == 0;
         *(protobuf_c_boolean *)out = strcmp(name, "true") == 0;
         if (!good)
-            wrong(in, "a key that is true or false");
+            input_wrong_type(in, "a key that is true or false");
     } else {
         good = value_in(in, key, text, 0, out, &skip);
     }
@@ -234,11 +242,11 @@ static bool map_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDe
 {
     const ProtobufCMessageDescriptor *type = field->descriptor;
     if (!json_is_object(json))
-        return wrong(in, "an object");
+        return input_wrong_type(in, "an object");
     size_t used = 0;
     if (json_object_size(json) == 0)
         return true;
-    ProtobufCMessage **entries = alloc(in, json_object_size(json), sizeof(*entries));
+    ProtobufCMessage **entries = input_alloc(in, json_object_size(json), sizeof(*entries));
     if (!entries)
         return false;
     bool good = true;
@@ -247,25 +255,27 @@ static bool map_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDe
     json_object_foreach((json_t *)json, name, item)
     {
         const ProtobufCFieldDescriptor *key = &type->fields[0], *value = &type->fields[1];
-        ProtobufCMessage *entry = new_message(in, type);
+        ProtobufCMessage *entry = message_new(in, type);
         bool skip = false;
         if (!entry)
             return false;
-        tc_faults_push(in->faults, "[\"%s\"]", name);
+        tc_validation_push(in->errors, "[\"%s\"]", name);
         if (!key_in(in, key, name, (char *)entry + key->offset))
             good = false;
         else if (json_is_null(item) && !null_counts(value))
-            good = wrong(in, "a value, not null");
+            good = input_wrong_type(in, "a value, not null");
         else if (!value_in(in, value, item, depth + 1, (char *)entry + value->offset, &skip))
             good = false;
         else if (!skip)
             entries[used++] = entry;
-        tc_faults_pop(in->faults);
+        tc_validation_pop(in->errors);
     }
-    set_repeated(m, field, entries, good ? used : 0);
+    message_set_repeated(m, field, entries, good ? used : 0);
     return good && !in->exceeded;
 }
 
+/* Two members of one oneof are an error, as the ProtoJSON page demands: an object has no order, so neither member is
+ * the last one. */
 static bool field_in(struct input *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *field, const json_t *json,
                      int depth)
 {
@@ -278,7 +288,7 @@ static bool field_in(struct input *in, ProtobufCMessage *m, const ProtobufCField
     uint32_t *which = (uint32_t *)(void *)((char *)m + field->quantifier_offset);
     if (*which) {
         const ProtobufCFieldDescriptor *other = protobuf_c_message_descriptor_get_field(m->descriptor, *which);
-        tc_faults_add(in->faults, "cannot be set together with %s", other->name);
+        tc_validation_add(in->errors, "cannot be set together with %s", other->name);
         return false;
     }
     *which = field->id;
@@ -288,7 +298,7 @@ static bool field_in(struct input *in, ProtobufCMessage *m, const ProtobufCField
     return good;
 }
 
-static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *type, const char *name)
+static const ProtobufCFieldDescriptor *type_find_field(const ProtobufCMessageDescriptor *type, const char *name)
 {
     for (unsigned i = 0; i < type->n_fields; i++) {
         char camel[NAME_BYTES];
@@ -299,14 +309,15 @@ static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescript
     return NULL;
 }
 
-/* The fields of an ordinary message; member `except` of the object is none of them. */
+/* Reads the fields of an ordinary message; member `except` of the object is not a field. A field has two names, the one
+ * of the .proto file and its lowerCamelCase: `seen` finds a field that stands twice, also under both names. */
 static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json, const char *except, int depth)
 {
     if (!json_is_object(json))
-        return wrong(in, "an object");
+        return input_wrong_type(in, "an object");
     bool good = true;
     const ProtobufCMessageDescriptor *type = m->descriptor;
-    bool *seen = alloc(in, type->n_fields + 1, sizeof(*seen));
+    bool *seen = input_alloc(in, type->n_fields + 1, sizeof(*seen));
     if (!seen)
         return false;
     const char *name;
@@ -317,49 +328,50 @@ static bool fields_in(struct input *in, ProtobufCMessage *m, const json_t *json,
             return false;
         if (except && strcmp(name, except) == 0)
             continue;
-        const ProtobufCFieldDescriptor *field = find_field(type, name);
+        const ProtobufCFieldDescriptor *field = type_find_field(type, name);
         if (!field && in->options.ignore_unknown)
             continue;
-        tc_faults_push(in->faults, ".%s", name);
+        tc_validation_push(in->errors, ".%s", name);
         if (!field) {
-            tc_faults_add(in->faults, "unknown field of %s", type->name);
+            tc_validation_add(in->errors, "unknown field of %s", type->name);
             good = false;
         } else if (seen[field - type->fields]) {
-            tc_faults_add(in->faults, "is given twice");
+            tc_validation_add(in->errors, "is given twice");
             good = false;
         } else if (!json_is_null(item) || (null_counts(field) && field->label != PROTOBUF_C_LABEL_REPEATED)) {
             good = field_in(in, m, field, item, depth) && good;
         }
         if (field)
             seen[field - type->fields] = true;
-        tc_faults_pop(in->faults);
+        tc_validation_pop(in->errors);
     }
     return good;
 }
 
-/* The form that tc_proto_to_json gives an Any whose type it does not know. */
+/* Reads an Any of unknown type, in the form that tc_proto_to_json writes. */
 static bool opaque_any_in(struct input *in, const json_t *json, Google__Protobuf__Any *any)
 {
     const json_t *value = json_object_get(json, "value");
     if (json_object_size(json) != 2 || !json_is_string(value)) {
-        tc_faults_add_at(in->faults, ".@type", "unknown type %s", any->type_url);
+        tc_validation_add_at(in->errors, ".@type", "unknown type %s", any->type_url);
         return false;
     }
-    tc_faults_push(in->faults, ".value");
+    tc_validation_push(in->errors, ".value");
     bool good = bytes_in(in, value, &any->value);
-    tc_faults_pop(in->faults);
+    tc_validation_pop(in->errors);
     return good;
 }
 
+/* Reads the content by its type, then packs it: an Any holds bytes. */
 static bool any_in(struct input *in, const json_t *json, int depth, Google__Protobuf__Any *any)
 {
     if (!json_is_object(json))
-        return wrong(in, "an object");
+        return input_wrong_type(in, "an object");
     if (json_object_size(json) == 0)
         return true;
     const json_t *url = json_object_get(json, "@type");
     if (!json_is_string(url)) {
-        tc_faults_add_at(in->faults, ".@type", "must be a type URL");
+        tc_validation_add_at(in->errors, ".@type", "must be a type URL");
         return false;
     }
     if (!string_in(in, url, &any->type_url))
@@ -369,23 +381,23 @@ static bool any_in(struct input *in, const json_t *json, int depth, Google__Prot
         return opaque_any_in(in, json, any);
     ProtobufCMessage *m = NULL;
     if (tc_wkt_of(type) == TC_WKT_NONE) {
-        m = new_message(in, type);
+        m = message_new(in, type);
         if (!m || !fields_in(in, m, json, "@type", depth))
             return false;
     } else {
         const json_t *value = json_object_get(json, "value");
         if (!value || json_object_size(json) != 2)
-            return wrong(in, "an object of @type and value");
-        tc_faults_push(in->faults, ".value");
+            return input_wrong_type(in, "an object of @type and value");
+        tc_validation_push(in->errors, ".value");
         bool good = message_in(in, type, value, depth, &m);
-        tc_faults_pop(in->faults);
+        tc_validation_pop(in->errors);
         if (!good)
             return false;
     }
     any->value.len = protobuf_c_message_get_packed_size(m);
     if (any->value.len == 0)
         return true;
-    any->value.data = alloc(in, 1, any->value.len);
+    any->value.data = input_alloc(in, 1, any->value.len);
     if (any->value.data)
         protobuf_c_message_pack(m, any->value.data);
     return any->value.data != NULL;
@@ -427,17 +439,17 @@ static bool time_in(struct input *in, const json_t *json, bool duration, int64_t
     if (json_is_string(json) &&
         (duration ? tc_wkt_duration_parse(text, seconds, nanos) : tc_wkt_timestamp_parse(text, seconds, nanos)))
         return true;
-    return wrong(in, duration ? "a duration such as \"1.5s\"" : "a time such as \"2026-01-02T03:04:05Z\"");
+    return input_wrong_type(in, duration ? "a duration such as \"1.5s\"" : "a time such as \"2026-01-02T03:04:05Z\"");
 }
 
 static bool message_in(struct input *in, const ProtobufCMessageDescriptor *type, const json_t *json, int depth,
                        ProtobufCMessage **out)
 {
     if (depth > TC_PROTO_JSON_MAX_DEPTH) {
-        tc_faults_add(in->faults, "more than %d messages within each other", TC_PROTO_JSON_MAX_DEPTH);
+        tc_validation_add(in->errors, "more than %d messages within each other", TC_PROTO_JSON_MAX_DEPTH);
         return false;
     }
-    ProtobufCMessage *m = new_message(in, type);
+    ProtobufCMessage *m = message_new(in, type);
     bool good = false, skip = false;
     if (!m)
         return false;
@@ -478,14 +490,14 @@ static bool message_in(struct input *in, const ProtobufCMessageDescriptor *type,
 
 int tc_proto_from_json(const ProtobufCMessageDescriptor *type, const json_t *json,
                        const struct tc_proto_json_options *options, struct tc_arena *arena, ProtobufCMessage **out,
-                       struct tc_faults *faults)
+                       struct tc_validation_errors *errors)
 {
     struct input in = {
-        .options = options ? *options : (struct tc_proto_json_options){0}, .arena = arena, .faults = faults};
+        .options = options ? *options : (struct tc_proto_json_options){0}, .arena = arena, .errors = errors};
     ProtobufCMessage *m = NULL;
     bool good = message_in(&in, type, json, 0, &m);
     if (in.exceeded) {
-        tc_faults_add(faults, "a %s from JSON needs more than %zu bytes of memory", type->name, arena->budget);
+        tc_validation_add(errors, "a %s from JSON needs more than %zu bytes of memory", type->name, arena->budget);
         return TORC_ELIMIT;
     }
     if (!good)

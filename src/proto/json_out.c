@@ -1,3 +1,9 @@
+/* Messages as proto3 JSON.
+ *
+ * The functions NAME_json write one kind of value each, driven by the descriptor, and return a new reference, or NULL
+ * when the message is too deep or has a string that is not UTF-8: then the whole has no JSON. Fields with their default
+ * value are left out. Floats get the fewest digits that read back as the same float. An Any of unknown type, or whose
+ * bytes are not of its type, is written as base64. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,8 +15,8 @@
 #include "pb/google/protobuf/struct.pb-c.h"
 #include "pb/google/protobuf/timestamp.pb-c.h"
 #include "proto/json.h"
-#include "proto/json_scalar.h"
 #include "proto/unpack.h"
+#include "proto/wire.h"
 #include "proto/wkt.h"
 
 #define NAME_BYTES 128
@@ -30,7 +36,7 @@ static json_t *double_json(double v)
     return json_real(v);
 }
 
-/* The double whose digits are the fewest that still read back as the same float. */
+/* Chooses the double with the fewest digits that read back as the same float. */
 static json_t *float_json(float v)
 {
     char text[32];
@@ -52,6 +58,7 @@ static json_t *bytes_json(ProtobufCBinaryData b)
     return v;
 }
 
+/* A number without a name stays a number, so that a newer peer's value is not lost. */
 static json_t *enum_json(const ProtobufCEnumDescriptor *type, int number)
 {
     const ProtobufCEnumValue *v = protobuf_c_enum_descriptor_get_value(type, number);
@@ -60,6 +67,7 @@ static json_t *enum_json(const ProtobufCEnumDescriptor *type, int number)
     return v ? json_string(v->name) : json_integer(number);
 }
 
+/* ProtoJSON writes integers of 64 bits as strings: many readers keep numbers as doubles, which are exact to 2^53. */
 static json_t *i64_json(int64_t v)
 {
     char text[24];
@@ -74,44 +82,39 @@ static json_t *u64_json(uint64_t v)
     return json_string(text);
 }
 
-/* One value of a field, at `p`. */
+/* Writes one value of a field. `p` points to it, in the message or in the array of a repeated field. */
 static json_t *value_json(const struct output *o, const ProtobufCFieldDescriptor *field, const void *p, int depth)
 {
-    switch (field->type) {
-    case PROTOBUF_C_TYPE_INT32:
-    case PROTOBUF_C_TYPE_SINT32:
-    case PROTOBUF_C_TYPE_SFIXED32:
+    switch (tc_field_types[field->type].kind) {
+    case TC_FIELD_I32:
         return json_integer(*(const int32_t *)p);
-    case PROTOBUF_C_TYPE_UINT32:
-    case PROTOBUF_C_TYPE_FIXED32:
+    case TC_FIELD_U32:
         return json_integer(*(const uint32_t *)p);
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
+    case TC_FIELD_I64:
         return i64_json(*(const int64_t *)p);
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
+    case TC_FIELD_U64:
         return u64_json(*(const uint64_t *)p);
-    case PROTOBUF_C_TYPE_FLOAT:
+    case TC_FIELD_FLOAT:
         return float_json(*(const float *)p);
-    case PROTOBUF_C_TYPE_DOUBLE:
+    case TC_FIELD_DOUBLE:
         return double_json(*(const double *)p);
-    case PROTOBUF_C_TYPE_BOOL:
+    case TC_FIELD_BOOL:
         return json_boolean(*(const protobuf_c_boolean *)p);
-    case PROTOBUF_C_TYPE_ENUM:
+    case TC_FIELD_ENUM:
         return enum_json(field->descriptor, *(const int *)p);
-    case PROTOBUF_C_TYPE_STRING:
+    case TC_FIELD_STRING:
         return json_string(*(char *const *)p ? *(char *const *)p : "");
-    case PROTOBUF_C_TYPE_BYTES:
+    case TC_FIELD_BYTES:
         return bytes_json(*(const ProtobufCBinaryData *)p);
-    case PROTOBUF_C_TYPE_MESSAGE:
+    case TC_FIELD_MESSAGE:
         return message_json(o, *(ProtobufCMessage *const *)p, depth);
     }
     return NULL;
 }
 
-/* Whether a field that is not repeated stands in the output. */
-static bool present(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *field)
+/* Returns true when a field that is not repeated is written. A oneof says which member is set, so that its default
+ * value is written too; for other fields proto3 has no difference between default and absent. */
+static bool field_is_present(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *field)
 {
     const char *p = (const char *)m + field->offset;
     if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
@@ -127,38 +130,26 @@ static bool present(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f
         return ((const ProtobufCBinaryData *)(const void *)p)->len != 0;
     default: {
         static const char zeros[8];
-        return memcmp(p, zeros, tc_json_scalar_size(field->type)) != 0;
+        return memcmp(p, zeros, tc_field_types[field->type].bytes) != 0;
     }
     }
 }
 
-static void key_text(const ProtobufCMessage *entry, char out[24])
+/* The name of a map entry: keys of any type are strings in JSON. */
+static json_t *entry_name(const struct output *o, const ProtobufCMessage *entry)
 {
     const ProtobufCFieldDescriptor *key = &entry->descriptor->fields[0];
-    const void *p = (const char *)entry + key->offset;
-    switch (key->type) {
-    case PROTOBUF_C_TYPE_BOOL:
-        snprintf(out, 24, "%s", *(const protobuf_c_boolean *)p ? "true" : "false");
-        return;
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
-        snprintf(out, 24, "%" PRIu64, *(const uint64_t *)p);
-        return;
-    case PROTOBUF_C_TYPE_UINT32:
-    case PROTOBUF_C_TYPE_FIXED32:
-        snprintf(out, 24, "%" PRIu32, *(const uint32_t *)p);
-        return;
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-        snprintf(out, 24, "%" PRId64, *(const int64_t *)p);
-        return;
-    default:
-        snprintf(out, 24, "%" PRId32, *(const int32_t *)p);
-    }
+    json_t *v = value_json(o, key, (const char *)entry + key->offset, 0), *name = v;
+    if (json_is_boolean(v))
+        name = json_string(json_is_true(v) ? "true" : "false");
+    else if (json_is_integer(v))
+        name = i64_json(json_integer_value(v));
+    if (name != v)
+        json_decref(v);
+    return name;
 }
 
-/* The value of a map entry; one that was sent without a message stands for an empty message. */
+/* Writes the value of a map entry. An entry that was sent without its message stands for an empty message. */
 static json_t *entry_json(const struct output *o, const ProtobufCMessage *entry, int depth)
 {
     const ProtobufCFieldDescriptor *value = &entry->descriptor->fields[1];
@@ -168,19 +159,15 @@ static json_t *entry_json(const struct output *o, const ProtobufCMessage *entry,
     return value_json(o, value, p, depth);
 }
 
-/* Last wins: setting a key again replaces it. */
+/* Of entries with one key the last counts, as protobuf demands: setting a key again replaces it. */
 static json_t *map_json(const struct output *o, ProtobufCMessage *const *entries, size_t n, int depth)
 {
     json_t *out = json_object();
     for (size_t i = 0; i < n; i++) {
-        const ProtobufCFieldDescriptor *key = &entries[i]->descriptor->fields[0];
-        char text[24];
-        const char *name = text;
-        if (key->type == PROTOBUF_C_TYPE_STRING)
-            name = *(char *const *)(const void *)((const char *)entries[i] + key->offset);
-        else
-            key_text(entries[i], text);
-        if (json_object_set_new(out, name, entry_json(o, entries[i], depth)) != 0) {
+        json_t *name = entry_name(o, entries[i]);
+        int rc = json_object_set_new(out, json_string_value(name), entry_json(o, entries[i], depth));
+        json_decref(name);
+        if (rc != 0) {
             json_decref(out);
             return NULL;
         }
@@ -196,7 +183,7 @@ static json_t *repeated_json(const struct output *o, const ProtobufCMessage *m, 
         return map_json(o, (ProtobufCMessage *const *)(const void *)array, n, depth);
     json_t *out = json_array();
     for (size_t i = 0; i < n; i++) {
-        if (json_array_append_new(out, value_json(o, field, array + i * tc_json_scalar_size(field->type), depth)) !=
+        if (json_array_append_new(out, value_json(o, field, array + i * tc_field_types[field->type].bytes, depth)) !=
             0) {
             json_decref(out);
             return NULL;
@@ -205,7 +192,7 @@ static json_t *repeated_json(const struct output *o, const ProtobufCMessage *m, 
     return out;
 }
 
-/* Adds the fields of an ordinary message to `out`; false when one has no JSON. */
+/* Adds the fields of an ordinary message to `out`. Returns false when a field has no JSON. */
 static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_t *out, int depth)
 {
     for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
@@ -217,7 +204,7 @@ static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_
                 continue;
             v = repeated_json(o, m, field, n, depth);
         } else {
-            if (!present(m, field))
+            if (!field_is_present(m, field))
                 continue;
             v = value_json(o, field, (const char *)m + field->offset, depth);
         }
@@ -229,19 +216,18 @@ static bool fields_json(const struct output *o, const ProtobufCMessage *m, json_
     return true;
 }
 
-/* The content of an Any whose type is known and whose bytes are of that type; NULL otherwise. */
+/* Returns the content of an Any, or NULL if its type is unknown or its bytes are not of the type. */
 static json_t *any_content_json(const struct output *o, const Google__Protobuf__Any *any, int depth)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(any->type_url));
     if (!type || depth >= TC_PROTO_JSON_MAX_DEPTH)
         return NULL;
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     json_t *out = NULL;
     tc_arena_init(&arena, 0, tc_unpack_budget(any->value.len));
-    tc_faults_init(&faults);
-    if (tc_unpack(type, tc_proto_bytes(any->value), NULL, &arena, &m, &faults) == 0) {
+    if (tc_unpack(type, tc_proto_bytes(any->value), NULL, &arena, &m, &errors) == 0) {
         out = json_object();
         json_object_set_new(out, "@type", json_string(any->type_url));
         bool done = tc_wkt_of(type) == TC_WKT_NONE
@@ -252,7 +238,7 @@ static json_t *any_content_json(const struct output *o, const Google__Protobuf__
             out = NULL;
         }
     }
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
     return out;
 }

@@ -1,3 +1,6 @@
+/* Numbers and bytes of proto3 JSON. An integer may be a number, a string of digits, or a real without a fraction (1e3);
+ * a real names every integer only up to 2^53, so larger ones are refused. Base64 may be in either alphabet, with or
+ * without padding, as the ProtoJSON page demands of parsers. */
 #include "proto/json_scalar.h"
 
 #include <math.h>
@@ -6,8 +9,8 @@
 
 #define EXACT 9007199254740992.0 /* 2^53, up to which a double names every integer */
 
-/* The integer that a real stands for, as in 1e3. */
-static bool integral(double v, int64_t *out)
+/* Stores the integer that a real stands for, as in 1e3. Returns false if it stands for none. */
+static bool real_integer(double v, int64_t *out)
 {
     if (!(v >= -EXACT && v <= EXACT) || v != trunc(v))
         return false;
@@ -15,7 +18,7 @@ static bool integral(double v, int64_t *out)
     return true;
 }
 
-static struct tc_slice text_of(const json_t *json)
+static struct tc_slice string_slice(const json_t *json)
 {
     return tc_slice_of(json_string_value(json), json_string_length(json));
 }
@@ -26,11 +29,11 @@ bool tc_json_scalar_i64(const json_t *json, int64_t min, int64_t max, int64_t *o
     double d;
     if (json_is_integer(json))
         v = json_integer_value(json);
-    else if (json_is_real(json) && integral(json_real_value(json), &v))
+    else if (json_is_real(json) && real_integer(json_real_value(json), &v))
         ;
-    else if (json_is_string(json) && tc_parse_i64(text_of(json), &v) == 0)
+    else if (json_is_string(json) && tc_parse_i64(string_slice(json), &v) == 0)
         ;
-    else if (!json_is_string(json) || tc_parse_double(text_of(json), &d) != 0 || !integral(d, &v))
+    else if (!json_is_string(json) || tc_parse_double(string_slice(json), &d) != 0 || !real_integer(d, &v))
         return false;
     if (v < min || v > max)
         return false;
@@ -38,11 +41,12 @@ bool tc_json_scalar_i64(const json_t *json, int64_t min, int64_t max, int64_t *o
     return true;
 }
 
+/* jansson's integers are signed: a number above INT64_MAX can only come as a string. */
 bool tc_json_scalar_u64(const json_t *json, uint64_t max, uint64_t *out)
 {
     int64_t v;
     uint64_t u;
-    if (json_is_string(json) && tc_parse_u64(text_of(json), UINT64_MAX, &u) == 0) {
+    if (json_is_string(json) && tc_parse_u64(string_slice(json), UINT64_MAX, &u) == 0) {
         if (u > max)
             return false;
         *out = u;
@@ -63,7 +67,7 @@ bool tc_json_scalar_double(const json_t *json, double *out)
     }
     if (!json_is_string(json))
         return false;
-    struct tc_slice text = text_of(json);
+    struct tc_slice text = string_slice(json);
     if (tc_slice_eq_str(text, "NaN"))
         v = (double)NAN;
     else if (tc_slice_eq_str(text, "Infinity"))
@@ -82,7 +86,7 @@ bool tc_json_scalar_bytes(const json_t *json, struct tc_buf *out)
         return false;
     struct tc_buf text = {0};
     size_t before = out->len;
-    tc_buf_append_slice(&text, text_of(json));
+    tc_buf_append_slice(&text, string_slice(json));
     for (size_t i = 0; i < text.len; i++)
         text.data[i] = (char)(text.data[i] == '-' ? '+' : text.data[i] == '_' ? '/' : text.data[i]);
     bool good = tc_base64_decode(out, tc_buf_slice(&text)) == 0;
@@ -90,24 +94,4 @@ bool tc_json_scalar_bytes(const json_t *json, struct tc_buf *out)
         out->len = before;
     tc_buf_fini(&text);
     return good;
-}
-
-size_t tc_json_scalar_size(ProtobufCType type)
-{
-    switch (type) {
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return 8;
-    case PROTOBUF_C_TYPE_STRING:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return sizeof(void *);
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
-    default:
-        return 4;
-    }
 }

@@ -1,17 +1,31 @@
+/* The walk over the bytes of a message that comes before protobuf-c.
+ *
+ * The walk keeps a stack of frames, one for each message that it is inside of, instead of recursing. For each field it
+ * checks the wire format, counts the occurrence, and then skips the payload, checks it as a string, or enters it as a
+ * message.
+ *
+ * Output: as long as every field is known, nothing is copied, and the result is the input itself. At the first unknown
+ * field everything before it is copied into `clean`, and from then on each field that is kept is appended (`stripped`).
+ * A message from which a field was stripped gets its new length written over the old one in the same width, since
+ * protobuf allows padded varints: nothing has to move.
+ *
+ * Counts per field live in one array for all frames (`counts_at`), so that the number of allocations does not depend on
+ * the message. */
 #include "proto/scan.h"
 
 #include "base/parse.h"
+#include "proto/wire.h"
 
-#define DEFAULT_DEPTH 100u
-#define DEFAULT_REPEATED 65536u
-#define DEFAULT_ELEMENTS 4194304u
-#define DEFAULT_STRING_BYTES (1024u * 1024u)
-#define DEFAULT_UNKNOWN_BYTES ((size_t)4 << 20)
-#define MAX_FIELD_NUMBER 0x1fffffffu
+enum {
+    DEFAULT_DEPTH = 100,
+    DEFAULT_REPEATED = 65536,
+    DEFAULT_ELEMENTS = 4194304,
+    DEFAULT_STRING_BYTES = 1024 * 1024,
+    DEFAULT_UNKNOWN_BYTES = 4 * 1024 * 1024,
+    MAX_FIELD_NUMBER = 0x1fffffff,
+};
 
-enum { WIRE_VARINT, WIRE_64BIT, WIRE_LENGTH, WIRE_GROUP_START, WIRE_GROUP_END, WIRE_32BIT };
-
-/* A message that is being walked. */
+/* A message that the walk is inside of. */
 struct frame {
     const ProtobufCMessageDescriptor *type;
     const ProtobufCFieldDescriptor *field; /* of the parent that holds this message; NULL for the outermost */
@@ -31,10 +45,10 @@ struct scanner {
     size_t unknown_bytes;
     struct tc_buf *clean; /* the output so far, once something was stripped */
     bool stripped;
-    struct tc_faults *faults;
+    struct tc_validation_errors *errors;
 };
 
-/* One field as it stands on the wire: [start, end), its payload at [data, end). */
+/* One field on the wire: [start, end), its payload [data, end). */
 struct item {
     const char *start, *data, *end;
     size_t length_len; /* width of the length prefix before data */
@@ -42,127 +56,93 @@ struct item {
     unsigned wire;
 };
 
-static int vfail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error, const char *fmt,
-                 va_list ap)
+static int scan_vfail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error,
+                      const char *fmt, va_list ap)
 {
     struct tc_buf text = {0};
     size_t pushed = 0;
     for (size_t i = 1; i < s->frames.len; i++, pushed++) {
         const struct frame *f = &s->frames.data[i];
         if (f->field->label == PROTOBUF_C_LABEL_REPEATED)
-            tc_faults_push(s->faults, ".%s[%zu]", f->field->name, f->index);
+            tc_validation_push(s->errors, ".%s[%zu]", f->field->name, f->index);
         else
-            tc_faults_push(s->faults, ".%s", f->field->name);
+            tc_validation_push(s->errors, ".%s", f->field->name);
     }
     if (field) {
         if (field->label == PROTOBUF_C_LABEL_REPEATED && index != SIZE_MAX)
-            tc_faults_push(s->faults, ".%s[%zu]", field->name, index);
+            tc_validation_push(s->errors, ".%s[%zu]", field->name, index);
         else
-            tc_faults_push(s->faults, ".%s", field->name);
+            tc_validation_push(s->errors, ".%s", field->name);
         pushed++;
     }
     tc_buf_vprintf(&text, fmt, ap);
-    tc_faults_add(s->faults, "%s", tc_buf_cstr(&text));
+    tc_validation_add(s->errors, "%s", tc_buf_cstr(&text));
     while (pushed--)
-        tc_faults_pop(s->faults);
+        tc_validation_pop(s->errors);
     tc_buf_fini(&text);
     return error;
 }
 
-static TC_PRINTF(5, 6) int fail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error,
-                                const char *fmt, ...)
+static TC_PRINTF(5, 6) int scan_fail(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, int error,
+                                     const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    int rv = vfail(s, field, index, error, fmt, ap);
+    int rv = scan_vfail(s, field, index, error, fmt, ap);
     va_end(ap);
     return rv;
 }
 
-/* The width of the varint at `p`, at most `max` bytes; 0 when it is cut short or longer. */
-static size_t varint(const char *p, const char *end, size_t max, uint64_t *value)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < max && p + i < end; i++) {
-        uint8_t byte = (uint8_t)p[i];
-        v |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (byte < 0x80) {
-            *value = v;
-            return i + 1;
-        }
-    }
-    return 0;
-}
-
-static int read_item(struct scanner *s, const char *end, struct item *item)
+static int item_read(struct scanner *s, const char *end, struct item *item)
 {
     uint64_t tag, len = 0;
-    size_t n = varint(s->at, end, 5, &tag);
+    size_t n = tc_wire_varint(s->at, end, 5, &tag);
     if (n == 0 || tag > UINT32_MAX)
-        return fail(s, NULL, 0, TORC_EPARSE, "malformed tag at byte %zu", (size_t)(s->at - s->start));
+        return scan_fail(s, NULL, 0, TORC_EPARSE, "malformed tag at byte %zu", (size_t)(s->at - s->start));
     *item = (struct item){.start = s->at, .data = s->at + n, .number = (uint32_t)(tag >> 3), .wire = tag & 7};
     if (item->number == 0 || item->number > MAX_FIELD_NUMBER)
-        return fail(s, NULL, 0, TORC_EPARSE, "field number %u at byte %zu", item->number, (size_t)(s->at - s->start));
+        return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u at byte %zu", item->number,
+                         (size_t)(s->at - s->start));
     size_t left = (size_t)(end - item->data);
     switch (item->wire) {
-    case WIRE_VARINT:
-        len = varint(item->data, end, 10, &tag);
+    case TC_WIRE_VARINT:
+        len = tc_wire_varint(item->data, end, 10, &tag);
         break;
-    case WIRE_64BIT:
+    case TC_WIRE_64BIT:
         len = left >= 8 ? 8 : 0;
         break;
-    case WIRE_32BIT:
+    case TC_WIRE_32BIT:
         len = left >= 4 ? 4 : 0;
         break;
-    case WIRE_LENGTH:
-        item->length_len = varint(item->data, end, 5, &len);
+    case TC_WIRE_LENGTH:
+        item->length_len = tc_wire_varint(item->data, end, 5, &len);
         item->data += item->length_len;
         if (item->length_len == 0 || len > (size_t)(end - item->data))
-            return fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
-                        (size_t)(s->at - s->start));
+            return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
+                             (size_t)(s->at - s->start));
         item->end = item->data + len;
         return 0;
     default:
-        return fail(s, NULL, 0, TORC_EPARSE, "field number %u is a group or has no valid wire type", item->number);
+        return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u is a group or has no valid wire type", item->number);
     }
     if (len == 0)
-        return fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
-                    (size_t)(s->at - s->start));
+        return scan_fail(s, NULL, 0, TORC_EPARSE, "field number %u is cut short at byte %zu", item->number,
+                         (size_t)(s->at - s->start));
     item->end = item->data + len;
     return 0;
 }
 
-static unsigned wire_of(ProtobufCType type)
-{
-    switch (type) {
-    case PROTOBUF_C_TYPE_SFIXED32:
-    case PROTOBUF_C_TYPE_FIXED32:
-    case PROTOBUF_C_TYPE_FLOAT:
-        return WIRE_32BIT;
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return WIRE_64BIT;
-    case PROTOBUF_C_TYPE_STRING:
-    case PROTOBUF_C_TYPE_BYTES:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return WIRE_LENGTH;
-    default:
-        return WIRE_VARINT;
-    }
-}
-
-/* How many elements a packed run holds; -1 when it is malformed. */
+/* Returns the number of elements of a packed run; -1 when it is malformed. */
 static ptrdiff_t packed_count(const struct item *item, unsigned wire)
 {
     size_t len = (size_t)(item->end - item->data), n = 0;
-    if (wire != WIRE_VARINT) {
-        size_t size = wire == WIRE_32BIT ? 4 : 8;
+    if (wire != TC_WIRE_VARINT) {
+        size_t size = wire == TC_WIRE_32BIT ? 4 : 8;
         return len % size ? -1 : (ptrdiff_t)(len / size);
     }
     for (const char *p = item->data; p < item->end; n++) {
         uint64_t value;
-        size_t width = varint(p, item->end, 10, &value);
+        size_t width = tc_wire_varint(p, item->end, 10, &value);
         if (width == 0)
             return -1;
         p += width;
@@ -170,23 +150,24 @@ static ptrdiff_t packed_count(const struct item *item, unsigned wire)
     return (ptrdiff_t)n;
 }
 
-static int copy(struct scanner *s, const char *from, const char *to)
+static int output_copy(struct scanner *s, const char *from, const char *to)
 {
     if (!tc_buf_try_reserve(s->clean, (size_t)(to - from)))
-        return fail(s, NULL, 0, TORC_ELIMIT, "there is no memory to strip unknown fields");
+        return scan_fail(s, NULL, 0, TORC_ELIMIT, "there is no memory to strip unknown fields");
     tc_buf_append(s->clean, from, (size_t)(to - from));
     return 0;
 }
 
-/* From here on the output is a copy; all before the present item was kept. */
-static int strip(struct scanner *s, const struct item *item)
+/* Leaves an item out of the output. The first time, copies everything before it. */
+static int item_strip(struct scanner *s, const struct item *item)
 {
     s->unknown_bytes += (size_t)(item->end - item->start);
     if (s->unknown_bytes > s->limits.max_unknown_bytes)
-        return fail(s, NULL, 0, TORC_ELIMIT, "has more than %zu bytes of unknown fields", s->limits.max_unknown_bytes);
+        return scan_fail(s, NULL, 0, TORC_ELIMIT, "has more than %zu bytes of unknown fields",
+                         s->limits.max_unknown_bytes);
     if (!s->stripped) {
         tc_buf_clear(s->clean);
-        int rv = copy(s, s->start, item->start);
+        int rv = output_copy(s, s->start, item->start);
         if (rv)
             return rv;
         s->stripped = true;
@@ -195,10 +176,10 @@ static int strip(struct scanner *s, const struct item *item)
     return 0;
 }
 
-static int keep(struct scanner *s, const char *from, const char *to)
+static int item_keep(struct scanner *s, const char *from, const char *to)
 {
     s->at = to;
-    return s->stripped ? copy(s, from, to) : 0;
+    return s->stripped ? output_copy(s, from, to) : 0;
 }
 
 static size_t output_len(const struct scanner *s)
@@ -206,7 +187,7 @@ static size_t output_len(const struct scanner *s)
     return s->stripped ? s->clean->len : (size_t)(s->at - s->start);
 }
 
-static void push_frame(struct scanner *s, const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
+static void frame_push(struct scanner *s, const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
                        size_t index, const char *end)
 {
     struct frame *f = tc_vec_push(&s->frames);
@@ -215,9 +196,8 @@ static void push_frame(struct scanner *s, const ProtobufCMessageDescriptor *type
         *tc_vec_push(&s->counts) = 0;
 }
 
-/* The length of a message from which something was stripped is written over its old prefix in the same width, as
- * protobuf allows padded varints; so nothing has to move. */
-static void pop_frame(struct scanner *s)
+/* Leaves a message, and writes its new length when something was stripped. */
+static void frame_pop(struct scanner *s)
 {
     struct frame *f = &s->frames.data[--s->frames.len];
     s->counts.len = f->counts_at;
@@ -228,74 +208,80 @@ static void pop_frame(struct scanner *s)
         s->clean->data[f->length_at + i] = (char)((len & 0x7f) | (i + 1 < f->length_len ? 0x80 : 0));
 }
 
-static int enter(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, const struct item *item)
+/* Keeps the head of the message, tag and length, before the content: frame_pop writes the length anew if the content
+ * has become shorter. */
+static int message_enter(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index,
+                         const struct item *item)
 {
     if (s->frames.len > s->limits.max_depth)
-        return fail(s, field, index, TORC_ELIMIT, "more than %zu messages within each other", s->limits.max_depth);
-    int rv = keep(s, item->start, item->data);
+        return scan_fail(s, field, index, TORC_ELIMIT, "more than %zu messages within each other", s->limits.max_depth);
+    int rv = item_keep(s, item->start, item->data);
     if (rv)
         return rv;
-    push_frame(s, field->descriptor, field, index, item->end);
+    frame_push(s, field->descriptor, field, index, item->end);
     struct frame *f = &s->frames.data[s->frames.len - 1];
     f->length_len = item->length_len;
     f->length_at = output_len(s) - item->length_len;
     return 0;
 }
 
-static int check_string(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, const struct item *item)
+static int string_check(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index, const struct item *item)
 {
     struct tc_slice text = tc_slice_of(item->data, (size_t)(item->end - item->data));
     if (text.len > s->limits.max_string_bytes)
-        return fail(s, field, index, TORC_ELIMIT, "%zu bytes, more than %zu", text.len, s->limits.max_string_bytes);
+        return scan_fail(s, field, index, TORC_ELIMIT, "%zu bytes, more than %zu", text.len,
+                         s->limits.max_string_bytes);
     if (text.len && memchr(text.data, 0, text.len))
-        return fail(s, field, index, TORC_EPARSE, "has a NUL character");
+        return scan_fail(s, field, index, TORC_EPARSE, "has a NUL character");
     if (!tc_utf8_valid(text))
-        return fail(s, field, index, TORC_EPARSE, "is not valid UTF-8");
+        return scan_fail(s, field, index, TORC_EPARSE, "is not valid UTF-8");
     return 0;
 }
 
-/* Adds `more` occurrences of a field; `*index` is that of the first. */
-static int count(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t more, size_t *index)
+/* Counts `more` occurrences of a field; `*index` becomes the index of the first. The sum over all fields is bounded
+ * too: many small repeated fields cost as much as a large one. */
+static int field_count(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t more, size_t *index)
 {
     const struct frame *f = &s->frames.data[s->frames.len - 1];
     uint32_t *n = &s->counts.data[f->counts_at + (size_t)(field - f->type->fields)];
     if (more > s->limits.max_repeated || *n > s->limits.max_repeated - more)
-        return fail(s, field, SIZE_MAX, TORC_ELIMIT, "occurs more than %zu times", s->limits.max_repeated);
+        return scan_fail(s, field, SIZE_MAX, TORC_ELIMIT, "occurs more than %zu times", s->limits.max_repeated);
     if (more > s->limits.max_elements - s->elements)
-        return fail(s, field, SIZE_MAX, TORC_ELIMIT, "the message has more than %zu values", s->limits.max_elements);
+        return scan_fail(s, field, SIZE_MAX, TORC_ELIMIT, "the message has more than %zu values",
+                         s->limits.max_elements);
     *index = *n;
     *n += (uint32_t)more;
     s->elements += more;
     return 0;
 }
 
-static int scan_item(struct scanner *s, const struct item *item)
+static int item_scan(struct scanner *s, const struct item *item)
 {
     const ProtobufCMessageDescriptor *type = s->frames.data[s->frames.len - 1].type;
     const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, item->number);
     if (!field)
-        return strip(s, item);
-    unsigned wire = wire_of(field->type);
+        return item_strip(s, item);
+    unsigned wire = tc_field_types[field->type].wire;
     size_t more = 1, index = 0;
     if (item->wire != wire) {
-        if (item->wire != WIRE_LENGTH || field->label != PROTOBUF_C_LABEL_REPEATED)
-            return strip(s, item);
+        if (item->wire != TC_WIRE_LENGTH || field->label != PROTOBUF_C_LABEL_REPEATED)
+            return item_strip(s, item);
         ptrdiff_t n = packed_count(item, wire);
         if (n < 0)
-            return fail(s, field, SIZE_MAX, TORC_EPARSE, "malformed packed values");
+            return scan_fail(s, field, SIZE_MAX, TORC_EPARSE, "malformed packed values");
         more = (size_t)n;
     }
-    int rv = count(s, field, more, &index);
+    int rv = field_count(s, field, more, &index);
     if (rv)
         return rv;
     if (field->type == PROTOBUF_C_TYPE_MESSAGE)
-        return enter(s, field, index, item);
-    if (field->type == PROTOBUF_C_TYPE_STRING && (rv = check_string(s, field, index, item)) != 0)
+        return message_enter(s, field, index, item);
+    if (field->type == PROTOBUF_C_TYPE_STRING && (rv = string_check(s, field, index, item)) != 0)
         return rv;
-    return keep(s, item->start, item->end);
+    return item_keep(s, item->start, item->end);
 }
 
-static struct tc_scan_options with_defaults(const struct tc_scan_options *options)
+static struct tc_scan_options options_with_defaults(const struct tc_scan_options *options)
 {
     struct tc_scan_options o = options ? *options : (struct tc_scan_options){0};
     o.max_depth = o.max_depth ? o.max_depth : DEFAULT_DEPTH;
@@ -307,21 +293,21 @@ static struct tc_scan_options with_defaults(const struct tc_scan_options *option
 }
 
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
-            struct tc_buf *clean, struct tc_slice *out, struct tc_faults *faults)
+            struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors)
 {
     const char *start = bytes.data ? bytes.data : "";
     struct scanner s = {
-        .limits = with_defaults(options), .start = start, .at = start, .clean = clean, .faults = faults};
+        .limits = options_with_defaults(options), .start = start, .at = start, .clean = clean, .errors = errors};
     int rv = 0;
-    push_frame(&s, type, NULL, 0, start + bytes.len);
+    frame_push(&s, type, NULL, 0, start + bytes.len);
     while (s.frames.len) {
         const char *end = s.frames.data[s.frames.len - 1].end;
         if (s.at == end) {
-            pop_frame(&s);
+            frame_pop(&s);
             continue;
         }
         struct item item;
-        if ((rv = read_item(&s, end, &item)) != 0 || (rv = scan_item(&s, &item)) != 0)
+        if ((rv = item_read(&s, end, &item)) != 0 || (rv = item_scan(&s, &item)) != 0)
             goto done;
     }
     *out = s.stripped ? tc_slice_of(clean->data, clean->len) : bytes;

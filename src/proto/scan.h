@@ -1,13 +1,12 @@
-/* Checks the bytes of a protobuf message before anything unpacks them, since protobuf-c 1.4.1 recurses without a limit,
- * cuts strings at a NUL, takes invalid UTF-8 and keeps unknown fields. The walk is iterative and driven by the
- * descriptor; it allocates a few kilobytes for itself, and a copy of the kept bytes only when something was stripped.
- */
+/* Checks the bytes of a protobuf message before they are unpacked: protobuf-c 1.4.1 recurses without a limit, cuts
+ * strings at a NUL, accepts invalid UTF-8 and keeps unknown fields. The walk is iterative and follows the descriptor;
+ * it allocates a few kilobytes for itself, and a copy of the kept bytes only when something is stripped. */
 #ifndef TC_PROTO_SCAN_H
 #define TC_PROTO_SCAN_H
 
 #include <protobuf-c/protobuf-c.h>
 
-#include "base/faults.h"
+#include "base/validation_errors.h"
 
 /* Zero in any member takes the default. */
 struct tc_scan_options {
@@ -21,11 +20,12 @@ struct tc_scan_options {
 /* Walks `bytes` as a message of `type`. On success `*out` is `bytes` itself when every field of it is known, else a
  * copy in `clean` (borrowed from it, an initialised buffer whose content is dropped) without unknown fields and without
  * fields of another wire type than theirs, which parsers treat as unknown. The content of a google.protobuf.Any is
- * bytes to the outer scan: who unpacks it scans again. NULL options are the defaults.
+ * bytes to the outer scan, and is scanned again when it is unpacked. NULL options are the defaults.
  *
- * Refused with a fault at the field's path, and `*out` untouched: TORC_EPARSE for what is cut short, groups, a field
- * number that cannot be, a string with invalid UTF-8 or a NUL; TORC_ELIMIT for what exceeds an option. */
+ * A refused message adds a validation error at the field's path and leaves `*out` untouched: TORC_EPARSE for a message
+ * that is cut short, groups, impossible field numbers, and strings with invalid UTF-8 or a NUL; TORC_ELIMIT for what
+ * exceeds an option. */
 int tc_scan(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
-            struct tc_buf *clean, struct tc_slice *out, struct tc_faults *faults);
+            struct tc_buf *clean, struct tc_slice *out, struct tc_validation_errors *errors);
 
 #endif

@@ -1,3 +1,6 @@
+/* protobuf-c's unpacking, into an arena with a budget, and maps. The budget (tc_unpack_budget) is 32 times the bytes on
+ * the wire, since a small field becomes a struct and pointers. protobuf-c has no type for maps: they are repeated entry
+ * messages, of which the last with a key counts. */
 #include "proto/unpack.h"
 
 #include <ctype.h>
@@ -5,15 +8,14 @@
 
 #include "base/mem.h"
 
-#define BUDGET_FACTOR 32u
-#define BUDGET_FLOOR (1024u * 1024u)
-#define BUDGET_CEILING (512u * 1024u * 1024u)
+enum { BUDGET_FACTOR = 32, BUDGET_FLOOR = 1024 * 1024, BUDGET_CEILING = 512 * 1024 * 1024 };
 
 struct memory {
     struct tc_arena *arena;
     bool exceeded;
 };
 
+/* protobuf-c's allocator: memory of an arena, which is not freed piece by piece. */
 static void *memory_alloc(void *arg, size_t size)
 {
     struct memory *m = arg;
@@ -23,11 +25,7 @@ static void *memory_alloc(void *arg, size_t size)
     return p;
 }
 
-static void memory_free(void *arg, void *p)
-{
-    (void)arg;
-    (void)p;
-}
+static void memory_free(void *arg TC_UNUSED, void *p TC_UNUSED) {}
 
 size_t tc_unpack_budget(size_t wire_bytes)
 {
@@ -36,33 +34,35 @@ size_t tc_unpack_budget(size_t wire_bytes)
     return TC_MAX(wire_bytes * BUDGET_FACTOR, (size_t)BUDGET_FLOOR);
 }
 
+/* protobuf-c returns NULL for a malformed message and for a refused allocation alike; `exceeded` tells them apart. */
 int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, struct tc_arena *arena,
-                      ProtobufCMessage **out, struct tc_faults *faults)
+                      ProtobufCMessage **out, struct tc_validation_errors *errors)
 {
     struct memory memory = {.arena = arena};
     ProtobufCAllocator allocator = {.alloc = memory_alloc, .free = memory_free, .allocator_data = &memory};
     const uint8_t *data = bytes.data ? (const uint8_t *)bytes.data : (const uint8_t *)"";
     ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.len, data);
     if (memory.exceeded) {
-        tc_faults_add(faults, "a message of %zu bytes needs more than %zu bytes of memory%s", bytes.len, arena->budget,
-                      arena->used < arena->budget / 2 ? ", or than there are" : "");
+        tc_validation_add(errors, "a message of %zu bytes needs more than %zu bytes of memory%s", bytes.len,
+                          arena->budget, arena->used < arena->budget / 2 ? ", or than there are" : "");
         return TORC_ELIMIT;
     }
     if (!message) {
-        tc_faults_add(faults, "is not a valid %s", type->name);
+        tc_validation_add(errors, "is not a valid %s", type->name);
         return TORC_EPARSE;
     }
     *out = message;
     return 0;
 }
 
+/* The message holds no pointer into `clean`: protobuf-c copies strings and bytes. */
 int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
-              struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *faults)
+              struct tc_arena *arena, ProtobufCMessage **out, struct tc_validation_errors *errors)
 {
     struct tc_buf clean = {0};
-    int rv = tc_scan(type, bytes, options, &clean, &bytes, faults);
+    int rv = tc_scan(type, bytes, options, &clean, &bytes, errors);
     if (rv == 0)
-        rv = tc_unpack_scanned(type, bytes, arena, out, faults);
+        rv = tc_unpack_scanned(type, bytes, arena, out, errors);
     tc_buf_fini(&clean);
     return rv;
 }
@@ -99,6 +99,7 @@ static const char *entry_key(const void *entry)
     return *(char *const *)((const char *)entry + m->descriptor->fields[0].offset);
 }
 
+/* Walks backwards: of entries with one key the last counts. */
 void *tc_proto_map_get(void *const *entries, size_t n, const char *key)
 {
     while (n--)
@@ -112,7 +113,8 @@ struct ranked {
     size_t index;
 };
 
-static int by_key_and_index(const void *a, const void *b)
+/* Orders equal keys as they were sent, so that the last of them is kept. */
+static int ranked_by_key_and_index(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     int order = strcmp(x->key, y->key);
@@ -126,7 +128,7 @@ size_t tc_proto_map_dedupe(void **entries, size_t n)
     struct ranked *order = tc_reallocarray(NULL, n, sizeof(*order));
     for (size_t i = 0; i < n; i++)
         order[i] = (struct ranked){entry_key(entries[i]), i};
-    qsort(order, n, sizeof(*order), by_key_and_index);
+    qsort(order, n, sizeof(*order), ranked_by_key_and_index);
     for (size_t i = 0; i + 1 < n; i++)
         if (strcmp(order[i].key, order[i + 1].key) == 0)
             entries[order[i].index] = NULL;

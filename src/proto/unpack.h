@@ -6,25 +6,26 @@
 #include "base/arena.h"
 #include "proto/scan.h"
 
-/* The memory of one message, for tc_unpack's arena, when the caller has no better number: a multiple of the size on
- * the wire, with a floor and a ceiling. */
+/* Returns the memory of one message, for tc_unpack's arena, when the caller has no better number: a multiple of the
+ * size on the wire, with a floor and a ceiling. */
 size_t tc_unpack_budget(size_t wire_bytes);
 
 /* Unpacks `bytes` as a message of `type`. The message and all that it points to are in `arena`; `bytes` may go away.
  * Errors are those of tc_scan, TORC_ELIMIT when the arena's budget is exceeded, and TORC_EPARSE where protobuf-c 1.4.1
  * falls short of protobuf: a singular message that stands twice, both times without any member of one of its oneofs, is
- * not merged. Each adds a fault, leaves `*out` untouched, and what was allocated so far stays in the arena. */
+ * not merged. Each adds a validation error and leaves `*out` untouched; what was allocated so far stays in the arena.
+ */
 int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
-              struct tc_arena *arena, ProtobufCMessage **out, struct tc_faults *faults);
+              struct tc_arena *arena, ProtobufCMessage **out, struct tc_validation_errors *errors);
 
 /* The second half of it: `bytes` are what tc_scan gave, or a part of them that is a message of `type` by itself. */
 int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, struct tc_arena *arena,
-                      ProtobufCMessage **out, struct tc_faults *faults);
+                      ProtobufCMessage **out, struct tc_validation_errors *errors);
 
-/* True when a repeated field stands for a map<key, value>. */
+/* Returns true when a repeated field stands for a map<key, value>. */
 bool tc_proto_is_map(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field);
 
-/* The entry of a map<string, ...> field with this key, or NULL: the last one that was sent, as protobuf wants.
+/* Returns the entry of a map<string, ...> field with this key, or NULL: the last one that was sent, as protobuf wants.
  * `entries` and `n` are the two members of the message, as in (void *const *)m->labels, m->n_labels. */
 void *tc_proto_map_get(void *const *entries, size_t n, const char *key);
 

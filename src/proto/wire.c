@@ -1,39 +1,53 @@
+/* The wire format by hand, for the outermost level of a message only.
+ *
+ * Nothing is allocated or checked beyond the bounds of the bytes, so that a message which protobuf-c would reject can
+ * still give its name. Groups end the walk, as does everything that cannot be read: callers take what came before. */
 #include "proto/wire.h"
 
-enum { VARINT, FIXED64, LENGTH, FIXED32 = 5 }; /* wire types */
+const struct tc_field_type tc_field_types[] = {
+    [PROTOBUF_C_TYPE_INT32] = {TC_FIELD_I32, TC_WIRE_VARINT, 4},
+    [PROTOBUF_C_TYPE_SINT32] = {TC_FIELD_I32, TC_WIRE_VARINT, 4},
+    [PROTOBUF_C_TYPE_SFIXED32] = {TC_FIELD_I32, TC_WIRE_32BIT, 4},
+    [PROTOBUF_C_TYPE_INT64] = {TC_FIELD_I64, TC_WIRE_VARINT, 8},
+    [PROTOBUF_C_TYPE_SINT64] = {TC_FIELD_I64, TC_WIRE_VARINT, 8},
+    [PROTOBUF_C_TYPE_SFIXED64] = {TC_FIELD_I64, TC_WIRE_64BIT, 8},
+    [PROTOBUF_C_TYPE_UINT32] = {TC_FIELD_U32, TC_WIRE_VARINT, 4},
+    [PROTOBUF_C_TYPE_FIXED32] = {TC_FIELD_U32, TC_WIRE_32BIT, 4},
+    [PROTOBUF_C_TYPE_UINT64] = {TC_FIELD_U64, TC_WIRE_VARINT, 8},
+    [PROTOBUF_C_TYPE_FIXED64] = {TC_FIELD_U64, TC_WIRE_64BIT, 8},
+    [PROTOBUF_C_TYPE_FLOAT] = {TC_FIELD_FLOAT, TC_WIRE_32BIT, 4},
+    [PROTOBUF_C_TYPE_DOUBLE] = {TC_FIELD_DOUBLE, TC_WIRE_64BIT, 8},
+    [PROTOBUF_C_TYPE_BOOL] = {TC_FIELD_BOOL, TC_WIRE_VARINT, sizeof(protobuf_c_boolean)},
+    [PROTOBUF_C_TYPE_ENUM] = {TC_FIELD_ENUM, TC_WIRE_VARINT, sizeof(int)},
+    [PROTOBUF_C_TYPE_STRING] = {TC_FIELD_STRING, TC_WIRE_LENGTH, sizeof(char *)},
+    [PROTOBUF_C_TYPE_BYTES] = {TC_FIELD_BYTES, TC_WIRE_LENGTH, sizeof(ProtobufCBinaryData)},
+    [PROTOBUF_C_TYPE_MESSAGE] = {TC_FIELD_MESSAGE, TC_WIRE_LENGTH, sizeof(ProtobufCMessage *)},
+};
 
-static bool take_varint(struct tc_slice *at, uint64_t *out)
+static bool slice_take_varint(struct tc_slice *at, uint64_t *out)
 {
-    uint64_t v = 0;
-    for (unsigned i = 0; i < 10 && i < at->len; i++) {
-        unsigned char c = (unsigned char)at->data[i];
-        v |= (uint64_t)(c & 0x7f) << (7 * i);
-        if (c < 0x80) {
-            *at = tc_slice_of(at->data + i + 1, at->len - i - 1);
-            *out = v;
-            return true;
-        }
-    }
-    return false;
+    size_t width = tc_wire_varint(at->data, at->data + at->len, 10, out);
+    *at = tc_slice_of(at->data + width, at->len - width);
+    return width != 0;
 }
 
 bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
 {
     uint64_t tag, n;
-    if (!take_varint(rest, &tag))
+    if (!slice_take_varint(rest, &tag))
         return false;
-    *out = (struct tc_wire_field){.number = tag >> 3, .is_bytes = (tag & 7) == LENGTH};
+    *out = (struct tc_wire_field){.number = tag >> 3, .is_bytes = (tag & 7) == TC_WIRE_LENGTH};
     switch (tag & 7) {
-    case VARINT:
-        return take_varint(rest, &n);
-    case FIXED64:
+    case TC_WIRE_VARINT:
+        return slice_take_varint(rest, &n);
+    case TC_WIRE_64BIT:
         n = 8;
         break;
-    case FIXED32:
+    case TC_WIRE_32BIT:
         n = 4;
         break;
-    case LENGTH:
-        if (!take_varint(rest, &n))
+    case TC_WIRE_LENGTH:
+        if (!slice_take_varint(rest, &n))
             return false;
         break;
     default:
@@ -47,6 +61,7 @@ bool tc_wire_next(struct tc_slice *rest, struct tc_wire_field *out)
     return true;
 }
 
+/* Goes on to the end: of a singular field that occurs twice protobuf takes the last. */
 struct tc_slice tc_wire_find(struct tc_slice message, uint64_t number)
 {
     struct tc_slice found = {0};
@@ -66,7 +81,7 @@ void tc_wire_append_varint(struct tc_buf *out, uint64_t v)
 
 void tc_wire_append_head(struct tc_buf *out, unsigned number, size_t len)
 {
-    tc_wire_append_varint(out, number << 3 | LENGTH);
+    tc_wire_append_varint(out, number << 3 | TC_WIRE_LENGTH);
     tc_wire_append_varint(out, len);
 }
 

@@ -1,10 +1,16 @@
+/* The well-known types of protobuf: which type has its own JSON form, and the texts of Duration ("1.5s") and Timestamp
+ * (RFC 3339).
+ *
+ * The limits and forms are those of protobuf's JSON mapping: years 1 to 9999, a fraction of 0, 3, 6 or 9 digits in
+ * output and of one to nine in input. Dates are counted in the proleptic Gregorian calendar, in years that begin in
+ * March, so that a leap day is the last day of its year. The C library's calendar is not used: its range, its locale
+ * and its time zone depend on the system. */
 #include "proto/wkt.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/parse.h"
 #include "pb/google/protobuf/any.pb-c.h"
 #include "pb/google/protobuf/duration.pb-c.h"
 #include "pb/google/protobuf/struct.pb-c.h"
@@ -44,7 +50,7 @@ enum tc_wkt tc_wkt_of(const ProtobufCMessageDescriptor *type)
     return TC_WKT_NONE;
 }
 
-/* ".5" with as many of 3, 6 or 9 digits as it takes, or nothing. */
+/* Writes the point and the fewest of 3, 6 or 9 digits that lose nothing, or an empty text for 0. */
 static void fraction_text(int32_t nanos, char out[16])
 {
     if (nanos == 0)
@@ -69,8 +75,8 @@ bool tc_wkt_duration_text(int64_t seconds, int32_t nanos, char out[TC_WKT_TEXT_B
     return true;
 }
 
-/* Takes digits off the front of `*s`, between `min` and `max` of them. */
-static bool digits(struct tc_slice *s, size_t min, size_t max, int64_t *out)
+/* Takes between `min` and `max` digits off the front of `*s`. */
+static bool text_take_digits(struct tc_slice *s, size_t min, size_t max, int64_t *out)
 {
     size_t n = 0;
     int64_t v = 0;
@@ -83,7 +89,7 @@ static bool digits(struct tc_slice *s, size_t min, size_t max, int64_t *out)
     return true;
 }
 
-static bool literal(struct tc_slice *s, char c)
+static bool text_take_char(struct tc_slice *s, char c)
 {
     if (s->len == 0 || s->data[0] != c)
         return false;
@@ -91,16 +97,16 @@ static bool literal(struct tc_slice *s, char c)
     return true;
 }
 
-/* An optional ".digits". */
-static bool fraction(struct tc_slice *s, int32_t *nanos)
+/* Takes an optional ".digits" off the front of `*s`. */
+static bool text_take_fraction(struct tc_slice *s, int32_t *nanos)
 {
     int64_t v = 0;
     size_t before;
     *nanos = 0;
-    if (!literal(s, '.'))
+    if (!text_take_char(s, '.'))
         return true;
     before = s->len;
-    if (!digits(s, 1, 9, &v))
+    if (!text_take_digits(s, 1, 9, &v))
         return false;
     for (size_t n = before - s->len; n < 9; n++)
         v *= 10;
@@ -112,16 +118,17 @@ bool tc_wkt_duration_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos)
 {
     int64_t whole;
     int32_t part;
-    bool negative = literal(&s, '-');
-    if (!digits(&s, 1, 12, &whole) || !fraction(&s, &part) || !literal(&s, 's') || s.len || whole > MAX_DURATION)
+    bool negative = text_take_char(&s, '-');
+    if (!text_take_digits(&s, 1, 12, &whole) || !text_take_fraction(&s, &part) || !text_take_char(&s, 's') || s.len ||
+        whole > MAX_DURATION)
         return false;
     *seconds = negative ? -whole : whole;
     *nanos = negative ? -part : part;
     return true;
 }
 
-/* Days since 1970-01-01 of a date in the proleptic Gregorian calendar, counted in years that begin in March. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
+/* Returns the days from 1970-01-01 to a date. */
+static int64_t date_days(int64_t year, int64_t month, int64_t day)
 {
     int64_t y = month <= 2 ? year - 1 : year;
     int64_t m = (month + 9) % 12; /* March is 0 */
@@ -146,17 +153,17 @@ bool tc_wkt_timestamp_text(int64_t seconds, int32_t nanos, char out[TC_WKT_TEXT_
     }
     /* The year is within one of this estimate. */
     int64_t year = 1970 + days * 400 / 146097, month = 12;
-    while (days_of(year + 1, 1, 1) <= days)
+    while (date_days(year + 1, 1, 1) <= days)
         year++;
-    while (days_of(year, 1, 1) > days)
+    while (date_days(year, 1, 1) > days)
         year--;
-    while (days_of(year, month, 1) > days)
+    while (date_days(year, month, 1) > days)
         month--;
     char part[16];
     fraction_text(nanos, part);
     int n = snprintf(out, TC_WKT_TEXT_BYTES,
                      "%04" PRId64 "-%02" PRId64 "-%02" PRId64 "T%02" PRId64 ":%02" PRId64 ":%02" PRId64 "%sZ", year,
-                     month, days - days_of(year, month, 1) + 1, rest / 3600, rest / 60 % 60, rest % 60, part);
+                     month, days - date_days(year, month, 1) + 1, rest / 3600, rest / 60 % 60, rest % 60, part);
     return n > 0 && n < TC_WKT_TEXT_BYTES;
 }
 
@@ -164,19 +171,21 @@ bool tc_wkt_timestamp_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos)
 {
     int64_t year, month, day, hour, minute, second, offset_h = 0, offset_m = 0, sign = 0;
     int32_t part;
-    if (!digits(&s, 4, 4, &year) || !literal(&s, '-') || !digits(&s, 2, 2, &month) || !literal(&s, '-') ||
-        !digits(&s, 2, 2, &day) || !literal(&s, 'T') || !digits(&s, 2, 2, &hour) || !literal(&s, ':') ||
-        !digits(&s, 2, 2, &minute) || !literal(&s, ':') || !digits(&s, 2, 2, &second) || !fraction(&s, &part))
+    if (!text_take_digits(&s, 4, 4, &year) || !text_take_char(&s, '-') || !text_take_digits(&s, 2, 2, &month) ||
+        !text_take_char(&s, '-') || !text_take_digits(&s, 2, 2, &day) || !text_take_char(&s, 'T') ||
+        !text_take_digits(&s, 2, 2, &hour) || !text_take_char(&s, ':') || !text_take_digits(&s, 2, 2, &minute) ||
+        !text_take_char(&s, ':') || !text_take_digits(&s, 2, 2, &second) || !text_take_fraction(&s, &part))
         return false;
-    if (!literal(&s, 'Z')) {
-        sign = literal(&s, '+') ? -1 : literal(&s, '-') ? 1 : 0;
-        if (sign == 0 || !digits(&s, 2, 2, &offset_h) || !literal(&s, ':') || !digits(&s, 2, 2, &offset_m))
+    if (!text_take_char(&s, 'Z')) {
+        sign = text_take_char(&s, '+') ? -1 : text_take_char(&s, '-') ? 1 : 0;
+        if (sign == 0 || !text_take_digits(&s, 2, 2, &offset_h) || !text_take_char(&s, ':') ||
+            !text_take_digits(&s, 2, 2, &offset_m))
             return false;
     }
     if (s.len || year < 1 || month < 1 || month > 12 || day < 1 || day > month_days(year, month) || hour > 23 ||
         minute > 59 || second > 59 || offset_h > 23 || offset_m > 59)
         return false;
-    int64_t v = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+    int64_t v = date_days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
     v += sign * (offset_h * 3600 + offset_m * 60);
     if (v < MIN_TIMESTAMP || v > MAX_TIMESTAMP)
         return false;

@@ -21,11 +21,12 @@ enum tc_wkt tc_wkt_of(const ProtobufCMessageDescriptor *type);
 
 #define TC_WKT_TEXT_BYTES 48
 
-/* "1.5s" and "2026-01-02T03:04:05.006Z", with no, 3, 6 or 9 digits of a second; false when out of range. */
+/* Write "1.5s" and "2026-01-02T03:04:05.006Z", with no, 3, 6 or 9 digits of a second. Return false when the value is
+ * out of range. */
 bool tc_wkt_duration_text(int64_t seconds, int32_t nanos, char out[TC_WKT_TEXT_BYTES]);
 bool tc_wkt_timestamp_text(int64_t seconds, int32_t nanos, char out[TC_WKT_TEXT_BYTES]);
-/* The way back, one to nine digits of a second; a timestamp may have an offset from UTC. False when malformed or out of
- * range, and the outputs are untouched. */
+/* Read the texts of a duration and of a timestamp, with one to nine digits of a second; a timestamp may have an offset
+ * from UTC. Return false, with the outputs untouched, when the text is malformed or out of range. */
 bool tc_wkt_duration_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos);
 bool tc_wkt_timestamp_parse(struct tc_slice s, int64_t *seconds, int32_t *nanos);
 

@@ -1,3 +1,8 @@
+/* RE2 behind the table of engine.h: the one C++ file.
+ *
+ * No exception may cross into C. The only one that RE2 or the standard library throws here is for want of memory; each
+ * function catches everything and ends the process as base/mem.c does. Replacing is written by hand over RE2::Match
+ * instead of RE2::GlobalReplace, whose result and time have no bound. */
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -33,27 +38,31 @@ std::unique_ptr<RE2> within(const re2::StringPiece &pattern, int64_t memory_byte
     return std::unique_ptr<RE2>(new RE2(pattern, options));
 }
 
-/* RE2 has one figure for the program and for the automata that matching fills with states as texts ask for them: with
- * what the largest program may have, a small one could grow by a megabyte. So each gets what it needs. */
+/* RE2 has one figure for the program and for the automata that matching fills with states as texts ask for them. It
+ * gives up on an automaton, for good, where 20 states would not fit, and then takes a hundred times as long for each
+ * byte; the larger the program, the larger a state. With what the largest program may have, a small one could grow by a
+ * megabyte. So each gets what it needs: measured, where ambiguous programs of 70 to 1,100 instructions keep their
+ * automaton. */
 void *compile(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
               tc_regex_sink_fn why, void *arg)
 {
-    const int64_t instruction_bytes = 96; /* RE2 grants an instruction for each of these */
+    const int small_program = 64;          /* instructions; up to here small_bytes do */
+    const int64_t instruction_bytes = 640; /* for each one beyond */
     const re2::StringPiece text(pattern, len);
     try {
         std::unique_ptr<RE2> re;
-        if (!large) {
-            re = within(text, std::min(small_bytes, memory_bytes));
-            large = re->error_code() == RE2::ErrorPatternTooLarge && small_bytes < memory_bytes;
+        int64_t given = std::min(large ? memory_bytes : small_bytes, memory_bytes);
+        re = within(text, given);
+        if (re->error_code() == RE2::ErrorPatternTooLarge && given < memory_bytes) {
+            given = memory_bytes;
+            re = within(text, given);
         }
-        if (large) {
-            re = within(text, memory_bytes);
-            const int64_t needed = small_bytes + instruction_bytes * re->ProgramSize();
-            if (re->ok() && needed < memory_bytes / 2) {
-                std::unique_ptr<RE2> fitted = within(text, needed);
-                if (fitted->ok())
-                    re = std::move(fitted);
-            }
+        const int64_t beyond = std::max(0, re->ok() ? re->ProgramSize() - small_program : 0);
+        const int64_t needed = std::min(small_bytes + instruction_bytes * beyond, memory_bytes);
+        if (re->ok() && needed != given) {
+            std::unique_ptr<RE2> fitted = within(text, needed);
+            if (fitted->ok())
+                re = std::move(fitted);
         }
         if (re->ok())
             return re.release();
@@ -96,7 +105,7 @@ bool check_rewrite(const void *re, const char *rewrite, size_t len, tc_regex_sin
     }
 }
 
-/* Takes no more than there is room for. */
+/* Passes on as many bytes as there is room for. */
 struct bounded_sink {
     size_t room;
     tc_regex_sink_fn out;
@@ -111,7 +120,7 @@ struct bounded_sink {
     }
 };
 
-/* How many bytes the character has that the text begins with; one that is no UTF-8 counts as a character. */
+/* Returns the length of the first character of the text; a byte that is not UTF-8 counts as a character. */
 size_t character(const char *text, size_t len)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -128,7 +137,7 @@ size_t character(const char *text, size_t len)
     return rune < least[n] || rune > 0x10ffff ? 1 : n;
 }
 
-/* One that check_rewrite found good: behind a backslash is a digit, or another. */
+/* Appends a rewrite that check_rewrite has accepted: a backslash is followed by a digit or a backslash. */
 void add_rewrite(bounded_sink &sink, const re2::StringPiece &rewrite, const re2::StringPiece *groups)
 {
     size_t from = 0, escape;
@@ -144,7 +153,7 @@ void add_rewrite(bounded_sink &sink, const re2::StringPiece &rewrite, const re2:
     sink.add(rewrite.data() + from, rewrite.size() - from);
 }
 
-/* False, and nothing is left: it is more. */
+/* Takes n off *left. Returns false, and leaves 0, when fewer are left. */
 bool take(uint64_t *left, size_t n)
 {
     const bool ok = n <= *left;
@@ -152,8 +161,8 @@ bool take(uint64_t *left, size_t n)
     return ok;
 }
 
-/* What GlobalReplace does, whose result and time have no bound: a short text can ask for gigabytes, and for each match
- * all that follows may be looked at. */
+/* Does what RE2::GlobalReplace does, with bounds: there a short text can ask for gigabytes, and each match may look at
+ * all of the rest. */
 void replace_all(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len, size_t max,
                  uint64_t *bytes, tc_regex_sink_fn out, void *arg)
 {
@@ -173,7 +182,7 @@ void replace_all(const void *re, const char *text, size_t text_len, const char *
                 last = at;
                 continue;
             }
-            /* An empty match right behind another does not count. */
+            /* An empty match right behind another match does not count. */
             if (at == all.size())
                 break;
             const size_t step = character(all.data() + at, all.size() - at);
@@ -190,7 +199,13 @@ const struct tc_regex_engine engine = {compile, destroy, program_size, full_matc
 
 } // namespace
 
-extern "C" const struct tc_regex_engine *torc_regex_engine(unsigned version, void (*oom)(void))
+#ifdef torc_regex_EXPORTS /* CMake's mark of a file that goes into libtorc-regex.so */
+#define EXPORTED __attribute__((visibility("default")))
+#else
+#define EXPORTED
+#endif
+
+extern "C" EXPORTED const struct tc_regex_engine *torc_regex_engine(unsigned version, void (*oom)(void))
 {
     if (version != TC_REGEX_ENGINE_VERSION)
         return nullptr;

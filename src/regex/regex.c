@@ -1,36 +1,45 @@
+/* Regular expressions of xDS: RE2 behind engine.h, with bounds for patterns that a control plane may send.
+ *
+ * A pattern costs three things, and each has a bound: to read (tc_regex_reading_cost; RE2 bounds the program, not the
+ * tree it is read into, which Unicode classes make large), to keep (memory_bytes for the program), and to match (steps:
+ * instructions of the program times bytes of text, taken off a budget of the RPC).
+ *
+ * The engine is found once, with the first pattern: linked, or loaded from libtorc-regex.so. Compiling stands in a
+ * foreign section, since RE2 has locks of its own then; matching does not. */
 #include "regex/regex.h"
 
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/fork.h"
 #include "base/mem.h"
 #include "base/ref.h"
 #include "regex/engine.h"
 
-/* What most regexes do with; and the cost of reading from which on one is not tried with that, as reading it twice
- * would be the larger part. */
+/* The memory that most regexes do with, and the cost of reading above which it is not tried first: reading the pattern
+ * twice would cost more than it saves. */
 enum { SMALL_BYTES = 64 << 10, LARGE_COST = 256 << 10 };
 
 struct tc_regex {
     struct tc_ref ref;
     const struct tc_regex_engine *engine;
     void *re;
-    uint64_t instructions; /* one at least */
+    uint64_t instructions; /* at least 1 */
 };
 
-/* C++ does not say how much it was. */
-static void out_of_memory(void)
+/* C++ does not tell the size. */
+static void engine_out_of_memory(void)
 {
     tc_out_of_memory(0);
 }
 
-static void append(const char *text, size_t len, void *arg)
+static void reason_append(const char *text, size_t len, void *arg)
 {
     tc_buf_append(arg, text, len);
 }
 
-static char *take_text(struct tc_buf *b)
+static char *reason_take(struct tc_buf *b)
 {
     char *text = tc_strdup(tc_buf_cstr(b));
     tc_buf_fini(b);
@@ -42,15 +51,15 @@ static struct {
     char why[512];
 } found;
 
-static void find_engine(void)
+static void engine_find(void)
 {
     tc_regex_engine_fn get = tc_regex_engine_find(found.why, sizeof(found.why));
-    if (get && !(found.engine = get(TC_REGEX_ENGINE_VERSION, out_of_memory)))
+    if (get && !(found.engine = get(TC_REGEX_ENGINE_VERSION, engine_out_of_memory)))
         snprintf(found.why, sizeof(found.why), "Torc's library of regular expressions is of another version");
 }
 
-/* Such as \pL: each has hundreds of ranges. */
-static size_t unicode_classes(struct tc_slice pattern)
+/* Counts classes such as \pL, each of which has hundreds of ranges. */
+static size_t pattern_unicode_classes(struct tc_slice pattern)
 {
     size_t n = 0;
     for (size_t i = 0; i + 1 < pattern.len; i++)
@@ -66,24 +75,28 @@ struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_lim
         *why = tc_asprintf("pattern of %zu bytes is longer than %zu", pattern.len, max_pattern);
         return NULL;
     }
-    /* RE2 bounds the program, not what it was read into. */
-    const size_t class_bytes = 98304, cost = tc_regex_reading_cost(pattern), classes = unicode_classes(pattern);
+    const size_t class_bytes = 98304, cost = tc_regex_reading_cost(pattern), classes = pattern_unicode_classes(pattern);
     if (classes > 1 && classes * class_bytes > max_memory) {
         *why = tc_asprintf("pattern too large - %zu Unicode classes, more than %zu", classes, max_memory / class_bytes);
         return NULL;
     }
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_engine);
+    pthread_once(&once, engine_find);
     const struct tc_regex_engine *engine = found.engine;
     if (!engine) {
         *why = tc_strdup(found.why);
         return NULL;
     }
     struct tc_buf reason = {0};
+    if (!tc_foreign_enter()) {
+        *why = tc_strdup("the process is exiting");
+        return NULL;
+    }
     void *re = engine->compile(pattern.data, pattern.len, SMALL_BYTES, (int64_t)TC_MIN(max_memory, (size_t)INT64_MAX),
-                               cost > LARGE_COST, append, &reason);
+                               cost > LARGE_COST, reason_append, &reason);
+    tc_foreign_leave();
     if (!re) {
-        *why = take_text(&reason);
+        *why = reason_take(&reason);
         return NULL;
     }
     struct tc_regex *r = TC_NEW(struct tc_regex);
@@ -117,9 +130,9 @@ size_t tc_regex_memory(const struct tc_regex *r)
 
 size_t tc_regex_reading_cost(struct tc_slice pattern)
 {
-    /* A long pattern takes more for each character than a short one. */
+    /* Each character of a long pattern takes more than one of a short pattern. */
     const size_t character = 16, longer = 24, unicode_class = 24576;
-    return pattern.len * (character + pattern.len / longer) + unicode_classes(pattern) * unicode_class;
+    return pattern.len * (character + pattern.len / longer) + pattern_unicode_classes(pattern) * unicode_class;
 }
 
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text, uint64_t *steps)
@@ -134,9 +147,9 @@ bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, c
         return false;
     }
     struct tc_buf reason = {0};
-    bool ok = r->engine->check_rewrite(r->re, rewrite.data, rewrite.len, append, &reason);
+    bool ok = r->engine->check_rewrite(r->re, rewrite.data, rewrite.len, reason_append, &reason);
     if (!ok)
-        *why = take_text(&reason);
+        *why = reason_take(&reason);
     return ok;
 }
 
@@ -146,6 +159,6 @@ void tc_regex_replace_all(const struct tc_regex *r, struct tc_slice text, struct
     const uint64_t all = *steps / r->instructions;
     uint64_t left = all;
     r->engine->replace_all(r->re, text.data, text.len, rewrite.data, rewrite.len, TC_REGEX_REPLACED_MAX_BYTES, &left,
-                           append, out);
+                           reason_append, out);
     *steps -= (all - left) * r->instructions;
 }

@@ -1,5 +1,5 @@
-/* RE2 behind extern "C": linear time, and the same patterns accepted as by every xDS peer. Compiled once per resource,
- * never per call; immutable, shared, may be used from any thread. No C++ exception crosses. */
+/* Regular expressions (RE2): linear time, and the syntax that every xDS client accepts. A regex is compiled once per
+ * resource, never per call; it is immutable and shared, and any thread may use it. */
 #ifndef TC_REGEX_REGEX_H
 #define TC_REGEX_REGEX_H
 
@@ -13,8 +13,8 @@ extern "C" {
 #define TC_REGEX_MEMORY_MAX_BYTES (8u << 20)
 #define TC_REGEX_REWRITE_MAX_BYTES 4096
 #define TC_REGEX_REPLACED_MAX_BYTES (64u << 10)
-/* What one RPC's routes may take in steps, and its hash policies: a step is an instruction of a program for a byte of
- * the text, 5 ns at the worst (where no automaton fits), a hundredth of that in general. */
+/* The steps that the routes of one RPC may take, and its hash policies. A step is one instruction of a program for one
+ * byte of text: 5 ns at the worst (where no automaton fits), a hundredth of that in general. */
 #define TC_REGEX_MATCH_STEPS (UINT64_C(128) << 20)
 #define TC_REGEX_REPLACE_STEPS (UINT64_C(32) << 20)
 
@@ -30,13 +30,13 @@ struct tc_regex_limits {
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
 struct tc_regex *tc_regex_ref(struct tc_regex *r);
 void tc_regex_unref(struct tc_regex *r);
-/* About how many bytes its program takes. The automata that matching builds come on top: 21 KiB at the most for a
- * program of up to 680 instructions, half as much again as the program for larger ones. */
+/* About how many bytes its program takes. The automata that matching builds come on top: at most 21 KiB for a program
+ * of up to 64 instructions, and 213 bytes for each further one. */
 size_t tc_regex_memory(const struct tc_regex *r);
 /* What reading a pattern takes whatever its program becomes ("(?:\pL\pL){0}" has next to none), as the size of a
  * program that takes about as long to compile. */
 size_t tc_regex_reading_cost(struct tc_slice pattern);
-/* Takes `n` off `*steps`; false, and 0 are left: they are fewer. */
+/* Takes `n` off `*steps`. Returns false, and leaves 0, when fewer are left. */
 static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)
 {
     bool ok = n < *steps;
@@ -44,11 +44,11 @@ static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)
     return ok;
 }
 
-/* True when the whole text matches. Takes the steps that it may need, instructions x bytes, off `*steps`; where
+/* Returns true when the whole text matches. Takes the steps that it may need, instructions x bytes, off `*steps`; where
  * those are not left it does not match. */
 bool tc_regex_full_match(const struct tc_regex *r, struct tc_slice text, uint64_t *steps);
-/* True when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no other
- * escape, and it has TC_REGEX_REWRITE_MAX_BYTES at most. Else false with the reason in *why (tc_free). */
+/* Returns true when `rewrite` can be used with the regex: "\0" to "\9" name groups that it has, "\\" is a backslash, no
+ * other escape, and it has TC_REGEX_REWRITE_MAX_BYTES at most. Else false with the reason in *why (tc_free). */
 bool tc_regex_check_rewrite(const struct tc_regex *r, struct tc_slice rewrite, char **why);
 /* Appends `text` to `out` with every match (empty ones too) replaced by the rewrite, as RE2's GlobalReplace does;
  * the result is cut at TC_REGEX_REPLACED_MAX_BYTES, and what follows is not computed. The search for each match may

@@ -1,4 +1,4 @@
-/* The resolvers of this folder, for its registry. */
+/* The resolvers of src/resolver, for its registry. */
 #ifndef TC_RESOLVER_BUILTIN_H
 #define TC_RESOLVER_BUILTIN_H
 
@@ -10,7 +10,7 @@ extern const struct tc_resolver_class tc_resolver_unix;
 extern const struct tc_resolver_class tc_resolver_unix_abstract;
 extern const struct tc_resolver_class tc_resolver_dns;
 
-/* A resolver that reports the same endpoints once. Takes over the reference. */
+/* Returns a resolver that reports the endpoints once. Takes over the reference. */
 struct tc_resolver *tc_fixed_resolver_new(const struct tc_resolver_env *env, struct tc_endpoints *endpoints);
 /* One endpoint for each address. The addresses are copied. */
 struct tc_endpoints *tc_endpoints_of_addrs(const struct tc_addr *addrs, size_t n);

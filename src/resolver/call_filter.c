@@ -1,8 +1,7 @@
+/* Notes of HTTP filters, for `torc call --explain`. */
 #include "resolver/call_filter.h"
 
 #include <stdarg.h>
-
-#include "base/mem.h"
 
 void tc_filter_note(const struct tc_call_filter *f, struct tc_filter_call *call, const char *fmt, ...)
 {

@@ -1,26 +1,27 @@
-/* HTTP filters as a channel runs them (A39): an RPC passes its chain between the config selector and the pick, once, in
- * front of all its attempts; its response passes the chain back. What a filter does is the mesh's. Loop thread only. */
+/* HTTP filters as a channel runs them (A39): an RPC passes its chain once, between the config selector and the first
+ * pick, before all its attempts; the response passes the chain back. The filters are in xds/filter. Loop thread only.
+ */
 #ifndef TC_RESOLVER_CALL_FILTER_H
 #define TC_RESOLVER_CALL_FILTER_H
 
 #include "io/loop.h"
 #include "resolver/config_selector.h"
 
-/* What a filter did to an RPC, for those who ask (torc call --explain). */
+/* What a filter did to an RPC, for `torc call --explain`. */
 struct tc_filter_note {
     struct tc_filter_note *next;
     struct tc_slice filter; /* name of the instance */
     struct tc_slice text;
 };
 
-/* An RPC as its filters see it. All but the answers is borrowed. */
+/* An RPC as its filters see it. Everything but the answers is borrowed. */
 struct tc_filter_call {
     struct tc_loop *loop;
     struct tc_arena *arena; /* the call's, unlimited */
     struct tc_slice path;
     struct tc_headers *metadata; /* may be added to in start and resume */
-    struct tc_call_config
-        *config;          /* the cluster and what else was chosen for the RPC; may be changed before the pick */
+    /* The cluster and what else was chosen for the RPC; may be changed before the pick. */
+    struct tc_call_config *config;
     struct tc_rstr *peer; /* in response: the backend's address as text */
     bool explain;
     /* Answers. */
@@ -35,7 +36,7 @@ enum tc_filter_verdict {
     TC_FILTER_FAIL, /* the RPC ends with the status; nothing retries it */
 };
 
-/* One filter of a chain, its settings merged for the route. Immutable, of the chain's life. */
+/* A filter of a chain, with its settings merged for the route. Immutable; lives as long as the chain. */
 struct tc_call_filter {
     const struct tc_call_filter_ops *ops;
     struct tc_slice name; /* of the instance in the listener */
@@ -43,19 +44,19 @@ struct tc_call_filter {
 };
 
 struct tc_call_filter_ops {
-    /* The RPC's turn. *state is NULL, and the filter's own from here on. */
+    /* The RPC comes to the filter. *state is NULL, and the filter's own from here on. */
     enum tc_filter_verdict (*start)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
     /* The wait is over. NULL: start never asks for one. */
     enum tc_filter_verdict (*resume)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
-    /* The response's initial metadata, or the trailers of one that has nothing else: what the application shall see,
-     * the same list or another in the arena. NULL: it is of no interest. */
+    /* Returns what the application shall see of the response's initial metadata, or of the trailers of a trailers-only
+     * response: the same list, or another in the arena. May be NULL. */
     const struct tc_headers *(*response)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state,
                                          const struct tc_headers *headers);
-    /* The RPC is over, whatever ended it. Once for each start. NULL: it is of no interest. */
+    /* The RPC is over, whatever ended it. Called once for each start. May be NULL. */
     void (*done)(const struct tc_call_filter *f, struct tc_filter_call *call, void **state);
 };
 
-/* Immutable; an RPC keeps a reference until it is over. */
+/* Immutable. An RPC holds a reference until it is over. */
 struct tc_filter_chain {
     struct tc_lref ref;
     size_t n; /* > 0 */
@@ -76,7 +77,7 @@ static inline void tc_filter_chain_unref(struct tc_filter_chain *chain)
         chain->free(chain);
 }
 
-/* Adds a note behind those that are there. */
+/* Appends a note. */
 void tc_filter_note(const struct tc_call_filter *f, struct tc_filter_call *call, const char *fmt, ...) TC_PRINTF(3, 4);
 
 #endif

@@ -1,5 +1,5 @@
-/* The config selector (A31): decides for each RPC its route, cluster, timeout and hash before the pick. Immutable,
- * shared on the loop. */
+/* The config selector (A31): decides route, cluster, timeout and hash of each RPC before the pick. Immutable; shared on
+ * the loop. */
 #ifndef TC_RESOLVER_CONFIG_SELECTOR_H
 #define TC_RESOLVER_CONFIG_SELECTOR_H
 
@@ -20,17 +20,17 @@ struct tc_select_args {
     bool explain; /* fill in route text */
 };
 
-/* What holds for the RPC; strings live in the arena or as long as `hold`. */
+/* What was decided for the RPC. Strings live in the arena or as long as `hold`. */
 struct tc_call_config {
-    uint64_t timeout_ns;        /* 0: none: the route's or method config's bound on the deadline */
+    uint64_t timeout_ns;        /* bound on the deadline by the route or method config; UINT64_MAX: none */
     struct tc_slice cluster;    /* for pick args */
     struct tc_session *session; /* for pick args: of the stateful session filter; NULL: none */
     bool auto_host_rewrite;     /* for pick args (A81) */
     bool has_hash;
     uint64_t hash;
     struct tc_slice route;      /* for explain: what matched */
-    int wait_for_ready;         /* -1: not said */
-    uint64_t max_request_bytes; /* 0: not said */
+    int wait_for_ready;         /* -1: not set */
+    uint64_t max_request_bytes; /* UINT64_MAX: not set; 0: empty messages only */
     uint64_t max_response_bytes;
     const struct tc_retry_policy *retry; /* NULL: none; borrowed until select's caller has copied it */
     /* HTTP filters that the RPC passes before its pick (resolver/call_filter.h): a reference; NULL: none. */
@@ -41,8 +41,15 @@ struct tc_call_config {
     void *hold;
 };
 
+/* A config that sets nothing. */
+#define TC_CALL_CONFIG_NONE                                                                                            \
+    ((struct tc_call_config){.timeout_ns = UINT64_MAX,                                                                 \
+                             .wait_for_ready = -1,                                                                     \
+                             .max_request_bytes = UINT64_MAX,                                                          \
+                             .max_response_bytes = UINT64_MAX})
+
 struct tc_config_selector_ops {
-    /* OK with *out filled, or why the RPC fails (the caller ends the status). */
+    /* Returns OK with *out filled in, or why the RPC fails. The caller takes the status. */
     struct tc_status (*select)(struct tc_config_selector *cs, const struct tc_select_args *args,
                                struct tc_call_config *out);
     void (*free)(struct tc_config_selector *cs);

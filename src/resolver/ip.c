@@ -1,12 +1,12 @@
-/* ipv4:a:p,b:p and ipv6:[a]:p,[b]:p: each address an endpoint of its own (gRPC doc/naming.md). The port is 443 when it
- * is left out. */
-#include "base/mem.h"
+/* ipv4:a:p,b:p and ipv6:[a]:p,[b]:p (gRPC's doc/naming.md): each address an endpoint of its own. The port is 443 when
+ * it is left out. */
 #include "base/vec.h"
 #include "resolver/builtin.h"
 
 typedef TC_VEC(struct tc_addr) addr_vec;
 
-static int parse_one(struct tc_addr *a, struct tc_slice text, int family)
+/* "1.2.3.4:80", or without a port, which is 443 then; an IPv6 address has brackets if it has a port. */
+static int addr_parse(struct tc_addr *a, struct tc_slice text, int family)
 {
     int rc = tc_addr_parse(a, text);
     if (rc != 0) {
@@ -21,38 +21,34 @@ static int parse_one(struct tc_addr *a, struct tc_slice text, int family)
     return rc;
 }
 
-static void fini_addrs(addr_vec *v)
+static void addrs_fini(addr_vec *v)
 {
     for (size_t i = 0; i < v->len; i++)
         tc_addr_fini(&v->data[i]);
     tc_vec_fini(v);
 }
 
-static bool parse_list(const struct tc_target *t, int family, addr_vec *out, char **why)
+/* Parses the whole list. Returns false with the reason in *why (NULL is allowed). */
+static bool addrs_parse(const struct tc_target *t, int family, addr_vec *out, char **why)
 {
     struct tc_slice rest = tc_slice_str(t->path), part;
     bool more = true;
-    if (t->has_authority && t->authority[0]) {
-        if (why)
-            *why = tc_asprintf("target \"" TC_SHOWN "\": %s has no authority", TC_SHOW(t->text), t->scheme);
-        return false;
-    }
+    if (t->has_authority && t->authority[0])
+        return tc_refuse(why, "target \"" TC_SHOWN "\": %s has no authority", TC_SHOW(t->text), t->scheme);
     while (tc_slice_split(&rest, &more, ',', &part)) {
         struct tc_addr a;
-        if (parse_one(&a, tc_slice_trim(part), family) != 0) {
-            if (why)
-                *why = tc_asprintf("target \"" TC_SHOWN "\": \"%.*s\" is no %s address with a port", TC_SHOW(t->text),
-                                   (int)TC_MIN(part.len, (size_t)TC_SHOW_MAX), part.data,
-                                   family == AF_INET ? "IPv4" : "IPv6");
-            fini_addrs(out);
-            return false;
+        if (addr_parse(&a, tc_slice_trim(part), family) != 0) {
+            addrs_fini(out);
+            return tc_refuse(why, "target \"" TC_SHOWN "\": \"%.*s\" is not an %s address with a port",
+                             TC_SHOW(t->text), (int)TC_MIN(part.len, (size_t)TC_SHOW_MAX), part.data,
+                             family == AF_INET ? "IPv4" : "IPv6");
         }
         *tc_vec_push(out) = a;
     }
     return true;
 }
 
-static int family_of(const struct tc_resolver_class *cls)
+static int class_family(const struct tc_resolver_class *cls)
 {
     return cls == &tc_resolver_ipv4 ? AF_INET : AF_INET6;
 }
@@ -60,10 +56,10 @@ static int family_of(const struct tc_resolver_class *cls)
 static bool ip_authority(const struct tc_resolver_class *cls, const struct tc_target *t, struct tc_buf *out, char **why)
 {
     addr_vec v = {0};
-    if (!parse_list(t, family_of(cls), &v, why))
+    if (!addrs_parse(t, class_family(cls), &v, why))
         return false;
     tc_addr_format(&v.data[0], out);
-    fini_addrs(&v);
+    addrs_fini(&v);
     return true;
 }
 
@@ -71,9 +67,9 @@ static struct tc_resolver *ip_create(const struct tc_resolver_class *cls, const 
                                      const struct tc_resolver_env *env)
 {
     addr_vec v = {0};
-    parse_list(t, family_of(cls), &v, NULL);
+    addrs_parse(t, class_family(cls), &v, NULL);
     struct tc_resolver *r = tc_fixed_resolver_new(env, tc_endpoints_of_addrs(v.data, v.len));
-    fini_addrs(&v);
+    addrs_fini(&v);
     return r;
 }
 

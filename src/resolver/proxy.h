@@ -1,11 +1,11 @@
-/* Channels through an HTTP proxy, as the environment has it (A1, case 1): the proxy's name is resolved in place of the
- * target's, and connections ask it for the target by HTTP CONNECT. */
+/* Channels through an HTTP proxy (A1, case 1): the proxy's name is resolved instead of the target's, and connections
+ * ask the proxy for the target with HTTP CONNECT. */
 #ifndef TC_RESOLVER_PROXY_H
 #define TC_RESOLVER_PROXY_H
 
 #include "resolver/resolver.h"
 
-/* A resolver class over the target's own. Zero-initialised until tc_proxy_class_init said yes. */
+/* A resolver class around the target's own. Zeroed unless tc_proxy_class_init returned true. */
 struct tc_proxy_class {
     struct tc_resolver_class base;
     const struct tc_resolver_class *inner;
@@ -13,19 +13,19 @@ struct tc_proxy_class {
     struct tc_rstr *authorization; /* "Basic ..."; NULL: none */
 };
 
-/* Whether the target is reached by a proxy; *p is then ready. `option`: the channel's, a URL, "" for none, or NULL for
- * the environment: grpc_proxy, https_proxy, http_proxy in this order, the first that is set; no_grpc_proxy, else
- * no_proxy, exempts hosts by suffix and IP addresses by CIDR block ("*": all), and so does being of this machine
- * (localhost, 127.0.0.0/8, ::1). Only targets of dns, ipv4 and ipv6 are, each with one address. A value that is no
- * http URL is warned of and means none. */
+/* Returns whether the target is reached through a proxy, and makes *p ready then. `option` is the channel's: a URL, ""
+ * for none, or NULL for the environment: the first of grpc_proxy, https_proxy and http_proxy that is set.
+ * no_grpc_proxy, or else no_proxy, exempts hosts by suffix and IP addresses by CIDR block ("*": all); hosts of this
+ * machine (localhost, 127.0.0.0/8, ::1) are exempt as well. Targets of other schemes than dns, ipv4 and ipv6, or with
+ * several addresses, do not go through a proxy. A value that is not an http URL is warned of and ignored. */
 bool tc_proxy_class_init(struct tc_proxy_class *p, const struct tc_target *target,
                          const struct tc_resolver_class *inner, const char *option);
 void tc_proxy_class_fini(struct tc_proxy_class *p);
 
-/* The parts of "http://user:password@host:port". `authorization` is appended the header's value, and stays empty
- * without user. TORC_EPARSE. */
+/* Splits "http://user:password@host:port". `authorization` gets the header's value; without a user nothing is appended.
+ * Returns 0 or TORC_EPARSE. */
 int tc_proxy_url_parse(const char *url, struct tc_buf *host_port, struct tc_buf *authorization);
-/* Whether an entry of the comma-separated list exempts the host (a name or an IP literal, without port). */
+/* Returns whether an entry of the comma-separated list exempts the host (a name or an IP literal, without port). */
 bool tc_proxy_exempt(struct tc_slice list, struct tc_slice host);
 
 #endif

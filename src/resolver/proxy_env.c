@@ -1,10 +1,9 @@
-/* What the environment says of proxies. */
-#include "base/mem.h"
+/* What the environment says of proxies: URLs, and lists of hosts that are exempt. */
 #include "base/parse.h"
 #include "resolver/proxy.h"
 
-/* user:password, percent-encoded. */
-static int append_authorization(struct tc_buf *out, struct tc_slice user)
+/* Appends the header's value for a percent-encoded user:password. */
+static int authorization_append(struct tc_buf *out, struct tc_slice user)
 {
     struct tc_buf plain = {0};
     int rc = tc_uri_decode(&plain, user);
@@ -34,21 +33,21 @@ int tc_proxy_url_parse(const char *url, struct tc_buf *host_port, struct tc_buf 
     for (size_t i = 0; i < s.len; i++)
         if (s.data[i] <= ' ' || s.data[i] > '~')
             return TORC_EPARSE;
-    if (at && append_authorization(authorization, user) != 0)
+    if (at && authorization_append(authorization, user) != 0)
         return TORC_EPARSE;
     tc_buf_append_slice(host_port, s);
     return 0;
 }
 
-static const unsigned char *bytes_of(const struct tc_addr *a, unsigned *bits)
+static const unsigned char *addr_bytes(const struct tc_addr *a, unsigned *bits)
 {
     bool v4 = tc_addr_family(a) == AF_INET;
     *bits = v4 ? 32 : 128;
     return v4 ? (const unsigned char *)&a->sa.in.sin_addr : (const unsigned char *)&a->sa.in6.sin6_addr;
 }
 
-/* "10.0.0.0/8", "fd00::/8", or a single address. */
-static bool in_block(struct tc_slice entry, const struct tc_addr *host)
+/* Accepts "10.0.0.0/8", "fd00::/8" and single addresses. */
+static bool block_contains(struct tc_slice entry, const struct tc_addr *host)
 {
     struct tc_addr block;
     const char *slash = entry.len ? memchr(entry.data, '/', entry.len) : NULL;
@@ -56,7 +55,7 @@ static bool in_block(struct tc_slice entry, const struct tc_addr *host)
     unsigned host_bits, bits;
     if (tc_addr_from_ip(&block, ip, 0) != 0)
         return false;
-    const unsigned char *a = bytes_of(host, &host_bits), *b = bytes_of(&block, &bits);
+    const unsigned char *a = addr_bytes(host, &host_bits), *b = addr_bytes(&block, &bits);
     uint64_t prefix = bits;
     if (slash && tc_parse_u64(tc_slice_of(slash + 1, entry.len - ip.len - 1), bits, &prefix) != 0)
         return false;
@@ -67,6 +66,7 @@ static bool in_block(struct tc_slice entry, const struct tc_addr *host)
     return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
 }
 
+/* Entries match a host as a suffix, "*" matches everything, and blocks match IP literals. */
 bool tc_proxy_exempt(struct tc_slice list, struct tc_slice host)
 {
     struct tc_addr addr;
@@ -76,7 +76,7 @@ bool tc_proxy_exempt(struct tc_slice list, struct tc_slice host)
         entry = tc_slice_trim(entry);
         if (entry.len == 0)
             continue;
-        if (tc_slice_eq_str(entry, "*") || tc_slice_iends(host, entry) || (literal && in_block(entry, &addr)))
+        if (tc_slice_eq_str(entry, "*") || tc_slice_iends(host, entry) || (literal && block_contains(entry, &addr)))
             return true;
     }
     return false;

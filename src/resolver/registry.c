@@ -1,19 +1,18 @@
-#include <pthread.h>
-
+/* The resolvers that the process has, by scheme. Any thread. */
+#include "base/fork.h"
 #include "resolver/builtin.h"
 
-/* "xds" and room for what later modules add; the application's own resolvers belong to a channel, not here. */
-#define MAX_ADDED 16
+enum { MAX_ADDED = 16 }; /* "xds", and room. An application's own resolvers belong to a channel, not here */
 
 static const struct tc_resolver_class *const standard[] = {
     &tc_resolver_ipv4, &tc_resolver_ipv6, &tc_resolver_unix, &tc_resolver_unix_abstract, &tc_resolver_dns,
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Guarded by the process's lock of rank TC_RANK_RESOLVERS. */
 static const struct tc_resolver_class *added[MAX_ADDED];
 static size_t n_added;
 
-static const struct tc_resolver_class *find(struct tc_slice scheme)
+static const struct tc_resolver_class *class_find(struct tc_slice scheme)
 {
     for (size_t i = 0; i < TC_ARRAY_LEN(standard); i++)
         if (tc_slice_eq_str(scheme, standard[i]->scheme))
@@ -27,31 +26,31 @@ static const struct tc_resolver_class *find(struct tc_slice scheme)
 int tc_resolver_register(const struct tc_resolver_class *cls)
 {
     int rc = 0;
-    pthread_mutex_lock(&mutex);
-    if (find(tc_slice_str(cls->scheme)))
+    tc_lock_take(tc_lock_of_process(TC_RANK_RESOLVERS));
+    if (class_find(tc_slice_str(cls->scheme)))
         rc = TORC_EEXIST;
     else if (n_added == MAX_ADDED)
         rc = TORC_ELIMIT;
     else
         added[n_added++] = cls;
-    pthread_mutex_unlock(&mutex);
+    tc_lock_give(tc_lock_of_process(TC_RANK_RESOLVERS));
     return rc;
 }
 
 const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme)
 {
-    pthread_mutex_lock(&mutex);
-    const struct tc_resolver_class *cls = find(scheme);
-    pthread_mutex_unlock(&mutex);
+    tc_lock_take(tc_lock_of_process(TC_RANK_RESOLVERS));
+    const struct tc_resolver_class *cls = class_find(scheme);
+    tc_lock_give(tc_lock_of_process(TC_RANK_RESOLVERS));
     return cls;
 }
 
 void tc_resolver_schemes(struct tc_buf *out)
 {
-    pthread_mutex_lock(&mutex);
+    tc_lock_take(tc_lock_of_process(TC_RANK_RESOLVERS));
     for (size_t i = 0; i < TC_ARRAY_LEN(standard); i++)
         tc_buf_printf(out, "%s%s", i ? ", " : "", standard[i]->scheme);
     for (size_t i = 0; i < n_added; i++)
         tc_buf_printf(out, ", %s", added[i]->scheme);
-    pthread_mutex_unlock(&mutex);
+    tc_lock_give(tc_lock_of_process(TC_RANK_RESOLVERS));
 }

@@ -1,4 +1,5 @@
-/* The resolver interface: from a target to endpoints, service config and, under xDS, a config selector. */
+/* The resolver interface: from a target to endpoints, service config and, with xDS, a config selector. Loop thread
+ * only, but for the registry. */
 #ifndef TC_RESOLVER_RESOLVER_H
 #define TC_RESOLVER_RESOLVER_H
 
@@ -26,20 +27,21 @@ struct tc_resolver_result {
 
 void tc_resolver_result_fini(struct tc_resolver_result *r);
 
-/* What a resolver is given. The struct outlives it. */
+/* What a resolver is given. Outlives the resolver. */
 struct tc_resolver_env {
     struct tc_loop *loop;
     const struct tc_lb_registry *lb_registry;
     struct tc_slice authority;      /* the channel's data-plane authority, as option or target have it */
     const char *xds_bootstrap_json; /* or NULL */
+    uint64_t channel_id;            /* A42: random, the same for all resolvers that the channel makes */
     uint64_t dns_min_interval_ms;
     uint64_t xds_resource_timeout_ms;
     torc_credentials *credentials; /* the channel's own, for a bootstrap without channel_creds; opaque here */
     torc_runtime *runtime;         /* opaque here */
     struct tc_backoff_opts backoff;
-    /* A result: by the loop, never from inside a call of the resolver's ops. Takes over what *result holds. Returns
-     * false when the LB policy refused it: a polling resolver then tries again with backoff. The resolver is not shut
-     * down from inside. */
+    /* The resolver calls it with a result, from the loop and never from inside one of its ops. Takes over what *result
+     * holds. Returns false if the LB policy refused the result: a polling resolver then tries again with backoff. Does
+     * not shut the resolver down from inside. */
     bool (*on_result)(void *arg, struct tc_resolver_result *result);
     void *arg;
 };
@@ -48,9 +50,9 @@ struct tc_resolver_ops {
     void (*start)(struct tc_resolver *r);
     void (*request_reresolution)(struct tc_resolver *r);
     void (*reset_backoff)(struct tc_resolver *r);
-    /* No callback after it returns; frees itself. */
+    /* Frees the resolver. No callback comes after it returns. */
     void (*shutdown)(struct tc_resolver *r);
-    /* Says what it waits for while it has not reported yet, for people; nothing when it cannot tell. May be NULL. */
+    /* Appends what the resolver waits for before its first report, for people, or nothing. May be NULL. */
     void (*pending)(const struct tc_resolver *r, struct tc_buf *out);
 };
 
@@ -61,8 +63,8 @@ struct tc_resolver {
 
 struct tc_resolver_class {
     const char *scheme;
-    /* The default :authority of a target, into out. False with a text in *why (tc_free) when the target is malformed
-     * for this scheme. */
+    /* Appends the default :authority of a target. Returns false with a text in *why (tc_free) if the target is
+     * malformed for this scheme. */
     bool (*authority)(const struct tc_resolver_class *cls, const struct tc_target *target, struct tc_buf *out,
                       char **why);
     struct tc_resolver *(*create)(const struct tc_resolver_class *cls, const struct tc_target *target,
@@ -70,10 +72,11 @@ struct tc_resolver_class {
     void *arg;
 };
 
-/* The process's registry of built-in resolvers; mesh adds "xds" through it once. Thread-safe. */
+/* The process's registry of built-in resolvers; api/builtin.c adds "xds". Returns TORC_EEXIST for a scheme that is
+ * taken. Any thread. */
 int tc_resolver_register(const struct tc_resolver_class *cls);
 const struct tc_resolver_class *tc_resolver_find(struct tc_slice scheme);
-/* Appends all schemes of it, for people: "ipv4, ipv6, ...". Thread-safe. */
+/* Appends all schemes, for people: "ipv4, ipv6, ...". Any thread. */
 void tc_resolver_schemes(struct tc_buf *out);
 
 #endif

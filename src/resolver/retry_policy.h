@@ -1,17 +1,17 @@
-/* How failed attempts of an RPC are followed by others (A6, A44): what a service config or a route asks for, in one
+/* How a failed attempt of an RPC is followed by another (A6, A44): what a service config or a route asks for, in one
  * form for the channel. */
 #ifndef TC_RESOLVER_RETRY_POLICY_H
 #define TC_RESOLVER_RETRY_POLICY_H
 
 #include "io/backoff.h"
 
-/* A6: more attempts than these count as these. */
+/* A6: a larger maxAttempts counts as this. */
 #define TC_RETRY_MAX_ATTEMPTS 5u
 
 struct tc_retry_policy {
     unsigned max_attempts; /* the first included, at most TC_RETRY_MAX_ATTEMPTS; 0: no retries */
     uint32_t codes;        /* a bit for each status after which another attempt may follow */
-    bool hedging;          /* attempts side by side, hedging_delay_ns apart; codes are the non-fatal ones */
+    bool hedging;          /* attempts side by side, hedging_delay_ns apart; `codes` are the non-fatal statuses */
     uint64_t hedging_delay_ns;
     struct tc_backoff_opts backoff; /* without hedging */
 };

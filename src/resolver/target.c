@@ -1,28 +1,30 @@
+/* Target URIs (gRPC's doc/naming.md). "host:port" has what looks like a scheme; it counts as one only if a resolver
+ * knows it. */
 #include "resolver/target.h"
 
 #include "base/mem.h"
 #include "base/parse.h"
 
-static bool scheme_char(char c, bool first)
+static bool is_scheme_char(char c, bool first)
 {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
         return true;
     return !first && ((c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.');
 }
 
-/* The length of the scheme in front of the first ':', 0 when there is none (RFC 3986 3.1). */
+/* Returns the length of the scheme in front of the first ':', or 0 if there is none (RFC 3986, section 3.1). */
 static size_t scheme_length(struct tc_slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
         if (text.data[i] == ':')
             return i;
-        if (!scheme_char(text.data[i], i == 0))
+        if (!is_scheme_char(text.data[i], i == 0))
             return 0;
     }
     return 0;
 }
 
-static char *lower(struct tc_slice s)
+static char *scheme_lower(struct tc_slice s)
 {
     char *out = tc_slice_dup(s);
     for (size_t i = 0; i < s.len; i++)
@@ -31,7 +33,8 @@ static char *lower(struct tc_slice s)
     return out;
 }
 
-static char *decode(struct tc_slice s)
+/* Percent-decodes a part. Returns NULL if it is malformed, or has a NUL. */
+static char *part_decode(struct tc_slice s)
 {
     struct tc_buf b = {0};
     tc_buf_cstr(&b);
@@ -42,6 +45,7 @@ static char *decode(struct tc_slice s)
     return tc_buf_take(&b);
 }
 
+/* A scheme that no resolver knows is not a scheme: "localhost:80" is a host and a port for DNS. */
 int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *arg, struct tc_slice scheme), void *arg,
                     char **why)
 {
@@ -53,7 +57,7 @@ int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *a
 
     size_t n = scheme_length(whole);
     if (n) {
-        out.scheme = lower(tc_slice_of(whole.data, n));
+        out.scheme = scheme_lower(tc_slice_of(whole.data, n));
         if (!known(arg, tc_slice_str(out.scheme))) {
             tc_free(out.scheme);
             out.scheme = NULL;
@@ -74,8 +78,8 @@ int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *a
         authority = tc_slice_of(rest.data, len);
         rest = slash ? tc_slice_of(slash + 1, rest.len - len - 1) : tc_slice_of(rest.data + rest.len, 0);
     }
-    out.authority = decode(authority);
-    out.path = decode(rest);
+    out.authority = part_decode(authority);
+    out.path = part_decode(rest);
     if (!out.authority || !out.path) {
         reason = "a percent-encoding in it is malformed";
         goto bad;
@@ -90,8 +94,7 @@ int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *a
 
 bad:
     tc_target_fini(&out);
-    if (why)
-        *why = tc_asprintf("target \"" TC_SHOWN "\": %s", TC_SHOW(text), reason);
+    tc_refuse(why, "target \"" TC_SHOWN "\": %s", TC_SHOW(text), reason);
     return TORC_EINVAL;
 }
 

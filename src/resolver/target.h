@@ -12,8 +12,8 @@ struct tc_target {
     bool has_authority;
 };
 
-/* known: whether a scheme has a resolver (a target whose scheme has none is tried as "dns:///" + target). TORC_EINVAL
- * with a text in *why (tc_free) that names the target and the reason. */
+/* `known` returns whether a scheme has a resolver; a target whose scheme has none is tried as "dns:///" + target.
+ * Returns TORC_EINVAL with the target and the reason in *why (tc_free). */
 int tc_target_parse(struct tc_target *t, const char *text, bool (*known)(void *arg, struct tc_slice scheme), void *arg,
                     char **why);
 void tc_target_fini(struct tc_target *t);

@@ -1,99 +1,308 @@
+/* The client status discovery service (CSDS, A40): many requests share one answer.
+ *
+ * Requests wait on one of two lists (with resource contents, without). csds_begin_next has an answer made for one of
+ * the lists, unless one of these forbids it:
+ *
+ *   making           An answer is being made.
+ *   rest_until_ms    The rest after the last answer is not over: a rest is REST_TIMES as long as its answer took.
+ *   csds_has_room    The answers that clients have not read yet fill max_bytes.
+ *
+ * csds_begin_next runs again whenever one of these may have ended. It marks the requests that wait as `in_time`;
+ * tc_csds_service_made sends the answer to the marked ones, and later requests wait for the next answer, which shows
+ * what happened since. An answer is freed when its last call has sent it. All functions run on the server's loop
+ * thread. */
 #include "server/csds_service.h"
 
 #include "base/mem.h"
+#include "http2/stream.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 #include "proto/unpack.h"
 
 #define SERVICE "/envoy.service.status.v3.ClientStatusDiscoveryService/"
 
-/* The response to a request's bytes. */
-static struct tc_status answer(struct tc_csds_service *svc, struct tc_slice bytes, struct tc_buf *out)
+enum { STALLED_MS = 5000, REST_TIMES = 20, MAX_REST_MS = 1000 };
+
+/* A response that calls send. Owned by its calls: freed when `calls` becomes empty. */
+struct csds_answer {
+    struct tc_link link;
+    struct tc_link calls; /* the calls that have not written the response yet */
+    struct tc_rstr *response;
+    uint64_t made_ms;
+};
+
+/* A request. Lives in the arena of its call, so that nothing frees it. */
+struct csds_call {
+    struct tc_link link; /* in the service's `waiting`, or in the answer's calls */
+    struct tc_csds_service *svc;
+    struct tc_server_call *call;
+    struct csds_answer *answer; /* whose response it sends; NULL: it waits */
+    bool unary, in_time, ended;
+};
+
+static void csds_begin_next(struct tc_csds_service *svc);
+
+/* --- answers --- */
+
+static void csds_call_release(struct csds_call *c)
+{
+    struct tc_csds_service *svc = c->svc;
+    struct csds_answer *a = c->answer;
+    tc_list_remove(&c->link);
+    c->answer = NULL;
+    if (!a || !tc_list_empty(&a->calls))
+        return;
+    svc->answer_bytes -= a->response->len;
+    tc_list_remove(&a->link);
+    tc_rstr_unref(a->response);
+    tc_free(a);
+    tc_loop_defer(svc->loop, &svc->begin);
+}
+
+/* Returns false if another answer of that size would exceed max_bytes; then the timer, or the end of a call, tries
+ * again. Clients that have not read the oldest answer for STALLED_MS lose their calls: a stalled client must not keep
+ * the service from all others. */
+static bool csds_has_room(struct tc_csds_service *svc, size_t bytes)
+{
+    if (tc_list_empty(&svc->answers) || svc->answer_bytes + bytes <= tc_csds_service_max_bytes(svc))
+        return true;
+    const struct csds_answer *oldest = TC_CONTAINER_OF(svc->answers.next, struct csds_answer, link);
+    uint64_t waited_ms = tc_loop_now_ms(svc->loop) - oldest->made_ms;
+    if (waited_ms < STALLED_MS) {
+        tc_timer_start(&svc->timer, STALLED_MS - waited_ms);
+        return false;
+    }
+    TC_LIST_FOREACH(it, &oldest->calls)
+    tc_server_call_reset(TC_CONTAINER_OF(it, struct csds_call, link)->call, TC_H2_ENHANCE_YOUR_CALM);
+    return false; /* their ends come from the loop; csds_call_release tries again */
+}
+
+static void csds_begin_next(struct tc_csds_service *svc)
+{
+    if (svc->making || (tc_list_empty(&svc->waiting[0]) && tc_list_empty(&svc->waiting[1])))
+        return;
+    uint64_t now_ms = tc_loop_now_ms(svc->loop);
+    if (now_ms < svc->rest_until_ms) {
+        tc_timer_start(&svc->timer, svc->rest_until_ms - now_ms);
+        return;
+    }
+    /* The two kinds take turns: neither keeps the other waiting. */
+    bool without = !svc->without_contents;
+    if (tc_list_empty(&svc->waiting[without]))
+        without = !without;
+    if (!csds_has_room(svc, svc->last_bytes[without]))
+        return;
+    TC_LIST_FOREACH(it, &svc->waiting[without])
+    TC_CONTAINER_OF(it, struct csds_call, link)->in_time = true;
+    svc->making = true;
+    svc->without_contents = without;
+    svc->make(svc, without);
+}
+
+static void csds_on_timer(struct tc_timer *timer)
+{
+    csds_begin_next(TC_CONTAINER_OF(timer, struct tc_csds_service, timer));
+}
+
+static void csds_on_begin(struct tc_task *task)
+{
+    csds_begin_next(TC_CONTAINER_OF(task, struct tc_csds_service, begin));
+}
+
+size_t tc_csds_service_max_bytes(const struct tc_csds_service *svc)
+{
+    return svc->max_bytes ? svc->max_bytes : TC_CSDS_MAX_BYTES;
+}
+
+static void csds_call_finish(struct csds_call *c, int code, const char *text)
+{
+    if (c->ended)
+        return;
+    c->ended = true;
+    tc_server_call_finish(c->call, code, text, NULL);
+}
+
+static void csds_call_send(struct csds_call *c, struct csds_answer *a)
+{
+    c->answer = a;
+    tc_list_append(&a->calls, &c->link);
+    tc_server_call_send_ref(c->call, a->response);
+    if (c->unary)
+        csds_call_finish(c, TORC_STATUS_OK, "");
+}
+
+/* Answers the requests in time, which stand first in the list: with `a`, or with `rejection` if `a` is NULL. */
+static void csds_answer_waiting(struct tc_csds_service *svc, struct csds_answer *a, const struct tc_status *rejection)
+{
+    struct tc_link *list = &svc->waiting[svc->without_contents];
+    while (!tc_list_empty(list)) {
+        struct csds_call *c = TC_CONTAINER_OF(list->next, struct csds_call, link);
+        if (!c->in_time)
+            break;
+        c->in_time = false;
+        tc_list_remove(&c->link);
+        if (a)
+            csds_call_send(c, a);
+        else
+            csds_call_finish(c, rejection->code, tc_status_text(rejection));
+    }
+}
+
+void tc_csds_service_made(struct tc_csds_service *svc, struct tc_rstr *response, size_t bytes, uint64_t took_ns)
+{
+    uint64_t now_ms = tc_loop_now_ms(svc->loop);
+    svc->making = false;
+    svc->rest_until_ms = now_ms + TC_MIN(took_ns * REST_TIMES / TC_NS_PER_MS, (uint64_t)MAX_REST_MS);
+    svc->last_bytes[svc->without_contents] = response ? response->len : 0;
+    if (response) {
+        struct csds_answer *a = TC_NEW(struct csds_answer);
+        a->response = response;
+        a->made_ms = now_ms;
+        tc_list_init(&a->calls);
+        tc_list_append(&svc->answers, &a->link);
+        svc->answer_bytes += response->len;
+        /* `holder` keeps the answer until all requests have it, even if every client has gone. */
+        struct csds_call holder = {.svc = svc, .answer = a};
+        tc_list_append(&a->calls, &holder.link);
+        csds_answer_waiting(svc, a, NULL);
+        csds_call_release(&holder);
+    } else {
+        size_t max = tc_csds_service_max_bytes(svc);
+        struct tc_status why =
+            bytes > max
+                ? tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "client status larger than max (%zu vs. %zu)%s", bytes,
+                                 max, svc->without_contents ? "" : "; ask with exclude_resource_contents")
+                : tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for a client status of %zu bytes", bytes);
+        csds_answer_waiting(svc, NULL, &why);
+        tc_status_fini(&why);
+    }
+    tc_loop_defer(svc->loop, &svc->begin);
+}
+
+struct tc_rstr *tc_csds_pack(const ProtobufCMessage *response, size_t max, size_t *bytes)
+{
+    *bytes = protobuf_c_message_get_packed_size(response);
+    struct tc_rstr *packed = *bytes <= max ? tc_rstr_room(NULL, *bytes) : NULL;
+    if (!packed)
+        return NULL;
+    packed->len = protobuf_c_message_pack(response, (uint8_t *)packed->data);
+    packed->data[packed->len] = '\0';
+    return packed;
+}
+
+/* --- requests --- */
+
+/* Stores what a request asks for. Returns the status that rejects it, or OK. */
+static struct tc_status csds_read_request(struct tc_slice bytes, bool *without_contents)
 {
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_status status = {0};
     ProtobufCMessage *message = NULL;
     tc_arena_init(&arena, 1024, tc_unpack_budget(bytes.len));
-    tc_faults_init(&faults);
     int rc = tc_unpack(&envoy__service__status__v3__client_status_request__descriptor, bytes, NULL, &arena, &message,
-                       &faults);
+                       &errors);
     const Envoy__Service__Status__V3__ClientStatusRequest *m = (void *)message;
     if (rc != 0)
-        status =
-            tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "malformed ClientStatusRequest: %s", tc_faults_text(&faults));
+        status = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "malformed ClientStatusRequest: %s",
+                                tc_validation_text(&errors));
     else if (m->n_node_matchers)
         status = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "node_matchers are not supported");
     else
-        svc->make(svc, m->exclude_resource_contents, out);
-    tc_faults_fini(&faults);
+        *without_contents = m->exclude_resource_contents;
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
     return status;
 }
 
-static void on_fetch(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+static void csds_call_ask(struct csds_call *c, struct tc_slice bytes)
 {
-    struct tc_buf out = {0};
-    struct tc_status status = answer(arg, tc_rstr_slice(request), &out);
-    if (tc_status_ok(&status))
-        tc_server_call_reply(call, tc_buf_slice(&out));
-    else
-        tc_server_call_finish(call, status.code, tc_status_text(&status), NULL);
-    tc_status_fini(&status);
-    tc_buf_fini(&out);
-}
-
-struct stream {
-    struct tc_csds_service *svc;
-    struct tc_server_call *call;
-    bool ended;
-};
-
-static void on_message(void *arg, struct tc_rstr *message)
-{
-    struct stream *s = arg;
-    struct tc_buf out = {0};
-    struct tc_status status = answer(s->svc, tc_rstr_slice(message), &out);
-    tc_rstr_unref(message);
+    bool without_contents = false;
+    struct tc_status status = csds_read_request(bytes, &without_contents);
     if (tc_status_ok(&status)) {
-        tc_server_call_send(s->call, tc_buf_slice(&out));
+        tc_list_append(&c->svc->waiting[without_contents], &c->link);
+        /* Begun from the loop: other requests of this turn share the answer. */
+        tc_loop_defer(c->svc->loop, &c->svc->begin);
     } else {
-        s->ended = true;
-        tc_server_call_finish(s->call, status.code, tc_status_text(&status), NULL);
+        csds_call_finish(c, status.code, tc_status_text(&status));
     }
     tc_status_fini(&status);
-    tc_buf_fini(&out);
 }
 
-/* The next request is read when the last answer has gone out, so that a client that does not read costs one answer. */
-static void on_written(void *arg)
+static void csds_on_end(void *arg, const struct tc_status *why)
 {
-    struct stream *s = arg;
-    if (!s->ended)
-        tc_server_call_read(s->call);
+    (void)why;
+    csds_call_release(arg);
 }
 
-static void on_half_close(void *arg)
+static struct csds_call *csds_call_new(struct tc_csds_service *svc, struct tc_server_call *call)
 {
-    struct stream *s = arg;
-    if (!s->ended)
-        tc_server_call_finish(s->call, TORC_STATUS_OK, "", NULL);
-    s->ended = true;
+    struct csds_call *c = tc_arena_calloc(tc_server_call_arena(call), 1, sizeof(*c));
+    c->svc = svc;
+    c->call = call;
+    tc_list_init(&c->link);
+    return c;
 }
 
-static const struct tc_server_call_events stream_events = {
-    .on_message = on_message, .on_written = on_written, .on_half_close = on_half_close};
-
-static void on_stream(void *arg, struct tc_server_call *call)
+static void csds_on_fetch(void *arg, struct tc_server_call *call, struct tc_rstr *request)
 {
-    struct stream *s = tc_arena_calloc(tc_server_call_arena(call), 1, sizeof(*s));
-    s->svc = arg;
-    s->call = call;
-    tc_server_call_set_events(call, &stream_events, s);
+    static const struct tc_server_call_events events = {.on_end = csds_on_end};
+    struct csds_call *c = csds_call_new(arg, call);
+    c->unary = true;
+    tc_server_call_set_events(call, &events, c);
+    csds_call_ask(c, tc_rstr_slice(request));
+}
+
+static void csds_on_message(void *arg, struct tc_rstr *message)
+{
+    struct csds_call *c = arg;
+    csds_call_ask(c, tc_rstr_slice(message));
+    tc_rstr_unref(message);
+}
+
+/* The next request is read when the answer to the last one has gone out. */
+static void csds_on_written(void *arg)
+{
+    struct csds_call *c = arg;
+    csds_call_release(c);
+    if (!c->ended)
+        tc_server_call_read(c->call);
+}
+
+static void csds_on_half_close(void *arg)
+{
+    csds_call_finish(arg, TORC_STATUS_OK, "");
+}
+
+static void csds_on_stream(void *arg, struct tc_server_call *call)
+{
+    static const struct tc_server_call_events events = {.on_message = csds_on_message,
+                                                        .on_written = csds_on_written,
+                                                        .on_half_close = csds_on_half_close,
+                                                        .on_end = csds_on_end};
+    tc_server_call_set_events(call, &events, csds_call_new(arg, call));
     tc_server_call_read(call);
 }
 
-void tc_csds_service_register(struct tc_server *server, struct tc_csds_service *service)
+void tc_csds_service_register(struct tc_server *server, struct tc_csds_service *svc)
 {
-    tc_server_add_unary(server, SERVICE "FetchClientStatus", on_fetch, service);
-    tc_server_add_method(server, SERVICE "StreamClientStatus", on_stream, service);
+    svc->loop = tc_server_loop(server);
+    tc_list_init(&svc->waiting[0]);
+    tc_list_init(&svc->waiting[1]);
+    tc_list_init(&svc->answers);
+    tc_timer_init(&svc->timer, svc->loop, csds_on_timer);
+    tc_task_init(&svc->begin, csds_on_begin);
+    tc_server_add_unary(server, SERVICE "FetchClientStatus", csds_on_fetch, svc);
+    tc_server_add_method(server, SERVICE "StreamClientStatus", csds_on_stream, svc);
+}
+
+void tc_csds_service_end(struct tc_csds_service *svc)
+{
+    struct tc_link *link;
+    tc_timer_stop(&svc->timer);
+    tc_task_cancel(&svc->begin);
+    while ((link = tc_list_pop(&svc->answers))) {
+        struct csds_answer *a = TC_CONTAINER_OF(link, struct csds_answer, link);
+        tc_rstr_unref(a->response);
+        tc_free(a);
+    }
 }

@@ -1,17 +1,20 @@
+/* Names in certificates. OpenSSL checks host names of connections by itself (tls/verify.c); this file is for names that
+ * xDS matches (A29) and for SPIFFE. A name may have a NUL inside, which C strings would hide: names are slices, and
+ * such a name matches nothing. */
 #include "tls/san.h"
 
 #include <arpa/inet.h>
 
 #include "tls/openssl.h"
 
-static struct tc_slice text_of(const ASN1_STRING *s)
+static struct tc_slice name_text(const ASN1_STRING *s)
 {
     int len = ASN1_STRING_length(s);
     return tc_slice_of(ASN1_STRING_get0_data(s), len > 0 ? (size_t)len : 0);
 }
 
-/* Into `text`; empty when it is no address. */
-static struct tc_slice ip_of(const ASN1_OCTET_STRING *s, char text[INET6_ADDRSTRLEN])
+/* Writes an IP address into `text`. Returns an empty slice when the bytes are not an address. */
+static struct tc_slice name_ip(const ASN1_OCTET_STRING *s, char text[INET6_ADDRSTRLEN])
 {
     int len = ASN1_STRING_length(s);
     int family = len == 4 ? AF_INET : len == 16 ? AF_INET6 : AF_UNSPEC;
@@ -20,26 +23,26 @@ static struct tc_slice ip_of(const ASN1_OCTET_STRING *s, char text[INET6_ADDRSTR
     return tc_slice_str(text);
 }
 
-/* False for names of other kinds. */
-static bool read_name(const GENERAL_NAME *from, char ip[INET6_ADDRSTRLEN], enum tc_san_kind *kind,
+/* Reads one name. Returns false for kinds that are not in enum tc_san_kind. */
+static bool name_read(const GENERAL_NAME *from, char ip[INET6_ADDRSTRLEN], enum tc_san_kind *kind,
                       struct tc_slice *name)
 {
     switch (from->type) {
     case GEN_DNS:
         *kind = TC_SAN_DNS;
-        *name = text_of(from->d.dNSName);
+        *name = name_text(from->d.dNSName);
         return true;
     case GEN_URI:
         *kind = TC_SAN_URI;
-        *name = text_of(from->d.uniformResourceIdentifier);
+        *name = name_text(from->d.uniformResourceIdentifier);
         return true;
     case GEN_EMAIL:
         *kind = TC_SAN_EMAIL;
-        *name = text_of(from->d.rfc822Name);
+        *name = name_text(from->d.rfc822Name);
         return true;
     case GEN_IPADD:
         *kind = TC_SAN_IP;
-        *name = ip_of(from->d.iPAddress, ip);
+        *name = name_ip(from->d.iPAddress, ip);
         return true;
     default:
         return false;
@@ -55,7 +58,7 @@ bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n)
         enum tc_san_kind kind;
         struct tc_slice name;
         char ip[INET6_ADDRSTRLEN];
-        if (!read_name(sk_GENERAL_NAME_value(names, i), ip, &kind, &name))
+        if (!name_read(sk_GENERAL_NAME_value(names, i), ip, &kind, &name))
             continue;
         count++;
         found = fn(arg, kind, name);
@@ -66,14 +69,31 @@ bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n)
     return found;
 }
 
-static struct tc_slice without_root(struct tc_slice name)
+static struct tc_slice name_without_root(struct tc_slice name)
 {
     if (name.len > 1 && name.data[name.len - 1] == '.')
         name.len--;
     return name;
 }
 
-static bool is_ipv4(struct tc_slice host)
+static bool name_is_valid(struct tc_slice name)
+{
+    struct tc_slice rest = name, label;
+    bool more = true;
+    while (more) {
+        tc_slice_split(&rest, &more, '.', &label);
+        if (label.len == 0 || memchr(label.data, '\0', label.len))
+            return false;
+    }
+    return true;
+}
+
+bool tc_san_is_host(struct tc_slice host)
+{
+    return name_is_valid(host) && !memchr(host.data, '*', host.len);
+}
+
+static bool host_is_ipv4(struct tc_slice host)
 {
     char text[INET_ADDRSTRLEN];
     unsigned char bytes[sizeof(struct in_addr)];
@@ -86,18 +106,18 @@ static bool is_ipv4(struct tc_slice host)
 
 bool tc_san_covers(struct tc_slice pattern, struct tc_slice host)
 {
-    pattern = without_root(pattern);
-    host = without_root(host);
-    if (pattern.len == 0 || host.len == 0 || pattern.data[0] == '.' || host.data[0] == '.')
+    pattern = name_without_root(pattern);
+    host = name_without_root(host);
+    if (!name_is_valid(pattern) || !name_is_valid(host))
         return false;
     if (!memchr(pattern.data, '*', pattern.len))
         return tc_slice_ieq(pattern, host);
-    /* "*.a.b": nothing else has a '*'. */
-    if (pattern.len < 3 || pattern.data[0] != '*' || pattern.data[1] != '.' || pattern.data[2] == '.' ||
+    /* Only "*.a.b" may have a '*'. */
+    if (pattern.len < 3 || pattern.data[0] != '*' || pattern.data[1] != '.' ||
         memchr(pattern.data + 1, '*', pattern.len - 1))
         return false;
     const char *dot = memchr(host.data, '.', host.len);
-    if (!dot || is_ipv4(host)) /* RFC 9525: an address has no labels */
+    if (!dot || host_is_ipv4(host)) /* RFC 9525: an address has no labels */
         return false;
     size_t label = (size_t)(dot - host.data);
     return tc_slice_ieq(tc_slice_of(pattern.data + 1, pattern.len - 1), tc_slice_of(dot, host.len - label));

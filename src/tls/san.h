@@ -8,18 +8,24 @@ struct x509_st; /* OpenSSL's X509 */
 
 enum tc_san_kind { TC_SAN_DNS, TC_SAN_URI, TC_SAN_EMAIL, TC_SAN_IP };
 
-/* True ends the search. `name` is borrowed for the call; IP addresses come in their canonical text (RFC 5952). */
+/* Returns true to end the search. `name` is borrowed for the call; IP addresses come in their canonical text (RFC
+ * 5952). */
 typedef bool (*tc_san_fn)(void *arg, enum tc_san_kind kind, struct tc_slice name);
 
-/* Hands each name of these kinds to fn until it returns true; whether it did. Names may be empty or have a NUL inside.
- * *n (may be NULL): how many names there were until then. */
+/* Hands each name of these kinds to fn until fn returns true, and returns whether it did. Names may be empty or have a
+ * NUL inside. *n (may be NULL): the names that were handed over. */
 bool tc_san_find(struct x509_st *cert, tc_san_fn fn, void *arg, size_t *n);
 
-/* Whether the DNS name of a certificate covers the host: equal in any case of letters, a dot of the root at either end
- * ignored; "*" alone as the leftmost label covers exactly one label (RFC 6125 6.4.3, A29). */
+/* Returns whether a certificate can be for that host at all: the name, without the dot of the root, is not empty and
+ * has no empty label, no wildcard and no NUL. OpenSSL takes ".test" for every name below it. */
+bool tc_san_is_host(struct tc_slice host);
+
+/* Returns whether the DNS name of a certificate covers the host: equal in any case of letters, a dot of the root at
+ * either end ignored; "*" alone as the leftmost label covers exactly one label (RFC 6125 6.4.3, A29). A name with an
+ * empty label or a NUL covers nothing, and nothing covers it. */
 bool tc_san_covers(struct tc_slice pattern, struct tc_slice host);
 
-/* The certificate's serial number in hexadecimal, as OpenSSL's commands print it. */
+/* Appends the certificate's serial number in hexadecimal, as OpenSSL's commands print it. */
 void tc_cert_serial(struct x509_st *cert, struct tc_buf *out);
 
 #endif

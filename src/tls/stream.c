@@ -1,13 +1,28 @@
-/* A TLS connection as a byte stream, from its handshake on. */
+/* A TLS connection as a byte stream, from its handshake on.
+ *
+ * The same object is the handshake and then the stream:
+ *
+ *   handshake     handshake_step runs whenever the lower stream has bytes or room, until OpenSSL is done or fails;
+ *                 `timeout` bounds it
+ *   established   reads and writes go through OpenSSL to the wire (tls/wire.c), which has its own bounds
+ *   failed        every read and write returns the same error
+ *   closed        close_notify was tried; a task releases the memory later, since a close may come from below one of
+ *                 this file's own event handlers
+ *
+ * Three kinds of READABLE come without an event from below, and `kick` raises them: bytes that came with the end of the
+ * handshake, bytes that OpenSSL holds when reading is turned on again, and the rest of a read that the wire paused.
+ *
+ * Writes: plain bytes are gathered into records of RECORD_BYTES, a few of them into one write below. Every call of
+ * OpenSSL stands in a foreign section (base/fork.h). */
 #include <limits.h>
 
+#include "base/fork.h"
 #include "base/mem.h"
-#include "tls/internal.h"
+#include "tls/tls_internal.h"
 
-/* Plain bytes go into full records, a few of them into one write of the byte stream below. */
 enum { RECORD_BYTES = 16 * 1024, MAX_RECORDS_PER_WRITE = 4 };
 
-/* Also the struct tc_tls_handshake that callers see. */
+/* Callers see it as struct tc_tls_handshake. */
 struct tls_stream {
     struct tc_bytestream bs;
     struct tc_loop *loop;
@@ -18,11 +33,11 @@ struct tls_stream {
     struct tc_tls_peer_check check;
 
     bool established;
-    bool closed; /* only the release is left */
+    bool closed;
     bool reading;
     bool want_write;       /* a write of the owner returned TORC_EAGAIN */
-    bool read_waits_write; /* a read of the owner waits until what is queued was written */
-    ssize_t failed;        /* TORC_E*: the connection is of no use any more, bs.error says why */
+    bool read_waits_write; /* a read of the owner waits until the queued bytes are written */
+    ssize_t failed;        /* TORC_E*: the connection cannot be used, bs.error says why; 0: it can */
     struct tc_task kick;   /* the next step of the handshake, or READABLE without an event from below */
     struct tc_task release;
 
@@ -32,15 +47,18 @@ struct tls_stream {
     void *arg;
 };
 
-static struct tls_stream *of(struct tc_bytestream *bs)
+static struct tls_stream *stream_of(struct tc_bytestream *bs)
 {
     return TC_CONTAINER_OF(bs, struct tls_stream, bs);
 }
 
-static void on_release(struct tc_task *task)
+static void stream_on_release(struct tc_task *task)
 {
     struct tls_stream *t = TC_CONTAINER_OF(task, struct tls_stream, release);
-    SSL_free(t->ssl);
+    if (tc_foreign_enter()) {
+        SSL_free(t->ssl);
+        tc_foreign_leave();
+    }
     tc_tls_context_unref(t->ctx);
     tc_buf_fini(&t->check.why);
     tc_tls_wire_fini(&t->wire);
@@ -51,14 +69,16 @@ static void on_release(struct tc_task *task)
     tc_free(t);
 }
 
-/* Ends it. The memory goes later, since this may run below one of our own event handlers. */
-static void shut(struct tls_stream *t)
+static void stream_shut(struct tls_stream *t)
 {
-    if (t->ssl && t->established && t->failed == 0) {
-        SSL_shutdown(t->ssl); /* close_notify, as far as the socket takes it now */
-        tc_tls_wire_flush(&t->wire);
+    if (tc_foreign_enter()) {
+        if (t->ssl && t->established && t->failed == 0) {
+            SSL_shutdown(t->ssl); /* sends close_notify, as far as the socket takes it now */
+            tc_tls_wire_flush(&t->wire);
+        }
+        ERR_clear_error();
+        tc_foreign_leave();
     }
-    ERR_clear_error();
     t->closed = true;
     t->bs.on_event = NULL;
     tc_timer_stop(&t->timeout);
@@ -68,9 +88,9 @@ static void shut(struct tls_stream *t)
     tc_loop_defer(t->loop, &t->release);
 }
 
-/* Handshake. */
+/* --- the handshake --- */
 
-static void fail_handshake(struct tls_stream *t, const char *reason)
+static void handshake_fail(struct tls_stream *t, const char *reason)
 {
     char *peer = tc_addr_text(&t->wire.lower->peer);
     struct tc_status error =
@@ -78,26 +98,37 @@ static void fail_handshake(struct tls_stream *t, const char *reason)
                                     reason)
                    : tc_status_make(TORC_STATUS_UNAVAILABLE, "TLS handshake with %s failed: %s", peer, reason);
     tc_free(peer);
-    shut(t);
+    stream_shut(t);
     t->fn(t->arg, NULL, &error);
     tc_status_fini(&error);
 }
 
-static void fail_with_reason(struct tls_stream *t)
+/* Appends the reason why the last operation failed. */
+static void stream_append_reason(struct tls_stream *t, struct tc_buf *out)
+{
+    if (!tc_foreign_enter()) {
+        tc_buf_append_str(out, TC_TLS_EXITING);
+        return;
+    }
+    tc_tls_reason(t->ssl, &t->check, &t->wire, out);
+    tc_foreign_leave();
+}
+
+static void handshake_fail_with_reason(struct tls_stream *t)
 {
     struct tc_buf reason = {0};
-    tc_tls_reason(t->ssl, &t->check, &t->wire, &reason);
-    fail_handshake(t, tc_buf_cstr(&reason));
+    stream_append_reason(t, &reason);
+    handshake_fail(t, tc_buf_cstr(&reason));
     tc_buf_fini(&reason);
 }
 
-static void establish(struct tls_stream *t)
+static void stream_establish(struct tls_stream *t)
 {
     const unsigned char *alpn;
     unsigned alpn_len;
     SSL_get0_alpn_selected(t->ssl, &alpn, &alpn_len);
     if (!tc_slice_eq_str(tc_slice_of(alpn, alpn_len), "h2")) {
-        fail_handshake(t, "peer did not negotiate h2 by ALPN");
+        handshake_fail(t, "peer did not negotiate h2 by ALPN");
         return;
     }
     t->established = true;
@@ -105,46 +136,50 @@ static void establish(struct tls_stream *t)
     t->bs.alpn = "h2";
     t->bs.secure = true;
     tc_timer_stop(&t->timeout);
-    /* Bytes of the peer may have come with the end of its handshake: no event from below will tell of them. */
     tc_loop_defer(t->loop, &t->kick);
     t->fn(t->arg, &t->bs, NULL);
 }
 
-/* After a pause: what else is due goes first, and no event from below will tell of what was already read there. */
-static void go_on_later(struct tls_stream *t)
+/* Continues after a pause of the wire, when the other work of this turn is done. */
+static void stream_continue_later(struct tls_stream *t)
 {
     tc_loop_at_turn_end(t->loop, &t->kick);
 }
 
-static void step_handshake(struct tls_stream *t)
+static void handshake_step(struct tls_stream *t)
 {
-    int rc, error;
+    int rc = 0, error = SSL_ERROR_SSL;
+    bool inside = tc_foreign_enter();
     tc_tls_wire_start_step(&t->wire);
-    do {
+    while (inside) {
         ERR_clear_error();
         rc = SSL_do_handshake(t->ssl);
         error = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, rc);
-        tc_tls_wire_flush(&t->wire); /* an alert too */
-    } while (error == SSL_ERROR_WANT_WRITE && t->wire.out.len == 0);
+        tc_tls_wire_flush(&t->wire); /* may be an alert */
+        if (error != SSL_ERROR_WANT_WRITE || t->wire.out.len != 0)
+            break;
+    }
+    if (inside)
+        tc_foreign_leave();
     if (rc == 1 && t->wire.write_error == 0)
-        establish(t);
+        stream_establish(t);
     else if ((error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) || t->wire.write_error != 0)
-        fail_with_reason(t);
+        handshake_fail_with_reason(t);
     else if (t->wire.paused)
-        go_on_later(t);
+        stream_continue_later(t);
 }
 
-static void on_timeout(struct tc_timer *timer)
+static void handshake_on_timeout(struct tc_timer *timer)
 {
     struct tls_stream *t = TC_CONTAINER_OF(timer, struct tls_stream, timeout);
     char *reason = tc_asprintf("timed out after %llu ms", (unsigned long long)t->timeout_ms);
-    fail_handshake(t, reason);
+    handshake_fail(t, reason);
     tc_free(reason);
 }
 
-/* Events. */
+/* --- events --- */
 
-static void raise_event(struct tls_stream *t, unsigned events)
+static void stream_raise(struct tls_stream *t, unsigned events)
 {
     if (!t->reading)
         events &= ~(unsigned)TC_BS_READABLE;
@@ -152,16 +187,16 @@ static void raise_event(struct tls_stream *t, unsigned events)
         t->bs.on_event(t->bs.arg, events);
 }
 
-static void on_kick(struct tc_task *task)
+static void stream_on_kick(struct tc_task *task)
 {
     struct tls_stream *t = TC_CONTAINER_OF(task, struct tls_stream, kick);
     if (t->established)
-        raise_event(t, TC_BS_READABLE);
+        stream_raise(t, TC_BS_READABLE);
     else
-        step_handshake(t);
+        handshake_step(t);
 }
 
-static void on_lower_event(void *arg, unsigned events)
+static void stream_on_lower_event(void *arg, unsigned events)
 {
     struct tls_stream *t = arg;
     if (events & TC_BS_WRITABLE) {
@@ -169,7 +204,7 @@ static void on_lower_event(void *arg, unsigned events)
         tc_tls_wire_flush(&t->wire);
     }
     if (!t->established) {
-        step_handshake(t);
+        handshake_step(t);
         return;
     }
     unsigned out = events & TC_BS_READABLE;
@@ -182,21 +217,20 @@ static void on_lower_event(void *arg, unsigned events)
         t->read_waits_write = false;
         out |= TC_BS_READABLE;
     }
-    raise_event(t, out);
+    stream_raise(t, out);
 }
 
-/* The byte stream. */
+/* --- the byte stream --- */
 
-static ssize_t fail_stream(struct tls_stream *t)
+static ssize_t stream_fail(struct tls_stream *t)
 {
     ssize_t below = t->wire.read_error ? t->wire.read_error : t->wire.write_error;
     if (below != 0) {
-        ERR_clear_error();
         tc_status_set(&t->bs.error, tc_status_ref(&t->wire.lower->error));
     } else {
         struct tc_buf reason = {0};
         char *peer = tc_addr_text(&t->bs.peer);
-        tc_tls_reason(t->ssl, &t->check, &t->wire, &reason);
+        stream_append_reason(t, &reason);
         tc_status_set(&t->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, "TLS connection with %s failed: %s", peer,
                                                    tc_buf_cstr(&reason)));
         tc_free(peer);
@@ -208,17 +242,22 @@ static ssize_t fail_stream(struct tls_stream *t)
 
 static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
 {
-    struct tls_stream *t = of(bs);
+    struct tls_stream *t = stream_of(bs);
     if (t->failed != 0)
         return t->failed;
-    int n, error;
+    int n = -1, error = SSL_ERROR_SSL;
+    bool inside = tc_foreign_enter();
     tc_tls_wire_start_step(&t->wire);
-    do {
+    while (inside) {
         ERR_clear_error();
         n = SSL_read(t->ssl, buf, (int)TC_MIN(len, (size_t)INT_MAX));
         error = n > 0 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, n);
         tc_tls_wire_flush(&t->wire); /* an answer to a key update, or an alert */
-    } while (error == SSL_ERROR_WANT_WRITE && t->wire.out.len == 0);
+        if (error != SSL_ERROR_WANT_WRITE || t->wire.out.len != 0)
+            break;
+    }
+    if (inside)
+        tc_foreign_leave();
     switch (error) {
     case SSL_ERROR_NONE:
         t->wire.messages = 0;
@@ -228,18 +267,18 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
         return TORC_EAGAIN;
     case SSL_ERROR_WANT_READ:
         if (t->wire.paused)
-            go_on_later(t);
+            stream_continue_later(t);
         return TORC_EAGAIN;
     case SSL_ERROR_ZERO_RETURN:
         t->bs.cut = !t->wire.close_notify;
         return 0;
     default:
-        return fail_stream(t);
+        return stream_fail(t);
     }
 }
 
 /* Copies up to RECORD_BYTES out of the iovec from position *i, *at on. */
-static size_t gather(char *record, const struct iovec *iov, int n, int *i, size_t *at)
+static size_t record_gather(char *record, const struct iovec *iov, int n, int *i, size_t *at)
 {
     size_t len = 0;
     while (*i < n && len < RECORD_BYTES) {
@@ -258,12 +297,12 @@ static size_t gather(char *record, const struct iovec *iov, int n, int *i, size_
 
 static ssize_t tls_writev(struct tc_bytestream *bs, const struct iovec *iov, int n)
 {
-    struct tls_stream *t = of(bs);
+    struct tls_stream *t = stream_of(bs);
     if (t->failed != 0)
         return t->failed;
     tc_tls_wire_flush(&t->wire);
     if (t->wire.write_error != 0)
-        return fail_stream(t);
+        return stream_fail(t);
     if (t->wire.out.len > 0) {
         t->want_write = true;
         return TORC_EAGAIN;
@@ -271,20 +310,22 @@ static ssize_t tls_writev(struct tc_bytestream *bs, const struct iovec *iov, int
     char record[RECORD_BYTES];
     size_t total = 0, at = 0, len;
     int i = 0;
-    for (int r = 0; r < MAX_RECORDS_PER_WRITE && (len = gather(record, iov, n, &i, &at)) > 0; r++) {
+    bool good = tc_foreign_enter(), inside = good;
+    for (int r = 0; good && r < MAX_RECORDS_PER_WRITE && (len = record_gather(record, iov, n, &i, &at)) > 0; r++) {
         ERR_clear_error();
-        int written = SSL_write(t->ssl, record, (int)len);
-        if (written <= 0)
-            return fail_stream(t);
+        good = SSL_write(t->ssl, record, (int)len) > 0;
         total += len;
     }
-    tc_tls_wire_flush(&t->wire);
-    return t->wire.write_error != 0 ? fail_stream(t) : (ssize_t)total;
+    if (inside)
+        tc_foreign_leave();
+    if (good)
+        tc_tls_wire_flush(&t->wire);
+    return !good || t->wire.write_error != 0 ? stream_fail(t) : (ssize_t)total;
 }
 
 static void tls_set_reading(struct tc_bytestream *bs, bool on)
 {
-    struct tls_stream *t = of(bs);
+    struct tls_stream *t = stream_of(bs);
     t->reading = on;
     t->wire.lower->ops->set_reading(t->wire.lower, on);
     if (on && (SSL_has_pending(t->ssl) || tc_tls_wire_pending(&t->wire) || t->failed != 0))
@@ -293,11 +334,11 @@ static void tls_set_reading(struct tc_bytestream *bs, bool on)
 
 static void tls_close(struct tc_bytestream *bs)
 {
-    shut(of(bs));
+    stream_shut(stream_of(bs));
 }
 
-/* The name as the certificate has it: no brackets around IPv6, no dot of the root. */
-static char *plain_name(struct tc_slice name)
+/* Returns the name as a certificate has it: without brackets around IPv6 and without the dot of the root. */
+static char *name_plain(struct tc_slice name)
 {
     if (name.len >= 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
         name = tc_slice_of(name.data + 1, name.len - 2);
@@ -310,17 +351,18 @@ static char *plain_name(struct tc_slice name)
 
 static bool tls_peer_is(struct tc_bytestream *bs, struct tc_slice host)
 {
-    struct tls_stream *t = of(bs);
-    char *name = plain_name(host);
-    bool ok = tc_tls_peer_is(t->ssl, t->ctx, name);
+    struct tls_stream *t = stream_of(bs);
+    char *name = name_plain(host);
+    bool inside = tc_foreign_enter(), ok = inside && tc_tls_peer_is(t->ssl, t->ctx, name);
+    if (inside)
+        tc_foreign_leave();
     tc_free(name);
     return ok;
 }
 
 static const struct tc_bytestream_ops tls_ops = {tls_read, tls_writev, tls_set_reading, tls_close, tls_peer_is};
 
-/* False: OpenSSL would not have it. */
-static bool make_ssl(struct tls_stream *t)
+static bool stream_make_ssl_inside(struct tls_stream *t)
 {
     ERR_clear_error();
     t->ssl = SSL_new(t->ctx->ssl_ctx);
@@ -332,12 +374,23 @@ static bool make_ssl(struct tls_stream *t)
     return tc_tls_prepare(t->ssl, &t->check);
 }
 
-static void on_unusable(struct tc_task *task)
+/* Returns false when OpenSSL refused the settings, or the process is exiting. */
+static bool stream_make_ssl(struct tls_stream *t)
+{
+    if (!tc_foreign_enter())
+        return false;
+    bool good = stream_make_ssl_inside(t);
+    tc_foreign_leave();
+    return good;
+}
+
+static void stream_on_unusable(struct tc_task *task)
 {
     struct tls_stream *t = TC_CONTAINER_OF(task, struct tls_stream, kick);
-    ERR_clear_error();
-    fail_handshake(t, t->name[0] || t->ctx->server ? "OpenSSL refused the connection's settings"
-                                                   : "there is no server name to verify");
+    bool named = t->ctx->server || tc_tls_is_name(t->name);
+    handshake_fail(t, named        ? "OpenSSL refused the connection's settings"
+                      : t->name[0] ? "the name is not one of a host that a certificate could be for"
+                                   : "there is no server name to verify");
 }
 
 struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_context *ctx, struct tc_bytestream *bs,
@@ -350,23 +403,23 @@ struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop, struct tc_tls_co
     t->loop = loop;
     t->ctx = tc_tls_context_ref(ctx);
     tc_tls_wire_init(&t->wire, bs);
-    t->name = plain_name(ctx->server ? tc_slice_str("") : server_name);
+    t->name = name_plain(ctx->server ? tc_slice_str("") : server_name);
     t->check = (struct tc_tls_peer_check){.ctx = ctx, .name = t->name};
     t->reading = true;
     t->timeout_ms = timeout_ms;
     t->fn = fn;
     t->arg = arg;
-    tc_task_init(&t->kick, make_ssl(t) ? on_kick : on_unusable);
-    tc_task_init(&t->release, on_release);
-    tc_timer_init(&t->timeout, loop, on_timeout);
+    tc_task_init(&t->kick, stream_make_ssl(t) ? stream_on_kick : stream_on_unusable);
+    tc_task_init(&t->release, stream_on_release);
+    tc_timer_init(&t->timeout, loop, handshake_on_timeout);
     if (timeout_ms > 0)
         tc_timer_start(&t->timeout, timeout_ms);
-    tc_bytestream_set_handler(bs, on_lower_event, t);
+    tc_bytestream_set_handler(bs, stream_on_lower_event, t);
     tc_loop_defer(loop, &t->kick);
     return (struct tc_tls_handshake *)t;
 }
 
 void tc_tls_handshake_cancel(struct tc_tls_handshake *h)
 {
-    shut((struct tls_stream *)h);
+    stream_shut((struct tls_stream *)h);
 }

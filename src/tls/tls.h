@@ -14,20 +14,21 @@ enum tc_tls_verify {
     /* Client: the server's chain, and its name by the subject alternative names (never the common name). Server: the
      * client must send a certificate with a good chain. */
     TC_TLS_VERIFY_FULL,
-    /* As above without the name: the verify callback, if any, looks at it. */
+    /* The chain alone: the verify callback, if any, checks the name. */
     TC_TLS_VERIFY_CHAIN,
-    /* Server: a client's certificate is asked for, and its chain checked if one comes. Client: as FULL. */
+    /* Server: asks for a client's certificate, and checks its chain if one comes. Client: FULL. */
     TC_TLS_VERIFY_OPTIONAL,
-    /* The peer's certificate is not looked at. */
+    /* The peer's certificate is not checked. */
     TC_TLS_VERIFY_NONE,
 };
 
-/* Called when the checks that `verify` asks for have passed. False refuses the peer; a reason goes to `why`. `name` is
- * the server name of the handshake ("" on servers). May be called from any thread that runs a loop. */
+/* Called when the checks that `verify` asks for have passed. Returns false to refuse the peer, with a reason in `why`.
+ * `name` is the server name of the handshake ("" on servers). May be called from any thread that runs a loop. */
 typedef bool (*tc_tls_verify_fn)(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why);
 
-/* The roots that a peer with this certificate must lead to (A87: they depend on its trust domain); they live as long as
- * the context. NULL refuses the peer; a reason goes to `why`. Threads as above. */
+/* Returns the roots that must vouch for a peer with this certificate (A87: they depend on its trust domain); they live
+ * as long as the context. NULL refuses the peer, with a reason in `why`. May be called from any thread that runs a
+ * loop. */
 typedef struct stack_st_X509 *(*tc_tls_roots_fn)(void *arg, struct x509_st *leaf, struct tc_buf *why);
 
 /* Texts are only read during tc_tls_context_new. */
@@ -38,15 +39,16 @@ struct tc_tls_opts {
     struct tc_slice certificate_pem; /* the own chain, leaf first; servers need one. data NULL: none */
     struct tc_slice private_key_pem; /* with certificate_pem; not encrypted */
     tc_tls_verify_fn verify_fn;      /* may be NULL; must not be with TC_TLS_VERIFY_NONE */
-    tc_tls_roots_fn roots_fn;        /* in place of roots_pem; may be NULL */
-    void *verify_arg;                /* of both; outlives the context, unless verify_arg_free ends it */
-    void (*verify_arg_free)(void *); /* called when the context goes, not when it could not be made; may be NULL */
+    tc_tls_roots_fn roots_fn;        /* used instead of roots_pem; may be NULL */
+    void *verify_arg;                /* of both functions; outlives the context, unless verify_arg_free frees it */
+    void (*verify_arg_free)(void *); /* called when the context is freed, not when it could not be made; may be NULL */
 };
 
 /* Immutable and shared; any thread. */
 struct tc_tls_context;
 
-/* NULL with INVALID_ARGUMENT and a text that says which part is bad and why; UNAVAILABLE: OpenSSL cannot be loaded. */
+/* Makes a context. Returns NULL with INVALID_ARGUMENT and a text that says which part is bad and why, or with
+ * UNAVAILABLE when OpenSSL cannot be loaded. */
 struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct tc_status *error);
 struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx);
 void tc_tls_context_unref(struct tc_tls_context *ctx); /* NULL is allowed */

@@ -1,9 +1,19 @@
+/* Whom a TLS connection trusts: the name, the chain, and the words for a refusal.
+ *
+ * OpenSSL verifies the chain. Three things are added: a verify callback of the context looks at the leaf last, and may
+ * refuse what OpenSSL accepted, never the other way round; the roots may be chosen by the leaf (SPIFFE), which replaces
+ * OpenSSL's own verification by a call of it with those roots; and names are checked by OpenSSL with RFC 9525's rules:
+ * subject alternative names alone, a wildcard only as a whole label.
+ *
+ * tc_tls_reason makes one text out of what OpenSSL, the verify callback and the byte stream below know. */
 #include <arpa/inet.h>
 
-#include "tls/internal.h"
+#include "tls/san.h"
+#include "tls/tls_internal.h"
 
-/* Where the authority is the matter. OpenSSL writes what is not printable ASCII in hexadecimal. */
-static void note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_check *check)
+/* Keeps the issuer's name when the authority is why the chain was refused. OpenSSL escapes what is not printable ASCII.
+ */
+static void check_note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_check *check)
 {
     X509 *cert = X509_STORE_CTX_get_current_cert(store_ctx);
     switch (X509_STORE_CTX_get_error(store_ctx)) {
@@ -20,13 +30,13 @@ static void note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_check *che
     }
 }
 
-/* Runs for each certificate of the chain, the leaf last. What OpenSSL refused stays refused. */
-static int on_verify(int ok, X509_STORE_CTX *store_ctx)
+/* OpenSSL calls it for each certificate of the chain, the leaf last. */
+static int ssl_on_verify(int ok, X509_STORE_CTX *store_ctx)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store_ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tc_tls_peer_check *check = ssl ? SSL_get_app_data(ssl) : NULL;
     if (!ok && check)
-        note_issuer(store_ctx, check);
+        check_note_issuer(store_ctx, check);
     if (!ok || !check)
         return 0;
     if (X509_STORE_CTX_get_error_depth(store_ctx) != 0 || !check->ctx->verify_fn)
@@ -38,7 +48,7 @@ static int on_verify(int ok, X509_STORE_CTX *store_ctx)
     return 0;
 }
 
-/* In place of OpenSSL's own X509_verify_cert: the roots are chosen by the leaf. */
+/* Replaces OpenSSL's own call of X509_verify_cert: the leaf chooses the roots. */
 static int verify_with_chosen_roots(X509_STORE_CTX *store_ctx, void *arg)
 {
     const struct tc_tls_context *ctx = arg;
@@ -61,36 +71,40 @@ void tc_tls_prepare_context(struct tc_tls_context *ctx)
         SSL_CTX_set_cert_verify_callback(ctx->ssl_ctx, verify_with_chosen_roots, ctx);
 }
 
-static bool is_ip(const char *name)
+static bool name_is_ip(const char *name)
 {
     unsigned char bytes[sizeof(struct in6_addr)];
     return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
-/* RFC 9525: the common name is no name, and a wildcard is a whole label. */
+bool tc_tls_is_name(const char *name)
+{
+    return name_is_ip(name) || tc_san_is_host(tc_slice_str(name));
+}
+
 #define HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name)
 {
     if (ctx->server || ctx->verify == TC_TLS_VERIFY_CHAIN || ctx->verify == TC_TLS_VERIFY_NONE)
         return true;
-    X509 *leaf = name[0] ? SSL_get1_peer_certificate(ssl) : NULL;
+    X509 *leaf = tc_tls_is_name(name) ? SSL_get1_peer_certificate(ssl) : NULL;
     if (!leaf)
         return false;
-    int ok = is_ip(name) ? X509_check_ip_asc(leaf, name, 0) : X509_check_host(leaf, name, 0, HOST_FLAGS, NULL);
+    int ok = name_is_ip(name) ? X509_check_ip_asc(leaf, name, 0) : X509_check_host(leaf, name, 0, HOST_FLAGS, NULL);
     X509_free(leaf);
     return ok == 1;
 }
 
-static bool prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
+static bool ssl_prepare_name(SSL *ssl, const struct tc_tls_peer_check *check)
 {
-    bool ip = is_ip(check->name);
-    /* RFC 6066 3: no literals in SNI. */
-    if (!ip && check->name[0] && SSL_set_tlsext_host_name(ssl, check->name) != 1)
+    bool ip = name_is_ip(check->name), named = tc_tls_is_name(check->name);
+    /* RFC 6066, section 3: SNI has names of hosts, not literals. */
+    if (named && !ip && SSL_set_tlsext_host_name(ssl, check->name) != 1)
         return false;
     if (check->ctx->verify == TC_TLS_VERIFY_CHAIN || check->ctx->verify == TC_TLS_VERIFY_NONE)
         return true;
-    if (!check->name[0])
+    if (!named)
         return false;
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
     X509_VERIFY_PARAM_set_hostflags(param, HOST_FLAGS);
@@ -105,16 +119,16 @@ bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check)
     int mode = check->ctx->verify == TC_TLS_VERIFY_NONE ? SSL_VERIFY_NONE : SSL_VERIFY_PEER;
     if (check->ctx->server && mode == SSL_VERIFY_PEER && check->ctx->verify != TC_TLS_VERIFY_OPTIONAL)
         mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
-    SSL_set_verify(ssl, mode, mode == SSL_VERIFY_NONE ? NULL : on_verify);
+    SSL_set_verify(ssl, mode, mode == SSL_VERIFY_NONE ? NULL : ssl_on_verify);
     if (check->ctx->server) {
         SSL_set_accept_state(ssl);
         return true;
     }
     SSL_set_connect_state(ssl);
-    return prepare_name(ssl, check);
+    return ssl_prepare_name(ssl, check);
 }
 
-static void verify_reason(long result, const struct tc_tls_peer_check *check, struct tc_buf *out)
+static void reason_append_verify(long result, const struct tc_tls_peer_check *check, struct tc_buf *out)
 {
     tc_buf_append_str(out, "certificate verify failed: ");
     if (check->why.len > 0) {
@@ -137,7 +151,11 @@ void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct
     if (wire->messages > TC_TLS_MAX_MESSAGES)
         tc_buf_printf(out, "too many TLS messages without data (more than %d)", TC_TLS_MAX_MESSAGES);
     else if (check->ctx->verify != TC_TLS_VERIFY_NONE && verified != X509_V_OK)
-        verify_reason(verified, check, out);
+        reason_append_verify(verified, check, out);
+    else if (code && ERR_GET_LIB(code) == ERR_LIB_SSL &&
+             (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
+              reason == SSL_R_HTTPS_PROXY_REQUEST))
+        tc_buf_printf(out, "what came is not TLS: the peer may speak plaintext (%s)", text ? text : "no reason");
     else if (code && ERR_GET_LIB(code) == ERR_LIB_SSL &&
              (reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL || reason == SSL_R_NO_APPLICATION_PROTOCOL))
         tc_buf_append_str(out, "peer did not negotiate h2 by ALPN");

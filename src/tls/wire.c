@@ -1,14 +1,19 @@
-#include "tls/internal.h"
+/* OpenSSL's BIO over a byte stream, with bounds on what a peer can make OpenSSL do at once.
+ *
+ *   in    one read of IN_BYTES at a time, a full record and a little; OpenSSL takes it from there
+ *   out   what OpenSSL wrote and the stream below did not take yet; above OUT_LIMIT_BYTES OpenSSL must wait, so
+ *         that answers to key updates cannot pile up
+ *
+ * A step (one call of OpenSSL that reads) may take STEP_BYTES, more than any record, so that each step makes progress.
+ * When they are used up the wire pauses, and the rest waits until the loop's other work is done. TLS messages that
+ * bring no data are counted; above TC_TLS_MAX_MESSAGES nothing more is read. */
+#include "tls/tls_internal.h"
 
 #include <pthread.h>
 
 #include "base/mem.h"
 
-/* One TLS record and a little, so that a full record needs one read. What a peer can make us queue without reading it
- * (key update answers) stays below OUT_LIMIT. */
-enum { IN_BYTES = 17 * 1024, OUT_LIMIT_BYTES = 256 * 1024 };
-/* More than any record, so that each step comes on. */
-enum { STEP_BYTES = 256 * 1024 };
+enum { IN_BYTES = 17 * 1024, OUT_LIMIT_BYTES = 256 * 1024, STEP_BYTES = 256 * 1024 };
 
 static BIO_METHOD *method;
 static pthread_once_t method_once = PTHREAD_ONCE_INIT;
@@ -27,7 +32,7 @@ static int wire_write(BIO *bio, const char *data, int len)
     return len;
 }
 
-static bool refill(struct tc_tls_wire *w, BIO *bio)
+static bool wire_refill(struct tc_tls_wire *w, BIO *bio)
 {
     if (w->eof || w->read_error != 0)
         return false;
@@ -61,7 +66,7 @@ static int wire_read(BIO *bio, char *buf, int len)
         BIO_set_retry_read(bio);
         return -1;
     }
-    if (w->in_at == w->in_len && !refill(w, bio))
+    if (w->in_at == w->in_len && !wire_refill(w, bio))
         return w->eof ? 0 : -1;
     size_t n = TC_MIN(TC_MIN((size_t)len, w->in_len - w->in_at), w->budget);
     memcpy(buf, w->in + w->in_at, n);
@@ -70,17 +75,15 @@ static int wire_read(BIO *bio, char *buf, int len)
     return (int)n;
 }
 
-static long wire_ctrl(BIO *bio, int cmd, long num, void *ptr)
+static long wire_ctrl(BIO *bio, int cmd, long num TC_UNUSED, void *ptr TC_UNUSED)
 {
-    (void)num;
-    (void)ptr;
     struct tc_tls_wire *w = BIO_get_data(bio);
     if (cmd == BIO_CTRL_EOF)
         return w->eof;
     return cmd == BIO_CTRL_FLUSH;
 }
 
-static void make_method(void)
+static void wire_make_method(void)
 {
     method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "torc byte stream");
     if (!method)
@@ -92,7 +95,7 @@ static void make_method(void)
 
 BIO *tc_tls_wire_bio(struct tc_tls_wire *w)
 {
-    pthread_once(&method_once, make_method);
+    pthread_once(&method_once, wire_make_method);
     BIO *bio = method ? BIO_new(method) : NULL;
     if (!bio)
         return NULL;
@@ -101,11 +104,11 @@ BIO *tc_tls_wire_bio(struct tc_tls_wire *w)
     return bio;
 }
 
-/* What came last may say that it is the end. Our alerts count too: a renegotiation that OpenSSL refuses with one is not
- * reported as a message everywhere. */
-static void on_message(int sent, int version, int type, const void *data, size_t len, SSL *ssl, void *arg)
+/* Counts messages, and notes whether the last alert of the peer was close_notify. Alerts that OpenSSL sends count too:
+ * not every version reports the renegotiation that it refuses with one as a message. */
+static void wire_on_message(int sent, int version TC_UNUSED, int type, const void *data, size_t len, SSL *ssl TC_UNUSED,
+                            void *arg)
 {
-    (void)version, (void)ssl;
     struct tc_tls_wire *w = arg;
     if (!sent && type == SSL3_RT_ALERT && len == 2)
         w->close_notify = ((const uint8_t *)data)[1] == SSL_AD_CLOSE_NOTIFY;
@@ -115,7 +118,7 @@ static void on_message(int sent, int version, int type, const void *data, size_t
 
 void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl)
 {
-    SSL_set_msg_callback(ssl, on_message);
+    SSL_set_msg_callback(ssl, wire_on_message);
     SSL_set_msg_callback_arg(ssl, w);
 }
 

@@ -111,7 +111,7 @@ def test_wrong_usage():
     for rate in ("0", "-1", "1e-300", "1e-20", "0.0009", "1000001", "1e10", "1e300", "1e999", "nan", "inf"):
         for command in ("bench", "call"):
             done = run(command, "--rps", rate, "--duration", "50ms", "127.0.0.1:1", METHOD, status=2)
-            check(f"--rps: '{rate}' is no number from 0.001 to 1000000" in done.stderr, done.stderr)
+            check(f"--rps: '{rate}' is not a number from 0.001 to 1000000" in done.stderr, done.stderr)
     check("open loop" in run("bench", "--help").stdout, "--help explains")
 
 

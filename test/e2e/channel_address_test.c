@@ -1,4 +1,4 @@
-/* Targets that are no literal of IP: unix sockets, and names that a name server of the test's own answers. */
+/* Targets other than IP literals: unix sockets, and names that the test's name server answers. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,15 +9,15 @@
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
 
 static torc_runtime *rt;
 
 static int setup(void **state)
 {
     (void)state;
-    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     return 0;
 }
 
@@ -59,16 +59,16 @@ static void test_unix_sockets(void **state)
     snprintf(path, sizeof(path), "%s/s", dir);
     snprintf(addr, sizeof(addr), "unix:%s", path);
     snprintf(abstract, sizeof(abstract), "unix-abstract:torc-test-%d", (int)getpid());
-    struct tc_kit *kit = tc_kit_new(1, NULL);
-    tc_kit_do(kit, listen_on, 0, addr);
-    tc_kit_do(kit, listen_on, 0, abstract);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    kit_backends_do(kit, listen_on, 0, addr);
+    kit_backends_do(kit, listen_on, 0, abstract);
 
     expect_unix(addr, addr);
     snprintf(target, sizeof(target), "unix://%s", path);
     expect_unix(target, addr);
     expect_unix(abstract, abstract);
 
-    /* Nobody there: the text names the path. */
+    /* Nothing listens: the text names the path. */
     snprintf(target, sizeof(target), "unix:%s/none", dir);
     torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
     struct torc_result r;
@@ -77,12 +77,12 @@ static void test_unix_sockets(void **state)
     assert_non_null(strstr(r.message, target));
     torc_result_fini(&r);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     unlink(path);
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* A name server on a thread: A records of the one name "shop.test"; none: NXDOMAIN. */
+/* A name server on a thread: A records of the one name "shop.test"; without records, NXDOMAIN. */
 struct name_server {
     pthread_t thread;
     int fd;
@@ -100,7 +100,7 @@ static size_t put(unsigned char *out, size_t at, const void *data, size_t len)
     return at + len;
 }
 
-/* Header, the question again, and the records. */
+/* The header, the question again, and the records. */
 static size_t make_reply(struct name_server *s, unsigned char *reply, const unsigned char *query, size_t len)
 {
     size_t end = 12;
@@ -182,9 +182,9 @@ static void names_stop(struct name_server *s)
     close(s->fd);
 }
 
-/* Two servers on one port of 127.0.0.1 and 127.0.0.2, and a channel to the name. */
+/* Two servers on the same port of 127.0.0.1 and 127.0.0.2, and a channel to the name. */
 struct shop {
-    struct tc_kit *kit;
+    struct kit_backends *kit;
     struct name_server names;
     const char *port;
     char second[32], target[80];
@@ -193,10 +193,10 @@ struct shop {
 
 static void shop_open(struct shop *s)
 {
-    s->kit = tc_kit_new(2, NULL);
-    s->port = strrchr(tc_kit_address(s->kit, 0), ':') + 1;
+    s->kit = kit_backends_new(2, NULL);
+    s->port = strrchr(kit_backends_address(s->kit, 0), ':') + 1;
     snprintf(s->second, sizeof(s->second), "127.0.0.2:%s", s->port);
-    tc_kit_do(s->kit, listen_on, 1, s->second);
+    kit_backends_do(s->kit, listen_on, 1, s->second);
     names_start(&s->names);
     snprintf(s->target, sizeof(s->target), "dns://127.0.0.1:%u/shop.test:%s", s->names.port, s->port);
     torc_channel_options_init(&s->options);
@@ -207,7 +207,7 @@ static void shop_open(struct shop *s)
 static void shop_close(struct shop *s)
 {
     names_stop(&s->names);
-    tc_kit_free(s->kit);
+    kit_backends_free(s->kit);
 }
 
 static int call(torc_channel *ch, bool wait, char peer[64], char text[256])
@@ -235,11 +235,11 @@ static void test_name_to_all_its_addresses(void **state)
     s.options.service_config_json = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}";
     torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
     assert_non_null(ch);
-    /* Each address is an endpoint of its own. */
+    /* Each address is a separate endpoint. */
     bool first = false, second = false;
     for (int i = 0; i < 10000 && !(first && second); i++) {
         assert_int_equal(call(ch, false, peer, text), TORC_STATUS_OK);
-        first |= strcmp(peer, tc_kit_address(s.kit, 0)) == 0;
+        first |= strcmp(peer, kit_backends_address(s.kit, 0)) == 0;
         second |= strcmp(peer, s.second) == 0;
     }
     assert_true(first && second);
@@ -258,10 +258,10 @@ static void test_name_that_moves(void **state)
     s.options.dns_min_interval_ms = 50;
     torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
     assert_int_equal(call(ch, false, peer, text), TORC_STATUS_OK);
-    assert_string_equal(peer, tc_kit_address(s.kit, 0));
-    /* The server goes, and its name with it: what is lost is looked up again. */
+    assert_string_equal(peer, kit_backends_address(s.kit, 0));
+    /* The server goes, and its address leaves the name: a lost connection makes the channel resolve again. */
     names_set(&s.names, "127.0.0.2", NULL);
-    tc_kit_stop(s.kit, 0);
+    kit_backends_stop(s.kit, 0);
     assert_int_equal(call(ch, true, peer, text), TORC_STATUS_OK);
     assert_string_equal(peer, s.second);
     assert_true(names_queries(&s.names) >= 2);
@@ -278,12 +278,12 @@ static void test_name_unknown(void **state)
     torc_channel *ch = torc_channel_new(rt, s.target, &s.options, NULL);
     assert_int_equal(call(ch, false, peer, text), TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(text, "name resolution failed for shop.test"));
-    /* Tried again with backoff, and found when it is there. */
+    /* Resolved again with backoff, until the name exists. */
     while (names_queries(&s.names) < 3)
         torc_runtime_poll(rt, 100);
     names_set(&s.names, "127.0.0.1", NULL);
     assert_int_equal(call(ch, true, peer, text), TORC_STATUS_OK);
-    assert_string_equal(peer, tc_kit_address(s.kit, 0));
+    assert_string_equal(peer, kit_backends_address(s.kit, 0));
     torc_channel_free(ch);
     shop_close(&s);
 }

@@ -1,4 +1,4 @@
-/* Call credentials on real connections: on each RPC, over TLS alone, waited for within the deadline. */
+/* Call credentials on real connections: on each RPC, over TLS only, awaited within the deadline. */
 #include <jansson.h>
 #include <openssl/pem.h>
 #include <pthread.h>
@@ -9,36 +9,36 @@
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/case.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
 #include "tls/tls.h"
 
 #define HEADERS "torc.test.Backend/Headers"
 
 static torc_runtime *rt;
-static struct tc_cert ca, leaf;
+static struct kit_cert ca, leaf;
 static struct tc_tls_context *tls;
-static struct tc_kit *secure, *plain;
+static struct kit_backends *secure, *plain;
 static torc_credentials *channel_creds;
 
 static int setup(void **state)
 {
     (void)state;
-    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
-    ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
-    leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    leaf = kit_cert_make(&(struct kit_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
     tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                    .verify = TC_TLS_VERIFY_NONE,
-                                                   .certificate_pem = tc_cert_pem(&leaf),
-                                                   .private_key_pem = tc_cert_key(&leaf)},
+                                                   .certificate_pem = kit_cert_pem(&leaf),
+                                                   .private_key_pem = kit_cert_key(&leaf)},
                              NULL);
     struct tc_server_opts so;
     tc_server_opts_init(&so);
     so.tls = tls;
-    secure = tc_kit_new(1, &so);
-    plain = tc_kit_new(1, NULL);
+    secure = kit_backends_new(1, &so);
+    plain = kit_backends_new(1, NULL);
     struct torc_tls_options t;
     torc_tls_options_init(&t);
     t.roots_pem = ca.cert_pem;
@@ -51,26 +51,26 @@ static int teardown(void **state)
     (void)state;
     torc_credentials_unref(channel_creds);
     int rc = torc_runtime_free(rt);
-    tc_kit_free(secure);
-    tc_kit_free(plain);
+    kit_backends_free(secure);
+    kit_backends_free(plain);
     tc_tls_context_unref(tls);
-    tc_cert_fini(&leaf);
-    tc_cert_fini(&ca);
+    kit_cert_fini(&leaf);
+    kit_cert_fini(&ca);
     return rc;
 }
 
-static torc_channel *open_channel(struct tc_kit *kit, torc_credentials *creds)
+static torc_channel *open_channel(struct kit_backends *kit, torc_credentials *creds)
 {
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     if (creds)
         o.credentials = creds;
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_non_null(ch);
     return ch;
 }
 
-/* The request's headers as the backend saw them in *seen (NUL-terminated, cut off when long). */
+/* Makes a call. *seen: the request's headers as the backend saw them (NUL-terminated, truncated if long). */
 static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], char message[256])
 {
     struct torc_call_options o;
@@ -88,7 +88,7 @@ static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], c
     return code;
 }
 
-/* The application's credentials, answered at once, by another thread, or never. */
+/* The application's credentials, which answer at once, from another thread, or never. */
 enum how { AT_ONCE, THREAD, NEVER, REFUSE };
 
 struct plugin {
@@ -139,6 +139,13 @@ static void on_release(void *arg)
     ((struct plugin *)arg)->released++;
 }
 
+/* Channels that hold the credentials end in a turn of the loop. */
+static void await_release(const struct plugin *p)
+{
+    while (p->released == 0)
+        assert_true(torc_runtime_poll(rt, 1000) >= 0);
+}
+
 static void on_done(torc_call *waiting, const struct torc_result *result, void *arg)
 {
     (void)waiting;
@@ -157,19 +164,19 @@ static void test_plugin(void **state)
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
     assert_non_null(strstr(seen, "x-who: number 1\nx-sign-bin: AAEC\n"));
     char url[128];
-    snprintf(url, sizeof(url), "https://%s/torc.test.Backend", tc_kit_address(secure, 0));
+    snprintf(url, sizeof(url), "https://%s/torc.test.Backend", kit_backends_address(secure, 0));
     assert_string_equal(p.url, url);
     assert_string_equal(p.method, "Headers");
     p.how = THREAD;
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
     pthread_join(p.thread, NULL);
     assert_non_null(strstr(seen, "x-who: number 2\n"));
-    /* A54: not a status that a backend alone may give. */
+    /* A54: only a backend may give this status. */
     p.how = REFUSE;
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_INTERNAL);
     assert_non_null(strstr(message, "no such user"));
 
-    /* Nobody answers: the deadline says what for; a late answer is heard by nobody. */
+    /* Nobody answers: the deadline's text says what was awaited; a late answer is ignored. */
     p.how = NEVER;
     struct torc_call_options o;
     torc_call_options_init(&o);
@@ -182,7 +189,7 @@ static void test_plugin(void **state)
     torc_result_fini(&r);
     answer(p.pending, 0);
 
-    /* The channel goes while an RPC waits; the answer comes after it. */
+    /* The channel is freed while an RPC waits; the answer comes afterwards. */
     o.timeout_ms = -1;
     struct torc_call_events events = {.on_done = on_done};
     int done = -1, error, asked = p.asked;
@@ -199,8 +206,7 @@ static void test_plugin(void **state)
     torc_credentials_unref(both);
     assert_int_equal(p.released, 0);
     torc_call_credentials_unref(cc);
-    while (p.released == 0)
-        torc_runtime_poll(rt, 1000);
+    await_release(&p);
 }
 
 static void test_own_and_both(void **state)
@@ -218,7 +224,7 @@ static void test_own_and_both(void **state)
     assert_null(strstr(seen, "x-who"));
     torc_channel_free(ch);
 
-    /* The channel's and then the call's, each asked once. */
+    /* The channel's credentials, then the call's, each asked once. */
     torc_credentials *with_a = torc_credentials_composite(channel_creds, ca_creds);
     ch = open_channel(secure, with_a);
     b.asked = 6;
@@ -231,9 +237,11 @@ static void test_own_and_both(void **state)
     torc_credentials_unref(with_a);
     torc_call_credentials_unref(ca_creds);
     torc_call_credentials_unref(cb);
+    await_release(&a);
+    await_release(&b);
 }
 
-static void test_never_in_the_clear(void **state)
+static void test_never_over_plaintext(void **state)
 {
     (void)state;
     struct plugin p = {.how = AT_ONCE};
@@ -243,17 +251,18 @@ static void test_never_in_the_clear(void **state)
     torc_channel *ch = open_channel(plain, both), *bare = open_channel(plain, NULL);
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_UNAUTHENTICATED);
     assert_non_null(strstr(message, "no transport security"));
-    assert_non_null(strstr(message, tc_kit_address(plain, 0)));
+    assert_non_null(strstr(message, kit_backends_address(plain, 0)));
     assert_int_equal(call(bare, cc, seen, message), TORC_STATUS_UNAUTHENTICATED);
-    /* Nobody was even asked, and nothing reached the backend; calls without credentials are none the worse. */
+    /* Credentials are not asked, and nothing reaches the backend; calls without credentials succeed. */
     assert_int_equal(p.asked, 0);
-    assert_int_equal(tc_kit_counts(plain, 0).requests, 0);
+    assert_int_equal(kit_backends_counts(plain, 0).requests, 0);
     assert_int_equal(call(bare, NULL, seen, message), TORC_STATUS_OK);
     torc_channel_free(ch);
     torc_channel_free(bare);
     torc_credentials_unref(both);
     torc_credentials_unref(insecure);
     torc_call_credentials_unref(cc);
+    await_release(&p);
 }
 
 static void write_token(const char *path, const char *text)
@@ -292,7 +301,7 @@ static void test_jwt_file(void **state)
     torc_call_credentials_unref(good);
 }
 
-/* A control plane that takes note of who calls, and answers nothing. */
+/* A control plane that records who calls, and answers nothing. */
 struct ads {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -322,12 +331,12 @@ static void serve_ads(struct tc_server *server, void *arg)
                          on_ads, arg);
 }
 
-/* What the control plane sees of a channel with application credentials `creds` and this entry in its bootstrap. */
+/* Returns what the control plane sees of a channel with application credentials `creds` and this bootstrap entry. */
 static void ask_control_plane(struct ads *a, torc_credentials *creds, const char *entry)
 {
     char bootstrap[1024];
     snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\":[{\"server_uri\":\"ipv4:%s\"%s}],\"node\":{\"id\":\"n\"}}",
-             tc_kit_address(secure, 0), entry);
+             kit_backends_address(secure, 0), entry);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     if (creds)
@@ -363,12 +372,13 @@ static void write_service_account(const char *path)
 
 static void test_control_plane(void **state)
 {
+    TC_CASE(BS02);
     (void)state;
     struct ads a = {.calls = 0};
     pthread_mutex_init(&a.mutex, NULL);
     pthread_cond_init(&a.cond, NULL);
-    tc_kit_do(secure, serve_ads, 0, &a);
-    /* A27: a server without channel_creds gets the channel's own, stripped of call credentials. */
+    kit_backends_do(secure, serve_ads, 0, &a);
+    /* A27: a server without channel_creds gets the channel's credentials without their call credentials. */
     struct plugin p = {.how = AT_ONCE};
     torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);
     torc_credentials *both = torc_credentials_composite(channel_creds, cc);
@@ -376,9 +386,8 @@ static void test_control_plane(void **state)
     assert_non_null(strstr(a.seen, "user-agent"));
     assert_null(strstr(a.seen, "x-who"));
     assert_int_equal(p.asked, 0);
-    TC_CASE(BS02);
 
-    /* A97: the bootstrap's own. */
+    /* A97: call credentials of the bootstrap. */
     char path[] = "/tmp/torc-jwt-XXXXXX", ca_path[] = "/tmp/torc-ca-XXXXXX", entry[512];
     close(mkstemp(path));
     close(mkstemp(ca_path));
@@ -391,7 +400,7 @@ static void test_control_plane(void **state)
     ask_control_plane(&a, NULL, entry);
     assert_non_null(strstr(a.seen, "authorization: Bearer e30.eyJleHAiOjk5OTk5OTk5OTl9.c2ln\n"));
 
-    /* A27: google_default of the bootstrap, a service account's. */
+    /* A27: google_default in the bootstrap, with a service account. */
     write_service_account(path);
     setenv("GOOGLE_APPLICATION_CREDENTIALS", path, 1);
     setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", ca_path, 1);
@@ -412,7 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plugin),
         cmocka_unit_test(test_own_and_both),
-        cmocka_unit_test(test_never_in_the_clear),
+        cmocka_unit_test(test_never_over_plaintext),
         cmocka_unit_test(test_jwt_file),
         cmocka_unit_test(test_control_plane),
     };

@@ -1,4 +1,4 @@
-/* A deadline that both sides watch: which of them ends the call first must not show. */
+/* A deadline that both sides watch: the outcome must not depend on which side ends the call first. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,15 +10,15 @@
 #include <torc/torc.h>
 
 #include "support/cmocka.h"
-#include "support/h2_peer.h"
+#include "support/fakes/h2.h"
 
 #define TIMEOUT_MS 60
 
-/* A server of one connection that does what the test says, on the test's thread. */
+/* A server of one connection, played on the test's thread. */
 struct server {
     int listener, fd;
     char target[64];
-    struct tc_h2_peer *peer;
+    struct fake_h2 *peer;
 };
 
 static void server_init(struct server *s)
@@ -31,25 +31,25 @@ static void server_init(struct server *s)
     assert_int_equal(getsockname(s->listener, (struct sockaddr *)&a, &len), 0);
     snprintf(s->target, sizeof(s->target), "ipv4:127.0.0.1:%u", (unsigned)ntohs(a.sin_port));
     s->fd = -1;
-    s->peer = tc_h2_peer_new_raw(true);
+    s->peer = fake_h2_new_raw(true);
 }
 
 static void server_fini(struct server *s)
 {
-    tc_h2_peer_free(s->peer);
+    fake_h2_free(s->peer);
     close(s->fd);
     close(s->listener);
 }
 
 static void server_flush(struct server *s)
 {
-    struct tc_buf *out = tc_h2_peer_take(s->peer);
+    struct tc_buf *out = fake_h2_take(s->peer);
     if (out->len)
         assert_int_equal(send(s->fd, out->data, out->len, MSG_NOSIGNAL), (ssize_t)out->len);
     tc_buf_clear(out);
 }
 
-/* Lets client and server run until the server has the request's HEADERS; the stream's number. */
+/* Runs client and server until the server has the request's HEADERS. Returns the stream's number. */
 static uint32_t server_await_request(struct server *s, torc_runtime *rt)
 {
     for (;;) {
@@ -58,14 +58,14 @@ static uint32_t server_await_request(struct server *s, torc_runtime *rt)
             s->fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK);
             if (s->fd < 0)
                 continue;
-            tc_h2_peer_start(s->peer);
+            fake_h2_start(s->peer);
         }
         char bytes[4096];
         ssize_t n = recv(s->fd, bytes, sizeof(bytes), 0);
         if (n > 0)
-            tc_h2_peer_feed(s->peer, bytes, (size_t)n);
+            fake_h2_feed(s->peer, bytes, (size_t)n);
         server_flush(s);
-        const struct tc_h2p_frame *f = tc_h2_peer_expect(s->peer, TC_H2P_HEADERS, 0);
+        const struct fake_h2_frame *f = fake_h2_expect(s->peer, FAKE_H2_HEADERS, 0);
         if (f)
             return f->stream;
     }
@@ -92,7 +92,7 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* The server resets the stream with CANCEL, after the deadline or before it. */
+/* The server resets the stream with CANCEL, before or after the deadline. */
 static struct outcome reset_by_server(bool late)
 {
     struct torc_runtime_options ro;
@@ -111,10 +111,10 @@ static struct outcome reset_by_server(bool late)
     assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL), 0);
     uint32_t stream = server_await_request(&s, rt);
     assert_false(outcome.done);
-    /* The loop stands still meanwhile, so that the reset is there before the timer is looked at. */
+    /* The loop is not run meanwhile, so that the reset is there before the timer is checked. */
     while (late && now_ms() < begun + TIMEOUT_MS + 5)
         poll(NULL, 0, 1);
-    tc_h2_peer_rst(s.peer, stream, 8);
+    fake_h2_rst(s.peer, stream, 8);
     server_flush(&s);
     while (!outcome.done)
         torc_runtime_poll(rt, 100);

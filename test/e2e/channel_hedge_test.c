@@ -1,19 +1,19 @@
-/* Hedging as a service config asks for it (gRFC A6), on real sockets. */
+/* Hedging by service config (gRFC A6), on real sockets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
 
-static struct tc_kit *kit;
+static struct kit_backends *kit;
 static torc_runtime *rt;
 
-/* What the server does with call i: 'h' holds it, 'o' answers, 'i' sends its headers and then answers, 'u' fails with
- * UNAVAILABLE, 'x' with INTERNAL; the last letter is for all that follow. The servers' thread's alone while calls run.
- */
+/* What the server does with call i: 'h' holds it, 'o' answers, 'i' sends headers and then answers, 'u' fails with
+ * UNAVAILABLE, 'x' with INTERNAL, 'r' refuses the stream; the last letter holds for all later calls. While calls run,
+ * only the servers' thread uses it. */
 struct script {
     const char *what;
     const char *pushback; /* with 'u'; NULL: none */
@@ -61,6 +61,9 @@ static void on_half_close(void *arg)
         if (script.pushback)
             tc_headers_add(&trailers, tc_slice_str("grpc-retry-pushback-ms"), tc_slice_str(script.pushback));
         tc_server_call_finish(s->call, TORC_STATUS_UNAVAILABLE, "scripted", &trailers);
+        break;
+    case 'r':
+        tc_server_call_reset(s->call, 7 /* REFUSED_STREAM */);
         break;
     case 'x':
         tc_server_call_finish(s->call, TORC_STATUS_INTERNAL, "scripted", NULL);
@@ -111,17 +114,17 @@ static void get(struct tc_server *server, void *arg)
 static void plan(const char *what, const char *pushback)
 {
     struct script s = {.what = what, .pushback = pushback};
-    tc_kit_do(kit, set, 0, &s);
+    kit_backends_do(kit, set, 0, &s);
 }
 
 static struct script seen(void)
 {
     struct script s;
-    tc_kit_do(kit, get, 0, &s);
+    kit_backends_do(kit, get, 0, &s);
     return s;
 }
 
-/* The server hears of cancelled attempts a little later. */
+/* The server learns of cancelled attempts a moment later. */
 static void wait_cancelled(int n)
 {
     while (seen().cancelled < n)
@@ -132,9 +135,9 @@ static void wait_cancelled(int n)
 static int setup(void **state)
 {
     (void)state;
-    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
-    kit = tc_kit_new(1, NULL);
-    tc_kit_do(kit, install, 0, NULL);
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    kit = kit_backends_new(1, NULL);
+    kit_backends_do(kit, install, 0, NULL);
     return 0;
 }
 
@@ -142,7 +145,7 @@ static int teardown(void **state)
 {
     (void)state;
     int rc = torc_runtime_free(rt);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     return rc;
 }
 
@@ -152,19 +155,10 @@ static int teardown(void **state)
 
 static torc_channel *open_channel(const char *config, const struct torc_channel_options *given)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    if (given)
-        o = *given;
-    o.service_config_json = config;
-    char *why = NULL;
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, &why);
-    if (!ch)
-        fail_msg("%s", why);
-    return ch;
+    return kit_backends_channel(kit, rt, given, config);
 }
 
-/* Attempts of one unary call with request "m", whose status must be this. */
+/* Makes a unary call with request "m", asserts its status, and returns its attempts. */
 static unsigned attempts_of(torc_channel *ch, int code)
 {
     struct torc_result r;
@@ -210,7 +204,7 @@ static void test_one_attempt_is_enough(void **state)
 static void test_failures(void **state)
 {
     (void)state;
-    /* The delay would never end: what follows comes at once. */
+    /* Pushback replaces the endless delay: the next attempt starts at once. */
     torc_channel *ch = open_channel("{" POLICY("4", "100s") "}", NULL);
     plan("uuo", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 3);
@@ -219,7 +213,7 @@ static void test_failures(void **state)
     plan("ux", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_INTERNAL), 2);
     torc_channel_free(ch);
-    /* A fatal one ends those that run. */
+    /* A fatal status ends the other attempts. */
     ch = open_channel("{" POLICY("3", "0s") "}", NULL);
     plan("hhx", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_INTERNAL), 3);
@@ -248,11 +242,11 @@ static void test_throttling(void **state)
     torc_channel *ch =
         open_channel("{\"retryThrottling\":{\"maxTokens\":4,\"tokenRatio\":1}," POLICY("5", "100s") "}", NULL);
     plan("u", NULL);
-    /* 4 tokens: 3 are above the half, 2 are not. */
+    /* 4 tokens: 3 is above half, 2 is not. */
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 2);
     plan("u", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
-    /* 1 token; two successes bring 3, so a second attempt may be; 2 and its success, 3. */
+    /* 1 token; two successes make 3, which allows a second attempt; it leaves 2, and its success makes 3. */
     for (int i = 0; i < 2; i++) {
         plan("o", NULL);
         assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 1);
@@ -274,7 +268,7 @@ static void test_disabled(void **state)
     torc_channel_free(ch);
 }
 
-/* A stream's messages go to all attempts, also those that were written before an attempt began. */
+/* A stream's messages go to all attempts, including messages written before the attempt began. */
 static void test_stream(void **state)
 {
     (void)state;
@@ -304,7 +298,7 @@ static void test_stream(void **state)
     torc_channel_free(ch);
 }
 
-/* Beyond what may be kept the call is one attempt's, and a message is kept until then only. */
+/* Beyond the buffer limit the call commits to one attempt, and messages are no longer kept. */
 static void test_buffer_limit(void **state)
 {
     (void)state;
@@ -354,10 +348,10 @@ static void test_ends_from_outside(void **state)
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     assert_int_equal(r.attempts, 3);
     torc_result_fini(&r);
-    while (tc_kit_counts(kit, 0).open_calls > 0)
+    while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 5);
 
-    /* Cancelled; and the channel ended. */
+    /* The call is cancelled; the channel ends. */
     plan("h", NULL);
     int done = 0;
     torc_call *call = NULL;
@@ -375,20 +369,47 @@ static void test_ends_from_outside(void **state)
     wait_cancelled(6);
 }
 
-/* No endpoint is there: attempts fail before they are sent, and the last tells. */
+/* A6: a transparent retry: an RPC that the server has not seen is sent once more, once for the RPC and not for each
+ * attempt. */
+static void test_transparent(void **state)
+{
+    (void)state;
+    static const char *const delays[] = {"{" POLICY("5", "0s") "}", "{" POLICY("5", "0.01s") "}",
+                                         "{" POLICY("5", "100s") "}"};
+    for (size_t i = 0; i < 3; i++) {
+        torc_channel *ch = open_channel(delays[i], NULL);
+        plan("r", NULL);
+        struct torc_result r;
+        assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
+        assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+        assert_int_equal(r.attempts, 6);
+        torc_result_fini(&r);
+        assert_int_equal(seen().calls, 6);
+        plan("rhhho", NULL);
+        if (i < 2) {
+            assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
+            assert_int_equal(r.code, TORC_STATUS_OK);
+            torc_result_fini(&r);
+            assert_in_range(seen().calls, 5, 6);
+        }
+        torc_channel_free(ch);
+    }
+}
+
+/* Without an endpoint, attempts fail before they are sent, and the last failure is the status. */
 static void test_no_endpoint(void **state)
 {
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("3", "0.01s") "}", NULL);
-    tc_kit_stop(kit, 0);
+    kit_backends_stop(kit, 0);
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_int_equal(r.attempts, 0);
-    assert_non_null(strstr(r.message, tc_kit_address(kit, 0)));
+    assert_non_null(strstr(r.message, kit_backends_address(kit, 0)));
     torc_result_fini(&r);
     torc_channel_free(ch);
-    tc_kit_restart(kit, 0);
+    kit_backends_restart(kit, 0);
 }
 
 int main(void)
@@ -403,6 +424,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(test_buffer_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_from_outside, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_transparent, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_endpoint, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Policies and resolvers on real sockets: those of the application, and ring_hash without xDS (A76). */
+/* Policies and resolvers on real sockets: the application's, and ring_hash without xDS (A76). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,11 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "lb/ring.h"
-#include "support/backend_kit.h"
+#include "ring/ring.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
 
-static struct tc_kit *kit;
+static struct kit_backends *kit;
 static torc_runtime *rt;
 
 static int setup(void **state)
@@ -21,7 +21,7 @@ static int setup(void **state)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    kit = tc_kit_new(4, NULL);
+    kit = kit_backends_new(4, NULL);
     rt = torc_runtime_new(&o);
     return 0;
 }
@@ -30,11 +30,11 @@ static int teardown(void **state)
 {
     (void)state;
     int rc = torc_runtime_free(rt);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     return rc;
 }
 
-/* A resolver whose results the test gives. */
+/* A resolver whose results the test sets. */
 struct names {
     torc_resolver_listener *listener;
     size_t n;
@@ -46,11 +46,11 @@ struct names {
 
 static int report(struct names *names)
 {
-    struct torc_endpoint endpoints[TC_KIT_MAX];
-    const char *addresses[TC_KIT_MAX];
-    char keys[TC_KIT_MAX][24];
+    struct torc_endpoint endpoints[KIT_BACKENDS_MAX];
+    const char *addresses[KIT_BACKENDS_MAX];
+    char keys[KIT_BACKENDS_MAX][24];
     for (size_t i = 0; i < names->n; i++) {
-        addresses[i] = tc_kit_address(kit, i);
+        addresses[i] = kit_backends_address(kit, i);
         snprintf(keys[i], sizeof(keys[i]), "k%zu", i);
         endpoints[i] = (struct torc_endpoint){
             .addresses = &addresses[i], .n_addresses = 1, .weight = 1, .hash_key = names->keyed ? keys[i] : NULL};
@@ -119,29 +119,40 @@ static void settle(torc_channel *ch)
         ;
 }
 
+/* Returns which of the first two backends answers a call. */
+static size_t call_backend(torc_channel *ch)
+{
+    char *peer = call_peer(ch, NULL);
+    size_t at = strcmp(peer, kit_backends_address(kit, 0)) == 0 ? 0 : 1;
+    assert_string_equal(peer, kit_backends_address(kit, at));
+    tc_free(peer);
+    return at;
+}
+
 static void test_app_resolver(void **state)
 {
     (void)state;
     struct names names = {.n = 2, .service_config = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"};
     struct torc_resolver_class cls;
     torc_channel *ch = open_names(&names, &cls, NULL, NULL);
+    /* Calls go to connected backends, so the first calls may miss one. */
+    bool reached[2] = {false};
+    for (int i = 0; i < 100000 && !(reached[0] && reached[1]); i++)
+        reached[call_backend(ch)] = true;
+    assert_true(reached[0] && reached[1]);
     int seen[2] = {0};
-    for (int i = 0; i < 40; i++) {
-        char *peer = call_peer(ch, NULL);
-        seen[0] += strcmp(peer, tc_kit_address(kit, 0)) == 0;
-        seen[1] += strcmp(peer, tc_kit_address(kit, 1)) == 0;
-        tc_free(peer);
-    }
-    assert_int_equal(seen[0] + seen[1], 40);
-    assert_true(seen[0] > 10 && seen[1] > 10);
+    for (int i = 0; i < 40; i++)
+        seen[call_backend(ch)]++;
+    assert_int_equal(seen[0], 20);
+    assert_int_equal(seen[1], 20);
     assert_int_equal(names.starts, 1);
     assert_string_equal(names.rest, "///shop");
 
-    /* A literal that is none is refused, and nothing changes. */
+    /* A list with an invalid address is rejected, and nothing changes. */
     const char *bad = "not an address";
     struct torc_endpoint e = {.addresses = &bad, .n_addresses = 1};
     assert_int_equal(torc_resolver_report(names.listener, &e, 1, NULL), TORC_EINVAL);
-    /* An error after a good result is no reason to fail RPCs. */
+    /* An error after a good result does not fail RPCs. */
     assert_int_equal(torc_resolver_report_error(names.listener, TORC_STATUS_UNAVAILABLE, "gone"), 0);
     tc_free(call_peer(ch, NULL));
     settle(ch);
@@ -161,14 +172,14 @@ static void test_resolver_error(void **state)
     torc_resolver_report_error(names.listener, TORC_STATUS_NOT_FOUND, "no such shop");
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
-    /* NOT_FOUND is no status that a control plane may give (A54). */
+    /* NOT_FOUND is not a status that a control plane may give (A54). */
     assert_int_equal(r.code, TORC_STATUS_INTERNAL);
     assert_non_null(strstr(r.message, "Illegal status code from control plane"));
     assert_non_null(strstr(r.message, "no such shop"));
     torc_result_fini(&r);
     assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
 
-    /* A first service config that is invalid fails RPCs too (A21); a good result mends it. */
+    /* An invalid first service config fails RPCs too (A21); a good result ends that. */
     names.n = 1;
     names.service_config = "{\"loadBalancingConfig\":[{\"unheard_of\":{}}]}";
     assert_int_equal(report(&names), 0);
@@ -191,7 +202,7 @@ static void test_ring_hash_request_header(void **state)
                                   "{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"minRingSize\":64,"
                                   "\"maxRingSize\":64,\"requestHashHeader\":\"x-user\"}}]}",
                                   NULL);
-    /* The ring as the leaf module builds it says where each key must go. */
+    /* The ring built by src/ring says where each key must go. */
     struct tc_ring_item items[4];
     char keys[4][24];
     for (size_t i = 0; i < 4; i++) {
@@ -206,7 +217,7 @@ static void test_ring_hash_request_header(void **state)
         torc_metadata_add_string(md, "x-user", user);
         uint32_t at = tc_ring_find(ring, tc_xxh64(user, strlen(user)));
         char *peer = call_peer(ch, md);
-        assert_string_equal(peer, tc_kit_address(kit, tc_ring_item_at(ring, at)));
+        assert_string_equal(peer, kit_backends_address(kit, tc_ring_item_at(ring, at)));
         tc_free(peer);
         torc_metadata_free(md);
     }
@@ -214,10 +225,10 @@ static void test_ring_hash_request_header(void **state)
     settle(ch);
 }
 
-/* A policy of the application: the header "pick" chooses the child by number. */
+/* A policy of the application: the header "pick" gives the number of the child. */
 struct chooser {
     torc_lb_helper *helper;
-    torc_lb_child *children[TC_KIT_MAX];
+    torc_lb_child *children[KIT_BACKENDS_MAX];
     size_t n;
     int ready;
     char config[64];
@@ -241,7 +252,7 @@ static void chooser_update(void *state, const torc_lb_endpoint *const *endpoints
     snprintf(c->config, sizeof(c->config), "%s", config_json);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(torc_lb_endpoint_address_count(endpoints[i]), 1);
-        assert_string_equal(torc_lb_endpoint_address(endpoints[i], 0), tc_kit_address(kit, i));
+        assert_string_equal(torc_lb_endpoint_address(endpoints[i], 0), kit_backends_address(kit, i));
         assert_null(torc_lb_endpoint_address(endpoints[i], 1));
         assert_int_equal(torc_lb_endpoint_weight(endpoints[i]), 1);
         c->children[i] = torc_lb_child_create(c->helper, "pick_first", (void *)(uintptr_t)(i + 1));
@@ -262,9 +273,15 @@ static void chooser_on_child(void *state, torc_lb_child *child, void *child_arg,
         torc_lb_update_state(c->helper, TORC_READY, NULL);
 }
 
+static int picks;
+static bool holds; /* picks wait for ever */
+
 static torc_lb_child *chooser_pick(void *state, torc_lb_pick *pick)
 {
     struct chooser *c = state;
+    picks++;
+    if (holds)
+        return NULL;
     assert_string_equal(torc_lb_pick_method(pick), "/a/b");
     assert_int_equal(torc_lb_pick_random(pick), torc_lb_pick_random(pick));
     assert_null(torc_lb_pick_header(pick, "absent"));
@@ -279,21 +296,22 @@ static int destroyed;
 static void chooser_destroy(void *state)
 {
     struct chooser *c = state;
-    torc_lb_child_destroy(c->children[0]); /* the rest is Torc's to destroy */
+    torc_lb_child_destroy(c->children[0]); /* Torc destroys the other child */
     destroyed++;
     free(c);
 }
 
+static const struct torc_lb_class chooser = {.size = sizeof(chooser),
+                                             .name = "chooser",
+                                             .create = chooser_create,
+                                             .update = chooser_update,
+                                             .on_child_state = chooser_on_child,
+                                             .pick = chooser_pick,
+                                             .destroy = chooser_destroy};
+
 static void test_app_policy(void **state)
 {
     (void)state;
-    static const struct torc_lb_class chooser = {.size = sizeof(chooser),
-                                                 .name = "chooser",
-                                                 .create = chooser_create,
-                                                 .update = chooser_update,
-                                                 .on_child_state = chooser_on_child,
-                                                 .pick = chooser_pick,
-                                                 .destroy = chooser_destroy};
     const struct torc_lb_class *policies[] = {&chooser, NULL};
     struct names names = {.n = 3};
     struct torc_resolver_class cls;
@@ -304,16 +322,29 @@ static void test_app_policy(void **state)
         char which[] = {(char)('0' + i % 3), '\0'};
         torc_metadata_add_string(md, "pick", which);
         char *peer = call_peer(ch, md);
-        assert_string_equal(peer, tc_kit_address(kit, (size_t)(i % 3)));
+        assert_string_equal(peer, kit_backends_address(kit, (size_t)(i % 3)));
         tc_free(peer);
         torc_metadata_free(md);
     }
     assert_non_null(strstr(last_chooser->config, "red"));
+    /* A waiting RPC is reported to the policy once, whatever the text of its status is made of. */
+    struct torc_call_options waiting;
+    struct torc_result r;
+    torc_call_options_init(&waiting);
+    waiting.timeout_ms = 50;
+    holds = true;
+    picks = 0;
+    assert_int_equal(torc_call_unary(ch, "/a/b", "", 0, &waiting, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(r.message, "a connected endpoint of "));
+    assert_int_equal(picks, 1);
+    holds = false;
+    torc_result_fini(&r);
     destroyed = 0;
     settle(ch);
     assert_int_equal(destroyed, 1);
 
-    /* A name that Torc has itself is refused, and so is a class that lacks functions. */
+    /* A name that Torc itself uses is rejected, and so is a class that lacks functions. */
     struct torc_lb_class bad = chooser;
     bad.name = "pick_first";
     policies[0] = &bad;
@@ -329,11 +360,36 @@ static void test_app_policy(void **state)
     assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, NULL));
 }
 
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* The policy is shut down in a later turn than the channel: a turn takes on 10,000 tasks and leaves the rest. */
+static void test_app_policy_ends_in_a_long_turn(void **state)
+{
+    (void)state;
+    const struct torc_lb_class *policies[] = {&chooser, NULL};
+    struct names names = {.n = 1};
+    struct torc_resolver_class cls;
+    torc_channel *ch = open_names(&names, &cls, "{\"loadBalancingConfig\":[{\"chooser\":{}}]}", policies);
+    tc_free(call_peer(ch, NULL));
+    destroyed = 0;
+    torc_channel_free(ch);
+    for (int i = 0; i < 10001; i++)
+        assert_int_equal(torc_runtime_post(rt, nothing, NULL), 0);
+    assert_int_equal(torc_runtime_poll(rt, 0), 1);
+    assert_int_equal(destroyed, 0);
+    while (torc_runtime_poll(rt, 0) > 0)
+        ;
+    assert_int_equal(destroyed, 1);
+}
+
 static void test_dns_targets(void **state)
 {
     (void)state;
     static const char *const prefixes[] = {"dns:///127.0.0.1", "127.0.0.1", "dns:///localhost", "localhost"};
-    const char *address = tc_kit_address(kit, 0);
+    const char *address = kit_backends_address(kit, 0);
     for (size_t i = 0; i < 4; i++) {
         char target[80];
         snprintf(target, sizeof(target), "%s%s", prefixes[i], strchr(address, ':'));
@@ -353,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_resolver_error),
         cmocka_unit_test(test_ring_hash_request_header),
         cmocka_unit_test(test_app_policy),
+        cmocka_unit_test(test_app_policy_ends_in_a_long_turn),
         cmocka_unit_test(test_dns_targets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,13 +1,13 @@
-/* What is kept and given up on real sockets: idle channels, connections that no policy holds. */
+/* What is kept and what is released, on real sockets: idle channels, and connections that no policy holds. */
 #include <stdio.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
 
-static struct tc_kit *kit;
+static struct kit_backends *kit;
 static torc_runtime *rt;
 
 static void open_runtime(uint64_t idle_connection_ms, uint32_t max_idle)
@@ -24,21 +24,21 @@ static void open_runtime(uint64_t idle_connection_ms, uint32_t max_idle)
 static int setup(void **state)
 {
     (void)state;
-    kit = tc_kit_new(4, NULL);
+    kit = kit_backends_new(4, NULL);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     return torc_runtime_free(rt);
 }
 
 static torc_channel *open_one(size_t i, const struct torc_channel_options *options)
 {
     char target[64];
-    snprintf(target, sizeof(target), "ipv4:%s", tc_kit_address(kit, i));
+    snprintf(target, sizeof(target), "ipv4:%s", kit_backends_address(kit, i));
     torc_channel *ch = torc_channel_new(rt, target, options, NULL);
     assert_non_null(ch);
     return ch;
@@ -55,7 +55,7 @@ static void call_ok(torc_channel *ch)
 
 static void wait_open(size_t i, size_t want)
 {
-    while (tc_kit_counts(kit, i).open_connections != want)
+    while (kit_backends_counts(kit, i).open_connections != want)
         torc_runtime_poll(rt, 10);
 }
 
@@ -64,7 +64,7 @@ static void on_unary(const struct torc_result *result, void *arg)
     *(int *)arg = result->code;
 }
 
-/* Without calls the channel goes IDLE and holds nothing; the next call wakes it, on the kept connection. */
+/* Without calls the channel goes IDLE and releases everything; the next call wakes it, on the kept connection. */
 static void test_idle_timeout(void **state)
 {
     (void)state;
@@ -79,13 +79,13 @@ static void test_idle_timeout(void **state)
     assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 10000, &now), 0);
     assert_int_equal(now, TORC_IDLE);
     call_ok(ch);
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
 
-    /* A call that runs keeps it awake, however long nothing comes. */
+    /* A running call keeps the channel awake, even if no message comes. */
     int code = -1;
     torc_call *call = NULL;
     assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call), 0);
-    while (tc_kit_counts(kit, 0).open_calls == 0)
+    while (kit_backends_counts(kit, 0).open_calls == 0)
         torc_runtime_poll(rt, 10);
     assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 200, &now), TORC_ETIMEDOUT);
     torc_call_free(call);
@@ -94,7 +94,7 @@ static void test_idle_timeout(void **state)
     torc_channel_free(ch);
 }
 
-/* A connection that nobody holds closes in its time. */
+/* An unused connection closes after its retention time. */
 static void test_retention(void **state)
 {
     (void)state;
@@ -104,16 +104,16 @@ static void test_retention(void **state)
     torc_channel_free(ch);
     ch = open_one(0, NULL);
     call_ok(ch);
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     torc_channel_free(ch);
     wait_open(0, 0);
     ch = open_one(0, NULL);
     call_ok(ch);
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 2);
     torc_channel_free(ch);
 }
 
-/* A resolver whose list the test changes. */
+/* A resolver whose list the test sets. */
 struct names {
     torc_resolver_listener *listener;
     size_t n;
@@ -124,7 +124,7 @@ static void report(struct names *names)
     const char *addresses[4];
     struct torc_endpoint endpoints[4];
     for (size_t i = 0; i < names->n; i++) {
-        addresses[i] = tc_kit_address(kit, i);
+        addresses[i] = kit_backends_address(kit, i);
         endpoints[i] = (struct torc_endpoint){.addresses = &addresses[i], .n_addresses = 1};
     }
     assert_int_equal(torc_resolver_report(names->listener, endpoints, names->n, NULL), 0);
@@ -144,7 +144,8 @@ static void names_stop(void *state)
     ((struct names *)state)->listener = NULL;
 }
 
-/* With room for one: a connection whose endpoint left the list closes before an older one that may be wanted again. */
+/* With room for one connection: a connection whose endpoint left the list closes before an older one that may be used
+ * again. */
 static void test_left_closes_first(void **state)
 {
     (void)state;
@@ -162,19 +163,19 @@ static void test_left_closes_first(void **state)
         torc_channel_options_init(&o);
         o.resolvers = list;
         o.service_config_json = config;
-        size_t before = tc_kit_counts(kit, 3).connections;
+        size_t before = kit_backends_counts(kit, 3).connections;
         torc_channel *ch = torc_channel_new(rt, "names:all", &o, NULL);
         torc_channel *other = open_one(3, NULL);
         call_ok(other);
-        /* Until the last of the list is connected. */
+        /* Waits until the last of the list is connected. */
         size_t last = names.n - 1;
-        while (tc_kit_counts(kit, last).open_connections == 0)
+        while (kit_backends_counts(kit, last).open_connections == 0)
             call_ok(ch);
         torc_channel_free(other);
-        assert_int_equal(tc_kit_counts(kit, 3).open_connections, 1);
+        assert_int_equal(kit_backends_counts(kit, 3).open_connections, 1);
         if (names.n == 1) {
-            /* pick_first: to a list without its address. */
-            const char *address = tc_kit_address(kit, 1);
+            /* pick_first: a list without its address. */
+            const char *address = kit_backends_address(kit, 1);
             struct torc_endpoint moved = {.addresses = &address, .n_addresses = 1};
             assert_int_equal(torc_resolver_report(names.listener, &moved, 1, NULL), 0);
         } else {
@@ -182,21 +183,22 @@ static void test_left_closes_first(void **state)
             report(&names);
         }
         wait_open(last, 0);
-        assert_int_equal(tc_kit_counts(kit, 3).open_connections, 1);
+        assert_int_equal(kit_backends_counts(kit, 3).open_connections, 1);
         other = open_one(3, NULL);
         call_ok(other);
-        assert_int_equal(tc_kit_counts(kit, 3).connections, before + 1);
+        assert_int_equal(kit_backends_counts(kit, 3).connections, before + 1);
         torc_channel_free(other);
         torc_channel_free(ch);
         assert_int_equal(torc_runtime_free(rt), 0);
         rt = NULL;
         for (size_t j = 0; j < 4; j++)
-            while (tc_kit_counts(kit, j).open_connections)
+            while (kit_backends_counts(kit, j).open_connections)
                 ;
     }
 }
 
-/* A channel that was refused is freed: the next one to the address does not wait out its backoff, here of an hour. */
+/* A channel whose connection was refused is freed: the next channel to the address does not wait out the backoff, here
+ * an hour. */
 static void test_a_new_channel_begins_afresh(void **state)
 {
     (void)state;
@@ -204,13 +206,13 @@ static void test_a_new_channel_begins_afresh(void **state)
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.backoff_initial_ms = o.backoff_max_ms = 3600000;
-    tc_kit_stop(kit, 0);
+    kit_backends_stop(kit, 0);
     torc_channel *ch = open_one(0, &o);
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, NULL, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     torc_result_fini(&r);
-    tc_kit_restart(kit, 0);
+    kit_backends_restart(kit, 0);
     torc_channel_free(ch);
     ch = open_one(0, &o);
     call_ok(ch);

@@ -1,25 +1,25 @@
-/* Retries as a service config asks for them (gRFC A6), on real sockets. */
+/* Retries by service config (gRFC A6), on real sockets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
 
-static struct tc_kit *kit;
+static struct kit_backends *kit;
 static torc_runtime *rt;
 
-/* How the server's method ends calls: the first `fail` of them fail. The servers' thread writes what it saw. */
+/* How the server's method ends calls: the first `fail` calls fail. The servers' thread records what it saw. */
 static struct {
     int fail, code;
-    int refuse;           /* before that, calls whose stream is refused */
+    int refuse;           /* calls whose stream is refused, before the failing ones */
     const char *pushback; /* NULL: none */
     bool headers_first;
     int calls;
     char previous[64];  /* grpc-previous-rpc-attempts of each call, "-" for none */
-    char requests[128]; /* messages, each call in brackets */
+    char requests[128]; /* messages; brackets around each call's */
 } script;
 
 static void note(char *out, size_t size, const char *text, size_t len)
@@ -79,9 +79,9 @@ static void install(struct tc_server *server, void *arg)
 static int setup(void **state)
 {
     (void)state;
-    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
-    kit = tc_kit_new(1, NULL);
-    tc_kit_do(kit, install, 0, NULL);
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    kit = kit_backends_new(1, NULL);
+    kit_backends_do(kit, install, 0, NULL);
     memset(&script, 0, sizeof(script));
     script.code = TORC_STATUS_UNAVAILABLE;
     return 0;
@@ -91,7 +91,7 @@ static int teardown(void **state)
 {
     (void)state;
     int rc = torc_runtime_free(rt);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     return rc;
 }
 
@@ -102,17 +102,10 @@ static int teardown(void **state)
 
 static torc_channel *open_channel(const char *config)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.service_config_json = config;
-    char *why = NULL;
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, &why);
-    if (!ch)
-        fail_msg("%s", why);
-    return ch;
+    return kit_backends_channel(kit, rt, NULL, config);
 }
 
-/* Attempts of one unary call with request "m", whose status must be this. */
+/* Makes a unary call with request "m", asserts its status, and returns its attempts. */
 static unsigned attempts_of(torc_channel *ch, int code)
 {
     struct torc_result r;
@@ -143,7 +136,7 @@ static void test_most_attempts(void **state)
     torc_channel *ch = open_channel("{" POLICY("3", "0.001s") "}");
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 3);
     torc_channel_free(ch);
-    /* More than five are five. */
+    /* maxAttempts above five counts as five. */
     script.calls = 0;
     ch = open_channel("{" POLICY("50", "0.001s") "}");
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 5);
@@ -168,7 +161,7 @@ static void test_what_is_retried(void **state)
         script.code = cases[i].code;
         assert_int_equal(attempts_of(ch, cases[i].code), cases[i].attempts);
     }
-    /* Once response headers have come, the call is the application's. */
+    /* Once response headers have come, the call is committed. */
     script.calls = 0;
     script.code = TORC_STATUS_UNAVAILABLE;
     script.headers_first = true;
@@ -183,7 +176,7 @@ static void test_pushback(void **state)
         const char *pushback;
         unsigned attempts;
     } cases[] = {{"0", 3}, {"25", 3}, {"-1", 1}, {"soon", 1}, {"", 1}, {"99999999999", 1}};
-    /* Its own backoff would never end. */
+    /* Without pushback the backoff would never end. */
     torc_channel *ch = open_channel("{" POLICY("3", "100s") "}");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         script.calls = 0;
@@ -200,11 +193,11 @@ static void test_throttling(void **state)
     torc_channel *ch =
         open_channel("{\"retryThrottling\":{\"maxTokens\":4,\"tokenRatio\":0.5}," POLICY("5", "0.001s") "}");
     script.fail = 100;
-    /* 4 tokens: 3 are above the half, 2 are not. */
+    /* 4 tokens: 3 is above half, 2 is not. */
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 2);
     script.calls = 0;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
-    /* 1 token now; five successes bring 2.5, and a failure leaves 2.5. */
+    /* 1 token; five successes add 2.5, and a failure takes 1: 2.5 are left. */
     script.fail = 0;
     for (int i = 0; i < 5; i++) {
         script.calls = 0;
@@ -213,7 +206,7 @@ static void test_throttling(void **state)
     script.calls = 0;
     script.fail = 1;
     assert_int_equal(attempts_of(ch, TORC_STATUS_OK), 2);
-    /* Codes that are not retried cost nothing: 3 tokens, still. */
+    /* Codes that are not retried take no tokens: 3 are still left. */
     script.calls = 0;
     script.fail = 100;
     script.code = TORC_STATUS_INTERNAL;
@@ -225,7 +218,7 @@ static void test_throttling(void **state)
     torc_channel_free(ch);
 }
 
-/* All messages of a stream are sent again, those that were written and those that come while it waits. */
+/* All messages of a stream are sent again: those written before, and those written while it waits. */
 static void test_streamed_request(void **state)
 {
     (void)state;
@@ -249,7 +242,7 @@ static void test_streamed_request(void **state)
     torc_channel_free(ch);
 }
 
-/* Beyond what is kept of a request (256 KiB) there is no retry. */
+/* A request beyond the buffer limit (256 KiB) is not retried. */
 static void test_large_request(void **state)
 {
     (void)state;
@@ -293,13 +286,13 @@ static void test_ends_during_backoff(void **state)
     assert_int_equal(r.attempts, 1);
     torc_result_fini(&r);
 
-    /* Cancelled there; and the channel ended there. */
+    /* The call is cancelled during backoff; the channel ends during backoff. */
     int done = 0;
     torc_call *call = NULL;
-    size_t before = (size_t)tc_kit_counts(kit, 0).requests;
+    size_t before = (size_t)kit_backends_counts(kit, 0).requests;
     assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call), 0);
     assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL), 0);
-    while (tc_kit_counts(kit, 0).requests < before + 2 || tc_kit_counts(kit, 0).open_calls > 0)
+    while (kit_backends_counts(kit, 0).requests < before + 2 || kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
     torc_call_cancel(call);
     while (done < 1)
@@ -312,7 +305,7 @@ static void test_ends_during_backoff(void **state)
     assert_int_equal(script.calls, 3);
 }
 
-/* A6: what the server has not seen goes once more without being asked for; then the policy decides. */
+/* A6: a transparent retry first, for an RPC that the server has not seen; then the policy decides. */
 static void test_transparent(void **state)
 {
     (void)state;
@@ -338,18 +331,18 @@ static void test_transparent(void **state)
     torc_channel_free(ch);
 }
 
-/* A6: a pick that finds no endpoint is a failed attempt, too. */
+/* A6: a pick without an endpoint is a failed attempt, too. */
 static void test_no_endpoint(void **state)
 {
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("5", "0.3s") "}");
-    tc_kit_stop(kit, 0);
+    kit_backends_stop(kit, 0);
     int done = 0;
     assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, expect_ok, &done, NULL), 0);
     while (torc_channel_state(ch, false) != TORC_TRANSIENT_FAILURE)
         torc_runtime_poll(rt, 10);
-    tc_kit_restart(kit, 0);
-    tc_kit_do(kit, install, 0, NULL);
+    kit_backends_restart(kit, 0);
+    kit_backends_do(kit, install, 0, NULL);
     torc_channel_reset_backoff(ch);
     while (done < 1)
         torc_runtime_poll(rt, 10);
@@ -357,7 +350,7 @@ static void test_no_endpoint(void **state)
     torc_channel_free(ch);
 }
 
-/* What a call keeps for other attempts, and what all calls of a channel keep together. */
+/* The buffer limits of a call and of a channel's calls together. */
 static void test_buffer_limits(void **state)
 {
     (void)state;
@@ -366,7 +359,7 @@ static void test_buffer_limits(void **state)
     torc_channel_options_init(&o);
     o.service_config_json = "{" POLICY("3", "0.001s") "}";
     o.retry_buffer_bytes = 3;
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     script.fail = 100;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 3);
     assert_int_equal(torc_call_unary(ch, "t/M", "four", 4, NULL, &r), 0);
@@ -377,13 +370,13 @@ static void test_buffer_limits(void **state)
     torc_channel_options_init(&o);
     o.service_config_json = "{" POLICY("3", "100s") "}";
     o.channel_retry_buffer_bytes = 4;
-    ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     int done = 0;
-    size_t before = (size_t)tc_kit_counts(kit, 0).requests;
+    size_t before = (size_t)kit_backends_counts(kit, 0).requests;
     assert_int_equal(torc_call_unary_async(ch, "t/M", "abc", 3, NULL, count, &done, NULL), 0);
-    while (tc_kit_counts(kit, 0).requests < before + 1 || tc_kit_counts(kit, 0).open_calls > 0)
+    while (kit_backends_counts(kit, 0).requests < before + 1 || kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
-    /* The first waits for its next attempt and keeps its three bytes; there is no room for the second's. */
+    /* The first call waits for its next attempt and keeps three bytes; the second call's do not fit. */
     assert_int_equal(torc_call_unary(ch, "t/M", "abc", 3, NULL, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_int_equal(r.attempts, 1);
@@ -401,7 +394,7 @@ static void test_disabled(void **state)
     torc_channel_options_init(&o);
     o.service_config_json = "{" POLICY("4", "0.005s") "}";
     o.disable_retries = true;
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     script.fail = 100;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
     torc_channel_free(ch);

@@ -1,14 +1,14 @@
-/* Streaming over real sockets: both directions, back-pressure, the blocking and the asynchronous way. */
+/* Streaming over real sockets: both directions, flow control, blocking and asynchronous. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
 
-static struct tc_kit *kit;
+static struct kit_backends *kit;
 static torc_runtime *rt;
 static torc_channel *ch;
 
@@ -18,9 +18,9 @@ static int setup(void **state)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    kit = tc_kit_new(1, NULL);
+    kit = kit_backends_new(1, NULL);
     rt = torc_runtime_new(&o);
-    ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     return ch ? 0 : -1;
 }
 
@@ -29,7 +29,7 @@ static int teardown(void **state)
     (void)state;
     torc_channel_free(ch);
     int rc = torc_runtime_free(rt);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     return rc;
 }
 
@@ -89,7 +89,7 @@ static void test_client_streaming_response(void **state)
     struct torc_result r;
     assert_int_equal(torc_call_finish(call, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_OK);
-    /* The first message that was not fetched; the rest is dropped. */
+    /* The first message not yet received; the others are dropped. */
     assert_int_equal(torc_message_size(r.response), 5);
     torc_result_fini(&r);
     torc_call_free(call);
@@ -99,7 +99,7 @@ static void test_blocking_failure(void **state)
 {
     (void)state;
     torc_call *call = torc_call_open(ch, "torc.test.Backend/Fail", NULL, NULL);
-    /* The end may overtake the news that the message was taken. */
+    /* The end may overtake the completion of the send. */
     int rc = torc_call_send(call, "5", 1, false);
     assert_true(rc == 0 || rc == TORC_ECLOSED);
     torc_message *m = NULL;
@@ -118,16 +118,16 @@ static void test_blocking_free_without_finish(void **state)
     torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
     assert_int_equal(torc_call_send(call, "x", 1, false), 0);
     torc_call_free(call);
-    while (tc_kit_counts(kit, 0).open_calls > 0)
+    while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
 }
 
-/* A stream that writes as fast as it is let and reads only when told to. */
+/* A stream that writes as fast as it may and reads only when told to. */
 struct stream {
     torc_call *call;
     size_t message_bytes;
     int written, to_write, received, headers, done, code;
-    bool greedy; /* asks for the next message at once */
+    bool greedy; /* requests the next message at once */
     size_t received_bytes;
 };
 
@@ -137,7 +137,7 @@ static void write_next(struct stream *s)
 {
     s->written++;
     assert_int_equal(torc_call_write(s->call, payload, s->message_bytes, s->written == s->to_write), 0);
-    /* One at a time. */
+    /* One write at a time. */
     assert_int_equal(torc_call_write(s->call, payload, 1, false), TORC_ESTATE);
 }
 
@@ -220,15 +220,15 @@ static void add_deaf(struct tc_server *server, void *arg)
 static void test_write_back_pressure(void **state)
 {
     (void)state;
-    tc_kit_do(kit, add_deaf, 0, NULL);
-    /* The server does not read: our writing comes to a halt long before 100 MB. */
+    kit_backends_do(kit, add_deaf, 0, NULL);
+    /* The server does not read: writing stops long before 100 MB. */
     struct stream s = {.message_bytes = sizeof(payload), .to_write = 1600};
     s.call = torc_call_start(ch, "a.B/Deaf", NULL, &events, &s, NULL);
     write_next(&s);
     run_until_quiet(&s.written);
     assert_in_range(s.written, 1, 300);
 
-    /* Another call on the same connection is not held up by it. */
+    /* Another call on the same connection is not blocked by it. */
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a.B/Unary", "x", 1, NULL, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_OK);
@@ -248,7 +248,7 @@ static void test_read_back_pressure(void **state)
     run_until_quiet(&s.written);
     assert_int_equal(s.received, 0);
 
-    /* One demand, one message. */
+    /* One request, one message. */
     torc_call_read(s.call);
     torc_call_read(s.call);
     while (s.received < 2)
@@ -256,7 +256,7 @@ static void test_read_back_pressure(void **state)
     run_until_quiet(&s.received);
     assert_int_equal(s.received, 2);
 
-    /* Reading on lets it end. */
+    /* Reading on lets the stream end. */
     s.greedy = true;
     torc_call_read(s.call);
     while (!s.done)
@@ -307,7 +307,7 @@ static void on_done_start_another(torc_call *call, const struct torc_result *res
     torc_call_free(call);
     s->done++;
     struct torc_result r;
-    /* Inside a callback nothing may block. */
+    /* A blocking function is rejected inside a callback. */
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_EDEADLK);
     assert_int_equal(torc_runtime_poll(rt, 0), TORC_EDEADLK);
     assert_int_equal(torc_runtime_free(rt), TORC_EDEADLK);

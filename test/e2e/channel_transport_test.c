@@ -6,9 +6,9 @@
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
 #include "tls/tls.h"
 
 static torc_runtime *rt;
@@ -16,7 +16,7 @@ static torc_runtime *rt;
 static int setup(void **state)
 {
     (void)state;
-    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     return 0;
 }
 
@@ -54,21 +54,21 @@ static void test_stream_limit_queues(void **state)
     struct tc_server_opts so;
     tc_server_opts_init(&so);
     so.http2.limits.max_concurrent_streams = 4;
-    struct tc_kit *kit = tc_kit_new(1, &so);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct kit_backends *kit = kit_backends_new(1, &so);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     struct batch b = {0};
     for (int i = 0; i < 200; i++)
         assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL), 0);
     while (b.done < 200)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(b.ok, 200);
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
 
-    /* Calls that fill the limit: the next waits, and its deadline says for what. */
+    /* Calls up to the stream limit: the next call waits, and its deadline's text says for what. */
     torc_call *hanging[4];
     for (int i = 0; i < 4; i++)
         torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i]);
-    while (tc_kit_counts(kit, 0).open_calls < 4)
+    while (kit_backends_counts(kit, 0).open_calls < 4)
         torc_runtime_poll(rt, 10);
     struct torc_call_options o;
     torc_call_options_init(&o);
@@ -83,39 +83,39 @@ static void test_stream_limit_queues(void **state)
         torc_call_free(hanging[i]);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 static void test_goaway_drains(void **state)
 {
     (void)state;
-    struct tc_kit *kit = tc_kit_new(1, NULL);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     struct batch b = {0};
-    /* No call is lost while the server says goodbye again and again. */
+    /* No call is lost while the server sends GOAWAY repeatedly. */
     int begun = 0;
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 50; i++, begun++)
             torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL);
         torc_runtime_poll(rt, 0);
-        tc_kit_goaway(kit, 0);
+        kit_backends_goaway(kit, 0);
         torc_runtime_poll(rt, 0);
     }
     while (b.done < begun)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(b.ok, begun);
-    assert_true(tc_kit_counts(kit, 0).connections > 1);
+    assert_true(kit_backends_counts(kit, 0).connections > 1);
 
-    /* A stream that runs when the GOAWAY comes goes on to its end. */
+    /* A stream that is open when the GOAWAY comes runs to its end. */
     torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
     torc_message *m = NULL;
     assert_int_equal(torc_call_send(call, "one", 3, false), 0);
     assert_int_equal(torc_call_receive(call, &m), 1);
     torc_message_unref(m);
-    tc_kit_goaway(kit, 0);
+    kit_backends_goaway(kit, 0);
     while (torc_channel_state(ch, false) == TORC_READY)
         torc_runtime_poll(rt, 100);
-    /* A61, A62: IDLE after the loss, and the next call connects anew. */
+    /* A61, A62: IDLE after the loss; the next call connects again. */
     assert_int_equal(torc_channel_state(ch, false), TORC_IDLE);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     assert_int_equal(torc_call_send(call, "two", 3, false), 0);
@@ -127,51 +127,51 @@ static void test_goaway_drains(void **state)
     torc_result_fini(&r);
     torc_call_free(call);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 static void test_server_restart(void **state)
 {
     (void)state;
-    struct tc_kit *kit = tc_kit_new(1, NULL);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     struct batch b = {0};
     torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL);
-    while (tc_kit_counts(kit, 0).open_calls < 1)
+    while (kit_backends_counts(kit, 0).open_calls < 1)
         torc_runtime_poll(rt, 10);
-    tc_kit_stop(kit, 0);
+    kit_backends_stop(kit, 0);
     while (!b.done)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(b.ok, 0);
-    tc_kit_restart(kit, 0);
+    kit_backends_restart(kit, 0);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 static void test_channels_share_connections(void **state)
 {
     (void)state;
-    struct tc_kit *kit = tc_kit_new(1, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
     for (int i = 0; i < 5; i++) {
-        torc_channel *a = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
-        torc_channel *b = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+        torc_channel *a = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
+        torc_channel *b = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
         assert_int_equal(call_code(a, "a/b"), TORC_STATUS_OK);
         assert_int_equal(call_code(b, "a/b"), TORC_STATUS_OK);
         torc_channel_free(a);
         torc_channel_free(b);
     }
-    /* Kept between channels too. */
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    /* Channels share the kept connection, too. */
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.keepalive_time_ms = 60000;
-    torc_channel *c = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    torc_channel *c = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_int_equal(call_code(c, "a/b"), TORC_STATUS_OK);
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 2);
     torc_channel_free(c);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 struct events {
@@ -198,8 +198,8 @@ static void on_state(torc_channel *ch, enum torc_connectivity state, const char 
 static void test_states_and_events(void **state)
 {
     (void)state;
-    struct tc_kit *kit = tc_kit_new(1, NULL);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     struct events e = {0};
     enum torc_connectivity seen = TORC_IDLE, now = TORC_IDLE;
     assert_int_equal(torc_channel_observe(ch, on_event, &e), 0);
@@ -213,7 +213,7 @@ static void test_states_and_events(void **state)
     assert_int_equal(seen, TORC_CONNECTING);
     assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTING, 1000, &now), 0);
     assert_int_equal(now, TORC_READY);
-    tc_kit_stop(kit, 0);
+    kit_backends_stop(kit, 0);
     assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 5000, &now), 0);
     assert_int_equal(now, TORC_IDLE);
     assert_int_equal(torc_channel_connect(ch, 100), TORC_ETIMEDOUT);
@@ -228,33 +228,33 @@ static void test_states_and_events(void **state)
     while (torc_runtime_poll(rt, 0) > 0)
         ;
     assert_int_equal(seen, TORC_SHUTDOWN);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 struct pki {
-    struct tc_cert ca, server, client, stranger;
+    struct kit_cert ca, server, client, stranger;
 };
 
 static struct pki make_pki(void)
 {
     struct pki p;
-    p.ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
-    p.server = tc_cert_make(
-        &(struct tc_cert_opts){.common_name = "s", .sans = "DNS:backend.test,IP:127.0.0.1", .issuer = &p.ca});
-    p.client = tc_cert_make(&(struct tc_cert_opts){.common_name = "c", .sans = "DNS:client.test", .issuer = &p.ca});
-    p.stranger = tc_cert_make(&(struct tc_cert_opts){.common_name = "other", .ca = true});
+    p.ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    p.server = kit_cert_make(
+        &(struct kit_cert_opts){.common_name = "s", .sans = "DNS:backend.test,IP:127.0.0.1", .issuer = &p.ca});
+    p.client = kit_cert_make(&(struct kit_cert_opts){.common_name = "c", .sans = "DNS:client.test", .issuer = &p.ca});
+    p.stranger = kit_cert_make(&(struct kit_cert_opts){.common_name = "other", .ca = true});
     return p;
 }
 
 static void fini_pki(struct pki *p)
 {
-    tc_cert_fini(&p->ca);
-    tc_cert_fini(&p->server);
-    tc_cert_fini(&p->client);
-    tc_cert_fini(&p->stranger);
+    kit_cert_fini(&p->ca);
+    kit_cert_fini(&p->server);
+    kit_cert_fini(&p->client);
+    kit_cert_fini(&p->stranger);
 }
 
-static int tls_call(struct tc_kit *kit, const char *roots, const struct tc_cert *client, const char *authority,
+static int tls_call(struct kit_backends *kit, const char *roots, const struct kit_cert *client, const char *authority,
                     char **text)
 {
     struct torc_tls_options t;
@@ -271,7 +271,7 @@ static int tls_call(struct tc_kit *kit, const char *roots, const struct tc_cert 
     torc_channel_options_init(&o);
     o.credentials = creds;
     o.authority = authority;
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_non_null(ch);
     torc_credentials_unref(creds);
     struct torc_result r;
@@ -293,12 +293,12 @@ static void test_tls(void **state)
     tc_server_opts_init(&so);
     so.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                       .verify = TC_TLS_VERIFY_FULL,
-                                                      .roots_pem = tc_cert_pem(&p.ca),
-                                                      .certificate_pem = tc_cert_pem(&p.server),
-                                                      .private_key_pem = tc_cert_key(&p.server)},
+                                                      .roots_pem = kit_cert_pem(&p.ca),
+                                                      .certificate_pem = kit_cert_pem(&p.server),
+                                                      .private_key_pem = kit_cert_key(&p.server)},
                                 &error);
     assert_non_null(so.tls);
-    struct tc_kit *kit = tc_kit_new(1, &so);
+    struct kit_backends *kit = kit_backends_new(1, &so);
     char *text = NULL;
     assert_int_equal(tls_call(kit, p.ca.cert_pem, &p.client, NULL, NULL), TORC_STATUS_OK);
     assert_int_equal(tls_call(kit, p.ca.cert_pem, &p.client, "backend.test:443", NULL), TORC_STATUS_OK);
@@ -311,11 +311,11 @@ static void test_tls(void **state)
     free(text);
     assert_int_equal(tls_call(kit, p.ca.cert_pem, NULL, NULL, NULL), TORC_STATUS_UNAVAILABLE);
 
-    /* Plaintext to a TLS port fails with a reason, not by hanging. */
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    /* Plaintext to a TLS port fails with a reason and does not hang. */
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_UNAVAILABLE);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     tc_tls_context_unref(so.tls);
     fini_pki(&p);
 }

@@ -24,7 +24,7 @@ def test_no_fifo_is_waited_for():
         os.mkfifo(fifo)
         for option in ("--ca", "--cert", "--key"):
             for command in ("call", "bench"):
-                refused(f"{option}: cannot read {fifo}: it is a FIFO, no regular file", command, "--creds", "tls",
+                refused(f"{option}: cannot read {fifo}: it is a FIFO, not a regular file", command, "--creds", "tls",
                         option, fifo, "127.0.0.1:1", METHOD)
         for option in ("--tls-cert", "--tls-key", "--client-ca"):
             refused(f"{option}: cannot read {fifo}: it is a FIFO", "backend", option, fifo)
@@ -50,7 +50,7 @@ def test_data_from_pipes():
 
 
 def test_tls_files():
-    """What is wrong with one is said with its option and its name, by who sends and by who serves."""
+    """An invalid name is reported with its option, by the sender and by the server."""
     with tempfile.TemporaryDirectory() as directory:
         pki = Pki(directory)
         cert, key = pki.make("a", "DNS:localhost")

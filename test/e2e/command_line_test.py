@@ -1,15 +1,35 @@
 """What the command says of values and files that it cannot use: each message names the option, the file and the reason."""
+import json
 import os
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import check, cluster, main, run, running, write_resources
+from support.kit import check, cluster, endpoints, main, run, running, write_resources
 
 
 def refused(*args, says, status=2):
     said = run(*args, status=status).stderr
     check(len(said.splitlines()) == 1 and says in said, f"torc {args}: {said!r} and not {says!r}")
+
+
+COMMANDS = ("call", "backend", "serve-xds", "xds", "ring", "bench", "demo")
+
+
+def test_help_and_version():
+    """`torc help` prints what `torc --help` prints, `torc version` what `torc --version` prints."""
+    version = run("version").stdout
+    check(version == run("--version").stdout and version.startswith("torc 0."), version)
+    top = run("help").stdout
+    check(top == run("--help").stdout == run("-h").stdout, top)
+    for command in COMMANDS:
+        check(f"  {command} " in top, f"{command} is not in {top}")
+        text = run("help", command).stdout
+        check(text == run(command, "--help").stdout and text.startswith(f"usage: torc {command} "), text)
+    refused("help", "no-such", says="unknown command 'no-such'")
+    refused("help", "call", "ring", says="unexpected argument 'ring'")
+    refused("version", "call", says="unexpected argument 'call'")
+    refused("no-such", says="unknown command 'no-such'")
 
 
 def test_empty_values():
@@ -19,7 +39,7 @@ def test_empty_values():
         refused("ring", "-e", "a", option, "", says=f"{option}: the path is empty")
     refused("serve-xds", "--resources", "", says="--resources: the path is empty")
     for command in ("call", "bench"):
-        refused(command, "--service-config", "", "x", "a/b", says="--service-config: it is empty")
+        refused(command, "--service-config", "", "x", "a/b", says="--service-config: the JSON is empty")
         refused(command, "--service-config", "@", "x", "a/b", says="--service-config: the path is empty")
         with tempfile.NamedTemporaryFile() as empty:
             refused(command, "--service-config", "@" + empty.name, "x", "a/b", says=f"{empty.name} is empty")
@@ -34,10 +54,10 @@ def test_flags_with_values():
 
 def test_values_that_cannot_be():
     refused("call", "--deadline", "9999999h", "x", "a/b", says="--deadline: '9999999h' is too long")
-    refused("call", "--deadline", "9x", "x", "a/b", says="--deadline: '9x' is no duration")
+    refused("call", "--deadline", "9x", "x", "a/b", says="--deadline: '9x' is not a duration")
     refused("call", "--max-receive-bytes", "9" * 20, "x", "a/b", says=f"--max-receive-bytes: '{'9' * 20}' is too large")
     refused("call", "--max-receive-bytes", "9" * 20 + "M", "x", "a/b", says="M' is too large")
-    refused("call", "--max-receive-bytes", "1.5", "x", "a/b", says="'1.5' is no size")
+    refused("call", "--max-receive-bytes", "1.5", "x", "a/b", says="'1.5' is not a size")
     refused("bench", "--max-receive-bytes", "0", "x", "a/b", says="--max-receive-bytes: '0' is not above 0")
     refused("backend", "--max-connection-age", "0s", says="--max-connection-age: '0s' is not above 0")
     refused("backend", "--name", "a\nb", says="--name: 'a\\u000ab' is not printable ASCII")
@@ -56,11 +76,17 @@ def test_resource_files_are_named():
         write_resources(first, "1", cluster("orders", no_field_of_ours=1))
         with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", folder, log=True) as server:
             server.listening()
-            server.wait_log(lambda line: f"{first}: left out" in line and "no_field_of_ours" in line)
+            at_server = server.wait_log(lambda line: f"{first}: left out" in line and "no_field_of_ours" in line)
+        # The ring of such a file is shown, with the same words.
+        write_resources(first, "1", cluster("orders", no_field_of_ours=1, lb_policy="RING_HASH"),
+                        endpoints("orders", "127.0.0.1:1", "127.0.0.1:2"))
+        shown = run("ring", "--resources", first, "--cluster", "orders", "--key", "u1", "-o", "json")
+        check(json.loads(shown.stdout)["address"] in ("127.0.0.1:1", "127.0.0.1:2"), shown.stdout)
+        check(shown.stderr.strip() == at_server.replace("torc serve-xds:", "torc ring:"), f"{shown.stderr} {at_server}")
         write_resources(second, "1", cluster("orders"))
         said = run("serve-xds", "--listen", "127.0.0.1:0", "--resources", folder, status=1).stderr
         check(f'{second}: field resources[0]: "orders" is given twice: it is in {first} too' in said, said)
 
 
-main(test_empty_values, test_flags_with_values, test_values_that_cannot_be, test_one_line_without_control_characters,
+main(test_help_and_version, test_empty_values, test_flags_with_values, test_values_that_cannot_be, test_one_line_without_control_characters,
      test_resource_files_are_named)

@@ -1,5 +1,6 @@
-/* A process that is asked for its xDS resources while it makes calls (A40): by function, and over gRPC. */
+/* A process that reports its xDS resources while it makes calls (A40): by function, and over gRPC. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -24,21 +25,21 @@ typedef Envoy__Service__Status__V3__ClientConfig client_config;
 typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_config;
 
 struct world {
-    struct mesh_kit *k;
+    struct kit_mesh *k;
     torc_channel *ch;
     torc_csds *csds;
-    torc_runtime *asker; /* of another process, as it were */
+    torc_runtime *asker; /* in the role of another process */
     torc_channel *ask;
 };
 
 static struct world open_world(void)
 {
-    struct world w = {.k = mesh_kit_new(1)};
+    struct world w = {.k = kit_mesh_new(1)};
     char *why = NULL;
-    mesh_kit_put_listener(w.k, "svc", "c", NULL);
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 0", NULL);
-    mesh_kit_put_cluster(w.k, "c", NULL);
-    w.csds = torc_csds_serve(mesh_kit_runtime(w.k), "127.0.0.1:0", &why);
+    kit_mesh_put_listener(w.k, "svc", "c", NULL);
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 0", NULL);
+    kit_mesh_put_cluster(w.k, "c", NULL);
+    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), "127.0.0.1:0", &why);
     assert_null(why);
     assert_non_null(w.csds);
     assert_false(tc_slice_ends(tc_slice_str(torc_csds_address(w.csds)), tc_slice_str(":0")));
@@ -54,7 +55,7 @@ static void close_world(struct world *w)
     torc_runtime_free(w->asker);
     torc_csds_free(w->csds);
     torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
+    kit_mesh_free(w->k);
 }
 
 /* --- asking --- */
@@ -109,7 +110,7 @@ static const generic_config *resource_of(const status_response *r, const char *s
     return NULL;
 }
 
-/* Asks until the resource has the state; the response, which has it. */
+/* Asks until the resource has the state. Returns the response that shows it. */
 static status_response *wait_state(struct world *w, const char *scope, const char *type, const char *name, int state)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
@@ -135,8 +136,8 @@ static void resources_of_live_calls(void **state)
     status_response *r = fetched(&w);
     assert_int_equal(r->n_config, 0); /* no channel yet */
     response_free(r);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
-    mesh_kit_calls(w.ch, NULL, 10);
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
+    kit_mesh_calls(w.ch, NULL, 10);
     int64_t now_s = tc_system_clock.realtime_ns(NULL) / (int64_t)TC_NS_PER_S;
     r = fetched(&w);
     assert_int_equal(r->n_config, 1);
@@ -164,15 +165,15 @@ static void refused_and_absent(void **state)
 {
     (void)state;
     struct world w = open_world();
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
-    mesh_kit_calls(w.ch, NULL, 1);
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
     status_response *r = wait_state(&w, "xds:///svc", "Cluster", "c", STATE(ACKED));
     const generic_config *g = resource_of(r, "xds:///svc", "Cluster", "c");
     char *version = tc_strdup(g->version_info);
     size_t size = g->xds_config->value.len;
     response_free(r);
-    /* A worse one: what is in use stays, with what is wrong beside it. */
-    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  lrs_server: {ads: {}}");
+    /* An invalid update: the old resource stays in use, with the error beside it. */
+    kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  lrs_server: {ads: {}}");
     r = wait_state(&w, "xds:///svc", "Cluster", "c", STATE(NACKED));
     g = resource_of(r, "xds:///svc", "Cluster", "c");
     assert_string_equal(g->version_info, version);
@@ -183,36 +184,51 @@ static void refused_and_absent(void **state)
     assert_non_null(g->error_state->last_update_attempt);
     assert_int_equal(resource_of(r, "xds:///svc", "Listener", "svc")->client_status, STATE(ACKED));
     response_free(r);
-    mesh_kit_calls(w.ch, NULL, 10);
+    kit_mesh_calls(w.ch, NULL, 10);
     tc_free(version);
-    /* Mended. */
-    mesh_kit_put_cluster(w.k, "c", NULL);
+    /* A valid update. */
+    kit_mesh_put_cluster(w.k, "c", NULL);
     r = wait_state(&w, "xds:///svc", "Cluster", "c", STATE(ACKED));
     assert_null(resource_of(r, "xds:///svc", "Cluster", "c")->error_state);
     response_free(r);
     /* A route to a cluster that the control plane does not have. */
-    mesh_kit_put_listener(w.k, "svc", "gone", NULL);
+    kit_mesh_put_listener(w.k, "svc", "gone", NULL);
     response_free(wait_state(&w, "xds:///svc", "Cluster", "gone", STATE(REQUESTED)));
-    mesh_kit_put_listener(w.k, "svc", "c", NULL);
-    mesh_kit_calls(w.ch, NULL, 1);
-    mesh_kit_remove(w.k, "Listener", "svc");
+    kit_mesh_put_listener(w.k, "svc", "c", NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
+    kit_mesh_remove(w.k, "Listener", "svc");
     r = wait_state(&w, "xds:///svc", "Listener", "svc", STATE(DOES_NOT_EXIST));
     response_free(r);
     close_world(&w);
 }
 
-/* Each target has a client, and so a scope, of its own; a resource may be there twice. */
+static void wait_scopes(struct world *w, size_t n)
+{
+    uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
+    for (size_t seen = n + 1; seen != n;) {
+        status_response *r = fetched(w);
+        seen = r->n_config;
+        response_free(r);
+        assert_true(tc_system_clock.monotonic_ns(NULL) < until);
+    }
+}
+
+/* With one xDS client for each target, each has its own scope; a resource may appear twice. */
 static void scopes(void **state)
 {
     (void)state;
     struct world w = open_world();
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
-    torc_channel *twin = mesh_kit_channel(w.k, "svc", NULL), *absent = mesh_kit_channel(w.k, "absent", NULL);
-    mesh_kit_put_listener(w.k, "other", "c", NULL);
-    torc_channel *other = mesh_kit_channel(w.k, "other", NULL);
-    mesh_kit_calls(w.ch, NULL, 1);
-    mesh_kit_calls(twin, NULL, 1);
-    mesh_kit_calls(other, NULL, 1);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    char *bootstrap = tc_asprintf("{\"torc.share_client\": false, %s", kit_mesh_bootstrap(w.k) + 1);
+    o.xds_bootstrap_json = bootstrap;
+    w.ch = kit_mesh_channel(w.k, "svc", &o);
+    torc_channel *twin = kit_mesh_channel(w.k, "svc", &o), *absent = kit_mesh_channel(w.k, "absent", &o);
+    kit_mesh_put_listener(w.k, "other", "c", NULL);
+    torc_channel *other = kit_mesh_channel(w.k, "other", &o);
+    kit_mesh_calls(w.ch, NULL, 1);
+    kit_mesh_calls(twin, NULL, 1);
+    kit_mesh_calls(other, NULL, 1);
     torc_channel_state(absent, true);
     status_response *r = wait_state(&w, "xds:///absent", "Listener", "absent", STATE(REQUESTED));
     assert_int_equal(r->n_config, 3);
@@ -226,13 +242,29 @@ static void scopes(void **state)
     torc_channel_free(other);
     torc_channel_free(absent);
     torc_channel_free(twin);
-    uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
-    for (size_t n = 3; n != 1;) { /* they end with their channels */
-        r = fetched(&w);
-        n = r->n_config;
-        response_free(r);
-        assert_true(tc_system_clock.monotonic_ns(NULL) < until);
-    }
+    wait_scopes(&w, 1); /* scopes end with their channels */
+    tc_free(bootstrap);
+    close_world(&w);
+}
+
+/* A client shared by targets has the targets as its scope, and each resource once. */
+static void shared_scope(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    kit_mesh_put_listener(w.k, "other", "c", NULL);
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
+    torc_channel *other = kit_mesh_channel(w.k, "other", NULL);
+    kit_mesh_calls(other, NULL, 1);
+    static const char both[] = "xds:///svc xds:///other";
+    status_response *r = wait_state(&w, both, "Listener", "other", STATE(ACKED));
+    assert_int_equal(r->n_config, 1);
+    assert_int_equal(r->config[0]->n_generic_xds_configs, 4); /* cluster and endpoints once */
+    assert_non_null(resource_of(r, both, "Listener", "svc"));
+    response_free(r);
+    torc_channel_free(other);
+    response_free(wait_state(&w, "xds:///svc", "Cluster", "c", STATE(ACKED)));
     close_world(&w);
 }
 
@@ -249,8 +281,8 @@ static void streams_and_refusals(void **state)
     assert_int_equal(torc_call_receive(call, &m), 1);
     assert_int_equal(torc_message_size(m), 0);
     torc_message_unref(m);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
-    mesh_kit_calls(w.ch, NULL, 1);
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
     assert_int_equal(torc_call_send(call, "\x18\x01", 2, false), 0); /* exclude_resource_contents */
     assert_int_equal(torc_call_receive(call, &m), 1);
     status_response *r = unpack(torc_message_data(m), torc_message_size(m));
@@ -263,7 +295,7 @@ static void streams_and_refusals(void **state)
     assert_int_equal(end.code, TORC_STATUS_OK);
     torc_result_fini(&end);
     torc_call_free(call);
-    /* Node matchers would be for a control plane. */
+    /* Node matchers are meant for control planes. */
     end = fetch(&w, "\x0a\x00", 2);
     assert_int_equal(end.code, TORC_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(end.message, "node_matchers"));
@@ -299,12 +331,12 @@ static void by_function(void **state)
     struct world w = open_world();
     void *bytes = NULL;
     size_t size = 1;
-    assert_int_equal(torc_csds_dump(mesh_kit_runtime(w.k), false, &bytes, &size), 0);
+    assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, &bytes, &size), 0);
     assert_int_equal(size, 0);
     free(bytes);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
-    mesh_kit_calls(w.ch, NULL, 1);
-    assert_int_equal(torc_csds_dump(mesh_kit_runtime(w.k), false, &bytes, &size), 0);
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
+    assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, &bytes, &size), 0);
     status_response *r = unpack(bytes, size), *served = fetched(&w);
     uint8_t *again = tc_calloc(1, size);
     assert_int_equal(envoy__service__status__v3__client_status_response__get_packed_size(served), size);
@@ -314,8 +346,8 @@ static void by_function(void **state)
     response_free(served);
     response_free(r);
     free(bytes);
-    assert_int_equal(torc_csds_dump(mesh_kit_runtime(w.k), false, NULL, &size), TORC_EINVAL);
-    /* A runtime that the application drives, from inside its callback, and one that has nothing to do with xDS. */
+    assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, NULL, &size), TORC_EINVAL);
+    /* A runtime driven by the application, asked from inside its callback; and one that does not use xDS. */
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
@@ -327,9 +359,41 @@ static void by_function(void **state)
     assert_int_equal(i.size, 0);
     assert_non_null(i.csds);
     free(i.bytes);
-    assert_int_equal(torc_csds_dump(i.rt, false, &bytes, &size), 0); /* drives it itself */
+    assert_int_equal(torc_csds_dump(i.rt, false, &bytes, &size), 0); /* drives the runtime itself */
     free(bytes);
     torc_runtime_free(i.rt);
+    close_world(&w);
+}
+
+/* The runtime's option limits the size of an answer; contents take most of it. */
+static void answers_are_limited(void **state)
+{
+    (void)state;
+    struct world w = open_world();
+    struct torc_runtime_options o;
+    struct torc_channel_options co;
+    char *why = NULL;
+    torc_runtime_options_init(&o);
+    o.csds_answer_bytes = 400;
+    torc_runtime *rt = torc_runtime_new(&o);
+    torc_channel_options_init(&co);
+    co.xds_bootstrap_json = kit_mesh_bootstrap(w.k);
+    w.ch = torc_channel_new(rt, "xds:///svc", &co, &why);
+    kit_mesh_calls(w.ch, NULL, 1);
+    torc_csds_free(w.csds);
+    w.csds = torc_csds_serve(rt, "127.0.0.1:0", &why);
+    assert_non_null(w.csds);
+    torc_channel_free(w.ask);
+    w.ask = torc_channel_new(w.asker, torc_csds_address(w.csds), NULL, NULL);
+    struct torc_result r = fetch(&w, "", 0);
+    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(r.message, "vs. 400); ask with exclude_resource_contents"));
+    torc_result_fini(&r);
+    torc_csds_free(w.csds);
+    w.csds = NULL;
+    torc_channel_free(w.ch);
+    w.ch = NULL;
+    torc_runtime_free(rt);
     close_world(&w);
 }
 
@@ -344,37 +408,43 @@ static int connect_raw(const char *address)
     return fd;
 }
 
-/* A server speaks first, by its SETTINGS, to whom it takes in. */
-static bool is_served(int fd)
+/* Waits until the server has closed the connection. */
+static void wait_closed(int fd)
 {
-    char byte;
-    return recv(fd, &byte, 1, MSG_WAITALL) == 1;
+    char bytes[512];
+    const struct timeval most = {.tv_sec = WAIT_NS / TC_NS_PER_S};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+    ssize_t n;
+    while ((n = recv(fd, bytes, sizeof(bytes), 0)) > 0)
+        ;
+    if (n < 0 && errno == EAGAIN)
+        fail_msg("the connection is still open");
 }
 
+static bool is_open(int fd)
+{
+    char bytes[512];
+    ssize_t n;
+    while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+        ;
+    return n < 0 && errno == EAGAIN;
+}
+
+/* The 65th connection replaces the one that has been silent longest. */
 static void connections_are_limited(void **state)
 {
     (void)state;
     struct world w = open_world();
     int fds[70];
-    size_t served = 0, last = 0;
     for (size_t i = 0; i < TC_ARRAY_LEN(fds); i++)
         fds[i] = connect_raw(torc_csds_address(w.csds));
-    for (size_t i = 0; i < TC_ARRAY_LEN(fds); i++)
-        if (is_served(fds[i])) {
-            served++;
-            last = i;
-        }
-    assert_int_equal(served, 64);
-    /* One goes, and another may come as soon as the server has seen it. */
-    close(fds[last]);
-    bool again = false;
-    for (int i = 0; i < 1000 && !again; i++) {
-        fds[last] = connect_raw(torc_csds_address(w.csds));
-        again = is_served(fds[last]);
-        if (!again)
-            close(fds[last]);
-    }
-    assert_true(again);
+    for (size_t i = 0; i < TC_ARRAY_LEN(fds) - 64; i++)
+        wait_closed(fds[i]);
+    for (size_t i = TC_ARRAY_LEN(fds) - 64; i < TC_ARRAY_LEN(fds); i++)
+        assert_true(is_open(fds[i]));
+    response_free(fetched(&w));
+    wait_closed(fds[TC_ARRAY_LEN(fds) - 64]);
+    assert_true(is_open(fds[TC_ARRAY_LEN(fds) - 63]));
     for (size_t i = 0; i < TC_ARRAY_LEN(fds); i++)
         close(fds[i]);
     close_world(&w);
@@ -385,23 +455,23 @@ static void addresses_and_ends(void **state)
     (void)state;
     struct world w = open_world();
     char *why = NULL;
-    assert_null(torc_csds_serve(mesh_kit_runtime(w.k), "nonsense", &why));
+    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), "nonsense", &why));
     assert_non_null(strstr(why, "'nonsense'"));
     free(why);
-    assert_null(torc_csds_serve(mesh_kit_runtime(w.k), torc_csds_address(w.csds), &why));
+    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), torc_csds_address(w.csds), &why));
     assert_non_null(strstr(why, torc_csds_address(w.csds))); /* in use */
     free(why);
-    assert_null(torc_csds_serve(mesh_kit_runtime(w.k), NULL, NULL));
-    /* Freed: nobody listens there any more, so that another may. */
+    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), NULL, NULL));
+    /* Freed: the address is no longer in use. */
     char *address = tc_strdup(torc_csds_address(w.csds));
     torc_csds_free(w.csds);
     struct torc_result r = fetch(&w, "", 0);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     torc_result_fini(&r);
-    w.csds = torc_csds_serve(mesh_kit_runtime(w.k), address, &why);
+    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &why);
     assert_non_null(w.csds);
     tc_free(address);
-    /* The runtime's end ends it; the handle is freed later. */
+    /* The end of the runtime ends the service; the handle is freed later. */
     torc_runtime *rt = torc_runtime_new(NULL);
     torc_csds *left = torc_csds_serve(rt, "127.0.0.1:0", NULL);
     torc_channel *ch = torc_channel_new(w.asker, torc_csds_address(left), NULL, NULL);
@@ -422,8 +492,10 @@ int main(void)
         cmocka_unit_test(resources_of_live_calls),
         cmocka_unit_test(refused_and_absent),
         cmocka_unit_test(scopes),
+        cmocka_unit_test(shared_scope),
         cmocka_unit_test(streams_and_refusals),
         cmocka_unit_test(by_function),
+        cmocka_unit_test(answers_are_limited),
         cmocka_unit_test(connections_are_limited),
         cmocka_unit_test(addresses_and_ends),
     };

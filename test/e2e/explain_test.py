@@ -36,7 +36,7 @@ def explain(control_plane, *args, status=0):
 
 
 def down(node, *policies):
-    """The policies below each other by those names; the last one's object."""
+    """Follows the policies of those names downwards. Returns the last one's object."""
     for policy in policies:
         node = node["child"]
         check(node["policy"] == policy, f"{policy} was to come: {json.dumps(node)[:300]}")
@@ -122,7 +122,7 @@ def test_nothing_is_sent():
 
 
 def test_which_leaf_of_an_aggregate():
-    """A call to an aggregate has its leaf named besides, sent or not; one to a cluster of its own has not."""
+    """A call to an aggregate names its leaf cluster too, sent or not; a call to a plain cluster does not."""
     with tempfile.TemporaryDirectory() as directory, running("backend", "--name", "b1") as backend:
         live = backend.listening()
         aggregate = {"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "orders",
@@ -183,7 +183,7 @@ def test_which_filter_failed_the_call():
 
 def test_what_a_call_without_a_ring_waits_for():
     """Addresses that accept no connection: of pick_first the first of them, of round_robin both; through a mesh those of the
-    call's cluster alone. The text says so, and says "wait" in place of a status."""
+    call's cluster alone. The text says so, and says "wait" instead of a status."""
     with contextlib.ExitStack() as stack:
         one, two = (stack.enter_context(full_backlog()) for _ in range(2))
         for config, awaited in (("{}", [one]), ('{"loadBalancingConfig":[{"round_robin":{}}]}', [one, two])):

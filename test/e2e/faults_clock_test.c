@@ -1,6 +1,6 @@
-/* The wall clock jumps by a day and back: deadlines, backoff and timers do not follow it, what expires by date does.
- * The program has its own clock_gettime, time and gettimeofday, which the libraries that it loads come by too: so no
- * right to set the machine's clock is needed. */
+/* The wall clock jumps by a day and back: deadlines, backoff and timers do not follow; what expires by date does. The
+ * program defines clock_gettime, time and gettimeofday, also for the libraries that it loads, so that it needs no right
+ * to set the machine's clock. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
-#include "support/load_kit.h"
-#include "support/mesh_kit.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
+#include "support/kits/load.h"
+#include "support/kits/mesh.h"
 #include "tls/tls.h"
 
 #include "base/clock.h"
@@ -72,7 +72,7 @@ static int set_right(void **state)
     return 0;
 }
 
-static torc_channel *channel_with(struct tc_kit *kit, size_t i, torc_credentials *creds)
+static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_credentials *creds)
 {
     struct torc_channel_options o;
     torc_channel_options_init(&o);
@@ -80,14 +80,14 @@ static torc_channel *channel_with(struct tc_kit *kit, size_t i, torc_credentials
     o.backoff_max_ms = 500;
     if (creds)
         o.credentials = creds;
-    char *target = tc_asprintf("ipv4:%s", tc_kit_address(kit, i));
+    char *target = tc_asprintf("ipv4:%s", kit_backends_address(kit, i));
     torc_channel *ch = torc_channel_new(NULL, target, &o, NULL);
     assert_non_null(ch);
     tc_free(target);
     return ch;
 }
 
-/* The code must be as said, and the text have `part` in it; how long it took. */
+/* Makes a call, asserts its code and that its message contains `part`, and returns its duration. */
 static uint64_t call(torc_channel *ch, const char *method, int64_t timeout_ms, int code, const char *part)
 {
     struct torc_call_options o;
@@ -119,11 +119,11 @@ static void on_result(const struct torc_result *r, void *arg)
 
 /* --- what does not follow --- */
 
-/* A deadline and a timed wait run while the clock jumps, in either direction. */
+/* A deadline and a timed wait run while the clock jumps in either direction. */
 static void deadlines(void **state)
 {
     static const long jumps[] = {DAY_S, -2 * DAY_S, DAY_S};
-    struct tc_kit *kit = tc_kit_new(1, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
     torc_channel *ch = channel_with(kit, 0, NULL);
     enum torc_connectivity now;
     (void)state;
@@ -140,29 +140,29 @@ static void deadlines(void **state)
         assert_in_range(now_ms() - begun, 100, 10000);
         uint64_t took = call(ch, HANG, 300, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
         assert_in_range(took, 300, 10000);
-        while (!atomic_load(&e.n)) /* its deadline is before that of the one that is over */
+        while (!atomic_load(&e.n)) /* its deadline precedes that of the one that is over */
             call(ch, ECHO, 20000, TORC_STATUS_OK, "");
         assert_int_equal(e.code, TORC_STATUS_DEADLINE_EXCEEDED);
         assert_in_range(now_ms() - begun, 300, 20000);
     }
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
-/* A connection that waits out its backoff is tried again when that is over. */
+/* A connection in backoff is tried again when the backoff ends. */
 static void backoff(void **state)
 {
     static const long jumps[] = {-DAY_S, 2 * DAY_S, -DAY_S};
-    struct tc_kit *kit = tc_kit_new(1, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
     torc_channel *ch = channel_with(kit, 0, NULL);
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
         struct torc_call_options o;
         struct torc_result r;
-        tc_kit_stop(kit, 0);
+        kit_backends_stop(kit, 0);
         call(ch, ECHO, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect");
         jump(jumps[i]);
-        tc_kit_restart(kit, 0);
+        kit_backends_restart(kit, 0);
         uint64_t begun = now_ms();
         torc_call_options_init(&o);
         o.wait_for_ready = true;
@@ -174,40 +174,40 @@ static void backoff(void **state)
         torc_result_fini(&r);
     }
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 /* A mesh under load: streams, timers of resources, connections. */
 static void a_mesh_under_load(void **state)
 {
-    struct mesh_kit *k = mesh_kit_new(2);
-    struct load_report report;
+    struct kit_mesh *k = kit_mesh_new(2);
+    struct kit_load_report report;
     (void)state;
-    mesh_kit_put_listener(k, "svc", "c", NULL);
-    mesh_kit_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
-    mesh_kit_put_endpoints(k, "c", "0/a: 0, 1", NULL);
-    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
-    mesh_kit_calls(ch, NULL, 4);
-    struct load_kit *load = load_kit_new(ch, 200, 1);
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
+    kit_mesh_put_endpoints(k, "c", "0/a: 0, 1", NULL);
+    torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
+    kit_mesh_calls(ch, NULL, 4);
+    struct kit_load *load = kit_load_new(ch, 200, 1);
     for (unsigned i = 1; i <= 6; i++) {
-        load_kit_wait(load, 40 * i);
+        kit_load_wait(load, 40 * i);
         jump(i % 2 ? DAY_S : -2 * DAY_S);
     }
-    mesh_kit_put_endpoints(k, "c", "0/a: 1", NULL); /* the control plane is heard as before */
-    mesh_kit_take(k, 0);
-    mesh_kit_wait_backend(k, ch, NULL, 1);
-    load_kit_free(load, &report);
+    kit_mesh_put_endpoints(k, "c", "0/a: 1", NULL); /* updates still arrive */
+    kit_mesh_take(k, 0);
+    kit_mesh_wait_backend(k, ch, NULL, 1);
+    kit_load_free(load, &report);
     if (report.failed)
         fail_msg("%llu of %llu: %s", (unsigned long long)report.failed, (unsigned long long)report.calls, report.first);
-    assert_in_range(mesh_kit_connections(k, 0), 1, 1);
-    assert_in_range(mesh_kit_connections(k, 1), 1, 1);
+    assert_in_range(kit_mesh_connections(k, 0), 1, 1);
+    assert_in_range(kit_mesh_connections(k, 1), 1, 1);
     torc_channel_free(ch);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
 }
 
 /* --- what follows --- */
 
-/* A token that expires then, into the file; its text. */
+/* Writes a token that expires then into the file. Returns its text. */
 static char *write_token(const char *path, int64_t expires_s)
 {
     struct tc_buf token = {0};
@@ -224,7 +224,7 @@ static char *write_token(const char *path, int64_t expires_s)
     return tc_buf_take(&token);
 }
 
-/* The backend sees this token. */
+/* Asserts that the backend sees this token. */
 static void expect_token(torc_channel *ch, torc_call_credentials *own, const char *token)
 {
     struct torc_call_options o;
@@ -247,9 +247,9 @@ static void dates(void **state)
     char path[] = "/tmp/torc-clock-XXXXXX";
     struct tc_server_opts so;
     struct torc_tls_options t;
-    struct tc_cert ca = tc_cert_make(
-        &(struct tc_cert_opts){.common_name = "ca", .ca = true, .valid_from_s = -HOUR_S, .valid_to_s = 30 * DAY_S});
-    struct tc_cert leaf = tc_cert_make(&(struct tc_cert_opts){
+    struct kit_cert ca = kit_cert_make(
+        &(struct kit_cert_opts){.common_name = "ca", .ca = true, .valid_from_s = -HOUR_S, .valid_to_s = 30 * DAY_S});
+    struct kit_cert leaf = kit_cert_make(&(struct kit_cert_opts){
         .common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca, .valid_from_s = -HOUR_S, .valid_to_s = DAY_S});
     (void)state;
     close(mkstemp(path));
@@ -257,17 +257,17 @@ static void dates(void **state)
     tc_server_opts_init(&so);
     so.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                       .verify = TC_TLS_VERIFY_NONE,
-                                                      .certificate_pem = tc_cert_pem(&leaf),
-                                                      .private_key_pem = tc_cert_key(&leaf)},
+                                                      .certificate_pem = kit_cert_pem(&leaf),
+                                                      .private_key_pem = kit_cert_key(&leaf)},
                                 NULL);
     assert_non_null(so.tls);
-    struct tc_kit *kit = tc_kit_new(2, &so);
+    struct kit_backends *kit = kit_backends_new(2, &so);
     torc_tls_options_init(&t);
     t.roots_pem = ca.cert_pem;
     torc_credentials *creds = torc_credentials_tls(&t, NULL);
     torc_call_credentials *token = torc_call_credentials_jwt_token_file(path, NULL);
     torc_channel *old = channel_with(kit, 0, creds), *fresh = channel_with(kit, 1, creds);
-    /* A token is used until its date, by the clock as it is, and then read again. */
+    /* A token is used until its date, by the current clock, and then read again. */
     expect_token(old, token, first);
     second = write_token(path, time(NULL) + 10 * HOUR_S);
     jump(-2 * HOUR_S);
@@ -277,21 +277,21 @@ static void dates(void **state)
     jump(-2 * HOUR_S);
     expect_token(old, token, second);
 
-    jump(2 * DAY_S); /* the certificate's too: new connections fail, those that stand go on */
+    jump(2 * DAY_S); /* the certificate has expired too: new connections fail, open ones continue */
     call(fresh, ECHO, 20000, TORC_STATUS_UNAVAILABLE, "certificate has expired");
     call(old, ECHO, 20000, TORC_STATUS_OK, "");
-    jump(-2 * DAY_S - 2 * HOUR_S); /* it is not valid yet */
-    mesh_kit_wait_failure(fresh, TORC_STATUS_UNAVAILABLE, "certificate is not yet valid");
+    jump(-2 * DAY_S - 2 * HOUR_S); /* the certificate is not valid yet */
+    kit_mesh_wait_failure(fresh, TORC_STATUS_UNAVAILABLE, "certificate is not yet valid");
     jump(2 * HOUR_S);
     expect_token(fresh, token, second);
     torc_channel_free(old);
     torc_channel_free(fresh);
     torc_call_credentials_unref(token);
     torc_credentials_unref(creds);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
     tc_tls_context_unref(so.tls);
-    tc_cert_fini(&ca);
-    tc_cert_fini(&leaf);
+    kit_cert_fini(&ca);
+    kit_cert_fini(&leaf);
     tc_free(first);
     tc_free(second);
     unlink(path);

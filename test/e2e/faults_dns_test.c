@@ -1,14 +1,14 @@
-/* Name servers that lie, that answer with what is no answer, and that die. */
+/* Name servers that lie, that send malformed answers, and that die. */
 #include <stdio.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
 #include "support/footprint.h"
-#include "support/name_server.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
+#include "support/net/name_server.h"
 
 #include "base/mem.h"
 #include "tls/tls.h"
@@ -16,8 +16,8 @@
 struct world {
     torc_runtime *rt; /* driven by this thread */
     struct name_server *names;
-    struct tc_kit *kit;
-    size_t descriptors; /* before all that */
+    struct kit_backends *kit;
+    size_t descriptors; /* at the start */
 };
 
 static int setup(void **state)
@@ -26,12 +26,12 @@ static int setup(void **state)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    torc_runtime_free(torc_runtime_new(&o)); /* libuv keeps two descriptors of the first loop for the process */
+    torc_runtime_free(torc_runtime_new(&o)); /* libuv keeps two descriptors of the first loop for the whole process */
     w->descriptors = footprint_descriptors();
     w->rt = torc_runtime_new(&o);
     assert_non_null(w->rt);
     w->names = name_server_new();
-    w->kit = tc_kit_new(1, NULL);
+    w->kit = kit_backends_new(1, NULL);
     *state = w;
     return 0;
 }
@@ -42,13 +42,13 @@ static int teardown(void **state)
     torc_runtime_free(w->rt);
     name_server_free(w->names);
     if (w->kit)
-        tc_kit_free(w->kit);
+        kit_backends_free(w->kit);
     assert_int_equal(footprint_descriptors(), w->descriptors);
     tc_free(w);
     return 0;
 }
 
-/* To "shop.test" at the backend's port, as the name server has it. */
+/* Makes a channel to "shop.test" at the backend's port, resolved by the name server. */
 static torc_channel *channel_with(struct world *w, const struct torc_channel_options *options)
 {
     struct torc_channel_options o;
@@ -58,8 +58,8 @@ static torc_channel *channel_with(struct world *w, const struct torc_channel_opt
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 100;
     o.dns_min_interval_ms = 1;
-    char *target =
-        tc_asprintf("dns://%s/shop.test.%s", name_server_address(w->names), strrchr(tc_kit_address(w->kit, 0), ':'));
+    char *target = tc_asprintf("dns://%s/shop.test.%s", name_server_address(w->names),
+                               strrchr(kit_backends_address(w->kit, 0), ':'));
     torc_channel *ch = torc_channel_new(w->rt, target, &o, NULL);
     assert_non_null(ch);
     tc_free(target);
@@ -71,14 +71,14 @@ static torc_channel *channel(struct world *w)
     return channel_with(w, NULL);
 }
 
-/* What says that it is no answer is an error of the look-up, which is made again; what is not an answer to the question
- * counts as none, lest anyone could end a look-up: then the deadline does. */
+/* A malformed answer is an error of the look-up, which is repeated. An answer to another question is ignored, because
+ * otherwise anyone could end a look-up: then the deadline ends the RPC. */
 static void no_answers(void **state)
 {
     static const struct {
         const char *name;
         enum name_mode mode;
-        const char *text; /* NULL: it counts as none */
+        const char *text; /* NULL: the answer is ignored */
     } rows[] = {
         {"missing", NAMES_MISSING, "Domain name not found"},
         {"refused", NAMES_REFUSED, "Could not contact DNS servers"},
@@ -95,35 +95,35 @@ static void no_answers(void **state)
         torc_channel *ch = channel(w);
         print_message("%s\n", rows[i].name);
         if (rows[i].text) {
-            tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, rows[i].text);
-            tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
+            kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, rows[i].text);
+            kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
             name_server_set(w->names, NAMES_TRUE, NULL);
         } else {
             uint64_t took =
-                tc_kit_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
+                kit_backends_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
             assert_in_range(took, 200, 15000);
             torc_channel_free(ch);
             name_server_set(w->names, NAMES_TRUE, NULL);
             ch = channel(w);
         }
-        tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
+        kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
         torc_channel_free(ch);
     }
 }
 
-/* An answer with another id is none: it is not from who was asked. */
+/* An answer with another id is ignored: it does not come from the server asked. */
 static void forged_answers(void **state)
 {
     struct world *w = *state;
     name_server_set(w->names, NAMES_FORGED, "127.0.0.1");
     torc_channel *ch = channel(w);
-    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
-    assert_int_equal(tc_kit_counts(w->kit, 0).requests, 1);
+    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(kit_backends_counts(w->kit, 0).requests, 1);
     torc_channel_free(ch);
 }
 
-/* More addresses than fit into a datagram come by TCP, as many as an answer of 64 KiB has. All but one refuse: it is
- * found, whatever its place. */
+/* Addresses that exceed a datagram come over TCP, as many as fit into an answer of 64 KiB. All but one refuse
+ * connections: that one is found, wherever it stands. */
 static void four_thousand_addresses(void **state)
 {
     struct world *w = *state;
@@ -133,14 +133,14 @@ static void four_thousand_addresses(void **state)
                       i == 700 ? 1 : i % 250 + 1);
     name_server_set(w->names, NAMES_TRUNCATED, tc_buf_cstr(&list));
     torc_channel *ch = channel(w);
-    uint64_t took = tc_kit_expect(ch, true, 60000, TORC_STATUS_OK, "");
+    uint64_t took = kit_backends_expect(ch, true, 60000, TORC_STATUS_OK, "");
     print_message("%llu ms\n", (unsigned long long)took);
-    assert_int_equal(tc_kit_counts(w->kit, 0).connections, 1);
+    assert_int_equal(kit_backends_counts(w->kit, 0).connections, 1);
     torc_channel_free(ch);
     tc_buf_fini(&list);
 }
 
-/* Addresses at which nothing is, or can be, beside a true one: RPCs go to the true one alone. */
+/* Addresses without a server, beside a real one: RPCs go to the real one only. */
 static void addresses_of_nobody(void **state)
 {
     struct world *w = *state;
@@ -150,17 +150,17 @@ static void addresses_of_nobody(void **state)
     name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,127.0.0.1,255.255.255.255");
     torc_channel *ch = channel_with(w, &o);
     for (int i = 0; i < 20; i++)
-        tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
+        kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
     name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,255.255.255.255");
     ch = channel_with(w, &o);
-    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to ");
+    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to ");
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
-    tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 }
 
-/* The address of another server: TLS tells it from the one that was wanted. */
+/* The address of another server: TLS detects that it is not the one wanted. */
 static void anothers_address(void **state)
 {
     struct world *w = *state;
@@ -168,18 +168,18 @@ static void anothers_address(void **state)
     struct tc_server_opts so;
     struct torc_tls_options t;
     struct torc_channel_options o;
-    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
-    struct tc_cert other =
-        tc_cert_make(&(struct tc_cert_opts){.common_name = "o", .sans = "DNS:other.test", .issuer = &ca});
+    struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    struct kit_cert other =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "o", .sans = "DNS:other.test", .issuer = &ca});
     tc_server_opts_init(&so);
     so.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                       .verify = TC_TLS_VERIFY_NONE,
-                                                      .certificate_pem = tc_cert_pem(&other),
-                                                      .private_key_pem = tc_cert_key(&other)},
+                                                      .certificate_pem = kit_cert_pem(&other),
+                                                      .private_key_pem = kit_cert_key(&other)},
                                 &error);
     assert_non_null(so.tls);
-    tc_kit_free(w->kit);
-    w->kit = tc_kit_new(1, &so);
+    kit_backends_free(w->kit);
+    w->kit = kit_backends_new(1, &so);
     torc_tls_options_init(&t);
     t.roots_pem = ca.cert_pem;
     torc_channel_options_init(&o);
@@ -187,49 +187,49 @@ static void anothers_address(void **state)
     assert_non_null(o.credentials);
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
     torc_channel *ch = channel_with(w, &o);
-    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "shop.test");
-    assert_int_equal(tc_kit_counts(w->kit, 0).requests, 0);
+    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "shop.test");
+    assert_int_equal(kit_backends_counts(w->kit, 0).requests, 0);
     torc_channel_free(ch);
-    o.authority = "other.test"; /* it is TLS that told, and nothing else */
+    o.authority = "other.test"; /* TLS detects it, and nothing else does */
     ch = channel_with(w, &o);
-    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
     torc_credentials_unref(o.credentials);
     tc_tls_context_unref(so.tls);
-    tc_cert_fini(&ca);
-    tc_cert_fini(&other);
+    kit_cert_fini(&ca);
+    kit_cert_fini(&other);
 }
 
-/* What was resolved stays in use when the name server is gone; without it deadlines hold, and the status says what was
- * waited for. When it is there again, so are RPCs. */
+/* Resolved addresses stay in use after the name server is gone; without it deadlines hold and the status says what was
+ * awaited. When it is back, RPCs succeed again. */
 static void name_server_dies(void **state)
 {
     struct world *w = *state;
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
     torc_channel *ch = channel(w);
-    tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
     name_server_set(w->names, NAMES_SILENT, NULL);
     uint64_t asked = name_server_questions(w->names);
-    tc_kit_stop(w->kit, 0);
-    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Connection refused");
-    while (name_server_questions(w->names) == asked) /* it is asked where the backend went */
+    kit_backends_stop(w->kit, 0);
+    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Connection refused");
+    while (name_server_questions(w->names) == asked) /* the channel asks where the backend went */
         torc_runtime_poll(w->rt, 100);
-    tc_kit_restart(w->kit, 0);
-    tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
+    kit_backends_restart(w->kit, 0);
+    kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 
     ch = channel(w);
     uint64_t took =
-        tc_kit_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the name resolution of dns://");
+        kit_backends_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the name resolution of dns://");
     assert_in_range(took, 200, 15000);
     torc_channel_free(ch);
 
     name_server_stop(w->names);
     ch = channel(w);
-    tc_kit_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Could not contact DNS servers");
+    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Could not contact DNS servers");
     name_server_start(w->names);
     name_server_set(w->names, NAMES_TRUE, NULL);
-    tc_kit_expect(ch, true, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 }
 

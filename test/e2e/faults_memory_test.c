@@ -1,5 +1,5 @@
-/* Memory that the system does not give. The program is linked so that every malloc of Torc's comes by here, and on one
- * thread, that of the client, those above a size can be refused. */
+/* Failing allocations. The program is linked so that every malloc of Torc's passes here; on one thread, the client's,
+ * allocations above a size can be refused. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/backends.h"
+#include "support/kits/mesh.h"
 
 #include "base/mem.h"
 #include "http2/framing.h"
@@ -22,7 +22,7 @@
 
 enum { MIB = 1 << 20, LARGE = 8 * MIB };
 
-/* Sanitizers take more address space than the test gives. */
+/* Sanitizers take more address space than the test allows. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BOUNDED_SPACE 0
 #else
@@ -36,7 +36,7 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *ptr, size_t size);
 
-static _Thread_local size_t refuse_above; /* 0: nothing is refused */
+static _Thread_local size_t refuse_above; /* 0: no allocation is refused */
 static _Thread_local unsigned refused;
 
 static bool refuse(size_t size)
@@ -112,13 +112,13 @@ static void call(torc_channel *ch, const char *method, int code, const char *par
     torc_result_fini(&r);
 }
 
-/* The RPC whose message finds no memory fails; others over the same connection do not notice. */
+/* The RPC whose message cannot be allocated fails; others on the same connection are not affected. */
 static void large_message(void **state)
 {
     (void)state;
-    struct tc_kit *kit = tc_kit_new(1, NULL);
-    tc_kit_do(kit, add_large, 0, NULL);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    kit_backends_do(kit, add_large, 0, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     call(ch, "/test.Service/Large", TORC_STATUS_OK, "");
     refuse_above = MIB;
     call(ch, "/test.Service/Large", TORC_STATUS_RESOURCE_EXHAUSTED,
@@ -127,19 +127,19 @@ static void large_message(void **state)
     assert_true(refused > 0);
     refuse_above = 0;
     call(ch, "/test.Service/Large", TORC_STATUS_OK, "");
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
-/* What comes for a call that does not read. */
+/* A message for a call that does not read. */
 static void unread_message(void **state)
 {
     (void)state;
-    struct tc_kit *kit = tc_kit_new(1, NULL);
+    struct kit_backends *kit = kit_backends_new(1, NULL);
     struct torc_result r;
-    tc_kit_do(kit, add_large, 0, NULL);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), NULL, NULL);
+    kit_backends_do(kit, add_large, 0, NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
     torc_call *large = torc_call_open(ch, "/test.Service/Large", NULL, NULL);
     assert_non_null(large);
@@ -154,9 +154,9 @@ static void unread_message(void **state)
     torc_result_fini(&r);
     torc_call_free(large);
     call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 static void inflated_message(void **state)
@@ -166,12 +166,12 @@ static void inflated_message(void **state)
     struct tc_rstr *packed = tc_h2_gzip(tc_slice_of(zeros, LARGE)), *plain = NULL;
     assert_non_null(packed);
     refuse_above = MIB;
-    assert_int_equal(tc_h2_gunzip(tc_rstr_slice(packed), LARGE, &plain), TORC_EAGAIN);
+    assert_int_equal(tc_h2_gunzip(NULL, tc_rstr_slice(packed), LARGE, &plain), TORC_EAGAIN);
     assert_null(plain);
-    refuse_above = 1; /* not even zlib's own */
-    assert_int_equal(tc_h2_gunzip(tc_rstr_slice(packed), LARGE, &plain), TORC_EAGAIN);
+    refuse_above = 1; /* including zlib's */
+    assert_int_equal(tc_h2_gunzip(NULL, tc_rstr_slice(packed), LARGE, &plain), TORC_EAGAIN);
     refuse_above = 0;
-    assert_int_equal(tc_h2_gunzip(tc_rstr_slice(packed), LARGE, &plain), 0);
+    assert_int_equal(tc_h2_gunzip(NULL, tc_rstr_slice(packed), LARGE, &plain), 0);
     assert_int_equal(plain->len, LARGE);
     tc_rstr_unref(plain);
     tc_rstr_unref(packed);
@@ -180,82 +180,81 @@ static void inflated_message(void **state)
 
 /* --- resources --- */
 
-/* A message that finds no memory when it is decoded: a fault, which a NACK carries. */
+/* A message that cannot be allocated when decoded is a validation error, which a NACK carries. */
 static void decoded_message(void **state)
 {
     (void)state;
     Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
     const struct tc_scan_options options = {.max_string_bytes = LARGE};
     struct tc_buf bytes = {0};
-    struct tc_faults faults;
+    struct tc_validation_errors faults = {0};
     struct tc_arena arena;
     ProtobufCMessage *m = NULL;
     any.value.len = 2 * MIB;
     any.value.data = tc_calloc(1, any.value.len);
     bytes.len = protobuf_c_message_pack(
         &any.base, (uint8_t *)tc_buf_reserve(&bytes, protobuf_c_message_get_packed_size(&any.base)));
-    tc_faults_init(&faults);
     tc_arena_init(&arena, 0, tc_unpack_budget(bytes.len));
     refuse_above = MIB;
     assert_int_equal(tc_unpack(any.base.descriptor, tc_buf_slice(&bytes), &options, &arena, &m, &faults), TORC_ELIMIT);
-    assert_non_null(strstr(tc_faults_text(&faults), "of memory, or than there are"));
+    assert_non_null(strstr(tc_validation_text(&faults), "of memory, or than there are"));
     tc_arena_fini(&arena);
-    /* The same with a field that is not known behind it: a copy without it is to be made. */
+    /* An unknown field behind it: a copy without that field must be made. */
     tc_buf_append(&bytes, "\xf8\x07\x01", 3);
-    tc_faults_fini(&faults);
-    tc_faults_init(&faults);
+    tc_validation_fini(&faults);
+    faults = (struct tc_validation_errors){0};
     tc_arena_init(&arena, 0, tc_unpack_budget(bytes.len));
     refuse_above = MIB;
     assert_int_equal(tc_unpack(any.base.descriptor, tc_buf_slice(&bytes), &options, &arena, &m, &faults), TORC_ELIMIT);
-    assert_non_null(strstr(tc_faults_text(&faults), "no memory to strip unknown fields"));
+    assert_non_null(strstr(tc_validation_text(&faults), "no memory to strip unknown fields"));
     refuse_above = 0;
     assert_int_equal(tc_unpack(any.base.descriptor, tc_buf_slice(&bytes), &options, &arena, &m, &faults), 0);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&faults);
     tc_arena_fini(&arena);
     tc_buf_fini(&bytes);
     tc_free(any.value.data);
 }
 
-/* A response of the control plane that finds no memory ends its stream, and what was had stays in use; with memory the
- * next stream brings it. */
+/* A response that cannot be allocated ends its stream, and resources in use stay; with memory, the next stream brings
+ * it. */
 static void large_response(void **state)
 {
     (void)state;
-    struct mesh_kit *k = mesh_kit_new(2);
+    struct kit_mesh *k = kit_mesh_new(2);
     struct tc_buf large = {0};
     struct torc_channel_options o;
     torc_channel_options_init(&o);
-    o.xds_bootstrap_json = mesh_kit_bootstrap(k);
+    o.xds_bootstrap_json = kit_mesh_bootstrap(k);
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 100;
-    mesh_kit_put_listener(k, "svc", "c", NULL);
-    mesh_kit_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
-    mesh_kit_put_endpoints(k, "c", "0/a: 0", NULL);
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
+    kit_mesh_put_endpoints(k, "c", "0/a: 0", NULL);
     torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
     assert_non_null(ch);
     call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
-    /* Endpoint 1 in place of 0, and among metadata that makes the response large. */
+    /* Endpoint 1 instead of 0, with metadata that makes the response large. */
     for (int i = 0; i < 40000; i++)
         tc_buf_append_str(&large, "0123456789");
-    mesh_kit_put(
+    kit_mesh_put(
         k,
         "resources:\n- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
         "  cluster_name: c\n  endpoints:\n  - locality: {sub_zone: z}\n    load_balancing_weight: 1\n"
         "    lb_endpoints:\n    - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %s}}}\n"
         "      metadata: {filter_metadata: {note: {text: %s}}}\n",
-        strrchr(mesh_kit_address(k, 1), ':') + 1, tc_buf_cstr(&large));
+        strrchr(kit_mesh_address(k, 1), ':') + 1, tc_buf_cstr(&large));
     refuse_above = 128 * 1024;
-    while (refused < 3) { /* and again on the streams that follow */
+    while (refused < 3) { /* and again on the next streams */
         torc_runtime_poll(rt, 100);
         call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
     }
-    assert_int_equal(mesh_kit_handled(k, 1), 0);
+    assert_int_equal(kit_mesh_handled(k, 1), 0);
     refuse_above = 0;
-    while (!mesh_kit_handled(k, 1))
+    while (!kit_mesh_handled(k, 1))
         call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
     torc_channel_free(ch);
     tc_buf_fini(&large);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
 }
 
 /* --- the end of the process --- */
@@ -269,7 +268,7 @@ static void on_no_memory(size_t size)
     _exit(7);
 }
 
-/* Runs fn in a child; what it wrote on standard error, and how it ended. */
+/* Runs fn in a child. Returns how it ended, and what it wrote on standard error. */
 static int in_child(void (*fn)(void), char *text, size_t size)
 {
     int out[2], status = 0;
@@ -278,7 +277,7 @@ static int in_child(void (*fn)(void), char *text, size_t size)
     assert_true(pid >= 0);
     if (pid == 0) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0});
-        signal(SIGABRT, SIG_DFL); /* cmocka's own would go on with the test */
+        signal(SIGABRT, SIG_DFL); /* cmocka's handler would go on with the test */
         dup2(out[1], STDERR_FILENO);
         fn();
         _exit(0);
@@ -306,7 +305,7 @@ static void ask_small_handled(void)
 }
 
 #if BOUNDED_SPACE
-/* The command with less address space than its ring needs. */
+/* Runs the command with less address space than its ring needs. */
 static void ask_for_ring(void)
 {
     char *torc = tc_asprintf("%s/torc", getenv("TORC_BINARY_DIR"));
@@ -316,7 +315,7 @@ static void ask_for_ring(void)
 }
 #endif
 
-/* Without memory for its own state the process ends, and says for how much there was none. */
+/* Without memory for its own state the process ends, and says how many bytes could not be allocated. */
 static void the_end_is_said(void **state)
 {
     (void)state;

@@ -1,21 +1,21 @@
 /* A network with faults beneath TCP: latency, loss, partitions, half-open connections. Skipped (77) where the system
- * permits no namespaces of one's own; e2e/faults shows behind a proxy what one can. */
+ * does not permit own namespaces; e2e/faults shows what a proxy can. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
 #include "support/cmocka.h"
-#include "support/load_kit.h"
-#include "support/mesh_kit.h"
-#include "support/wire.h"
+#include "support/kits/backends.h"
+#include "support/kits/load.h"
+#include "support/kits/mesh.h"
+#include "support/net/wire.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* What a busy machine may add to what was asked for. */
+/* What a busy machine may add to the expected times. */
 enum { SLOW_MS = 10000 };
 
 static torc_runtime *rt; /* driven by this thread */
@@ -48,10 +48,10 @@ static torc_channel *channel_to(const char *address, const struct torc_channel_o
     return channel_on(rt, address, options);
 }
 
-/* Calls that run beside each other. */
+/* Concurrent calls. */
 struct batch {
     int begun, ok, failed;
-    int code; /* of the last that failed */
+    int code; /* of the last failed call */
     char text[256];
     uint64_t ended_ms;
 };
@@ -79,7 +79,7 @@ static void start(struct batch *b, torc_channel *ch, const char *method, bool wa
     assert_int_equal(torc_call_unary_async(ch, method, "x", 1, &o, on_result, b, NULL), 0);
 }
 
-/* Until at most so many run. */
+/* Runs until at most `running` calls are left. */
 static void await(struct batch *b, int running)
 {
     while (b->begun - b->ok - b->failed > running)
@@ -90,26 +90,27 @@ static void await(struct batch *b, int running)
 
 enum { ONE_WAY_MS = 25, LARGE = 8 << 20, WINDOW = 65536 };
 
-static struct tc_kit *large_kit(size_t n)
+static struct kit_backends *large_kit(size_t n)
 {
     struct tc_server_opts o;
     tc_server_opts_init(&o);
     o.http2.limits.max_receive_message_bytes = LARGE;
     o.http2.limits.max_concurrent_streams = 1000;
-    return tc_kit_new(n, &o);
+    return kit_backends_new(n, &o);
 }
 
 static void latency(void **state)
 {
     struct wire *w = *state;
-    struct tc_kit *kit = large_kit(1);
-    const char *address = wire_path(w, 0, tc_kit_listen_everywhere(kit, 0));
+    struct kit_backends *kit = large_kit(1);
+    const char *address = wire_path(w, 0, kit_backends_listen_everywhere(kit, 0));
     wire_delay(w, 0, ONE_WAY_MS);
     torc_channel *ch = channel_to(address, NULL);
     assert_int_equal(torc_channel_connect(ch, 20000), 0);
-    assert_true(tc_kit_expect(ch, false, 20000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
-    /* A deadline within the round trip ends the RPC when it is over, not when the answer comes. */
-    uint64_t took = tc_kit_expect(ch, false, 30, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
+    assert_true(kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "") >= 2 * ONE_WAY_MS);
+    /* A deadline shorter than the round trip ends the RPC on time, not when the answer comes. */
+    uint64_t took =
+        kit_backends_expect(ch, false, 30, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
     assert_in_range(took, 30, SLOW_MS);
 
     /* RPCs do not wait for one another: a thousand take far less than a thousand round trips. */
@@ -122,10 +123,10 @@ static void latency(void **state)
     assert_int_equal(b.ok, 1000);
     assert_in_range(took, 2 * ONE_WAY_MS, 1000 * 2 * ONE_WAY_MS / 2);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
-/* There and back with a message of 128 initial windows; how long it took. */
+/* Sends a message of 128 initial windows and receives its echo. Returns the duration. */
 static uint64_t send_large(torc_channel *ch)
 {
     struct torc_call_options o;
@@ -145,14 +146,14 @@ static uint64_t send_large(torc_channel *ch)
     return took;
 }
 
-/* Windows grow to the path's bandwidth-delay product, within the first message or, on a busy machine, one of the next:
- * then it takes less than half of the round trips that the first windows would cost. */
+/* Windows grow to the path's bandwidth-delay product, within the first message or (on a busy machine) one of the next:
+ * then it takes less than half of the round trips that the initial windows would need. */
 static void windows_grow(void **state)
 {
     const uint64_t fixed_ms = 2 * (LARGE / WINDOW) * 2 * ONE_WAY_MS;
     struct wire *w = *state;
-    struct tc_kit *kit = large_kit(1);
-    torc_channel *ch = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), NULL);
+    struct kit_backends *kit = large_kit(1);
+    torc_channel *ch = channel_to(wire_path(w, 0, kit_backends_listen_everywhere(kit, 0)), NULL);
     wire_delay(w, 0, ONE_WAY_MS);
     assert_int_equal(torc_channel_connect(ch, 20000), 0);
     uint64_t took = fixed_ms;
@@ -163,7 +164,7 @@ static void windows_grow(void **state)
     }
     assert_in_range(took, 2 * ONE_WAY_MS, fixed_ms / 2);
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 /* --- loss --- */
@@ -171,9 +172,9 @@ static void windows_grow(void **state)
 static void loss(void **state)
 {
     struct wire *w = *state;
-    struct tc_kit *kit = large_kit(1);
+    struct kit_backends *kit = large_kit(1);
     struct batch b = {0};
-    torc_channel *ch = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), NULL);
+    torc_channel *ch = channel_to(wire_path(w, 0, kit_backends_listen_everywhere(kit, 0)), NULL);
     assert_int_equal(torc_channel_connect(ch, 20000), 0);
     wire_delay(w, 0, 1);
     wire_loss(w, 0, 0.05);
@@ -186,25 +187,25 @@ static void loss(void **state)
         fail_msg("%d failed, one with %s: %s", b.failed, torc_status_code_name(b.code), b.text);
     assert_int_equal(b.ok, 500);
     assert_true(wire_lost(w, 0) > 0);
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     print_message("500 RPCs; %llu packets passed, %llu were lost\n", (unsigned long long)wire_passed(w, 0),
                   (unsigned long long)wire_lost(w, 0));
     torc_channel_free(ch);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 /* --- partitions --- */
 
-/* A standing connection goes on where it was; without one, attempts fail and the first after the healing succeeds. */
+/* An open connection continues where it was; without one, attempts fail, and the first after the partition succeeds. */
 static void partition(void **state)
 {
     struct wire *w = *state;
-    struct tc_kit *kit = large_kit(2);
+    struct kit_backends *kit = large_kit(2);
     struct torc_channel_options o;
     quick_backoff(&o);
     o.connect_timeout_ms = 300;
-    torc_channel *old = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), NULL);
-    torc_channel *fresh = channel_to(wire_path(w, 1, tc_kit_listen_everywhere(kit, 1)), &o);
+    torc_channel *old = channel_to(wire_path(w, 0, kit_backends_listen_everywhere(kit, 0)), NULL);
+    torc_channel *fresh = channel_to(wire_path(w, 1, kit_backends_listen_everywhere(kit, 1)), &o);
     struct batch b = {0};
     assert_int_equal(torc_channel_connect(old, 20000), 0);
     wire_cut(w, 0, true, true);
@@ -212,26 +213,27 @@ static void partition(void **state)
     start(&b, old, "/a.B/C", true, 60000);
     start(&b, fresh, "/a.B/C", true, 60000);
     uint64_t took =
-        tc_kit_expect(old, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
+        kit_backends_expect(old, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 10.9.0.2");
     assert_in_range(took, 200, SLOW_MS);
-    took = tc_kit_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to 10.9.0.3");
+    took = kit_backends_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to 10.9.0.3");
     assert_in_range(took, 0, SLOW_MS);
-    tc_kit_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "timed out after 300 ms, waiting for the connection");
-    assert_int_equal(b.ok + b.failed, 0); /* those that wait for ready still do */
+    kit_backends_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE,
+                        "timed out after 300 ms, waiting for the connection");
+    assert_int_equal(b.ok + b.failed, 0); /* calls with wait-for-ready still wait */
     wire_cut(w, 0, false, false);
     wire_cut(w, 1, false, false);
     await(&b, 0);
     if (b.ok != 2)
         fail_msg("%s: %s", torc_status_code_name(b.code), b.text);
-    tc_kit_expect(old, false, 20000, TORC_STATUS_OK, "");
-    tc_kit_expect(fresh, false, 20000, TORC_STATUS_OK, "");
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 1);
+    kit_backends_expect(old, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(fresh, false, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     torc_channel_free(old);
     torc_channel_free(fresh);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
-static void put_ring(struct mesh_kit *k, struct wire *w)
+static void put_ring(struct kit_mesh *k, struct wire *w)
 {
     struct tc_buf b = {0};
     tc_buf_append_str(&b,
@@ -239,26 +241,26 @@ static void put_ring(struct mesh_kit *k, struct wire *w)
                       "  cluster_name: c\n  endpoints:\n  - locality: {sub_zone: z}\n    load_balancing_weight: 1\n"
                       "    lb_endpoints:\n");
     for (unsigned i = 0; i < 3; i++) {
-        mesh_kit_spread(k, i);
-        uint16_t port = (uint16_t)strtoul(strrchr(mesh_kit_address(k, i), ':') + 1, NULL, 10);
+        kit_mesh_spread(k, i);
+        uint16_t port = (uint16_t)strtoul(strrchr(kit_mesh_address(k, i), ':') + 1, NULL, 10);
         wire_path(w, i, port);
         tc_buf_printf(&b,
                       "    - endpoint: {address: {socket_address: {address: 10.9.0.%u, port_value: %u}}}\n"
                       "      load_balancing_weight: 1\n",
                       2 + i, port);
     }
-    mesh_kit_put_listener(k, "svc", "c", "[{header: {header_name: user}}]");
-    mesh_kit_put_cluster(k, "c", NULL);
-    mesh_kit_put(k, "%s", tc_buf_cstr(&b));
+    kit_mesh_put_listener(k, "svc", "c", "[{header: {header_name: user}}]");
+    kit_mesh_put_cluster(k, "c", NULL);
+    kit_mesh_put(k, "%s", tc_buf_cstr(&b));
     tc_buf_fini(&b);
 }
 
-/* Which path the RPC of that user takes; WIRE_PATHS: it failed. */
+/* The path that the RPC of that user takes, or WIRE_PATHS if it failed. */
 static unsigned path_of(torc_channel *ch, unsigned user)
 {
     char header[32];
     snprintf(header, sizeof(header), "user: u%u", user);
-    struct torc_result r = mesh_kit_call(ch, header, false, 10000);
+    struct torc_result r = kit_mesh_call(ch, header, false, 10000);
     unsigned path = WIRE_PATHS;
     if (r.code == TORC_STATUS_OK)
         assert_int_equal(sscanf(r.peer, "10.9.0.%u:", &path), 1);
@@ -268,13 +270,13 @@ static unsigned path_of(torc_channel *ch, unsigned user)
     return r.code == TORC_STATUS_OK ? path - 2 : WIRE_PATHS;
 }
 
-/* A backend that the network cuts off: its RPCs fail within the keepalive timeout, as what they sent is not
- * acknowledged (A18); its keys move to the others, whose own stay, and come back when it does. */
+/* A backend cut off by the network: its RPCs fail within the keepalive timeout, because sent data is not acknowledged
+ * (A18); its keys move to the others, whose own keys stay; they come back when the backend does. */
 static void ring_moves(void **state)
 {
     enum { USERS = 12, UNHEARD_MS = 2000 };
     struct wire *w = *state;
-    struct mesh_kit *k = mesh_kit_new(3);
+    struct kit_mesh *k = kit_mesh_new(3);
     struct torc_channel_options o;
     unsigned home[USERS], moved = 0;
     put_ring(k, w);
@@ -282,12 +284,12 @@ static void ring_moves(void **state)
     o.connect_timeout_ms = 300;
     o.keepalive_time_ms = 10000;
     o.keepalive_timeout_ms = UNHEARD_MS;
-    torc_channel *ch = mesh_kit_channel(k, "svc", &o);
+    torc_channel *ch = kit_mesh_channel(k, "svc", &o);
     for (unsigned u = 0; u < USERS; u++)
         assert_in_range(home[u] = path_of(ch, u), 0, 2);
     wire_cut(w, home[0], true, true);
     uint64_t begun = now_ms();
-    struct torc_result r = mesh_kit_call(ch, "user: u0", false, 10000);
+    struct torc_result r = kit_mesh_call(ch, "user: u0", false, 10000);
     if (r.code != TORC_STATUS_UNAVAILABLE ||
         !strstr(r.message, "nothing was acknowledged for 2000 ms, the keepalive timeout"))
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -310,38 +312,38 @@ static void ring_moves(void **state)
     for (unsigned u = 0; u < USERS; u++)
         assert_int_equal(path_of(ch, u), home[u]);
     torc_channel_free(ch);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
 }
 
 /* --- half-open connections --- */
 
-/* The peer's packets vanish, ours arrive. With keepalive the connection is given up when a ping was due and its time is
- * over; without, deadlines hold, and when packets pass again the same connection goes on. Another backend's RPCs do not
- * notice. */
+/* Packets of the peer are dropped, ours arrive. With keepalive the connection is closed when a ping's timeout is over;
+ * without it deadlines hold, and the same connection continues when packets pass again. RPCs to another backend are not
+ * affected. */
 static void half_open(void **state)
 {
     enum { TIME_MS = 10000, TIMEOUT_MS = 2000 };
     struct wire *w = *state;
-    struct tc_kit *kit = large_kit(3);
+    struct kit_backends *kit = large_kit(3);
     struct torc_channel_options o;
-    struct load_report report;
+    struct kit_load_report report;
     quick_backoff(&o);
     o.keepalive_time_ms = TIME_MS;
     o.keepalive_timeout_ms = TIMEOUT_MS;
-    torc_channel *kept = channel_to(wire_path(w, 0, tc_kit_listen_everywhere(kit, 0)), &o);
-    torc_channel *bare = channel_to(wire_path(w, 1, tc_kit_listen_everywhere(kit, 1)), NULL);
+    torc_channel *kept = channel_to(wire_path(w, 0, kit_backends_listen_everywhere(kit, 0)), &o);
+    torc_channel *bare = channel_to(wire_path(w, 1, kit_backends_listen_everywhere(kit, 1)), NULL);
     torc_channel *other =
-        channel_on(NULL, wire_path(w, 2, tc_kit_listen_everywhere(kit, 2)), NULL); /* on a thread of its own */
+        channel_on(NULL, wire_path(w, 2, kit_backends_listen_everywhere(kit, 2)), NULL); /* on a thread of its own */
     struct batch b = {0}, c = {0};
-    tc_kit_expect(kept, false, 20000, TORC_STATUS_OK, "");
-    tc_kit_expect(bare, false, 20000, TORC_STATUS_OK, "");
-    tc_kit_expect(other, false, 20000, TORC_STATUS_OK, "");
-    struct load_kit *load = load_kit_new(other, 50, 1);
+    kit_backends_expect(kept, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(bare, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(other, false, 20000, TORC_STATUS_OK, "");
+    struct kit_load *load = kit_load_new(other, 50, 1);
     start(&b, kept, "torc.test.Backend/Hang", false, -1);
     start(&c, bare, "torc.test.Backend/Hang", false, 3000);
-    while (tc_kit_counts(kit, 0).open_calls < 1 || tc_kit_counts(kit, 1).open_calls < 1)
+    while (kit_backends_counts(kit, 0).open_calls < 1 || kit_backends_counts(kit, 1).open_calls < 1)
         torc_runtime_poll(rt, 10);
-    /* Not while acknowledgements are under way: what is not acknowledged ends the connection sooner. */
+    /* Not while acknowledgements are in flight: unacknowledged data ends the connection sooner. */
     wire_wait_quiet(w, 0, 300);
     uint64_t begun = now_ms();
     wire_cut(w, 0, false, true);
@@ -350,8 +352,8 @@ static void half_open(void **state)
     assert_int_equal(c.code, TORC_STATUS_DEADLINE_EXCEEDED);
     assert_non_null(strstr(c.text, "waiting for the response of 10.9.0.3"));
     wire_cut(w, 1, false, false);
-    tc_kit_expect(bare, false, 20000, TORC_STATUS_OK, "");
-    assert_int_equal(tc_kit_counts(kit, 1).connections, 1);
+    kit_backends_expect(bare, false, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(kit_backends_counts(kit, 1).connections, 1);
 
     await(&b, 0);
     uint64_t took = b.ended_ms - begun;
@@ -360,20 +362,20 @@ static void half_open(void **state)
     assert_non_null(strstr(b.text, "keepalive"));
     assert_in_range(took, TIME_MS - 1000, TIME_MS + TIMEOUT_MS + SLOW_MS);
     wire_cut(w, 0, false, false);
-    tc_kit_expect(kept, true, 20000, TORC_STATUS_OK, "");
-    assert_int_equal(tc_kit_counts(kit, 0).connections, 2);
-    load_kit_free(load, &report);
+    kit_backends_expect(kept, true, 20000, TORC_STATUS_OK, "");
+    assert_int_equal(kit_backends_counts(kit, 0).connections, 2);
+    kit_load_free(load, &report);
     if (report.failed)
         fail_msg("another backend's: %s", report.first);
     torc_channel_free(kept);
     torc_channel_free(bare);
     torc_channel_free(other);
-    tc_kit_free(kit);
+    kit_backends_free(kit);
 }
 
 static int setup(void **state)
 {
-    rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     *state = wire_new(42);
     return 0;
 }

@@ -290,7 +290,7 @@ def test_authorized_user():
 
 
 def test_no_proxy_reads_a_refresh_token():
-    """An endpoint of this machine may have no TLS; a proxy of the environment is not asked for it, since it would read all."""
+    """An endpoint of this machine may be plaintext; the environment's proxy is not used for it, because it would read everything."""
     with world() as (folder, pki, backend), Endpoint() as endpoint, Endpoint() as proxy:
         user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r",
                 "token_uri": f"http://{endpoint.address}/token"}
@@ -345,7 +345,7 @@ def test_bad_files_are_told():
         os.mkfifo(fifo)
         done = run("call", "--creds", "google_default", "ipv4:127.0.0.1:1", HEADERS, status=1,
                    env={**env, "GOOGLE_APPLICATION_CREDENTIALS": ""})
-        check(f"{fifo}: it is a FIFO, no regular file" in done.stderr, done.stderr)
+        check(f"{fifo}: it is a FIFO, not a regular file" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":

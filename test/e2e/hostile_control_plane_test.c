@@ -1,6 +1,5 @@
-/* Control planes that send anything, in the clear and over TLS: the channels that depend on them say so, in time;
- * memory and CPU time stay bounded; and calls to a backend that needs none of them, over the same loop, do not notice.
- */
+/* Control planes that send arbitrary bytes, over plaintext and TLS: channels that depend on them report an error in
+ * time; memory and CPU time stay bounded; calls over the same loop to a backend outside the mesh are not affected. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +10,8 @@
 
 #include "support/cmocka.h"
 #include "support/footprint.h"
-#include "support/hostile_rows.h"
-#include "support/load_kit.h"
+#include "support/hostile/rows.h"
+#include "support/kits/load.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -21,30 +20,30 @@
 #define DEADLINE_MS 600
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 3000 /* of a machine that stands still now and then */
-/* Of a call to others, and of processor time: what the client's own work holds up takes both. */
+#define LONGEST_MS_MAX 3000 /* on a machine that stalls now and then */
+/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
 #define HELD_MS_MAX 500
 #define CONNECTIONS_MAX 100
 
 static const char *names[HOSTILE_MAX];
 static hostile_play_fn *plays[HOSTILE_MAX];
-static size_t n_plays, n_clear; /* the first do without TLS */
-static struct hostile *in_the_clear, *over_tls;
-static struct hostile *servers; /* one of those */
-static struct tc_cert root, cert;
+static size_t n_plays, n_clear; /* the first plays are plaintext */
+static struct hostile *over_plaintext, *over_tls;
+static struct hostile *servers; /* one of the plays */
+static struct kit_cert root, cert;
 static char root_file[] = "/tmp/torc-hostile-root-XXXXXX";
 static torc_runtime *rt;
-static struct load_kit *load;
+static struct kit_load *load;
 
 /* --- what only a control plane can send --- */
 
-/* A DiscoveryResponse: what is in `fields`, for each request that comes. */
+/* Answers each request with a DiscoveryResponse of these fields. */
 static void respond(struct hostile_peer *p, const struct tc_buf *fields, unsigned times)
 {
     uint32_t id = hostile_begin(p);
-    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    fake_h2_headers(hostile_frames(p), id, HOSTILE_OK, false);
     for (unsigned i = 0; i < times && id && hostile_flush_much(p); i++)
-        tc_h2_peer_message(hostile_frames(p), id, fields->data, fields->len, false);
+        fake_h2_message(hostile_frames(p), id, fields->data, fields->len, false);
     hostile_await_close(p);
 }
 
@@ -86,7 +85,7 @@ static void responses_that_are_noise(struct hostile_peer *p)
     tc_buf_fini(&b);
 }
 
-/* Groups within groups: field 1, start, 60,000 deep. */
+/* Nested groups: field 1, start, 60,000 deep. */
 static void groups_without_end(struct hostile_peer *p)
 {
     struct tc_buf b = {0};
@@ -96,24 +95,24 @@ static void groups_without_end(struct hostile_peer *p)
     tc_buf_fini(&b);
 }
 
-/* 8 MiB are announced, and what the first window lets pass is all that comes. */
+/* Announces 8 MiB and sends what the first window allows. */
 static void response_that_does_not_end(struct hostile_peer *p)
 {
     static const char zeros[16384];
     uint32_t id = hostile_begin(p);
-    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
-    tc_h2_peer_data(hostile_frames(p), id, "\0\0\x80\0\0", 5, false);
+    fake_h2_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    fake_h2_data(hostile_frames(p), id, "\0\0\x80\0\0", 5, false);
     for (int i = 0; i < 3 && id && hostile_flush_much(p); i++)
-        tc_h2_peer_data(hostile_frames(p), id, zeros, sizeof(zeros), false);
+        fake_h2_data(hostile_frames(p), id, zeros, sizeof(zeros), false);
     hostile_await_close(p);
 }
 
-/* 65 MiB are announced, and do not come. */
+/* Announces 65 MiB and sends nothing. */
 static void response_beyond_the_limit(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
-    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
-    tc_h2_peer_data(hostile_frames(p), id, "\0\4\x10\0\0", 5, false);
+    fake_h2_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    fake_h2_data(hostile_frames(p), id, "\0\4\x10\0\0", 5, false);
     hostile_await_close(p);
 }
 
@@ -134,8 +133,8 @@ static void add_rows(struct hostile_rows rows)
 
 static void make_certificates(void)
 {
-    root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
-    cert = tc_cert_make(&(struct tc_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
+    root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
+    cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
     int fd = mkstemp(root_file);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, root.cert_pem, strlen(root.cert_pem)), strlen(root.cert_pem));
@@ -158,7 +157,7 @@ static int open_world(void **state)
     add("groups without end", groups_without_end);
     add("a response beyond the limit", response_beyond_the_limit);
     add("a response that does not end", response_that_does_not_end);
-    in_the_clear = hostile_new(plays, n_plays, NULL);
+    over_plaintext = hostile_new(plays, n_plays, NULL);
     n_clear = n_plays;
     add_rows(hostile_tls_rows());
     over_tls = hostile_new(plays, n_plays, &cert);
@@ -172,11 +171,11 @@ static int close_world(void **state)
 {
     (void)state;
     torc_runtime_free(rt);
-    hostile_free(in_the_clear);
+    hostile_free(over_plaintext);
     hostile_free(over_tls);
     unlink(root_file);
-    tc_cert_fini(&cert);
-    tc_cert_fini(&root);
+    kit_cert_fini(&cert);
+    kit_cert_fini(&root);
     return 0;
 }
 
@@ -194,7 +193,7 @@ struct ask {
     size_t play;
 };
 
-/* Nothing that such a control plane says makes an RPC succeed. */
+/* No answer of such a control plane makes an RPC succeed. */
 static void on_result(const struct torc_result *r, void *arg)
 {
     struct ask *ask = arg;
@@ -211,7 +210,7 @@ static void on_result(const struct torc_result *r, void *arg)
 static torc_channel *ask_by(size_t play)
 {
     struct torc_channel_options o;
-    char *creds = servers == in_the_clear
+    char *creds = servers == over_plaintext
                       ? tc_strdup("\"type\": \"insecure\"")
                       : tc_asprintf("\"type\": \"tls\", \"config\": {\"ca_certificate_file\": \"%s\"}", root_file);
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{%s}]}], "
@@ -254,7 +253,7 @@ static void play_batch(size_t first, size_t n)
                           hostile_connections(servers, first + i));
     }
     struct footprint grown = footprint_since(&before);
-    uint64_t longest_ms = load_kit_lap(load);
+    uint64_t longest_ms = kit_load_lap(load);
     print_message("%zu control planes: %ld kB, %llu ms of CPU; others: %llu ms\n", n, grown.kb,
                   (unsigned long long)grown.cpu_ms, (unsigned long long)longest_ms);
     if (FOOTPRINT_MEASURED && TC_MIN(longest_ms, grown.cpu_ms) > HELD_MS_MAX)
@@ -269,16 +268,16 @@ static void play_batch(size_t first, size_t n)
 
 static void play_all(struct hostile *of, size_t n)
 {
-    struct load_report report;
+    struct kit_load_report report;
     servers = of;
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
     torc_channel *good = torc_channel_new(rt, target, NULL, NULL);
     tc_free(target);
     assert_int_equal(torc_channel_connect(good, 20000), 0);
-    load = load_kit_new(good, 100, 1);
+    load = kit_load_new(good, 100, 1);
     for (size_t i = 0; i < n; i += BATCH)
         play_batch(i, TC_MIN((size_t)BATCH, n - i));
-    load_kit_free(load, &report);
+    kit_load_free(load, &report);
     torc_channel_free(good);
     print_message("%llu calls to a backend: %llu failed, the longest took %llu ms\n", (unsigned long long)report.calls,
                   (unsigned long long)report.failed, (unsigned long long)report.longest_ms);
@@ -288,10 +287,10 @@ static void play_all(struct hostile *of, size_t n)
         assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
 }
 
-static void test_in_the_clear(void **state)
+static void test_over_plaintext(void **state)
 {
     (void)state;
-    play_all(in_the_clear, n_clear);
+    play_all(over_plaintext, n_clear);
 }
 
 static void test_over_tls(void **state)
@@ -302,6 +301,6 @@ static void test_over_tls(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_the_clear), cmocka_unit_test(test_over_tls)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_over_plaintext), cmocka_unit_test(test_over_tls)};
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -1,5 +1,5 @@
-/* Backends that send without end, as fast as they can: each connection ends by name and the next is made, or the RPC
- * reads on; and all the while calls to another backend, over the same loop, go on. */
+/* Backends that send endlessly, as fast as they can: each connection ends with a clear text and the next is made, or
+ * the RPC reads on; meanwhile calls to another backend over the same loop go on. */
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,8 +11,8 @@
 
 #include "support/cmocka.h"
 #include "support/footprint.h"
-#include "support/hostile_rows.h"
-#include "support/load_kit.h"
+#include "support/hostile/rows.h"
+#include "support/kits/load.h"
 
 #include "base/mem.h"
 
@@ -28,17 +28,17 @@ static void send_on(struct hostile_peer *p, uint8_t type, bool of_stream, const 
 {
     uint32_t id = hostile_begin(p);
     while (id && hostile_flush_much(p))
-        tc_h2_peer_frame(hostile_frames(p), type, 0, of_stream ? id : 0, payload, len);
+        fake_h2_frame(hostile_frames(p), type, 0, of_stream ? id : 0, payload, len);
 }
 
 static void pings(struct hostile_peer *p)
 {
-    send_on(p, TC_H2P_PING, false, "abcdefgh", 8);
+    send_on(p, FAKE_H2_PING, false, "abcdefgh", 8);
 }
 
 static void window_updates(struct hostile_peer *p)
 {
-    send_on(p, TC_H2P_WINDOW_UPDATE, false, "\0\0\0\1", 4);
+    send_on(p, FAKE_H2_WINDOW_UPDATE, false, "\0\0\0\1", 4);
 }
 
 static void unknown_frames(struct hostile_peer *p)
@@ -52,11 +52,11 @@ static void large_unknown_frames(struct hostile_peer *p)
     send_on(p, 0xfa, false, payload, sizeof(payload));
 }
 
-/* What the client lets a server send. */
+/* The windows that the client gives a server. */
 struct windows {
     uint32_t stream;
     int64_t of_connection, of_stream, initial;
-    bool settings_seen; /* the first, which tc_h2_peer_start has acknowledged */
+    bool settings_seen; /* the first SETTINGS, which fake_h2_start has acknowledged */
 };
 
 static uint32_t be32(const char *at)
@@ -65,15 +65,15 @@ static uint32_t be32(const char *at)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static void on_frame(struct hostile_peer *p, struct windows *w, const struct tc_h2p_frame *f)
+static void on_frame(struct hostile_peer *p, struct windows *w, const struct fake_h2_frame *f)
 {
-    if (f->type == TC_H2P_WINDOW_UPDATE && f->stream == 0)
+    if (f->type == FAKE_H2_WINDOW_UPDATE && f->stream == 0)
         w->of_connection += be32(f->payload);
-    if (f->type == TC_H2P_WINDOW_UPDATE && f->stream && f->stream == w->stream)
+    if (f->type == FAKE_H2_WINDOW_UPDATE && f->stream && f->stream == w->stream)
         w->of_stream += be32(f->payload);
-    if (f->type == TC_H2P_PING && !(f->flags & TC_H2P_ACK))
-        tc_h2_peer_ping(hostile_frames(p), f->payload, true);
-    if (f->type != TC_H2P_SETTINGS || f->flags & TC_H2P_ACK)
+    if (f->type == FAKE_H2_PING && !(f->flags & FAKE_H2_ACK))
+        fake_h2_ping(hostile_frames(p), f->payload, true);
+    if (f->type != FAKE_H2_SETTINGS || f->flags & FAKE_H2_ACK)
         return;
     for (size_t at = 0; at + 6 <= f->len; at += 6) {
         if (f->payload[at + 1] != 4)
@@ -82,30 +82,30 @@ static void on_frame(struct hostile_peer *p, struct windows *w, const struct tc_
         w->initial = be32(f->payload + at + 2);
     }
     if (w->settings_seen)
-        tc_h2_peer_frame(hostile_frames(p), TC_H2P_SETTINGS, TC_H2P_ACK, 0, NULL, 0);
+        fake_h2_frame(hostile_frames(p), FAKE_H2_SETTINGS, FAKE_H2_ACK, 0, NULL, 0);
     w->settings_seen = true;
 }
 
-/* As an honest server does, but without end: as much as the windows allow. */
+/* An honest server, but endless: sends as much as the windows allow. */
 static void messages(struct hostile_peer *p, const void *data, size_t len)
 {
-    const struct tc_h2p_frame *f;
+    const struct fake_h2_frame *f;
     struct windows w = {.of_connection = 65535, .of_stream = 65535, .initial = 65535};
     int64_t whole = (int64_t)len + 5;
     hostile_keep(p);
-    tc_h2_peer_start(hostile_frames(p));
+    fake_h2_start(hostile_frames(p));
     hostile_flush(p);
     while (!w.stream && (f = hostile_next(p, true))) {
         on_frame(p, &w, f);
-        if (f->type == TC_H2P_HEADERS)
+        if (f->type == FAKE_H2_HEADERS)
             w.stream = f->stream;
     }
-    tc_h2_peer_headers(hostile_frames(p), w.stream, HOSTILE_OK, false);
+    fake_h2_headers(hostile_frames(p), w.stream, HOSTILE_OK, false);
     while (w.stream && hostile_flush(p)) {
         while ((f = hostile_next(p, TC_MIN(w.of_connection, w.of_stream) < whole)))
             on_frame(p, &w, f);
         for (int i = 0; i < 256 && TC_MIN(w.of_connection, w.of_stream) >= whole; i++) {
-            tc_h2_peer_message(hostile_frames(p), w.stream, data, len, false);
+            fake_h2_message(hostile_frames(p), w.stream, data, len, false);
             w.of_connection -= whole;
             w.of_stream -= whole;
         }
@@ -123,6 +123,21 @@ static void large_messages(struct hostile_peer *p)
     messages(p, data, sizeof(data));
 }
 
+/* A field of 3.9 KB and about 48,000 references to it, for each request. */
+static void header_bombs(struct hostile_peer *p)
+{
+    struct tc_buf block = {0};
+    fake_h2_hpack(&block, HOSTILE_OK);
+    hostile_indexed(&block, "x", 3900, 'v');
+    while (block.len < 48000)
+        tc_buf_append_char(&block, (char)(0x80 | 62));
+    for (uint32_t id = hostile_begin(p); id; id = hostile_await(p, FAKE_H2_HEADERS))
+        for (size_t at = 0; at < block.len; at += 16000)
+            fake_h2_frame(hostile_frames(p), at ? FAKE_H2_CONTINUATION : FAKE_H2_HEADERS,
+                          at + 16000 == block.len ? FAKE_H2_END_HEADERS : 0, id, block.data + at, 16000);
+    tc_buf_fini(&block);
+}
+
 static void key_updates(struct hostile_peer *p)
 {
     if (!hostile_begin(p))
@@ -131,13 +146,13 @@ static void key_updates(struct hostile_peer *p)
         (void)SSL_do_handshake(hostile_ssl(p));
 }
 
-/* A key update before each message, so that they never come in a row. */
+/* A key update before each message: no two key updates are adjacent. */
 static void key_updates_between_messages(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);
-    tc_h2_peer_headers(hostile_frames(p), id, HOSTILE_OK, false);
+    fake_h2_headers(hostile_frames(p), id, HOSTILE_OK, false);
     while (id && hostile_is_heard(p) && SSL_key_update(hostile_ssl(p), SSL_KEY_UPDATE_NOT_REQUESTED) == 1) {
-        tc_h2_peer_data(hostile_frames(p), id, "", 0, false);
+        fake_h2_data(hostile_frames(p), id, "", 0, false);
         if (!hostile_flush(p))
             break;
     }
@@ -157,6 +172,7 @@ static const struct endless {
     {"WINDOW_UPDATE", window_updates, TOO_MANY, NULL, false},
     {"frames of an unknown type", unknown_frames, TOO_MANY, NULL, false},
     {"frames of an unknown type of 16 KiB", large_unknown_frames, TOO_MANY, NULL, false},
+    {"indexed header bombs", header_bombs, "received headers larger than max", "too many", false},
     {"messages of a byte", small_messages, NULL, NULL, false},
     {"messages of 16 kB", large_messages, NULL, NULL, false},
     {"WINDOW_UPDATE over TLS", window_updates, TOO_MANY, NULL, true},
@@ -168,23 +184,23 @@ static const struct endless {
 
 /* --- the client --- */
 
-static struct hostile *servers[2]; /* in the clear, over TLS */
-static struct tc_cert root, cert;
+static struct hostile *servers[2]; /* plaintext, TLS */
+static struct kit_cert root, cert;
 static torc_credentials *creds;
 static torc_runtime *rt;
 static torc_channel *good;
 
-/* RPCs, one after the other, each of which reads on until it ends. */
+/* RPCs one after another, each of which reads until it ends. */
 struct endless_run {
     const struct endless *row;
     torc_channel *ch;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    torc_call *call; /* under the lock, with what follows; NULL: none runs */
+    torc_call *call; /* under the lock, as are the members below; NULL: no call runs */
     bool stop;
     uint64_t ended;
     char wrong[512];
-    atomic_ullong messages, bytes; /* of data, as the window counts it */
+    atomic_ullong messages, bytes; /* of DATA, as the window counts it */
 };
 
 static void start(struct endless_run *run);
@@ -202,7 +218,7 @@ static void on_done(torc_call *call, const struct torc_result *r, void *arg)
     struct endless_run *run = arg;
     const struct endless *row = run->row;
     pthread_mutex_lock(&run->lock);
-    bool named = row->text && r->code == TORC_STATUS_UNAVAILABLE &&
+    bool named = row->text && (r->code == TORC_STATUS_UNAVAILABLE || r->code == TORC_STATUS_RESOURCE_EXHAUSTED) &&
                  (strstr(r->message, row->text) || (row->or_else && strstr(r->message, row->or_else)));
     if (named)
         run->ended++;
@@ -227,7 +243,7 @@ static void start(struct endless_run *run)
     torc_call_read(run->call);
 }
 
-/* An RPC has ended by name; or one has read more than a window, and reads on. */
+/* Returns whether an RPC has ended with the text, or one has read more than a window and reads on. */
 static bool went_on(struct endless_run *run)
 {
     pthread_mutex_lock(&run->lock);
@@ -253,12 +269,12 @@ static void run_for_a_while(struct endless_run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* False: calls to the other backend took long. */
+/* Returns false if calls to the other backend were slow. */
 static bool play(size_t i)
 {
     struct endless_run run = {.row = &rows[i], .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     struct torc_channel_options o;
-    struct load_report report;
+    struct kit_load_report report;
     struct hostile *h = servers[rows[i].tls];
     torc_channel_options_init(&o);
     if (rows[i].tls)
@@ -267,9 +283,9 @@ static bool play(size_t i)
     run.ch = torc_channel_new(rt, target, &o, NULL);
     tc_free(target);
     struct footprint before = footprint_begin();
-    struct load_kit *load = load_kit_new(good, RPS, 1);
+    struct kit_load *load = kit_load_new(good, RPS, 1);
     run_for_a_while(&run);
-    load_kit_free(load, &report);
+    kit_load_free(load, &report);
     torc_channel_free(run.ch);
     bool over = hostile_wait_over(h, i);
     struct footprint grown = footprint_since(&before);
@@ -296,8 +312,7 @@ static void others_go_on(void **state)
     (void)state;
     const char *only = getenv("HOSTILE_ONLY");
     for (size_t i = 0; i < N_ROWS; i++)
-        if ((!only || strstr(rows[i].name, only)) && !play(i) &&
-            !play(i)) /* a machine that stands still does so once */
+        if ((!only || strstr(rows[i].name, only)) && !play(i) && !play(i)) /* a machine that stalls does so once */
             fail_msg("%s: calls to another backend took more than %d ms, twice", rows[i].name, LONGEST_MS_MAX);
 }
 
@@ -309,8 +324,8 @@ static int open_world(void **state)
     struct torc_tls_options tls;
     for (size_t i = 0; i < N_ROWS; i++)
         plays[i] = rows[i].play;
-    root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
-    cert = tc_cert_make(&(struct tc_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
+    root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
+    cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
     servers[0] = hostile_new(plays, N_ROWS, NULL);
     servers[1] = hostile_new(plays, N_ROWS, &cert);
     torc_tls_options_init(&tls);
@@ -334,8 +349,8 @@ static int close_world(void **state)
     torc_credentials_unref(creds);
     hostile_free(servers[0]);
     hostile_free(servers[1]);
-    tc_cert_fini(&cert);
-    tc_cert_fini(&root);
+    kit_cert_fini(&cert);
+    kit_cert_fini(&root);
     return 0;
 }
 

@@ -39,7 +39,9 @@ def test_readme_program():
         static = sh(["pkg-config", "--static", "--cflags", "--libs", "torc"], env=env).split()
         sh(["cc", source, "-o", app, *[f if f != "-ltorc" else os.path.join(library, "libtorc.a") for f in static]])
         check(sh([app, address]).strip() == f"OK from {address}: hello", "the static library")
-        check(os.path.exists(os.path.join(library, "libtorc-regex.so.0")), "the library of regexes is installed")
+        with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
+            late = "TORC_LATE_LOADING:BOOL=ON" in cache.read()
+        check(os.path.exists(os.path.join(library, "libtorc-regex.so.0")) == late, "the library of regexes is installed")
         for page in ("share/man/man1/torc.1", "bin/torc", "include/torc/torc.h"):
             check(os.path.exists(os.path.join(folder, page)), f"{page} is installed")
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out_file:
@@ -48,6 +50,44 @@ def test_readme_program():
         sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), f"-DCMAKE_PREFIX_PATH={folder}"])
         sh(["cmake", "--build", os.path.join(folder, "b")])
         check(sh([os.path.join(folder, "b", "app"), address]).strip() == f"OK from {address}: hello", "the CMake package")
+
+
+KEEPS_ITS_CHANNEL = r"""
+#include <torc/torc.h>
+
+static torc_channel *channel;
+
+int main(int argc, char **argv)
+{
+    struct torc_result r;
+    channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "", NULL, NULL);
+    if (!channel || torc_call_unary(channel, "echo.Echo/Say", "hello", 5, NULL, &r) != 0)
+        return 2;
+    int code = r.code;
+    torc_result_fini(&r);
+    return code;
+}
+"""
+
+
+def test_a_kept_channel_is_no_leak():
+    """To the leak checker of an application that is built with it, while the library is not."""
+    if SANITIZED:
+        return  # the library has other memory then
+    with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
+        address = backend.listening()
+        source, app = os.path.join(folder, "app.c"), os.path.join(folder, "app")
+        with open(source, "w", encoding="utf-8") as out:
+            out.write(KEEPS_ITS_CHANNEL)
+        for sanitizer in ("address", "leak"):
+            compiled = subprocess.run(["cc", f"-fsanitize={sanitizer}", "-I", os.path.join(SOURCE, "include"), source,
+                                       os.path.join(BUILD, "src", "libtorc.so"), "-o", app],
+                                      capture_output=True, text=True, timeout=120, check=False)
+            if compiled.returncode and "cannot find" in compiled.stderr:
+                print(f"no runtime of -fsanitize={sanitizer} on this machine", flush=True)
+                continue
+            check(compiled.returncode == 0, compiled.stderr)
+            sh([app, address], env={**os.environ, "LD_LIBRARY_PATH": os.path.join(BUILD, "src")})
 
 
 def test_examples():
@@ -74,4 +114,4 @@ def test_examples_say_why():
             check("DEADLINE_EXCEEDED" not in said and "success" not in said, f"{name} {target}: {said}")
 
 
-main(test_readme_program, test_examples, test_examples_say_why)
+main(test_readme_program, test_a_kept_channel_is_no_leak, test_examples, test_examples_say_why)

@@ -1,4 +1,4 @@
-"""What libtorc.so loads only when it is needed: an RPC in the clear, to an address or through a mesh, loads neither OpenSSL
+"""What libtorc.so loads only when it is needed: a plaintext RPC, to an address or through a mesh, loads neither OpenSSL
 nor RE2; a regex and TLS load theirs; what cannot be loaded fails what needs it, with the reason, and nothing else."""
 import contextlib
 import os
@@ -22,7 +22,7 @@ def run(*args, **env):
 
 
 def loaded(done):
-    """Of the libraries that are to be loaded late, those that LD_DEBUG=files names as initialised."""
+    """Returns the late-loading libraries that LD_DEBUG=files reports as initialised."""
     initialised = re.findall(r"calling init: (\S+)", done.stderr)
     check(any("libtorc.so" in path for path in initialised), f"no trace of the loader: {done.stderr[-500:]}")
     return {name for name in LAZY for path in initialised if os.path.basename(path).startswith(name)}
@@ -97,5 +97,9 @@ def test_tls_loads_openssl():
         check(done.stdout.startswith(f"TLS is not available: OpenSSL cannot be loaded: {folder}/{soname}: "), done.stdout)
 
 
+with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
+    if "TORC_LATE_LOADING:BOOL=ON" not in cache.read():
+        print("built without TORC_LATE_LOADING: test/e2e/late_loading has what is linked")
+        sys.exit(77)
 main(test_rpcs_in_the_clear_load_neither, test_a_regex_loads_its_library, test_without_the_library_of_regexes,
      test_tls_loads_openssl)

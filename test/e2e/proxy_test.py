@@ -1,5 +1,5 @@
 """Channels through an HTTP proxy of the test (A1): what the environment says, tunnels with and without TLS, refusals,
-answers that are none, and a proxy that never answers; the control plane's, and those that xDS names (A86)."""
+malformed answers, and a proxy that never answers; the control plane's, and those that xDS names (A86)."""
 import base64
 import contextlib
 import json
@@ -20,7 +20,7 @@ HEADERS = "torc.test.Backend/Headers"
 
 
 class Proxy:
-    """Reads one request head a connection. `answer` is bytes to send in place of a tunnel, None: a tunnel to
+    """Reads one request head a connection. `answer` is bytes to send instead of a tunnel; None: a tunnel to
     names[target]; "hang": nothing."""
 
     def __init__(self, names=None):
@@ -183,10 +183,10 @@ def test_no_proxy_there():
     made = call("dns:///backend.invalid:50051", env={"grpc_proxy": url}, status=1)
     check(made["status"] == "UNAVAILABLE" and f"failed to connect to the proxy {url[7:]}: Connection refused"
           in made["message"], f"{made}")
-    # Not by a value that is no proxy's URL: as if there was none.
+    # A value that is not the URL of a proxy is ignored.
     done = run("call", "-o", "json", "dns:///backend.invalid:50051", HEADERS, "-v",
                env={**CLEAN, "grpc_proxy": "socks5://u:secret@127.0.0.1:1"}, status=1)
-    check("grpc_proxy is no URL of an HTTP proxy" in done.stderr and "secret" not in done.stderr, done.stderr)
+    check("grpc_proxy is not the URL of an HTTP proxy" in done.stderr and "secret" not in done.stderr, done.stderr)
 
 
 WRAPPER = "type.googleapis.com/envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport"
@@ -318,7 +318,7 @@ def test_by_xds_with_tls():
                     else:
                         check(made["status"] == "UNAVAILABLE" and "subject alternative names" in made["message"], f"{made}")
                 check(proxy.tunnels >= 2 and b"PRI * HTTP/2" not in proxy.carried and b"torc.test" not in proxy.carried,
-                      f"nothing in the clear: {proxy.carried[:200]}")
+                      f"no plaintext: {proxy.carried[:200]}")
 
 
 def reached(control_plane, address, one, two):

@@ -28,6 +28,9 @@ def endpoint_args(*keys):
 
 
 def test_published_rings():
+    case("RC01")
+    case("RC03")
+    case("RC04")
     addresses = [f"127.0.0.1:{port}" for port in range(90, 96)]
     check(dump(*endpoint_args(*addresses), "--min", "12") == entries(BASIC, "127.0.0.1:"), "Envoy's basic ring")
     check(dump(*endpoint_args("90", "91", "92", "93", "94", "95"), "--min", "12") == entries(BY_KEY, ""), "ring by keys")
@@ -37,8 +40,6 @@ def test_published_rings():
     check(dump(*endpoint_args("127.0.0.1:90=1", "127.0.0.1:91=2", "127.0.0.1:92=3"), "--min", "6", "--max", "6") ==
           entries("928266305478181108 92|4443673547860492590 92|5583722120771150861 91|6311230543546372928 91"
                   "|13444792449719432967 92|16117243373044804889 90", "127.0.0.1:"), "weighted tiny ring")
-    for row in ("RC01", "RC03", "RC04"):
-        case(row)
 
 
 def test_keys_and_walks():
@@ -53,10 +54,10 @@ def test_keys_and_walks():
 
 
 def test_absent_and_json():
+    case("RC13")
     many = endpoint_args(*(f"10.0.{i // 250}.{i % 250}:80" for i in range(5000)))
     table = json.loads(run("ring", *many, "-o", "json").stdout)
     check("904" in json.dumps(table), "904 of 5000 endpoints have no entry")
-    case("RC13")
 
 
 def test_wrong_usage():
@@ -70,11 +71,11 @@ def test_cap_of_the_environment():
         return json.loads(run("ring", *endpoint_args("a", "b"), *args, "-o", "json", env=env).stdout)["entries"]
     check(size() == 1024 and size(env={"GRPC_RING_HASH_CAP": "100"}) == 100, "GRPC_RING_HASH_CAP, as for a channel")
     check(size("--cap", "60", env={"GRPC_RING_HASH_CAP": "100"}) == 60, "--cap wins")
-    check(size(env={"GRPC_RING_HASH_CAP": "x"}) == 1024, "what is no number does not count")
+    check(size(env={"GRPC_RING_HASH_CAP": "x"}) == 1024, "a value that is not a number is ignored")
 
 
 def test_lines():
-    """Lines of other systems, and what is no line of text."""
+    """Lines with other line ends, and bytes that are not text."""
     keys = endpoint_args("127.0.0.1:10001", "127.0.0.1:10002", "127.0.0.1:10003")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "keys")
@@ -90,7 +91,7 @@ def test_lines():
         with open(path, "wb") as out:
             out.write(b"# none\n")
         said = run("ring", "--endpoints", path, status=2).stderr
-        check(f"--endpoints {path}: no endpoint" in said, said)
+        check(f"--endpoints {path}: the file has no endpoints" in said, said)
     said = run("ring", "-e", "a", "--priority", "3", status=2).stderr
     check("--priority goes with --resources" in said, said)
 

@@ -63,16 +63,20 @@ def test_weights_keys_and_health():
                         locality("a", 5, 0, endpoint(at[2]), endpoint(at[3], health="UNHEALTHY"),
                                  endpoint(at[4], health="DRAINING"))),
              ring_hash_lb_config={"minimum_ring_size": 100, "maximum_ring_size": 900})
-        table = json.loads(run("ring", "--resources", path, "--cluster", "orders", "-o", "json").stdout)
+        raw = {"GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING": "false"}
+        table = json.loads(run("ring", "--resources", path, "--cluster", "orders", "-o", "json", env=raw).stdout)
         check([(e["key"], e["address"], e["weight"]) for e in table["endpoints"]] ==
               [(at[2], at[2], 5), (at[0], at[0], 6), ("carol", at[1], 2)], f"localities in order, weights multiplied: {table}")
         check(table["endpoints"][0]["locality"] == '{region="r", zone="a", sub_zone=""}', str(table))
         check((table["min"], table["max"]) == (100, 900), str(table))
+        normal = json.loads(run("ring", "--resources", path, "--cluster", "orders", "-o", "json").stdout)
+        # A113: 5/7 of all, 3/4 and 1/4 of 2/7, in units of 2^-31, each step rounded down.
+        check([e["weight"] for e in normal["endpoints"]] == [1533916891, 460175067, 153391689], f"shares: {normal}")
         text = run("ring", "--resources", path, "--cluster", "orders").stdout
         check(f"{at[1]} {{region=" in text, text)
         with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", path) as server:
             control_plane = server.listening()
-            for env in ({}, {"GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING": "true"}):
+            for env in ({}, raw):
                 want, got = by_ring(path, env=env), by_calls(control_plane, env)
                 check(set(want) == set(at[:3]), f"those in use, and each of them: {set(want)}")
                 check(want == got, f"ring and calls differ: {[x for x in zip(KEYS, want, got) if x[1] != x[2]]}")

@@ -1,5 +1,5 @@
-/* Tokens do not outlive their use in Torc's memory: RPCs with call credentials of each kind, some of them retried and
- * hedged, over TLS; and what the client's threads give back to the allocator is looked through. */
+/* Tokens do not outlive their use in Torc's memory. RPCs with each kind of call credentials, some retried and hedged,
+ * over TLS; all memory that the client's threads free is searched. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -10,18 +10,19 @@
 
 #include <torc/torc.h>
 
-#include "support/backend_kit.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
-#include "support/http_stub.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
+#include "support/net/http_server.h"
 #include "tls/tls.h"
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/poison.h"
 
-/* Of bytes for which HPACK's code has more bits: they go as they are. */
+/* Bytes whose HPACK Huffman code is longer than 8 bits: they are sent literally. */
 #define TOKEN "~^|{}~^|{}~^|{}~a-token"
-/* A JWT's are of base64url. */
+/* Of a JWT: base64url. */
 #define SIGNATURE "c2lnbmF0dXJlLXRoYXQtaXMtc2VjcmV0"
 #define RETRIES                                                                                                        \
     "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":4,\"initialBackoff\":\"0.001s\","              \
@@ -35,9 +36,9 @@ void *__real_realloc(void *ptr, size_t size);
 void __wrap_free(void *ptr);
 void *__wrap_realloc(void *ptr, size_t size);
 
-static _Atomic(const char *) needle; /* NULL: nothing is looked for */
+static _Atomic(const char *) needle; /* NULL: no search */
 static atomic_size_t given, found;
-static pid_t servers[64]; /* threads that were there before the client's */
+static pid_t servers[64]; /* threads that existed before the client's */
 static size_t n_servers;
 
 static bool is_server(void)
@@ -55,6 +56,7 @@ static void look(void *ptr)
     if (!ptr || !text || is_server())
         return;
     given++;
+    tc_unpoison(ptr, malloc_usable_size(ptr)); /* memory kept by a pool is poisoned, and must be searched as well */
     found += memmem(ptr, malloc_usable_size(ptr), text, strlen(text)) != NULL;
 }
 
@@ -66,21 +68,21 @@ void __wrap_free(void *ptr)
 
 void *__wrap_realloc(void *ptr, size_t size)
 {
-    look(ptr); /* which may move */
+    look(ptr); /* realloc may move it */
     return __real_realloc(ptr, size);
 }
 
-static struct tc_cert ca, leaf;
+static struct kit_cert ca, leaf;
 static struct tc_tls_context *tls;
-static struct tc_kit *kit;
-static struct http_stub *metadata;
+static struct kit_backends *kit;
+static struct http_server *metadata;
 
-static struct http_stub_reply on_token(const char *head, void *arg)
+static struct http_server_reply on_token(const char *head, void *arg)
 {
     (void)head;
     (void)arg;
-    return (struct http_stub_reply){
-        .what = HTTP_STUB_ANSWER,
+    return (struct http_server_reply){
+        .what = HTTP_SERVER_ANSWER,
         .text = tc_strdup("HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nConnection: close\r\n\r\n{\"access_token\": "
                           "\"" TOKEN "\", \"expires_in\": 60}"),
     };
@@ -92,17 +94,17 @@ static int setup(void **state)
     struct tc_server_opts so;
     setenv("GOOGLE_APPLICATION_CREDENTIALS", "", 1);
     setenv("CLOUDSDK_CONFIG", "/nonexistent", 1);
-    ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
-    leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
+    ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    leaf = kit_cert_make(&(struct kit_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
     tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                    .verify = TC_TLS_VERIFY_NONE,
-                                                   .certificate_pem = tc_cert_pem(&leaf),
-                                                   .private_key_pem = tc_cert_key(&leaf)},
+                                                   .certificate_pem = kit_cert_pem(&leaf),
+                                                   .private_key_pem = kit_cert_key(&leaf)},
                              NULL);
     tc_server_opts_init(&so);
     so.tls = tls;
-    kit = tc_kit_new(1, &so);
-    metadata = http_stub_new(on_token, NULL);
+    kit = kit_backends_new(1, &so);
+    metadata = http_server_new(on_token, NULL);
     DIR *d = opendir("/proc/self/task");
     assert_non_null(d);
     for (struct dirent *e; (e = readdir(d)) && n_servers < TC_ARRAY_LEN(servers);) {
@@ -117,11 +119,11 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    tc_kit_free(kit);
-    http_stub_free(metadata);
+    kit_backends_free(kit);
+    http_server_free(metadata);
     tc_tls_context_unref(tls);
-    tc_cert_fini(&leaf);
-    tc_cert_fini(&ca);
+    kit_cert_fini(&leaf);
+    kit_cert_fini(&ca);
     return 0;
 }
 
@@ -138,7 +140,7 @@ static void call(torc_channel *ch, const char *method, const char *request, torc
     torc_result_fini(&r);
 }
 
-/* A runtime of its own, from beginning to end; what the threads of the servers say is theirs. */
+/* Uses a runtime from its start to its end; memory of the servers' threads is not searched. */
 static void use(const char *secret, torc_credentials *channel_creds, torc_call_credentials *own, const char *config)
 {
     needle = secret;
@@ -147,8 +149,8 @@ static void use(const char *secret, torc_credentials *channel_creds, torc_call_c
     torc_channel_options_init(&o);
     o.credentials = channel_creds;
     o.service_config_json = config;
-    torc_runtime *rt = tc_kit_runtime(TORC_RUNTIME_CALLER);
-    torc_channel *ch = torc_channel_new(rt, tc_kit_target(kit), &o, NULL);
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_non_null(ch);
     for (int i = 0; i < 5; i++)
         call(ch, "a.B/C", "x", own, TORC_STATUS_OK);
@@ -191,14 +193,14 @@ static void an_applications_tokens(void **state)
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++)
         use(TOKEN, channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, NULL), configs[i]);
-    /* In base64, as it goes on the wire. */
+    /* In base64, as on the wire. */
     struct tc_buf encoded = {0};
     tc_base64_encode(&encoded, TOKEN, strlen(TOKEN), false);
     use(tc_buf_cstr(&encoded), channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, &encoded), NULL);
     tc_buf_fini(&encoded);
 }
 
-/* That the test finds what it looks for: what an application puts into metadata by itself is its own affair. */
+/* Shows that the search works: what an application puts into metadata itself is not protected. */
 static void other_metadata_is_found(void **state)
 {
     (void)state;
@@ -234,7 +236,7 @@ static void access_tokens(void **state)
         char *why = NULL;
         torc_google_options_init(&o);
         o.roots_pem = ca.cert_pem;
-        o.metadata_host = http_stub_address(metadata);
+        o.metadata_host = http_server_address(metadata);
         torc_credentials *c = torc_credentials_google_default(&o, &why);
         if (!c)
             fail_msg("%s", why);

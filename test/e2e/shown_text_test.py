@@ -1,4 +1,4 @@
-"""What others say (a server's status, names, files) as the command shows it: nothing acts on a terminal, JSON is JSON."""
+"""Foreign text (a server's status, names, files) as the command shows it: nothing acts on a terminal, JSON stays JSON."""
 import json
 import os
 import socket
@@ -66,7 +66,7 @@ def test_a_status_cannot_act_on_the_terminal():
 
 
 def test_json_is_utf8():
-    """The kit reads the output as UTF-8, which fails where it is none."""
+    """The kit decodes the output as UTF-8 and fails if it is not."""
     server = RawServer((b"grpc-status", b"13"), (b"grpc-message", MESSAGE), (b"x-note", b"a\xffb"))
     done = run("call", "-o", "json", server.address, METHOD, status=1)
     call = json.loads(done.stdout.splitlines()[0])["call"]

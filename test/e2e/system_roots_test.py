@@ -1,4 +1,4 @@
-"""The roots of the system, where no others are given: credentials tls, xds (A82), google_default, and those of the control
+"""The system's roots, used if no roots are given: credentials tls, xds (A82), google_default, and those of the control
 plane (A65). OpenSSL finds the system's by SSL_CERT_FILE and SSL_CERT_DIR, here a CA of the test."""
 import contextlib
 import json

@@ -13,15 +13,15 @@
 #include <torc/torc.h>
 
 #include "support/cmocka.h"
-#include "support/teardown_world.h"
+#include "support/teardown/world.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
 
-/* libcrypto and libuv are not built with the sanitizer, which sees them open descriptors and not close them (libuv does
- * by a system call of its own), and takes a descriptor for an earlier one of the same number. What libuv calls is of no
- * interest: between threads Torc has locks and atomics of its own. */
+/* libcrypto and libuv are not built with the sanitizer. It sees them open descriptors but not close them (libuv closes
+ * by a raw system call), and takes a descriptor for an earlier one of the same number. Reports from inside libuv are
+ * ignored: between threads Torc relies on its own locks and atomics. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
@@ -30,7 +30,7 @@ const char *__tsan_default_suppressions(void)
 }
 #endif
 
-/* How much longer it takes to get anywhere. */
+/* How much slower everything is. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SLOW 5
 #else
@@ -43,23 +43,23 @@ const char *__tsan_default_suppressions(void)
 #define HANG_S 120
 #define SETTLE_NS (20 * TC_NS_PER_S)
 
-/* As much as no window takes at once. */
+/* More than any window takes at once. */
 static const char much[300000];
 
-static struct teardown_world *servers;
+static struct teardown *servers;
 static uint64_t seed_now;
 
-/* A call, and what became of it; under the lock. */
+/* A call and its events; under the lock. */
 struct call {
     struct world *w;
     torc_call *handle;
     bool streaming, explained, given_up;
     unsigned done;
     size_t flow;
-    unsigned writes_left; /* from inside on_written; set before the first */
+    unsigned writes_left; /* from inside on_written; set before the first write */
 };
 
-/* What one teardown is about. */
+/* The objects of one teardown. */
 struct world {
     struct tc_rng rng; /* the main thread's */
     pthread_mutex_t lock;
@@ -67,10 +67,10 @@ struct world {
     bool own_loop;
     torc_csds *csds;                  /* the main thread's */
     size_t flows[CHANNELS];           /* of the channels */
-    torc_channel *channels[CHANNELS]; /* under the lock, as is what follows */
+    torc_channel *channels[CHANNELS]; /* under the lock, as are the members below */
     struct call calls[CALLS];
     size_t n_calls;
-    unsigned callbacks, act_at; /* something is given up inside that callback */
+    unsigned callbacks, act_at; /* something is released inside that callback */
     unsigned act_what;
 };
 
@@ -132,7 +132,7 @@ static void on_message(torc_call *call, torc_message *message, void *arg)
     in_callback(((struct call *)arg)->w);
 }
 
-/* The end may have come between. */
+/* The call may have ended meanwhile. */
 static void write_some(torc_call *call, bool a_lot, bool last)
 {
     torc_call_write(call, a_lot ? much : "hello", a_lot ? sizeof(much) : 5, last);
@@ -152,7 +152,7 @@ static void ended(struct call *c, const struct torc_result *r)
     pthread_mutex_lock(&c->w->lock);
     c->done++;
     if (!c->given_up && !c->explained)
-        teardown_world_count(servers, c->flow, r->code);
+        teardown_count(servers, c->flow, r->code);
     pthread_mutex_unlock(&c->w->lock);
     in_callback(c->w);
 }
@@ -185,7 +185,7 @@ static void start_call(struct world *w)
     size_t at = chance(w, CHANNELS);
     if (w->n_calls == CALLS)
         return;
-    /* A channel that a callback frees meanwhile would be used after its end by us. */
+    /* Takes the channel: otherwise a callback could free it while it is used here. */
     torc_channel *ch = take_channel(w, at);
     if (!ch)
         return;
@@ -200,7 +200,7 @@ static void start_call(struct world *w)
     o.wait_for_ready = chance(w, 2);
     o.timeout_ms = chance(w, 2) ? (int64_t)chance(w, 20) : -1;
     o.explain = chance(w, 4) == 0;
-    o.credentials = chance(w, 8) == 0 ? teardown_world_credentials(servers) : NULL;
+    o.credentials = chance(w, 8) == 0 ? teardown_credentials(servers) : NULL;
     bool ask = w->csds && chance(w, 3) == 0; /* with the empty request */
     const char *method = ask ? CSDS : methods[chance(w, TC_ARRAY_LEN(methods))];
     c->writes_left = ask || chance(w, 3) ? 0 : 1 + chance(w, 4);
@@ -237,10 +237,10 @@ static void pass_time(struct world *w)
     if (w->own_loop)
         assert_true(torc_runtime_poll(w->rt, (int)chance(w, 2)) >= 0);
     else
-        (void)poll(NULL, 0, (int)chance(w, 3)); /* a moment of chance: nothing is waited for */
+        (void)poll(NULL, 0, (int)chance(w, 3)); /* a random delay, not a wait for anything */
 }
 
-/* What is said of a runtime and a channel while they work. */
+/* Reads the state of a runtime and a channel while they work. */
 static void look(struct world *w, size_t at)
 {
     torc_channel *ch = take_channel(w, at);
@@ -258,7 +258,7 @@ static void look(struct world *w, size_t at)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Something happens, besides the passing of time. */
+/* Makes a random change. */
 static void stir(struct world *w)
 {
     size_t at = chance(w, CHANNELS);
@@ -292,7 +292,7 @@ static void stir(struct world *w)
     case 6:
     case 7:
         if (chance(w, 4) == 0)
-            teardown_world_stir(servers, &w->rng);
+            teardown_stir(servers, &w->rng);
         break;
     case 8:
         look(w, at);
@@ -302,7 +302,7 @@ static void stir(struct world *w)
     }
 }
 
-/* Everything ends, in an order of chance. */
+/* Ends everything, in random order. */
 static void tear_down(struct world *w)
 {
     unsigned order[CALLS + CHANNELS + 2];
@@ -345,7 +345,7 @@ static void one_teardown(uint64_t seed)
     size_t n = 1 + chance(w, CHANNELS);
     for (size_t i = 0; i < n; i++)
         w->channels[i] =
-            teardown_world_channel(servers, w->rt, w->csds ? torc_csds_address(w->csds) : NULL, &w->rng, &w->flows[i]);
+            teardown_channel(servers, w->rt, w->csds ? torc_csds_address(w->csds) : NULL, &w->rng, &w->flows[i]);
     start_call(w);
     unsigned steps = chance(w, 2) ? chance(w, 12) : chance(w, 2) ? chance(w, 80) : chance(w, 80 * SLOW);
     for (unsigned i = 0; i < steps; i++) {
@@ -353,7 +353,7 @@ static void one_teardown(uint64_t seed)
         stir(w);
     }
     tear_down(w);
-    teardown_world_settle(servers);
+    teardown_settle(servers);
     for (size_t i = 0; i < w->n_calls; i++) {
         const struct call *c = &w->calls[i];
         if (c->done > 1 || (c->done == 0 && !c->given_up))
@@ -376,7 +376,7 @@ static unsigned entries(const char *path)
     return n;
 }
 
-/* The servers see a moment later what is closed. */
+/* The servers notice closed connections a moment later. */
 static void settles(unsigned descriptors, unsigned threads)
 {
     uint64_t begin = tc_system_clock.monotonic_ns(tc_system_clock.arg);
@@ -419,23 +419,23 @@ static void teardowns(void **state)
     alarm(0);
     print_message("%llu teardowns, %u descriptors and %u threads before and after\n", (unsigned long long)n,
                   descriptors - 3, threads - 2);
-    teardown_world_report(servers);
+    teardown_report(servers);
 }
 
 static int open_world(void **state)
 {
     (void)state;
-    /* Nobody's credentials but the test's, and no proxy. */
+    /* Only the test's own credentials, and no proxy. */
     setenv("GOOGLE_APPLICATION_CREDENTIALS", "", 1);
     setenv("CLOUDSDK_CONFIG", "/nonexistent", 1);
-    servers = teardown_world_new();
+    servers = teardown_new();
     return 0;
 }
 
 static int close_world(void **state)
 {
     (void)state;
-    teardown_world_free(servers);
+    teardown_free(servers);
     return 0;
 }
 

@@ -257,7 +257,8 @@ def test_incremental_load_reports_and_client_status():
                   "orders is sent, nix is removed")
             line = json.loads(server.wait_line(lambda line: '"d1"' in line))
             check(line == {"ads": {"node": "d1", "type": url, "version": "", "nonce": "", "names": ["orders", "nix"],
-                                   "error": None, "delta": True, "unsubscribed": [], "initial_versions": 0}}, str(line))
+                                   "error": None, "delta": True, "unsubscribed": [], "initial_versions": 0,
+                                   "stream": 1}}, str(line))
             answer = ask(at, "envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats",
                          node + field(2, field(1, "orders") + b"\x18\x05"))
             check(answer == field(1, "orders") + field(2, b"\x08\x03"), f"what to report, every 3 s: {answer}")

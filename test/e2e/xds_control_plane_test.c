@@ -1,5 +1,5 @@
-/* The control plane misbehaves: invalid resources, restarts, hostile messages; and ten thousand calls whose memory
- * stays where it was. */
+/* A control plane that misbehaves: invalid resources, restarts, hostile messages; and ten thousand calls without
+ * growing memory. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,35 +7,13 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 #include "base/mem.h"
 #include "proto/wire.h"
 
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 #define EDS_TYPE "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-
-struct world {
-    struct mesh_kit *k;
-    torc_channel *ch;
-};
-
-static struct world open_world(size_t backends, const char *endpoints)
-{
-    struct world w;
-    w.k = mesh_kit_new(backends);
-    mesh_kit_put_endpoints(w.k, "c", endpoints, NULL);
-    mesh_kit_put_cluster(w.k, "c", ROUND_ROBIN);
-    mesh_kit_put_listener(w.k, "svc", "c", NULL);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
-    return w;
-}
-
-static void close_world(struct world *w)
-{
-    torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
-}
 
 static size_t occurrences(const char *text, const char *what)
 {
@@ -47,11 +25,14 @@ static size_t occurrences(const char *text, const char *what)
 
 static void cluster_with_two_faults(void **state)
 {
+    TC_CASE(AD03);
+    TC_CASE(CD03);
+    TC_CASE(CD07);
     (void)state;
-    struct world w = open_world(2, "0/a: 0");
-    mesh_kit_calls(w.ch, NULL, 10);
-    tc_free(mesh_kit_requests(w.k));
-    mesh_kit_put(w.k, "resources:\n"
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0", ROUND_ROBIN, NULL);
+    kit_mesh_calls(w.ch, NULL, 10);
+    tc_free(kit_mesh_requests(w.k));
+    kit_mesh_put(w.k, "resources:\n"
                       "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
                       "  name: c\n"
                       "  type: EDS\n"
@@ -59,12 +40,12 @@ static void cluster_with_two_faults(void **state)
                       "  eds_cluster_config: {eds_config: {path: /x}}\n");
     struct tc_buf seen = {0};
     for (int i = 0; i < 100000 && !strstr(tc_buf_cstr(&seen), "NACK"); i++) {
-        char *requests = mesh_kit_requests(w.k);
+        char *requests = kit_mesh_requests(w.k);
         tc_buf_append_str(&seen, requests);
         tc_free(requests);
     }
-    mesh_kit_calls(w.ch, NULL, 200);
-    char *more = mesh_kit_requests(w.k);
+    kit_mesh_calls(w.ch, NULL, 200);
+    char *more = kit_mesh_requests(w.k);
     tc_buf_append_str(&seen, more);
     tc_free(more);
     const char *text = tc_buf_cstr(&seen);
@@ -74,64 +55,62 @@ static void cluster_with_two_faults(void **state)
     assert_non_null(strstr(text, "MAGLEV"));
     assert_non_null(strstr(text, "eds_cluster_config.eds_config"));
     tc_buf_fini(&seen);
-    /* Its reason is told to those whose RPCs fail for another. */
-    mesh_kit_stop(w.k, 0);
-    mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"c\": ");
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 1", NULL);
-    mesh_kit_put_cluster(w.k, "c", ROUND_ROBIN);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    close_world(&w);
-    TC_CASE(AD03);
-    TC_CASE(CD01);
+    /* The error is added to the status of RPCs that fail for another reason. */
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"c\": ");
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 1", NULL);
+    kit_mesh_put_cluster(w.k, "c", ROUND_ROBIN);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
+    kit_mesh_world_close(&w);
 }
 
 static void restart(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a: 0");
-    mesh_kit_calls(w.ch, NULL, 10);
-    mesh_kit_stop_control_plane(w.k);
-    mesh_kit_calls(w.ch, NULL, 500);
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 1", NULL);
-    mesh_kit_calls(w.ch, NULL, 10);
-    assert_int_equal(mesh_kit_take(w.k, 1), 0);
-    mesh_kit_start_control_plane(w.k);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    mesh_kit_calls(w.ch, NULL, 10);
-    close_world(&w);
     TC_CASE(AD22);
     TC_CASE(AD24);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0", ROUND_ROBIN, NULL);
+    kit_mesh_calls(w.ch, NULL, 10);
+    kit_mesh_stop_control_plane(w.k);
+    kit_mesh_calls(w.ch, NULL, 500);
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 1", NULL);
+    kit_mesh_calls(w.ch, NULL, 10);
+    assert_int_equal(kit_mesh_take(w.k, 1), 0);
+    kit_mesh_start_control_plane(w.k);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
+    kit_mesh_calls(w.ch, NULL, 10);
+    kit_mesh_world_close(&w);
 }
 
 static void down_from_the_start(void **state)
 {
-    (void)state;
-    struct world w = open_world(1, "0/a: 0");
-    mesh_kit_stop_control_plane(w.k);
-    char *text = tc_asprintf("xDS channel for server %s: ", mesh_kit_control_plane(w.k));
-    mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, text);
-    mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "(node ID:test-node)");
-    tc_free(text);
-    mesh_kit_start_control_plane(w.k);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
-    close_world(&w);
     TC_CASE(AD13);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(1, "0/a: 0", ROUND_ROBIN, NULL);
+    kit_mesh_stop_control_plane(w.k);
+    char *text = tc_asprintf("xDS channel for server %s: ", kit_mesh_control_plane(w.k));
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, text);
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "(node ID:test-node)");
+    tc_free(text);
+    kit_mesh_start_control_plane(w.k);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
+    kit_mesh_world_close(&w);
 }
 
-/* What cannot be reached is told together with the control plane's own trouble (A88). */
+/* The status of an RPC names both: the endpoints' failure, and the control plane's (A88). */
 static void endpoints_and_control_plane_down(void **state)
 {
-    (void)state;
-    struct world w = open_world(1, "0/a: 0");
-    mesh_kit_calls(w.ch, NULL, 1);
-    mesh_kit_stop_control_plane(w.k);
-    mesh_kit_stop(w.k, 0);
-    mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "LDS resource \"svc\": xDS channel for server ");
-    mesh_kit_start_control_plane(w.k);
-    mesh_kit_start(w.k, 0);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
-    close_world(&w);
     TC_CASE(AD23);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(1, "0/a: 0", ROUND_ROBIN, NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
+    kit_mesh_stop_control_plane(w.k);
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "LDS resource \"svc\": xDS channel for server ");
+    kit_mesh_start_control_plane(w.k);
+    kit_mesh_start(w.k, 0);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
+    kit_mesh_world_close(&w);
 }
 
 static void end_streams(struct tc_control_plane *cp, void *arg)
@@ -142,17 +121,17 @@ static void end_streams(struct tc_control_plane *cp, void *arg)
 
 static void stream_ends(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a: 0");
-    mesh_kit_calls(w.ch, NULL, 10);
-    for (int i = 0; i < 3; i++) {
-        mesh_kit_do(w.k, end_streams, NULL);
-        mesh_kit_calls(w.ch, NULL, 50);
-    }
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 1", NULL);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    close_world(&w);
     TC_CASE(AD20);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0", ROUND_ROBIN, NULL);
+    kit_mesh_calls(w.ch, NULL, 10);
+    for (int i = 0; i < 3; i++) {
+        kit_mesh_do(w.k, end_streams, NULL);
+        kit_mesh_calls(w.ch, NULL, 50);
+    }
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 1", NULL);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
+    kit_mesh_world_close(&w);
 }
 
 static void count_streams(struct tc_control_plane *cp, void *arg)
@@ -160,53 +139,66 @@ static void count_streams(struct tc_control_plane *cp, void *arg)
     *(size_t *)arg = tc_control_plane_streams(cp);
 }
 
-static size_t streams(struct mesh_kit *k)
+static size_t streams(struct kit_mesh *k)
 {
     size_t n;
-    mesh_kit_do(k, count_streams, &n);
+    kit_mesh_do(k, count_streams, &n);
     return n;
 }
 
-/* A71: channels of one target share a client, another target has its own. */
-static void one_client_for_each_target(void **state)
+/* Channels of one target share an xDS client. Without a fallback server another target shares it too; with fallback
+ * (A71) each target has its own. */
+static void clients_of_targets(void **state)
 {
+    TC_CASE(AD28);
     (void)state;
-    struct world w = open_world(1, "0/a: 0");
-    mesh_kit_put_listener(w.k, "other", "c", NULL);
-    torc_channel *same = mesh_kit_channel(w.k, "svc", NULL), *other = mesh_kit_channel(w.k, "other", NULL);
-    mesh_kit_calls(w.ch, NULL, 1);
-    mesh_kit_calls(same, NULL, 1);
+    struct kit_mesh_world w = kit_mesh_world_open(1, "0/a: 0", ROUND_ROBIN, NULL);
+    kit_mesh_put_listener(w.k, "other", "c", NULL);
+    torc_channel *same = kit_mesh_channel(w.k, "svc", NULL), *other = kit_mesh_channel(w.k, "other", NULL);
+    kit_mesh_calls(w.ch, NULL, 1);
+    kit_mesh_calls(same, NULL, 1);
     assert_int_equal(streams(w.k), 1);
-    mesh_kit_calls(other, NULL, 1);
-    assert_int_equal(streams(w.k), 2);
+    kit_mesh_calls(other, NULL, 1);
+    assert_int_equal(streams(w.k), 1);
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    char *bootstrap = tc_asprintf("{\"torc.share_client\": false, %s", kit_mesh_bootstrap(w.k) + 1);
+    o.xds_bootstrap_json = bootstrap;
+    torc_channel *alone[] = {kit_mesh_channel(w.k, "svc", &o), kit_mesh_channel(w.k, "svc", &o),
+                             kit_mesh_channel(w.k, "other", &o)};
+    for (size_t i = 0; i < TC_ARRAY_LEN(alone); i++)
+        kit_mesh_calls(alone[i], NULL, 1);
+    assert_int_equal(streams(w.k), 3);
     /* The channels share the connection to the backend. */
-    assert_int_equal(mesh_kit_connections(w.k, 0), 1);
+    assert_int_equal(kit_mesh_connections(w.k, 0), 1);
     torc_channel_free(same);
-    mesh_kit_calls(w.ch, NULL, 10);
+    kit_mesh_calls(w.ch, NULL, 10);
     torc_channel_free(other);
+    for (size_t i = 0; i < TC_ARRAY_LEN(alone); i++)
+        torc_channel_free(alone[i]);
+    tc_free(bootstrap);
     for (int i = 0; i < 100000 && streams(w.k) != 1; i++)
         continue;
     assert_int_equal(streams(w.k), 1);
-    close_world(&w);
-    TC_CASE(AD28);
+    kit_mesh_world_close(&w);
 }
 
-/* The runtime ends under channels: one that works, one that still waits for its resources. */
+/* The runtime ends before its channels: one works, one still waits for its resources. */
 static void runtime_ends_first(void **state)
 {
     (void)state;
-    struct world w = open_world(1, "0/a: 0");
-    torc_channel *waits = mesh_kit_channel(w.k, "nowhere", NULL);
+    struct kit_mesh_world w = kit_mesh_world_open(1, "0/a: 0", ROUND_ROBIN, NULL);
+    torc_channel *waits = kit_mesh_channel(w.k, "nowhere", NULL);
     torc_channel_state(waits, true);
-    mesh_kit_calls(w.ch, NULL, 3);
-    mesh_kit_free(w.k);
+    kit_mesh_calls(w.ch, NULL, 3);
+    kit_mesh_free(w.k);
     torc_channel_free(w.ch);
     torc_channel_free(waits);
 }
 
 /* --- hostile messages --- */
 
-/* `inner` inside field `field` of a message that may begin with a name in field 1. */
+/* Wraps `inner` as field `field` of a message that may begin with a name in field 1. */
 static struct tc_buf wrap(struct tc_buf inner, const char *name, unsigned field)
 {
     struct tc_buf out = {0};
@@ -220,7 +212,7 @@ static struct tc_buf wrap(struct tc_buf inner, const char *name, unsigned field)
 /* A ClusterLoadAssignment with a metadata Value nested n deep. */
 static struct tc_buf nested_values(size_t n)
 {
-    /* From the inside out, into a buffer that is filled from its end. */
+    /* Built from the innermost, in a buffer filled from its end. */
     size_t cap = n * 10 + 16, at = cap;
     char *bytes = tc_malloc(cap);
     for (size_t i = 0; i < 2 * n; i++) {
@@ -280,18 +272,18 @@ static long resident_kb(void)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEMORY_COUNTS 0 /* sanitizers keep what was freed */
+#define MEMORY_COUNTS 0 /* sanitizers retain freed memory */
 #else
 #define MEMORY_COUNTS 1
 #endif
 
-static void expect_refused(struct world *w, struct tc_buf message, long before_kb)
+static void expect_refused(struct kit_mesh_world *w, struct tc_buf message, long before_kb)
 {
-    tc_free(mesh_kit_requests(w->k));
-    mesh_kit_do(w->k, send_eds, &message);
+    tc_free(kit_mesh_requests(w->k));
+    kit_mesh_do(w->k, send_eds, &message);
     tc_buf_fini(&message);
-    mesh_kit_wait_request(w->k, "NACK 3");
-    mesh_kit_calls(w->ch, NULL, 10);
+    kit_mesh_wait_request(w->k, "NACK 3");
+    kit_mesh_calls(w->ch, NULL, 10);
     long grown_kb = resident_kb() - before_kb;
     if (MEMORY_COUNTS && grown_kb > 20 * 1024)
         fail_msg("resident memory grew by %ld kB", grown_kb);
@@ -300,13 +292,13 @@ static void expect_refused(struct world *w, struct tc_buf message, long before_k
 static void hostile_messages(void **state)
 {
     (void)state;
-    struct world w = open_world(1, "0/a: 0");
-    mesh_kit_calls(w.ch, NULL, 100);
+    struct kit_mesh_world w = kit_mesh_world_open(1, "0/a: 0", ROUND_ROBIN, NULL);
+    kit_mesh_calls(w.ch, NULL, 100);
     long before_kb = resident_kb();
     expect_refused(&w, nested_values(20000), before_kb);
     expect_refused(&w, unknown_fields(8u << 20), before_kb);
     expect_refused(&w, empty_entries(1000000), before_kb);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 /* --- many calls --- */
@@ -362,8 +354,8 @@ static void run_calls(struct load *l, size_t target)
 static void ten_thousand_calls(void **state)
 {
     (void)state;
-    struct world w = open_world(3, "0/a: 0, 1, 2");
-    mesh_kit_put_cluster(w.k, "c", NULL);
+    struct kit_mesh_world w = kit_mesh_world_open(3, "0/a: 0, 1, 2", ROUND_ROBIN, NULL);
+    kit_mesh_put_cluster(w.k, "c", NULL);
     struct load l = {.ch = w.ch};
     pthread_mutex_init(&l.lock, NULL);
     pthread_cond_init(&l.done_cond, NULL);
@@ -374,13 +366,13 @@ static void ten_thousand_calls(void **state)
     assert_int_equal(l.failed, 0);
     uint64_t sum = 0;
     for (size_t i = 0; i < 3; i++)
-        sum += mesh_kit_take(w.k, i);
+        sum += kit_mesh_take(w.k, i);
     assert_int_equal(sum, CALLS);
     if (MEMORY_COUNTS && grown_kb > 512)
         fail_msg("resident memory grew by %ld kB over %d calls", grown_kb, CALLS - WARM);
     pthread_mutex_destroy(&l.lock);
     pthread_cond_destroy(&l.done_cond);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 int main(void)
@@ -391,12 +383,12 @@ int main(void)
         cmocka_unit_test(down_from_the_start),
         cmocka_unit_test(endpoints_and_control_plane_down),
         cmocka_unit_test(stream_ends),
-        cmocka_unit_test(one_client_for_each_target),
+        cmocka_unit_test(clients_of_targets),
         cmocka_unit_test(runtime_ends_first),
         cmocka_unit_test(hostile_messages),
         cmocka_unit_test(ten_thousand_calls),
     };
-    /* What is measured is what Torc holds, client and servers together, not what the allocator keeps for later. */
+    /* Measures what Torc holds, client and servers together, without memory retained by the allocator. */
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
-/* Large meshes. Incremental ADS on the wire: what a change of one endpoint costs in a mesh of 1,000 clusters, and what
- * a restart of the control plane does. */
+/* Large meshes over incremental ADS: the bytes of a change of one endpoint among 1,000 clusters, and of a restart of
+ * the control plane. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
-#include "support/wire_proxy.h"
+#include "support/kits/mesh.h"
+#include "support/net/wire_proxy.h"
 
 #include "base/mem.h"
 
@@ -25,8 +25,8 @@ static void append_endpoints(struct tc_buf *b, size_t cluster, size_t change)
     tc_buf_append_str(b, "]}]\n");
 }
 
-/* A route and a cluster for each, and a last route to `cluster` for all else (NULL: none). */
-static void put_mesh(struct mesh_kit *k, size_t n, const char *cluster)
+/* Puts a route and a cluster for each name, and a last route to `cluster` for everything else (NULL: none). */
+static void put_mesh(struct kit_mesh *k, size_t n, const char *cluster)
 {
     struct tc_buf routes = {0}, b = {0};
     tc_buf_append_str(&b, "resources:\n");
@@ -42,29 +42,29 @@ static void put_mesh(struct mesh_kit *k, size_t n, const char *cluster)
     }
     if (cluster)
         tc_buf_printf(&routes, ", {match: {prefix: \"\"}, route: {cluster: %s}}", cluster);
-    mesh_kit_put(k, "%s", tc_buf_cstr(&b));
-    mesh_kit_put_routes(k, "svc", tc_buf_cstr(&routes));
+    kit_mesh_put(k, "%s", tc_buf_cstr(&b));
+    kit_mesh_put_routes(k, "svc", tc_buf_cstr(&routes));
     tc_buf_fini(&routes);
     tc_buf_fini(&b);
 }
 
-/* Waits for the client's answer. In the state of the world that has the version: put_mesh made the first. */
-static void change_one(struct mesh_kit *k, bool versions, size_t change)
+/* Changes one cluster and waits for the client's answer. State of the world has versions: put_mesh made the first. */
+static void change_one(struct kit_mesh *k, bool versions, size_t change)
 {
     struct tc_buf b = {0};
     char *answer =
         versions ? tc_asprintf("ClusterLoadAssignment %zu ", change + 1) : tc_strdup("ClusterLoadAssignment");
-    tc_free(mesh_kit_requests(k));
+    tc_free(kit_mesh_requests(k));
     tc_buf_append_str(&b, "resources:\n");
     append_endpoints(&b, 7, change);
-    mesh_kit_put(k, "%s", tc_buf_cstr(&b));
+    kit_mesh_put(k, "%s", tc_buf_cstr(&b));
     tc_buf_fini(&b);
-    mesh_kit_wait_request(k, answer);
+    kit_mesh_wait_request(k, answer);
     tc_free(answer);
 }
 
 struct world {
-    struct mesh_kit *k;
+    struct kit_mesh *k;
     struct wire_proxy *proxy;
     char *bootstrap;
     torc_channel *ch;
@@ -72,19 +72,19 @@ struct world {
 
 static struct world open_world(bool incremental)
 {
-    struct world w = {.k = mesh_kit_new(0)};
+    struct world w = {.k = kit_mesh_new(0)};
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     put_mesh(w.k, CLUSTERS, NULL);
-    w.proxy = wire_proxy_new(mesh_kit_control_plane(w.k));
+    w.proxy = wire_proxy_new(kit_mesh_control_plane(w.k));
     w.bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
                               "\"insecure\"}], \"server_features\": [\"%s\"]}], \"node\": {\"id\": \"test-node\"}}",
                               wire_proxy_address(w.proxy), incremental ? "torc.incremental_ads" : "xds_v3");
     o.xds_bootstrap_json = w.bootstrap;
-    w.ch = mesh_kit_channel(w.k, "svc", &o);
-    /* No route has this prefix: the config is there in full. */
-    mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "No matching route");
-    /* What answers the last responses is through as well. */
+    w.ch = kit_mesh_channel(w.k, "svc", &o);
+    /* No route has this prefix: the failure shows that the config is complete. */
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "No matching route");
+    /* The answer to the last responses has passed as well. */
     change_one(w.k, !incremental, 1);
     change_one(w.k, !incremental, 2);
     wire_proxy_take_received(w.proxy);
@@ -95,7 +95,7 @@ static struct world open_world(bool incremental)
 static void close_world(struct world *w)
 {
     torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
+    kit_mesh_free(w->k);
     wire_proxy_free(w->proxy);
     tc_free(w->bootstrap);
 }
@@ -114,7 +114,7 @@ static void one_endpoint_changes(void **state)
     close_world(&w);
 }
 
-/* What it is measured against: state of the world has all names in each answer. */
+/* For comparison: state of the world sends all names in each answer. */
 static void state_of_the_world(void **state)
 {
     (void)state;
@@ -131,74 +131,74 @@ static void control_plane_restarts(void **state)
 {
     (void)state;
     struct world w = open_world(true);
-    mesh_kit_stop_control_plane(w.k);
+    kit_mesh_stop_control_plane(w.k);
     wire_proxy_take_received(w.proxy);
-    tc_free(mesh_kit_requests(w.k));
-    mesh_kit_start_control_plane(w.k);
-    mesh_kit_wait_request(w.k, "initial 1000\nClusterLoadAssignment");
+    tc_free(kit_mesh_requests(w.k));
+    kit_mesh_start_control_plane(w.k);
+    kit_mesh_wait_request(w.k, "initial 1000\nClusterLoadAssignment");
     change_one(w.k, false, 3);
     uint64_t received = wire_proxy_take_received(w.proxy);
     print_message("after a restart, with one change: %llu bytes received\n", (unsigned long long)received);
     assert_in_range(received, 1, 1999);
-    mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "No matching route");
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, "No matching route");
     close_world(&w);
 }
 
-/* Removal, and what is invalid, as they come over this form. */
+/* Removal and invalid resources, over incremental ADS. */
 static void removal_and_nack(void **state)
 {
     (void)state;
-    struct mesh_kit *k = mesh_kit_new(2);
+    struct kit_mesh *k = kit_mesh_new(2);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
                                   "\"insecure\"}], \"server_features\": [\"torc.incremental_ads\", "
                                   "\"fail_on_data_errors\"]}], \"node\": {\"id\": \"test-node\"}}",
-                                  mesh_kit_control_plane(k));
+                                  kit_mesh_control_plane(k));
     o.xds_bootstrap_json = bootstrap;
-    mesh_kit_put_endpoints(k, "c", "0/a: 0", NULL);
-    mesh_kit_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
-    mesh_kit_put_listener(k, "svc", "c", NULL);
-    torc_channel *ch = mesh_kit_channel(k, "svc", &o);
-    mesh_kit_calls(ch, NULL, 10);
-    mesh_kit_put_endpoints(k, "c", "0/a: 1", NULL);
-    mesh_kit_wait_backend(k, ch, NULL, 1);
-    tc_free(mesh_kit_requests(k));
-    mesh_kit_put_cluster(k, "c", "lb_policy: MAGLEV");
-    mesh_kit_wait_request(k, "NACK 3 resource index 0: Cluster \"c\": ");
-    mesh_kit_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
-    mesh_kit_wait_backend(k, ch, NULL, 1);
-    mesh_kit_remove(k, "Listener", "svc");
-    mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "LDS resource \"svc\"");
-    mesh_kit_put_listener(k, "svc", "c", NULL);
-    mesh_kit_wait_backend(k, ch, NULL, 1);
+    kit_mesh_put_endpoints(k, "c", "0/a: 0", NULL);
+    kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    torc_channel *ch = kit_mesh_channel(k, "svc", &o);
+    kit_mesh_calls(ch, NULL, 10);
+    kit_mesh_put_endpoints(k, "c", "0/a: 1", NULL);
+    kit_mesh_wait_backend(k, ch, NULL, 1);
+    tc_free(kit_mesh_requests(k));
+    kit_mesh_put_cluster(k, "c", "lb_policy: MAGLEV");
+    kit_mesh_wait_request(k, "NACK 3 resource index 0: Cluster \"c\": ");
+    kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
+    kit_mesh_wait_backend(k, ch, NULL, 1);
+    kit_mesh_remove(k, "Listener", "svc");
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "LDS resource \"svc\"");
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    kit_mesh_wait_backend(k, ch, NULL, 1);
     torc_channel_free(ch);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
     tc_free(bootstrap);
 }
 
-/* A channel with a config of 2,000 clusters more, state of the world: RPCs of one go on while others change, and its
- * own change gets through. */
+/* A channel whose config has 2,000 additional clusters, state of the world: RPCs of one cluster go on while others
+ * change, and a change of its own arrives. */
 static void two_thousand_clusters(void **state)
 {
     enum { MANY = 2000 };
     (void)state;
-    struct mesh_kit *k = mesh_kit_new(2);
-    mesh_kit_put_endpoints(k, "real", "0/a: 0", NULL);
-    mesh_kit_put_cluster(k, "real", NULL);
+    struct kit_mesh *k = kit_mesh_new(2);
+    kit_mesh_put_endpoints(k, "real", "0/a: 0", NULL);
+    kit_mesh_put_cluster(k, "real", NULL);
     put_mesh(k, MANY, "real");
-    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
-    mesh_kit_wait_backend(k, ch, NULL, 0);
-    uint64_t connections = mesh_kit_connections(k, 0);
+    torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
+    kit_mesh_wait_backend(k, ch, NULL, 0);
+    uint64_t connections = kit_mesh_connections(k, 0);
     for (size_t i = 1; i < 4; i++) {
         change_one(k, false, i);
-        mesh_kit_calls(ch, NULL, 20);
+        kit_mesh_calls(ch, NULL, 20);
     }
-    assert_int_equal(mesh_kit_connections(k, 0), connections);
-    mesh_kit_put_endpoints(k, "real", "0/a: 1", NULL);
-    mesh_kit_wait_backend(k, ch, NULL, 1);
+    assert_int_equal(kit_mesh_connections(k, 0), connections);
+    kit_mesh_put_endpoints(k, "real", "0/a: 1", NULL);
+    kit_mesh_wait_backend(k, ch, NULL, 1);
     torc_channel_free(ch);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
 }
 
 int main(void)

@@ -38,12 +38,13 @@ def load_of(target, env, *args):
 
 def test_all_are_down():
     """The error is that of the last; the process goes on, and recovers when the first is there."""
+    case("FB02")
+    case("FB09")
     first, last = free_address(), free_address()
     env = bootstrap_of(first, last)
     done, _ = calls("xds:///orders", "a.B/C", env=env, status=1)
     check(done[0]["status"] == "UNAVAILABLE" and f"xDS channel for server {last}: " in done[0]["message"] and
           "(node ID:test-node)" in done[0]["message"] and first not in done[0]["message"], str(done))
-    case("FB02")
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
         path = os.path.join(directory, "mesh.json")
         write_mesh(path, "1", backend.listening())
@@ -52,11 +53,11 @@ def test_all_are_down():
             waiting.wait_line(lambda line: "TRANSIENT_FAILURE" in line)
             with serving(path, first):
                 check(ended(waiting) == backend.seen[0].split()[1], "the backend, by the server that came back")
-        case("FB09")
 
 
 def test_a_server_whose_address_is_none():
     """One that cannot be parsed counts as down: the next is used; with no good one the error names the last."""
+    case("FB08")
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
         live, path = backend.listening(), os.path.join(directory, "mesh.json")
         write_mesh(path, "1", live)
@@ -65,11 +66,11 @@ def test_a_server_whose_address_is_none():
             check(summary["by_peer"] == {live: 1}, str(summary))
         done, _ = calls("xds:///orders", "a.B/C", env=bootstrap_of("nowhere://x/y", "nowhere://x/z"), status=1)
         check(done[0]["status"] == "UNAVAILABLE" and "nowhere://x/z" in done[0]["message"], str(done))
-        case("FB08")
 
 
 def test_a_stream_that_ends_after_an_answer():
-    """That is no loss of the server: what is not cached yet is asked for again on the next stream, not of the fallback."""
+    """The server does not count as lost: uncached resources are requested on its next stream, not from the fallback."""
+    case("FB07")
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
         live = backend.listening()
         paths = [os.path.join(directory, name) for name in ("main.json", "fallback.json")]
@@ -87,12 +88,12 @@ def test_a_stream_that_ends_after_an_answer():
                 write_mesh(paths[0], "2", live)
                 check(ended(waiting) == live, "the backend")
             check(not any('"ads"' in line for line in fallback.rest()), "the fallback was asked")
-            case("FB07")
 
 
 def test_what_is_not_cached_needs_the_fallback():
     """The first server names a cluster, and is lost before it has it: the fallback is asked for all that is watched, as by a
     client that knows of no version, and all of it is the fallback's from then on."""
+    case("FB04")
     with tempfile.TemporaryDirectory() as directory, running("backend") as b1, running("backend") as b2:
         one, two = b1.listening(), b2.listening()
         paths = [os.path.join(directory, name) for name in ("main.json", "fallback.json")]
@@ -117,11 +118,10 @@ def test_what_is_not_cached_needs_the_fallback():
                   set(asked["Cluster"]["names"]) == {"c", "new"}, str(asked))
             check(asked["ClusterLoadAssignment"]["names"] == ["c"], str(asked))
             check(all(ads["version"] == "" for ads in asked.values()), f"no version of another server's: {asked}")
-            case("FB04")
 
 
 def test_authorities_that_fall_back_whatever_is_cached():
-    """A95: with fallback_on_reachability_only the loss of the first server is enough; without it what is cached stays."""
+    """A95: with fallback_on_reachability_only the loss of the first server suffices; without it cached resources stay in use."""
     prefix = "xdstp://east/envoy.config."
     name = prefix + "listener.v3.Listener/orders"
     with tempfile.TemporaryDirectory() as directory, running("backend") as b1, running("backend") as b2:

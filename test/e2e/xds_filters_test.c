@@ -1,14 +1,14 @@
-/* What routes do to RPCs besides choosing a cluster, end to end: injected faults with overrides (A33, A39), retries
- * (A44), bounds on the deadline (A31), rewritten authorities (A81). */
+/* What routes do to RPCs besides choosing a cluster, end to end: fault injection with overrides (A33, A39), retries
+ * (A44), limits of the deadline (A31), rewritten authorities (A81). */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "support/backend_kit.h"
 #include "support/case.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
+#include "support/kits/mesh.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -21,36 +21,20 @@
 
 #define TYPE "\"@type\": type.googleapis.com/"
 #define FAULT TYPE "envoy.extensions.filters.http.fault.v3.HTTPFault"
-/* A filter of the chain; `settings` with a comma in front, or "". */
+/* An HTTP filter; `settings` with a comma in front, or "". */
 #define FILTER(name, settings) "{name: " name ", typed_config: {" FAULT settings "}},"
 #define ALWAYS "percentage: {numerator: 100}"
 #define ROUTE(more) "{match: {prefix: \"\"}, route: {cluster: c0}" more "}"
 
-struct world {
-    struct mesh_kit *k;
-    torc_channel *ch;
-};
-
-/* Clusters "c0", "c1" with one backend each. */
-static struct world open_world(const char *filters, const char *routes)
+/* Makes a mesh of clusters "c0", "c1" with one backend each. */
+static struct kit_mesh_world open_world(const char *filters, const char *routes)
 {
-    struct world w = {.k = mesh_kit_new(2)};
-    mesh_kit_put_endpoints(w.k, "c0", "0/a: 0", NULL);
-    mesh_kit_put_endpoints(w.k, "c1", "0/a: 1", NULL);
-    mesh_kit_put_cluster(w.k, "c0", "lb_policy: ROUND_ROBIN");
-    mesh_kit_put_cluster(w.k, "c1", "lb_policy: ROUND_ROBIN");
-    mesh_kit_put_filtered(w.k, "svc", filters, routes);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    struct kit_mesh_world w = kit_mesh_world_open_clusters(2);
+    kit_mesh_put_filtered(w.k, "svc", filters, routes);
     return w;
 }
 
-static void close_world(struct world *w)
-{
-    torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
-}
-
-/* Headers as "name: value" pairs up to a NULL name; timeout_ms -1: 30 s. */
+/* Makes a call. Headers are "name: value" pairs, ended by a NULL name; timeout_ms -1: 30 s. */
 static struct torc_result call(torc_channel *ch, const char *method, const char *request, const char *const *headers,
                                int64_t timeout_ms)
 {
@@ -87,15 +71,15 @@ static int64_t now_ms(void)
 static void aborts(void **state)
 {
     (void)state;
-    struct world w = open_world(FILTER("chaos", ", abort: {grpc_status: 7, " ALWAYS "}"), ROUTE(""));
+    struct kit_mesh_world w = open_world(FILTER("chaos", ", abort: {grpc_status: 7, " ALWAYS "}"), ROUTE(""));
     struct torc_result r = call(w.ch, ECHO, "x", NULL, -1);
     assert_int_equal(r.code, TORC_STATUS_PERMISSION_DENIED);
     assert_string_equal(r.message, "fault injected by the HTTP filter \"chaos\"");
     assert_int_equal(r.attempts, 0);
     assert_non_null(strstr(r.explain_json, "{\"filter\":\"chaos\",\"effect\":\"aborted with PERMISSION_DENIED\"}"));
     torc_result_fini(&r);
-    assert_int_equal(mesh_kit_take(w.k, 0), 0);
-    close_world(&w);
+    assert_int_equal(kit_mesh_take(w.k, 0), 0);
+    kit_mesh_world_close(&w);
 }
 
 static void status_codes(void **state)
@@ -109,12 +93,12 @@ static void status_codes(void **state)
         {"http_status: 404", TORC_STATUS_UNIMPLEMENTED},
         {"http_status: 200", TORC_STATUS_UNKNOWN},
         {"grpc_status: 16", TORC_STATUS_UNAUTHENTICATED},
-        /* A33: trailers with OK and no message, which is none for a unary call. */
+        /* A33: trailers with OK and no message, which is an error for a unary call. */
         {"grpc_status: 0", TORC_STATUS_INTERNAL},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
         char *filter = tc_asprintf(FILTER("f", ", abort: {%s, " ALWAYS "}"), cases[i].settings);
-        struct world w = open_world(filter, ROUTE(""));
+        struct kit_mesh_world w = open_world(filter, ROUTE(""));
         assert_int_equal(code_with(w.ch, NULL, NULL), cases[i].code);
         if (i + 1 == TC_ARRAY_LEN(cases)) {
             struct torc_result r;
@@ -126,7 +110,7 @@ static void status_codes(void **state)
             torc_result_fini(&r);
             torc_call_free(stream);
         }
-        close_world(&w);
+        kit_mesh_world_close(&w);
         tc_free(filter);
     }
 }
@@ -134,7 +118,7 @@ static void status_codes(void **state)
 static void aborts_by_header(void **state)
 {
     (void)state;
-    struct world w = open_world(FILTER("f", ", abort: {header_abort: {}, " ALWAYS "}"), ROUTE(""));
+    struct kit_mesh_world w = open_world(FILTER("f", ", abort: {header_abort: {}, " ALWAYS "}"), ROUTE(""));
     assert_int_equal(code_with(w.ch, NULL, NULL), TORC_STATUS_OK);
     assert_int_equal(code_with(w.ch, "x-envoy-fault-abort-grpc-request", "3"), TORC_STATUS_INVALID_ARGUMENT);
     assert_int_equal(code_with(w.ch, "x-envoy-fault-abort-request", "503"), TORC_STATUS_UNAVAILABLE);
@@ -145,55 +129,55 @@ static void aborts_by_header(void **state)
     struct torc_result r = call(w.ch, ECHO, "x", none, -1);
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 static void share_of_aborts(void **state)
 {
     (void)state;
-    struct world w = open_world(
+    struct kit_mesh_world w = open_world(
         FILTER("f", ", abort: {grpc_status: 14, percentage: {numerator: 2500, denominator: TEN_THOUSAND}}"), ROUTE(""));
     int aborted = 0;
     for (int i = 0; i < 800; i++)
         aborted += code_with(w.ch, NULL, NULL) == TORC_STATUS_UNAVAILABLE;
-    /* 200, five standard deviations of 12.2 around it. */
+    /* 200 expected, within five standard deviations of 12.2. */
     assert_in_range(aborted, 139, 261);
-    assert_int_equal(mesh_kit_take(w.k, 0), 800 - aborted);
-    close_world(&w);
+    assert_int_equal(kit_mesh_take(w.k, 0), 800 - aborted);
+    kit_mesh_world_close(&w);
 }
 
 static void delays(void **state)
 {
     (void)state;
-    struct world w = open_world(FILTER("slow", ", delay: {fixed_delay: 0.200s, " ALWAYS "}")
-                                    FILTER("end", ", abort: {header_abort: {}, " ALWAYS "}"),
-                                ROUTE(""));
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
+    struct kit_mesh_world w = open_world(FILTER("slow", ", delay: {fixed_delay: 0.200s, " ALWAYS "}")
+                                             FILTER("end", ", abort: {header_abort: {}, " ALWAYS "}"),
+                                         ROUTE(""));
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
     int64_t began = now_ms();
     struct torc_result r = call(w.ch, ECHO, "x", NULL, -1);
     assert_int_equal(r.code, TORC_STATUS_OK);
     assert_true(now_ms() - began >= 200);
     assert_non_null(strstr(r.explain_json, "{\"filter\":\"slow\",\"effect\":\"delayed by 0.200 s\"}"));
     torc_result_fini(&r);
-    /* First the delay, then the abort. */
+    /* The delay comes before the abort. */
     began = now_ms();
     assert_int_equal(code_with(w.ch, "x-envoy-fault-abort-grpc-request", "5"), TORC_STATUS_NOT_FOUND);
     assert_true(now_ms() - began >= 200);
-    mesh_kit_take(w.k, 0);
-    /* The deadline counts from the start. */
+    kit_mesh_take(w.k, 0);
+    /* The deadline counts from the start of the RPC. */
     r = call(w.ch, ECHO, "x", NULL, 20);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     assert_non_null(strstr(r.message, "while waiting for the HTTP filter \"slow\", which delays the call"));
     torc_result_fini(&r);
-    assert_int_equal(mesh_kit_take(w.k, 0), 0);
-    close_world(&w);
+    assert_int_equal(kit_mesh_take(w.k, 0), 0);
+    kit_mesh_world_close(&w);
 }
 
 static void delays_by_header(void **state)
 {
     (void)state;
-    struct world w = open_world(FILTER("slow", ", delay: {header_delay: {}, " ALWAYS "}"), ROUTE(""));
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
+    struct kit_mesh_world w = open_world(FILTER("slow", ", delay: {header_delay: {}, " ALWAYS "}"), ROUTE(""));
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
     const char *const headers[] = {"x-envoy-fault-delay-request", "100000", NULL};
     struct torc_result r = call(w.ch, ECHO, "x", headers, 20);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
@@ -204,7 +188,7 @@ static void delays_by_header(void **state)
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
     assert_int_equal(code_with(w.ch, NULL, NULL), TORC_STATUS_OK);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 /* Calls that end on the runtime's thread. */
@@ -233,11 +217,11 @@ static void wait_for(struct ends *e, int n)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* One at a time in the process: the second passes by, and a cancelled one makes room. */
+/* One active fault in the process: the second RPC passes, and a cancelled one makes room. */
 static void active_faults_are_limited(void **state)
 {
     (void)state;
-    struct world w =
+    struct kit_mesh_world w =
         open_world(FILTER("slow", ", delay: {fixed_delay: 1000s, " ALWAYS "}, max_active_faults: 1"), ROUTE(""));
     struct ends done = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
     torc_call *held = NULL;
@@ -248,9 +232,9 @@ static void active_faults_are_limited(void **state)
         wait_for(&done, round + 1);
         torc_call_free(held);
     }
-    /* With the channel, its delayed calls end. */
+    /* Delayed calls end with their channel. */
     assert_int_equal(torc_call_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, NULL), 0);
-    close_world(&w);
+    kit_mesh_world_close(&w);
     wait_for(&done, 3);
 }
 
@@ -259,7 +243,7 @@ static void active_faults_are_limited(void **state)
 static void overrides(void **state)
 {
     (void)state;
-    struct world w =
+    struct kit_mesh_world w =
         open_world(FILTER("f", ", abort: {grpc_status: 1, " ALWAYS "}"),
                    "{match: {prefix: /none}, route: {cluster: c0}, " OVERRIDE(
                        "") "}, "
@@ -288,7 +272,7 @@ static void overrides(void **state)
         assert_int_equal(r.code, cases[i].code);
         torc_result_fini(&r);
     }
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 /* --- retries --- */
@@ -306,43 +290,43 @@ static unsigned attempts_of(torc_channel *ch, int code)
 
 static void retries(void **state)
 {
+    TC_CASE(LR18);
     (void)state;
-    struct world w = open_world("", "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
-                                    "\"unavailable,5xx,internal\", num_retries: 2, retry_back_off: "
-                                    "{base_interval: 0.002s}}}}");
+    struct kit_mesh_world w = open_world("", "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
+                                             "\"unavailable,5xx,internal\", num_retries: 2, retry_back_off: "
+                                             "{base_interval: 0.002s}}}}");
     assert_int_equal(attempts_of(w.ch, TORC_STATUS_UNAVAILABLE), 3);
     assert_int_equal(attempts_of(w.ch, TORC_STATUS_INTERNAL), 3);
     assert_int_equal(attempts_of(w.ch, TORC_STATUS_RESOURCE_EXHAUSTED), 1);
-    assert_int_equal(mesh_kit_take(w.k, 0), 7);
-    /* More than four are four; a policy without a code that gRPC knows is none. */
-    mesh_kit_put_routes(w.k, "more",
+    assert_int_equal(kit_mesh_take(w.k, 0), 7);
+    /* More than four retries are four; a policy without a code that gRPC knows is ignored. */
+    kit_mesh_put_routes(w.k, "more",
                         "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
                         "cancelled, num_retries: 50, retry_back_off: {base_interval: 0.001s}}}}");
-    torc_channel *ch = mesh_kit_channel(w.k, "more", NULL);
+    torc_channel *ch = kit_mesh_channel(w.k, "more", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_CANCELLED), 5);
     torc_channel_free(ch);
-    mesh_kit_put_routes(w.k, "none",
+    kit_mesh_put_routes(w.k, "none",
                         "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: "
                         "\"5xx,reset\"}}}");
-    ch = mesh_kit_channel(w.k, "none", NULL);
+    ch = kit_mesh_channel(w.k, "none", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
     torc_channel_free(ch);
-    /* A fault injected in front is nothing that is tried again. */
-    mesh_kit_put_filtered(w.k, "fault", FILTER("f", ", abort: {grpc_status: 14, " ALWAYS "}"),
+    /* An injected fault is not retried. */
+    kit_mesh_put_filtered(w.k, "fault", FILTER("f", ", abort: {grpc_status: 14, " ALWAYS "}"),
                           "{match: {prefix: \"\"}, route: {cluster: c0, retry_policy: {retry_on: unavailable, "
                           "retry_back_off: {base_interval: 1000s}}}}");
-    ch = mesh_kit_channel(w.k, "fault", NULL);
+    ch = kit_mesh_channel(w.k, "fault", NULL);
     assert_int_equal(code_with(ch, NULL, NULL), TORC_STATUS_UNAVAILABLE);
     torc_channel_free(ch);
-    close_world(&w);
-    TC_CASE(LR18);
+    kit_mesh_world_close(&w);
 }
 
 static void retries_of_virtual_host(void **state)
 {
     (void)state;
-    struct world w = open_world("", ROUTE(""));
-    mesh_kit_put(w.k,
+    struct kit_mesh_world w = open_world("", ROUTE(""));
+    kit_mesh_put(w.k,
                  "resources:\n"
                  "- \"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\n"
                  "  name: routes\n"
@@ -363,11 +347,11 @@ static void retries_of_virtual_host(void **state)
                  "      http_filters: [{name: router, typed_config: {" TYPE
                  "envoy.extensions.filters.http.router.v3.Router}}]\n"
                  "      rds: {route_config_name: routes, config_source: {ads: {}}}\n");
-    torc_channel *ch = mesh_kit_channel(w.k, "by-rds", NULL);
+    torc_channel *ch = kit_mesh_channel(w.k, "by-rds", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 4);
     assert_int_equal(attempts_of(ch, TORC_STATUS_INTERNAL), 1);
     torc_channel_free(ch);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 /* --- deadlines (A31) --- */
@@ -385,53 +369,54 @@ static void expect_deadline(torc_channel *ch, int64_t timeout_ms, double seconds
 
 static void deadlines(void **state)
 {
+    TC_CASE(LR19);
     (void)state;
-    struct world w = open_world("", "{match: {prefix: \"\"}, route: {cluster: c0, max_stream_duration: "
-                                    "{max_stream_duration: 0.150s}}}");
+    struct kit_mesh_world w = open_world("", "{match: {prefix: \"\"}, route: {cluster: c0, max_stream_duration: "
+                                             "{max_stream_duration: 0.150s}}}");
     expect_deadline(w.ch, 30000, 0.15);
     expect_deadline(w.ch, 100, 0.1);
-    mesh_kit_put_routes(w.k, "header",
+    kit_mesh_put_routes(w.k, "header",
                         "{match: {prefix: \"\"}, route: {cluster: c0, max_stream_duration: "
                         "{max_stream_duration: 0.010s, grpc_timeout_header_max: 0.200s}}}");
-    torc_channel *ch = mesh_kit_channel(w.k, "header", NULL);
+    torc_channel *ch = kit_mesh_channel(w.k, "header", NULL);
     expect_deadline(ch, 30000, 0.2);
     torc_channel_free(ch);
-    mesh_kit_put_routes(w.k, "none",
+    kit_mesh_put_routes(w.k, "none",
                         "{match: {prefix: \"\"}, route: {cluster: c0, max_stream_duration: "
                         "{max_stream_duration: 0.010s, grpc_timeout_header_max: 0s}}}");
-    ch = mesh_kit_channel(w.k, "none", NULL);
+    ch = kit_mesh_channel(w.k, "none", NULL);
     expect_deadline(ch, 120, 0.12);
     torc_channel_free(ch);
-    close_world(&w);
-    TC_CASE(LR19);
+    kit_mesh_world_close(&w);
 }
 
-/* Each RPC of its own. */
+/* Each RPC draws its own number. */
 static void runtime_fraction(void **state)
 {
+    TC_CASE(LR15);
     (void)state;
-    struct world w =
+    struct kit_mesh_world w =
         open_world("", "{match: {prefix: \"\", runtime_fraction: {default_value: {numerator: 300000, denominator: "
                        "MILLION}}}, route: {cluster: c1}}, " ROUTE(""));
     const double shares[] = {0.7, 0.3};
-    mesh_kit_expect_shares(w.k, w.ch, NULL, 3500, shares, 2);
-    close_world(&w);
-    TC_CASE(LR15);
+    kit_mesh_expect_shares(w.k, w.ch, NULL, 3500, shares, 2);
+    kit_mesh_world_close(&w);
 }
 
 /* --- authorities (A81) --- */
 
-static char *bootstrap(const struct world *w, const char *features)
+static char *bootstrap(const struct kit_mesh_world *w, const char *features)
 {
     return tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": \"insecure\"}], "
                        "\"server_features\": [\"xds_v3\"%s]}], \"node\": {\"id\": \"n\"}}",
-                       mesh_kit_control_plane(w->k), features);
+                       kit_mesh_control_plane(w->k), features);
 }
 
-/* Cluster `name` with one endpoint at "127.0.0.1:PORT" whose hostname is that; listener `name` to it. */
-static void put_named(struct world *w, const char *name, const char *address, const char *hostname)
+/* Puts a cluster `name` with one endpoint at "127.0.0.1:PORT", which is also its hostname, and a listener `name` to
+ * it. */
+static void put_named(struct kit_mesh_world *w, const char *name, const char *address, const char *hostname)
 {
-    mesh_kit_put(
+    kit_mesh_put(
         w->k,
         "resources:\n"
         "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
@@ -442,16 +427,16 @@ static void put_named(struct world *w, const char *name, const char *address, co
         "    lb_endpoints:\n"
         "    - endpoint: {hostname: \"%s\", address: {socket_address: {address: 127.0.0.1, port_value: %s}}}\n",
         name, hostname, strrchr(address, ':') + 1);
-    mesh_kit_put_cluster(w->k, name, "lb_policy: ROUND_ROBIN");
+    kit_mesh_put_cluster(w->k, name, "lb_policy: ROUND_ROBIN");
     char *routes = tc_asprintf("{match: {prefix: \"/torc\"}, route: {cluster: %s, auto_host_rewrite: true}}, "
                                "{match: {prefix: \"\"}, route: {cluster: %s}}",
                                name, name);
-    mesh_kit_put_routes(w->k, name, routes);
+    kit_mesh_put_routes(w->k, name, routes);
     tc_free(routes);
 }
 
-static torc_channel *named_channel(struct world *w, const char *name, const char *features, torc_credentials *creds,
-                                   const char *authority)
+static torc_channel *named_channel(struct kit_mesh_world *w, const char *name, const char *features,
+                                   torc_credentials *creds, const char *authority)
 {
     struct torc_channel_options o;
     char *json = bootstrap(w, features);
@@ -460,7 +445,7 @@ static torc_channel *named_channel(struct world *w, const char *name, const char
     if (creds)
         o.credentials = creds;
     o.authority = authority;
-    torc_channel *ch = mesh_kit_channel(w->k, name, &o);
+    torc_channel *ch = kit_mesh_channel(w->k, name, &o);
     tc_free(json);
     return ch;
 }
@@ -483,36 +468,36 @@ static void expect_authority(torc_channel *ch, const char *authority)
 static void authorities(void **state)
 {
     (void)state;
-    struct world w = open_world("", ROUTE(""));
-    put_named(&w, "named", mesh_kit_address(w.k, 0), "one.example:99");
+    struct kit_mesh_world w = open_world("", ROUTE(""));
+    put_named(&w, "named", kit_mesh_address(w.k, 0), "one.example:99");
     torc_channel *ch = named_channel(&w, "named", TRUSTED, NULL, NULL);
     expect_authority(ch, "one.example:99");
     struct torc_result r = call(ch, HEADERS, "x", NULL, -1);
     assert_non_null(strstr(r.explain_json, "\"authority\":\"one.example:99\""));
     torc_result_fini(&r);
     torc_channel_free(ch);
-    /* It goes before what the channel's options say. */
+    /* It takes precedence over the channel's options. */
     ch = named_channel(&w, "named", TRUSTED, NULL, "mine.example");
     expect_authority(ch, "one.example:99");
     torc_channel_free(ch);
-    /* A server that is not trusted cannot do it. */
+    /* A server without trusted_xds_server cannot rewrite it. */
     ch = named_channel(&w, "named", "", NULL, NULL);
     expect_authority(ch, "named");
     torc_channel_free(ch);
-    /* Without a hostname there is nothing to rewrite with. */
-    put_named(&w, "nameless", mesh_kit_address(w.k, 0), "");
+    /* Without a hostname the authority is not rewritten. */
+    put_named(&w, "nameless", kit_mesh_address(w.k, 0), "");
     ch = named_channel(&w, "nameless", TRUSTED, NULL, NULL);
     expect_authority(ch, "nameless");
     torc_channel_free(ch);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 static void authority_of_dns_cluster(void **state)
 {
     (void)state;
-    struct world w = open_world("", ROUTE(""));
-    const char *port = strrchr(mesh_kit_address(w.k, 1), ':') + 1;
-    mesh_kit_put(w.k,
+    struct kit_mesh_world w = open_world("", ROUTE(""));
+    const char *port = strrchr(kit_mesh_address(w.k, 1), ':') + 1;
+    kit_mesh_put(w.k,
                  "resources:\n"
                  "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
                  "  name: dns\n"
@@ -520,58 +505,58 @@ static void authority_of_dns_cluster(void **state)
                  "  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: "
                  "localhost, port_value: %s}}}}]}]}\n",
                  port);
-    mesh_kit_put_routes(w.k, "dns", "{match: {prefix: \"\"}, route: {cluster: dns, auto_host_rewrite: true}}");
+    kit_mesh_put_routes(w.k, "dns", "{match: {prefix: \"\"}, route: {cluster: dns, auto_host_rewrite: true}}");
     torc_channel *ch = named_channel(&w, "dns", TRUSTED, NULL, NULL);
     char *name = tc_asprintf("localhost:%s", port);
     expect_authority(ch, name);
     tc_free(name);
     torc_channel_free(ch);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
-/* A81: over TLS the server's certificate must be valid for the rewritten name. */
+/* A81: with TLS the server's certificate must be valid for the rewritten name. */
 static void authority_is_verified(void **state)
 {
     (void)state;
-    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
-    struct tc_cert leaf = tc_cert_make(
-        &(struct tc_cert_opts){.common_name = "b", .sans = "DNS:good,DNS:bad,DNS:also.example", .issuer = &ca});
+    struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    struct kit_cert leaf = kit_cert_make(
+        &(struct kit_cert_opts){.common_name = "b", .sans = "DNS:good,DNS:bad,DNS:also.example", .issuer = &ca});
     struct tc_tls_context *tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                                           .verify = TC_TLS_VERIFY_NONE,
-                                                                          .certificate_pem = tc_cert_pem(&leaf),
-                                                                          .private_key_pem = tc_cert_key(&leaf)},
+                                                                          .certificate_pem = kit_cert_pem(&leaf),
+                                                                          .private_key_pem = kit_cert_key(&leaf)},
                                                     NULL);
     struct tc_server_opts so;
     tc_server_opts_init(&so);
     so.tls = tls;
-    struct tc_kit *secure = tc_kit_new(1, &so);
+    struct kit_backends *secure = kit_backends_new(1, &so);
     struct torc_tls_options t;
     torc_tls_options_init(&t);
     t.roots_pem = ca.cert_pem;
     torc_credentials *creds = torc_credentials_tls(&t, NULL);
-    struct world w = open_world("", ROUTE(""));
-    put_named(&w, "good", tc_kit_address(secure, 0), "also.example:8443");
+    struct kit_mesh_world w = open_world("", ROUTE(""));
+    put_named(&w, "good", kit_backends_address(secure, 0), "also.example:8443");
     torc_channel *ch = named_channel(&w, "good", TRUSTED, creds, NULL);
     expect_authority(ch, "also.example:8443");
     torc_channel_free(ch);
-    put_named(&w, "bad", tc_kit_address(secure, 0), "evil.example");
+    put_named(&w, "bad", kit_backends_address(secure, 0), "evil.example");
     ch = named_channel(&w, "bad", TRUSTED, creds, NULL);
     struct torc_result r = call(ch, HEADERS, "x", NULL, -1);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(r.message, "is not valid for the authority \"evil.example\""));
     assert_int_equal(r.attempts, 0);
     torc_result_fini(&r);
-    /* The route that rewrites nothing is served. */
+    /* The route without a rewrite works. */
     r = call(ch, "/other/M", "x", NULL, -1);
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
     torc_channel_free(ch);
-    close_world(&w);
+    kit_mesh_world_close(&w);
     torc_credentials_unref(creds);
-    tc_kit_free(secure);
+    kit_backends_free(secure);
     tc_tls_context_unref(tls);
-    tc_cert_fini(&leaf);
-    tc_cert_fini(&ca);
+    kit_cert_fini(&leaf);
+    kit_cert_fini(&ca);
 }
 
 int main(void)

@@ -1,5 +1,4 @@
-/* Localities that change their priorities a thousand times: memory and descriptors stay what they were, and so do the
- * connections. */
+/* Localities that change their priorities a thousand times: memory, descriptors and connections do not grow. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +6,7 @@
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/footprint.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 #include "base/common.h"
 
@@ -25,14 +24,14 @@ enum { SANITIZED = 0 };
 
 enum { FLAPS = 1000, SETTLED = 200, MAX_GROWTH_KB = 2048 };
 
-/* What holds after the flap, and a backend that serves then. */
+/* The shape after a flap, and a backend that serves then. */
 static const struct {
     const char *localities;
     size_t serves; /* or the next one */
 } shapes[] = {
     {"0/a: 0, 1; 1/b: 2, 3", 0}, {"0/b: 2, 3; 1/a: 0, 1", 2},
     {"0/a: 0, 1; 0/b: 2, 3", 0},                   /* one priority */
-    {"0/b: 2, 3; 1/a: 0, 1", 2}, {"0/a: 0, 1", 0}, /* the other is gone */
+    {"0/b: 2, 3; 1/a: 0, 1", 2}, {"0/a: 0, 1", 0}, /* the other cluster is gone */
     {"0/b: 2, 3; 1/a: 0, 1", 2},
 };
 
@@ -46,42 +45,42 @@ static size_t resident_kb(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* Calls until one of the shape's first two backends serves (20 s at most, by the calls' deadline). */
-static void wait_shape(struct mesh_kit *k, torc_channel *ch, size_t i)
+/* Calls until one of the shape's first two backends serves, at most 20 s (the calls' deadline). */
+static void wait_shape(struct kit_mesh *k, torc_channel *ch, size_t i)
 {
     bool there = false;
     for (unsigned tries = 0; !there; tries++) {
-        struct torc_result r = mesh_kit_call(ch, NULL, false, 20000);
+        struct torc_result r = kit_mesh_call(ch, NULL, false, 20000);
         if (r.code != TORC_STATUS_OK || tries == 20000)
             fail_msg("flap to \"%s\": %s %s %s", shapes[i].localities, torc_status_code_name(r.code), r.message,
                      r.peer);
-        there = strcmp(r.peer, mesh_kit_address(k, shapes[i].serves)) == 0 ||
-                strcmp(r.peer, mesh_kit_address(k, shapes[i].serves + 1)) == 0;
+        there = strcmp(r.peer, kit_mesh_address(k, shapes[i].serves)) == 0 ||
+                strcmp(r.peer, kit_mesh_address(k, shapes[i].serves + 1)) == 0;
         torc_result_fini(&r);
     }
 }
 
 /* Connections to all backends so far. */
-static uint64_t made(struct mesh_kit *k)
+static uint64_t made(struct kit_mesh *k)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < 4; i++)
-        n += mesh_kit_connections(k, i);
+        n += kit_mesh_connections(k, i);
     return n;
 }
 
 static void flapping(const char *policy)
 {
-    struct mesh_kit *k = mesh_kit_new(4);
-    mesh_kit_put_endpoints(k, "c", shapes[0].localities, NULL);
-    mesh_kit_put_cluster(k, "c", policy);
-    mesh_kit_put_listener(k, "svc", "c", NULL);
-    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
+    struct kit_mesh *k = kit_mesh_new(4);
+    kit_mesh_put_endpoints(k, "c", shapes[0].localities, NULL);
+    kit_mesh_put_cluster(k, "c", policy);
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
     size_t descriptors = 0, kb = 0;
     uint64_t connections = 0;
     for (size_t flap = 1; flap <= FLAPS; flap++) {
         size_t i = flap % TC_ARRAY_LEN(shapes);
-        mesh_kit_put_endpoints(k, "c", shapes[i].localities, NULL);
+        kit_mesh_put_endpoints(k, "c", shapes[i].localities, NULL);
         wait_shape(k, ch, i);
         if (flap == SETTLED) {
             descriptors = footprint_descriptors();
@@ -89,19 +88,19 @@ static void flapping(const char *policy)
             connections = made(k);
         }
     }
-    /* What the last flap gave up may be about to close. */
+    /* Connections dropped by the last flap may still be closing. */
     for (unsigned i = 0; i < 20000 && footprint_descriptors() > descriptors; i++)
-        mesh_kit_calls(ch, NULL, 1);
+        kit_mesh_calls(ch, NULL, 1);
     print_message("%s: after %d flaps %zu kB resident (after %d: %zu), %zu descriptors (%zu), %llu connections made\n",
                   policy ? policy : "RING_HASH", FLAPS, resident_kb(), SETTLED, kb, footprint_descriptors(),
                   descriptors, (unsigned long long)connections);
     assert_true(footprint_descriptors() <= descriptors);
     /* One for each backend, and those that a flap overtook while they were being made. */
     assert_int_equal(made(k), connections);
-    if (!SANITIZED) /* they keep what was freed */
+    if (!SANITIZED) /* sanitizers retain freed memory */
         assert_true(resident_kb() <= kb + MAX_GROWTH_KB);
     torc_channel_free(ch);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
 }
 
 static void under_ring_hash(void **state)

@@ -1,34 +1,35 @@
-/* Responses of a control plane that are as large as the limits let them be, made of whatever there is: the process of
- * `torc call` refuses each, takes less than 2 s of the processor, and its RPCs to another backend, 100 a second, go on.
- * By the limits of docs/limits.md for who doubts the control plane it grows by less than 32 MB at its peak; by the
- * default limits a response has up to 64 MiB, and what it takes is that and what it is decoded to. */
+/* Responses of a control plane that are as large as the limits allow, with every kind of content. `torc call`, as a
+ * process, rejects each, uses less than 2 s of CPU time, and its RPCs to another backend, 100 a second, go on.
+ *
+ * With the strict limits of docs/limits.md its peak grows by less than 32 MB. With the default limits a response has
+ * up to 64 MiB; the peak is bounded by that and what it decodes to. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "support/call_process.h"
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/footprint.h"
-#include "support/hostile_resources.h"
-#include "support/mesh_kit.h"
+#include "support/hostile/resources.h"
+#include "support/kits/mesh.h"
+#include "support/kits/process.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
 #define STRICT "{\"ads_message_bytes\": 8388608, \"decode_bytes\": 12582912, \"held_bytes\": 67108864}"
-#define AROUND 4096 /* what is around resources */
+#define AROUND 4096 /* bytes around the resources of a response */
 #define GROWN_KB_MAX (32 * 1000)
 #define GROWN_KB_MAX_BY_DEFAULT (200 * 1000)
-#define MOST_ENDPOINTS_KB (42 * 1000) /* what 262,144 endpoints are, with their bytes: no more than that */
+#define MOST_ENDPOINTS_KB (42 * 1000) /* the bytes of 262,144 endpoints: the peak stays below */
 #define CPU_MS_MAX 2000
-/* Of a call to others, and of processor time: what the client's own work holds up takes both. */
+/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
 #define HELD_MS_MAX 500
 
-static struct mesh_kit *k;
-static struct call_process *client;
+static struct kit_mesh *k;
+static struct kit_process *client;
 
-/* The thread sanitizer takes twenty times as long: what needs much of the processor is left out under it. */
+/* The thread sanitizer is twenty times slower: cases that need much CPU time are left out. */
 #if defined(__SANITIZE_THREAD__)
 #define SLOW_ROWS false
 #else
@@ -47,23 +48,23 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, s->url, s->version, s->resources, s->n);
 }
 
-/* Sends it, waits for the NACK with this text, and adds to `wrong` what should not be. */
+/* Sends the resource, waits for the NACK with this text, and adds to `wrong` what went wrong. */
 static void play(const struct sending *s, const char *nack, long most_kb, struct tc_buf *wrong)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < s->n; i++)
         bytes += s->resources[i].len;
-    tc_free(mesh_kit_requests(k));
-    call_process_longest_ms(client);
-    call_process_reset_peak(client);
-    long before_kb = call_process_resident_kb(client);
-    double cpu = call_process_cpu_ms(client);
-    mesh_kit_do(k, send_it, (void *)s);
-    mesh_kit_wait_request(k, nack);
-    call_process_go_on(client, 10);
-    cpu = call_process_cpu_ms(client) - cpu;
-    long grown_kb = call_process_peak_kb(client) - before_kb;
-    double longest = call_process_longest_ms(client);
+    tc_free(kit_mesh_requests(k));
+    kit_process_longest_ms(client);
+    kit_process_reset_peak(client);
+    long before_kb = kit_process_resident_kb(client);
+    double cpu = kit_process_cpu_ms(client);
+    kit_mesh_do(k, send_it, (void *)s);
+    kit_mesh_wait_request(k, nack);
+    kit_process_go_on(client, 10);
+    cpu = kit_process_cpu_ms(client) - cpu;
+    long grown_kb = kit_process_peak_kb(client) - before_kb;
+    double longest = kit_process_longest_ms(client);
     print_message("%s: %zu resources, %zu bytes: %.0f ms of CPU, %ld kB at the peak, the longest call %.0f ms\n",
                   s->version, s->n, bytes, cpu, grown_kb, longest);
     if (FOOTPRINT_MEASURED && (cpu > CPU_MS_MAX || grown_kb > most_kb || TC_MIN(longest, cpu) > HELD_MS_MAX))
@@ -74,14 +75,14 @@ static void play(const struct sending *s, const char *nack, long most_kb, struct
 static void open_client(const char *limits, size_t response_bytes)
 {
     hostile_resources_room(response_bytes - AROUND);
-    client = call_process_new(k, limits);
-    call_process_go_on(client, 20);
+    client = kit_process_new(k, limits);
+    kit_process_go_on(client, 20);
 }
 
 static int open_world(void **state)
 {
     (void)state;
-    k = call_process_mesh(NULL);
+    k = kit_process_mesh(NULL);
     open_client(STRICT, (size_t)8 << 20);
     return 0;
 }
@@ -89,8 +90,8 @@ static int open_world(void **state)
 static int close_world(void **state)
 {
     (void)state;
-    call_process_free(client);
-    mesh_kit_free(k);
+    kit_process_free(client);
+    kit_mesh_free(k);
     return 0;
 }
 
@@ -114,15 +115,15 @@ static void one_resource(void **state)
         fail_msg("%s", tc_buf_cstr(&wrong));
 }
 
-/* The regexes of a response take what they take whatever its size. Sanitizers have seen the same in smaller ones, and
- * there are no figures of theirs. */
+/* The cost of a response's regexes does not depend on its size. Under sanitizers the smaller responses have tested the
+ * same code, and figures are meaningless. */
 static void one_resource_by_default(void **state)
 {
     (void)state;
     struct tc_buf wrong = {0};
     if (!FOOTPRINT_MEASURED)
         skip();
-    call_process_free(client);
+    kit_process_free(client);
     open_client(NULL, (size_t)64 << 20);
     size_t n;
     const struct hostile_resource *rows = hostile_resources(&n);
@@ -149,7 +150,7 @@ static void many_resources(void **state)
         resources[i] = tc_slice_str("\x0a\x01x");
     play(&(struct sending){CDS, "65,537 resources", resources, N + 1}, "NACK", GROWN_KB_MAX, &wrong);
     play(&(struct sending){CDS, "65,536 resources", resources, N}, "NACK", GROWN_KB_MAX, &wrong);
-    /* And one among them that is large. */
+    /* And a large resource among them. */
     hostile_half_unknown_fields(&b);
     resources[0] = tc_slice_of(b.data, b.len / 8);
     play(&(struct sending){EDS, "65,536 resources, one of them large", resources, N}, "NACK", GROWN_KB_MAX, &wrong);
@@ -169,7 +170,7 @@ static const struct hostile_resource *find(const char *name)
     return NULL;
 }
 
-/* One after the other, as fast as they are answered: the loop is others' for most of the time. */
+/* One response after another, as fast as they are answered: most of the loop's time is left to others. */
 static void without_end(void **state)
 {
     (void)state;
@@ -177,23 +178,23 @@ static void without_end(void **state)
     find("regexes of options")->make(&b);
     struct tc_slice resource = tc_buf_slice(&b);
     struct sending s = {LDS, "again and again", &resource, 1};
-    tc_free(mesh_kit_requests(k));
+    tc_free(kit_mesh_requests(k));
     uint64_t began_ns = tc_system_clock.monotonic_ns(NULL);
-    double cpu = call_process_cpu_ms(client);
+    double cpu = kit_process_cpu_ms(client);
     for (int i = 0; i < 4; i++) {
-        mesh_kit_do(k, send_it, &s);
-        mesh_kit_wait_request(k, "regexes_total_bytes");
+        kit_mesh_do(k, send_it, &s);
+        kit_mesh_wait_request(k, "regexes_total_bytes");
     }
-    cpu = call_process_cpu_ms(client) - cpu;
+    cpu = kit_process_cpu_ms(client) - cpu;
     double took = (double)(tc_system_clock.monotonic_ns(NULL) - began_ns) / (double)TC_NS_PER_MS;
     print_message("4 responses: %.0f ms of CPU in %.0f ms\n", cpu, took);
     tc_buf_fini(&b);
-    /* A pause of four times what a response takes, or 2 s; the last has none behind it. */
+    /* A pause of four times the cost of a response, at most 2 s; the last one has no pause behind it. */
     assert_true(took >= 3 * TC_MIN(cpu / 4 * 3, 2000.0));
-    call_process_go_on(client, 10);
+    kit_process_go_on(client, 10);
 }
 
-/* What is good is taken: these are the mesh's, and cost what they are. RPCs to others go on meanwhile. */
+/* Good resources are accepted: they are the mesh's, and cost what they cost. RPCs to others go on meanwhile. */
 static void good_endpoints(void **state)
 {
     (void)state;

@@ -1,15 +1,15 @@
-/* A control plane that sends what no client should have to take: the process of `torc call` refuses it within a second,
- * grows by less than 20 MB, and its RPCs go on. Within a second: of its processor's time, so that
- * a busy machine does not count; what the wall's clock says is printed. */
+/* A control plane that sends what no client should accept: `torc call`, as a process, rejects it within a second of CPU
+ * time (wall time is printed only, so that a busy machine does not count), grows by less than 20 MB, and its RPCs go
+ * on. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "support/call_process.h"
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/footprint.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
+#include "support/kits/process.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -20,8 +20,8 @@
 #define HUGE_BYTES ((size_t)80 << 20)
 #define WAIT_NS INT64_C(20000000000)
 
-static struct mesh_kit *k;
-static struct call_process *client;
+static struct kit_mesh *k;
+static struct kit_process *client;
 
 static int64_t now_ns(void)
 {
@@ -42,7 +42,7 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, EDS_URL, s->version, &resource, 1);
 }
 
-/* A ClusterLoadAssignment of the cluster, without anything yet. */
+/* A ClusterLoadAssignment of the cluster, empty so far. */
 static struct tc_buf assignment(void)
 {
     struct tc_buf b = {0};
@@ -50,24 +50,24 @@ static struct tc_buf assignment(void)
     return b;
 }
 
-/* Sends it and waits for what the client makes of it: a NACK with this text (NULL: a line of the log). */
+/* Sends the resource and waits for the client's reaction: a NACK with this text (NULL: a line of the log). */
 static void refuses(const char *what, struct tc_buf resource, const char *nack, const char *logged)
 {
     struct sending s = {&resource, what};
-    tc_free(mesh_kit_requests(k));
-    call_process_reset_peak(client);
-    long before_kb = call_process_resident_kb(client);
+    tc_free(kit_mesh_requests(k));
+    kit_process_reset_peak(client);
+    long before_kb = kit_process_resident_kb(client);
     int64_t begin = now_ns();
-    double cpu = call_process_cpu_ms(client);
-    mesh_kit_do(k, send_it, &s);
+    double cpu = kit_process_cpu_ms(client);
+    kit_mesh_do(k, send_it, &s);
     if (nack)
-        mesh_kit_wait_request(k, nack);
+        kit_mesh_wait_request(k, nack);
     else
-        call_process_wait_log(client, logged);
+        kit_process_wait_log(client, logged);
     double ms = (double)(now_ns() - begin) / 1e6;
-    cpu = call_process_cpu_ms(client) - cpu;
-    call_process_go_on(client, 20);
-    long grown_kb = call_process_peak_kb(client) - before_kb;
+    cpu = kit_process_cpu_ms(client) - cpu;
+    kit_process_go_on(client, 20);
+    long grown_kb = kit_process_peak_kb(client) - before_kb;
     print_message(
         "%s, %zu bytes: refused in %.0f ms (%.0f of the client's processor), %ld kB more resident at the most\n", what,
         resource.len, ms, cpu, grown_kb);
@@ -83,28 +83,28 @@ static void refuses(const char *what, struct tc_buf resource, const char *nack, 
 static int open_world(void **state)
 {
     (void)state;
-    k = call_process_mesh(NULL);
-    client = call_process_new(k, NULL);
-    call_process_go_on(client, 20);
+    k = kit_process_mesh(NULL);
+    client = kit_process_new(k, NULL);
+    kit_process_go_on(client, 20);
     return 0;
 }
 
 static int close_world(void **state)
 {
     (void)state;
-    call_process_free(client);
-    mesh_kit_free(k);
+    kit_process_free(client);
+    kit_mesh_free(k);
     return 0;
 }
 
 static void one_huge_priority(void **state)
 {
+    TC_CASE(ED16);
     (void)state;
     struct tc_buf b = assignment();
     /* endpoints { locality {region: "r"} load_balancing_weight {value: 1} priority: 4294967295 } */
     tc_buf_append(&b, "\x12\x0f\x0a\x03\x0a\x01r\x1a\x02\x08\x01\x28\xff\xff\xff\xff\x0f", 17);
     refuses("one priority 4294967295", b, "4294967295 is beyond the limit of 128 priorities", NULL);
-    TC_CASE(ED16);
 }
 
 static void a_million_localities(void **state)
@@ -127,6 +127,7 @@ static void a_million_localities(void **state)
 
 static void a_huge_response(void **state)
 {
+    TC_CASE(AD29);
     (void)state;
     struct tc_buf b = assignment();
     tc_buf_append_char(&b, '\x12'); /* one locality of unknown fields */
@@ -134,19 +135,18 @@ static void a_huge_response(void **state)
     memset(tc_buf_reserve(&b, HUGE_BYTES), 0, HUGE_BYTES);
     b.len += HUGE_BYTES;
     refuses("a response of 80 MB", b, NULL, "larger than max (838");
-    call_process_wait_log(client, "vs. 67108864");
-    /* The next stream has all it needs, and what changes gets through. */
-    mesh_kit_wait_request(k, "ClusterLoadAssignment 2 good victim");
-    mesh_kit_take(k, 1);
-    mesh_kit_put_endpoints(k, "good", "0/a: 1", NULL);
-    for (int64_t end = now_ns() + WAIT_NS; mesh_kit_take(k, 1) == 0; (void)poll(NULL, 0, 5))
+    kit_process_wait_log(client, "vs. 67108864");
+    /* The next stream has all resources, and changes arrive. */
+    kit_mesh_wait_request(k, "ClusterLoadAssignment 2 good victim");
+    kit_mesh_take(k, 1);
+    kit_mesh_put_endpoints(k, "good", "0/a: 1", NULL);
+    for (int64_t end = now_ns() + WAIT_NS; kit_mesh_take(k, 1) == 0; (void)poll(NULL, 0, 5))
         if (now_ns() > end)
             fail_msg("a change does not get through");
-    call_process_go_on(client, 20);
-    TC_CASE(AD29);
+    kit_process_go_on(client, 20);
 }
 
-/* The limit is the operator's: this one is smaller than a response of two clusters. */
+/* The operator sets the limit: this one is smaller than a response of two clusters. */
 static void a_limit_of_the_bootstrap(void **state)
 {
     (void)state;
@@ -155,10 +155,10 @@ static void a_limit_of_the_bootstrap(void **state)
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
                                   "\"insecure\"}]}], \"node\": {\"id\": \"n\"}, "
                                   "\"torc.limits\": {\"ads_message_bytes\": 100}}",
-                                  mesh_kit_control_plane(k));
+                                  kit_mesh_control_plane(k));
     o.xds_bootstrap_json = bootstrap;
-    torc_channel *ch = mesh_kit_channel(k, "svc", &o);
-    mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE, " vs. 100)");
+    torc_channel *ch = kit_mesh_channel(k, "svc", &o);
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, " vs. 100)");
     torc_channel_free(ch);
     tc_free(bootstrap);
 }

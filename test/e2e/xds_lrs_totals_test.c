@@ -1,43 +1,44 @@
 /* A run under load with drops of both kinds, failures, two localities, and an LRS server that crashes and comes back:
- * what it was told, all in all, is what the backends and the callers counted. */
+ * the sum of all reports equals what backends and callers counted. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/lrs_kit.h"
+#include "support/kits/lrs.h"
 
 #include "base/mem.h"
 
 #define CALLERS 3
 #define HELD 2
 #define LOCALITIES "0/a=1: 0; 0/b=2: 1"
-/* Long beside what a report takes on its way, so that none is on its way when the server crashes: LRS has no
- * acknowledgement, and what was on its way is lost. */
+/* Long compared to a report's way, so that none is in flight when the server crashes: LRS has no acknowledgement, and a
+ * report in flight is lost. */
 #define INTERVAL_MS 1000
 
 struct caller {
     torc_channel *ch;
     atomic_bool *stop;
     pthread_t thread;
-    struct lrs_seen seen;
+    struct kit_lrs_seen seen;
 };
 
 static void *call_on(void *arg)
 {
     struct caller *c = arg;
     while (!atomic_load(c->stop))
-        lrs_calls(c->ch, 8, &c->seen);
+        kit_lrs_calls(c->ch, 8, &c->seen);
     return NULL;
 }
 
-static uint64_t told_all(const struct lrs_cluster *c)
+static uint64_t told_all(const struct kit_lrs_cluster *c)
 {
     return c->a.success + c->a.error + c->b.success + c->b.error + c->dropped;
 }
 
-static void assert_balance(const struct lrs_cluster *c, const struct lrs_seen *seen, uint64_t at_a, uint64_t at_b)
+static void assert_balance(const struct kit_lrs_cluster *c, const struct kit_lrs_seen *seen, uint64_t at_a,
+                           uint64_t at_b)
 {
     assert_int_equal(c->a.issued, at_a);
     assert_int_equal(c->b.issued, at_b);
@@ -53,44 +54,48 @@ static void assert_balance(const struct lrs_cluster *c, const struct lrs_seen *s
 
 static void totals_are_exact(void **state)
 {
+    TC_CASE(LS01);
+    TC_CASE(LS04);
+    TC_CASE(LS06);
+    TC_CASE(LS07);
     (void)state;
-    struct mesh_kit *k = mesh_kit_new(2);
-    struct lrs_kit *lrs = lrs_kit_new(k, INTERVAL_MS);
+    struct kit_mesh *k = kit_mesh_new(2);
+    struct kit_lrs *lrs = kit_lrs_new(k, INTERVAL_MS);
     atomic_bool stop = false;
     struct caller callers[CALLERS] = {0};
     torc_call *held[HELD];
-    struct lrs_seen seen = {0};
-    mesh_kit_put_listener(k, "svc", "c", NULL);
-    mesh_kit_put_endpoints(k, "c", LOCALITIES, NULL);
-    mesh_kit_put_cluster(k, "c",
+    struct kit_lrs_seen seen = {0};
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    kit_mesh_put_endpoints(k, "c", LOCALITIES, NULL);
+    kit_mesh_put_cluster(k, "c",
                          "lb_policy: ROUND_ROBIN\n"
                          "  lrs_server: {self: {}}\n"
                          "  circuit_breakers: {thresholds: [{max_requests: 4}]}");
-    uint64_t began_ns = lrs_now_ns();
-    torc_channel *ch = mesh_kit_channel(k, "svc", NULL);
-    /* Calls that outlast the server; with them there is room for two more at a time. */
+    uint64_t began_ns = kit_lrs_now_ns();
+    torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
+    /* Calls that outlast the server; beside them the limit leaves room for two. */
     for (size_t i = 0; i < HELD; i++)
-        held[i] = lrs_hang(k, ch);
-    mesh_kit_put_endpoints(k, "c", LOCALITIES,
+        held[i] = kit_lrs_hang(k, ch);
+    kit_mesh_put_endpoints(k, "c", LOCALITIES,
                            "policy: {drop_overloads: [{category: lb, drop_percentage: {numerator: 10}}]}");
     for (size_t i = 0; i < CALLERS; i++) {
         callers[i] = (struct caller){.ch = ch, .stop = &stop};
         assert_int_equal(pthread_create(&callers[i].thread, NULL, call_on, &callers[i]), 0);
     }
-    LRS_WAIT(lrs, lrs_told_cluster(t, "c")->reports >= 1);
-    lrs_kit_crash_after_report(lrs);
-    struct lrs_cluster before = *lrs_told_cluster(lrs_kit_look(lrs), "c");
-    uint64_t away_ns = lrs_now_ns();
-    uint64_t handled = mesh_kit_handled(k, 0) + mesh_kit_handled(k, 1);
-    while (mesh_kit_handled(k, 0) + mesh_kit_handled(k, 1) < handled + 200 ||
-           lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(1100000))
-        lrs_calls(ch, 8, &seen);
-    assert_int_equal(told_all(lrs_told_cluster(lrs_kit_look(lrs), "c")), told_all(&before));
-    away_ns = lrs_now_ns() - away_ns;
-    mesh_kit_start_control_plane(k);
-    LRS_WAIT(lrs, told_all(lrs_told_cluster(t, "c")) > told_all(&before));
+    KIT_LRS_WAIT(lrs, kit_lrs_told_cluster(t, "c")->reports >= 1);
+    kit_lrs_crash_after_report(lrs);
+    struct kit_lrs_cluster before = *kit_lrs_told_cluster(kit_lrs_look(lrs), "c");
+    uint64_t away_ns = kit_lrs_now_ns();
+    uint64_t handled = kit_mesh_handled(k, 0) + kit_mesh_handled(k, 1);
+    while (kit_mesh_handled(k, 0) + kit_mesh_handled(k, 1) < handled + 200 ||
+           kit_lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(1100000))
+        kit_lrs_calls(ch, 8, &seen);
+    assert_int_equal(told_all(kit_lrs_told_cluster(kit_lrs_look(lrs), "c")), told_all(&before));
+    away_ns = kit_lrs_now_ns() - away_ns;
+    kit_mesh_start_control_plane(k);
+    KIT_LRS_WAIT(lrs, told_all(kit_lrs_told_cluster(t, "c")) > told_all(&before));
     for (size_t i = 0; i < HELD; i++)
-        lrs_hang_end(held[i]);
+        kit_lrs_hang_end(held[i]);
     atomic_store(&stop, true);
     for (size_t i = 0; i < CALLERS; i++) {
         pthread_join(callers[i].thread, NULL);
@@ -100,10 +105,10 @@ static void totals_are_exact(void **state)
         seen.broken += callers[i].seen.broken;
     }
     seen.failed += HELD; /* they were cancelled */
-    uint64_t at_a = mesh_kit_take(k, 0), at_b = mesh_kit_take(k, 1);
-    LRS_WAIT(lrs, told_all(lrs_told_cluster(t, "c")) >= at_a + at_b + seen.dropped + seen.broken);
-    const struct lrs_told *t = lrs_kit_look(lrs);
-    const struct lrs_cluster *c = lrs_told_cluster(t, "c");
+    uint64_t at_a = kit_mesh_take(k, 0), at_b = kit_mesh_take(k, 1);
+    KIT_LRS_WAIT(lrs, told_all(kit_lrs_told_cluster(t, "c")) >= at_a + at_b + seen.dropped + seen.broken);
+    const struct kit_lrs_told *t = kit_lrs_look(lrs);
+    const struct kit_lrs_cluster *c = kit_lrs_told_cluster(t, "c");
     printf("backends: %llu at a, %llu at b; callers: %llu ok, %llu failed, %llu dropped, %llu broken; "
            "%llu reports on %zu streams\n",
            (unsigned long long)at_a, (unsigned long long)at_b, (unsigned long long)seen.ok,
@@ -112,15 +117,11 @@ static void totals_are_exact(void **state)
     assert_true(at_a && at_b && seen.ok && seen.dropped && seen.broken && seen.failed > HELD);
     assert_balance(c, &seen, at_a, at_b);
     assert_int_equal(t->streams_so_far, 2);
-    assert_true(c->widest_ns >= away_ns); /* intervals go on over the crash, and overlap nowhere */
-    assert_true(c->interval_ns <= lrs_now_ns() - began_ns);
+    assert_true(c->widest_ns >= away_ns); /* intervals continue over the crash without overlap */
+    assert_true(c->interval_ns <= kit_lrs_now_ns() - began_ns);
     torc_channel_free(ch);
-    lrs_kit_free(lrs);
-    mesh_kit_free(k);
-    TC_CASE(LS01);
-    TC_CASE(LS04);
-    TC_CASE(LS06);
-    TC_CASE(LS07);
+    kit_lrs_free(lrs);
+    kit_mesh_free(k);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Good assignments of tens of thousands of endpoints, under a policy that connects to all of them: RPCs to others go
- * on, and the process keeps half of its descriptors. */
+/* Valid assignments of tens of thousands of endpoints, with a policy that connects to all of them: RPCs to others go
+ * on, and the process keeps half of its descriptors free. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/call_process.h"
 #include "support/cmocka.h"
 #include "support/footprint.h"
+#include "support/kits/process.h"
 #include "support/messages.h"
 
 #include "base/mem.h"
@@ -18,13 +18,13 @@
 
 enum { SILENT = 50000, REFUSED = 20000, DESCRIPTORS = 1024 };
 
-/* Of a call to others, and of processor time: what the client's own work holds up takes both. */
+/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
 #define HELD_MS_MAX 500
 
-static struct mesh_kit *k;
-static struct call_process *client;
+static struct kit_mesh *k;
+static struct kit_process *client;
 
-/* A port at which all of 127.0.0.0/8 is silent: the backlog of who listens is full, and SYNs are dropped. */
+/* A port that is silent on all of 127.0.0.0/8: its listener's backlog is full, and SYNs are dropped. */
 struct silence {
     int listener, fillers[4];
     uint16_t port;
@@ -53,7 +53,7 @@ static void silence_end(struct silence *s)
     close(s->listener);
 }
 
-/* A port at which nobody listens: it was somebody's until now. */
+/* A port without a listener: it was in use until now. */
 static uint16_t refusing_port(void)
 {
     struct silence s;
@@ -62,7 +62,7 @@ static uint16_t refusing_port(void)
     return s.port;
 }
 
-/* An assignment of "victim": one locality of n endpoints, each with an address of its own. */
+/* An assignment of "victim": one locality of n endpoints with distinct addresses. */
 static struct tc_buf assignment(uint32_t n, uint16_t port)
 {
     enum { CLUSTER_NAME = 1, ENDPOINTS = 2 };
@@ -103,26 +103,25 @@ static void assign(const char *version, uint32_t n, uint16_t port)
     struct tc_buf b = assignment(n, port);
     struct sending s = {version, tc_buf_slice(&b)};
     char *accepted = tc_asprintf("ClusterLoadAssignment %s ", version);
-    tc_free(mesh_kit_requests(k));
-    mesh_kit_do(k, send_it, &s);
-    mesh_kit_wait_request(k, accepted);
+    tc_free(kit_mesh_requests(k));
+    kit_mesh_do(k, send_it, &s);
+    kit_mesh_wait_request(k, accepted);
     tc_free(accepted);
     tc_buf_fini(&b);
 }
 
-/* Others' calls while the client has so many endpoints to connect to. */
+/* Calls to other backends while the client has so many endpoints to connect to. */
 static void others_go_on(const char *what, uint32_t n, uint16_t port)
 {
-    long before_kb = call_process_resident_kb(client);
-    double cpu = call_process_cpu_ms(client);
-    call_process_longest_ms(client);
+    long before_kb = kit_process_resident_kb(client);
+    double cpu = kit_process_cpu_ms(client);
+    kit_process_longest_ms(client);
     assign(what, n, port);
-    call_process_go_on(client, 100);
-    double longest_ms = call_process_longest_ms(client);
-    cpu = call_process_cpu_ms(client) - cpu;
+    kit_process_go_on(client, 100);
+    double longest_ms = kit_process_longest_ms(client);
+    cpu = kit_process_cpu_ms(client) - cpu;
     print_message("%u %s endpoints: %.0f ms of CPU, %ld kB, %zu descriptors, the longest call to others %.0f ms\n", n,
-                  what, cpu, call_process_resident_kb(client) - before_kb, call_process_descriptors(client),
-                  longest_ms);
+                  what, cpu, kit_process_resident_kb(client) - before_kb, kit_process_descriptors(client), longest_ms);
     if (FOOTPRINT_MEASURED)
         assert_true(TC_MIN(longest_ms, cpu) < HELD_MS_MAX);
 }
@@ -131,10 +130,10 @@ static void wait_descriptors(size_t least, size_t most)
 {
     size_t n = 0;
     for (int i = 0; i < 20; i++) {
-        n = call_process_descriptors(client);
+        n = kit_process_descriptors(client);
         if (n >= least && n <= most)
             return;
-        call_process_go_on(client, 10);
+        kit_process_go_on(client, 10);
     }
     fail_msg("%zu descriptors, not %zu to %zu", n, least, most);
 }
@@ -144,47 +143,47 @@ static void silent_endpoints(void **state)
     (void)state;
     struct silence s;
     silence_begin(&s);
-    size_t before = call_process_descriptors(client);
+    size_t before = kit_process_descriptors(client);
     others_go_on("silent", SILENT, s.port);
     wait_descriptors(DESCRIPTORS / 2, DESCRIPTORS / 2 + before);
-    /* They are given up with the endpoints. */
+    /* Connection attempts end with their endpoints. */
     assign("one", 1, s.port);
     wait_descriptors(0, before + 1);
-    call_process_go_on(client, 10);
+    kit_process_go_on(client, 10);
     silence_end(&s);
 }
 
 static void refusing_endpoints(void **state)
 {
     (void)state;
-    size_t before = call_process_descriptors(client);
+    size_t before = kit_process_descriptors(client);
     uint16_t port = refusing_port();
     others_go_on("refusing", REFUSED, port);
     assign("one again", 1, port);
     wait_descriptors(0, before);
-    call_process_go_on(client, 10);
+    kit_process_go_on(client, 10);
 }
 
-/* Silent endpoints have all the attempts that there may be: a channel that comes then is not kept waiting. */
+/* Silent endpoints use up all connection attempts: a new channel must not wait for them. */
 static void others_connect(void **state)
 {
     (void)state;
-    enum { SOON_MS = 10000 }; /* half of the time after which an attempt is given up */
+    enum { SOON_MS = 10000 }; /* half of the timeout of an attempt */
     struct silence s;
     struct torc_channel_options o;
     struct torc_runtime_options ro;
     torc_runtime_options_init(&ro);
     torc_runtime *rt = torc_runtime_new(&ro);
     torc_channel_options_init(&o);
-    o.xds_bootstrap_json = mesh_kit_bootstrap(k);
+    o.xds_bootstrap_json = kit_mesh_bootstrap(k);
     torc_channel *silent = torc_channel_new(rt, "xds:///svc", &o, NULL);
-    mesh_kit_calls(silent, NULL, 1);
+    kit_mesh_calls(silent, NULL, 1);
     silence_begin(&s);
     size_t before = footprint_descriptors();
     assign("silent to this process", SILENT, s.port);
     while (footprint_descriptors() < before + DESCRIPTORS / 2)
-        mesh_kit_calls(silent, "to: good", 1);
-    char *target = tc_asprintf("ipv4:%s", mesh_kit_address(k, 0));
+        kit_mesh_calls(silent, "to: good", 1);
+    char *target = tc_asprintf("ipv4:%s", kit_mesh_address(k, 0));
     torc_channel *fresh = torc_channel_new(rt, target, NULL, NULL);
     assert_int_equal(torc_channel_connect(fresh, SOON_MS), 0);
     tc_free(target);
@@ -201,17 +200,17 @@ static int open_world(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &few), 0);
     few.rlim_cur = DESCRIPTORS;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    k = call_process_mesh("lb_policy: ROUND_ROBIN");
-    client = call_process_new(k, NULL);
-    call_process_go_on(client, 20);
+    k = kit_process_mesh("lb_policy: ROUND_ROBIN");
+    client = kit_process_new(k, NULL);
+    kit_process_go_on(client, 20);
     return 0;
 }
 
 static int close_world(void **state)
 {
     (void)state;
-    call_process_free(client);
-    mesh_kit_free(k);
+    kit_process_free(client);
+    kit_mesh_free(k);
     return 0;
 }
 

@@ -1,37 +1,38 @@
-/* A ring of a hundred endpoints whose every server is gone for a while: how many connections there are when it is over.
+/* A ring of a hundred endpoints whose servers are all gone for a while: how many connections remain afterwards.
  *
- * What the texts demand. Before: endpoints that calls came to are connected, the others are IDLE (A42). A lost
- * connection leaves its endpoint IDLE. After that an attempt begins only for an endpoint that
- *   - a call's walk around the ring comes to in IDLE (A61's picker), or
- *   - is the one IDLE endpoint of the proactive rule (A61): none is CONNECTING, and the ring is in CONNECTING or
- *     TRANSIENT_FAILURE, so that its policy may get no picks; or
- *   - failed: it is tried again and again until it is READY (A61, A62).
- * So the connections that stay are at most one for each endpoint with an attempt since the outage began, which `bound`
- * counts from the events as they happen; an endpoint without an attempt has none. Where servers refuse at once, each
- * failure lets the rule start the next IDLE endpoint, and a long outage comes round to all hundred: then the bound is
- * 100. Where servers are silent one attempt is CONNECTING all the time and the rule starts none: then the bound is the
- * number of endpoints that calls came to, and one for each attempt that failed when the servers came back. */
+ * The gRFCs demand: before the outage, endpoints that calls reached are connected, all others IDLE (A42). A lost
+ * connection leaves its endpoint IDLE. From then on an attempt starts only for an endpoint
+ *   - that a call's walk around the ring finds IDLE (A61's picker), or
+ *   - that is the one IDLE endpoint of the proactive rule (A61): no endpoint is CONNECTING, and the ring is CONNECTING
+ *     or in TRANSIENT_FAILURE, in which case its policy may get no picks, or
+ *   - that failed: it is tried until it is READY (A61, A62).
+ *
+ * So the remaining connections are at most one for each endpoint with an attempt since the outage began; `bound` counts
+ * them from the events. If servers refuse connections, each failure lets the rule start the next IDLE endpoint, and a
+ * long outage reaches all hundred: the bound is 100. If servers are silent, one attempt stays CONNECTING and the rule
+ * starts none: the bound is the number of endpoints that calls reached, plus one for each attempt that failed when the
+ * servers came back. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/load_kit.h"
-#include "support/mesh_kit.h"
+#include "support/kits/load.h"
+#include "support/kits/mesh.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/parse.h"
-#include "lb/ring.h"
+#include "ring/ring.h"
 
 enum { ENDPOINTS = 100, KEYS = 8 };
 
-static struct mesh_kit *k;
+static struct kit_mesh *k;
 static torc_channel *ch;
 
-/* What happened on the connections, by endpoint. */
+/* Events of connections, by endpoint. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -69,7 +70,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* Endpoints of which something happened. */
+/* The number of endpoints with an event. */
 static size_t count(const unsigned *by_endpoint)
 {
     size_t n = 0;
@@ -88,7 +89,7 @@ static void forget(void)
     pthread_mutex_unlock(&seen.lock);
 }
 
-/* Until so many endpoints are in the array; 20 s at most. */
+/* Waits until that many endpoints are in the array, at most 20 s. */
 static void wait_count(const unsigned *by_endpoint, size_t n)
 {
     struct timespec until;
@@ -103,7 +104,7 @@ static void wait_count(const unsigned *by_endpoint, size_t n)
     assert_true(there >= n);
 }
 
-/* One for each of so many endpoints. */
+/* Asserts one attempt for each of that many endpoints. */
 static void expect_attempts(size_t n)
 {
     pthread_mutex_lock(&seen.lock);
@@ -117,11 +118,11 @@ static void expect_attempts(size_t n)
 static void put_endpoints(void)
 {
     struct tc_buf b = {0};
-    const char *port = strchr(mesh_kit_address(k, 0), ':') + 1;
+    const char *port = strchr(kit_mesh_address(k, 0), ':') + 1;
     for (int i = 1; i <= ENDPOINTS; i++)
         tc_buf_printf(&b, "    - {endpoint: {address: {socket_address: {address: 127.0.0.%d, port_value: %s}}}}\n", i,
                       port);
-    mesh_kit_put(k,
+    kit_mesh_put(k,
                  "resources:\n- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
                  "  cluster_name: c\n  endpoints:\n  - locality: {region: r}\n    load_balancing_weight: 1\n"
                  "    lb_endpoints:\n%s",
@@ -132,12 +133,12 @@ static void put_endpoints(void)
 static int setup(void **state)
 {
     (void)state;
-    k = mesh_kit_new(1);
-    mesh_kit_spread(k, 0);
+    k = kit_mesh_new(1);
+    kit_mesh_spread(k, 0);
     put_endpoints();
-    mesh_kit_put_cluster(k, "c", NULL);
-    mesh_kit_put_listener(k, "svc", "c", "[{header: {header_name: user}}]");
-    ch = mesh_kit_channel(k, "svc", NULL);
+    kit_mesh_put_cluster(k, "c", NULL);
+    kit_mesh_put_listener(k, "svc", "c", "[{header: {header_name: user}}]");
+    ch = kit_mesh_channel(k, "svc", NULL);
     torc_channel_observe(ch, on_event, NULL);
     forget();
     return 0;
@@ -147,17 +148,17 @@ static int teardown(void **state)
 {
     (void)state;
     torc_channel_free(ch);
-    mesh_kit_free(k);
+    kit_mesh_free(k);
     return 0;
 }
 
-/* Where the calls of each key go; waiting for it. */
+/* Where the calls of each key go; waits for ready. */
 static void call_keys(size_t where[KEYS])
 {
     for (int i = 0; i < KEYS; i++) {
         char header[32];
         snprintf(header, sizeof(header), "user: u%d", i);
-        struct torc_result r = mesh_kit_call(ch, header, true, 20000);
+        struct torc_result r = kit_mesh_call(ch, header, true, 20000);
         assert_string_equal(r.message, "");
         assert_int_equal(r.code, TORC_STATUS_OK);
         where[i] = endpoint_of(r.peer);
@@ -188,15 +189,15 @@ static void wait_home(const size_t home[KEYS])
     } while (memcmp(where, home, sizeof(where)) != 0);
 }
 
-/* Endpoints that the calls' walks can have come to: from each key's entry on, past those that failed at some time, to
- * the first that did not. Under the lock. */
+/* The number of endpoints that walks of calls can have reached: from each key's entry on, past endpoints that have
+ * failed at some time, up to the first that has not. Under the lock. */
 static size_t called(void)
 {
     struct tc_ring_item items[ENDPOINTS];
     char keys[ENDPOINTS][32];
     bool met[ENDPOINTS] = {false};
     size_t n = 0;
-    const char *port = strchr(mesh_kit_address(k, 0), ':') + 1;
+    const char *port = strchr(kit_mesh_address(k, 0), ':') + 1;
     for (int i = 0; i < ENDPOINTS; i++) {
         snprintf(keys[i], sizeof(keys[i]), "127.0.0.%d:%s", i + 1, port);
         items[i] = (struct tc_ring_item){tc_slice_str(keys[i]), 1};
@@ -218,8 +219,8 @@ static size_t called(void)
     return n;
 }
 
-/* No more connections than endpoints with an attempt, one each; of these endpoints no more than those that calls came
- * to, and one for each failure, which let the rule start it. */
+/* Asserts: not more connections than endpoints with an attempt, one each; and not more of these than endpoints that
+ * calls reached, plus one for each failure, which starts one more (A61). */
 static void check_bound(const char *what)
 {
     pthread_mutex_lock(&seen.lock);
@@ -229,7 +230,7 @@ static void check_bound(const char *what)
     unsigned total = seen.total;
     pthread_mutex_unlock(&seen.lock);
     bound = TC_MIN(bound, ENDPOINTS);
-    uint64_t open = mesh_kit_open_connections(k, 0);
+    uint64_t open = kit_mesh_open_connections(k, 0);
     print_message("%s: %llu connections stay, of %zu endpoints with an attempt (%u attempts); the bound is %zu\n", what,
                   (unsigned long long)open, attempted, total, bound);
     assert_true(attempted <= bound);
@@ -239,23 +240,23 @@ static void check_bound(const char *what)
 
 static void all_refuse(void **state)
 {
+    TC_CASE(RH12);
     (void)state;
     size_t home[KEYS];
     call_keys(home);
-    assert_int_equal(mesh_kit_open_connections(k, 0), different(home));
+    assert_int_equal(kit_mesh_open_connections(k, 0), different(home));
     expect_attempts(different(home));
     forget();
-    mesh_kit_stop(k, 0);
-    struct torc_result r = mesh_kit_call(ch, "user: u0", false, 20000);
+    kit_mesh_stop(k, 0);
+    struct torc_result r = kit_mesh_call(ch, "user: u0", false, 20000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     torc_result_fini(&r);
-    /* Without another call: the rule goes through all of them. */
+    /* Without another call: the rule reaches all endpoints. */
     wait_count(seen.failed, ENDPOINTS);
-    mesh_kit_start(k, 0);
+    kit_mesh_start(k, 0);
     wait_count(seen.connected, ENDPOINTS);
     wait_home(home);
     check_bound("all refused");
-    TC_CASE(RH12);
 }
 
 static void all_silent(void **state)
@@ -265,16 +266,16 @@ static void all_silent(void **state)
     call_keys(home);
     size_t wanted = different(home);
     forget();
-    mesh_kit_hold(k, 0);
-    /* Calls of all keys, which wait; one attempt for each endpoint that they hit. */
-    struct load_kit *load = load_kit_new(ch, 200, KEYS);
+    kit_mesh_hold(k, 0);
+    /* Waiting calls of all keys: one attempt for each endpoint that they hash to. */
+    struct kit_load *load = kit_load_new(ch, 200, KEYS);
     wait_count(seen.attempts, wanted);
     expect_attempts(wanted);
-    mesh_kit_start(k, 0);
-    struct load_report report;
-    load_kit_free(load, &report);
+    kit_mesh_start(k, 0);
+    struct kit_load_report report;
+    kit_load_free(load, &report);
     wait_home(home);
-    /* The silent port resets what it had taken, so that these attempts fail first. */
+    /* The silent port resets the connections it had, so that these attempts fail first. */
     check_bound("all silent");
 }
 

@@ -1,35 +1,35 @@
-/* Outlier detection end to end: a backend that fails RPCs is passed over for a while. */
+/* Outlier detection end to end: a backend that fails RPCs is avoided for a while. */
 #include <string.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Any host with a rate below the mean goes; sweeps each second. */
+/* Every host with a rate below the mean is ejected; the interval is a second. */
 #define EJECT_FOR(time)                                                                                                \
     "lb_policy: RING_HASH\n"                                                                                           \
     "  outlier_detection: {interval: 1s, base_ejection_time: " time ", success_rate_stdev_factor: 100, "               \
     "success_rate_minimum_hosts: 1, success_rate_request_volume: 1}"
 
 struct world {
-    struct mesh_kit *k;
+    struct kit_mesh *k;
     torc_channel *ch;
     size_t n;
-    char *keys[4]; /* headers that reach each backend */
+    char *keys[4]; /* headers that hash to each backend */
 };
 
 static struct world open_world(size_t n, const char *endpoints, const char *cluster)
 {
-    struct world w = {.k = mesh_kit_new(n), .n = n};
-    mesh_kit_put_endpoints(w.k, "c", endpoints, NULL);
-    mesh_kit_put_cluster(w.k, "c", cluster);
-    mesh_kit_put_listener(w.k, "svc", "c", "[{header: {header_name: address_hash}}]");
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    struct world w = {.k = kit_mesh_new(n), .n = n};
+    kit_mesh_put_endpoints(w.k, "c", endpoints, NULL);
+    kit_mesh_put_cluster(w.k, "c", cluster);
+    kit_mesh_put_listener(w.k, "svc", "c", "[{header: {header_name: address_hash}}]");
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
     for (size_t i = 0; i < n; i++)
-        w.keys[i] = tc_asprintf("address_hash: %s_0", mesh_kit_address(w.k, i));
+        w.keys[i] = tc_asprintf("address_hash: %s_0", kit_mesh_address(w.k, i));
     return w;
 }
 
@@ -38,16 +38,16 @@ static void close_world(struct world *w)
     for (size_t i = 0; i < w->n; i++)
         tc_free(w->keys[i]);
     torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
+    kit_mesh_free(w->k);
 }
 
 static void take_all(struct world *w, uint64_t *counts)
 {
     for (size_t i = 0; i < w->n; i++)
-        counts[i] = mesh_kit_take(w->k, i);
+        counts[i] = kit_mesh_take(w->k, i);
 }
 
-/* An RPC by key i that ends with INTERNAL. */
+/* Makes an RPC with key i that ends with INTERNAL. */
 static void fail_once(struct world *w, size_t i)
 {
     struct torc_call_options o;
@@ -64,14 +64,14 @@ static void fail_once(struct world *w, size_t i)
     torc_metadata_free(md);
 }
 
-/* Backend 0 fails once, and all others answer, in one interval wherever it begins. */
+/* Backend 0 fails once and all others answer, within one interval. */
 static void fail_one_of_all(struct world *w)
 {
     for (size_t i = 0; i < w->n; i++)
-        mesh_kit_calls(w->ch, w->keys[i], 1);
+        kit_mesh_calls(w->ch, w->keys[i], 1);
     fail_once(w, 0);
     for (size_t i = 1; i < w->n; i++)
-        mesh_kit_calls(w->ch, w->keys[i], 1);
+        kit_mesh_calls(w->ch, w->keys[i], 1);
 }
 
 static uint64_t now_ms(void)
@@ -81,26 +81,27 @@ static uint64_t now_ms(void)
 
 static void leaves_and_returns(void **state)
 {
+    TC_CASE(OD01);
     (void)state;
     struct world w = open_world(2, "0/a: 0, 1", EJECT_FOR("1s"));
     fail_one_of_all(&w);
     uint64_t failed_ms = now_ms();
-    mesh_kit_wait_backend(w.k, w.ch, w.keys[0], 1);
+    kit_mesh_wait_backend(w.k, w.ch, w.keys[0], 1);
     uint64_t left_ms = now_ms();
     assert_true(left_ms - failed_ms < 3000);
-    mesh_kit_wait_backend(w.k, w.ch, w.keys[0], 0);
+    kit_mesh_wait_backend(w.k, w.ch, w.keys[0], 0);
     assert_true(now_ms() - left_ms < 3000);
-    /* Nobody dialled for it. */
-    assert_int_equal(mesh_kit_connections(w.k, 0), 1);
-    assert_int_equal(mesh_kit_connections(w.k, 1), 1);
+    /* No new connection was made for it. */
+    assert_int_equal(kit_mesh_connections(w.k, 0), 1);
+    assert_int_equal(kit_mesh_connections(w.k, 1), 1);
     close_world(&w);
-    TC_CASE(OD01);
 }
 
-/* While it is out, its key goes to one other backend, and every other key where it went before. Without outlier
- * detection it is back. */
+/* While ejected, its key goes to one other backend, and every other key stays. When outlier detection is removed it is
+ * back. */
 static void one_other_backend(void **state)
 {
+    TC_CASE(RH47);
     (void)state;
     struct world w = open_world(4, "0/a: 0, 1, 2, 3", EJECT_FOR("300s"));
     uint64_t counts[4], moved = 0, others = 0;
@@ -108,28 +109,27 @@ static void one_other_backend(void **state)
     size_t to = 0;
     for (uint64_t until = now_ms() + 10000; to == 0 && now_ms() < until;) {
         take_all(&w, counts);
-        mesh_kit_calls(w.ch, w.keys[0], 1);
+        kit_mesh_calls(w.ch, w.keys[0], 1);
         take_all(&w, counts);
         for (size_t i = 1; i < 4; i++)
             to = counts[i] ? i : to;
     }
     assert_int_not_equal(to, 0);
-    mesh_kit_calls(w.ch, w.keys[0], 100);
+    kit_mesh_calls(w.ch, w.keys[0], 100);
     take_all(&w, counts);
     for (size_t i = 0; i < 4; i++)
         *(i == to ? &moved : &others) += counts[i];
     assert_int_equal(moved, 100);
     assert_int_equal(others, 0);
     for (size_t i = 1; i < 4; i++) {
-        mesh_kit_calls(w.ch, w.keys[i], 20);
-        assert_int_equal(mesh_kit_take(w.k, i), 20);
+        kit_mesh_calls(w.ch, w.keys[i], 20);
+        assert_int_equal(kit_mesh_take(w.k, i), 20);
     }
-    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH");
-    mesh_kit_wait_backend(w.k, w.ch, w.keys[0], 0);
+    kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH");
+    kit_mesh_wait_backend(w.k, w.ch, w.keys[0], 0);
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(mesh_kit_connections(w.k, i), 1);
+        assert_int_equal(kit_mesh_connections(w.k, i), 1);
     close_world(&w);
-    TC_CASE(RH47);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* A75's picture whole: an aggregate over an EDS cluster with ring_hash and a LOGICAL_DNS cluster with pick_first, with
- * outlier detection, stateful sessions and circuit breakers on; and what becomes of RPCs and sessions while its parts
+/* A75's picture as a whole: an aggregate over an EDS cluster with ring_hash and a LOGICAL_DNS cluster with pick_first,
+ * with outlier detection, stateful sessions and circuit breakers; and what happens to RPCs and sessions while parts
  * fail and return. */
 #include <jansson.h>
 #include <poll.h>
@@ -10,12 +10,12 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/session_kit.h"
+#include "support/kits/session.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Backends 0 to 3 are near's, by default 3 in the lower priority; 4 is far's. */
+/* Backends 0 to 3 belong to near (3 to the lower priority, by default), 4 to far. */
 enum { N = 5, FAR = 4 };
 
 #define OUTLIERS                                                                                                       \
@@ -24,13 +24,13 @@ enum { N = 5, FAR = 4 };
 #define BREAKERS "  circuit_breakers: {thresholds: [{max_requests: 3}]}\n"
 #define WAIT_NS UINT64_C(15000000000)
 
-static uint64_t connections[N]; /* before things happen */
-static char *keys[N];           /* headers that the ring sends to each backend */
-static char *cookies[N];        /* of sessions at each */
+static uint64_t connections[N]; /* at the start */
+static char *keys[N];           /* headers that hash to each backend */
+static char *cookies[N];        /* of sessions at each backend */
 
-static void put_far(struct mesh_kit *k)
+static void put_far(struct kit_mesh *k)
 {
-    mesh_kit_put(k,
+    kit_mesh_put(k,
                  "resources:\n"
                  "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
                  "  name: far\n"
@@ -41,15 +41,15 @@ static void put_far(struct mesh_kit *k)
                  "    endpoints:\n"
                  "    - lb_endpoints:\n"
                  "      - endpoint: {address: {socket_address: {address: localhost, port_value: %s}}}\n",
-                 strchr(mesh_kit_address(k, FAR), ':') + 1);
+                 strchr(kit_mesh_address(k, FAR), ':') + 1);
 }
 
-static void put_mesh(struct mesh_kit *k)
+static void put_mesh(struct kit_mesh *k)
 {
-    mesh_kit_put_endpoints(k, "near", "0/a: 0, 1, 2; 1/b: 3", NULL);
-    mesh_kit_put_cluster(k, "near", "lb_policy: RING_HASH\n" OUTLIERS BREAKERS);
+    kit_mesh_put_endpoints(k, "near", "0/a: 0, 1, 2; 1/b: 3", NULL);
+    kit_mesh_put_cluster(k, "near", "lb_policy: RING_HASH\n" OUTLIERS BREAKERS);
     put_far(k);
-    mesh_kit_put(k, "resources:\n"
+    kit_mesh_put(k, "resources:\n"
                     "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
                     "  name: agg\n"
                     "  lb_policy: CLUSTER_PROVIDED\n"
@@ -58,33 +58,33 @@ static void put_mesh(struct mesh_kit *k)
                     "    typed_config:\n"
                     "      \"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig\n"
                     "      clusters: [near, far]\n");
-    mesh_kit_put_filtered(k, "svc", SESSION("name: s"),
+    kit_mesh_put_filtered(k, "svc", SESSION("name: s"),
                           "{match: {prefix: \"\"}, route: {cluster: agg, hash_policy: "
                           "[{header: {header_name: address_hash}}]}}");
 }
 
-static struct session_world open_world(void)
+static struct kit_mesh_world open_world(void)
 {
-    struct session_world w = {.k = mesh_kit_new(N)};
+    struct kit_mesh_world w = {.k = kit_mesh_new(N)};
     put_mesh(w.k);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+    w.ch = kit_mesh_channel(w.k, "svc", NULL);
     for (size_t i = 0; i < N; i++) {
-        char *value = session_cookie("%s;cluster:agg", mesh_kit_address(w.k, i));
-        keys[i] = tc_asprintf("address_hash: %s_0", mesh_kit_address(w.k, i));
+        char *value = kit_session_cookie("%s;cluster:agg", kit_mesh_address(w.k, i));
+        keys[i] = tc_asprintf("address_hash: %s_0", kit_mesh_address(w.k, i));
         cookies[i] = tc_asprintf("cookie: %s", value);
         tc_free(value);
     }
     return w;
 }
 
-static void close_world(struct session_world *w)
+static void close_world(struct kit_mesh_world *w)
 {
     for (size_t i = 0; i < N; i++) {
         tc_free(keys[i]);
         tc_free(cookies[i]);
     }
     torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
+    kit_mesh_free(w->k);
 }
 
 static uint64_t now_ns(void)
@@ -94,7 +94,7 @@ static uint64_t now_ns(void)
 
 /* --- the tree --- */
 
-/* The node below, which must be of that policy. */
+/* The child node, which must be of that policy. */
 static const json_t *below(const json_t *node, const char *policy)
 {
     const json_t *child = json_object_get(node, "child");
@@ -104,7 +104,7 @@ static const json_t *below(const json_t *node, const char *policy)
     return child;
 }
 
-/* What stands above the policy that the cluster asks for; `node` is the aggregate's child. */
+/* Checks the policies above the one that the cluster asks for; `node` is the aggregate's child. */
 static const json_t *check_leaf(const json_t *node, const char *cluster)
 {
     const json_t *cds = below(node, "cds_experimental");
@@ -123,7 +123,7 @@ static const json_t *priority(const json_t *node, size_t i)
     return p;
 }
 
-/* The aggregate's policy in what torc call --explain prints of the channel. */
+/* The aggregate's policy in the channel that torc call --explain prints. */
 static const json_t *aggregate_of(const json_t *channel)
 {
     const json_t *manager = below(channel, "xds_cluster_manager_experimental");
@@ -142,13 +142,12 @@ static void check_whole_tree(const json_t *channel)
     below(priority(far, 0), "pick_first");
 }
 
-/* The object of that name in what a run of `torc call --explain` prints: a channel of its own, in a process of its own.
- */
-static json_t *explain_by_command(struct session_world *w, const char *member)
+/* The object of that name in the output of `torc call --explain`, a separate process with its own channel. */
+static json_t *explain_by_command(struct kit_mesh_world *w, const char *member)
 {
     const char *directory = getenv("TORC_BINARY_DIR");
     assert_non_null(directory);
-    setenv("GRPC_XDS_BOOTSTRAP_CONFIG", mesh_kit_bootstrap(w->k), 1);
+    setenv("GRPC_XDS_BOOTSTRAP_CONFIG", kit_mesh_bootstrap(w->k), 1);
     unsetenv("GRPC_XDS_BOOTSTRAP");
     char *command =
         tc_asprintf("%s/torc call -o json --explain --wait-for-ready xds:///svc test.Service/Method", directory);
@@ -171,7 +170,7 @@ static json_t *explain_by_command(struct session_world *w, const char *member)
     return found;
 }
 
-static json_t *describe(struct session_world *w)
+static json_t *describe(struct kit_mesh_world *w)
 {
     char *text = NULL;
     assert_int_equal(torc_channel_describe(w->ch, &text), 0);
@@ -181,35 +180,35 @@ static json_t *describe(struct session_world *w)
     return channel;
 }
 
-/* Whether near's outlier detection has ejected the backend. */
-static bool ejected(struct session_world *w, size_t i)
+/* Returns whether near's outlier detection has ejected the backend. */
+static bool ejected(struct kit_mesh_world *w, size_t i)
 {
     json_t *channel = describe(w);
     const json_t *cds = below(priority(aggregate_of(channel), 0), "cds_experimental");
     const json_t *list = json_object_get(below(cds, "outlier_detection"), "ejected");
     bool found = false;
     for (size_t k = 0; k < json_array_size(list); k++)
-        found |= strcmp(json_string_value(json_array_get(list, k)), mesh_kit_address(w->k, i)) == 0;
+        found |= strcmp(json_string_value(json_array_get(list, k)), kit_mesh_address(w->k, i)) == 0;
     json_decref(channel);
     return found;
 }
 
 /* --- RPCs --- */
 
-static size_t reached(struct session_world *w, const char *headers)
+static size_t reached(struct kit_mesh_world *w, const char *headers)
 {
-    struct torc_result r = mesh_kit_call(w->ch, headers, true, 20000);
+    struct torc_result r = kit_mesh_call(w->ch, headers, true, 20000);
     size_t at = N;
     if (r.code != TORC_STATUS_OK)
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
     for (size_t i = 0; i < N; i++)
-        at = strcmp(r.peer, mesh_kit_address(w->k, i)) == 0 ? i : at;
+        at = strcmp(r.peer, kit_mesh_address(w->k, i)) == 0 ? i : at;
     torc_result_fini(&r);
     return at;
 }
 
-/* An RPC by the key of backend i that ends with INTERNAL. */
-static void fail_once(struct session_world *w, size_t i)
+/* Makes an RPC with the key of backend i that ends with INTERNAL. */
+static void fail_once(struct kit_mesh_world *w, size_t i)
 {
     struct torc_call_options o;
     struct torc_result r;
@@ -235,24 +234,24 @@ static void on_hung(const struct torc_result *r, void *arg)
     atomic_fetch_add(&hung, 1);
 }
 
-/* Three RPCs are open: there is no fourth, of a session or not. */
-static void breaks_the_circuit(struct session_world *w)
+/* Three RPCs are open: a fourth is dropped, with or without a session. */
+static void breaks_the_circuit(struct kit_mesh_world *w)
 {
     torc_call *calls[3];
     for (size_t i = 0; i < N; i++)
-        mesh_kit_take(w->k, i);
+        kit_mesh_take(w->k, i);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(torc_call_unary_async(w->ch, "/torc.test.Backend/Hang", "", 0, NULL, on_hung, NULL, &calls[i]),
                          0);
     for (uint64_t n = 0, until = now_ns() + WAIT_NS; n < 3;) {
         for (size_t i = 0; i < N; i++)
-            n += mesh_kit_take(w->k, i);
+            n += kit_mesh_take(w->k, i);
         assert_true(now_ns() < until);
         (void)poll(NULL, 0, 1);
     }
     const char *const headers[] = {NULL, cookies[0]};
     for (size_t i = 0; i < 2; i++) {
-        struct torc_result r = mesh_kit_call(w->ch, headers[i], false, 20000);
+        struct torc_result r = kit_mesh_call(w->ch, headers[i], false, 20000);
         assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
         assert_non_null(strstr(r.message, "circuit breaker drop"));
         torc_result_fini(&r);
@@ -267,8 +266,8 @@ static void breaks_the_circuit(struct session_world *w)
         torc_call_free(calls[i]);
 }
 
-/* A host that fails RPCs is ejected, on its connection, and returns; the session that it has stays. */
-static void ejects_and_returns(struct session_world *w)
+/* A host that fails RPCs is ejected and returns, on the same connection; its session stays. */
+static void ejects_and_returns(struct kit_mesh_world *w)
 {
     for (uint64_t until = now_ns() + WAIT_NS; !ejected(w, 0);) {
         assert_true(now_ns() < until);
@@ -285,49 +284,47 @@ static void ejects_and_returns(struct session_world *w)
     }
     assert_true(away);
     assert_true(stayed);
-    mesh_kit_wait_backend(w->k, w->ch, keys[0], 0);
+    kit_mesh_wait_backend(w->k, w->ch, keys[0], 0);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(mesh_kit_connections(w->k, i), connections[i]);
-    TC_CASE(AG23);
+        assert_int_equal(kit_mesh_connections(w->k, i), connections[i]);
 }
 
 /* The endpoint of a session moves to the lower priority and back. */
-static void moves(struct session_world *w)
+static void moves(struct kit_mesh_world *w)
 {
     assert_int_equal(reached(w, cookies[1]), 1);
-    mesh_kit_put_endpoints(w->k, "near", "0/a: 0, 2; 1/b: 3, 1", NULL);
+    kit_mesh_put_endpoints(w->k, "near", "0/a: 0, 2; 1/b: 3, 1", NULL);
     for (uint64_t until = now_ns() + WAIT_NS; reached(w, keys[1]) == 1;)
         assert_true(now_ns() < until);
     for (unsigned i = 0; i < 10; i++) {
         assert_int_equal(reached(w, cookies[1]), 1);
         assert_int_not_equal(reached(w, keys[1]), 1);
     }
-    mesh_kit_put_endpoints(w->k, "near", "0/a: 0, 1, 2; 1/b: 3", NULL);
-    mesh_kit_wait_backend(w->k, w->ch, keys[1], 1);
+    kit_mesh_put_endpoints(w->k, "near", "0/a: 0, 1, 2; 1/b: 3", NULL);
+    kit_mesh_wait_backend(w->k, w->ch, keys[1], 1);
     assert_int_equal(reached(w, cookies[1]), 1);
-    assert_int_equal(mesh_kit_connections(w->k, 1), connections[1]);
-    TC_CASE(SS13);
+    assert_int_equal(kit_mesh_connections(w->k, 1), connections[1]);
 }
 
-/* All of near is gone: far takes over, by its own policy, with sessions of its own. */
-static void dies(struct session_world *w)
+/* All of near fails: far takes over, with its own policy and sessions. */
+static void dies(struct kit_mesh_world *w)
 {
     for (size_t i = 0; i < FAR; i++)
-        mesh_kit_stop(w->k, i);
-    mesh_kit_wait_backend(w->k, w->ch, keys[0], FAR);
+        kit_mesh_stop(w->k, i);
+    kit_mesh_wait_backend(w->k, w->ch, keys[0], FAR);
     for (size_t i = 0; i < FAR; i++) {
         assert_int_equal(reached(w, keys[i]), FAR);
         assert_int_equal(reached(w, cookies[i]), FAR);
     }
-    struct session_answer a = session_call(w, cookies[FAR] + strlen("cookie: "));
+    struct kit_session_answer a = kit_session_call(w, cookies[FAR] + strlen("cookie: "));
     assert_int_equal(a.backend, FAR);
-    char *fresh = NULL, *plain = a.set_cookie ? session_read_cookie(a.set_cookie, &fresh) : NULL;
+    char *fresh = NULL, *plain = a.set_cookie ? kit_session_read_cookie(a.set_cookie, &fresh) : NULL;
     /* Of the addresses of "localhost" the one in use comes first. */
     if (plain)
-        assert_int_equal(strncmp(plain, mesh_kit_address(w->k, FAR), strlen(mesh_kit_address(w->k, FAR))), 0);
+        assert_int_equal(strncmp(plain, kit_mesh_address(w->k, FAR), strlen(kit_mesh_address(w->k, FAR))), 0);
     tc_free(plain);
     tc_free(fresh);
-    session_answer_fini(&a);
+    kit_session_answer_fini(&a);
     json_t *channel = describe(w);
     check_whole_tree(channel);
     json_decref(channel);
@@ -337,27 +334,29 @@ static void dies(struct session_world *w)
 }
 
 /* near is back, and so are its keys and its sessions. */
-static void returns(struct session_world *w)
+static void returns(struct kit_mesh_world *w)
 {
     for (size_t i = 0; i < FAR; i++)
-        mesh_kit_start(w->k, i);
-    mesh_kit_wait_backend(w->k, w->ch, keys[2], 2);
+        kit_mesh_start(w->k, i);
+    kit_mesh_wait_backend(w->k, w->ch, keys[2], 2);
     for (size_t i = 0; i < 3; i++) {
-        mesh_kit_wait_backend(w->k, w->ch, keys[i], i);
-        mesh_kit_wait_backend(w->k, w->ch, cookies[i], i);
+        kit_mesh_wait_backend(w->k, w->ch, keys[i], i);
+        kit_mesh_wait_backend(w->k, w->ch, cookies[i], i);
     }
-    /* A session of the lower priority. */
-    mesh_kit_wait_backend(w->k, w->ch, cookies[3], 3);
-    /* One of far's has nothing to go to in near, and goes where RPCs go. */
+    /* A session in the lower priority. */
+    kit_mesh_wait_backend(w->k, w->ch, cookies[3], 3);
+    /* A session of far has no endpoint in near, and goes where RPCs without a session go. */
     assert_true(reached(w, cookies[FAR]) < 3);
 }
 
 static void the_whole_picture(void **state)
 {
+    TC_CASE(AG23);
+    TC_CASE(SS13);
     (void)state;
-    struct session_world w = open_world();
+    struct kit_mesh_world w = open_world();
     for (size_t i = 0; i < 3; i++)
-        mesh_kit_wait_backend(w.k, w.ch, keys[i], i);
+        kit_mesh_wait_backend(w.k, w.ch, keys[i], i);
     json_t *call = explain_by_command(&w, "call");
     const json_t *explain = json_object_get(call, "explain");
     assert_string_equal(json_string_value(json_object_get(explain, "policy")), "ring_hash");
@@ -365,7 +364,7 @@ static void the_whole_picture(void **state)
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(reached(&w, cookies[i]), i);
     for (size_t i = 0; i < N; i++)
-        connections[i] = mesh_kit_connections(w.k, i);
+        connections[i] = kit_mesh_connections(w.k, i);
     breaks_the_circuit(&w);
     moves(&w);
     ejects_and_returns(&w);

@@ -52,6 +52,7 @@ def test_nothing_unchanged_is_sent_again():
                     for _ in range(4):
                         again.wait_line(lambda line: '"initial_versions":' in line)
                     listed = [json.loads(line)["ads"] for line in again.seen if line.startswith('{"ads"')]
+                    check({ads["stream"] for ads in listed} == {1}, "the first stream of this control plane")
                     said = {ads["type"].rsplit(".", 1)[1]: ads["initial_versions"] for ads in listed}
                     check(said == {"Listener": 1, "RouteConfiguration": 1, "Cluster": CLUSTERS,
                                    "ClusterLoadAssignment": CLUSTERS}, f"what the client has: {said}")

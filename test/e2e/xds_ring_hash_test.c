@@ -1,56 +1,35 @@
 /* ring_hash end to end: control plane, channel, backends, on real sockets. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 #include "base/mem.h"
 
 #define HEADER_HASH "[{header: {header_name: address_hash}}]"
-/* p(1-p) * 25 / tol^2 + 1000 for p = 0.5, tol = 0.05 (cases.md 2.7). */
+/* p(1-p) * 25 / tol^2 + 1000 for p = 0.5, tol = 0.05: a share stays within tol by five standard deviations. */
 #define SAMPLE 3500
 
-/* A76's field comes through the policy's own config, here as a Struct. */
+/* A76's field, through the policy's own config, here as a Struct. */
 #define REQUEST_HASH_HEADER                                                                                            \
     "load_balancing_policy: {policies: [{typed_extension_config: {name: x, typed_config: {"                            \
     "\"@type\": type.googleapis.com/xds.type.v3.TypedStruct, "                                                         \
     "type_url: type.googleapis.com/ring_hash_experimental, "                                                           \
     "value: {requestHashHeader: address_hash, minRingSize: 4096}}}}]}"
 
-struct world {
-    struct mesh_kit *k;
-    torc_channel *ch;
-};
-
-static char *hash_header(struct mesh_kit *k, size_t i)
+static char *hash_header(struct kit_mesh *k, size_t i)
 {
-    return tc_asprintf("address_hash: %s_0", mesh_kit_address(k, i));
+    return tc_asprintf("address_hash: %s_0", kit_mesh_address(k, i));
 }
 
-static struct world open_world(size_t backends, const char *endpoints, const char *hash_policy)
-{
-    struct world w;
-    w.k = mesh_kit_new(backends);
-    mesh_kit_put_endpoints(w.k, "c", endpoints, NULL);
-    mesh_kit_put_cluster(w.k, "c", NULL);
-    mesh_kit_put_listener(w.k, "svc", "c", hash_policy);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
-    return w;
-}
-
-static void close_world(struct world *w)
-{
-    torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
-}
-
-/* Requests at the backend that got most. */
-static uint64_t take_most(struct mesh_kit *k, size_t n)
+/* The requests at the backend that got most. */
+static uint64_t take_most(struct kit_mesh *k, size_t n)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t count = mesh_kit_take(k, i);
+        uint64_t count = kit_mesh_take(k, i);
         most = TC_MAX(most, count);
     }
     return most;
@@ -61,15 +40,15 @@ static void wait_ready(torc_channel *ch, int64_t timeout_ms)
     assert_int_equal(torc_channel_connect(ch, timeout_ms), 0);
 }
 
-static void expect(struct world *w, const char *headers, size_t n, double a, double b, double c, double d)
+static void expect(struct kit_mesh_world *w, const char *headers, size_t n, double a, double b, double c, double d)
 {
     double shares[] = {a, b, c, d};
-    mesh_kit_expect_shares(w->k, w->ch, headers, n, shares, 4);
+    kit_mesh_expect_shares(w->k, w->ch, headers, n, shares, 4);
 }
 
 static void expect_failure(torc_channel *ch, const char *headers, const char *text)
 {
-    struct torc_result r = mesh_kit_call(ch, headers, false, 10000);
+    struct torc_result r = kit_mesh_call(ch, headers, false, 10000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     if (!strstr(r.message, text))
         fail_msg("\"%s\" does not contain \"%s\"", r.message, text);
@@ -78,414 +57,459 @@ static void expect_failure(torc_channel *ch, const char *headers, const char *te
     torc_result_fini(&r);
 }
 
-static uint64_t connections(struct world *w, size_t n)
+static uint64_t connections(struct kit_mesh_world *w, size_t n)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += mesh_kit_connections(w->k, i);
+        sum += kit_mesh_connections(w->k, i);
     return sum;
 }
 
-/* Without an RPC of its own a cluster connects to nothing. */
+/* Without an RPC a cluster connects to nothing. */
 static void starts_lazily(void **state)
 {
+    TC_CASE(RH01);
     (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2", NULL);
-    mesh_kit_put_endpoints(w.k, "other", "0/a: 3", NULL);
-    mesh_kit_put_cluster(w.k, "other", NULL);
-    mesh_kit_put_routes(w.k, "svc",
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0, 1, 2", NULL, NULL);
+    kit_mesh_put_endpoints(w.k, "other", "0/a: 3", NULL);
+    kit_mesh_put_cluster(w.k, "other", NULL);
+    kit_mesh_put_routes(w.k, "svc",
                         "{match: {path: /a.B/C}, route: {cluster: c}}, "
                         "{match: {prefix: \"\"}, route: {cluster: other}}");
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 3);
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 0, 1", NULL);
-    mesh_kit_calls(w.ch, NULL, 50);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 3);
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1", NULL);
+    kit_mesh_calls(w.ch, NULL, 50);
     assert_int_equal(connections(&w, 3), 0);
-    close_world(&w);
-    TC_CASE(RH01);
+    kit_mesh_world_close(&w);
 }
 
-/* One RPC connects to its endpoint and no other; more of the same hash change nothing. */
+/* An RPC connects to its endpoint and no other; more RPCs of the same hash change nothing. */
 static void connects_on_demand(void **state)
 {
-    (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3", HEADER_HASH);
-    char *h = hash_header(w.k, 2);
-    mesh_kit_calls(w.ch, h, 1);
-    assert_int_equal(connections(&w, 4), 1);
-    assert_int_equal(mesh_kit_connections(w.k, 2), 1);
-    mesh_kit_calls(w.ch, h, 50);
-    assert_int_equal(connections(&w, 4), 1);
-    assert_int_equal(mesh_kit_take(w.k, 2), 51);
-    tc_free(h);
-    close_world(&w);
     TC_CASE(RH02);
     TC_CASE(RH04);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, HEADER_HASH);
+    char *h = hash_header(w.k, 2);
+    kit_mesh_calls(w.ch, h, 1);
+    assert_int_equal(connections(&w, 4), 1);
+    assert_int_equal(kit_mesh_connections(w.k, 2), 1);
+    kit_mesh_calls(w.ch, h, 50);
+    assert_int_equal(connections(&w, 4), 1);
+    assert_int_equal(kit_mesh_take(w.k, 2), 51);
+    tc_free(h);
+    kit_mesh_world_close(&w);
 }
 
 static void header_reaches_its_backend(void **state)
 {
+    TC_CASE(RH23);
     (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3", HEADER_HASH);
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, HEADER_HASH);
     for (size_t i = 0; i < 4; i++) {
         char *h = hash_header(w.k, i);
-        mesh_kit_calls(w.ch, h, 100);
+        kit_mesh_calls(w.ch, h, 100);
         tc_free(h);
     }
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(mesh_kit_take(w.k, i), 100);
-    close_world(&w);
-    TC_CASE(RH23);
+        assert_int_equal(kit_mesh_take(w.k, i), 100);
+    kit_mesh_world_close(&w);
 }
 
 static void channel_id_is_one_backend(void **state)
 {
-    (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3", "[{filter_state: {key: io.grpc.channel_id}}]");
-    mesh_kit_calls(w.ch, NULL, 100);
-    assert_int_equal(take_most(w.k, 4), 100);
-    close_world(&w);
     TC_CASE(RH22);
+    (void)state;
+    struct kit_mesh_world w =
+        kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, "[{filter_state: {key: io.grpc.channel_id}}]");
+    kit_mesh_calls(w.ch, NULL, 100);
+    assert_int_equal(take_most(w.k, 4), 100);
+    kit_mesh_world_close(&w);
+}
+
+/* A42: the id is the channel's, and survives idleness. */
+static void channel_id_outlives_idleness(void **state)
+{
+    TC_CASE(RH22);
+    (void)state;
+    struct kit_mesh_world w =
+        kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, "[{filter_state: {key: io.grpc.channel_id}}]");
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.idle_timeout_ms = 30;
+    torc_channel_free(w.ch);
+    w.ch = kit_mesh_channel(w.k, "svc", &o);
+    for (int i = 0; i < 8; i++) {
+        enum torc_connectivity now;
+        kit_mesh_calls(w.ch, NULL, 1);
+        assert_int_equal(torc_channel_wait_state(w.ch, TORC_READY, 10000, &now), 0);
+        assert_int_equal(now, TORC_IDLE);
+    }
+    assert_int_equal(take_most(w.k, 4), 8);
+    kit_mesh_world_close(&w);
 }
 
 static void regex_rewrite(void **state)
 {
+    TC_CASE(RH24);
     (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3",
-                                "[{header: {header_name: address_hash, regex_rewrite: {pattern: {regex: \"[0-9]+\"}, "
-                                "substitution: foo}}}]");
+    struct kit_mesh_world w =
+        kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL,
+                            "[{header: {header_name: address_hash, regex_rewrite: {pattern: {regex: \"[0-9]+\"}, "
+                            "substitution: foo}}}]");
     for (size_t i = 0; i < 4; i++) {
         char *h = hash_header(w.k, i);
-        mesh_kit_calls(w.ch, h, 100);
+        kit_mesh_calls(w.ch, h, 100);
         tc_free(h);
     }
     assert_int_equal(take_most(w.k, 4), 400);
-    close_world(&w);
-    TC_CASE(RH24);
+    kit_mesh_world_close(&w);
 }
 
 static void random_without_policy(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", NULL);
-    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
-    expect(&w, NULL, SAMPLE, 0.5, 0.5, 0, 0);
-    close_world(&w);
     TC_CASE(RH25);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL, NULL);
+    kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
+    expect(&w, NULL, SAMPLE, 0.5, 0.5, 0, 0);
+    kit_mesh_world_close(&w);
 }
 
 static void endpoint_weights(void **state)
 {
-    (void)state;
-    struct world w = open_world(3, "0/a: 0, 1*1, 2*2", NULL);
-    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
-    expect(&w, NULL, SAMPLE, 0.25, 0.25, 0.5, 0);
-    close_world(&w);
     TC_CASE(RH26);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(3, "0/a: 0, 1*1, 2*2", NULL, NULL);
+    kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
+    expect(&w, NULL, SAMPLE, 0.25, 0.25, 0.5, 0);
+    kit_mesh_world_close(&w);
 }
 
+/* A42: 1 x 1 to 2 x 2. A113: a third to two thirds, because each locality has one endpoint, whatever its weight. */
 static void locality_times_endpoint_weight(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a=1: 0*1; 0/b=2: 1*2", NULL);
-    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
-    expect(&w, NULL, SAMPLE, 0.2, 0.8, 0, 0);
-    close_world(&w);
     TC_CASE(RH31);
+    (void)state;
+    for (int raw = 0; raw < 2; raw++) {
+        if (raw)
+            setenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING", "false", 1);
+        struct kit_mesh_world w = kit_mesh_world_open(2, "0/a=1: 0*1; 0/b=2: 1*2", NULL, NULL);
+        kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
+        expect(&w, NULL, SAMPLE, raw ? 0.2 : 1 / 3., raw ? 0.8 : 2 / 3., 0, 0);
+        kit_mesh_world_close(&w);
+        unsetenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING");
+    }
+}
+
+/* A113, with the weights that istiod sends: a locality's weight is the sum of its endpoints'. A42's product would count
+ * weights twice and give the lone endpoint 1/26 of the keys. */
+static void zones_of_five_and_one(void **state)
+{
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(6, "0/a=5: 0, 1, 2, 3, 4; 0/b=1: 5", NULL, NULL);
+    kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
+    double shares[] = {1 / 6., 1 / 6., 1 / 6., 1 / 6., 1 / 6., 1 / 6.};
+    kit_mesh_expect_shares(w.k, w.ch, NULL, SAMPLE, shares, 6);
+    kit_mesh_world_close(&w);
 }
 
 static void missing_header_goes_past_terminal(void **state)
 {
+    TC_CASE(RH27);
     (void)state;
-    struct world w = open_world(2, "0/a: 0, 1",
-                                "[{header: {header_name: nobody_sends_it}, terminal: true}, "
-                                "{header: {header_name: address_hash}}]");
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL,
+                                                  "[{header: {header_name: nobody_sends_it}, terminal: true}, "
+                                                  "{header: {header_name: address_hash}}]");
     char *h = hash_header(w.k, 0);
     expect(&w, h, 100, 1, 0, 0, 0);
     tc_free(h);
-    close_world(&w);
-    TC_CASE(RH27);
+    kit_mesh_world_close(&w);
 }
 
 static void missing_header_is_random(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", "[{header: {header_name: nobody_sends_it}}]");
-    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
-    expect(&w, NULL, SAMPLE, 0.5, 0.5, 0, 0);
-    close_world(&w);
     TC_CASE(RH28);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL, "[{header: {header_name: nobody_sends_it}}]");
+    kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
+    expect(&w, NULL, SAMPLE, 0.5, 0.5, 0, 0);
+    kit_mesh_world_close(&w);
 }
 
 static void unsupported_policies_are_random(void **state)
 {
+    TC_CASE(RH29);
     (void)state;
-    struct world w = open_world(2, "0/a: 0, 1",
-                                "[{cookie: {name: c}}, {connection_properties: {source_ip: true}}, "
-                                "{query_parameter: {name: q}}]");
-    mesh_kit_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL,
+                                                  "[{cookie: {name: c}}, {connection_properties: {source_ip: true}}, "
+                                                  "{query_parameter: {name: q}}]");
+    kit_mesh_put_cluster(w.k, "c", "lb_policy: RING_HASH\n  ring_hash_lb_config: {minimum_ring_size: 100000}");
     expect(&w, NULL, SAMPLE, 0.5, 0.5, 0, 0);
-    char *requests = mesh_kit_requests(w.k);
+    char *requests = kit_mesh_requests(w.k);
     assert_null(strstr(requests, "NACK"));
     tc_free(requests);
-    close_world(&w);
-    TC_CASE(RH29);
+    kit_mesh_world_close(&w);
 }
 
 static void unsupported_until_channel_id(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a: 0, 1",
-                                "[{cookie: {name: c}}, {connection_properties: {source_ip: true}}, "
-                                "{query_parameter: {name: q}}, {filter_state: {key: io.grpc.channel_id}}]");
-    mesh_kit_calls(w.ch, NULL, 100);
-    assert_int_equal(take_most(w.k, 2), 100);
-    close_world(&w);
     TC_CASE(RH30);
+    (void)state;
+    struct kit_mesh_world w =
+        kit_mesh_world_open(2, "0/a: 0, 1", NULL,
+                            "[{cookie: {name: c}}, {connection_properties: {source_ip: true}}, "
+                            "{query_parameter: {name: q}}, {filter_state: {key: io.grpc.channel_id}}]");
+    kit_mesh_calls(w.ch, NULL, 100);
+    assert_int_equal(take_most(w.k, 2), 100);
+    kit_mesh_world_close(&w);
 }
 
 static void terminal_policy_ends_it(void **state)
 {
+    TC_CASE(RH32);
     (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3",
-                                "[{header: {header_name: fixed}, terminal: true}, {header: {header_name: random}}]");
+    struct kit_mesh_world w =
+        kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL,
+                            "[{header: {header_name: fixed}, terminal: true}, {header: {header_name: random}}]");
     for (int i = 0; i < 100; i++) {
         char *h = tc_asprintf("fixed: fixed_value\nrandom: %d", i);
-        mesh_kit_calls(w.ch, h, 1);
+        kit_mesh_calls(w.ch, h, 1);
         tc_free(h);
     }
     assert_int_equal(take_most(w.k, 4), 100);
-    close_world(&w);
-    TC_CASE(RH32);
+    kit_mesh_world_close(&w);
 }
 
 static void dead_endpoint_is_passed_over(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", HEADER_HASH);
-    mesh_kit_stop(w.k, 0);
-    char *h = hash_header(w.k, 0);
-    expect(&w, h, 100, 0, 1, 0, 0);
-    tc_free(h);
-    close_world(&w);
     TC_CASE(RH05);
     TC_CASE(RH07);
     TC_CASE(RH33);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL, HEADER_HASH);
+    kit_mesh_stop(w.k, 0);
+    char *h = hash_header(w.k, 0);
+    expect(&w, h, 100, 0, 1, 0, 0);
+    tc_free(h);
+    kit_mesh_world_close(&w);
 }
 
 static void all_dead(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", HEADER_HASH);
-    mesh_kit_stop(w.k, 0);
-    mesh_kit_stop(w.k, 1);
-    char *h = hash_header(w.k, 0);
-    expect_failure(w.ch, h, "ring hash cannot find a connected endpoint; first failure: ");
-    expect_failure(w.ch, h, mesh_kit_address(w.k, 0));
-    tc_free(h);
-    mesh_kit_start(w.k, 1);
-    wait_ready(w.ch, 5000);
-    assert_int_equal(mesh_kit_take(w.k, 1), 0);
-    close_world(&w);
     TC_CASE(RH08);
     TC_CASE(RH16);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL, HEADER_HASH);
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_stop(w.k, 1);
+    char *h = hash_header(w.k, 0);
+    expect_failure(w.ch, h, "ring hash cannot find a connected endpoint; first failure: ");
+    expect_failure(w.ch, h, kit_mesh_address(w.k, 0));
+    tc_free(h);
+    kit_mesh_start(w.k, 1);
+    wait_ready(w.ch, 5000);
+    assert_int_equal(kit_mesh_take(w.k, 1), 0);
+    kit_mesh_world_close(&w);
 }
 
 static void connects_on_without_picks(void **state)
 {
+    TC_CASE(RH03);
+    TC_CASE(RH13);
     (void)state;
-    struct world w = open_world(2, "0/a: 0, 1", HEADER_HASH);
-    mesh_kit_hold(w.k, 0);
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL, HEADER_HASH);
+    kit_mesh_hold(w.k, 0);
     char *h = hash_header(w.k, 0);
-    struct torc_result r = mesh_kit_call(w.ch, h, false, 300);
+    struct torc_result r = kit_mesh_call(w.ch, h, false, 300);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     torc_result_fini(&r);
-    assert_int_equal(mesh_kit_connections(w.k, 1), 0);
-    mesh_kit_stop(w.k, 0);
+    assert_int_equal(kit_mesh_connections(w.k, 1), 0);
+    kit_mesh_stop(w.k, 0);
     wait_ready(w.ch, 5000);
-    assert_int_equal(mesh_kit_take(w.k, 0) + mesh_kit_take(w.k, 1), 0);
-    assert_int_equal(mesh_kit_connections(w.k, 1), 1);
+    assert_int_equal(kit_mesh_take(w.k, 0) + kit_mesh_take(w.k, 1), 0);
+    assert_int_equal(kit_mesh_connections(w.k, 1), 1);
     tc_free(h);
-    close_world(&w);
-    TC_CASE(RH03);
-    TC_CASE(RH06);
-    TC_CASE(RH13);
+    kit_mesh_world_close(&w);
 }
 
 static void tries_one_after_the_other(void **state)
 {
+    TC_CASE(RH14);
     (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3", HEADER_HASH);
-    mesh_kit_hold(w.k, 0);
-    mesh_kit_stop(w.k, 1);
-    mesh_kit_stop(w.k, 2);
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, HEADER_HASH);
+    kit_mesh_hold(w.k, 0);
+    kit_mesh_stop(w.k, 1);
+    kit_mesh_stop(w.k, 2);
     char *h = hash_header(w.k, 0);
-    struct torc_result r = mesh_kit_call(w.ch, h, false, 300);
+    struct torc_result r = kit_mesh_call(w.ch, h, false, 300);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     torc_result_fini(&r);
-    assert_int_equal(mesh_kit_connections(w.k, 3), 0);
-    mesh_kit_stop(w.k, 0);
+    assert_int_equal(kit_mesh_connections(w.k, 3), 0);
+    kit_mesh_stop(w.k, 0);
     wait_ready(w.ch, 10000);
-    assert_int_equal(mesh_kit_connections(w.k, 3), 1);
+    assert_int_equal(kit_mesh_connections(w.k, 3), 1);
     tc_free(h);
-    close_world(&w);
-    TC_CASE(RH14);
+    kit_mesh_world_close(&w);
 }
 
 static void fails_then_recovers_elsewhere(void **state)
 {
+    TC_CASE(RH17);
     (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3", HEADER_HASH);
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, HEADER_HASH);
     for (size_t i = 0; i < 4; i++)
-        mesh_kit_stop(w.k, i);
+        kit_mesh_stop(w.k, i);
     char *h = hash_header(w.k, 0);
     expect_failure(w.ch, h, "ring hash cannot find a connected endpoint");
-    mesh_kit_start(w.k, 0);
-    mesh_kit_wait_backend(w.k, w.ch, h, 0);
-    mesh_kit_stop(w.k, 0);
-    mesh_kit_start(w.k, 1);
-    mesh_kit_wait_backend(w.k, w.ch, h, 1);
+    kit_mesh_start(w.k, 0);
+    kit_mesh_wait_backend(w.k, w.ch, h, 0);
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_start(w.k, 1);
+    kit_mesh_wait_backend(w.k, w.ch, h, 1);
     tc_free(h);
-    close_world(&w);
-    TC_CASE(RH17);
+    kit_mesh_world_close(&w);
 }
 
 static void empty_locality_then_endpoint(void **state)
 {
+    TC_CASE(RH18);
     (void)state;
-    struct world w = open_world(1, "0/locality0:", HEADER_HASH);
+    struct kit_mesh_world w = kit_mesh_world_open(1, "0/locality0:", NULL, HEADER_HASH);
     expect_failure(w.ch, NULL,
                    "empty address list: EDS resource c contains empty localities: "
                    "[{region=\"r\", zone=\"z\", sub_zone=\"locality0\"}]");
-    mesh_kit_put_endpoints(w.k, "c", "0/locality0: 0", NULL);
-    struct torc_result r = mesh_kit_call(w.ch, NULL, true, 10000);
+    kit_mesh_put_endpoints(w.k, "c", "0/locality0: 0", NULL);
+    struct torc_result r = kit_mesh_call(w.ch, NULL, true, 10000);
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
     assert_int_equal(torc_channel_state(w.ch, false), TORC_READY);
-    close_world(&w);
-    TC_CASE(RH18);
+    kit_mesh_world_close(&w);
 }
 
 static void returns_to_the_first_priority(void **state)
 {
-    (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2; 1/b: 3", HEADER_HASH);
-    for (size_t i = 0; i < 3; i++)
-        mesh_kit_stop(w.k, i);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 3);
-    mesh_kit_start(w.k, 1);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    close_world(&w);
     TC_CASE(RH15);
     TC_CASE(RH19);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0, 1, 2; 1/b: 3", NULL, HEADER_HASH);
+    for (size_t i = 0; i < 3; i++)
+        kit_mesh_stop(w.k, i);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 3);
+    kit_mesh_start(w.k, 1);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
+    kit_mesh_world_close(&w);
 }
 
 static void priority_and_back(void **state)
 {
+    TC_CASE(RH34);
     (void)state;
-    struct world w = open_world(2, "0/a: 0; 1/b: 1", HEADER_HASH);
+    struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0; 1/b: 1", NULL, HEADER_HASH);
     char *h = hash_header(w.k, 0);
     expect(&w, h, 100, 1, 0, 0, 0);
-    mesh_kit_stop(w.k, 0);
-    mesh_kit_wait_backend(w.k, w.ch, h, 1);
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_wait_backend(w.k, w.ch, h, 1);
     expect(&w, h, 100, 0, 1, 0, 0);
-    mesh_kit_start(w.k, 0);
-    mesh_kit_wait_backend(w.k, w.ch, h, 0);
+    kit_mesh_start(w.k, 0);
+    kit_mesh_wait_backend(w.k, w.ch, h, 0);
     expect(&w, h, 100, 1, 0, 0, 0);
     tc_free(h);
-    close_world(&w);
-    TC_CASE(RH34);
+    kit_mesh_world_close(&w);
 }
 
 static void idle_endpoint_is_dialled_when_the_ready_one_goes(void **state)
 {
-    (void)state;
-    struct world w = open_world(4, "0/a: 0, 1, 2, 3", HEADER_HASH);
-    mesh_kit_stop(w.k, 0);
-    mesh_kit_stop(w.k, 1);
-    for (size_t i = 0; i < 3; i++) {
-        char *h = hash_header(w.k, i);
-        mesh_kit_calls(w.ch, h, 1);
-        tc_free(h);
-    }
-    /* [TF, TF, READY, IDLE] and the READY one dies. */
-    mesh_kit_stop(w.k, 2);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 3);
-    /* The READY one is taken out by the resource. */
-    mesh_kit_start(w.k, 0);
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 0, 1, 2", NULL);
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
-    close_world(&w);
     TC_CASE(RH20);
     TC_CASE(RH21);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, HEADER_HASH);
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_stop(w.k, 1);
+    for (size_t i = 0; i < 3; i++) {
+        char *h = hash_header(w.k, i);
+        kit_mesh_calls(w.ch, h, 1);
+        tc_free(h);
+    }
+    /* [TF, TF, READY, IDLE], and the READY one fails. */
+    kit_mesh_stop(w.k, 2);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 3);
+    /* The READY one is removed by the resource. */
+    kit_mesh_start(w.k, 0);
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1, 2", NULL);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
+    kit_mesh_world_close(&w);
 }
 
 static void falls_back_within_an_endpoint(void **state)
 {
+    TC_CASE(RH35);
     (void)state;
-    struct world w = open_world(4, "0/a: 0+1, 2+3", HEADER_HASH);
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0+1, 2+3", NULL, HEADER_HASH);
     char *h = hash_header(w.k, 0);
     expect(&w, h, 50, 1, 0, 0, 0);
-    mesh_kit_stop(w.k, 0);
-    mesh_kit_wait_backend(w.k, w.ch, h, 1);
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_wait_backend(w.k, w.ch, h, 1);
     expect(&w, h, 50, 0, 1, 0, 0);
     tc_free(h);
-    close_world(&w);
-    TC_CASE(RH35);
+    kit_mesh_world_close(&w);
 }
 
 static void reordered_addresses(void **state)
 {
+    TC_CASE(RH36);
     (void)state;
-    struct world w = open_world(4, "0/a: 0+1+2, 3", HEADER_HASH);
+    struct kit_mesh_world w = kit_mesh_world_open(4, "0/a: 0+1+2, 3", NULL, HEADER_HASH);
     char *h0 = hash_header(w.k, 0), *h1 = hash_header(w.k, 1);
     expect(&w, h0, 50, 1, 0, 0, 0);
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 0+2+1, 3", NULL);
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 0+2+1, 3", NULL);
     expect(&w, h0, 50, 1, 0, 0, 0);
-    /* The first address gives the place on the ring; the connection stays: the set of addresses is the identity. */
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 1+0+2, 3", NULL);
-    mesh_kit_wait_backend(w.k, w.ch, h1, 0);
+    /* The first address gives the position on the ring. The connection stays: an endpoint is identified by its set of
+     * addresses. */
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 1+0+2, 3", NULL);
+    kit_mesh_wait_backend(w.k, w.ch, h1, 0);
     expect(&w, h1, 50, 1, 0, 0, 0);
-    assert_int_equal(mesh_kit_connections(w.k, 0), 1);
-    assert_int_equal(mesh_kit_connections(w.k, 1), 0);
+    assert_int_equal(kit_mesh_connections(w.k, 0), 1);
+    assert_int_equal(kit_mesh_connections(w.k, 1), 0);
     tc_free(h0);
     tc_free(h1);
-    close_world(&w);
-    TC_CASE(RH36);
+    kit_mesh_world_close(&w);
 }
 
 static void endpoint_hash_key(void **state)
 {
+    TC_CASE(RH37);
     (void)state;
-    struct world w = open_world(3, "0/a: 0#one, 1#two, 2#three", HEADER_HASH);
+    struct kit_mesh_world w = kit_mesh_world_open(3, "0/a: 0#one, 1#two, 2#three", NULL, HEADER_HASH);
     expect(&w, "address_hash: two_0", 50, 0, 1, 0, 0);
     expect(&w, "address_hash: three_0", 50, 0, 0, 1, 0);
-    close_world(&w);
-    TC_CASE(RH37);
+    kit_mesh_world_close(&w);
 }
 
 static void request_hash_header(void **state)
 {
-    (void)state;
-    struct world w = open_world(3, "0/a: 0, 1, 2", NULL);
-    mesh_kit_put_cluster(w.k, "c", REQUEST_HASH_HEADER);
-    char *h = hash_header(w.k, 1);
-    mesh_kit_wait_backend(w.k, w.ch, h, 1);
-    expect(&w, h, 50, 0, 1, 0, 0);
-    tc_free(h);
-    /* Absent: a random walk to what is connected, which wakes the others by and by. */
-    mesh_kit_calls(w.ch, NULL, 200);
-    expect(&w, NULL, SAMPLE, 1.0 / 3, 1.0 / 3, 1.0 / 3, 0);
-    close_world(&w);
     TC_CASE(RH38);
     TC_CASE(RH39);
+    (void)state;
+    struct kit_mesh_world w = kit_mesh_world_open(3, "0/a: 0, 1, 2", NULL, NULL);
+    kit_mesh_put_cluster(w.k, "c", REQUEST_HASH_HEADER);
+    char *h = hash_header(w.k, 1);
+    kit_mesh_wait_backend(w.k, w.ch, h, 1);
+    expect(&w, h, 50, 0, 1, 0, 0);
+    tc_free(h);
+    /* Absent from the ring: a random walk to connected endpoints, which gradually wakes the others. */
+    kit_mesh_calls(w.ch, NULL, 200);
+    expect(&w, NULL, SAMPLE, 1.0 / 3, 1.0 / 3, 1.0 / 3, 0);
+    kit_mesh_world_close(&w);
 }
 
 static void request_hash_header_of_several_values(void **state)
 {
+    TC_CASE(RH40);
     (void)state;
-    /* Values "a" and "b_0" are hashed as "a,b_0": the first entry of the key "a,b". */
-    struct world w = open_world(3, "0/a: 0#zero, 2#two", NULL);
-    mesh_kit_put(w.k,
+    /* The values "a" and "b_0" are hashed as "a,b_0": the first entry of the key "a,b". */
+    struct kit_mesh_world w = kit_mesh_world_open(3, "0/a: 0#zero, 2#two", NULL, NULL);
+    kit_mesh_put(w.k,
                  "resources:\n"
                  "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
                  "  cluster_name: c\n"
@@ -494,12 +518,11 @@ static void request_hash_header_of_several_values(void **state)
                  "      {endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %s}}}},\n"
                  "      {endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %s}}},\n"
                  "       metadata: {filter_metadata: {envoy.lb: {hash_key: \"a,b\"}}}}]}\n",
-                 strchr(mesh_kit_address(w.k, 0), ':') + 1, strchr(mesh_kit_address(w.k, 1), ':') + 1);
-    mesh_kit_put_cluster(w.k, "c", REQUEST_HASH_HEADER);
-    mesh_kit_wait_backend(w.k, w.ch, "address_hash: a\naddress_hash: b_0", 1);
+                 strchr(kit_mesh_address(w.k, 0), ':') + 1, strchr(kit_mesh_address(w.k, 1), ':') + 1);
+    kit_mesh_put_cluster(w.k, "c", REQUEST_HASH_HEADER);
+    kit_mesh_wait_backend(w.k, w.ch, "address_hash: a\naddress_hash: b_0", 1);
     expect(&w, "address_hash: a\naddress_hash: b_0", 50, 0, 1, 0, 0);
-    close_world(&w);
-    TC_CASE(RH40);
+    kit_mesh_world_close(&w);
 }
 
 int main(void)
@@ -509,10 +532,12 @@ int main(void)
         cmocka_unit_test(connects_on_demand),
         cmocka_unit_test(header_reaches_its_backend),
         cmocka_unit_test(channel_id_is_one_backend),
+        cmocka_unit_test(channel_id_outlives_idleness),
         cmocka_unit_test(regex_rewrite),
         cmocka_unit_test(random_without_policy),
         cmocka_unit_test(endpoint_weights),
         cmocka_unit_test(locality_times_endpoint_weight),
+        cmocka_unit_test(zones_of_five_and_one),
         cmocka_unit_test(missing_header_goes_past_terminal),
         cmocka_unit_test(missing_header_is_random),
         cmocka_unit_test(unsupported_policies_are_random),

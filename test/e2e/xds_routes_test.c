@@ -1,9 +1,12 @@
-/* Listeners, routes and clusters end to end: which cluster an RPC goes to, and what it is told when there is none. */
+/* Listeners, routes and clusters end to end: which cluster an RPC goes to, and its status if there is none. */
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -11,32 +14,13 @@
 #define SAMPLE 3500
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 
-struct world {
-    struct mesh_kit *k;
-    torc_channel *ch;
-};
-
-/* Clusters "c0", "c1", ... with one backend each. */
-static struct world open_world(size_t clusters, const char *routes)
+/* Makes clusters "c0", "c1", ... with one backend each. */
+static struct kit_mesh_world open_world(size_t clusters, const char *routes)
 {
-    struct world w;
-    w.k = mesh_kit_new(clusters);
-    for (size_t i = 0; i < clusters; i++) {
-        char name[3] = {'c', (char)('0' + i), '\0'}, *localities = tc_asprintf("0/a: %zu", i);
-        mesh_kit_put_endpoints(w.k, name, localities, NULL);
-        mesh_kit_put_cluster(w.k, name, ROUND_ROBIN);
-        tc_free(localities);
-    }
+    struct kit_mesh_world w = kit_mesh_world_open_clusters(clusters);
     if (routes)
-        mesh_kit_put_routes(w.k, "svc", routes);
-    w.ch = mesh_kit_channel(w.k, "svc", NULL);
+        kit_mesh_put_routes(w.k, "svc", routes);
     return w;
-}
-
-static void close_world(struct world *w)
-{
-    torc_channel_free(w->ch);
-    mesh_kit_free(w->k);
 }
 
 static struct torc_result call_method(torc_channel *ch, const char *method, bool explain)
@@ -50,15 +34,15 @@ static struct torc_result call_method(torc_channel *ch, const char *method, bool
     return r;
 }
 
-static void expect_method(struct world *w, const char *method, size_t backend)
+static void expect_method(struct kit_mesh_world *w, const char *method, size_t backend)
 {
     struct torc_result r = call_method(w->ch, method, false);
     assert_string_equal(r.message, "");
-    assert_string_equal(r.peer, mesh_kit_address(w->k, backend));
+    assert_string_equal(r.peer, kit_mesh_address(w->k, backend));
     torc_result_fini(&r);
 }
 
-/* True when one of the requests asks for cluster c1 and not for c0. */
+/* Returns true if a request asks for cluster c1 and not for c0. */
 static bool asks_for_c1_only(const char *requests)
 {
     for (const char *at = strstr(requests, "Cluster "); at; at = strstr(at + 1, "Cluster ")) {
@@ -69,13 +53,13 @@ static bool asks_for_c1_only(const char *requests)
     return false;
 }
 
-/* Waits until c0 is no longer asked for (at most 10 s). */
-static void wait_for_c1_only(struct mesh_kit *k)
+/* Waits until c0 is no longer requested, at most 10 s. */
+static void wait_for_c1_only(struct kit_mesh *k)
 {
     uint64_t until = tc_system_clock.monotonic_ns(tc_system_clock.arg) + 10 * TC_NS_PER_S;
     bool there = false;
     while (!there && tc_system_clock.monotonic_ns(tc_system_clock.arg) < until) {
-        char *requests = mesh_kit_requests(k);
+        char *requests = kit_mesh_requests(k);
         there = asks_for_c1_only(requests);
         tc_free(requests);
     }
@@ -85,41 +69,41 @@ static void wait_for_c1_only(struct mesh_kit *k)
 static void paths(void **state)
 {
     (void)state;
-    struct world w = open_world(4, "{match: {path: /a.B/C}, route: {cluster: c0}}, "
-                                   "{match: {prefix: /a.B/}, route: {cluster: c1}}, "
-                                   "{match: {safe_regex: {regex: \"/x[.]Y/.*\"}}, route: {cluster: c2}}, "
-                                   "{match: {prefix: \"\"}, route: {cluster: c3}}");
+    struct kit_mesh_world w = open_world(4, "{match: {path: /a.B/C}, route: {cluster: c0}}, "
+                                            "{match: {prefix: /a.B/}, route: {cluster: c1}}, "
+                                            "{match: {safe_regex: {regex: \"/x[.]Y/.*\"}}, route: {cluster: c2}}, "
+                                            "{match: {prefix: \"\"}, route: {cluster: c3}}");
     expect_method(&w, "/a.B/C", 0);
     expect_method(&w, "/a.B/D", 1);
     expect_method(&w, "/x.Y/Z", 2);
     expect_method(&w, "/x.Yy/Z", 3);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 static void headers(void **state)
 {
+    TC_CASE(CM01);
     (void)state;
-    struct world w = open_world(
+    struct kit_mesh_world w = open_world(
         2, "{match: {prefix: \"\", headers: [{name: tier, string_match: {exact: gold}}]}, route: {cluster: c1}}, "
            "{match: {prefix: \"\"}, route: {cluster: c0}}");
-    mesh_kit_calls(w.ch, "tier: gold", 5);
-    mesh_kit_calls(w.ch, "tier: tin", 3);
-    mesh_kit_calls(w.ch, NULL, 1);
-    assert_int_equal(mesh_kit_take(w.k, 1), 5);
-    assert_int_equal(mesh_kit_take(w.k, 0), 4);
-    close_world(&w);
-    TC_CASE(CM01);
+    kit_mesh_calls(w.ch, "tier: gold", 5);
+    kit_mesh_calls(w.ch, "tier: tin", 3);
+    kit_mesh_calls(w.ch, NULL, 1);
+    assert_int_equal(kit_mesh_take(w.k, 1), 5);
+    assert_int_equal(kit_mesh_take(w.k, 0), 4);
+    kit_mesh_world_close(&w);
 }
 
 static void weighted_clusters(void **state)
 {
-    (void)state;
-    struct world w = open_world(2, "{match: {prefix: \"\"}, route: {weighted_clusters: {clusters: "
-                                   "[{name: c0, weight: 25}, {name: c1, weight: 75}]}}}");
-    double shares[] = {0.25, 0.75};
-    mesh_kit_expect_shares(w.k, w.ch, NULL, SAMPLE, shares, 2);
-    close_world(&w);
     TC_CASE(LR17);
+    (void)state;
+    struct kit_mesh_world w = open_world(2, "{match: {prefix: \"\"}, route: {weighted_clusters: {clusters: "
+                                            "[{name: c0, weight: 25}, {name: c1, weight: 75}]}}}");
+    double shares[] = {0.25, 0.75};
+    kit_mesh_expect_shares(w.k, w.ch, NULL, SAMPLE, shares, 2);
+    kit_mesh_world_close(&w);
 }
 
 static void expect_text(torc_channel *ch, const char *method, const char *text)
@@ -132,71 +116,74 @@ static void expect_text(torc_channel *ch, const char *method, const char *text)
 
 static void no_route(void **state)
 {
+    TC_CASE(LR20);
+    TC_CASE(LR21);
     (void)state;
-    struct world w = open_world(1, "{match: {path: /a.B/C}, route: {cluster: c0}}, "
-                                   "{match: {path: /a.B/D}, non_forwarding_action: {}}");
+    struct kit_mesh_world w = open_world(1, "{match: {path: /a.B/C}, route: {cluster: c0}}, "
+                                            "{match: {path: /a.B/D}, non_forwarding_action: {}}");
     expect_method(&w, "/a.B/C", 0);
     expect_text(w.ch, "/a.B/X",
                 "No matching route found in xDS route config \"svc-routes\" for method \"/a.B/X\" (node ID:test-node)");
     expect_text(w.ch, "/a.B/D", "Matching route has inappropriate action (node ID:test-node)");
-    close_world(&w);
-    TC_CASE(LR20);
-    TC_CASE(LR21);
+    kit_mesh_world_close(&w);
 }
 
-/* A74: the config is whole or not there. Who gives up before the missing cluster is known to be none reads its name. */
+/* A74: a config is complete or absent. An RPC that ends before the missing cluster is known not to exist has its name
+ * in its status. */
 static void waits_for_a_cluster(void **state)
 {
     (void)state;
-    struct world w = open_world(0, "{match: {prefix: \"\"}, route: {cluster: missing}}");
-    struct torc_result r = mesh_kit_call(w.ch, NULL, false, 10); /* asks for it, whatever it ends with */
+    struct kit_mesh_world w = open_world(0, "{match: {prefix: \"\"}, route: {cluster: missing}}");
+    struct torc_result r = kit_mesh_call(w.ch, NULL, false, 10); /* makes the channel ask for it */
     torc_result_fini(&r);
-    mesh_kit_wait_request(w.k, "Cluster  missing");
-    r = mesh_kit_call(w.ch, NULL, false, 200);
+    kit_mesh_wait_request(w.k, "Cluster  missing");
+    r = kit_mesh_call(w.ch, NULL, false, 200);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     assert_non_null(strstr(r.message, "while waiting for the name resolution of xds:///svc, which waits for CDS "
                                       "resource \"missing\""));
     torc_result_fini(&r);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 static void explains_itself(void **state)
 {
     (void)state;
-    struct world w = open_world(1, "{match: {prefix: /a.B/}, route: {cluster: c0}}");
+    struct kit_mesh_world w = open_world(1, "{match: {prefix: /a.B/}, route: {cluster: c0}}");
     struct torc_result r = call_method(w.ch, "/a.B/C", true);
     assert_non_null(r.explain_json);
     assert_non_null(strstr(r.explain_json, "\"cluster\":\"c0\""));
     assert_non_null(strstr(r.explain_json, "prefix \\\"/a.B/\\\""));
     torc_result_fini(&r);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
-/* RPCs never fail while the route moves from cluster to cluster; a stream on the old cluster goes on. */
+/* RPCs never fail while the route moves between clusters; a stream on the old cluster goes on. */
 static void routes_switch_under_load(void **state)
 {
+    TC_CASE(CM02);
+    TC_CASE(LR22);
     (void)state;
-    struct world w = open_world(2, "{match: {prefix: \"\"}, route: {cluster: c0}}");
+    struct kit_mesh_world w = open_world(2, "{match: {prefix: \"\"}, route: {cluster: c0}}");
     int error = 0;
-    mesh_kit_calls(w.ch, NULL, 5);
+    kit_mesh_calls(w.ch, NULL, 5);
     torc_call *stream = torc_call_open(w.ch, "/a.B/C", NULL, &error);
     torc_message *m = NULL;
     assert_int_equal(torc_call_send(stream, "1", 1, false), 0);
     assert_int_equal(torc_call_receive(stream, &m), 1);
     torc_message_unref(m);
     for (int i = 1; i <= 20; i++) {
-        mesh_kit_put_routes(w.k, "svc",
+        kit_mesh_put_routes(w.k, "svc",
                             i % 2 ? "{match: {prefix: \"\"}, route: {cluster: c1}}"
                                   : "{match: {prefix: \"\"}, route: {cluster: c0}}");
-        mesh_kit_calls(w.ch, NULL, 20);
+        kit_mesh_calls(w.ch, NULL, 20);
     }
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
-    tc_free(mesh_kit_requests(w.k));
-    mesh_kit_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c1}}");
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 1);
-    mesh_kit_calls(w.ch, NULL, 50);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
+    tc_free(kit_mesh_requests(w.k));
+    kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c1}}");
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
+    kit_mesh_calls(w.ch, NULL, 50);
     /* The stream holds its cluster: it stays subscribed, and its connection open. */
-    char *requests = mesh_kit_requests(w.k);
+    char *requests = kit_mesh_requests(w.k);
     assert_non_null(strstr(requests, " c0 c1\n"));
     assert_false(asks_for_c1_only(requests));
     tc_free(requests);
@@ -206,80 +193,122 @@ static void routes_switch_under_load(void **state)
     torc_message_unref(m);
     assert_int_equal(torc_call_finish(stream, &r), 0);
     assert_string_equal(r.message, "");
-    assert_string_equal(r.peer, mesh_kit_address(w.k, 0));
+    assert_string_equal(r.peer, kit_mesh_address(w.k, 0));
     torc_result_fini(&r);
     torc_call_free(stream);
     wait_for_c1_only(w.k);
-    close_world(&w);
-    TC_CASE(CM02);
-    TC_CASE(LR22);
+    kit_mesh_world_close(&w);
 }
 
-/* A cluster that no route names any more is unsubscribed once nothing holds it. */
+/* A cluster that no route names is unsubscribed once nothing holds it. */
 static void unused_clusters_go(void **state)
 {
     (void)state;
-    struct world w = open_world(2, "{match: {prefix: \"\"}, route: {cluster: c0}}");
-    mesh_kit_calls(w.ch, NULL, 1);
-    tc_free(mesh_kit_requests(w.k));
-    mesh_kit_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c1}}");
+    struct kit_mesh_world w = open_world(2, "{match: {prefix: \"\"}, route: {cluster: c0}}");
+    kit_mesh_calls(w.ch, NULL, 1);
+    tc_free(kit_mesh_requests(w.k));
+    kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c1}}");
     wait_for_c1_only(w.k);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
-static torc_channel *short_timeout(struct mesh_kit *k, const char *name)
+static torc_channel *short_timeout(struct kit_mesh *k, const char *name)
 {
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.xds_resource_timeout_ms = 300;
-    return mesh_kit_channel(k, name, &o);
+    return kit_mesh_channel(k, name, &o);
 }
 
 static void missing_listener(void **state)
 {
-    (void)state;
-    struct world w = open_world(1, NULL);
-    torc_channel *ch = short_timeout(w.k, "svc");
-    mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "LDS resource \"svc\" does not exist (node ID:test-node)");
-    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
-    mesh_kit_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c0}}");
-    mesh_kit_wait_backend(w.k, ch, NULL, 0);
-    torc_channel_free(ch);
-    close_world(&w);
     TC_CASE(AD12);
+    (void)state;
+    struct kit_mesh_world w = open_world(1, NULL);
+    torc_channel *ch = short_timeout(w.k, "svc");
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "LDS resource \"svc\" does not exist (node ID:test-node)");
+    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+    kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c0}}");
+    kit_mesh_wait_backend(w.k, ch, NULL, 0);
+    torc_channel_free(ch);
+    kit_mesh_world_close(&w);
 }
 
 static void missing_cluster(void **state)
 {
+    TC_CASE(CD21);
     (void)state;
-    struct world w = open_world(1, "{match: {path: /a.B/C}, route: {cluster: c0}}, "
-                                   "{match: {prefix: \"\"}, route: {cluster: nowhere}}");
+    struct kit_mesh_world w = open_world(1, "{match: {path: /a.B/C}, route: {cluster: c0}}, "
+                                            "{match: {prefix: \"\"}, route: {cluster: nowhere}}");
     torc_channel *ch = short_timeout(w.k, "svc");
-    mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
-    struct world only = {w.k, ch};
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
+    struct kit_mesh_world only = {w.k, ch};
     expect_method(&only, "/a.B/C", 0);
     torc_channel_free(ch);
-    close_world(&w);
-    TC_CASE(CD21);
+    kit_mesh_world_close(&w);
+}
+
+struct waiting {
+    sem_t over;
+    int code;
+    char text[256];
+};
+
+static void on_over(const struct torc_result *r, void *arg)
+{
+    struct waiting *w = arg;
+    w->code = r->code;
+    snprintf(w->text, sizeof(w->text), "%s", r->message);
+    sem_post(&w->over);
+}
+
+/* A31: an RPC waiting for a cluster that does not exist ends when no route has the cluster. */
+static void waits_for_a_deleted_cluster(void **state)
+{
+    (void)state;
+    struct kit_mesh_world w = open_world(1, "{match: {prefix: \"\"}, route: {cluster: nowhere}}");
+    struct waiting rpc = {.code = -1};
+    struct torc_call_options o;
+    char *json = NULL;
+    torc_channel *ch = short_timeout(w.k, "svc");
+    sem_init(&rpc.over, 0, 0);
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
+    torc_call_options_init(&o);
+    o.wait_for_ready = true;
+    o.timeout_ms = 30000;
+    assert_int_equal(torc_call_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL), 0);
+    /* The loop runs them in order: the RPC has its cluster by now. */
+    assert_int_equal(torc_channel_describe(ch, &json), 0);
+    free(json);
+    kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c0}}");
+    while (sem_wait(&rpc.over) != 0)
+        ;
+    assert_string_equal(rpc.text, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
+    assert_int_equal(rpc.code, TORC_STATUS_UNAVAILABLE);
+    kit_mesh_wait_backend(w.k, ch, NULL, 0);
+    torc_channel_free(ch);
+    sem_destroy(&rpc.over);
+    kit_mesh_world_close(&w);
 }
 
 static void missing_endpoints(void **state)
 {
     (void)state;
-    struct world w = open_world(1, "{match: {prefix: \"\"}, route: {cluster: lonely}}");
-    mesh_kit_put_cluster(w.k, "lonely", ROUND_ROBIN);
+    struct kit_mesh_world w = open_world(1, "{match: {prefix: \"\"}, route: {cluster: lonely}}");
+    kit_mesh_put_cluster(w.k, "lonely", ROUND_ROBIN);
     torc_channel *ch = short_timeout(w.k, "svc");
-    mesh_kit_wait_failure(ch, TORC_STATUS_UNAVAILABLE,
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE,
                           "no children in weighted_target policy: EDS resource lonely does not exist");
     torc_channel_free(ch);
-    close_world(&w);
+    kit_mesh_world_close(&w);
 }
 
 static void no_virtual_host(void **state)
 {
+    TC_CASE(LR10);
     (void)state;
-    struct world w = open_world(1, NULL);
-    mesh_kit_put(w.k, "resources:\n"
+    struct kit_mesh_world w = open_world(1, NULL);
+    kit_mesh_put(w.k, "resources:\n"
                       "- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n"
                       "  name: svc\n"
                       "  api_listener:\n"
@@ -295,38 +324,37 @@ static void no_virtual_host(void **state)
                       "  name: routes\n"
                       "  virtual_hosts: [{name: v, domains: [\"other\"], routes: "
                       "[{match: {prefix: \"\"}, route: {cluster: c0}}]}]\n");
-    mesh_kit_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE,
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE,
                           "no virtual host for \"svc\" in route configuration \"routes\" (node ID:test-node)");
-    mesh_kit_put(w.k, "resources:\n"
+    kit_mesh_put(w.k, "resources:\n"
                       "- \"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\n"
                       "  name: routes\n"
                       "  virtual_hosts: [{name: v, domains: [\"SVC\"], routes: "
                       "[{match: {prefix: \"\"}, route: {cluster: c0}}]}]\n");
-    mesh_kit_wait_backend(w.k, w.ch, NULL, 0);
-    close_world(&w);
-    TC_CASE(LR10);
+    kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
+    kit_mesh_world_close(&w);
 }
 
 static void unknown_authority(void **state)
 {
+    TC_CASE(AD30);
     (void)state;
-    struct world w = open_world(1, NULL);
+    struct kit_mesh_world w = open_world(1, NULL);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
-    o.xds_bootstrap_json = mesh_kit_bootstrap(w.k);
-    torc_channel *ch = torc_channel_new(mesh_kit_runtime(w.k), "xds://nobody/svc", &o, NULL);
+    o.xds_bootstrap_json = kit_mesh_bootstrap(w.k);
+    torc_channel *ch = torc_channel_new(kit_mesh_runtime(w.k), "xds://nobody/svc", &o, NULL);
     expect_text(ch, "/a.B/C",
                 "target \"xds://nobody/svc\": authority \"nobody\" is not in the xDS bootstrap (node ID:test-node)");
     torc_channel_free(ch);
     o.xds_bootstrap_json = "{\"xds_servers\": 3}";
-    ch = torc_channel_new(mesh_kit_runtime(w.k), "xds:///svc", &o, NULL);
+    ch = torc_channel_new(kit_mesh_runtime(w.k), "xds:///svc", &o, NULL);
     struct torc_result r = call_method(ch, "/a.B/C", false);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(r.message, "xds_servers"));
     torc_result_fini(&r);
     torc_channel_free(ch);
-    close_world(&w);
-    TC_CASE(AD30);
+    kit_mesh_world_close(&w);
 }
 
 int main(void)
@@ -342,6 +370,7 @@ int main(void)
         cmocka_unit_test(unused_clusters_go),
         cmocka_unit_test(missing_listener),
         cmocka_unit_test(missing_cluster),
+        cmocka_unit_test(waits_for_a_deleted_cluster),
         cmocka_unit_test(missing_endpoints),
         cmocka_unit_test(no_virtual_host),
         cmocka_unit_test(unknown_authority),

@@ -1,16 +1,17 @@
-/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count of what is limited and reported,
- * whoever ends first. */
+/* Several runtimes with one xDS domain, on real sockets: one ADS stream, one count for limits and reports, in whatever
+ * order they end. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/cmocka.h"
-#include "support/mesh_kit.h"
+#include "support/kits/mesh.h"
 
 #include "base/clock.h"
 
@@ -21,7 +22,7 @@ enum { MAX_RUNTIMES = 4 };
 #define WAIT_NS (20 * TC_NS_PER_S)
 
 struct world {
-    struct mesh_kit *k;
+    struct kit_mesh *k;
     size_t n;
     torc_runtime *rt[MAX_RUNTIMES];
     torc_channel *ch[MAX_RUNTIMES];
@@ -32,12 +33,12 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg);
 }
 
-static torc_channel *channel_on(struct mesh_kit *k, torc_runtime *rt, const char *target)
+static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char *target)
 {
     struct torc_channel_options o;
     char *why = NULL;
     torc_channel_options_init(&o);
-    o.xds_bootstrap_json = mesh_kit_bootstrap(k);
+    o.xds_bootstrap_json = kit_mesh_bootstrap(k);
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
     torc_channel *ch = torc_channel_new(rt, target, &o, &why);
@@ -57,19 +58,26 @@ static torc_runtime *runtime_in(torc_xds_domain *domain, enum torc_runtime_mode 
     return rt;
 }
 
-/* n runtimes of one domain, which the application has let go of, with a channel to xds:///svc each. */
-static struct world open_world(size_t n, size_t backends, const char *cluster)
+/* Makes n runtimes, in a domain or (NULL) separate, each with a channel to xds:///svc. */
+static struct world open_world_in(torc_xds_domain *domain, size_t n, size_t backends, const char *cluster)
 {
-    struct world w = {.k = mesh_kit_new(backends), .n = n};
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 0", NULL);
-    mesh_kit_put_cluster(w.k, "c", cluster);
-    mesh_kit_put_listener(w.k, "svc", "c", "[{header: {header_name: x-user}}]");
-    torc_xds_domain *domain = torc_xds_domain_new();
-    assert_non_null(domain);
+    struct world w = {.k = kit_mesh_new(backends), .n = n};
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 0", NULL);
+    kit_mesh_put_cluster(w.k, "c", cluster);
+    kit_mesh_put_listener(w.k, "svc", "c", "[{header: {header_name: x-user}}]");
     for (size_t i = 0; i < n; i++) {
         w.rt[i] = runtime_in(domain, TORC_RUNTIME_THREAD);
         w.ch[i] = channel_on(w.k, w.rt[i], "xds:///svc");
     }
+    return w;
+}
+
+/* Makes n runtimes of one domain, whose handle the application has released. */
+static struct world open_world(size_t n, size_t backends, const char *cluster)
+{
+    torc_xds_domain *domain = torc_xds_domain_new();
+    assert_non_null(domain);
+    struct world w = open_world_in(domain, n, backends, cluster);
     assert_int_equal(torc_xds_domain_free(domain), 0);
     return w;
 }
@@ -87,7 +95,7 @@ static void close_world(struct world *w)
     for (size_t i = 0; i < w->n; i++)
         if (w->rt[i])
             end(w, i);
-    mesh_kit_free(w->k);
+    kit_mesh_free(w->k);
 }
 
 static void read_streams(struct tc_control_plane *cp, void *arg)
@@ -98,26 +106,26 @@ static void read_streams(struct tc_control_plane *cp, void *arg)
 static size_t streams(struct world *w)
 {
     size_t n = 0;
-    mesh_kit_do(w->k, read_streams, &n);
+    kit_mesh_do(w->k, read_streams, &n);
     return n;
 }
 
-/* One ADS stream serves all; an update reaches all. Whoever ends, the others go on: the first to have begun, too. */
+/* One ADS stream serves all runtimes; an update reaches all. When one ends, including the first, the others go on. */
 static void share_and_end(size_t n)
 {
     struct world w = open_world(n, 2, NULL);
     for (size_t i = 0; i < n; i++)
-        mesh_kit_calls(w.ch[i], "x-user: a", 10);
+        kit_mesh_calls(w.ch[i], "x-user: a", 10);
     assert_int_equal(streams(&w), 1);
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 1", NULL);
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 1", NULL);
     for (size_t i = 0; i < n; i++)
-        mesh_kit_wait_backend(w.k, w.ch[i], "x-user: a", 1);
+        kit_mesh_wait_backend(w.k, w.ch[i], "x-user: a", 1);
     for (size_t gone = 0; gone + 1 < n; gone++) {
         end(&w, gone);
         size_t next = gone % 2 == 0 ? 0 : 1;
-        mesh_kit_put_endpoints(w.k, "c", next ? "0/a: 1" : "0/a: 0", NULL);
+        kit_mesh_put_endpoints(w.k, "c", next ? "0/a: 1" : "0/a: 0", NULL);
         for (size_t i = gone + 1; i < n; i++)
-            mesh_kit_wait_backend(w.k, w.ch[i], "x-user: a", next);
+            kit_mesh_wait_backend(w.k, w.ch[i], "x-user: a", next);
         assert_int_equal(streams(&w), 1);
     }
     end(&w, n - 1);
@@ -140,7 +148,7 @@ static void test_four(void **state)
     share_and_end(4);
 }
 
-/* Whichever runtime is asked shows what the domain has, once. */
+/* Any runtime shows the resources of the domain, once. */
 static void test_dump(void **state)
 {
     (void)state;
@@ -148,7 +156,7 @@ static void test_dump(void **state)
     for (size_t i = 0; i < w.n; i++) {
         void *bytes = NULL;
         size_t size = 0;
-        mesh_kit_calls(w.ch[i], "x-user: a", 1);
+        kit_mesh_calls(w.ch[i], "x-user: a", 1);
         assert_int_equal(torc_csds_dump(w.rt[i], true, &bytes, &size), 0);
         Envoy__Service__Status__V3__ClientStatusResponse *r =
             envoy__service__status__v3__client_status_response__unpack(NULL, size, bytes);
@@ -163,7 +171,7 @@ static void test_dump(void **state)
 
 /* --- circuit breaking --- */
 
-/* An RPC that is under way until torc_call_finish. */
+/* Makes an RPC that stays open until torc_call_finish. */
 static torc_call *hold(torc_channel *ch)
 {
     int error;
@@ -193,27 +201,40 @@ static void let_go(torc_call *call)
 
 static void expect_drop(torc_channel *ch)
 {
-    struct torc_result r = mesh_kit_call(ch, "x-user: a", false, 10000);
+    struct torc_result r = kit_mesh_call(ch, "x-user: a", false, 10000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(r.message, "circuit breaker drop"));
     torc_result_fini(&r);
 }
 
-static void test_circuit_breaking(void **state)
+/* A32: the count is per process, whatever else runtimes share. */
+static void break_circuits(struct world w)
 {
-    (void)state;
-    struct world w = open_world(2, 1, "lb_policy: RING_HASH\n  circuit_breakers: {thresholds: [{max_requests: 3}]}");
     torc_call *calls[] = {hold(w.ch[0]), hold(w.ch[0]), hold(w.ch[1])};
     expect_drop(w.ch[0]);
     expect_drop(w.ch[1]);
     let_go(calls[0]);
-    mesh_kit_calls(w.ch[1], "x-user: a", 5);
+    kit_mesh_calls(w.ch[1], "x-user: a", 5);
     calls[0] = hold(w.ch[1]);
     expect_drop(w.ch[0]);
     for (size_t i = 0; i < 3; i++)
         let_go(calls[i]);
-    mesh_kit_calls(w.ch[0], "x-user: a", 3);
+    kit_mesh_calls(w.ch[0], "x-user: a", 3);
     close_world(&w);
+}
+
+#define THREE "lb_policy: RING_HASH\n  circuit_breakers: {thresholds: [{max_requests: 3}]}"
+
+static void test_circuit_breaking(void **state)
+{
+    (void)state;
+    break_circuits(open_world(2, 1, THREE));
+}
+
+static void test_circuit_breaking_without_a_domain(void **state)
+{
+    (void)state;
+    break_circuits(open_world_in(NULL, 2, 1, THREE));
 }
 
 enum { RACERS = 4, RACES = 300, LIMIT = 2 };
@@ -227,7 +248,7 @@ static void *race(void *arg)
 {
     struct racer *r = arg;
     for (unsigned i = 0; i < RACES; i++) {
-        struct torc_result result = mesh_kit_call(r->ch, "x-user: a", false, 10000);
+        struct torc_result result = kit_mesh_call(r->ch, "x-user: a", false, 10000);
         if (result.code == TORC_STATUS_OK)
             r->passed++;
         else if (strstr(result.message, "circuit breaker drop"))
@@ -237,7 +258,7 @@ static void *race(void *arg)
     return NULL;
 }
 
-/* The count stays right however the runtimes race for it: all of it is free in the end. */
+/* The count stays right however runtimes race for it: all of it is free in the end. */
 static void test_circuit_breaking_race(void **state)
 {
     (void)state;
@@ -245,7 +266,7 @@ static void test_circuit_breaking_race(void **state)
     struct racer racers[RACERS] = {0};
     pthread_t threads[RACERS];
     for (size_t i = 0; i < RACERS; i++)
-        mesh_kit_calls(w.ch[i], "x-user: a", 1);
+        kit_mesh_calls(w.ch[i], "x-user: a", 1);
     for (size_t i = 0; i < RACERS; i++) {
         racers[i].ch = w.ch[i];
         assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
@@ -278,7 +299,7 @@ static void *call_on(void *arg)
 {
     struct racer *r = arg;
     while (!atomic_load(&updated)) {
-        struct torc_result result = mesh_kit_call(r->ch, "x-user: a", true, 10000);
+        struct torc_result result = kit_mesh_call(r->ch, "x-user: a", true, 10000);
         r->passed += result.code == TORC_STATUS_OK;
         r->dropped += result.code != TORC_STATUS_OK;
         torc_result_fini(&result);
@@ -300,9 +321,9 @@ static void test_updates_under_load(void **state)
     }
     torc_channel *probe = channel_on(w.k, w.rt[0], "xds:///svc");
     for (size_t i = 0; i < UPDATES; i++) {
-        mesh_kit_put_endpoints(w.k, "c", i % 2 ? "0/a: 0, 2*2; 0/b: 1" : "0/a: 1", NULL);
+        kit_mesh_put_endpoints(w.k, "c", i % 2 ? "0/a: 0, 2*2; 0/b: 1" : "0/a: 1", NULL);
         if (i % 2 == 0)
-            mesh_kit_wait_backend(w.k, probe, "x-user: a", 1);
+            kit_mesh_wait_backend(w.k, probe, "x-user: a", 1);
     }
     atomic_store(&updated, true);
     for (size_t i = 0; i < RACERS; i++) {
@@ -367,15 +388,15 @@ static void test_load_reports(void **state)
     struct {
         struct tc_lrs *lrs;
         struct tally *tally;
-    } o = {mesh_kit_lrs(w.k), &t};
-    mesh_kit_do(w.k, observe, &o);
-    mesh_kit_calls(w.ch[0], "x-user: a", 30);
-    mesh_kit_calls(w.ch[1], "x-user: a", 12);
+    } o = {kit_mesh_lrs(w.k), &t};
+    kit_mesh_do(w.k, observe, &o);
+    kit_mesh_calls(w.ch[0], "x-user: a", 30);
+    kit_mesh_calls(w.ch[1], "x-user: a", 12);
     wait_tally(&t, 42);
-    /* What a runtime counted last comes with its end. */
-    mesh_kit_calls(w.ch[1], "x-user: a", 3);
+    /* A runtime's last counts come when it ends. */
+    kit_mesh_calls(w.ch[1], "x-user: a", 3);
     end(&w, 1);
-    mesh_kit_calls(w.ch[0], "x-user: a", 5);
+    kit_mesh_calls(w.ch[0], "x-user: a", 5);
     wait_tally(&t, 50);
     pthread_mutex_lock(&t.mutex);
     assert_int_equal(t.succeeded, 50);
@@ -387,7 +408,7 @@ static void test_load_reports(void **state)
 
 /* --- runtimes that are not driven, the application's own thread, fork --- */
 
-/* A runtime whose application does something else holds up nobody. */
+/* A runtime whose application does not drive it does not block the others. */
 static void test_idle_caller(void **state)
 {
     (void)state;
@@ -395,14 +416,14 @@ static void test_idle_caller(void **state)
     torc_xds_domain *domain = torc_xds_domain_new();
     torc_runtime *busy = runtime_in(domain, TORC_RUNTIME_CALLER), *other = runtime_in(domain, TORC_RUNTIME_CALLER);
     torc_channel *slow = channel_on(w.k, busy, "xds:///svc"), *fast = channel_on(w.k, other, "xds:///svc");
-    mesh_kit_calls(slow, "x-user: a", 1);
-    mesh_kit_calls(fast, "x-user: a", 1);
+    kit_mesh_calls(slow, "x-user: a", 1);
+    kit_mesh_calls(fast, "x-user: a", 1);
     for (size_t i = 0; i < 6; i++) {
-        mesh_kit_put_endpoints(w.k, "c", i % 2 ? "0/a: 0" : "0/a: 1", NULL);
-        mesh_kit_wait_backend(w.k, fast, "x-user: a", i % 2 ? 0 : 1);
+        kit_mesh_put_endpoints(w.k, "c", i % 2 ? "0/a: 0" : "0/a: 1", NULL);
+        kit_mesh_wait_backend(w.k, fast, "x-user: a", i % 2 ? 0 : 1);
     }
-    mesh_kit_put_endpoints(w.k, "c", "0/a: 1", NULL);
-    mesh_kit_wait_backend(w.k, slow, "x-user: a", 1);
+    kit_mesh_put_endpoints(w.k, "c", "0/a: 1", NULL);
+    kit_mesh_wait_backend(w.k, slow, "x-user: a", 1);
     torc_channel_free(slow);
     torc_channel_free(fast);
     assert_int_equal(torc_runtime_free(busy), 0);
@@ -418,7 +439,7 @@ static void test_fork(void **state)
     torc_xds_domain *domain = torc_xds_domain_new();
     torc_runtime *rt = runtime_in(domain, TORC_RUNTIME_THREAD);
     torc_channel *ch = channel_on(w.k, rt, "xds:///svc");
-    mesh_kit_calls(ch, "x-user: a", 1);
+    kit_mesh_calls(ch, "x-user: a", 1);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -430,13 +451,13 @@ static void test_fork(void **state)
         bad |= (torc_xds_domain_free(domain) != TORC_EFORK) << 1;
         bad |= (torc_runtime_free(rt) != TORC_EFORK) << 2;
 #ifdef __SANITIZE_THREAD__
-        _exit(bad); /* the sanitizer has no threads in a child */
+        _exit(bad); /* under the sanitizer a child has no threads */
 #endif
-        /* One of its own works. */
+        /* A new domain works in the child. */
         o.xds_domain = torc_xds_domain_new();
         torc_runtime *own = torc_runtime_new(&o);
         torc_channel *other = channel_on(w.k, own, "xds:///svc");
-        struct torc_result r = mesh_kit_call(other, "x-user: a", true, 10000);
+        struct torc_result r = kit_mesh_call(other, "x-user: a", true, 10000);
         bad |= (r.code != TORC_STATUS_OK) << 3;
         torc_result_fini(&r);
         torc_channel_free(other);
@@ -448,14 +469,14 @@ static void test_fork(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    mesh_kit_calls(ch, "x-user: a", 3);
+    kit_mesh_calls(ch, "x-user: a", 3);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);
     assert_int_equal(torc_xds_domain_free(domain), 0);
     close_world(&w);
 }
 
-/* A bootstrap that cannot be read is the channel's affair. */
+/* A bootstrap that cannot be read fails the channel alone. */
 static void test_bad_bootstrap(void **state)
 {
     (void)state;
@@ -466,7 +487,7 @@ static void test_bad_bootstrap(void **state)
     o.xds_bootstrap_json = "{}";
     torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
     assert_non_null(ch);
-    struct torc_result r = mesh_kit_call(ch, NULL, false, 10000);
+    struct torc_result r = kit_mesh_call(ch, NULL, false, 10000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(r.message, "xds_servers"));
     torc_result_fini(&r);
@@ -483,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_four),
         cmocka_unit_test(test_dump),
         cmocka_unit_test(test_circuit_breaking),
+        cmocka_unit_test(test_circuit_breaking_without_a_domain),
         cmocka_unit_test(test_circuit_breaking_race),
         cmocka_unit_test(test_updates_under_load),
         cmocka_unit_test(test_load_reports),

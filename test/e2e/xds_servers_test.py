@@ -30,6 +30,9 @@ def write_mesh(path, version, backend):
 
 
 def test_fallback():
+    case("FB01")
+    case("FB03")
+    case("FB05")
     with tempfile.TemporaryDirectory() as directory, running("backend") as b1, running("backend") as b2:
         first, second = b1.listening(), b2.listening()
         paths = [os.path.join(directory, name) for name in ("main.json", "fallback.json")]
@@ -40,7 +43,6 @@ def test_fallback():
                 "call", "xds:///orders", "a.B/C", "-o", "json", "--rps", "100", "--duration", "120s",
                 env=bootstrap_of(main_address, fallback.listening())) as load:
             check(ended(load) == second, "the fallback's, while the first server is down")
-            case("FB01")
             with running("serve-xds", "--listen", main_address, "--resources", paths[0]) as primary:
                 until_peer(load, first)
                 for _ in range(20):
@@ -49,19 +51,19 @@ def test_fallback():
                 until_peer(load, second)
                 write_mesh(paths[0], "3", first)
                 until_peer(load, first)
-                case("FB05")
                 primary.kill()
             # All that is wanted is cached: what the fallback has, and what becomes of it, is not asked for.
             write_mesh(paths[1], "2", second)
             for _ in range(100):
                 check(ended(load) == first, "what is cached stays in use")
-            case("FB03")
             with running("serve-xds", "--listen", main_address, "--resources", paths[0]):
                 write_mesh(paths[0], "4", second)
                 until_peer(load, second)
 
 
 def test_federation():
+    case("AD10")
+    case("AD30")
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
         live = backend.listening()
         paths = [os.path.join(directory, name) for name in ("plain.json", "east.json")]
@@ -80,13 +82,11 @@ def test_federation():
             for target in ("xds:///orders", "xds://east/shop/my orders"):
                 _, summary = calls(target, "a.B/C", "-n", "5", env=env)
                 check(summary["by_peer"] == {live: 5}, f"{target}: {summary}")
-            case("AD10")
             done, _ = calls("xds:///lost", "a.B/C", env=env, status=1)
             check(done[0]["status"] == "UNAVAILABLE" and
                   'authority "nobody" is not in the xDS bootstrap' in done[0]["message"], str(done))
             done, _ = calls("xds://nobody/orders", "a.B/C", env=env, status=1)
             check(done[0]["status"] == "UNAVAILABLE" and '"nobody"' in done[0]["message"], str(done))
-            case("AD30")
 
 
 main(test_fallback, test_federation)

@@ -1,5 +1,5 @@
 """torc call --creds xds: mutual TLS as the control plane says, a certificate replaced under 100 calls a second; a name
-that is not the backend's; a backend in the clear. The backend says whose certificates came."""
+that is not the backend's; a plaintext backend. The backend prints the certificates that it saw."""
 import json
 import os
 import sys
@@ -97,12 +97,12 @@ def test_the_wrong_kind_of_pem():
     with tempfile.TemporaryDirectory() as folder:
         pki = MeshPki(folder)
         ca, key = pki.path("ca.pem"), pki.path("ca-key.pem")
-        for args, file, text in ((["--ca", key], key, "no CERTIFICATE in PEM form, but a PRIVATE KEY"),
-                                 (["--cert", ca, "--key", ca], ca, "no PRIVATE KEY in PEM form, but a CERTIFICATE")):
+        for args, file, text in ((["--ca", key], key, "no CERTIFICATE, but a PRIVATE KEY"),
+                                 (["--cert", ca, "--key", ca], ca, "no PRIVATE KEY, but a CERTIFICATE")):
             done = run("call", "--creds", "tls", *args, "127.0.0.1:1", "a/b", status=1)
-            check(f"{args[-2]} {file}: it has {text}" in done.stderr, done.stderr)
+            check(f"{args[-2]} {file}: the PEM file has {text}" in done.stderr, done.stderr)
         done = run("backend", "--tls-cert", ca, "--tls-key", key, "--client-ca", key, status=1)
-        check(f"--client-ca {key}: it has no CERTIFICATE" in done.stderr, done.stderr)
+        check(f"--client-ca {key}: the PEM file has no CERTIFICATE" in done.stderr, done.stderr)
 
 
 def test_usage():

@@ -1,5 +1,5 @@
-/* TLS by xDS (A29) end to end: mutual TLS, certificates that are replaced under load, and clusters whose security
- * cannot be had. */
+/* TLS by xDS (A29) end to end: mutual TLS, certificates replaced under load, and clusters whose security cannot be
+ * provided. */
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/tls_world.h"
-#include "support/wire_proxy.h"
+#include "support/kits/tls_mesh.h"
+#include "support/net/wire_proxy.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -20,7 +20,7 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg);
 }
 
-/* What a server sees of its clients' certificates. */
+/* What a server sees of client certificates. */
 struct witness {
     pthread_mutex_t lock;
     struct x509_st *awaited;
@@ -57,7 +57,7 @@ static uint64_t came(struct witness *x)
     return ns;
 }
 
-/* Clients whose certificate the server has seen: what they trust was settled before. */
+/* Handshakes in which the server saw a client certificate: the client's trust was settled before. */
 static uint64_t handshakes(struct witness *x)
 {
     pthread_mutex_lock(&x->lock);
@@ -66,7 +66,7 @@ static uint64_t handshakes(struct witness *x)
     return n;
 }
 
-/* One call each 10 ms; each must succeed, and the channel stay READY in between. */
+/* Makes a call every 10 ms. Each must succeed, and the channel must stay READY. */
 static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
 {
     uint64_t now = now_ns();
@@ -75,37 +75,37 @@ static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
         assert_int_equal(torc_channel_wait_state(ch, TORC_READY, (int64_t)((*next_ns - now) / TC_NS_PER_MS), &state),
                          TORC_ETIMEDOUT);
     *next_ns = TC_MAX(*next_ns, now) + 10 * TC_NS_PER_MS;
-    mesh_kit_calls(ch, NULL, 1);
+    kit_mesh_calls(ch, NULL, 1);
 }
 
 static void certificates_are_replaced_under_load(void **state)
 {
     (void)state;
-    struct tls_world w;
+    struct kit_tls_mesh w;
     struct witness witness = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    tls_world_init(&w, 1, "2s");
-    tls_world_secure(&w, 0, &w.server, on_client, &witness);
-    struct wire_proxy *proxy = wire_proxy_new(mesh_kit_address(w.k, 0));
-    char *context = tls_world_context("mesh", EXACT, "");
-    tls_world_put_cluster(&w, "c", wire_proxy_address(proxy), context);
-    tls_world_put_cluster(&w, "good", wire_proxy_address(proxy), context);
-    tls_world_open(&w);
+    kit_tls_mesh_init(&w, 1, "2s");
+    kit_tls_mesh_secure(&w, 0, &w.server, on_client, &witness);
+    struct wire_proxy *proxy = wire_proxy_new(kit_mesh_address(w.k, 0));
+    char *context = kit_tls_mesh_context("mesh", EXACT, "");
+    kit_tls_mesh_put_cluster(&w, "c", wire_proxy_address(proxy), context);
+    kit_tls_mesh_put_cluster(&w, "good", wire_proxy_address(proxy), context);
+    kit_tls_mesh_open(&w);
 
     uint64_t next_ns = 0, calls = 0;
     await(&witness, w.client.x509);
     for (; calls < 20; calls++)
         call_at_100_hz(w.ch, &next_ns);
     assert_true(came(&witness) != 0);
-    assert_int_equal(mesh_kit_connections(w.k, 0), 1);
+    assert_int_equal(kit_mesh_connections(w.k, 0), 1);
 
-    struct tc_cert renewed = tc_cert_make(&(struct tc_cert_opts){.common_name = "client 2", .issuer = &w.root});
+    struct kit_cert renewed = kit_cert_make(&(struct kit_cert_opts){.common_name = "client 2", .issuer = &w.root});
     await(&witness, renewed.x509);
     uint64_t replaced_ns = now_ns();
-    /* One file after the other, as rotations do: in between they do not go together. */
-    tls_world_write(&w, "cert.pem", renewed.cert_pem);
+    /* One file after another, as rotations do: in between, certificate and key do not match. */
+    kit_tls_mesh_write(&w, "cert.pem", renewed.cert_pem);
     for (size_t i = 0; i < 10; i++, calls++)
         call_at_100_hz(w.ch, &next_ns);
-    tls_world_write(&w, "key.pem", renewed.key_pem);
+    kit_tls_mesh_write(&w, "key.pem", renewed.key_pem);
     while (!came(&witness) && now_ns() < replaced_ns + 10 * TC_NS_PER_S) {
         call_at_100_hz(w.ch, &next_ns);
         calls++;
@@ -115,40 +115,40 @@ static void certificates_are_replaced_under_load(void **state)
     print_message("the new certificate was in use %llu ms after the first file was replaced\n",
                   (unsigned long long)took_ms);
     assert_in_range(took_ms, 0, 2000);
-    /* The connection of the old certificate ends. */
-    for (uint64_t end = now_ns() + 10 * TC_NS_PER_S; mesh_kit_open_connections(w.k, 0) != 1 && now_ns() < end; calls++)
+    /* The connection with the old certificate ends. */
+    for (uint64_t end = now_ns() + 10 * TC_NS_PER_S; kit_mesh_open_connections(w.k, 0) != 1 && now_ns() < end; calls++)
         call_at_100_hz(w.ch, &next_ns);
-    assert_int_equal(mesh_kit_open_connections(w.k, 0), 1);
+    assert_int_equal(kit_mesh_open_connections(w.k, 0), 1);
     for (size_t i = 0; i < 20; i++, calls++)
         call_at_100_hz(w.ch, &next_ns);
-    assert_int_equal(mesh_kit_take(w.k, 0), calls);
-    assert_int_equal(mesh_kit_connections(w.k, 0), 2);
-    tls_world_expect_nothing_clear(proxy);
+    assert_int_equal(kit_mesh_take(w.k, 0), calls);
+    assert_int_equal(kit_mesh_connections(w.k, 0), 2);
+    kit_tls_mesh_expect_nothing_clear(proxy);
     tc_free(context);
-    tc_cert_fini(&renewed);
-    tls_world_fini(&w);
+    kit_cert_fini(&renewed);
+    kit_tls_mesh_fini(&w);
     wire_proxy_free(proxy);
 }
 
-/* Backend i behind TLS; clients may have a certificate of either authority. */
-static void secure_for_both(struct tls_world *w, size_t i, const struct tc_cert *cert, struct witness *witness)
+/* Puts backend i behind TLS and accepts client certificates of either authority. */
+static void secure_for_both(struct kit_tls_mesh *w, size_t i, const struct kit_cert *cert, struct witness *witness)
 {
     char *roots = tc_asprintf("%s%s", w->root.cert_pem, w->other_root.cert_pem);
     struct tc_tls_opts opts = {
         .server = true,
         .verify = TC_TLS_VERIFY_FULL,
         .roots_pem = tc_slice_str(roots),
-        .certificate_pem = tc_cert_pem(cert),
-        .private_key_pem = tc_cert_key(cert),
+        .certificate_pem = kit_cert_pem(cert),
+        .private_key_pem = kit_cert_key(cert),
         .verify_fn = on_client,
         .verify_arg = witness,
     };
-    mesh_kit_secure(w->k, i, &opts);
+    kit_mesh_secure(w->k, i, &opts);
     tc_free(roots);
 }
 
-/* Calls until the witness has seen so many handshakes, at most 10 s. */
-static uint64_t call_until_handshakes(struct tls_world *w, uint64_t *next_ns, struct witness *x, uint64_t n)
+/* Calls until the witness has seen that many handshakes, at most 10 s. */
+static uint64_t call_until_handshakes(struct kit_tls_mesh *w, uint64_t *next_ns, struct witness *x, uint64_t n)
 {
     uint64_t calls = 0;
     for (uint64_t end = now_ns() + 10 * TC_NS_PER_S; handshakes(x) < n && now_ns() < end; calls++)
@@ -157,13 +157,13 @@ static uint64_t call_until_handshakes(struct tls_world *w, uint64_t *next_ns, st
     return calls;
 }
 
-/* Calls until backend i has had so many connections, at most 10 s. */
-static uint64_t call_until_connections(struct tls_world *w, uint64_t *next_ns, size_t i, uint64_t n)
+/* Calls until backend i has had that many connections, at most 10 s. */
+static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns, size_t i, uint64_t n)
 {
     uint64_t calls = 0;
-    for (uint64_t end = now_ns() + 10 * TC_NS_PER_S; mesh_kit_connections(w->k, i) < n && now_ns() < end; calls++)
+    for (uint64_t end = now_ns() + 10 * TC_NS_PER_S; kit_mesh_connections(w->k, i) < n && now_ns() < end; calls++)
         call_at_100_hz(w->ch, next_ns);
-    assert_true(mesh_kit_connections(w->k, i) >= n);
+    assert_true(kit_mesh_connections(w->k, i) >= n);
     return calls;
 }
 
@@ -171,70 +171,70 @@ static uint64_t call_until_connections(struct tls_world *w, uint64_t *next_ns, s
 static void an_authority_is_replaced_under_load(void **state)
 {
     (void)state;
-    struct tls_world w;
+    struct kit_tls_mesh w;
     struct witness witness = {.lock = PTHREAD_MUTEX_INITIALIZER}, moved = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    tls_world_init(&w, 2, "1s");
-    struct tc_cert client = tc_cert_make(&(struct tc_cert_opts){.common_name = "client 2", .issuer = &w.other_root});
-    struct tc_cert server =
-        tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .sans = "DNS:b.mesh.test", .issuer = &w.other_root});
+    kit_tls_mesh_init(&w, 2, "1s");
+    struct kit_cert client = kit_cert_make(&(struct kit_cert_opts){.common_name = "client 2", .issuer = &w.other_root});
+    struct kit_cert server =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "b", .sans = "DNS:b.mesh.test", .issuer = &w.other_root});
     secure_for_both(&w, 0, &w.server, &witness);
     secure_for_both(&w, 1, &server, &moved);
-    char *context = tls_world_context("mesh", EXACT, "");
-    tls_world_put_cluster(&w, "c", mesh_kit_address(w.k, 0), context);
-    tls_world_put_cluster(&w, "good", mesh_kit_address(w.k, 0), context);
-    tls_world_open(&w);
+    char *context = kit_tls_mesh_context("mesh", EXACT, "");
+    kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 0), context);
+    kit_tls_mesh_put_cluster(&w, "good", kit_mesh_address(w.k, 0), context);
+    kit_tls_mesh_open(&w);
     uint64_t next_ns = 0, calls = 0;
     for (; calls < 20; calls++)
         call_at_100_hz(w.ch, &next_ns);
 
-    /* Both roots, and the new certificate of the client, at once. */
+    /* Both roots, and the client's new certificate, at once. */
     await(&witness, client.x509);
     char *both = tc_asprintf("%s%s", w.root.cert_pem, w.other_root.cert_pem);
     uint64_t replaced_ns = now_ns();
-    tls_world_write(&w, "root.pem", both);
-    tls_world_write(&w, "cert.pem", client.cert_pem);
-    tls_world_write(&w, "key.pem", client.key_pem);
+    kit_tls_mesh_write(&w, "root.pem", both);
+    kit_tls_mesh_write(&w, "cert.pem", client.cert_pem);
+    kit_tls_mesh_write(&w, "key.pem", client.key_pem);
     for (; !came(&witness) && now_ns() < replaced_ns + 10 * TC_NS_PER_S; calls++)
         call_at_100_hz(w.ch, &next_ns);
     assert_true(came(&witness) != 0);
     assert_in_range((came(&witness) - replaced_ns) / TC_NS_PER_MS, 0, 1000);
 
-    /* Servers with the new authority's certificates. */
-    tls_world_put_cluster(&w, "c", mesh_kit_address(w.k, 1), context);
+    /* Servers with certificates of the new authority. */
+    kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 1), context);
     calls += call_until_handshakes(&w, &next_ns, &moved, 1);
-    /* The old authority is trusted no more: another connection, with the new root alone. */
-    tls_world_write(&w, "root.pem", w.other_root.cert_pem);
+    /* The old authority is no longer trusted: another connection, with the new root alone. */
+    kit_tls_mesh_write(&w, "root.pem", w.other_root.cert_pem);
     calls += call_until_handshakes(&w, &next_ns, &moved, 2);
-    /* Roots by which nobody can be reached: what stands serves on, while it is tried. */
-    uint64_t before = mesh_kit_connections(w.k, 1);
-    tls_world_write(&w, "root.pem", w.root.cert_pem);
+    /* Roots that no server matches: the open connection serves while new ones are tried. */
+    uint64_t before = kit_mesh_connections(w.k, 1);
+    kit_tls_mesh_write(&w, "root.pem", w.root.cert_pem);
     calls += call_until_connections(&w, &next_ns, 1, before + 1);
     for (size_t i = 0; i < 20; i++, calls++)
         call_at_100_hz(w.ch, &next_ns);
     print_message("%llu calls, none of which failed\n", (unsigned long long)calls);
-    assert_int_equal(mesh_kit_take(w.k, 0) + mesh_kit_take(w.k, 1), calls);
+    assert_int_equal(kit_mesh_take(w.k, 0) + kit_mesh_take(w.k, 1), calls);
     tc_free(context);
     tc_free(both);
-    tc_cert_fini(&client);
-    tc_cert_fini(&server);
-    tls_world_fini(&w);
+    kit_cert_fini(&client);
+    kit_cert_fini(&server);
+    kit_tls_mesh_fini(&w);
 }
 
-/* A cluster "good" on backend 1, and "c" on backend 0 behind a proxy, which is to fail. */
+/* A cluster "good" on backend 1, and "c" on backend 0 behind a proxy, which is expected to fail. */
 struct failing {
-    struct tls_world w;
+    struct kit_tls_mesh w;
     struct wire_proxy *proxy;
 };
 
 static int setup_failing(void **state)
 {
     struct failing *f = TC_NEW(struct failing);
-    tls_world_init(&f->w, 2, "1s");
-    tls_world_secure(&f->w, 0, &f->w.server, NULL, NULL);
-    tls_world_secure(&f->w, 1, &f->w.server, NULL, NULL);
-    f->proxy = wire_proxy_new(mesh_kit_address(f->w.k, 0));
-    char *context = tls_world_context("mesh", EXACT, "");
-    tls_world_put_cluster(&f->w, "good", mesh_kit_address(f->w.k, 1), context);
+    kit_tls_mesh_init(&f->w, 2, "1s");
+    kit_tls_mesh_secure(&f->w, 0, &f->w.server, NULL, NULL);
+    kit_tls_mesh_secure(&f->w, 1, &f->w.server, NULL, NULL);
+    f->proxy = wire_proxy_new(kit_mesh_address(f->w.k, 0));
+    char *context = kit_tls_mesh_context("mesh", EXACT, "");
+    kit_tls_mesh_put_cluster(&f->w, "good", kit_mesh_address(f->w.k, 1), context);
     tc_free(context);
     *state = f;
     return 0;
@@ -243,37 +243,37 @@ static int setup_failing(void **state)
 static int teardown_failing(void **state)
 {
     struct failing *f = *state;
-    tls_world_fini(&f->w);
+    kit_tls_mesh_fini(&f->w);
     wire_proxy_free(f->proxy);
     tc_free(f);
     return 0;
 }
 
-/* RPCs to "c" fail with the reason, those to "good" do not, and nothing left in the clear. */
+/* Asserts that RPCs to "c" fail with the reason, that RPCs to "good" succeed, and that no plaintext left. */
 static void expect_failure(struct failing *f, const char *tls, const char *reason)
 {
-    tls_world_put_cluster(&f->w, "c", wire_proxy_address(f->proxy), tls);
+    kit_tls_mesh_put_cluster(&f->w, "c", wire_proxy_address(f->proxy), tls);
     if (!f->w.ch)
-        tls_world_open(&f->w);
-    mesh_kit_calls(f->w.ch, "to: good", 1);
-    mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, reason);
-    mesh_kit_calls(f->w.ch, "to: good", 20);
-    assert_int_equal(mesh_kit_take(f->w.k, 0), 0);
-    tls_world_expect_nothing_clear(f->proxy);
+        kit_tls_mesh_open(&f->w);
+    kit_mesh_calls(f->w.ch, "to: good", 1);
+    kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, reason);
+    kit_mesh_calls(f->w.ch, "to: good", 20);
+    assert_int_equal(kit_mesh_take(f->w.k, 0), 0);
+    kit_tls_mesh_expect_nothing_clear(f->proxy);
 }
 
 static void expect_context_failure(struct failing *f, const char *roots, const char *sans, const char *reason)
 {
-    char *context = tls_world_context(roots, sans, "");
+    char *context = kit_tls_mesh_context(roots, sans, "");
     expect_failure(f, context, reason);
     tc_free(context);
 }
 
-/* The server was asked, by TLS, and is not who it should be. */
+/* Asserts that a TLS handshake was tried and the server's identity rejected. */
 static void expect_refusal(struct failing *f, const char *roots, const char *sans, const char *reason)
 {
     expect_context_failure(f, roots, sans, reason);
-    assert_true(wire_proxy_saw(f->proxy, TLS_WORLD_HELLO));
+    assert_true(wire_proxy_saw(f->proxy, KIT_TLS_MESH_HELLO));
 }
 
 static void a_wrong_name_fails(void **state)
@@ -286,14 +286,14 @@ static void a_wrong_name_fails(void **state)
 static void an_expired_certificate_fails(void **state)
 {
     struct failing *f = *state;
-    struct tc_cert expired = tc_cert_make(&(struct tc_cert_opts){.common_name = "b",
-                                                                 .sans = "DNS:b.mesh.test",
-                                                                 .issuer = &f->w.root,
-                                                                 .valid_from_s = -7200,
-                                                                 .valid_to_s = -3600});
-    tls_world_secure(&f->w, 0, &expired, NULL, NULL);
+    struct kit_cert expired = kit_cert_make(&(struct kit_cert_opts){.common_name = "b",
+                                                                    .sans = "DNS:b.mesh.test",
+                                                                    .issuer = &f->w.root,
+                                                                    .valid_from_s = -7200,
+                                                                    .valid_to_s = -3600});
+    kit_tls_mesh_secure(&f->w, 0, &expired, NULL, NULL);
     expect_refusal(f, "mesh", EXACT, "certificate verify failed: certificate has expired");
-    tc_cert_fini(&expired);
+    kit_cert_fini(&expired);
 }
 
 static void an_unknown_authority_fails(void **state)
@@ -314,7 +314,7 @@ static void a_missing_provider_fails(void **state)
     assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
 }
 
-/* Known to the bootstrap, but it has no certificates to give: none of this kind, or none yet. */
+/* Providers that the bootstrap has but that lack certificates of this kind, or lack them so far. */
 static void a_provider_without_certificates_fails(void **state)
 {
     struct failing *f = *state;
@@ -325,49 +325,50 @@ static void a_provider_without_certificates_fails(void **state)
         "certificate provider instance \"roots\" has no certificate_file");
     assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
     expect_context_failure(f, "late", EXACT, "late.pem\": No such file or directory");
-    tls_world_write(&f->w, "late.pem", "no certificate");
-    mesh_kit_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "late.pem\": root certificates: no PEM certificate found");
+    kit_tls_mesh_write(&f->w, "late.pem", "no certificate");
+    kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "late.pem\": root certificates: no PEM certificate found");
     assert_int_equal(wire_proxy_take_sent(f->proxy), 0);
-    /* RPCs that wait go out when there are some. */
-    tls_world_write(&f->w, "late.pem", f->w.root.cert_pem);
-    mesh_kit_wait_backend(f->w.k, f->w.ch, "to: good", 1);
-    struct torc_result r = mesh_kit_call(f->w.ch, NULL, true, 10000);
+    /* Waiting RPCs are sent once the certificates are there. */
+    kit_tls_mesh_write(&f->w, "late.pem", f->w.root.cert_pem);
+    kit_mesh_wait_backend(f->w.k, f->w.ch, "to: good", 1);
+    struct torc_result r = kit_mesh_call(f->w.ch, NULL, true, 10000);
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
-    tls_world_expect_nothing_clear(f->proxy);
+    kit_tls_mesh_expect_nothing_clear(f->proxy);
 }
 
 static void a_server_without_tls_fails(void **state)
 {
     struct failing *f = *state;
-    mesh_kit_secure(f->w.k, 0, NULL);
+    kit_mesh_secure(f->w.k, 0, NULL);
     expect_context_failure(f, "mesh", EXACT, "TLS handshake with");
-    assert_int_equal(mesh_kit_take(f->w.k, 0), 0);
+    assert_int_equal(kit_mesh_take(f->w.k, 0), 0);
 }
 
-/* A29: with other credentials than xds the cluster's context does not count; without a context, the fallback does. */
-static void others_go_in_the_clear_as_they_were_told(void **state)
+/* A29: with credentials other than xds the cluster's TLS context is ignored; xds credentials without a context use the
+ * fallback. */
+static void other_credentials_ignore_the_context(void **state)
 {
     (void)state;
-    struct tls_world w;
+    struct kit_tls_mesh w;
     struct torc_channel_options o;
-    tls_world_init(&w, 1, "1s");
-    struct wire_proxy *proxy = wire_proxy_new(mesh_kit_address(w.k, 0));
-    char *context = tls_world_context("mesh", EXACT, "");
-    tls_world_put_cluster(&w, "c", wire_proxy_address(proxy), context);
-    tls_world_put_cluster(&w, "good", wire_proxy_address(proxy), context);
-    tls_world_put_listener(&w);
+    kit_tls_mesh_init(&w, 1, "1s");
+    struct wire_proxy *proxy = wire_proxy_new(kit_mesh_address(w.k, 0));
+    char *context = kit_tls_mesh_context("mesh", EXACT, "");
+    kit_tls_mesh_put_cluster(&w, "c", wire_proxy_address(proxy), context);
+    kit_tls_mesh_put_cluster(&w, "good", wire_proxy_address(proxy), context);
+    kit_tls_mesh_put_listener(&w);
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = w.bootstrap;
-    torc_channel *insecure = mesh_kit_channel(w.k, "svc", &o);
-    mesh_kit_calls(insecure, NULL, 5);
+    torc_channel *insecure = kit_mesh_channel(w.k, "svc", &o);
+    kit_mesh_calls(insecure, NULL, 5);
     assert_true(wire_proxy_saw(proxy, "PRI * HTTP/2.0"));
     torc_channel_free(insecure);
-    tls_world_put_cluster(&w, "c", wire_proxy_address(proxy), NULL);
-    w.ch = tls_world_channel(&w, "svc");
-    mesh_kit_calls(w.ch, NULL, 5);
+    kit_tls_mesh_put_cluster(&w, "c", wire_proxy_address(proxy), NULL);
+    w.ch = kit_tls_mesh_channel(&w, "svc");
+    kit_mesh_calls(w.ch, NULL, 5);
     tc_free(context);
-    tls_world_fini(&w);
+    kit_tls_mesh_fini(&w);
     wire_proxy_free(proxy);
 }
 
@@ -384,7 +385,7 @@ int main(void)
         FAILING(a_missing_provider_fails),
         FAILING(a_provider_without_certificates_fails),
         FAILING(a_server_without_tls_fails),
-        cmocka_unit_test(others_go_in_the_clear_as_they_were_told),
+        cmocka_unit_test(other_credentials_ignore_the_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

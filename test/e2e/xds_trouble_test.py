@@ -55,7 +55,7 @@ class Load:
 
 
 class Scene:
-    """Two backends, a control plane as a process of its own behind a proxy, the load, and who watches."""
+    """Two backends, a control plane process behind a proxy, the load, and a watching command."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -107,7 +107,7 @@ def stopped_and_restarted(s):
     s.load.go_on(2 * RPS)
     s.start_server()
     s.proxy.forward()
-    s.log("the server answers again", "stream answers")
+    s.log("the server can be reached again", "stream answers")
     s.watched("control plane is there again")
     s.write("2", s.backends[1])
     s.load.until_peer(s.backends[1])
@@ -126,7 +126,7 @@ def silenced(s):
     s.proxy.wait_heard(2)
     s.load.go_on(2 * RPS)
     s.server.process.send_signal(signal.SIGCONT)
-    s.log("the server answers again", "stream answers")
+    s.log("the server can be reached again", "stream answers")
     s.watched("control plane trouble: ", "control plane is there again")
     s.write("3", s.backends[0])
     s.load.until_peer(s.backends[0])
@@ -134,7 +134,7 @@ def silenced(s):
 
 
 def stalled(s):
-    """Nothing goes through, and nothing says so: what is known stays in use, and nothing is lost."""
+    """Packets vanish silently: the config stays in use, and no RPC fails."""
     s.proxy.stall()
     s.write("4", s.backends[1])
     check(s.load.go_on(2 * RPS) == {s.backends[0]}, "what waits in the proxy is not known yet")
@@ -159,6 +159,7 @@ def bad_resources(s):
 
 
 def test_no_call_fails():
+    case("AD24")
     with contextlib.ExitStack() as stack:
         s = Scene(stack)
         for part in (stopped_and_restarted, silenced, stalled, bad_resources):
@@ -169,7 +170,6 @@ def test_no_call_fails():
         s.process.kill()
         s.process.reader.join()
         s.load.catch_up()
-        case("AD24")
 
 
 main(test_no_call_fails)

@@ -1,6 +1,6 @@
-/* Files of application default credentials: what is taken can be freed, what is not has a reason. */
+/* Application default credentials files: what is accepted can be freed, what is rejected has a reason. */
 #include "base/mem.h"
-#include "creds/adc.h"
+#include "creds/call/adc.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,7 +10,7 @@ static void check_addr(const struct tc_addr *a)
     socklen_t len;
     char *text = tc_addr_text(a);
     TC_FUZZ_CHECK(text && text[0]);
-    /* An abstract name may hold a NUL, which its text shows but does not end at. */
+    /* An abstract name may hold a NUL; its text shows the NUL and continues. */
     bool abstract = tc_addr_family(a) == AF_UNIX && a->unix_path->data[0] == '\0';
     if (!abstract) {
         TC_FUZZ_CHECK(tc_addr_parse(&again, tc_slice_str(text)) == 0);

@@ -1,8 +1,8 @@
-/* The server's side of ADS. The input is a script: requests as bytes or in parts, and changes of the resources. */
+/* The server's side of ADS. The input is a script: requests as bytes or by fields, and changes of the resources. */
 #include "base/mem.h"
+#include "controlplane/ads.h"
 #include "fuzz.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
-#include "server/ads.h"
 
 static const char *const types[] = {
     "type.googleapis.com/envoy.config.listener.v3.Listener",
@@ -64,7 +64,7 @@ static void deliver(struct fixture *f, struct tc_slice bytes)
     tc_status_fini(&status);
 }
 
-/* A request of one byte for the type, one for the names, one for nonce and error. */
+/* A request: one byte for the type, one for the names, one for nonce and error. */
 static void request(struct fixture *f, struct tc_fuzz_input *in)
 {
     Envoy__Service__Discovery__V3__DiscoveryRequest r = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
@@ -106,7 +106,7 @@ static void change(struct fixture *f, struct tc_fuzz_input *in)
     f->in_call = true;
     tc_ads_push(f->ads);
     uint64_t sent = f->sent;
-    tc_ads_push(f->ads); /* nothing is new any more */
+    tc_ads_push(f->ads); /* nothing new is left */
     f->in_call = false;
     TC_FUZZ_CHECK(f->sent == sent);
 }

@@ -83,7 +83,7 @@ static int model_digit(char c)
     return !at || (c < '0') ? -1 : (int)(at - digits);
 }
 
-/* grpc-message, with U+FFFD for each NUL of an escape. */
+/* Decodes grpc-message, with U+FFFD for each escaped NUL. */
 static void model_message(struct tc_buf *out, struct tc_slice s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -201,7 +201,7 @@ static void check_slices(struct tc_slice s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tc_slice s = tc_slice_of(size ? data : NULL, size); /* as empty slices may be */
+    struct tc_slice s = tc_slice_of(size ? data : NULL, size); /* an empty slice may have NULL */
     check_integers(s);
     check_numbers(s);
     check_encodings(s);

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "pb/envoy/config/core/v3/base.pb-c.h"
 #include "proto/unpack.h"
-#include "xds/bootstrap.h"
+#include "xds/bootstrap/bootstrap.h"
 
 static bool supported(void *arg, const char *type, const json_t *config)
 {
@@ -20,20 +20,19 @@ static void check_servers(const struct tc_xds_server *servers, size_t n)
     }
 }
 
-/* What will be sent is a Node that a server can read. */
+/* The Node to send can be parsed by a server. */
 static void check_node(const struct tc_xds_bootstrap *b)
 {
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m = NULL;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     TC_FUZZ_CHECK(
-        tc_unpack(&envoy__config__core__v3__node__descriptor, tc_rstr_slice(b->node), NULL, &arena, &m, &faults) == 0);
+        tc_unpack(&envoy__config__core__v3__node__descriptor, tc_rstr_slice(b->node), NULL, &arena, &m, &errors) == 0);
     const Envoy__Config__Core__V3__Node *node = (const Envoy__Config__Core__V3__Node *)m;
     TC_FUZZ_CHECK(tc_slice_eq_str(tc_rstr_slice(b->node_id), node->id));
     TC_FUZZ_CHECK(strcmp(node->user_agent_name, "torc") == 0);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 

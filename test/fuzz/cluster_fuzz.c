@@ -1,6 +1,6 @@
 /* Clusters. */
 #include "resource.h"
-#include "resource/cluster.h"
+#include "xds/resource/cluster.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,15 +1,16 @@
-/* Cookies of stateful sessions. The input: how it is written, then the cookie. A cookie that is followed names
- * addresses alone; what a response sets is followed by the next request, and is not set again. */
+/* Cookies of stateful sessions. The input: how it is written, then the cookie. A cookie that is followed holds
+ * addresses alone; a cookie that a response sets is followed by the next request, and not set again. */
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
-#include "lb/session.h"
-#include "mesh/session_filter.h"
-#include "resource/session_filter.h"
+#include "lb/session_affinity.h"
+#include "xds/filter/http_filters.h"
+#include "xds/filter/session_filter.h"
+#include "xds/resource/session_filter.h"
 
 static struct tc_xds_config *config;
 
-/* One route to cluster "c"; the cookie's name is "s". */
+/* Makes a filter chain of one route to cluster "c"; the cookie's name is "s". */
 static struct tc_filter_chain *chain_new(void)
 {
     static struct tc_session_config settings = {.on = true, .name = {"s", 1}, .path = {"/", 1}};
@@ -27,8 +28,8 @@ static struct tc_filter_chain *chain_new(void)
     return tc_http_filters_chain(config, &route, NULL);
 }
 
-/* The set-cookie that a response brings to an RPC with that cookie field, when the pick gives `picked`, or what the
- * session asks for where it asks for something; empty: none. In the arena. */
+/* Returns the set-cookie (in the arena; empty: none) of a response to an RPC with that cookie field, when the pick
+ * gives what the session asks for or, if it asks for nothing, `picked`. */
 static struct tc_slice run(struct tc_arena *arena, struct tc_slice field, struct tc_slice picked, size_t *n)
 {
     struct tc_filter_chain *chain = chain_new();
@@ -68,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tc_arena arena;
     size_t n;
     tc_arena_init(&arena, 0, 0);
-    bool plain = tc_fuzz_u8(&in) & 1; /* else the input is the field itself */
+    bool plain = tc_fuzz_u8(&in) & 1; /* else the input is the whole field */
     if (plain) {
         tc_buf_append_str(&field, "a=b; s=");
         tc_base64_encode(&field, in.data, in.len, true);

@@ -1,11 +1,11 @@
 /* Requests to the client status service (CSDS), by both of its methods, over a connection in memory. The input: calls,
- * each with its method and messages. What is answered has no node_matchers, and
- * is answered as it asked. */
+ * each with its method and messages. A request that is answered has no node_matchers, and is answered as requested. */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "fuzz.h"
+#include "http2/client_stream.h"
 #include "server/csds_service.h"
-#include "support/pipe.h"
+#include "support/fakes/pipe.h"
 
 #define SERVICE "/envoy.service.status.v3.ClientStatusDiscoveryService/"
 
@@ -18,14 +18,14 @@ struct run {
     bool done;
     int code;
     size_t answers;
-    TC_VEC(bool) made; /* for each answer of the call: without contents? */
+    TC_VEC(bool) made; /* for each answer of the call: is it without contents? */
 };
 
-static void make(struct tc_csds_service *service, bool without_contents, struct tc_buf *out)
+static void make(struct tc_csds_service *service, bool without_contents)
 {
     struct run *r = TC_CONTAINER_OF(service, struct run, service);
     *tc_vec_push(&r->made) = without_contents;
-    tc_buf_append_char(out, 'x');
+    tc_csds_service_made(service, tc_rstr_str("x"), 1, 0);
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
@@ -46,9 +46,9 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     TC_FUZZ_CHECK(r->code == TORC_STATUS_OK || tc_status_text(&outcome->status)[0]);
 }
 
-static const struct tc_h2_stream_events stream_events = {.on_message = on_message, .on_done = on_done};
+static const struct tc_h2_client_events stream_events = {.stream = {.on_message = on_message}, .on_done = on_done};
 
-/* No request is worth a connection. */
+/* No request ends the connection. */
 static void on_closed(void *arg, const struct tc_status *why)
 {
     (void)arg;
@@ -65,7 +65,7 @@ static uint64_t varint(struct tc_fuzz_input *in)
     return v;
 }
 
-/* What a request that was answered must have been, field by field. */
+/* Checks, field by field, that a request may have been answered. */
 static void check_answered(struct tc_slice bytes, bool without_contents)
 {
     enum { NODE_MATCHERS = 1, EXCLUDE_CONTENTS = 3 };
@@ -113,7 +113,7 @@ static void call(struct run *r, uint8_t how)
     tc_arena_init(&arena, 0, 0);
     r->done = false;
     r->answers = r->made.len = 0;
-    r->stream = tc_h2_stream_open(r->conn, &request, &arena, &stream_events, r, &error);
+    r->stream = tc_h2_client_stream_open(r->conn, &request, &arena, &stream_events, r, &error);
     TC_FUZZ_CHECK(r->stream);
     tc_h2_stream_read(r->stream);
     for (size_t i = 0; i < n && !r->done; i++) {
@@ -127,7 +127,7 @@ static void call(struct run *r, uint8_t how)
             TC_FUZZ_CHECK(r->done && r->code == TORC_STATUS_INVALID_ARGUMENT);
     }
     if (!r->done && n == 0) {
-        (void)tc_h2_stream_send_end(r->stream);
+        (void)tc_h2_client_stream_send_end(r->stream);
         tc_loop_drain(r->loop);
     }
     TC_FUZZ_CHECK(r->done && r->answers == r->made.len);
@@ -144,22 +144,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     r->in = (struct tc_fuzz_input){data, size};
     r->service.make = make;
     r->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
-    struct tc_pipe *pipe = tc_pipe_new(r->loop);
+    struct fake_pipe *pipe = fake_pipe_new(r->loop);
     tc_server_opts_init(&server_opts);
     struct tc_server *server = tc_server_new(r->loop, &server_opts);
     tc_csds_service_register(server, &r->service);
-    tc_server_accept(server, tc_pipe_end(pipe, 1));
+    tc_server_accept(server, fake_pipe_end(pipe, 1));
     tc_h2_opts_init(&opts, false);
-    r->conn = tc_h2_conn_new(r->loop, tc_pipe_end(pipe, 0), &opts, &conn_events, r);
+    r->conn = tc_h2_conn_new(r->loop, fake_pipe_end(pipe, 0), &opts, &conn_events, r);
     tc_loop_drain(r->loop);
     while (r->in.len)
         call(r, tc_fuzz_u8(&r->in));
     tc_h2_conn_close(r->conn);
     tc_loop_drain(r->loop);
     tc_server_free(server);
+    tc_csds_service_end(&r->service);
     tc_loop_drain(r->loop);
     tc_vec_fini(&r->made);
-    tc_pipe_free(pipe);
+    fake_pipe_free(pipe);
     tc_loop_free(r->loop);
     tc_free(r);
     return 0;

@@ -1,9 +1,9 @@
-/* The server's side of incremental ADS, and a client that keeps books. The input is a script: requests as bytes or in
- * parts, and changes of the resources. */
+/* The server's side of incremental ADS, and a client that keeps track. The input is a script: requests as bytes or by
+ * fields, and changes of the resources. */
 #include "base/mem.h"
+#include "controlplane/delta.h"
 #include "fuzz.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
-#include "server/delta.h"
 
 static const char *const types[] = {
     "type.googleapis.com/envoy.config.listener.v3.Listener",
@@ -63,7 +63,7 @@ static size_t choose(char **out, unsigned which)
     return n;
 }
 
-/* A byte for the type and flags, one for the names that are subscribed and unsubscribed. */
+/* A request: a byte for type and flags, one for the names subscribed and unsubscribed. */
 static void request(struct fixture *f, struct tc_fuzz_input *in)
 {
     Envoy__Service__Discovery__V3__DeltaDiscoveryRequest r =
@@ -104,7 +104,7 @@ static void change(struct fixture *f, struct tc_fuzz_input *in)
         return;
     tc_delta_push(f->delta);
     uint64_t sent = f->sent;
-    tc_delta_push(f->delta); /* nothing is new any more */
+    tc_delta_push(f->delta); /* nothing new is left */
     TC_FUZZ_CHECK(f->sent == sent);
 }
 

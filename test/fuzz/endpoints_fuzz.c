@@ -1,6 +1,6 @@
 /* ClusterLoadAssignments. */
 #include "resource.h"
-#include "resource/endpoints.h"
+#include "xds/resource/endpoints.h"
 
 static void check_locality(const struct tc_eds_locality *l)
 {

@@ -1,5 +1,5 @@
-/* What the fuzz targets share: an input that is eaten from the front, and checks that hold in every build. A target
- * defines LLVMFuzzerTestOneInput; libFuzzer calls it under clang, replay.c with the committed corpus elsewhere. */
+/* What the fuzz targets share: an input consumed from the front, and checks that hold in every build. A target defines
+ * LLVMFuzzerTestOneInput; libFuzzer calls it under clang, replay.c with the committed corpus elsewhere. */
 #ifndef TC_FUZZ_FUZZ_H
 #define TC_FUZZ_FUZZ_H
 
@@ -23,7 +23,7 @@ struct tc_fuzz_input {
     size_t len;
 };
 
-/* Numbers of an input that is used up are zeros. */
+/* Reads from an exhausted input give zeros. */
 static inline uint8_t tc_fuzz_u8(struct tc_fuzz_input *in)
 {
     if (in->len == 0)
@@ -49,7 +49,7 @@ static inline struct tc_slice tc_fuzz_take(struct tc_fuzz_input *in, size_t len)
     return s;
 }
 
-/* As many bytes as the next one says. */
+/* As many bytes as the next byte says. */
 static inline struct tc_slice tc_fuzz_short(struct tc_fuzz_input *in)
 {
     size_t len = tc_fuzz_u8(in);

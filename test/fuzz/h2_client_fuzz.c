@@ -1,15 +1,16 @@
-/* An HTTP/2 connection of a client, whose calls come and go while a peer sends anything (see h2_script.h). */
+/* An HTTP/2 client connection whose calls come and go while a peer sends arbitrary bytes (h2_script.h). */
 #include "h2_script.h"
 
 #include "base/mem.h"
-#include "http2/stream.h"
+#include "http2/client_stream.h"
 
 #define CALLS 4
 
 struct call {
     struct run *run;
-    struct tc_h2_stream *stream; /* NULL: none, or over */
+    struct tc_h2_stream *stream; /* NULL: no stream, or it has ended */
     struct tc_arena arena;
+    struct tc_timer deadline;
     bool open, headers_seen;
     size_t messages;
 };
@@ -20,6 +21,24 @@ struct run {
     bool ready, closed, close_now;
 };
 
+/* Ends the call and frees its memory. */
+static void end_call(struct call *c)
+{
+    if (c->open)
+        tc_h2_stream_cancel(c->stream, 8);
+    c->open = false;
+    if (c->stream) {
+        tc_timer_stop(&c->deadline);
+        tc_arena_fini(&c->arena);
+    }
+    c->stream = NULL;
+}
+
+static void on_deadline(struct tc_timer *timer)
+{
+    end_call(TC_CONTAINER_OF(timer, struct call, deadline));
+}
+
 static void on_headers(void *arg, const struct tc_headers *headers)
 {
     struct call *c = arg;
@@ -27,6 +46,10 @@ static void on_headers(void *arg, const struct tc_headers *headers)
     c->headers_seen = true;
     for (size_t i = 0; i < headers->len; i++)
         TC_FUZZ_CHECK(headers->data[i].name.len > 0 && headers->data[i].name.data[0] != ':');
+    if (tc_headers_find(headers, tc_slice_str("te"))) {
+        tc_h2_stream_cancel(c->stream, 8);
+        c->open = false;
+    }
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
@@ -53,8 +76,8 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     c->open = false;
 }
 
-static const struct tc_h2_stream_events stream_events = {
-    .on_headers = on_headers, .on_message = on_message, .on_done = on_done};
+static const struct tc_h2_client_events stream_events = {
+    .stream = {.on_message = on_message}, .on_headers = on_headers, .on_done = on_done};
 
 static void on_ready(void *arg)
 {
@@ -68,7 +91,7 @@ static void on_draining(void *arg, const struct tc_status *why, bool too_many_pi
     struct run *r = arg;
     (void)too_many_pings;
     TC_FUZZ_CHECK(!r->closed && !tc_status_ok(why));
-    /* The text of a GOAWAY: 256 bytes, each of which three may show. */
+    /* The text of a GOAWAY: 256 bytes, each shown with at most three. */
     TC_FUZZ_CHECK(why->text->len < 1024);
     for (size_t i = 0; i < why->text->len; i++)
         TC_FUZZ_CHECK(why->text->data[i] >= 0x20 && why->text->data[i] <= 0x7e);
@@ -78,7 +101,7 @@ static void on_closed(void *arg, const struct tc_status *why)
 {
     struct run *r = arg;
     TC_FUZZ_CHECK(!r->closed && !tc_status_ok(why));
-    for (size_t i = 0; i < CALLS; i++) /* only calls whose response has come whole may go on */
+    for (size_t i = 0; i < CALLS; i++) /* only calls whose response is complete may go on */
         TC_FUZZ_CHECK(!r->calls[i].open || r->calls[i].headers_seen);
     r->closed = true;
     tc_fuzz_h2_close(&r->h2);
@@ -86,16 +109,6 @@ static void on_closed(void *arg, const struct tc_status *why)
 
 static const struct tc_h2_conn_events conn_events = {
     .on_ready = on_ready, .on_draining = on_draining, .on_closed = on_closed};
-
-static void end_call(struct call *c)
-{
-    if (c->open)
-        tc_h2_stream_cancel(c->stream, 8);
-    c->open = false;
-    if (c->stream)
-        tc_arena_fini(&c->arena);
-    c->stream = NULL;
-}
 
 static void begin_call(struct run *r, struct call *c, uint8_t flags)
 {
@@ -113,14 +126,19 @@ static void begin_call(struct run *r, struct call *c, uint8_t flags)
         return;
     tc_arena_init(&c->arena, 0, 0);
     *c = (struct call){.run = r, .arena = c->arena};
-    c->stream = tc_h2_stream_open(r->h2.conn, &request, &c->arena, &stream_events, c, &error);
+    c->stream = tc_h2_client_stream_open(r->h2.conn, &request, &c->arena, &stream_events, c, &error);
     TC_FUZZ_CHECK(c->stream || error == TORC_EAGAIN || error == TORC_ECLOSED);
-    if (!c->stream)
-        tc_arena_fini(&c->arena);
     c->open = c->stream != NULL;
+    if (!c->stream) {
+        tc_arena_fini(&c->arena);
+        return;
+    }
+    tc_timer_init(&c->deadline, r->h2.loop, on_deadline);
+    if (flags & 0x80)
+        tc_timer_start(&c->deadline, tc_fuzz_u8(&r->h2.in));
 }
 
-/* What the client does: four bits say what, two of which call. */
+/* An action of the client: four bits choose it, two of them the call. */
 static void act(struct run *r, uint8_t op)
 {
     struct call *c = &r->calls[op >> 4 & 3];
@@ -140,7 +158,7 @@ static void act(struct run *r, uint8_t op)
         if (op & 0x80)
             end_call(c);
         else if (c->open)
-            (void)tc_h2_stream_send_end(c->stream);
+            (void)tc_h2_client_stream_send_end(c->stream);
         break;
     case 15:
         if (r->h2.conn && op >= 0xf0)
@@ -163,8 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         act(r, op);
         tc_fuzz_h2_step(&r->h2, op);
         for (size_t i = 0; had && !r->h2.conn && !r->closed && i < CALLS; i++)
-            if (r->calls[i].open && !r->calls[i].headers_seen)
-                r->calls[i].open = false; /* ended by the close without a callback */
+            if (r->calls[i].open && !tc_h2_stream_conn(r->calls[i].stream))
+                r->calls[i].open = false; /* the close ended it without a callback */
     }
     for (size_t i = 0; i < CALLS; i++)
         end_call(&r->calls[i]);

@@ -8,7 +8,7 @@ enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/* Header fields that make good requests and responses, and some that do not. */
+/* Header fields of good requests and responses, and some bad ones. */
 static const char *const fields[][2] = {
     {":status", "200"},        {":status", "503"},     {":status", "100"},    {":method", "POST"},
     {":path", "/a.B/C"},       {":scheme", "http"},    {":authority", "a"},   {"content-type", "application/grpc"},
@@ -24,7 +24,7 @@ void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, boo
     *h = (struct tc_fuzz_h2){.in = {data, size}, .server = server};
     uint8_t flags = tc_fuzz_u8(&h->in), chunk = tc_fuzz_u8(&h->in);
     h->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = flags});
-    h->pipe = tc_pipe_new(h->loop);
+    h->pipe = fake_pipe_new(h->loop);
     tc_h2_opts_init(&opts, server);
     opts.limits.max_receive_message_bytes = MESSAGE_MAX_BYTES;
     opts.limits.max_header_list_bytes = 1024;
@@ -37,16 +37,16 @@ void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, boo
         opts.keepalive = (struct tc_h2_keepalive){.time_ms = 1000, .timeout_ms = 500, .without_calls = flags & 4};
     if (server && flags & 4)
         opts.keepalive.max_age_ms = 5000;
-    tc_pipe_set_read_chunk(h->pipe, chunk & 15);
-    tc_pipe_set_write_chunk(h->pipe, (chunk >> 4) * 8);
+    fake_pipe_set_read_chunk(h->pipe, chunk & 15);
+    fake_pipe_set_write_chunk(h->pipe, (chunk >> 4) * 8);
     if (flags & 8)
-        tc_pipe_set_capacity(h->pipe, 256);
-    h->conn = tc_h2_conn_new(h->loop, tc_pipe_end(h->pipe, 0), &opts, events, arg);
+        fake_pipe_set_capacity(h->pipe, 256);
+    h->conn = tc_h2_conn_new(h->loop, fake_pipe_end(h->pipe, 0), &opts, events, arg);
     if (flags & 16)
-        return; /* the peer's beginning is in the script, or is missing */
+        return; /* the peer's preface is in the script, or is missing */
     if (server)
-        tc_pipe_put(h->pipe, 1, preface, sizeof(preface) - 1);
-    tc_pipe_put(h->pipe, 1, settings, sizeof(settings));
+        fake_pipe_put(h->pipe, 1, preface, sizeof(preface) - 1);
+    fake_pipe_put(h->pipe, 1, settings, sizeof(settings));
     tc_loop_drain(h->loop);
 }
 
@@ -60,9 +60,9 @@ void tc_fuzz_h2_close(struct tc_fuzz_h2 *h)
 void tc_fuzz_h2_fini(struct tc_fuzz_h2 *h)
 {
     tc_loop_drain(h->loop);
-    TC_FUZZ_CHECK(!h->conn && tc_pipe_closed(h->pipe, 0));
+    TC_FUZZ_CHECK(!h->conn && fake_pipe_closed(h->pipe, 0));
     tc_buf_fini(&h->seen);
-    tc_pipe_free(h->pipe);
+    fake_pipe_free(h->pipe);
     tc_loop_free(h->loop);
 }
 
@@ -77,12 +77,12 @@ static void frame(struct tc_fuzz_h2 *h, unsigned type, unsigned flags, unsigned 
                                 0,
                                 (uint8_t)(stream >> 8),
                                 (uint8_t)stream};
-    tc_pipe_put(h->pipe, 1, head, sizeof(head));
-    tc_pipe_put(h->pipe, 1, payload.data, payload.len);
+    fake_pipe_put(h->pipe, 1, head, sizeof(head));
+    fake_pipe_put(h->pipe, 1, payload.data, payload.len);
 }
 
-/* Fields by number as HPACK literals that are not indexed. */
-static void headers(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
+/* Header fields by number as HPACK literals without indexing. An open block continues with the next call. */
+static void headers(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream, bool leave_open)
 {
     struct tc_buf block = {0};
     uint32_t which = (uint32_t)tc_fuzz_uint(&h->in, 2);
@@ -95,7 +95,15 @@ static void headers(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
             tc_buf_append_str(&block, fields[i][k]);
         }
     }
-    frame(h, HEADERS, END_HEADERS | (end_stream ? END_STREAM : 0u), stream, tc_buf_slice(&block));
+    unsigned end_headers = leave_open ? 0u : END_HEADERS;
+    if (h->block_open)
+        frame(h, CONTINUATION, end_headers, h->block_open, tc_buf_slice(&block));
+    else
+        frame(h, HEADERS, end_headers | (end_stream ? END_STREAM : 0u), stream, tc_buf_slice(&block));
+    if (!leave_open)
+        h->block_open = 0;
+    else if (!h->block_open)
+        h->block_open = stream;
     tc_buf_fini(&block);
 }
 
@@ -114,12 +122,12 @@ static void message(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
     tc_buf_fini(&bytes);
 }
 
-/* The peer reads what has come and, if it is polite, answers PING and SETTINGS. */
+/* The peer reads what has come and, if `polite`, answers PING and SETTINGS. */
 static void take(struct tc_fuzz_h2 *h, bool polite)
 {
-    struct tc_slice unread = tc_pipe_unread(h->pipe, 1);
+    struct tc_slice unread = fake_pipe_unread(h->pipe, 1);
     tc_buf_append_slice(&h->seen, unread);
-    tc_pipe_take(h->pipe, 1, unread.len);
+    fake_pipe_take(h->pipe, 1, unread.len);
     if (!h->server && !h->preface_seen && h->seen.len >= sizeof(preface) - 1) {
         TC_FUZZ_CHECK(memcmp(h->seen.data, preface, sizeof(preface) - 1) == 0);
         tc_buf_consume(&h->seen, sizeof(preface) - 1);
@@ -128,12 +136,33 @@ static void take(struct tc_fuzz_h2 *h, bool polite)
     while ((h->server || h->preface_seen) && h->seen.len >= HEAD_BYTES) {
         const uint8_t *head = (const uint8_t *)h->seen.data;
         size_t len = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
-        TC_FUZZ_CHECK(len <= 16384 && head[3] <= CONTINUATION); /* RFC 9113 4.2: no larger unless we allow it */
+        TC_FUZZ_CHECK(len <= 16384 && head[3] <= CONTINUATION); /* RFC 9113 4.2: not larger unless the peer allows it */
         if (h->seen.len < HEAD_BYTES + len)
             break;
         if (polite && (head[3] == PING || head[3] == SETTINGS) && !(head[4] & ACK))
             frame(h, head[3], ACK, 0, tc_slice_of(head + HEAD_BYTES, head[3] == PING ? len : 0));
         tc_buf_consume(&h->seen, HEAD_BYTES + len);
+    }
+}
+
+/* An action of the loop or the socket, or none. */
+static void world(struct tc_fuzz_h2 *h, unsigned what)
+{
+    switch (what) {
+    case 0:
+        h->holding = !h->holding;
+        break;
+    case 1: /* nothing can be sent */
+        fake_pipe_set_capacity(h->pipe, 0);
+        break;
+    case 2:
+        fake_pipe_set_capacity(h->pipe, SIZE_MAX);
+        break;
+    case 3:
+        tc_loop_turn(h->loop, 0);
+        break;
+    default:
+        break;
     }
 }
 
@@ -145,7 +174,7 @@ void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op)
     switch (op & 15) {
     case 0:
         part = tc_fuzz_short(&h->in);
-        tc_pipe_put(h->pipe, 1, part.data, part.len);
+        fake_pipe_put(h->pipe, 1, part.data, part.len);
         break;
     case 1: {
         unsigned type = tc_fuzz_u8(&h->in), flags = tc_fuzz_u8(&h->in), id = (unsigned)tc_fuzz_uint(&h->in, 2);
@@ -153,7 +182,7 @@ void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op)
         break;
     }
     case 2:
-        headers(h, stream, end);
+        headers(h, stream, end, op & 0x80);
         break;
     case 3:
         message(h, stream, end);
@@ -179,12 +208,16 @@ void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op)
         break;
     case 10:
         if (end)
-            tc_pipe_finish(h->pipe, 1);
+            fake_pipe_finish(h->pipe, 1);
         else
-            tc_pipe_fail(h->pipe, 0, TORC_ECLOSED, "reset", op & 0x80);
+            fake_pipe_fail(h->pipe, 0, TORC_ECLOSED, "reset", op & 0x80);
+        break;
+    case 15:
+        world(h, op >> 4);
         break;
     default:
         break;
     }
-    tc_loop_drain(h->loop);
+    if (!h->holding)
+        tc_loop_drain(h->loop);
 }

@@ -1,27 +1,29 @@
-/* For the HTTP/2 targets: the input is a script of what the peer sends, as raw bytes or as frames, and of what the
- * owner of the connection does meanwhile. The connection is at end 0 of a pipe on a manual loop, the peer at end 1. */
+/* The HTTP/2 targets: the input is a script of what the peer sends, as raw bytes or as frames, and what the owner of
+ * the connection does meanwhile. The connection is at end 0 of a pipe on a manual loop, the peer at end 1. */
 #ifndef TC_FUZZ_H2_SCRIPT_H
 #define TC_FUZZ_H2_SCRIPT_H
 
 #include "fuzz.h"
-#include "http2/conn.h"
-#include "support/pipe.h"
+#include "http2/connection.h"
+#include "support/fakes/pipe.h"
 
 struct tc_fuzz_h2 {
     struct tc_fuzz_input in;
     struct tc_loop *loop;
-    struct tc_pipe *pipe;
+    struct fake_pipe *pipe;
     struct tc_h2_conn *conn; /* NULL after it was closed */
     bool server;             /* the connection's role */
     bool preface_seen;
-    struct tc_buf seen; /* what the peer has read and not taken apart */
+    bool holding;        /* the loop is not run: everything meanwhile happens in one turn */
+    unsigned block_open; /* the stream whose header block the peer has not ended; 0: no block is open */
+    struct tc_buf seen;  /* what the peer has read and not parsed */
 };
 
-/* Takes the settings of the run off the input, and makes everything. */
+/* Takes the settings of the run from the input and makes everything. */
 void tc_fuzz_h2_init(struct tc_fuzz_h2 *h, const uint8_t *data, size_t size, bool server,
                      const struct tc_h2_conn_events *events, void *arg);
 void tc_fuzz_h2_fini(struct tc_fuzz_h2 *h);
-/* One step of the peer or of the world. `op` is a byte of the script. */
+/* Takes one step of the peer or of loop and socket. `op` is a byte of the script. */
 void tc_fuzz_h2_step(struct tc_fuzz_h2 *h, uint8_t op);
 /* Closes the connection from outside its callbacks. */
 void tc_fuzz_h2_close(struct tc_fuzz_h2 *h);

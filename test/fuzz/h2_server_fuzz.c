@@ -1,14 +1,15 @@
-/* An HTTP/2 connection of a server that echoes, while a peer sends anything (see h2_script.h). */
+/* An HTTP/2 server connection that echoes while a peer sends arbitrary bytes (h2_script.h). */
 #include "h2_script.h"
 
 #include "base/mem.h"
 #include "base/vec.h"
-#include "http2/stream.h"
+#include "http2/server_stream.h"
 
 struct call {
     struct run *run;
     struct tc_h2_stream *stream;
-    struct tc_rstr *message; /* on its way back */
+    struct tc_rstr *message; /* being echoed */
+    struct tc_timer deadline;
     bool half_closed, status_sent, ended;
 };
 
@@ -22,13 +23,26 @@ static void finish(struct call *c, int code)
 {
     const struct tc_status status = {.code = code};
     c->status_sent = true;
-    TC_FUZZ_CHECK(tc_h2_stream_send_status(c->stream, &status, NULL) == 0);
+    TC_FUZZ_CHECK(tc_h2_server_stream_send_status(c->stream, &status, NULL) == 0);
+}
+
+static void on_deadline(struct tc_timer *timer)
+{
+    struct call *c = TC_CONTAINER_OF(timer, struct call, deadline);
+    TC_FUZZ_CHECK(!c->ended);
+    if (c->run->h2.conn) /* else the close has ended it */
+        tc_h2_stream_cancel(c->stream, 8);
+    c->ended = true;
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
 {
     struct call *c = arg;
-    TC_FUZZ_CHECK(!c->ended && !c->message && !c->half_closed && message->len <= 4096);
+    TC_FUZZ_CHECK(!c->ended && !c->half_closed && message->len <= 4096);
+    if (c->message) { /* requested while another message is being echoed: the end of that one reads on */
+        tc_rstr_unref(message);
+        return;
+    }
     if (c->status_sent || (message->len && message->data[0] == 'd')) {
         tc_rstr_unref(message);
         tc_h2_stream_read(c->stream);
@@ -38,7 +52,7 @@ static void on_message(void *arg, struct tc_rstr *message)
         finish(c, TORC_STATUS_INTERNAL);
     c->message = message;
     if (!c->status_sent)
-        TC_FUZZ_CHECK(tc_h2_stream_send(c->stream, tc_rstr_slice(message), message->len > 9, false) == 0);
+        TC_FUZZ_CHECK(tc_h2_server_stream_send(c->stream, tc_rstr_slice(message), message->len > 9) == 0);
 }
 
 static void on_written(void *arg)
@@ -65,25 +79,29 @@ static void on_end(void *arg, const struct tc_status *why)
     struct call *c = arg;
     (void)why;
     TC_FUZZ_CHECK(!c->ended);
+    tc_timer_stop(&c->deadline);
     c->ended = true;
 }
 
-static const struct tc_h2_stream_events stream_events = {
-    .on_message = on_message, .on_half_close = on_half_close, .on_written = on_written, .on_end = on_end};
+static const struct tc_h2_server_events stream_events = {
+    .stream = {.on_message = on_message, .on_written = on_written}, .on_half_close = on_half_close, .on_end = on_end};
 
 static void on_stream(void *arg, struct tc_h2_stream *stream)
 {
     struct run *r = arg;
     struct call *c = TC_NEW(struct call);
-    const struct tc_headers *request = tc_h2_stream_request(stream);
+    const struct tc_headers *request = tc_h2_server_stream_request(stream);
     TC_FUZZ_CHECK(!r->closed && r->h2.conn);
     TC_FUZZ_CHECK(tc_headers_find(request, tc_slice_str(":path")));
     *tc_vec_push(&r->calls) = c;
     *c = (struct call){.run = r, .stream = stream};
-    (void)tc_h2_stream_timeout_ns(stream);
-    tc_h2_stream_set_events(stream, &stream_events, c);
+    uint64_t timeout_ns = tc_h2_server_stream_timeout_ns(stream);
+    tc_timer_init(&c->deadline, r->h2.loop, on_deadline);
+    if (timeout_ns)
+        tc_timer_start(&c->deadline, timeout_ns / TC_NS_PER_MS);
+    tc_h2_server_stream_set_events(stream, &stream_events, c);
     if (tc_headers_find(request, tc_slice_str("te")))
-        TC_FUZZ_CHECK(tc_h2_stream_send_headers(stream, NULL, TC_H2_GZIP) == 0);
+        TC_FUZZ_CHECK(tc_h2_server_stream_send_headers(stream, NULL, TC_H2_GZIP) == 0);
     tc_h2_stream_read(stream);
 }
 
@@ -99,7 +117,7 @@ static void on_closed(void *arg, const struct tc_status *why)
 
 static const struct tc_h2_conn_events conn_events = {.on_stream = on_stream, .on_closed = on_closed};
 
-/* What the server does of itself. */
+/* An action of the server itself. */
 static void act(struct run *r, uint8_t op)
 {
     struct call *c = r->calls.len ? r->calls.data[(op >> 4) % r->calls.len] : NULL;
@@ -112,8 +130,8 @@ static void act(struct run *r, uint8_t op)
         break;
     case 12:
         if (c && !c->ended) {
-            tc_h2_stream_cancel(c->stream, 8);
-            c->ended = true;
+            tc_timer_stop(&c->deadline);
+            on_deadline(&c->deadline);
         }
         break;
     case 13:
@@ -143,6 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     tc_fuzz_h2_close(&r->h2);
     for (size_t i = 0; i < r->calls.len; i++) {
+        tc_timer_stop(&r->calls.data[i]->deadline);
         tc_rstr_unref(r->calls.data[i]->message);
         tc_free(r->calls.data[i]);
     }

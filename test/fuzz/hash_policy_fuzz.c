@@ -1,10 +1,10 @@
-/* Hash policies with regex rewrites, against A42 step by step. The input: the number of policies, each with flags,
- * pattern and rewrite, then header fields. */
+/* Hash policies with regex rewrites, compared with A42 step by step. The input: the number of policies, each with
+ * flags, pattern and rewrite, then header fields. */
 #include "base/hash.h"
 #include "base/mem.h"
 #include "fuzz.h"
-#include "resource/hash_policy.h"
-#include "resource/matchers.h"
+#include "xds/resource/hash_policy.h"
+#include "xds/resource/matchers.h"
 
 #define POLICIES_MAX 4
 #define CHANNEL_ID 0x123456789abcdef0u
@@ -45,7 +45,7 @@ static bool model(const struct tc_hash_policy *policies, size_t n, const struct 
     return found > 0;
 }
 
-/* A policy whose regex and rewrite were found good, as the parser of routes demands. */
+/* Reads a policy whose regex and rewrite are valid, as the decoder of routes demands. */
 static void read_policy(struct tc_fuzz_input *in, struct tc_hash_policy *p)
 {
     uint8_t flags = tc_fuzz_u8(in);

@@ -1,9 +1,9 @@
-/* A proxy's answer to CONNECT, in pieces of the size that the first byte says, and whole: the outcome is the same, and
- * no byte behind the answer's head is taken. */
+/* A proxy's answer to CONNECT, in pieces of the size in the first byte, and whole: the outcome is the same, and no byte
+ * behind the answer's head is consumed. */
 #include "base/mem.h"
 #include "fuzz.h"
-#include "io/proxy.h"
-#include "support/pipe.h"
+#include "io/http_connect.h"
+#include "support/fakes/pipe.h"
 
 struct outcome {
     int called;
@@ -20,7 +20,7 @@ static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status 
         o->error = tc_status_ref(error);
 }
 
-/* The length of a head that ends with an empty line; SIZE_MAX: there is none. */
+/* The length of a head that ends with an empty line, or SIZE_MAX. */
 static size_t head_of(struct tc_slice s)
 {
     ptrdiff_t at = tc_slice_find(s, tc_slice_of("\r\n\r\n", 4));
@@ -30,27 +30,27 @@ static size_t head_of(struct tc_slice s)
 static struct tc_status play(struct tc_slice answer, size_t piece)
 {
     struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
-    struct tc_pipe *pipe = tc_pipe_new(loop);
+    struct fake_pipe *pipe = fake_pipe_new(loop);
     struct outcome o = {0};
-    tc_http_connect_start(loop, tc_pipe_end(pipe, 0), tc_slice_str("a.test:1"), tc_slice_str(""), on_done, &o);
+    tc_http_connect_start(loop, fake_pipe_end(pipe, 0), tc_slice_str("a.test:1"), tc_slice_str(""), on_done, &o);
     for (size_t at = 0; at < answer.len && !o.called; at += piece) {
-        tc_pipe_put(pipe, 1, answer.data + at, TC_MIN(piece, answer.len - at));
+        fake_pipe_put(pipe, 1, answer.data + at, TC_MIN(piece, answer.len - at));
         tc_loop_drain(loop);
     }
-    tc_pipe_finish(pipe, 1);
+    fake_pipe_finish(pipe, 1);
     tc_loop_drain(loop);
     TC_FUZZ_CHECK(o.called == 1);
     TC_FUZZ_CHECK((o.bs != NULL) == tc_status_ok(&o.error));
     if (o.bs) {
         size_t head = head_of(answer);
-        struct tc_slice left = tc_pipe_unread(pipe, 0);
+        struct tc_slice left = fake_pipe_unread(pipe, 0);
         TC_FUZZ_CHECK(head <= answer.len && head <= TC_HTTP_CONNECT_MAX_HEAD_BYTES + 4);
         TC_FUZZ_CHECK(left.len <= answer.len - head && memcmp(left.data, answer.data + head, left.len) == 0);
         TC_FUZZ_CHECK(piece < answer.len || left.len == answer.len - head);
         o.bs->ops->close(o.bs);
     }
     tc_loop_drain(loop);
-    tc_pipe_free(pipe);
+    fake_pipe_free(pipe);
     tc_loop_free(loop);
     return o.error;
 }

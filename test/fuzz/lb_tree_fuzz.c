@@ -1,17 +1,19 @@
-/* The tree of a mesh's cluster, priority over outlier_detection over ring_hash, by a sequence of events: each byte is
- * one, with what it needs behind it. After each: who is picked is connected, and not ejected alone among those that
- * are not. In the end, when all that is asked for connects and every RPC succeeds, each hash reaches an endpoint. */
+/* The policies of an xDS cluster (priority over outlier_detection over ring_hash) under a sequence of events: each
+ * byte is an event, followed by its arguments.
+ *
+ * After each event: a picked endpoint is connected, and is not the only ejected one among the others. In the end,
+ * when every attempt and every RPC succeeds, each hash reaches an endpoint. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "fuzz.h"
-#include "lb/priority.h"
-#include "support/fake_lb.h"
+#include "lb/policies/priority.h"
+#include "support/fakes/lb.h"
 
 #define EVENTS_MAX 200
 #define TRACKED_MAX 8
 #define SETTLE_ROUNDS 40
-#define ROUND_MS 11000 /* beyond the failover timer; all rounds are beyond the longest ejection */
+#define ROUND_MS 11000 /* longer than the failover timer; all rounds together are longer than the longest ejection */
 
 static const char *const addresses[] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3", "4.4.4.4:4", "5.5.5.5:5"};
 static const char *const zones[] = {"a", "b", "c"};
@@ -30,11 +32,11 @@ static const char *const configs[] = {KEEN, HALF, NEVER};
 
 struct tree {
     struct fake_lb *f;
-    struct tc_call_tracker *tracked[TRACKED_MAX]; /* RPCs that run */
+    struct tc_call_tracker *tracked[TRACKED_MAX]; /* open RPCs */
     bool any;                                     /* the last update has endpoints */
 };
 
-/* Endpoints of a child by the bits of a byte, weights by chance. */
+/* The endpoints of a child by the bits of a byte, with random weights. */
 static char *endpoints_of(unsigned bits, unsigned zone)
 {
     struct tc_buf b = {0};
@@ -46,7 +48,7 @@ static char *endpoints_of(unsigned bits, unsigned zone)
 
 static void update(struct tree *t, struct tc_fuzz_input *in)
 {
-    struct tc_priority_child list[ZONES] = {0};
+    struct tc_child_config list[ZONES] = {0};
     char *texts[ZONES];
     unsigned shape = tc_fuzz_u8(in), first = shape % ZONES, n = 1 + shape / ZONES % ZONES;
     t->any = false;
@@ -55,15 +57,16 @@ static void update(struct tree *t, struct tc_fuzz_input *in)
     for (unsigned i = 0; i < n; i++) {
         unsigned z = (first + i) % ZONES;
         list[i].name = tc_rstr_str(zones[z]);
-        list[i].config = fake_config(t->f, "outlier_detection", configs[(shape / 9 + i) % TC_ARRAY_LEN(configs)], NULL);
+        list[i].config =
+            fake_lb_config(t->f, "outlier_detection", configs[(shape / 9 + i) % TC_ARRAY_LEN(configs)], NULL);
         list[i].ignore_reresolution_requests = shape & 1;
         TC_FUZZ_CHECK(list[i].config);
         t->any |= texts[z][0] != '\0';
     }
-    struct tc_lb_config *config = tc_priority_config_new(list, n);
+    struct tc_lb_config *config = tc_child_configs_new(&tc_priority_factory, list, n);
     struct tc_endpoints *tree =
-        fake_endpoint_tree(zones[0], texts[0], zones[1], texts[1], zones[2], texts[2], (char *)NULL);
-    fake_update(t->f, tree, config, NULL);
+        fake_lb_endpoint_tree(zones[0], texts[0], zones[1], texts[1], zones[2], texts[2], (char *)NULL);
+    fake_lb_update(t->f, tree, config, NULL);
     for (unsigned i = 0; i < n; i++) {
         tc_rstr_unref(list[i].name);
         tc_lb_config_unref(list[i].config);
@@ -82,26 +85,26 @@ static void finish(struct tc_call_tracker *tracker, int code)
     tc_status_fini(&status);
 }
 
-/* What a connection may do next. */
+/* A possible next step of a connection. */
 static void move(struct tree *t, const char *addr, const char *zone, bool well)
 {
-    enum torc_connectivity state = fake_state_in(t->f, addr, zone);
+    enum torc_connectivity state = fake_lb_state_in(t->f, addr, zone);
     if (state == TORC_CONNECTING)
-        fake_set_in(t->f, addr, zone, well ? TORC_READY : TORC_TRANSIENT_FAILURE);
+        fake_lb_set_in(t->f, addr, zone, well ? TORC_READY : TORC_TRANSIENT_FAILURE);
     else if (state == TORC_TRANSIENT_FAILURE || (state == TORC_READY && !well))
-        fake_set_in(t->f, addr, zone, TORC_IDLE);
+        fake_lb_set_in(t->f, addr, zone, TORC_IDLE);
 }
 
-/* True when an endpoint is picked; it is connected then, and its RPC runs on in a slot that is free. */
+/* Returns true if an endpoint is picked, which must be connected. Its RPC stays open in a free slot. */
 static bool pick(struct tree *t, uint64_t hash, int code)
 {
-    const char *addr = fake_pick_hash(t->f, hash);
+    const char *addr = fake_lb_pick_hash(t->f, hash);
     TC_FUZZ_CHECK(t->f->kind != TC_PICK_DROP);
     if (t->f->kind != TC_PICK_COMPLETE)
         return false;
     bool connected = false;
     for (unsigned z = 0; z < ZONES; z++)
-        connected |= fake_state_in(t->f, addr, zones[z]) == TORC_READY;
+        connected |= fake_lb_state_in(t->f, addr, zones[z]) == TORC_READY;
     TC_FUZZ_CHECK(connected);
     for (unsigned i = 0; i < TRACKED_MAX && code < 0; i++) {
         if (!t->tracked[i]) {
@@ -148,7 +151,7 @@ static void event(struct tree *t, struct tc_fuzz_input *in)
     }
 }
 
-/* All is well from here on: nothing is stuck. */
+/* Everything succeeds from here on: nothing may be stuck. */
 static void settle(struct tree *t)
 {
     for (unsigned i = 0; i < TRACKED_MAX; i++) {

@@ -1,6 +1,7 @@
 /* Listeners. */
 #include "resource.h"
-#include "resource/listener.h"
+#include "xds/resource/listener.h"
+#include "xds/resource/route_match.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

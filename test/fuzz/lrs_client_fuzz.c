@@ -1,11 +1,12 @@
-/* The client's side of load reports (LRS) with a server that sends anything. The input is a script: clusters come and
- * go, RPCs are counted, responses arrive as bytes or in parts, streams end, time passes. No RPC is reported twice. */
+/* The client's side of load reports (LRS) with a server that sends arbitrary bytes. The input is a script: clusters
+ * come and go, RPCs are counted, responses arrive as bytes or by fields, streams end, time passes. No RPC is reported
+ * twice. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
-#include "support/fake_xds_transport.h"
-#include "xds/client.h"
-#include "xds/load_store.h"
+#include "support/fakes/xds.h"
+#include "xds/client/local_client.h"
+#include "xds/load/load_store.h"
 
 #define CLUSTERS 4
 #define FEATURE "envoy.lrs.supports_send_all_clusters"
@@ -30,13 +31,14 @@ struct counts {
 struct run {
     struct tc_fuzz_input in;
     struct tc_loop *loop;
-    struct tc_fake_xds *fake;
-    struct tc_fake_xds_server *server;
+    struct fake_xds *fake;
+    struct fake_xds_server *server;
     struct tc_xds_client *client;
     const struct tc_rstr *key;
     struct cluster clusters[CLUSTERS];
-    unsigned stream; /* whose messages came last */
-    /* What there was, what reports that were handed over said of it, and what one says that waits for a connection. */
+    unsigned stream; /* the last stream with a message */
+    /* all: what happened. told: what delivered reports said. waiting: what a report says that waits for a
+     * connection. */
     struct counts all, told, waiting;
 };
 
@@ -97,7 +99,7 @@ static void count(struct run *r, struct cluster *c, uint8_t how)
         finish(r, c, how & 8);
 }
 
-/* A response in parts. */
+/* A response by fields. */
 static void respond(struct run *r, uint8_t how)
 {
     load_response m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_RESPONSE__INIT;
@@ -115,7 +117,7 @@ static void respond(struct run *r, uint8_t how)
             wanted[m.n_clusters++] = (char *)(uintptr_t)names[i];
     size_t n = envoy__service__load_stats__v3__load_stats_response__get_packed_size(&m);
     envoy__service__load_stats__v3__load_stats_response__pack(&m, (uint8_t *)tc_buf_reserve(&bytes, n));
-    tc_fake_lrs_send(r->server, tc_slice_of(bytes.data, n));
+    fake_xds_lrs_send(r->server, tc_slice_of(bytes.data, n));
     tc_buf_fini(&bytes);
 }
 
@@ -139,11 +141,11 @@ static void add_cluster(struct run *r, const Envoy__Config__Endpoint__V3__Cluste
     }
 }
 
-/* The first message of a stream says who reports, and nothing else; those after it report. */
+/* The first message of a stream names the node only; later messages report. */
 static void take(struct run *r)
 {
     struct tc_rstr *message;
-    while ((message = tc_fake_lrs_take(r->server))) {
+    while ((message = fake_xds_lrs_take(r->server))) {
         load_request *m = envoy__service__load_stats__v3__load_stats_request__unpack(NULL, message->len,
                                                                                      (const uint8_t *)message->data);
         TC_FUZZ_CHECK(m);
@@ -152,7 +154,7 @@ static void take(struct run *r)
             TC_FUZZ_CHECK(m->node->n_client_features > 0 &&
                           strcmp(m->node->client_features[m->node->n_client_features - 1], FEATURE) == 0);
             r->stream++;
-            r->waiting = (struct counts){0}; /* the stream before is gone, and took what waited with it */
+            r->waiting = (struct counts){0}; /* the previous stream is gone, with the report that waited */
         }
         TC_FUZZ_CHECK(r->stream > 0 && r->stream <= r->server->lrs_streams);
         for (size_t i = 0; i < m->n_cluster_stats; i++)
@@ -165,7 +167,7 @@ static void take(struct run *r)
         r->told.ended += r->waiting.ended;
         r->told.dropped += r->waiting.dropped;
     }
-    if (r->server->connected || !tc_fake_lrs_streaming(r->server))
+    if (r->server->connected || !fake_xds_lrs_streaming(r->server))
         r->waiting = (struct counts){0};
     TC_FUZZ_CHECK(r->told.issued <= r->all.issued && r->told.ended <= r->all.ended &&
                   r->told.dropped <= r->all.dropped);
@@ -174,7 +176,7 @@ static void take(struct run *r)
 static void step(struct run *r, uint8_t op)
 {
     size_t i = op >> 4 & 3;
-    bool streaming = tc_fake_lrs_streaming(r->server);
+    bool streaming = fake_xds_lrs_streaming(r->server);
     switch (op & 7) {
     case 0:
         enter(r, i);
@@ -191,17 +193,17 @@ static void step(struct run *r, uint8_t op)
         break;
     case 4:
         if (streaming)
-            tc_fake_lrs_send(r->server, tc_fuzz_short(&r->in));
+            fake_xds_lrs_send(r->server, tc_fuzz_short(&r->in));
         break;
     case 5:
         if (streaming)
-            tc_fake_lrs_end(r->server, op & 0x10 ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK, "over");
+            fake_xds_lrs_end(r->server, op & 0x10 ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK, "over");
         break;
     case 6:
         if (op & 0x10)
-            tc_fake_xds_connect(r->server);
+            fake_xds_connect(r->server);
         else if (r->server->open)
-            tc_fake_xds_fail(r->server, "refused");
+            fake_xds_fail(r->server, "refused");
         break;
     default:
         tc_loop_advance(r->loop, (uint64_t)(op >> 3) * 200);
@@ -220,10 +222,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     TC_FUZZ_CHECK(b);
     r->in = (struct tc_fuzz_input){data, size};
     r->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
-    r->fake = tc_fake_xds_new(r->loop);
-    r->server = tc_fake_xds_server(r->fake, "s");
+    r->fake = fake_xds_new(r->loop);
+    r->server = fake_xds_server(r->fake, "s");
     tc_xds_client_opts_init(&opts);
-    r->client = tc_xds_client_new(r->loop, b, tc_fake_xds_factory(r->fake), &opts);
+    r->client = tc_xds_local_client_new(r->loop, b, fake_xds_factory(r->fake), &opts);
     r->key = b->servers[0].key;
     while (r->in.len)
         step(r, tc_fuzz_u8(&r->in));
@@ -233,7 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     take(r);
     tc_xds_client_unref(r->client);
     tc_loop_drain(r->loop);
-    tc_fake_xds_free(r->fake);
+    fake_xds_free(r->fake);
     tc_xds_bootstrap_unref(b);
     tc_loop_free(r->loop);
     tc_free(r);

@@ -1,10 +1,11 @@
-/* Header matchers against a naive reading of A28. The input: flags, range, the matcher's text, then header fields. */
+/* Header matchers compared with a naive reading of A28. The input: flags, range, the matcher's text, then header
+ * fields. */
 #include <ctype.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
 #include "fuzz.h"
-#include "resource/matchers.h"
+#include "xds/resource/matchers.h"
 
 static const char *const names[] = {"k", "other", "k-bin", "content-type"};
 

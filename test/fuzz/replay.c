@@ -1,5 +1,5 @@
-/* Feeds a fuzz target every file of the folders that are named, and every beginning of the small ones, in builds
- * without libFuzzer. Each input is a copy of its exact size, so that a sanitizer sees reads beyond it. */
+/* Feeds a fuzz target every file of the given folders, and every prefix of the small files, in builds without
+ * libFuzzer. Each input is a copy of its exact size, so that a sanitizer sees reads beyond it. */
 #include <dirent.h>
 #include <string.h>
 
@@ -60,5 +60,5 @@ int main(int argc, char **argv)
         free(names);
     }
     printf("%zu files\n", files);
-    return files == 0; /* a corpus that is not there proves nothing */
+    return files == 0; /* a missing corpus proves nothing */
 }

@@ -1,8 +1,8 @@
 #include "resource.h"
 
+#include "api/builtin.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "mesh/registries.h"
 #include "proto/json.h"
 
 static const char bootstrap_text[] =
@@ -27,7 +27,7 @@ static const struct tc_xds_decode_context *context(void)
     ctx.bootstrap = tc_xds_bootstrap_parse(tc_slice_str(bootstrap_text), supported, NULL, &error);
     TC_FUZZ_CHECK(ctx.bootstrap);
     ctx.server = &ctx.bootstrap->servers[0];
-    ctx.registries = tc_mesh_registries();
+    ctx.registries = tc_builtin_validation_context();
     return &ctx;
 }
 
@@ -41,15 +41,14 @@ static bool from_json(const struct tc_xds_resource_type *type, struct tc_slice t
     if (!json)
         return false;
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m = NULL;
     tc_arena_init(&arena, 0, 1u << 24);
-    tc_faults_init(&faults);
-    bool good = tc_proto_from_json(desc, json, &options, &arena, &m, &faults) == 0;
+    bool good = tc_proto_from_json(desc, json, &options, &arena, &m, &errors) == 0;
     if (good)
         bytes->len =
             protobuf_c_message_pack(m, (uint8_t *)tc_buf_reserve(bytes, protobuf_c_message_get_packed_size(m)));
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
     json_decref(json);
     return good;
@@ -57,16 +56,15 @@ static bool from_json(const struct tc_xds_resource_type *type, struct tc_slice t
 
 static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, struct tc_slice bytes)
 {
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_rstr *name = NULL;
-    tc_faults_init(&faults);
-    struct tc_xds_resource *r = type->decode(type, context(), bytes, &name, &faults);
-    TC_FUZZ_CHECK((r == NULL) == tc_faults_any(&faults));
-    TC_FUZZ_CHECK(faults.path.len == 0);
-    TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_str(tc_faults_text(&faults)))); /* it goes into a NACK */
+    struct tc_xds_resource *r = type->decode(type, context(), bytes, &name, &errors);
+    TC_FUZZ_CHECK((r == NULL) == tc_validation_any(&errors));
+    TC_FUZZ_CHECK(errors.path.len == 0);
+    TC_FUZZ_CHECK(tc_utf8_valid(tc_slice_str(tc_validation_text(&errors)))); /* it goes into a NACK */
     TC_FUZZ_CHECK(!r || (name && r->type == type));
     tc_rstr_unref(name);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     return r;
 }
 

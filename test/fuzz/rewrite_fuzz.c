@@ -1,4 +1,4 @@
-/* Regex rewrites (`regex_rewrite` of a hash policy) against a backtracking matcher. The input draws a pattern, a
+/* Regex rewrites (`regex_rewrite` of a hash policy) compared with a backtracking matcher. The input draws a pattern, a
  * substitution and a text over four characters, one of them of two bytes; both sides then replace all matches. */
 #include "base/mem.h"
 #include "fuzz.h"
@@ -16,7 +16,7 @@ enum kind { ATOM, BEGIN, END, GROUP };
 
 struct node {
     enum kind kind;
-    uint8_t mask; /* ATOM: which characters it matches */
+    uint8_t mask; /* ATOM: the characters that it matches */
     unsigned min, max;
     bool lazy;
     unsigned group; /* GROUP: its number; 0: it captures nothing */
@@ -25,7 +25,7 @@ struct node {
 };
 
 struct span {
-    int from, to; /* -1: it took no part */
+    int from, to; /* -1: it did not take part */
 };
 
 struct run {
@@ -50,7 +50,7 @@ static void draw_count(struct run *r, struct node *n, uint8_t how, bool group)
         const char *text;
         unsigned min, max;
     } counts[] = {{"", 1, 1}, {"?", 0, 1}, {"*", 0, TEXT_MAX}, {"+", 1, TEXT_MAX}, {"{2}", 2, 2}, {"{1,3}", 1, 3}};
-    /* A group that is repeated keeps its last capture, about which engines differ. */
+    /* A repeated group keeps its last capture, on which engines differ. */
     size_t which = how % (group ? 2 : TC_ARRAY_LEN(counts));
     n->min = counts[which].min;
     n->max = counts[which].max;
@@ -115,7 +115,7 @@ static const struct node *draw_branch(struct run *r, unsigned depth)
 
 /* --- the model --- */
 
-/* What is to follow the branch that matches now: the rest behind its group, and so on outwards. */
+/* What must follow the branch that matches now: the rest after its group, and so on outwards. */
 struct after {
     const struct node *group;
     int from;
@@ -162,7 +162,7 @@ static int match_group(struct run *r, const struct node *n, int at, const struct
     return end;
 }
 
-/* Where the first match in the order of Perl ends; -1: there is none at this place. */
+/* Returns the end of the first match in Perl's order, or -1 if there is none here. */
 static int match(struct run *r, const struct node *n, int at, const struct after *after)
 {
     if (r->gave_up || ++r->steps > STEPS_MAX) {
@@ -189,7 +189,7 @@ static void append_units(struct run *r, int from, int to)
         tc_buf_append_str(&r->expected, alphabet[r->units[i]]);
 }
 
-/* The substitution; false: it cannot be used. With `write`, after a match. */
+/* Checks the substitution and, with `write`, writes it after a match. Returns false if it is invalid. */
 static bool rewrite(struct run *r, bool write)
 {
     struct tc_slice s = tc_buf_slice(&r->rewrite);
@@ -230,7 +230,7 @@ static bool search(struct run *r, const struct node *first, int from)
     return false;
 }
 
-/* No empty match where the last one ended. */
+/* An empty match directly after the last one does not count. */
 static void replace_all(struct run *r, const struct node *first)
 {
     int at = 0, last = -1, len = (int)r->n_text;
@@ -284,7 +284,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         tc_buf_append_str(&r->text, alphabet[unit]);
     }
     struct tc_regex *regex = tc_regex_new(tc_buf_slice(&r->pattern), NULL, &why);
-    TC_FUZZ_CHECK(regex && !why); /* all that is drawn is a pattern */
+    TC_FUZZ_CHECK(regex && !why); /* every drawn text is a valid pattern */
     compare(r, first, regex);
     tc_regex_unref(regex);
     tc_buf_fini(&r->pattern);

@@ -1,13 +1,13 @@
-/* The ring, built and then updated, against a naive one: a sorted list and a binary search. The input: bounds of the
- * size, items, changes. */
+/* The ring, built and then updated, compared with a naive one: a sorted list and a binary search. The input: size
+ * limits, items, changes. */
 #include <math.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "fuzz.h"
-#include "lb/ring_impl.h"
-#include "support/ring_check.h"
+#include "ring/ring_internal.h"
+#include "ring/update.h"
 
 #define ITEMS_MAX 64u
 
@@ -30,7 +30,7 @@ static int by_hash_then_item(const void *pa, const void *pb)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* A42, "building the ring", word by word. */
+/* A42, "building the ring", literally. */
 static void model_build(struct model *m, const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max)
 {
     double weights[ITEMS_MAX], sum = 0, least = 1, target = 0, current = 0;
@@ -115,7 +115,6 @@ static void check(const struct tc_ring *r, const struct set *s, struct bounds b)
     if (s->n)
         model_build(&m, s->items, s->n, TC_MIN(b.min, b.cap), TC_MIN(b.max, b.cap));
     check_ring(r, &m, s->n);
-    TC_FUZZ_CHECK(tc_ring_margin_right(r, s->items));
     tc_vec_fini(&m.entries);
 }
 
@@ -141,7 +140,7 @@ static void drop(struct set *s, size_t at)
     memmove(s->from + at, s->from + at + 1, (s->n - at) * sizeof(*s->from));
 }
 
-/* One change of what will be the next ring. False: it is enough of them for this one. */
+/* One change for the next ring. Returns false when that ring has enough changes. */
 static bool change(struct set *s, struct bounds *b, struct tc_fuzz_input *in, size_t weight_bytes)
 {
     uint8_t how = tc_fuzz_u8(in) % 8;
@@ -174,10 +173,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct bounds b = read_bounds(&in);
     uint8_t flags = tc_fuzz_u8(&in);
     size_t weight_bytes = 1 + (size_t)flags % 5, n = 1 + (size_t)tc_fuzz_u8(&in) % ITEMS_MAX; /* sums stay exact */
-    struct tc_ring_how how = {flags & 0x80 ? TC_RING_NO_MARGIN : 1, (flags & 0x20) != 0};     /* large rings have one */
     while (in.len && now->n < n)
         insert(now, now->n, read_item(&in, flags & 0x40 ? 0 : weight_bytes), TC_RING_ADDED);
-    struct tc_ring *r = tc_ring_build(now->items, now->n, b.min, b.max, b.cap, how);
+    struct tc_ring *r = tc_ring_new(now->items, now->n, b.min, b.max, b.cap);
     check(r, now, b);
     for (unsigned step = 0; in.len && step < STEPS_MAX; step++) {
         other = now, now = before, before = other;
@@ -186,8 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             now->from[i] = i;
         while (change(now, &b, &in, weight_bytes))
             ;
-        struct tc_ring *next =
-            tc_ring_rebuild(r, before->items, now->from, now->items, now->n, b.min, b.max, b.cap, how);
+        struct tc_ring *next = tc_ring_update(r, before->items, now->from, now->items, now->n, b.min, b.max, b.cap);
         check(next, now, b);
         tc_ring_unref(r);
         r = next;

@@ -1,7 +1,8 @@
-/* RouteConfigurations, and what the config selector asks of those that are valid. */
+/* RouteConfigurations, and what the config selector reads from the valid ones. */
 #include "base/headers.h"
 #include "resource.h"
-#include "resource/route_config.h"
+#include "xds/resource/route_config.h"
+#include "xds/resource/route_match.h"
 
 static const char *const fields[][2] = {{"a", "1"}, {"a", "-2"}, {"key", "value"}, {"b-bin", "\xff"}, {"x", ""}};
 
@@ -31,9 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t steps = TC_REGEX_MATCH_STEPS;
     struct tc_arena arena;
     struct tc_headers headers;
+    struct tc_rng rng;
     struct tc_xds_resource *resource = tc_fuzz_decode(&tc_route_config_type, data, size, &bytes);
     tc_arena_init(&arena, 0, 0);
     tc_headers_init(&headers, &arena);
+    tc_rng_init_seed(&rng, size);
     for (size_t i = 0; i < TC_ARRAY_LEN(fields); i++)
         tc_headers_add(&headers, tc_slice_str(fields[i][0]), tc_slice_str(fields[i][1]));
     const struct tc_route_table *t = resource ? &tc_route_config_of(resource)->table : NULL;
@@ -41,10 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct tc_virtual_host *v = &t->vhosts[i];
         for (size_t k = 0; k < v->n_routes; k++)
             check_route(&v->routes[k], &headers);
-        for (size_t k = 0; k < v->n_domains; k++) /* a domain finds its own host, or one that is more specific */
+        for (size_t k = 0; k < v->n_domains; k++) /* a domain finds its own virtual host, or a more specific one */
             TC_FUZZ_CHECK(tc_route_table_find(t, v->domains[k]));
-        (void)tc_virtual_host_route(v, tc_slice_str("/pkg.Service/Method"), &headers, 1u << 20, &steps);
-        (void)tc_virtual_host_route(v, tc_slice_of(data, TC_MIN(size, 64)), &headers, UINT64_MAX, &steps);
+        (void)tc_virtual_host_route(v, tc_slice_str("/pkg.Service/Method"), &headers, &rng, &steps);
+        (void)tc_virtual_host_route(v, tc_slice_of(data, TC_MIN(size, 64)), &headers, &rng, &steps);
     }
     if (t)
         (void)tc_route_table_find(t, tc_slice_of(data, TC_MIN(size, 64)));

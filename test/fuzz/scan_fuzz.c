@@ -12,38 +12,36 @@ static struct tc_buf pack(const ProtobufCMessage *m)
     return bytes;
 }
 
-/* What was scanned clean is clean, and nothing that unpacks from it is unknown. */
+/* A message without unknown fields scans clean, and nothing unpacked from it is unknown. */
 static void check_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice clean)
 {
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_buf again = {0};
     struct tc_slice out = {0};
-    tc_faults_init(&faults);
-    TC_FUZZ_CHECK(tc_scan(type, clean, NULL, &again, &out, &faults) == 0);
+    TC_FUZZ_CHECK(tc_scan(type, clean, NULL, &again, &out, &errors) == 0);
     TC_FUZZ_CHECK(tc_slice_eq(out, clean) && (out.data == clean.data || clean.len == 0));
     ProtobufCMessage *m = protobuf_c_message_unpack(type, NULL, clean.len, (const uint8_t *)clean.data);
     TC_FUZZ_CHECK(!m || m->n_unknown_fields == 0); /* not unpacked: see unpack.h */
     if (m)
         protobuf_c_message_free_unpacked(m, NULL);
     tc_buf_fini(&again);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
 }
 
-/* What was unpacked packs into bytes that unpack into the same. */
+/* What was unpacked packs into bytes that unpack to the same message. */
 static void check_unpacked(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *m)
 {
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_buf once = pack(m);
     ProtobufCMessage *again = NULL;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
-    TC_FUZZ_CHECK(tc_unpack(type, tc_buf_slice(&once), NULL, &arena, &again, &faults) == 0);
+    TC_FUZZ_CHECK(tc_unpack(type, tc_buf_slice(&once), NULL, &arena, &again, &errors) == 0);
     struct tc_buf twice = pack(again);
     TC_FUZZ_CHECK(tc_slice_eq(tc_buf_slice(&once), tc_buf_slice(&twice)));
     tc_buf_fini(&once);
     tc_buf_fini(&twice);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -56,25 +54,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const ProtobufCMessageDescriptor *type = tc_proto_type_at(wanted % types);
     struct tc_slice bytes = tc_slice_of(in.data, in.len), clean = {0};
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_buf buf = {0};
     ProtobufCMessage *m = NULL;
 
     tc_arena_init(&arena, 0, tc_unpack_budget(bytes.len));
-    tc_faults_init(&faults);
-    int scanned = tc_scan(type, bytes, NULL, &buf, &clean, &faults);
-    TC_FUZZ_CHECK((scanned != 0) == tc_faults_any(&faults));
+    int scanned = tc_scan(type, bytes, NULL, &buf, &clean, &errors);
+    TC_FUZZ_CHECK((scanned != 0) == tc_validation_any(&errors));
     if (scanned == 0)
         check_scanned(type, clean);
-    int unpacked = tc_unpack(type, bytes, NULL, &arena, &m, &faults);
+    int unpacked = tc_unpack(type, bytes, NULL, &arena, &m, &errors);
     TC_FUZZ_CHECK(scanned == 0 || unpacked == scanned);
-    TC_FUZZ_CHECK(faults.path.len == 0);
+    TC_FUZZ_CHECK(errors.path.len == 0);
     if (unpacked == 0)
         check_unpacked(type, m);
     else
-        TC_FUZZ_CHECK(tc_faults_any(&faults));
+        TC_FUZZ_CHECK(tc_validation_any(&errors));
     tc_buf_fini(&buf);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
     return 0;
 }

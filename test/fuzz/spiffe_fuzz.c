@@ -1,5 +1,5 @@
-/* SPIFFE ids and trust bundle maps (A87). The input: an id, up to a newline, then a map. The roots of a peer with the
- * id as its name are what a plain walk through the JSON finds. */
+/* SPIFFE ids and trust bundle maps (A87). The input: an id, up to a newline, then a map. The roots of a peer with that
+ * id are the ones that a plain walk through the JSON finds. */
 #include <openssl/x509v3.h>
 
 #include "base/json.h"
@@ -12,7 +12,7 @@ static bool in_set(char c, const char *more)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr(more, c));
 }
 
-/* The id's trust domain, as far as its characters go; NULL: it is no id. */
+/* The id's trust domain, up to its last allowed character, or NULL if it is not an id. */
 static char *model_domain(struct tc_slice id)
 {
     const char *upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_";
@@ -46,7 +46,7 @@ static X509 *peer_of(struct tc_slice id)
     return cert;
 }
 
-/* The map was taken: each key of each domain is one certificate. */
+/* Checks an accepted map: each key of each domain is one certificate. */
 static void check_peer(const struct tc_spiffe_map *map, const json_t *json, struct tc_slice id, const char *domain)
 {
     const json_t *bundle = domain ? json_object_get(json_object_get(json, "trust_domains"), domain) : NULL;
@@ -62,10 +62,9 @@ static void check_peer(const struct tc_spiffe_map *map, const json_t *json, stru
 
 static void check_map(struct tc_slice text, struct tc_slice id, const char *domain)
 {
-    struct tc_faults faults;
-    tc_faults_init(&faults);
-    struct tc_spiffe_map *map = tc_spiffe_map_parse(text, &faults);
-    TC_FUZZ_CHECK((map != NULL) == !tc_faults_any(&faults) && faults.path.len == 0);
+    struct tc_validation_errors errors = {0};
+    struct tc_spiffe_map *map = tc_spiffe_map_parse(text, &errors);
+    TC_FUZZ_CHECK((map != NULL) == !tc_validation_any(&errors) && errors.path.len == 0);
     if (map) {
         json_t *json = tc_json_parse(text, NULL);
         TC_FUZZ_CHECK(json_is_object(json));
@@ -73,7 +72,7 @@ static void check_map(struct tc_slice text, struct tc_slice id, const char *doma
         json_decref(json);
     }
     tc_spiffe_map_unref(map);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

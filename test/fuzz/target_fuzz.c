@@ -1,10 +1,10 @@
-/* Target URIs, and what the resolvers of addresses make of them. */
+/* Target URIs, and what the address resolvers make of them. */
 #include "base/mem.h"
 #include "fuzz.h"
-#include "mesh/listener_name.h"
 #include "resolver/builtin.h"
-#include "resource/listener.h"
-#include "xds/name.h"
+#include "xds/client/name.h"
+#include "xds/resolver/listener_name.h"
+#include "xds/resource/listener.h"
 
 static const char bootstrap_text[] =
     "{\"xds_servers\":[{\"server_uri\":\"s\",\"channel_creds\":[{\"type\":\"insecure\"}]}],\"authorities\":{\"a\":{},"
@@ -54,7 +54,7 @@ static bool supported(void *arg, const char *type, const json_t *config)
     return strcmp(type, "insecure") == 0;
 }
 
-/* A name of a resource, which a client can watch. */
+/* Checks a resource name that a client can watch. */
 static void check_listener_name(const struct tc_target *t)
 {
     static struct tc_xds_bootstrap *bootstrap;

@@ -1,9 +1,9 @@
-/* What tokens come out of: the file with a JWT (A97), and the answer of a token endpoint, whose HTTP status the first
- * byte chooses. Whatever comes out makes a header value, and no failure quotes a token. */
+/* Sources of tokens: a JWT file (A97), and the answer of a token endpoint, whose HTTP status is in the first byte.
+ * Every token fits a header value, and no error quotes a token. */
 #include "base/headers.h"
-#include "creds/jwt.h"
-#include "creds/jwt_file.h"
-#include "creds/oauth.h"
+#include "creds/call/jwt.h"
+#include "creds/call/jwt_file.h"
+#include "creds/call/oauth.h"
 #include "fuzz.h"
 
 #define NOW (INT64_C(1700000000) * (int64_t)TC_NS_PER_S)

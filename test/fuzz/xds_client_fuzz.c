@@ -1,11 +1,11 @@
-/* The xDS client between watchers and two servers that send anything. The input is a script: watches come and go,
- * responses arrive as bytes or in parts, streams end, time passes. A resource's bytes are "name|value". */
+/* The xDS client between watchers and two servers that send arbitrary bytes. The input is a script: watches come and
+ * go, responses arrive as bytes or by fields, streams end, time passes. A resource's bytes are "name|value". */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "fuzz.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
-#include "support/fake_xds_transport.h"
-#include "xds/client.h"
+#include "support/fakes/xds.h"
+#include "xds/client/local_client.h"
 
 #define WATCHERS 6
 #define HELD_MAX 16
@@ -31,14 +31,14 @@ struct watcher {
 struct run {
     struct tc_fuzz_input in;
     struct tc_loop *loop;
-    struct tc_fake_xds *fake;
+    struct fake_xds *fake;
     struct tc_xds_client *client;
     struct watcher watchers[WATCHERS];
-    TC_VEC(struct tc_xds_done *) held;
+    TC_VEC(struct tc_xds_token *) held;
 };
 
 static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
-                                      struct tc_slice bytes, struct tc_rstr **name, struct tc_faults *faults)
+                                      struct tc_slice bytes, struct tc_rstr **name, struct tc_validation_errors *errors)
 {
     struct tc_slice rest = bytes, part;
     bool more = true;
@@ -47,7 +47,7 @@ static struct tc_xds_resource *decode(const struct tc_xds_resource_type *type, c
     if (part.len)
         *name = tc_rstr_new(part.data, part.len);
     if (!more || !part.len || tc_slice_eq_str(rest, "bad")) {
-        tc_faults_add(faults, "is bad");
+        tc_validation_add(errors, "is bad");
         return NULL;
     }
     struct thing *t = TC_NEW(struct thing);
@@ -88,34 +88,34 @@ static void unwatch(struct watcher *w)
     w->watching = w->has_value = false;
 }
 
-/* Whether a watcher holds the token (which is borrowed), and whether it goes, is part of the script. */
-static void react(struct watcher *w, struct tc_xds_done *done)
+/* The script decides whether a watcher keeps the (borrowed) token, and whether it ends its watch. */
+static void react(struct watcher *w, struct tc_xds_token *token)
 {
     struct run *r = w->run;
     uint8_t how = tc_fuzz_u8(&r->in);
-    if (how & 1 && r->held.len < HELD_MAX && done) {
-        tc_xds_done_ref(done);
-        *tc_vec_push(&r->held) = done;
+    if (how & 1 && r->held.len < HELD_MAX && token) {
+        tc_xds_token_ref(token);
+        *tc_vec_push(&r->held) = token;
     }
     if (how & 2)
         unwatch(w);
 }
 
 static void on_changed(struct tc_xds_watcher *base, struct tc_xds_resource *resource, const struct tc_status *error,
-                       struct tc_xds_done *done)
+                       struct tc_xds_token *token)
 {
     struct watcher *w = TC_CONTAINER_OF(base, struct watcher, base);
     TC_FUZZ_CHECK(w->watching && (resource == NULL) == (error != NULL));
     TC_FUZZ_CHECK(!error || (!tc_status_ok(error) && tc_status_text(error)[0]));
     w->has_value = resource != NULL;
-    react(w, done);
+    react(w, token);
 }
 
-static void on_ambient_error(struct tc_xds_watcher *base, const struct tc_status *error, struct tc_xds_done *done)
+static void on_ambient_error(struct tc_xds_watcher *base, const struct tc_status *error, struct tc_xds_token *token)
 {
     struct watcher *w = TC_CONTAINER_OF(base, struct watcher, base);
-    TC_FUZZ_CHECK(w->watching && w->has_value && error); /* A88: beside a value */
-    react(w, done);
+    TC_FUZZ_CHECK(w->watching && w->has_value && error); /* A88: reported beside a value */
+    react(w, token);
 }
 
 static const struct tc_xds_watcher_ops watcher_ops = {on_changed, on_ambient_error};
@@ -123,7 +123,7 @@ static const struct tc_xds_watcher_ops watcher_ops = {on_changed, on_ambient_err
 static void release(struct run *r, size_t keep)
 {
     while (r->held.len > keep)
-        tc_xds_done_unref(r->held.data[--r->held.len]);
+        tc_xds_token_unref(r->held.data[--r->held.len]);
 }
 
 static bool supported(void *arg, const char *type, const json_t *config)
@@ -142,8 +142,8 @@ static void watch(struct run *r, uint8_t op)
     tc_xds_client_watch(r->client, &types[what & 1], tc_slice_str(names[(what >> 1) % TC_ARRAY_LEN(names)]), &w->base);
 }
 
-/* A response in parts: type, version and nonce, then resources up to a zero. */
-static void respond(struct run *r, struct tc_fake_xds_server *s)
+/* A response by fields: type, version and nonce, then resources up to a zero. */
+static void respond(struct run *r, struct fake_xds_server *s)
 {
     Envoy__Service__Discovery__V3__DiscoveryResponse response = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
     Google__Protobuf__Any anys[4], inner[4], *list[4];
@@ -176,7 +176,7 @@ static void respond(struct run *r, struct tc_fake_xds_server *s)
     }
     size_t size = envoy__service__discovery__v3__discovery_response__get_packed_size(&response);
     envoy__service__discovery__v3__discovery_response__pack(&response, (uint8_t *)tc_buf_reserve(&bytes, size));
-    tc_fake_xds_send(s, tc_slice_of(bytes.data, size));
+    fake_xds_send(s, tc_slice_of(bytes.data, size));
     tc_buf_fini(&bytes);
 }
 
@@ -190,10 +190,10 @@ static void count_entry(void *arg, const struct tc_xds_dump_entry *e)
 
 static void step(struct run *r, uint8_t op)
 {
-    struct tc_fake_xds_server *s = tc_fake_xds_server(r->fake, servers[op >> 3 & 1]);
-    struct tc_fake_xds_request *request;
+    struct fake_xds_server *s = fake_xds_server(r->fake, servers[op >> 3 & 1]);
+    struct fake_xds_request *request;
     size_t entries = 0;
-    bool streaming = tc_fake_xds_streaming(s);
+    bool streaming = fake_xds_streaming(s);
     switch (op & 7) {
     case 0:
         watch(r, op);
@@ -207,17 +207,17 @@ static void step(struct run *r, uint8_t op)
         break;
     case 3:
         if (streaming)
-            tc_fake_xds_send(s, tc_fuzz_short(&r->in));
+            fake_xds_send(s, tc_fuzz_short(&r->in));
         break;
     case 4:
         if (streaming)
-            tc_fake_xds_end(s, op & 0x10 ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK, "over");
+            fake_xds_end(s, op & 0x10 ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK, "over");
         break;
     case 5:
         if (op & 0x10)
-            tc_fake_xds_connect(s);
+            fake_xds_connect(s);
         else if (s->open)
-            tc_fake_xds_fail(s, "refused");
+            fake_xds_fail(s, "refused");
         break;
     case 6:
         release(r, r->held.len ? r->held.len - 1 : 0);
@@ -228,8 +228,8 @@ static void step(struct run *r, uint8_t op)
         break;
     }
     tc_loop_drain(r->loop);
-    while ((request = tc_fake_xds_take(s)))
-        tc_fake_xds_request_free(request);
+    while ((request = fake_xds_take(s)))
+        fake_xds_request_free(request);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -241,9 +241,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     TC_FUZZ_CHECK(b);
     r->in = (struct tc_fuzz_input){data, size};
     r->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
-    r->fake = tc_fake_xds_new(r->loop);
+    r->fake = fake_xds_new(r->loop);
     tc_xds_client_opts_init(&opts);
-    r->client = tc_xds_client_new(r->loop, b, tc_fake_xds_factory(r->fake), &opts);
+    r->client = tc_xds_local_client_new(r->loop, b, fake_xds_factory(r->fake), &opts);
     while (r->in.len)
         step(r, tc_fuzz_u8(&r->in));
     for (size_t i = 0; i < WATCHERS; i++)
@@ -253,7 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tc_xds_client_unref(r->client);
     tc_loop_drain(r->loop);
     tc_vec_fini(&r->held);
-    tc_fake_xds_free(r->fake);
+    fake_xds_free(r->fake);
     tc_xds_bootstrap_unref(b);
     tc_loop_free(r->loop);
     tc_free(r);

@@ -1,8 +1,8 @@
 /* Names of resources. */
 #include "base/mem.h"
 #include "fuzz.h"
-#include "resource/listener.h"
-#include "xds/name.h"
+#include "xds/client/name.h"
+#include "xds/resource/listener.h"
 
 static void check_name(struct tc_slice text)
 {

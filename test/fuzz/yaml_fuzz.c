@@ -1,10 +1,10 @@
-/* YAML, as files of resources are read; what it gives is JSON that reads as YAML to the same. */
+/* YAML as in resource files: it gives JSON, which parses as YAML to the same value. */
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "controlplane/resource_load.h"
+#include "controlplane/yaml.h"
 #include "fuzz.h"
-#include "server/resource_set.h"
-#include "server/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -16,13 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     TC_FUZZ_CHECK(!why);
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_resource_set *set = tc_resource_set_new();
-    tc_faults_init(&faults);
-    tc_resource_set_add_json(set, v, &faults);
+    tc_resource_set_add_json(set, v, &errors);
     tc_resource_set_version(set, NULL);
     tc_resource_set_free(set);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
 
     char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     TC_FUZZ_CHECK(text);

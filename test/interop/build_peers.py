@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds the peers of the interop tests into a folder, each from its registry with pinned versions and checksums: Go
-programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json). A peer that was
+programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec (go.sum). A peer that was
 built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node ...]"""
+usage: build_peers.py --into DIR [go|python|node|h2spec ...]"""
 import argparse
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ MISSING = 77
 
 
 class Missing(Exception):
-    """A toolchain that is not there: the peer is skipped."""
+    """The toolchain is missing: the peer is skipped."""
 
 
 def run(*args, cwd=None, env=None):
@@ -44,11 +44,19 @@ def wanted_version(text, least, what):
         raise Missing(f"{what} {text} is too old, {'.'.join(map(str, least))} or newer is needed")
 
 
-def build_go(into):
+def build_module(into, module, packages):
     version = run(tool("go"), "env", "GOVERSION").strip().removeprefix("go")
     wanted_version(version, (1, 21), "go")  # which fetches the toolchain that go.mod names
     into.mkdir(parents=True, exist_ok=True)
-    run("go", "build", "-mod=readonly", "-trimpath", "-p", "2", "-o", f"{into}/", "./...", cwd=HERE / "go")
+    run("go", "build", "-mod=readonly", "-trimpath", "-p", "2", "-o", f"{into}/", packages, cwd=HERE / module)
+
+
+def build_go(into):
+    build_module(into, "go", "./...")
+
+
+def build_h2spec(into):
+    build_module(into, "h2spec", "github.com/summerwind/h2spec/cmd/h2spec")
 
 
 def build_python(into):
@@ -73,9 +81,9 @@ def build_node(into):
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=into)
 
 
-BUILDERS = {"go": build_go, "python": build_python, "node": build_node}
+BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "h2spec": build_h2spec}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "python": "requirements.txt", "node": "package*.json"}
+INPUTS = {"go": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json"}
 
 
 def stamp_of(name):
@@ -88,7 +96,7 @@ def stamp_of(name):
 
 @contextlib.contextmanager
 def alone(into):
-    """Several tests may want the same peer at once."""
+    """Several tests may build a peer at the same time."""
     into.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{into}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

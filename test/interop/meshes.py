@@ -1,10 +1,10 @@
-"""Random meshes for the agreement of clients, each of a kind that says what is special about it, and their resources."""
+"""Random meshes for the agreement of clients, each of a kind named after its special feature, and their resources."""
 import random
 
 # Kinds on which the texts of Torc, C-core and grpc-go agree, so that their picks must be the same...
 LIKE = ["plain", "weighted", "localities", "hash_key", "policies", "multi_value", "dead", "priorities", "all"]
 # ... and kinds that show one known reason to differ each.
-# (hash_key_ignored, for GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT, request_hash_header and empty_hash_header are asked
+# (istio, whose localities weigh what their endpoints do together, hash_key_ignored, for GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT, request_hash_header and empty_hash_header are asked
 # for by name)
 UNLIKE = ["fraction_order", "locality_order", "regex_groups", "empty_rewrite", "ipv6_text", "terminal_absent"]
 
@@ -47,6 +47,8 @@ def listed_endpoints(rng, kind, places):
     n = rng.randint(2 if kind in ("localities", "locality_order", "all") else 1, min(24, len(places["alive"])))
     if kind == "dead":
         n = max(n, 3)
+    if kind == "istio":
+        n = 6
     chosen = rng.sample(places["alive"], n)
     if kind == "ipv6_text":
         chosen = rng.sample(places["v6"], min(len(places["v6"]), 5)) + chosen[:3]
@@ -72,7 +74,15 @@ def listed_endpoints(rng, kind, places):
     return endpoints, dead
 
 
+def istio_localities(endpoints):
+    """Zones of five endpoints and of one; istiod sends as a locality's weight the sum of its endpoints'."""
+    return [{"region": "earth", "zone": zone, "sub_zone": "", "priority": 0, "weight": len(part), "endpoints": part}
+            for zone, part in (("z0", endpoints[:5]), ("z1", endpoints[5:]))]
+
+
 def random_localities(rng, kind, endpoints, places):
+    if kind == "istio":
+        return istio_localities(endpoints)
     n = min(rng.randint(2, 4), len(endpoints)) if kind in ("localities", "locality_order", "all") else 1
     localities = []
     for i, part in enumerate(split_into(rng, endpoints, n)):

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import subprocess
 import threading
 
@@ -31,7 +32,7 @@ class Paths:
         return str(self.build / "torc")
 
     def peer(self, name):
-        """The peer's folder; build_peers.Missing when its toolchain is not there."""
+        """Returns the peer's folder; raises build_peers.Missing if its toolchain is missing."""
         return build_peers.build(name, self.base / "peers")
 
     def go(self, program):
@@ -45,6 +46,12 @@ class Paths:
                 return line.split()[1].removeprefix("v")
         raise Failure(f"go.mod does not name {module}")
 
+    def h2spec(self):
+        """The command, and the version that its go.mod pins."""
+        path = self.peer("h2spec") / "h2spec"
+        version = re.search(r"summerwind/h2spec v(\S+)", (HERE / "h2spec" / "go.mod").read_text(encoding="ascii"))
+        return [str(path)], version[1].removesuffix("+incompatible")
+
     def python(self, script):
         folder = self.peer("python")
         return [str(folder / "bin" / "python"), str(HERE / "python" / script)], {"PYTHONPATH": str(folder)}
@@ -54,12 +61,12 @@ class Paths:
 
 
 class Program:
-    """A program that ends with the block; its standard output comes as lines."""
+    """A program that ends with the block; its standard output comes as lines, with `errors` its standard error too."""
 
-    def __init__(self, command, env=None):
+    def __init__(self, command, env=None, errors=False):
         self.name = os.path.basename(command[0])
         self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env={**os.environ, **(env or {})})
+                                        stderr=subprocess.STDOUT if errors else None, text=True, env={**os.environ, **(env or {})})
         self.lines = queue.Queue()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

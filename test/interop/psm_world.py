@@ -99,7 +99,7 @@ class World:
             check(time.monotonic() < end, what)
 
     def settle(self, hosts, what):
-        """All of these hosts get RPCs, no others do, and none fails."""
+        """Each of these hosts gets RPCs, no other host does, and no RPC fails."""
         return self.until(lambda peers, failures, _: set(peers) == set(hosts) and not failures, what)[0]
 
     def settle_methods(self, wanted, what):

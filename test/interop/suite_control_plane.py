@@ -84,7 +84,7 @@ def priorities_fail_over(world):
 
 
 def deleted_and_made_again(world):
-    """A88: what is deleted stays in use; a listener made anew is taken."""
+    """A88: a deleted resource stays in use; a new listener is accepted."""
     alive = world.places["alive"]
     world.serve(*listener_and_route("a"), eds_cluster("a"), assignment("a", alive[5:7]))
     before = world.await_peers(lambda peers: set(peers) == set(alive[5:7]), "before")
@@ -130,7 +130,7 @@ def keys_of_a76(world):
 
 
 def loads_are_reported(world):
-    """All calls and no others, over two clusters and a control plane that went and came back."""
+    """Reports count every call once, over two clusters and a restart of the control plane."""
     alive = world.places["alive"]
     # What the flow's first calls are for is not to be counted: the stream opens with the first cluster that asks for it.
     clusters = [eds_cluster("a", lrs_server={"self": {}}), eds_cluster("b", lrs_server={"self": {}})]

@@ -24,7 +24,7 @@ def resource(kind, **fields):
 
 
 def mesh(address, also=(), **cluster_fields):
-    """`also`: clusters that routes lead to, and that there are not."""
+    """`also`: clusters that routes name and that do not exist."""
     host, port = address.rsplit(":", 1)
     at = {"socket_address": {"address": host, "port_value": int(port)}}
     return [

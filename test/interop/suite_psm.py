@@ -230,14 +230,14 @@ def timeout(paths):
 
 
 def ended_before_the_change(world, *methods):
-    """Until every RPC that had started by now has ended: their counts are those of the configuration before."""
+    """Waits until every RPC started so far has ended: these count for the previous configuration."""
     started = {method: world.counts(method)[0] for method in methods}
     for method, n in started.items():
         world.until_counted(lambda m=method, n=n: sum(world.counts(m)[1].values()) >= n, "earlier RPCs end")
 
 
 def api_listener(paths):
-    """A second forwarding rule for the same name takes the first one's place: other listener, other route configuration."""
+    """A second forwarding rule for the same name replaces the first: another listener, another route configuration."""
     with world_of(paths, FAIL) as world:
         rest = [cluster("one"), world.assignment("one", (0, 1, FOUR[:2])), cluster("two"),
                 world.assignment("two", (0, 1, FOUR[2:]))]
@@ -315,7 +315,7 @@ def retry(paths):
 
 
 def affinity(paths):
-    """Ring hash on a header: one backend for one value, and another one's RPCs when that one is gone."""
+    """Ring hash on a header: one backend for one value, and another backend when the first is gone."""
     route = to("one")
     route["route"]["hash_policy"] = [{"header": {"header_name": "xds_md"}}]
     with world_of(paths, "--metadata=UnaryCall:xds_md:ada") as world:

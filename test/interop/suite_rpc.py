@@ -1,11 +1,11 @@
-"""gRPC's interop suite: the client is Torc, the servers are others'."""
+"""gRPC's interop suite: Torc's client against other servers."""
 import pathlib
 import socket
 import subprocess
 import tempfile
-import threading
 
 import build_peers
+import relay
 from programs import HERE, Failure, Program
 
 PROTOS = HERE.parent.parent / "proto" / "grpc" / "testing"
@@ -41,25 +41,18 @@ def certificates(folder):
     return cert, key
 
 
-class Counter:
-    """A relay in front of the server that counts the bytes that come back."""
+class Counter(relay.Relay):
+    """Counts the bytes that come back from the server."""
 
     def __init__(self, server):
-        self.server = server.rsplit(":", 1)
         self.returned = 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(server)
 
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection((self.server[0], int(self.server[1])))
-            threading.Thread(target=self._pump, args=(client, server, False), daemon=True).start()
-            threading.Thread(target=self._pump, args=(server, client, True), daemon=True).start()
+    def to_server(self, client, server):
+        self._pump(client, server, False)
+
+    def to_client(self, server, client):
+        self._pump(server, client, True)
 
     def _pump(self, source, sink, counts):
         try:
@@ -69,9 +62,6 @@ class Counter:
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # either side is gone; the other one learns it by the shutdown of its own peer
-
-    def close(self):
-        self.listener.close()
 
 
 def one_case(paths, name, target, tls):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every row of docs/limits.md's tables of limits names tests that are there: "unit/xds/lrs: limits_of_a_server", or
+"""Every row of docs/limits.md's tables of limits names tests that are there: "unit/xds/client/lrs: limits_of_a_server", or
 "e2e/hostile_backend "a case of its table"". A row that names none, or a folder, is a finding."""
 import argparse
 import pathlib
@@ -12,12 +12,12 @@ def sources(root, name):
     files = [root / "test" / f"{name}_test{suffix}" for suffix in (".c", ".py")]
     files = [f for f in files if f.exists()]
     if files and "hostile" in name:
-        files += sorted((root / "test" / "support").glob("hostile*"))
+        files += sorted((root / "test" / "support" / "hostile").glob("*"))
     return "\n".join(f.read_text(encoding="utf-8") for f in files) if files else None
 
 
 def check(root, cell):
-    """What is wrong with a cell; tests are divided by commas, and what follows a test without a name of its own is its."""
+    """Returns what is wrong with a cell. Tests are separated by commas; a name that follows a test without a file belongs to that test."""
     text = None
     for part in re.findall(r'(?:[^,"]|"[^"]*")+', cell):
         part = part.strip()

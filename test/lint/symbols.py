@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What libtorc.so exports: names that start with torc_ and nothing else, and each of them declared in include/torc; and
-every function that the headers declare is there. libtorc-regex.so exports its one function. Neither needs what libtorc.so
-is to load when it is first used."""
+every function that the headers declare is there. With TORC_LATE_LOADING libtorc-regex.so exports its one function, and
+libtorc.so does not need what it loads when it is first used."""
 import argparse
 import pathlib
 import re
@@ -37,9 +37,11 @@ def main():
             declared.add(re.search(r"\b(torc_\w+)\s*(\(|$)", statement)[1])
     findings = [f"exported and not declared in include/torc: {n}" for n in sorted(exported - declared)]
     findings += [f"declared and not exported: {n}" for n in sorted(declared - exported)]
-    findings += [f"libtorc-regex.so exports {n}" for n in exports(folder / "libtorc-regex.so.0") - {"torc_regex_engine"}]
     cache = (pathlib.Path(args.build) / "CMakeCache.txt").read_text()
-    if not re.search(r"^TORC_SANITIZE:\w+=.", cache, re.M):  # a sanitizer's runtime brings libstdc++
+    late = "TORC_LATE_LOADING:BOOL=ON" in cache
+    if late:
+        findings += [f"libtorc-regex.so exports {n}" for n in exports(folder / "libtorc-regex.so.0") - {"torc_regex_engine"}]
+    if late and not re.search(r"^TORC_SANITIZE:\w+=.", cache, re.M):  # a sanitizer's runtime brings libstdc++
         findings += [f"libtorc.so needs {n}" for n in needs(library) if n.startswith(LOADED)]
     print("\n".join(findings))
     print(f"{len(exported)} exported, {len(declared)} declared, {len(findings)} findings")

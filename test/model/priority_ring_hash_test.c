@@ -21,12 +21,12 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "lb/describe.h"
-#include "lb/priority.h"
-#include "lb/ring.h"
-#include "lb/ring_hash.h"
+#include "lb/policies/priority.h"
+#include "lb/ring_hash/policy.h"
+#include "ring/ring.h"
 #include "state_graph.h"
 #include "support/cmocka.h"
-#include "support/fake_lb.h"
+#include "support/fakes/lb.h"
 
 static const char *const names[CHILDREN] = {"a", "b"};
 static const char *const addresses[ENDPOINTS] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.3.3:3"};
@@ -34,20 +34,20 @@ static const char *const addresses[ENDPOINTS] = {"1.1.1.1:1", "2.2.2.2:2", "3.3.
 enum { A = 1, B = 2, C = 4, RING_MIN = 6, RING_MAX = 12, MAX_HASHES = 64, MAX_DEPTH = 16, MAX_EVENTS = 32 };
 
 static const struct model_config configs[] = {
-    {2, {0, 1}, {A | B, C}},     /* the first */
+    {2, {0, 1}, {A | B, C}},     /* the first config */
     {2, {0, 1}, {A, B | C}},     /* an endpoint moves down */
-    {2, {1, 0}, {A | B, C}},     /* the priorities change places */
-    {1, {0}, {A | B, 0}},        /* the lower one goes */
-    {2, {0, 1}, {0, C}},         /* the higher one is emptied */
-    {2, {0, 1}, {C, A | B | C}}, /* all of the higher one replaced; one endpoint is in both */
+    {2, {1, 0}, {A | B, C}},     /* the priorities swap places */
+    {1, {0}, {A | B, 0}},        /* the lower priority is removed */
+    {2, {0, 1}, {0, C}},         /* the higher priority is emptied */
+    {2, {0, 1}, {C, A | B | C}}, /* the higher priority is replaced; one endpoint is in both */
 };
 enum { CONFIGS = sizeof(configs) / sizeof(configs[0]) };
 
-/* What the policies are given for each config; made once. */
+/* The policies' input for each config, made once. */
 static struct tc_endpoints *lists[CONFIGS];
 static struct tc_lb_config *lb_configs[CONFIGS];
 
-/* Every hash that calls can have is like one of these: it meets the endpoints of each set in that order. */
+/* Every hash of a call is equivalent to one of these: it meets the endpoints of each set in this order. */
 static struct {
     uint64_t hash;
     int order[8][ENDPOINTS]; /* by the set's bits */
@@ -63,7 +63,7 @@ static int members(uint8_t set, int *out)
     return n;
 }
 
-/* Hashes. */
+/* --- hashes --- */
 
 static struct tc_ring *ring_of(uint8_t set)
 {
@@ -102,7 +102,7 @@ static void add_hash(struct tc_ring **rings, uint64_t hash)
     assert_true(n_hashes < MAX_HASHES);
 }
 
-/* Between two neighbouring entries of all rings together, hashes are alike; each entry ends such a stretch. */
+/* Between two neighbouring entries of all rings together, hashes are equivalent; each entry ends such a range. */
 static void make_hashes(void)
 {
     struct tc_ring *rings[8];
@@ -115,7 +115,7 @@ static void make_hashes(void)
         tc_ring_unref(rings[set]);
 }
 
-/* Configs. */
+/* --- configs --- */
 
 static struct tc_endpoints *list_of(const struct model_config *config)
 {
@@ -126,23 +126,23 @@ static struct tc_endpoints *list_of(const struct model_config *config)
                 size_t len = strlen(text[i]);
                 snprintf(text[i] + len, sizeof(text[i]) - len, "%s%s@%s", len ? " " : "", addresses[e], names[i]);
             }
-    return fake_endpoint_tree(names[0], text[0], names[1], text[1], NULL);
+    return fake_lb_endpoint_tree(names[0], text[0], names[1], text[1], NULL);
 }
 
 static struct tc_lb_config *lb_config_of(const struct model_config *config)
 {
-    struct tc_priority_child children[CHILDREN];
+    struct tc_child_config children[CHILDREN];
     struct tc_lb_config *ring = tc_ring_hash_config_new(RING_MIN, RING_MAX, tc_slice_of(NULL, 0));
     for (int p = 0; p < config->n; p++)
-        children[p] = (struct tc_priority_child){.name = tc_rstr_str(names[config->priority[p]]), .config = ring};
-    struct tc_lb_config *out = tc_priority_config_new(children, (size_t)config->n);
+        children[p] = (struct tc_child_config){.name = tc_rstr_str(names[config->priority[p]]), .config = ring};
+    struct tc_lb_config *out = tc_child_configs_new(&tc_priority_factory, children, (size_t)config->n);
     for (int p = 0; p < config->n; p++)
         tc_rstr_unref(children[p].name);
     tc_lb_config_unref(ring);
     return out;
 }
 
-/* A tree and its model. */
+/* --- a tree and its model --- */
 
 struct world {
     struct fake_lb *lb;
@@ -182,7 +182,7 @@ static void look(const struct world *w, enum torc_connectivity seen[CHILDREN][EN
 {
     for (int i = 0; i < CHILDREN; i++)
         for (int e = 0; e < ENDPOINTS; e++) {
-            enum torc_connectivity s = fake_state_in(w->lb, addresses[e], names[i]);
+            enum torc_connectivity s = fake_lb_state_in(w->lb, addresses[e], names[i]);
             seen[i][e] = s == TORC_SHUTDOWN ? TORC_IDLE : s;
         }
 }
@@ -190,17 +190,17 @@ static void look(const struct world *w, enum torc_connectivity seen[CHILDREN][EN
 static void give_config(struct world *w, const struct model_config *config)
 {
     size_t i = (size_t)(config - configs);
-    fake_update(w->lb, tc_endpoints_ref(lists[i]), tc_lb_config_ref(lb_configs[i]), NULL);
+    fake_lb_update(w->lb, tc_endpoints_ref(lists[i]), tc_lb_config_ref(lb_configs[i]), NULL);
 }
 
 static enum tc_pick_kind pick(struct world *w, uint64_t hash, bool dry, const char **address)
 {
     w->lb->args.dry = dry;
-    *address = fake_pick_hash(w->lb, hash);
+    *address = fake_lb_pick_hash(w->lb, hash);
     return w->lb->kind;
 }
 
-/* A hash for which a call wakes that endpoint now. */
+/* Returns a hash for which a call wakes that endpoint now. */
 static uint64_t hash_that_wakes(const struct world *w, int child, int endpoint)
 {
     for (int h = 0; h < n_hashes; h++) {
@@ -231,7 +231,7 @@ static int number_at(const char *digits)
     return n;
 }
 
-/* Until the next of the tree's timers. */
+/* Time until the tree's next timer. */
 static int next_timer(const struct world *w)
 {
     int next = NO_TIMER;
@@ -254,13 +254,15 @@ static void do_event(struct world *w, const struct event *e)
     else if (e->kind == TIMER)
         tc_loop_advance(w->lb->loop, (uint64_t)model_next_timer(&w->model));
     else
-        fake_set_in(w->lb, addresses[e->endpoint], names[e->child], to[e->kind]);
+        fake_lb_set_in(w->lb, addresses[e->endpoint], names[e->child], to[e->kind]);
 }
 
-/* Does the event and holds the outcome against the model's. */
+/* Applies the event and compares the outcome with the model. Chance, which decides which IDLE endpoint is connected
+ * without a call, is not part of a state: each event draws the same numbers. */
 static void step(struct world *w, const struct event *e)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];
+    tc_rng_init_seed(tc_loop_rng(w->lb->loop), 1);
     do_event(w, e);
     look(w, seen);
     const char *wrong = model_apply(&w->model, e, seen);
@@ -305,7 +307,8 @@ static void world_init(struct world *w)
     model_start(&w->model, &configs[0]);
 }
 
-/* A world after the events; what the last one did is checked, the others were when they were the last. */
+/* Makes a world and applies the events. Checks the outcome of the last one; the others were checked when they were the
+ * last. */
 static void play(struct world *w, const struct event *events, size_t n)
 {
     now_playing = events;
@@ -315,7 +318,7 @@ static void play(struct world *w, const struct event *events, size_t n)
         step(w, &events[i]);
 }
 
-/* The texts of errors tell of the past, and have no part in what comes. They hold no quotes. */
+/* Error texts tell of the past and do not influence what follows. They contain no quotes. */
 static void drop_errors(struct tc_buf *text)
 {
     static const char member[] = ",\"error\":\"";
@@ -347,7 +350,7 @@ static struct state_sign sign(const struct world *w)
     return out;
 }
 
-/* The events that can come now. */
+/* Lists the events possible now. */
 static size_t possible(const struct world *w, struct event *out)
 {
     size_t n = 0;
@@ -382,7 +385,7 @@ static size_t possible(const struct world *w, struct event *out)
     return n;
 }
 
-/* Nothing is stuck. */
+/* Asserts that nothing is stuck. */
 
 static bool reachable(const struct model_config *config, int endpoint)
 {
@@ -392,7 +395,7 @@ static bool reachable(const struct model_config *config, int endpoint)
     return false;
 }
 
-/* What the network does next to the attempts and backoffs that there are; false: there are none. */
+/* Applies what the network does next to the attempts and backoffs. Returns false if there are none. */
 static bool network(struct world *w, int good)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];
@@ -405,15 +408,15 @@ static bool network(struct world *w, int good)
             bool lost = seen[i][e] == TORC_READY && e != good;
             if (seen[i][e] != TORC_CONNECTING && seen[i][e] != TORC_TRANSIENT_FAILURE && !lost)
                 continue;
-            /* An earlier one may have made this one needless. */
-            if (fake_state_in(w->lb, addresses[e], names[i]) == seen[i][e])
-                fake_set_in(w->lb, addresses[e], names[i], to);
+            /* An earlier call may have made this one unnecessary. */
+            if (fake_lb_state_in(w->lb, addresses[e], names[i]) == seen[i][e])
+                fake_lb_set_in(w->lb, addresses[e], names[i], to);
             any = true;
         }
     return any;
 }
 
-/* One endpoint is reachable. Calls that wait come to it. */
+/* With one reachable endpoint, waiting calls reach it. */
 static void check_served(struct world *w, int good)
 {
     for (int h = 0; h < n_hashes; h++) {
@@ -432,7 +435,7 @@ static void check_served(struct world *w, int good)
     }
 }
 
-/* No calls: who connects goes on to the end. */
+/* Without calls, an attempt in progress goes on to its end. */
 static void check_not_left(struct world *w, int good)
 {
     for (int round = 0; round < 60; round++) {
@@ -461,9 +464,9 @@ static void check_settles(const struct event *events, size_t n, const struct mod
     }
 }
 
-/* The search. */
+/* --- the search --- */
 
-/* What follows two sequences of one state is the same. */
+/* Two sequences that lead to one state must behave alike afterwards. */
 static void compare(const struct event *one, size_t n_one, const struct event *two, size_t n_two)
 {
     struct event next[MAX_EVENTS], a[MAX_DEPTH + 1], b[MAX_DEPTH + 1];
@@ -487,7 +490,7 @@ static void compare(const struct event *one, size_t n_one, const struct event *t
     }
 }
 
-/* All that can follow a state. */
+/* Explores everything that can follow a state. */
 static void expand(uint32_t from)
 {
     struct event path[MAX_DEPTH + 1], next[MAX_EVENTS], other[MAX_DEPTH + 1];

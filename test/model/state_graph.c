@@ -4,7 +4,7 @@
 #include "base/vec.h"
 
 struct node {
-    uint32_t parent; /* of node 0: itself */
+    uint32_t parent; /* of node 0: node 0 itself */
     struct event event;
 };
 
@@ -14,14 +14,14 @@ struct edge {
 
 struct known {
     struct state_sign sign;
-    uint32_t node; /* + 1; 0: free */
+    uint32_t node; /* node + 1; 0: free */
 };
 
 struct state_graph {
     TC_VEC(struct node) nodes;
     TC_VEC(struct edge) edges;
     struct known *known;
-    size_t mask; /* slots - 1 */
+    size_t mask; /* number of slots - 1 */
 };
 
 static struct known *slot_of(const struct state_graph *g, const struct state_sign *sign)

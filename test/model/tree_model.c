@@ -18,7 +18,7 @@ enum torc_connectivity model_seen(enum slot s)
     }
 }
 
-/* ring_hash. */
+/* --- ring_hash --- */
 
 static int count(const struct model_child *c, enum slot s)
 {
@@ -44,7 +44,7 @@ static enum torc_connectivity aggregate(const struct model_child *c)
     return count(c, IDLE) > 0 ? TORC_IDLE : TORC_TRANSIENT_FAILURE;
 }
 
-/* A61: in TRANSIENT_FAILURE or CONNECTING with no endpoint CONNECTING, one IDLE endpoint is connected: any. */
+/* A61: in TRANSIENT_FAILURE or CONNECTING with no endpoint CONNECTING, one IDLE endpoint is connected, whichever. */
 static const char *go_on(struct model_child *c, const enum torc_connectivity *seen)
 {
     enum torc_connectivity state = aggregate(c);
@@ -60,9 +60,9 @@ static const char *go_on(struct model_child *c, const enum torc_connectivity *se
     return "no IDLE endpoint is connected though none is CONNECTING and picks may not come";
 }
 
-/* priority (A56). */
+/* --- priority (A56) --- */
 
-/* What a child's report does to its failover timer. */
+/* Updates a child's failover timer after its report. */
 static void report(struct model_child *c)
 {
     enum torc_connectivity before = c->state;
@@ -94,7 +94,7 @@ static void end(struct model_child *c)
     c->failover_ms = c->retention_ms = NO_TIMER;
 }
 
-/* The highest child that works or may yet; makes those that it comes to. */
+/* Chooses the highest child that works or may still work; creates children on the way. */
 static int choose(struct model *m)
 {
     const struct model_config *config = m->config;
@@ -122,7 +122,7 @@ static int choose(struct model *m)
 
 int model_chosen(const struct model *m)
 {
-    struct model copy = *m; /* it is settled: nothing is made any more */
+    struct model copy = *m; /* settled: no child is created */
     return choose(&copy);
 }
 
@@ -131,7 +131,7 @@ enum torc_connectivity model_state(const struct model *m)
     return m->child[model_chosen(m)].state;
 }
 
-/* Events. */
+/* --- events --- */
 
 static const char *slot_event(struct model *m, const struct event *e, enum torc_connectivity seen[CHILDREN][ENDPOINTS])
 {
@@ -213,7 +213,7 @@ static const char *pass_time(struct model *m)
             retentions++;
         }
     }
-    /* The texts do not say which comes first; so short sequences do not get there. */
+    /* The gRFCs do not say which comes first; short sequences do not get there. */
     return failovers && retentions ? "a failover and the end of a child fall together" : NULL;
 }
 
@@ -234,7 +234,7 @@ void model_start(struct model *m, const struct model_config *config)
     choose(m);
 }
 
-/* A61's picker. */
+/* --- A61's picker --- */
 enum answer model_call(const struct model *m, const int *order, int n, int *endpoint)
 {
     const struct model_child *c = &m->child[model_chosen(m)];

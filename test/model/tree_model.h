@@ -1,4 +1,4 @@
-/* What priority over ring_hash over pick_first is to do, out of the texts alone (A56, A42, A61): two children, "a" and
+/* What priority over ring_hash over pick_first must do, from the gRFCs alone (A56, A42, A61): two children, "a" and
  * "b", each a ring over some of three endpoints with one address each. Written for the reader, not for speed; it shares
  * nothing with src/lb. */
 #ifndef MODEL_TREE_MODEL_H
@@ -11,18 +11,18 @@
 
 enum { CHILDREN = 2, ENDPOINTS = 3, FAILOVER_MS = 10000, RETENTION_MS = 900000, NO_TIMER = -1 };
 
-/* An endpoint in a child, as the child's pick_first has it. */
+/* The state of an endpoint in a child, as the child's pick_first has it. */
 enum slot {
     ABSENT,     /* not in the child's list */
-    IDLE,       /* no connection, none asked for */
+    IDLE,       /* no connection, none requested */
     CONNECTING, /* the first attempt */
     READY,
-    BACKOFF,      /* failed, waits */
-    RECONNECTING, /* failed, tries again: TRANSIENT_FAILURE until READY (A62) */
+    BACKOFF,      /* failed, waiting */
+    RECONNECTING, /* failed, connecting again: TRANSIENT_FAILURE until READY (A62) */
 };
 
 struct model_config {
-    int n; /* priorities */
+    int n; /* number of priorities */
     int priority[CHILDREN];
     uint8_t members[CHILDREN]; /* bit e: endpoint e */
 };
@@ -31,8 +31,8 @@ struct model_child {
     bool exists;
     bool failed_last; /* TRANSIENT_FAILURE was seen more recently than READY or IDLE */
     enum torc_connectivity state;
-    int failover_ms;  /* left, or NO_TIMER */
-    int retention_ms; /* likewise; runs while it is deactivated */
+    int failover_ms;  /* time left, or NO_TIMER */
+    int retention_ms; /* time left, or NO_TIMER; runs while the child is deactivated */
     enum slot slot[ENDPOINTS];
 };
 
@@ -45,27 +45,27 @@ enum event_kind { CALL, CONNECTED, FAILED, BACKOFF_OVER, LOST, TIMER, UPDATE };
 
 struct event {
     enum event_kind kind;
-    int child, endpoint;               /* of a slot; CALL: that the call wakes */
+    int child, endpoint;               /* of a slot; CALL: the slot that the call wakes */
     const struct model_config *config; /* UPDATE */
 };
 
-/* What is seen of a slot from outside: whether there is an attempt or a connection. */
+/* A slot's state as seen from outside: whether there is an attempt or a connection. */
 enum torc_connectivity model_seen(enum slot s);
 
-/* The tree after its first update. */
+/* Makes the tree after its first update. */
 void model_start(struct model *m, const struct model_config *config);
-/* After the event. Where the texts leave a choice (A61: "one IDLE endpoint, any") it follows `seen`, what the real one
- * did; NULL when all is as it must be, else what is not. */
+/* Applies the event. Where the gRFCs leave a choice (A61: "one IDLE endpoint, any"), follows `seen`, what the real tree
+ * did. Returns NULL if that is allowed, else what is wrong. */
 const char *model_apply(struct model *m, const struct event *e, enum torc_connectivity seen[CHILDREN][ENDPOINTS]);
 /* The child whose picker is the channel's. */
 int model_chosen(const struct model *m);
 enum torc_connectivity model_state(const struct model *m);
-/* Until the next timer; NO_TIMER. */
+/* Time until the next timer, or NO_TIMER. */
 int model_next_timer(const struct model *m);
 
 enum answer { SENT, QUEUED, FAILS };
-/* What a call gets that meets the chosen child's endpoints in this order on the ring (n: those that the child has);
- * *endpoint: where it is sent, or what it wakes (QUEUED; -1: nothing). */
+/* The answer to a call that meets the chosen child's endpoints in this order on the ring (n: the child's endpoints).
+ * *endpoint: where the call is sent, or which endpoint it wakes (QUEUED; -1: none). */
 enum answer model_call(const struct model *m, const int *order, int n, int *endpoint);
 
 #endif

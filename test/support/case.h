@@ -1,6 +1,5 @@
-/* TC_CASE(RH01): says that the test that runs now has covered a row of the case tables. The id is appended to
- * $TC_CASE_DIR/<program>, from which the run's closing table is made; so only what was executed counts. Put it at the
- * end of the test, after its asserts. */
+/* TC_CASE(RH01) at the top of a test marks that the test asserts row RH01 of test/cases.md. It appends the id to
+ * $TC_CASE_DIR/<program>, from which scripts/case-table prints the rows that were executed. */
 #ifndef TC_SUPPORT_CASE_H
 #define TC_SUPPORT_CASE_H
 

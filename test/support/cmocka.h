@@ -1,4 +1,4 @@
-/* cmocka with the headers that it wants before it. */
+/* cmocka.h with the headers that it needs before it. */
 #ifndef TC_SUPPORT_CMOCKA_H
 #define TC_SUPPORT_CMOCKA_H
 

@@ -1,4 +1,4 @@
-/* What the process holds and spends: the peak of its resident memory, and CPU time. */
+/* What the process holds and spends: peak resident memory and CPU time. */
 #ifndef TC_SUPPORT_FOOTPRINT_H
 #define TC_SUPPORT_FOOTPRINT_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sanitizers keep what was freed and slow everything down: under them the figures mean nothing. */
+/* Sanitizers retain freed memory and slow everything down: under them the figures are meaningless. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FOOTPRINT_MEASURED false
 #else
@@ -18,11 +18,11 @@ struct footprint {
     uint64_t cpu_ms;
 };
 
-/* From here on; the peak is counted anew. */
+/* Starts a measurement and resets the peak. */
 struct footprint footprint_begin(void);
-/* The peak over what was resident then, and the CPU time since. */
+/* The peak above the memory resident at `begin`, and the CPU time since. */
 struct footprint footprint_since(const struct footprint *begin);
-/* How many descriptors are open, and a constant. */
+/* The number of open descriptors, plus a constant. */
 size_t footprint_descriptors(void);
 
 #endif

@@ -18,7 +18,7 @@ static void init(struct gate *g, bool open)
     *g = (struct gate){.job.run = wait_open, .open = open};
     pthread_mutex_init(&g->mutex, NULL);
     pthread_cond_init(&g->cond, NULL);
-    tc_worker_do(&g->job);
+    tc_background_run(&g->job);
 }
 
 static void wait_passed(struct gate *g)

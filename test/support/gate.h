@@ -1,11 +1,11 @@
-/* Holds up the worker (io/worker.h): what is given to it waits until the gate opens. */
+/* Blocks the background thread (io/background_thread.h): tasks given to it wait until the gate opens. */
 #ifndef TC_SUPPORT_GATE_H
 #define TC_SUPPORT_GATE_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "io/worker.h"
+#include "io/background_thread.h"
 
 struct gate {
     struct tc_job job;
@@ -14,9 +14,9 @@ struct gate {
     bool open, reached, passed;
 };
 
-/* Returns when the worker stands at the closed gate. */
+/* Returns once the background thread stands at the closed gate. */
 void gate_close(struct gate *g);
-/* Opens it; returns when the worker has done everything that it was given before. */
+/* Opens the gate. Returns once the background thread has done every task that it was given before. */
 void gate_open(struct gate *g);
 
 #endif

@@ -24,7 +24,7 @@ def check(held, what):
 
 
 def case(name):
-    """Records that a row of the case tables was asserted (as TC_CASE does)."""
+    """Records that the running test asserts a row of test/cases.md, as TC_CASE does in C. Stands at the top of the test."""
     directory = os.environ.get("TC_CASE_DIR")
     if directory:
         os.makedirs(directory, exist_ok=True)
@@ -73,7 +73,7 @@ class Process:
         return self._wait(self.lines, self.seen, wanted)
 
     def wait_log(self, wanted):
-        """The same of standard error; wanted may be a part of the line."""
+        """Waits for a line on standard error; `wanted` may be a part of it."""
         return self._wait(self.log_lines, self.seen_log, wanted if callable(wanted) else lambda line: wanted in line)
 
     def listening(self):
@@ -127,6 +127,17 @@ def calls(*args, env=None, status=0):
     """torc call -o json: the list of call objects, and the summary."""
     lines = [json.loads(line) for line in run("call", "-o", "json", *args, env=env, status=status).stdout.splitlines()]
     return [line["call"] for line in lines if "call" in line], lines[-1]["summary"]
+
+
+def calls_to_all(addresses, *args, env=None):
+    """Runs of `torc call -o json` until each address answered a call of one run; (calls, summary) of each. A policy sends
+    calls as soon as one of its endpoints is connected, so a run may end before the channel has connected to the others."""
+    deadline = time.monotonic() + WAIT
+    runs = []
+    while not runs or set(runs[-1][1]["by_peer"]) != set(addresses):
+        check(time.monotonic() < deadline, f"no run of calls got to all of {sorted(addresses)}: {runs and runs[-1][1]}")
+        runs.append(calls(*args, env=env))
+    return runs
 
 
 def ended(load):

@@ -7,7 +7,7 @@
 void message_number(struct tc_buf *b, unsigned field, uint64_t v);
 void message_bytes(struct tc_buf *b, unsigned field, const void *data, size_t len);
 void message_text(struct tc_buf *b, unsigned field, const char *text);
-/* A message in it, of which it is the end. */
+/* Appends `message` as a field of `b`, and ends it. */
 void message_within(struct tc_buf *b, unsigned field, struct tc_buf *inner);
 
 #endif

@@ -1,7 +1,7 @@
 /* Torc as one of the clients that must send the same key to the same backend. Each line of stdin is
- * {"target":"xds:///m1","calls":[[["name","value"],...],...]}; each is answered by {"peers":["127.0.0.1:1",...]}, in
- * which a failed call stands as "!CODE message". The channel stays for a next line with the same target.
- * "service_config" goes with targets that are not of xDS. */
+ * {"target":"xds:///m1","calls":[[["name","value"],...],...]}, answered by {"peers":["127.0.0.1:1",...]}, in which a
+ * failed call is "!CODE message". The channel is kept for a next line with the same target. "service_config" goes with
+ * targets other than xds. */
 #include <jansson.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void on_result(const struct torc_result *result, void *arg)
     json_t *peer = result->code == TORC_STATUS_OK
                        ? json_stringn(torc_message_data(result->response), torc_message_size(result->response))
                        : json_sprintf("!%s %s", torc_status_code_name(result->code), result->message);
-    /* The library's own word on who answered has to be true. */
+    /* The library's report of the peer must be true. */
     if (result->code == TORC_STATUS_OK && strcmp(json_string_value(peer), result->peer) != 0)
         die("the peer is not who answered");
     json_array_set_new(o->peers, slot->index, peer);
@@ -85,7 +85,7 @@ static void start_next(struct order *o)
     o->running++;
 }
 
-/* On the loop's thread, as all that follows from it. */
+/* On the loop's thread, as everything that follows from it. */
 static void start_all(void *arg)
 {
     struct order *o = arg;
@@ -95,7 +95,7 @@ static void start_all(void *arg)
         sem_post(&o->done);
 }
 
-/* The channel to the target: the one that is there, or a new one. */
+/* Opens a channel to the target, or keeps the one there is. */
 static void open_channel(struct order *o, const json_t *asked)
 {
     const char *text = json_string_value(json_object_get(asked, "target"));
@@ -132,7 +132,7 @@ int main(void)
 {
     struct torc_runtime_options options;
     torc_runtime_options_init(&options);
-    options.max_idle_connections = 0; /* each mesh connects anew, as with the other clients */
+    options.max_idle_connections = 0; /* each mesh makes new connections, as with the other clients */
     struct order o = {.runtime = torc_runtime_new(&options)};
     if (!o.runtime || sem_init(&o.done, 0, 0) != 0)
         die("no runtime");

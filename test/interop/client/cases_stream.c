@@ -1,4 +1,4 @@
-/* The streaming cases, as gRPC's doc/interop-test-descriptions.md tells them. */
+/* The streaming cases of gRPC's doc/interop-test-descriptions.md. */
 #include "rpc.h"
 
 static const size_t request_sizes[] = {27182, 8, 1828, 45904};
@@ -41,7 +41,7 @@ void case_client_streaming(struct interop *t)
     finish_input(call, 74922);
 }
 
-/* Torc compresses by call, not by message: where the description switches within one stream, here are two. */
+/* Torc compresses by call, not by message: the description switches within one stream; here are two streams. */
 void case_client_compressed_streaming(struct interop *t)
 {
     const bool yes = true, no = false;
@@ -153,7 +153,7 @@ void case_cancel_after_first_response(struct interop *t)
 
 void case_timeout_on_sleeping_server(struct interop *t)
 {
-    /* A connection is there first: the deadline must pass at the server, not on the way to it. */
+    /* A connection is made first: the deadline must pass at the server, not on the way. */
     case_empty_unary(t);
     struct torc_call_options options = interop_options();
     options.timeout_ms = 1;

@@ -1,4 +1,4 @@
-/* The unary cases, as gRPC's doc/interop-test-descriptions.md tells them. */
+/* The unary cases of gRPC's doc/interop-test-descriptions.md. */
 #include "rpc.h"
 
 #define REQUEST_SIZE 271828
@@ -42,7 +42,7 @@ void case_client_compressed_unary(struct interop *t)
     struct torc_call_options options = interop_options();
     struct torc_result result;
 
-    /* The probe: a server that checks at all refuses what it was told to expect otherwise. */
+    /* The probe: a server that checks compression rejects an expectation that is wrong. */
     compressed.value = true;
     options.gzip = 0;
     interop_unary(t->channel, SERVICE "UnaryCall", &request.base, &options, &result);

@@ -89,7 +89,7 @@ void interop_send(torc_call *call, const ProtobufCMessage *message, bool last)
     uint8_t *bytes = pack(message, &size);
     int rc = torc_call_send(call, bytes, size, last);
     free(bytes);
-    /* The server may have said its last word already; torc_call_finish tells which. */
+    /* The server may have sent its last message already; torc_call_finish has the status. */
     CHECK(rc == 0 || rc == TORC_ECLOSED, "%s", torc_strerror(rc));
 }
 

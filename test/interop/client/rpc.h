@@ -16,11 +16,11 @@ struct interop {
     torc_runtime *runtime;
     torc_channel *channel;
     const char *target;
-    struct torc_channel_options options; /* to make further channels with */
+    struct torc_channel_options options; /* for further channels */
     int soak_iterations;
 };
 
-/* A case: returns on success, ends the program by CHECK otherwise. */
+/* A case: returns on success, ends the program through CHECK otherwise. */
 typedef void (*interop_case_fn)(struct interop *t);
 
 #define CHECK(cond, ...)                                                                                               \
@@ -35,27 +35,27 @@ typedef void (*interop_case_fn)(struct interop *t);
 
 #define SERVICE "grpc.testing.TestService/"
 
-/* A new channel as the options say; the caller frees it. */
+/* Makes a channel with the options; the caller frees it. */
 torc_channel *interop_channel(struct interop *t);
 /* Options of a call with a deadline that a healthy server meets. */
 struct torc_call_options interop_options(void);
 
-/* One unary call; *result is ended by the caller with torc_result_fini. */
+/* Makes one unary call; the caller ends *result with torc_result_fini. */
 void interop_unary(torc_channel *channel, const char *method, const ProtobufCMessage *request,
                    const struct torc_call_options *options, struct torc_result *result);
-/* Unpacks; the caller frees with protobuf_c_message_free_unpacked. The program ends when it is malformed. */
+/* Unpacks a message; the caller frees it with protobuf_c_message_free_unpacked. Ends the program if it is malformed. */
 void *interop_unpack(const ProtobufCMessageDescriptor *type, const torc_message *message);
-/* UnaryCall that must be OK with a payload of request->response_size zero bytes. */
+/* Makes a UnaryCall that must be OK with a payload of request->response_size zero bytes. */
 void interop_unary_ok(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
                       const struct torc_call_options *options, struct torc_result *result);
 
 torc_call *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options);
 void interop_send(torc_call *call, const ProtobufCMessage *message, bool last);
-/* The size of the payload of the next StreamingOutputCallResponse, whose bytes must be 0; -1 at the end. */
+/* The payload size of the next StreamingOutputCallResponse, whose bytes must be 0; -1 at the end. */
 long interop_receive_size(torc_call *call);
-/* Ends the call, which must have that code. */
+/* Ends the call, whose code is asserted. */
 void interop_finish(torc_call *call, int code);
-/* A result with that code and, unless NULL, that message. */
+/* Asserts a result's code and, unless NULL, its message. */
 void interop_expect(const struct torc_result *result, int code, const char *message);
 
 /* n zero bytes as a payload; the caller frees body.data. */

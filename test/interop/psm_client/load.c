@@ -26,7 +26,7 @@ struct rpc {
 static const char *const methods[PSM_RPCS] = {"grpc.testing.TestService/EmptyCall",
                                               "grpc.testing.TestService/UnaryCall"};
 
-/* Who answered: the initial metadata say so for every kind, a SimpleResponse too. In memory for free(). */
+/* The backend that answered: initial metadata have its name for every kind, a SimpleResponse too. For free(). */
 static char *hostname_of(const struct rpc *r, const struct torc_result *result)
 {
     const char *name = torc_metadata_find(result->headers, "hostname", NULL);
@@ -74,7 +74,7 @@ static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kin
     options.timeout_ms = l->config.timeout_ms;
     options.metadata = l->config.metadata[kind];
     int rc = torc_call_unary_async(channel, methods[kind], "", 0, &options, on_result, r, NULL);
-    if (rc != 0) { /* only a bug of this program: the method or the metadata */
+    if (rc != 0) { /* only a bug of this program: a wrong method or wrong metadata */
         fprintf(stderr, "%s could not be started: %s\n", methods[kind], torc_strerror(rc));
         abort();
     }
@@ -136,7 +136,7 @@ struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o,
 void psm_load_free(struct psm_load *l)
 {
     tc_timer_stop(&l->timer);
-    atomic_store(&l->closing, true); /* what is cancelled from here on has not failed */
+    atomic_store(&l->closing, true); /* calls cancelled from here on do not count as failed */
     for (unsigned i = 0; l->channels && i < l->options->channels; i++)
         torc_channel_free(l->channels[i]);
     if (l->runtime)

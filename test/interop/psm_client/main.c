@@ -52,6 +52,7 @@ static bool serve(const struct psm_options *o, struct tc_server *server)
             tc_loop_turn(loop, -1);
         ok = ok && !psm_load_failed(load);
         tc_server_free(server);
+        tc_csds_service_end(&service.csds);
         psm_load_free(load);
     } else {
         tc_server_free(server);

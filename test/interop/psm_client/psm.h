@@ -1,14 +1,15 @@
 /* The client of gRPC's xDS interop tests (PSM interop): sends RPCs at a steady rate on Torc's public API and answers a
- * test driver's questions. Source: gRPC's xds-test-descriptions.md. The RPCs run on the runtime's thread; all else on
- * the loop of the stats port. */
+ * test driver's questions. Source: gRPC's xds-test-descriptions.md. RPCs run on the runtime's thread, everything else
+ * on the loop of the stats port. */
 #ifndef PSM_H
 #define PSM_H
 
 #include <grpc/testing/messages.pb-c.h>
 #include <torc/torc.h>
 
+#include "server/call.h"
 #include "server/csds_service.h"
-#include "server/grpc_server.h"
+#include "server/server.h"
 
 enum psm_rpc { PSM_EMPTY_CALL, PSM_UNARY_CALL, PSM_RPCS }; /* as ClientConfigureRequest.RpcType numbers them */
 
@@ -19,13 +20,13 @@ struct psm_options {
     unsigned stats_port;
     int64_t timeout_ms;
     bool fail_on_failed_rpc, print_response, secure;
-    const char *rpcs, *metadata; /* as the flags have them; NULL: none given */
+    const char *rpcs, *metadata; /* as in the flags; NULL: not given */
 };
 
 /* 0, or the exit status with the reason printed. */
 int psm_options_parse(struct psm_options *o, int argc, char **argv);
 
-/* What is sent now; changed by XdsUpdateClientConfigureService. */
+/* What to send; changed by XdsUpdateClientConfigureService. */
 struct psm_config {
     bool wanted[PSM_RPCS];
     torc_metadata *metadata[PSM_RPCS];
@@ -36,38 +37,38 @@ struct psm_config {
 bool psm_config_init(struct psm_config *c, const struct psm_options *o);
 void psm_config_fini(struct psm_config *c);
 
-/* ---- counts; any thread ---- */
+/* --- counts; any thread --- */
 
 struct psm_stats;
 
 struct psm_stats *psm_stats_new(struct tc_loop *loop);
 void psm_stats_free(struct psm_stats *s);
-/* An RPC starts; returns its number. */
+/* Counts an RPC that starts. Returns its number. */
 uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
-/* `hostname`: who answered; NULL when nobody did. */
+/* `hostname`: the backend that answered; NULL if none did. */
 void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const struct torc_result *result,
                      const char *hostname);
 /* Answers with all counts so far. Loop. */
 void psm_stats_accumulated(struct psm_stats *s, struct tc_server_call *call);
-/* Answers when the next num_rpcs RPCs that start have ended, or with what there is after timeout_sec. Loop. */
+/* Answers when the next num_rpcs RPCs that start have ended, or with what has come after timeout_sec. Loop. */
 void psm_stats_watch(struct psm_stats *s, struct tc_server_call *call,
                      const Grpc__Testing__LoadBalancerStatsRequest *request);
 
-/* ---- the RPCs; loop ---- */
+/* --- the RPCs; loop --- */
 
 struct psm_load;
 
 /* NULL with the reason printed when a channel cannot be made. */
 struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o, struct psm_stats *stats);
 void psm_load_free(struct psm_load *l);
-/* Takes over the config. */
+/* Takes ownership of the config. */
 void psm_load_configure(struct psm_load *l, struct psm_config *config);
-/* Whose channels the RPCs go by. */
+/* The runtime whose channels send the RPCs. */
 torc_runtime *psm_load_runtime(const struct psm_load *l);
-/* True once an RPC failed after one had succeeded. */
+/* Returns true once an RPC has failed after one had succeeded. */
 bool psm_load_failed(const struct psm_load *l);
 
-/* ---- the services; loop ---- */
+/* --- the services; loop --- */
 
 struct psm_service {
     struct psm_stats *stats;

@@ -79,14 +79,14 @@ static void configure(void *arg, struct tc_server_call *call, struct tc_rstr *re
         grpc__testing__client_configure_request__free_unpacked(r, NULL);
 }
 
-static void make_csds(struct tc_csds_service *csds, bool without_contents, struct tc_buf *out)
+static void make_csds(struct tc_csds_service *csds, bool without_contents)
 {
     struct psm_service *s = TC_CONTAINER_OF(csds, struct psm_service, csds);
-    void *bytes;
-    size_t size;
-    if (torc_csds_dump(psm_load_runtime(s->load), without_contents, &bytes, &size) != 0)
-        return; /* an empty message: nothing is known */
-    tc_buf_append(out, bytes, size);
+    void *bytes = NULL;
+    size_t size = 0;
+    /* On failure the message is empty: nothing is known. */
+    (void)torc_csds_dump(psm_load_runtime(s->load), without_contents, &bytes, &size);
+    tc_csds_service_made(csds, tc_rstr_new(bytes ? bytes : "", size), size, 0);
     free(bytes);
 }
 

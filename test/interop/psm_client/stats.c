@@ -1,9 +1,9 @@
 #include <pthread.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/table.h"
 #include "psm.h"
 
 #define CODES 17 /* gRPC's status codes */
@@ -12,7 +12,7 @@ static const char *const names[PSM_RPCS] = {"EMPTY_CALL", "UNARY_CALL"};      /*
 static const char *const method_names[PSM_RPCS] = {"EmptyCall", "UnaryCall"}; /* in distributions */
 
 struct psm_stats {
-    pthread_mutex_t lock; /* guards all below, and the watches in the list */
+    pthread_mutex_t lock; /* guards everything below, and the watches in the list */
     struct tc_loop *loop;
     uint64_t next;
     struct {
@@ -21,7 +21,7 @@ struct psm_stats {
     struct tc_link watches;
 };
 
-/* What one RPC brought of the wanted metadata; in the watch's arena. */
+/* The requested metadata of one RPC; in the watch's arena. */
 struct rpc_metadata {
     struct rpc_metadata *next;
     size_t n;
@@ -36,12 +36,12 @@ struct peer {
     size_t n_metadata;
 };
 
-/* A question that waits for its block of RPCs. In the list it belongs to both threads under the lock; once taken out of
- * it, to the loop. */
+/* A question that waits for its block of RPCs. While in the list it belongs to both threads under the lock; afterwards
+ * to the loop. */
 struct watch {
     struct tc_link link;
     struct psm_stats *stats;
-    struct tc_server_call *call; /* NULL when the driver gave up */
+    struct tc_server_call *call; /* NULL if the driver gave up */
     uint64_t first, end, left;
     int32_t failures;
     struct peer *peers;
@@ -71,7 +71,7 @@ static void watch_free(struct watch *w)
 
 void psm_stats_free(struct psm_stats *s)
 {
-    tc_loop_turn(s->loop, 0); /* answers that were posted */
+    tc_loop_turn(s->loop, 0); /* posted answers */
     while (!tc_list_empty(&s->watches)) {
         struct watch *w = TC_CONTAINER_OF(s->watches.next, struct watch, link);
         tc_list_remove(&w->link);
@@ -90,7 +90,7 @@ uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc)
     return number;
 }
 
-/* ---- one RPC into the watches that want it ---- */
+/* --- one RPC into the watches that want it --- */
 
 static struct peer *peer_of(struct watch *w, const char *name)
 {
@@ -171,7 +171,7 @@ void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, con
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- answers ---- */
+/* --- answers --- */
 
 typedef Grpc__Testing__LoadBalancerStatsResponse__RpcsByPeerEntry count_entry;
 typedef Grpc__Testing__LoadBalancerStatsResponse__RpcsByPeer__RpcsByPeerEntry method_count_entry;
@@ -272,7 +272,7 @@ static void on_complete(struct tc_task *task)
     finish(TC_CONTAINER_OF(task, struct watch, complete));
 }
 
-/* True when the watch was waiting still; otherwise its completion is posted and will come. */
+/* Returns true if the watch was still waiting; otherwise its completion is posted and will come. */
 static bool take_out(struct watch *w)
 {
     pthread_mutex_lock(&w->stats->lock);

@@ -1,10 +1,11 @@
-/* Blocks that are lent: reuse, the bound on what is kept, giving back from another thread and after the end. */
+/* Blocks: reuse, the bound on free blocks, giving back from another thread and after the end. */
 #include "base/blocks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/poison.h"
 #include "support/cmocka.h"
 
 static void a_block_is_used_again(void **state)
@@ -151,12 +152,67 @@ static void other_threads_give_back(void **state)
     assert_int_equal(given[0] + given[1] + refused, ROUNDS);
 }
 
+static void what_is_lent_is_counted(void **state)
+{
+    (void)state;
+    struct tc_blocks *b = tc_blocks_new();
+    assert_int_equal(tc_blocks_lent(b), 0);
+    char *small = tc_blocks_take(b, 100), *middle = tc_blocks_take(b, 5000), *large = tc_blocks_take(b, 100000);
+    assert_int_equal(tc_blocks_lent(b), 128 + 5000 + TC_BLOCKS_LARGE);
+    tc_blocks_give(large);
+    tc_blocks_give(small);
+    assert_int_equal(tc_blocks_lent(b), 5000);
+    small = tc_blocks_take(b, 1); /* used again */
+    assert_int_equal(tc_blocks_lent(b), 128 + 5000);
+    tc_blocks_give(small);
+    tc_blocks_give(middle);
+    assert_int_equal(tc_blocks_lent(b), 0);
+    tc_blocks_end(b);
+}
+
+/* Sanitizers end the process for a size that no system gives. */
+#if defined(__SANITIZE_THREAD__)
+static const bool sanitizers_allow_it = false;
+#else
+static const bool sanitizers_allow_it = !TC_POISONS;
+#endif
+
+/* A block that changes its size keeps its bytes, is counted with the size that it has, and is never used again. */
+static void a_block_changes_its_size(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {100, 3000, 100000, 2000000, 100, 7};
+    struct tc_blocks *b = tc_blocks_new(), *homes[] = {b, NULL};
+    for (size_t h = 0; h < TC_ARRAY_LEN(homes); h++) {
+        char *block = NULL;
+        for (size_t i = 0; i < TC_ARRAY_LEN(sizes); i++) {
+            block = tc_blocks_try_resize(homes[h], block, sizes[i]);
+            assert_non_null(block);
+            if (i == 0)
+                memcpy(block, "bytes", 6);
+            assert_string_equal(block, "bytes");
+            assert_int_equal(tc_blocks_lent(b), homes[h] ? sizes[i] : 0);
+        }
+        if (sanitizers_allow_it)
+            assert_null(tc_blocks_try_resize(homes[h], block, SIZE_MAX / 2));
+        assert_string_equal(block, "bytes");
+        assert_int_equal(tc_blocks_lent(b), homes[h] ? 7 : 0);
+        if (homes[h]) { /* the block outlives its owner */
+            tc_blocks_end(b);
+            b = tc_blocks_new();
+        }
+        tc_blocks_give(block);
+    }
+    tc_blocks_end(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_used_again),      cmocka_unit_test(other_sizes_and_no_blocks_are_the_systems),
         cmocka_unit_test(few_large_ones_are_kept),    cmocka_unit_test(what_is_kept_is_bounded),
         cmocka_unit_test(blocks_outlive_their_owner), cmocka_unit_test(other_threads_give_back),
+        cmocka_unit_test(what_is_lent_is_counted),    cmocka_unit_test(a_block_changes_its_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

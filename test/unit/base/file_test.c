@@ -1,4 +1,4 @@
-/* Reading files whole: what is no regular file is told at once, and nobody waits for it. */
+/* Reading files whole: a name that is not a regular file is refused at once, without waiting. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -108,11 +108,11 @@ static void test_other_kinds(void **state)
     snprintf(name.sun_path, sizeof(name.sun_path), "%s", sock);
     assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
     assert_int_equal(symlink(loop, loop), 0);
-    alarm(20); /* nobody writes: who opens the FIFO and waits would not come back */
-    expect_refused(fifo, 100, EINVAL, "it is a FIFO, no regular file");
-    expect_refused(sock, 100, EINVAL, "it is a socket, no regular file");
-    expect_refused("/dev/zero", 100, EINVAL, "it is a device, no regular file");
-    expect_refused(folder, 100, EINVAL, "it is a directory, no regular file");
+    alarm(20); /* no process writes: an open that waits would never return */
+    expect_refused(fifo, 100, EINVAL, "it is a FIFO, not a regular file");
+    expect_refused(sock, 100, EINVAL, "it is a socket, not a regular file");
+    expect_refused("/dev/zero", 100, EINVAL, "it is a device, not a regular file");
+    expect_refused(folder, 100, EINVAL, "it is a directory, not a regular file");
     expect_refused(absent, 100, ENOENT, "No such file or directory");
     expect_refused(loop, 100, ELOOP, "Too many levels of symbolic links");
     alarm(0);

@@ -1,4 +1,4 @@
-/* Memory that comes and goes: reuse, growth, bounds of what is kept. */
+/* The heap: reuse, growth, the bound on free blocks. */
 #include "base/heap.h"
 
 #include <string.h>
@@ -89,7 +89,7 @@ static void sizes(void **state)
     tc_heap_free(heap);
 }
 
-/* Sizes like those of an HTTP/2 session: they share mappings, in any order of coming and going. */
+/* Sizes like those of an HTTP/2 session, taken and given back in any order. */
 static void sessions(void **state)
 {
     (void)state;

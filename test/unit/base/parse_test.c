@@ -1,12 +1,12 @@
-/* Numbers, durations, encodings, hashes, random numbers, field-path faults, JSON helpers. */
+/* Numbers, durations, encodings, hashes, random numbers, field-path errors, JSON helpers. */
 #include <string.h>
 
-#include "base/faults.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/random.h"
+#include "base/validation_errors.h"
 #include "support/cmocka.h"
 
 static void test_numbers(void **state)
@@ -58,7 +58,7 @@ static void test_durations_and_sizes(void **state)
     assert_true(v == 1073741824);
     assert_int_equal(tc_parse_size(tc_slice_str("1.3"), &v), TORC_EPARSE);
     assert_int_equal(tc_parse_size(tc_slice_str("1T"), &v), TORC_EPARSE);
-    assert_int_equal(tc_parse_size(tc_slice_of("1", 2), &v), TORC_EPARSE); /* a NUL is no unit */
+    assert_int_equal(tc_parse_size(tc_slice_of("1", 2), &v), TORC_EPARSE); /* a NUL is not a unit */
 }
 
 static void round_trip_base64(const char *bytes, size_t len, const char *padded, const char *bare)
@@ -182,34 +182,33 @@ static void test_random(void **state)
 static void test_faults(void **state)
 {
     (void)state;
-    struct tc_faults f;
-    tc_faults_init(&f);
-    assert_false(tc_faults_any(&f));
-    tc_faults_push(&f, ".a");
-    tc_faults_push(&f, "[%d]", 2);
-    tc_faults_add(&f, "too %s", "big");
-    tc_faults_pop(&f);
-    tc_faults_add_at(&f, ".b", "missing");
-    tc_faults_pop(&f);
-    tc_faults_add(&f, "whole");
+    struct tc_validation_errors f = {0};
+    assert_false(tc_validation_any(&f));
+    tc_validation_push(&f, ".a");
+    tc_validation_push(&f, "[%d]", 2);
+    tc_validation_add(&f, "too %s", "big");
+    tc_validation_pop(&f);
+    tc_validation_add_at(&f, ".b", "missing");
+    tc_validation_pop(&f);
+    tc_validation_add(&f, "whole");
     assert_int_equal(f.count, 3);
-    assert_string_equal(tc_faults_text(&f), "field a[2]: too big; field a.b: missing; whole");
-    tc_faults_fini(&f);
+    assert_string_equal(tc_validation_text(&f), "field a[2]: too big; field a.b: missing; whole");
+    tc_validation_fini(&f);
 
-    tc_faults_init(&f);
+    f = (struct tc_validation_errors){0};
     f.max_text_bytes = 50;
     for (int k = 0; k < 1000; k++)
-        tc_faults_add(&f, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+        tc_validation_add(&f, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
     assert_int_equal(f.count, 1000);
     assert_true(f.text.len <= 53);
     assert_true(tc_utf8_valid(tc_buf_slice(&f.text)));
-    tc_faults_fini(&f);
+    tc_validation_fini(&f);
 }
 
 static void test_json(void **state)
 {
     (void)state;
-    struct tc_faults f;
+    struct tc_validation_errors f = {0};
     char *why = NULL;
     const char *s = "unset";
     uint64_t n = 1;
@@ -233,20 +232,20 @@ static void test_json(void **state)
     why = NULL;
     json_t *v = tc_json_parse(tc_slice_str("{\"s\":\"x\",\"n\":\"42\",\"b\":true,\"z\":null,\"neg\":-1}"), &why);
     assert_non_null(v);
-    tc_faults_init(&f);
     assert_true(tc_json_get_str(v, "s", &s, &f));
     assert_string_equal(s, "x");
     assert_true(tc_json_get_u64(v, "n", 100, &n, &f));
     assert_int_equal(n, 42);
     assert_true(tc_json_get_bool(v, "b", &flag, &f));
     assert_false(tc_json_get_str(v, "z", &s, &f));
-    assert_false(tc_faults_any(&f));
+    assert_false(tc_validation_any(&f));
     assert_false(tc_json_get_u64(v, "n", 41, &n, &f));
     assert_false(tc_json_get_u64(v, "neg", 41, &n, &f));
     assert_false(tc_json_get_bool(v, "s", &flag, &f));
-    assert_string_equal(tc_faults_text(&f), "field n: must be a whole number from 0 to 41; field neg: must be a whole "
-                                            "number from 0 to 41; field s: must be a boolean, is string");
-    tc_faults_fini(&f);
+    assert_string_equal(tc_validation_text(&f),
+                        "field n: must be a whole number from 0 to 41; field neg: must be a whole "
+                        "number from 0 to 41; field s: must be a boolean, is string");
+    tc_validation_fini(&f);
     json_decref(v);
 }
 

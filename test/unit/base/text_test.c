@@ -46,7 +46,7 @@ static void test_any_case(void **state)
     assert_false(tc_slice_ieq(tc_slice_str("["), tc_slice_str("{"))); /* no letters, 0x20 apart */
 }
 
-/* What is put into a text of a name: all of it, or its first bytes without half a character, and dots. */
+/* A name in a text: the whole name, or its first bytes without half a character, and dots. */
 static void test_shown_names(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
-/* Service configs, metadata rules and channel options: pure parts. */
+/* Service configs, metadata rules and channel options, without a channel. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
+#include "api/builtin.h"
+#include "api/metadata.h"
 #include "base/mem.h"
-#include "channel/app_lb.h"
-#include "channel/metadata.h"
 #include "channel/options.h"
 #include "channel/service_config.h"
 #include "support/cmocka.h"
@@ -14,7 +14,7 @@
 static struct tc_service_config *parse(const char *json)
 {
     char *why = NULL;
-    struct tc_service_config *c = tc_service_config_parse(tc_shared_lb_registry(), tc_slice_str(json), &why);
+    struct tc_service_config *c = tc_service_config_parse(tc_builtin_policies(), tc_slice_str(json), &why);
     assert_true((c == NULL) == (why != NULL));
     tc_free(why);
     return c;
@@ -32,10 +32,10 @@ static void test_methods(void **state)
     assert_non_null(c);
     assert_null(tc_service_config_lb(c));
     const struct tc_method_config *m = tc_service_config_method(c, tc_slice_str("/a.B/M"));
-    assert_int_equal(m->timeout_ns, 0);
+    assert_true(m->timeout_ns == UINT64_MAX);
     assert_int_equal(m->wait_for_ready, 0);
-    assert_true(m->has_max_request_bytes);
     assert_int_equal(m->max_request_bytes, 10);
+    assert_true(m->max_response_bytes == UINT64_MAX);
     m = tc_service_config_method(c, tc_slice_str("/a.B/Other"));
     assert_int_equal(m->timeout_ns, 2500000000);
     assert_int_equal(m->wait_for_ready, 1);
@@ -44,18 +44,26 @@ static void test_methods(void **state)
     assert_int_equal(m->timeout_ns, 3000000000);
     assert_int_equal(m->wait_for_ready, -1);
     tc_service_config_unref(c);
+    /* 0 differs from a field that is absent. */
+    c = parse("{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"0s\",\"maxRequestMessageBytes\":0,"
+              "\"maxResponseMessageBytes\":0}]}");
+    m = tc_service_config_method(c, tc_slice_str("/a.B/M"));
+    assert_int_equal(m->timeout_ns, 0);
+    assert_int_equal(m->max_request_bytes, 0);
+    assert_int_equal(m->max_response_bytes, 0);
+    tc_service_config_unref(c);
 }
 
 static void test_policies(void **state)
 {
     (void)state;
     struct tc_service_config *c = parse("{\"loadBalancingPolicy\":\"ROUND_ROBIN\"}");
-    assert_string_equal(tc_service_config_lb(c)->cls->name, "round_robin");
+    assert_string_equal(tc_service_config_lb(c)->factory->name, "round_robin");
     tc_service_config_unref(c);
-    /* The list wins, and its first known entry. */
+    /* loadBalancingConfig wins over loadBalancingPolicy, and its first known entry is taken. */
     c = parse("{\"loadBalancingPolicy\":\"round_robin\",\"loadBalancingConfig\":[{\"unheard_of\":{}},"
               "{\"pick_first\":{}}]}");
-    assert_string_equal(tc_service_config_lb(c)->cls->name, "pick_first");
+    assert_string_equal(tc_service_config_lb(c)->factory->name, "pick_first");
     tc_service_config_unref(c);
     c = parse("{}");
     assert_null(tc_service_config_lb(c));
@@ -103,7 +111,7 @@ static void test_retries(void **state)
     const struct tc_retry_throttle *settings = tc_service_config_throttle(c);
     assert_int_equal(settings->max, 10000);
     assert_int_equal(settings->ratio, 123);
-    /* The same settings again leave the tokens as they are. */
+    /* Equal settings leave the tokens as they are. */
     struct tc_retry_throttle t = {0};
     tc_retry_throttle_update(&t, settings);
     assert_int_equal(t.tokens, 10000);
@@ -202,7 +210,7 @@ static void test_metadata_rules(void **state)
     assert_null(torc_metadata_find(m, "absent", NULL));
     assert_null(torc_metadata_find(NULL, "absent", NULL));
 
-    /* The way through header lists, in one block or an arena. */
+    /* Metadata through header lists, in one block and in an arena. */
     struct tc_arena arena;
     tc_arena_init(&arena, 0, 0);
     struct tc_headers h;
@@ -226,7 +234,7 @@ static void test_metadata_rules(void **state)
     assert_int_equal(torc_metadata_add_string(copy, "k", "v"), TORC_EINVAL);
     torc_metadata_free(second);
     torc_metadata_free(copy);
-    /* One of them missing or empty. */
+    /* Headers or trailers are missing or empty. */
     struct tc_headers nothing;
     tc_headers_init(&nothing, &arena);
     tc_metadata_copy_pair(NULL, NULL, &h, &copy, &second);
@@ -248,7 +256,7 @@ static void test_metadata_rules(void **state)
     torc_metadata_free(NULL);
 }
 
-/* The numbers of docs/limits.md that options have. */
+/* The limits of docs/limits.md that are options. */
 static void test_defaults(void **state)
 {
     (void)state;
@@ -258,6 +266,7 @@ static void test_defaults(void **state)
     torc_runtime_options_init(&r);
     assert_int_equal(o.max_receive_message_bytes, 4 << 20);
     assert_int_equal(o.max_header_list_bytes, 16384);
+    assert_int_equal(o.max_request_header_bytes, 1 << 20);
     assert_int_equal(o.connect_timeout_ms, 20000);
     assert_int_equal(o.backoff_initial_ms, 1000);
     assert_int_equal(o.backoff_max_ms, 120000);
@@ -269,6 +278,7 @@ static void test_defaults(void **state)
     assert_int_equal(o.xds_resource_timeout_ms, 15000);
     assert_int_equal(r.max_idle_connections, 1000);
     assert_int_equal(r.idle_connection_ms, 30000);
+    assert_int_equal(r.csds_answer_bytes, 32 << 20);
 }
 
 static void test_options(void **state)
@@ -288,7 +298,7 @@ static void test_options(void **state)
     assert_true(tc_channel_options_complete(&out, NULL, NULL));
     assert_int_equal(out.ring_size_cap, 4096);
     unsetenv("GRPC_RING_HASH_CAP");
-    /* A shorter struct of an older header: the rest has its defaults. */
+    /* A shorter struct, of an older header: later fields have their defaults. */
     o.size = offsetof(struct torc_channel_options, authority);
     o.connect_timeout_ms = 0;
     assert_true(tc_channel_options_complete(&out, &o, NULL));
@@ -324,13 +334,47 @@ static void test_authorities(void **state)
     }
 }
 
+static struct tc_buf logged;
+
+static void on_log(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)arg;
+    tc_buf_printf(&logged, "%d %s %s\n", (int)level, module, message);
+}
+
+/* A17 is not supported: a config that asks for health checks is warned of, once. */
+static void test_health_checks(void **state)
+{
+    (void)state;
+    torc_log_set_sink(on_log, NULL);
+    /* Without a log sink the warning does not count as given. */
+    tc_service_config_unref(parse("{\"healthCheckConfig\":{\"serviceName\":\"shop.Early\"}}"));
+    assert_int_equal(torc_log_set_levels("channel=warn"), 0);
+    tc_service_config_unref(parse("{\"healthCheckConfig\":{}}"));
+    assert_int_equal(logged.len, 0);
+    assert_null(parse("{\"healthCheckConfig\":\"s\"}"));
+    assert_null(parse("{\"healthCheckConfig\":{\"serviceName\":1}}"));
+    assert_int_equal(logged.len, 0);
+    for (int i = 0; i < 3; i++)
+        tc_service_config_unref(parse("{\"healthCheckConfig\":{\"serviceName\":\"shop.Orders\"}}"));
+    torc_log_set_sink(NULL, NULL);
+    torc_log_set_levels("none");
+    char *want = tc_asprintf("%d channel a service config asks for health checks (healthCheckConfig, service "
+                             "\"shop.Orders\"), which Torc does not support: endpoints count as healthy while they "
+                             "are connected\n",
+                             (int)TORC_LOG_WARN);
+    assert_string_equal(tc_buf_cstr(&logged), want);
+    tc_free(want);
+    tc_buf_fini(&logged);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies), cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_retries),  cmocka_unit_test(test_bad_retries),
-        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_options),  cmocka_unit_test(test_hedging),
-        cmocka_unit_test(test_authorities),
+        cmocka_unit_test(test_methods),        cmocka_unit_test(test_policies),      cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_metadata_rules), cmocka_unit_test(test_retries),       cmocka_unit_test(test_bad_retries),
+        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_options),       cmocka_unit_test(test_hedging),
+        cmocka_unit_test(test_authorities),    cmocka_unit_test(test_health_checks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

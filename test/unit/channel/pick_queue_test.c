@@ -1,17 +1,24 @@
-/* Calls that wait, and those who watch a channel's state: a channel on virtual time that never connects, whose pickers
- * and states are the test's. */
+/* Calls that wait for a picker, and watches of a channel's state: a channel on virtual time that never connects. The
+ * test publishes its pickers and states. */
 #include <string.h>
 
+#include "api/builtin.h"
+#include "api/explain.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "channel/call_struct.h"
+#include "channel/call_internal.h"
+#include "channel/call_start.h"
+#include "channel/create.h"
+#include "runtime/create.h"
+#include "subchannel/connection.h"
+#include "subchannel/pool.h"
 #include "support/cmocka.h"
 
 static struct tc_loop *loop;
 static torc_runtime *rt;
 static torc_channel *ch;
 
-/* Attempts that never come to anything. */
+/* Connections that never become ready. */
 static int dummy_attempt;
 
 static struct tc_connect *start(struct tc_loop *l, const struct tc_addr *addr, const struct tc_connect_opts *opts,
@@ -34,7 +41,7 @@ static int setup(void **state)
     loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
     rt = tc_runtime_new_on(loop, NULL);
     tc_pool_set_connector(tc_runtime_pool(rt), &connector);
-    ch = tc_channel_new_private(rt, "ipv4:10.0.0.1:80", NULL, &why);
+    ch = tc_channel_new_private(rt, "ipv4:10.0.0.1:80", NULL, tc_builtin_policies(), &why);
     assert_non_null(ch);
     return 0;
 }
@@ -50,7 +57,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A picker that says what it is told to, and writes down who asked. */
+/* A picker with a scripted answer, which records the calls that asked. */
 struct scripted {
     struct tc_picker base;
     enum tc_pick_kind kind;
@@ -63,6 +70,8 @@ static bool traced;
 static enum tc_pick_kind pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
 {
     struct scripted *s = (struct scripted *)picker;
+    if (args->waiting) /* for the deadline's text: not a pick */
+        return s->kind;
     tc_buf_append(&asked, args->path.data + args->path.len - 1, 1);
     if (s->code)
         out->status = tc_status_make(s->code, "as scripted");
@@ -97,7 +106,7 @@ static void publish(enum tc_pick_kind kind, int code)
     tc_channel_set_state(ch, TORC_READY, NULL, &s->base);
 }
 
-/* Who asked since the last time. */
+/* Compares the calls that asked since the last comparison. */
 static void expect_asked(const char *want)
 {
     assert_int_equal(asked.len, strlen(want));
@@ -137,7 +146,8 @@ static void fini(struct outcome *o)
     tc_free(o->text);
 }
 
-/* In the order in which they came, once a turn, however many pickers came in it; nobody asks a picker twice. */
+/* Calls pick again in the order in which they came, once a loop turn, however many pickers were published in it. No
+ * call asks a picker twice. */
 static void test_order_and_turns(void **state)
 {
     (void)state;
@@ -158,7 +168,7 @@ static void test_order_and_turns(void **state)
     begin(&o[3], "/s/d", false, 0);
     tc_loop_drain(loop);
     expect_asked("d");
-    /* One that goes while it waits is asked about no more. */
+    /* A call that is cancelled while it waits does not pick again. */
     tc_call_cancel(o[1].call);
     o[1].call = NULL;
     publish(TC_PICK_QUEUE, 0);
@@ -183,7 +193,7 @@ static void test_fail_and_drop(void **state)
     assert_int_equal(plain.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(plain.text, "as scripted");
     assert_int_equal(waits.code, -1);
-    /* Wait-for-ready is no help against a drop. */
+    /* A drop fails wait-for-ready calls, too. */
     publish(TC_PICK_DROP, TORC_STATUS_UNAVAILABLE);
     tc_loop_drain(loop);
     expect_asked("b");
@@ -192,7 +202,7 @@ static void test_fail_and_drop(void **state)
     fini(&waits);
 }
 
-/* A54: what a control plane may not say to RPCs. */
+/* A54: statuses that a control plane must not give to RPCs. */
 static void test_status_of_the_control_plane(void **state)
 {
     (void)state;
@@ -237,6 +247,7 @@ static void test_deadline_while_queued(void **state)
     expect_asked("b");
     tc_loop_advance(loop, 1000);
     assert_int_equal(second.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    expect_asked("");
     fini(&first);
     fini(&second);
 }
@@ -257,13 +268,13 @@ static void test_channel_ends(void **state)
     fini(&o);
 }
 
-/* Whatever the names are, the explanation is one JSON object that says them. */
+/* The explanation is one JSON object with the names in it, whatever bytes they have. */
 static void test_explanation_is_json(void **state)
 {
     (void)state;
     struct outcome o;
     begin(&o, "/s/a", true, 0);
-    o.call->explain = true;
+    o.call->asked.explain = true;
     tc_loop_drain(loop);
     publish(TC_PICK_QUEUE, 0);
     tc_loop_drain(loop);
@@ -282,7 +293,7 @@ static void test_explanation_is_json(void **state)
     fini(&o);
 }
 
-/* Watches. */
+/* --- watches --- */
 
 struct watcher {
     struct tc_channel_watch watch;
@@ -356,7 +367,7 @@ static void test_watch_sees_all(void **state)
     expect_seen(&w, "");
 }
 
-/* Removed and added by those that are told. */
+/* Watches may be removed and added from inside a watch. */
 static void test_watch_changes_inside(void **state)
 {
     (void)state;
@@ -383,7 +394,7 @@ static void test_watch_changes_inside(void **state)
     expect_seen(&c, "C");
     go(TORC_READY, NULL);
     expect_seen(&a, "");
-    /* Nothing comes after the shutdown, not even what was on its way. */
+    /* No watch is called after the shutdown, not even for states that were on their way. */
     expect_seen(&c, "R");
     go(TORC_IDLE, NULL);
     tc_channel_shutdown(ch);
@@ -405,7 +416,7 @@ static void on_state(torc_channel *channel, enum torc_connectivity state, const 
     t->state = state;
 }
 
-/* torc_channel_watch_state: once, as soon as the state is another. */
+/* torc_channel_watch_state calls back once, as soon as the state differs. */
 static void test_watch_once(void **state)
 {
     (void)state;

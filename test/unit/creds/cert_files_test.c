@@ -9,13 +9,13 @@
 
 #include "base/mem.h"
 #include "creds/tls_source.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/kits/cert.h"
 
 struct fixture {
     char folder[64];
     char *ca, *cert, *key, *map;
-    struct tc_cert root, other, a, b;
+    struct kit_cert root, other, a, b;
     struct tc_cert_files *files;
 };
 
@@ -36,10 +36,10 @@ static int setup(void **state)
     f->cert = tc_asprintf("%s/cert.pem", f->folder);
     f->key = tc_asprintf("%s/key.pem", f->folder);
     f->map = tc_asprintf("%s/map.json", f->folder);
-    f->root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
-    f->other = tc_cert_make(&(struct tc_cert_opts){.common_name = "other", .ca = true});
-    f->a = tc_cert_make(&(struct tc_cert_opts){.common_name = "a", .issuer = &f->root});
-    f->b = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .issuer = &f->root});
+    f->root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
+    f->other = kit_cert_make(&(struct kit_cert_opts){.common_name = "other", .ca = true});
+    f->a = kit_cert_make(&(struct kit_cert_opts){.common_name = "a", .issuer = &f->root});
+    f->b = kit_cert_make(&(struct kit_cert_opts){.common_name = "b", .issuer = &f->root});
     f->files = tc_cert_files_new(&(struct tc_cert_paths){.ca_certificate_file = f->ca,
                                                          .certificate_file = f->cert,
                                                          .private_key_file = f->key,
@@ -58,10 +58,10 @@ static int teardown(void **state)
         tc_free(paths[i]);
     }
     rmdir(f->folder);
-    tc_cert_fini(&f->root);
-    tc_cert_fini(&f->other);
-    tc_cert_fini(&f->a);
-    tc_cert_fini(&f->b);
+    kit_cert_fini(&f->root);
+    kit_cert_fini(&f->other);
+    kit_cert_fini(&f->a);
+    kit_cert_fini(&f->b);
     tc_free(f);
     return 0;
 }
@@ -74,7 +74,7 @@ static bool have_roots(struct fixture *f, const char *pem)
     return same;
 }
 
-static bool have_identity(struct fixture *f, const struct tc_cert *cert)
+static bool have_identity(struct fixture *f, const struct kit_cert *cert)
 {
     struct tc_cert_identity *identity = tc_cert_files_identity(f->files, NULL);
     bool same = identity && tc_slice_eq_str(tc_rstr_slice(identity->certificate), cert->cert_pem) &&
@@ -144,7 +144,7 @@ static void a_change_is_seen_at_once(void **state)
     write_file(f->map, f->other.cert_pem);
     assert_int_equal(rename(f->map, f->ca), 0);
     assert_true(have_roots(f, f->other.cert_pem));
-    /* By a link in place of the file, which then points elsewhere. */
+    /* The file is replaced by a link, which then points elsewhere. */
     write_file(f->cert, f->root.cert_pem);
     write_file(f->key, f->other.cert_pem);
     unlink(f->ca);
@@ -153,7 +153,7 @@ static void a_change_is_seen_at_once(void **state)
     assert_int_equal(symlink(f->key, f->map), 0);
     assert_int_equal(rename(f->map, f->ca), 0);
     assert_true(have_roots(f, f->other.cert_pem));
-    /* What somebody holds stays as it was. */
+    /* Content that is still referenced does not change. */
     assert_true(tc_slice_eq_str(tc_rstr_slice(first->text), f->root.cert_pem));
     tc_cert_roots_unref(first);
 }
@@ -314,11 +314,11 @@ static void files_are_bounded(void **state)
     tc_free(why);
 }
 
-/* A FIFO in the place of a key that was good: nobody waits for who writes into it, and the last good content stays. */
+/* A FIFO replaces a good key: no thread waits for a writer, and the last good content stays. */
 static void a_fifo_is_no_file(void **state)
 {
     struct fixture *f = *state;
-    char *why = NULL, *expected = tc_asprintf("ca_certificate_file \"%s\": it is a FIFO, no regular file", f->ca);
+    char *why = NULL, *expected = tc_asprintf("ca_certificate_file \"%s\": it is a FIFO, not a regular file", f->ca);
     assert_int_equal(mkfifo(f->ca, 0600), 0);
     alarm(20);
     assert_null(tc_cert_files_roots(f->files, &why));

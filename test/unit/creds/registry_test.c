@@ -6,10 +6,11 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "creds/files.h"
+#include "creds/registry.h"
+#include "creds/tls.h"
 #include "creds/xds.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/kits/cert.h"
 
 static char *write_file(const char *content)
 {
@@ -56,12 +57,12 @@ static void test_tls_config(void **state)
     assert_string_equal(system->scheme, "https");
     torc_credentials_unref(system);
     expect_refused("tls", "{\"certificate_file\":\"/nothing\"}", "both be set");
-    expect_refused("tls", "{\"refresh_interval\":\"0s\"}", "refresh_interval: \"0s\" is no duration above zero");
+    expect_refused("tls", "{\"refresh_interval\":\"0s\"}", "refresh_interval: \"0s\" is not a duration above zero");
     expect_refused("tls", "{\"ca_certificate_file\":7}", "ca_certificate_file");
     expect_refused("tls", "{\"refresh_interval\":\"soon\"}", "refresh_interval");
 
-    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
-    struct tc_cert client = tc_cert_make(&(struct tc_cert_opts){.common_name = "c", .sans = "DNS:c", .issuer = &ca});
+    struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    struct kit_cert client = kit_cert_make(&(struct kit_cert_opts){.common_name = "c", .sans = "DNS:c", .issuer = &ca});
     char *ca_file = write_file(ca.cert_pem), *cert = write_file(client.cert_pem), *key = write_file(client.key_pem);
     char *config = tc_asprintf("{\"ca_certificate_file\":\"%s\",\"certificate_file\":\"%s\","
                                "\"private_key_file\":\"%s\",\"refresh_interval\":\"1s\"}",
@@ -84,8 +85,8 @@ static void test_tls_config(void **state)
     tc_free(cert);
     tc_free(key);
     tc_free(config);
-    tc_cert_fini(&ca);
-    tc_cert_fini(&client);
+    kit_cert_fini(&ca);
+    kit_cert_fini(&client);
 }
 
 static void expect_files_refused(const struct torc_tls_files *files, const char *text)
@@ -99,7 +100,7 @@ static void expect_files_refused(const struct torc_tls_files *files, const char 
 static void test_tls_files(void **state)
 {
     (void)state;
-    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
     struct torc_tls_files o;
     char *ca_file = write_file(ca.cert_pem), *key = write_file(ca.key_pem);
     expect_files_refused(NULL, "files: it is NULL");
@@ -127,7 +128,7 @@ static void test_tls_files(void **state)
     unlink(key);
     tc_free(ca_file);
     tc_free(key);
-    tc_cert_fini(&ca);
+    kit_cert_fini(&ca);
 }
 
 static void test_xds(void **state)
@@ -148,7 +149,7 @@ static void test_xds(void **state)
 static void test_keys_of_texts(void **state)
 {
     (void)state;
-    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "ca", .ca = true});
+    struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
     struct torc_tls_options o;
     torc_tls_options_init(&o);
     torc_credentials *system = torc_credentials_tls(&o, NULL);
@@ -159,7 +160,7 @@ static void test_keys_of_texts(void **state)
     torc_credentials_unref(a);
     torc_credentials_unref(b);
     torc_credentials_unref(system);
-    tc_cert_fini(&ca);
+    kit_cert_fini(&ca);
 }
 
 int main(void)

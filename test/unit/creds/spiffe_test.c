@@ -6,24 +6,24 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/kits/cert.h"
 
-static struct tc_cert root, other;
+static struct kit_cert root, other;
 
 static int setup(void **state)
 {
     (void)state;
-    root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
-    other = tc_cert_make(&(struct tc_cert_opts){.common_name = "other", .ca = true});
+    root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
+    other = kit_cert_make(&(struct kit_cert_opts){.common_name = "other", .ca = true});
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    tc_cert_fini(&root);
-    tc_cert_fini(&other);
+    kit_cert_fini(&root);
+    kit_cert_fini(&other);
     return 0;
 }
 
@@ -75,7 +75,7 @@ static void ids_are_taken_apart(void **state)
 }
 
 /* The DER of a certificate in base64, from its PEM. */
-static char *base64_of(const struct tc_cert *cert)
+static char *base64_of(const struct kit_cert *cert)
 {
     unsigned char *der = NULL;
     int len = i2d_X509(cert->x509, &der);
@@ -88,34 +88,32 @@ static char *base64_of(const struct tc_cert *cert)
 
 static struct tc_spiffe_map *parse(const char *json)
 {
-    struct tc_faults faults;
-    tc_faults_init(&faults);
-    struct tc_spiffe_map *m = tc_spiffe_map_parse(tc_slice_str(json), &faults);
+    struct tc_validation_errors errors = {0};
+    struct tc_spiffe_map *m = tc_spiffe_map_parse(tc_slice_str(json), &errors);
     if (!m)
-        fail_msg("%s", tc_faults_text(&faults));
-    tc_faults_fini(&faults);
+        fail_msg("%s", tc_validation_text(&errors));
+    tc_validation_fini(&errors);
     return m;
 }
 
 static void refused(const char *json, const char *text)
 {
-    struct tc_faults faults;
-    tc_faults_init(&faults);
-    assert_null(tc_spiffe_map_parse(tc_slice_str(json), &faults));
-    if (!strstr(tc_faults_text(&faults), text))
-        fail_msg("%s: %s", json, tc_faults_text(&faults));
-    tc_faults_fini(&faults);
+    struct tc_validation_errors errors = {0};
+    assert_null(tc_spiffe_map_parse(tc_slice_str(json), &errors));
+    if (!strstr(tc_validation_text(&errors), text))
+        fail_msg("%s: %s", json, tc_validation_text(&errors));
+    tc_validation_fini(&errors);
 }
 
 static void expect_roots(const struct tc_spiffe_map *m, const char *sans, int n, const char *text)
 {
-    struct tc_cert leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "leaf", .sans = sans, .issuer = &root});
+    struct kit_cert leaf = kit_cert_make(&(struct kit_cert_opts){.common_name = "leaf", .sans = sans, .issuer = &root});
     struct tc_buf why = {0};
     STACK_OF(X509) *roots = tc_spiffe_map_roots(m, leaf.x509, &why);
     assert_int_equal(roots ? sk_X509_num(roots) : -1, n);
     assert_non_null(strstr(tc_buf_cstr(&why), text));
     tc_buf_fini(&why);
-    tc_cert_fini(&leaf);
+    kit_cert_fini(&leaf);
 }
 
 static void roots_are_those_of_the_trust_domain(void **state)
@@ -137,7 +135,7 @@ static void roots_are_those_of_the_trust_domain(void **state)
     expect_roots(m, "DNS:a.test", -1, "it has 0 URIs among its names");
     expect_roots(m, NULL, -1, "it has 0 URIs among its names");
     expect_roots(m, "URI:spiffe://a.test/x,URI:spiffe://a.test/y", -1, "it has 2 URIs among its names");
-    expect_roots(m, "URI:https://a.test/x", -1, "\"https://a.test/x\" is no SPIFFE id: it does not begin with");
+    expect_roots(m, "URI:https://a.test/x", -1, "\"https://a.test/x\" is not a SPIFFE id: it does not begin with");
     tc_spiffe_map_unref(m);
     m = parse("{\"trust_domains\":{}}");
     expect_roots(m, "URI:spiffe://a.test/x", -1, "is not in the SPIFFE trust bundle map");
@@ -147,12 +145,12 @@ static void roots_are_those_of_the_trust_domain(void **state)
     tc_free(b);
 }
 
-/* A NUL does not end a name: what is behind it belongs to it. */
+/* A NUL does not end a name: the bytes behind it belong to the name. */
 static void an_id_with_a_nul_is_none(void **state)
 {
     (void)state;
     static const char id[] = "spiffe://a.test/x\0.evil";
-    struct tc_cert leaf = tc_cert_make(&(struct tc_cert_opts){.common_name = "leaf", .issuer = &root});
+    struct kit_cert leaf = kit_cert_make(&(struct kit_cert_opts){.common_name = "leaf", .issuer = &root});
     GENERAL_NAMES *names = GENERAL_NAMES_new();
     GENERAL_NAME *name = GENERAL_NAME_new();
     ASN1_IA5STRING *text = ASN1_IA5STRING_new();
@@ -174,13 +172,13 @@ static void an_id_with_a_nul_is_none(void **state)
     tc_spiffe_map_unref(m);
     tc_free(json);
     tc_free(a);
-    tc_cert_fini(&leaf);
+    kit_cert_fini(&leaf);
 }
 
 #define DOMAIN(bundle) "{\"trust_domains\":{\"a.test\":" bundle "}}"
 #define KEY(key) DOMAIN("{\"keys\":[" key "]}")
 
-/* A87: one bad entry, and there is no map. */
+/* A87: one bad entry refuses the whole map. */
 static void bad_maps_are_refused(void **state)
 {
     (void)state;
@@ -202,8 +200,8 @@ static void bad_maps_are_refused(void **state)
     refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[]}"), ".x5c: must be one certificate");
     refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"AA\",\"AA\"]}"), ".x5c: must be one certificate");
     refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[7]}"), ".x5c: must be one certificate");
-    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"!\"]}"), ".x5c: is no X.509 certificate");
-    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"AAAA\"]}"), ".x5c: is no X.509 certificate");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"!\"]}"), ".x5c: is not an X.509 certificate");
+    refused(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"AAAA\"]}"), ".x5c: is not an X.509 certificate");
     char *a = base64_of(&root);
     char *twice = tc_asprintf(KEY("{\"kty\":\"EC\",\"use\":\"x509-svid\",\"x5c\":[\"%s\"]},{\"kty\":\"EC\"}"), a);
     refused(twice, ".keys[1].use");

@@ -3,8 +3,8 @@
 #define TC_OPENSSL_ITSELF
 #include "base/mem.h"
 #include "creds/creds.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/kits/cert.h"
 #include "tls/openssl.h"
 
 static int no_digest(EVP_MD_CTX *ctx, unsigned char *md, unsigned *len)
@@ -37,8 +37,8 @@ static bool same_key(const char *a, const char *b)
 static void test_keys(void **state)
 {
     (void)state;
-    struct tc_cert a = tc_cert_make(&(struct tc_cert_opts){.common_name = "a", .ca = true});
-    struct tc_cert b = tc_cert_make(&(struct tc_cert_opts){.common_name = "b", .ca = true});
+    struct kit_cert a = kit_cert_make(&(struct kit_cert_opts){.common_name = "a", .ca = true});
+    struct kit_cert b = kit_cert_make(&(struct kit_cert_opts){.common_name = "b", .ca = true});
     assert_true(same_key(a.cert_pem, a.cert_pem));
     assert_false(same_key(a.cert_pem, b.cert_pem));
     assert_false(same_key(a.cert_pem, NULL));
@@ -46,8 +46,8 @@ static void test_keys(void **state)
     assert_false(same_key(a.cert_pem, b.cert_pem));
     assert_false(same_key(a.cert_pem, NULL));
     assert_false(same_key(a.cert_pem, a.cert_pem)); /* they share nothing, which harms nobody */
-    tc_cert_fini(&a);
-    tc_cert_fini(&b);
+    kit_cert_fini(&a);
+    kit_cert_fini(&b);
 }
 
 int main(void)

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "creds/adc.h"
+#include "creds/call/adc.h"
+#include "creds/call/jwt_file.h"
+#include "creds/call/oauth.h"
+#include "creds/call/service_account.h"
 #include "creds/cert_files.h"
-#include "creds/jwt_file.h"
-#include "creds/oauth.h"
-#include "creds/service_account.h"
-#include "support/certs.h"
 #include "support/cmocka.h"
+#include "support/kits/cert.h"
 
 void __real_free(void *ptr);
 void *__real_realloc(void *ptr, size_t size);
@@ -92,8 +92,8 @@ static void drop_file(char *path)
 static void test_private_key_files(void **state)
 {
     (void)state;
-    struct tc_cert root = tc_cert_make(&(struct tc_cert_opts){.common_name = "root", .ca = true});
-    struct tc_cert one = tc_cert_make(&(struct tc_cert_opts){.common_name = "one", .issuer = &root});
+    struct kit_cert root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
+    struct kit_cert one = kit_cert_make(&(struct kit_cert_opts){.common_name = "one", .issuer = &root});
     char *cert = write_file("cert", one.cert_pem), *key = write_file("key", one.key_pem), part[33];
     snprintf(part, sizeof(part), "%.32s", strchr(one.key_pem, '\n') + 1);
     begin(part);
@@ -106,8 +106,8 @@ static void test_private_key_files(void **state)
     end();
     drop_file(cert);
     drop_file(key);
-    tc_cert_fini(&one);
-    tc_cert_fini(&root);
+    kit_cert_fini(&one);
+    kit_cert_fini(&root);
 }
 
 static void test_jwt_file(void **state)
@@ -148,15 +148,15 @@ static void test_refresh_token(void **state)
 }
 
 struct asker {
-    struct tc_auth_request request;
+    struct tc_auth_waiter waiter;
     struct tc_auth_metadata *metadata;
 };
 
-static void on_answer(struct tc_auth_request *r, struct tc_auth_metadata *m, const struct tc_status *error)
+static void on_answer(struct tc_auth_waiter *w, struct tc_auth_metadata *m, const struct tc_status *error)
 {
     (void)error;
     assert_non_null(m);
-    TC_CONTAINER_OF(r, struct asker, request)->metadata = tc_auth_metadata_ref(m);
+    TC_CONTAINER_OF(w, struct asker, waiter)->metadata = tc_auth_metadata_ref(m);
 }
 
 static int64_t noon(void *arg)
@@ -171,11 +171,11 @@ static void use_account(EVP_PKEY *key, char signature[41])
     const struct tc_clock clock = {.realtime_ns = noon};
     const struct tc_service_account account = {.email = "e", .key_id = "k", .key = key};
     const struct tc_auth_context context = {.service_url = "https://host/service", .method = "m"};
-    struct asker a = {.request.fn = on_answer};
+    struct asker a = {.waiter.fn = on_answer};
     struct tc_status error = {0};
     struct tc_loop *loop = tc_loop_new(NULL);
     torc_call_credentials *c = tc_service_account_creds(&account, &clock);
-    assert_int_equal(c->ops->get(c, loop, &context, &a.request, &a.metadata, &error), TORC_EAGAIN);
+    assert_int_equal(c->ops->get(c, loop, &context, &a.waiter, &a.metadata, &error), TORC_EAGAIN);
     while (!a.metadata)
         tc_loop_turn(loop, 1000);
     const struct tc_rstr *value = a.metadata->fields[0].value;

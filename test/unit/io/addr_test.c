@@ -13,7 +13,7 @@ static void check_text(const char *text, const char *canonical)
         fail_msg("\"%s\" was not parsed", text);
     char *out = tc_addr_text(&a);
     assert_string_equal(out, canonical);
-    /* What is printed can be read, and is the same. */
+    /* A printed address parses to the same address. */
     struct tc_addr again;
     assert_int_equal(tc_addr_parse(&again, tc_slice_str(out)), 0);
     assert_true(tc_addr_eq(&a, &again));

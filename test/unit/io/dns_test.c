@@ -1,8 +1,11 @@
 /* Name look-ups against a small name server of the test's own. */
 #include "io/dns.h"
 
+#include <ares.h>
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -336,7 +339,7 @@ static void bad_servers_are_an_error_not_a_crash(void **state)
     look_up(f, "both.test.");
     assert_int_equal(f->result.n, 0);
     assert_int_equal(f->result.error.code, TORC_STATUS_UNAVAILABLE);
-    assert_non_null(strstr(tc_status_text(&f->result.error), "\"not a server\" is no list of DNS servers"));
+    assert_non_null(strstr(tc_status_text(&f->result.error), "\"not a server\" is not a list of DNS servers"));
 }
 
 static void an_unspeakable_name_is_an_error(void **state)
@@ -370,18 +373,72 @@ static void a_manual_loop_resolves_literals_only(void **state)
     tc_loop_free(loop);
 }
 
+/* What c-ares holds of memory, as its library was told to count. */
+static size_t held;
+
+static void *counted_realloc(void *block, size_t size)
+{
+    held -= block ? malloc_usable_size(block) : 0;
+    void *out = realloc(block, size);
+    held += out ? malloc_usable_size(out) : 0;
+    return out;
+}
+
+static void *counted_malloc(size_t size)
+{
+    return counted_realloc(NULL, size);
+}
+
+static void counted_free(void *block)
+{
+    held -= block ? malloc_usable_size(block) : 0;
+    free(block);
+}
+
+/* One for each of a mesh's LOGICAL_DNS clusters: between look-ups c-ares holds nothing for them, and no socket. */
+static void little_is_held_between_look_ups(void **state)
+{
+    struct fixture *f = *state;
+    size_t before = held, most = 0;
+    for (int i = 0; i < 3; i++) {
+        clear(&f->result);
+        assert_int_equal(tc_dns_resolve(f->dns, "both.test.", 443, on_result, &f->result), 0);
+        most = held > most ? held : most;
+        while (!f->result.called)
+            tc_loop_turn(f->loop, -1);
+        assert_int_equal(f->result.n, 3);
+        assert_int_equal(held, before);
+    }
+    printf("%zu bytes of c-ares during a look-up, %zu after it\n", most - before, held - before);
+    assert_true(most > before);
+    look_up(f, "nx.test.");
+    assert_int_equal(held, before);
+    assert_int_equal(tc_dns_resolve(f->dns, "silent.test.", 443, on_result, &f->result), 0);
+    tc_dns_cancel(f->dns);
+    assert_int_equal(held, before);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
+    ares_library_init_mem(ARES_LIB_INIT_ALL, counted_malloc, counted_free, counted_realloc);
     const struct CMUnitTest tests[] = {
-        T(both_families_are_asked_and_joined), T(one_family_is_enough),
-        T(literals_and_hosts_need_no_query),   T(a_missing_name_says_so),
-        T(a_name_without_addresses_says_so),   T(a_failing_server_says_so),
-        T(a_silent_server_times_out),          T(only_one_look_up_at_a_time),
-        T(cancel_means_no_callback),           T(free_ends_a_running_look_up),
-        T(it_can_be_freed_in_its_callback),    T(bad_servers_are_an_error_not_a_crash),
-        T(an_unspeakable_name_is_an_error),    cmocka_unit_test(a_manual_loop_resolves_literals_only),
+        T(both_families_are_asked_and_joined),
+        T(one_family_is_enough),
+        T(literals_and_hosts_need_no_query),
+        T(a_missing_name_says_so),
+        T(a_name_without_addresses_says_so),
+        T(a_failing_server_says_so),
+        T(a_silent_server_times_out),
+        T(only_one_look_up_at_a_time),
+        T(cancel_means_no_callback),
+        T(free_ends_a_running_look_up),
+        T(it_can_be_freed_in_its_callback),
+        T(bad_servers_are_an_error_not_a_crash),
+        T(little_is_held_between_look_ups),
+        T(an_unspeakable_name_is_an_error),
+        cmocka_unit_test(a_manual_loop_resolves_literals_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 /* HTTP CONNECT over a pipe whose other end is the proxy. Every answer comes whole, and then one byte at a time. */
 #include "base/mem.h"
-#include "io/proxy.h"
+#include "io/http_connect.h"
 #include "support/cmocka.h"
-#include "support/pipe.h"
+#include "support/fakes/pipe.h"
 
 struct tunnel {
     struct tc_loop *loop;
-    struct tc_pipe *pipe;
+    struct fake_pipe *pipe;
     struct tc_http_connect *connect;
     int called;
     struct tc_bytestream *bs;
@@ -26,9 +26,9 @@ static void on_done(void *arg, struct tc_bytestream *bs, const struct tc_status 
 static void start(struct tunnel *t, const char *authorization)
 {
     *t = (struct tunnel){.loop = tc_loop_new(&(struct tc_loop_opts){.manual = true})};
-    t->pipe = tc_pipe_new(t->loop);
-    tc_addr_parse(&tc_pipe_end(t->pipe, 0)->peer, tc_slice_str("10.0.0.9:3128"));
-    t->connect = tc_http_connect_start(t->loop, tc_pipe_end(t->pipe, 0), tc_slice_str("backend.test:443"),
+    t->pipe = fake_pipe_new(t->loop);
+    tc_addr_parse(&fake_pipe_end(t->pipe, 0)->peer, tc_slice_str("10.0.0.9:3128"));
+    t->connect = tc_http_connect_start(t->loop, fake_pipe_end(t->pipe, 0), tc_slice_str("backend.test:443"),
                                        tc_slice_str(authorization), on_done, t);
     assert_int_equal(t->called, 0);
 }
@@ -41,16 +41,16 @@ static void finish(struct tunnel *t)
     if (t->bs)
         t->bs->ops->close(t->bs);
     tc_loop_drain(t->loop);
-    assert_true(tc_pipe_closed(t->pipe, 0));
+    assert_true(fake_pipe_closed(t->pipe, 0));
     tc_status_fini(&t->error);
-    tc_pipe_free(t->pipe);
+    fake_pipe_free(t->pipe);
     tc_loop_free(t->loop);
 }
 
 static void expect_request(struct tunnel *t, const char *wanted)
 {
     tc_loop_drain(t->loop);
-    struct tc_slice seen = tc_pipe_unread(t->pipe, 1);
+    struct tc_slice seen = fake_pipe_unread(t->pipe, 1);
     assert_int_equal(seen.len, strlen(wanted));
     assert_memory_equal(seen.data, wanted, seen.len);
 }
@@ -59,7 +59,7 @@ static void put(struct tunnel *t, const char *answer, bool slowly)
 {
     size_t len = strlen(answer);
     for (size_t i = 0; i < len; i += slowly ? 1 : len) {
-        tc_pipe_put(t->pipe, 1, answer + i, slowly ? 1 : len);
+        fake_pipe_put(t->pipe, 1, answer + i, slowly ? 1 : len);
         if (slowly)
             tc_loop_drain(t->loop);
     }
@@ -91,7 +91,7 @@ static void expect_failure(const char *answer, const char *reason)
         struct tunnel t;
         start(&t, "");
         put(&t, answer, slowly);
-        tc_pipe_finish(t.pipe, 1);
+        fake_pipe_finish(t.pipe, 1);
         tc_loop_drain(t.loop);
         assert_int_equal(t.called, 1);
         assert_null(t.bs);
@@ -112,14 +112,14 @@ static void test_request(void **state)
                        "Proxy-Authorization: Basic dTpw\r\n\r\n");
     finish(&t);
     start(&t, "");
-    tc_pipe_set_write_chunk(t.pipe, 1);
-    tc_pipe_set_capacity(t.pipe, 20);
+    fake_pipe_set_write_chunk(t.pipe, 1);
+    fake_pipe_set_capacity(t.pipe, 20);
     struct tc_buf seen = {0};
     for (int i = 0; i < 100; i++) {
         tc_loop_drain(t.loop);
-        struct tc_slice part = tc_pipe_unread(t.pipe, 1);
+        struct tc_slice part = fake_pipe_unread(t.pipe, 1);
         tc_buf_append_slice(&seen, part);
-        tc_pipe_take(t.pipe, 1, part.len);
+        fake_pipe_take(t.pipe, 1, part.len);
     }
     assert_string_equal(tc_buf_cstr(&seen), "CONNECT backend.test:443 HTTP/1.1\r\nHost: backend.test:443\r\n\r\n");
     tc_buf_fini(&seen);
@@ -166,7 +166,7 @@ static void test_limit_and_errors(void **state)
     char line[100];
     memset(line, 'x', sizeof(line));
     for (int i = 0; i < 1000 && !t.called; i++) {
-        tc_pipe_put(t.pipe, 1, line, sizeof(line));
+        fake_pipe_put(t.pipe, 1, line, sizeof(line));
         tc_loop_drain(t.loop);
     }
     assert_int_equal(t.called, 1);
@@ -175,7 +175,7 @@ static void test_limit_and_errors(void **state)
 
     start(&t, "");
     tc_loop_drain(t.loop);
-    tc_pipe_fail(t.pipe, 0, TORC_ECLOSED, "connection reset", false);
+    fake_pipe_fail(t.pipe, 0, TORC_ECLOSED, "connection reset", false);
     tc_loop_drain(t.loop);
     assert_int_equal(t.called, 1);
     assert_non_null(strstr(tc_status_text(&t.error), "connection reset"));
@@ -199,18 +199,18 @@ static void test_via(void **state)
     tc_addr_parse(&plain, tc_slice_str("10.0.0.1:80"));
     struct tc_rstr *target = tc_rstr_str("a:1"), *same = tc_rstr_str("a:1");
     struct tc_addr a = tc_addr_ref(&plain), b = tc_addr_ref(&plain), c = tc_addr_ref(&plain), d = tc_addr_ref(&plain);
-    a.via = tc_via_new(&proxy, NULL, NULL);
-    b.via = tc_via_new(&proxy, NULL, NULL);
-    c.via = tc_via_new(NULL, target, NULL);
-    d.via = tc_via_new(NULL, same, NULL);
+    a.proxy_hop = tc_proxy_hop_new(&proxy, NULL, NULL);
+    b.proxy_hop = tc_proxy_hop_new(&proxy, NULL, NULL);
+    c.proxy_hop = tc_proxy_hop_new(NULL, target, NULL);
+    d.proxy_hop = tc_proxy_hop_new(NULL, same, NULL);
     assert_true(tc_addr_eq(&a, &b));
     assert_true(tc_addr_eq(&c, &d));
     assert_false(tc_addr_eq(&a, &plain));
     assert_false(tc_addr_eq(&a, &c));
     assert_true(tc_addr_hash(&a) == tc_addr_hash(&b));
-    assert_true(tc_addr_eq(tc_via_dial(&a), &proxy));
-    assert_ptr_equal(tc_via_dial(&c), &c);
-    assert_ptr_equal(tc_via_dial(&plain), &plain);
+    assert_true(tc_addr_eq(tc_addr_to_dial(&a), &proxy));
+    assert_ptr_equal(tc_addr_to_dial(&c), &c);
+    assert_ptr_equal(tc_addr_to_dial(&plain), &plain);
     struct tc_addr copy = tc_addr_ref(&a);
     assert_true(tc_addr_eq(&copy, &a));
     /* The text, and so the ring, know nothing of it. */

@@ -363,6 +363,71 @@ static void two_loops_wake_each_other(void **state)
     tc_loop_free(other);
 }
 
+enum { LATE_POSTS = 100 }; /* fewer in all than the turns that an end may take */
+
+/* A thread that posts to a loop, and wakes it, until it refuses. */
+struct late_poster {
+    struct tc_loop *loop; /* a reference */
+    pthread_t thread;
+    unsigned posted, refused;
+    atomic_uint *ran;
+};
+
+struct counted_task {
+    struct tc_task task;
+    atomic_uint *ran;
+};
+
+static void on_counted(struct tc_task *task)
+{
+    struct counted_task *t = TC_CONTAINER_OF(task, struct counted_task, task);
+    atomic_fetch_add(t->ran, 1);
+    tc_free(t);
+}
+
+static void *post_until_refused(void *arg)
+{
+    struct late_poster *p = arg;
+    while (p->posted < LATE_POSTS && p->refused == 0) {
+        struct counted_task *t = TC_NEW(struct counted_task);
+        tc_task_init(&t->task, on_counted);
+        t->ran = p->ran;
+        bool taken = p->posted % 2 ? tc_loop_post(p->loop, &t->task) : tc_loop_post_quietly(p->loop, &t->task);
+        p->posted += taken;
+        p->refused += !taken;
+        tc_loop_wake(p->loop);
+        if (!taken)
+            tc_free(t);
+    }
+    tc_loop_unref(p->loop);
+    return NULL;
+}
+
+/* Each post is run before the loop has ended, or refused. */
+static void a_loop_ends_while_others_post(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 50; round++) {
+        struct tc_loop *loop = tc_loop_new(NULL);
+        struct late_poster posters[3];
+        atomic_uint ran = 0;
+        for (size_t i = 0; i < TC_ARRAY_LEN(posters); i++) {
+            posters[i] = (struct late_poster){.loop = tc_loop_ref(loop), .ran = &ran};
+            assert_int_equal(pthread_create(&posters[i].thread, NULL, post_until_refused, &posters[i]), 0);
+        }
+        while (atomic_load(&ran) < 4 * round)
+            tc_loop_turn(loop, 0);
+        tc_loop_free(loop);
+        unsigned posted = 0, ran_by_then = atomic_load(&ran);
+        for (size_t i = 0; i < TC_ARRAY_LEN(posters); i++) {
+            pthread_join(posters[i].thread, NULL);
+            posted += posters[i].posted;
+        }
+        assert_int_equal(ran_by_then, posted);
+        assert_int_equal(atomic_load(&ran), posted);
+    }
+}
+
 static void *wake(void *arg)
 {
     tc_loop_wake(arg);
@@ -587,6 +652,7 @@ int main(void)
         REAL(a_wait_that_is_over_before_it_began_ends),
         REAL(posts_from_four_threads_all_arrive_in_order),
         REAL(two_loops_wake_each_other),
+        cmocka_unit_test(a_loop_ends_while_others_post),
         REAL(wake_ends_a_wait_before_and_during_it),
         REAL(a_turn_for_posts_leaves_events_and_timers),
         REAL(the_fd_tells_of_posts_between_turns),

@@ -76,41 +76,102 @@ static void in_order_and_dropped_when_closed(void **state)
     tc_buf_fini(&text);
 }
 
+static void *send_late(void *arg)
+{
+    send(arg, 'l');
+    return NULL;
+}
+
+/* As long as it is dropped another thread sends. */
+static void dropped_meanwhile(struct tc_mail *mail)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, send_late, closes), 0);
+    pthread_join(thread, NULL);
+    dropped(mail);
+}
+
+/* A message that is sent while the box closes is dropped after the messages that waited. */
+static void dropped_in_order(void **state)
+{
+    (void)state;
+    struct tc_loop *loop = tc_loop_new(&(struct tc_loop_opts){.manual = true});
+    closes = tc_mailbox_new(loop);
+    struct letter *l = TC_NEW(struct letter);
+    *l = (struct letter){.mail = {.run = arrives, .drop = dropped_meanwhile}, .c = '1'};
+    tc_mailbox_send(closes, &l->mail);
+    send(closes, '2');
+    tc_mailbox_close(closes);
+    expect("-1-2-l");
+    send(closes, '3');
+    expect("-3");
+    tc_loop_drain(loop);
+    tc_mailbox_unref(closes);
+    tc_loop_free(loop);
+    tc_buf_fini(&text);
+}
+
 enum { SENDERS = 3, LETTERS = 5000 };
 
-static atomic_uint n_arrived, n_dropped;
+static atomic_uint n_arrived, n_dropped, disorder, at_once;
+
+struct numbered {
+    struct tc_mail mail;
+    unsigned sender, number;
+};
+
+static unsigned last_of[SENDERS];
+
+/* Messages run one after another, whichever the thread, and the messages of one sender in their order. */
+static void take(struct tc_mail *mail)
+{
+    struct numbered *n = TC_CONTAINER_OF(mail, struct numbered, mail);
+    if (atomic_fetch_add(&at_once, 1) != 0 || n->number != ++last_of[n->sender])
+        atomic_fetch_add(&disorder, 1);
+    atomic_fetch_sub(&at_once, 1);
+    tc_free(n);
+}
 
 static void counted(struct tc_mail *mail)
 {
     atomic_fetch_add(&n_arrived, 1);
-    tc_free(TC_CONTAINER_OF(mail, struct letter, mail));
+    take(mail);
 }
 
 static void lost(struct tc_mail *mail)
 {
     atomic_fetch_add(&n_dropped, 1);
-    tc_free(TC_CONTAINER_OF(mail, struct letter, mail));
+    take(mail);
 }
+
+struct sender {
+    struct tc_mailbox *box;
+    unsigned index;
+};
 
 static void *send_many(void *arg)
 {
+    const struct sender *s = arg;
     for (unsigned i = 0; i < LETTERS; i++) {
-        struct letter *l = TC_NEW(struct letter);
-        l->mail = (struct tc_mail){.run = counted, .drop = lost};
-        tc_mailbox_send(arg, &l->mail);
+        struct numbered *n = TC_NEW(struct numbered);
+        *n = (struct numbered){.mail = {.run = counted, .drop = lost}, .sender = s->index, .number = i + 1};
+        tc_mailbox_send(s->box, &n->mail);
     }
     return NULL;
 }
 
-/* The loop ends while others still send: nothing is lost, nothing comes after. */
+/* The loop ends while others still send: nothing is lost, nothing comes after, and all keeps its order. */
 static void the_loop_may_end_first(void **state)
 {
     (void)state;
     struct tc_loop *loop = tc_loop_new(NULL);
     struct tc_mailbox *box = tc_mailbox_new(loop);
     pthread_t threads[SENDERS];
-    for (unsigned i = 0; i < SENDERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, send_many, box), 0);
+    struct sender senders[SENDERS];
+    for (unsigned i = 0; i < SENDERS; i++) {
+        senders[i] = (struct sender){.box = box, .index = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, send_many, &senders[i]), 0);
+    }
     while (atomic_load(&n_arrived) < LETTERS)
         tc_loop_turn(loop, -1);
     tc_mailbox_close(box);
@@ -120,6 +181,7 @@ static void the_loop_may_end_first(void **state)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&n_arrived), arrived);
     assert_int_equal(arrived + atomic_load(&n_dropped), SENDERS * LETTERS);
+    assert_int_equal(atomic_load(&disorder), 0);
     tc_mailbox_unref(box);
 }
 
@@ -127,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order_and_dropped_when_closed),
+        cmocka_unit_test(dropped_in_order),
         cmocka_unit_test(the_loop_may_end_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

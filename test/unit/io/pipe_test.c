@@ -1,5 +1,5 @@
 /* The byte streams in memory that other tests stand on. */
-#include "support/pipe.h"
+#include "support/fakes/pipe.h"
 
 #include "support/cmocka.h"
 
@@ -26,7 +26,7 @@ static void on_event(void *arg, unsigned events)
 
 struct fixture {
     struct tc_loop *loop;
-    struct tc_pipe *pipe;
+    struct fake_pipe *pipe;
     struct reader ends[2];
 };
 
@@ -36,9 +36,9 @@ static int setup(void **state)
 {
     (void)state;
     fx = (struct fixture){.loop = tc_loop_new(&(struct tc_loop_opts){.manual = true})};
-    fx.pipe = tc_pipe_new(fx.loop);
+    fx.pipe = fake_pipe_new(fx.loop);
     for (int i = 0; i < 2; i++) {
-        fx.ends[i].bs = tc_pipe_end(fx.pipe, i);
+        fx.ends[i].bs = fake_pipe_end(fx.pipe, i);
         tc_bytestream_set_handler(fx.ends[i].bs, on_event, &fx.ends[i]);
     }
     return 0;
@@ -49,7 +49,7 @@ static int teardown(void **state)
     (void)state;
     for (int i = 0; i < 2; i++)
         tc_buf_fini(&fx.ends[i].in);
-    tc_pipe_free(fx.pipe);
+    fake_pipe_free(fx.pipe);
     tc_loop_free(fx.loop);
     return 0;
 }
@@ -63,22 +63,22 @@ static ssize_t write_text(int end, const char *text)
 static void chunks_come_one_by_one(void **state)
 {
     (void)state;
-    tc_pipe_set_read_chunk(fx.pipe, 2);
-    tc_pipe_set_write_chunk(fx.pipe, 5);
+    fake_pipe_set_read_chunk(fx.pipe, 2);
+    fake_pipe_set_write_chunk(fx.pipe, 5);
     assert_int_equal(write_text(0, "hello world"), 5);
     assert_int_equal(fx.ends[1].calls, 0); /* never from inside */
     tc_loop_drain(fx.loop);
     assert_memory_equal(fx.ends[1].in.data, "hello", 5);
     assert_true(fx.ends[1].calls >= 3);
     assert_int_equal(fx.ends[1].last, TORC_EAGAIN);
-    assert_int_equal(tc_pipe_writes(fx.pipe, 0), 1);
+    assert_int_equal(fake_pipe_writes(fx.pipe, 0), 1);
 }
 
 static void a_full_pipe_blocks_its_writer(void **state)
 {
     (void)state;
     fx.ends[1].bs->ops->set_reading(fx.ends[1].bs, false);
-    tc_pipe_set_capacity(fx.pipe, 3);
+    fake_pipe_set_capacity(fx.pipe, 3);
     assert_int_equal(write_text(0, "abcdef"), 3);
     assert_int_equal(write_text(0, "def"), TORC_EAGAIN);
     tc_loop_drain(fx.loop);
@@ -92,8 +92,8 @@ static void a_full_pipe_blocks_its_writer(void **state)
 static void the_end_comes_after_the_data(void **state)
 {
     (void)state;
-    tc_pipe_put(fx.pipe, 0, "last", 4);
-    tc_pipe_finish(fx.pipe, 0);
+    fake_pipe_put(fx.pipe, 0, "last", 4);
+    fake_pipe_finish(fx.pipe, 0);
     tc_loop_drain(fx.loop);
     assert_int_equal(fx.ends[1].in.len, 4);
     assert_int_equal(fx.ends[1].last, 0);
@@ -102,14 +102,14 @@ static void the_end_comes_after_the_data(void **state)
 static void errors_come_at_once_or_after_the_data(void **state)
 {
     (void)state;
-    tc_pipe_put(fx.pipe, 0, "data", 4);
-    tc_pipe_fail(fx.pipe, 1, TORC_EIO, "broken", true);
+    fake_pipe_put(fx.pipe, 0, "data", 4);
+    fake_pipe_fail(fx.pipe, 1, TORC_EIO, "broken", true);
     tc_loop_drain(fx.loop);
     assert_int_equal(fx.ends[1].in.len, 4);
     assert_int_equal(fx.ends[1].last, TORC_EIO);
     assert_string_equal(tc_status_text(&fx.ends[1].bs->error), "broken");
-    tc_pipe_put(fx.pipe, 1, "data", 4);
-    tc_pipe_fail(fx.pipe, 0, TORC_EIO, "cut", false);
+    fake_pipe_put(fx.pipe, 1, "data", 4);
+    fake_pipe_fail(fx.pipe, 0, TORC_EIO, "cut", false);
     tc_loop_drain(fx.loop);
     assert_int_equal(fx.ends[0].in.len, 0);
     assert_int_equal(write_text(0, "x"), TORC_EIO);
@@ -119,7 +119,7 @@ static void closing_is_seen_by_the_other_end(void **state)
 {
     (void)state;
     fx.ends[0].bs->ops->close(fx.ends[0].bs);
-    assert_true(tc_pipe_closed(fx.pipe, 0));
+    assert_true(fake_pipe_closed(fx.pipe, 0));
     tc_loop_drain(fx.loop);
     assert_int_equal(fx.ends[1].last, 0);
     assert_int_equal(write_text(1, "x"), TORC_ECLOSED);

@@ -16,12 +16,12 @@
 #include "io/listen.h"
 #include "support/cmocka.h"
 
-/* An end of a connection: sends `out` and keeps what comes. */
+/* One end of a connection: sends `out` and keeps received bytes. */
 struct end {
     struct tc_bytestream *bs;
     struct tc_buf in, out;
     size_t out_at;
-    bool echo; /* what comes goes out again */
+    bool echo; /* received bytes are sent back */
     bool ended;
     size_t blocked; /* writes that could not go on */
     ssize_t error;
@@ -29,7 +29,7 @@ struct end {
 
 struct fixture {
     struct tc_loop *loop;
-    struct tc_listener *listener;
+    struct tc_listen_socket *listener;
     struct end client;
     TC_VEC(struct end *) accepted;
     bool echo;
@@ -120,7 +120,7 @@ static int teardown(void **state)
     if (f->connect)
         tc_connect_cancel(f->connect);
     if (f->listener)
-        tc_listener_close(f->listener);
+        tc_listen_socket_close(f->listener);
     close_end(&f->client);
     for (size_t i = 0; i < f->accepted.len; i++) {
         close_end(f->accepted.data[i]);
@@ -144,7 +144,7 @@ static void listen_on(struct fixture *f, const char *text)
 {
     struct tc_addr a = parse(text);
     struct tc_status error = {0};
-    f->listener = tc_listener_new(f->loop, &a, on_accept, f, &error);
+    f->listener = tc_listen_socket_new(f->loop, &a, on_accept, f, &error);
     if (!f->listener)
         fail_msg("%s", tc_status_text(&error));
     tc_addr_fini(&a);
@@ -158,7 +158,7 @@ static void start_connect(struct fixture *f, const struct tc_addr *a, uint64_t t
 
 static void connect_both(struct fixture *f)
 {
-    start_connect(f, tc_listener_addr(f->listener), 5000);
+    start_connect(f, tc_listen_socket_addr(f->listener), 5000);
     while (!f->connected || f->accepted.len == 0)
         tc_loop_turn(f->loop, -1);
     if (!f->client.bs)
@@ -184,7 +184,7 @@ static void big_data_comes_back_over(struct fixture *f, const char *address)
     struct end *server = f->accepted.data[0];
     assert_false(f->client.bs->secure);
     assert_null(f->client.bs->alpn);
-    assert_true(tc_addr_eq(&f->client.bs->peer, tc_listener_addr(f->listener)));
+    assert_true(tc_addr_eq(&f->client.bs->peer, tc_listen_socket_addr(f->listener)));
     assert_true(tc_addr_eq(&server->bs->local, &f->client.bs->peer));
     assert_true(tc_addr_eq(&server->bs->peer, &f->client.bs->local));
     check_echo(f, 16 << 20);
@@ -217,7 +217,7 @@ static void big_data_over_unix(void **state)
     big_data_comes_back_over(*state, text);
     assert_int_equal(access(text + 5, F_OK), 0);
     struct fixture *f = *state;
-    tc_listener_close(f->listener);
+    tc_listen_socket_close(f->listener);
     f->listener = NULL;
     assert_int_equal(access(text + 5, F_OK), -1); /* the path goes with the listener */
 }
@@ -243,7 +243,7 @@ static void a_stale_unix_path_is_taken_over_and_a_live_one_is_not(void **state)
     close(fd); /* as a killed server leaves it */
     listen_on(f, text);
     struct tc_status error = {0};
-    assert_null(tc_listener_new(f->loop, &a, on_accept, f, &error));
+    assert_null(tc_listen_socket_new(f->loop, &a, on_accept, f, &error));
     char *expected = tc_asprintf("failed to listen on %s: Address already in use", text);
     assert_string_equal(tc_status_text(&error), expected);
     tc_free(expected);
@@ -257,8 +257,8 @@ static void a_refused_connection_says_so(void **state)
     struct fixture *f = *state;
     /* A port that was ours and is closed again. */
     listen_on(f, "127.0.0.1:0");
-    struct tc_addr a = tc_addr_ref(tc_listener_addr(f->listener));
-    tc_listener_close(f->listener);
+    struct tc_addr a = tc_addr_ref(tc_listen_socket_addr(f->listener));
+    tc_listen_socket_close(f->listener);
     f->listener = NULL;
     start_connect(f, &a, 5000);
     while (!f->connected)
@@ -279,7 +279,7 @@ static void expect_left_alone(struct fixture *f, const char *path, const char *a
     struct tc_status error = {0};
     struct stat before, after;
     assert_int_equal(lstat(path, &before), 0);
-    assert_null(tc_listener_new(f->loop, &a, on_accept, f, &error));
+    assert_null(tc_listen_socket_new(f->loop, &a, on_accept, f, &error));
     char *expected = tc_asprintf("failed to listen on %s: the file there is not a socket", address);
     assert_string_equal(tc_status_text(&error), expected);
     assert_int_equal(lstat(path, &after), 0);
@@ -322,14 +322,14 @@ static void a_file_that_replaced_the_socket_stays(void **state)
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
-    tc_listener_close(f->listener);
+    tc_listen_socket_close(f->listener);
     f->listener = NULL;
     assert_int_equal(lstat(path, &st), 0);
     unlink(path);
     unlink(aside);
     tc_free(aside);
     listen_on(f, address);
-    tc_listener_close(f->listener);
+    tc_listen_socket_close(f->listener);
     f->listener = NULL;
     assert_int_not_equal(lstat(path, &st), 0);
 }
@@ -465,8 +465,8 @@ static void an_address_in_use_says_so(void **state)
     struct fixture *f = *state;
     listen_on(f, "127.0.0.1:0");
     struct tc_status error = {0};
-    assert_null(tc_listener_new(f->loop, tc_listener_addr(f->listener), on_accept, f, &error));
-    char *text = tc_addr_text(tc_listener_addr(f->listener));
+    assert_null(tc_listen_socket_new(f->loop, tc_listen_socket_addr(f->listener), on_accept, f, &error));
+    char *text = tc_addr_text(tc_listen_socket_addr(f->listener));
     char *expected = tc_asprintf("failed to listen on %s: Address already in use", text);
     assert_int_equal(error.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(tc_status_text(&error), expected);
@@ -479,7 +479,7 @@ static void close_in_accept(void *arg, struct tc_bytestream *bs)
 {
     struct fixture *f = arg;
     bs->ops->close(bs);
-    tc_listener_close(f->listener);
+    tc_listen_socket_close(f->listener);
     f->listener = NULL;
 }
 
@@ -488,9 +488,9 @@ static void a_listener_can_be_closed_from_its_callback(void **state)
     struct fixture *f = *state;
     struct tc_addr a = parse("127.0.0.1:0");
     struct tc_status error = {0};
-    f->listener = tc_listener_new(f->loop, &a, close_in_accept, f, &error);
+    f->listener = tc_listen_socket_new(f->loop, &a, close_in_accept, f, &error);
     assert_non_null(f->listener);
-    start_connect(f, tc_listener_addr(f->listener), 5000);
+    start_connect(f, tc_listen_socket_addr(f->listener), 5000);
     while (f->listener || !f->connected)
         tc_loop_turn(f->loop, -1);
 }
@@ -500,7 +500,7 @@ static void accepting_pauses_while_descriptors_are_exhausted(void **state)
     struct fixture *f = *state;
     struct rlimit old, none;
     listen_on(f, "127.0.0.1:0");
-    start_connect(f, tc_listener_addr(f->listener), 5000); /* the client's descriptor is open now */
+    start_connect(f, tc_listen_socket_addr(f->listener), 5000); /* the client's descriptor is open now */
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     int next = dup(0); /* the number that accept would get */
     close(next);
@@ -533,7 +533,7 @@ static void a_forked_child_does_not_disturb_its_parents_sockets(void **state)
         /* The child gives up what it inherited. */
         f->client.bs->ops->close(f->client.bs);
         f->accepted.data[0]->bs->ops->close(f->accepted.data[0]->bs);
-        tc_listener_close(f->listener);
+        tc_listen_socket_close(f->listener);
         tc_loop_free(f->loop);
         _exit(0);
     }

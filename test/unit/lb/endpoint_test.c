@@ -1,7 +1,7 @@
 #include "lb/endpoint.h"
 
 #include "support/cmocka.h"
-#include "support/fake_lb.h"
+#include "support/fakes/lb.h"
 
 #include "base/mem.h"
 #include "lb/endpoint_map.h"
@@ -23,7 +23,7 @@ static void the_address_set_is_the_identity(void **state)
         {"[::1]:1", "unix:/x", false},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
-        struct tc_endpoints *a = fake_endpoints(cases[i].a), *b = fake_endpoints(cases[i].b);
+        struct tc_endpoints *a = fake_lb_endpoints(cases[i].a), *b = fake_lb_endpoints(cases[i].b);
         assert_int_equal(tc_endpoint_same_addrs(a->at[0], b->at[0]), cases[i].same);
         assert_int_equal(tc_endpoint_same_addrs(b->at[0], a->at[0]), cases[i].same);
         if (cases[i].same)
@@ -45,7 +45,7 @@ static void attributes_count_for_equality(void **state)
                                       ""};
     for (size_t i = 0; i < TC_ARRAY_LEN(all); i++) {
         for (size_t k = 0; k < TC_ARRAY_LEN(all); k++) {
-            struct tc_endpoints *a = fake_endpoints(all[i]), *b = fake_endpoints(all[k]);
+            struct tc_endpoints *a = fake_lb_endpoints(all[i]), *b = fake_lb_endpoints(all[k]);
             assert_int_equal(tc_endpoints_eq(a, b), i == k);
             tc_endpoints_unref(a);
             tc_endpoints_unref(b);
@@ -56,9 +56,9 @@ static void attributes_count_for_equality(void **state)
 static void children_are_found_by_name(void **state)
 {
     (void)state;
-    struct tc_endpoints *tree = fake_endpoint_tree("b", "2.2.2.2:2", "a", "1.1.1.1:1", "ab", "3.3.3.3:3", NULL);
-    struct tc_endpoints *same = fake_endpoint_tree("ab", "3.3.3.3:3", "a", "1.1.1.1:1", "b", "2.2.2.2:2", NULL);
-    struct tc_endpoints *other = fake_endpoint_tree("ab", "3.3.3.3:3", "a", "1.1.1.1:1", "b", "2.2.2.2:3", NULL);
+    struct tc_endpoints *tree = fake_lb_endpoint_tree("b", "2.2.2.2:2", "a", "1.1.1.1:1", "ab", "3.3.3.3:3", NULL);
+    struct tc_endpoints *same = fake_lb_endpoint_tree("ab", "3.3.3.3:3", "a", "1.1.1.1:1", "b", "2.2.2.2:2", NULL);
+    struct tc_endpoints *other = fake_lb_endpoint_tree("ab", "3.3.3.3:3", "a", "1.1.1.1:1", "b", "2.2.2.2:3", NULL);
     assert_int_equal(tc_endpoints_child(tree, tc_slice_str("a"))->at[0]->addrs[0].sa.in.sin_port, htons(1));
     assert_int_equal(tc_endpoints_child(tree, tc_slice_str("ab"))->at[0]->addrs[0].sa.in.sin_port, htons(3));
     assert_int_equal(tc_endpoints_child(tree, tc_slice_str("b"))->n, 1);
@@ -94,7 +94,7 @@ static void localities(void **state)
 static void the_map_finds_by_address_set(void **state)
 {
     (void)state;
-    struct tc_endpoints *list = fake_endpoints("1.1.1.1:1 2.2.2.2:2,3.3.3.3:3 3.3.3.3:3,2.2.2.2:2 4.4.4.4:4");
+    struct tc_endpoints *list = fake_lb_endpoints("1.1.1.1:1 2.2.2.2:2,3.3.3.3:3 3.3.3.3:3,2.2.2.2:2 4.4.4.4:4");
     struct tc_endpoint_map map;
     uint32_t at = 99;
     tc_endpoint_map_init(&map, list->n);

@@ -1,11 +1,14 @@
-/* The registry of policies, config lists, and the child slot that changes policy. */
+/* The registry of policies, config lists, and the graceful switch. */
+#include "lb/graceful_switch.h"
 #include "support/cmocka.h"
-#include "support/fake_lb.h"
+#include "support/fakes/lb.h"
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "lb/pick_first.h"
-#include "lb/round_robin.h"
+#include "lb/delegate.h"
+#include "lb/policies/pick_first.h"
+#include "lb/policies/round_robin.h"
+#include "lb/registry.h"
 
 #define A "1.1.1.1:1"
 #define B "2.2.2.2:2"
@@ -29,13 +32,13 @@ static void names_and_aliases(void **state)
                                         "priority",   "ring_hash",   "outlier_detection"};
     for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
         char *alias = tc_asprintf("%s_experimental", names[i]);
-        const struct tc_lb_class *cls = tc_lb_registry_find(f->registry, tc_slice_str(names[i]));
-        assert_non_null(cls);
-        assert_ptr_equal(cls, tc_lb_registry_find(f->registry, tc_slice_str(alias)));
-        assert_int_equal(tc_lb_registry_add(f->registry, cls), TORC_EEXIST);
+        const struct tc_lb_factory *factory = tc_lb_registry_find(f->registry, tc_slice_str(names[i]));
+        assert_non_null(factory);
+        assert_ptr_equal(factory, tc_lb_registry_find(f->registry, tc_slice_str(alias)));
+        assert_int_equal(tc_lb_registry_add(f->registry, factory), TORC_EEXIST);
         tc_free(alias);
     }
-    struct tc_lb_class taken = {.name = "mine", .alias = "ring_hash"};
+    struct tc_lb_factory taken = {.name = "mine", .alias = "ring_hash"};
     assert_int_equal(tc_lb_registry_add(f->registry, &taken), TORC_EEXIST);
     taken.alias = NULL;
     assert_int_equal(tc_lb_registry_add(f->registry, &taken), 0);
@@ -47,14 +50,13 @@ static void names_and_aliases(void **state)
 
 static char *faults_of(struct fake_lb *f, const char *json, unsigned depth)
 {
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     json_t *list = json_loads(json, JSON_DECODE_ANY, NULL);
     assert_non_null(list);
-    tc_faults_init(&faults);
-    struct tc_lb_config *config = tc_lb_parse_list(f->registry, list, depth, &faults);
-    char *text = tc_strdup(config ? "" : tc_faults_text(&faults));
+    struct tc_lb_config *config = tc_lb_parse_list(f->registry, list, depth, &errors);
+    char *text = tc_strdup(config ? "" : tc_validation_text(&errors));
     tc_lb_config_unref(config);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     json_decref(list);
     return text;
 }
@@ -108,11 +110,12 @@ static void nesting_is_bounded(void **state)
     tc_buf_fini(&json);
 }
 
-static void child_update(struct fake_lb *f, struct tc_lb_child *child, struct tc_lb_config *config,
+static void child_update(struct fake_lb *f, struct tc_graceful_switch *child, struct tc_lb_config *config,
                          const char *endpoints)
 {
-    struct tc_endpoints *list = fake_endpoints(endpoints);
-    struct tc_status status = tc_lb_child_update(child, &(struct tc_lb_update){.endpoints = list, .config = config});
+    struct tc_endpoints *list = fake_lb_endpoints(endpoints);
+    struct tc_status status =
+        tc_graceful_switch_update(child, &(struct tc_lb_update){.endpoints = list, .config = config});
     tc_status_fini(&status);
     tc_endpoints_unref(list);
     tc_lb_config_unref(config);
@@ -122,42 +125,106 @@ static void child_update(struct fake_lb *f, struct tc_lb_child *child, struct tc
 static void the_child_changes_policy_when_the_new_one_is_ready(void **state)
 {
     struct fake_lb *f = *state;
-    struct tc_lb_child *child = tc_lb_child_new(&f->helper);
-    tc_lb_child_exit_idle(child);
-    tc_lb_child_reset_backoff(child);
+    struct tc_graceful_switch *child = tc_graceful_switch_new(&f->helper);
+    tc_graceful_switch_exit_idle(child);
+    tc_graceful_switch_reset_backoff(child);
     child_update(f, child, tc_pick_first_config_new(false), A);
-    fake_set(f, A, TORC_READY);
-    assert_string_equal(fake_pick(f), A);
+    fake_lb_set(f, A, TORC_READY);
+    assert_string_equal(fake_lb_pick(f), A);
     child_update(f, child, tc_pick_first_config_new(true), A); /* the same policy */
-    assert_int_equal(fake_count(f, NULL), 1);
+    assert_int_equal(fake_lb_count(f, NULL), 1);
     child_update(f, child, tc_round_robin_config_new(), B);
-    assert_int_equal(fake_count(f, NULL), 2);
-    assert_string_equal(fake_pick(f), A); /* the old one serves on */
-    fake_set(f, B, TORC_READY);
-    assert_string_equal(fake_pick(f), B);
-    assert_int_equal(fake_count(f, A), 0);
+    assert_int_equal(fake_lb_count(f, NULL), 2);
+    assert_string_equal(fake_lb_pick(f), A); /* the old one serves on */
+    fake_lb_set(f, B, TORC_READY);
+    assert_string_equal(fake_lb_pick(f), B);
+    assert_int_equal(fake_lb_count(f, A), 0);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
-    /* A policy that is replaced before it was ready is gone at once; so is one that fails, once it says so. */
+    /* A pending policy that is replaced ends at once. A current policy ends when the pending one fails. */
     child_update(f, child, tc_pick_first_config_new(false), A);
     child_update(f, child, tc_round_robin_config_new(), A);
-    assert_int_equal(fake_count(f, A), 1);
-    tc_lb_child_reset_backoff(child);
-    tc_lb_child_shutdown(child);
-    assert_int_equal(fake_count(f, NULL), 0);
+    assert_int_equal(fake_lb_count(f, A), 1);
+    tc_graceful_switch_reset_backoff(child);
+    tc_graceful_switch_shutdown(child);
+    assert_int_equal(fake_lb_count(f, NULL), 0);
     tc_loop_drain(f->loop);
 }
 
 static void a_failing_new_policy_takes_over(void **state)
 {
     struct fake_lb *f = *state;
-    struct tc_lb_child *child = tc_lb_child_new(&f->helper);
+    struct tc_graceful_switch *child = tc_graceful_switch_new(&f->helper);
     child_update(f, child, tc_pick_first_config_new(false), A);
-    fake_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_READY);
     child_update(f, child, tc_round_robin_config_new(), B);
-    fake_set_failed(f, B, "down");
+    fake_lb_set_failed(f, B, "down");
     assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
-    assert_int_equal(fake_count(f, A), 0);
-    tc_lb_child_shutdown(child);
+    assert_int_equal(fake_lb_count(f, A), 0);
+    tc_graceful_switch_shutdown(child);
+    tc_loop_drain(f->loop);
+}
+
+/* A policy that reports and asks for re-resolution from inside create(), as one may whose state needs no endpoints. */
+static enum torc_connectivity early_state;
+static bool early_kept;
+
+static struct tc_status early_update(struct tc_lb_policy *p, const struct tc_lb_update *update)
+{
+    (void)p;
+    (void)update;
+    return (struct tc_status){0};
+}
+
+static void early_nothing(struct tc_lb_policy *p)
+{
+    (void)p;
+}
+
+static void early_shutdown(struct tc_lb_policy *p)
+{
+    p->helper = NULL;
+    early_kept = false;
+    tc_free(p);
+}
+
+static struct tc_lb_policy *early_create(const struct tc_lb_factory *factory, struct tc_lb_helper *helper)
+{
+    static const struct tc_lb_policy_ops ops = {
+        .update = early_update, .exit_idle = early_nothing, .reset_backoff = early_nothing, .shutdown = early_shutdown};
+    struct tc_lb_policy *p = TC_NEW(struct tc_lb_policy);
+    *p = (struct tc_lb_policy){.ops = &ops, .factory = factory, .helper = helper};
+    early_kept = true;
+    /* Of two reports from inside create() the last one counts. */
+    tc_lb_update_state(helper, TORC_CONNECTING, NULL, tc_picker_queue());
+    tc_lb_request_reresolution(helper);
+    tc_lb_update_state(helper, early_state, NULL, tc_picker_queue());
+    return p;
+}
+
+static void what_a_policy_reports_while_it_is_made_counts(void **state)
+{
+    struct fake_lb *f = *state;
+    const struct tc_lb_factory factory = {.name = "early", .create = early_create};
+    struct tc_lb_config config = {.factory = &factory};
+    tc_ref_init(&config.ref);
+    tc_ref_inc(&config.ref);
+    tc_ref_inc(&config.ref);
+    struct tc_graceful_switch *child = tc_graceful_switch_new(&f->helper);
+    early_state = TORC_IDLE;
+    child_update(f, child, &config, A);
+    assert_int_equal(f->reports, 1);
+    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->reresolutions, 1);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    /* As the pending policy it serves at once. */
+    tc_graceful_switch_renew(child);
+    early_state = TORC_READY;
+    child_update(f, child, &config, A);
+    assert_int_equal(f->reports, 2);
+    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->reresolutions, 2);
+    tc_graceful_switch_shutdown(child);
+    assert_false(early_kept);
     tc_loop_drain(f->loop);
 }
 
@@ -168,6 +235,7 @@ int main(void)
         TEST(names_and_aliases),
         TEST(lists),
         TEST(nesting_is_bounded),
+        TEST(what_a_policy_reports_while_it_is_made_counts),
         TEST(the_child_changes_policy_when_the_new_one_is_ready),
         TEST(a_failing_new_policy_takes_over),
     };

@@ -57,27 +57,26 @@ static void round_trip(const ProtobufCMessageDescriptor *type, const char *text,
                        const struct tc_proto_json_options *options, const char *want)
 {
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m = NULL;
     struct tc_buf bytes = {0};
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     json_t *json = parse(text);
-    if (tc_proto_from_json(type, json, options, &arena, &m, &faults) != 0)
-        fail_msg("%s: %s", text, tc_faults_text(&faults));
+    if (tc_proto_from_json(type, json, options, &arena, &m, &errors) != 0)
+        fail_msg("%s: %s", text, tc_validation_text(&errors));
     char *got = print(m, options);
     assert_string_equal(got, want);
     tc_free(got);
     char *to = tc_buf_reserve(&bytes, protobuf_c_message_get_packed_size(m));
     bytes.len = protobuf_c_message_pack(m, (uint8_t *)to);
-    if (tc_unpack(type, tc_buf_slice(&bytes), NULL, &arena, &m, &faults) != 0)
-        fail_msg("%s: %s", text, tc_faults_text(&faults));
+    if (tc_unpack(type, tc_buf_slice(&bytes), NULL, &arena, &m, &errors) != 0)
+        fail_msg("%s: %s", text, tc_validation_text(&errors));
     got = print(m, options);
     assert_string_equal(got, want);
     tc_free(got);
     json_decref(json);
     tc_buf_fini(&bytes);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -94,17 +93,16 @@ static void becomes(const ProtobufCMessageDescriptor *type, const char *text, co
 static void refuse(const ProtobufCMessageDescriptor *type, const char *text, const char *want)
 {
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m = NULL;
     json_t *json = parse(text);
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
-    assert_int_equal(tc_proto_from_json(type, json, NULL, &arena, &m, &faults), TORC_EPARSE);
-    assert_string_equal(tc_faults_text(&faults), want);
+    assert_int_equal(tc_proto_from_json(type, json, NULL, &arena, &m, &errors), TORC_EPARSE);
+    assert_string_equal(tc_validation_text(&errors), want);
     assert_null(m);
-    assert_int_equal(faults.path.len, 0);
+    assert_int_equal(errors.path.len, 0);
     json_decref(json);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -386,29 +384,28 @@ static void test_maps(void **state)
                 "envoy.extensions.filters.http.router.v3.Router\"}}}");
     /* the last entry of a key wins; an entry without value has the default */
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     static const char bytes[] = "\x42\x0c\x0a\x01"
                                 "a\x11\0\0\0\0\0\0\xf0\x3f\x42\x03\x0a\x01"
                                 "b\x42\x0c\x0a\x01"
                                 "a\x11\0\0\0\0\0\0\x00\x40\x42\x00";
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
-    assert_int_equal(tc_unpack(ORCA, tc_slice_of(bytes, sizeof(bytes) - 1), NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(ORCA, tc_slice_of(bytes, sizeof(bytes) - 1), NULL, &arena, &m, &errors), 0);
     char *out = print(m, NULL);
     assert_string_equal(out, "{\"named_metrics\":{\"a\":2.0,\"b\":0.0,\"\":0.0}}");
     tc_free(out);
     /* filter_metadata {"k": no Struct} and fields {"k": no Value} */
     const ProtobufCMessageDescriptor *metadata = &envoy__config__core__v3__metadata__descriptor;
-    assert_int_equal(tc_unpack(metadata, tc_slice_str("\x0a\x03\x0a\x01k"), NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(metadata, tc_slice_str("\x0a\x03\x0a\x01k"), NULL, &arena, &m, &errors), 0);
     out = print(m, NULL);
     assert_string_equal(out, "{\"filter_metadata\":{\"k\":{}}}");
     tc_free(out);
-    assert_int_equal(tc_unpack(STRUCT, tc_slice_str("\x0a\x03\x0a\x01k"), NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(STRUCT, tc_slice_str("\x0a\x03\x0a\x01k"), NULL, &arena, &m, &errors), 0);
     out = print(m, NULL);
     assert_string_equal(out, "{\"k\":null}");
     tc_free(out);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -471,26 +468,25 @@ static void test_depth(void **state)
     same(VALUE, deep);
     tc_free(deep);
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m = NULL;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     deep = nested(51, "[", "null", "]");
     json_t *json = parse(deep);
-    assert_int_equal(tc_proto_from_json(VALUE, json, NULL, &arena, &m, &faults), TORC_EPARSE);
-    assert_non_null(strstr(tc_faults_text(&faults), "more than 100 messages within each other"));
+    assert_int_equal(tc_proto_from_json(VALUE, json, NULL, &arena, &m, &errors), TORC_EPARSE);
+    assert_non_null(strstr(tc_validation_text(&errors), "more than 100 messages within each other"));
     json_decref(json);
     tc_free(deep);
     deep = nested(500, "{\"@type\":\"" URL "google.protobuf.Any\",\"value\":", "{}", "}");
     json = parse(deep);
-    assert_int_equal(tc_proto_from_json(ANY, json, NULL, &arena, &m, &faults), TORC_EPARSE);
+    assert_int_equal(tc_proto_from_json(ANY, json, NULL, &arena, &m, &errors), TORC_EPARSE);
     json_decref(json);
     tc_free(deep);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
-/* A message that is deeper than scan allows has no JSON; what is deep within an Any shows as bytes. */
+/* A message that is deeper than scan allows has no JSON; a deep message within an Any shows as bytes. */
 static void test_depth_of_output(void **state)
 {
     (void)state;
@@ -535,15 +531,14 @@ static void test_budget(void **state)
     size_t failures = 0;
     for (size_t budget = 16; rv != 0; budget += 16, failures++) {
         struct tc_arena arena;
-        struct tc_faults faults;
+        struct tc_validation_errors errors = {0};
         ProtobufCMessage *m = NULL;
         tc_arena_init(&arena, 64, budget);
-        tc_faults_init(&faults);
-        rv = tc_proto_from_json(CLUSTER, json, NULL, &arena, &m, &faults);
+        rv = tc_proto_from_json(CLUSTER, json, NULL, &arena, &m, &errors);
         assert_true(rv == 0 || rv == TORC_ELIMIT);
         assert_int_equal(rv == 0, m != NULL);
-        assert_int_equal(rv != 0, tc_faults_any(&faults));
-        tc_faults_fini(&faults);
+        assert_int_equal(rv != 0, tc_validation_any(&errors));
+        tc_validation_fini(&errors);
         tc_arena_fini(&arena);
     }
     assert_true(failures > 10);

@@ -25,11 +25,10 @@
 static void accept(const ProtobufCMessageDescriptor *type, struct tc_slice in, const struct tc_slice *want)
 {
     struct tc_buf clean = {0};
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_slice out;
-    tc_faults_init(&faults);
-    assert_int_equal(tc_scan(type, in, NULL, &clean, &out, &faults), 0);
-    assert_false(tc_faults_any(&faults));
+    assert_int_equal(tc_scan(type, in, NULL, &clean, &out, &errors), 0);
+    assert_false(tc_validation_any(&errors));
     if (want) {
         assert_int_equal(out.len, want->len);
         assert_memory_equal(out.data, want->data, want->len);
@@ -38,7 +37,7 @@ static void accept(const ProtobufCMessageDescriptor *type, struct tc_slice in, c
         assert_int_equal(out.len, in.len);
         assert_null(clean.data);
     }
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_buf_fini(&clean);
 }
 
@@ -46,14 +45,13 @@ static void refuse_with(const ProtobufCMessageDescriptor *type, struct tc_slice 
                         const struct tc_scan_options *options, int error, const char *text)
 {
     struct tc_buf clean = {0};
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_slice out = BYTES("untouched");
-    tc_faults_init(&faults);
-    assert_int_equal(tc_scan(type, in, options, &clean, &out, &faults), error);
-    assert_string_equal(tc_faults_text(&faults), text);
+    assert_int_equal(tc_scan(type, in, options, &clean, &out, &errors), error);
+    assert_string_equal(tc_validation_text(&errors), text);
     assert_true(tc_slice_eq_str(out, "untouched"));
-    assert_int_equal(faults.path.len, 0);
-    tc_faults_fini(&faults);
+    assert_int_equal(errors.path.len, 0);
+    tc_validation_fini(&errors);
     tc_buf_fini(&clean);
 }
 
@@ -226,16 +224,15 @@ static void test_depth(void **state)
     tc_buf_clear(&in);
     nested_values(&in, 51);
     struct tc_buf clean = {0};
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_slice out;
-    tc_faults_init(&faults);
-    assert_int_equal(tc_scan(VALUE, tc_buf_slice(&in), NULL, &clean, &out, &faults), TORC_ELIMIT);
-    assert_non_null(strstr(tc_faults_text(&faults), "more than 100 messages within each other"));
-    tc_faults_fini(&faults);
+    assert_int_equal(tc_scan(VALUE, tc_buf_slice(&in), NULL, &clean, &out, &errors), TORC_ELIMIT);
+    assert_non_null(strstr(tc_validation_text(&errors), "more than 100 messages within each other"));
+    tc_validation_fini(&errors);
     struct tc_scan_options options = {.max_depth = 102};
-    tc_faults_init(&faults);
-    assert_int_equal(tc_scan(VALUE, tc_buf_slice(&in), &options, &clean, &out, &faults), 0);
-    tc_faults_fini(&faults);
+    errors = (struct tc_validation_errors){0};
+    assert_int_equal(tc_scan(VALUE, tc_buf_slice(&in), &options, &clean, &out, &errors), 0);
+    tc_validation_fini(&errors);
     tc_buf_fini(&in);
 }
 
@@ -304,23 +301,21 @@ static void test_any_byte(void **state)
         memcpy(copy, in, i);
         for (int byte = 0; byte < 256; byte++) {
             char *changed = tc_malloc(len);
-            struct tc_faults faults;
+            struct tc_validation_errors errors = {0};
             struct tc_slice out = {0};
             memcpy(changed, in, len);
             changed[i] = (char)byte;
-            tc_faults_init(&faults);
-            int rv = tc_scan(ASSIGNMENT, tc_slice_of(changed, len), NULL, &clean, &out, &faults);
-            assert_true((rv == 0) == !tc_faults_any(&faults));
+            int rv = tc_scan(ASSIGNMENT, tc_slice_of(changed, len), NULL, &clean, &out, &errors);
+            assert_true((rv == 0) == !tc_validation_any(&errors));
             assert_true(out.len <= len);
-            tc_faults_fini(&faults);
+            tc_validation_fini(&errors);
             tc_free(changed);
         }
-        struct tc_faults faults;
+        struct tc_validation_errors errors = {0};
         struct tc_slice out;
-        tc_faults_init(&faults);
-        int rv = tc_scan(ASSIGNMENT, tc_slice_of(copy, i), NULL, &clean, &out, &faults);
-        assert_true((rv == 0) == !tc_faults_any(&faults));
-        tc_faults_fini(&faults);
+        int rv = tc_scan(ASSIGNMENT, tc_slice_of(copy, i), NULL, &clean, &out, &errors);
+        assert_true((rv == 0) == !tc_validation_any(&errors));
+        tc_validation_fini(&errors);
         tc_free(copy);
     }
     tc_buf_fini(&clean);
@@ -346,18 +341,17 @@ static void test_hostile_sizes_stay_small(void **state)
     for (int i = 0; i < 1000000; i++)
         tc_buf_append(&empty, "\x12\x00", 2);
     long before = peak_kib();
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_slice out;
-    tc_faults_init(&faults);
-    assert_int_equal(tc_scan(VALUE, tc_buf_slice(&nested), NULL, &clean, &out, &faults), TORC_ELIMIT);
-    assert_int_equal(tc_scan(NODE, tc_buf_slice(&unknown), NULL, &clean, &out, &faults), TORC_ELIMIT);
-    assert_non_null(strstr(tc_faults_text(&faults), "more than 4194304 bytes of unknown fields"));
+    assert_int_equal(tc_scan(VALUE, tc_buf_slice(&nested), NULL, &clean, &out, &errors), TORC_ELIMIT);
+    assert_int_equal(tc_scan(NODE, tc_buf_slice(&unknown), NULL, &clean, &out, &errors), TORC_ELIMIT);
+    assert_non_null(strstr(tc_validation_text(&errors), "more than 4194304 bytes of unknown fields"));
     struct tc_scan_options generous = {.max_unknown_bytes = 16u << 20};
-    assert_int_equal(tc_scan(NODE, tc_buf_slice(&unknown), &generous, &clean, &out, &faults), 0);
+    assert_int_equal(tc_scan(NODE, tc_buf_slice(&unknown), &generous, &clean, &out, &errors), 0);
     assert_true(tc_slice_eq(out, BYTES("\x0a\x01n")));
     assert_true(clean.cap < 4096);
-    assert_int_equal(tc_scan(ASSIGNMENT, tc_buf_slice(&empty), NULL, &clean, &out, &faults), TORC_ELIMIT);
-    tc_faults_fini(&faults);
+    assert_int_equal(tc_scan(ASSIGNMENT, tc_buf_slice(&empty), NULL, &clean, &out, &errors), TORC_ELIMIT);
+    tc_validation_fini(&errors);
 #ifdef __SANITIZE_THREAD__
     (void)before; /* its shadow memory counts as resident */
 #else

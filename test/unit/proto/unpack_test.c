@@ -29,18 +29,17 @@ static struct tc_slice packed(struct tc_buf *out, const ProtobufCMessage *m)
 static struct tc_slice wire(struct tc_buf *out, const ProtobufCMessageDescriptor *type, const char *text)
 {
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m = NULL;
     char *why = NULL;
     json_t *json = tc_json_parse(tc_slice_str(text), &why);
     assert_non_null(json);
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
-    if (tc_proto_from_json(type, json, NULL, &arena, &m, &faults) != 0)
-        fail_msg("%s", tc_faults_text(&faults));
+    if (tc_proto_from_json(type, json, NULL, &arena, &m, &errors) != 0)
+        fail_msg("%s", tc_validation_text(&errors));
     packed(out, m);
     json_decref(json);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
     return tc_buf_slice(out);
 }
@@ -57,12 +56,11 @@ static void test_message_in_arena(void **state)
     (void)state;
     struct tc_buf bytes = {0};
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     wire(&bytes, ASSIGNMENT, assignment_text);
-    assert_int_equal(tc_unpack(ASSIGNMENT, tc_buf_slice(&bytes), NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(ASSIGNMENT, tc_buf_slice(&bytes), NULL, &arena, &m, &errors), 0);
     tc_buf_fini(&bytes); /* the message does not point into its bytes */
     Assignment *a = (Assignment *)m;
     assert_string_equal(a->cluster_name, "orders");
@@ -73,7 +71,7 @@ static void test_message_in_arena(void **state)
     assert_int_equal(address->address_case, ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_SOCKET_ADDRESS);
     assert_string_equal(address->socket_address->address, "10.0.0.1");
     assert_int_equal(address->socket_address->port_value, 80);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -81,20 +79,19 @@ static void test_unknown_fields_leave_no_trace(void **state)
 {
     (void)state;
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     struct tc_slice in = BYTES("\x22\x0a\x0a\x02"
                                "eu\x98\x06\x05\x12\x01z\x0a\x01n\x9a\x06\x01x\x08\x07");
-    assert_int_equal(tc_unpack(&envoy__config__core__v3__node__descriptor, in, NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(&envoy__config__core__v3__node__descriptor, in, NULL, &arena, &m, &errors), 0);
     Node *node = (Node *)m;
     assert_string_equal(node->id, "n");
     assert_string_equal(node->locality->region, "eu");
     assert_string_equal(node->locality->zone, "z");
     assert_int_equal(m->n_unknown_fields, 0);
     assert_int_equal(node->locality->base.n_unknown_fields, 0);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -103,21 +100,20 @@ static void test_padded_lengths_unpack(void **state)
 {
     (void)state;
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     struct tc_buf in = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     tc_buf_append(&in, "\x22\xcc\x01\x0a\x01r\x9a\x06\xc5\x01", 10);
     for (int i = 0; i < 197; i++)
         tc_buf_append_char(&in, 'x');
     tc_buf_append(&in, "\x0a\x01n", 3);
     assert_int_equal(
-        tc_unpack(&envoy__config__core__v3__node__descriptor, tc_buf_slice(&in), NULL, &arena, &m, &faults), 0);
+        tc_unpack(&envoy__config__core__v3__node__descriptor, tc_buf_slice(&in), NULL, &arena, &m, &errors), 0);
     assert_string_equal(((Node *)m)->locality->region, "r");
     assert_string_equal(((Node *)m)->id, "n");
     tc_buf_fini(&in);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -125,23 +121,22 @@ static void test_repeated_singular_fields(void **state)
 {
     (void)state;
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     /* scalars: the last wins; messages are merged; of a oneof the last member stays */
     struct tc_slice in = BYTES("\x0a\x01"
                                "a\x0a\x01"
                                "b\x22\x03\x0a\x01r\x22\x03\x12\x01z");
-    assert_int_equal(tc_unpack(&envoy__config__core__v3__node__descriptor, in, NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(&envoy__config__core__v3__node__descriptor, in, NULL, &arena, &m, &errors), 0);
     assert_string_equal(((Node *)m)->id, "b");
     assert_string_equal(((Node *)m)->locality->region, "r");
     assert_string_equal(((Node *)m)->locality->zone, "z");
     struct tc_slice oneof = BYTES("\x1a\x01s\x32\x00\x20\x01");
-    assert_int_equal(tc_unpack(&google__protobuf__value__descriptor, oneof, NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(&google__protobuf__value__descriptor, oneof, NULL, &arena, &m, &errors), 0);
     assert_int_equal(((Google__Protobuf__Value *)m)->kind_case, GOOGLE__PROTOBUF__VALUE__KIND_BOOL_VALUE);
     assert_true(((Google__Protobuf__Value *)m)->bool_value);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -152,18 +147,17 @@ static void test_packed_and_unpacked(void **state)
         {"\x0a\x03\x00\x01\x03", 5}, {"\x08\x00\x08\x01\x08\x03", 6}, {"\x08\x00\x0a\x02\x01\x03", 6}};
     for (size_t i = 0; i < TC_ARRAY_LEN(forms); i++) {
         struct tc_arena arena;
-        struct tc_faults faults;
+        struct tc_validation_errors errors = {0};
         ProtobufCMessage *m;
         tc_arena_init(&arena, 0, 0);
-        tc_faults_init(&faults);
         assert_int_equal(
-            tc_unpack(&envoy__config__core__v3__health_status_set__descriptor, forms[i], NULL, &arena, &m, &faults), 0);
+            tc_unpack(&envoy__config__core__v3__health_status_set__descriptor, forms[i], NULL, &arena, &m, &errors), 0);
         Envoy__Config__Core__V3__HealthStatusSet *set = (Envoy__Config__Core__V3__HealthStatusSet *)m;
         assert_int_equal(set->n_statuses, 3);
         assert_int_equal(set->statuses[0], 0);
         assert_int_equal(set->statuses[1], 1);
         assert_int_equal(set->statuses[2], 3);
-        tc_faults_fini(&faults);
+        tc_validation_fini(&errors);
         tc_arena_fini(&arena);
     }
 }
@@ -172,15 +166,14 @@ static void test_faults_of_scan_come_through(void **state)
 {
     (void)state;
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m = NULL;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
-    assert_int_equal(tc_unpack(ASSIGNMENT, BYTES("\x0a\x01\xff"), NULL, &arena, &m, &faults), TORC_EPARSE);
-    assert_string_equal(tc_faults_text(&faults), "field cluster_name: is not valid UTF-8");
+    assert_int_equal(tc_unpack(ASSIGNMENT, BYTES("\x0a\x01\xff"), NULL, &arena, &m, &errors), TORC_EPARSE);
+    assert_string_equal(tc_validation_text(&errors), "field cluster_name: is not valid UTF-8");
     assert_null(m);
     assert_int_equal(arena.used, 0);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 
@@ -212,17 +205,16 @@ static void test_every_budget(void **state)
         size_t failures = 0;
         for (size_t budget = 16; rv != 0; budget += 16, failures++) {
             struct tc_arena arena;
-            struct tc_faults faults;
+            struct tc_validation_errors errors = {0};
             ProtobufCMessage *m = NULL;
             tc_arena_init(&arena, 64, budget);
-            tc_faults_init(&faults);
-            rv = tc_unpack(cases[i].type, tc_buf_slice(&repeated), NULL, &arena, &m, &faults);
+            rv = tc_unpack(cases[i].type, tc_buf_slice(&repeated), NULL, &arena, &m, &errors);
             assert_true(rv == 0 || rv == TORC_ELIMIT);
             assert_int_equal(rv == 0, m != NULL);
             if (rv)
-                assert_non_null(strstr(tc_faults_text(&faults), "bytes of memory"));
+                assert_non_null(strstr(tc_validation_text(&errors), "bytes of memory"));
             assert_true(arena.used <= budget);
-            tc_faults_fini(&faults);
+            tc_validation_fini(&errors);
             tc_arena_fini(&arena);
         }
         assert_true(failures > 3);
@@ -241,19 +233,18 @@ static void test_any_byte(void **state)
         char original = bytes.data[i];
         for (int byte = 0; byte < 256; byte++) {
             struct tc_arena arena;
-            struct tc_faults faults;
+            struct tc_validation_errors errors = {0};
             ProtobufCMessage *m = NULL;
             tc_arena_init(&arena, 0, tc_unpack_budget(bytes.len));
-            tc_faults_init(&faults);
             bytes.data[i] = (char)byte;
-            if (tc_unpack(ASSIGNMENT, tc_buf_slice(&bytes), NULL, &arena, &m, &faults) == 0) {
+            if (tc_unpack(ASSIGNMENT, tc_buf_slice(&bytes), NULL, &arena, &m, &errors) == 0) {
                 json_t *json = tc_proto_to_json(m, NULL);
                 assert_non_null(json);
                 json_decref(json);
             } else {
-                assert_true(tc_faults_any(&faults));
+                assert_true(tc_validation_any(&errors));
             }
-            tc_faults_fini(&faults);
+            tc_validation_fini(&errors);
             tc_arena_fini(&arena);
         }
         bytes.data[i] = original;
@@ -290,37 +281,35 @@ static void test_hostile_sizes_stay_small(void **state)
                                         "field endpoints: occurs more than 65536 times"};
     for (size_t i = 0; i < 2; i++) {
         struct tc_arena arena;
-        struct tc_faults faults;
+        struct tc_validation_errors errors = {0};
         ProtobufCMessage *m;
         tc_arena_init(&arena, 0, budget);
-        tc_faults_init(&faults);
-        assert_int_equal(tc_unpack(ASSIGNMENT, inputs[i], NULL, &arena, &m, &faults), TORC_ELIMIT);
-        assert_string_equal(tc_faults_text(&faults), texts[i]);
-        tc_faults_fini(&faults);
+        assert_int_equal(tc_unpack(ASSIGNMENT, inputs[i], NULL, &arena, &m, &errors), TORC_ELIMIT);
+        assert_string_equal(tc_validation_text(&errors), texts[i]);
+        tc_validation_fini(&errors);
         tc_arena_fini(&arena);
     }
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, budget);
-    tc_faults_init(&faults);
     /* 20 localities of 50,000 pass the caps, not the budget */
     struct tc_slice some = tc_slice_of(wide.data, wide.len / 10);
-    assert_int_equal(tc_unpack(ASSIGNMENT, some, NULL, &arena, &m, &faults), TORC_ELIMIT);
-    assert_non_null(strstr(tc_faults_text(&faults), "needs more than 16777216 bytes of memory"));
+    assert_int_equal(tc_unpack(ASSIGNMENT, some, NULL, &arena, &m, &errors), TORC_ELIMIT);
+    assert_non_null(strstr(tc_validation_text(&errors), "needs more than 16777216 bytes of memory"));
     tc_arena_fini(&arena);
     tc_arena_init(&arena, 0, budget);
     const ProtobufCMessageDescriptor *node = &envoy__config__core__v3__node__descriptor;
-    assert_int_equal(tc_unpack(node, tc_buf_slice(&unknown), NULL, &arena, &m, &faults), TORC_ELIMIT);
+    assert_int_equal(tc_unpack(node, tc_buf_slice(&unknown), NULL, &arena, &m, &errors), TORC_ELIMIT);
     unknown.len = 3 + 3 * 1024 * 1024; /* below the bound: stripped */
-    assert_int_equal(tc_unpack(node, tc_buf_slice(&unknown), NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(node, tc_buf_slice(&unknown), NULL, &arena, &m, &errors), 0);
     assert_true(arena.used < 1024);
 #ifdef __SANITIZE_THREAD__
     (void)before; /* its shadow memory counts as resident */
 #else
     assert_true(peak_kib() - before < 20 * 1024);
 #endif
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
     tc_buf_fini(&wide);
     tc_buf_fini(&unknown);
@@ -346,16 +335,15 @@ static void test_maps(void **state)
     const ProtobufCMessageDescriptor *a = ASSIGNMENT;
     assert_false(tc_proto_is_map(a, protobuf_c_message_descriptor_get_field_by_name(a, "endpoints")));
     struct tc_arena arena;
-    struct tc_faults faults;
+    struct tc_validation_errors errors = {0};
     ProtobufCMessage *m;
     tc_arena_init(&arena, 0, 0);
-    tc_faults_init(&faults);
     /* named_metrics {"a": 1.0}, {"b": 0}, {"a": 2.0}: the last wins */
     struct tc_slice in = BYTES("\x42\x0c\x0a\x01"
                                "a\x11\0\0\0\0\0\0\xf0\x3f\x42\x03\x0a\x01"
                                "b\x42\x0c\x0a\x01"
                                "a\x11\0\0\0\0\0\0\x00\x40");
-    assert_int_equal(tc_unpack(orca, in, NULL, &arena, &m, &faults), 0);
+    assert_int_equal(tc_unpack(orca, in, NULL, &arena, &m, &errors), 0);
     Xds__Data__Orca__V3__OrcaLoadReport *r = (Xds__Data__Orca__V3__OrcaLoadReport *)m;
     assert_int_equal(r->n_named_metrics, 3);
     Xds__Data__Orca__V3__OrcaLoadReport__NamedMetricsEntry *e =
@@ -368,7 +356,7 @@ static void test_maps(void **state)
     assert_string_equal(r->named_metrics[1]->key, "a");
     assert_true(r->named_metrics[1]->value == 2.0);
     assert_int_equal(tc_proto_map_dedupe(NULL, 0), 0);
-    tc_faults_fini(&faults);
+    tc_validation_fini(&errors);
     tc_arena_fini(&arena);
 }
 

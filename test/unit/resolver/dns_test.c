@@ -1,4 +1,4 @@
-/* When the dns resolver looks up, on virtual time. A manual loop has no network: literals are found, names are not. */
+/* When the DNS resolver looks up, on virtual time. A manual loop has no network: literals resolve, names fail. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,7 +11,7 @@ struct fixture {
     struct tc_target target;
     struct tc_resolver *resolver;
     int found, failed;
-    bool refuse; /* as a policy that does not take the result */
+    bool refuse; /* as a policy that refuses the result */
     char *text;  /* the address, or the error */
 };
 
@@ -67,7 +67,7 @@ static void ask(struct fixture *f)
     tc_loop_drain(f->loop);
 }
 
-/* However often it is asked, 30 s lie between two look-ups, and one that nobody asks for never comes. */
+/* 30 s lie between two look-ups, however often one is asked for; without a request there is none. */
 static void test_minimum_interval(void **state)
 {
     (void)state;
@@ -90,13 +90,13 @@ static void test_minimum_interval(void **state)
     assert_int_equal(f.found, 3);
     tc_loop_advance(f.loop, 1000000);
     assert_int_equal(f.found, 3);
-    /* After a long time at once. */
+    /* After a long time, a request looks up at once. */
     ask(&f);
     assert_int_equal(f.found, 4);
     fini(&f);
 }
 
-/* How long until the next result, from now. */
+/* Returns how long it takes until the next result. */
 static uint64_t until_next(struct fixture *f)
 {
     int before = f->found + f->failed;
@@ -119,7 +119,7 @@ static void expect_backoff(struct fixture *f)
     }
 }
 
-/* A failure is tried again with backoff, nothing comes earlier for being asked for, and reset_backoff is at once. */
+/* A failure is tried again with backoff; a request does not shorten it, reset_backoff ends it. */
 static void test_failure_backs_off(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void test_failure_backs_off(void **state)
     fini(&f);
 }
 
-/* A result that the policy refuses counts as a failure; once it is taken, the minimum interval rules again. */
+/* A result that the policy refuses counts as a failure. Once a result is accepted, the minimum interval holds again. */
 static void test_refused_result_backs_off(void **state)
 {
     (void)state;

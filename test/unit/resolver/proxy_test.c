@@ -1,9 +1,9 @@
-/* What the environment says of proxies, and what a proxied target resolves to. */
+/* Proxies by environment and option, and what a proxied target resolves to. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "io/proxy.h"
+#include "io/addr.h"
 #include "resolver/builtin.h"
 #include "resolver/proxy.h"
 #include "support/cmocka.h"
@@ -89,7 +89,7 @@ static bool known(void *arg, struct tc_slice scheme)
     return true;
 }
 
-/* The proxy that the target is reached by; "" for none. */
+/* Returns the proxy of a target; "": none. */
 static void expect_proxy(const char *text, const char *option, const char *wanted)
 {
     struct tc_target t;
@@ -116,7 +116,7 @@ static void test_environment(void **state)
     expect_proxy("dns:///a.test:1", NULL, "one:1");
     expect_proxy("ipv4:10.0.0.1:80", NULL, "one:1");
     expect_proxy("ipv6:[fd00::1]:80", NULL, "one:1");
-    /* Others find their endpoints otherwise, or are on this machine. */
+    /* Targets of other schemes, and of this machine, have no proxy. */
     expect_proxy("unix:/tmp/x", NULL, "");
     expect_proxy("xds:///a.test", NULL, "");
     expect_proxy("ipv4:10.0.0.1:80,10.0.0.2:80", NULL, "");
@@ -124,7 +124,7 @@ static void test_environment(void **state)
     expect_proxy("dns:///127.0.0.1:80", NULL, "");
     expect_proxy("ipv4:127.9.9.9:80", NULL, "");
     expect_proxy("ipv6:[::1]:80", NULL, "");
-    /* The option wins, and knows no exemption. */
+    /* The option wins, and has no exemptions. */
     expect_proxy("dns:///a.test:1", "http://mine:9", "mine:9");
     expect_proxy("dns:///127.0.0.1:80", "http://mine:9", "mine:9");
     expect_proxy("dns:///a.test:1", "", "");
@@ -136,7 +136,7 @@ static void test_environment(void **state)
     setenv("no_grpc_proxy", "b.test", 1);
     expect_proxy("dns:///a.test:1", NULL, "one:1");
     expect_proxy("dns:///b.test:1", NULL, "");
-    /* An empty one means none, and hides those after it; a bad one too. */
+    /* An empty or malformed variable means no proxy, and hides the variables after it. */
     setenv("grpc_proxy", "", 1);
     expect_proxy("dns:///a.test:1", NULL, "");
     setenv("grpc_proxy", "https://one:1", 1);
@@ -161,9 +161,9 @@ static bool on_result(void *arg, struct tc_resolver_result *r)
     char *text = tc_addr_text(a);
     snprintf(s->addr, sizeof(s->addr), "%s", text);
     tc_free(text);
-    assert_int_equal(a->via->proxy.len, 0);
-    snprintf(s->target, sizeof(s->target), "%s", tc_rstr_cstr(a->via->target));
-    snprintf(s->authorization, sizeof(s->authorization), "%s", tc_rstr_cstr(a->via->authorization));
+    assert_int_equal(a->proxy_hop->proxy.len, 0);
+    snprintf(s->target, sizeof(s->target), "%s", tc_rstr_cstr(a->proxy_hop->target));
+    snprintf(s->authorization, sizeof(s->authorization), "%s", tc_rstr_cstr(a->proxy_hop->authorization));
     tc_resolver_result_fini(r);
     return true;
 }
@@ -200,13 +200,13 @@ static void expect_resolved(const char *text, const char *url, const char *targe
 static void test_resolution(void **state)
 {
     (void)state;
-    /* The target's name is nobody's but the proxy's to resolve. */
+    /* Only the proxy resolves the target's name. */
     expect_resolved("dns:///backend.invalid:50051", "http://127.0.0.1:3128", "backend.invalid:50051", "");
     expect_resolved("dns:///backend.invalid", "http://u:p@127.0.0.1:3128", "backend.invalid:443", "Basic dTpw");
     expect_resolved("dns:///[fd00::1]", "http://127.0.0.1:3128", "[fd00::1]:443", "");
     expect_resolved("dns:///[fd00::1]:80", "http://127.0.0.1:3128", "[fd00::1]:80", "");
     expect_resolved("dns:///fd00::1", "http://127.0.0.1:3128", "[fd00::1]:443", "");
-    /* A target writes no lines of the request. */
+    /* A target cannot add lines to the request. */
     expect_resolved("dns:///a%0D%0AContent-Length:5", "http://127.0.0.1:3128", "a%0D%0AContent-Length:5", "");
     expect_resolved("dns:///a%20b%0D%0A", "http://127.0.0.1:3128", "a%20b%0D%0A:443", "");
 }

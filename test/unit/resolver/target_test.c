@@ -126,7 +126,7 @@ static void test_bad_ports_are_named(void **state)
     expect_refused("127.0.0.1:99999", "the port \"99999\" is not");
     expect_refused("foo:70000", "the port \"70000\" is not");
     expect_refused("[::1]:x", "the port \"x\" is not");
-    /* These may be schemes that nobody knows. */
+    /* Each may be an unknown scheme. */
     expect_refused("foo:abc", "neither host:port nor of a known scheme (");
     expect_refused("http://x", "neither host:port nor of a known scheme (");
     expect_refused(":80", "neither host:port nor of a known scheme (");

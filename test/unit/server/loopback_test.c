@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "http2/client_stream.h"
 #include "io/connect.h"
-#include "server/grpc_server.h"
-#include "support/certs.h"
+#include "server/call.h"
+#include "server/server.h"
 #include "support/cmocka.h"
+#include "support/kits/cert.h"
 #include "tls/tls.h"
 
 #define OUTSTANDING 64
@@ -44,7 +46,7 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
         start(s);
 }
 
-static const struct tc_h2_stream_events call_events = {.on_message = on_message, .on_done = on_done};
+static const struct tc_h2_client_events call_events = {.stream = {.on_message = on_message}, .on_done = on_done};
 
 static void start(struct slot *s)
 {
@@ -57,7 +59,7 @@ static void start(struct slot *s)
     tc_arena_reset(&s->arena);
     s->messages = 0;
     s->b->started++;
-    s->stream = tc_h2_stream_open(s->b->conn, &request, &s->arena, &call_events, s, &error);
+    s->stream = tc_h2_client_stream_open(s->b->conn, &request, &s->arena, &call_events, s, &error);
     assert_non_null(s->stream);
     tc_h2_stream_send(s->stream, tc_slice_of(s->b->message, s->b->message_len), false, true);
     tc_h2_stream_read(s->stream);
@@ -160,25 +162,25 @@ static void tls(void **state)
 {
     (void)state;
     struct tc_status error;
-    struct tc_cert ca = tc_cert_make(&(struct tc_cert_opts){.common_name = "test CA", .ca = true});
-    struct tc_cert cert =
-        tc_cert_make(&(struct tc_cert_opts){.common_name = "a.test", .sans = "DNS:a.test", .issuer = &ca});
+    struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "test CA", .ca = true});
+    struct kit_cert cert =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "a.test", .sans = "DNS:a.test", .issuer = &ca});
     struct tc_server_opts opts;
     tc_server_opts_init(&opts);
     opts.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
                                                         .verify = TC_TLS_VERIFY_NONE,
-                                                        .certificate_pem = tc_cert_pem(&cert),
-                                                        .private_key_pem = tc_cert_key(&cert)},
+                                                        .certificate_pem = kit_cert_pem(&cert),
+                                                        .private_key_pem = kit_cert_key(&cert)},
                                   &error);
     assert_non_null(opts.tls);
-    struct tc_tls_context *client = tc_tls_context_new(&(struct tc_tls_opts){.roots_pem = tc_cert_pem(&ca)}, &error);
+    struct tc_tls_context *client = tc_tls_context_new(&(struct tc_tls_opts){.roots_pem = kit_cert_pem(&ca)}, &error);
     assert_non_null(client);
     run("127.0.0.1:0", &opts, client, 1000, 20);
     run("127.0.0.1:0", &opts, client, 100, 200000);
     tc_tls_context_unref(opts.tls);
     tc_tls_context_unref(client);
-    tc_cert_fini(&cert);
-    tc_cert_fini(&ca);
+    kit_cert_fini(&cert);
+    kit_cert_fini(&ca);
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "support/cmocka.h"
-#include "support/tls_pair.h"
+#include "support/kits/tls_pair.h"
 
 /* A peer that is OpenSSL alone, with memory BIOs on end 1 of the pipe. */
 
@@ -20,8 +20,8 @@ static struct raw_peer raw_new(bool server)
 {
     struct raw_peer p = {.ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method())};
     if (server) {
-        SSL_CTX_use_certificate(p.ctx, tc_certs.server.x509);
-        SSL_CTX_use_PrivateKey(p.ctx, tc_certs.server.key);
+        SSL_CTX_use_certificate(p.ctx, kit_tls_pair_certs.server.x509);
+        SSL_CTX_use_PrivateKey(p.ctx, kit_tls_pair_certs.server.key);
     }
     p.ssl = SSL_new(p.ctx);
     p.in = BIO_new(BIO_s_mem());
@@ -35,20 +35,20 @@ static struct raw_peer raw_new(bool server)
     return p;
 }
 
-static void raw_pump(struct raw_peer *p, struct tc_tls_pair *f)
+static void raw_pump(struct raw_peer *p, struct kit_tls_pair *f)
 {
     for (int i = 0; i < 10; i++) {
         tc_loop_drain(f->loop);
-        struct tc_slice got = tc_pipe_unread(f->pipe, 1);
+        struct tc_slice got = fake_pipe_unread(f->pipe, 1);
         BIO_write(p->in, got.data, (int)got.len);
-        tc_pipe_take(f->pipe, 1, got.len);
+        fake_pipe_take(f->pipe, 1, got.len);
         if (!SSL_is_init_finished(p->ssl))
             SSL_do_handshake(p->ssl);
         ERR_clear_error();
         char buf[4096];
         int n;
         while ((n = BIO_read(p->out, buf, sizeof(buf))) > 0)
-            tc_pipe_put(f->pipe, 1, buf, (size_t)n);
+            fake_pipe_put(f->pipe, 1, buf, (size_t)n);
     }
 }
 
@@ -69,42 +69,42 @@ static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len
 
 static void a_server_without_alpn_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
     struct raw_peer peer = raw_new(true);
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    kit_tls_pair_start_client(f, &client, "backend.test");
     raw_pump(&peer, f);
-    tc_tls_assert_failed(&f->client, "peer did not negotiate h2 by ALPN");
+    kit_tls_pair_assert_failed(&f->client, "peer did not negotiate h2 by ALPN");
     raw_free(&peer);
 }
 
-static void start_server_on_end_0(struct tc_tls_pair *f)
+static void start_server_on_end_0(struct kit_tls_pair *f)
 {
-    struct tc_tls_opts server = tc_tls_server_opts(&tc_certs.server);
-    struct tc_tls_context *ctx = tc_tls_make_context(&server);
-    f->server.handshake = tc_tls_handshake(f->loop, ctx, tc_pipe_end(f->pipe, 0), tc_slice_str(""), 5000,
-                                           tc_tls_side_on_handshake, &f->server);
+    struct tc_tls_opts server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    struct tc_tls_context *ctx = kit_tls_pair_make_context(&server);
+    f->server.handshake = tc_tls_handshake(f->loop, ctx, fake_pipe_end(f->pipe, 0), tc_slice_str(""), 5000,
+                                           kit_tls_pair_side_on_handshake, &f->server);
     tc_tls_context_unref(ctx);
 }
 
-static void raw_put(struct raw_peer *p, struct tc_tls_pair *f)
+static void raw_put(struct raw_peer *p, struct kit_tls_pair *f)
 {
     char buf[4096];
     int n;
     while ((n = BIO_read(p->out, buf, sizeof(buf))) > 0)
-        tc_pipe_put(f->pipe, 1, buf, (size_t)n);
+        fake_pipe_put(f->pipe, 1, buf, (size_t)n);
 }
 
 static void bytes_that_come_with_the_handshake_are_not_lost(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_new(false);
     SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x02h2", 3);
     start_server_on_end_0(f);
     SSL_do_handshake(peer.ssl);
     raw_put(&peer, f);
     tc_loop_drain(f->loop);
-    struct tc_slice flight = tc_pipe_unread(f->pipe, 1);
+    struct tc_slice flight = fake_pipe_unread(f->pipe, 1);
     BIO_write(peer.in, flight.data, (int)flight.len);
     assert_int_equal(SSL_do_handshake(peer.ssl), 1);
     assert_int_equal(SSL_write(peer.ssl, "preface", 7), 7);
@@ -118,21 +118,21 @@ static void bytes_that_come_with_the_handshake_are_not_lost(void **state)
 
 static void tls_1_1_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
     struct raw_peer peer = raw_new(true);
     SSL_set_security_level(peer.ssl, 0);
     SSL_set_min_proto_version(peer.ssl, TLS1_VERSION);
     SSL_set_max_proto_version(peer.ssl, TLS1_1_VERSION);
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    kit_tls_pair_start_client(f, &client, "backend.test");
     raw_pump(&peer, f);
-    tc_tls_assert_failed(&f->client, "protocol version");
+    kit_tls_pair_assert_failed(&f->client, "protocol version");
     raw_free(&peer);
 }
 
 static void tls_1_2_is_accepted_without_renegotiation(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_new(false);
     SSL_set_max_proto_version(peer.ssl, TLS1_2_VERSION);
     SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x02h2\x08http/1.1", 12);
@@ -149,53 +149,53 @@ static void tls_1_2_is_accepted_without_renegotiation(void **state)
 
 static void a_client_that_offers_other_protocols_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_new(false);
     SSL_set_alpn_protos(peer.ssl, (const unsigned char *)"\x08http/1.1", 9);
     start_server_on_end_0(f);
     raw_pump(&peer, f);
-    tc_tls_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
+    kit_tls_pair_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
     raw_free(&peer);
 }
 
 static void a_client_without_alpn_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_new(false);
     start_server_on_end_0(f);
     raw_pump(&peer, f);
-    tc_tls_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
+    kit_tls_pair_assert_failed(&f->server, "peer did not negotiate h2 by ALPN");
     raw_free(&peer);
 }
 
-static void put_key_update(struct raw_peer *p, struct tc_tls_pair *f, int type)
+static void put_key_update(struct raw_peer *p, struct kit_tls_pair *f, int type)
 {
     assert_int_equal(SSL_key_update(p->ssl, type), 1);
     SSL_do_handshake(p->ssl);
     raw_put(p, f);
 }
 
-static void put_ticket(struct raw_peer *p, struct tc_tls_pair *f)
+static void put_ticket(struct raw_peer *p, struct kit_tls_pair *f)
 {
     assert_int_equal(SSL_new_session_ticket(p->ssl), 1);
     SSL_do_handshake(p->ssl);
     raw_put(p, f);
 }
 
-static void put_data(struct raw_peer *p, struct tc_tls_pair *f)
+static void put_data(struct raw_peer *p, struct kit_tls_pair *f)
 {
     assert_int_equal(SSL_write(p->ssl, "x", 1), 1);
     raw_put(p, f);
 }
 
 /* A client of ours that is connected to such a server. */
-static struct raw_peer raw_server_up(struct tc_tls_pair *f, int version)
+static struct raw_peer raw_server_up(struct kit_tls_pair *f, int version)
 {
-    struct tc_tls_opts client = tc_tls_client_opts();
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
     struct raw_peer peer = raw_new(true);
     SSL_CTX_set_alpn_select_cb(peer.ctx, choose_h2, NULL);
     SSL_set_max_proto_version(peer.ssl, version);
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    kit_tls_pair_start_client(f, &client, "backend.test");
     raw_pump(&peer, f);
     assert_non_null(f->client.bs);
     put_data(&peer, f); /* after the tickets of the handshake */
@@ -204,7 +204,7 @@ static struct raw_peer raw_server_up(struct tc_tls_pair *f, int version)
     return peer;
 }
 
-static void assert_too_many_messages(struct tc_tls_pair *f)
+static void assert_too_many_messages(struct kit_tls_pair *f)
 {
     assert_int_equal(f->client.read_error, TORC_EPROTO);
     assert_non_null(strstr(tc_status_text(&f->client.bs->error), "too many TLS messages without data (more than 64)"));
@@ -212,7 +212,7 @@ static void assert_too_many_messages(struct tc_tls_pair *f)
 
 static void key_updates_without_data_are_bounded(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     for (size_t round = 2; round < 5; round++) {
         for (int i = 0; i < 64; i++)
@@ -224,16 +224,16 @@ static void key_updates_without_data_are_bounded(void **state)
     }
     for (int i = 0; i < 1000; i++)
         put_key_update(&peer, f, SSL_KEY_UPDATE_NOT_REQUESTED);
-    size_t sent = tc_pipe_unread(f->pipe, 0).len;
+    size_t sent = fake_pipe_unread(f->pipe, 0).len;
     tc_loop_drain(f->loop);
     assert_too_many_messages(f);
-    assert_true(tc_pipe_unread(f->pipe, 0).len > sent / 4); /* the rest was not looked at */
+    assert_true(fake_pipe_unread(f->pipe, 0).len > sent / 4); /* the rest was not looked at */
     raw_free(&peer);
 }
 
 static void tickets_without_data_are_bounded(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     for (int i = 0; i < 64; i++)
         put_ticket(&peer, f);
@@ -247,7 +247,7 @@ static void tickets_without_data_are_bounded(void **state)
 
 static void renegotiations_without_data_are_bounded(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_2_VERSION);
     for (int i = 0; i < 65; i++) {
         assert_true(f->client.read_error == 0 || i > 32); /* each is a message and our refusal */
@@ -263,19 +263,19 @@ static void renegotiations_without_data_are_bounded(void **state)
 
 struct witness {
     struct tc_task task;
-    struct tc_tls_pair *f;
+    struct kit_tls_pair *f;
     size_t unread;
 };
 
 static void note_unread(struct tc_task *task)
 {
     struct witness *w = TC_CONTAINER_OF(task, struct witness, task);
-    w->unread = tc_pipe_unread(w->f->pipe, 0).len;
+    w->unread = fake_pipe_unread(w->f->pipe, 0).len;
 }
 
 static void one_read_takes_a_bounded_part_of_large_tickets(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     char *zeros = tc_calloc(1, 40000);
     assert_int_equal(SSL_SESSION_set1_ticket_appdata(SSL_get_session(peer.ssl), zeros, 40000), 1);
@@ -283,18 +283,18 @@ static void one_read_takes_a_bounded_part_of_large_tickets(void **state)
     for (int i = 0; i < 30; i++)
         put_ticket(&peer, f);
     put_data(&peer, f);
-    size_t sent = tc_pipe_unread(f->pipe, 0).len;
+    size_t sent = fake_pipe_unread(f->pipe, 0).len;
     assert_true(sent > 30 * 40000);
     struct witness w = {.f = f};
     tc_task_init(&w.task, note_unread);
     char buf[16];
     assert_int_equal(f->client.bs->ops->read(f->client.bs, buf, sizeof(buf)), TORC_EAGAIN);
-    size_t taken = sent - tc_pipe_unread(f->pipe, 0).len;
+    size_t taken = sent - fake_pipe_unread(f->pipe, 0).len;
     assert_in_range(taken, 256 * 1024, 274 * 1024);
     /* Work that was asked for meanwhile goes before the rest, which then comes by itself. */
     f->client.bs->ops->set_reading(f->client.bs, false);
     tc_loop_drain(f->loop);
-    assert_int_equal(tc_pipe_unread(f->pipe, 0).len, sent - taken);
+    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, sent - taken);
     f->client.bs->ops->set_reading(f->client.bs, true);
     tc_loop_defer(f->loop, &w.task);
     tc_loop_drain(f->loop);
@@ -306,23 +306,23 @@ static void one_read_takes_a_bounded_part_of_large_tickets(void **state)
 
 static void certificates_of_a_peer_are_bounded(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
     struct raw_peer peer = raw_new(true);
     SSL_CTX_set_alpn_select_cb(peer.ctx, choose_h2, NULL);
     for (int i = 0; i < 400; i++)
-        assert_int_equal(SSL_add1_chain_cert(peer.ssl, tc_certs.root.x509), 1);
-    tc_tls_pair_start_client(f, &client, "backend.test");
+        assert_int_equal(SSL_add1_chain_cert(peer.ssl, kit_tls_pair_certs.root.x509), 1);
+    kit_tls_pair_start_client(f, &client, "backend.test");
     raw_pump(&peer, f);
-    tc_tls_assert_failed(&f->client, "excessive message size");
+    kit_tls_pair_assert_failed(&f->client, "excessive message size");
     raw_free(&peer);
 }
 
 static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
-    tc_pipe_set_capacity(f->pipe, 0);
+    fake_pipe_set_capacity(f->pipe, 0);
     /* Each asks for an answer of some 22 bytes; none can leave. */
     for (int i = 0; i < 40000 && f->client.read_error == 0; i++) {
         if (i % 32 == 0)
@@ -332,20 +332,20 @@ static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **s
     }
     /* At some point we stop reading instead of queueing more: the rest waits in the pipe. */
     assert_int_equal(f->client.read_error, 0);
-    assert_true(tc_pipe_unread(f->pipe, 0).len > 100000);
-    tc_pipe_set_capacity(f->pipe, SIZE_MAX);
+    assert_true(fake_pipe_unread(f->pipe, 0).len > 100000);
+    fake_pipe_set_capacity(f->pipe, SIZE_MAX);
     tc_loop_drain(f->loop);
-    assert_int_equal(tc_pipe_unread(f->pipe, 0).len, 0); /* and we go on when it reads */
+    assert_int_equal(fake_pipe_unread(f->pipe, 0).len, 0); /* and we go on when it reads */
     assert_int_equal(f->client.read_error, 0);
     ERR_clear_error();
     raw_free(&peer);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, tc_tls_pair_setup, tc_tls_pair_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_tls_pair_setup, kit_tls_pair_teardown)
 
 int main(void)
 {
-    tc_certs_make();
+    kit_tls_pair_certs_make();
     const struct CMUnitTest tests[] = {
         T(a_server_without_alpn_is_refused),
         T(bytes_that_come_with_the_handshake_are_not_lost),
@@ -361,6 +361,6 @@ int main(void)
         T(key_update_answers_to_a_peer_that_does_not_read_are_bounded),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    tc_certs_free();
+    kit_tls_pair_certs_free();
     return failed;
 }

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "support/cmocka.h"
-#include "support/tls_pair.h"
+#include "support/kits/tls_pair.h"
 
 /* A server that is OpenSSL alone, with memory BIOs on end 1 of the pipe. */
 struct server {
@@ -29,8 +29,8 @@ static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len
 static struct server server_new(int version)
 {
     struct server s = {.ctx = SSL_CTX_new(TLS_server_method())};
-    SSL_CTX_use_certificate(s.ctx, tc_certs.server.x509);
-    SSL_CTX_use_PrivateKey(s.ctx, tc_certs.server.key);
+    SSL_CTX_use_certificate(s.ctx, kit_tls_pair_certs.server.x509);
+    SSL_CTX_use_PrivateKey(s.ctx, kit_tls_pair_certs.server.key);
     SSL_CTX_set_max_proto_version(s.ctx, version);
     SSL_CTX_set_alpn_select_cb(s.ctx, choose_h2, NULL);
     s.ssl = SSL_new(s.ctx);
@@ -48,14 +48,14 @@ static void server_free(struct server *s)
     SSL_CTX_free(s->ctx);
 }
 
-/* Passes on what the server has to say, until it has sent `most` bytes in all. False when there is no more. */
-static bool pump(struct server *s, struct tc_tls_pair *f, size_t most)
+/* Passes on what the server has to say, until it has sent `most` bytes in all. Returns false when there is no more. */
+static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
 {
     for (bool more = true; more && s->sent < most;) {
         tc_loop_drain(f->loop);
-        struct tc_slice got = tc_pipe_unread(f->pipe, 1);
+        struct tc_slice got = fake_pipe_unread(f->pipe, 1);
         BIO_write(s->in, got.data, (int)got.len);
-        tc_pipe_take(f->pipe, 1, got.len);
+        fake_pipe_take(f->pipe, 1, got.len);
         char buf[4096];
         if (SSL_is_init_finished(s->ssl))
             (void)SSL_read(s->ssl, buf, sizeof(buf));
@@ -65,7 +65,7 @@ static bool pump(struct server *s, struct tc_tls_pair *f, size_t most)
         int n = BIO_read(s->out, buf, (int)TC_MIN(sizeof(buf), most - s->sent));
         more = n > 0 || got.len > 0;
         if (n > 0)
-            tc_pipe_put(f->pipe, 1, buf, (size_t)n);
+            fake_pipe_put(f->pipe, 1, buf, (size_t)n);
         s->sent += n > 0 ? (size_t)n : 0;
     }
     tc_loop_drain(f->loop);
@@ -79,29 +79,29 @@ enum end { SILENT, CLOSED, GARBAGE, N_ENDS };
 static bool stop_at(int version, size_t most, enum end end)
 {
     void *state;
-    tc_tls_pair_setup(&state);
-    struct tc_tls_pair *f = state;
-    struct tc_tls_opts client = tc_tls_client_opts();
+    kit_tls_pair_setup(&state);
+    struct kit_tls_pair *f = state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
     struct server s = server_new(version);
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    kit_tls_pair_start_client(f, &client, "backend.test");
     bool enough = pump(&s, f, most) && !f->client.bs;
     if (enough) {
         static const char garbage[600] = {0x17, 0x20};
         assert_false(f->client.called);
         if (end == CLOSED)
-            tc_pipe_finish(f->pipe, 1);
+            fake_pipe_finish(f->pipe, 1);
         if (end == GARBAGE)
-            tc_pipe_put(f->pipe, 1, garbage, sizeof(garbage));
+            fake_pipe_put(f->pipe, 1, garbage, sizeof(garbage));
         tc_loop_drain(f->loop);
         tc_loop_advance(f->loop, 5000);
         tc_loop_drain(f->loop);
-        tc_tls_assert_failed(&f->client, end == SILENT   ? "timed out after 5000 ms"
-                                         : end == CLOSED ? "the peer closed the connection"
-                                                         : "TLS handshake with \"backend.test\"");
-        assert_true(tc_pipe_closed(f->pipe, 0));
+        kit_tls_pair_assert_failed(&f->client, end == SILENT   ? "timed out after 5000 ms"
+                                               : end == CLOSED ? "the peer closed the connection"
+                                                               : "TLS handshake with \"backend.test\"");
+        assert_true(fake_pipe_closed(f->pipe, 0));
     }
     server_free(&s);
-    assert_int_equal(tc_tls_pair_teardown(&state), 0);
+    assert_int_equal(kit_tls_pair_teardown(&state), 0);
     return enough;
 }
 
@@ -128,11 +128,11 @@ static void an_end_without_close_notify_is_said(void **state)
         void *fixture;
         size_t k = i / 2;
         bool partly = k < TC_ARRAY_LEN(parts);
-        tc_tls_pair_setup(&fixture);
-        struct tc_tls_pair *f = fixture;
-        struct tc_tls_opts client = tc_tls_client_opts();
+        kit_tls_pair_setup(&fixture);
+        struct kit_tls_pair *f = fixture;
+        struct tc_tls_opts client = kit_tls_pair_client_opts();
         struct server s = server_new(versions[i % 2]);
-        tc_tls_pair_start_client(f, &client, "backend.test");
+        kit_tls_pair_start_client(f, &client, "backend.test");
         (void)pump(&s, f, SIZE_MAX);
         assert_non_null(f->client.bs);
         assert_int_equal(SSL_write(s.ssl, parts, 40), 40);
@@ -140,27 +140,27 @@ static void an_end_without_close_notify_is_said(void **state)
             SSL_shutdown(s.ssl);
         size_t before = s.sent;
         (void)pump(&s, f, partly ? before + parts[k] : SIZE_MAX);
-        tc_pipe_finish(f->pipe, 1);
+        fake_pipe_finish(f->pipe, 1);
         tc_loop_drain(f->loop);
         assert_true(f->client.ended);
         assert_int_equal(f->client.received.len, partly ? 0 : 40);
         assert_int_equal(f->client.bs->cut, k <= TC_ARRAY_LEN(parts));
         server_free(&s);
-        assert_int_equal(tc_tls_pair_teardown(&fixture), 0);
+        assert_int_equal(kit_tls_pair_teardown(&fixture), 0);
     }
 }
 
 static int make_certs(void **state)
 {
     (void)state;
-    tc_certs_make();
+    kit_tls_pair_certs_make();
     return 0;
 }
 
 static int free_certs(void **state)
 {
     (void)state;
-    tc_certs_free();
+    kit_tls_pair_certs_free();
     return 0;
 }
 

@@ -3,50 +3,53 @@
 
 #include "base/mem.h"
 #include "support/cmocka.h"
-#include "support/tls_pair.h"
+#include "support/kits/tls_pair.h"
 
 static void a_good_handshake_gives_a_secure_stream(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
     assert_true(f->client.bs->secure);
     assert_string_equal(f->client.bs->alpn, "h2");
     assert_string_equal(f->server.bs->alpn, "h2");
-    assert_true(tc_addr_eq(&f->client.bs->peer, &tc_pipe_end(f->pipe, 0)->peer));
-    tc_tls_send_and_compare(f, &f->client, &f->server, 1);
-    tc_tls_send_and_compare(f, &f->server, &f->client, 300000);
+    assert_true(tc_addr_eq(&f->client.bs->peer, &fake_pipe_end(f->pipe, 0)->peer));
+    kit_tls_pair_send_and_compare(f, &f->client, &f->server, 1);
+    kit_tls_pair_send_and_compare(f, &f->server, &f->client, 300000);
     /* What passes is not what was sent. */
-    tc_buf_append_str(&f->client.to_send, "in the clear");
-    tc_tls_side_send(&f->client);
-    assert_int_equal(tc_slice_find(tc_pipe_unread(f->pipe, 1), tc_slice_str("in the clear")), -1);
+    tc_buf_append_str(&f->client.to_send, "plaintext");
+    kit_tls_pair_side_send(&f->client);
+    assert_int_equal(tc_slice_find(fake_pipe_unread(f->pipe, 1), tc_slice_str("plaintext")), -1);
 }
 
 static void one_byte_at_a_time(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_pipe_set_read_chunk(f->pipe, 1);
-    tc_pipe_set_write_chunk(f->pipe, 7);
-    tc_pipe_set_capacity(f->pipe, 11);
-    tc_tls_pair_shake(f, &client, "127.0.0.1", &server);
-    tc_tls_assert_both_up(f);
-    tc_tls_send_and_compare(f, &f->client, &f->server, 70000);
-    tc_tls_send_and_compare(f, &f->server, &f->client, 20000);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    fake_pipe_set_read_chunk(f->pipe, 1);
+    fake_pipe_set_write_chunk(f->pipe, 7);
+    fake_pipe_set_capacity(f->pipe, 11);
+    kit_tls_pair_shake(f, &client, "127.0.0.1", &server);
+    kit_tls_pair_assert_both_up(f);
+    kit_tls_pair_send_and_compare(f, &f->client, &f->server, 70000);
+    kit_tls_pair_send_and_compare(f, &f->server, &f->client, 20000);
 }
 
 static void a_blocked_writer_is_told_when_it_can_go_on(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
     f->server.bs->ops->set_reading(f->server.bs, false);
-    tc_pipe_set_capacity(f->pipe, 30000);
+    fake_pipe_set_capacity(f->pipe, 30000);
     char *zeros = tc_calloc(1, 500000);
     tc_buf_append(&f->client.to_send, zeros, 500000);
-    tc_tls_side_send(&f->client);
+    kit_tls_pair_side_send(&f->client);
     tc_loop_drain(f->loop);
     assert_true(f->client.to_send.len > 400000);
     assert_int_equal(f->server.received.len, 0);
@@ -59,73 +62,75 @@ static void a_blocked_writer_is_told_when_it_can_go_on(void **state)
 
 static void a_silent_peer_times_out(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
+    kit_tls_pair_start_client(f, &client, "backend.test");
     tc_loop_advance(f->loop, 4999);
     assert_false(f->client.called);
     tc_loop_advance(f->loop, 1);
-    tc_tls_assert_failed(&f->client, "timed out after 5000 ms");
-    assert_true(tc_pipe_closed(f->pipe, 0));
+    kit_tls_pair_assert_failed(&f->client, "timed out after 5000 ms");
+    assert_true(fake_pipe_closed(f->pipe, 0));
 }
 
 static void a_peer_that_goes_away_fails_the_handshake(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
+    kit_tls_pair_start_client(f, &client, "backend.test");
     tc_loop_drain(f->loop);
-    tc_pipe_finish(f->pipe, 1);
+    fake_pipe_finish(f->pipe, 1);
     tc_loop_drain(f->loop);
-    tc_tls_assert_failed(&f->client, "the peer closed the connection");
+    kit_tls_pair_assert_failed(&f->client, "the peer closed the connection");
 }
 
 static void an_error_below_fails_the_handshake(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
+    kit_tls_pair_start_client(f, &client, "backend.test");
     tc_loop_drain(f->loop);
-    tc_pipe_fail(f->pipe, 0, TORC_EIO, "the wire broke", false);
+    fake_pipe_fail(f->pipe, 0, TORC_EIO, "the wire broke", false);
     tc_loop_drain(f->loop);
-    tc_tls_assert_failed(&f->client, "the wire broke");
+    kit_tls_pair_assert_failed(&f->client, "the wire broke");
 }
 
 static void a_peer_without_tls_is_named(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
+    kit_tls_pair_start_client(f, &client, "backend.test");
     const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
-    tc_pipe_put(f->pipe, 1, answer, sizeof(answer) - 1);
+    fake_pipe_put(f->pipe, 1, answer, sizeof(answer) - 1);
     tc_loop_drain(f->loop);
-    tc_tls_assert_failed(&f->client, "failed: ");
-    assert_non_null(strstr(tc_status_text(&f->client.error), "wrong version number"));
+    kit_tls_pair_assert_failed(&f->client, "failed: ");
+    assert_non_null(strstr(tc_status_text(&f->client.error),
+                           "what came is not TLS: the peer may speak plaintext (wrong version number)"));
 }
 
 static void cancel_closes_without_callback(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts();
-    tc_tls_pair_start_client(f, &client, "backend.test");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
+    kit_tls_pair_start_client(f, &client, "backend.test");
     tc_loop_drain(f->loop);
     tc_tls_handshake_cancel(f->client.handshake);
     f->client.handshake = NULL;
-    assert_true(tc_pipe_closed(f->pipe, 0));
+    assert_true(fake_pipe_closed(f->pipe, 0));
     tc_loop_advance(f->loop, 10000);
     assert_false(f->client.called);
 }
 
 static void close_sends_close_notify(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
-    size_t before = tc_pipe_unread(f->pipe, 1).len;
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
+    size_t before = fake_pipe_unread(f->pipe, 1).len;
     f->client.bs->ops->close(f->client.bs);
     f->client.bs = NULL;
-    assert_true(tc_pipe_unread(f->pipe, 1).len > before);
+    assert_true(fake_pipe_unread(f->pipe, 1).len > before);
     tc_loop_drain(f->loop);
     assert_true(f->server.ended);
     struct iovec iov = {(void *)(uintptr_t) "x", 1};
@@ -134,11 +139,12 @@ static void close_sends_close_notify(void **state)
 
 static void an_error_below_comes_out_of_read_and_write(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
-    tc_pipe_fail(f->pipe, 0, TORC_EIO, "the wire broke", false);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
+    fake_pipe_fail(f->pipe, 0, TORC_EIO, "the wire broke", false);
     tc_loop_drain(f->loop);
     assert_int_equal(f->client.read_error, TORC_EIO);
     assert_string_equal(tc_status_text(&f->client.bs->error), "the wire broke");
@@ -148,23 +154,24 @@ static void an_error_below_comes_out_of_read_and_write(void **state)
 
 static void a_tampered_record_is_an_error(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
     const char forged[] = "\x17\x03\x03\x00\x14"
                           "01234567890123456789";
-    tc_pipe_put(f->pipe, 1, forged, 25);
+    fake_pipe_put(f->pipe, 1, forged, 25);
     tc_loop_drain(f->loop);
     assert_int_equal(f->client.read_error, TORC_EPROTO);
     assert_non_null(strstr(tc_status_text(&f->client.bs->error), "bad record mac"));
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, tc_tls_pair_setup, tc_tls_pair_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_tls_pair_setup, kit_tls_pair_teardown)
 
 int main(void)
 {
-    tc_certs_make();
+    kit_tls_pair_certs_make();
     const struct CMUnitTest tests[] = {
         T(a_good_handshake_gives_a_secure_stream),
         T(one_byte_at_a_time),
@@ -179,6 +186,6 @@ int main(void)
         T(a_tampered_record_is_an_error),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    tc_certs_free();
+    kit_tls_pair_certs_free();
     return failed;
 }

@@ -5,140 +5,191 @@
 
 #include "base/mem.h"
 #include "support/cmocka.h"
-#include "support/tls_pair.h"
+#include "support/kits/tls_pair.h"
 
 static void names_are_matched_by_rfc_9525(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "a.wild.test.", &server);
-    tc_tls_assert_both_up(f);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "a.wild.test.", &server);
+    kit_tls_pair_assert_both_up(f);
 }
 
 static void ip_literals_are_matched(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "[::1]", &server);
-    tc_tls_assert_both_up(f);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "[::1]", &server);
+    kit_tls_pair_assert_both_up(f);
 }
 
 static void a_wrong_name_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "other.test", &server);
-    tc_tls_assert_failed(&f->client,
-                         "TLS handshake with \"other.test\" (192.0.2.1:1001) failed: certificate verify failed: "
-                         "hostname mismatch: the certificate is not valid for \"other.test\"");
-    tc_tls_assert_failed(&f->server, "alert bad certificate");
-    assert_true(tc_pipe_closed(f->pipe, 0));
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "other.test", &server);
+    kit_tls_pair_assert_failed(&f->client,
+                               "TLS handshake with \"other.test\" (192.0.2.1:1001) failed: certificate verify failed: "
+                               "hostname mismatch: the certificate is not valid for \"other.test\"");
+    kit_tls_pair_assert_failed(&f->server, "alert bad certificate");
+    assert_true(fake_pipe_closed(f->pipe, 0));
 }
 
 static void a_wrong_ip_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "127.0.0.2", &server);
-    tc_tls_assert_failed(&f->client, "IP address mismatch: the certificate is not valid for \"127.0.0.2\"");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "127.0.0.2", &server);
+    kit_tls_pair_assert_failed(&f->client, "IP address mismatch: the certificate is not valid for \"127.0.0.2\"");
 }
 
 static void a_wildcard_is_one_label(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "a.b.wild.test", &server);
-    tc_tls_assert_failed(&f->client, "hostname mismatch");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "a.b.wild.test", &server);
+    kit_tls_pair_assert_failed(&f->client, "hostname mismatch");
 }
 
 static void a_common_name_is_no_name(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.cn_only);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_failed(&f->client, "hostname mismatch");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.cn_only);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_failed(&f->client, "hostname mismatch");
 }
 
 static void an_empty_name_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "", &server);
-    tc_tls_assert_failed(&f->client, "there is no server name to verify");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "", &server);
+    kit_tls_pair_assert_failed(&f->client, "there is no server name to verify");
+}
+
+/* OpenSSL takes a name that begins with a dot for all below it. */
+static const char *const no_hosts[] = {".test",          ".wild.test", "..test", "backend..test", ".",     "..",
+                                       "backend.test..", "*",          "*.",     "*.wild.test",   "*.test"};
+
+static void what_is_not_a_host_is_refused(void **state)
+{
+    for (size_t i = 0; i < TC_ARRAY_LEN(no_hosts); i++) {
+        struct kit_tls_pair *f = *state;
+        struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                           server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+        kit_tls_pair_shake(f, &client, no_hosts[i], &server);
+        kit_tls_pair_assert_failed(&f->client, "failed: the name is not one of a host that a certificate could be for");
+        assert_int_equal(kit_tls_pair_teardown(state), 0);
+        kit_tls_pair_setup(state);
+    }
+}
+
+/* A81: names that come after the handshake. */
+static void what_is_not_a_host_is_not_the_peer(void **state)
+{
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
+    struct tc_bytestream *bs = f->client.bs;
+    for (size_t i = 0; i < TC_ARRAY_LEN(no_hosts); i++)
+        if (bs->ops->peer_is(bs, tc_slice_str(no_hosts[i])))
+            fail_msg("the peer is \"%s\"", no_hosts[i]);
+    assert_false(bs->ops->peer_is(bs, tc_slice_str("")));
+    assert_false(bs->ops->peer_is(bs, tc_slice_of("backend.test\0", 13)));
+    assert_true(bs->ops->peer_is(bs, tc_slice_str("backend.test")));
+    assert_true(bs->ops->peer_is(bs, tc_slice_str("backend.test.")));
+    assert_true(bs->ops->peer_is(bs, tc_slice_str("a.wild.test")));
+    assert_true(bs->ops->peer_is(bs, tc_slice_str("[::1]")));
+    assert_true(bs->ops->peer_is(bs, tc_slice_str("127.0.0.1")));
 }
 
 static void chain_only_does_not_look_at_the_name(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
     client.verify = TC_TLS_VERIFY_CHAIN;
-    tc_tls_pair_shake(f, &client, "other.test", &server);
-    tc_tls_assert_both_up(f);
+    kit_tls_pair_shake(f, &client, "other.test", &server);
+    kit_tls_pair_assert_both_up(f);
 }
 
 static void an_unknown_root_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    client.roots_pem = tc_cert_pem(&tc_certs.other_root);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_failed(&f->client, "certificate verify failed: unable to get local issuer certificate: the authority "
-                                     "\"/CN=root\" is not among the roots");
-    tc_tls_assert_failed(&f->server, "alert unknown ca");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    client.roots_pem = kit_cert_pem(&kit_tls_pair_certs.other_root);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_failed(&f->client,
+                               "certificate verify failed: unable to get local issuer certificate: the authority "
+                               "\"/CN=root\" is not among the roots");
+    kit_tls_pair_assert_failed(&f->server, "alert unknown ca");
 }
 
 static void chain_only_still_needs_a_known_root(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    client.roots_pem = tc_cert_pem(&tc_certs.other_root);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    client.roots_pem = kit_cert_pem(&kit_tls_pair_certs.other_root);
     client.verify = TC_TLS_VERIFY_CHAIN;
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_failed(&f->client, "unable to get local issuer certificate");
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_failed(&f->client, "unable to get local issuer certificate");
 }
 
 static void without_verification_anything_goes(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.expired);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.expired);
     client.verify = TC_TLS_VERIFY_NONE;
-    tc_tls_pair_shake(f, &client, "", &server);
-    tc_tls_assert_both_up(f);
+    kit_tls_pair_shake(f, &client, "", &server);
+    kit_tls_pair_assert_both_up(f);
 }
 
 static void an_expired_certificate_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.expired);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_failed(&f->client, "certificate verify failed: certificate has expired");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.expired);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_failed(&f->client, "certificate verify failed: certificate has expired");
 }
 
 static struct tc_tls_opts mutual_server(enum tc_tls_verify verify)
 {
-    struct tc_tls_opts server = tc_tls_server_opts(&tc_certs.server);
+    struct tc_tls_opts server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
     server.verify = verify;
-    server.roots_pem = tc_cert_pem(&tc_certs.root);
+    server.roots_pem = kit_cert_pem(&kit_tls_pair_certs.root);
     return server;
 }
 
 static void a_client_certificate_is_accepted(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = mutual_server(TC_TLS_VERIFY_FULL);
-    client.certificate_pem = tc_cert_pem(&tc_certs.client);
-    client.private_key_pem = tc_cert_key(&tc_certs.client);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
-    tc_tls_send_and_compare(f, &f->client, &f->server, 1000);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(), server = mutual_server(TC_TLS_VERIFY_FULL);
+    client.certificate_pem = kit_cert_pem(&kit_tls_pair_certs.client);
+    client.private_key_pem = kit_cert_key(&kit_tls_pair_certs.client);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
+    kit_tls_pair_send_and_compare(f, &f->client, &f->server, 1000);
 }
 
 static void a_missing_client_certificate_is_refused(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = mutual_server(TC_TLS_VERIFY_FULL);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_failed(&f->server, "peer did not return a certificate");
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(), server = mutual_server(TC_TLS_VERIFY_FULL);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_failed(&f->server, "peer did not return a certificate");
     /* With TLS 1.3 the client is through before the server has looked. */
     assert_non_null(f->client.bs);
     assert_int_equal(f->client.read_error, TORC_EPROTO);
@@ -147,10 +198,10 @@ static void a_missing_client_certificate_is_refused(void **state)
 
 static void an_optional_client_certificate_may_be_missing(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = mutual_server(TC_TLS_VERIFY_OPTIONAL);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(), server = mutual_server(TC_TLS_VERIFY_OPTIONAL);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
 }
 
 static bool refuse_backend(void *arg, struct x509_st *leaf, const char *name, struct tc_buf *why)
@@ -172,27 +223,29 @@ static bool accept_backend(void *arg, struct x509_st *leaf, const char *name, st
 
 static void the_verify_callback_can_refuse(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     int calls = 0;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
     client.verify = TC_TLS_VERIFY_CHAIN;
     client.verify_fn = refuse_backend;
     client.verify_arg = &calls;
-    tc_tls_pair_shake(f, &client, "any.test", &server);
-    tc_tls_assert_failed(&f->client, "certificate verify failed: any.test is not wanted here");
+    kit_tls_pair_shake(f, &client, "any.test", &server);
+    kit_tls_pair_assert_failed(&f->client, "certificate verify failed: any.test is not wanted here");
     assert_int_equal(calls, 1);
 }
 
 static void the_verify_callback_cannot_overrule_the_chain(void **state)
 {
-    struct tc_tls_pair *f = *state;
+    struct kit_tls_pair *f = *state;
     int calls = 0;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    client.roots_pem = tc_cert_pem(&tc_certs.other_root);
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    client.roots_pem = kit_cert_pem(&kit_tls_pair_certs.other_root);
     client.verify_fn = accept_backend;
     client.verify_arg = &calls;
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_failed(&f->client, "unable to get local issuer certificate");
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_failed(&f->client, "unable to get local issuer certificate");
     assert_int_equal(calls, 0);
 }
 
@@ -212,15 +265,15 @@ static void assert_refused(const struct tc_tls_opts *opts, const char *text)
 static void bad_material_is_refused_with_its_name(void **state)
 {
     (void)state;
-    struct tc_tls_opts opts = tc_tls_client_opts();
+    struct tc_tls_opts opts = kit_tls_pair_client_opts();
     opts.roots_pem = tc_slice_str("no certificate");
     assert_refused(&opts, "root certificates: no PEM certificate found");
     opts.roots_pem = tc_slice_str("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     assert_refused(&opts, "root certificates: ");
-    opts = tc_tls_client_opts();
-    opts.certificate_pem = tc_cert_pem(&tc_certs.client);
+    opts = kit_tls_pair_client_opts();
+    opts.certificate_pem = kit_cert_pem(&kit_tls_pair_certs.client);
     assert_refused(&opts, "certificate and private key must be given together");
-    opts.private_key_pem = tc_cert_key(&tc_certs.server);
+    opts.private_key_pem = kit_cert_key(&kit_tls_pair_certs.server);
     assert_refused(&opts, "private key: key values mismatch");
     opts.private_key_pem = tc_slice_str("");
     assert_refused(&opts, "private key: ");
@@ -232,10 +285,11 @@ static void bad_material_is_refused_with_its_name(void **state)
 
 static void other_names_of_a_certificate(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
-    tc_tls_pair_shake(f, &client, "backend.test", &server);
-    tc_tls_assert_both_up(f);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    kit_tls_pair_shake(f, &client, "backend.test", &server);
+    kit_tls_pair_assert_both_up(f);
     static const struct {
         const char *name;
         bool valid;
@@ -248,18 +302,19 @@ static void other_names_of_a_certificate(void **state)
 
 static void any_name_where_none_was_looked_at(void **state)
 {
-    struct tc_tls_pair *f = *state;
-    struct tc_tls_opts client = tc_tls_client_opts(), server = tc_tls_server_opts(&tc_certs.server);
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
     client.verify = TC_TLS_VERIFY_CHAIN;
-    tc_tls_pair_shake(f, &client, "other.test", &server);
+    kit_tls_pair_shake(f, &client, "other.test", &server);
     assert_true(f->client.bs->ops->peer_is(f->client.bs, tc_slice_str("any.test")));
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, tc_tls_pair_setup, tc_tls_pair_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, kit_tls_pair_setup, kit_tls_pair_teardown)
 
 int main(void)
 {
-    tc_certs_make();
+    kit_tls_pair_certs_make();
     const struct CMUnitTest tests[] = {
         T(names_are_matched_by_rfc_9525),
         T(ip_literals_are_matched),
@@ -268,6 +323,8 @@ int main(void)
         T(a_wildcard_is_one_label),
         T(a_common_name_is_no_name),
         T(an_empty_name_is_refused),
+        T(what_is_not_a_host_is_refused),
+        T(what_is_not_a_host_is_not_the_peer),
         T(chain_only_does_not_look_at_the_name),
         T(an_unknown_root_is_refused),
         T(chain_only_still_needs_a_known_root),
@@ -283,6 +340,6 @@ int main(void)
         cmocka_unit_test(bad_material_is_refused_with_its_name),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    tc_certs_free();
+    kit_tls_pair_certs_free();
     return failed;
 }

@@ -1,0 +1,63 @@
+/* torc call: args.c reads the command line, call.c sends the RPCs, print.c prints results. */
+#ifndef TORC_CALL_COMMAND_H
+#define TORC_CALL_COMMAND_H
+
+#include <torc/torc.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "bench/histogram.h"
+#include "connect.h"
+
+/* One -H. The value may hold {i}, which is replaced by the call's number. */
+struct call_header {
+    char *name;
+    struct tc_buf value; /* as given; decoded already for a -bin name */
+    bool numbered;       /* the value holds {i} */
+};
+
+struct call_args {
+    struct connect_args connect;
+    struct tc_buf data;
+    TC_VEC(struct call_header) headers;
+    uint64_t count; /* 0: no limit; --duration ends the run */
+    uint64_t concurrency;
+    uint64_t channels;
+    double rps;           /* 0: unlimited */
+    uint64_t duration_ms; /* 0: no limit */
+    int64_t deadline_ms;  /* < 0: no deadline */
+    uint64_t hold_ms;
+    bool has_data;
+    bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;
+    const char *csds;
+};
+
+/* Returns 0 to go on; otherwise the exit status, with the error printed; -1 if --help was printed. */
+int call_args_parse(struct call_args *a, int argc, char **argv);
+void call_args_fini(struct call_args *a);
+
+/* What the summary counts. */
+struct call_count {
+    char *name;
+    uint64_t n;
+};
+
+struct call_totals {
+    uint64_t calls, ok;
+    TC_VEC(struct call_count) by_status;
+    TC_VEC(struct call_count) by_peer;
+    struct histogram latency_us;
+    double seconds, cpu_seconds;
+};
+
+void call_totals_add(struct call_totals *t, const struct torc_result *result, uint64_t latency_us);
+void call_totals_fini(struct call_totals *t);
+
+void call_print_result(const struct call_args *a, uint64_t i, const struct torc_result *result, uint64_t latency_us);
+void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
+                      const char *reason);
+/* Prints a description of the channel, a JSON object. */
+void call_print_channel(const struct call_args *a, const char *json);
+void call_print_summary(const struct call_args *a, const struct call_totals *t);
+
+#endif

@@ -1,0 +1,333 @@
+/* torc call: prints results, explanations, events and the summary, as text or JSON.
+ *
+ * The JSON forms are a contract (torc(1)): members may be added, not renamed. Text is for people; foreign text in it
+ * is escaped by cli_append_shown. Each line is built in a buffer and written at once, so that lines of one run do not
+ * mix. */
+#include <stdio.h>
+
+#include "base/headers.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "call.h"
+#include "cli.h"
+
+static void count(void *vec, const char *name)
+{
+    TC_VEC(struct call_count) *v = vec;
+    for (size_t i = 0; i < v->len; i++) {
+        if (strcmp(v->data[i].name, name) == 0) {
+            v->data[i].n++;
+            return;
+        }
+    }
+    struct call_count *c = tc_vec_push(v);
+    c->name = tc_strdup(name);
+    c->n = 1;
+}
+
+void call_totals_add(struct call_totals *t, const struct torc_result *result, uint64_t latency_us)
+{
+    t->calls++;
+    if (result->code == TORC_STATUS_OK)
+        t->ok++;
+    count(&t->by_status, torc_status_code_name(result->code));
+    if (result->peer[0])
+        count(&t->by_peer, result->peer);
+    histogram_add(&t->latency_us, latency_us);
+}
+
+void call_totals_fini(struct call_totals *t)
+{
+    for (size_t i = 0; i < t->by_status.len; i++)
+        tc_free(t->by_status.data[i].name);
+    for (size_t i = 0; i < t->by_peer.len; i++)
+        tc_free(t->by_peer.data[i].name);
+    tc_vec_fini(&t->by_status);
+    tc_vec_fini(&t->by_peer);
+}
+
+/* Appends {"name":["value",...]}: fields of the same name together, in order; -bin values as base64. */
+static void append_metadata(struct tc_buf *out, const torc_metadata *md)
+{
+    size_t n = torc_metadata_count(md);
+    bool first = true;
+    tc_buf_append_char(out, '{');
+    for (size_t i = 0; i < n; i++) {
+        const char *name, *other;
+        const void *value;
+        size_t len;
+        bool seen = false;
+        torc_metadata_at(md, i, &name, NULL, NULL);
+        for (size_t j = 0; j < i && !seen; j++) {
+            torc_metadata_at(md, j, &other, NULL, NULL);
+            seen = strcmp(name, other) == 0;
+        }
+        if (seen)
+            continue;
+        tc_buf_append_str(out, first ? "" : ",");
+        first = false;
+        cli_json_string(out, name, strlen(name));
+        tc_buf_append_str(out, ":[");
+        for (size_t j = i; j < n; j++) {
+            torc_metadata_at(md, j, &other, &value, &len);
+            if (strcmp(name, other) != 0)
+                continue;
+            tc_buf_append_str(out, j == i ? "" : ",");
+            if (tc_header_is_binary(tc_slice_str(name))) {
+                tc_buf_append_char(out, '"');
+                tc_base64_encode(out, value, len, true);
+                tc_buf_append_char(out, '"');
+            } else {
+                cli_json_string(out, value, len);
+            }
+        }
+        tc_buf_append_char(out, ']');
+    }
+    tc_buf_append_char(out, '}');
+}
+
+static void append_shown(struct tc_buf *b, const char *text)
+{
+    cli_append_shown(b, text, strlen(text));
+}
+
+static void append_shown_after(struct tc_buf *b, const char *before, const char *text)
+{
+    tc_buf_append_str(b, before);
+    append_shown(b, text);
+}
+
+/* Appends what --explain prints for one call. The channel is printed once, at the end. */
+static void append_explanation(struct tc_buf *b, const char *json)
+{
+    json_t *o = json_loads(json, 0, NULL);
+    json_object_del(o, "channel");
+    char *text = o ? tc_json_text(o, false) : NULL;
+    append_shown(b, text ? text : json);
+    tc_free(text);
+    json_decref(o);
+}
+
+static void put_line(struct tc_buf *b)
+{
+    tc_buf_append_char(b, '\n');
+    fwrite(b->data, 1, b->len, stdout);
+    cli_flush();
+    tc_buf_fini(b);
+}
+
+static void print_result_json(uint64_t i, const struct torc_result *r, uint64_t latency_us)
+{
+    struct tc_buf b = {0};
+    tc_buf_printf(&b, "{\"call\":{\"i\":%llu,\"code\":%d,\"status\":\"%s\",\"message\":", (unsigned long long)i,
+                  r->code, torc_status_code_name(r->code));
+    cli_json_string(&b, r->message, strlen(r->message));
+    tc_buf_append_str(&b, ",\"peer\":");
+    cli_json_string(&b, r->peer, strlen(r->peer));
+    tc_buf_printf(&b, ",\"latency_us\":%llu,\"attempts\":%u,\"response_hex\":\"", (unsigned long long)latency_us,
+                  r->attempts);
+    if (r->response)
+        tc_hex_encode(&b, torc_message_data(r->response), torc_message_size(r->response));
+    tc_buf_append_str(&b, "\",\"headers\":");
+    append_metadata(&b, r->headers);
+    tc_buf_append_str(&b, ",\"trailers\":");
+    append_metadata(&b, r->trailers);
+    if (r->explain_json) {
+        tc_buf_append_str(&b, ",\"explain\":");
+        append_explanation(&b, r->explain_json);
+    }
+    tc_buf_append_str(&b, "}}");
+    put_line(&b);
+}
+
+/* Appends what an unsent call waits for. */
+static void append_awaited(struct tc_buf *b, const json_t *explain, const char *endpoint)
+{
+    const json_t *list = json_object_get(explain, "waits_for"), *item;
+    size_t i;
+    if (*endpoint)
+        append_shown_after(b, "  for a connection to ", endpoint);
+    else if (json_array_size(list) == 0)
+        tc_buf_append_str(b, "  until its endpoints are known");
+    json_array_foreach(list, i, item)
+        append_shown_after(b, i ? ", " : "  for a connection to ", json_string_value(item));
+}
+
+/* Appends the beginning of a line: the status or, for --dry-run, what a call would do. */
+static void append_status(struct tc_buf *b, const char *status, bool bad, const char *peer, uint64_t latency_us)
+{
+    bool colour = cli_colour();
+    struct tc_buf scratch = {0};
+    tc_buf_printf(b, "%s%-18s%s %-22s ", colour ? (bad ? "\033[31m" : "\033[32m") : "", status, colour ? "\033[0m" : "",
+                  *peer ? cli_shown(&scratch, peer) : "-");
+    tc_buf_fini(&scratch);
+    cli_format_us(b, latency_us);
+}
+
+static const char *string_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text ? text : "";
+}
+
+static void append_dry(struct tc_buf *b, const struct torc_result *r, uint64_t latency_us)
+{
+    json_t *explain = json_loads(r->explain_json ? r->explain_json : "{}", 0, NULL);
+    const char *outcome = string_of(explain, "outcome"), *endpoint = string_of(explain, "endpoint");
+    append_status(b, r->code ? torc_status_code_name(r->code) : outcome, r->code != 0, endpoint, latency_us);
+    if (strcmp(outcome, "wait") == 0)
+        append_awaited(b, explain, endpoint);
+    json_decref(explain);
+}
+
+static void print_result_text(const struct call_args *a, uint64_t i, const struct torc_result *r, uint64_t latency_us)
+{
+    struct tc_buf b = {0};
+    tc_buf_printf(&b, "#%-5llu ", (unsigned long long)i);
+    if (a->dry_run)
+        append_dry(&b, r, latency_us);
+    else
+        append_status(&b, torc_status_code_name(r->code), r->code != 0, r->peer, latency_us);
+    if (r->attempts > 1)
+        tc_buf_printf(&b, "  %u attempts", r->attempts);
+    if (r->code)
+        append_shown_after(&b, "  ", r->message);
+    size_t size = torc_message_size(r->response);
+    struct tc_slice text = tc_slice_of(torc_message_data(r->response), size);
+    if (size && size <= 200 && tc_utf8_valid(text)) {
+        tc_buf_append_str(&b, "  ");
+        cli_json_string(&b, text.data, text.len);
+    } else if (size) {
+        tc_buf_printf(&b, "  (%zu bytes)", size);
+    }
+    if (r->explain_json) {
+        tc_buf_append_str(&b, "\n       ");
+        append_explanation(&b, r->explain_json);
+    }
+    put_line(&b);
+}
+
+void call_print_result(const struct call_args *a, uint64_t i, const struct torc_result *result, uint64_t latency_us)
+{
+    if (a->quiet)
+        return;
+    if (a->json)
+        print_result_json(i, result, latency_us);
+    else
+        print_result_text(a, i, result, latency_us);
+}
+
+void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
+                      const char *reason)
+{
+    struct tc_buf b = {0};
+    bool state = strcmp(kind, "state") == 0;
+    if (a->json) {
+        tc_buf_printf(&b, "{\"event\":{\"t_ms\":%llu,\"kind\":\"%s\",\"%s\":", (unsigned long long)t_ms, kind,
+                      state ? "state" : "address");
+        cli_json_string(&b, detail, strlen(detail));
+        if (reason && *reason) {
+            tc_buf_append_str(&b, ",\"reason\":");
+            cli_json_string(&b, reason, strlen(reason));
+        }
+        tc_buf_append_str(&b, "}}");
+    } else {
+        tc_buf_printf(&b, "%8.3f s  %-14s ", (double)t_ms / 1000.0, kind);
+        append_shown(&b, detail);
+        if (reason && *reason) {
+            append_shown_after(&b, "  (", reason);
+            tc_buf_append_char(&b, ')');
+        }
+    }
+    put_line(&b);
+}
+
+static void append_lines(struct tc_buf *b, const char *text)
+{
+    struct tc_slice rest = tc_slice_str(text), line;
+    bool first = true;
+    for (bool more = true; tc_slice_split(&rest, &more, '\n', &line); first = false) {
+        tc_buf_append_str(b, first ? "" : "\n");
+        cli_append_shown(b, line.data, line.len);
+    }
+}
+
+void call_print_channel(const struct call_args *a, const char *json)
+{
+    struct tc_buf b = {0};
+    json_t *o = a->json ? NULL : json_loads(json, 0, NULL);
+    char *text = o ? tc_json_text(o, true) : NULL;
+    if (text) {
+        append_lines(&b, text);
+    } else {
+        append_shown_after(&b, "{\"channel\":", json);
+        tc_buf_append_char(&b, '}');
+    }
+    put_line(&b);
+    tc_free(text);
+    json_decref(o);
+}
+
+static void append_counts(struct tc_buf *b, const struct call_count *counts, size_t n)
+{
+    tc_buf_append_char(b, '{');
+    for (size_t i = 0; i < n; i++) {
+        tc_buf_append_str(b, i ? "," : "");
+        cli_json_string(b, counts[i].name, strlen(counts[i].name));
+        tc_buf_printf(b, ":%llu", (unsigned long long)counts[i].n);
+    }
+    tc_buf_append_char(b, '}');
+}
+
+static void print_summary_json(const struct call_totals *t)
+{
+    struct tc_buf b = {0};
+    const struct histogram *h = &t->latency_us;
+    tc_buf_printf(&b, "{\"summary\":{\"calls\":%llu,\"ok\":%llu,\"by_status\":", (unsigned long long)t->calls,
+                  (unsigned long long)t->ok);
+    append_counts(&b, t->by_status.data, t->by_status.len);
+    tc_buf_append_str(&b, ",\"by_peer\":");
+    append_counts(&b, t->by_peer.data, t->by_peer.len);
+    tc_buf_printf(&b, ",\"latency_us\":{\"p50\":%llu,\"p90\":%llu,\"p99\":%llu,\"max\":%llu}",
+                  (unsigned long long)histogram_at(h, 0.5), (unsigned long long)histogram_at(h, 0.9),
+                  (unsigned long long)histogram_at(h, 0.99), (unsigned long long)h->max);
+    tc_buf_printf(&b, ",\"seconds\":%.3f,\"cpu_seconds\":%.3f}}", t->seconds, t->cpu_seconds);
+    put_line(&b);
+}
+
+static void append_table(struct tc_buf *b, const char *title, const struct call_count *counts, size_t n, uint64_t all)
+{
+    struct tc_buf scratch = {0};
+    for (size_t i = 0; i < n; i++)
+        tc_buf_printf(b, "%-10s %-24s %10llu  %5.1f %%\n", i ? "" : title, cli_shown(&scratch, counts[i].name),
+                      (unsigned long long)counts[i].n, 100.0 * (double)counts[i].n / (double)all);
+    tc_buf_fini(&scratch);
+}
+
+static void print_summary_text(const struct call_totals *t)
+{
+    struct tc_buf b = {0};
+    const struct histogram *h = &t->latency_us;
+    tc_buf_printf(&b, "%llu calls, %llu OK, %.3f s, %.3f s CPU\n", (unsigned long long)t->calls,
+                  (unsigned long long)t->ok, t->seconds, t->cpu_seconds);
+    append_table(&b, "status", t->by_status.data, t->by_status.len, t->calls);
+    append_table(&b, "peer", t->by_peer.data, t->by_peer.len, t->calls);
+    tc_buf_append_str(&b, "latency    p50 ");
+    cli_format_us(&b, histogram_at(h, 0.5));
+    tc_buf_append_str(&b, ", p90 ");
+    cli_format_us(&b, histogram_at(h, 0.9));
+    tc_buf_append_str(&b, ", p99 ");
+    cli_format_us(&b, histogram_at(h, 0.99));
+    tc_buf_append_str(&b, ", max ");
+    cli_format_us(&b, h->max);
+    put_line(&b);
+}
+
+void call_print_summary(const struct call_args *a, const struct call_totals *t)
+{
+    if (a->json)
+        print_summary_json(t);
+    else if (a->quiet || t->calls > 1)
+        print_summary_text(t);
+}

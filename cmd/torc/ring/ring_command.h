@@ -1,0 +1,75 @@
+/* torc ring: what its files share. */
+#ifndef TORC_RING_COMMAND_H
+#define TORC_RING_COMMAND_H
+
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "ring/ring.h"
+
+#define RING_COMMAND "ring"
+
+struct ring_endpoint {
+    char *key;
+    uint64_t weight; /* at least 1 */
+    /* from resources; else NULL */
+    char *address, *locality;
+};
+
+/* Endpoints in order. Keys are unique, except from resources, where any endpoint may claim a hash_key. */
+struct ring_list {
+    TC_VEC(struct ring_endpoint) at;
+};
+
+enum ring_mode { RING_TABLE, RING_DUMP, RING_KEYS, RING_WALK, RING_CHANGE };
+
+struct ring_change {
+    enum ring_change_kind { RING_ADD, RING_REMOVE, RING_REWEIGHT } kind;
+    struct ring_endpoint endpoint; /* RING_REMOVE does not use the weight */
+};
+
+struct ring_opts {
+    struct ring_list endpoints;
+    TC_VEC(const char *) resources; /* files and folders, borrowed from argv; empty if endpoints are given */
+    const char *endpoints_file;     /* the last of --endpoints */
+    const char *cluster;
+    uint64_t priority;
+    bool priority_given;
+    uint64_t min, max, cap; /* 0 while options are read: not given */
+    enum ring_mode mode;
+    TC_VEC(const char *) keys; /* of RING_KEYS and RING_WALK, borrowed from argv; "-": from standard input */
+    TC_VEC(struct ring_change) changes;
+    const char *svg; /* NULL: no picture; "-": the picture alone on standard output */
+    bool json;
+    bool help; /* --help was printed */
+};
+
+/* Returns 0, or an exit status with the message printed. `o` is zeroed by the caller and ended by ring_opts_fini. */
+int ring_parse(int argc, char **argv, struct ring_opts *o);
+void ring_opts_fini(struct ring_opts *o);
+
+/* Takes endpoints and sizes from the resources. Returns an exit status. */
+int ring_read_resources(struct ring_opts *o);
+
+void ring_list_fini(struct ring_list *l);
+/* The index of the key, or the length of the list. */
+size_t ring_list_find(const struct ring_list *l, const char *key);
+/* Builds the ring of the list, with the sizes of the options. */
+struct tc_ring *ring_build(const struct ring_list *l, const struct ring_opts *o);
+
+/* The width of the hash space that an entry owns, in 2^-64. 0 means all of it: the ring has one entry. */
+static inline uint64_t ring_width(const struct tc_ring *r, uint32_t entry)
+{
+    uint32_t before = entry ? entry - 1 : tc_ring_size(r) - 1;
+    return tc_ring_hash_at(r, entry) - tc_ring_hash_at(r, before);
+}
+
+/* The share of the hash space of each endpoint, in [0, 1]; freed with tc_free. */
+double *ring_shares(const struct tc_ring *r, size_t n);
+
+/* --add, --remove, --reweight. Returns an exit status. */
+int ring_show_change(const struct ring_opts *o, const struct tc_ring *before);
+/* --svg. Returns an exit status. */
+int ring_write_svg(const struct ring_opts *o, const struct tc_ring *r);
+
+#endif

@@ -1,0 +1,26 @@
+/* torc serve-xds: its log, and what --strict checks. */
+#ifndef TORC_SERVE_XDS_H
+#define TORC_SERVE_XDS_H
+
+#include "controlplane/control_plane.h"
+#include "controlplane/lrs.h"
+#include "xds/bootstrap/bootstrap.h"
+
+/* Callbacks (tc_control_plane_request_fn, tc_lrs_report_fn) that print one line of JSON on standard output. */
+void serve_log_ads(void *arg, const struct tc_ads_request *request);
+void serve_log_lrs(void *arg, const struct tc_lrs_report *report);
+
+/* Reads resources as the client would. Names of certificate providers come from the environment's bootstrap, if there
+ * is one. */
+struct strict {
+    struct tc_xds_bootstrap *bootstrap; /* NULL: no bootstrap */
+};
+
+/* Reads the bootstrap; prints the error if it cannot be read. Returns the exit status. */
+int strict_init(struct strict *s, const char *command);
+void strict_fini(struct strict *s);
+/* A tc_set_check_fn. arg: a struct strict. */
+void strict_check(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
+                  struct tc_validation_errors *errors);
+
+#endif

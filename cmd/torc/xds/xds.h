@@ -1,0 +1,53 @@
+/* torc xds: what the client's cache held at the last look (view.c), and how it is printed (print.c). */
+#ifndef TORC_XDS_H
+#define TORC_XDS_H
+
+#include "base/table.h"
+#include "base/vec.h"
+#include "xds/client/client.h"
+
+/* A resource as last seen. */
+struct xds_seen {
+    UT_hash_handle hh;
+    struct tc_rstr *key; /* type and name */
+    const struct tc_xds_resource_type *type;
+    struct tc_rstr *name;
+    enum tc_xds_state state;
+    struct tc_rstr *version;
+    int64_t updated_ns;
+    struct tc_rstr *bytes; /* NULL: no content */
+    bool new_bytes;        /* the content changed by the last look */
+    struct tc_rstr *error; /* NULL: no error */
+    struct tc_rstr *failed_version;
+    int64_t failed_ns;
+    uint64_t mark;
+    bool gone; /* no longer requested */
+};
+
+typedef TC_VEC(struct xds_seen *) xds_list;
+
+/* Zero-initialised: empty. */
+struct xds_view {
+    struct xds_seen *table;
+    uint64_t mark;
+    size_t pending;   /* requested, with nothing known yet */
+    xds_list changed; /* by the last look, with those that are gone; sorted by type, then name */
+    xds_list gone;
+    struct tc_buf scratch;
+};
+
+void xds_view_look(struct xds_view *v, const struct tc_xds_client *client);
+/* All resources present, sorted by type, then name. */
+void xds_view_all(const struct xds_view *v, xds_list *out);
+void xds_view_fini(struct xds_view *v);
+
+/* Formats the time of day; "-" for 0. */
+void xds_format_time(int64_t ns, char out[static 32]);
+/* Prints a table, then the content of each. */
+void xds_print_all(const xds_list *list);
+/* Prints a line for each, followed by error and content. */
+void xds_print_changes(const xds_list *list, int64_t now_ns);
+/* Prints a line: envoy.service.status.v3.ClientConfig as proto3 JSON. */
+void xds_print_json(const xds_list *list, const struct tc_xds_bootstrap *bootstrap, const char *target);
+
+#endif

@@ -1,0 +1,48 @@
+/* Where Torc's memory comes from, and what happens when there is none. SPDX-License-Identifier: Apache-2.0 */
+#ifndef TORC_MEMORY_H
+#define TORC_MEMORY_H
+
+#include <stddef.h>
+
+#include <torc/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Functions to use instead of libc's, with the contracts that the C standard gives to libc's: alignment for any type,
+ * free of NULL does nothing. Torc asks for no block of 0 bytes. Each may be called on any thread, several at once, and
+ * must not call Torc. All four are required. */
+struct torc_allocator {
+    size_t size; /* sizeof(struct torc_allocator), in bytes */
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t n, size_t size);
+    void *(*realloc)(void *ptr, size_t size);
+    void (*free)(void *ptr);
+};
+
+/* Makes Torc allocate with these functions until the process ends; the struct is copied. To be called once, before any
+ * other function of Torc and while no other thread uses Torc. Returns TORC_ESTATE if Torc has allocated already, or if
+ * an allocator was set before, or another thread is setting one; TORC_EINVAL if `allocator` or a function is NULL, or
+ * the struct is smaller than this one; TORC_EUNSUPPORTED if fields are set that a newer version has added. When it
+ * fails, nothing changes.
+ *
+ * HTTP/2 sessions (nghttp2), decoded xDS messages (protobuf-c), hash tables and message compression (zlib) are
+ * allocated so too. jansson, libuv, c-ares, OpenSSL, libcurl and RE2 keep
+ * their allocators: each has one for the whole process, which may use the same libraries; so do libc, stacks of
+ * threads, and the options from which nghttp2 makes a session. "memory for free()" in the headers of Torc is memory for
+ * the free of this allocator. Torc keeps some blocks until the process ends. */
+TORC_API int torc_set_allocator(const struct torc_allocator *allocator);
+
+/* Sets what is done when there is no memory: fn is called with the size in bytes that was asked for (0: not known), on
+ * the thread that asked. fn must not return (a longjmp out of Torc is a return) and must not call Torc, and it should
+ * allocate nothing. It may write a log, and end the process by abort, _exit, quick_exit, exec, or exit, which waits for
+ * Torc's threads for one second at most. NULL restores the default: a line on standard error that names the size, and
+ * abort. A size that a peer chooses (messages, resources) never comes here, but fails as an RPC or a resource; see also
+ * memory_limit_bytes of struct torc_runtime_options. Not safe while another thread uses Torc. */
+TORC_API void torc_set_out_of_memory_handler(void (*fn)(size_t size));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

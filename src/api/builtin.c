@@ -1,0 +1,58 @@
+/* The composition root. A new LB policy has its line in tc_builtin_add_policies, a new resolver in builtin_make. */
+#include "api/builtin.h"
+
+#include <pthread.h>
+
+#include "lb/outlier_detection/policy.h"
+#include "lb/policies/pick_first.h"
+#include "lb/policies/priority.h"
+#include "lb/policies/round_robin.h"
+#include "lb/policies/weighted_target.h"
+#include "lb/registry.h"
+#include "lb/ring_hash/policy.h"
+#include "xds/domain/validation_context.h"
+#include "xds/lb/cds.h"
+#include "xds/lb/cluster_impl.h"
+#include "xds/lb/cluster_manager.h"
+#include "xds/lb/override_host.h"
+#include "xds/lb/wrr_locality.h"
+#include "xds/resolver/xds_resolver.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct tc_lb_registry *policies;
+
+void tc_builtin_add_policies(struct tc_lb_registry *registry)
+{
+    static const struct tc_lb_factory *const all[] = {
+        &tc_pick_first_factory, &tc_round_robin_factory,       &tc_weighted_target_factory, &tc_priority_factory,
+        &tc_ring_hash_factory,  &tc_outlier_detection_factory, &tc_override_host_factory,   &tc_cluster_manager_factory,
+        &tc_cds_factory,        &tc_cluster_impl_factory,      &tc_wrr_locality_factory,
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        tc_lb_registry_add(registry, all[i]);
+}
+
+static void builtin_make(void)
+{
+    policies = tc_lb_registry_new();
+    tc_builtin_add_policies(policies);
+    tc_xds_validation_init(policies);
+    tc_resolver_register(&tc_xds_resolver_class);
+}
+
+void tc_builtin_init(void)
+{
+    pthread_once(&once, builtin_make);
+}
+
+const struct tc_lb_registry *tc_builtin_policies(void)
+{
+    tc_builtin_init();
+    return policies;
+}
+
+const struct tc_xds_registries *tc_builtin_validation_context(void)
+{
+    tc_builtin_init();
+    return tc_xds_validation_context();
+}

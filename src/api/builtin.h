@@ -1,0 +1,19 @@
+/* The composition root: the one file that names every resolver and LB policy that Torc has. */
+#ifndef TC_API_BUILTIN_H
+#define TC_API_BUILTIN_H
+
+#include "lb/policy.h"
+#include "xds/resource/registry.h"
+
+/* Registers the resolvers that stand above src/resolver ("xds") and hands the validation of xDS resources the built-in
+ * LB policies. Repeated calls do nothing. Must run before the first channel is made and before the first resource is
+ * validated: torc_channel_new calls it, as does the command. Any thread. */
+void tc_builtin_init(void);
+/* Adds every built-in LB policy to a registry that has none of them. Any thread. */
+void tc_builtin_add_policies(struct tc_lb_registry *registry);
+/* tc_builtin_init, and the process's validation context (xds/domain/validation_context.h). Any thread. */
+const struct tc_xds_registries *tc_builtin_validation_context(void);
+/* Returns the registry of all built-in LB policies, which the process shares and never frees. Any thread. */
+const struct tc_lb_registry *tc_builtin_policies(void);
+
+#endif

@@ -1,0 +1,420 @@
+/* Public calls: what any thread may ask, carried to the loop.
+ *
+ * torc_call (api/call_object.h) has two sides. Threads write what they want under `mutex` and have one task posted
+ * (call_schedule); on_task takes all of it on the loop and asks the loop's call (struct tc_call) for it. So a thread
+ * never touches the loop's call, and several wishes travel with one post.
+ *
+ * References (`zeroed`): the handle's, the loop's while the call runs (given back by call_release), and the task's
+ * while it is on its way. The last one returns the call to the pool.
+ *
+ * Unary calls are in call_unary.c, blocking streams in stream_blocking.c. */
+#include "api/call.h"
+
+#include "api/call_pool.h"
+#include "api/metadata.h"
+#include "api/result.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "channel/call_setup.h"
+#include "channel/call_start.h"
+
+void torc_call_options_init(struct torc_call_options *options)
+{
+    *options = (struct torc_call_options){.size = sizeof(*options), .timeout_ms = -1, .gzip = -1};
+}
+
+/* Returns "/service/method", with the leading slash added if need be; NULL data if the method is malformed. */
+static struct tc_slice path_make(struct tc_arena *arena, const char *method)
+{
+    struct tc_slice s = tc_slice_str(method ? method : "");
+    const char *slash;
+    if (s.len && s.data[0] == '/')
+        s = tc_slice_of(s.data + 1, s.len - 1);
+    if (s.len == 0 || s.len > 65535 || !(slash = memrchr(s.data, '/', s.len)) || slash == s.data ||
+        slash + 1 == s.data + s.len)
+        return tc_slice_of(NULL, 0);
+    for (size_t i = 0; i < s.len; i++)
+        if (s.data[i] <= ' ' || s.data[i] > '~')
+            return tc_slice_of(NULL, 0);
+    char *path = tc_arena_alloc(arena, s.len + 2);
+    path[0] = '/';
+    memcpy(path + 1, s.data, s.len);
+    path[s.len + 1] = '\0';
+    return tc_slice_of(path, s.len + 1);
+}
+
+static void call_release(struct tc_call *core)
+{
+    tc_call_drop(TC_CONTAINER_OF(core, torc_call, core));
+}
+
+/* Fills in what the loop's call is asked for. The deadline counts from here, not from when the loop takes the call. */
+static void options_apply(torc_call *call, const struct torc_call_options *o)
+{
+    struct tc_call *c = &call->core;
+    const torc_channel *ch = c->channel;
+    c->asked.wait_for_ready = o->wait_for_ready;
+    c->asked.gzip = o->gzip < 0 ? ch->opts.gzip : o->gzip != 0;
+    c->asked.explain = o->explain;
+    call->lent = o->lend_request && call->kind == TC_CALL_UNARY_ASYNC;
+    c->asked.max_receive_bytes = o->max_receive_message_bytes;
+    if (o->credentials)
+        tc_call_use_credentials(c, o->credentials);
+    c->deadline.started_ns = tc_loop_clock_ns(ch->loop);
+    if (o->timeout_ms >= 0 && (uint64_t)o->timeout_ms < (UINT64_MAX - c->deadline.started_ns) / TC_NS_PER_MS)
+        c->deadline.at_ns = c->deadline.started_ns + (uint64_t)o->timeout_ms * TC_NS_PER_MS;
+}
+
+static void on_task(struct tc_task *task);
+static void on_start(struct tc_task *task);
+
+torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *given,
+                        enum tc_call_kind kind, const struct tc_call_events *events, int *error)
+{
+    struct torc_call_options options;
+    torc_call_options_init(&options);
+    *error = ch && method ? tc_options_take(&options, sizeof(options), given, "options", "torc_call_options_init", NULL)
+                          : TORC_EINVAL;
+    if (*error == 0)
+        *error = tc_runtime_check(ch->rt);
+    if (*error != 0)
+        return NULL;
+    torc_call *call = tc_call_pool_get(tc_call_pool_of(ch->rt));
+    tc_call_init(&call->core, ch);
+    tc_ref_init(&call->zeroed);
+    call->kind = kind;
+    call->channel = ch;
+    call->core.release = call_release;
+    call->core.events = events;
+    call->core.arg = call;
+    call->last_received = &call->first_received;
+    tc_list_init(&call->waits);
+    tc_task_init(&call->task, on_task);
+    call->core.asked.path = path_make(&call->core.arena, method);
+    if (!call->core.asked.path.data || tc_metadata_to_headers(options.metadata, &call->core.asked.metadata) != 0) {
+        tc_call_drop(call);
+        *error = TORC_EINVAL;
+        return NULL;
+    }
+    options_apply(call, &options);
+    return call;
+}
+
+void tc_call_drop(torc_call *call)
+{
+    if (!tc_ref_dec(&call->zeroed))
+        return;
+    torc_channel *ch = call->core.channel;
+    torc_runtime *rt = tc_runtime_ref(ch->rt);
+    tc_call_fini(&call->core);
+    tc_rstr_unref(call->want_message);
+    tc_rstr_unref(call->response);
+    while (call->first_received) {
+        struct tc_received *r = call->first_received;
+        call->first_received = r->next;
+        tc_rstr_unref(r->message);
+        tc_free(r);
+    }
+    if (call->done && !call->finished) /* nobody fetched the outcome of a blocking stream */
+        torc_result_fini(&call->outcome);
+    tc_call_pool_put(tc_call_pool_of(rt), call);
+    tc_channel_unref(ch);
+    tc_runtime_unref(rt);
+}
+
+/* Has the loop take what is wanted. With the mutex held. Returns TORC_ECLOSED if the loop has ended. */
+static int call_schedule(torc_call *call, bool quietly)
+{
+    torc_runtime *rt = call->channel->rt;
+    if (call->task_queued)
+        return 0;
+    tc_ref_inc(&call->zeroed);
+    call->task_queued =
+        quietly ? tc_loop_post_quietly(tc_runtime_loop(rt), &call->task) : tc_runtime_run(rt, &call->task);
+    if (call->task_queued)
+        return 0;
+    tc_ref_dec(&call->zeroed); /* never the last: the caller holds a reference */
+    return TORC_ECLOSED;
+}
+
+int tc_call_launch_quietly(torc_call *call)
+{
+    tc_ref_inc(&call->zeroed); /* the loop's, then the task's */
+    tc_ref_inc(&call->zeroed);
+    /* No other thread has the call, so want_start is not needed. */
+    call->task.fn = on_start;
+    if (tc_loop_post_quietly(tc_runtime_loop(call->channel->rt), &call->task))
+        return 0;
+    tc_ref_dec(&call->zeroed);
+    tc_ref_dec(&call->zeroed);
+    return TORC_ECLOSED;
+}
+
+int tc_call_launch(torc_call *call)
+{
+    /* The loop's reference is taken first: the call may end before the post returns. */
+    tc_ref_inc(&call->zeroed);
+    pthread_mutex_lock(&call->mutex);
+    call->want_start = true;
+    int rc = call_schedule(call, false);
+    pthread_mutex_unlock(&call->mutex);
+    if (rc != 0)
+        tc_ref_dec(&call->zeroed);
+    return rc;
+}
+
+torc_call *tc_call_launch_or_drop(torc_call *call, int rc, int *error)
+{
+    if (call)
+        rc = tc_call_launch(call);
+    if (rc == 0)
+        return call;
+    if (call)
+        tc_call_drop(call);
+    if (error)
+        *error = rc;
+    return NULL;
+}
+
+enum { CALL_BYTES = 4096 }; /* what a call counts for beside its messages: its arena, and its share of fixed memory */
+
+void tc_call_count(torc_call *call, size_t message_bytes)
+{
+    if (call->counted)
+        tc_runtime_count_memory(call->channel->rt, &call->counted, CALL_BYTES + message_bytes);
+}
+
+/* Ends a call that is about to begin if the runtime holds more than its limit; otherwise the call counts. */
+static bool call_refuse_over_limit(torc_call *call, uint64_t limit)
+{
+    torc_runtime *rt = call->channel->rt;
+    uint64_t held = tc_runtime_memory_held(rt);
+    if (held <= limit) {
+        tc_runtime_count_memory(rt, &call->counted, CALL_BYTES + call->request.len);
+        return false;
+    }
+    tc_call_refuse(&call->core, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED,
+                                               "the runtime holds %llu bytes, more than memory_limit_bytes (%llu)",
+                                               (unsigned long long)held, (unsigned long long)limit));
+    return true;
+}
+
+static void call_begin(torc_call *call)
+{
+    struct tc_call *c = &call->core;
+    uint64_t limit = tc_runtime_memory_limit(call->channel->rt);
+    if (!limit || !call_refuse_over_limit(call, limit))
+        tc_call_begin(c);
+    if (call->kind == TC_CALL_UNARY_BLOCKING || call->kind == TC_CALL_UNARY_ASYNC) {
+        tc_call_send_borrowed(c, call->request, true);
+        /* The response, and the end behind it. */
+        tc_call_read(c);
+        tc_call_read(c);
+    }
+}
+
+/* The task of tc_call_launch_quietly: there is nothing to take but the start. */
+static void on_start(struct tc_task *task)
+{
+    torc_call *call = TC_CONTAINER_OF(task, torc_call, task);
+    call_begin(call);
+    tc_call_drop(call);
+}
+
+/* On the loop: does what was wanted, in the order of a call's life. */
+static void on_task(struct tc_task *task)
+{
+    torc_call *call = TC_CONTAINER_OF(task, torc_call, task);
+    struct tc_call *c = &call->core;
+    pthread_mutex_lock(&call->mutex);
+    bool start = call->want_start, end = call->want_end, cancel = call->want_cancel, last = call->want_last;
+    struct tc_rstr *message = call->want_message;
+    size_t oversize = call->want_oversize;
+    uint32_t reads = call->want_reads;
+    call->want_start = call->want_end = false;
+    call->want_message = NULL;
+    call->want_reads = 0;
+    call->task_queued = false;
+    bool over = call->over;
+    pthread_mutex_unlock(&call->mutex);
+
+    if (start)
+        call_begin(call);
+    if (over) { /* the loop's call is gone */
+        tc_rstr_unref(message);
+    } else {
+        if (oversize)
+            tc_call_too_large(c, oversize);
+        if (message) {
+            tc_call_count(call, message->len);
+            tc_call_send(c, message, last);
+        }
+        if (end)
+            tc_call_send_end(c);
+        for (uint32_t i = 0; i < reads && c->stage != TC_CALL_DONE; i++)
+            tc_call_read(c);
+        if (cancel)
+            tc_call_fail(c, tc_status_make(TORC_STATUS_CANCELLED, "cancelled by the application"));
+    }
+    tc_call_drop(call);
+}
+
+/* --- the events of a streaming call with callbacks --- */
+
+/* Returns false after torc_call_free, and in the child of a callback that forked: the parent has the callbacks. */
+static bool call_is_heard(const torc_call *call)
+{
+    return !atomic_load_explicit(&call->detached, memory_order_acquire) &&
+           TC_LIKELY(!tc_loop_forked(call->channel->loop));
+}
+
+static void on_headers(void *arg, const struct tc_headers *headers)
+{
+    torc_call *call = arg;
+    if (call_is_heard(call) && call->events->on_headers)
+        call->events->on_headers(call, tc_metadata_in_arena(&call->core.arena, headers), call->arg);
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    torc_call *call = arg;
+    if (call_is_heard(call) && call->events->on_message)
+        call->events->on_message(call, (torc_message *)message, call->arg);
+    tc_rstr_unref(message);
+}
+
+static void on_written(void *arg)
+{
+    torc_call *call = arg;
+    tc_call_written(call);
+    if (call_is_heard(call) && call->events->on_written)
+        call->events->on_written(call, call->arg);
+}
+
+static void on_done(void *arg, const struct tc_call_end *end)
+{
+    torc_call *call = arg;
+    tc_call_over(call);
+    if (!call_is_heard(call))
+        return;
+    struct torc_result result;
+    tc_result_borrow(&result, call, end, NULL);
+    call->events->on_done(call, &result, call->arg);
+}
+
+static const struct tc_call_events stream_events = {
+    .on_headers = on_headers,
+    .on_message = on_message,
+    .on_written = on_written,
+    .on_done = on_done,
+};
+
+torc_call *torc_call_start(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                           const struct torc_call_events *events, void *arg, int *error)
+{
+    int rc = TORC_EINVAL;
+    torc_call *call =
+        events && events->on_done ? tc_call_make(ch, method, options, TC_CALL_STREAM, &stream_events, &rc) : NULL;
+    if (call) {
+        call->events = events;
+        call->arg = arg;
+    }
+    return tc_call_launch_or_drop(call, rc, error);
+}
+
+/* Takes the mutex of a call that has not ended. Returns what tc_runtime_check returns, or TORC_ECLOSED, without the
+ * mutex then. */
+static int call_lock(torc_call *call)
+{
+    int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    pthread_mutex_lock(&call->mutex);
+    if (!call->over)
+        return 0;
+    pthread_mutex_unlock(&call->mutex);
+    return TORC_ECLOSED;
+}
+
+static int call_unlock(torc_call *call, int rc)
+{
+    pthread_mutex_unlock(&call->mutex);
+    return rc;
+}
+
+/* The message is copied here, so that the caller may reuse its memory. */
+int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly)
+{
+    int rc = call_lock(call);
+    if (rc != 0)
+        return rc;
+    if (call->write_busy || call->write_over)
+        return call_unlock(call, TORC_ESTATE);
+    if (message.len > TC_H2_MESSAGE_MAX)
+        call->want_oversize = message.len;
+    else
+        call->want_message = tc_rstr_new(message.data, message.len);
+    call->want_last = last;
+    call->write_busy = true;
+    call->write_over = last;
+    return call_unlock(call, call_schedule(call, quietly));
+}
+
+int tc_call_want_end(torc_call *call, bool quietly)
+{
+    int rc = call_lock(call);
+    if (rc != 0)
+        return rc;
+    if (call->write_over)
+        return call_unlock(call, TORC_ESTATE);
+    call->want_end = true;
+    call->write_over = true;
+    return call_unlock(call, call_schedule(call, quietly));
+}
+
+int tc_call_want_read(torc_call *call, bool quietly)
+{
+    int rc = call_lock(call);
+    if (rc != 0)
+        return rc;
+    if (call->want_reads == UINT32_MAX)
+        return call_unlock(call, TORC_ELIMIT);
+    call->want_reads++;
+    return call_unlock(call, call_schedule(call, quietly));
+}
+
+int torc_call_write(torc_call *call, const void *message, size_t size, bool last)
+{
+    return tc_call_want_write(call, tc_slice_of(message, size), last, false);
+}
+
+int torc_call_write_done(torc_call *call)
+{
+    return tc_call_want_end(call, false);
+}
+
+int torc_call_read(torc_call *call)
+{
+    return tc_call_want_read(call, false);
+}
+
+void torc_call_cancel(torc_call *call)
+{
+    if (call_lock(call) != 0)
+        return;
+    call->want_cancel = true;
+    call_schedule(call, false);
+    pthread_mutex_unlock(&call->mutex);
+}
+
+/* The request that was lent (torc_call_options.lend_request) needs the end to be called back: such a call is cancelled
+ * but stays attached. */
+void torc_call_free(torc_call *call)
+{
+    if (!call || tc_runtime_check(call->channel->rt) == TORC_EFORK)
+        return;
+    if (!call->lent)
+        atomic_store_explicit(&call->detached, true, memory_order_release);
+    torc_call_cancel(call);
+    tc_call_drop(call);
+}

@@ -1,0 +1,54 @@
+/* Public calls: making one, and carrying what threads want to the loop. Any thread, unless a comment says otherwise. */
+#ifndef TC_API_CALL_H
+#define TC_API_CALL_H
+
+#include "api/call_object.h"
+
+/* Makes a call with the options, checked; the reference is the caller's. `events`: of the loop's call. Returns NULL
+ * with the reason in *error. */
+torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                        enum tc_call_kind kind, const struct tc_call_events *events, int *error);
+/* Gives a reference back. */
+void tc_call_drop(torc_call *call);
+
+/* Starts the call; the loop's reference is added. Returns TORC_ECLOSED if the loop has ended; the call has not begun
+ * then. */
+int tc_call_launch(torc_call *call);
+/* tc_call_launch of a call without a handle, for a thread that drives the loop next, or else wakes it. */
+int tc_call_launch_quietly(torc_call *call);
+/* Launches the call that tc_call_make returned with `rc`, or gives it up and stores the error in *error (may be NULL).
+ */
+torc_call *tc_call_launch_or_drop(torc_call *call, int rc, int *error);
+
+/* torc_call_write, torc_call_write_done and torc_call_read. `quietly`: without waking the loop, for a thread that
+ * drives it next, or else wakes it. */
+int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly);
+int tc_call_want_end(torc_call *call, bool quietly);
+int tc_call_want_read(torc_call *call, bool quietly);
+
+/* Under a memory limit the call counts for itself and for `message_bytes` of a request on its way. Loop thread. */
+void tc_call_count(torc_call *call, size_t message_bytes);
+
+/* A message was written: the next one may be sent. Loop thread. */
+static inline void tc_call_written(torc_call *call)
+{
+    pthread_mutex_lock(&call->mutex);
+    call->write_busy = false;
+    pthread_mutex_unlock(&call->mutex);
+    tc_call_count(call, 0);
+}
+
+/* The loop's call has ended: threads can no longer want anything, and the call counts for nothing. Loop thread. */
+static inline void tc_call_over(torc_call *call)
+{
+    /* A blocking unary call has no handle: no other thread looks at `over`. */
+    if (call->kind != TC_CALL_UNARY_BLOCKING) {
+        pthread_mutex_lock(&call->mutex);
+        call->over = true;
+        pthread_mutex_unlock(&call->mutex);
+    }
+    if (call->counted)
+        tc_runtime_count_memory(call->channel->rt, &call->counted, 0);
+}
+
+#endif

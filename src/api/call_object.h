@@ -1,0 +1,69 @@
+/* torc_call: the loop's call, and what other threads ask of it. For src/api.
+ *
+ * Who may touch what: `core` and the parts marked "loop" belong to the loop; what threads want is under `mutex`; what
+ * blocking readers share with the loop is under the runtime's lock. */
+#ifndef TC_API_CALL_OBJECT_H
+#define TC_API_CALL_OBJECT_H
+
+#include <pthread.h>
+
+#include <torc/call.h>
+
+#include "channel/call_internal.h"
+
+enum tc_call_kind {
+    TC_CALL_UNARY_BLOCKING,
+    TC_CALL_UNARY_ASYNC,
+    TC_CALL_STREAM,
+    TC_CALL_STREAM_BLOCKING,
+};
+
+/* A received message that a blocking reader has not fetched yet. */
+struct tc_received {
+    struct tc_received *next;
+    struct tc_rstr *message;
+};
+
+struct torc_call {
+    struct tc_call core; /* the loop's call */
+    torc_call *next_free;
+    pthread_mutex_t mutex;
+
+    struct tc_ref zeroed; /* the first member that the pool zeroes. Counts handle, loop and task (call.c) */
+    enum tc_call_kind kind;
+    torc_channel *channel; /* borrowed from core */
+    struct tc_task task;
+    atomic_bool detached; /* torc_call_free was called: no callbacks */
+
+    /* What threads want and the loop has not taken yet; under the mutex. */
+    bool task_queued;
+    bool want_start, want_end, want_cancel;
+    struct tc_rstr *want_message;
+    size_t want_oversize; /* size of a message that gRPC's prefix cannot tell, which was not copied; 0: none */
+    bool want_last;
+    uint32_t want_reads;
+    bool write_busy; /* a message is under way */
+    bool write_over; /* half-closed */
+    bool over;       /* the call ended */
+    size_t counted;  /* loop: bytes that the call counts for under the runtime's memory limit */
+
+    /* Unary. */
+    struct tc_slice request;
+    bool lent; /* the request is the caller's memory until it hears of the end */
+    struct tc_rstr *response;
+    torc_unary_fn unary_fn;
+    void *arg;
+    struct torc_result *result; /* UNARY_BLOCKING: where the outcome goes */
+
+    /* STREAM. */
+    const struct torc_call_events *events;
+
+    /* Blocking: under the runtime's lock. */
+    struct tc_link waits; /* threads, by tc_wait.owner */
+    bool written, done, finished;
+    uint32_t reads_pending;
+    struct tc_received *first_received, **last_received;
+    struct torc_result outcome;
+};
+
+#endif

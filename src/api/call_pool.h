@@ -1,0 +1,19 @@
+/* Call objects with their arenas, for reuse: a steady stream of calls allocates nothing. Any thread. */
+#ifndef TC_API_CALL_POOL_H
+#define TC_API_CALL_POOL_H
+
+#include "runtime/runtime.h"
+
+struct tc_call_pool;
+struct torc_call;
+
+struct tc_call_pool *tc_call_pool_new(void);
+/* Frees the calls that lie in the pool. */
+void tc_call_pool_free(struct tc_call_pool *p);
+/* Returns the runtime's pool, made with the first call and freed with the runtime. */
+struct tc_call_pool *tc_call_pool_of(torc_runtime *rt);
+/* Returns a call that is zeroed but for its arena (which is empty) and its lock. */
+struct torc_call *tc_call_pool_get(struct tc_call_pool *p);
+void tc_call_pool_put(struct tc_call_pool *p, struct torc_call *call);
+
+#endif

@@ -1,0 +1,139 @@
+/* Unary calls, blocking and asynchronous, and calls that are explained instead of sent.
+ *
+ * A blocking call is the fast path: the request is borrowed from the caller, the call has no handle, and in a runtime
+ * whose callers drive the loop it is posted without a wake-up, because this thread turns the loop next. */
+#include "api/call.h"
+#include "api/result.h"
+#include "base/thread.h"
+#include "runtime/blocking.h"
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    torc_call *call = arg;
+    if (!call->response) {
+        call->response = message;
+        return;
+    }
+    tc_rstr_unref(message);
+    tc_call_fail(&call->core, tc_status_make(TORC_STATUS_INTERNAL, "the server sent more than one response to a unary "
+                                                                   "call"));
+}
+
+static void outcome_deliver(torc_call *call, const struct tc_call_end *end)
+{
+    struct tc_rstr *response = end->status.code == TORC_STATUS_OK ? call->response : NULL;
+    if (call->kind == TC_CALL_UNARY_BLOCKING) {
+        torc_runtime *rt = call->channel->rt;
+        tc_result_own(call->result, call, end, tc_rstr_ref(response));
+        tc_runtime_lock(rt);
+        call->done = true;
+        TC_LIST_FOREACH(it, &call->waits)
+        tc_wait_wake(TC_CONTAINER_OF(it, struct tc_wait, owner));
+        tc_runtime_unlock(rt);
+    } else if (!atomic_load_explicit(&call->detached, memory_order_acquire)) {
+        struct torc_result result;
+        tc_result_borrow(&result, call, end, response);
+        call->unary_fn(&result, call->arg);
+    }
+}
+
+static void on_done(void *arg, const struct tc_call_end *end)
+{
+    torc_call *call = arg;
+    tc_call_over(call);
+    if (end->status.code != TORC_STATUS_OK || call->response || call->core.asked.dry) {
+        outcome_deliver(call, end);
+        return;
+    }
+    struct tc_call_end missing = *end;
+    missing.status = tc_status_make(TORC_STATUS_INTERNAL, "the server sent no response message to a unary call");
+    outcome_deliver(call, &missing);
+    tc_status_fini(&missing.status);
+}
+
+static const struct tc_call_events unary_events = {.on_message = on_message, .on_done = on_done};
+
+static int unary_blocking(torc_channel *ch, const char *method, struct tc_slice request,
+                          const struct torc_call_options *options, bool dry, struct torc_result *result)
+{
+    int rc = ch && result && (request.data || !request.len) ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &unary_events, &rc);
+    if (!call)
+        return rc;
+    TC_NO_CANCEL;
+    torc_runtime *rt = ch->rt;
+    struct tc_wait wait;
+    tc_wait_init(&wait);
+    call->request = request;
+    call->core.asked.dry = dry;
+    call->core.asked.explain |= dry;
+    call->result = result;
+    tc_list_append(&call->waits, &wait.owner);
+    bool drives = tc_runtime_caller_drives(rt);
+    rc = drives ? tc_call_launch_quietly(call) : tc_call_launch(call);
+    tc_runtime_lock(rt);
+    if (drives && tc_runtime_driven(rt))
+        tc_loop_wake(tc_runtime_loop(rt)); /* another thread drives the loop, and may sleep in it */
+    while (!call->done && rc == 0)
+        rc = tc_runtime_wait(rt, &wait, UINT64_MAX);
+    tc_list_remove(&wait.owner);
+    /* The result is the caller's, so tc_call_drop must not free it. */
+    call->finished = true;
+    tc_runtime_unlock(rt);
+    tc_wait_fini(&wait);
+    if (rc != TORC_EFORK) /* the process is exiting, and the loop may still hold the call */
+        tc_call_drop(call);
+    return rc;
+}
+
+int torc_call_unary(torc_channel *ch, const char *method, const void *request, size_t request_size,
+                    const struct torc_call_options *options, struct torc_result *result)
+{
+    return unary_blocking(ch, method, tc_slice_of(request, request_size), options, false, result);
+}
+
+static int unary_async(torc_channel *ch, const char *method, struct tc_slice request,
+                       const struct torc_call_options *options, bool dry, torc_unary_fn fn, void *arg,
+                       torc_call **handle)
+{
+    int rc = TORC_EINVAL;
+    torc_call *call = fn && (request.data || !request.len)
+                          ? tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &unary_events, &rc)
+                          : NULL;
+    if (!call)
+        return rc;
+    /* A request that is too large for gRPC is refused before its bytes are read. */
+    call->request = call->lent || request.len > TC_H2_MESSAGE_MAX
+                        ? request
+                        : tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);
+    call->core.asked.dry = dry;
+    call->core.asked.explain |= dry;
+    call->unary_fn = fn;
+    call->arg = arg;
+    rc = tc_call_launch(call);
+    if (rc == 0 && handle)
+        *handle = call;
+    else
+        tc_call_drop(call);
+    return rc;
+}
+
+int torc_call_unary_async(torc_channel *ch, const char *method, const void *request, size_t request_size,
+                          const struct torc_call_options *options, torc_unary_fn fn, void *arg, torc_call **handle)
+{
+    return unary_async(ch, method, tc_slice_of(request, request_size), options, false, fn, arg, handle);
+}
+
+int torc_call_explain(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                      struct torc_result *result)
+{
+    return unary_blocking(ch, method, tc_slice_of(NULL, 0), options, true, result);
+}
+
+int torc_call_explain_async(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                            torc_unary_fn fn, void *arg, torc_call **call)
+{
+    return unary_async(ch, method, tc_slice_of(NULL, 0), options, true, fn, arg, call);
+}

@@ -1,0 +1,235 @@
+/* The public functions of channels: making one with the application's own resolvers and LB policies, and what any
+ * thread may ask of it. torc/channel.h has the contract.
+ *
+ * What is asked of a channel is posted to its loop with a reference to the channel. torc_channel_free posts the
+ * channel's own free_task, so that it cannot fail; torc_channel_state reads the published state and needs no post,
+ * unless it is to connect. */
+#include <torc/channel.h>
+
+#include "api/builtin.h"
+#include "api/lb_adapter.h"
+#include "api/resolver_adapter.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/sized.h"
+#include "base/thread.h"
+#include "channel/channel_internal.h"
+#include "channel/create.h"
+#include "channel/explain.h"
+#include "channel/options.h"
+#include "lb/connectivity.h"
+#include "lb/describe.h"
+#include "runtime/blocking.h"
+
+/* The application's own resolvers and LB policies: tc_channel_plugins.arg. */
+struct app_plugins {
+    struct tc_app_lb_classes *policies; /* NULL: none */
+    size_t n_resolvers;
+    struct tc_app_resolver_class resolvers[];
+};
+
+static bool resolver_is_well_formed(const struct torc_resolver_class *cls)
+{
+    return cls->size >= offsetof(struct torc_resolver_class, arg) && tc_sized_known(cls, sizeof(*cls)) && cls->scheme &&
+           cls->start;
+}
+
+static const struct tc_resolver_class *plugins_find_resolver(void *arg, struct tc_slice scheme)
+{
+    struct app_plugins *app = arg;
+    for (size_t i = 0; i < app->n_resolvers; i++)
+        if (tc_slice_eq_str(scheme, app->resolvers[i].base.scheme))
+            return &app->resolvers[i].base;
+    return NULL;
+}
+
+static void plugins_free(void *arg)
+{
+    struct app_plugins *app = arg;
+    tc_app_lb_classes_free(app->policies);
+    tc_free(app);
+}
+
+/* Copies the resolvers; malformed ones are left out, so that their scheme has no resolver. */
+static struct app_plugins *app_plugins_new(const struct torc_resolver_class *const *resolvers)
+{
+    size_t n = 0;
+    while (resolvers && resolvers[n])
+        n++;
+    struct app_plugins *app = tc_calloc(1, sizeof(*app) + n * sizeof(app->resolvers[0]));
+    for (size_t i = 0; i < n; i++)
+        if (resolver_is_well_formed(resolvers[i]))
+            tc_app_resolver_class_init(&app->resolvers[app->n_resolvers++], resolvers[i]);
+    return app;
+}
+
+/* Returns false with the reason in *why when one of the application's LB policies is malformed. */
+static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_channel_options *given, char **why)
+{
+    struct torc_channel_options o;
+    tc_channel_options_init(&o);
+    *plugins = (struct tc_channel_plugins){.policies = tc_builtin_policies()};
+    if (tc_options_take(&o, sizeof(o), given, "options", "torc_channel_options_init", why) != 0)
+        return false;
+    bool own_policies = o.lb_policies && o.lb_policies[0];
+    if (!own_policies && !(o.resolvers && o.resolvers[0]))
+        return true;
+    struct app_plugins *app = app_plugins_new(o.resolvers);
+    plugins->find_resolver = plugins_find_resolver;
+    plugins->arg = app;
+    plugins->release = plugins_free;
+    if (!own_policies)
+        return true;
+    app->policies = tc_app_lb_classes_new(o.lb_policies, why);
+    if (!app->policies) {
+        plugins_free(app);
+        return false;
+    }
+    plugins->policies = tc_app_lb_classes_registry(app->policies);
+    return true;
+}
+
+void torc_channel_options_init(struct torc_channel_options *options)
+{
+    tc_channel_options_init(options);
+}
+
+torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
+                               char **why)
+{
+    TC_NO_CANCEL;
+    struct tc_channel_plugins plugins;
+    if (!target) {
+        tc_refuse(why, "target: it is NULL");
+        return NULL;
+    }
+    if (!rt)
+        rt = torc_runtime_default();
+    int rc = rt ? tc_runtime_check(rt) : TORC_EIO;
+    if (rc != 0) {
+        tc_refuse(why, "runtime: %s", torc_strerror(rc));
+        return NULL;
+    }
+    if (!plugins_make(&plugins, options, why))
+        return NULL;
+    return tc_channel_make(rt, target, options, &plugins, false, why);
+}
+
+void torc_channel_free(torc_channel *ch)
+{
+    int rc = ch ? tc_runtime_check(ch->rt) : TORC_EFORK;
+    if (rc == TORC_EFORK)
+        return;
+    torc_runtime *rt = tc_runtime_ref(ch->rt);
+    if (rc == TORC_ECLOSED || !tc_runtime_run(rt, &ch->free_task))
+        tc_channel_unref(ch); /* the end of the runtime ends its channels */
+    tc_runtime_unref(rt);
+}
+
+enum torc_connectivity torc_channel_state(torc_channel *ch, bool try_to_connect)
+{
+    if (!ch)
+        return TORC_SHUTDOWN;
+    enum torc_connectivity state = (enum torc_connectivity)atomic_load(&ch->connectivity.published);
+    if (try_to_connect && state == TORC_IDLE && tc_runtime_check(ch->rt) == 0 &&
+        !atomic_flag_test_and_set(&ch->connect_posted)) {
+        tc_channel_ref(ch);
+        if (!tc_runtime_run(ch->rt, &ch->exit_idle_task))
+            tc_channel_unref(ch);
+    }
+    return state;
+}
+
+const char *torc_connectivity_name(enum torc_connectivity state)
+{
+    return tc_connectivity_name(state);
+}
+
+const char *torc_channel_target(const torc_channel *ch)
+{
+    return ch ? ch->target.text : NULL;
+}
+
+/* --- what a thread asks of the channel's loop --- */
+
+struct request {
+    struct tc_task task;
+    torc_channel *ch;
+    torc_channel_event_fn fn;
+    void *arg;
+};
+
+static void on_reset_backoff(struct tc_task *task)
+{
+    struct request *r = TC_CONTAINER_OF(task, struct request, task);
+    tc_channel_attach(r->ch);
+    tc_channel_reset_backoff(r->ch);
+    tc_channel_unref(r->ch);
+    tc_free(r);
+}
+
+static void on_observe(struct tc_task *task)
+{
+    struct request *r = TC_CONTAINER_OF(task, struct request, task);
+    if (!r->ch->ended)
+        tc_state_watch_set_observer(&r->ch->connectivity, r->fn, r->arg);
+    tc_channel_unref(r->ch);
+    tc_free(r);
+}
+
+/* Posts the request with a reference to the channel. Returns TORC_ECLOSED if the loop has ended. */
+static int request_post(torc_channel *ch, void (*on_loop)(struct tc_task *), torc_channel_event_fn fn, void *arg)
+{
+    int rc = ch ? tc_runtime_check(ch->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    struct request *r = TC_NEW(struct request);
+    r->ch = tc_channel_ref(ch);
+    r->fn = fn;
+    r->arg = arg;
+    tc_task_init(&r->task, on_loop);
+    if (tc_runtime_run(ch->rt, &r->task))
+        return 0;
+    tc_channel_unref(ch);
+    tc_free(r);
+    return TORC_ECLOSED;
+}
+
+void torc_channel_reset_backoff(torc_channel *ch)
+{
+    request_post(ch, on_reset_backoff, NULL, NULL);
+}
+
+int torc_channel_observe(torc_channel *ch, torc_channel_event_fn fn, void *arg)
+{
+    return request_post(ch, on_observe, fn, arg);
+}
+
+/* --- torc_channel_describe --- */
+
+struct asked {
+    const torc_channel *ch;
+    char *text; /* for free() */
+};
+
+/* On the loop: writes the tree of LB policies. */
+static void on_asked(void *arg)
+{
+    struct asked *a = arg;
+    struct tc_describe d = {0};
+    tc_channel_describe(a->ch, NULL, &d);
+    a->text = tc_buf_take(&d.out);
+}
+
+int torc_channel_describe(torc_channel *ch, char **json)
+{
+    int rc = ch && json ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    struct asked a = {.ch = tc_channel_ref(ch)};
+    rc = tc_runtime_do(ch->rt, on_asked, &a);
+    tc_channel_unref(ch);
+    if (rc == 0)
+        *json = a.text;
+    return rc;
+}

@@ -1,0 +1,201 @@
+/* Watching a channel's state: by a callback (torc_channel_watch_state), or by a thread that waits
+ * (torc_channel_wait_state, torc_channel_connect). torc/channel.h has the contract.
+ *
+ * Both add a struct tc_channel_watch on the loop. A state that was published before the watch was added is compared at
+ * once, so that no change is missed between a thread's look at the state and its watch. */
+#include <torc/channel.h>
+
+#include "base/mem.h"
+#include "base/thread.h"
+#include "channel/channel_internal.h"
+#include "runtime/blocking.h"
+
+/* --- torc_channel_watch_state: called once, when the state is no longer `last` --- */
+
+struct state_watch {
+    struct tc_channel_watch base;
+    struct tc_task task;
+    torc_channel *ch;
+    enum torc_connectivity last;
+    torc_channel_state_fn fn;
+    void *arg;
+};
+
+static void watch_fire(struct state_watch *w, enum torc_connectivity state, const struct tc_status *status)
+{
+    tc_channel_watch_remove(&w->base);
+    w->fn(state == TORC_SHUTDOWN ? NULL : w->ch, state, tc_status_text(status), w->arg);
+    tc_channel_unref(w->ch);
+    tc_free(w);
+}
+
+static void on_state(struct tc_channel_watch *base, enum torc_connectivity state, const struct tc_status *status)
+{
+    struct state_watch *w = TC_CONTAINER_OF(base, struct state_watch, base);
+    if (state != w->last)
+        watch_fire(w, state, status);
+}
+
+static void on_add(struct tc_task *task)
+{
+    struct state_watch *w = TC_CONTAINER_OF(task, struct state_watch, task);
+    tc_channel_attach(w->ch);
+    if (w->ch->ended)
+        watch_fire(w, TORC_SHUTDOWN, &w->ch->end_status);
+    else if (w->ch->connectivity.state != w->last)
+        watch_fire(w, w->ch->connectivity.state, &w->ch->connectivity.status);
+    else
+        tc_channel_watch_add(w->ch, &w->base);
+}
+
+int torc_channel_watch_state(torc_channel *ch, enum torc_connectivity last, torc_channel_state_fn fn, void *arg)
+{
+    int rc = ch && fn ? tc_runtime_check(ch->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    struct state_watch *w = TC_NEW(struct state_watch);
+    tc_list_init(&w->base.link);
+    w->base.fn = on_state;
+    w->ch = tc_channel_ref(ch);
+    w->last = last;
+    w->fn = fn;
+    w->arg = arg;
+    tc_task_init(&w->task, on_add);
+    if (tc_runtime_run(ch->rt, &w->task))
+        return 0;
+    tc_channel_unref(ch);
+    tc_free(w);
+    return TORC_ECLOSED;
+}
+
+/* --- threads that wait --- */
+
+/* A watch on the stack of the thread that it wakes. The thread leaves when both tasks have run, or were refused because
+ * the loop has ended: the loop no longer refers to the watch then. */
+struct waiter {
+    struct tc_channel_watch base;
+    struct tc_task add, remove;
+    torc_channel *ch; /* held by the thread */
+    /* Under the runtime's lock. */
+    enum torc_connectivity last;
+    struct tc_wait wait;
+    bool connect, over, removed; /* over: SHUTDOWN was told, the last state */
+};
+
+static void waiter_wake(struct waiter *w, enum torc_connectivity state)
+{
+    torc_runtime *rt = w->ch->rt;
+    tc_runtime_lock(rt);
+    w->over |= state == TORC_SHUTDOWN;
+    if (state != w->last || w->over)
+        tc_wait_wake(&w->wait);
+    tc_runtime_unlock(rt);
+}
+
+static void on_waiter_state(struct tc_channel_watch *base, enum torc_connectivity state,
+                            const struct tc_status *status TC_UNUSED)
+{
+    waiter_wake(TC_CONTAINER_OF(base, struct waiter, base), state);
+}
+
+static void on_waiter_add(struct tc_task *task)
+{
+    struct waiter *w = TC_CONTAINER_OF(task, struct waiter, add);
+    tc_channel_attach(w->ch);
+    if (w->ch->ended) {
+        waiter_wake(w, TORC_SHUTDOWN);
+        return;
+    }
+    if (w->connect)
+        tc_channel_exit_idle(w->ch);
+    waiter_wake(w, w->ch->connectivity.state);
+    tc_channel_watch_add(w->ch, &w->base);
+}
+
+static void on_waiter_remove(struct tc_task *task)
+{
+    struct waiter *w = TC_CONTAINER_OF(task, struct waiter, remove);
+    torc_runtime *rt = w->ch->rt;
+    tc_channel_watch_remove(&w->base);
+    tc_runtime_lock(rt);
+    w->removed = true;
+    tc_wait_wake(&w->wait);
+    tc_runtime_unlock(rt);
+}
+
+static uint64_t deadline_ns(torc_channel *ch, int64_t timeout_ms)
+{
+    if (timeout_ms < 0)
+        return UINT64_MAX;
+    uint64_t now = tc_loop_clock_ns(ch->loop);
+    uint64_t ms = (uint64_t)timeout_ms;
+    return ms > (UINT64_MAX - now) / TC_NS_PER_MS ? UINT64_MAX : now + ms * TC_NS_PER_MS;
+}
+
+static bool waiter_reached(const struct waiter *w, enum torc_connectivity last, enum torc_connectivity *state)
+{
+    *state = (enum torc_connectivity)atomic_load(&w->ch->connectivity.published);
+    return w->connect ? *state == TORC_READY : *state != last;
+}
+
+/* Returns TORC_ETIMEDOUT if the time passes first. */
+static int waiter_wait(struct waiter *w, enum torc_connectivity last, uint64_t until, enum torc_connectivity *state)
+{
+    torc_runtime *rt = w->ch->rt;
+    int rc = 0;
+    if (!tc_loop_post(w->ch->loop, &w->add))
+        return TORC_ECLOSED;
+    tc_runtime_lock(rt);
+    while (!waiter_reached(w, last, state) && !w->over && rc == 0) {
+        w->last = *state;
+        rc = tc_runtime_wait(rt, &w->wait, until);
+    }
+    if (waiter_reached(w, last, state))
+        rc = 0; /* reached at the last moment */
+    tc_runtime_unlock(rt);
+    /* Runs after `add`: the posts of a thread keep their order. */
+    bool runs = tc_loop_post(w->ch->loop, &w->remove);
+    tc_runtime_lock(rt);
+    while (runs && !w->removed && rc != TORC_EFORK)
+        if (tc_runtime_wait(rt, &w->wait, UINT64_MAX) == TORC_EFORK)
+            rc = TORC_EFORK;
+    tc_runtime_unlock(rt);
+    return rc;
+}
+
+/* Waits until the state differs from `last`, or, with `connect`, until it is READY. */
+static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t timeout_ms, bool connect,
+                      enum torc_connectivity *now)
+{
+    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    TC_NO_CANCEL;
+    struct waiter w = {.base.fn = on_waiter_state, .ch = tc_channel_ref(ch), .last = last, .connect = connect};
+    enum torc_connectivity state;
+    tc_list_init(&w.base.link);
+    tc_wait_init(&w.wait);
+    tc_task_init(&w.add, on_waiter_add);
+    tc_task_init(&w.remove, on_waiter_remove);
+    if (!waiter_reached(&w, last, &state))
+        rc = waiter_wait(&w, last, deadline_ns(ch, timeout_ms), &state);
+    tc_wait_fini(&w.wait);
+    if (rc != TORC_EFORK)
+        tc_channel_unref(ch);
+    if (rc == 0 && connect && state == TORC_SHUTDOWN)
+        rc = TORC_ECLOSED;
+    if (rc == 0 && now)
+        *now = state;
+    return rc;
+}
+
+int torc_channel_wait_state(torc_channel *ch, enum torc_connectivity last, int64_t timeout_ms,
+                            enum torc_connectivity *now)
+{
+    return state_wait(ch, last, timeout_ms, false, now);
+}
+
+int torc_channel_connect(torc_channel *ch, int64_t timeout_ms)
+{
+    return state_wait(ch, TORC_IDLE, timeout_ms, true, NULL);
+}

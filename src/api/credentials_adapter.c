@@ -1,0 +1,81 @@
+/* The application's own call credentials (torc_call_credentials_plugin). The application answers
+ * torc_auth_request_complete from any thread, possibly from inside its function; the answer reaches the call by its
+ * loop. */
+#include "api/metadata.h"
+#include "base/mem.h"
+#include "creds/call/call.h"
+
+struct plugin {
+    torc_call_credentials base;
+    struct tc_call_creds_ops ops; /* with the plugin's type */
+    char *type;
+    torc_auth_fn fn;
+    void (*release)(void *arg);
+    void *arg;
+};
+
+/* torc_auth_request is struct tc_auth_request under its public name. */
+static int plugin_get(torc_call_credentials *base, struct tc_loop *loop, const struct tc_auth_context *context,
+                      struct tc_auth_waiter *w, struct tc_auth_metadata **out TC_UNUSED,
+                      struct tc_status *error TC_UNUSED)
+{
+    struct plugin *p = TC_CONTAINER_OF(base, struct plugin, base);
+    struct torc_auth_context public_context = {
+        .size = sizeof(public_context), .service_url = context->service_url, .method = context->method};
+    p->fn(&public_context, (torc_auth_request *)tc_auth_request_new(loop, w), p->arg);
+    return TORC_EAGAIN;
+}
+
+static void plugin_free(torc_call_credentials *base)
+{
+    struct plugin *p = TC_CONTAINER_OF(base, struct plugin, base);
+    if (p->release)
+        p->release(p->arg);
+    tc_free(p->type);
+    tc_free(p);
+}
+
+torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn, void (*release)(void *arg),
+                                                    void *arg)
+{
+    if (!type || !fn)
+        return NULL;
+    struct plugin *p = TC_NEW(struct plugin);
+    p->type = tc_strdup(type);
+    p->ops = (struct tc_call_creds_ops){.type = p->type, .get = plugin_get, .free = plugin_free};
+    p->fn = fn;
+    p->release = release;
+    p->arg = arg;
+    tc_call_creds_init(&p->base, &p->ops);
+    return &p->base;
+}
+
+/* Copies what the application answers with: its metadata is the application's to free. */
+static struct tc_auth_metadata *metadata_copy(const torc_metadata *metadata)
+{
+    size_t n = metadata ? metadata->len : 0;
+    struct tc_auth_field *fields = tc_calloc(n + 1, sizeof(*fields));
+    for (size_t i = 0; i < n; i++) {
+        const struct tc_metadata_field *f = &metadata->fields[i];
+        fields[i] = (struct tc_auth_field){.name = tc_rstr_new(f->name, f->name_len),
+                                           .value = tc_rstr_new(f->value, f->value_len)};
+    }
+    struct tc_auth_metadata *m = tc_auth_metadata_new(fields, n);
+    tc_free(fields);
+    return m;
+}
+
+void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
+                                const torc_metadata *metadata)
+{
+    struct tc_auth_request *r = (struct tc_auth_request *)request;
+    if (code == TORC_STATUS_OK) {
+        tc_auth_request_complete(r, metadata_copy(metadata), NULL);
+        return;
+    }
+    if (code < 0 || code > TORC_STATUS_UNAUTHENTICATED)
+        code = TORC_STATUS_UNKNOWN;
+    struct tc_status error = tc_status_make(code, "%s", message ? message : "");
+    tc_auth_request_complete(r, NULL, &error);
+    tc_status_fini(&error);
+}

@@ -1,0 +1,23 @@
+/* The client status of a runtime's xDS clients. */
+#ifndef TC_API_CSDS_H
+#define TC_API_CSDS_H
+
+#include <torc/admin.h>
+
+#include "base/buf.h"
+#include "pb/envoy/service/status/v3/csds.pb-c.h"
+
+/* The client status of all xDS clients of a runtime at one moment. */
+struct tc_csds_snapshot;
+
+/* Returns the runtime that has the xDS clients of `rt`: its own, or that of the xDS domain which it shares with
+ * others. */
+torc_runtime *tc_csds_source(torc_runtime *rt);
+/* On the loop of `source`, the runtime that has the clients. */
+struct tc_csds_snapshot *tc_csds_snapshot_new(torc_runtime *source, bool without_contents);
+/* Lives as long as the snapshot. Any thread. */
+const Envoy__Service__Status__V3__ClientStatusResponse *tc_csds_snapshot_response(const struct tc_csds_snapshot *s);
+/* NULL is allowed. Any thread. */
+void tc_csds_snapshot_free(struct tc_csds_snapshot *s);
+
+#endif

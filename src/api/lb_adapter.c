@@ -1,0 +1,424 @@
+/* An LB policy of the application's own (torc/lb.h) as a policy of src/lb.
+ *
+ * The application's policy (struct torc_lb_helper) chooses among children, each a built-in policy: its pick returns a
+ * child, whose picker then picks. Everything runs on the loop; the application is called by the serial queue for what
+ * its children report (on_tell), so that it may create and destroy children from inside any callback.
+ *
+ * A picker refers to the policy and may outlive it: base.helper is NULL then, and picks are queued. */
+#include "api/lb_adapter.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "lb/delegate.h"
+#include "lb/describe.h"
+#include "lb/graceful_switch.h"
+#include "lb/registry.h"
+
+/* The policy as src/lb sees it, and the application's helper. Its memory stays while pickers refer to it. */
+struct torc_lb_helper {
+    struct tc_lb_policy base;
+    struct tc_lref ref; /* the policy's own, and each picker's */
+    const struct torc_lb_class *app;
+    void *state;
+    struct tc_link children;
+    bool published;
+    bool publishing; /* the application published from inside on_child_state */
+    enum torc_connectivity shown;
+    struct tc_status status;
+    struct tc_task exit_idle;
+    struct tc_task bye;
+};
+
+struct torc_lb_child {
+    struct tc_link link;
+    struct tc_lb_helper helper; /* of the child policy */
+    torc_lb_helper *owner;
+    struct tc_graceful_switch *slot; /* NULL after the policy's shutdown */
+    struct tc_lb_config *config;
+    struct tc_picker *picker;
+    void *arg;
+    TC_VEC(enum torc_connectivity) untold;
+    struct tc_task tell;
+};
+
+struct torc_lb_endpoint {
+    struct tc_endpoint *endpoint;
+    char **texts;
+};
+
+struct torc_lb_pick {
+    const struct tc_pick_args *args;
+};
+
+struct app_config {
+    struct tc_lb_config base;
+    char *json;
+};
+
+struct app_picker {
+    struct tc_picker base;
+    torc_lb_helper *policy;
+};
+
+static void policy_unref(torc_lb_helper *p)
+{
+    if (!tc_lref_dec(&p->ref))
+        return;
+    tc_status_fini(&p->status);
+    tc_free(p);
+}
+
+/* --- picks --- */
+
+static enum tc_pick_kind app_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
+{
+    torc_lb_helper *p = TC_CONTAINER_OF(picker, struct app_picker, base)->policy;
+    /* The application is not asked after the shutdown, and not for the text of a deadline. */
+    if (!p->base.helper || args->waiting)
+        return TC_PICK_QUEUE;
+    struct torc_lb_pick pick = {.args = args};
+    torc_lb_child *child = p->app->pick(p->state, &pick);
+    if (child)
+        return tc_picker_pick(child->picker, args, out);
+    if (p->shown == TORC_TRANSIENT_FAILURE) {
+        out->status = tc_status_ref(&p->status);
+        return TC_PICK_FAIL;
+    }
+    if (p->shown == TORC_IDLE && !args->dry)
+        tc_loop_defer(p->base.helper->env->loop, &p->exit_idle);
+    return TC_PICK_QUEUE;
+}
+
+static void app_picker_free(struct tc_picker *picker)
+{
+    struct app_picker *a = TC_CONTAINER_OF(picker, struct app_picker, base);
+    policy_unref(a->policy);
+    tc_free(a);
+}
+
+static const struct tc_picker_ops app_picker_ops = {.pick = app_pick, .free = app_picker_free};
+
+/* Publishes a new picker with the state that is shown: what waits is picked for again. */
+static void policy_publish(torc_lb_helper *p)
+{
+    struct app_picker *a = TC_NEW(struct app_picker);
+    tc_picker_init(&a->base, &app_picker_ops);
+    tc_lref_inc(&p->ref);
+    a->policy = p;
+    p->published = true;
+    tc_lb_update_state(p->base.helper, p->shown, &p->status, &a->base);
+}
+
+void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const char *message)
+{
+    if (!p->base.helper)
+        return;
+    p->shown = state;
+    if (state == TORC_TRANSIENT_FAILURE)
+        tc_status_set(&p->status, tc_status_make(TORC_STATUS_UNAVAILABLE, "LB policy %s: %s", p->app->name,
+                                                 message ? message : "no connected endpoint"));
+    else
+        tc_status_set(&p->status, (struct tc_status){0});
+    p->publishing = true;
+    policy_publish(p);
+}
+
+void torc_lb_request_reresolution(torc_lb_helper *p)
+{
+    if (p->base.helper)
+        tc_lb_request_reresolution(p->base.helper);
+}
+
+const char *torc_lb_pick_method(const torc_lb_pick *pick)
+{
+    return tc_arena_dup(pick->args->arena, pick->args->path);
+}
+
+const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name)
+{
+    struct tc_buf scratch = {0};
+    struct tc_slice value;
+    const char *out = NULL;
+    if (tc_headers_joined(pick->args->headers, tc_slice_str(name), &scratch, &value))
+        out = tc_arena_dup(pick->args->arena, value);
+    tc_buf_fini(&scratch);
+    return out;
+}
+
+uint64_t torc_lb_pick_random(const torc_lb_pick *pick)
+{
+    return pick->args->random;
+}
+
+/* --- children --- */
+
+static torc_lb_child *child_of(struct tc_lb_helper *h)
+{
+    return TC_CONTAINER_OF(h, struct torc_lb_child, helper);
+}
+
+static void child_update_state(struct tc_lb_helper *h, enum torc_connectivity state,
+                               const struct tc_status *status TC_UNUSED, struct tc_picker *picker)
+{
+    torc_lb_child *c = child_of(h);
+    tc_picker_unref(c->picker);
+    c->picker = picker;
+    *tc_vec_push(&c->untold) = state;
+    tc_loop_defer(h->env->loop, &c->tell);
+}
+
+static const struct tc_lb_helper_ops child_helper_ops = {.update_state = child_update_state};
+
+/* Tells the application of one state of a child. It may destroy the child, and so this task, from inside. */
+static void on_tell(struct tc_task *task)
+{
+    torc_lb_child *c = TC_CONTAINER_OF(task, struct torc_lb_child, tell);
+    torc_lb_helper *p = c->owner;
+    enum torc_connectivity state = c->untold.data[0];
+    tc_vec_remove(&c->untold, 0);
+    if (c->untold.len)
+        tc_loop_defer(c->helper.env->loop, &c->tell);
+    p->publishing = false;
+    tc_lref_inc(&p->ref);
+    if (p->app->on_child_state)
+        p->app->on_child_state(p->state, c, c->arg, state);
+    /* The child has a new picker: calls that wait on the published picker may go on, though the application published
+     * nothing. */
+    if (p->published && !p->publishing && p->base.helper)
+        policy_publish(p);
+    policy_unref(p);
+}
+
+torc_lb_child *torc_lb_child_create(torc_lb_helper *p, const char *policy, void *arg)
+{
+    if (!p->base.helper)
+        return NULL;
+    struct tc_lb_config *config = tc_lb_default_config(p->base.helper->env->registry, policy);
+    if (!config)
+        return NULL;
+    torc_lb_child *c = TC_NEW(struct torc_lb_child);
+    tc_lb_helper_init(&c->helper, &child_helper_ops, p->base.helper);
+    c->owner = p;
+    c->config = config;
+    c->picker = tc_picker_queue();
+    c->arg = arg;
+    tc_task_init(&c->tell, on_tell);
+    tc_list_append(&p->children, &c->link);
+    c->slot = tc_graceful_switch_new(&c->helper);
+    return c;
+}
+
+void torc_lb_child_set_endpoints(torc_lb_child *c, const torc_lb_endpoint *const *endpoints, size_t n)
+{
+    if (!c->slot)
+        return;
+    struct tc_endpoint **at = n ? tc_calloc(n, sizeof(struct tc_endpoint *)) : NULL;
+    for (size_t i = 0; i < n; i++)
+        at[i] = tc_endpoint_ref(endpoints[i]->endpoint);
+    struct tc_endpoints *list = tc_endpoints_take(at, n);
+    struct tc_status status =
+        tc_graceful_switch_update(c->slot, &(struct tc_lb_update){.endpoints = list, .config = c->config});
+    tc_status_fini(&status);
+    tc_endpoints_unref(list);
+}
+
+void torc_lb_child_connect(torc_lb_child *c)
+{
+    if (c->slot)
+        tc_graceful_switch_exit_idle(c->slot);
+}
+
+void torc_lb_child_destroy(torc_lb_child *c)
+{
+    if (!c)
+        return;
+    if (c->slot)
+        tc_graceful_switch_shutdown(c->slot);
+    tc_task_cancel(&c->tell);
+    tc_list_remove(&c->link);
+    tc_picker_unref(c->picker);
+    tc_lb_config_unref(c->config);
+    tc_vec_fini(&c->untold);
+    tc_free(c);
+}
+
+size_t torc_lb_endpoint_address_count(const torc_lb_endpoint *e)
+{
+    return e->endpoint->n_addrs;
+}
+
+const char *torc_lb_endpoint_address(const torc_lb_endpoint *e, size_t i)
+{
+    return i < e->endpoint->n_addrs ? e->texts[i] : NULL;
+}
+
+uint64_t torc_lb_endpoint_weight(const torc_lb_endpoint *e)
+{
+    return e->endpoint->weight ? e->endpoint->weight : 1;
+}
+
+const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *e)
+{
+    return tc_rstr_cstr(e->endpoint->hash_key);
+}
+
+/* --- the policy --- */
+
+/* Shows the application the endpoints, as objects that live for the length of its update. */
+static void endpoints_hand_over(torc_lb_helper *p, const struct tc_endpoints *list, const char *json)
+{
+    struct tc_arena arena;
+    tc_arena_init(&arena, 0, 0);
+    const torc_lb_endpoint **all = tc_arena_calloc(&arena, list->n + 1, sizeof(*all));
+    for (size_t i = 0; i < list->n; i++) {
+        torc_lb_endpoint *e = tc_arena_alloc(&arena, sizeof(*e));
+        e->endpoint = list->at[i];
+        e->texts = tc_arena_calloc(&arena, e->endpoint->n_addrs, sizeof(char *));
+        for (size_t k = 0; k < e->endpoint->n_addrs; k++) {
+            char *text = tc_addr_text(&e->endpoint->addrs[k]);
+            e->texts[k] = tc_arena_dup(&arena, tc_slice_str(text));
+            tc_free(text);
+        }
+        all[i] = e;
+    }
+    p->app->update(p->state, all, list->n, json);
+    tc_arena_fini(&arena);
+}
+
+static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
+{
+    torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    if (update->endpoints) {
+        endpoints_hand_over(p, update->endpoints, TC_CONTAINER_OF(update->config, struct app_config, base)->json);
+    } else if (!p->published) { /* no endpoints yet, and none to come: fails until the first list */
+        p->shown = TORC_TRANSIENT_FAILURE;
+        tc_status_set(&p->status, tc_status_ref(update->endpoints_error));
+        policy_publish(p);
+        p->published = false;
+    }
+    return (struct tc_status){0};
+}
+
+static void app_exit_idle(struct tc_lb_policy *policy)
+{
+    torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    if (p->app->exit_idle)
+        p->app->exit_idle(p->state);
+}
+
+static void on_exit_idle(struct tc_task *task)
+{
+    app_exit_idle(&TC_CONTAINER_OF(task, torc_lb_helper, exit_idle)->base);
+}
+
+static void app_reset_backoff(struct tc_lb_policy *policy)
+{
+    torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    TC_LIST_FOREACH(it, &p->children)
+    tc_graceful_switch_reset_backoff(TC_CONTAINER_OF(it, struct torc_lb_child, link)->slot);
+}
+
+static void on_bye(struct tc_task *task)
+{
+    torc_lb_helper *p = TC_CONTAINER_OF(task, torc_lb_helper, bye);
+    p->app->destroy(p->state);
+    while (!tc_list_empty(&p->children))
+        torc_lb_child_destroy(TC_CONTAINER_OF(p->children.next, struct torc_lb_child, link));
+    policy_unref(p);
+}
+
+/* The pickers that are still in use find base.helper NULL. */
+static void app_shutdown(struct tc_lb_policy *policy)
+{
+    torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    struct tc_loop *loop = p->base.helper->env->loop;
+    tc_task_cancel(&p->exit_idle);
+    /* Silent at once. The application may be up the stack, so its destroy is called by the serial queue. */
+    TC_LIST_FOREACH(it, &p->children)
+    {
+        torc_lb_child *c = TC_CONTAINER_OF(it, struct torc_lb_child, link);
+        tc_task_cancel(&c->tell);
+        tc_graceful_switch_shutdown(c->slot);
+        c->slot = NULL;
+    }
+    p->base.helper = NULL;
+    tc_loop_defer(loop, &p->bye);
+}
+
+static void app_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    tc_describe_state(d, "state", p->shown);
+    tc_describe_open(d, "children", '[');
+    TC_LIST_FOREACH(it, &p->children)
+    {
+        tc_describe_open(d, NULL, '{');
+        tc_graceful_switch_describe(TC_CONTAINER_OF(it, struct torc_lb_child, link)->slot, d, "child");
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+}
+
+static const struct tc_lb_policy_ops app_ops = {
+    .update = app_update,
+    .exit_idle = app_exit_idle,
+    .reset_backoff = app_reset_backoff,
+    .shutdown = app_shutdown,
+    .describe = app_describe,
+};
+
+static struct tc_lb_policy *app_create(const struct tc_lb_factory *factory, struct tc_lb_helper *helper)
+{
+    torc_lb_helper *p = TC_NEW(torc_lb_helper);
+    p->base.ops = &app_ops;
+    p->base.factory = factory;
+    p->base.helper = helper;
+    tc_lref_init(&p->ref);
+    p->app = factory->arg;
+    p->shown = TORC_CONNECTING;
+    tc_list_init(&p->children);
+    tc_task_init(&p->exit_idle, on_exit_idle);
+    tc_task_init(&p->bye, on_bye);
+    p->state = p->app->create(p, p->app->arg);
+    return &p->base;
+}
+
+static struct tc_lb_config *app_parse(const struct tc_lb_factory *factory, const json_t *json,
+                                      const struct tc_lb_registry *registry TC_UNUSED, unsigned depth TC_UNUSED,
+                                      struct tc_validation_errors *errors)
+{
+    if (!json_is_object(json)) {
+        tc_validation_add(errors, "must be an object");
+        return NULL;
+    }
+    struct app_config *c = TC_NEW(struct app_config);
+    c->base.factory = factory;
+    tc_ref_init(&c->base.ref);
+    c->json = tc_json_text(json, false);
+    return &c->base;
+}
+
+static void app_free_config(struct tc_lb_config *config)
+{
+    struct app_config *c = TC_CONTAINER_OF(config, struct app_config, base);
+    tc_free(c->json);
+    tc_free(c);
+}
+
+static bool app_equal_config(const struct tc_lb_config *a, const struct tc_lb_config *b)
+{
+    return strcmp(TC_CONTAINER_OF(a, struct app_config, base)->json,
+                  TC_CONTAINER_OF(b, struct app_config, base)->json) == 0;
+}
+
+void tc_app_lb_factory_init(struct tc_lb_factory *factory, const struct torc_lb_class *app)
+{
+    *factory = (struct tc_lb_factory){
+        .name = app->name,
+        .create = app_create,
+        .parse_config = app_parse,
+        .free_config = app_free_config,
+        .equal_config = app_equal_config,
+        .arg = (void *)(uintptr_t)app,
+    };
+}

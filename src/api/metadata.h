@@ -1,0 +1,35 @@
+/* The public metadata object, and how it is made from header lists. Any thread, on objects that no other thread uses.
+ */
+#ifndef TC_API_METADATA_H
+#define TC_API_METADATA_H
+
+#include <torc/metadata.h>
+
+#include "base/blocks.h"
+#include "base/headers.h"
+
+struct tc_metadata_field {
+    char *name;
+    char *value; /* NUL-terminated */
+    size_t name_len, value_len;
+};
+
+struct torc_metadata {
+    struct tc_metadata_field *fields;
+    size_t len, cap;
+    bool flat;   /* a copy of received fields in one block (base/blocks.h); nothing is added to it */
+    bool inside; /* in another object's block, or static: torc_metadata_free leaves it alone */
+};
+
+/* Copies two lists into one block, which torc_metadata_free of both gives back; takes no block if there are no fields.
+ * NULL stays NULL. */
+void tc_metadata_copy_pair(struct tc_blocks *blocks, const struct tc_headers *headers,
+                           const struct tc_headers *trailers, torc_metadata **headers_copy,
+                           torc_metadata **trailers_copy);
+/* Copies a list into an arena; the copy is not to be freed. Returns NULL for NULL, and when the arena's budget is over.
+ */
+torc_metadata *tc_metadata_in_arena(struct tc_arena *arena, const struct tc_headers *headers);
+/* Adds copies of all fields to a list, in its arena. */
+int tc_metadata_to_headers(const torc_metadata *m, struct tc_headers *out);
+
+#endif

@@ -1,0 +1,226 @@
+/* A resolver of the application's own (torc/resolver.h) as a resolver of src/resolver.
+ *
+ * The application's start and request_reresolution are called by the serial queue. It reports from any thread through
+ * its listener, which is counted: each report is a task, posted in order; on_report drops it if the resolver was
+ * stopped meanwhile (owner is NULL then). */
+#include "api/resolver_adapter.h"
+
+#include "base/mem.h"
+#include "runtime/runtime.h"
+
+struct app_resolver;
+
+/* What the application reports to, from any thread; it may outlive the resolver by its references. */
+struct torc_resolver_listener {
+    struct tc_ref ref;
+    torc_runtime *rt;
+    struct app_resolver *owner; /* loop; NULL after the stop */
+};
+
+struct app_resolver {
+    struct tc_resolver base;
+    const struct torc_resolver_class *app;
+    torc_resolver_listener *listener;
+    char *rest;
+    void *state;
+    bool started;
+    struct tc_task start;
+    struct tc_task request;
+};
+
+struct report {
+    struct tc_task task;
+    torc_resolver_listener *listener;
+    struct tc_resolver_result result;
+};
+
+static void on_report(struct tc_task *task)
+{
+    struct report *r = TC_CONTAINER_OF(task, struct report, task);
+    struct app_resolver *a = r->listener->owner;
+    if (a)
+        a->base.env->on_result(a->base.env->arg, &r->result);
+    else
+        tc_resolver_result_fini(&r->result);
+    torc_resolver_listener_unref(r->listener);
+    tc_free(r);
+}
+
+/* Hands a result to the loop. Takes over what it holds, also on failure. */
+static int listener_report(torc_resolver_listener *listener, struct tc_resolver_result *result)
+{
+    int rc = tc_runtime_check(listener->rt);
+    if (rc != 0) {
+        tc_resolver_result_fini(result);
+        return rc;
+    }
+    struct report *r = TC_NEW(struct report);
+    torc_resolver_listener_ref(listener);
+    r->listener = listener;
+    r->result = *result;
+    tc_task_init(&r->task, on_report);
+    if (tc_runtime_run(listener->rt, &r->task))
+        return 0;
+    tc_resolver_result_fini(&r->result);
+    torc_resolver_listener_unref(listener);
+    tc_free(r);
+    return TORC_ECLOSED;
+}
+
+/* Returns NULL if an address is missing or malformed. */
+static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e)
+{
+    struct tc_endpoint *out = NULL;
+    size_t done = 0;
+    if (!e->addresses || e->n_addresses == 0)
+        return NULL;
+    struct tc_addr *addrs = tc_calloc(e->n_addresses, sizeof(*addrs));
+    while (done < e->n_addresses && e->addresses[done] &&
+           tc_addr_parse(&addrs[done], tc_slice_str(e->addresses[done])) == 0)
+        done++;
+    if (done == e->n_addresses) {
+        out = tc_endpoint_new(addrs, done);
+        out->weight = e->weight ? e->weight : 1;
+        out->lb_weight = e->weight;
+        if (e->hash_key && e->hash_key[0])
+            out->hash_key = tc_rstr_str(e->hash_key);
+    }
+    for (size_t i = 0; i < done; i++)
+        tc_addr_fini(&addrs[i]);
+    tc_free(addrs);
+    return out;
+}
+
+int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
+                         const char *service_config_json)
+{
+    struct tc_endpoint **at = n ? tc_calloc(n, sizeof(struct tc_endpoint *)) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        at[i] = endpoint_convert(&endpoints[i]);
+        if (at[i])
+            continue;
+        while (i > 0)
+            tc_endpoint_unref(at[--i]);
+        tc_free(at);
+        return TORC_EINVAL;
+    }
+    struct tc_resolver_result result = {
+        .endpoints = tc_endpoints_take(at, n),
+        .service_config = service_config_json ? tc_rstr_str(service_config_json) : NULL,
+    };
+    return listener_report(listener, &result);
+}
+
+int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code, const char *message)
+{
+    struct tc_resolver_result result = {
+        .status = tc_status_make(code == TORC_STATUS_OK ? TORC_STATUS_UNKNOWN : (int)code, "name resolution failed: %s",
+                                 message ? message : ""),
+    };
+    return listener_report(listener, &result);
+}
+
+void torc_resolver_listener_ref(torc_resolver_listener *listener)
+{
+    tc_ref_inc(&listener->ref);
+}
+
+void torc_resolver_listener_unref(torc_resolver_listener *listener)
+{
+    if (!listener || !tc_ref_dec(&listener->ref))
+        return;
+    tc_runtime_unref(listener->rt);
+    tc_free(listener);
+}
+
+static void on_start(struct tc_task *task)
+{
+    struct app_resolver *a = TC_CONTAINER_OF(task, struct app_resolver, start);
+    a->started = true;
+    a->state = a->app->start(a->rest, a->listener, a->app->arg);
+}
+
+static void app_start(struct tc_resolver *r)
+{
+    tc_loop_defer(r->env->loop, &TC_CONTAINER_OF(r, struct app_resolver, base)->start);
+}
+
+static void on_request(struct tc_task *task)
+{
+    struct app_resolver *a = TC_CONTAINER_OF(task, struct app_resolver, request);
+    a->app->request_reresolution(a->state);
+}
+
+/* By the serial queue: the LB policy that asks is up the stack, and the application may destroy it. */
+static void app_request(struct tc_resolver *r)
+{
+    struct app_resolver *a = TC_CONTAINER_OF(r, struct app_resolver, base);
+    if (a->started && a->app->request_reresolution)
+        tc_loop_defer(r->env->loop, &a->request);
+}
+
+static void app_reset_backoff(struct tc_resolver *r)
+{
+    app_request(r);
+}
+
+/* `stop` is called from inside: it is the application's last word, and reports that come later are dropped. */
+static void app_shutdown(struct tc_resolver *r)
+{
+    struct app_resolver *a = TC_CONTAINER_OF(r, struct app_resolver, base);
+    tc_task_cancel(&a->start);
+    tc_task_cancel(&a->request);
+    a->listener->owner = NULL;
+    if (a->started && a->app->stop)
+        a->app->stop(a->state);
+    torc_resolver_listener_unref(a->listener);
+    tc_free(a->rest);
+    tc_free(a);
+}
+
+static const struct tc_resolver_ops app_ops = {
+    .start = app_start,
+    .request_reresolution = app_request,
+    .reset_backoff = app_reset_backoff,
+    .shutdown = app_shutdown,
+};
+
+static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const struct tc_target *target,
+                                      const struct tc_resolver_env *env)
+{
+    struct app_resolver *a = TC_NEW(struct app_resolver);
+    a->base.ops = &app_ops;
+    a->base.env = env;
+    a->app = cls->arg;
+    /* The text behind "scheme:", as the application wrote it. */
+    const char *colon = strchr(target->text, ':');
+    a->rest = tc_strdup(colon ? colon + 1 : target->text);
+    a->listener = TC_NEW(torc_resolver_listener);
+    tc_ref_init(&a->listener->ref);
+    a->listener->rt = tc_runtime_ref(env->runtime);
+    a->listener->owner = a;
+    tc_task_init(&a->start, on_start);
+    tc_task_init(&a->request, on_request);
+    return &a->base;
+}
+
+/* The last part of the path, as gRPC takes it for targets of other schemes. */
+static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const struct tc_target *target,
+                          struct tc_buf *out, char **why TC_UNUSED)
+{
+    const char *slash = strrchr(target->path, '/');
+    tc_buf_append_str(out, slash && slash[1] ? slash + 1 : target->path);
+    return true;
+}
+
+void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_class *app)
+{
+    c->app = (struct torc_resolver_class){0};
+    memcpy(&c->app, app, TC_MIN(app->size, sizeof(c->app)));
+    c->base = (struct tc_resolver_class){
+        .scheme = c->app.scheme,
+        .authority = app_authority,
+        .create = app_create,
+        .arg = &c->app,
+    };
+}

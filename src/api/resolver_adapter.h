@@ -1,0 +1,17 @@
+/* Resolvers of the application's own (torc/resolver.h) as resolvers of src/resolver. Any thread. */
+#ifndef TC_API_RESOLVER_ADAPTER_H
+#define TC_API_RESOLVER_ADAPTER_H
+
+#include <torc/resolver.h>
+
+#include "resolver/resolver.h"
+
+struct tc_app_resolver_class {
+    struct tc_resolver_class base;
+    struct torc_resolver_class app; /* a copy: the resolver may end after the application's is gone */
+};
+
+/* `app` is copied. */
+void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_class *app);
+
+#endif

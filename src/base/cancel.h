@@ -1,0 +1,25 @@
+/* Cancellation of threads (pthread_cancel), which Torc does not let happen inside of its own work. */
+#ifndef TC_BASE_CANCEL_H
+#define TC_BASE_CANCEL_H
+
+#include <pthread.h>
+
+/* Disables the cancellation of the calling thread. Returns the state before. */
+static inline int tc_cancel_disable(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static inline void tc_cancel_restore(const int *before)
+{
+    pthread_setcancelstate(*before, NULL);
+}
+
+/* Disables the cancellation of the calling thread until the end of the block. For code that holds a lock, or lends its
+ * stack to the loop, across a cancellation point. */
+#define TC_NO_CANCEL                                                                                                   \
+    __attribute__((cleanup(tc_cancel_restore), unused)) int tc_cancel_state_before = tc_cancel_disable()
+
+#endif

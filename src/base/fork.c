@@ -1,0 +1,209 @@
+/* The locks that a fork takes, and the section of foreign libraries that it waits for.
+ *
+ *   before a fork   `registry`, then every lock of rank 0, 1, ..., then `foreign` for writing: no thread is inside
+ *                   of OpenSSL, libcurl, RE2, dlopen or atexit
+ *   in the parent   all are given back
+ *   in the child    `foreign` is made anew (it names its writer by a thread that the child does not have), the
+ *                   generation is counted up, all locks are given back
+ *
+ * `foreign` is a read-write lock whose readers are the threads inside of a section. Sections nest: `foreign_depth`
+ * counts them on the thread, and only the outermost takes the lock. An exit closes the section for good.
+ *
+ * A thread that was inside of a section frees OpenSSL's state of the thread as its last act, in another section. */
+#include "base/fork.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+
+/* The locks of each rank, under `registry`. */
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static struct tc_link locks[TC_RANKS];
+static struct tc_lock of_process[TC_RANKS];
+
+/* Prefers writers, so that a process that is busy with TLS on many threads still forks. */
+static pthread_rwlock_t foreign = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static atomic_bool foreign_closed;
+static TC_THREAD_LOCAL unsigned foreign_depth;
+
+/* The last thing that each thread does which was in a foreign section. */
+static _Atomic(void (*)(void)) cleanup;
+static TC_THREAD_LOCAL bool has_cleanup;
+static pthread_key_t cleanup_key;
+static bool has_cleanup_key;
+
+/* The locks and the section that the thread holds, counted; and its cancellation state before the first. */
+static TC_THREAD_LOCAL unsigned holds;
+static TC_THREAD_LOCAL int cancel_before;
+
+atomic_uint tc_fork_generation_now;
+
+/* Called before the first lock is taken, and after the last one is given back. */
+static void hold_begin(void)
+{
+    if (holds++ == 0)
+        cancel_before = tc_cancel_disable();
+}
+
+static void hold_end(void)
+{
+    if (--holds == 0)
+        tc_cancel_restore(&cancel_before);
+}
+
+static void locks_take(void)
+{
+    pthread_mutex_lock(&registry);
+    for (int rank = 0; rank < TC_RANKS; rank++) {
+        TC_LIST_FOREACH(it, &locks[rank])
+        pthread_mutex_lock(&TC_CONTAINER_OF(it, struct tc_lock, link)->mutex);
+    }
+    /* A callback of the application that runs below a foreign library may fork: its own section is not waited for. */
+    if (foreign_depth == 0)
+        pthread_rwlock_wrlock(&foreign);
+}
+
+static void locks_give(void)
+{
+    for (int rank = TC_RANKS; rank-- > 0;) {
+        TC_LIST_FOREACH(it, &locks[rank])
+        pthread_mutex_unlock(&TC_CONTAINER_OF(it, struct tc_lock, link)->mutex);
+    }
+    pthread_mutex_unlock(&registry);
+}
+
+static void fork_in_parent(void)
+{
+    if (foreign_depth == 0)
+        pthread_rwlock_unlock(&foreign);
+    locks_give();
+}
+
+static void fork_in_child(void)
+{
+    foreign = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+    if (foreign_depth > 0)
+        pthread_rwlock_rdlock(&foreign);
+    atomic_fetch_add(&tc_fork_generation_now, 1);
+    locks_give();
+}
+
+static void cleanup_run(void *arg);
+
+/* Runs when the library is loaded, before any thread can use it: a fork meets all handlers or none. Keys are cleaned up
+ * in the order in which they were made, so Torc's comes before OpenSSL's own, which would take OpenSSL's locks outside
+ * of a foreign section: OpenSSL makes its key when it is initialised. */
+__attribute__((constructor)) static void fork_init(void)
+{
+    has_cleanup_key = pthread_key_create(&cleanup_key, cleanup_run) == 0;
+    for (int rank = 0; rank < TC_RANKS; rank++) {
+        tc_list_init(&locks[rank]);
+        pthread_mutex_init(&of_process[rank].mutex, NULL);
+        tc_list_init(&of_process[rank].link);
+        tc_list_append(&locks[rank], &of_process[rank].link);
+    }
+    pthread_atfork(locks_take, fork_in_parent, fork_in_child);
+}
+
+void tc_lock_init(struct tc_lock *l, enum tc_lock_rank rank)
+{
+    pthread_mutex_init(&l->mutex, NULL);
+    tc_list_init(&l->link);
+    pthread_mutex_lock(&registry);
+    tc_list_append(&locks[rank], &l->link);
+    pthread_mutex_unlock(&registry);
+}
+
+void tc_lock_fini(struct tc_lock *l)
+{
+    pthread_mutex_lock(&registry);
+    tc_list_remove(&l->link);
+    pthread_mutex_unlock(&registry);
+    pthread_mutex_destroy(&l->mutex);
+}
+
+void tc_lock_take(struct tc_lock *l)
+{
+    hold_begin();
+    pthread_mutex_lock(&l->mutex);
+}
+
+void tc_lock_give(struct tc_lock *l)
+{
+    pthread_mutex_unlock(&l->mutex);
+    hold_end();
+}
+
+struct tc_lock *tc_lock_of_process(enum tc_lock_rank rank)
+{
+    return &of_process[rank];
+}
+
+/* --- foreign libraries --- */
+
+static void cleanup_arm(void)
+{
+    if (has_cleanup || !has_cleanup_key)
+        return;
+    has_cleanup = true;
+    pthread_setspecific(cleanup_key, &cleanup_key);
+}
+
+bool tc_foreign_enter(void)
+{
+    if (foreign_depth == 0) {
+        hold_begin();
+        pthread_rwlock_rdlock(&foreign);
+        if (atomic_load_explicit(&foreign_closed, memory_order_relaxed)) {
+            pthread_rwlock_unlock(&foreign);
+            hold_end();
+            return false;
+        }
+        cleanup_arm();
+    }
+    foreign_depth++;
+    return true;
+}
+
+void tc_foreign_leave(void)
+{
+    if (--foreign_depth > 0)
+        return;
+    pthread_rwlock_unlock(&foreign);
+    hold_end();
+}
+
+bool tc_foreign_thread_ends(void)
+{
+    void (*fn)(void) = atomic_load(&cleanup);
+    bool may_end = !fn || tc_foreign_enter();
+    if (fn && may_end) {
+        fn();
+        pthread_setspecific(cleanup_key, NULL);
+        tc_foreign_leave();
+    }
+    has_cleanup = false; /* a later destructor of the application may enter again */
+    return may_end;
+}
+
+void tc_foreign_set_thread_cleanup(void (*fn)(void))
+{
+    atomic_store(&cleanup, fn);
+}
+
+/* Runs at the end of a thread of the application. */
+static void cleanup_run(void *arg TC_UNUSED)
+{
+    tc_foreign_thread_ends();
+}
+
+void tc_foreign_close(uint64_t until_ns)
+{
+    struct timespec ts = {.tv_sec = (time_t)(until_ns / TC_NS_PER_S), .tv_nsec = (long)(until_ns % TC_NS_PER_S)};
+    /* A thread that is inside for too long stays there; no other thread enters. */
+    atomic_store(&foreign_closed, true);
+    if (foreign_depth == 0 && pthread_rwlock_clockwrlock(&foreign, CLOCK_MONOTONIC, &ts) == 0)
+        pthread_rwlock_unlock(&foreign);
+}

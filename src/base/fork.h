@@ -1,0 +1,73 @@
+/* fork: the locks and the library calls that a fork waits for, so that the child finds none of them half done.
+ *
+ * Everything that a child may use again is under a `struct tc_lock`: the registries and caches of the process, and
+ * credentials, which belong to no runtime. A fork takes all locks in the order of their ranks, then waits until no
+ * thread is inside a library that has locks of its own (`tc_foreign_enter`), and gives everything back in the parent
+ * and in the child. A plain pthread_mutex_t is for what belongs to one runtime: the child never touches a runtime of
+ * its parent.
+ *
+ * Rules: a thread that holds a lock takes only locks of a higher rank, neither initialises nor ends a lock, and calls
+ * no function of the application. */
+#ifndef TC_BASE_FORK_H
+#define TC_BASE_FORK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+
+/* A fork, and a thread that needs several locks, takes them in this order. */
+enum tc_lock_rank {
+    TC_RANK_TLS_SOURCE,
+    TC_RANK_CERT_FILES,
+    TC_RANK_TOKEN,
+    TC_RANK_SERVICE_ACCOUNT,
+    TC_RANK_HTTP,       /* one for the process: the requests that run */
+    TC_RANK_RESOLVERS,  /* one for the process: the registry of schemes */
+    TC_RANK_RINGS,      /* one for the process: the cache of rings */
+    TC_RANK_COUNTERS,   /* one for the process: the counters of calls */
+    TC_RANK_BACKGROUND, /* one for the process: the jobs of the background thread */
+    TC_RANK_LOOPS,      /* one for the process: the loops that there are */
+    TC_RANKS,
+};
+
+struct tc_lock {
+    pthread_mutex_t mutex;
+    struct tc_link link; /* among the locks of its rank */
+};
+
+void tc_lock_init(struct tc_lock *l, enum tc_lock_rank rank);
+void tc_lock_fini(struct tc_lock *l);
+
+/* A thread that holds a lock, or is inside of a foreign library, is not cancelled. */
+void tc_lock_take(struct tc_lock *l);
+void tc_lock_give(struct tc_lock *l);
+
+/* Returns the process's one lock of that rank. */
+struct tc_lock *tc_lock_of_process(enum tc_lock_rank rank);
+
+/* Begins a piece of work in a library that has locks of its own and resets none in a child: OpenSSL, libcurl, RE2, and
+ * of the C library dlopen and atexit. Returns false when the process is exiting
+ * (base/exit.h), since OpenSSL frees its state then: the library must not be called. May be nested on one thread. The
+ * work must not wait for another thread, since fork and exit wait for its end. The thread is not cancelled before it
+ * leaves. */
+bool tc_foreign_enter(void);
+void tc_foreign_leave(void);
+/* Sets what each thread that was in a foreign section does last, inside of such a section: it frees OpenSSL's state of
+ * the thread. `fn` must be constant. Any thread. */
+void tc_foreign_set_thread_cleanup(void (*fn)(void));
+/* For base/thread: runs the cleanup for the calling thread. Returns false, and the thread must not end, when the
+ * process is exiting and a cleanup is set. */
+bool tc_foreign_thread_ends(void);
+/* Refuses every later tc_foreign_enter. Waits until `until_ns` (monotonic) for the threads that are inside. */
+void tc_foreign_close(uint64_t until_ns);
+
+/* Written by the handler of a fork's child alone. */
+extern atomic_uint tc_fork_generation_now;
+/* Returns how many forks lie between the first process and this one. */
+static inline unsigned tc_fork_generation(void)
+{
+    return atomic_load_explicit(&tc_fork_generation_now, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* The threads that Torc starts. Signals are blocked in them, since signals are the application's; cancellation is
+ * disabled; and exit waits for their end (base/exit.h). */
+#ifndef TC_BASE_THREAD_H
+#define TC_BASE_THREAD_H
+
+#include "base/cancel.h"
+#include "base/common.h"
+
+struct tc_thread;
+
+/* Runs fn(arg) on a new thread. Stores the thread in *thread, to be joined; NULL: the thread is detached. Returns 0 or
+ * an errno. */
+int tc_thread_start(struct tc_thread **thread, void (*fn)(void *arg), void *arg);
+/* Waits for the end of fn, and of the thread unless the process is exiting, and frees `thread`. */
+void tc_thread_join(struct tc_thread *thread);
+
+#endif

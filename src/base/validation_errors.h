@@ -1,0 +1,56 @@
+/* Validation errors with field paths, collected so that one message names every error of a resource or a config:
+ *
+ *     tc_validation_push(&e, "eds_cluster_config");
+ *     tc_validation_push(&e, ".eds_config");
+ *     tc_validation_add(&e, "must be ads or self");
+ *
+ * gives "field eds_cluster_config.eds_config: must be ads or self". Resources, the bootstrap, and the configs of LB
+ * policies use it. */
+#ifndef TC_BASE_VALIDATION_ERRORS_H
+#define TC_BASE_VALIDATION_ERRORS_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+
+/* A pushed segment. Most segments are never shown, so a literal becomes text only when an error is added. */
+struct tc_validation_segment {
+    const char *field; /* NULL: a text, which is in the path already */
+    size_t index;      /* SIZE_MAX: without one */
+    size_t mark;       /* length of the path before it, once it is in there */
+};
+
+/* Zero-initialised: none. */
+struct tc_validation_errors {
+    struct tc_buf path; /* of the first `shown` segments */
+    TC_VEC(struct tc_validation_segment) segments;
+    size_t shown;
+    struct tc_buf text; /* "field a.b: reason; field c: reason" */
+    size_t count;
+    size_t max_text_bytes; /* text beyond it is cut, count goes on; 0: 8 KiB */
+};
+
+void tc_validation_fini(struct tc_validation_errors *e);
+/* A segment of the path, printf form: ".name", "[3]", ".map[\"key\"]". A '.' at the very start is dropped. */
+void tc_validation_push(struct tc_validation_errors *e, const char *fmt, ...) TC_PRINTF(2, 3);
+/* Pushes ".name" or ".name[3]". `field` must be a literal; it is formatted only when an error is added. */
+void tc_validation_push_field(struct tc_validation_errors *e, const char *field);
+void tc_validation_push_index(struct tc_validation_errors *e, const char *field, size_t index);
+void tc_validation_pop(struct tc_validation_errors *e);
+/* Returns the present path; borrowed until it changes. */
+struct tc_slice tc_validation_path(struct tc_validation_errors *e);
+/* Adds an error at the present path. */
+void tc_validation_add(struct tc_validation_errors *e, const char *fmt, ...) TC_PRINTF(2, 3);
+/* Adds an error at a field below the present path: push, add, pop. */
+void tc_validation_add_at(struct tc_validation_errors *e, const char *field, const char *fmt, ...) TC_PRINTF(3, 4);
+/* Adds an error at the member `key` of the present path. Returns false. */
+bool tc_validation_add_member(struct tc_validation_errors *e, const char *key, const char *fmt, ...) TC_PRINTF(3, 4);
+
+static inline bool tc_validation_any(const struct tc_validation_errors *e)
+{
+    return e->count != 0;
+}
+
+/* All errors, "; " between them; borrowed. */
+const char *tc_validation_text(struct tc_validation_errors *e);
+
+#endif

@@ -1,0 +1,277 @@
+/* The attempts of a call: a pick, and a stream on the connection it chose.
+ *
+ * Fast path: tc_call_pick -> attempt_use_pick -> attempt_open_stream -> stream events -> on_done -> tc_call_finish.
+ *
+ * What leads back to the pick, each time after the pick's trackers were told:
+ *   the pick was for nothing (the connection is gone, or has no stream and ends): the pick is queued;
+ *   call credentials that had to be waited for: the connection may differ by then;
+ *   A6's transparent retry: what never left this side goes again, always; what the server never processed goes again
+ *   once, counted for all attempts of an RPC;
+ *   the retry policy, after its backoff (WAIT_RETRY).
+ *
+ * `attempt.random` belongs to an attempt: a queued pick keeps it, so that no share is drawn for twice. */
+#include "channel/attempt.h"
+
+#include "channel/deadline.h"
+#include "channel/explain.h"
+#include "channel/messages.h"
+#include "subchannel/subchannel.h"
+
+static void on_queued_pick(struct tc_queued *q)
+{
+    tc_call_pick(TC_CONTAINER_OF(q, struct tc_call, queue));
+}
+
+static void pick_wait(struct tc_call *c)
+{
+    c->stage = TC_CALL_WAIT_PICK;
+    tc_pick_queue_wait(&c->channel->queue.pick, &c->queue, on_queued_pick);
+}
+
+/* The pick was for nothing. */
+static void pick_give_up(struct tc_call *c)
+{
+    c->attempt.transport = NULL;
+    tc_call_tell_trackers(c, NULL, NULL);
+    pick_wait(c);
+}
+
+/* The state of an attempt, as before the call's first pick. */
+static void attempt_reset(struct tc_call *c)
+{
+    tc_call_messages_rewind(c);
+    c->attempt.has_random = false;
+    if (c->credentials)
+        tc_call_credentials_reset(c->credentials);
+}
+
+/* Returns whether another attempt follows the one that failed, or that found no endpoint (trailers NULL). */
+static bool attempt_retry(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers)
+{
+    torc_channel *ch = c->channel;
+    if (status->code == TORC_STATUS_OK) {
+        tc_retry_throttle_success(&ch->calls.throttle);
+        return false;
+    }
+    struct tc_retry_outcome outcome = {
+        .code = status->code,
+        .trailers = trailers,
+        .resendable = !c->messages.committed && !tc_call_over_buffer(c),
+    };
+    uint64_t delay_ms;
+    if (!tc_retry_next(&c->retry, &ch->calls.throttle, &outcome, tc_loop_rng(ch->loop), &delay_ms))
+        return false;
+    c->attempt.request.previous_attempts = c->retry.tries;
+    tc_call_tell_trackers(c, status, trailers);
+    attempt_reset(c);
+    tc_status_set(&c->status, tc_status_ref(status));
+    c->stage = TC_CALL_WAIT_RETRY;
+    tc_timer_start(&c->retry_timer, delay_ms);
+    return true;
+}
+
+static void on_retry_timer(struct tc_timer *timer)
+{
+    tc_call_pick(TC_CONTAINER_OF(timer, struct tc_call, retry_timer));
+}
+
+/* --- the stream --- */
+
+static void on_headers(void *arg, const struct tc_headers *headers)
+{
+    struct tc_call *c = arg;
+    c->attempt.headers = c->filters ? tc_call_filters_response(c->filters, headers, c->attempt.peer) : headers;
+    tc_call_commit(c);
+    if (c->events->on_headers)
+        c->events->on_headers(c->arg, c->attempt.headers);
+}
+
+static void on_done(void *arg, const struct tc_h2_outcome *outcome)
+{
+    struct tc_call *c = arg;
+    struct tc_call *rpc = c->parent ? c->parent : c;
+    c->attempt.stream = NULL;
+    c->attempt.transport = NULL;
+    if (outcome->unprocessed && !c->messages.committed && (outcome->unsent || !rpc->retried)) {
+        rpc->retried |= !outcome->unsent;
+        c->attempt.n -= outcome->unsent;
+        tc_call_tell_trackers(c, &outcome->status, NULL);
+        attempt_reset(c);
+        tc_call_pick(c);
+        return;
+    }
+    c->attempt.refused |= outcome->rejected;
+    if (!c->parent && !c->attempt.refused && attempt_retry(c, &outcome->status, outcome->trailers))
+        return;
+    /* The server knows the deadline too, and may reset the stream before the timer fires here. */
+    bool deadline = outcome->status.code == TORC_STATUS_CANCELLED && !outcome->from_server &&
+                    tc_loop_now_ns(c->channel->loop) >= c->deadline.at_ns;
+    const struct tc_headers *trailers = outcome->trailers;
+    if (c->filters && outcome->trailers_only)
+        trailers = tc_call_filters_response(c->filters, trailers, c->attempt.peer);
+    tc_call_finish(c, deadline ? tc_call_deadline_status(c) : tc_status_ref(&outcome->status), trailers);
+}
+
+static const struct tc_h2_client_events stream_events = {
+    .stream = {.on_message = tc_call_on_message, .on_written = tc_call_on_written},
+    .on_headers = on_headers,
+    .on_done = on_done,
+};
+
+/* Fails a call whose credentials cannot be had. The backend is not to blame: its trackers hear of a pick for nothing.
+ */
+static void credentials_fail(struct tc_call *c, struct tc_status status)
+{
+    c->attempt.transport = NULL;
+    tc_call_tell_trackers(c, NULL, NULL);
+    tc_call_fail(c, tc_status_from_control_plane(status));
+}
+
+static void on_credentials(void *arg, const struct tc_status *error)
+{
+    if (error)
+        tc_call_fail(arg, tc_status_from_control_plane(tc_status_ref(error)));
+    else
+        tc_call_pick(arg);
+}
+
+/* Returns true if the request has the call credentials it needs; otherwise the call has failed, or waits and will pick
+ * again. */
+static bool credentials_ready(struct tc_call *c, const struct tc_transport *t)
+{
+    struct tc_call_credentials *cc = c->credentials;
+    struct tc_status error = {0};
+    if (!tc_h2_conn_secure(tc_transport_h2(t))) {
+        credentials_fail(c, tc_status_make(TORC_STATUS_UNAUTHENTICATED,
+                                           "call credentials are not sent over the connection to %s, which has no "
+                                           "transport security",
+                                           tc_transport_address(t)->data));
+        return false;
+    }
+    cc->on_answer = on_credentials;
+    cc->arg = c;
+    int rc = tc_call_credentials_get(cc, tc_rstr_slice(c->channel->authority), c->asked.path, &error);
+    if (rc == TORC_EAGAIN) {
+        c->attempt.transport = NULL;
+        c->stage = TC_CALL_WAIT_AUTH;
+        tc_call_tell_trackers(c, NULL, NULL);
+    } else if (rc != 0) {
+        credentials_fail(c, error);
+    }
+    return rc == 0;
+}
+
+static void attempt_open_stream(struct tc_call *c, struct tc_transport *t)
+{
+    struct tc_call_attempt *a = &c->attempt;
+    uint64_t now = tc_loop_now_ns(c->channel->loop);
+    int error = 0;
+    if (tc_call_end_if_late(c) || (c->credentials && !credentials_ready(c, t)))
+        return;
+    a->request.timeout_ns = c->deadline.at_ns == UINT64_MAX ? 0 : c->deadline.at_ns - now;
+    a->request.scheme = tc_slice_str(tc_transport_scheme(t));
+    a->transport = t;
+    a->stream = tc_transport_open(t, &a->request, &c->arena, &stream_events, c, &error);
+    if (!a->stream) {
+        if (error == TORC_EAGAIN) {
+            c->stage = TC_CALL_WAIT_STREAM;
+            tc_transport_wait(t, &c->capacity);
+        } else {
+            pick_give_up(c);
+        }
+        return;
+    }
+    c->stage = TC_CALL_RUNNING;
+    a->n += tc_h2_client_stream_sendable(a->stream);
+    tc_rstr_unref(a->peer);
+    a->peer = tc_rstr_ref(tc_transport_address(t));
+    tc_call_flush(c);
+    if (c->messages.reads_given < c->messages.reads)
+        tc_call_flush_reads(c);
+}
+
+static void on_capacity(struct tc_capacity_wait *wait, bool gone)
+{
+    struct tc_call *c = TC_CONTAINER_OF(wait, struct tc_call, capacity);
+    if (gone) {
+        pick_give_up(c);
+        tc_pick_queue_wake(&c->channel->queue);
+    } else {
+        attempt_open_stream(c, c->attempt.transport);
+    }
+}
+
+/* --- the pick --- */
+
+/* A81: a rewritten authority must be one that the server proved when the connection was made. */
+static void authority_refuse(struct tc_call *c, struct tc_transport *t)
+{
+    struct tc_slice name = c->attempt.request.authority;
+    tc_call_tell_trackers(c, NULL, NULL);
+    tc_call_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE,
+                                   "the certificate of %s is not valid for the authority \"%.*s\", to which the route "
+                                   "rewrites the request's",
+                                   tc_transport_address(t)->data, (int)TC_MIN(name.len, (size_t)1024), name.data));
+}
+
+static void attempt_use_pick(struct tc_call *c, const struct tc_pick *pick)
+{
+    struct tc_transport *t = tc_subchannel_transport(tc_subchannel_innermost(pick->subchannel));
+    c->attempt.trackers = pick->trackers;
+    c->attempt.request.authority = pick->authority.len ? pick->authority : tc_rstr_slice(c->channel->authority);
+    if (t && pick->authority.len && !tc_h2_conn_is_for(tc_transport_h2(t), pick->authority))
+        authority_refuse(c, t);
+    else if (t)
+        attempt_open_stream(c, t);
+    else
+        pick_give_up(c); /* the connection was lost, and the policy hears of it in this loop turn */
+}
+
+void tc_call_pick(struct tc_call *c)
+{
+    struct tc_call_attempt *a = &c->attempt;
+    torc_channel *ch = c->channel;
+    if (!a->has_random) {
+        a->random = tc_rng_u64(tc_loop_rng(ch->loop));
+        a->has_random = true;
+    }
+    a->trace = (struct tc_pick_trace){.arena = &c->arena};
+    struct tc_pick_args args = tc_call_pick_args(c, c->asked.explain ? &a->trace : NULL);
+    if (TC_UNLIKELY(c->asked.dry)) {
+        tc_call_explain_pick(c, &args);
+        return;
+    }
+    struct tc_pick pick = {0};
+    switch (tc_picker_pick(ch->lb.picker, &args, &pick)) {
+    case TC_PICK_COMPLETE:
+        attempt_use_pick(c, &pick);
+        break;
+    case TC_PICK_QUEUE:
+        pick_wait(c);
+        break;
+    case TC_PICK_FAIL:
+        if (!c->waits) {
+            struct tc_status status = tc_status_from_control_plane(pick.status);
+            /* A6: the retry policy decides about FAIL, but not about DROP. */
+            if (!c->parent && attempt_retry(c, &status, NULL))
+                tc_status_fini(&status);
+            else
+                tc_call_fail(c, status);
+            return;
+        }
+        pick_wait(c);
+        break;
+    case TC_PICK_DROP:
+        tc_call_fail(c, tc_status_from_control_plane(pick.status));
+        return;
+    }
+    tc_status_fini(&pick.status);
+}
+
+void tc_call_attempt_init(struct tc_call *c)
+{
+    tc_list_init(&c->queue.link);
+    tc_list_init(&c->capacity.link);
+    c->capacity.fn = on_capacity;
+    tc_timer_init(&c->retry_timer, c->channel->loop, on_retry_timer);
+}

@@ -1,0 +1,11 @@
+/* The attempts of a call: a pick, and a stream on the connection it chose. Loop thread only. */
+#ifndef TC_CHANNEL_ATTEMPT_H
+#define TC_CHANNEL_ATTEMPT_H
+
+struct tc_call;
+
+void tc_call_attempt_init(struct tc_call *c);
+/* Picks, and goes on as the pick says: opens a stream, waits, retries or fails. */
+void tc_call_pick(struct tc_call *c);
+
+#endif

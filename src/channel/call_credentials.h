@@ -1,0 +1,38 @@
+/* The call credentials of a call: gathered when the connection is known, because they go over secure connections only.
+ * A call without credentials has none of this. Loop thread only. */
+#ifndef TC_CHANNEL_CALL_CREDENTIALS_H
+#define TC_CHANNEL_CALL_CREDENTIALS_H
+
+#include "base/headers.h"
+#include "creds/call/call.h"
+
+/* Lives in the call's arena. */
+struct tc_call_credentials {
+    struct tc_loop *loop;
+    torc_call_credentials *of_channel; /* asked first; borrowed; NULL: none */
+    torc_call_credentials *own;        /* the call's, asked after the channel's; a reference; NULL: none */
+    size_t next;                       /* parts before it have been asked: the channel's, then the call's own */
+    struct tc_auth_context context;    /* strings in the arena; method NULL: not made yet */
+    struct tc_auth_waiter waiter;
+    struct tc_headers headers; /* what the credentials gave */
+    void (*on_answer)(void *arg, const struct tc_status *error);
+    void *arg;
+};
+
+/* `own` may be NULL; a reference is taken. */
+struct tc_call_credentials *tc_call_credentials_new(struct tc_arena *arena, struct tc_loop *loop,
+                                                    torc_call_credentials *own);
+/* Asks the credentials that were not asked yet for an RPC on `path` ("/service/method") of `authority`. Returns 0 when
+ * `headers` has everything; TORC_EAGAIN when an answer is awaited: cc->on_answer comes, with NULL or the error, and
+ * then tc_call_credentials_get is called again; another code with *error. */
+int tc_call_credentials_get(struct tc_call_credentials *cc, struct tc_slice authority, struct tc_slice path,
+                            struct tc_status *error);
+/* Another attempt asks anew. */
+void tc_call_credentials_reset(struct tc_call_credentials *cc);
+/* The call no longer waits for an answer. */
+void tc_call_credentials_stop(struct tc_call_credentials *cc);
+void tc_call_credentials_fini(struct tc_call_credentials *cc);
+/* Appends which credentials are awaited: their type, and where their answer comes from. */
+void tc_call_credentials_describe_awaited(const struct tc_call_credentials *cc, struct tc_buf *out);
+
+#endif

@@ -1,0 +1,143 @@
+/* The insides of a call, for the files of src/channel and src/api. call.c has the stages. Loop thread only. */
+#ifndef TC_CHANNEL_CALL_INTERNAL_H
+#define TC_CHANNEL_CALL_INTERNAL_H
+
+#include "channel/call.h"
+#include "channel/call_credentials.h"
+#include "channel/call_filters.h"
+#include "channel/channel_internal.h"
+#include "channel/retry.h"
+#include "channel/send_buffer.h"
+#include "http2/client_stream.h"
+#include "subchannel/transport.h"
+
+enum tc_call_stage {
+    TC_CALL_NEW,
+    TC_CALL_WAIT_CONFIG, /* for the resolver */
+    TC_CALL_WAIT_FILTER, /* for an HTTP filter that delays the call */
+    TC_CALL_WAIT_PICK,   /* for a picker that has a connected endpoint */
+    TC_CALL_WAIT_AUTH,   /* for call credentials */
+    TC_CALL_WAIT_STREAM, /* for a stream on the chosen connection */
+    TC_CALL_RUNNING,
+    TC_CALL_HEDGING,    /* attempts run side by side (hedge.h) */
+    TC_CALL_WAIT_RETRY, /* for the backoff before another attempt */
+    TC_CALL_DONE,
+};
+
+/* What was asked for; fixed when the call begins. */
+struct tc_call_asked {
+    struct tc_slice path; /* "/package.Service/Method" */
+    struct tc_headers metadata;
+    bool wait_for_ready;
+    bool gzip;
+    bool explain;
+    bool dry;                   /* ends at the pick and is not sent; explain is set */
+    uint64_t max_receive_bytes; /* 0: the channel's */
+};
+
+struct tc_call_deadline {
+    uint64_t started_ns;
+    uint64_t at_ns; /* UINT64_MAX: none */
+    struct tc_timer timer;
+    struct tc_task expired;
+};
+
+/* The present attempt: a pick and its stream. */
+struct tc_call_attempt {
+    uint64_t random; /* for the pick: kept while the pick is queued, drawn anew for another attempt */
+    bool has_random;
+    struct tc_h2_request request;
+    struct tc_transport *transport; /* WAIT_STREAM, and RUNNING while the stream is opened */
+    struct tc_h2_stream *stream;
+    struct tc_call_tracker *trackers; /* of the pick, until they are told of the attempt's end */
+    struct tc_pick_trace trace;
+    const char *outcome; /* of a dry call's pick; NULL: the call did not come that far */
+    struct tc_rstr *peer;
+    const struct tc_headers *headers;
+    uint32_t n;   /* attempts that a transport was given */
+    bool refused; /* a limit on this side refused the request, and would refuse it again */
+};
+
+/* Messages both ways. */
+struct tc_call_messages {
+    struct tc_send_buffer send;
+    uint32_t n_written;  /* in this attempt */
+    uint32_t n_notified; /* on_written was called for */
+    bool committed;      /* another attempt is no longer possible: written messages are not kept */
+    bool writing;        /* the stream has a message */
+    bool sending;        /* the owner waits for on_written */
+    bool half_close;     /* after the last message */
+    bool end_sent;
+    struct tc_task dropped; /* the stream refused a message, because the server has ended it */
+    uint32_t reads;         /* demands that are not answered yet */
+    uint32_t reads_given;   /* of them, given to the stream */
+};
+
+/* Attempts side by side, as the files below hedge.c see them. */
+struct tc_hedge {
+    const struct tc_hedge_ops *ops;
+    unsigned n; /* attempts so far */
+};
+
+struct tc_hedge_ops {
+    /* A message was pushed to the parent's send buffer, or (NULL) the parent half-closed. */
+    void (*send)(struct tc_hedge *h, struct tc_send_message *message);
+    /* One more message is wanted. */
+    void (*read)(struct tc_hedge *h);
+    /* The parent is over: cancels what runs. Attempts keep what the parent points at. */
+    void (*stop)(struct tc_hedge *h);
+    /* Frees the attempts. */
+    void (*free)(struct tc_hedge *h);
+};
+
+struct tc_call {
+    torc_channel *channel; /* a reference */
+    struct tc_arena arena;
+    enum tc_call_stage stage;
+    struct tc_channel_call member;
+    struct tc_queued queue; /* WAIT_CONFIG, WAIT_PICK */
+    struct tc_capacity_wait capacity;
+
+    const struct tc_call_events *events;
+    void *arg;
+    /* Called when the call is gone (after on_done, or cancelled): gives back the memory. */
+    void (*release)(struct tc_call *c);
+
+    struct tc_call_asked asked;
+    struct tc_call_deadline deadline;
+
+    /* What was decided. */
+    bool waits; /* wait-for-ready, by options or method config */
+    struct tc_call_config config;
+    struct tc_call_filters *filters;         /* NULL: none */
+    struct tc_call_credentials *credentials; /* NULL: none */
+    struct tc_retry retry;
+    struct tc_timer retry_timer;
+    bool retried;           /* transparently, after it had been sent: once for all attempts of an RPC, at the parent */
+    struct tc_hedge *hedge; /* NULL: one attempt at a time */
+    struct tc_call *parent; /* the call of which this one is a hedged attempt; NULL: an RPC of its own */
+
+    struct tc_call_attempt attempt;
+    struct tc_call_messages messages;
+
+    /* The end. */
+    struct tc_status status;
+    const struct tc_headers *trailers;
+    struct tc_task done;
+};
+
+/* Ends the call with a status of Torc's own; on_done comes by the serial queue. Takes over the status. Does nothing to
+ * a call that has ended. */
+void tc_call_fail(struct tc_call *c, struct tc_status status);
+/* Ends the call at once, with on_done from inside, after which the call may be gone: for events of the stream on the
+ * loop's thread, never for a call in stage DONE. Takes over the status; `trailers` (may be NULL) must live until
+ * on_done has returned. */
+void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
+/* Tells the pick's trackers that the attempt is over (status NULL: the pick was for nothing). */
+void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
+/* Drops everything but what on_done may look at. */
+void tc_call_fini(struct tc_call *c);
+/* Replaces statuses that a control plane must not give to RPCs (A54). */
+struct tc_status tc_status_from_control_plane(struct tc_status status);
+
+#endif

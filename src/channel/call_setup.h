@@ -1,0 +1,16 @@
+/* What a call and a hedged attempt begin with. Loop thread only, but for tc_call_init and tc_call_use_credentials
+ * before the call begins. */
+#ifndef TC_CHANNEL_CALL_SETUP_H
+#define TC_CHANNEL_CALL_SETUP_H
+
+#include "channel/call_internal.h"
+
+/* Prepares a zeroed call whose arena (and parent) are set. The caller then sets release, events, arg, what is asked
+ * for, and the deadline. */
+void tc_call_init(struct tc_call *c, torc_channel *ch);
+/* Credentials for this call alone; takes a reference. Before tc_call_setup_credentials. */
+void tc_call_use_credentials(struct tc_call *c, torc_call_credentials *own);
+/* The call begins: adds the channel's call credentials, and has the request carry what they give. */
+void tc_call_setup_credentials(struct tc_call *c);
+
+#endif

@@ -1,0 +1,223 @@
+/* The stages of a call up to its first attempt (call.c has the picture):
+ *
+ *   tc_call_begin -> call_resolved     at once, or when the resolver has a result
+ *                 -> config_select     A31's config selector, or the service config's method config: route, cluster,
+ *                                      timeout, retry policy, message limits
+ *                 -> filters_start     the route's HTTP filters, if it has any; one of them may delay the call
+ *                 -> call_first_attempt   the pick, or hedging
+ *
+ * Each step returns without going on if the call failed or waits; what it waits for calls the next step. */
+#include "channel/call_start.h"
+
+#include "base/mem.h"
+#include "channel/attempt.h"
+#include "channel/call_setup.h"
+#include "channel/deadline.h"
+#include "channel/hedge.h"
+
+/* The config is there and the filters are passed. */
+static void call_first_attempt(struct tc_call *c)
+{
+    if (TC_UNLIKELY(c->retry.policy.hedging && !c->asked.dry))
+        tc_hedge_start(c);
+    else
+        tc_call_pick(c);
+}
+
+/* --- HTTP filters --- */
+
+static void filters_follow(struct tc_call *c, enum tc_filter_verdict verdict)
+{
+    if (verdict == TC_FILTER_NEXT)
+        call_first_attempt(c);
+    else if (verdict == TC_FILTER_WAIT)
+        c->stage = TC_CALL_WAIT_FILTER;
+    else
+        tc_call_fail(c, tc_call_filters_take_status(c->filters));
+}
+
+static void on_filters_resumed(void *arg, enum tc_filter_verdict verdict)
+{
+    filters_follow(arg, verdict);
+}
+
+static void filters_start(struct tc_call *c)
+{
+    const struct tc_filter_call as_seen = {
+        .loop = c->channel->loop,
+        .arena = &c->arena,
+        .path = c->asked.path,
+        .metadata = &c->asked.metadata,
+        .config = &c->config,
+        .explain = c->asked.explain,
+    };
+    c->filters = tc_call_filters_new(c->config.filters, &as_seen, c->asked.dry, on_filters_resumed, c);
+    filters_follow(c, tc_call_filters_start(c->filters));
+}
+
+/* --- the config selector --- */
+
+static void method_config_use(struct tc_call *c)
+{
+    const struct tc_service_config *sc = c->channel->resolution.service_config;
+    const struct tc_method_config *m = sc ? tc_service_config_method(sc, c->asked.path) : NULL;
+    c->config = TC_CALL_CONFIG_NONE;
+    if (!m)
+        return;
+    c->config.timeout_ns = m->timeout_ns;
+    c->config.wait_for_ready = m->wait_for_ready;
+    c->retry.policy = m->retry;
+    c->config.max_request_bytes = m->max_request_bytes;
+    c->config.max_response_bytes = m->max_response_bytes;
+}
+
+/* The least of what options and config say. 0 in a call's option means the channel's. */
+static void message_limits_set(struct tc_call *c)
+{
+    const torc_channel *ch = c->channel;
+    struct tc_h2_request *r = &c->attempt.request;
+    uint64_t receive = c->asked.max_receive_bytes ? c->asked.max_receive_bytes : ch->opts.max_receive_message_bytes;
+    r->has_limits = true;
+    r->max_receive_message_bytes = (size_t)TC_MIN(receive, c->config.max_response_bytes);
+    r->max_send_message_bytes =
+        (size_t)TC_MIN(ch->opts.max_send_message_bytes, TC_MIN(c->config.max_request_bytes, TC_H2_MESSAGE_MAX));
+}
+
+/* Returns false if the call has ended. */
+static bool config_select(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    struct tc_config_selector *selector = ch->resolution.selector;
+    if (selector) {
+        struct tc_select_args args = {.path = c->asked.path,
+                                      .headers = &c->asked.metadata,
+                                      .arena = &c->arena,
+                                      .rng = tc_loop_rng(ch->loop),
+                                      .explain = c->asked.explain};
+        struct tc_call_config config = TC_CALL_CONFIG_NONE;
+        struct tc_status status = selector->ops->select(selector, &args, &config);
+        if (!tc_status_ok(&status)) {
+            tc_call_fail(c, tc_status_from_control_plane(status));
+            return false;
+        }
+        tc_status_fini(&status);
+        c->config = config;
+        if (config.retry)
+            c->retry.policy = *config.retry;
+    } else {
+        method_config_use(c);
+    }
+    c->waits = c->asked.wait_for_ready || c->config.wait_for_ready == 1;
+    if (ch->opts.disable_retries)
+        c->retry.policy.max_attempts = 0;
+    c->retry.policy.hedging &= c->retry.policy.max_attempts != 0;
+    message_limits_set(c);
+    uint64_t timeout = c->config.timeout_ns, started_ns = c->deadline.started_ns;
+    if (timeout < UINT64_MAX - started_ns && started_ns + timeout < c->deadline.at_ns) {
+        c->deadline.at_ns = started_ns + timeout;
+        tc_call_deadline_arm(c);
+    }
+    return !tc_call_end_if_late(c);
+}
+
+static void call_resolved(struct tc_call *c);
+
+static void on_resolved(struct tc_queued *q)
+{
+    call_resolved(TC_CONTAINER_OF(q, struct tc_call, queue));
+}
+
+/* The call begins, or a result came, or resolution failed. */
+static void call_resolved(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    const struct tc_status *error = &ch->resolution.error;
+    if (ch->resolution.usable) {
+        if (!config_select(c))
+            return;
+        if (c->config.filters)
+            filters_start(c);
+        else
+            call_first_attempt(c);
+    } else if (!tc_status_ok(error) && !c->asked.wait_for_ready) {
+        tc_call_fail(c, tc_status_from_control_plane(tc_status_ref(error)));
+    } else {
+        c->stage = TC_CALL_WAIT_CONFIG;
+        tc_pick_queue_wait(&ch->queue.config, &c->queue, on_resolved);
+    }
+}
+
+/* --- the start --- */
+
+static void request_fill(struct tc_call *c)
+{
+    const torc_channel *ch = c->channel;
+    struct tc_h2_request *r = &c->attempt.request;
+    r->path = c->asked.path;
+    r->authority = tc_rstr_slice(ch->authority);
+    r->user_agent = tc_rstr_slice(ch->user_agent);
+    r->encoding = c->asked.gzip ? TC_H2_GZIP : TC_H2_IDENTITY;
+    r->accept_gzip = true;
+    r->metadata = &c->asked.metadata;
+}
+
+static void channel_join(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    tc_channel_attach(ch);
+    tc_list_append(&ch->calls.all, &c->member.link);
+    tc_channel_call_began(ch);
+}
+
+void tc_call_refuse(struct tc_call *c, struct tc_status why)
+{
+    channel_join(c);
+    tc_call_fail(c, why);
+}
+
+void tc_call_begin(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    channel_join(c);
+    if (ch->ended) {
+        tc_call_fail(c, tc_status_ref(&ch->end_status));
+        return;
+    }
+    request_fill(c);
+    if (tc_call_end_if_late(c))
+        return;
+    tc_call_setup_credentials(c);
+    if (c->deadline.at_ns != UINT64_MAX)
+        tc_call_deadline_arm(c);
+    call_resolved(c);
+}
+
+static void private_release(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    tc_call_fini(c);
+    tc_arena_fini(&c->arena);
+    tc_free(c);
+    tc_channel_unref(ch);
+}
+
+struct tc_call *tc_call_start(torc_channel *ch, const struct tc_call_opts *opts, const struct tc_call_events *events,
+                              void *arg)
+{
+    struct tc_call *c = TC_NEW(struct tc_call);
+    tc_arena_init(&c->arena, 0, 0);
+    tc_call_init(c, ch);
+    c->release = private_release;
+    c->events = events;
+    c->arg = arg;
+    c->asked.path = tc_slice_of(tc_arena_dup(&c->arena, opts->method), opts->method.len);
+    for (size_t i = 0; opts->metadata && i < opts->metadata->len; i++)
+        tc_headers_add_copy(&c->asked.metadata, opts->metadata->data[i].name, opts->metadata->data[i].value);
+    c->asked.wait_for_ready = opts->wait_for_ready;
+    c->asked.max_receive_bytes = opts->max_receive_message_bytes;
+    c->deadline.started_ns = tc_loop_clock_ns(ch->loop);
+    if (opts->timeout_ns && opts->timeout_ns < UINT64_MAX - c->deadline.started_ns)
+        c->deadline.at_ns = c->deadline.started_ns + opts->timeout_ns;
+    tc_call_begin(c);
+    return c;
+}

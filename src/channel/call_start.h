@@ -1,0 +1,26 @@
+/* Starting calls: what the public API and the xDS transport are made of. Loop thread only. */
+#ifndef TC_CHANNEL_CALL_START_H
+#define TC_CHANNEL_CALL_START_H
+
+#include "channel/call.h"
+#include "channel/channel.h"
+#include "channel/messages.h"
+
+struct tc_call_opts {
+    struct tc_slice method;            /* "/package.Service/Method"; copied */
+    const struct tc_headers *metadata; /* copied; NULL: none */
+    uint64_t timeout_ns;               /* 0: none */
+    bool wait_for_ready;
+    uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none */
+};
+
+/* Starts a call of any kind. Never returns NULL: a failure is an outcome of the call. */
+struct tc_call *tc_call_start(torc_channel *ch, const struct tc_call_opts *opts, const struct tc_call_events *events,
+                              void *arg);
+
+/* Has a call that tc_call_init prepared begin. Does not call back from inside. */
+void tc_call_begin(struct tc_call *c);
+/* Ends a call that must not begin. Takes over the status. Does not call back from inside. */
+void tc_call_refuse(struct tc_call *c, struct tc_status why);
+
+#endif

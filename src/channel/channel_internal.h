@@ -1,0 +1,119 @@
+/* The insides of a channel, for the files of src/channel and src/api. create.c makes one, channel.c runs it.
+ *
+ * What the first part holds is fixed when the channel is made and may be read by any thread. Everything behind it
+ * belongs to the loop, but for `connectivity.published`. */
+#ifndef TC_CHANNEL_CHANNEL_INTERNAL_H
+#define TC_CHANNEL_CHANNEL_INTERNAL_H
+
+#include "base/ref.h"
+#include "channel/channel.h"
+#include "channel/pick_queue.h"
+#include "channel/retry.h"
+#include "channel/service_config.h"
+#include "channel/state_watch.h"
+#include "lb/connect_turns.h"
+#include "lb/graceful_switch.h"
+#include "resolver/proxy.h"
+#include "resolver/resolver.h"
+#include "subchannel/conn_config.h"
+
+/* What api/ hands a channel: the LB policies and resolvers that it may use. */
+struct tc_channel_plugins {
+    const struct tc_lb_registry *policies; /* built-in policies, and the application's own */
+    /* Returns the application's resolver for the scheme, or NULL. NULL: the application has none. */
+    const struct tc_resolver_class *(*find_resolver)(void *arg, struct tc_slice scheme);
+    void *arg;
+    void (*release)(void *arg); /* called when the channel's memory goes; NULL: there is nothing to release */
+};
+
+/* What the resolver says. */
+struct tc_channel_resolution {
+    struct tc_resolver_env env;
+    struct tc_resolver *resolver;             /* NULL: the channel is idle */
+    bool usable;                              /* a result came that calls can use */
+    struct tc_status error;                   /* of the last result; OK: none */
+    struct tc_config_selector *selector;      /* NULL: the service config's methods apply */
+    struct tc_service_config *service_config; /* in force; NULL: none */
+    uint64_t logged;                          /* hash of the result's text that was logged last */
+};
+
+/* The LB policy. */
+struct tc_channel_lb {
+    struct tc_lb_env env;
+    struct tc_connect_turns connect_turns;
+    struct tc_lb_helper helper;
+    struct tc_graceful_switch *child; /* NULL: no result came yet, or the channel is idle */
+    struct tc_lb_config *config;      /* as last given to the policy */
+    struct tc_picker *picker;
+    bool connect_wanted; /* the policy is to leave IDLE when it has its first endpoints */
+};
+
+/* The calls that run. */
+struct tc_channel_calls {
+    struct tc_link all;                /* struct tc_channel_call */
+    size_t n;                          /* hedged attempts included */
+    uint64_t kept_bytes;               /* of request messages that are kept for other attempts */
+    struct tc_retry_throttle throttle; /* as the service config in force has it */
+    uint64_t last_active_ms;           /* when n became 0 */
+    struct tc_timer idle_timer;
+};
+
+/* A call, as its channel knows it; embedded in the call. */
+struct tc_channel_call {
+    struct tc_link link;
+    /* The channel ends: the call takes itself off the list. `status`: what on_done says; NULL: there is no on_done. */
+    void (*end)(struct tc_channel_call *call, const struct tc_status *status);
+};
+
+struct torc_channel {
+    struct tc_ref ref; /* the handle's, the loop's until the end, each call's */
+    torc_runtime *rt;  /* a reference */
+    struct tc_loop *loop;
+    bool is_private;
+    struct torc_channel_options opts; /* pointers in it are valid while the channel is made, but not later */
+    struct tc_target target;
+    const struct tc_resolver_class *resolver_class;
+    struct tc_proxy_class proxied; /* resolver_class is its base when connections go through a proxy */
+    struct tc_channel_plugins plugins;
+    struct tc_rstr *authority;
+    struct tc_rstr *user_agent;
+    char *xds_bootstrap_json;
+    struct tc_service_config *default_config; /* NULL: none */
+    torc_credentials *credentials;
+    struct tc_conn_config *conn_config;
+
+    /* Of public functions, which any thread may call. */
+    struct tc_task free_task;
+    atomic_flag connect_posted; /* exit_idle_task is on its way */
+    struct tc_task exit_idle_task;
+
+    /* The loop's. */
+    struct tc_runtime_member member;
+    bool ended;
+    struct tc_status end_status;
+    struct tc_task unref_task; /* gives back the loop's reference */
+    struct tc_channel_resolution resolution;
+    struct tc_channel_lb lb;
+    struct tc_channel_connectivity connectivity;
+    struct tc_channel_calls calls;
+    struct tc_pick_queue queue;
+};
+
+/* Any thread. */
+torc_channel *tc_channel_ref(torc_channel *ch);
+void tc_channel_unref(torc_channel *ch);
+
+/* The first step on the loop. Repeated calls do nothing. */
+void tc_channel_attach(torc_channel *ch);
+/* Ends the channel and its calls with the status; with `tell`, their on_done and the watches hear of it. */
+void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell);
+/* Counts a call. The first one has an idle channel connect. */
+void tc_channel_call_began(torc_channel *ch);
+void tc_channel_call_ended(torc_channel *ch);
+/* tc_resolver_env.on_result; `arg` is the channel. */
+bool tc_channel_on_result(void *arg, struct tc_resolver_result *result);
+/* Takes over the picker. */
+void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const struct tc_status *status,
+                          struct tc_picker *picker);
+
+#endif

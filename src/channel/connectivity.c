@@ -1,7 +1,0 @@
-#include <torc/connectivity.h>
-
-const char *torc_connectivity_name(enum torc_connectivity state)
-{
-    static const char *const names[] = {"IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE", "SHUTDOWN"};
-    return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "UNKNOWN";
-}

@@ -1,0 +1,182 @@
+/* Making channels: everything that needs no loop. Any thread.
+ *
+ * Target, resolver, authority, service config and credentials are checked and fixed here, so that torc_channel_new can
+ * refuse them with a reason, and every thread may read them later. The first call or watch brings the channel to its
+ * loop (tc_channel_attach in channel.c); until then nothing connects. */
+#include "channel/create.h"
+
+#include <torc/version.h>
+
+#include "base/mem.h"
+#include "base/thread.h"
+#include "channel/channel_internal.h"
+#include "channel/options.h"
+#include "creds/xds.h"
+#include "runtime/runtime.h"
+
+static const struct tc_resolver_class *resolver_find(const struct tc_channel_plugins *p, struct tc_slice scheme)
+{
+    const struct tc_resolver_class *own = p->find_resolver ? p->find_resolver(p->arg, scheme) : NULL;
+    return own ? own : tc_resolver_find(scheme);
+}
+
+static bool known_scheme(void *arg, struct tc_slice scheme)
+{
+    return resolver_find(arg, scheme) != NULL;
+}
+
+/* Resolver and authority of the target. Built-in resolvers may be replaced by a proxy's (resolver/proxy.h). */
+static bool target_set(torc_channel *ch, const char *target, char **why)
+{
+    if (tc_target_parse(&ch->target, target, known_scheme, &ch->plugins, why) != 0)
+        return false;
+    ch->resolver_class = resolver_find(&ch->plugins, tc_slice_str(ch->target.scheme));
+    /* An environment proxy applies to built-in resolvers only. */
+    if (ch->resolver_class == tc_resolver_find(tc_slice_str(ch->target.scheme)) &&
+        tc_proxy_class_init(&ch->proxied, &ch->target, ch->resolver_class, ch->opts.http_proxy))
+        ch->resolver_class = &ch->proxied.base;
+    struct tc_buf authority = {0};
+    /* Asked for even if the option overrides it: it checks the target, too. */
+    bool ok = ch->resolver_class->authority(ch->resolver_class, &ch->target, &authority, why);
+    if (ok)
+        ch->authority =
+            ch->opts.authority ? tc_rstr_str(ch->opts.authority) : tc_rstr_new(authority.data, authority.len);
+    tc_buf_fini(&authority);
+    return ok;
+}
+
+static bool default_config_set(torc_channel *ch, char **why)
+{
+    if (!ch->opts.service_config_json)
+        return true;
+    ch->default_config = tc_service_config_parse(ch->plugins.policies, tc_slice_str(ch->opts.service_config_json), why);
+    return ch->default_config != NULL;
+}
+
+/* What the channel's connections are made with, unless a cluster secures its own (A29). */
+static struct tc_conn_config *conn_config_make(const torc_channel *ch)
+{
+    const struct torc_channel_options *o = &ch->opts;
+    struct tc_conn_config *c = TC_NEW(struct tc_conn_config);
+    tc_ref_init(&c->ref);
+    /* A29: the fallback credentials, where the cluster has none. */
+    torc_credentials *own = tc_creds_channel(ch->credentials), *fallback = tc_credentials_xds_fallback(own);
+    c->creds = torc_credentials_ref(fallback ? fallback : own);
+    struct tc_slice host = tc_addr_host_of(tc_rstr_slice(ch->authority)); /* the name that the certificate must have */
+    c->server_name = tc_rstr_new(host.data, host.len);
+    c->backoff = (struct tc_backoff_opts){.initial_ms = o->backoff_initial_ms,
+                                          .max_ms = o->backoff_max_ms,
+                                          .multiplier = o->backoff_multiplier,
+                                          .jitter = o->backoff_jitter};
+    c->connect_timeout_ms = o->connect_timeout_ms;
+    c->keepalive_time_ms = o->keepalive_time_ms;
+    c->keepalive_timeout_ms = o->keepalive_timeout_ms;
+    c->keepalive_without_calls = o->keepalive_without_calls;
+    c->max_header_list_bytes = o->max_header_list_bytes;
+    c->max_request_header_bytes = o->max_request_header_bytes;
+    c->is_private = ch->is_private;
+    return c;
+}
+
+static void envs_set(torc_channel *ch)
+{
+    const struct torc_channel_options *o = &ch->opts;
+    ch->conn_config = conn_config_make(ch);
+    ch->resolution.env = (struct tc_resolver_env){
+        .loop = ch->loop,
+        .lb_registry = ch->plugins.policies,
+        .authority = tc_rstr_slice(ch->authority),
+        .xds_bootstrap_json = ch->xds_bootstrap_json,
+        .dns_min_interval_ms = o->dns_min_interval_ms,
+        .xds_resource_timeout_ms = o->xds_resource_timeout_ms,
+        .credentials = tc_creds_channel(ch->credentials), /* A27: control planes do not get the call credentials */
+        .runtime = ch->rt,
+        .backoff = ch->conn_config->backoff,
+        .on_result = tc_channel_on_result,
+        .arg = ch,
+    };
+    tc_connect_turns_init(&ch->lb.connect_turns, ch->loop);
+    ch->lb.env = (struct tc_lb_env){
+        .loop = ch->loop,
+        .connect_turns = &ch->lb.connect_turns,
+        .registry = ch->plugins.policies,
+        .target = tc_slice_str(ch->target.text),
+        .authority = tc_rstr_slice(ch->authority),
+        .secured_by_xds = tc_credentials_xds_fallback(tc_creds_channel(ch->credentials)) != NULL,
+        .ring_size_cap = o->ring_size_cap,
+        .priority_failover_ms = 10000,
+        .priority_retention_ms = 900000,
+        .connection_attempt_delay_ms = 250,
+    };
+}
+
+static void on_runtime_shutdown(struct tc_runtime_member *member, const struct tc_status *status)
+{
+    tc_channel_end(TC_CONTAINER_OF(member, torc_channel, member), status, true);
+}
+
+/* torc_channel_state with try_to_connect. */
+static void on_exit_idle(struct tc_task *task)
+{
+    torc_channel *ch = TC_CONTAINER_OF(task, torc_channel, exit_idle_task);
+    atomic_flag_clear(&ch->connect_posted);
+    tc_channel_attach(ch);
+    tc_channel_exit_idle(ch);
+    tc_channel_unref(ch);
+}
+
+static void on_free(struct tc_task *task)
+{
+    torc_channel *ch = TC_CONTAINER_OF(task, torc_channel, free_task);
+    struct tc_status status = tc_status_make(TORC_STATUS_CANCELLED, "the channel was freed by the application");
+    tc_channel_attach(ch);
+    tc_channel_end(ch, &status, true);
+    tc_status_fini(&status);
+    tc_channel_unref(ch);
+}
+
+torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
+                              const struct tc_channel_plugins *plugins, bool is_private, char **why)
+{
+    torc_channel *ch = TC_NEW(torc_channel);
+    tc_ref_init(&ch->ref);
+    ch->rt = tc_runtime_ref(rt);
+    ch->loop = tc_runtime_loop(rt);
+    ch->is_private = is_private;
+    ch->plugins = *plugins;
+    tc_list_init(&ch->member.link);
+    ch->member.is_private = is_private;
+    ch->member.on_shutdown = on_runtime_shutdown;
+    if (!tc_channel_options_complete(&ch->opts, options, why) || !target_set(ch, target, why) ||
+        !default_config_set(ch, why)) {
+        tc_channel_unref(ch);
+        return NULL;
+    }
+    ch->credentials = torc_credentials_ref(ch->opts.credentials);
+    ch->user_agent = ch->opts.user_agent ? tc_rstr_printf("%s torc-c/%s", ch->opts.user_agent, TORC_VERSION)
+                                         : tc_rstr_printf("torc-c/%s", TORC_VERSION);
+    if (ch->opts.xds_bootstrap_json)
+        ch->xds_bootstrap_json = tc_strdup(ch->opts.xds_bootstrap_json);
+    envs_set(ch);
+    atomic_flag_clear(&ch->connect_posted);
+    tc_task_init(&ch->free_task, on_free);
+    tc_task_init(&ch->exit_idle_task, on_exit_idle);
+    tc_state_watch_init(&ch->connectivity, ch->loop);
+    tc_pick_queue_init(&ch->queue, ch->loop);
+    tc_list_init(&ch->calls.all);
+    return ch;
+}
+
+torc_channel *tc_channel_new_private(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
+                                     const struct tc_lb_registry *policies, struct tc_status *why)
+{
+    const struct tc_channel_plugins plugins = {.policies = policies};
+    char *text = NULL;
+    torc_channel *ch = tc_channel_make(rt, target, options, &plugins, true, &text);
+    if (ch)
+        tc_channel_attach(ch);
+    else
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", text);
+    tc_free(text);
+    return ch;
+}

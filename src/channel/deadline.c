@@ -1,0 +1,57 @@
+/* Where a deadline fires: in the timer, and before every step that would send something (tc_call_end_if_late), because
+ * the timer of a loop that was busy is late. A server that knows the deadline may reset the stream first; attempt.c
+ * turns that into DEADLINE_EXCEEDED. */
+#include "channel/deadline.h"
+
+#include "channel/explain.h"
+
+struct tc_status tc_call_deadline_status(struct tc_call *c)
+{
+    struct tc_buf b = {0};
+    double seconds = (double)(c->deadline.at_ns - c->deadline.started_ns) / 1e9;
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after %.3f s while waiting for %s", seconds,
+                       tc_call_awaited_text(c, &b));
+    tc_buf_fini(&b);
+    return status;
+}
+
+bool tc_call_end_late(struct tc_call *c)
+{
+    if (TC_LIKELY(tc_loop_now_ns(c->channel->loop) < c->deadline.at_ns))
+        return false;
+    double seconds = (double)(c->deadline.at_ns - c->deadline.started_ns) / 1e9;
+    tc_call_tell_trackers(c, NULL, NULL);
+    tc_call_fail(c, c->stage > TC_CALL_WAIT_CONFIG
+                        ? tc_call_deadline_status(c)
+                        : tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED,
+                                         "deadline exceeded after %.3f s, before the request was sent", seconds));
+    return true;
+}
+
+static void on_expired(struct tc_task *task)
+{
+    struct tc_call *c = TC_CONTAINER_OF(task, struct tc_call, deadline.expired);
+    tc_call_fail(c, tc_call_deadline_status(c));
+}
+
+/* Behind what the connections have taken in: an answer that waited unread comes first. */
+static void on_timer(struct tc_timer *timer)
+{
+    struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, deadline.timer);
+    tc_loop_defer(c->channel->loop, &c->deadline.expired);
+}
+
+void tc_call_deadline_init(struct tc_call *c)
+{
+    c->deadline.at_ns = UINT64_MAX;
+    tc_timer_init(&c->deadline.timer, c->channel->loop, on_timer);
+    tc_task_init(&c->deadline.expired, on_expired);
+}
+
+void tc_call_deadline_arm(struct tc_call *c)
+{
+    uint64_t now = tc_loop_now_ns(c->channel->loop);
+    uint64_t left = c->deadline.at_ns > now ? c->deadline.at_ns - now : 0;
+    tc_timer_start(&c->deadline.timer, (left + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
+}

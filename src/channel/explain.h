@@ -1,0 +1,39 @@
+/* What explains calls and channels: what a call waits for, where a call would go without sending it, and the tree of LB
+ * policies as it is. Loop thread only. */
+#ifndef TC_CHANNEL_EXPLAIN_H
+#define TC_CHANNEL_EXPLAIN_H
+
+#include "base/json.h"
+#include "channel/call_internal.h"
+
+struct tc_describe;
+
+/* What torc_channel_describe gives. */
+void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d);
+
+/* The arguments of a call's pick. `trace` may be NULL. */
+static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc_pick_trace *trace)
+{
+    return (struct tc_pick_args){
+        .path = c->asked.path,
+        .headers = &c->asked.metadata,
+        .cluster = c->config.cluster,
+        .has_hash = c->config.has_hash,
+        .hash = c->config.hash,
+        .random = c->attempt.random,
+        .arena = &c->arena,
+        .session = c->config.session,
+        .auto_host_rewrite = c->config.auto_host_rewrite,
+        .trace = trace,
+    };
+}
+
+/* Appends what the call waits for in its stage, for people, and returns b's text. */
+const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b);
+/* The pick of a dry call: ends the call, with the pick's outcome. */
+void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);
+/* Returns the addresses whose connections a call waits for that no policy has placed, 16 at most: in the tree of
+ * policies as tc_channel_describe shows it. */
+json_t *tc_call_awaited(const struct tc_call *c, const char *channel_json);
+
+#endif

@@ -1,0 +1,190 @@
+/* The messages of a call, both ways.
+ *
+ * Sending: one message at a time is under way (`sending`); tc_call_flush gives it to the stream, which takes one at a
+ * time as well (`writing`). Until the call is committed (A6: headers or a message came, or the buffers are full)
+ * written messages stay in the send buffer, because another attempt writes them again; on_written is called for a
+ * message once, by the attempt that gets there first (n_notified).
+ *
+ * Receiving: `reads` counts what the owner asked for, `reads_given` what the present stream was told of it.
+ *
+ * A call that hedges has no stream of its own: hedge.c passes messages and reads on to the attempts. */
+#include "channel/messages.h"
+
+#include "channel/call_internal.h"
+
+bool tc_call_over_buffer(const struct tc_call *c)
+{
+    const torc_channel *ch = c->channel;
+    return c->messages.send.bytes > ch->opts.retry_buffer_bytes ||
+           ch->calls.kept_bytes > ch->opts.channel_retry_buffer_bytes;
+}
+
+void tc_call_commit(struct tc_call *c)
+{
+    c->messages.committed = true;
+    tc_send_buffer_drop_written(&c->messages.send);
+}
+
+/* --- sending --- */
+
+void tc_call_too_large(struct tc_call *c, size_t bytes)
+{
+    const struct tc_h2_request *r = &c->attempt.request;
+    c->attempt.refused = true;
+    if (c->attempt.stream && !tc_h2_client_stream_sent(c->attempt.stream))
+        c->attempt.n--;
+    /* Without limits the call still waits for its config, and the message is one that gRPC's prefix cannot tell. */
+    size_t max = r->has_limits ? r->max_send_message_bytes : TC_H2_MESSAGE_MAX;
+    tc_call_fail(
+        c, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (%zu vs. %zu)", bytes, max));
+}
+
+static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool end)
+{
+    struct tc_call_messages *m = &c->messages;
+    if (c->stage == TC_CALL_DONE || m->sending || m->half_close) {
+        tc_rstr_unref(owner);
+        return c->stage == TC_CALL_DONE ? TORC_ECLOSED : TORC_ESTATE;
+    }
+    if (bytes.len > TC_H2_MESSAGE_MAX) {
+        tc_call_too_large(c, bytes.len);
+        tc_rstr_unref(owner);
+        return TORC_ELIMIT;
+    }
+    struct tc_send_message *message = tc_send_buffer_push(&m->send, &c->arena, bytes, owner);
+    m->sending = true;
+    m->half_close = end;
+    if (c->hedge)
+        c->hedge->ops->send(c->hedge, message);
+    else
+        tc_call_flush(c);
+    return 0;
+}
+
+int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end)
+{
+    return message_send(c, tc_rstr_slice(message), message, end);
+}
+
+int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end)
+{
+    return message_send(c, message, NULL, end);
+}
+
+int tc_call_send_end(struct tc_call *c)
+{
+    if (c->stage == TC_CALL_DONE)
+        return TORC_ECLOSED;
+    if (c->messages.half_close)
+        return TORC_ESTATE;
+    c->messages.half_close = true;
+    if (c->hedge)
+        c->hedge->ops->send(c->hedge, NULL);
+    else
+        tc_call_flush(c);
+    return 0;
+}
+
+void tc_call_flush(struct tc_call *c)
+{
+    struct tc_call_messages *m = &c->messages;
+    struct tc_h2_stream *stream = c->attempt.stream;
+    if (!stream || m->writing || m->end_sent)
+        return;
+    const struct tc_send_message *message = m->send.next;
+    if (!message) {
+        if (m->half_close && tc_h2_client_stream_send_end(stream) == 0)
+            m->end_sent = true;
+        return;
+    }
+    bool end = m->half_close && !message->next;
+    int rc = tc_h2_stream_send(stream, message->bytes, c->asked.gzip, end);
+    if (rc == TORC_ELIMIT) {
+        tc_call_too_large(c, tc_h2_stream_rejected_bytes(stream));
+        return;
+    }
+    m->writing = true;
+    m->end_sent = end;
+    /* The server has ended the stream; the end waits for received messages to be read. The message counts as written.
+     */
+    if (rc != 0)
+        tc_loop_defer(c->channel->loop, &m->dropped);
+}
+
+void tc_call_on_written(void *arg)
+{
+    struct tc_call *c = arg;
+    struct tc_call_messages *m = &c->messages;
+    m->writing = false;
+    m->send.next = m->send.next->next;
+    m->n_written++;
+    if (!m->committed && tc_call_over_buffer(c))
+        tc_call_commit(c);
+    else if (m->committed)
+        tc_send_buffer_drop_written(&m->send);
+    bool notified = m->n_written <= m->n_notified;
+    tc_call_flush(c);
+    if (notified || c->stage == TC_CALL_DONE)
+        return;
+    m->n_notified = m->n_written;
+    m->sending = false;
+    if (c->events->on_written)
+        c->events->on_written(c->arg);
+}
+
+static void on_dropped(struct tc_task *task)
+{
+    tc_call_on_written(TC_CONTAINER_OF(task, struct tc_call, messages.dropped));
+}
+
+void tc_call_messages_init(struct tc_call *c)
+{
+    tc_task_init(&c->messages.dropped, on_dropped);
+    if (!c->parent) /* what hedged attempts keep are references to the parent's messages */
+        c->messages.send.channel_bytes = &c->channel->calls.kept_bytes;
+}
+
+void tc_call_messages_rewind(struct tc_call *c)
+{
+    struct tc_call_messages *m = &c->messages;
+    m->send.next = m->send.first;
+    m->n_written = 0;
+    m->writing = false;
+    m->end_sent = false;
+    m->reads_given = 0;
+    tc_task_cancel(&m->dropped);
+}
+
+/* --- receiving --- */
+
+void tc_call_flush_reads(struct tc_call *c)
+{
+    while (c->attempt.stream && c->messages.reads_given < c->messages.reads) {
+        c->messages.reads_given++;
+        tc_h2_stream_read(c->attempt.stream);
+    }
+}
+
+void tc_call_read(struct tc_call *c)
+{
+    if (c->stage == TC_CALL_DONE || c->messages.reads == UINT32_MAX)
+        return;
+    c->messages.reads++;
+    if (c->hedge)
+        c->hedge->ops->read(c->hedge);
+    else
+        tc_call_flush_reads(c);
+}
+
+void tc_call_on_message(void *arg, struct tc_rstr *message)
+{
+    struct tc_call *c = arg;
+    if (!c->messages.committed)
+        tc_call_commit(c);
+    c->messages.reads--;
+    c->messages.reads_given--;
+    if (c->events->on_message)
+        c->events->on_message(c->arg, message);
+    else
+        tc_rstr_unref(message);
+}

@@ -1,0 +1,37 @@
+/* The messages of a call, both ways. Loop thread only. */
+#ifndef TC_CHANNEL_MESSAGES_H
+#define TC_CHANNEL_MESSAGES_H
+
+#include "channel/call.h"
+
+/* Sends one message and takes over its reference. `end`: half-closes after it. TORC_ESTATE while a message is under way
+ * or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT for what gRPC's length prefix cannot tell. */
+int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end);
+/* tc_call_send of a message whose bytes live as long as the call. */
+int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);
+/* Half-closes without a message. */
+int tc_call_send_end(struct tc_call *c);
+/* Asks for one more message; demands add up. */
+void tc_call_read(struct tc_call *c);
+
+/* Ends the call with RESOURCE_EXHAUSTED: a message of so many bytes cannot be sent. */
+void tc_call_too_large(struct tc_call *c, size_t bytes);
+
+/* --- for src/channel --- */
+
+void tc_call_messages_init(struct tc_call *c);
+/* Gives the stream the next message, or the half-close. */
+void tc_call_flush(struct tc_call *c);
+/* Gives the stream the reads that are wanted. */
+void tc_call_flush_reads(struct tc_call *c);
+/* Events of the stream; `arg` is the call. */
+void tc_call_on_written(void *arg);
+void tc_call_on_message(void *arg, struct tc_rstr *message);
+/* The request cannot be sent again from now on: written messages are dropped. */
+void tc_call_commit(struct tc_call *c);
+/* Returns whether more is kept of request messages than call or channel may keep. */
+bool tc_call_over_buffer(const struct tc_call *c);
+/* Another attempt writes from the first message. */
+void tc_call_messages_rewind(struct tc_call *c);
+
+#endif

@@ -1,0 +1,30 @@
+/* What waits in a channel: for the resolver's first result, and for a picker that can place it. Loop thread only. */
+#ifndef TC_CHANNEL_PICK_QUEUE_H
+#define TC_CHANNEL_PICK_QUEUE_H
+
+#include "io/loop.h"
+
+/* Embedded in the call. Leaves with tc_list_remove(&q->link). */
+struct tc_queued {
+    struct tc_link link;
+    void (*fn)(struct tc_queued *q); /* its turn has come; taken off the queue before */
+};
+
+struct tc_pick_queue {
+    struct tc_loop *loop;
+    struct tc_link config; /* waits for a resolver's result */
+    struct tc_link pick;   /* waits for another picker */
+    struct tc_task retry;  /* tries `pick` again */
+};
+
+void tc_pick_queue_init(struct tc_pick_queue *q, struct tc_loop *loop);
+void tc_pick_queue_stop(struct tc_pick_queue *q);
+
+/* Puts the entry at the end of `config` or `pick`. */
+void tc_pick_queue_wait(struct tc_link *queue, struct tc_queued *entry, void (*fn)(struct tc_queued *entry));
+/* There is a new picker: what waits for one is tried again, once a loop turn. */
+void tc_pick_queue_wake(struct tc_pick_queue *q);
+/* A result came, or resolution failed: what waits for it is tried at once. */
+void tc_pick_queue_resolved(struct tc_pick_queue *q);
+
+#endif

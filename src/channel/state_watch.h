@@ -1,0 +1,48 @@
+/* The connectivity state of a channel: published for any thread, and told to those who watch. Loop thread only, but for
+ * `published`. */
+#ifndef TC_CHANNEL_STATE_WATCH_H
+#define TC_CHANNEL_STATE_WATCH_H
+
+#include <stdatomic.h>
+
+#include <torc/channel.h>
+
+#include "base/rstr.h"
+#include "base/status.h"
+#include "io/loop.h"
+
+/* Tells of every state that the channel publishes; embedded in its owner. fn is called by the serial queue. A state
+ * that was published several times in a row may be told once. status: why, in TRANSIENT_FAILURE. */
+struct tc_channel_watch {
+    struct tc_link link;
+    void (*fn)(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status);
+};
+
+struct tc_channel_connectivity {
+    struct tc_loop *loop;
+    enum torc_connectivity state;
+    struct tc_status status; /* why, in TRANSIENT_FAILURE */
+    atomic_int published;    /* `state` for torc_channel_state; any thread */
+    bool ended;
+
+    struct tc_link watches; /* struct tc_channel_watch */
+    struct tc_link states;  /* published and not told yet */
+    struct tc_task tell;
+    torc_channel_event_fn observer; /* torc_channel_observe; NULL: none */
+    void *observer_arg;
+    struct tc_link events; /* of connections, not told to the observer yet */
+    struct tc_task tell_events;
+};
+
+void tc_state_watch_init(struct tc_channel_connectivity *c, struct tc_loop *loop);
+/* Publishes `state` and `status` as they are, and has the watches told by the serial queue. */
+void tc_state_watch_publish(struct tc_channel_connectivity *c);
+/* The state is SHUTDOWN from now on. With `tell`, the watches hear of it at once. */
+void tc_state_watch_end(struct tc_channel_connectivity *c, bool tell);
+/* Replaces the observer; events that the old observer was not told of are dropped. */
+void tc_state_watch_set_observer(struct tc_channel_connectivity *c, torc_channel_event_fn fn, void *arg);
+/* A tc_conn_observer_fn; `arg` is the struct tc_channel_connectivity. The observer hears of the event by the serial
+ * queue: the caller is below an LB policy or walks over subchannels, and the application may destroy either. */
+void tc_state_watch_on_conn_event(void *arg, const char *kind, struct tc_rstr *address, const char *reason);
+
+#endif

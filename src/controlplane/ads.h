@@ -1,0 +1,71 @@
+/* The server's side of one state-of-the-world ADS stream: what a client asks for, what it was sent, what it made of it.
+ * Knows no transport: bytes come in, bytes go out. The incremental variant is controlplane/delta.h. */
+#ifndef TC_CONTROLPLANE_ADS_H
+#define TC_CONTROLPLANE_ADS_H
+
+#include "base/status.h"
+#include "controlplane/resource_set.h"
+
+struct tc_ads;
+
+/* One request as received; borrowed for the call. */
+struct tc_ads_request {
+    struct tc_slice node_id; /* of the stream */
+    struct tc_slice type_url;
+    struct tc_slice version, nonce;
+    const struct tc_slice *names;
+    size_t n_names;
+    bool has_error; /* a NACK */
+    int error_code;
+    struct tc_slice error_text;
+    /* Of the incremental variant: version is empty, names are those subscribed to. */
+    bool delta;
+    const struct tc_slice *unsubscribed;
+    size_t n_unsubscribed;
+    size_t n_initial; /* entries of initial_resource_versions */
+    uint64_t stream;  /* which of the control plane's ADS streams, from 1; set by the control plane */
+};
+
+enum tc_served_state {
+    TC_SERVED_ASKED = 1, /* nothing was sent yet */
+    TC_SERVED_SENT,      /* the client has not answered yet */
+    TC_SERVED_ACKED,
+    TC_SERVED_NACKED,
+    TC_SERVED_ABSENT, /* the client knows that it does not exist */
+};
+
+/* What is known of one resource that a client asked for; borrowed for the call. */
+struct tc_served {
+    struct tc_slice type_url, name;
+    enum tc_served_state state;
+    struct tc_slice version;     /* that the client was sent; empty: none */
+    const struct tc_rstr *value; /* that the client was sent; NULL: none */
+    struct tc_slice error;       /* of its NACK */
+};
+
+typedef void (*tc_served_fn)(void *arg, const struct tc_served *served);
+
+struct tc_ads_events {
+    /* Sends one serialised DiscoveryResponse. Responses keep their order. */
+    void (*send)(void *arg, struct tc_slice response);
+    /* Called with each request before it is answered. May be NULL. */
+    void (*on_request)(void *arg, const struct tc_ads_request *request);
+    /* Returns the set that serves a node, borrowed. NULL: nothing is answered now; the next push sends what is due. */
+    const struct tc_resource_set *(*resources)(void *arg, struct tc_slice node_id);
+};
+
+struct tc_ads *tc_ads_new(const struct tc_ads_events *events, void *arg);
+void tc_ads_free(struct tc_ads *a);
+/* Takes in one serialised DiscoveryRequest, and answers it if there is something new. Returns OK, or the status that a
+ * malformed request should end the stream with (the caller ends it). */
+struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
+/* The set changed: sends what the client is subscribed to and what differs from what it has. */
+void tc_ads_push(struct tc_ads *a);
+/* Returns the Node message, serialised; empty before the first request. */
+struct tc_slice tc_ads_node(const struct tc_ads *a);
+void tc_ads_view(const struct tc_ads *a, tc_served_fn fn, void *arg);
+/* Sends a response that the caller made up, for tests of clients: `resources` are serialised messages of the type. */
+void tc_ads_send(struct tc_ads *a, struct tc_slice type_url, struct tc_slice version, const struct tc_slice *resources,
+                 size_t n);
+
+#endif

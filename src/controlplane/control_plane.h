@@ -1,0 +1,51 @@
+/* The embedded control plane: serves sets of resources to ADS clients, state of the world and incremental, on a gRPC
+ * server, and pushes what changes. Load reports are controlplane/lrs.h, its view of its clients controlplane/csds.h. */
+#ifndef TC_CONTROLPLANE_CONTROL_PLANE_H
+#define TC_CONTROLPLANE_CONTROL_PLANE_H
+
+#include "controlplane/delta.h"
+#include "server/call.h"
+#include "server/server.h"
+
+struct tc_control_plane;
+
+/* Called with each request as it arrives (torc serve-xds --log, tests). */
+typedef void (*tc_control_plane_request_fn)(void *arg, const struct tc_ads_request *request);
+
+/* Registers the methods of ADS with the server, which must outlive the control plane's use. */
+struct tc_control_plane *tc_control_plane_new(struct tc_server *server);
+/* Call after tc_server_free. */
+void tc_control_plane_free(struct tc_control_plane *cp);
+void tc_control_plane_observe(struct tc_control_plane *cp, tc_control_plane_request_fn fn, void *arg);
+
+/* Replaces what a node is served (NULL: every node without a set of its own), and pushes the difference. Takes over the
+ * set; gives it its versions. */
+void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, struct tc_resource_set *set);
+/* Adds or replaces the resources of a YAML or JSON text for every node, and pushes. TORC_EPARSE with a reason in *why
+ * (tc_free); nothing changes then. */
+int tc_control_plane_put(struct tc_control_plane *cp, const char *text, char **why);
+/* Removes one resource for every node, and pushes. Returns 0 or TORC_ENOTFOUND. */
+int tc_control_plane_remove(struct tc_control_plane *cp, const char *type_url, const char *name);
+
+/* Returns how many streams are open. */
+size_t tc_control_plane_streams(const struct tc_control_plane *cp);
+/* Sends a response that the caller made up on every open state-of-the-world stream, whatever was asked: `resources` are
+ * serialised messages. */
+void tc_control_plane_send(struct tc_control_plane *cp, const char *type_url, const char *version,
+                           const struct tc_slice *resources, size_t n);
+
+struct tc_control_plane_view {
+    void (*on_client)(void *arg, struct tc_slice node); /* a Node message, serialised */
+    tc_served_fn on_served;                             /* of the client that on_client was called for last */
+};
+
+/* Calls `view` for each client that has an open stream, and for each resource it was served. */
+void tc_control_plane_view(const struct tc_control_plane *cp, const struct tc_control_plane_view *view, void *arg);
+/* Ends every open stream with a status. */
+void tc_control_plane_end_streams(struct tc_control_plane *cp, int code, const char *text);
+/* Returns how many streams were opened so far. */
+uint64_t tc_control_plane_opened(const struct tc_control_plane *cp);
+/* Keeps one stream only, as istio-agent does for a pod: a new stream ends the others with OK. */
+void tc_control_plane_set_one_stream(struct tc_control_plane *cp, bool one);
+
+#endif

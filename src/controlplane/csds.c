@@ -1,0 +1,142 @@
+/* The answer of CSDS, built from what the control plane knows of its clients: one ClientConfig for each client that has
+ * a stream, one GenericXdsConfig for each resource it was served. */
+#include "controlplane/csds.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "pb/envoy/service/status/v3/csds.pb-c.h"
+#include "proto/unpack.h"
+#include "server/csds_service.h"
+
+typedef Envoy__Service__Status__V3__ClientConfig client_config;
+typedef Envoy__Service__Status__V3__ClientConfig__GenericXdsConfig generic_config;
+typedef TC_VEC(generic_config *) config_vec;
+
+/* A response under construction; all in the arena but the arrays. */
+struct csds_response {
+    struct tc_arena arena;
+    bool without_contents;
+    TC_VEC(client_config *) clients;
+    TC_VEC(config_vec) configs; /* of each client */
+};
+
+static char *response_text(struct csds_response *a, struct tc_slice s)
+{
+    return tc_arena_dup(&a->arena, s);
+}
+
+/* A client begins: the resources that follow are its own (response_on_served). */
+static void response_on_client(void *arg, struct tc_slice node)
+{
+    struct csds_response *a = arg;
+    struct tc_validation_errors errors = {0};
+    ProtobufCMessage *message = NULL;
+    client_config *c = tc_arena_calloc(&a->arena, 1, sizeof(*c));
+    envoy__service__status__v3__client_config__init(c);
+    /* The message was packed here, and had passed the same check when it arrived. */
+    if (tc_unpack(&envoy__config__core__v3__node__descriptor, node, NULL, &a->arena, &message, &errors) == 0)
+        c->node = (Envoy__Config__Core__V3__Node *)message;
+    tc_validation_fini(&errors);
+    *tc_vec_push(&a->clients) = c;
+    tc_vec_push(&a->configs);
+}
+
+/* Sets both of CSDS's views of a state: the server's (config_status) and the client's (client_status). */
+static void config_set_states(generic_config *g, enum tc_served_state state)
+{
+    static const struct {
+        Envoy__Service__Status__V3__ConfigStatus config;
+        Envoy__Admin__V3__ClientResourceStatus client;
+    } of[] = {
+        [TC_SERVED_ASKED] = {ENVOY__SERVICE__STATUS__V3__CONFIG_STATUS__NOT_SENT,
+                             ENVOY__ADMIN__V3__CLIENT_RESOURCE_STATUS__REQUESTED},
+        [TC_SERVED_SENT] = {ENVOY__SERVICE__STATUS__V3__CONFIG_STATUS__STALE,
+                            ENVOY__ADMIN__V3__CLIENT_RESOURCE_STATUS__REQUESTED},
+        [TC_SERVED_ACKED] = {ENVOY__SERVICE__STATUS__V3__CONFIG_STATUS__SYNCED,
+                             ENVOY__ADMIN__V3__CLIENT_RESOURCE_STATUS__ACKED},
+        [TC_SERVED_NACKED] = {ENVOY__SERVICE__STATUS__V3__CONFIG_STATUS__ERROR,
+                              ENVOY__ADMIN__V3__CLIENT_RESOURCE_STATUS__NACKED},
+        [TC_SERVED_ABSENT] = {ENVOY__SERVICE__STATUS__V3__CONFIG_STATUS__NOT_SENT,
+                              ENVOY__ADMIN__V3__CLIENT_RESOURCE_STATUS__DOES_NOT_EXIST},
+    };
+    g->config_status = of[state].config;
+    g->client_status = of[state].client;
+}
+
+static void response_on_served(void *arg, const struct tc_served *served)
+{
+    struct csds_response *a = arg;
+    generic_config *g = tc_arena_calloc(&a->arena, 1, sizeof(*g));
+    envoy__service__status__v3__client_config__generic_xds_config__init(g);
+    g->type_url = response_text(a, served->type_url);
+    g->name = response_text(a, served->name);
+    g->version_info = response_text(a, served->version);
+    config_set_states(g, served->state);
+    if (served->value && !a->without_contents) {
+        g->xds_config = tc_arena_calloc(&a->arena, 1, sizeof(*g->xds_config));
+        google__protobuf__any__init(g->xds_config);
+        g->xds_config->type_url = g->type_url;
+        g->xds_config->value.data = (uint8_t *)(uintptr_t)served->value->data;
+        g->xds_config->value.len = served->value->len;
+    }
+    if (served->state == TC_SERVED_NACKED) {
+        g->error_state = tc_arena_calloc(&a->arena, 1, sizeof(*g->error_state));
+        envoy__admin__v3__update_failure_state__init(g->error_state);
+        g->error_state->details = response_text(a, served->error);
+        g->error_state->version_info = g->version_info;
+    }
+    *tc_vec_push(&a->configs.data[a->configs.len - 1]) = g;
+}
+
+static const struct tc_control_plane_view view = {response_on_client, response_on_served};
+
+struct tc_csds {
+    struct tc_csds_service service;
+    struct tc_control_plane *cp;
+};
+
+static struct tc_rstr *response_pack(struct csds_response *a, size_t max, size_t *bytes)
+{
+    Envoy__Service__Status__V3__ClientStatusResponse response =
+        ENVOY__SERVICE__STATUS__V3__CLIENT_STATUS_RESPONSE__INIT;
+    for (size_t i = 0; i < a->clients.len; i++) {
+        a->clients.data[i]->n_generic_xds_configs = a->configs.data[i].len;
+        a->clients.data[i]->generic_xds_configs = a->configs.data[i].data;
+    }
+    response.n_config = a->clients.len;
+    response.config = a->clients.data;
+    return tc_csds_pack(&response.base, max, bytes);
+}
+
+static void csds_make(struct tc_csds_service *service, bool without_contents)
+{
+    const struct tc_control_plane *cp = TC_CONTAINER_OF(service, struct tc_csds, service)->cp;
+    uint64_t since_ns = tc_system_clock.monotonic_ns(NULL);
+    struct csds_response a = {.without_contents = without_contents};
+    size_t bytes;
+    tc_arena_init(&a.arena, 4096, 0);
+    tc_control_plane_view(cp, &view, &a);
+    struct tc_rstr *response = response_pack(&a, tc_csds_service_max_bytes(service), &bytes);
+    for (size_t i = 0; i < a.configs.len; i++)
+        tc_vec_fini(&a.configs.data[i]);
+    tc_vec_fini(&a.configs);
+    tc_vec_fini(&a.clients);
+    tc_arena_fini(&a.arena);
+    tc_csds_service_made(service, response, bytes, tc_system_clock.monotonic_ns(NULL) - since_ns);
+}
+
+struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp)
+{
+    struct tc_csds *c = TC_NEW(struct tc_csds);
+    c->service.make = csds_make;
+    c->cp = cp;
+    tc_csds_service_register(server, &c->service);
+    return c;
+}
+
+void tc_csds_free(struct tc_csds *c)
+{
+    if (c)
+        tc_csds_service_end(&c->service);
+    tc_free(c);
+}

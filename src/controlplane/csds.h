@@ -1,0 +1,15 @@
+/* The client status discovery service of the embedded control plane (CSDS): for each client that is connected, what it
+ * was served and what it made of it, as the control plane knows it. */
+#ifndef TC_CONTROLPLANE_CSDS_H
+#define TC_CONTROLPLANE_CSDS_H
+
+#include "controlplane/control_plane.h"
+
+struct tc_csds;
+
+/* Registers CSDS with the control plane's server. The control plane must live as long as the server takes calls. */
+struct tc_csds *tc_csds_new(struct tc_server *server, struct tc_control_plane *cp);
+/* Call after tc_server_free. */
+void tc_csds_free(struct tc_csds *c);
+
+#endif

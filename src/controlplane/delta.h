@@ -1,0 +1,32 @@
+/* The server's side of one incremental ADS stream: what a client subscribed to, which version of each resource it has,
+ * and only what differs from that on the wire. Knows no transport: bytes come in, bytes go out. */
+#ifndef TC_CONTROLPLANE_DELTA_H
+#define TC_CONTROLPLANE_DELTA_H
+
+#include "controlplane/ads.h"
+
+struct tc_delta;
+
+struct tc_delta *tc_delta_new(const struct tc_ads_events *events, void *arg);
+void tc_delta_free(struct tc_delta *d);
+/* Takes in one serialised DeltaDiscoveryRequest, and answers it if there is something new. Returns OK, or the status
+ * that a malformed request should end the stream with (the caller ends it). */
+struct tc_status tc_delta_on_message(struct tc_delta *d, struct tc_slice bytes);
+/* The set changed: sends what the client is subscribed to and what differs from what it has. */
+void tc_delta_push(struct tc_delta *d);
+/* Returns the Node message, serialised; empty before the first request that has one. */
+struct tc_slice tc_delta_node(const struct tc_delta *d);
+void tc_delta_view(const struct tc_delta *d, tc_served_fn fn, void *arg);
+
+/* A resource of a response that the caller makes up. */
+struct tc_delta_resource {
+    struct tc_slice name, version, value;
+};
+
+/* Sends a response that the caller made up, for tests of clients. Resources that the client asked for count as
+ * resources that it has now. */
+void tc_delta_send(struct tc_delta *d, struct tc_slice type_url, struct tc_slice system_version,
+                   const struct tc_delta_resource *resources, size_t n, const struct tc_slice *removed,
+                   size_t n_removed);
+
+#endif

@@ -1,0 +1,49 @@
+/* The load reporting server (LRS, StreamLoadStats): tells clients of which clusters they are to report and how often,
+ * and hands on each report. */
+#ifndef TC_CONTROLPLANE_LRS_H
+#define TC_CONTROLPLANE_LRS_H
+
+#include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
+#include "server/call.h"
+#include "server/server.h"
+
+struct tc_lrs;
+
+/* What clients are asked to report. */
+struct tc_lrs_config {
+    uint64_t interval_ms;
+    bool send_all_clusters;
+    const char *const *clusters; /* those to report; with send_all_clusters none is needed */
+    size_t n_clusters;
+    bool endpoint_granularity;
+};
+
+/* One LoadStatsRequest; borrowed for the call. */
+struct tc_lrs_report {
+    uint64_t stream;         /* of the stream, from 1 */
+    bool first;              /* the first of its stream, which is answered */
+    struct tc_slice node_id; /* of the stream */
+    const Envoy__Service__LoadStats__V3__LoadStatsRequest *request;
+};
+
+typedef void (*tc_lrs_report_fn)(void *arg, const struct tc_lrs_report *report);
+
+/* Registers its method with the server, which must outlive it. Asks for all clusters every 10 s. */
+struct tc_lrs *tc_lrs_new(struct tc_server *server);
+/* Call after tc_server_free. */
+void tc_lrs_free(struct tc_lrs *l);
+void tc_lrs_observe(struct tc_lrs *l, tc_lrs_report_fn fn, void *arg);
+/* Sets what clients are asked to report; copied. Streams that were answered already get the change. */
+void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config);
+
+/* Return how many streams are open, and how many were opened so far. */
+size_t tc_lrs_streams(const struct tc_lrs *l);
+uint64_t tc_lrs_streams_so_far(const struct tc_lrs *l);
+/* Ends every open stream with a status. */
+void tc_lrs_end_streams(struct tc_lrs *l, int code, const char *text);
+/* While mute, reports are taken in and no stream is answered. Ending it answers those that wait. */
+void tc_lrs_set_mute(struct tc_lrs *l, bool mute);
+/* Sends bytes on every open stream, a serialised LoadStatsResponse or not. */
+void tc_lrs_send(struct tc_lrs *l, struct tc_slice response);
+
+#endif

@@ -1,0 +1,23 @@
+/* What the server's sides of ADS and LRS streams share: requests from the wire, and the node that sends them. */
+#ifndef TC_CONTROLPLANE_REQUEST_H
+#define TC_CONTROLPLANE_REQUEST_H
+
+#include "base/status.h"
+#include "pb/envoy/config/core/v3/base.pb-c.h"
+
+/* Unpacks a request and hands it to fn, whose status it returns. Returns INVALID_ARGUMENT if the bytes are malformed.
+ */
+struct tc_status tc_request_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
+                                   struct tc_status (*fn)(void *arg, const ProtobufCMessage *request), void *arg);
+
+/* The node of a stream: that of the first request that had one. */
+struct tc_request_node {
+    struct tc_rstr *id;      /* NULL: no request had a node yet */
+    struct tc_rstr *message; /* serialised */
+};
+
+/* Keeps `node` (NULL is allowed) unless the stream has a node. */
+void tc_request_node_take(struct tc_request_node *n, const Envoy__Config__Core__V3__Node *node);
+void tc_request_node_fini(struct tc_request_node *n);
+
+#endif

@@ -1,0 +1,17 @@
+/* Resource sets from files and JSON. */
+#ifndef TC_CONTROLPLANE_RESOURCE_LOAD_H
+#define TC_CONTROLPLANE_RESOURCE_LOAD_H
+
+#include <jansson.h>
+
+#include "controlplane/resource_set.h"
+
+/* Adds the resources of one document in the shape of Envoy's filesystem xDS: {"version_info": "1", "resources":
+ * [{"@type": ...}]}, or a bare list, or a single resource. A resource may be wrapped in an
+ * envoy.service.discovery.v3.Resource, of which only name and resource count. Errors carry field paths. */
+void tc_resource_set_add_json(struct tc_resource_set *s, const json_t *doc, struct tc_validation_errors *errors);
+/* Reads files (YAML or JSON) and folders (every .yaml, .yml and .json in them, by name). Returns 0, or TORC_EPARSE or
+ * TORC_EIO with a text that names file and reason in *why (tc_free). */
+int tc_resource_set_load(struct tc_resource_set *s, const char *const *paths, size_t n, char **why);
+
+#endif

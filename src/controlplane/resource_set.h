@@ -1,0 +1,58 @@
+/* A set of xDS resources as a control plane serves them: by type and name, each type with a version. Owned by one loop.
+ */
+#ifndef TC_CONTROLPLANE_RESOURCE_SET_H
+#define TC_CONTROLPLANE_RESOURCE_SET_H
+
+#include "base/rstr.h"
+#include "base/validation_errors.h"
+#include "base/vec.h"
+
+struct tc_set_resource {
+    struct tc_rstr *name;
+    struct tc_rstr *value; /* the serialised message */
+    struct tc_rstr *file;  /* the file that it was read from; NULL: none. Copies have none. */
+};
+
+struct tc_set_type {
+    struct tc_rstr *type_url; /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
+    struct tc_rstr *version;
+    struct tc_rstr *version_hint; /* version_info of the file that it came from; NULL: none, or several files */
+    uint64_t changes;             /* how often the content has changed */
+    TC_VEC(struct tc_set_resource) resources; /* sorted by name */
+};
+
+/* Checks a resource of a document before it is added; its errors reject the document. */
+typedef void (*tc_set_check_fn)(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
+                                struct tc_validation_errors *errors);
+
+struct tc_resource_set {
+    TC_VEC(struct tc_set_type) types;
+    tc_set_check_fn check; /* for documents (resource_load.h); NULL: none. Copies have none. */
+    void *check_arg;
+    /* Called with the fields that Torc does not read, which are then left out; NULL: they are errors. `file` (NULL:
+     * none) and `text` are borrowed. */
+    void (*warn)(void *arg, const char *file, const char *text);
+    void *warn_arg;
+    struct tc_rstr *file; /* the file that is being read; NULL: none */
+    bool once;            /* a resource given twice is an error, as in files; else the later one replaces the first */
+};
+
+struct tc_resource_set *tc_resource_set_new(void);
+void tc_resource_set_free(struct tc_resource_set *s);
+/* Returns a copy that shares the bytes. */
+struct tc_resource_set *tc_resource_set_copy(const struct tc_resource_set *s);
+/* Adds or replaces a resource. */
+void tc_resource_set_put(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name,
+                         struct tc_slice value);
+/* Returns true if the resource was there. */
+bool tc_resource_set_remove(struct tc_resource_set *s, struct tc_slice type_url, struct tc_slice name);
+/* Return NULL if the set has nothing of the type, or the type nothing of the name. Borrowed. */
+const struct tc_set_type *tc_resource_set_type(const struct tc_resource_set *s, struct tc_slice type_url);
+const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, struct tc_slice name);
+
+/* Gives each type its version, as the successor of `before` (may be NULL): the old version where nothing changed; else
+ * the hint where it is new, the hint with ".N" behind it where it is not, and a number counted up without one. Types
+ * that went are kept as empty, so that clients hear of it. */
+void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource_set *before);
+
+#endif

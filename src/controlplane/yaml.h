@@ -1,0 +1,14 @@
+/* YAML to JSON values, so that files in either form go one way. */
+#ifndef TC_CONTROLPLANE_YAML_H
+#define TC_CONTROLPLANE_YAML_H
+
+#include <jansson.h>
+
+#include "base/slice.h"
+
+/* Converts one YAML document (JSON is YAML, too) to a jansson value that the caller owns. Plain scalars follow YAML's
+ * core schema; quoted ones are strings. Limits: depth 100; 4 million nodes after aliases are expanded, and at most
+ * 100,000 plus 16 for each byte of text. Returns NULL with a reason that names line and column in *why (tc_free). */
+json_t *tc_yaml_parse(struct tc_slice text, char **why);
+
+#endif

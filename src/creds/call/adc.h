@@ -1,0 +1,21 @@
+/* Application default credentials: where Google's libraries find out who they are (AIP-4110). */
+#ifndef TC_CREDS_CALL_ADC_H
+#define TC_CREDS_CALL_ADC_H
+
+#include "creds/call/call.h"
+
+struct tc_adc_opts {
+    const char *credentials_file; /* NULL: the environment's order */
+    const char *metadata_host;    /* NULL: GCE_METADATA_HOST, or Google's */
+    const char *roots_file;       /* for token endpoints; NULL: the system's */
+};
+
+/* Returns the first of: GOOGLE_APPLICATION_CREDENTIALS; application_default_credentials.json in CLOUDSDK_CONFIG or
+ * ~/.config/gcloud; the metadata server. NULL with the reason in *why (tc_free) when a file that is named is not
+ * readable, or a file that exists is malformed. The metadata server is asked when an RPC needs its token. */
+torc_call_credentials *tc_adc_find(const struct tc_adc_opts *opts, char **why);
+/* Makes credentials of the text of such a file: "service_account" or "authorized_user". Returns NULL with the reason in
+ * *why. */
+torc_call_credentials *tc_adc_parse(struct tc_slice text, const char *roots_file, char **why);
+
+#endif

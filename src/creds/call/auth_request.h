@@ -1,0 +1,51 @@
+/* The metadata that call credentials add to RPCs, and the requests by which RPCs wait for metadata.
+ *
+ * A request stands between a waiter, which lives on one loop, and an answer, which may come from any thread at any
+ * time. Each side lets go of the request by itself. */
+#ifndef TC_CREDS_CALL_AUTH_REQUEST_H
+#define TC_CREDS_CALL_AUTH_REQUEST_H
+
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "base/status.h"
+#include "io/loop.h"
+
+struct tc_auth_field {
+    struct tc_rstr *name; /* a name that passes tc_header_name_valid */
+    struct tc_rstr *value;
+};
+
+/* What is added to an RPC. Immutable, may cross threads. */
+struct tc_auth_metadata {
+    struct tc_ref ref;
+    size_t n;
+    struct tc_auth_field fields[];
+};
+
+/* Takes over the references of the fields. */
+struct tc_auth_metadata *tc_auth_metadata_new(const struct tc_auth_field *fields, size_t n);
+/* "authorization: TYPE TOKEN". Returns NULL if the token is empty or the value is not valid in a header. */
+struct tc_auth_metadata *tc_auth_metadata_token(const char *type, struct tc_slice token);
+struct tc_auth_metadata *tc_auth_metadata_ref(struct tc_auth_metadata *m);
+void tc_auth_metadata_unref(struct tc_auth_metadata *m);
+
+struct tc_auth_request;
+
+/* An RPC that waits for metadata, embedded in the call. */
+struct tc_auth_waiter {
+    struct tc_auth_request *request; /* NULL: it does not wait */
+    /* Called once, from the loop, never from inside of get: borrowed metadata, or NULL and a status. */
+    void (*fn)(struct tc_auth_waiter *w, struct tc_auth_metadata *metadata, const struct tc_status *error);
+};
+
+/* Makes the request that `w` waits for. Whoever answers owns the request, on any thread. */
+struct tc_auth_request *tc_auth_request_new(struct tc_loop *loop, struct tc_auth_waiter *w);
+/* Answers and frees the request: takes over a reference to metadata, or copies a status where metadata is NULL. Any
+ * thread, once. A waiter that was cancelled is not called, nor is one
+ * whose loop has ended: it must cancel. */
+void tc_auth_request_complete(struct tc_auth_request *r, struct tc_auth_metadata *metadata,
+                              const struct tc_status *error);
+/* Called on the loop: the waiter waits no longer. Harmless when it does not wait. */
+void tc_auth_waiter_cancel(struct tc_auth_waiter *w);
+
+#endif

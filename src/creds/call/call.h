@@ -1,0 +1,37 @@
+/* Call credentials inside the library: metadata that proves who calls, for each RPC. Immutable and shared by any number
+ * of runtimes; each kind guards its cache by a lock of its own. */
+#ifndef TC_CREDS_CALL_CALL_H
+#define TC_CREDS_CALL_CALL_H
+
+#include <torc/credentials.h>
+
+#include "creds/call/auth_request.h"
+
+/* The RPC that needs metadata. Borrowed for the duration of get. */
+struct tc_auth_context {
+    const char *service_url; /* "https://host/package.Service"; ":443" is left out */
+    const char *method;      /* "Method" */
+};
+
+struct tc_call_creds_ops {
+    const char *type; /* "jwt_token_file" */
+    const char *from; /* the file or URL that an answer may have to be waited for; NULL: not known */
+    /* Called on the loop. Returns 0 with a reference in *out; TORC_EAGAIN: w->fn follows; or another error with a
+     * status in *error. */
+    int (*get)(torc_call_credentials *c, struct tc_loop *loop, const struct tc_auth_context *context,
+               struct tc_auth_waiter *w, struct tc_auth_metadata **out, struct tc_status *error);
+    void (*free)(torc_call_credentials *c);
+};
+
+/* Implementations embed it first. */
+struct torc_call_credentials {
+    struct tc_ref ref;
+    const struct tc_call_creds_ops *ops; /* NULL: a composite */
+};
+
+void tc_call_creds_init(torc_call_credentials *c, const struct tc_call_creds_ops *ops);
+/* Returns the number of credentials that `c` consists of: 1, or the parts of a composite. */
+size_t tc_call_creds_count(const torc_call_credentials *c);
+torc_call_credentials *tc_call_creds_at(torc_call_credentials *c, size_t i);
+
+#endif

@@ -1,0 +1,40 @@
+/* One blocking HTTP request by libcurl, for threads that fetch tokens. libtorc.so loads libcurl with the first request
+ * (creds/call/curl.h). */
+#ifndef TC_CREDS_CALL_HTTP_H
+#define TC_CREDS_CALL_HTTP_H
+
+#include "base/buf.h"
+#include "base/list.h"
+
+/* The largest body of an answer. */
+#define TC_HTTP_MAX_BODY_BYTES 65536
+
+struct tc_http_request {
+    const char *url;        /* https, or http */
+    const char *header;     /* "Name: value"; NULL: none */
+    const char *form;       /* a body of application/x-www-form-urlencoded, sent by POST; NULL: GET */
+    const char *roots_file; /* trusted roots, PEM; NULL: the system's */
+    bool direct;            /* without a proxy, whatever the environment says */
+    uint64_t timeout_ms;    /* for all of it */
+    const char *marked;     /* "Name: value": a header that an answer of status 200 must have; NULL: none */
+};
+
+/* Ends requests from another thread: the one that runs, and every later one. */
+struct tc_http_stop {
+    struct tc_link link; /* among the requests that run */
+    bool stopped;
+    void *running;       /* NULL: none */
+    unsigned generation; /* of the process (tc_fork_generation) that runs it */
+};
+
+void tc_http_stop_init(struct tc_http_stop *s);
+void tc_http_stop_fini(struct tc_http_stop *s);
+void tc_http_stop_now(struct tc_http_stop *s);
+
+/* Returns 0 with the status, and the body appended; TORC_EIO with the reason in *why (tc_free); or TORC_EPARSE with a
+ * reason when the answer lacks the header that it must have. Only http and https are spoken; redirects are not
+ * followed. */
+int tc_http_fetch(const struct tc_http_request *request, struct tc_http_stop *stop, int *status, struct tc_buf *body,
+                  char **why);
+
+#endif

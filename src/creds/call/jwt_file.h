@@ -1,0 +1,14 @@
+/* Call credentials of a JWT in a file (A97). */
+#ifndef TC_CREDS_CALL_JWT_FILE_H
+#define TC_CREDS_CALL_JWT_FILE_H
+
+#include "base/buf.h"
+#include "creds/call/token.h"
+
+/* The path is copied; the file is read when an RPC needs the token, on the thread that fetches (creds/call/token.h). */
+torc_call_credentials *tc_call_creds_jwt_file(const char *path);
+/* Stores the token that the content of such a file holds; UNAUTHENTICATED if it holds no JWT with an expiration. `path`
+ * is for the error's text. */
+void tc_jwt_file_token(const char *path, struct tc_slice content, struct tc_token *out);
+
+#endif

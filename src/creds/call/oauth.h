@@ -1,0 +1,26 @@
+/* Access tokens of OAuth 2.0 (RFC 6749, section 5): reading an endpoint's answer, and Google's two endpoints. */
+#ifndef TC_CREDS_CALL_OAUTH_H
+#define TC_CREDS_CALL_OAUTH_H
+
+#include "base/slice.h"
+#include "creds/call/token.h"
+
+/* Makes a token, or a failure, of an answer. A83: a status that means UNAVAILABLE in gRPC stays so; every other failure
+ * is UNAUTHENTICATED. `who` names the endpoint in texts; `now_ns` is realtime. */
+void tc_oauth_token(const char *who, int http_status, struct tc_slice body, int64_t now_ns, struct tc_token *out);
+
+/* The time for an answer, the look-up of the endpoint's name included. */
+#define TC_TOKEN_FETCH_MS 30000
+
+/* Makes credentials with tokens of the metadata server at host[:port]. Strings are copied. */
+torc_call_credentials *tc_metadata_server_creds(const char *host, uint64_t timeout_ms);
+
+/* An authorized user's refresh token (RFC 6749, section 6). Strings are copied. */
+struct tc_refresh_opts {
+    const char *token_uri;
+    const char *client_id, *client_secret, *refresh_token;
+    const char *roots_file; /* NULL: the system's */
+};
+torc_call_credentials *tc_refresh_token_creds(const struct tc_refresh_opts *opts);
+
+#endif

@@ -1,0 +1,19 @@
+/* Call credentials of a service account's key: JWTs that it signs itself (Google's AIP-4111). */
+#ifndef TC_CREDS_CALL_SERVICE_ACCOUNT_H
+#define TC_CREDS_CALL_SERVICE_ACCOUNT_H
+
+#include "base/clock.h"
+#include "creds/call/call.h"
+#include "tls/openssl.h"
+
+struct tc_service_account {
+    const char *email;  /* issuer and subject; copied */
+    const char *key_id; /* copied */
+    EVP_PKEY *key;      /* RSA; takes a reference of its own */
+};
+
+/* The audience is the RPC's host, "https://host/". A token lives for an hour and is signed anew 90 s before its end, on
+ * the worker's thread, while it still serves. The clock must outlive the last call of get. */
+torc_call_credentials *tc_service_account_creds(const struct tc_service_account *account, const struct tc_clock *clock);
+
+#endif

@@ -1,0 +1,40 @@
+/* Call credentials out of a source of tokens: cached, fetched early, one fetch at a time, each on a thread of its own.
+ *
+ * A fetch has a thread since it blocks, and since the credentials serve several runtimes, each of which may end while
+ * others wait; a fetch an hour needs no pool. The last reference to the credentials ends a fetch that runs, and waits
+ * for its thread. */
+#ifndef TC_CREDS_CALL_TOKEN_H
+#define TC_CREDS_CALL_TOKEN_H
+
+#include <torc/credentials.h>
+
+#include "creds/call/token_cache.h"
+
+struct tc_token_source;
+
+struct tc_token_source_ops {
+    const char *type; /* of the credentials */
+    /* Fetches a token. May block; called on the fetch's thread, one call at a time. */
+    void (*fetch)(struct tc_token_source *s, struct tc_token *out);
+    /* Called from another thread: the fetch that runs, and any later one, must end soon. NULL: a fetch ends by itself.
+     */
+    void (*abort)(struct tc_token_source *s);
+    void (*free)(struct tc_token_source *s);
+};
+
+/* Implementations embed it first. */
+struct tc_token_source {
+    const struct tc_token_source_ops *ops;
+    const char *from; /* the file or the URL; owned by the source */
+};
+
+/* Takes over the source. The clock must outlive the credentials. */
+torc_call_credentials *tc_token_creds_new(struct tc_token_source *source, const struct tc_clock *clock);
+
+/* For sources: makes the outcome a failure. Takes over the status. */
+static inline void tc_token_fail(struct tc_token *out, struct tc_status status)
+{
+    tc_status_set(&out->error, status);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* The rules of A97 (and A83) for a cached token: when it is used, waited for, fetched and given up. Without threads and
+ * files; the owner guards it. */
+#ifndef TC_CREDS_CALL_TOKEN_CACHE_H
+#define TC_CREDS_CALL_TOKEN_CACHE_H
+
+#include "base/clock.h"
+#include "creds/call/auth_request.h"
+#include "io/backoff.h"
+
+/* A97: a token counts as expired this long before its end, since clocks differ and the server needs time too. */
+#define TC_TOKEN_MARGIN_NS (30 * TC_NS_PER_S)
+/* A97: a token that expires within this time is fetched anew while it still serves. */
+#define TC_TOKEN_REFRESH_NS (60 * TC_NS_PER_S)
+
+/* The outcome of a fetch. */
+struct tc_token {
+    struct tc_auth_metadata *metadata; /* NULL: none, see error */
+    int64_t expires_ns;                /* realtime */
+    struct tc_status error;            /* UNAVAILABLE or UNAUTHENTICATED */
+};
+
+struct tc_token_cache {
+    const struct tc_clock *clock;
+    struct tc_auth_metadata *metadata; /* NULL: none yet */
+    /* By both clocks: the monotonic clock stands still while the machine sleeps, the realtime clock can be set back. */
+    int64_t expires_real_ns;
+    uint64_t expires_ns;
+    bool fetching;
+    struct tc_status error; /* of the last attempt, while it is the reason to wait */
+    struct tc_backoff backoff;
+    uint64_t retry_ns; /* no attempt before it */
+    struct tc_rng rng;
+};
+
+enum tc_token_answer { TC_TOKEN_USE, TC_TOKEN_WAIT, TC_TOKEN_FAIL };
+
+/* Turns a token that has already expired into a failure: UNAVAILABLE, since the next token is late. `from` names where
+ * the token is from. */
+void tc_token_refuse_expired(struct tc_token *token, const char *from, const struct tc_clock *clock);
+
+void tc_token_cache_init(struct tc_token_cache *c, const struct tc_clock *clock);
+void tc_token_cache_fini(struct tc_token_cache *c);
+/* Called for an RPC. USE: c->metadata; FAIL: c->error; WAIT: for the fetch that runs. *fetch: the caller must start a
+ * fetch. */
+enum tc_token_answer tc_token_cache_ask(struct tc_token_cache *c, bool *fetch);
+/* Stores the outcome of a fetch. Takes over what `token` holds. */
+void tc_token_cache_store(struct tc_token_cache *c, struct tc_token *token);
+
+#endif

@@ -1,0 +1,14 @@
+/* Channel credentials by name, as the bootstrap's channel_creds name them: "insecure", "tls" (A65), "google_default".
+ */
+#ifndef TC_CREDS_REGISTRY_H
+#define TC_CREDS_REGISTRY_H
+
+#include <stdbool.h>
+#include <torc/credentials.h>
+
+/* Makes credentials of a type from its JSON config (NULL: an empty object). Returns NULL, and the validation errors in
+ * *why (tc_free), when the type is unknown or the config is bad. `why` may be NULL. */
+torc_credentials *tc_creds_from_config(const char *type, const char *config_json, char **why);
+bool tc_creds_type_supported(const char *type);
+
+#endif

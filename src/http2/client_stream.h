@@ -1,0 +1,61 @@
+/* The client's half of a call: the request that opens it, and the outcome that ends it. */
+#ifndef TC_HTTP2_CLIENT_STREAM_H
+#define TC_HTTP2_CLIENT_STREAM_H
+
+#include "http2/stream.h"
+
+/* How a call ended. */
+struct tc_h2_outcome {
+    struct tc_status status;           /* from the trailers, or made up for what went wrong, with a text that says so */
+    const struct tc_headers *trailers; /* possibly empty; never NULL */
+    bool unprocessed; /* the server never saw it (REFUSED_STREAM, an id above the GOAWAY's last): may be retried
+                       * transparently */
+    bool unsent;      /* unprocessed, since it never left */
+    bool rejected;    /* a limit on this side rejected it before anything was sent: another attempt would end so too */
+    bool from_server; /* the status came from the peer's trailers */
+    bool trailers_only; /* the headers were the trailers */
+};
+
+struct tc_h2_client_events {
+    struct tc_h2_stream_events stream; /* first: a stream keeps a pointer to it */
+    /* The response's initial metadata (not for trailers-only). Borrowed until on_done. */
+    void (*on_headers)(void *arg, const struct tc_headers *headers);
+    /* The end; always the last callback, exactly once unless cancelled by the owner. Whole messages that arrived before
+     * the end (trailers, RST_STREAM, GOAWAY, the end of the connection, a failure found here) are delivered first, as
+     * they are asked for. */
+    void (*on_done)(void *arg, const struct tc_h2_outcome *outcome);
+};
+
+/* What starts a call. All borrowed; must live until on_done or cancel (they live in the call's arena). */
+struct tc_h2_request {
+    struct tc_slice path; /* "/package.Service/Method" */
+    struct tc_slice authority;
+    struct tc_slice scheme; /* "http" or "https" */
+    struct tc_slice user_agent;
+    uint64_t timeout_ns;               /* grpc-timeout; 0: none */
+    enum tc_h2_encoding encoding;      /* grpc-encoding of what we send */
+    bool accept_gzip;                  /* grpc-accept-encoding: identity,gzip instead of identity */
+    uint32_t previous_attempts;        /* grpc-previous-rpc-attempts when > 0 */
+    const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", "grpc-", te,
+                                          content-type, connection-specific) were rejected before */
+    const struct tc_headers *auth;     /* of call credentials, after the metadata; NULL: none */
+    /* The call's limits of messages instead of the connection's; 0 is a limit of nothing. Of a message to send the size
+     * after compression counts. */
+    bool has_limits;
+    size_t max_receive_message_bytes, max_send_message_bytes;
+};
+
+/* Opens a stream. Returns NULL with *error: TORC_EAGAIN (at MAX_CONCURRENT_STREAMS: on_capacity follows), TORC_ECLOSED
+ * (draining or closed), TORC_ELIMIT (the arena is full). Nothing is written before the end of the turn. The arena is
+ * the call's: response headers and trailers are copied there. */
+struct tc_h2_stream *tc_h2_client_stream_open(struct tc_h2_conn *c, const struct tc_h2_request *request,
+                                              struct tc_arena *arena, const struct tc_h2_client_events *events,
+                                              void *arg, int *error);
+/* Half-closes without a message. TORC_ESTATE after the end or a half-close. */
+int tc_h2_client_stream_send_end(struct tc_h2_stream *s);
+/* Returns whether the headers left. */
+bool tc_h2_client_stream_sent(const struct tc_h2_stream *s);
+/* Returns whether the headers may ever leave: false if a limit on this side rejected them. */
+bool tc_h2_client_stream_sendable(const struct tc_h2_stream *s);
+
+#endif

@@ -1,0 +1,74 @@
+/* The inside of the client's half of a stream. Only a client's files touch it. */
+#ifndef TC_HTTP2_CLIENT_STREAM_INTERNAL_H
+#define TC_HTTP2_CLIENT_STREAM_INTERNAL_H
+
+#include "http2/client_stream.h"
+#include "http2/stream_internal.h"
+
+enum { TC_H2_STATUS_NONE = -1, TC_H2_STATUS_INVALID = -2 };
+
+struct tc_h2_client_stream {
+    struct tc_h2_stream stream;
+    struct tc_headers trailers;
+
+    /* What the header block under way, or the last one, said. Texts lie in the arena. */
+    int grpc_status; /* a status, TC_H2_STATUS_NONE, or TC_H2_STATUS_INVALID: not a status of gRPC */
+    uint16_t http_status;
+    uint16_t informational; /* responses with a status of 1xx so far */
+    struct tc_slice grpc_message, content_type;
+    struct tc_slice bad_status, bad_encoding; /* values that are not gRPC's */
+    struct tc_slice bad_header;               /* the name of a -bin header that is not base64 */
+    struct tc_buf body;                       /* the beginning of a body that is not gRPC */
+
+    bool on_headers_due, trailers_only;
+    bool from_server, unprocessed; /* of the outcome */
+    bool unsendable;               /* a limit on this side rejected the request's headers */
+};
+
+static inline struct tc_h2_client_stream *tc_h2_client_stream_of(struct tc_h2_stream *s)
+{
+    return TC_CONTAINER_OF(s, struct tc_h2_client_stream, stream);
+}
+
+/* --- client_stream.c --- */
+
+/* Sets the outcome, unless there is one. Takes over the status. */
+void tc_h2_client_stream_finish(struct tc_h2_client_stream *s, struct tc_status status, bool from_server);
+/* Ends the stream for a failure that was found here, and tells the peer by RST_STREAM. Whole messages that were
+ * received before are still delivered. Takes over the status. */
+void tc_h2_client_stream_abort(struct tc_h2_client_stream *s, struct tc_status status, uint32_t h2_error);
+/* What was announced cannot come: as abort, but the messages received before are dropped, and an outcome of the peer's
+ * does not count. */
+void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status status);
+/* The response has ended: the rest of the message under way is not sent, and its writer hears of it. */
+void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *s);
+/* nghttp2 closed the stream. */
+void tc_h2_client_stream_on_close(struct tc_h2_client_stream *s, uint32_t h2_error);
+/* The connection is gone. */
+void tc_h2_client_stream_on_conn_lost(struct tc_h2_client_stream *s);
+/* Calls the owner with all that is due. */
+void tc_h2_client_stream_deliver(struct tc_h2_client_stream *s);
+
+/* --- client_request.c --- */
+
+/* Submits the request. Returns 0 or an nghttp2 error. */
+int tc_h2_request_submit(struct tc_h2_client_stream *s, const struct tc_h2_request *request);
+/* Returns the size of a request's header list as RFC 9113 6.5.2 counts it, or a little more. */
+size_t tc_h2_request_size(const struct tc_h2_request *request);
+
+/* --- client_response.c --- */
+
+/* A header block begins. */
+void tc_h2_response_begin(struct tc_h2_client_stream *s);
+/* A field of a header block or of trailers. */
+void tc_h2_response_on_header(struct tc_h2_client_stream *s, struct tc_slice name, struct tc_slice value);
+/* A block is complete. */
+void tc_h2_response_on_block(struct tc_h2_client_stream *s, bool end_stream);
+/* The block is beyond the limit: ends the RPC. */
+void tc_h2_response_too_large(struct tc_h2_client_stream *s);
+/* END_STREAM on DATA. */
+void tc_h2_response_on_end(struct tc_h2_client_stream *s);
+/* A body that is not gRPC. */
+void tc_h2_response_on_body(struct tc_h2_client_stream *s, const uint8_t *data, size_t len);
+
+#endif

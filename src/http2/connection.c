@@ -1,0 +1,282 @@
+/* The life of a connection.
+ *
+ *   new       SETTINGS are queued; nghttp2's session exists from here until the connection fails or is closed.
+ *   ready     The peer's SETTINGS came. Streams may open.
+ *   draining  The peer sent GOAWAY, or we did: no new stream, those that run go on. When the last has left nghttp2 the
+ *             connection fails with the reason of the GOAWAY.
+ *   failed    Dead: the session and the byte stream are gone, every stream ends, on_closed follows.
+ *   closed    The owner called tc_h2_conn_close: no callback but those of streams whose outcome is known. Freed when
+ *             the last of these has had its on_done (tc_h2_conn_release).
+ *
+ * No callback comes from inside a call of the owner or of nghttp2: streams.c delivers from the loop. */
+#include "http2/connection.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "http2/connection_internal.h"
+
+void tc_h2_opts_init(struct tc_h2_opts *opts, bool server)
+{
+    *opts = (struct tc_h2_opts){
+        .server = server,
+        .limits = {.max_receive_message_bytes = 4u * 1024 * 1024,
+                   .max_send_message_bytes = SIZE_MAX,
+                   .max_header_list_bytes = 16 * 1024,
+                   .max_request_header_bytes = 1024 * 1024,
+                   .max_concurrent_streams = 100,
+                   .initial_window_bytes = 64 * 1024,
+                   .max_glitches = 10000,
+                   .write_bytes = 512 * 1024,
+                   .max_queued_control = 1000},
+        .keepalive = {.timeout_ms = 20000, .min_interval_ms = 300000},
+    };
+}
+
+enum {
+    QUIET_MS = 1000,
+    QUIET_HEAP_BYTES = 64 << 10, /* what all connections of the loop keep for their next calls */
+    QUIET_SCRATCH_BYTES = 512
+};
+
+static void conn_on_quiet(struct tc_timer *timer);
+
+static void conn_on_flush(struct tc_task *task)
+{
+    tc_h2_conn_flush(TC_CONTAINER_OF(task, struct tc_h2_conn, write.flush));
+}
+
+struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs, const struct tc_h2_opts *opts,
+                                  const struct tc_h2_conn_events *events, void *arg)
+{
+    struct tc_h2_conn *c = TC_NEW(struct tc_h2_conn);
+    c->loop = loop;
+    c->bs = bs;
+    c->opts = *opts;
+    c->events = events;
+    c->arg = arg;
+    c->peer = tc_addr_ref(&bs->peer);
+    c->secure = bs->secure;
+    c->ending.goaway_last_id = INT32_MAX;
+    tc_list_init(&c->streams.all);
+    tc_list_init(&c->streams.ready);
+    tc_list_init(&c->streams.delivered);
+    tc_task_init(&c->deliver, tc_h2_conn_on_deliver);
+    tc_task_init(&c->write.flush, conn_on_flush);
+    tc_task_init(&c->read_more, tc_h2_conn_on_read_more);
+    tc_timer_init(&c->quiet, loop, conn_on_quiet);
+    tc_h2_bdp_init(&c->bdp, opts->limits.initial_window_bytes, opts->no_bdp);
+    tc_h2_glitches_init(&c->glitches, loop,
+                        opts->glitch_rate ? tc_h2_glitch_rate_ref(opts->glitch_rate) : tc_h2_glitch_rate_new(),
+                        opts->server);
+    c->glitches.frames_per_second = opts->limits.max_glitches;
+    c->glitches.max_empty_frames = opts->limits.max_queued_control;
+    tc_h2_keepalive_init(c);
+    tc_bytestream_set_handler(bs, tc_h2_conn_on_event, c);
+    if (tc_h2_session_init(c))
+        tc_h2_conn_flush_later(c);
+    else
+        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_INTERNAL, "HTTP/2 session could not be made"));
+    return c;
+}
+
+const struct tc_addr *tc_h2_conn_peer(const struct tc_h2_conn *c)
+{
+    return &c->peer;
+}
+
+bool tc_h2_conn_secure(const struct tc_h2_conn *c)
+{
+    return c->secure;
+}
+
+bool tc_h2_conn_is_for(const struct tc_h2_conn *c, struct tc_slice authority)
+{
+    if (!c->bs || !c->bs->ops->peer_is)
+        return true;
+    return c->bs->ops->peer_is(c->bs, tc_addr_host_of(authority));
+}
+
+size_t tc_h2_conn_open_streams(const struct tc_h2_conn *c)
+{
+    return c->streams.n;
+}
+
+bool tc_h2_conn_answered(const struct tc_h2_conn *c)
+{
+    return c->answered;
+}
+
+bool tc_h2_conn_has_capacity(const struct tc_h2_conn *c)
+{
+    return c->ng && c->settings_seen && !c->ending.draining && !c->ending.failed &&
+           c->streams.active < nghttp2_session_get_remote_settings(c->ng, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+void tc_h2_conn_stream_gone(struct tc_h2_conn *c)
+{
+    if (c->capacity_wanted)
+        tc_h2_conn_deliver_later(c);
+    if (c->streams.active == 0) {
+        c->quiet_since_ms = tc_loop_now_ms(c->loop);
+        if (!tc_timer_active(&c->quiet))
+            tc_timer_start(&c->quiet, QUIET_MS);
+        if (c->ending.draining)
+            tc_h2_conn_flush_later(c);
+    }
+}
+
+/* A connection without streams gives memory back, after QUIET_MS: calls that follow each other need it again. */
+static void conn_on_quiet(struct tc_timer *timer)
+{
+    struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, quiet);
+    if (c->streams.active)
+        return;
+    uint64_t quiet_ms = tc_loop_now_ms(c->loop) - c->quiet_since_ms;
+    if (quiet_ms < QUIET_MS) {
+        tc_timer_start(timer, QUIET_MS - quiet_ms);
+        return;
+    }
+    tc_heap_trim(tc_loop_heap(c->loop), QUIET_HEAP_BYTES);
+    tc_h2_streams_drop_spare(c, 1);
+    if (c->scratch.cap > QUIET_SCRATCH_BYTES)
+        tc_buf_fini(&c->scratch);
+}
+
+/* Ends all bytes and timers. The streams lose their numbers, which were those of the session. */
+static void conn_stop_io(struct tc_h2_conn *c)
+{
+    tc_task_cancel(&c->write.flush);
+    tc_task_cancel(&c->read_more);
+    tc_h2_keepalive_stop(c);
+    tc_timer_stop(&c->quiet);
+    tc_h2_streams_detach(c);
+    if (c->ng)
+        nghttp2_session_del(c->ng);
+    c->ng = NULL;
+    if (c->bs)
+        c->bs->ops->close(c->bs);
+    c->bs = NULL;
+    tc_h2_conn_drop_unsent(c);
+    tc_buf_fini(&c->scratch);
+    c->streams.active = 0;
+}
+
+/* An operator wants to hear of an end that cut RPCs off, and of a GOAWAY that came while RPCs ran. */
+static void conn_log_end(const struct tc_h2_conn *c, size_t cut_off)
+{
+    char *peer = tc_addr_text(&c->peer);
+    const char *why = tc_status_text(&c->ending.why);
+    if (cut_off || c->ending.goaway_in_use)
+        TC_LOG(TC_LOG_HTTP2, TORC_LOG_INFO, "%s: connection ended, %zu streams cut off: %s", peer, cut_off, why);
+    else
+        TC_LOG(TC_LOG_HTTP2, TORC_LOG_DEBUG, "%s: connection ended: %s", peer, why);
+    tc_free(peer);
+}
+
+void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why)
+{
+    if (c->ending.failed || c->ending.closed) {
+        tc_status_fini(&why);
+        return;
+    }
+    if (tc_status_ok(&why)) {
+        tc_status_fini(&why);
+        why = tc_status_make(TORC_STATUS_UNAVAILABLE, "connection closed");
+    }
+    c->ending.failed = true;
+    tc_status_set(&c->ending.why, why);
+    conn_stop_io(c);
+    conn_log_end(c, tc_h2_streams_lose(c));
+    tc_h2_conn_deliver_later(c);
+}
+
+void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text)
+{
+    if (!c->ng)
+        return;
+    int32_t last = nghttp2_session_get_last_proc_stream_id(c->ng);
+    nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, last, h2_error, (const uint8_t *)debug_text, strlen(debug_text));
+    tc_h2_conn_flush(c);
+    tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection ended with %s: %s",
+                                      nghttp2_http2_strerror(h2_error), debug_text));
+}
+
+void tc_h2_conn_start_drain(struct tc_h2_conn *c, struct tc_status why)
+{
+    bool first = !c->ending.draining;
+    c->ending.draining = true;
+    /* A graceful GOAWAY may be followed by one with a cause: the last reason is the most exact. */
+    tc_status_set(&c->ending.why, why);
+    if (first) {
+        c->ending.on_draining_due = true;
+        tc_h2_conn_deliver_later(c);
+    }
+}
+
+void tc_h2_conn_check_drained(struct tc_h2_conn *c)
+{
+    if (c->ending.draining && c->ng && c->streams.active == 0 &&
+        (!c->opts.server || c->ending.last_goaway_sent || c->ending.goaway_received) &&
+        !nghttp2_session_want_write(c->ng) && c->write.unsent.len == 0)
+        tc_h2_conn_fail(c, tc_status_ref(&c->ending.why));
+}
+
+void tc_h2_conn_send_last_goaway(struct tc_h2_conn *c)
+{
+    if (!c->ng || c->ending.last_goaway_sent)
+        return;
+    c->ending.last_goaway_sent = true;
+    nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->ng), NGHTTP2_NO_ERROR,
+                          NULL, 0);
+    tc_h2_conn_flush_later(c);
+}
+
+void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text)
+{
+    if (!c->ng || c->ending.goaway_sent)
+        return;
+    c->ending.goaway_sent = true;
+    tc_h2_conn_start_drain(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection draining%s%s",
+                                             debug_text && *debug_text ? ": " : "", debug_text ? debug_text : ""));
+    if (c->opts.server) {
+        /* RFC 9113 6.8: the first GOAWAY rejects nothing, so that requests on their way are still taken; the second one
+         * names the last stream (keepalive.c). */
+        nghttp2_submit_shutdown_notice(c->ng);
+        nghttp2_submit_ping(c->ng, NGHTTP2_FLAG_NONE, tc_h2_ping_drain);
+        tc_h2_keepalive_await_notice(c);
+    } else {
+        nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, (const uint8_t *)debug_text,
+                              debug_text ? strlen(debug_text) : 0);
+    }
+    tc_h2_conn_flush_later(c);
+}
+
+void tc_h2_conn_close(struct tc_h2_conn *c)
+{
+    if (c->ending.closed)
+        return;
+    if (c->ng && c->bs && !c->write.in_flush) {
+        if (!c->ending.goaway_sent && !c->ending.goaway_received)
+            nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->ng),
+                                  NGHTTP2_NO_ERROR, NULL, 0);
+        tc_h2_conn_flush(c);
+    }
+    c->ending.closed = true;
+    c->busy++;
+    conn_stop_io(c);
+    tc_h2_streams_drop(c);
+    c->busy--;
+    tc_h2_conn_release(c);
+}
+
+void tc_h2_conn_release(struct tc_h2_conn *c)
+{
+    if (!c->ending.closed || c->busy || !tc_list_empty(&c->streams.all))
+        return;
+    tc_task_cancel(&c->deliver);
+    tc_h2_streams_drop_spare(c, 0);
+    tc_h2_glitch_rate_unref(c->glitches.rate);
+    tc_status_fini(&c->ending.why);
+    tc_addr_fini(&c->peer);
+    tc_free(c);
+}

@@ -1,0 +1,150 @@
+/* The inside of a connection: what its files share, and what the files of its streams may touch. */
+#ifndef TC_HTTP2_CONNECTION_INTERNAL_H
+#define TC_HTTP2_CONNECTION_INTERNAL_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/buf.h"
+#include "http2/bdp.h"
+#include "http2/connection.h"
+#include "http2/glitches.h"
+
+struct tc_h2_gather;
+struct tc_h2_server_stream;
+
+/* The streams of a connection. */
+struct tc_h2_streams {
+    struct tc_link all;              /* of struct tc_h2_stream, those that have not ended for their owner */
+    struct tc_link delivered, ready; /* with something to deliver: in the delivery that runs, and in the next one */
+    size_t n;
+    size_t active;                     /* streams that nghttp2 holds, those we have forgotten included */
+    struct tc_h2_stream *delivering;   /* NULL again when it goes during its own callback */
+    struct tc_h2_stream *in_block;     /* whose header block nghttp2 is decoding; NULL again when it goes meanwhile */
+    struct tc_h2_stream *opened_for;   /* whose window is open for a whole message that comes */
+    struct tc_h2_server_stream *spare; /* server: for the next requests */
+    unsigned n_spare;
+};
+
+/* How far the connection is on its way to the end: draining, failed, closed. */
+struct tc_h2_ending {
+    bool draining, on_draining_due;
+    bool goaway_sent;      /* our first one */
+    bool last_goaway_sent; /* the one with the last stream's number */
+    bool goaway_received, too_many_pings;
+    bool goaway_in_use;           /* streams were open when the peer's GOAWAY came */
+    bool failed;                  /* dead: on_closed is due or was called */
+    bool closed_notified, closed; /* on_closed was called; the owner closed */
+    int32_t goaway_last_id;       /* streams above it the peer never saw */
+    struct tc_status why;         /* it failed or drains */
+};
+
+/* Frames on their way to the socket (write.c). */
+struct tc_h2_writer {
+    struct tc_task flush;
+    struct tc_h2_gather *gather; /* while flushing */
+    struct tc_buf unsent;        /* gathered, and not taken by the socket yet */
+    size_t unsent_at;
+    bool in_flush, blocked;
+};
+
+/* PINGs that find a dead peer, the peer's own, and the age limit (keepalive.c). */
+struct tc_h2_keepalive_state {
+    struct tc_timer timer;
+    bool waiting; /* a PING is out, and nothing came after it */
+    bool dormant; /* nothing to watch until a stream opens */
+    bool pinged;  /* server: by the peer, since we last sent headers or data */
+    uint64_t last_read_ms, last_ping_ms;
+    unsigned strikes;
+    struct tc_timer age; /* server: max age, then the grace; both: the wait for the answer to a graceful GOAWAY */
+    enum { TC_H2_AGE_OFF, TC_H2_AGE_LIMIT, TC_H2_AGE_NOTICE, TC_H2_AGE_GRACE } age_state;
+};
+
+struct tc_h2_conn {
+    struct tc_loop *loop;
+    struct tc_bytestream *bs; /* NULL once closed */
+    nghttp2_session *ng;      /* NULL once closed or failed */
+    struct tc_h2_opts opts;
+    const struct tc_h2_conn_events *events;
+    void *arg;
+    struct tc_addr peer;
+
+    struct tc_h2_streams streams;
+    struct tc_task deliver, read_more; /* read_more: bytes are left to read, after others had their turn */
+    struct tc_h2_writer write;
+    uint32_t unconsumed; /* bytes of DATA taken that nghttp2 has not heard of */
+    bool resting;        /* deliver waits until others had their turn */
+    size_t inflated;     /* bytes made of compressed messages since then */
+    struct tc_buf scratch;
+
+    bool secure, settings_seen, ready_notified;
+    bool capacity_wanted; /* a stream could not be opened for want of a slot */
+    bool answered;        /* client: an RPC ended with a status of the server's */
+    uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS record */
+    unsigned busy;        /* our own functions are at work on it: not to be freed */
+    struct tc_h2_ending ending;
+
+    struct tc_h2_glitches glitches;
+    struct tc_h2_bdp bdp;
+    struct tc_h2_keepalive_state keepalive;
+    struct tc_timer quiet; /* no stream for a while: memory goes back */
+    uint64_t quiet_since_ms;
+};
+
+/* --- connection.c --- */
+
+/* The connection is dead: every stream ends, on_closed follows. Takes over the status. */
+void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why);
+/* Sends GOAWAY with a code and fails the connection once that is out. */
+void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *debug_text);
+/* No new streams; on_draining follows. Takes over the status. */
+void tc_h2_conn_start_drain(struct tc_h2_conn *c, struct tc_status why);
+/* Closes a draining connection whose last stream has gone. */
+void tc_h2_conn_check_drained(struct tc_h2_conn *c);
+/* Sends the second GOAWAY of a graceful end, which names the last stream that is served. */
+void tc_h2_conn_send_last_goaway(struct tc_h2_conn *c);
+/* A stream has left nghttp2: a slot may be free. */
+void tc_h2_conn_stream_gone(struct tc_h2_conn *c);
+/* Frees the connection once nothing needs it. */
+void tc_h2_conn_release(struct tc_h2_conn *c);
+
+/* --- session.c, read.c, write.c --- */
+
+bool tc_h2_session_init(struct tc_h2_conn *c);
+void tc_h2_conn_on_event(void *arg, unsigned events);
+void tc_h2_conn_on_read_more(struct tc_task *task);
+void tc_h2_conn_flush(struct tc_h2_conn *c);
+void tc_h2_conn_flush_later(struct tc_h2_conn *c);
+/* Forgets what is gathered and not sent. */
+void tc_h2_conn_drop_unsent(struct tc_h2_conn *c);
+/* Returns the status of a byte stream that failed. */
+struct tc_status tc_h2_conn_broken(const struct tc_h2_conn *c);
+
+/* --- streams.c --- */
+
+void tc_h2_conn_on_deliver(struct tc_task *task);
+void tc_h2_conn_deliver_later(struct tc_h2_conn *c);
+/* The session is gone: the streams lose their numbers. */
+void tc_h2_streams_detach(struct tc_h2_conn *c);
+/* Ends all streams with ending.why. Returns how many had no outcome before. */
+size_t tc_h2_streams_lose(struct tc_h2_conn *c);
+/* The owner closed: a client's stream whose outcome is known lives on until on_done, the others end silently. */
+void tc_h2_streams_drop(struct tc_h2_conn *c);
+/* Frees the server's spare streams but `keep`. */
+void tc_h2_streams_drop_spare(struct tc_h2_conn *c, unsigned keep);
+
+/* --- keepalive.c --- */
+
+void tc_h2_keepalive_init(struct tc_h2_conn *c);
+void tc_h2_keepalive_stop(struct tc_h2_conn *c);
+void tc_h2_keepalive_on_read(struct tc_h2_conn *c);
+/* A stream opened: watches again if nothing was watched. */
+void tc_h2_keepalive_wake(struct tc_h2_conn *c);
+void tc_h2_keepalive_on_ping(struct tc_h2_conn *c);
+/* We sent headers or data: the peer may ping. */
+void tc_h2_keepalive_on_sent(struct tc_h2_conn *c);
+/* Starts the wait for the answer to a graceful GOAWAY. */
+void tc_h2_keepalive_await_notice(struct tc_h2_conn *c);
+
+extern const uint8_t tc_h2_ping_keepalive[8], tc_h2_ping_bdp[8], tc_h2_ping_drain[8];
+
+#endif

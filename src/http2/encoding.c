@@ -1,0 +1,138 @@
+/* gzip of single messages, with zlib. A small member may inflate to a thousand times its size: room doubles up to
+ * COUNTED_BYTES; beyond that the size is counted before room is taken. */
+#include "http2/encoding.h"
+
+#include <limits.h>
+#include <zlib.h>
+
+#include "base/mem.h"
+
+enum {
+    GZIP_WINDOW = 15 + 16,
+    COUNTED_BYTES = 8 << 20 /* room that is taken before it is known how much will be needed */
+};
+
+static void *zlib_take(void *opaque, unsigned n, unsigned size)
+{
+    (void)opaque;
+    return tc_try_realloc(NULL, (size_t)n * size);
+}
+
+static void zlib_give(void *opaque, void *ptr)
+{
+    (void)opaque;
+    tc_free(ptr);
+}
+
+static struct tc_rstr *gzip_fit(struct tc_blocks *blocks, struct tc_rstr *out, size_t len)
+{
+    struct tc_rstr *fitting = tc_rstr_resize(blocks, out, len);
+    out = fitting ? fitting : out;
+    out->len = len;
+    out->data[len] = '\0';
+    return out;
+}
+
+struct tc_rstr *tc_h2_gzip(struct tc_slice data)
+{
+    z_stream z = {.zalloc = zlib_take, .zfree = zlib_give};
+    if (data.len > UINT_MAX / 2 ||
+        deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return NULL;
+    size_t cap = deflateBound(&z, (uLong)data.len);
+    struct tc_rstr *out = tc_rstr_resize(NULL, NULL, cap);
+    z.next_in = (Bytef *)(uintptr_t)data.data;
+    z.avail_in = (uInt)data.len;
+    z.next_out = out ? (Bytef *)out->data : NULL;
+    z.avail_out = out ? (uInt)cap : 0;
+    int rc = deflate(&z, Z_FINISH);
+    size_t len = cap - z.avail_out;
+    deflateEnd(&z);
+    if (rc != Z_STREAM_END) {
+        tc_rstr_unref(out);
+        return NULL;
+    }
+    return gzip_fit(NULL, out, len);
+}
+
+/* Stores in *size how much `data` inflates to, counting up to max_bytes + 1, without room for the content. Returns as
+ * tc_h2_gunzip does. */
+static int gunzip_size(struct tc_slice data, size_t max_bytes, size_t *size)
+{
+    enum { SCRATCH_BYTES = 65536 };
+    z_stream z = {
+        .zalloc = zlib_take, .zfree = zlib_give, .next_in = (Bytef *)(uintptr_t)data.data, .avail_in = (uInt)data.len};
+    Bytef *scratch = tc_try_realloc(NULL, SCRATCH_BYTES);
+    int rc = scratch ? inflateInit2(&z, GZIP_WINDOW) : Z_MEM_ERROR;
+    bool begun = rc == Z_OK;
+    size_t len = 0;
+    while (rc == Z_OK && len <= max_bytes) {
+        z.next_out = scratch;
+        z.avail_out = SCRATCH_BYTES;
+        rc = inflate(&z, Z_NO_FLUSH);
+        len += SCRATCH_BYTES - z.avail_out;
+    }
+    if (begun)
+        inflateEnd(&z);
+    tc_free(scratch);
+    *size = len;
+    if (rc == Z_MEM_ERROR)
+        return TORC_EAGAIN;
+    return len > max_bytes ? TORC_ELIMIT : rc == Z_STREAM_END ? 0 : TORC_EPROTO;
+}
+
+/* Enlarges *out, which *cap bytes did not suffice for: to twice as much, or, where that is much, to what will be
+ * needed. Content beyond the limit so costs at most COUNTED_BYTES. Returns as tc_h2_gunzip does; on failure *out and
+ * *cap are unchanged. */
+static int gunzip_enlarge(struct tc_blocks *blocks, struct tc_rstr **out, size_t *cap, struct tc_slice data,
+                          size_t max_bytes)
+{
+    size_t larger = TC_MIN(*cap * 2, max_bytes + 1), size;
+    if (larger > COUNTED_BYTES) {
+        int rc = gunzip_size(data, max_bytes, &size);
+        if (rc)
+            return rc;
+        larger = TC_MAX(size, *cap + 1);
+    }
+    struct tc_rstr *room = tc_rstr_resize(blocks, *out, larger);
+    if (!room)
+        return TORC_EAGAIN;
+    *out = room;
+    *cap = larger;
+    return 0;
+}
+
+int tc_h2_gunzip(struct tc_blocks *blocks, struct tc_slice data, size_t max_bytes, struct tc_rstr **result)
+{
+    z_stream z = {
+        .zalloc = zlib_take, .zfree = zlib_give, .next_in = (Bytef *)(uintptr_t)data.data, .avail_in = (uInt)data.len};
+    int rc = data.len > UINT_MAX ? Z_DATA_ERROR : inflateInit2(&z, GZIP_WINDOW);
+    if (rc != Z_OK)
+        return rc == Z_MEM_ERROR ? TORC_EAGAIN : TORC_EPROTO;
+    /* One byte more than allowed suffices to see that the content is too large. */
+    max_bytes = TC_MIN(max_bytes, SIZE_MAX - 4097);
+    size_t cap = TC_MIN(TC_MIN(TC_MAX(data.len, (size_t)64) * 4, (size_t)COUNTED_BYTES), max_bytes + 1), len = 0;
+    struct tc_rstr *out = tc_rstr_resize(blocks, NULL, cap);
+    int failed = out ? 0 : TORC_EAGAIN;
+    while (!failed && rc == Z_OK && len <= max_bytes) {
+        if (len == cap) {
+            failed = gunzip_enlarge(blocks, &out, &cap, data, max_bytes);
+            continue;
+        }
+        uInt room = (uInt)TC_MIN(cap - len, (size_t)UINT_MAX);
+        z.next_out = (Bytef *)out->data + len;
+        z.avail_out = room;
+        rc = inflate(&z, Z_NO_FLUSH);
+        len += room - z.avail_out;
+    }
+    bool whole = rc == Z_STREAM_END && z.avail_in == 0;
+    inflateEnd(&z);
+    if (!failed && !(whole && len <= max_bytes))
+        failed = len > max_bytes ? TORC_ELIMIT : rc == Z_MEM_ERROR ? TORC_EAGAIN : TORC_EPROTO;
+    if (failed) {
+        tc_rstr_unref(out);
+        return failed;
+    }
+    *result = gzip_fit(blocks, out, len);
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* How many glitches (nghttp2's word: frames that move no RPC on) a peer sent lately, less what time has paid for.
+ *
+ * A peer whose connection ended for its glitches gets no fresh allowance by connecting again: the connections to one
+ * server share its rate. For one loop's thread. */
+#ifndef TC_HTTP2_GLITCH_RATE_H
+#define TC_HTTP2_GLITCH_RATE_H
+
+#include "base/ref.h"
+
+struct tc_h2_glitch_rate {
+    struct tc_lref ref; /* the connections to the peer, and who makes them */
+    int64_t frames;     /* not paid for; negative: credit that our own frames gave */
+    uint64_t at_ms;     /* time has paid up to then */
+};
+
+struct tc_h2_glitch_rate *tc_h2_glitch_rate_new(void);
+struct tc_h2_glitch_rate *tc_h2_glitch_rate_ref(struct tc_h2_glitch_rate *rate);
+void tc_h2_glitch_rate_unref(struct tc_h2_glitch_rate *rate);
+/* Counts frames. Returns false if those not paid for exceed what two seconds pay for, each `limit` of them. */
+bool tc_h2_glitch_rate_add(struct tc_h2_glitch_rate *rate, int64_t frames, int64_t limit, uint64_t now_ms);
+/* Returns true while more than a few frames are not paid for. */
+bool tc_h2_glitch_rate_is_high(const struct tc_h2_glitch_rate *rate, uint64_t now_ms);
+
+#endif

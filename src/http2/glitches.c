@@ -1,0 +1,201 @@
+/* Counts glitches: frames that move no RPC on, and what they cost us.
+ *
+ *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`.
+ *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and it is judged by its type.
+ *   on_hidden  what is left in `hidden` was skipped by nghttp2 without a callback (frames of closed streams, for the
+ *              most part). What streams that we reset may still send (late_bytes) is not held against the peer.
+ *
+ * A glitch adds to the peer's rate (glitch_rate.h); our own frames give credit, since the peer may have to answer them.
+ * Header fields that nobody takes count by what decoding them costs. */
+#include "http2/glitches.h"
+
+#include <string.h>
+
+#include "base/common.h"
+
+enum {
+    HEAD_BYTES = 9,
+    PREFACE_BYTES = 24,
+    LAST_KNOWN_TYPE = NGHTTP2_CONTINUATION,
+    GLITCH_BYTES = 1024,       /* bytes of content that count as another glitch */
+    CREDIT = 4,                /* glitches that one frame of ours may bring about: two windows, a PING at most */
+    MAX_CREDIT = 1 << 20,      /* most glitches that are allowed for */
+    MAX_LATE_BYTES = 16 << 20, /* the connection's window */
+    /* What header fields that nobody takes cost. A frame stands for a microsecond: in it nghttp2 checks some 2,000
+     * bytes of values, and to find a field and hand it over takes as long as 256 of them. A block whose dropped fields
+     * cost more than BLOCK_FRAMES is not read to its end. */
+    DROPPED_BYTES = 2048,
+    FIELD_BYTES = 256,
+    BLOCK_FRAMES = 2500
+};
+
+static uint32_t be32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+void tc_h2_glitches_init(struct tc_h2_glitches *g, struct tc_loop *loop, struct tc_h2_glitch_rate *rate, bool server)
+{
+    g->loop = loop;
+    g->rate = rate;
+    g->left = server ? PREFACE_BYTES : 0;
+}
+
+void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, const char *text)
+{
+    if (g->violation)
+        return;
+    g->violation = text;
+    g->error_code = error_code;
+}
+
+static const char too_many_glitches[] = "too many frames that carry nothing";
+
+/* Counts glitches with that much content. A peer that has nothing to say needs few: what two seconds pay for, all at
+ * once, is the most. The next connection of the peer begins with what is not paid for by then. */
+static void glitches_add(struct tc_h2_glitches *g, uint32_t frames, size_t bytes, const char *text)
+{
+    if (!tc_h2_glitch_rate_add(g->rate, (int64_t)(frames + bytes / GLITCH_BYTES), g->frames_per_second,
+                               tc_loop_now_ms(g->loop)))
+        tc_h2_glitches_violation(g, NGHTTP2_ENHANCE_YOUR_CALM, text);
+}
+
+/* RFC 9113 5.1. Compares the peer's own frames alone, whatever we have sent meanwhile: no race makes an honest peer
+ * guilty. */
+static void glitches_on_message_frame(struct tc_h2_glitches *g, const uint8_t *head)
+{
+    uint32_t id = be32(head + 5) & INT32_MAX;
+    uint32_t *ended = &g->ended[id / 2 % TC_ARRAY_LEN(g->ended)];
+    if (*ended == id && id)
+        tc_h2_glitches_violation(g, NGHTTP2_STREAM_CLOSED,
+                                 head[3] == NGHTTP2_DATA ? "DATA after the end of its stream"
+                                                         : "HEADERS after the end of its stream");
+    if (head[4] & NGHTTP2_FLAG_END_STREAM)
+        *ended = id;
+}
+
+/* Returns the length of the frame. */
+static uint32_t glitches_on_head(struct tc_h2_glitches *g, const uint8_t *head)
+{
+    uint32_t type = head[3], len = be32(head) >> 8;
+    if (type <= LAST_KNOWN_TYPE)
+        g->hidden += tc_h2_frame_cost(type, len);
+    else
+        glitches_add(g, 1, len, too_many_glitches);
+    if (type <= NGHTTP2_HEADERS)
+        glitches_on_message_frame(g, head);
+    return len;
+}
+
+/* Collects a head that arrives in pieces. Returns how many bytes of `at` belong to it; the head is complete when `have`
+ * is 0 again. */
+static size_t glitches_head_piece(struct tc_h2_glitches *g, const uint8_t *at, size_t n)
+{
+    n = TC_MIN(n, (size_t)(HEAD_BYTES - g->have));
+    memcpy(g->piece + g->have, at, n);
+    g->have = (uint8_t)((g->have + n) % HEAD_BYTES);
+    return n;
+}
+
+void tc_h2_glitches_on_bytes(struct tc_h2_glitches *g, const uint8_t *at, size_t n)
+{
+    const uint8_t *end = at + n;
+    size_t left = g->left;
+    while ((size_t)(end - at) > left) {
+        at += left;
+        left = 0;
+        const uint8_t *head = at;
+        if (g->have || end - at < HEAD_BYTES) {
+            at += glitches_head_piece(g, at, (size_t)(end - at));
+            head = g->piece;
+            if (g->have)
+                continue;
+        } else {
+            at += HEAD_BYTES;
+        }
+        left = glitches_on_head(g, head);
+    }
+    g->left = (uint32_t)(left - (size_t)(end - at));
+}
+
+/* CVE-2019-9518: DATA without content costs us and moves nothing, unless it ends the stream. */
+void tc_h2_glitches_on_data(struct tc_h2_glitches *g, const nghttp2_data *data)
+{
+    if (data->hd.length > data->padlen || data->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        return;
+    glitches_add(g, 1, data->hd.length, too_many_glitches);
+    if (++g->empty_frames > g->max_empty_frames)
+        tc_h2_glitches_violation(g, NGHTTP2_ENHANCE_YOUR_CALM, "too many empty frames");
+}
+
+int tc_h2_glitches_on_frame(struct tc_h2_glitches *g, nghttp2_session *ng, const nghttp2_frame_hd *hd)
+{
+    switch (hd->type) {
+    case NGHTTP2_HEADERS:
+        g->block_shown = false;
+        return 0; /* shown when its block begins, if its stream is known */
+    case NGHTTP2_CONTINUATION:
+        if (!g->block_shown)
+            return 0;
+        break;
+    case NGHTTP2_DATA: /* judged by tc_h2_glitches_on_data, when its padding is known */
+        break;
+    case NGHTTP2_RST_STREAM:
+        if (!nghttp2_session_get_stream_user_data(ng, hd->stream_id))
+            glitches_add(g, 1, 0, too_many_glitches);
+        break;
+    case NGHTTP2_PRIORITY:
+        /* RFC 9113 6.3, which nghttp2 does not check where priorities are off. */
+        if (hd->stream_id == 0)
+            tc_h2_glitches_violation(g, NGHTTP2_PROTOCOL_ERROR, "PRIORITY of stream 0");
+        glitches_add(g, 1, hd->length, too_many_glitches);
+        break;
+    default:
+        glitches_add(g, 1, hd->length, too_many_glitches);
+        break;
+    }
+    g->hidden -= tc_h2_frame_cost(hd->type, hd->length);
+    return 0;
+}
+
+/* One byte that refers to the compression table may become some KiB of field. */
+int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes)
+{
+    static const char text[] = "too many header fields beyond the limit";
+    size_t dropped = g->dropped + bytes + FIELD_BYTES;
+    uint32_t frames = (uint32_t)(dropped / DROPPED_BYTES);
+    g->dropped = (uint32_t)(dropped % DROPPED_BYTES);
+    g->block += frames;
+    /* Credit is for frames that answer our DATA: none of it pays for fields. */
+    g->rate->frames = TC_MAX(g->rate->frames, INT64_C(0));
+    if (frames)
+        glitches_add(g, frames, 0, text);
+    if (g->block > BLOCK_FRAMES)
+        tc_h2_glitches_violation(g, NGHTTP2_ENHANCE_YOUR_CALM, text);
+    return g->violation ? NGHTTP2_ERR_PAUSE : 0; /* nghttp2 pauses: the rest of what was read may hold as much again */
+}
+
+void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over)
+{
+    uint64_t frames = (uint64_t)(g->hidden >> 32), bytes = (uint32_t)g->hidden, whole = bytes + frames * HEAD_BYTES;
+    uint64_t late = TC_MIN(whole, (uint64_t)g->late_bytes), rest = whole - late;
+    g->hidden = 0;
+    /* A session that is over skips everything; nothing is held against the peer. */
+    if (over)
+        return;
+    g->late_bytes -= (uint32_t)late;
+    if (rest)
+        glitches_add(g, (uint32_t)(frames * rest / whole), (size_t)(bytes * rest / whole), too_many_glitches);
+}
+
+void tc_h2_glitches_on_reset(struct tc_h2_glitches *g, uint32_t window_bytes)
+{
+    g->late_bytes = TC_MIN(g->late_bytes + window_bytes, (uint32_t)MAX_LATE_BYTES);
+    tc_h2_glitches_on_carried(g);
+}
+
+void tc_h2_glitches_on_carried(struct tc_h2_glitches *g)
+{
+    if (g->rate->frames > -MAX_CREDIT)
+        g->rate->frames -= CREDIT;
+}

@@ -1,0 +1,72 @@
+/* Glitches (nghttp2's word): frames of a peer that move no RPC on. The head of each frame is read on its way to
+ * nghttp2, since nghttp2 passes over some frames without a word.
+ *
+ * A connection whose peer sends too many of them ends with GOAWAY (ENHANCE_YOUR_CALM). nghttp2's callbacks must not end
+ * it: they record a violation, which the reader acts on after nghttp2 has returned. */
+#ifndef TC_HTTP2_GLITCHES_H
+#define TC_HTTP2_GLITCHES_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "http2/glitch_rate.h"
+#include "io/loop.h"
+
+struct tc_h2_glitches {
+    struct tc_loop *loop;
+    struct tc_h2_glitch_rate *rate; /* of the peer; a reference */
+    int64_t frames_per_second;      /* what time pays for */
+    uint32_t max_empty_frames;      /* DATA frames in a row without content */
+    uint32_t empty_frames;
+    const char *violation; /* why the connection must end; NULL: it goes on. Static text */
+    uint32_t error_code;   /* of the GOAWAY */
+
+    /* The heads of frames. */
+    uint32_t left;       /* bytes until the next head */
+    uint8_t have;        /* bytes of `piece` */
+    uint8_t piece[9];    /* a head that arrives in pieces */
+    bool block_shown;    /* nghttp2 shows the header block under way, it does not skip it */
+    uint32_t late_bytes; /* what streams that we reset may still send in all */
+    uint32_t dropped;    /* bytes of dropped header fields, not yet counted as frames */
+    uint32_t block;      /* frames that the dropped fields of the block under way count as */
+    int64_t hidden;      /* tc_h2_frame_cost of the frames that nghttp2 was given and has not shown */
+    uint32_t ended[32];  /* streams that the peer has ended, by their numbers */
+};
+
+/* A byte of a header block that nghttp2 skips may be a field: it costs as much as so many other bytes. */
+enum { TC_H2_BLOCK_BYTE = 16 };
+
+/* Returns one frame in the upper half, and the cost of its bytes in the lower. */
+static inline int64_t tc_h2_frame_cost(uint32_t type, size_t bytes)
+{
+    bool block = type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION;
+    return ((int64_t)1 << 32) + (int64_t)(block ? bytes * TC_H2_BLOCK_BYTE : bytes);
+}
+
+/* Takes over a reference to `rate`. */
+void tc_h2_glitches_init(struct tc_h2_glitches *g, struct tc_loop *loop, struct tc_h2_glitch_rate *rate, bool server);
+/* Records a violation, unless there is one. */
+void tc_h2_glitches_violation(struct tc_h2_glitches *g, uint32_t error_code, const char *text);
+
+/* Bytes that are about to be given to nghttp2. */
+void tc_h2_glitches_on_bytes(struct tc_h2_glitches *g, const uint8_t *at, size_t n);
+/* nghttp2 begins a frame. Returns 0, which nghttp2's callback must return. */
+int tc_h2_glitches_on_frame(struct tc_h2_glitches *g, nghttp2_session *ng, const nghttp2_frame_hd *hd);
+/* A DATA frame of a stream that nghttp2 knows has come as a whole. */
+void tc_h2_glitches_on_data(struct tc_h2_glitches *g, const nghttp2_data *data);
+/* A header block begins that nghttp2 shows. */
+static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghttp2_frame_hd *hd)
+{
+    g->block_shown = true;
+    g->block = 0;
+    g->hidden -= tc_h2_frame_cost(hd->type, hd->length);
+}
+/* A header field is dropped: it is beyond the limit, or its stream is gone. Returns what on_header must return. */
+int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
+/* nghttp2 has taken in the bytes, and `hidden` is above 0. `over`: the session reads nothing more. */
+void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
+/* A frame of an RPC was sent, or a request came: the peer may answer with frames that carry nothing. */
+void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);
+/* An RST_STREAM was sent; the stream's window lets the peer send so much still. */
+void tc_h2_glitches_on_reset(struct tc_h2_glitches *g, uint32_t window_bytes);
+
+#endif

@@ -1,0 +1,37 @@
+/* Metadata between gRPC's form and the fields of a header block. */
+#ifndef TC_HTTP2_METADATA_H
+#define TC_HTTP2_METADATA_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/buf.h"
+#include "base/headers.h"
+
+/* The header block that is being received. */
+struct tc_h2_header_block {
+    struct tc_headers *headers; /* where its metadata goes: the stream's own list */
+    size_t bytes, max_bytes;    /* RFC 9113 6.5.2 accounting */
+    bool over;                  /* the block exceeds max_bytes or the arena; the rest is decoded and dropped */
+};
+
+/* Adds a received field to the block: a binary value decoded, comma-joined binary values each on its own and counted as
+ * the field that it becomes. `scratch` is overwritten. Returns TORC_EPARSE for bad base64, TORC_ELIMIT beyond the
+ * block's limit. */
+int tc_h2_metadata_add(struct tc_h2_header_block *block, struct tc_buf *scratch, struct tc_slice name,
+                       struct tc_slice value);
+/* Stores metadata as name-value pairs at nva, without the names that only the library may send. Binary values are
+ * encoded into `scratch`, which must have room for them (tc_h2_metadata_scratch) and stay as it is until the pairs are
+ * submitted. Returns how many. */
+size_t tc_h2_metadata_encode(struct tc_buf *scratch, const struct tc_headers *h, nghttp2_nv *nva);
+/* Returns how much room in scratch the binary values of h need. h may be NULL. */
+size_t tc_h2_metadata_scratch(const struct tc_headers *h);
+/* Returns true for "application/grpc", alone or followed by '+' or ';'. */
+bool tc_h2_is_grpc_content_type(struct tc_slice type);
+
+static inline nghttp2_nv tc_h2_nv(struct tc_slice name, struct tc_slice value, uint8_t flags)
+{
+    /* nghttp2 only reads them. */
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.data, (uint8_t *)(uintptr_t)value.data, name.len, value.len, flags};
+}
+
+#endif

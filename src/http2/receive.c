@@ -1,0 +1,172 @@
+/* DATA on its way to messages, by demand.
+ *
+ * What nobody asked for waits in `pending`, undecoded, and keeps the stream's window shut by as much. What is asked for
+ * is decoded at once, without a copy to `pending`. nghttp2 hears of the bytes taken (consume), and opens the window by
+ * halves; for a message larger than the window it is opened for the whole message, since what is wanted as a whole need
+ * not come by halves. Inflated bytes are counted for the connection, so that a few compressed bytes do not keep the
+ * loop from others. */
+#include "http2/client_stream_internal.h"
+#include "http2/server_stream_internal.h"
+
+enum { CONSUME_BYTES = 4096 };
+
+/* Gives bytes back to the stream's window. nghttp2 opens the window by halves, so it need not hear of every few bytes;
+ * of a response in one piece it hears nothing. */
+static void stream_consume(struct tc_h2_stream *s, size_t len)
+{
+    struct tc_h2_conn *c = s->c;
+    s->recv.unconsumed += (uint32_t)len;
+    if (!s->recv.unconsumed || s->recv.unconsumed < TC_MIN(CONSUME_BYTES, c->bdp.window_bytes / 16) || !c->ng ||
+        s->id <= 0 || s->recv.ended)
+        return;
+    nghttp2_session_consume_stream(c->ng, s->id, s->recv.unconsumed);
+    s->recv.unconsumed = 0;
+    if (nghttp2_session_want_write(c->ng))
+        tc_h2_conn_flush_later(c);
+}
+
+/* Opens the stream's window for the `rest` of a message that the owner asked for. For one stream at a time: several
+ * streams keep the connection busy without it, and a bounded number of bytes under way stays in the caches. */
+static void stream_open_window(struct tc_h2_stream *s, size_t rest)
+{
+    struct tc_h2_conn *c = s->c;
+    if (!c->ng || s->id <= 0 || s->recv.ended || (c->streams.opened_for && c->streams.opened_for != s))
+        return;
+    int32_t left = nghttp2_session_get_stream_local_window_size(c->ng, s->id);
+    int32_t wanted = (int32_t)TC_MIN(rest, (size_t)TC_H2_MAX_WINDOW);
+    if (left < 0 || wanted <= left)
+        return;
+    c->streams.opened_for = s;
+    /* All bytes that came so far were taken: they are given back, too. */
+    nghttp2_session_consume_stream(c->ng, s->id, s->recv.unconsumed);
+    s->recv.unconsumed = 0;
+    left = nghttp2_session_get_stream_local_window_size(c->ng, s->id);
+    if (wanted > left)
+        nghttp2_submit_window_update(c->ng, NGHTTP2_FLAG_NONE, s->id, wanted - left);
+    tc_h2_conn_flush_later(c);
+}
+
+/* What was announced cannot come: ends the stream. */
+static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
+{
+    if (s->server)
+        tc_h2_server_stream_abort(tc_h2_server_stream_of(s), status);
+    else
+        tc_h2_client_stream_give_up(tc_h2_client_stream_of(s), status);
+}
+
+/* A small compressed message can inflate to the maximum size, which costs as much as receiving it. */
+static void stream_count_inflated(struct tc_h2_stream *s)
+{
+    size_t bytes = s->recv.message ? s->recv.message->len : s->recv.decoder.max_bytes;
+    s->c->inflated += TC_MIN(bytes, (size_t)TC_H2_INFLATED_AT_ONCE);
+}
+
+static bool stream_inflated_much(const struct tc_h2_stream *s)
+{
+    return s->c->inflated >= TC_H2_INFLATED_AT_ONCE;
+}
+
+/* Decodes up to one message. Returns how many bytes were used, which go back to the window. */
+static size_t stream_decode(struct tc_h2_stream *s, const void *data, size_t len)
+{
+    size_t used = 0;
+    struct tc_status error;
+    bool before = s->recv.decoder.msg != NULL;
+    int rc = tc_h2_decoder_push(&s->recv.decoder, data, len, &used, &s->recv.message, &error);
+    if ((rc || s->recv.message) && s->recv.decoder.prefix[0])
+        stream_count_inflated(s);
+    if (rc) {
+        stream_give_up(s, error);
+        stream_consume(s, len);
+        return len;
+    }
+    stream_consume(s, used);
+    if (s->recv.message) {
+        tc_h2_stream_ready(s);
+        if (s->c->streams.opened_for == s)
+            s->c->streams.opened_for = NULL;
+    } else if (!before && s->recv.decoder.msg) {
+        stream_open_window(s, s->recv.decoder.len - s->recv.decoder.at);
+    }
+    return used;
+}
+
+void tc_h2_stream_decode_pending(struct tc_h2_stream *s)
+{
+    while (s->recv.wanted && !s->recv.message && s->recv.pending_at < s->recv.pending.len && !stream_inflated_much(s)) {
+        size_t used =
+            stream_decode(s, s->recv.pending.data + s->recv.pending_at, s->recv.pending.len - s->recv.pending_at);
+        s->recv.pending_at += used; /* `pending` is empty if the bytes could not be decoded */
+    }
+    if (s->recv.pending_at >= s->recv.pending.len) {
+        tc_buf_fini(&s->recv.pending);
+        s->recv.pending_at = 0;
+    }
+}
+
+void tc_h2_stream_end_input(struct tc_h2_stream *s)
+{
+    struct tc_h2_decoder *d = &s->recv.decoder;
+    size_t at = s->recv.pending_at, whole = at, have = d->have, body = d->msg ? d->len - d->at : 0;
+    uint8_t prefix[TC_H2_PREFIX_LEN];
+    s->recv.discard = true;
+    memcpy(prefix, d->prefix, sizeof(prefix));
+    while (s->recv.pending.len - at >= TC_H2_PREFIX_LEN - have) {
+        if (have < TC_H2_PREFIX_LEN) {
+            memcpy(prefix + have, s->recv.pending.data + at, TC_H2_PREFIX_LEN - have);
+            at += TC_H2_PREFIX_LEN - have;
+            body = tc_h2_prefix_len(prefix);
+        }
+        if (s->recv.pending.len - at < body)
+            break;
+        whole = at += body;
+        have = 0;
+    }
+    if (whole == s->recv.pending_at) {
+        tc_h2_decoder_fini(d);
+        tc_buf_fini(&s->recv.pending);
+        s->recv.pending_at = 0;
+    } else {
+        s->recv.pending.len = whole;
+    }
+}
+
+static void stream_keep_pending(struct tc_h2_stream *s, const uint8_t *data, size_t len)
+{
+    if (s->recv.pending_at > s->recv.pending.len / 2) {
+        tc_buf_consume(&s->recv.pending, s->recv.pending_at);
+        s->recv.pending_at = 0;
+    }
+    if (!tc_buf_try_reserve(&s->recv.pending, len)) {
+        stream_consume(s, len);
+        stream_give_up(s, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for %zu bytes that wait to be read",
+                                         s->recv.pending.len + len));
+        return;
+    }
+    tc_buf_append(&s->recv.pending, data, len);
+}
+
+void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len)
+{
+    if (s->recv.discard) {
+        stream_consume(s, len);
+        return;
+    }
+    if (!s->is_grpc && !s->server) {
+        stream_consume(s, len);
+        tc_h2_response_on_body(tc_h2_client_stream_of(s), data, len);
+        return;
+    }
+    while (len && s->recv.wanted && !s->recv.message && !s->recv.discard && s->recv.pending.len == 0 &&
+           !stream_inflated_much(s)) {
+        size_t used = stream_decode(s, data, len);
+        data += used;
+        len -= used;
+    }
+    if (!len || s->recv.discard)
+        return;
+    stream_keep_pending(s, data, len);
+    if (s->recv.wanted && stream_inflated_much(s))
+        tc_h2_stream_ready(s);
+}

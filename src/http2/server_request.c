@@ -1,0 +1,103 @@
+/* A request on its way in: its header fields, and the requests that are rejected here, which the owner never sees.
+ *
+ * gRPC over HTTP/2 demands an HTTP status for a request that is not gRPC (405 for a wrong method, 415 for a wrong
+ * content-type), and a gRPC status for a malformed gRPC request. A rejected request's DATA is discarded. */
+#include "http2/server_stream_internal.h"
+#include "http2/timeout.h"
+
+static void request_on_pseudo(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value)
+{
+    if (tc_slice_eq_str(name, ":method")) {
+        s->is_post = tc_slice_eq_str(value, "POST");
+        return;
+    }
+    bool path = tc_slice_eq_str(name, ":path");
+    if (!path && !tc_slice_eq_str(name, ":authority"))
+        return;
+    if (tc_headers_add_copy(&s->stream.headers, name, value))
+        s->stream.block.over = true;
+    else if (path)
+        s->path = s->stream.headers.data[s->stream.headers.len - 1].value;
+}
+
+/* If a field that a request may have once comes more often, the last one counts, as in a response. */
+static bool request_on_grpc_field(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value)
+{
+    if (tc_slice_eq_str(name, "content-type")) {
+        s->stream.is_grpc = tc_h2_is_grpc_content_type(value);
+    } else if (tc_slice_eq_str(name, "grpc-timeout")) {
+        s->bad_timeout = tc_h2_timeout_decode(value, &s->timeout_ns) != 0;
+        s->has_timeout = !s->bad_timeout;
+    } else if (tc_slice_eq_str(name, "grpc-encoding")) {
+        bool gzip = tc_slice_eq_str(value, "gzip");
+        s->stream.recv.decoder.encoding = gzip ? TC_H2_GZIP : TC_H2_IDENTITY;
+        s->unknown_encoding = !gzip && !tc_slice_eq_str(value, "identity");
+    } else if (tc_slice_eq_str(name, "grpc-accept-encoding")) {
+        s->accepts_gzip |= tc_slice_find(value, tc_slice_str("gzip")) >= 0;
+    } else {
+        return tc_slice_eq_str(name, "te") || tc_slice_eq_str(name, "content-length");
+    }
+    return true;
+}
+
+void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value)
+{
+    if (s->stream.got_headers)
+        return; /* trailers of a request have no meaning in gRPC */
+    if (name.len && name.data[0] == ':') {
+        request_on_pseudo(s, name, value);
+        return;
+    }
+    if (request_on_grpc_field(s, name, tc_slice_trim(value)))
+        return;
+    int rc = tc_h2_metadata_add(&s->stream.block, &s->stream.c->scratch, name, value);
+    if (rc == TORC_EPARSE)
+        s->bad_base64 = true;
+    else if (rc)
+        s->stream.block.over = true;
+}
+
+static void reject_http(struct tc_h2_server_stream *s, const char *status)
+{
+    nghttp2_nv nv = tc_h2_nv(tc_slice_str(":status"), tc_slice_str(status), NGHTTP2_NV_FLAG_NO_COPY_NAME);
+    s->rejected = s->stream.send.end_wanted = s->stream.recv.discard = true;
+    nghttp2_submit_response(s->stream.c->ng, s->stream.id, &nv, 1, NULL);
+}
+
+static void reject_grpc(struct tc_h2_server_stream *s, int code, const char *text)
+{
+    struct tc_status status = tc_status_make(code, "%s", text);
+    s->rejected = s->stream.recv.discard = true;
+    tc_h2_server_stream_send_status(&s->stream, &status, NULL);
+    tc_status_fini(&status);
+}
+
+void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream)
+{
+    s->stream.recv.ended |= end_stream;
+    if (s->stream.got_headers) {
+        tc_h2_stream_ready(&s->stream);
+        return;
+    }
+    s->stream.got_headers = true;
+    if (s->stream.block.over)
+        reject_grpc(s, TORC_STATUS_RESOURCE_EXHAUSTED, "request headers larger than max");
+    else if (!s->is_post)
+        reject_http(s, "405");
+    else if (!s->stream.is_grpc)
+        reject_http(s, "415");
+    else if (!s->path.len || s->path.data[0] != '/')
+        reject_grpc(s, TORC_STATUS_UNIMPLEMENTED, "malformed method name");
+    else if (s->bad_timeout)
+        reject_grpc(s, TORC_STATUS_INTERNAL, "malformed grpc-timeout");
+    else if (s->bad_base64)
+        reject_grpc(s, TORC_STATUS_INTERNAL, "binary header that is not valid base64");
+    else if (s->unknown_encoding)
+        reject_grpc(s, TORC_STATUS_UNIMPLEMENTED, "unknown grpc-encoding");
+    else if (s->has_timeout && s->timeout_ns == 0)
+        reject_grpc(s, TORC_STATUS_DEADLINE_EXCEEDED, "the deadline of the request has passed");
+    else {
+        s->on_stream_due = true;
+        tc_h2_stream_ready(&s->stream);
+    }
+}

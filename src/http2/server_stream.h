@@ -1,0 +1,34 @@
+/* The server's half of a call: a request that arrived, and the response to it. */
+#ifndef TC_HTTP2_SERVER_STREAM_H
+#define TC_HTTP2_SERVER_STREAM_H
+
+#include "http2/stream.h"
+
+struct tc_h2_server_events {
+    struct tc_h2_stream_events stream; /* first: a stream keeps a pointer to it */
+    /* The client half-closed after its last message (comes only while a read is wanted). */
+    void (*on_half_close)(void *arg);
+    /* The stream is over: the client cancelled (CANCELLED), the connection went (UNAVAILABLE), or the trailers were
+     * written (OK). The last callback. */
+    void (*on_end)(void *arg, const struct tc_status *why);
+};
+
+/* Inside on_stream of the connection: without it the stream is reset. */
+void tc_h2_server_stream_set_events(struct tc_h2_stream *s, const struct tc_h2_server_events *events, void *arg);
+/* Returns the request's metadata with pseudo-headers (":path", ":authority"), borrowed until on_end. */
+const struct tc_headers *tc_h2_server_stream_request(const struct tc_h2_stream *s);
+/* Returns what grpc-timeout left of the deadline when the request arrived; 0: none. */
+uint64_t tc_h2_server_stream_timeout_ns(const struct tc_h2_stream *s);
+
+/* Sends initial metadata, once, before the first message; sent empty otherwise. `encoding` for the messages that
+ * follow, where the client accepts it. TORC_ESTATE if headers were sent or the stream is over. */
+int tc_h2_server_stream_send_headers(struct tc_h2_stream *s, const struct tc_headers *headers,
+                                     enum tc_h2_encoding encoding);
+/* Sends one message as tc_h2_stream_send does, behind the headers. */
+int tc_h2_server_stream_send(struct tc_h2_stream *s, struct tc_slice message, bool compress);
+/* Sends the end: grpc-status, grpc-message, and trailers (NULL: none). Trailers-only if nothing was sent yet. Further
+ * messages of the client are discarded. TORC_ESTATE if the stream is over. */
+int tc_h2_server_stream_send_status(struct tc_h2_stream *s, const struct tc_status *status,
+                                    const struct tc_headers *trailers);
+
+#endif

@@ -1,0 +1,57 @@
+/* The inside of the server's half of a stream. Only a server's files touch it. */
+#ifndef TC_HTTP2_SERVER_STREAM_INTERNAL_H
+#define TC_HTTP2_SERVER_STREAM_INTERNAL_H
+
+#include "http2/server_stream.h"
+#include "http2/stream_internal.h"
+
+struct tc_h2_server_stream {
+    struct tc_h2_stream stream;
+    struct tc_arena own_arena;
+    struct tc_h2_server_stream *next_spare; /* a spare one has this and own_arena, the rest of it is poisoned */
+
+    bool on_stream_due;
+    bool rejected;  /* answered by us, the owner never sees it */
+    bool responded; /* response headers were submitted */
+    bool half_close_notified;
+
+    /* What the request's headers said. */
+    bool is_post, has_timeout, bad_timeout, bad_base64, unknown_encoding, accepts_gzip;
+    struct tc_slice path;
+    uint64_t timeout_ns;
+
+    /* Kept until the messages before them are sent. */
+    struct tc_headers trailers; /* in the arena */
+    struct tc_status status;
+};
+
+static inline struct tc_h2_server_stream *tc_h2_server_stream_of(struct tc_h2_stream *s)
+{
+    return TC_CONTAINER_OF(s, struct tc_h2_server_stream, stream);
+}
+
+/* --- server_stream.c --- */
+
+/* A request's header block begins. */
+struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id);
+/* Frees the stream, which was taken off the connection, or keeps it for the next request. */
+void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *s);
+/* Ends the call for a failure that was found here with a status; messages not delivered are dropped. Takes over the
+ * status. */
+void tc_h2_server_stream_abort(struct tc_h2_server_stream *s, struct tc_status status);
+/* The data source has come to the end of the messages: submits the trailers. */
+void tc_h2_server_stream_submit_trailers(struct tc_h2_server_stream *s);
+/* nghttp2 closed the stream. */
+void tc_h2_server_stream_on_close(struct tc_h2_server_stream *s, uint32_t h2_error);
+/* nghttp2 or the connection let go of the stream. Takes over the status. */
+void tc_h2_server_stream_on_lost(struct tc_h2_server_stream *s, struct tc_status status);
+/* Calls the owner with all that is due. */
+void tc_h2_server_stream_deliver(struct tc_h2_server_stream *s);
+
+/* --- server_request.c --- */
+
+void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slice name, struct tc_slice value);
+/* A header block is complete: announces the request, or rejects it. */
+void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream);
+
+#endif

@@ -1,0 +1,133 @@
+/* The inside of a stream: what both halves have. */
+#ifndef TC_HTTP2_STREAM_INTERNAL_H
+#define TC_HTTP2_STREAM_INTERNAL_H
+
+#include "http2/connection_internal.h"
+#include "http2/framing.h"
+#include "http2/metadata.h"
+#include "http2/stream.h"
+
+/* Messages that arrive (receive.c). */
+struct tc_h2_receiver {
+    struct tc_h2_decoder decoder;
+    struct tc_buf pending; /* received, not yet decoded: nobody asked for it */
+    size_t pending_at;
+    struct tc_rstr *message; /* the next to deliver */
+    unsigned wanted;         /* messages asked for */
+    uint32_t unconsumed;     /* bytes taken that nghttp2 has not heard of */
+    bool ended;              /* END_STREAM was received */
+    bool discard;            /* what still arrives is ignored; what was received before may wait for delivery */
+};
+
+/* The message that is being sent, and the end behind it (stream.c; write.c moves `at`). */
+struct tc_h2_sender {
+    struct tc_slice message;
+    struct tc_rstr *compressed; /* NULL: the message is the owner's */
+    size_t max_bytes, rejected_bytes;
+    size_t at; /* of prefix and message together */
+    uint8_t prefix[TC_H2_PREFIX_LEN];
+    bool active, on_written_due;
+    bool end_wanted, end_sent; /* half-close, or the server's trailers */
+    bool deferred;             /* nghttp2 asks for data again after tc_h2_stream_resume */
+    bool headers_sent;         /* our first HEADERS left nghttp2 */
+    bool reset_sent;           /* so did our RST_STREAM, for what nghttp2 found or we asked for */
+    enum tc_h2_encoding encoding;
+};
+
+struct tc_h2_stream {
+    struct tc_h2_conn *c;       /* NULL: the owner closed the connection, or the stream is over */
+    struct tc_link link, ready; /* of the connection's lists */
+    const struct tc_h2_stream_events *events;
+    void *arg;
+    struct tc_arena *arena; /* the client call's, or the server stream's own */
+    int32_t id;             /* -1: nghttp2 does not hold the stream */
+    bool server;            /* which half: struct tc_h2_server_stream or struct tc_h2_client_stream */
+    bool got_headers;       /* the first header block that counts is complete */
+    bool is_grpc;           /* gRPC's content-type; of a response: and status 200 */
+    bool finished;          /* outcome is set; delivered behind the messages before it */
+    struct tc_status outcome;
+    struct tc_headers headers; /* of the response, or the request's */
+    struct tc_h2_header_block block;
+    struct tc_h2_receiver recv;
+    struct tc_h2_sender send;
+};
+
+/* Returns true while nghttp2 holds the stream. */
+static inline bool tc_h2_stream_live(const struct tc_h2_stream *s)
+{
+    return s->c && s->c->ng && s->id > 0;
+}
+
+/* --- stream.c --- */
+
+void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_arena *arena);
+/* Something is to be delivered. */
+void tc_h2_stream_ready(struct tc_h2_stream *s);
+/* There is something for the data source to send. */
+void tc_h2_stream_resume(struct tc_h2_stream *s);
+void tc_h2_stream_submit_reset(struct tc_h2_stream *s, uint32_t h2_error);
+/* Submits RST_STREAM if the stream is live. */
+static inline void tc_h2_stream_reset(struct tc_h2_stream *s, uint32_t h2_error)
+{
+    if (tc_h2_stream_live(s))
+        tc_h2_stream_submit_reset(s, h2_error);
+}
+/* Ignores what still arrives and drops what was received and not delivered. */
+void tc_h2_stream_drop_input(struct tc_h2_stream *s);
+/* Sets the outcome, unless there is one, and has it delivered. Takes over the status. Returns whether it was set. */
+static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_status status)
+{
+    if (s->finished) {
+        tc_status_fini(&status);
+        return false;
+    }
+    s->finished = true;
+    s->outcome = status;
+    tc_h2_stream_ready(s);
+    return true;
+}
+
+/* --- receive.c --- */
+
+/* So much was inflated that others have their turn first; what is compressed waits. */
+enum { TC_H2_INFLATED_AT_ONCE = 1 << 20 };
+void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
+/* Decodes what waits, as far as messages are asked for. */
+void tc_h2_stream_decode_pending(struct tc_h2_stream *s);
+/* Ignores what still arrives. Keeps the whole messages that were received and not delivered, and drops the beginning of
+ * a message whose end will not come. */
+void tc_h2_stream_end_input(struct tc_h2_stream *s);
+static inline bool tc_h2_stream_input_left(const struct tc_h2_stream *s)
+{
+    return s->recv.message != NULL || s->recv.pending_at < s->recv.pending.len;
+}
+
+/* --- write.c --- */
+
+ssize_t tc_h2_on_data_source_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
+                                  nghttp2_data_source *source, void *user_data);
+int tc_h2_on_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *head, size_t length,
+                       nghttp2_data_source *source, void *user_data);
+
+/* --- streams.c --- */
+
+/* Takes the stream off the connection and frees what it holds (a server's stream: itself). */
+void tc_h2_stream_release(struct tc_h2_stream *s);
+/* Delivers messages. Returns false if the stream went. */
+bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s);
+static inline bool tc_h2_stream_went(const struct tc_h2_conn *c, const struct tc_h2_stream *s)
+{
+    return c->streams.delivering != s;
+}
+/* Tells the owner that the message was written, if that is due. Returns false if the stream went. */
+static inline bool tc_h2_stream_deliver_written(const struct tc_h2_conn *c, struct tc_h2_stream *s)
+{
+    if (!s->send.on_written_due)
+        return true;
+    s->send.on_written_due = false;
+    if (s->events->on_written)
+        s->events->on_written(s->arg);
+    return !tc_h2_stream_went(c, s);
+}
+
+#endif

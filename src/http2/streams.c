@@ -1,0 +1,188 @@
+/* The streams of a connection: what is due for their owners, delivered from the loop, and the end of all at once.
+ *
+ * The order of a delivery: the connection's own events (ready, draining, capacity), then each stream that has something
+ * due, then on_closed. A callback may end any stream, or close the connection: `delivering` becomes NULL when the
+ * stream that is being delivered goes, and `busy` keeps the connection until the delivery is over.
+ *
+ * One stream gets MESSAGES_AT_ONCE in one go, then the others have their turn. What was inflated since others of the
+ * loop had their turn is bounded (resting); a message of a stream that has ended counts like inflated bytes, since
+ * flow control no longer holds it back: 64 of them a turn. */
+#include "http2/client_stream_internal.h"
+#include "http2/server_stream_internal.h"
+
+enum { MESSAGES_AT_ONCE = 16, MESSAGE_AFTER_END = TC_H2_INFLATED_AT_ONCE / 64 };
+
+/* --- delivery --- */
+
+void tc_h2_conn_deliver_later(struct tc_h2_conn *c)
+{
+    tc_loop_defer(c->loop, &c->deliver);
+}
+
+bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s)
+{
+    struct tc_h2_receiver *recv = &s->recv;
+    for (int i = 0; i < MESSAGES_AT_ONCE && recv->wanted; i++) {
+        tc_h2_stream_decode_pending(s);
+        if (!recv->message)
+            break;
+        struct tc_rstr *message = recv->message;
+        recv->message = NULL;
+        recv->wanted--;
+        if (s->finished && recv->pending_at < recv->pending.len)
+            c->inflated += MESSAGE_AFTER_END;
+        if (!s->events->on_message) {
+            tc_rstr_unref(message);
+            continue;
+        }
+        s->events->on_message(s->arg, message);
+        if (tc_h2_stream_went(c, s))
+            return false;
+    }
+    if (recv->wanted && tc_h2_stream_input_left(s))
+        tc_h2_stream_ready(s);
+    return true;
+}
+
+static void stream_deliver(struct tc_h2_stream *s)
+{
+    if (s->server)
+        tc_h2_server_stream_deliver(tc_h2_server_stream_of(s));
+    else
+        tc_h2_client_stream_deliver(tc_h2_client_stream_of(s));
+}
+
+/* What concerns the connection as a whole, before its streams. */
+static void conn_deliver_events(struct tc_h2_conn *c)
+{
+    if (c->settings_seen && !c->ready_notified && !c->ending.failed && !c->ending.closed) {
+        c->ready_notified = true;
+        if (c->events->on_ready)
+            c->events->on_ready(c->arg);
+    }
+    if (c->ending.on_draining_due && !c->ending.closed) {
+        c->ending.on_draining_due = false;
+        struct tc_status why = tc_status_ref(&c->ending.why);
+        if (c->events->on_draining)
+            c->events->on_draining(c->arg, &why, c->ending.too_many_pings);
+        tc_status_fini(&why);
+    }
+    if (c->capacity_wanted && !c->ending.closed && tc_h2_conn_has_capacity(c)) {
+        c->capacity_wanted = false;
+        if (c->events->on_capacity)
+            c->events->on_capacity(c->arg);
+    }
+}
+
+static void conn_deliver_closed(struct tc_h2_conn *c)
+{
+    if (!c->ending.failed || c->ending.closed || c->ending.closed_notified)
+        return;
+    c->ending.closed_notified = true;
+    struct tc_status why = tc_status_ref(&c->ending.why);
+    if (c->events->on_closed)
+        c->events->on_closed(c->arg, &why);
+    tc_status_fini(&why);
+}
+
+/* What is still to be delivered: at once, or when others had their turn. */
+static void conn_deliver_rest(struct tc_h2_conn *c)
+{
+    if (tc_list_empty(&c->streams.ready))
+        return;
+    if (c->inflated < TC_H2_INFLATED_AT_ONCE) {
+        tc_h2_conn_deliver_later(c);
+        return;
+    }
+    c->resting = true;
+    tc_task_cancel(&c->deliver);
+    tc_loop_at_turn_end(c->loop, &c->deliver);
+}
+
+void tc_h2_conn_on_deliver(struct tc_task *task)
+{
+    struct tc_h2_conn *c = TC_CONTAINER_OF(task, struct tc_h2_conn, deliver);
+    if (c->resting)
+        c->inflated = 0;
+    c->resting = false;
+    c->busy++;
+    conn_deliver_events(c);
+    tc_list_splice(&c->streams.delivered, &c->streams.ready);
+    struct tc_link *link;
+    while ((link = tc_list_pop(&c->streams.delivered)))
+        stream_deliver(TC_CONTAINER_OF(link, struct tc_h2_stream, ready));
+    conn_deliver_closed(c);
+    c->busy--;
+    conn_deliver_rest(c);
+    tc_h2_conn_release(c);
+}
+
+/* --- the end --- */
+
+static void stream_detach(struct tc_h2_stream *s)
+{
+    struct tc_h2_conn *c = s->c;
+    if (tc_h2_stream_live(s))
+        nghttp2_session_set_stream_user_data(c->ng, s->id, NULL);
+    if (c->streams.delivering == s)
+        c->streams.delivering = NULL;
+    if (c->streams.opened_for == s)
+        c->streams.opened_for = NULL;
+    /* nghttp2 may still be decoding a header block of the stream: RST_STREAM was not written yet. */
+    if (c->streams.in_block == s)
+        c->streams.in_block = NULL;
+    tc_list_remove(&s->link);
+    tc_list_remove(&s->ready);
+    c->streams.n--;
+    tc_h2_stream_drop_input(s);
+    tc_rstr_clear(&s->send.compressed);
+    tc_status_fini(&s->outcome);
+    s->id = -1;
+    s->c = NULL;
+}
+
+void tc_h2_stream_release(struct tc_h2_stream *s)
+{
+    struct tc_h2_conn *c = s->c;
+    stream_detach(s);
+    if (s->server)
+        tc_h2_server_stream_free(c, tc_h2_server_stream_of(s));
+    else
+        tc_buf_fini(&tc_h2_client_stream_of(s)->body);
+    tc_h2_conn_release(c);
+}
+
+void tc_h2_streams_detach(struct tc_h2_conn *c)
+{
+    TC_LIST_FOREACH(it, &c->streams.all)
+    TC_CONTAINER_OF(it, struct tc_h2_stream, link)->id = -1;
+}
+
+size_t tc_h2_streams_lose(struct tc_h2_conn *c)
+{
+    struct tc_link *next;
+    size_t cut_off = 0;
+    for (struct tc_link *it = c->streams.all.next; it != &c->streams.all; it = next) {
+        next = it->next;
+        struct tc_h2_stream *s = TC_CONTAINER_OF(it, struct tc_h2_stream, link);
+        cut_off += !s->finished;
+        if (s->server)
+            tc_h2_server_stream_on_lost(tc_h2_server_stream_of(s), tc_status_ref(&c->ending.why));
+        else
+            tc_h2_client_stream_on_conn_lost(tc_h2_client_stream_of(s));
+    }
+    return cut_off;
+}
+
+void tc_h2_streams_drop(struct tc_h2_conn *c)
+{
+    struct tc_link *next;
+    for (struct tc_link *it = c->streams.all.next; it != &c->streams.all; it = next) {
+        next = it->next;
+        struct tc_h2_stream *s = TC_CONTAINER_OF(it, struct tc_h2_stream, link);
+        if (s->server || !s->finished)
+            tc_h2_stream_release(s);
+        else
+            tc_h2_client_stream_stop_sending(tc_h2_client_stream_of(s));
+    }
+}

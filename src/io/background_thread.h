@@ -1,0 +1,18 @@
+/* The background thread: one for the process, which runs jobs that would hold up a loop, one after another. The thread
+ * exists while there are jobs. A forked child starts with none. */
+#ifndef TC_IO_BACKGROUND_THREAD_H
+#define TC_IO_BACKGROUND_THREAD_H
+
+#include "base/list.h"
+
+/* A job, embedded in its owner. `run` is called once, on the background thread, or from inside of tc_background_run
+ * when the system refuses a thread. `run` may free the job. */
+struct tc_job {
+    struct tc_link link;
+    void (*run)(struct tc_job *job);
+};
+
+/* Queues a job. Any thread. */
+void tc_background_run(struct tc_job *job);
+
+#endif

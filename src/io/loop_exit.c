@@ -1,0 +1,92 @@
+/* Loops at the end of the process: an exit stops every loop, waits until no thread is inside of a turn (base/exit.h),
+ * and tells the owners. Its functions are declared in loop.h and loop_internal.h. loops_stop and what follows run on
+ * the thread that exits (base/exit.h). */
+#include "base/exit.h"
+#include "io/loop_internal.h"
+
+/* The loops of this process, and in a child the loops of its parents too. Guarded by the lock of rank TC_RANK_LOOPS. */
+static struct tc_link loops = {&loops, &loops};
+
+/* A loop counts as idle if the thread that called exit is inside its turn: that thread does not come back to it. */
+static bool loop_is_idle(const struct tc_loop *loop)
+{
+    uintptr_t by = atomic_load(&loop->turn_thread);
+    return by == 0 || tc_exit_is_by((pthread_t)by);
+}
+
+bool tc_loop_forked(const struct tc_loop *loop)
+{
+    return tc_loop_is_forked(loop);
+}
+
+bool tc_loop_left(const struct tc_loop *loop)
+{
+    /* Sequentially consistent, as turn_enter is: a thread that enters a turn after this load sees TC_LOOP_STOPPED. */
+    unsigned generation = atomic_load(&loop->generation);
+    return generation != tc_fork_generation() && (generation != TC_LOOP_STOPPED || loop_is_idle(loop));
+}
+
+static void loops_stop(void)
+{
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));
+    TC_LIST_FOREACH(it, &loops)
+    {
+        struct tc_loop *loop = TC_CONTAINER_OF(it, struct tc_loop, link);
+        if (tc_loop_is_forked(loop))
+            continue;
+        atomic_store(&loop->generation, TC_LOOP_STOPPED);
+        atomic_store(&loop->woken, true);
+        uv_async_send(&loop->async);
+    }
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOOPS));
+}
+
+static bool loops_are_idle(void)
+{
+    bool idle = true;
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));
+    TC_LIST_FOREACH(it, &loops)
+    {
+        const struct tc_loop *loop = TC_CONTAINER_OF(it, struct tc_loop, link);
+        idle = idle && (atomic_load(&loop->generation) != TC_LOOP_STOPPED || loop_is_idle(loop));
+    }
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOOPS));
+    return idle;
+}
+
+/* Threads that wait for a loop whose turn has not ended go on waiting, since the turn may still use what they lent it;
+ * turn_leave tells them. */
+static void loops_tell_stopped(void)
+{
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));
+    TC_LIST_FOREACH(it, &loops)
+    {
+        const struct tc_loop *loop = TC_CONTAINER_OF(it, struct tc_loop, link);
+        if (loop->on_stopped && atomic_load(&loop->generation) == TC_LOOP_STOPPED && loop_is_idle(loop))
+            loop->on_stopped(loop->on_stopped_arg);
+    }
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOOPS));
+}
+
+static const struct tc_exit_ops exit_ops = {.stop = loops_stop, .idle = loops_are_idle, .stopped = loops_tell_stopped};
+
+void tc_loop_exit_add(struct tc_loop *loop)
+{
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));
+    tc_list_append(&loops, &loop->link);
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOOPS));
+    tc_exit_register(TC_EXIT_LOOPS, &exit_ops);
+}
+
+void tc_loop_exit_remove(struct tc_loop *loop)
+{
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));
+    tc_list_remove(&loop->link);
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOOPS));
+}
+
+void tc_loop_on_stopped(struct tc_loop *loop, void (*fn)(void *arg), void *arg)
+{
+    loop->on_stopped = fn;
+    loop->on_stopped_arg = arg;
+}

@@ -1,0 +1,78 @@
+/* The inside of a loop, for loop.c (its life, tasks, time), loop_turn.c (turns) and loop_exit.c (the end of the
+ * process). The loop's thread owns every member but those under "What other threads touch" and `generation`. */
+#ifndef TC_IO_LOOP_INTERNAL_H
+#define TC_IO_LOOP_INTERNAL_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "base/fork.h"
+#include "base/ref.h"
+#include "io/loop.h"
+#include "io/posts.h"
+
+#define TC_LOOP_STOPPED UINT_MAX
+
+struct tc_loop {
+    struct tc_ref ref; /* one of the owner (tc_loop_free), one of each thread that may post after the end */
+    bool manual;
+    bool fresh;     /* now_ns is the time of the present turn */
+    bool any_event; /* this turn took in an event of a descriptor */
+    uint64_t now_ns;
+    uint64_t events_ns; /* when events were last taken in */
+    struct tc_timers timers;
+    struct tc_link serial;   /* tasks of the serial queue */
+    struct tc_link turn_end; /* tasks that run at the end of the turn */
+    struct tc_link running;  /* the due timers, or the tasks of the turn's end, that this turn has yet to run */
+    struct tc_rng rng;
+    struct tc_blocks *blocks;
+    struct tc_heap *heap;
+    uint8_t *read_room;
+    struct tc_link link; /* among the loops of the process; manual loops are not in the list */
+    /* The generation (tc_fork_generation) of the process that made the loop; TC_LOOP_STOPPED: the process is exiting,
+     * and the loop no longer turns. */
+    atomic_uint generation;
+    void (*on_stopped)(void *arg);
+    void *on_stopped_arg;
+
+    /* What other threads touch. */
+    struct tc_posts posts; /* closed: the loop has ended */
+    atomic_uint wakers;    /* threads in wakeup_send, which the end of the descriptors waits for */
+    /* Set while a post must send a wake-up: the loop waits, or no thread runs it. A poster clears it, so that one
+     * wake-up serves many posts. */
+    atomic_bool wants_wakeup;
+    atomic_bool woken; /* tc_loop_wake was called: the next wait returns at once */
+    atomic_uintptr_t turn_thread;
+
+    uv_loop_t uv;
+    uv_async_t async;
+    uv_timer_t wakeup;      /* only ends libuv's wait; Torc's timers fire after events were taken in */
+    uint64_t wakeup_for_ms; /* the due time of the timer that `wakeup` is set for; 0: it is not set */
+};
+
+static inline bool tc_loop_is_forked(const struct tc_loop *loop)
+{
+    return atomic_load_explicit(&loop->generation, memory_order_relaxed) != tc_fork_generation();
+}
+
+static inline bool tc_loop_has_work(const struct tc_loop *loop)
+{
+    return !tc_list_empty(&loop->serial) || !tc_list_empty(&loop->turn_end) || !tc_posts_empty(&loop->posts);
+}
+
+/* Sets the time of the turn, once a turn. */
+static inline void tc_loop_refresh_time(struct tc_loop *loop)
+{
+    if (loop->fresh)
+        return;
+    loop->fresh = true;
+    if (!loop->manual)
+        loop->now_ns = tc_system_clock.monotonic_ns(NULL);
+}
+
+/* Adds the loop to the loops that an exit of the process stops, and removes it. */
+void tc_loop_exit_add(struct tc_loop *loop);
+void tc_loop_exit_remove(struct tc_loop *loop);
+
+#endif

@@ -1,0 +1,267 @@
+/* A turn of the loop, in this order:
+ *
+ *   1 events      libuv takes in what the descriptors have, after waiting for it if nothing is queued. Callbacks of
+ *                 libuv read, write, and queue tasks; they call no code of the application.
+ *   2 posts       What other threads posted goes to the end of the serial queue, oldest first.
+ *   3 timers      Those that are due fire in the order of their times. A timer that becomes due meanwhile waits for
+ *                 the next turn.
+ *   4 serial      The serial queue runs, at most MAX_TASKS_PER_TURN tasks, those that the tasks queue included. All
+ *                 watchers, state changes and callbacks of the application run here or in 3.
+ *   5 turn's end  Each connection that has frames to send writes them once. A task that is queued here meanwhile
+ *                 runs at the end of the next turn.
+ *
+ * Events come before timers, so that after an idle gap no timer fires while the answer it waits for sits unread. The
+ * time (tc_loop_now_ns) is read once a turn, when its first event arrives.
+ *
+ * The fast path of an RPC between two threads is tc_loop_turn_posts: steps 2, 4 and 5 without a system call before the
+ * work is done. It is taken only while events were taken in within the last millisecond.
+ *
+ * A turn that finds the process forked, or exiting, stops between two tasks and touches nothing more. */
+#include <assert.h>
+
+#include "base/exit.h"
+#include "io/loop_internal.h"
+
+enum { MAX_TASKS_PER_TURN = 10000 };
+/* A turn may do without a look for events while the last look is at most this old. */
+#define EVENTS_STAY_NEW_NS TC_NS_PER_MS
+
+/* --- the steps --- */
+
+static bool serial_run(struct tc_loop *loop)
+{
+    int n = 0;
+    struct tc_link *link;
+    while (n < MAX_TASKS_PER_TURN && !tc_loop_is_forked(loop) && (link = tc_list_pop(&loop->serial))) {
+        struct tc_task *task = TC_CONTAINER_OF(link, struct tc_task, link);
+        task->fn(task);
+        n++;
+    }
+    return n > 0;
+}
+
+static bool turn_end_run(struct tc_loop *loop)
+{
+    tc_list_splice(&loop->running, &loop->turn_end);
+    bool any = false;
+    struct tc_link *link;
+    while (!tc_loop_is_forked(loop) && (link = tc_list_pop(&loop->running))) {
+        struct tc_task *task = TC_CONTAINER_OF(link, struct tc_task, link);
+        task->fn(task);
+        any = true;
+    }
+    return any;
+}
+
+static bool timers_fire(struct tc_loop *loop)
+{
+    tc_timers_advance(&loop->timers, loop->now_ns / TC_NS_PER_MS);
+    tc_list_splice(&loop->running, &loop->timers.due);
+    bool any = false;
+    struct tc_link *link;
+    while (!tc_loop_is_forked(loop) && (link = tc_list_pop(&loop->running))) {
+        struct tc_timer *timer = TC_CONTAINER_OF(link, struct tc_timer, link);
+        timer->fn(timer);
+        any = true;
+    }
+    return any;
+}
+
+/* --- waiting --- */
+
+static void wakeup_fired(uv_timer_t *timer)
+{
+    /* libuv fires due timers before it waits as well as after. When the time was up before libuv began to wait, no
+     * timer is left that would end the wait: uv_stop makes it a wait of no time, which still takes in events. */
+    uv_stop(timer->loop);
+    TC_CONTAINER_OF(timer, struct tc_loop, wakeup)->wakeup_for_ms = 0;
+}
+
+/* Returns when the next queued work or timer is due: 0: now, UINT64_MAX: never. */
+static uint64_t loop_next_ms(const struct tc_loop *loop)
+{
+    return tc_loop_has_work(loop) || atomic_load(&loop->woken) ? 0 : tc_timers_next(&loop->timers);
+}
+
+int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t at_ms)
+{
+    if (at_ms == 0 || at_ms == UINT64_MAX)
+        return at_ms == 0 ? 0 : -1;
+    uint64_t now_ns = tc_loop_clock_ns(loop), at_ns = at_ms * TC_NS_PER_MS;
+    if (at_ns <= now_ns)
+        return 0;
+    uint64_t wait_ms = (at_ns - now_ns + TC_NS_PER_MS - 1) / TC_NS_PER_MS;
+    return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
+}
+
+uint64_t tc_loop_next_ms(const struct tc_loop *loop)
+{
+    /* libuv says 0 when it has handles to close, or descriptors that it has not told the kernel about. */
+    if (!loop->manual && uv_backend_timeout(&loop->uv) == 0)
+        return 0;
+    return loop_next_ms(loop);
+}
+
+int tc_loop_timeout_ms(const struct tc_loop *loop)
+{
+    return tc_loop_wait_ms(loop, tc_loop_next_ms(loop));
+}
+
+static void wakeup_stop(struct tc_loop *loop)
+{
+    if (loop->wakeup_for_ms)
+        uv_timer_stop(&loop->wakeup);
+    loop->wakeup_for_ms = 0;
+}
+
+static void wakeup_start(struct tc_loop *loop, int ms, uint64_t for_ms)
+{
+    uv_update_time(&loop->uv);
+    uv_timer_start(&loop->wakeup, wakeup_fired, (uint64_t)ms, 0);
+    loop->wakeup_for_ms = for_ms;
+}
+
+/* Waits for an event or the next timer. libuv's timer stays set after the wait that set it: waits between RPCs are
+ * frequent, and most are for the same timer. A wake-up that comes too early makes a turn that does nothing. */
+static void wait_for_any(struct tc_loop *loop)
+{
+    uint64_t at_ms = tc_timers_next(&loop->timers);
+    int ms = -1;
+    if (at_ms == UINT64_MAX)
+        wakeup_stop(loop);
+    else if (!loop->wakeup_for_ms || loop->wakeup_for_ms > at_ms)
+        ms = tc_loop_wait_ms(loop, loop_next_ms(loop));
+    if (ms > 0)
+        wakeup_start(loop, ms, at_ms);
+    uv_run(&loop->uv, ms == 0 ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+}
+
+static void wait_at_most(struct tc_loop *loop, int timeout_ms)
+{
+    int ms = tc_loop_wait_ms(loop, loop_next_ms(loop));
+    if (ms < 0 || timeout_ms < ms)
+        ms = timeout_ms;
+    if (ms > 0)
+        wakeup_start(loop, ms, 1);
+    uv_run(&loop->uv, ms == 0 ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+    wakeup_stop(loop);
+}
+
+static void events_take(struct tc_loop *loop, int timeout_ms)
+{
+    bool at_once = timeout_ms == 0 || tc_loop_has_work(loop) || atomic_load(&loop->woken);
+    atomic_store(&loop->woken, false);
+    loop->fresh = false;
+    if (at_once)
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+    else if (timeout_ms < 0)
+        wait_for_any(loop);
+    else
+        wait_at_most(loop, timeout_ms);
+    tc_loop_refresh_time(loop);
+    loop->events_ns = loop->now_ns;
+}
+
+/* --- turns --- */
+
+static void turn_leave(struct tc_loop *loop)
+{
+    /* From here on a post must wake the loop. The next turn sees an earlier post before it waits. */
+    atomic_store(&loop->wants_wakeup, true);
+    atomic_store(&loop->turn_thread, 0);
+    loop->fresh = false;
+    if (atomic_load(&loop->generation) != TC_LOOP_STOPPED)
+        return;
+    if (loop->on_stopped)
+        loop->on_stopped(loop->on_stopped_arg);
+    tc_exit_progress();
+}
+
+static bool turn_enter(struct tc_loop *loop)
+{
+    assert(!tc_loop_in_turn(loop) && !tc_posts_closed(&loop->posts));
+    atomic_store(&loop->turn_thread, (uintptr_t)pthread_self());
+    /* Sequentially consistent on both sides: either an exit sees the turn, or the turn sees the exit. */
+    if (atomic_load(&loop->generation) == TC_LOOP_STOPPED) {
+        turn_leave(loop);
+        return false;
+    }
+    loop->any_event = false;
+    return true;
+}
+
+bool tc_loop_turn(struct tc_loop *loop, int timeout_ms)
+{
+    if (tc_loop_is_forked(loop) || !turn_enter(loop))
+        return false;
+    if (!loop->manual)
+        events_take(loop, timeout_ms);
+    atomic_store(&loop->wants_wakeup, false);
+    /* A turn that slept while an exit began takes no posts: the posters may be gone. */
+    bool any = (!tc_loop_is_forked(loop) && tc_posts_take(&loop->posts, &loop->serial)) || loop->any_event;
+    any |= timers_fire(loop);
+    any |= serial_run(loop);
+    any |= turn_end_run(loop);
+    turn_leave(loop);
+    return any;
+}
+
+bool tc_loop_turn_posts(struct tc_loop *loop)
+{
+    if (loop->manual || tc_loop_is_forked(loop))
+        return false;
+    uint64_t now_ns = tc_loop_clock_ns(loop);
+    if (now_ns - loop->events_ns > EVENTS_STAY_NEW_NS)
+        return false;
+    if (!turn_enter(loop))
+        return false;
+    loop->now_ns = now_ns;
+    loop->fresh = true;
+    atomic_store(&loop->wants_wakeup, false);
+    tc_posts_take(&loop->posts, &loop->serial);
+    bool any = serial_run(loop);
+    any |= turn_end_run(loop);
+    /* Runs what the turn's end queued, so that the next turn may wait at once: the peers are at work by now. */
+    serial_run(loop);
+    turn_leave(loop);
+    return any;
+}
+
+bool tc_loop_in_turn(const struct tc_loop *loop)
+{
+    return atomic_load_explicit(&loop->turn_thread, memory_order_relaxed) == (uintptr_t)pthread_self();
+}
+
+/* --- for those who drive the loop --- */
+
+int tc_loop_fd(const struct tc_loop *loop)
+{
+    return loop->manual ? -1 : uv_backend_fd(&loop->uv);
+}
+
+struct uv_loop_s *tc_loop_uv(struct tc_loop *loop)
+{
+    return loop->manual ? NULL : &loop->uv;
+}
+
+/* --- manual loops --- */
+
+void tc_loop_drain(struct tc_loop *loop)
+{
+    assert(loop->manual);
+    while (tc_loop_has_work(loop) || !tc_list_empty(&loop->timers.due))
+        tc_loop_turn(loop, 0);
+}
+
+void tc_loop_advance(struct tc_loop *loop, uint64_t ms)
+{
+    uint64_t target_ms = tc_loop_now_ms(loop) + ms, at_ms;
+    tc_loop_drain(loop);
+    while ((at_ms = tc_timers_next(&loop->timers)) <= target_ms) {
+        loop->now_ns = at_ms * TC_NS_PER_MS;
+        tc_timers_advance(&loop->timers, at_ms);
+        tc_loop_drain(loop);
+    }
+    loop->now_ns = target_ms * TC_NS_PER_MS;
+    tc_timers_advance(&loop->timers, target_ms);
+}

@@ -1,0 +1,96 @@
+/* The named children of a policy: priority, weighted_target and xds_cluster_manager keep theirs here.
+ *
+ * A child is a policy under a name, in a graceful switch, with what it reported last. It lives from the update that
+ * first needs it until it is ended, or until its retention is over: a child that an update no longer lists may be kept
+ * for a while, so that its connections are there if it comes back (A56, A28).
+ *
+ * The policy embeds `struct tc_children`, and a `struct tc_named_child` first in a struct of its own for each child.
+ * An event of one child costs the same however many there are; only tc_children_begin_update's counterpart
+ * tc_children_sweep, tc_children_reset_backoff and tc_children_end walk all. Loop thread only. */
+#ifndef TC_LB_CHILDREN_H
+#define TC_LB_CHILDREN_H
+
+#include "base/table.h"
+#include "lb/policy.h"
+
+struct tc_children;
+struct tc_graceful_switch;
+
+struct tc_named_child {
+    struct tc_lb_helper helper; /* first: what the child's policy reports to */
+    struct tc_children *set;
+    struct tc_rstr *name;
+    struct tc_graceful_switch *policy;
+    /* The last report; CONNECTING and a picker that queues before the first one. */
+    enum torc_connectivity state;
+    struct tc_status status; /* of the last TRANSIENT_FAILURE: why */
+    struct tc_picker *picker;
+    uint64_t listed;           /* the number of the last update that listed it */
+    struct tc_timer retention; /* ends the child */
+    struct tc_task free_task;
+    UT_hash_handle hh;
+};
+
+struct tc_children_ops {
+    size_t child_size; /* of the policy's struct */
+    /* The child's helper; update_state must be tc_children_update_state. */
+    struct tc_lb_helper_ops helper;
+    /* A child was made, zeroed behind the tc_named_child. NULL: nothing to do. */
+    void (*on_new)(struct tc_named_child *c);
+    /* The child reported; `before` is the state that it reported last. May come from inside the child's update. */
+    void (*on_state)(struct tc_named_child *c, enum torc_connectivity before);
+    /* The child ends, while everything in it is still there. NULL: nothing to do. */
+    void (*on_end)(struct tc_named_child *c);
+};
+
+struct tc_children {
+    const struct tc_children_ops *ops;
+    struct tc_lb_policy *policy;  /* the owner */
+    struct tc_named_child *first; /* uthash by name; hh.next goes in the order in which they were made */
+    uint64_t update;              /* the number of the last update */
+};
+
+void tc_children_init(struct tc_children *set, const struct tc_children_ops *ops, struct tc_lb_policy *policy);
+/* Ends all children. To be called in the policy's shutdown, before its helper is forgotten. */
+void tc_children_end(struct tc_children *set);
+
+/* --- an update --- */
+
+/* From here on no child is listed. */
+void tc_children_begin_update(struct tc_children *set);
+/* Returns the child of that name, made if need be, and lists it. */
+struct tc_named_child *tc_children_list(struct tc_children *set, struct tc_rstr *name);
+/* Ends the children that are not listed, or keeps them for retention_ms if that is not 0. */
+void tc_children_sweep(struct tc_children *set, uint64_t retention_ms);
+/* Hands the child the endpoint list of its name (or the error, if there is no list) and `config`; the rest is that of
+ * `update`. Returns the child's answer; the caller ends the status. */
+struct tc_status tc_named_child_update(struct tc_named_child *c, const struct tc_lb_update *update,
+                                       struct tc_lb_config *config);
+
+static inline bool tc_named_child_is_listed(const struct tc_named_child *c)
+{
+    return c->listed == c->set->update;
+}
+
+/* --- at any time --- */
+
+/* NULL when there is none of that name. Inline: xds_cluster_manager's pick. */
+static inline struct tc_named_child *tc_children_find(const struct tc_children *set, struct tc_slice name)
+{
+    struct tc_named_child *c = NULL;
+    HASH_FIND(hh, set->first, name.data, name.len, c);
+    return c;
+}
+
+void tc_children_reset_backoff(struct tc_children *set);
+/* Ends the child after so long, unless it is already retained: the first call counts. */
+void tc_named_child_retain(struct tc_named_child *c, uint64_t retention_ms);
+void tc_named_child_end(struct tc_named_child *c);
+/* Writes "state", and "error" in TRANSIENT_FAILURE. */
+void tc_named_child_describe_state(const struct tc_named_child *c, enum torc_connectivity state, struct tc_describe *d);
+
+/* The picker of a child's report, as helper.update_state of the ops. */
+void tc_children_update_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
+                              struct tc_picker *picker);
+
+#endif

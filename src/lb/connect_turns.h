@@ -1,0 +1,36 @@
+/* Turns for policies that begin many connections at once.
+ *
+ * A policy with thousands of new endpoints would hold up every call on the loop. So the policies of a channel begin at
+ * most TC_CONNECT_TURN_PARTS endpoints together in one turn of the loop; the others wait in line. Loop thread only. */
+#ifndef TC_LB_CONNECT_TURNS_H
+#define TC_LB_CONNECT_TURNS_H
+
+#include "io/loop.h"
+
+#define TC_CONNECT_TURN_PARTS 128
+
+/* Embedded in the channel. */
+struct tc_connect_turns {
+    struct tc_loop *loop;
+    struct tc_link waiting; /* turns, the next one first */
+    struct tc_task end;     /* runs at the end of the loop's turn */
+    uint32_t left;          /* parts that may still begin in this turn */
+};
+
+/* Embedded in a policy. */
+struct tc_connect_turn {
+    struct tc_link link;
+    /* Does at most *left parts and subtracts them from it. Returns true if there are more to do. */
+    bool (*run)(struct tc_connect_turn *t, uint32_t *left);
+};
+
+void tc_connect_turns_init(struct tc_connect_turns *q, struct tc_loop *loop);
+/* Called when all policies have ended. */
+void tc_connect_turns_stop(struct tc_connect_turns *q);
+
+void tc_connect_turn_init(struct tc_connect_turn *t, bool (*run)(struct tc_connect_turn *t, uint32_t *left));
+/* Runs the turn at once as far as `left` goes, and the rest in later turns of the loop. */
+void tc_connect_turn_request(struct tc_connect_turns *q, struct tc_connect_turn *t);
+void tc_connect_turn_cancel(struct tc_connect_turn *t);
+
+#endif

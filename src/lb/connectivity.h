@@ -1,0 +1,10 @@
+/* The names of connectivity states. */
+#ifndef TC_LB_CONNECTIVITY_H
+#define TC_LB_CONNECTIVITY_H
+
+#include <torc/connectivity.h>
+
+/* Returns the name as gRPC's documents write it, "READY" for example, and "UNKNOWN" for what is not a state. Static. */
+const char *tc_connectivity_name(enum torc_connectivity state);
+
+#endif

@@ -1,0 +1,29 @@
+/* A place for a child policy whose factory may change (gRPC calls this a graceful switch, or a child policy handler).
+ *
+ * An update whose config belongs to another factory makes a second policy beside the first. The first one serves until
+ * the second one reports a state other than CONNECTING; then the first one is shut down. Loop thread only.
+ *
+ * Sole owner: the parent policy, or the channel for the root policy. */
+#ifndef TC_LB_GRACEFUL_SWITCH_H
+#define TC_LB_GRACEFUL_SWITCH_H
+
+#include "lb/policy.h"
+
+struct tc_graceful_switch;
+
+/* `helper` is the child's helper, embedded in the parent policy: what the serving policy reports goes there. The policy
+ * itself is made by the first update. */
+struct tc_graceful_switch *tc_graceful_switch_new(struct tc_lb_helper *helper);
+/* Updates the newest policy, after making it if need be. Returns its answer; the caller ends the status. */
+struct tc_status tc_graceful_switch_update(struct tc_graceful_switch *g, const struct tc_lb_update *update);
+/* Makes the next update create a new policy although the factory is the same: for changes that a policy cannot be told
+ * of, as when its subchannels would have other credentials. */
+void tc_graceful_switch_renew(struct tc_graceful_switch *g);
+void tc_graceful_switch_exit_idle(struct tc_graceful_switch *g);
+void tc_graceful_switch_reset_backoff(struct tc_graceful_switch *g);
+/* Writes the serving policy, and the newer one in it as "next". NULL writes nothing. */
+void tc_graceful_switch_describe(const struct tc_graceful_switch *g, struct tc_describe *d, const char *key);
+/* Shuts the policies down and frees `g`. No callback comes after it. */
+void tc_graceful_switch_shutdown(struct tc_graceful_switch *g);
+
+#endif

@@ -1,0 +1,33 @@
+/* A set of numbers below n that finds the next member from any place in O(log n), base 64: level 0 has a bit for each
+ * number, level k + 1 a bit for each word of level k that is not zero. */
+#ifndef TC_LB_INDEX_SET_H
+#define TC_LB_INDEX_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TC_INDEX_SET_LEVELS 6
+#define TC_INDEX_NONE UINT32_MAX
+
+struct tc_index_set {
+    uint64_t *levels[TC_INDEX_SET_LEVELS]; /* in one allocation */
+    uint32_t sizes[TC_INDEX_SET_LEVELS];   /* in words */
+    unsigned n_levels;
+    uint32_t n;
+};
+
+/* Makes an empty set for numbers below n. */
+void tc_index_set_init(struct tc_index_set *s, uint32_t n);
+void tc_index_set_fini(struct tc_index_set *s);
+/* i must be below n. */
+void tc_index_set_add(struct tc_index_set *s, uint32_t i);
+void tc_index_set_remove(struct tc_index_set *s, uint32_t i);
+static inline bool tc_index_set_has(const struct tc_index_set *s, uint32_t i)
+{
+    return s->levels[0][i / 64] >> (i % 64) & 1;
+}
+/* Returns the least member that is not below i, or TC_INDEX_NONE. i may be any number. */
+uint32_t tc_index_set_next(const struct tc_index_set *s, uint32_t i);
+
+#endif

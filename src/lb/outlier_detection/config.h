@@ -1,0 +1,55 @@
+/* The config of outlier_detection: A50's OutlierDetectionLoadBalancingConfig, from JSON and from code (cds makes it
+ * from a Cluster). Immutable and counted, as all LB configs are. Owns a reference of its child. */
+#ifndef TC_LB_OUTLIER_DETECTION_CONFIG_H
+#define TC_LB_OUTLIER_DETECTION_CONFIG_H
+
+#include "lb/policy.h"
+
+/* Fractions are whole numbers, so that equal configs compare equal. */
+struct tc_outlier_settings {
+    uint64_t interval_ms;
+    uint64_t base_ejection_ms;
+    uint64_t max_ejection_ms; /* as configured; the longer of this and base_ejection_ms counts */
+    uint32_t max_ejection_percent;
+    bool by_success_rate; /* the success rate algorithm is on */
+    struct {
+        uint32_t stdev_factor; /* thousandths */
+        uint32_t enforcement_percent;
+        uint32_t minimum_hosts;  /* with fewer endpoints of that volume the algorithm does nothing */
+        uint32_t request_volume; /* RPCs that an endpoint must have had in the interval to be looked at */
+    } success_rate;
+    bool by_failure_percentage; /* the failure percentage algorithm is on */
+    struct {
+        uint32_t threshold; /* percent */
+        uint32_t enforcement_percent;
+        uint32_t minimum_hosts;
+        uint32_t request_volume;
+    } failure_percentage;
+};
+
+struct tc_outlier_config {
+    struct tc_lb_config base; /* first */
+    struct tc_outlier_settings settings;
+    struct tc_lb_config *child;
+};
+
+static inline const struct tc_outlier_config *tc_outlier_config(const struct tc_lb_config *config)
+{
+    return TC_CONTAINER_OF(config, const struct tc_outlier_config, base);
+}
+
+/* A50's default settings with both algorithms off: a policy with these settings does nothing. */
+extern const struct tc_outlier_settings tc_outlier_defaults;
+
+/* Returns a config for `factory`, which is outlier_detection's, with one reference. Takes a reference of `child`. */
+struct tc_lb_config *tc_outlier_config_new(const struct tc_lb_factory *factory,
+                                           const struct tc_outlier_settings *settings, struct tc_lb_config *child);
+
+/* The operations of the factory that concern configs. */
+struct tc_lb_config *tc_outlier_config_parse(const struct tc_lb_factory *factory, const json_t *json,
+                                             const struct tc_lb_registry *registry, unsigned depth,
+                                             struct tc_validation_errors *errors);
+void tc_outlier_config_free(struct tc_lb_config *config);
+bool tc_outlier_config_equal(const struct tc_lb_config *a, const struct tc_lb_config *b);
+
+#endif

@@ -1,0 +1,30 @@
+/* Which endpoints are ejected: A50's algorithms over how the RPCs of each endpoint ended. Knows neither subchannels nor
+ * timers: the policy counts into struct tc_outlier, calls the sweep, and acts on `ejected`. */
+#ifndef TC_LB_OUTLIER_DETECTION_EJECTION_H
+#define TC_LB_OUTLIER_DETECTION_EJECTION_H
+
+#include "base/random.h"
+#include "lb/outlier_detection/config.h"
+
+struct tc_outlier_count {
+    uint64_t successes;
+    uint64_t failures;
+};
+
+/* One endpoint. Zero-initialised but for `endpoint` it is a new one. */
+struct tc_outlier {
+    struct tc_endpoint *endpoint;  /* borrowed from the list; its identity is its set of addresses (A61) */
+    struct tc_outlier_count now;   /* RPCs that ended since the last sweep */
+    struct tc_outlier_count swept; /* RPCs that ended in the interval before the last sweep */
+    bool ejected;
+    uint64_t ejected_at_ms;
+    uint64_t multiplier; /* A50's ejection time multiplier; the next ejection counts one more */
+};
+
+/* Performs the work of A50's timer: closes the interval's counts, ejects endpoints by the algorithms that are on, and
+ * returns endpoints to service whose ejection time is over. Logs each change with `target`. Returns whether `ejected`
+ * of any endpoint changed. */
+bool tc_outlier_sweep(struct tc_outlier **all, size_t n, const struct tc_outlier_settings *s, uint64_t now_ms,
+                      struct tc_rng *rng, struct tc_slice target);
+
+#endif

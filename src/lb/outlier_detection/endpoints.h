@@ -1,0 +1,29 @@
+/* The endpoints that outlier_detection watches, found by what a child policy creates subchannels with.
+ *
+ * An update makes a new set, and the state of endpoints that stay moves into it. The set owns each struct tc_outlier
+ * and borrows the endpoints. Loop thread only. */
+#ifndef TC_LB_OUTLIER_DETECTION_ENDPOINTS_H
+#define TC_LB_OUTLIER_DETECTION_ENDPOINTS_H
+
+#include "lb/address_list.h"
+#include "lb/endpoint_map.h"
+#include "lb/outlier_detection/ejection.h"
+
+/* Zero-initialised it is empty. Both maps hold indexes of `all`. */
+struct tc_outlier_set {
+    size_t n;
+    struct tc_outlier **all;
+    struct tc_endpoint_map by_endpoint; /* by the set of addresses */
+    struct tc_addr_map by_addr;         /* by each address: its first endpoint */
+};
+
+/* Fills the set with each endpoint of the list and of the lists below it once (NULL: with none). What `before` knows of
+ * an endpoint moves to the new set. Both lists must outlive their sets. */
+void tc_outlier_set_init(struct tc_outlier_set *set, const struct tc_endpoints *list, struct tc_outlier_set *before);
+void tc_outlier_set_fini(struct tc_outlier_set *set);
+/* Returns the endpoint with the addresses of `endpoint`; otherwise, since a child policy may put endpoints together
+ * anew or hold one of an earlier list, an endpoint that has `addr`; otherwise NULL. Borrowed. */
+struct tc_outlier *tc_outlier_set_find(const struct tc_outlier_set *set, const struct tc_endpoint *endpoint,
+                                       const struct tc_addr *addr);
+
+#endif

@@ -1,0 +1,38 @@
+/* The child of a petiole policy for one endpoint: a pick_first (A61). round_robin and ring_hash have one for each
+ * endpoint. Sole owner: the petiole policy. */
+#ifndef TC_LB_POLICIES_ENDPOINT_CHILD_H
+#define TC_LB_POLICIES_ENDPOINT_CHILD_H
+
+#include "lb/policy.h"
+
+struct tc_endpoint_child;
+
+/* Reports the child's state, and hands over the picker's reference. `status` is borrowed: why, in TRANSIENT_FAILURE.
+ * May come from inside tc_endpoint_child_new, _update and _exit_idle, and may free the child. */
+typedef void (*tc_endpoint_child_state_fn)(void *arg, struct tc_endpoint_child *endpoint_child,
+                                           enum torc_connectivity state, const struct tc_status *status,
+                                           struct tc_picker *picker);
+
+struct tc_endpoint_child {
+    struct tc_lb_helper helper; /* of the pick_first */
+    struct tc_lb_policy *policy;
+    tc_endpoint_child_state_fn on_state;
+    void *arg;
+    uint32_t index; /* for the owner's use */
+};
+
+/* Does not connect before the first update. `parent` is the petiole policy's own helper: subchannels and requests for
+ * re-resolution go there. */
+struct tc_endpoint_child *tc_endpoint_child_new(struct tc_lb_helper *parent, tc_endpoint_child_state_fn on_state,
+                                                void *arg);
+/* `config` is a config of pick_first. */
+void tc_endpoint_child_update(struct tc_endpoint_child *endpoint_child, struct tc_endpoint *endpoint,
+                              struct tc_lb_config *config);
+void tc_endpoint_child_exit_idle(struct tc_endpoint_child *endpoint_child);
+void tc_endpoint_child_reset_backoff(struct tc_endpoint_child *endpoint_child);
+/* Writes the pick_first. NULL writes nothing. */
+void tc_endpoint_child_describe(const struct tc_endpoint_child *endpoint_child, struct tc_describe *d);
+/* No report comes afterwards. NULL is ignored. */
+void tc_endpoint_child_free(struct tc_endpoint_child *endpoint_child);
+
+#endif

@@ -1,0 +1,618 @@
+/* pick_first (A61, A62): tries the addresses of its list and uses the first connection that stands.
+ *
+ *   IDLE                waits for a pick or exit_idle.
+ *   CONNECTING          the first pass (Happy Eyeballs): one address after the other, the next one when an attempt
+ *                       fails or after the Connection Attempt Delay. The first READY address is selected, all others
+ *                       are released.
+ *   READY               uses `selected`. When its connection is lost: IDLE.
+ *   TRANSIENT_FAILURE   the pass is done and every address failed. Each address is tried again whenever its own
+ *                       backoff is over. The state sticks until one is READY (A62).
+ *
+ * The picker of CONNECTING and READY points back to the policy (`published`), so that it learns of the selected
+ * subchannel without another report, and is detached before each report. In READY a pick is two loads.
+ *
+ * A new list keeps the subchannels of addresses whose endpoint is the same in what a subchannel depends on. If the
+ * selected address has such a change, `renewed` connects it again beside the old one and takes over once READY. */
+#include "lb/policies/pick_first.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "lb/address_list.h"
+#include "lb/delegate.h"
+#include "lb/describe.h"
+#include "lb/resolution_note.h"
+
+/* A61: the bounds of the Connection Attempt Delay. */
+enum { MIN_DELAY_MS = 100, MAX_DELAY_MS = 2000 };
+
+struct pf_config {
+    struct tc_lb_config base;
+    bool shuffle;
+    bool petiole; /* the parent is a petiole policy (A61), which words the failures */
+};
+
+struct pick_first;
+
+/* One address of the list. Its subchannel is made when the pass comes to it. */
+struct pf_address {
+    struct pick_first *owner;
+    struct tc_endpoint *endpoint; /* a reference; addr points into it */
+    const struct tc_addr *addr;
+    struct tc_subchannel *sc; /* NULL: not tried, or given up */
+    enum torc_connectivity state;
+    bool tried;  /* in the present pass */
+    bool failed; /* in the present pass */
+};
+
+struct pf_picker {
+    struct tc_picker base;
+    struct pick_first *owner; /* NULL after the policy reported again, or ended */
+    /* The selected subchannel, kept here since with many endpoints each step to another object is a cache miss. NULL:
+     * none is selected, or `owner` is NULL. */
+    struct tc_subchannel *sc;
+};
+
+struct pick_first {
+    struct tc_lb_policy base;
+    struct tc_endpoints *endpoints; /* the last list; NULL before the first and after an empty one */
+    enum tc_shuffle shuffle;        /* the way in which the addresses were ordered */
+    struct tc_rstr *resolution_note;
+    bool petiole;
+    struct pf_address **addresses;
+    size_t n;
+    size_t next;     /* the address that the first pass tries next; n after the last */
+    bool pass_done;  /* every address has failed once: each is tried whenever its backoff is over (A61) */
+    size_t failures; /* addresses that failed in the first pass; later: failures since the last re-resolution request */
+    struct pf_address *selected;
+    /* The selected address again, for an endpoint with new attributes; takes over once READY. */
+    struct pf_address *renewed;
+    enum torc_connectivity state; /* as reported; TORC_SHUTDOWN: nothing yet */
+    struct tc_status last_error;
+    struct pf_picker *published; /* the picker whose `owner` is this policy; borrowed; NULL: none */
+    struct tc_timer attempt_timer;
+    struct tc_task exit_idle_task;
+};
+
+/* --- pickers --- */
+
+/* In IDLE asks for a connection. In CONNECTING names the attempt that the pick waits for, for a trace. */
+static enum tc_pick_kind pf_pick_unconnected(struct pick_first *p, const struct tc_pick_args *args)
+{
+    if (p && p->state == TORC_IDLE && !args->dry)
+        tc_loop_defer(p->base.helper->env->loop, &p->exit_idle_task);
+    if (TC_UNLIKELY(args->trace != NULL) && p && p->state == TORC_CONNECTING && p->next > 0 && p->next <= p->n)
+        args->trace->awaited = p->addresses[p->next - 1]->sc;
+    return TC_PICK_QUEUE;
+}
+
+static enum tc_pick_kind pf_pick(struct tc_picker *picker, const struct tc_pick_args *args, struct tc_pick *out)
+{
+    struct pf_picker *pp = (struct pf_picker *)picker;
+    if (TC_UNLIKELY(!pp->sc))
+        return pf_pick_unconnected(pp->owner, args);
+    out->subchannel = pp->sc;
+    if (TC_UNLIKELY(args->trace != NULL)) {
+        args->trace->endpoint = tc_pick_trace_addr(args->trace->arena, pp->owner->selected->addr);
+        if (args->trace->policy.len == 0)
+            args->trace->policy = tc_slice_str("pick_first");
+    }
+    return TC_PICK_COMPLETE;
+}
+
+static void pf_picker_free(struct tc_picker *picker)
+{
+    struct pf_picker *pp = (struct pf_picker *)picker;
+    if (pp->owner)
+        pp->owner->published = NULL;
+    tc_free(pp);
+}
+
+static const struct tc_picker_ops pf_picker_ops = {pf_pick, pf_picker_free};
+
+/* The published picker no longer asks the policy anything: its picks queue until the next one is published. */
+static void pf_picker_detach(struct pick_first *p)
+{
+    if (p->published) {
+        p->published->owner = NULL;
+        p->published->sc = NULL;
+    }
+    p->published = NULL;
+}
+
+static struct tc_picker *pf_picker_new(struct pick_first *p)
+{
+    struct pf_picker *pp = TC_NEW(struct pf_picker);
+    tc_picker_init(&pp->base, &pf_picker_ops);
+    pp->owner = p;
+    pp->sc = p->selected ? p->selected->sc : NULL;
+    p->published = pp;
+    return &pp->base;
+}
+
+/* Must be the last thing that an event does: the parent may shut the policy down. `status` is for TRANSIENT_FAILURE. */
+static void pf_report(struct pick_first *p, enum torc_connectivity state, const struct tc_status *status)
+{
+    static const struct tc_status ok = {0};
+    pf_picker_detach(p);
+    p->state = state;
+    struct tc_picker *picker = state == TORC_TRANSIENT_FAILURE ? tc_picker_fail(status) : pf_picker_new(p);
+    tc_lb_update_state(p->base.helper, state, status ? status : &ok, picker);
+}
+
+static void pf_report_failure(struct pick_first *p)
+{
+    const char *error = tc_status_text(&p->last_error);
+    struct tc_status status =
+        p->petiole ? tc_lb_status_with_resolution_note("", error, p->resolution_note)
+                   : tc_lb_status_with_resolution_note("failed to connect to all addresses; last error:", error,
+                                                       p->resolution_note);
+    pf_report(p, TORC_TRANSIENT_FAILURE, &status);
+    tc_status_fini(&status);
+}
+
+/* --- subchannels --- */
+
+static void pf_address_release(struct pf_address *s)
+{
+    if (s->sc)
+        tc_subchannel_release(s->sc);
+    s->sc = NULL;
+    s->state = TORC_IDLE;
+}
+
+static void pf_address_free(struct pf_address *s)
+{
+    if (!s)
+        return;
+    pf_address_release(s);
+    tc_endpoint_unref(s->endpoint);
+    tc_free(s);
+}
+
+static struct pf_address *pf_address_new(struct pick_first *p, const struct tc_addr_list_entry *entry)
+{
+    struct pf_address *s = TC_NEW(struct pf_address);
+    s->owner = p;
+    s->endpoint = tc_endpoint_ref(entry->endpoint);
+    s->addr = entry->addr;
+    s->state = TORC_IDLE;
+    return s;
+}
+
+static void on_subchannel_state(void *arg, enum torc_connectivity state, const struct tc_status *status);
+
+static void pf_address_connect(struct pf_address *s)
+{
+    struct tc_lb_helper *h = s->owner->base.helper;
+    if (!s->sc)
+        s->sc = tc_lb_create_subchannel(h, s->endpoint, s->addr, on_subchannel_state, s);
+    tc_subchannel_connect(s->sc);
+}
+
+/* Gives up all subchannels, and the pass. */
+static void pf_drop_addresses(struct pick_first *p)
+{
+    tc_timer_stop(&p->attempt_timer);
+    for (size_t i = 0; i < p->n; i++)
+        pf_address_free(p->addresses[i]);
+    tc_free(p->addresses);
+    pf_address_free(p->renewed);
+    p->addresses = NULL;
+    p->selected = p->renewed = NULL;
+    p->n = p->next = 0;
+}
+
+/* --- the first pass (A61, Happy Eyeballs) --- */
+
+/* Every address has failed. Asks for new addresses, and tries each again whenever its backoff is over. */
+static void pf_end_pass(struct pick_first *p)
+{
+    tc_timer_stop(&p->attempt_timer);
+    p->pass_done = true;
+    p->next = p->n;
+    p->failures = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->addresses[i]->state == TORC_IDLE)
+            pf_address_connect(p->addresses[i]);
+    tc_lb_request_reresolution(p->base.helper);
+    pf_report_failure(p);
+}
+
+/* Starts the next attempt of the pass, and the delay after which the one behind it starts. */
+static void pf_attempt_next(struct pick_first *p)
+{
+    uint64_t delay_ms = p->base.helper->env->connection_attempt_delay_ms;
+    while (p->next < p->n) {
+        struct pf_address *s = p->addresses[p->next++];
+        s->tried = true;
+        if (s->state == TORC_TRANSIENT_FAILURE) {
+            /* A61: an address in backoff counts as tried. */
+            p->failures += !s->failed;
+            s->failed = true;
+            continue;
+        }
+        pf_address_connect(s);
+        if (p->next < p->n)
+            tc_timer_start(&p->attempt_timer, TC_MIN(TC_MAX(delay_ms, MIN_DELAY_MS), MAX_DELAY_MS));
+        return;
+    }
+    if (p->failures == p->n)
+        pf_end_pass(p);
+}
+
+static void on_attempt_timer(struct tc_timer *timer)
+{
+    pf_attempt_next(TC_CONTAINER_OF(timer, struct pick_first, attempt_timer));
+}
+
+/* Tries all addresses from the first on, as after a new list or IDLE. */
+static void pf_start_pass(struct pick_first *p)
+{
+    tc_timer_stop(&p->attempt_timer);
+    p->pass_done = false;
+    p->next = 0;
+    p->failures = 0;
+    for (size_t i = 0; i < p->n; i++)
+        p->addresses[i]->tried = p->addresses[i]->failed = false;
+    /* A62: TRANSIENT_FAILURE sticks until a connection stands. */
+    if (p->state != TORC_TRANSIENT_FAILURE && p->state != TORC_CONNECTING) {
+        pf_report(p, TORC_CONNECTING, NULL);
+        if (!p->base.helper)
+            return;
+    }
+    pf_attempt_next(p);
+}
+
+/* --- states --- */
+
+static void pf_set_last_error(struct pick_first *p, const struct pf_address *s, const struct tc_status *status)
+{
+    struct tc_buf addr = {0};
+    tc_addr_format(s->addr, &addr);
+    const char *text = tc_status_text(status);
+    /* The text must name the address, but only once. */
+    if (tc_slice_find(tc_slice_str(text), tc_buf_slice(&addr)) >= 0)
+        tc_status_set(&p->last_error, tc_status_ref(status));
+    else
+        tc_status_set(&p->last_error, tc_status_make(TORC_STATUS_UNAVAILABLE, "%s: %s", tc_buf_cstr(&addr),
+                                                     *text ? text : "connection failed"));
+    tc_buf_fini(&addr);
+}
+
+/* The selected connection stands: READY, unless a wrapping policy says that the endpoint is unfit. */
+static void pf_report_health(struct pick_first *p, const struct tc_status *health)
+{
+    if (tc_status_ok(health)) {
+        pf_report(p, TORC_READY, NULL);
+        return;
+    }
+    pf_set_last_error(p, p->selected, health);
+    pf_report_failure(p);
+}
+
+static void on_health(void *arg, const struct tc_status *health)
+{
+    struct pf_address *s = arg;
+    if (s == s->owner->selected)
+        pf_report_health(s->owner, health);
+}
+
+/* The first connection of the pass, or one after it: all other addresses are given up. */
+static void pf_address_connected(struct pick_first *p, struct pf_address *s)
+{
+    static const struct tc_status fit;
+    tc_timer_stop(&p->attempt_timer);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->addresses[i] != s)
+            pf_address_release(p->addresses[i]);
+    p->selected = s;
+    /* A61: health counts below a petiole policy only. An unfit endpoint keeps its connection. */
+    pf_report_health(p, p->petiole ? tc_subchannel_watch_health(s->sc, on_health, s) : &fit);
+}
+
+/* In the pass the next address is tried at once, if this was the last one tried. */
+static void pf_address_failed(struct pick_first *p, struct pf_address *s, const struct tc_status *status)
+{
+    pf_set_last_error(p, s, status);
+    if (p->pass_done) {
+        if (++p->failures < p->n)
+            return;
+        p->failures = 0;
+        tc_lb_request_reresolution(p->base.helper);
+        pf_report_failure(p);
+        return;
+    }
+    p->failures += !s->failed;
+    s->failed = true;
+    if (p->next > 0 && s == p->addresses[p->next - 1]) {
+        tc_timer_stop(&p->attempt_timer);
+        pf_attempt_next(p);
+    } else if (p->failures == p->n) {
+        pf_end_pass(p);
+    }
+}
+
+/* The selected connection was lost (GOAWAY included): IDLE until a pick asks for another. */
+static void pf_address_lost(struct pick_first *p)
+{
+    pf_picker_detach(p);
+    for (size_t i = 0; i < p->n; i++)
+        pf_address_release(p->addresses[i]);
+    pf_address_free(p->renewed);
+    p->selected = p->renewed = NULL;
+    tc_lb_request_reresolution(p->base.helper);
+    pf_report(p, TORC_IDLE, NULL);
+}
+
+/* The second connection to the selected address. If it fails, the old one goes on. */
+static void on_renewed_state(struct pick_first *p, enum torc_connectivity state)
+{
+    struct pf_address *s = p->renewed;
+    if (state == TORC_IDLE || state == TORC_CONNECTING)
+        return;
+    p->renewed = NULL;
+    if (state != TORC_READY) {
+        pf_address_free(s);
+        return;
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->addresses[i] == p->selected) {
+            p->addresses[i] = s;
+            break;
+        }
+    }
+    struct pf_address *old = p->selected;
+    pf_address_connected(p, s);
+    pf_address_free(old);
+}
+
+static void on_subchannel_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
+{
+    struct pf_address *s = arg;
+    struct pick_first *p = s->owner;
+    s->state = state;
+    if (s == p->renewed) {
+        on_renewed_state(p, state);
+    } else if (s == p->selected) {
+        if (state != TORC_READY)
+            pf_address_lost(p);
+    } else if (state == TORC_READY) {
+        pf_address_connected(p, s);
+    } else if (state == TORC_TRANSIENT_FAILURE) {
+        pf_address_failed(p, s, status);
+    } else if (state == TORC_IDLE && (p->pass_done || (s->tried && !s->failed))) {
+        /* After the pass: the backoff of the address is over. In the pass: the connection is shared with another
+         * channel's subchannel, and was lost before this one was READY. */
+        pf_address_connect(s);
+    }
+}
+
+/* --- updates --- */
+
+/* Returns whether a subchannel made for one of the endpoints can serve the other. Weights and hash keys do not concern
+ * a subchannel. */
+static bool pf_endpoints_interchangeable(const struct tc_endpoint *a, const struct tc_endpoint *b)
+{
+    return a == b || (a->health == b->health && tc_locality_cmp(a->locality, b->locality) == 0);
+}
+
+/* Replaces the list. An address keeps its subchannel if the old and the new endpoint are interchangeable. */
+static void pf_replace_addresses(struct pick_first *p, const struct tc_addr_list_entry *list, size_t n)
+{
+    struct tc_addr_map map;
+    tc_addr_map_init(&map, p->n);
+    for (size_t i = 0; i < p->n; i++)
+        tc_addr_map_add(&map, p->addresses[i]->addr, (uint32_t)i);
+    struct pf_address **addresses = tc_reallocarray(NULL, n, sizeof(struct pf_address *));
+    struct pf_address *selected = NULL, *renewed = NULL;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t at;
+        struct pf_address *old = tc_addr_map_find(&map, list[i].addr, &at) ? p->addresses[at] : NULL;
+        bool same = old && pf_endpoints_interchangeable(old->endpoint, list[i].endpoint);
+        if (old && (same || old == p->selected)) {
+            addresses[i] = old;
+            p->addresses[at] = NULL;
+            if (old == p->selected) {
+                selected = old;
+                renewed = same ? NULL : pf_address_new(p, &list[i]);
+            }
+        } else {
+            addresses[i] = pf_address_new(p, &list[i]);
+        }
+    }
+    tc_addr_map_fini(&map);
+    if (p->selected && !selected)
+        pf_picker_detach(p);
+    pf_drop_addresses(p);
+    p->addresses = addresses;
+    p->n = n;
+    p->selected = selected;
+    p->renewed = renewed;
+}
+
+static struct tc_status pf_refuse_empty(struct pick_first *p)
+{
+    struct tc_status status = tc_lb_status_because("empty address list", p->resolution_note);
+    pf_picker_detach(p);
+    pf_drop_addresses(p);
+    tc_endpoints_unref(p->endpoints);
+    p->endpoints = NULL;
+    tc_lb_request_reresolution(p->base.helper);
+    pf_report(p, TORC_TRANSIENT_FAILURE, &status);
+    return status;
+}
+
+static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
+{
+    struct pick_first *p = (struct pick_first *)policy;
+    const struct pf_config *config = (const struct pf_config *)update->config;
+    struct tc_status ok = {0};
+    if (!p->base.helper)
+        return ok;
+    struct tc_rstr *resolution_note = tc_rstr_ref(update->resolution_note);
+    tc_rstr_unref(p->resolution_note);
+    p->resolution_note = resolution_note;
+    p->petiole = config->petiole;
+    if (!update->endpoints) { /* a failed resolution: the addresses that are known stay in use */
+        if (!p->endpoints)
+            pf_report(p, TORC_TRANSIENT_FAILURE, update->endpoints_error);
+        return ok;
+    }
+    size_t n;
+    enum tc_shuffle shuffle = !config->shuffle                     ? TC_SHUFFLE_NONE
+                              : tc_pick_first_weighted_shuffling() ? TC_SHUFFLE_WEIGHTED
+                                                                   : TC_SHUFFLE_EVEN;
+    if (p->endpoints && p->shuffle == shuffle && tc_endpoints_eq(p->endpoints, update->endpoints))
+        return ok;
+    p->shuffle = shuffle;
+    struct tc_rng *rng = tc_loop_rng(p->base.helper->env->loop);
+    struct tc_addr_list_entry *list = tc_addr_list_new(update->endpoints, shuffle, rng, &n);
+    if (!list)
+        return pf_refuse_empty(p);
+    pf_replace_addresses(p, list, n);
+    tc_free(list);
+    tc_endpoints_ref(update->endpoints);
+    tc_endpoints_unref(p->endpoints);
+    p->endpoints = update->endpoints;
+    if (p->renewed)
+        pf_address_connect(p->renewed);
+    else if (!p->selected && p->state != TORC_IDLE)
+        pf_start_pass(p);
+    return ok;
+}
+
+static void pf_exit_idle(struct tc_lb_policy *policy)
+{
+    struct pick_first *p = (struct pick_first *)policy;
+    if (p->base.helper && p->state == TORC_IDLE && p->n > 0)
+        pf_start_pass(p);
+}
+
+static void on_exit_idle_task(struct tc_task *task)
+{
+    pf_exit_idle(&TC_CONTAINER_OF(task, struct pick_first, exit_idle_task)->base);
+}
+
+static void pf_reset_backoff(struct tc_lb_policy *policy)
+{
+    struct pick_first *p = (struct pick_first *)policy;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->addresses[i]->sc)
+            tc_subchannel_reset_backoff(p->addresses[i]->sc);
+}
+
+static void pf_address_describe(const struct pf_address *s, const char *key, struct tc_describe *d)
+{
+    struct tc_buf text = {0};
+    tc_addr_format(s->addr, &text);
+    tc_describe_open(d, key, '{');
+    tc_describe_text(d, "address", tc_buf_slice(&text));
+    if (s->sc)
+        tc_describe_state(d, "state", s->state);
+    tc_describe_flag(d, "selected", s == s->owner->selected);
+    tc_describe_flag(d, "tried", s->tried);
+    tc_describe_flag(d, "failed", s->failed);
+    tc_describe_close(d, '}');
+    tc_buf_fini(&text);
+}
+
+static void pf_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const struct pick_first *p = (const struct pick_first *)policy;
+    tc_describe_state(d, "state", p->state);
+    tc_describe_flag(d, "all_failed", p->pass_done);
+    if (p->state == TORC_TRANSIENT_FAILURE)
+        tc_describe_text(d, "error", tc_slice_str(tc_status_text(&p->last_error)));
+    tc_describe_number(d, "attempts", p->next);
+    tc_describe_number(d, "failures", p->failures);
+    tc_describe_timer(d, "next_attempt_ms", &p->attempt_timer);
+    tc_describe_open(d, "addresses", '[');
+    for (size_t i = 0; i < p->n; i++)
+        pf_address_describe(p->addresses[i], NULL, d);
+    tc_describe_close(d, ']');
+    if (p->renewed)
+        pf_address_describe(p->renewed, "renewed", d);
+}
+
+static void pf_shutdown(struct tc_lb_policy *policy)
+{
+    struct pick_first *p = (struct pick_first *)policy;
+    if (!p->base.helper)
+        return;
+    pf_picker_detach(p);
+    pf_drop_addresses(p);
+    tc_endpoints_unref(p->endpoints);
+    p->endpoints = NULL;
+    tc_rstr_clear(&p->resolution_note);
+    tc_status_fini(&p->last_error);
+    tc_task_cancel(&p->exit_idle_task);
+    tc_lb_policy_end(&p->base);
+}
+
+static const struct tc_lb_policy_ops pf_ops = {pf_update, pf_exit_idle, pf_reset_backoff, pf_shutdown, pf_describe};
+
+static struct tc_lb_policy *pf_create(const struct tc_lb_factory *factory, struct tc_lb_helper *helper)
+{
+    struct pick_first *p = TC_NEW(struct pick_first);
+    p->base = (struct tc_lb_policy){.ops = &pf_ops, .factory = factory, .helper = helper};
+    p->state = TORC_SHUTDOWN;
+    tc_timer_init(&p->attempt_timer, helper->env->loop, on_attempt_timer);
+    tc_task_init(&p->exit_idle_task, on_exit_idle_task);
+    return &p->base;
+}
+
+/* --- config --- */
+
+static struct tc_lb_config *pf_config_new(bool shuffle, bool petiole)
+{
+    struct pf_config *c = TC_NEW(struct pf_config);
+    tc_lb_config_init(&c->base, &tc_pick_first_factory);
+    c->shuffle = shuffle;
+    c->petiole = petiole;
+    return &c->base;
+}
+
+struct tc_lb_config *tc_pick_first_config_new(bool shuffle)
+{
+    return pf_config_new(shuffle, false);
+}
+
+struct tc_lb_config *tc_pick_first_config_new_petiole(void)
+{
+    return pf_config_new(false, true);
+}
+
+bool tc_pick_first_weighted_shuffling(void)
+{
+    const char *value = getenv("GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING");
+    return !value || strcasecmp(value, "false") != 0;
+}
+
+static struct tc_lb_config *pf_parse(const struct tc_lb_factory *factory, const json_t *json,
+                                     const struct tc_lb_registry *registry, unsigned depth,
+                                     struct tc_validation_errors *errors)
+{
+    (void)factory, (void)registry, (void)depth;
+    size_t before = errors->count;
+    bool shuffle = false;
+    tc_json_get_bool(json, "shuffleAddressList", &shuffle, errors);
+    return errors->count == before ? tc_pick_first_config_new(shuffle) : NULL;
+}
+
+static bool pf_equal_config(const struct tc_lb_config *pa, const struct tc_lb_config *pb)
+{
+    const struct pf_config *a = (const struct pf_config *)pa, *b = (const struct pf_config *)pb;
+    return a->shuffle == b->shuffle && a->petiole == b->petiole;
+}
+
+const struct tc_lb_factory tc_pick_first_factory = {
+    .name = "pick_first",
+    .alias = "pick_first_experimental",
+    .create = pf_create,
+    .parse_config = pf_parse,
+    .equal_config = pf_equal_config,
+};

@@ -1,0 +1,19 @@
+/* pick_first (A61, A62): one connection, to the first address of the list that answers. */
+#ifndef TC_LB_POLICIES_PICK_FIRST_H
+#define TC_LB_POLICIES_PICK_FIRST_H
+
+#include "lb/policy.h"
+
+extern const struct tc_lb_factory tc_pick_first_factory;
+
+/* Returns a config with one reference. shuffle: shuffleAddressList (A62). */
+struct tc_lb_config *tc_pick_first_config_new(bool shuffle);
+/* For a policy that gives each endpoint a pick_first of its own: its failures are the bare error of the last address,
+ * since the parent says the rest. */
+struct tc_lb_config *tc_pick_first_config_new_petiole(void);
+/* A113: true unless GRPC_EXPERIMENTAL_PF_WEIGHTED_SHUFFLING=false. The shuffle goes by the endpoints' weights, and an
+ * xDS endpoint's weight is its share of its priority. False: every order is as likely (A62), and an xDS endpoint's
+ * weight is A42's product of the locality's and its own. */
+bool tc_pick_first_weighted_shuffling(void);
+
+#endif

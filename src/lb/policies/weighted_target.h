@@ -1,0 +1,10 @@
+/* weighted_target (A28): splits picks among named children by weight. Child `name` gets the endpoint list of that
+ * name. */
+#ifndef TC_LB_POLICIES_WEIGHTED_TARGET_H
+#define TC_LB_POLICIES_WEIGHTED_TARGET_H
+
+#include "lb/child_configs.h"
+
+extern const struct tc_lb_factory tc_weighted_target_factory;
+
+#endif

@@ -1,0 +1,28 @@
+/* The registry of policy factories by name, and the parsing of the configs that name them. api/builtin.c names the
+ * built-in ones. */
+#ifndef TC_LB_REGISTRY_H
+#define TC_LB_REGISTRY_H
+
+#include "lb/policy.h"
+
+struct tc_lb_registry *tc_lb_registry_new(void);
+void tc_lb_registry_free(struct tc_lb_registry *r);
+/* Returns TORC_EEXIST when the name or alias is taken. The factory must outlive the registry. */
+int tc_lb_registry_add(struct tc_lb_registry *r, const struct tc_lb_factory *factory);
+/* By name or alias; NULL when unknown. */
+const struct tc_lb_factory *tc_lb_registry_find(const struct tc_lb_registry *r, struct tc_slice name);
+
+/* Parses a loadBalancingConfig list [{"name": {config}}, ...] and returns the config of the first policy that is known.
+ * Adds errors and returns NULL when the list is malformed, no policy is known, that config is bad, or depth exceeds 16.
+ */
+struct tc_lb_config *tc_lb_parse_list(const struct tc_lb_registry *r, const json_t *list, unsigned depth,
+                                      struct tc_validation_errors *errors);
+/* Parses the member `key` of the object as such a list, for the child of a policy at `depth`. Adds an error if the
+ * member is missing. */
+struct tc_lb_config *tc_lb_parse_child(const struct tc_lb_registry *r, const json_t *object, const char *key,
+                                       unsigned depth, struct tc_validation_errors *errors);
+/* Returns the config of a policy with its default settings ({}); NULL when the policy is unknown or demands settings.
+ */
+struct tc_lb_config *tc_lb_default_config(const struct tc_lb_registry *r, const char *name);
+
+#endif

@@ -1,0 +1,13 @@
+/* Statuses whose texts end with the resolution note: what the resolver says about the endpoints it found (A74, A88). */
+#ifndef TC_LB_RESOLUTION_NOTE_H
+#define TC_LB_RESOLUTION_NOTE_H
+
+#include "base/status.h"
+
+/* Returns UNAVAILABLE "text: note", or "text" when the note is NULL or empty. The caller ends it. */
+struct tc_status tc_lb_status_because(const char *text, const struct tc_rstr *resolution_note);
+/* Returns UNAVAILABLE "text detail (note)", without the parts that are NULL or empty. The caller ends it. */
+struct tc_status tc_lb_status_with_resolution_note(const char *text, const char *detail,
+                                                   const struct tc_rstr *resolution_note);
+
+#endif

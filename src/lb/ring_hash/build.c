@@ -1,0 +1,111 @@
+#include "lb/ring_hash/build.h"
+
+#include "base/mem.h"
+#include "ring/cache.h"
+#include "ring/update.h"
+
+struct tc_rh_build {
+    struct tc_ring_id id;
+    struct tc_ring_item *items, *known; /* known: the items that `old` was built of */
+    uint32_t *from;
+    struct tc_ring *old; /* NULL: no ring to update */
+    size_t n;
+    uint64_t min, max, cap;
+    struct tc_buf text, old_text;
+};
+
+/* Makes the ring's items of a set, except those that `skip` (may be NULL) marks. All keys are copied to one buffer,
+ * since the endpoints may go while another thread builds. */
+static struct tc_ring_item *build_items_of(const struct tc_rh_set *set, const bool *skip, struct tc_buf *text)
+{
+    /* The buffer moves as it grows, so the lengths come first and the pointers afterwards. */
+    struct tc_ring_item *items = tc_calloc(set->n, sizeof(*items));
+    for (uint32_t i = 0; i < set->n; i++) {
+        const struct tc_endpoint *e = set->at[i].endpoint;
+        size_t start = text->len;
+        if (skip && skip[i])
+            continue;
+        items[i].weight = set->at[i].weight;
+        tc_buf_append_slice(text, tc_rstr_slice(e->hash_key));
+        if (text->len == start)
+            tc_addr_format(&e->addrs[0], text); /* A76 */
+        items[i].key.len = text->len - start;
+    }
+    size_t at = 0;
+    for (uint32_t i = 0; i < set->n; i++) {
+        if (items[i].key.len == 0)
+            continue; /* skipped */
+        items[i].key.data = text->data + at;
+        at += items[i].key.len;
+    }
+    return items;
+}
+
+/* Makes the items of the old ring. Endpoints that the new set has, too, share the key with their new item; an endpoint
+ * whose key changed counts as added. */
+static struct tc_ring_item *build_old_items_of(const struct tc_rh_set *old, const struct tc_rh_set *set,
+                                               const struct tc_ring_item *items, uint32_t *from, struct tc_buf *text)
+{
+    bool *kept = tc_calloc(old->n, sizeof(*kept));
+    for (uint32_t i = 0; i < set->n; i++) {
+        if (from[i] != TC_RING_ADDED && !tc_rh_same_key(set->at[i].endpoint, old->at[from[i]].endpoint))
+            from[i] = TC_RING_ADDED;
+        if (from[i] != TC_RING_ADDED)
+            kept[from[i]] = true;
+    }
+    struct tc_ring_item *known = build_items_of(old, kept, text);
+    for (uint32_t i = 0; i < set->n; i++)
+        if (from[i] != TC_RING_ADDED)
+            known[from[i]] = items[i];
+    tc_free(kept);
+    return known;
+}
+
+struct tc_rh_build *tc_rh_build_new(const struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *from,
+                                    const struct tc_ring_hash_config *config, uint32_t cap)
+{
+    struct tc_rh_build *b = TC_NEW(struct tc_rh_build);
+    b->n = set->n;
+    b->min = config->min_ring_size;
+    b->max = config->max_ring_size;
+    b->cap = cap;
+    b->items = build_items_of(set, NULL, &b->text);
+    b->id = tc_ring_id(b->items, b->n, b->min, b->max, b->cap);
+    if (old) {
+        b->from = tc_reallocarray(NULL, set->n, sizeof(*b->from));
+        memcpy(b->from, from, set->n * sizeof(*b->from));
+        b->known = build_old_items_of(old, set, b->items, b->from, &b->old_text);
+        b->old = tc_ring_ref(old->ring);
+    }
+    return b;
+}
+
+void tc_rh_build_free(struct tc_rh_build *b)
+{
+    if (!b)
+        return;
+    tc_ring_unref(b->old);
+    tc_free(b->items);
+    tc_free(b->known);
+    tc_free(b->from);
+    tc_buf_fini(&b->text);
+    tc_buf_fini(&b->old_text);
+    tc_free(b);
+}
+
+struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b)
+{
+    return tc_ring_cache_find(&b->id);
+}
+
+bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries)
+{
+    return TC_MIN(b->max, b->cap) > entries && tc_ring_entries(b->items, b->n, b->min, b->max, b->cap) > entries;
+}
+
+struct tc_ring *tc_rh_build_run(const struct tc_rh_build *b)
+{
+    struct tc_ring *ring = b->old ? tc_ring_update(b->old, b->known, b->from, b->items, b->n, b->min, b->max, b->cap)
+                                  : tc_ring_new(b->items, b->n, b->min, b->max, b->cap);
+    return tc_ring_cache_add(&b->id, ring);
+}

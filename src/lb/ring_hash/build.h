@@ -1,0 +1,24 @@
+/* The construction of a set's ring, in three steps so that the second may be on another thread: what is needed is
+ * copied out of the sets on the loop's thread, the ring is built, the loop's thread takes it. */
+#ifndef TC_LB_RING_HASH_BUILD_H
+#define TC_LB_RING_HASH_BUILD_H
+
+#include "lb/ring_hash/config.h"
+#include "lb/ring_hash/endpoints.h"
+
+/* Everything that a ring is made of, without a pointer into a set. */
+struct tc_rh_build;
+
+/* Prepares the ring over the set's endpoints, as an update of the ring of `old`, the set that this one replaces (NULL:
+ * none). from[i]: where endpoint i is in `old`, TC_RING_ADDED if it is new. Only this call reads the sets. */
+struct tc_rh_build *tc_rh_build_new(const struct tc_rh_set *set, const struct tc_rh_set *old, const uint32_t *from,
+                                    const struct tc_ring_hash_config *config, uint32_t cap);
+void tc_rh_build_free(struct tc_rh_build *b);
+/* Returns a reference to such a ring if the process has one already, or NULL. */
+struct tc_ring *tc_rh_build_find(const struct tc_rh_build *b);
+/* Returns whether the ring will have more entries than this. */
+bool tc_rh_build_exceeds(const struct tc_rh_build *b, uint32_t entries);
+/* Builds the ring. Any thread. */
+struct tc_ring *tc_rh_build_run(const struct tc_rh_build *b);
+
+#endif

@@ -1,0 +1,137 @@
+/* What holds between calls, once the set has its ring:
+ *
+ * - counts[] adds up to on_ring, and counts endpoints with an entry alone; `idle` holds those of them that are IDLE.
+ * - ready[i] is the picker of endpoint i if its state is READY, else NULL.
+ * - An endpoint without an entry is IDLE, and has neither child nor picker. */
+#include "lb/ring_hash/endpoints.h"
+
+#include "base/mem.h"
+
+/* One block: the set, its endpoints, and `ready` behind them, so that the pointers that picks read are close together.
+ */
+struct tc_rh_set *tc_rh_set_new(size_t capacity)
+{
+    struct tc_rh_set *set =
+        tc_calloc(1, sizeof(*set) + capacity * (sizeof(struct tc_rh_endpoint) + sizeof(struct tc_picker *)));
+    set->ready = (struct tc_picker **)(void *)&set->at[capacity];
+    tc_lref_init(&set->ref);
+    return set;
+}
+
+void tc_rh_set_unref(struct tc_rh_set *set)
+{
+    if (!set || !tc_lref_dec(&set->ref))
+        return;
+    for (uint32_t i = 0; i < set->n; i++) {
+        tc_picker_unref(set->at[i].picker);
+        tc_endpoint_unref(set->at[i].endpoint);
+    }
+    tc_index_set_fini(&set->idle);
+    tc_vec_fini(&set->wanted);
+    tc_ring_unref(set->ring);
+    tc_rstr_unref(set->header);
+    tc_rstr_unref(set->resolution_note);
+    tc_free(set);
+}
+
+void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight)
+{
+    struct tc_rh_endpoint *e = &set->at[set->n];
+    e->endpoint = tc_endpoint_ref(endpoint);
+    e->weight = weight;
+    e->state = TORC_IDLE;
+    set->n++;
+}
+
+void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring)
+{
+    set->ring = ring;
+    set->on_ring = set->counts[TORC_IDLE] = set->n - tc_ring_absent(ring);
+    tc_index_set_init(&set->idle, set->n);
+    for (uint32_t i = 0; i < set->n; i++)
+        if (tc_ring_count_of(ring, i) > 0)
+            tc_index_set_add(&set->idle, i);
+}
+
+void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from)
+{
+    struct tc_rh_endpoint *e = &set->at[i];
+    e->picker = from->picker ? tc_picker_ref(from->picker) : NULL;
+    if (from->state != TORC_IDLE) {
+        tc_index_set_remove(&set->idle, i);
+        set->counts[TORC_IDLE]--;
+        set->counts[from->state]++;
+        e->state = from->state;
+    }
+    set->ready[i] = e->state == TORC_READY ? e->picker : NULL;
+    e->child = from->child;
+    from->child = NULL;
+    if (e->child) {
+        e->child->index = i;
+        e->changed = !tc_endpoint_eq(e->endpoint, from->endpoint);
+    }
+}
+
+bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b)
+{
+    return a == b || (tc_rstr_eq(a->hash_key, b->hash_key) && tc_addr_eq(&a->addrs[0], &b->addrs[0]));
+}
+
+bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->at[i].weight != b->at[i].weight || !tc_rh_same_key(a->at[i].endpoint, b->at[i].endpoint))
+            return false;
+    }
+    return true;
+}
+
+void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity state, struct tc_picker *picker)
+{
+    struct tc_rh_endpoint *e = &set->at[i];
+    tc_picker_unref(e->picker);
+    e->picker = picker;
+    set->ready[i] = state == TORC_READY ? picker : NULL;
+    if (e->state == state)
+        return;
+    if (e->state == TORC_IDLE)
+        tc_index_set_remove(&set->idle, i);
+    if (state == TORC_IDLE)
+        tc_index_set_add(&set->idle, i);
+    set->counts[e->state]--;
+    set->counts[state]++;
+    e->state = (uint8_t)state;
+}
+
+/* A42 with A61: one endpoint in TRANSIENT_FAILURE does not fail a policy that has others to try. */
+enum torc_connectivity tc_rh_set_aggregate(const struct tc_rh_set *set)
+{
+    if (set->counts[TORC_READY])
+        return TORC_READY;
+    if (set->counts[TORC_TRANSIENT_FAILURE] >= 2)
+        return TORC_TRANSIENT_FAILURE;
+    if (set->counts[TORC_CONNECTING])
+        return TORC_CONNECTING;
+    if (set->counts[TORC_TRANSIENT_FAILURE] == 1 && set->on_ring > 1)
+        return TORC_CONNECTING;
+    if (set->counts[TORC_IDLE])
+        return TORC_IDLE;
+    return TORC_TRANSIENT_FAILURE;
+}
+
+uint32_t tc_rh_set_any_idle(const struct tc_rh_set *set, struct tc_rng *rng)
+{
+    uint32_t i = tc_index_set_next(&set->idle, (uint32_t)tc_rng_below(rng, set->n));
+    return i == TC_INDEX_NONE ? tc_index_set_next(&set->idle, 0) : i;
+}
+
+void tc_rh_set_want(struct tc_rh_set *set, uint32_t i)
+{
+    if (!set->owner || set->at[i].wanted)
+        return;
+    set->at[i].wanted = true;
+    *tc_vec_push(&set->wanted) = i;
+    tc_loop_defer(set->loop, &set->want_task);
+}

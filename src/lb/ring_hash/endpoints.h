@@ -1,0 +1,78 @@
+/* What ring_hash's policy and its pickers share: the endpoints with their states, and the ring over them.
+ *
+ * The policy writes, pickers read, so the change of one endpoint costs the same whatever the number of the others. A
+ * new list of endpoints makes a new set; the old one stays as it is for pickers that still hold it. Loop thread only.
+ */
+#ifndef TC_LB_RING_HASH_ENDPOINTS_H
+#define TC_LB_RING_HASH_ENDPOINTS_H
+
+#include "base/random.h"
+#include "base/vec.h"
+#include "lb/index_set.h"
+#include "lb/policies/endpoint_child.h"
+#include "ring/ring.h"
+
+/* One endpoint. Small, since most endpoints of a large ring are never connected. An endpoint without an entry on the
+ * ring, which no pick can reach, has no child and is not counted. */
+struct tc_rh_endpoint {
+    struct tc_endpoint *endpoint;
+    struct tc_endpoint_child *child; /* NULL until the first attempt to connect (A61), and in a set that was replaced */
+    struct tc_picker *picker;        /* the last one of `child`; NULL without a child */
+    uint64_t weight;
+    uint8_t state; /* enum torc_connectivity */
+    bool wanted;   /* a pick asked to connect it */
+    bool changed;  /* during an update: the child must be told of a new endpoint */
+};
+
+struct tc_ring_hash;
+
+struct tc_rh_set {
+    struct tc_lref ref;
+    struct tc_ring_hash *owner; /* NULL before the set is in use, and after it was replaced */
+    struct tc_ring *ring;
+    uint64_t min_ring_size, max_ring_size; /* as configured */
+    struct tc_rstr *header;                /* A76: request_hash_header; NULL: none */
+    struct tc_rstr *resolution_note;
+    struct tc_loop *loop;
+    struct tc_task want_task;       /* the owner's; connects the endpoints in `wanted` */
+    TC_VEC(uint32_t) wanted;        /* endpoints that picks asked to connect */
+    uint32_t on_ring;               /* endpoints with an entry */
+    uint32_t counts[TORC_SHUTDOWN]; /* endpoints with an entry, by state */
+    struct tc_index_set idle;       /* endpoints with an entry that are IDLE; empty before the set has its ring */
+    uint32_t n;                     /* all endpoints */
+    struct tc_picker **ready;       /* ready[i]: the picker of endpoint i while it is READY (borrowed), else NULL. Most
+                                       picks read nothing else of an endpoint. */
+    struct tc_rh_endpoint at[];
+};
+
+/* --- construction --- */
+
+/* Returns a set without endpoints, with room for `capacity`, and one reference. */
+struct tc_rh_set *tc_rh_set_new(size_t capacity);
+void tc_rh_set_unref(struct tc_rh_set *set);
+/* Appends an endpoint in IDLE; takes a reference. */
+void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
+/* Gives the set its ring, of which it takes over a reference. All endpoints must be IDLE still. */
+void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring);
+/* Moves child, state and picker from `from`, which endpoint i was in another set. Endpoint i must be on the ring. */
+void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from);
+
+/* --- comparison --- */
+
+/* Returns whether both endpoints have the same key on a ring. */
+bool tc_rh_same_key(const struct tc_endpoint *a, const struct tc_endpoint *b);
+/* Returns whether the endpoints of both sets give the same ring. */
+bool tc_rh_set_same_keys(const struct tc_rh_set *a, const struct tc_rh_set *b);
+
+/* --- states --- */
+
+/* Sets the state of endpoint i, which must be on the ring. Takes over the picker's reference. */
+void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity state, struct tc_picker *picker);
+/* Returns the policy's state by A42's rules. */
+enum torc_connectivity tc_rh_set_aggregate(const struct tc_rh_set *set);
+/* Returns the first IDLE endpoint from a random place on (A117), or TC_INDEX_NONE. */
+uint32_t tc_rh_set_any_idle(const struct tc_rh_set *set, struct tc_rng *rng);
+/* Asks the owner to connect endpoint i. It does so after the pick, if the endpoint is IDLE then. */
+void tc_rh_set_want(struct tc_rh_set *set, uint32_t i);
+
+#endif

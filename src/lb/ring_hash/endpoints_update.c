@@ -1,0 +1,109 @@
+/* Finds the endpoints of an update in the present set.
+ *
+ * Lists share the objects of endpoints that did not change, so the common update has the same objects in the same order
+ * with a few of them added or removed: set_merge_in_order compares pointers, in one pass. An endpoint that is not found
+ * that way is a stranger, and compared by addresses. With more than STRANGERS_MAX of them maps by address are cheaper.
+ */
+#include "lb/ring_hash/endpoints_update.h"
+
+#include "lb/endpoint_map.h"
+
+enum { STRANGERS_MAX = 4 }; /* endpoints of an update that the set lacks, up to which no map is needed */
+
+static uint64_t endpoint_weight(const struct tc_endpoint *e)
+{
+    return TC_MAX(e->weight, 1);
+}
+
+/* Adds the weight of a further endpoint with the addresses of endpoint i, up to UINT64_MAX. */
+static void set_add_weight(struct tc_rh_set *set, uint32_t i, const struct tc_endpoint *e)
+{
+    uint64_t *weight = &set->at[i].weight;
+    *weight = endpoint_weight(e) > UINT64_MAX - *weight ? UINT64_MAX : *weight + endpoint_weight(e);
+}
+
+static void set_merge_by_maps(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
+                              uint32_t *was)
+{
+    struct tc_endpoint_map before, seen;
+    tc_endpoint_map_init(&before, old ? old->n : 0);
+    tc_endpoint_map_init(&seen, list->n);
+    for (uint32_t i = 0; old && i < old->n; i++)
+        tc_endpoint_map_add(&before, old->at[i].endpoint, i);
+    for (size_t i = 0; i < list->n; i++) {
+        struct tc_endpoint *e = list->at[i];
+        uint32_t at = tc_endpoint_map_add(&seen, e, set->n), from;
+        if (at == set->n) {
+            was[at] = tc_endpoint_map_find(&before, e, &from) ? from : TC_RING_ADDED;
+            tc_rh_set_add(set, e, endpoint_weight(e));
+        } else {
+            set_add_weight(set, at, e);
+        }
+    }
+    tc_endpoint_map_fini(&before);
+    tc_endpoint_map_fini(&seen);
+}
+
+/* --- the common case: the same objects in the same order, except a few --- */
+
+/* Sets places[i] to the index in `old` of the object list->at[i], TC_RING_ADDED if it is not behind the one before.
+ * Returns false if that is so for more than STRANGERS_MAX. */
+static bool set_find_places(const struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *places)
+{
+    uint32_t next = 0;
+    unsigned strangers = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        uint32_t at = next;
+        while (at < old->n && old->at[at].endpoint != list->at[i])
+            at++;
+        places[i] = at < old->n ? at : TC_RING_ADDED;
+        if (at < old->n)
+            next = at + 1;
+        else if (++strangers > STRANGERS_MAX)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t set_find_addrs(const struct tc_rh_set *set, const struct tc_endpoint *e)
+{
+    for (uint32_t i = 0; set && i < set->n; i++)
+        if (tc_endpoint_same_addrs(set->at[i].endpoint, e))
+            return i;
+    return TC_RING_ADDED;
+}
+
+/* Merges in one pass. The endpoints of `old` have different addresses, so only strangers can have the addresses of
+ * another endpoint. */
+static bool set_merge_in_order(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list,
+                               uint32_t *was)
+{
+    uint32_t strangers[STRANGERS_MAX], n = 0;
+    if (!set_find_places(old, list, was))
+        return false;
+    for (size_t i = 0; i < list->n; i++) {
+        struct tc_endpoint *e = list->at[i];
+        uint32_t place = was[i],
+                 twin = TC_RING_ADDED; /* `was` is written up to i at most, so the places behind are intact */
+        if (place == TC_RING_ADDED)
+            twin = set_find_addrs(set, e);
+        for (uint32_t k = 0; place != TC_RING_ADDED && k < n; k++)
+            if (tc_endpoint_same_addrs(set->at[strangers[k]].endpoint, e))
+                twin = strangers[k];
+        if (twin != TC_RING_ADDED) {
+            set_add_weight(set, twin, e);
+            continue;
+        }
+        if (place == TC_RING_ADDED)
+            strangers[n++] = set->n;
+        was[set->n] = place == TC_RING_ADDED ? set_find_addrs(old, e) : place;
+        tc_rh_set_add(set, e, endpoint_weight(e));
+    }
+    return true;
+}
+
+void tc_rh_set_merge(struct tc_rh_set *set, const struct tc_rh_set *old, const struct tc_endpoints *list, uint32_t *was)
+{
+    if (!old || !set_merge_in_order(set, old, list, was))
+        set_merge_by_maps(set, old, list, was);
+}

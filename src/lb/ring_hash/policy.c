@@ -1,0 +1,442 @@
+/* The policy of ring_hash: a set of endpoints with the ring over them, and a pick_first child for each endpoint that
+ * was ever connected.
+ *
+ * - update: the endpoints of the list are found again in the present set (endpoints_update.c). The new set takes the
+ *   present ring if all keys are the same, a ring that the process has already (ring/cache), a ring built on the spot
+ *   if it is small, or one built on the background thread. Until that one is there (`pending`) the present set serves;
+ *   a policy without a set is CONNECTING meanwhile. A newer update forgets a pending one.
+ * - rh_install puts a new set in place: the children of endpoints that stay move over, the others end. Pickers keep the
+ *   set that they were made of.
+ * - A child's state changes the set in place (rh_on_child_state); rh_reconcile then publishes a picker over the same
+ *   set. It is idempotent, and the last thing that an event does.
+ * - Connecting: nothing is connected until a pick asks for it (tc_rh_set_want), exit_idle comes, or the policy is in
+ *   CONNECTING or TRANSIENT_FAILURE without an attempt (A61: picks may not come then, since priority may have turned to
+ *   another child).
+ *
+ * `busy` is set while the policy talks to children itself: their states only add up, and rh_reconcile follows once. */
+#include "lb/ring_hash/policy.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/background_thread.h"
+#include "io/mailbox.h"
+#include "lb/delegate.h"
+#include "lb/describe.h"
+#include "lb/policies/pick_first.h"
+#include "lb/resolution_note.h"
+#include "lb/ring_hash/build.h"
+#include "lb/ring_hash/endpoints_update.h"
+#include "lb/ring_hash/picker.h"
+
+enum { INLINE_ENTRIES = 32768 }; /* of the largest ring that is built on the loop's thread: half a millisecond */
+
+/* An update on its way to become the policy's set. While the background thread builds its ring, that thread owns it,
+ * and its mail brings it back. */
+struct rh_pending {
+    struct tc_job job;
+    struct tc_mail mail;
+    struct tc_mailbox *box;
+    struct tc_ring_hash *owner; /* NULL: no longer wanted */
+    struct tc_rh_set *set;      /* without children and ring */
+    uint32_t *was;              /* was[i]: where endpoint i is in the policy's set, or TC_RING_ADDED */
+    struct tc_rh_build *build;
+    struct tc_ring *ring; /* NULL until built */
+};
+
+struct tc_ring_hash {
+    struct tc_lb_policy base;
+    struct tc_rh_set *set;          /* NULL: no endpoints */
+    struct rh_pending *pending;     /* NULL: no ring is being built */
+    struct tc_mailbox *box;         /* where the background thread answers; NULL: never asked */
+    struct tc_endpoints *endpoints; /* of the last update, as resolution_note and config; NULL: no endpoints */
+    struct tc_rstr *resolution_note;
+    struct tc_lb_config *config;
+    struct tc_lb_config *pick_first_config;
+    struct tc_status last_error; /* of the endpoint that failed last */
+    bool busy;                   /* see above */
+    bool absence_logged;
+};
+
+/* --- connecting --- */
+
+static void rh_on_child_state(void *arg, struct tc_endpoint_child *child, enum torc_connectivity state,
+                              const struct tc_status *status, struct tc_picker *picker);
+
+static void rh_connect_endpoint(struct tc_ring_hash *rh, uint32_t i)
+{
+    struct tc_rh_endpoint *e = &rh->set->at[i];
+    if (e->child) {
+        tc_endpoint_child_exit_idle(e->child);
+        return;
+    }
+    /* A61: pick_first connects as soon as it has an address, so it is made only now. */
+    e->child = tc_endpoint_child_new(rh->base.helper, rh_on_child_state, rh);
+    e->child->index = i;
+    tc_endpoint_child_update(e->child, e->endpoint, rh->pick_first_config);
+}
+
+static void rh_publish(struct tc_ring_hash *rh)
+{
+    static const struct tc_status ok = {0};
+    enum torc_connectivity state = tc_rh_set_aggregate(rh->set);
+    struct tc_picker *picker = tc_rh_picker_new(rh->set);
+    if (state != TORC_TRANSIENT_FAILURE) {
+        tc_lb_update_state(rh->base.helper, state, &ok, picker);
+        return;
+    }
+    struct tc_status status = tc_lb_status_with_resolution_note(
+        "ring hash cannot find a connected endpoint; last failure:", tc_status_text(&rh->last_error),
+        rh->set->resolution_note);
+    tc_lb_update_state(rh->base.helper, state, &status, picker);
+    tc_status_fini(&status);
+}
+
+/* A117: connects a random IDLE endpoint, for want of a pick whose hash says which. */
+static void rh_connect_any(struct tc_ring_hash *rh)
+{
+    uint32_t i = tc_rh_set_any_idle(rh->set, tc_loop_rng(rh->base.helper->env->loop));
+    if (i == TC_INDEX_NONE)
+        return;
+    rh->busy = true;
+    rh_connect_endpoint(rh, i);
+    rh->busy = false;
+}
+
+/* Connects what no pick will ask for, and publishes. The last thing that an event does, when its states are complete.
+ */
+static void rh_reconcile(struct tc_ring_hash *rh)
+{
+    if (rh->busy || !rh->set)
+        return;
+    enum torc_connectivity state = tc_rh_set_aggregate(rh->set);
+    /* A61: priority may have turned to another child in these states, so picks may not come. */
+    if ((state == TORC_TRANSIENT_FAILURE || state == TORC_CONNECTING) && !rh->set->counts[TORC_CONNECTING])
+        rh_connect_any(rh);
+    rh_publish(rh);
+}
+
+static void rh_on_child_state(void *arg, struct tc_endpoint_child *child, enum torc_connectivity state,
+                              const struct tc_status *status, struct tc_picker *picker)
+{
+    struct tc_ring_hash *rh = arg;
+    const struct tc_rh_endpoint *e = &rh->set->at[child->index];
+    if (e->state == TORC_TRANSIENT_FAILURE && state == TORC_CONNECTING) {
+        tc_picker_unref(picker); /* an endpoint that failed counts as failed until it is connected */
+        return;
+    }
+    if (state == TORC_TRANSIENT_FAILURE)
+        tc_status_set(&rh->last_error, tc_status_ref(status));
+    tc_rh_set_state(rh->set, child->index, state, picker);
+    rh_reconcile(rh);
+}
+
+static void rh_on_want_task(struct tc_task *task)
+{
+    struct tc_rh_set *set = TC_CONTAINER_OF(task, struct tc_rh_set, want_task);
+    struct tc_ring_hash *rh = set->owner; /* not NULL: rh_drop_set cancels the task */
+    bool any = false;
+    rh->busy = true;
+    for (size_t k = 0; k < set->wanted.len; k++) {
+        struct tc_rh_endpoint *e = &set->at[set->wanted.data[k]];
+        e->wanted = false;
+        if (e->state != TORC_IDLE)
+            continue;
+        rh_connect_endpoint(rh, set->wanted.data[k]);
+        any = true;
+    }
+    set->wanted.len = 0;
+    rh->busy = false;
+    if (any)
+        rh_reconcile(rh);
+}
+
+/* --- updates --- */
+
+/* Detaches a set (may be NULL) from the policy, and ends the children that did not move to another set. */
+static void rh_drop_set(struct tc_rh_set *set)
+{
+    if (!set)
+        return;
+    set->owner = NULL;
+    tc_task_cancel(&set->want_task);
+    for (uint32_t i = 0; i < set->n; i++) {
+        tc_endpoint_child_free(set->at[i].child);
+        set->at[i].child = NULL;
+    }
+    tc_rh_set_unref(set);
+}
+
+static void rh_log_absence(struct tc_ring_hash *rh)
+{
+    uint32_t absent = tc_ring_absent(rh->set->ring);
+    if (absent == 0 || rh->absence_logged)
+        return;
+    rh->absence_logged = true;
+    TC_LOG(TC_LOG_LB, TORC_LOG_WARN,
+           "ring_hash of %.*s: %u of %u endpoints have no entry on a ring of %u and get no RPCs; "
+           "a larger ring size cap lets them in",
+           (int)rh->base.helper->env->target.len, rh->base.helper->env->target.data, absent, rh->set->n,
+           tc_ring_size(rh->set->ring));
+}
+
+/* Puts the pending set in place. Children of endpoints that stay move over; children of endpoints that lost their
+ * entries end with the old set. */
+static void rh_install(struct tc_ring_hash *rh, struct rh_pending *pending)
+{
+    struct tc_rh_set *old = rh->set, *set = pending->set;
+    pending->set = NULL;
+    set->owner = rh;
+    tc_rh_set_take_ring(set, pending->ring);
+    pending->ring = NULL;
+    for (uint32_t i = 0; i < set->n; i++)
+        if (pending->was[i] != TC_RING_ADDED && tc_ring_count_of(set->ring, i) > 0)
+            tc_rh_set_move(set, i, &old->at[pending->was[i]]);
+    rh->set = set;
+    rh_drop_set(old);
+    rh_log_absence(rh);
+    rh->busy = true;
+    for (uint32_t i = 0; i < set->n; i++) {
+        if (set->at[i].changed)
+            tc_endpoint_child_update(set->at[i].child, set->at[i].endpoint, rh->pick_first_config);
+        set->at[i].changed = false;
+    }
+    rh->busy = false;
+}
+
+/* Any thread. */
+static void pending_free(struct rh_pending *pending)
+{
+    tc_rh_set_unref(pending->set);
+    tc_free(pending->was);
+    tc_rh_build_free(pending->build);
+    tc_ring_unref(pending->ring);
+    tc_mailbox_unref(pending->box);
+    tc_free(pending);
+}
+
+/* The ring that is being built is no longer wanted. */
+static void rh_forget_pending(struct tc_ring_hash *rh)
+{
+    if (rh->pending)
+        rh->pending->owner = NULL;
+    rh->pending = NULL;
+}
+
+static void pending_on_built(struct tc_mail *mail)
+{
+    struct rh_pending *pending = TC_CONTAINER_OF(mail, struct rh_pending, mail);
+    struct tc_ring_hash *rh = pending->owner;
+    if (rh) {
+        rh->pending = NULL;
+        rh_install(rh, pending);
+        rh_reconcile(rh);
+    }
+    pending_free(pending);
+}
+
+static void pending_on_dropped(struct tc_mail *mail)
+{
+    pending_free(TC_CONTAINER_OF(mail, struct rh_pending, mail));
+}
+
+static void pending_build(struct tc_job *job)
+{
+    struct rh_pending *pending = TC_CONTAINER_OF(job, struct rh_pending, job);
+    pending->ring = tc_rh_build_run(pending->build);
+    tc_mailbox_send(pending->box, &pending->mail);
+}
+
+static void rh_build_in_background(struct tc_ring_hash *rh, struct rh_pending *pending)
+{
+    static const struct tc_status ok = {0};
+    if (!rh->box)
+        rh->box = tc_mailbox_new(rh->base.helper->env->loop);
+    pending->box = tc_mailbox_ref(rh->box);
+    pending->mail = (struct tc_mail){.run = pending_on_built, .drop = pending_on_dropped};
+    pending->job.run = pending_build;
+    pending->owner = rh;
+    rh->pending = pending;
+    tc_background_run(&pending->job);
+    if (!rh->set)
+        tc_lb_update_state(rh->base.helper, TORC_CONNECTING, &ok, tc_picker_queue());
+}
+
+/* Returns the ring of the pending set if it exists or is small; NULL: the background thread must build it. */
+static struct tc_ring *pending_ring_at_once(struct tc_ring_hash *rh, struct rh_pending *pending,
+                                            const struct tc_ring_hash_config *config)
+{
+    const struct tc_lb_env *env = rh->base.helper->env;
+    if (rh->set && rh->set->min_ring_size == config->min_ring_size && rh->set->max_ring_size == config->max_ring_size &&
+        tc_rh_set_same_keys(rh->set, pending->set))
+        return tc_ring_ref(rh->set->ring);
+    pending->build = tc_rh_build_new(pending->set, rh->set, pending->was, config, env->ring_size_cap);
+    struct tc_ring *ring = tc_rh_build_find(pending->build);
+    if (!ring &&
+        !tc_rh_build_exceeds(pending->build, env->ring_inline_entries ? env->ring_inline_entries : INLINE_ENTRIES))
+        ring = tc_rh_build_run(pending->build);
+    return ring;
+}
+
+/* Returns false if the background thread builds the ring first. */
+static bool rh_replace_set(struct tc_ring_hash *rh, const struct tc_lb_update *update)
+{
+    const struct tc_ring_hash_config *config = (const struct tc_ring_hash_config *)update->config;
+    struct rh_pending *pending = TC_NEW(struct rh_pending);
+    rh_forget_pending(rh);
+    pending->set = tc_rh_set_new(update->endpoints->n);
+    pending->set->loop = rh->base.helper->env->loop;
+    tc_task_init(&pending->set->want_task, rh_on_want_task);
+    pending->set->header = tc_rstr_ref(config->request_hash_header);
+    pending->set->resolution_note = tc_rstr_ref(update->resolution_note);
+    pending->was = tc_reallocarray(NULL, update->endpoints->n, sizeof(*pending->was));
+    tc_rh_set_merge(pending->set, rh->set, update->endpoints, pending->was);
+    pending->ring = pending_ring_at_once(rh, pending, config);
+    pending->set->min_ring_size = config->min_ring_size;
+    pending->set->max_ring_size = config->max_ring_size;
+    if (!pending->ring) {
+        rh_build_in_background(rh, pending);
+        return false;
+    }
+    rh_install(rh, pending);
+    pending_free(pending);
+    return true;
+}
+
+static void rh_remember(struct tc_ring_hash *rh, const struct tc_lb_update *update)
+{
+    struct tc_lb_config *config = tc_lb_config_ref(update->config);
+    struct tc_endpoints *endpoints = tc_endpoints_ref(update->endpoints);
+    struct tc_rstr *resolution_note = tc_rstr_ref(update->resolution_note);
+    tc_lb_config_unref(rh->config);
+    tc_endpoints_unref(rh->endpoints);
+    tc_rstr_unref(rh->resolution_note);
+    rh->config = config;
+    rh->endpoints = endpoints;
+    rh->resolution_note = resolution_note;
+}
+
+static void rh_report_failure(struct tc_ring_hash *rh, const struct tc_status *status)
+{
+    tc_lb_update_state(rh->base.helper, TORC_TRANSIENT_FAILURE, status, tc_picker_fail(status));
+}
+
+static struct tc_status rh_refuse_empty(struct tc_ring_hash *rh, const struct tc_lb_update *update)
+{
+    struct tc_status status = tc_lb_status_because("empty address list", update->resolution_note);
+    struct tc_rh_set *old = rh->set;
+    rh_forget_pending(rh);
+    rh->set = NULL;
+    rh_drop_set(old);
+    rh_remember(rh, update);
+    rh_report_failure(rh, &status);
+    return status;
+}
+
+static struct tc_status rh_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
+{
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    struct tc_status ok = {0};
+    if (!rh->base.helper)
+        return ok;
+    if (!update->endpoints) {
+        if (!rh->set && !rh->pending)
+            rh_report_failure(rh, update->endpoints_error);
+        return ok;
+    }
+    if (update->endpoints->n == 0)
+        return rh_refuse_empty(rh, update);
+    if ((rh->set || rh->pending) && tc_endpoints_eq(rh->endpoints, update->endpoints) &&
+        tc_lb_config_eq(rh->config, update->config) && tc_rstr_eq(rh->resolution_note, update->resolution_note))
+        return ok;
+    bool replaced = rh_replace_set(rh, update);
+    rh_remember(rh, update);
+    if (replaced)
+        rh_reconcile(rh);
+    return ok;
+}
+
+static void rh_exit_idle(struct tc_lb_policy *policy)
+{
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    if (!rh->base.helper || !rh->set || tc_rh_set_aggregate(rh->set) != TORC_IDLE)
+        return;
+    rh_connect_any(rh);
+    rh_reconcile(rh);
+}
+
+static void rh_reset_backoff(struct tc_lb_policy *policy)
+{
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    for (uint32_t i = 0; rh->set && i < rh->set->n; i++)
+        if (rh->set->at[i].child)
+            tc_endpoint_child_reset_backoff(rh->set->at[i].child);
+}
+
+static void rh_describe(const struct tc_lb_policy *policy, struct tc_describe *d)
+{
+    const struct tc_ring_hash *rh = (const struct tc_ring_hash *)policy;
+    const struct tc_rh_set *set = rh->set;
+    tc_describe_flag(d, "building_ring", rh->pending != NULL);
+    if (!set)
+        return;
+    tc_describe_state(d, "state", tc_rh_set_aggregate(set));
+    tc_describe_number(d, "ring_size", tc_ring_size(set->ring));
+    tc_describe_open(d, "endpoints", '[');
+    for (uint32_t i = 0; i < set->n; i++) {
+        tc_describe_open(d, NULL, '{');
+        tc_describe_endpoint(d, "endpoint", set->at[i].endpoint);
+        tc_describe_number(d, "weight", set->at[i].weight);
+        tc_describe_state(d, "state", (enum torc_connectivity)set->at[i].state);
+        tc_describe_flag(d, "wanted", set->at[i].wanted);
+        tc_endpoint_child_describe(set->at[i].child, d);
+        tc_describe_close(d, '}');
+    }
+    tc_describe_close(d, ']');
+}
+
+static void rh_shutdown(struct tc_lb_policy *policy)
+{
+    struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
+    if (!rh->base.helper)
+        return;
+    struct tc_rh_set *set = rh->set;
+    rh->set = NULL;
+    rh_forget_pending(rh);
+    if (rh->box)
+        tc_mailbox_close(rh->box);
+    tc_mailbox_unref(rh->box);
+    rh_drop_set(set);
+    tc_endpoints_unref(rh->endpoints);
+    tc_rstr_unref(rh->resolution_note);
+    tc_lb_config_unref(rh->config);
+    tc_lb_config_unref(rh->pick_first_config);
+    rh->endpoints = NULL;
+    rh->config = rh->pick_first_config = NULL;
+    tc_status_fini(&rh->last_error);
+    tc_lb_policy_end(&rh->base);
+}
+
+static const struct tc_lb_policy_ops rh_ops = {rh_update, rh_exit_idle, rh_reset_backoff, rh_shutdown, rh_describe};
+
+static struct tc_lb_policy *rh_create(const struct tc_lb_factory *factory, struct tc_lb_helper *helper)
+{
+    struct tc_ring_hash *rh = TC_NEW(struct tc_ring_hash);
+    rh->base = (struct tc_lb_policy){.ops = &rh_ops, .factory = factory, .helper = helper};
+    rh->pick_first_config = tc_pick_first_config_new_petiole();
+    return &rh->base;
+}
+
+const struct tc_lb_factory tc_ring_hash_factory = {
+    .name = "ring_hash",
+    .alias = "ring_hash_experimental",
+    .create = rh_create,
+    .parse_config = tc_rh_config_parse,
+    .free_config = tc_rh_config_free,
+    .equal_config = tc_rh_config_equal,
+};
+
+struct tc_lb_config *tc_ring_hash_config_new(uint64_t min_ring_size, uint64_t max_ring_size,
+                                             struct tc_slice request_hash_header)
+{
+    return tc_rh_config_new(&tc_ring_hash_factory, min_ring_size, max_ring_size, request_hash_header);
+}

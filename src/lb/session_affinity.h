@@ -1,0 +1,23 @@
+/* What the stateful session filter and xds_override_host exchange for one RPC (A55, A61): the addresses that the RPC's
+ * cookie names go down with the pick, the addresses of the picked endpoint come up. */
+#ifndef TC_LB_SESSION_AFFINITY_H
+#define TC_LB_SESSION_AFFINITY_H
+
+#include "base/common.h"
+#include "io/addr.h"
+
+/* All memory lives as long as the RPC. */
+struct tc_session {
+    bool has_cookie;
+    struct tc_slice cookie; /* its value, base64 decoded; empty: it cannot be decoded */
+    /* The addresses to follow, in the cookie's order. None: the RPC begins a session. */
+    size_t n;
+    const struct tc_addr *addrs;
+    /* The addresses of the endpoint that the last pick chose, the one in use first: "1.1.1.1:1,2.2.2.2:2". Empty: no
+     * pick has passed xds_override_host. */
+    struct tc_slice picked;
+    /* Why the last pick did not follow the cookie; static text. NULL: it did, or there is no cookie. */
+    const char *passed_over;
+};
+
+#endif

@@ -1,0 +1,73 @@
+/* A subchannel in front of another, for policies that wrap what their child creates (outlier_detection,
+ * xds_override_host).
+ *
+ * The child policy holds the wrapper, the wrapper holds the subchannel of the policy above ("inner"), and calls pass
+ * through. The wrapping policy keeps all its wrappers in one set; a wrapper finds its policy through that set and has
+ * none once the policy has shut down, while RPCs or an application's child policy may still hold the wrapper.
+ *
+ * A policy embeds struct tc_wrapped_subchannel as the first member of a struct of its own, and struct
+ * tc_wrapped_subchannels in its policy struct. Loop thread only. */
+#ifndef TC_LB_WRAPPED_SUBCHANNEL_H
+#define TC_LB_WRAPPED_SUBCHANNEL_H
+
+#include "base/list.h"
+#include "lb/policy.h"
+
+/* All wrappers of one policy. */
+struct tc_wrapped_subchannels {
+    const struct tc_subchannel_ops *ops;   /* of the wrappers; tells this policy's wrappers from another's */
+    tc_subchannel_state_fn on_inner_state; /* arg: the struct tc_wrapped_subchannel */
+    struct tc_link all;
+};
+
+struct tc_wrapped_subchannel {
+    struct tc_subchannel base; /* what the child policy holds */
+    struct tc_lref ref;
+    struct tc_wrapped_subchannels *set; /* NULL after the policy's shutdown */
+    struct tc_link link;                /* of set->all, until the last reference goes */
+    struct tc_subchannel *inner;        /* NULL once released */
+};
+
+/* --- the set --- */
+
+void tc_wrapped_subchannels_init(struct tc_wrapped_subchannels *set, const struct tc_subchannel_ops *ops,
+                                 tc_subchannel_state_fn on_inner_state);
+/* Takes the next wrapper out of the set for good, in the policy's shutdown. Returns NULL when the set is empty. */
+struct tc_wrapped_subchannel *tc_wrapped_subchannels_pop(struct tc_wrapped_subchannels *set);
+
+/* --- one wrapper --- */
+
+/* Prepares a zero-initialised wrapper made with TC_NEW, with one reference, and creates its inner subchannel with `up`,
+ * the helper of the policy. The first state comes through the serial queue, never from inside this call. */
+void tc_wrapped_subchannel_init(struct tc_wrapped_subchannel *w, struct tc_wrapped_subchannels *set,
+                                struct tc_lb_helper *up, struct tc_endpoint *endpoint, const struct tc_addr *addr,
+                                tc_subchannel_state_fn on_state, void *arg);
+/* Releases the inner subchannel and gives up the reference of init. */
+void tc_wrapped_subchannel_end(struct tc_wrapped_subchannel *w);
+/* Gives up a reference. The last one takes the wrapper out of its set and frees it. */
+void tc_wrapped_subchannel_unref(struct tc_wrapped_subchannel *w);
+
+/* Operations that pass the call on to the inner subchannel. */
+void tc_wrapped_subchannel_connect(struct tc_subchannel *sc);
+void tc_wrapped_subchannel_reset_backoff(struct tc_subchannel *sc);
+struct tc_subchannel *tc_wrapped_subchannel_inner(struct tc_subchannel *sc);
+
+static inline struct tc_wrapped_subchannel *tc_wrapped_subchannel_of(struct tc_subchannel *sc)
+{
+    return TC_CONTAINER_OF(sc, struct tc_wrapped_subchannel, base);
+}
+
+/* Returns the wrapper of this set that `sc` is or wraps, or NULL. Other policies' wrappers may stand in front of it.
+ * `set` is compared and never read, so its policy may be gone; `ops` are those of the set. Inline, since each pick
+ * calls it. */
+static inline struct tc_wrapped_subchannel *tc_wrapped_subchannels_find(const struct tc_wrapped_subchannels *set,
+                                                                        const struct tc_subchannel_ops *ops,
+                                                                        struct tc_subchannel *sc)
+{
+    for (; sc; sc = sc->ops->inner(sc))
+        if (sc->ops == ops && tc_wrapped_subchannel_of(sc)->set == set)
+            return tc_wrapped_subchannel_of(sc);
+    return NULL;
+}
+
+#endif

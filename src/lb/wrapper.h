@@ -1,0 +1,57 @@
+/* A wrapper, or delegating policy: it stands between one child policy and its parent and changes some of what passes,
+ * as outlier_detection, xds_cluster_impl and xds_override_host do. This file holds what they share: the child's helper,
+ * the child's last report, and the rule when it is published.
+ *
+ * The policy embeds `struct tc_lb_wrapper` first. Its update takes its config between begin_update and end_update; any
+ * other event sets `unpublished` if its picker changed, and ends with tc_lb_wrapper_publish. Loop thread only. */
+#ifndef TC_LB_WRAPPER_H
+#define TC_LB_WRAPPER_H
+
+#include "lb/graceful_switch.h"
+
+struct tc_lb_wrapper;
+
+struct tc_lb_wrapper_ops {
+    /* The child's helper (lb/delegate.h); update_state must be tc_lb_wrapper_on_child_state. */
+    struct tc_lb_helper_ops helper;
+    /* Returns the picker to publish, a new reference. *state is the child's and may be changed. */
+    struct tc_picker *(*picker)(struct tc_lb_wrapper *w, enum torc_connectivity *state);
+};
+
+struct tc_lb_wrapper {
+    struct tc_lb_policy base;
+    const struct tc_lb_wrapper_ops *ops;
+    struct tc_lb_helper helper;       /* the child's */
+    struct tc_graceful_switch *child; /* NULL after the end */
+    enum torc_connectivity state;     /* the child's last report: state, */
+    struct tc_status status;          /* status, */
+    struct tc_picker *picker;         /* and picker; NULL before the first report */
+    bool updating;
+    bool unpublished; /* the picker to publish is another than the published one */
+};
+
+void tc_lb_wrapper_init(struct tc_lb_wrapper *w, const struct tc_lb_policy_ops *policy_ops,
+                        const struct tc_lb_wrapper_ops *ops, const struct tc_lb_factory *factory,
+                        struct tc_lb_helper *helper);
+/* Keeps the report, and publishes it. */
+void tc_lb_wrapper_on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
+                                  struct tc_picker *picker);
+/* Between the two calls nothing is published. `down` is the child's update. */
+void tc_lb_wrapper_begin_update(struct tc_lb_wrapper *w);
+struct tc_status tc_lb_wrapper_end_update(struct tc_lb_wrapper *w, const struct tc_lb_update *down);
+/* Publishes the picker if it is unpublished and the child has reported. Must be the last thing that an event does: the
+ * parent may shut the policy down. */
+void tc_lb_wrapper_publish(struct tc_lb_wrapper *w);
+/* Ends the child, and frees the whole policy by a task. The policy's shutdown calls it. */
+void tc_lb_wrapper_end(struct tc_lb_wrapper *w);
+
+/* For the policy's table of operations. */
+void tc_lb_wrapper_exit_idle(struct tc_lb_policy *base);
+void tc_lb_wrapper_reset_backoff(struct tc_lb_policy *base);
+
+static inline struct tc_lb_wrapper *tc_lb_wrapper_of_helper(struct tc_lb_helper *h)
+{
+    return TC_CONTAINER_OF(h, struct tc_lb_wrapper, helper);
+}
+
+#endif

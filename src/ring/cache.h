@@ -1,0 +1,19 @@
+/* The rings of the process: channels that need a ring of the same items and sizes share one, as long as anybody holds a
+ * reference. Any thread. */
+#ifndef TC_RING_CACHE_H
+#define TC_RING_CACHE_H
+
+#include "ring/ring.h"
+
+/* Identifies a ring by everything that it is made of: 128 bits of a hash with a secret of the process. */
+struct tc_ring_id {
+    uint64_t low, high;
+};
+
+struct tc_ring_id tc_ring_id(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
+/* Returns a reference to the ring, or NULL if nobody holds one. */
+struct tc_ring *tc_ring_cache_find(const struct tc_ring_id *id);
+/* Takes ownership of a new ring. Returns a reference to it, or to an equal ring that another thread added first. */
+struct tc_ring *tc_ring_cache_add(const struct tc_ring_id *id, struct tc_ring *ring);
+
+#endif

@@ -1,0 +1,17 @@
+/* What a ring is made of. */
+#ifndef TC_RING_ITEM_H
+#define TC_RING_ITEM_H
+
+#include "base/slice.h"
+
+#define TC_RING_SIZE_MAX 8388608u
+#define TC_RING_DEFAULT_MIN 1024u
+#define TC_RING_DEFAULT_MAX 4096u
+#define TC_RING_DEFAULT_CAP 4096u
+
+struct tc_ring_item {
+    struct tc_slice key; /* the hash_key, or the first address as text */
+    uint64_t weight;     /* 0 counts as 1 */
+};
+
+#endif

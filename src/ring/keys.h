@@ -1,0 +1,16 @@
+/* The hashes of a ring's entries. Internal to the ring. */
+#ifndef TC_RING_KEYS_H
+#define TC_RING_KEYS_H
+
+#include "base/slice.h"
+
+/* Entries of an item: XXH64 (seed 0) of key + "_" + i in decimal, for i = first .. first + n - 1. */
+struct tc_ring_part {
+    struct tc_slice key;
+    uint32_t item, first, n;
+};
+
+/* Writes the hashes of the parts' entries, all of the first part, then all of the second, and so on. */
+void tc_ring_keys(const struct tc_ring_part *parts, size_t n, uint64_t *out);
+
+#endif

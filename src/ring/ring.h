@@ -1,0 +1,39 @@
+/* The ring of A42: knows keys and weights alone, and is usable by itself.
+ *
+ * Bit for bit the ring of gRPC C-core, Envoy and grpc-go on canonical keys: entry i of a key is XXH64(key + "_" + i,
+ * seed 0) with i in decimal from 0; items get their entries in list order, by running sums in IEEE doubles; entries of
+ * equal hash are ordered by item. Immutable once built, and shared by reference between threads. ring.c has an example.
+ */
+#ifndef TC_RING_RING_H
+#define TC_RING_RING_H
+
+#include "base/ref.h"
+#include "ring/item.h"
+
+struct tc_ring;
+
+/* Builds a ring of n items (0: an empty ring). min and max are clamped to cap, and all three to 1 <= min <= max <= cap
+ * <= TC_RING_SIZE_MAX. Does not keep the keys. */
+struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
+/* Returns how many entries such a ring has. */
+uint32_t tc_ring_entries(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
+/* NULL is allowed in both. */
+struct tc_ring *tc_ring_ref(struct tc_ring *r);
+void tc_ring_unref(struct tc_ring *r);
+
+/* Returns the number of entries. */
+uint32_t tc_ring_size(const struct tc_ring *r);
+/* Returns the entry that a request's hash belongs to: the first entry whose hash is h or more, or entry 0 if there is
+ * none. The ring must not be empty. O(1) expected. */
+uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h);
+uint64_t tc_ring_hash_at(const struct tc_ring *r, uint32_t entry);
+/* Returns the index in `items` of the entry's item. */
+uint32_t tc_ring_item_at(const struct tc_ring *r, uint32_t entry);
+/* Returns how many entries an item has. 0: the bounds left it without one. */
+uint32_t tc_ring_count_of(const struct tc_ring *r, uint32_t item);
+/* Returns the number of items without an entry. */
+uint32_t tc_ring_absent(const struct tc_ring *r);
+/* Returns a hash over all (hash, item) in order: equal rings have equal fingerprints. */
+uint64_t tc_ring_fingerprint(const struct tc_ring *r);
+
+#endif

@@ -1,0 +1,312 @@
+/* Threads that wait for the loop, and who drives the loop of a runtime without a thread.
+ *
+ * rt->mutex guards what waiting threads share with callbacks on the loop, and rt->driven: whether a thread is inside
+ * tc_loop_turn. At most one is. In TORC_RUNTIME_CALLER mode a thread in tc_runtime_wait drives the loop whenever nobody
+ * else does (drive_one_turn releases the mutex around the turn); the other waiters sleep on their conditions. Whoever
+ * stops driving passes the loop on (drive_pass_on): to another waiter, or, if the application waits on the loop's
+ * descriptor in an event loop of its own, by making the descriptor readable when there is work earlier than the
+ * application was told of (told_ms).
+ *
+ * Fast path of a blocking unary call: the call is posted without a wake-up, and the waiting thread's first turn begins
+ * with the posts (`first`), so that neither a system call nor another thread is needed to start it. */
+#include "runtime/blocking.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/thread.h"
+#include "runtime/runtime_internal.h"
+
+void tc_runtime_lock(torc_runtime *rt)
+{
+    pthread_mutex_lock(&rt->mutex);
+}
+
+void tc_runtime_unlock(torc_runtime *rt)
+{
+    pthread_mutex_unlock(&rt->mutex);
+}
+
+bool tc_runtime_caller_drives(const torc_runtime *rt)
+{
+    return rt->mode == TORC_RUNTIME_CALLER;
+}
+
+bool tc_runtime_driven(const torc_runtime *rt)
+{
+    return rt->driven;
+}
+
+void tc_wait_init(struct tc_wait *w)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->cond, &attr);
+    pthread_condattr_destroy(&attr);
+    tc_list_init(&w->link);
+    tc_list_init(&w->owner);
+    w->woken = false;
+}
+
+void tc_wait_fini(struct tc_wait *w)
+{
+    tc_list_remove(&w->owner);
+    pthread_cond_destroy(&w->cond);
+}
+
+void tc_wait_wake(struct tc_wait *w)
+{
+    w->woken = true;
+    pthread_cond_signal(&w->cond);
+}
+
+/* Returns true if a thread that waits may drive the loop now. */
+static bool loop_is_free(const torc_runtime *rt)
+{
+    return rt->mode == TORC_RUNTIME_CALLER && !rt->driven && !atomic_load(&rt->stopped);
+}
+
+/* Hands the loop to the first waiter; without one, wakes the thread that polls the descriptor if it would come too late
+ * for the loop's next work. */
+static void drive_pass_on(torc_runtime *rt)
+{
+    if (!loop_is_free(rt))
+        return;
+    if (!tc_list_empty(&rt->waiters))
+        pthread_cond_signal(&TC_CONTAINER_OF(rt->waiters.next, struct tc_wait, link)->cond);
+    else if (rt->told_ms > 0 && tc_loop_next_ms(rt->loop) < rt->told_ms)
+        tc_loop_wake(rt->loop);
+}
+
+static void wake_pollers(torc_runtime *rt)
+{
+    struct tc_link *link;
+    while ((link = tc_list_pop(&rt->pollers)))
+        tc_wait_wake(TC_CONTAINER_OF(link, struct tc_wait, owner));
+}
+
+void tc_runtime_wake_all(void *arg)
+{
+    torc_runtime *rt = arg;
+    tc_runtime_lock(rt);
+    TC_LIST_FOREACH(it, &rt->waiters)
+    pthread_cond_signal(&TC_CONTAINER_OF(it, struct tc_wait, link)->cond);
+    wake_pollers(rt);
+    tc_runtime_unlock(rt);
+}
+
+static int turn_timeout_ms(const torc_runtime *rt, uint64_t until_ns)
+{
+    if (until_ns == UINT64_MAX)
+        return -1;
+    uint64_t now = tc_loop_clock_ns(rt->loop);
+    if (until_ns <= now)
+        return 0;
+    uint64_t ms = (until_ns - now + TC_NS_PER_MS - 1) / TC_NS_PER_MS;
+    return ms > 1000000 ? 1000000 : (int)ms;
+}
+
+/* In the child of a callback that forked: the threads that waited, or held the lock, exist in the parent alone. */
+TC_APART static void forget_threads(torc_runtime *rt)
+{
+    pthread_mutex_init(&rt->mutex, NULL);
+    tc_list_init(&rt->waiters);
+    tc_list_init(&rt->pollers);
+}
+
+/* Drives the loop for a turn, without the mutex. `first`: a waiter whose posts run before the loop looks for events;
+ * NULL: none. Returns whether the turn did anything. */
+static bool drive_one_turn(torc_runtime *rt, int timeout_ms, const struct tc_wait *first)
+{
+    unsigned generation = tc_fork_generation();
+    rt->driven = true;
+    rt->driver = pthread_self();
+    pthread_mutex_unlock(&rt->mutex);
+    bool did = first && tc_loop_turn_posts(rt->loop);
+    /* `woken` needs no lock: only this turn can set it. */
+    if (!did || !first->woken)
+        did = tc_loop_turn(rt->loop, timeout_ms);
+    if (TC_UNLIKELY(generation != tc_fork_generation()))
+        forget_threads(rt);
+    pthread_mutex_lock(&rt->mutex);
+    rt->driven = false;
+    if (!tc_list_empty(&rt->pollers))
+        wake_pollers(rt);
+    return did;
+}
+
+static void wait_signal(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
+{
+    if (until_ns == UINT64_MAX) {
+        pthread_cond_wait(&w->cond, &rt->mutex);
+        return;
+    }
+    struct timespec ts = {.tv_sec = (time_t)(until_ns / TC_NS_PER_S), .tv_nsec = (long)(until_ns % TC_NS_PER_S)};
+    pthread_cond_timedwait(&w->cond, &rt->mutex, &ts);
+}
+
+int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
+{
+    int rc = 0;
+    const struct tc_wait *first = w; /* for one turn: events must not wait longer */
+    tc_list_append(&rt->waiters, &w->link);
+    while (!w->woken) {
+        if (until_ns != UINT64_MAX && tc_loop_clock_ns(rt->loop) >= until_ns) {
+            rc = TORC_ETIMEDOUT;
+            break;
+        }
+        if (TC_UNLIKELY(tc_loop_forked(rt->loop)) && tc_loop_left(rt->loop)) {
+            rc = TORC_EFORK;
+            break;
+        }
+        if (loop_is_free(rt))
+            drive_one_turn(rt, turn_timeout_ms(rt, until_ns), first);
+        else
+            wait_signal(rt, w, until_ns);
+        first = NULL;
+    }
+    w->woken = false;
+    if (TC_UNLIKELY(tc_list_empty(&rt->waiters)))
+        tc_list_init(&w->link); /* in a fork's child: forget_threads has emptied the list */
+    tc_list_remove(&w->link);
+    drive_pass_on(rt);
+    return rc;
+}
+
+/* Waits while another thread drives the loop. */
+TC_APART static void wait_for_driver(torc_runtime *rt, int timeout_ms)
+{
+    uint64_t until_ns = UINT64_MAX;
+    if (timeout_ms > 0)
+        until_ns = tc_loop_clock_ns(rt->loop) + (uint64_t)timeout_ms * TC_NS_PER_MS;
+    struct tc_wait w;
+    tc_wait_init(&w);
+    tc_list_append(&rt->pollers, &w.owner);
+    while (!w.woken && rt->driven && tc_loop_clock_ns(rt->loop) < until_ns)
+        wait_signal(rt, &w, until_ns);
+    tc_wait_fini(&w);
+}
+
+int torc_runtime_poll(torc_runtime *rt, int timeout_ms)
+{
+    int rc = tc_runtime_check_blocking(rt);
+    if (rc != 0)
+        return rc;
+    if (rt->mode != TORC_RUNTIME_CALLER)
+        return TORC_ESTATE;
+    TC_NO_CANCEL;
+    rc = 0;
+    pthread_mutex_lock(&rt->mutex);
+    if (atomic_load(&rt->stopped)) {
+        rc = TORC_ECLOSED; /* the thread in torc_runtime_free drives the loop */
+    } else if (!rt->driven) {
+        rc = drive_one_turn(rt, timeout_ms, NULL);
+        if (rt->asks && pthread_equal(rt->asker, pthread_self()))
+            rt->told_ms = 0; /* the asker asks again before it waits */
+        drive_pass_on(rt);
+    } else if (timeout_ms != 0) {
+        wait_for_driver(rt, timeout_ms);
+    }
+    pthread_mutex_unlock(&rt->mutex);
+    return rc;
+}
+
+/* The public functions take a const runtime: their bookkeeping is invisible to the application. */
+static torc_runtime *inside(const torc_runtime *rt)
+{
+    return (torc_runtime *)(uintptr_t)rt;
+}
+
+int torc_runtime_fd(const torc_runtime *given)
+{
+    torc_runtime *rt = inside(given);
+    int rc = tc_runtime_check(rt);
+    if (rc != 0)
+        return rc;
+    if (rt->mode != TORC_RUNTIME_CALLER)
+        return TORC_ESTATE;
+    if (!atomic_load_explicit(&rt->fd_given, memory_order_relaxed)) {
+        pthread_mutex_lock(&rt->mutex);
+        if (!rt->asks)
+            rt->told_ms = UINT64_MAX;
+        atomic_store(&rt->fd_given, true);
+        pthread_mutex_unlock(&rt->mutex);
+    }
+    return rt->fd;
+}
+
+int torc_runtime_timeout_ms(const torc_runtime *given)
+{
+    torc_runtime *rt = inside(given);
+    int ms = -1;
+    if (tc_runtime_check(rt) != 0 || rt->mode != TORC_RUNTIME_CALLER)
+        return -1;
+    if (tc_loop_in_turn(rt->loop))
+        return tc_loop_timeout_ms(rt->loop);
+    pthread_mutex_lock(&rt->mutex);
+    rt->asks = true;
+    rt->asker = pthread_self();
+    rt->told_ms = UINT64_MAX;
+    if (loop_is_free(rt)) {
+        rt->told_ms = tc_loop_next_ms(rt->loop);
+        ms = tc_loop_wait_ms(rt->loop, rt->told_ms);
+    }
+    pthread_mutex_unlock(&rt->mutex);
+    return ms;
+}
+
+/* A function that a thread has run on the loop. */
+struct deed {
+    struct tc_task task;
+    struct tc_wait wait;
+    torc_runtime *rt;
+    void (*fn)(void *arg);
+    void *arg;
+    bool done;
+};
+
+static void on_deed(struct tc_task *task)
+{
+    struct deed *d = TC_CONTAINER_OF(task, struct deed, task);
+    torc_runtime *rt = d->rt;
+    d->fn(d->arg);
+    tc_runtime_lock(rt);
+    d->done = true;
+    tc_wait_wake(&d->wait);
+    tc_runtime_unlock(rt);
+}
+
+int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg)
+{
+    int rc = tc_runtime_check_blocking(rt);
+    if (rc == TORC_EDEADLK)
+        fn(arg);
+    if (rc != 0)
+        return rc == TORC_EDEADLK ? 0 : rc;
+    TC_NO_CANCEL;
+    struct deed d = {.rt = rt, .fn = fn, .arg = arg};
+    tc_task_init(&d.task, on_deed);
+    tc_wait_init(&d.wait);
+    tc_runtime_ref(rt);
+    if (tc_runtime_run(rt, &d.task)) {
+        tc_runtime_lock(rt);
+        while (!d.done && rc == 0)
+            rc = tc_runtime_wait(rt, &d.wait, UINT64_MAX);
+        tc_runtime_unlock(rt);
+    } else {
+        rc = TORC_ECLOSED;
+    }
+    tc_wait_fini(&d.wait);
+    tc_runtime_unref(rt);
+    return rc;
+}
+
+int tc_runtime_check_blocking(const torc_runtime *rt)
+{
+    int rc = tc_runtime_check(rt);
+    if (rc == 0 && tc_loop_in_turn(rt->loop))
+        rc = TORC_EDEADLK;
+    return rc;
+}

@@ -1,0 +1,54 @@
+/* Threads that block until the loop has done something for them. Any thread, unless a comment says otherwise.
+ *
+ *   struct tc_wait w;                           The loop's side, in a callback:
+ *   tc_wait_init(&w);                               tc_runtime_lock(rt);
+ *   tc_runtime_lock(rt);                            done = true;
+ *   while (!done && rc == 0)                        tc_wait_wake(&w);
+ *       rc = tc_runtime_wait(rt, &w, until_ns);     tc_runtime_unlock(rt);
+ *   tc_runtime_unlock(rt);
+ *   tc_wait_fini(&w);
+ *
+ * In TORC_RUNTIME_CALLER mode one of the waiting threads drives the loop meanwhile. */
+#ifndef TC_RUNTIME_BLOCKING_H
+#define TC_RUNTIME_BLOCKING_H
+
+#include <pthread.h>
+
+#include "runtime/runtime.h"
+
+/* A thread that waits; on its stack. */
+struct tc_wait {
+    struct tc_link link;  /* among the runtime's waiters */
+    struct tc_link owner; /* on a list of whoever wakes it */
+    pthread_cond_t cond;
+    bool woken; /* under the runtime's lock */
+};
+
+void tc_wait_init(struct tc_wait *w);
+void tc_wait_fini(struct tc_wait *w);
+/* With the lock held. */
+void tc_wait_wake(struct tc_wait *w);
+
+/* Guards what threads that block share with the loop. */
+void tc_runtime_lock(torc_runtime *rt);
+void tc_runtime_unlock(torc_runtime *rt);
+
+/* With the lock held: waits until woken (returns 0 and clears the mark) or until the loop's clock is at until_ns
+ * (TORC_ETIMEDOUT; UINT64_MAX: never). TORC_EFORK when the process is exiting and the loop's last turn has ended, so
+ * that what the loop was lent may be taken back: while the loop is inside a turn, an exit alone does not end a wait. */
+int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
+/* Runs fn on the loop and waits until it has run; at once when the caller is inside a callback of the runtime. Returns
+ * what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since; fn is not called then. */
+int tc_runtime_do(torc_runtime *rt, void (*fn)(void *arg), void *arg);
+
+/* tc_runtime_check for a call that blocks: also TORC_EDEADLK when the calling thread is inside a callback of the
+ * runtime. */
+int tc_runtime_check_blocking(const torc_runtime *rt);
+/* Returns true if threads that wait drive the loop (TORC_RUNTIME_CALLER). */
+bool tc_runtime_caller_drives(const torc_runtime *rt);
+/* Returns true while a thread drives the loop. With the lock held. */
+bool tc_runtime_driven(const torc_runtime *rt);
+/* For tc_loop_on_stopped, with the runtime: all waiting threads look at the loop again. */
+void tc_runtime_wake_all(void *rt);
+
+#endif

@@ -1,0 +1,225 @@
+/* Making and ending a runtime.
+ *
+ * Three ways to drive the loop of a runtime:
+ *
+ *   TORC_RUNTIME_THREAD              a thread of the runtime's own (run_thread);
+ *   TORC_RUNTIME_CALLER              the application's threads: whoever waits inside Torc, or calls torc_runtime_poll
+ *                                    (blocking.c);
+ *   TORC_RUNTIME_CALLER, with a      an event loop of the application's own, which watches torc_runtime_fd and calls
+ *   descriptor                       torc_runtime_poll when torc_runtime_timeout_ms is over.
+ *
+ * Tests use tc_runtime_new_on: a loop of the test's, in virtual time.
+ *
+ * torc_runtime_free posts on_shutdown, which runs on the loop and ends, in this order: the public channels, what the
+ * modules keep (tc_runtime_set_extra: the xDS clients), the private channels, the connections. Then `stopped` is set
+ * and the thread that frees ends the loop. The memory stays until the last reference goes. */
+#include "runtime/create.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/thread.h"
+#include "runtime/blocking.h"
+#include "runtime/runtime_internal.h"
+#include "runtime/xds_domain.h"
+#include "subchannel/pool.h"
+
+void torc_runtime_options_init(struct torc_runtime_options *options)
+{
+    *options = (struct torc_runtime_options){
+        .size = sizeof(*options),
+        .mode = TORC_RUNTIME_THREAD,
+        .idle_connection_ms = 30000,
+        .max_idle_connections = 1000,
+        .csds_answer_bytes = 32u << 20,
+    };
+}
+
+static struct tc_runtime_member *member_first_public(torc_runtime *rt)
+{
+    TC_LIST_FOREACH(it, &rt->members)
+    {
+        struct tc_runtime_member *m = TC_CONTAINER_OF(it, struct tc_runtime_member, link);
+        if (!m->is_private)
+            return m;
+    }
+    return NULL;
+}
+
+static void on_shutdown(struct tc_task *task)
+{
+    torc_runtime *rt = TC_CONTAINER_OF(task, torc_runtime, shutdown);
+    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "the runtime was shut down");
+    struct tc_runtime_member *m;
+    /* Ending a member may end private members too, so each round begins at the head of the list. */
+    while ((m = member_first_public(rt)))
+        m->on_shutdown(m, &status);
+    while (rt->slots) {
+        struct tc_runtime_slot *slot = rt->slots;
+        rt->slots = slot->next;
+        slot->destroy(slot->value);
+        tc_free(slot);
+    }
+    while (!tc_list_empty(&rt->members)) {
+        m = TC_CONTAINER_OF(rt->members.next, struct tc_runtime_member, link);
+        m->on_shutdown(m, &status);
+    }
+    tc_status_fini(&status);
+    tc_pool_shutdown(rt->pool);
+    tc_runtime_lock(rt);
+    atomic_store(&rt->stopped, true);
+    if (rt->freer)
+        tc_wait_wake(rt->freer);
+    tc_runtime_unlock(rt);
+}
+
+static void run_thread(void *arg)
+{
+    torc_runtime *rt = arg;
+    while (!atomic_load(&rt->stopped))
+        if (!tc_loop_turn(rt->loop, -1) && tc_loop_forked(rt->loop))
+            return; /* the process is exiting */
+    tc_runtime_lock(rt);
+    rt->driven = false;
+    if (rt->freer)
+        tc_wait_wake(rt->freer);
+    tc_runtime_unlock(rt);
+}
+
+static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const struct torc_runtime_options *options)
+{
+    torc_runtime *rt = TC_NEW(torc_runtime);
+    tc_ref_init(&rt->ref);
+    rt->loop = tc_loop_ref(loop); /* whoever holds the runtime may post when the loop has ended */
+    rt->fd = tc_loop_fd(loop);
+    rt->own_loop = own_loop;
+    rt->mode = options->mode;
+    rt->xds_domain = options->xds_domain;
+    rt->csds_answer_bytes = options->csds_answer_bytes;
+    rt->memory_limit_bytes = options->memory_limit_bytes;
+    tc_list_init(&rt->members);
+    tc_list_init(&rt->waiters);
+    tc_list_init(&rt->pollers);
+    pthread_mutex_init(&rt->mutex, NULL);
+    tc_task_init(&rt->shutdown, on_shutdown);
+    rt->pool = tc_pool_new(loop, options->idle_connection_ms, options->max_idle_connections);
+    tc_loop_on_stopped(loop, tc_runtime_wake_all, rt);
+    return rt;
+}
+
+static int options_complete(struct torc_runtime_options *out, const struct torc_runtime_options *given)
+{
+    torc_runtime_options_init(out);
+    int rc = tc_options_take(out, sizeof(*out), given, "options", "torc_runtime_options_init", NULL);
+    out->size = sizeof(*out);
+    return rc;
+}
+
+torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
+{
+    TC_NO_CANCEL;
+    struct torc_runtime_options options;
+    int fault = options_complete(&options, given);
+    if (fault != 0) {
+        errno = fault == TORC_EUNSUPPORTED ? E2BIG : EINVAL;
+        return NULL;
+    }
+    if ((options.mode != TORC_RUNTIME_THREAD && options.mode != TORC_RUNTIME_CALLER) ||
+        (options.xds_domain && !tc_xds_domain_hold(options.xds_domain))) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct tc_loop *loop = tc_loop_new(NULL);
+    if (!loop) {
+        int error = errno;
+        tc_xds_domain_drop(options.xds_domain);
+        errno = error;
+        return NULL;
+    }
+    torc_runtime *rt = runtime_make(loop, true, &options);
+    if (rt->mode == TORC_RUNTIME_THREAD) {
+        rt->driven = true;
+        int rc = tc_thread_start(&rt->thread, run_thread, rt);
+        if (rc != 0) {
+            tc_pool_shutdown(rt->pool);
+            tc_loop_free(loop);
+            tc_pool_free(rt->pool);
+            tc_xds_domain_drop(rt->xds_domain);
+            tc_runtime_unref(rt);
+            errno = rc;
+            return NULL;
+        }
+    }
+    return rt;
+}
+
+torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_options *given)
+{
+    struct torc_runtime_options options;
+    options_complete(&options, given);
+    options.mode = TORC_RUNTIME_CALLER;
+    if (options.xds_domain)
+        tc_xds_domain_hold(options.xds_domain);
+    return runtime_make(loop, false, &options);
+}
+
+static _Atomic(torc_runtime *) default_runtime;
+
+torc_runtime *torc_runtime_default(void)
+{
+    torc_runtime *have = atomic_load(&default_runtime);
+    while (!have || tc_loop_forked(have->loop)) {
+        torc_runtime *made = torc_runtime_new(NULL);
+        if (!made)
+            return NULL;
+        if (atomic_compare_exchange_strong(&default_runtime, &have, made))
+            return made;
+        torc_runtime_free(made);
+    }
+    return have;
+}
+
+static void wait_for_shutdown(torc_runtime *rt)
+{
+    struct tc_wait w;
+    tc_wait_init(&w);
+    tc_runtime_lock(rt);
+    rt->freer = &w;
+    /* Another thread that drives the loop may run on_shutdown; then its turn has to end. A thread in an exit handler
+     * may wait for this thread, so the wait ends with tc_loop_left and is not a join. */
+    while ((!atomic_load(&rt->stopped) || rt->driven) && !tc_loop_left(rt->loop))
+        tc_runtime_wait(rt, &w, tc_loop_clock_ns(rt->loop) + 10 * TC_NS_PER_MS);
+    rt->freer = NULL;
+    tc_runtime_unlock(rt);
+    tc_wait_fini(&w);
+}
+
+int torc_runtime_free(torc_runtime *rt)
+{
+    TC_NO_CANCEL;
+    if (!rt)
+        return 0;
+    if (tc_loop_forked(rt->loop))
+        return TORC_EFORK;
+    if (tc_loop_in_turn(rt->loop))
+        return TORC_EDEADLK;
+    if (atomic_exchange(&rt->closed, true))
+        return TORC_ECLOSED;
+    tc_loop_post(rt->loop, &rt->shutdown);
+    wait_for_shutdown(rt);
+    if (tc_loop_forked(rt->loop))
+        return TORC_EFORK; /* the process is exiting */
+    if (rt->mode == TORC_RUNTIME_THREAD)
+        tc_thread_join(rt->thread);
+    if (rt->own_loop)
+        tc_loop_free(rt->loop);
+    else
+        tc_loop_drain(rt->loop);
+    tc_pool_free(rt->pool);
+    rt->pool = NULL;
+    tc_xds_domain_drop(rt->xds_domain);
+    rt->xds_domain = NULL;
+    tc_runtime_unref(rt);
+    return 0;
+}

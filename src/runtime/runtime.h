@@ -1,0 +1,73 @@
+/* The runtime inside the library: its loop, and what it keeps for all its channels. Threads that block:
+ * runtime/blocking.h. */
+#ifndef TC_RUNTIME_RUNTIME_H
+#define TC_RUNTIME_RUNTIME_H
+
+#include <stdatomic.h>
+
+#include <torc/runtime.h>
+
+#include "io/loop.h"
+
+struct tc_pool;
+struct tc_status;
+
+/* Returns the loop on which everything of the runtime runs. Any thread. */
+struct tc_loop *tc_runtime_loop(const torc_runtime *rt);
+/* The runtime is referenced by its handle, its channels, their calls, and whatever else outlives the handle. Any
+ * thread. */
+torc_runtime *tc_runtime_ref(torc_runtime *rt);
+void tc_runtime_unref(torc_runtime *rt);
+/* 0 if the runtime can be used; TORC_EINVAL for NULL; TORC_EFORK in a child of the process that made it; TORC_ECLOSED
+ * after torc_runtime_free. Any thread. */
+int tc_runtime_check(const torc_runtime *rt);
+
+/* Returns a slot for what a module shares among the channels of a runtime (xds/domain: its xDS clients). `key` is the
+ * address of something static. NULL if nothing was set. Loop thread. */
+void *tc_runtime_extra(torc_runtime *rt, const void *key);
+/* Sets the slot, once. `destroy` is called on the loop thread when the runtime ends: after its public channels were
+ * shut down, before the connections close. It may finish asynchronously as long as the loop drives every step. */
+void tc_runtime_set_extra(torc_runtime *rt, const void *key, void *value, void (*destroy)(void *value));
+
+/* Returns the xDS domain (runtime/xds_domain.h) that the runtime shares; NULL: none. Borrowed. Any thread. */
+torc_xds_domain *tc_runtime_xds_domain(const torc_runtime *rt);
+/* Returns the option csds_answer_bytes. Any thread. */
+size_t tc_runtime_csds_answer_bytes(const torc_runtime *rt);
+
+/* --- for channels, calls and their public functions --- */
+
+struct tc_pool *tc_runtime_pool(const torc_runtime *rt);
+
+/* Has a task run on the loop: by the serial queue from within a loop turn, else by a post. A task must not be given
+ * twice before it ran. Returns false if the loop has ended since tc_runtime_check; the task does not run then. The
+ * caller holds a reference, directly or by a channel or a call, that the task does not give up. Any thread. */
+bool tc_runtime_run(torc_runtime *rt, struct tc_task *task);
+/* Returns true once the runtime has shut down what it had. The loop still runs what was posted, but nothing new begins.
+ * Loop thread. */
+bool tc_runtime_stopped(const torc_runtime *rt);
+
+/* What the runtime ends before it ends itself: a channel embeds it. Leaves with tc_list_remove. Loop thread. */
+struct tc_runtime_member {
+    struct tc_link link;
+    bool is_private; /* serves public members, which are ended first */
+    /* Must take the member off the list. */
+    void (*on_shutdown)(struct tc_runtime_member *member, const struct tc_status *status);
+};
+void tc_runtime_join(torc_runtime *rt, struct tc_runtime_member *member);
+
+/* A slot for what api/ keeps for the threads that use a runtime (the pool of calls): whoever needs the value first
+ * makes it and stores it with a compare-and-swap. It is destroyed with the runtime's memory. */
+struct tc_runtime_shared {
+    _Atomic(void *) value; /* NULL: not made yet */
+    void (*_Atomic destroy)(void *value);
+};
+struct tc_runtime_shared *tc_runtime_shared(torc_runtime *rt);
+
+/* Returns the option memory_limit_bytes; 0: none. Any thread. */
+uint64_t tc_runtime_memory_limit(const torc_runtime *rt);
+/* Bytes that count against the limit. Loop thread. */
+uint64_t tc_runtime_memory_held(const torc_runtime *rt);
+/* An owner that counted for *counted bytes counts for `bytes` from now on. Loop thread. */
+void tc_runtime_count_memory(torc_runtime *rt, size_t *counted, size_t bytes);
+
+#endif

@@ -1,0 +1,54 @@
+/* The insides of a runtime, for the files of src/runtime. */
+#ifndef TC_RUNTIME_RUNTIME_INTERNAL_H
+#define TC_RUNTIME_RUNTIME_INTERNAL_H
+
+#include <pthread.h>
+
+#include "base/ref.h"
+#include "runtime/runtime.h"
+
+struct tc_runtime_slot {
+    struct tc_runtime_slot *next;
+    const void *key;
+    void *value;
+    void (*destroy)(void *value);
+};
+
+struct torc_runtime {
+    struct tc_ref ref;
+    struct tc_loop *loop;
+    enum torc_runtime_mode mode;
+    bool own_loop;
+    struct tc_pool *pool;
+    struct tc_runtime_shared shared;
+    torc_xds_domain *xds_domain; /* NULL: none is shared */
+    size_t csds_answer_bytes;
+    uint64_t memory_limit_bytes; /* 0: none, and calls are not counted */
+
+    /* The loop's: */
+    struct tc_link members; /* of struct tc_runtime_member */
+    struct tc_runtime_slot *slots;
+    uint64_t calls_bytes; /* what calls hold, by their own account */
+
+    struct tc_thread *thread; /* TORC_RUNTIME_THREAD */
+    int fd;                   /* the loop's */
+    atomic_bool fd_given;
+    struct tc_task shutdown;
+    atomic_bool closed;  /* torc_runtime_free was called */
+    atomic_bool stopped; /* the shutdown ran on the loop */
+
+    pthread_mutex_t mutex;
+    /* Under the mutex. */
+    struct tc_link waiters; /* of struct tc_wait */
+    struct tc_link pollers; /* torc_runtime_poll while another thread drives; by tc_wait.owner */
+    struct tc_wait *freer;  /* the thread in torc_runtime_free */
+    bool driven;            /* a waiter, a poll or the runtime's own thread turns the loop */
+    pthread_t driver;
+    /* Until when an application that waits on the descriptor does so, as torc_runtime_timeout_ms told it (in the time
+     * of tc_loop_next_ms); 0: the application does not wait, or asks again before it does. */
+    uint64_t told_ms;
+    bool asks;       /* the application calls torc_runtime_timeout_ms */
+    pthread_t asker; /* the thread that called it last */
+};
+
+#endif

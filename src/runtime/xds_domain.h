@@ -1,0 +1,30 @@
+/* The xDS domain (torc/xds_domain.h) as the library sees it: a runtime of its own, counted by the runtimes that share
+ * it, and a slot for what xds/domain keeps in it. */
+#ifndef TC_RUNTIME_XDS_DOMAIN_H
+#define TC_RUNTIME_XDS_DOMAIN_H
+
+#include <torc/runtime.h>
+#include <torc/xds_domain.h>
+
+#include "base/common.h"
+
+/* Returns the runtime on which the domain's own things run. */
+torc_runtime *tc_xds_domain_runtime(const torc_xds_domain *d);
+
+/* What a module keeps with a domain; made on first use, by any thread. */
+struct tc_xds_domain_part {
+    /* Makes the value. Called once, for the runtime that comes first. */
+    void *(*make)(torc_xds_domain *d);
+    /* Called on the domain's loop, as the last thing the loop does. */
+    void (*end)(void *value);
+    /* Called after the loop has ended. */
+    void (*release)(void *value);
+};
+void *tc_xds_domain_get(torc_xds_domain *d, const struct tc_xds_domain_part *part);
+
+/* Takes a reference for a runtime. Returns false in a child of the process that made the domain. */
+bool tc_xds_domain_hold(torc_xds_domain *d);
+/* Gives the reference back; the last one ends the domain. NULL is allowed. */
+void tc_xds_domain_drop(torc_xds_domain *d);
+
+#endif

@@ -1,0 +1,323 @@
+/* A call of the server.
+ *
+ * A message that is sent waits in the call's queue until the stream takes it: one at a time, the next with on_written.
+ * The status follows the last message. What all calls queue is bounded, since a client that does not read makes us hold
+ * its messages (max_queued_bytes).
+ *
+ * A call ends with its stream (on_end), at its deadline, or when its connection ends; tc_server_call_end is the one
+ * place that frees it. tc_server_call_reset ends a call from inside a handler: only on_end is called after that, from
+ * the loop.
+ *
+ * A unary method is a call here whose one message is read before its handler is called. */
+#include "server/call.h"
+
+#include "base/mem.h"
+#include "http2/server_stream.h"
+#include "server/server_internal.h"
+
+/* Ends the call and resets its stream. Takes over the status. */
+static void call_cut_off(struct tc_server_call *call, struct tc_status why, uint32_t code)
+{
+    struct tc_h2_stream *stream = call->stream;
+    tc_server_call_end(call, &why);
+    tc_status_fini(&why);
+    tc_h2_stream_cancel(stream, code);
+}
+
+static void call_on_deadline(struct tc_timer *timer)
+{
+    call_cut_off(TC_CONTAINER_OF(timer, struct tc_server_call, deadline),
+                 tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, "deadline of the call passed"), TC_H2_CANCEL);
+}
+
+static void call_on_end_task(struct tc_task *task)
+{
+    struct tc_server_call *call = TC_CONTAINER_OF(task, struct tc_server_call, end);
+    call_cut_off(call, tc_status_make(TORC_STATUS_CANCELLED, "call was reset by the server"), call->reset_code);
+}
+
+static struct tc_rstr *call_pop_message(struct tc_server_call *call)
+{
+    struct tc_link *link = tc_list_pop(&call->queue);
+    if (!link)
+        return NULL;
+    struct tc_server_out *out = TC_CONTAINER_OF(link, struct tc_server_out, link);
+    struct tc_rstr *message = out->message;
+    tc_free(out);
+    return message;
+}
+
+/* Bytes that were queued are with the stream, or dropped. */
+static void call_unqueue(struct tc_server_call *call, size_t bytes)
+{
+    struct tc_server *s = call->conn->server;
+    bytes = TC_MIN(bytes, call->queued_bytes);
+    call->queued_bytes -= bytes;
+    s->counts.queued_bytes -= bytes;
+    tc_list_remove(&call->unsent);
+    if (!call->queued_bytes)
+        return;
+    call->moved_ms = tc_loop_now_ms(s->loop);
+    tc_list_append(&s->unsent, &call->unsent);
+}
+
+static void call_give_up(struct tc_server_call *call)
+{
+    call_unqueue(call, call->queued_bytes);
+    tc_server_call_reset(call, TC_H2_ENHANCE_YOUR_CALM);
+}
+
+/* Counts a message that `call` has queued. If all calls together queue too much, resets calls that have waited for
+ * their client the longest, or this one. */
+static void call_count_queued(struct tc_server_call *call, size_t bytes)
+{
+    struct tc_server *s = call->conn->server;
+    uint64_t now_ms = tc_loop_now_ms(s->loop);
+    if (!bytes)
+        return;
+    if (!call->queued_bytes) {
+        call->moved_ms = now_ms;
+        tc_list_append(&s->unsent, &call->unsent);
+    }
+    call->queued_bytes += bytes;
+    s->counts.queued_bytes += bytes;
+    while (s->opts.max_queued_bytes && s->counts.queued_bytes > s->opts.max_queued_bytes && !call->ending) {
+        struct tc_server_call *first = TC_CONTAINER_OF(s->unsent.next, struct tc_server_call, unsent);
+        call_give_up(now_ms - first->moved_ms >= TC_SERVER_STALLED_MS ? first : call);
+    }
+}
+
+static void call_drop_messages(struct tc_server_call *call)
+{
+    struct tc_rstr *message;
+    while ((message = call_pop_message(call)))
+        tc_rstr_unref(message);
+    tc_rstr_clear(&call->current);
+    call_unqueue(call, call->queued_bytes);
+}
+
+void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why)
+{
+    struct tc_server_conn *conn = call->conn;
+    tc_list_remove(&call->link);
+    tc_timer_stop(&call->deadline);
+    tc_task_cancel(&call->end);
+    conn->server->counts.open_calls--;
+    call_unqueue(call, call->queued_bytes);
+    call->ending = true;
+    if (why && call->events && call->events->on_end)
+        call->events->on_end(call->arg, why);
+    call_drop_messages(call);
+    tc_rstr_unref(call->request);
+    tc_status_fini(&call->status);
+    tc_arena_fini(&call->arena);
+    tc_free(call);
+    if (tc_list_empty(&conn->calls))
+        tc_server_conn_quiet(conn);
+}
+
+/* The next message is too large: the call ends with that status instead of the message and all that was to follow. */
+static void call_reject_message(struct tc_server_call *call)
+{
+    size_t max = TC_MIN(call->conn->server->opts.http2.limits.max_send_message_bytes, (size_t)TC_H2_MESSAGE_MAX);
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (%zu vs. %zu)",
+                       tc_h2_stream_rejected_bytes(call->stream), max);
+    call_drop_messages(call);
+    call->trailers.len = 0;
+    call->finish = true;
+    tc_status_set(&call->status, status);
+}
+
+/* Hands the next message to the stream, and behind the last one the status, so that both leave in one write. Returns
+ * false if there was nothing. */
+static bool call_send_next(struct tc_server_call *call)
+{
+    if (!call->current && (call->current = call_pop_message(call)) &&
+        tc_h2_server_stream_send(call->stream, tc_rstr_slice(call->current), call->compress) == TORC_ELIMIT)
+        call_reject_message(call);
+    if (!call->ending && call->finish && !call->status_sent && tc_list_empty(&call->queue)) {
+        call->status_sent = true;
+        tc_h2_server_stream_send_status(call->stream, &call->status, &call->trailers);
+    }
+    return call->current || call->finish;
+}
+
+/* The stream took the current message: the next one follows, or on_written of the owner. */
+static void call_on_written(void *arg)
+{
+    struct tc_server_call *call = arg;
+    tc_server_conn_moved(call->conn);
+    if (call->current) {
+        call->conn->served++;
+        call_unqueue(call, call->current->len);
+        tc_rstr_clear(&call->current);
+    }
+    if (!call->ending && !call_send_next(call) && call->events && call->events->on_written)
+        call->events->on_written(call->arg);
+}
+
+/* A unary request is handled once the client has half-closed: a second message is an error. */
+static void call_on_unary_message(struct tc_server_call *call, struct tc_rstr *message)
+{
+    if (call->request) {
+        tc_rstr_unref(message);
+        tc_server_call_finish(call, TORC_STATUS_INTERNAL, "unary request of more than one message", NULL);
+        return;
+    }
+    call->request = message;
+    tc_h2_stream_read(call->stream);
+}
+
+static void call_on_message(void *arg, struct tc_rstr *message)
+{
+    struct tc_server_call *call = arg;
+    tc_server_conn_moved(call->conn);
+    if (!call->ending && call->method->unary)
+        call_on_unary_message(call, message);
+    else if (!call->ending && call->events && call->events->on_message)
+        call->events->on_message(call->arg, message);
+    else
+        tc_rstr_unref(message);
+}
+
+static void call_on_half_close(void *arg)
+{
+    struct tc_server_call *call = arg;
+    if (call->ending)
+        return;
+    if (!call->method->unary) {
+        if (call->events && call->events->on_half_close)
+            call->events->on_half_close(call->arg);
+    } else if (!call->request) {
+        tc_server_call_finish(call, TORC_STATUS_INTERNAL, "unary request without a message", NULL);
+    } else {
+        struct tc_rstr *request = call->request;
+        call->request = NULL;
+        call->method->unary(call->method->arg, call, request);
+        tc_rstr_unref(request);
+    }
+}
+
+static void call_on_end(void *arg, const struct tc_status *why)
+{
+    tc_server_call_end(arg, why);
+}
+
+static const struct tc_h2_server_events stream_events = {
+    .stream = {.on_message = call_on_message, .on_written = call_on_written},
+    .on_half_close = call_on_half_close,
+    .on_end = call_on_end,
+};
+
+void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream,
+                          const struct tc_server_method *method)
+{
+    struct tc_loop *loop = conn->server->loop;
+    struct tc_server_call *call = TC_NEW(struct tc_server_call);
+    call->conn = conn;
+    call->stream = stream;
+    call->method = method;
+    tc_arena_init(&call->arena, 0, 0);
+    tc_headers_init(&call->trailers, &call->arena);
+    tc_list_init(&call->queue);
+    tc_list_init(&call->unsent);
+    tc_list_append(&conn->calls, &call->link);
+    tc_timer_init(&call->deadline, loop, call_on_deadline);
+    tc_task_init(&call->end, call_on_end_task);
+    conn->server->counts.open_calls++;
+    tc_h2_server_stream_set_events(stream, &stream_events, call);
+    uint64_t timeout_ns = tc_h2_server_stream_timeout_ns(stream);
+    if (timeout_ns)
+        tc_timer_start(&call->deadline, (timeout_ns - 1) / TC_NS_PER_MS + 1);
+    if (method->unary)
+        tc_h2_stream_read(stream);
+    else
+        method->fn(method->arg, call);
+}
+
+void tc_server_call_set_events(struct tc_server_call *call, const struct tc_server_call_events *events, void *arg)
+{
+    call->events = events;
+    call->arg = arg;
+}
+
+struct tc_slice tc_server_call_path(const struct tc_server_call *call)
+{
+    const struct tc_header *h = tc_headers_find(tc_h2_server_stream_request(call->stream), tc_slice_str(":path"));
+    return h ? h->value : tc_slice_of(NULL, 0);
+}
+
+const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *call)
+{
+    return tc_h2_server_stream_request(call->stream);
+}
+
+struct tc_arena *tc_server_call_arena(struct tc_server_call *call)
+{
+    return &call->arena;
+}
+
+void tc_server_call_read(struct tc_server_call *call)
+{
+    if (!call->ending)
+        tc_h2_stream_read(call->stream);
+}
+
+void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_headers *headers,
+                                 enum tc_h2_encoding encoding)
+{
+    if (call->ending || tc_h2_server_stream_send_headers(call->stream, headers, encoding))
+        return;
+    call->compress = encoding != TC_H2_IDENTITY;
+}
+
+void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message)
+{
+    if (call->ending || call->finish)
+        return;
+    struct tc_server_out *out = TC_NEW(struct tc_server_out);
+    out->message = tc_rstr_ref(message);
+    tc_list_append(&call->queue, &out->link);
+    call_count_queued(call, message->len);
+    if (!call->ending)
+        call_send_next(call);
+}
+
+void tc_server_call_send(struct tc_server_call *call, struct tc_slice message)
+{
+    struct tc_rstr *copy = tc_rstr_new(message.data, message.len);
+    tc_server_call_send_ref(call, copy);
+    tc_rstr_unref(copy);
+}
+
+size_t tc_server_call_queued_bytes(const struct tc_server_call *call)
+{
+    return call->queued_bytes;
+}
+
+void tc_server_call_finish(struct tc_server_call *call, int code, const char *text, const struct tc_headers *trailers)
+{
+    if (call->ending || call->finish)
+        return;
+    call->finish = true;
+    call->status = text && *text ? tc_status_make(code, "%s", text) : (struct tc_status){.code = code};
+    for (size_t i = 0; trailers && i < trailers->len; i++)
+        tc_headers_add_copy(&call->trailers, trailers->data[i].name, trailers->data[i].value);
+    call_send_next(call);
+}
+
+void tc_server_call_reply(struct tc_server_call *call, struct tc_slice message)
+{
+    tc_server_call_send(call, message);
+    tc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+void tc_server_call_reset(struct tc_server_call *call, uint32_t h2_error)
+{
+    if (call->ending)
+        return;
+    call->ending = true;
+    call->reset_code = h2_error;
+    tc_loop_defer(call->conn->server->loop, &call->end);
+}

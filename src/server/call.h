@@ -1,0 +1,58 @@
+/* A call of the server: its request in, its messages and its status out. Loop thread only. */
+#ifndef TC_SERVER_CALL_H
+#define TC_SERVER_CALL_H
+
+#include "base/arena.h"
+#include "base/headers.h"
+#include "base/rstr.h"
+#include "base/status.h"
+#include "http2/encoding.h"
+
+struct tc_addr;
+struct tc_server;
+struct tc_server_call;
+
+/* Events of a call. Each may be NULL. */
+struct tc_server_call_events {
+    /* One message, after tc_server_call_read; the callee owns the reference. */
+    void (*on_message)(void *arg, struct tc_rstr *message);
+    /* The client half-closed after its last message; called only while a read is wanted. */
+    void (*on_half_close)(void *arg);
+    /* All messages that were given to send were handed on as far as flow control goes. */
+    void (*on_written)(void *arg);
+    /* The call is over: OK (our status was written), CANCELLED (the client gave up), DEADLINE_EXCEEDED (its time ran
+     * out), UNAVAILABLE (the connection went). Always the last event, exactly once, also after tc_server_call_reset.
+     * The call is gone when it returns. */
+    void (*on_end)(void *arg, const struct tc_status *why);
+};
+
+void tc_server_call_set_events(struct tc_server_call *call, const struct tc_server_call_events *events, void *arg);
+struct tc_slice tc_server_call_path(const struct tc_server_call *call);
+/* Returns the request's metadata with pseudo-headers, borrowed until on_end. */
+const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *call);
+/* Returns an arena that lives until on_end has returned. */
+struct tc_arena *tc_server_call_arena(struct tc_server_call *call);
+
+/* Asks for one more message. */
+void tc_server_call_read(struct tc_server_call *call);
+/* Sends initial metadata, once, before the first message; sent empty otherwise. `encoding`: of the messages that
+ * follow. */
+void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_headers *headers,
+                                 enum tc_h2_encoding encoding);
+/* Sends a copy of a message, behind those that wait. If all calls together queue more than max_queued_bytes, calls that
+ * have waited 5 s for their client to take a message are reset, the longest waiting first; if there is none, this call
+ * is reset. */
+void tc_server_call_send(struct tc_server_call *call, struct tc_slice message);
+/* Sends a message as tc_server_call_send does, without a copy. Takes a reference of its own. */
+void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message);
+/* Returns how many bytes wait for the stream to take them. */
+size_t tc_server_call_queued_bytes(const struct tc_server_call *call);
+/* Ends the call when what is queued has been sent. `trailers` may be NULL; everything is copied. Nothing may be sent
+ * after it. */
+void tc_server_call_finish(struct tc_server_call *call, int code, const char *text, const struct tc_headers *trailers);
+/* Sends a message, then OK. */
+void tc_server_call_reply(struct tc_server_call *call, struct tc_slice message);
+/* Resets the stream with an HTTP/2 error code at once. */
+void tc_server_call_reset(struct tc_server_call *call, uint32_t h2_error);
+
+#endif

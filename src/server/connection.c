@@ -1,0 +1,277 @@
+/* The connections of a server: who is let in, who gives way, and how long one may keep a place that it does not use.
+ *
+ *   OPENING   TLS, then the client's preface and SETTINGS. Ends the connection handshake_timeout_ms after accept.
+ *   SERVING   Without a call for idle_timeout_ms the connection is told to go (GOAWAY). A call may be silent for ever:
+ *             an ADS stream is, for hours. Keepalive pings find the clients that are gone.
+ *   LEAVING   Without a call for another handshake_timeout_ms the connection is closed: a client that has sent half a
+ *             header block, or that does not read, would keep it open.
+ *
+ * `patience` is the timer of all three. It is not stopped when a call begins: when it fires it looks whether there are
+ * calls, and the end of the last call starts it again. */
+#include "base/log.h"
+#include "base/mem.h"
+#include "http2/server_stream.h"
+#include "server/server_internal.h"
+
+/* --- who gives way --- */
+
+/* One host of IPv6 has 2^64 addresses: its first 64 bits count. */
+static void peer_key(const struct tc_addr *a, uint8_t key[17])
+{
+    memset(key, 0, 17);
+    key[0] = (uint8_t)tc_addr_family(a);
+    if (key[0] == AF_INET)
+        memcpy(key + 1, &a->sa.in.sin_addr, sizeof(a->sa.in.sin_addr));
+    else if (key[0] == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a->sa.in6.sin6_addr))
+        memcpy(key + 1, &a->sa.in6.sin6_addr, 16);
+    else if (key[0] == AF_INET6)
+        memcpy(key + 1, &a->sa.in6.sin6_addr, 8);
+}
+
+static void peer_hold(struct tc_server_conn *conn, const struct tc_addr *addr)
+{
+    struct tc_server *s = conn->server;
+    uint8_t key[17];
+    peer_key(addr, key);
+    HASH_FIND(hh, s->peers, key, sizeof(key), conn->peer);
+    if (!conn->peer) {
+        conn->peer = TC_NEW(struct tc_server_peer);
+        memcpy(conn->peer->key, key, sizeof(key));
+        HASH_ADD(hh, s->peers, key, sizeof(key), conn->peer);
+    }
+    conn->peer->conns++;
+    s->n_held++;
+}
+
+static void peer_release(struct tc_server_conn *conn)
+{
+    struct tc_server_peer *peer = conn->peer;
+    if (!peer)
+        return;
+    conn->peer = NULL;
+    conn->server->n_held--;
+    if (--peer->conns)
+        return;
+    HASH_DEL(conn->server->peers, peer);
+    tc_free(peer);
+}
+
+/* Returns how much a connection is used: 0 still opening, 1 without a call, 2 with stalled calls, 3 busy. */
+static unsigned conn_use(const struct tc_server_conn *conn)
+{
+    if (conn->phase == TC_SERVER_OPENING)
+        return 0;
+    if (tc_list_empty(&conn->calls))
+        return 1;
+    return tc_loop_now_ms(conn->server->loop) - conn->moved_ms >= TC_SERVER_STALLED_MS ? 2 : 3;
+}
+
+/* A connection that waits for its first message stays, so that connections that come and go leave the others their
+ * turn. */
+static bool conn_may_go(const struct tc_server_conn *conn)
+{
+    if (tc_list_empty(&conn->calls))
+        return true;
+    return conn->server->opts.calls_give_way && (conn_use(conn) < 3 || conn->served > 0);
+}
+
+static bool conn_goes_before(const struct tc_server_conn *a, const struct tc_server_conn *b)
+{
+    if (a->peer->conns != b->peer->conns)
+        return a->peer->conns > b->peer->conns;
+    if (conn_use(a) != conn_use(b))
+        return conn_use(a) < conn_use(b);
+    if (conn_use(a) == 3 && a->served != b->served)
+        return a->served > b->served;
+    return a->moved_ms < b->moved_ms; /* among equals the one that was accepted first */
+}
+
+/* Makes one connection give way to a new one, which is counted already. Returns false if none may. */
+static bool server_make_room(struct tc_server *s, const struct tc_server_conn *newcomer)
+{
+    struct tc_server_conn *victim = NULL;
+    TC_LIST_FOREACH(it, &s->conns)
+    {
+        struct tc_server_conn *conn = TC_CONTAINER_OF(it, struct tc_server_conn, link);
+        if (!conn->peer || conn->peer->conns < newcomer->peer->conns || !conn_may_go(conn))
+            continue;
+        if (!victim || conn_goes_before(conn, victim))
+            victim = conn;
+    }
+    if (!victim)
+        return false;
+    peer_release(victim);
+    tc_loop_defer(s->loop, &victim->close);
+    return true;
+}
+
+/* --- life --- */
+
+void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why)
+{
+    struct tc_server *s = conn->server;
+    struct tc_link *link;
+    /* The client of a connection that gives way may send its calls again at once. */
+    uint32_t code = conn->peer ? TC_H2_CANCEL : TC_H2_REFUSED_STREAM;
+    peer_release(conn);
+    tc_list_remove(&conn->link);
+    tc_task_cancel(&conn->close);
+    while ((link = conn->calls.next) != &conn->calls) {
+        struct tc_server_call *call = TC_CONTAINER_OF(link, struct tc_server_call, link);
+        struct tc_h2_stream *stream = call->stream;
+        tc_server_call_end(call, why);
+        /* The messages went with the call: the stream must not send from them. */
+        tc_h2_stream_cancel(stream, code);
+    }
+    tc_timer_stop(&conn->patience);
+    if (conn->handshake)
+        tc_tls_handshake_cancel(conn->handshake);
+    if (conn->h2)
+        tc_h2_conn_close(conn->h2);
+    tc_free(conn->addr_text);
+    tc_free(conn);
+    s->counts.open_connections--;
+    tc_server_check_drained(s);
+}
+
+static void conn_on_closed(void *arg, const struct tc_status *why)
+{
+    tc_server_conn_end(arg, why);
+}
+
+static void conn_on_close_task(struct tc_task *task)
+{
+    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, "server closed the connection");
+    tc_server_conn_end(TC_CONTAINER_OF(task, struct tc_server_conn, close), &why);
+    tc_status_fini(&why);
+}
+
+void tc_server_conn_moved(struct tc_server_conn *conn)
+{
+    conn->moved_ms = tc_loop_now_ms(conn->server->loop);
+}
+
+static void conn_wait(struct tc_server_conn *conn, uint64_t ms)
+{
+    if (ms)
+        tc_timer_start(&conn->patience, ms);
+}
+
+void tc_server_conn_quiet(struct tc_server_conn *conn)
+{
+    const struct tc_server_opts *opts = &conn->server->opts;
+    tc_server_conn_moved(conn);
+    if (!tc_timer_active(&conn->patience))
+        conn_wait(conn, conn->phase == TC_SERVER_LEAVING ? opts->handshake_timeout_ms : opts->idle_timeout_ms);
+}
+
+/* The phase has lasted long enough, unless something moved meanwhile: then the timer starts for the rest. */
+static void conn_on_out_of_patience(struct tc_timer *timer)
+{
+    struct tc_server_conn *conn = TC_CONTAINER_OF(timer, struct tc_server_conn, patience);
+    const struct tc_server_opts *opts = &conn->server->opts;
+    if (!tc_list_empty(&conn->calls))
+        return;
+    uint64_t quiet_ms = tc_loop_now_ms(conn->server->loop) - conn->moved_ms;
+    uint64_t limit_ms = conn->phase == TC_SERVER_SERVING ? opts->idle_timeout_ms : opts->handshake_timeout_ms;
+    if (quiet_ms < limit_ms) {
+        tc_timer_start(timer, limit_ms - quiet_ms);
+    } else if (conn->phase == TC_SERVER_SERVING) {
+        conn->phase = TC_SERVER_LEAVING;
+        tc_server_conn_moved(conn);
+        tc_h2_conn_drain(conn->h2, "max_idle");
+        conn_wait(conn, opts->handshake_timeout_ms);
+    } else {
+        if (conn->phase == TC_SERVER_OPENING)
+            TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: no HTTP/2 settings within %llu ms", conn->addr_text,
+                   (unsigned long long)limit_ms);
+        tc_server_conn_end(conn, NULL);
+    }
+}
+
+static void conn_on_ready(void *arg)
+{
+    struct tc_server_conn *conn = arg;
+    conn->phase = TC_SERVER_SERVING;
+    tc_timer_stop(&conn->patience);
+    if (tc_list_empty(&conn->calls))
+        tc_server_conn_quiet(conn);
+}
+
+static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
+{
+    static const struct tc_h2_server_events no_events;
+    struct tc_server_conn *conn = arg;
+    struct tc_server *s = conn->server;
+    const struct tc_header *path = tc_headers_find(tc_h2_server_stream_request(stream), tc_slice_str(":path"));
+    struct tc_server_method *m = NULL;
+    s->counts.requests++;
+    if (path)
+        HASH_FIND(hh, s->methods, path->value.data, path->value.len, m);
+    if (!m && s->fallback.fn)
+        m = &s->fallback;
+    if (m) {
+        tc_server_conn_moved(conn);
+        tc_server_call_begin(conn, stream, m);
+        return;
+    }
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_UNIMPLEMENTED, "unknown method %.*s",
+                       path ? (int)TC_MIN(path->value.len, (size_t)256) : 0, path ? path->value.data : "");
+    tc_h2_server_stream_set_events(stream, &no_events, NULL);
+    tc_h2_server_stream_send_status(stream, &status, NULL);
+    tc_status_fini(&status);
+}
+
+static const struct tc_h2_conn_events conn_events = {
+    .on_ready = conn_on_ready, .on_closed = conn_on_closed, .on_stream = conn_on_stream};
+
+static void conn_start_http2(struct tc_server_conn *conn, struct tc_bytestream *bs)
+{
+    const struct tc_server *s = conn->server;
+    uint64_t taken_ms = tc_loop_now_ms(s->loop) - conn->moved_ms, limit_ms = s->opts.handshake_timeout_ms;
+    conn->h2 = tc_h2_conn_new(s->loop, bs, &s->opts.http2, &conn_events, conn);
+    conn_wait(conn, limit_ms ? limit_ms - TC_MIN(taken_ms, limit_ms - 1) : 0);
+    if (s->draining)
+        tc_h2_conn_drain(conn->h2, "server is shutting down");
+}
+
+static void conn_on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
+{
+    struct tc_server_conn *conn = arg;
+    conn->handshake = NULL;
+    if (bs) {
+        conn_start_http2(conn, bs);
+        return;
+    }
+    TC_LOG(TC_LOG_SERVER, TORC_LOG_INFO, "%s: %s", conn->addr_text, tc_status_text(error));
+    conn->server->counts.failed_handshakes++;
+    tc_server_conn_end(conn, NULL);
+}
+
+void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs)
+{
+    struct tc_server_conn *conn = TC_NEW(struct tc_server_conn);
+    conn->server = s;
+    tc_server_conn_moved(conn);
+    tc_list_init(&conn->calls);
+    tc_task_init(&conn->close, conn_on_close_task);
+    tc_timer_init(&conn->patience, s->loop, conn_on_out_of_patience);
+    peer_hold(conn, &bs->peer);
+    if (s->opts.max_connections && s->n_held > s->opts.max_connections && !server_make_room(s, conn)) {
+        peer_release(conn);
+        tc_free(conn);
+        bs->ops->close(bs);
+        return;
+    }
+    tc_list_append(&s->conns, &conn->link);
+    s->counts.connections++;
+    s->counts.open_connections++;
+    conn->addr_text = tc_addr_text(&bs->peer);
+    TC_LOG(TC_LOG_SERVER, TORC_LOG_DEBUG, "%s: connection accepted", conn->addr_text);
+    if (s->opts.tls)
+        conn->handshake = tc_tls_handshake(s->loop, s->opts.tls, bs, tc_slice_of("", 0), s->opts.handshake_timeout_ms,
+                                           conn_on_handshake, conn);
+    else
+        conn_start_http2(conn, bs);
+}

@@ -1,0 +1,203 @@
+/* The server: its methods, its listeners, and the ends of all connections.
+ *
+ * A server runs until it is freed. tc_server_drain is the graceful way: no listener, GOAWAY on every connection, and
+ * on_drained when the last one is gone; after grace_ms the rest is closed as a crash would close it. The connections
+ * are in connection.c, the calls in call.c. */
+#include "server/server.h"
+
+#include "base/mem.h"
+#include "server/server_internal.h"
+
+enum { KEEPALIVE_MS = 300000, IDLE_MS = 300000 };
+
+void tc_server_opts_init(struct tc_server_opts *opts)
+{
+    *opts = (struct tc_server_opts){.handshake_timeout_ms = 20000};
+    tc_h2_opts_init(&opts->http2, true);
+}
+
+void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_queued_bytes)
+{
+    opts->idle_timeout_ms = IDLE_MS;
+    opts->http2.keepalive.time_ms = KEEPALIVE_MS;
+    opts->max_connections = max_connections;
+    opts->max_queued_bytes = max_queued_bytes;
+}
+
+static void server_on_grace(struct tc_timer *timer)
+{
+    tc_server_close_connections(TC_CONTAINER_OF(timer, struct tc_server, grace));
+}
+
+void tc_server_check_drained(struct tc_server *s)
+{
+    if (s->draining && s->on_drained && tc_list_empty(&s->conns))
+        tc_loop_defer(s->loop, &s->drained);
+}
+
+static void server_on_drained(struct tc_task *task)
+{
+    struct tc_server *s = TC_CONTAINER_OF(task, struct tc_server, drained);
+    tc_timer_stop(&s->grace);
+    void (*fn)(void *arg) = s->on_drained;
+    s->on_drained = NULL;
+    if (fn)
+        fn(s->drained_arg);
+}
+
+struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opts *opts)
+{
+    struct tc_server *s = TC_NEW(struct tc_server);
+    s->loop = loop;
+    if (opts)
+        s->opts = *opts;
+    else
+        tc_server_opts_init(&s->opts);
+    s->opts.http2.server = true;
+    if (s->opts.tls)
+        tc_tls_context_ref(s->opts.tls);
+    tc_list_init(&s->listeners);
+    tc_list_init(&s->conns);
+    tc_list_init(&s->unsent);
+    tc_timer_init(&s->grace, loop, server_on_grace);
+    tc_task_init(&s->drained, server_on_drained);
+    return s;
+}
+
+/* Returns the method of the path, made if it is new: registering a path again replaces its function. */
+static struct tc_server_method *server_method(struct tc_server *s, const char *path)
+{
+    struct tc_server_method *m;
+    HASH_FIND_STR(s->methods, path, m);
+    if (m)
+        return m;
+    m = TC_NEW(struct tc_server_method);
+    m->path = tc_strdup(path);
+    HASH_ADD_KEYPTR(hh, s->methods, m->path, strlen(m->path), m);
+    return m;
+}
+
+void tc_server_add_method(struct tc_server *s, const char *path, tc_server_call_fn fn, void *arg)
+{
+    struct tc_server_method *m = server_method(s, path);
+    m->fn = fn;
+    m->unary = NULL;
+    m->arg = arg;
+}
+
+void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_fn fn, void *arg)
+{
+    struct tc_server_method *m = server_method(s, path);
+    m->fn = NULL;
+    m->unary = fn;
+    m->arg = arg;
+}
+
+void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg)
+{
+    s->fallback = (struct tc_server_method){.fn = fn, .arg = arg};
+}
+
+/* --- listeners --- */
+
+void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs)
+{
+    tc_server_conn_new(s, bs);
+}
+
+static void server_on_accept(void *arg, struct tc_bytestream *bs)
+{
+    struct tc_server_listener *l = arg;
+    tc_server_accept(l->server, bs);
+}
+
+int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error)
+{
+    struct tc_server_listener *l = TC_NEW(struct tc_server_listener);
+    l->server = s;
+    l->listener = tc_listen_socket_new(s->loop, addr, server_on_accept, l, error);
+    if (!l->listener) {
+        tc_free(l);
+        return TORC_EIO;
+    }
+    tc_list_append(&s->listeners, &l->link);
+    if (bound)
+        *bound = tc_addr_ref(tc_listen_socket_addr(l->listener));
+    return 0;
+}
+
+void tc_server_stop_listening(struct tc_server *s)
+{
+    struct tc_link *link;
+    while ((link = tc_list_pop(&s->listeners))) {
+        struct tc_server_listener *l = TC_CONTAINER_OF(link, struct tc_server_listener, link);
+        tc_listen_socket_close(l->listener);
+        tc_free(l);
+    }
+}
+
+/* --- ends --- */
+
+/* By tasks: the caller may run inside of one of the connections. */
+void tc_server_close_connections(struct tc_server *s)
+{
+    TC_LIST_FOREACH(it, &s->conns)
+    tc_loop_defer(s->loop, &TC_CONTAINER_OF(it, struct tc_server_conn, link)->close);
+}
+
+void tc_server_goaway(struct tc_server *s)
+{
+    TC_LIST_FOREACH(it, &s->conns)
+    {
+        struct tc_server_conn *conn = TC_CONTAINER_OF(it, struct tc_server_conn, link);
+        if (conn->h2)
+            tc_h2_conn_drain(conn->h2, "server is shutting down");
+    }
+}
+
+void tc_server_drain(struct tc_server *s, uint64_t grace_ms, void (*fn)(void *arg), void *arg)
+{
+    if (!s->draining) {
+        s->draining = true;
+        s->on_drained = fn;
+        s->drained_arg = arg;
+        tc_server_stop_listening(s);
+        tc_server_goaway(s);
+    }
+    if (grace_ms && (!tc_timer_active(&s->grace) || s->grace.due_ms > tc_loop_now_ms(s->loop) + grace_ms))
+        tc_timer_start(&s->grace, grace_ms);
+    tc_server_check_drained(s);
+}
+
+void tc_server_free(struct tc_server *s)
+{
+    if (!s)
+        return;
+    struct tc_link *link;
+    s->on_drained = NULL;
+    tc_server_stop_listening(s);
+    while ((link = s->conns.next) != &s->conns)
+        tc_server_conn_end(TC_CONTAINER_OF(link, struct tc_server_conn, link), NULL);
+    tc_timer_stop(&s->grace);
+    tc_task_cancel(&s->drained);
+    struct tc_server_method *m, *next;
+    HASH_ITER(hh, s->methods, m, next)
+    {
+        HASH_DEL(s->methods, m);
+        tc_free(m->path);
+        tc_free(m);
+    }
+    if (s->opts.tls)
+        tc_tls_context_unref(s->opts.tls);
+    tc_free(s);
+}
+
+void tc_server_counts(const struct tc_server *s, struct tc_server_counts *out)
+{
+    *out = s->counts;
+}
+
+struct tc_loop *tc_server_loop(const struct tc_server *s)
+{
+    return s->loop;
+}

@@ -1,0 +1,80 @@
+/* A small asynchronous gRPC server on http2/: for the embedded control plane, the backends, CSDS and the tests. It
+ * lives on one loop; every function is for the loop thread, and no callback comes from inside one of them. Its calls
+ * are in server/call.h. */
+#ifndef TC_SERVER_SERVER_H
+#define TC_SERVER_SERVER_H
+
+#include "http2/connection.h"
+#include "io/addr.h"
+
+struct tc_server;
+struct tc_server_call;
+struct tc_tls_context;
+
+struct tc_server_opts {
+    struct tc_h2_opts http2;
+    struct tc_tls_context *tls;    /* NULL: plaintext; the server takes a reference */
+    uint64_t handshake_timeout_ms; /* from accept until TLS is done and the client's SETTINGS have come; 20,000; 0: no
+                                      limit */
+    uint64_t idle_timeout_ms; /* without a call: GOAWAY, and closed handshake_timeout_ms later; 0: never (default) */
+    size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
+    bool calls_give_way;     /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
+    size_t max_queued_bytes; /* of messages that wait in all calls, see tc_server_call_send; 0: no limit (default) */
+};
+
+struct tc_server_counts {
+    uint64_t connections;       /* accepted so far */
+    uint64_t requests;          /* calls that reached a handler or were rejected as unknown, so far */
+    size_t open_connections;    /* now */
+    size_t open_calls;          /* now */
+    uint64_t failed_handshakes; /* so far */
+    size_t queued_bytes;        /* now, of messages that wait in all calls */
+};
+
+/* Called when a call begins; its metadata is in tc_server_call_metadata. The handler sets events and asks for messages,
+ * now or later. The call belongs to the server and ends with on_end. */
+typedef void (*tc_server_call_fn)(void *arg, struct tc_server_call *call);
+/* Called with the whole message of a unary request, borrowed until the function returns. The answer comes now or later
+ * by tc_server_call_reply or tc_server_call_finish; events may be set for on_end. */
+typedef void (*tc_server_unary_fn)(void *arg, struct tc_server_call *call, struct tc_rstr *request);
+
+/* Sets the defaults named above. */
+void tc_server_opts_init(struct tc_server_opts *opts);
+/* Sets what a server needs that strangers can reach: both limits, the idle timeout (5 minutes), and keepalive PINGs
+ * every 5 minutes, which end the connections of clients that are gone. A stream may be silent for ever. */
+void tc_server_opts_guard(struct tc_server_opts *opts, size_t max_connections, size_t max_queued_bytes);
+struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opts *opts);
+
+/* Registers a handler for a full method ("/package.Service/Method"); a later one replaces it. Strings are copied. */
+void tc_server_add_method(struct tc_server *s, const char *path, tc_server_call_fn fn, void *arg);
+void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_fn fn, void *arg);
+/* Registers a handler for all other methods, which end with UNIMPLEMENTED without it. */
+void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg);
+
+/* Listens on one more address. Stores the address as bound (port 0 resolved) in *bound unless that is NULL; the caller
+ * ends it with tc_addr_fini. Returns TORC_EIO with a text in *error. */
+int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error);
+/* Serves one connection over a byte stream, which it takes over (tests, and sockets that came otherwise).
+ *
+ * At max_connections one connection gives way: of the peer address with the most connections (IPv6: of its /64) the one
+ * that has not finished its handshake, or else has no call, or else (calls_give_way) has had no message for 5 s, and
+ * among equals the one that is quiet for the longest time; or else (calls_give_way) the one that has taken the most
+ * messages, one at least. An address does not displace another that has fewer connections. If no connection gives way,
+ * the new one is closed. */
+void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs);
+/* Closes the listening sockets; connections go on. tc_server_listen may open new ones. */
+void tc_server_stop_listening(struct tc_server *s);
+/* Closes all connections at once, as a crash would: calls end with UNAVAILABLE. Listeners go on. */
+void tc_server_close_connections(struct tc_server *s);
+/* Sends GOAWAY on all connections, which close when their last call ended; listeners go on. */
+void tc_server_goaway(struct tc_server *s);
+/* Stops listening and drains all connections; `fn` is called once when the last is gone, or after grace_ms (0: no
+ * limit) when the rest has been closed. A second call only shortens the grace. */
+void tc_server_drain(struct tc_server *s, uint64_t grace_ms, void (*fn)(void *arg), void *arg);
+/* Ends everything at once and frees the server. Calls still open get no on_end; handlers are not called again. */
+void tc_server_free(struct tc_server *s);
+
+void tc_server_counts(const struct tc_server *s, struct tc_server_counts *out);
+struct tc_loop *tc_server_loop(const struct tc_server *s);
+
+#endif

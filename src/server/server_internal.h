@@ -1,0 +1,122 @@
+/* The inside of the gRPC server, shared by its files: server, connections, calls. */
+#ifndef TC_SERVER_SERVER_INTERNAL_H
+#define TC_SERVER_SERVER_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/headers.h"
+#include "base/table.h"
+#include "io/listen.h"
+#include "server/server.h"
+#include "tls/tls.h"
+
+struct tc_server_method {
+    UT_hash_handle hh;
+    tc_server_call_fn fn;
+    tc_server_unary_fn unary;
+    void *arg;
+    char *path;
+};
+
+struct tc_server_listener {
+    struct tc_link link;
+    struct tc_server *server;
+    struct tc_listen_socket *listener;
+};
+
+/* A connection whose client has not taken or sent a message for so long is stalled. */
+enum { TC_SERVER_STALLED_MS = 5000 };
+
+/* The connections of one peer address. */
+struct tc_server_peer {
+    UT_hash_handle hh;
+    size_t conns;
+    uint8_t key[17]; /* family, then address; IPv6: the first 64 bits; Unix: zeros */
+};
+
+struct tc_server_conn {
+    struct tc_link link;
+    struct tc_server *server;
+    struct tc_h2_conn *h2;              /* NULL during TLS */
+    struct tc_tls_handshake *handshake; /* NULL after TLS, and without */
+    struct tc_link calls;
+    struct tc_task close;        /* closes the connection from the loop */
+    struct tc_server_peer *peer; /* NULL once the connection gives way */
+    struct tc_timer patience;    /* for what `phase` waits for */
+    enum { TC_SERVER_OPENING, TC_SERVER_SERVING, TC_SERVER_LEAVING } phase;
+    uint64_t moved_ms; /* when the connection was accepted, or a call on it began, ended, or got or sent a message */
+    uint64_t served;   /* messages that the client has taken */
+    char *addr_text;   /* the client's, for the log */
+};
+
+struct tc_server {
+    struct tc_loop *loop;
+    struct tc_server_opts opts;
+    struct tc_server_method *methods;
+    struct tc_server_method fallback;
+    struct tc_link listeners, conns;
+    struct tc_server_peer *peers; /* by key */
+    size_t n_held;                /* connections that have a peer */
+    struct tc_link unsent;        /* of calls with queued messages, the longest waiting first */
+    struct tc_server_counts counts;
+    bool draining;
+    void (*on_drained)(void *arg);
+    void *drained_arg;
+    struct tc_timer grace;
+    struct tc_task drained;
+};
+
+struct tc_server_out {
+    struct tc_link link;
+    struct tc_rstr *message;
+};
+
+struct tc_server_call {
+    struct tc_link link;
+    struct tc_server_conn *conn;
+    struct tc_h2_stream *stream;
+    const struct tc_server_method *method;
+    const struct tc_server_call_events *events;
+    void *arg;
+    struct tc_arena arena;
+    struct tc_timer deadline;
+    struct tc_task end; /* calls on_end from the loop, after a reset */
+    uint32_t reset_code;
+    bool ending;             /* the call was reset: no event but on_end */
+    struct tc_rstr *request; /* of a unary call, until the client half-closes */
+    struct tc_link queue;    /* of struct tc_server_out */
+    struct tc_rstr *current; /* the message that the stream has */
+    size_t queued_bytes;
+    struct tc_link unsent; /* in the server's list, while queued_bytes is not 0 */
+    uint64_t moved_ms;     /* when the first message that waits began to wait */
+    bool compress;
+    bool finish;      /* the status follows the queue */
+    bool status_sent; /* the stream has it */
+    struct tc_status status;
+    struct tc_headers trailers;
+};
+
+/* --- server.c --- */
+
+/* Tells on_drained when the last connection has gone. */
+void tc_server_check_drained(struct tc_server *s);
+
+/* --- connection.c --- */
+
+/* Serves a connection over a byte stream, which it takes over: see tc_server_accept. */
+void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs);
+/* Ends a connection and its calls. `why` NULL: the calls end without on_end. */
+void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why);
+/* A call of the connection began, ended, or got or sent a message. */
+void tc_server_conn_moved(struct tc_server_conn *conn);
+/* The connection's last call has ended. */
+void tc_server_conn_quiet(struct tc_server_conn *conn);
+
+/* --- call.c --- */
+
+/* A request has come: makes its call and calls the handler. */
+void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream,
+                          const struct tc_server_method *method);
+/* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
+void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);
+
+#endif

@@ -1,0 +1,40 @@
+/* What a channel's connections are made with. Connections are shared among channels for which all of it is equal. */
+#ifndef TC_SUBCHANNEL_CONN_CONFIG_H
+#define TC_SUBCHANNEL_CONN_CONFIG_H
+
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "creds/creds.h"
+#include "io/backoff.h"
+
+struct tc_conn_config {
+    struct tc_ref ref;
+    torc_credentials *creds;     /* a reference */
+    struct tc_rstr *server_name; /* host part of the authority; compared only where the transport is secure */
+    struct tc_backoff_opts backoff;
+    uint64_t connect_timeout_ms;
+    uint64_t keepalive_time_ms;
+    uint64_t keepalive_timeout_ms;
+    bool keepalive_without_calls;
+    uint64_t max_header_list_bytes;
+    uint64_t max_request_header_bytes;
+    /* Not compared: */
+    bool gone;                      /* the config's channel has ended */
+    bool is_private;                /* the config's channel is private (to an xDS server, say) */
+    struct tc_conn_config *channel; /* of tc_conn_config_secured: the channel's own config (a reference); else NULL */
+};
+
+/* Returns a copy with other credentials and another name for their handshake. Takes references of its own. */
+struct tc_conn_config *tc_conn_config_secured(const struct tc_conn_config *c, torc_credentials *creds,
+                                              struct tc_rstr *server_name);
+struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c);
+/* NULL is allowed. */
+void tc_conn_config_unref(struct tc_conn_config *c);
+
+/* The config that the channel itself has: it knows of the channel's end, and its address identifies the channel. */
+static inline const struct tc_conn_config *tc_conn_config_of_channel(const struct tc_conn_config *c)
+{
+    return c->channel ? c->channel : c;
+}
+
+#endif

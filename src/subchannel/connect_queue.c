@@ -1,0 +1,223 @@
+/* The connect queue: which connections may begin to connect, and when.
+ *
+ * A policy may ask for any number of connections in one loop turn. Beginning all of them would keep the loop from all
+ * other work, and endpoints that do not answer hold a descriptor each until the connect timeout. So:
+ *
+ *   in a loop turn    at most AT_ONCE (16) connections begin;
+ *   under way         at most half of RLIMIT_NOFILE for everybody (never less than UNDER_WAY_MIN). Above the half, up
+ *                     to 5/8, localities without a connection under way; up to 3/4, channels with fewer than OWN (8).
+ *                     Thus endpoints that are silent do not keep other channels and localities waiting.
+ *
+ * Everything else waits in lines: a channel has a line for each locality, channels take turns, and lines take turns
+ * within their channel, those with nothing under way ("fresh") first.
+ *
+ *   want -> [line] -> begin -> began ... over          under_way is counted from began to over
+ *
+ * Two exceptions: connections of private channels (to xDS servers) begin at once, because without a control plane
+ * nobody learns what to do about the other connections; and a connection that was READY before waits for the loop turn
+ * alone (`again`), because its descriptor is not an additional one. */
+#include "subchannel/connect_queue.h"
+
+#include <sys/resource.h>
+
+#include "base/table.h"
+
+enum {
+    AT_ONCE = 16,       /* begin in one loop turn */
+    UNDER_WAY_MIN = 64, /* may be under way however small RLIMIT_NOFILE is */
+    OWN = 8             /* under way: below it, a channel has little */
+};
+
+/* Who may begin, by how many are under way. */
+enum room {
+    FOR_ALL,    /* less than half of the descriptors are connecting */
+    FOR_LINES,  /* less than five eighths: localities that have none under way */
+    FOR_OTHERS, /* less than three quarters: channels that have fewer than OWN */
+    FOR_NOBODY
+};
+
+struct tc_connect_channel {
+    const void *id; /* tc_connect_asker.channel */
+    UT_hash_handle hh;
+    struct tc_connect_line *lines; /* by locality */
+    struct tc_link link;           /* in tc_connect_queue.waiting */
+    struct tc_link fresh, used;    /* lines with entries that wait: without any under way, and with some */
+    uint64_t under_way;
+};
+
+struct tc_connect_line {
+    const void *locality;
+    UT_hash_handle hh;
+    struct tc_connect_channel *channel;
+    struct tc_link link; /* in fresh or used of its channel */
+    struct tc_link due;  /* entries that wait */
+    uint64_t under_way;
+};
+
+static struct tc_connect_channel *channel_get(struct tc_connect_queue *q, const void *id)
+{
+    struct tc_connect_channel *ch;
+    HASH_FIND_PTR(q->channels, &id, ch);
+    if (!ch) {
+        ch = TC_NEW(struct tc_connect_channel);
+        ch->id = id;
+        tc_list_init(&ch->link);
+        tc_list_init(&ch->fresh);
+        tc_list_init(&ch->used);
+        HASH_ADD_PTR(q->channels, id, ch);
+    }
+    return ch;
+}
+
+static struct tc_connect_line *line_get(struct tc_connect_queue *q, const struct tc_connect_asker *who)
+{
+    struct tc_connect_channel *ch = channel_get(q, who->channel);
+    struct tc_connect_line *l;
+    HASH_FIND_PTR(ch->lines, &who->locality, l);
+    if (!l) {
+        l = TC_NEW(struct tc_connect_line);
+        l->locality = who->locality;
+        l->channel = ch;
+        tc_list_init(&l->link);
+        tc_list_init(&l->due);
+        HASH_ADD_PTR(ch->lines, locality, l);
+    }
+    return l;
+}
+
+/* Puts the line and its channel at the end of the lists where they belong now, or frees what is empty. */
+static void line_place(struct tc_connect_queue *q, struct tc_connect_line *l)
+{
+    struct tc_connect_channel *ch = l->channel;
+    tc_list_remove(&l->link);
+    tc_list_remove(&ch->link);
+    if (!tc_list_empty(&l->due)) {
+        tc_list_append(l->under_way ? &ch->used : &ch->fresh, &l->link);
+    } else if (!l->under_way) {
+        HASH_DELETE(hh, ch->lines, l);
+        tc_free(l);
+    }
+    if (!tc_list_empty(&ch->fresh) || !tc_list_empty(&ch->used)) {
+        tc_list_append(&q->waiting, &ch->link);
+    } else if (!ch->lines) {
+        HASH_DELETE(hh, q->channels, ch);
+        tc_free(ch);
+    }
+}
+
+static enum room queue_room(const struct tc_connect_queue *q)
+{
+    struct rlimit most; /* read each time: the application may change it */
+    if (q->under_way < UNDER_WAY_MIN || getrlimit(RLIMIT_NOFILE, &most) != 0)
+        return FOR_ALL;
+    rlim_t eighth = most.rlim_cur / 8;
+    return q->under_way < 4 * eighth   ? FOR_ALL
+           : q->under_way < 5 * eighth ? FOR_LINES
+           : q->under_way < 6 * eighth ? FOR_OTHERS
+                                       : FOR_NOBODY;
+}
+
+/* Returns the channel's next line, or NULL if the channel may not begin anything. */
+static struct tc_connect_line *channel_next_line(const struct tc_connect_channel *ch, enum room room)
+{
+    bool fresh = !tc_list_empty(&ch->fresh);
+    bool may = room == FOR_ALL || (room == FOR_LINES && fresh) || (room != FOR_NOBODY && ch->under_way < OWN);
+    return may ? TC_CONTAINER_OF(fresh ? ch->fresh.next : ch->used.next, struct tc_connect_line, link) : NULL;
+}
+
+static void entry_begin(struct tc_connect_queue *q, struct tc_connect_entry *e)
+{
+    q->begun++;
+    e->begin(e);
+}
+
+/* Returns false if no entry in a line may begin. */
+static bool queue_begin_next(struct tc_connect_queue *q)
+{
+    enum room now = queue_room(q);
+    TC_LIST_FOREACH(it, &q->waiting)
+    {
+        struct tc_connect_line *l = channel_next_line(TC_CONTAINER_OF(it, struct tc_connect_channel, link), now);
+        if (l) {
+            entry_begin(q, TC_CONTAINER_OF(tc_list_pop(&l->due), struct tc_connect_entry, due));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_turn(struct tc_task *task)
+{
+    struct tc_connect_queue *q = TC_CONTAINER_OF(task, struct tc_connect_queue, turn);
+    struct tc_link *link;
+    q->begun = 0;
+    while (q->begun < AT_ONCE && (link = tc_list_pop(&q->again)))
+        entry_begin(q, TC_CONTAINER_OF(link, struct tc_connect_entry, due));
+    while (q->begun < AT_ONCE && queue_begin_next(q))
+        ;
+    if (q->begun)
+        tc_loop_at_turn_end(q->loop, &q->turn);
+}
+
+void tc_connect_queue_init(struct tc_connect_queue *q, struct tc_loop *loop)
+{
+    *q = (struct tc_connect_queue){.loop = loop};
+    tc_list_init(&q->waiting);
+    tc_list_init(&q->again);
+    tc_task_init(&q->turn, on_turn);
+}
+
+void tc_connect_queue_stop(struct tc_connect_queue *q)
+{
+    tc_task_cancel(&q->turn);
+    q->loop = NULL;
+}
+
+void tc_connect_queue_want(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who)
+{
+    tc_loop_at_turn_end(q->loop, &q->turn);
+    bool now = q->begun < AT_ONCE && tc_list_empty(&q->again);
+    if (who->is_private) {
+        entry_begin(q, e);
+    } else if (who->was_ready) {
+        if (now)
+            entry_begin(q, e);
+        else
+            tc_list_append(&q->again, &e->due);
+    } else if (now && tc_list_empty(&q->waiting) && queue_room(q) == FOR_ALL) {
+        entry_begin(q, e);
+    } else {
+        e->line = line_get(q, who);
+        tc_list_append(&e->line->due, &e->due);
+        line_place(q, e->line);
+    }
+}
+
+void tc_connect_queue_began(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who)
+{
+    if (!e->line)
+        e->line = line_get(q, who);
+    e->under_way = true;
+    e->line->under_way++;
+    e->line->channel->under_way++;
+    q->under_way++;
+    line_place(q, e->line);
+}
+
+void tc_connect_queue_over(struct tc_connect_queue *q, struct tc_connect_entry *e)
+{
+    struct tc_connect_line *l = e->line;
+    tc_list_remove(&e->due);
+    if (!l)
+        return;
+    if (e->under_way) {
+        l->under_way--;
+        l->channel->under_way--;
+        q->under_way--;
+    }
+    e->under_way = false;
+    e->line = NULL;
+    line_place(q, l);
+    if (q->loop && !tc_list_empty(&q->waiting))
+        tc_loop_at_turn_end(q->loop, &q->turn);
+}

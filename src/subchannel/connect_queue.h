@@ -1,0 +1,50 @@
+/* The connect queue of a pool: which connections may begin to connect, and when. Loop thread only.
+ *
+ * A connection embeds a struct tc_connect_entry. It asks with tc_connect_queue_want; the entry's `begin` is called when
+ * its turn has come, possibly from inside the request. See connect_queue.c for the order and the limits. */
+#ifndef TC_SUBCHANNEL_CONNECT_QUEUE_H
+#define TC_SUBCHANNEL_CONNECT_QUEUE_H
+
+#include "io/loop.h"
+
+struct tc_connect_line;    /* the entries of one locality of a channel */
+struct tc_connect_channel; /* the lines of one channel */
+
+struct tc_connect_queue {
+    struct tc_loop *loop; /* NULL after tc_connect_queue_stop */
+    struct tc_connect_channel *channels;
+    struct tc_link waiting; /* channels with entries that wait; the next channel first */
+    struct tc_link again;   /* entries that had a connection before: they wait for the next loop turn alone */
+    struct tc_task turn;    /* begins what may begin in this loop turn */
+    uint32_t begun;         /* in this loop turn */
+    uint64_t under_way;
+};
+
+struct tc_connect_entry {
+    void (*begin)(struct tc_connect_entry *e);
+    /* The queue's: */
+    struct tc_connect_line *line; /* NULL: neither waiting in a line nor under way */
+    struct tc_link due;           /* linked while the entry waits */
+    bool under_way;
+};
+
+/* On whose behalf an entry connects. */
+struct tc_connect_asker {
+    const void *channel;  /* identity only: never dereferenced, and may be gone */
+    const void *locality; /* identity only; NULL: none */
+    bool is_private;      /* private channels alone use the connection */
+    bool was_ready;       /* the connection existed before */
+};
+
+void tc_connect_queue_init(struct tc_connect_queue *q, struct tc_loop *loop);
+/* Nothing begins after it returns. */
+void tc_connect_queue_stop(struct tc_connect_queue *q);
+
+/* Has the entry begin: at once, or when its turn has come. */
+void tc_connect_queue_want(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who);
+/* Counts the entry as under way. Called by whoever begins it, also without a tc_connect_queue_want before. */
+void tc_connect_queue_began(struct tc_connect_queue *q, struct tc_connect_entry *e, const struct tc_connect_asker *who);
+/* The entry no longer connects and no longer waits. Does nothing to an entry that did neither. */
+void tc_connect_queue_over(struct tc_connect_queue *q, struct tc_connect_entry *e);
+
+#endif

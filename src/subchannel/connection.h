@@ -1,0 +1,104 @@
+/* One connection of a pool: the state machine that connects, backs off and connects again. Loop thread only.
+ *
+ * A connection does not know the pool. The pool hands it a struct tc_connection_env; whoever wants to hear of its
+ * states embeds a struct tc_connection_watch. connection.c has the states. */
+#ifndef TC_SUBCHANNEL_CONNECTION_H
+#define TC_SUBCHANNEL_CONNECTION_H
+
+#include <torc/connectivity.h>
+
+#include "base/table.h"
+#include "io/connect.h"
+#include "io/http_connect.h"
+#include "subchannel/conn_config.h"
+#include "subchannel/connect_queue.h"
+#include "subchannel/transport.h"
+
+struct tc_connection;
+
+/* How connections are opened. Tests replace it. */
+struct tc_connector {
+    struct tc_connect *(*start)(struct tc_loop *loop, const struct tc_addr *addr, const struct tc_connect_opts *opts,
+                                tc_connect_fn fn, void *arg);
+    void (*cancel)(struct tc_connect *c);
+};
+
+/* What all connections of a pool share. Outlives them. */
+struct tc_connection_env {
+    struct tc_loop *loop;
+    const struct tc_connector *connector;
+    struct tc_connect_queue queue;
+    struct tc_link transports; /* all, those that drain included */
+    bool shut;                 /* nothing connects any longer */
+    /* Nobody watches the connection: the last watch went, or the state changed without one. The callee may free the
+     * connection. `user`: the config of the last watch. */
+    void (*unused)(struct tc_connection *c, struct tc_conn_config *user);
+};
+
+/* Hears of a connection's states. Leaves with tc_list_remove; then the owner calls env->unused if it was the last. */
+struct tc_connection_watch {
+    struct tc_link link;
+    bool is_private; /* the watch's channel is private */
+    void (*on_state)(struct tc_connection_watch *watch);
+};
+
+/* An attempt to connect: one of the pointers is set, by the step that is under way. Steps: connecting, then tunnel (an
+ * HTTP proxy's), handshake (TLS), next (HTTP/2 until the server's SETTINGS). */
+struct tc_connection_attempt {
+    struct tc_connect_entry entry;
+    uint64_t began_ms; /* also of the attempt that made the present transport */
+    struct tc_connect *connecting;
+    struct tc_http_connect *tunnel;
+    struct tc_creds_handshake *handshake;
+    torc_credentials *securing; /* whose handshake it is: the config may be replaced before its end; NULL: none */
+    struct tc_transport *next;
+    uint64_t next_epoch;
+};
+
+struct tc_connection {
+    struct tc_connection_env *env;
+    struct tc_conn_config *config;
+    struct tc_addr addr;
+    struct tc_rstr *address; /* text of addr */
+    const void *locality;    /* of who asked for the connection last; identity only */
+    struct tc_link watches;  /* struct tc_connection_watch */
+
+    enum torc_connectivity state;
+    struct tc_status status; /* why, in TRANSIENT_FAILURE and after a loss */
+    struct tc_backoff backoff;
+    struct tc_barren *barren;              /* a reference */
+    struct tc_h2_glitch_rate *glitch_rate; /* what the server has cost, on all connections to it */
+    uint64_t keepalive_time_ms;
+    /* An attempt: its limit; TRANSIENT_FAILURE: the backoff; READY: the next look at credentials. */
+    struct tc_timer timer;
+
+    struct tc_transport *transport;       /* READY: what RPCs use */
+    uint64_t epoch;                       /* of the credentials when the transport's handshake began */
+    bool was_ready;                       /* at some time */
+    struct tc_connection_attempt attempt; /* CONNECTING, and READY while the transport is being replaced */
+
+    /* The pool's. */
+    struct tc_rstr *key;
+    UT_hash_handle hh;
+    struct tc_link idle; /* linked while no policy holds the connection */
+    uint64_t idle_since_ms;
+};
+
+/* Makes a connection that is IDLE. Takes over the key. */
+struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc_rstr *key,
+                                        struct tc_conn_config *config, const struct tc_addr *addr);
+/* Cancels an attempt, lets the transport drain, frees. */
+void tc_connection_free(struct tc_connection *c);
+/* Cancels an attempt, closes the transport. The connection stays and is silent. */
+void tc_connection_stop(struct tc_connection *c);
+/* Connects if IDLE. */
+void tc_connection_connect(struct tc_connection *c);
+/* Ends a backoff at once. */
+void tc_connection_reset_backoff(struct tc_connection *c);
+
+/* What the attempt waits for, for people: "the TLS handshake". */
+const char *tc_connection_stage(const struct tc_connection *c);
+/* Returns true if private channels alone hold the connection, or held it last. */
+bool tc_connection_is_private(const struct tc_connection *c);
+
+#endif

@@ -1,0 +1,23 @@
+/* How connections to an endpoint are secured when the cluster says so instead of the channel (A29): attached to the
+ * endpoint of a subchannel on its way from the policies to the channel. */
+#ifndef TC_SUBCHANNEL_ENDPOINT_SECURITY_H
+#define TC_SUBCHANNEL_ENDPOINT_SECURITY_H
+
+#include "creds/creds.h"
+#include "lb/endpoint.h"
+
+struct tc_security {
+    struct tc_endpoint_extra base;
+    torc_credentials *creds;     /* a reference */
+    struct tc_rstr *server_name; /* for the handshake: the SNI; may be empty */
+};
+
+/* Takes references to both. */
+struct tc_endpoint_extra *tc_security_new(torc_credentials *creds, struct tc_rstr *server_name);
+
+static inline const struct tc_security *tc_security_of(const struct tc_endpoint *e)
+{
+    return (const struct tc_security *)(const void *)e->security;
+}
+
+#endif

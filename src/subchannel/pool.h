@@ -1,0 +1,37 @@
+/* The subchannel pool of a runtime: connections by address, credentials and options, shared by its channels. A
+ * connection that no policy holds is kept for a while. Loop thread only. */
+#ifndef TC_SUBCHANNEL_POOL_H
+#define TC_SUBCHANNEL_POOL_H
+
+#include "io/loop.h"
+#include "subchannel/conn_config.h"
+
+struct tc_addr;
+struct tc_connection;
+struct tc_connector;
+struct tc_pool;
+
+struct tc_pool *tc_pool_new(struct tc_loop *loop, uint64_t idle_ms, uint32_t max_idle);
+/* Closes all connections; nothing connects after it. Subchannels that are left stay valid and silent. */
+void tc_pool_shutdown(struct tc_pool *p);
+/* After the shutdown and the release of all subchannels. */
+void tc_pool_free(struct tc_pool *p);
+void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connector);
+/* Brackets a resolver's update: a subchannel that a policy releases meanwhile lost its endpoint. */
+void tc_pool_set_updating(struct tc_pool *p, bool updating);
+
+size_t tc_pool_count(const struct tc_pool *p);
+/* Connections that are kept though no policy holds them. */
+size_t tc_pool_idle_count(const struct tc_pool *p);
+/* How many of those counts belong to private channels (to xDS servers) alone. */
+void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle);
+
+/* Returns the connection for address and config, making one if need be. The caller watches it. */
+struct tc_connection *tc_pool_connection(struct tc_pool *p, struct tc_conn_config *config, const struct tc_addr *addr);
+
+/* Tells the pool that the config's channel has ended. Failed connections that this channel used last are not kept, now
+ * or later: a backoff of the old channel must not bind a new channel. Connections of a private channel are not kept
+ * either: A71 closes the connection to a fallback server when the server above it is back. */
+void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config);
+
+#endif

@@ -1,0 +1,18 @@
+#include "base/exit.h"
+#include "base/fork.h"
+#include "tls/openssl.h"
+
+static void openssl_end_thread(void)
+{
+    OPENSSL_thread_stop();
+}
+
+void tc_openssl_init(void)
+{
+    if (!tc_foreign_enter())
+        return;
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+    tc_foreign_leave();
+    tc_foreign_set_thread_cleanup(openssl_end_thread);
+    tc_exit_before();
+}

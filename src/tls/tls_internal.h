@@ -1,0 +1,79 @@
+/* The inside of contexts and streams, for the files of src/tls: context.c, stream.c, verify.c, wire.c. */
+#ifndef TC_TLS_TLS_INTERNAL_H
+#define TC_TLS_TLS_INTERNAL_H
+
+#include "base/ref.h"
+#include "tls/openssl.h"
+#include "tls/tls.h"
+
+/* Why TLS fails when tc_foreign_enter refused. */
+#define TC_TLS_EXITING "the process is exiting"
+
+struct tc_tls_context {
+    struct tc_ref ref;
+    SSL_CTX *ssl_ctx;
+    bool server;
+    enum tc_tls_verify verify;
+    tc_tls_verify_fn verify_fn;
+    tc_tls_roots_fn roots_fn;
+    void *verify_arg;
+    void (*verify_arg_free)(void *arg);
+};
+
+/* The most TLS messages that a peer may send in a row without data. A handshake has about seven; then come a few
+ * tickets, and a key update now and then. OpenSSL takes in any number of them in one SSL_read. */
+enum { TC_TLS_MAX_MESSAGES = 64 };
+
+/* A BIO whose bytes come from a `struct tc_tls_wire`. */
+struct tc_tls_wire {
+    struct tc_bytestream *lower;
+    char *in; /* received, not yet decrypted: in[in_at, in_len) */
+    size_t in_at, in_len;
+    struct tc_buf out;   /* encrypted, not yet written */
+    bool blocked;        /* WRITABLE of `lower` will come */
+    bool eof;            /* lower ended */
+    ssize_t read_error;  /* TORC_E* of lower's read; 0: none */
+    ssize_t write_error; /* TORC_E* of lower's write; 0: none */
+    size_t budget;       /* bytes that OpenSSL may still take in this step */
+    bool paused;         /* the budget was met: the rest waits for the next step */
+    bool close_notify;   /* the peer's last alert was close_notify */
+    unsigned messages;   /* TLS messages since data last came; above TC_TLS_MAX_MESSAGES nothing more is read */
+};
+
+void tc_tls_wire_init(struct tc_tls_wire *w, struct tc_bytestream *lower);
+void tc_tls_wire_fini(struct tc_tls_wire *w);
+BIO *tc_tls_wire_bio(struct tc_tls_wire *w);
+/* Counts the TLS messages of the SSL whose BIO this is. */
+void tc_tls_wire_count_messages(struct tc_tls_wire *w, SSL *ssl);
+/* Called before each step of OpenSSL that reads: gives the step its budget. */
+void tc_tls_wire_start_step(struct tc_tls_wire *w);
+/* Writes queued bytes as far as the byte stream takes them. */
+void tc_tls_wire_flush(struct tc_tls_wire *w);
+/* Returns true when a read would find bytes, or an end, without an event of the byte stream. */
+static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
+{
+    return w->in_at < w->in_len || w->paused || w->eof || w->read_error != 0;
+}
+
+/* What the verify callback of OpenSSL needs to know of the connection; the SSL's app data. */
+struct tc_tls_peer_check {
+    const struct tc_tls_context *ctx;
+    const char *name;  /* "" on servers */
+    struct tc_buf why; /* the verify callback's reason */
+    char issuer[128];  /* the issuer whose root is missing, "/CN=ca", cut at this length; "": none */
+};
+
+/* Sets the verification of a context whose roots are chosen by the leaf. */
+void tc_tls_prepare_context(struct tc_tls_context *ctx);
+/* Puts name check, SNI and the verify callback into a fresh SSL. Returns false when the name cannot be used, or is
+ * missing. */
+bool tc_tls_prepare(SSL *ssl, struct tc_tls_peer_check *check);
+/* Returns true for an IP literal and for the name of a host (tls/san.h). */
+bool tc_tls_is_name(const char *name);
+/* Client: returns whether the certificate of the finished handshake is valid for another name too; true when names are
+ * not checked. */
+bool tc_tls_peer_is(SSL *ssl, const struct tc_tls_context *ctx, const char *name);
+/* Appends the reason why the last operation on the SSL failed, and empties OpenSSL's queue of errors. */
+void tc_tls_reason(SSL *ssl, const struct tc_tls_peer_check *check, const struct tc_tls_wire *wire, struct tc_buf *out);
+
+#endif

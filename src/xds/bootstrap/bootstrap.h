@@ -1,0 +1,84 @@
+/* The xDS bootstrap (A27): where control planes are and who this client is. Immutable; any thread. */
+#ifndef TC_XDS_BOOTSTRAP_BOOTSTRAP_H
+#define TC_XDS_BOOTSTRAP_BOOTSTRAP_H
+
+#include <jansson.h>
+
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "base/status.h"
+#include "base/validation_errors.h"
+#include "xds/bootstrap/limits.h"
+
+/* Selects whether the targets of a process hold the resources of an authority in one client. A71 gives each target its
+ * own client, so that fallback is decided for each; an authority with one server has nothing to fall back to. A server
+ * is in shared authorities or in others, never in both. */
+enum tc_xds_share {
+    TC_XDS_SHARE_WITHOUT_FALLBACK, /* the default: authorities with one server that stands in no list with fallbacks */
+    TC_XDS_SHARE_ALWAYS,           /* "torc.share_client": true */
+    TC_XDS_SHARE_NEVER,            /* "torc.share_client": false */
+};
+
+/* One xds_servers entry. */
+struct tc_xds_server {
+    struct tc_rstr *uri;        /* a target of Torc's own resolvers */
+    struct tc_rstr *creds_type; /* of the first supported channel_creds entry; NULL: none given (the channel's own) */
+    json_t *creds_config;       /* its config, or NULL */
+    json_t *call_creds;         /* A97: the entries of call_creds that are supported, or NULL: none */
+    bool ignore_resource_deletion; /* server_features */
+    bool fail_on_data_errors;
+    bool resource_timer_is_transient_error;
+    bool incremental; /* server feature "torc.incremental_ads" */
+    bool trusted_xds_server;
+    struct tc_rstr *key; /* text that is equal for equal entries: uri, creds, features */
+};
+
+struct tc_xds_authority {
+    struct tc_rstr *name;
+    struct tc_rstr *client_listener_template; /* client_listener_resource_name_template, or NULL */
+    struct tc_xds_server *servers;
+    size_t n_servers; /* 0: the top level's */
+    bool fallback_on_reachability_only;
+};
+
+struct tc_xds_bootstrap {
+    struct tc_ref ref;
+    struct tc_rstr *origin; /* file and variable, as texts about it begin; NULL: it was given as a text */
+    struct tc_xds_server *servers;
+    size_t n_servers; /* >= 1 */
+    struct tc_xds_authority *authorities;
+    size_t n_authorities;
+    struct tc_rstr *node_id;
+    struct tc_rstr *node; /* the Node message, serialised, with user agent and client features filled in */
+    struct tc_rstr *server_listener_template;         /* or NULL */
+    struct tc_rstr *client_default_listener_template; /* "%s" by default */
+    json_t *certificate_providers;                    /* object, or NULL (kept for credentials) */
+    struct tc_xds_limits limits;
+    enum tc_xds_share share;
+};
+
+/* Returns whether a channel credential type is supported; the only thing the bootstrap asks of credentials. */
+typedef bool (*tc_xds_creds_supported_fn)(void *arg, const char *type, const json_t *config);
+
+/* Parses a bootstrap text. NULL with *error (INVALID_ARGUMENT): every error named by field path. */
+struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
+                                                struct tc_status *error);
+/* From GRPC_XDS_BOOTSTRAP (a path, wins) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON). The text of *error names path and reason.
+ */
+struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supported_fn supported, void *arg,
+                                                           struct tc_status *error);
+struct tc_xds_bootstrap *tc_xds_bootstrap_ref(struct tc_xds_bootstrap *b);
+void tc_xds_bootstrap_unref(struct tc_xds_bootstrap *b);
+const struct tc_xds_authority *tc_xds_bootstrap_authority(const struct tc_xds_bootstrap *b, struct tc_slice name);
+/* Returns the server with this key, of the top level or of any authority; NULL: none. */
+const struct tc_xds_server *tc_xds_bootstrap_server(const struct tc_xds_bootstrap *b, const struct tc_rstr *key);
+/* Returns whether all targets hold the resources of this authority (NULL: the top level) in one client. */
+bool tc_xds_bootstrap_shares(const struct tc_xds_bootstrap *b, const struct tc_xds_authority *authority);
+/* Returns whether all targets hold what the server sends in one client. All authorities that name the server agree. */
+bool tc_xds_bootstrap_shares_server(const struct tc_xds_bootstrap *b, const struct tc_xds_server *server);
+/* Returns whether any authority, the top level included, is shared (`shared`), or is not. */
+bool tc_xds_bootstrap_any(const struct tc_xds_bootstrap *b, bool shared);
+/* Returns whether a server takes the credentials of the channel, because its entry has no channel_creds. */
+bool tc_xds_bootstrap_uses_channel_credentials(const struct tc_xds_bootstrap *b);
+
+#endif

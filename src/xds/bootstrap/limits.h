@@ -1,0 +1,32 @@
+/* What the bootstrap's member "torc.limits" sets of the caps on hostile sizes. Other programs that read the same
+ * bootstrap ignore the member. Zero in any of these: not set, the default holds. */
+#ifndef TC_XDS_BOOTSTRAP_LIMITS_H
+#define TC_XDS_BOOTSTRAP_LIMITS_H
+
+#include <jansson.h>
+
+#include "base/validation_errors.h"
+
+struct tc_xds_limits {
+    uint64_t ads_message_bytes; /* of one response; 64 MiB */
+    uint64_t decode_bytes;      /* that a resource takes while it is decoded, and a response besides; 48 MiB */
+    uint64_t resources_per_response;
+    uint64_t held_bytes; /* of all resources that are in use; 256 MiB */
+    /* Of one resource; the defaults are src/resource's. */
+    uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
+    uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
+    uint64_t regex_bytes;         /* of one pattern */
+    uint64_t regex_memory_bytes;  /* of one, compiled */
+    uint64_t regexes_total_bytes; /* of all in one response, compiled */
+};
+
+/* What decode_bytes is when it is not set. */
+#define TC_XDS_DECODE_BYTES ((uint64_t)48 << 20)
+
+/* What held_bytes is when it is not set. */
+#define TC_XDS_HELD_BYTES ((uint64_t)256 << 20)
+
+/* Reads the member, if there is one, of the bootstrap. What is wrong becomes an error with its path. */
+void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, struct tc_validation_errors *f);
+
+#endif

@@ -1,0 +1,19 @@
+/* The ADS stream of one server, in both forms of ADS. */
+#ifndef TC_XDS_CLIENT_ADS_H
+#define TC_XDS_CLIENT_ADS_H
+
+#include "xds/client/channel_internal.h"
+
+void tc_xds_ads_init(struct tc_xds_channel *ch, const struct tc_xds_ads_ops *ops);
+void tc_xds_ads_fini(struct tc_xds_channel *ch);
+/* Opens a stream, unless there is one or a timer will open it. */
+void tc_xds_ads_start(struct tc_xds_channel *ch);
+void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
+/* The server answers, by a response or by having nothing to add. */
+void tc_xds_ads_proved(struct tc_xds_channel *ch);
+/* The response was rejected after `took_ns` of processor time: delays the next read. */
+void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
+/* The stream ended: starts the next one, now or later, and tells whoever must know. */
+void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status, bool local);
+
+#endif

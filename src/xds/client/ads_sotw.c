@@ -1,0 +1,88 @@
+/* ADS, state of the world: a request has all names of its type, and its nonce answers the last response. A name that
+ * was dropped and is wanted again within one request is left out once (`held_back`): the server would see no change and
+ * not send the resource again. */
+#include "xds/client/ads_sotw.h"
+
+#include <stdlib.h>
+
+#include "xds/client/subscriptions.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+struct sotw_names {
+    TC_VEC(char *) v;
+    bool incomplete; /* some were held back */
+};
+
+static void collect_name(struct tc_xds_entry *e, uint32_t bit, void *arg)
+{
+    struct sotw_names *names = arg;
+    if (e->held_back & bit) {
+        e->held_back &= ~bit;
+        names->incomplete = true;
+        return;
+    }
+    *tc_vec_push(&names->v) = e->name->data;
+    e->sending_on |= bit;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void sotw_write_request(struct tc_xds_channel *ch, size_t type, const struct sotw_names *names,
+                               struct tc_buf *out)
+{
+    struct tc_xds_ads_type *t = &ch->ads.types.data[type];
+    Envoy__Service__Discovery__V3__DiscoveryRequest m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
+    Google__Rpc__Status detail = GOOGLE__RPC__STATUS__INIT;
+
+    m.version_info = (char *)tc_rstr_cstr(t->version);
+    m.response_nonce = (char *)tc_rstr_cstr(t->nonce);
+    m.type_url = (char *)ch->client->types.data[type]->type_url;
+    m.resource_names = names->v.data;
+    m.n_resource_names = names->v.len;
+    if (t->nack) {
+        detail.code = TORC_STATUS_INVALID_ARGUMENT;
+        detail.message = t->nack->data;
+        m.error_detail = &detail;
+    }
+    size_t len = envoy__service__discovery__v3__discovery_request__get_packed_size(&m);
+    out->len += envoy__service__discovery__v3__discovery_request__pack(&m, (uint8_t *)tc_buf_reserve(out, len));
+    TC_XDS_LOG(DEBUG, "xds %s: request %s version \"%s\" nonce \"%s\" names %zu%s%s", tc_rstr_cstr(ch->server->uri),
+               m.type_url, m.version_info, m.response_nonce, names->v.len, t->nack ? " NACK: " : "",
+               tc_rstr_cstr(t->nack));
+    tc_rstr_clear(&t->nack);
+    t->requested = t->asked = true;
+    if (names->v.len == 0) {
+        /* Nothing of the type is held: what is asked for later begins anew. */
+        t->requested = false;
+        tc_rstr_clear(&t->nonce);
+        tc_rstr_clear(&t->version);
+    }
+}
+
+static bool sotw_make_request(struct tc_xds_channel *ch, size_t type, struct tc_buf *out)
+{
+    struct sotw_names names = {0};
+    tc_xds_ads_each_entry(ch, type, collect_name, &names);
+    if (names.v.len)
+        qsort(names.v.data, names.v.len, sizeof(*names.v.data), compare_names);
+    /* A first request without names would ask for everything. A later one unsubscribes, or answers a response that came
+     * after: its server did not heed the unsubscription, whose nonce was that of the response before. */
+    const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
+    bool due = names.v.len || t->requested || (t->asked && t->nonce);
+    if (due)
+        sotw_write_request(ch, type, &names, out);
+    if (names.incomplete)
+        tc_xds_ads_request(ch, type);
+    tc_vec_fini(&names.v);
+    return due;
+}
+
+const struct tc_xds_ads_ops tc_xds_ads_sotw = {
+    .method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
+    .node_field = 2,
+    .request = sotw_make_request,
+};

@@ -1,0 +1,25 @@
+/* An authority in use: its entries, its servers, and A71's fallback between them. */
+#ifndef TC_XDS_CLIENT_AUTHORITY_H
+#define TC_XDS_CLIENT_AUTHORITY_H
+
+#include "xds/client/local_internal.h"
+
+/* Returns the state of an authority (NULL: the top level), made with its first channel if there is none. */
+struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *c,
+                                                    const struct tc_xds_authority *authority);
+/* Its entries must be gone. */
+void tc_xds_authority_free(struct tc_xds_authority_state *s);
+/* The subscriptions of a type changed. */
+void tc_xds_authority_request(struct tc_xds_authority_state *s, size_t type);
+/* A71: uses the next servers when those in use fail and something is missing. */
+void tc_xds_authority_fall_back(struct tc_xds_authority_state *s);
+/* A resource came from the channel at `index`: lower servers are no longer needed. */
+void tc_xds_authority_end_fallback(struct tc_xds_authority_state *s, size_t index);
+
+/* --- tc_xds_channel_events --- */
+
+void tc_xds_channel_fail(struct tc_xds_channel *ch, struct tc_status status, bool of_stream);
+void tc_xds_channel_healthy(struct tc_xds_channel *ch, struct tc_xds_token *token);
+void tc_xds_channel_nothing_to_add(struct tc_xds_channel *ch);
+
+#endif

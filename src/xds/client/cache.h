@@ -1,0 +1,41 @@
+/* The cache's entries: what is known of a watched resource (A88's states), and what its watchers were told. */
+#ifndef TC_XDS_CLIENT_CACHE_H
+#define TC_XDS_CLIENT_CACHE_H
+
+#include "xds/client/local_internal.h"
+#include "xds/client/name.h"
+
+/* The index that stands for a type, or TC_XDS_NO_TYPE when the client never watched the type. */
+#define TC_XDS_NO_TYPE SIZE_MAX
+size_t tc_xds_type_index(const struct tc_xds_local_client *c, struct tc_slice type_url);
+size_t tc_xds_type_add(struct tc_xds_local_client *c, const struct tc_xds_resource_type *type);
+
+struct tc_xds_entry *tc_xds_entry_find(const struct tc_xds_authority_state *s, size_t type, struct tc_slice name);
+/* Returns the entry that a name in a response of this channel means, or NULL. */
+struct tc_xds_entry *tc_xds_channel_entry(struct tc_xds_channel *ch, size_t type, const struct tc_xds_name *name);
+/* Adds an entry, REQUESTED, to the authority's table. */
+struct tc_xds_entry *tc_xds_entry_new(struct tc_xds_authority_state *s, size_t type, struct tc_rstr *name);
+/* Removes the entry from the table and frees it. Must not have watches. */
+void tc_xds_entry_free(struct tc_xds_entry *e);
+/* Returns false, and the cap in *most, if accepting `bytes` would exceed held_bytes. */
+bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *most);
+/* A valid resource came from the server; takes the reference. */
+void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
+                         struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token);
+/* A data error came; takes the status. `drop`: the resource in use goes (A88). */
+void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
+                       bool drop, struct tc_xds_token *token);
+/* Asks whether the states of entries are logged, for what comes next. */
+void tc_xds_entries_check_log(struct tc_xds_local_client *c);
+/* Starts or stops the does-not-exist timer as the entry's state says. */
+void tc_xds_entry_check_timer(struct tc_xds_entry *e);
+/* Returns the error that holds now, beside or instead of a value; borrowed. OK: none. */
+const struct tc_status *tc_xds_entry_error(const struct tc_xds_entry *e);
+/* Tells one watcher what there is: the resource if it is new to the watcher, and an error if there is one, or if only
+ * the error changed. */
+void tc_xds_entry_tell(const struct tc_xds_entry *e, struct tc_xds_watcher *w, bool new_resource,
+                       struct tc_xds_token *token);
+/* Tells the watchers what they do not know yet; idempotent. */
+void tc_xds_entry_reconcile(struct tc_xds_entry *e, struct tc_xds_token *token);
+
+#endif

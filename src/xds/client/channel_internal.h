@@ -1,0 +1,104 @@
+/* An xds_channel: the connection to one server, with its ADS stream and its load reports. Data; see xds_channel.h for
+ * its life, ads.h and subscriptions.h for the stream, lrs.h for reports. */
+#ifndef TC_XDS_CLIENT_CHANNEL_INTERNAL_H
+#define TC_XDS_CLIENT_CHANNEL_INTERNAL_H
+
+#include "base/vec.h"
+#include "io/mailbox.h"
+#include "xds/client/local_internal.h"
+
+struct tc_xds_lrs;
+
+/* What an ADS stream knows of a type. */
+struct tc_xds_ads_type {
+    struct tc_rstr *version; /* last ACKed; outlives streams; state of the world only */
+    /* Of the last response on this stream; incremental: of the response to be answered, or NULL. */
+    struct tc_rstr *nonce;
+    struct tc_rstr *nack;       /* the errors that the next request reports; NULL: none */
+    struct tc_xds_token *token; /* incremental: held until the response is answered */
+    uint64_t turn;              /* place in the queue of requests, the smallest first; 0: no request is due */
+    bool requested;             /* requested on this stream; state of the world: with names */
+    bool asked;                 /* ever requested on this stream: responses of the type must be answered */
+    unsigned subscribed;        /* incremental: how many requests of this stream subscribed to names */
+    bool again;                 /* incremental: the next request subscribes to all names */
+    /* Names that the last request had and that were dropped from the cache since. A request that has such a name again
+     * would tell the server nothing new, and it would not send the resource again. */
+    TC_VEC(struct tc_rstr *) dropped;
+};
+
+/* What differs between the two forms of ADS: state of the world (ads_sotw.h), and incremental (ads_delta.h). */
+struct tc_xds_ads_ops {
+    const char *method;
+    unsigned node_field; /* the number of the Node in a request */
+    /* Makes the request that is due for the type. Returns false if there is nothing to say. */
+    bool (*request)(struct tc_xds_channel *ch, size_t type, struct tc_buf *out);
+    /* A request was handed to a connected transport; may be NULL. */
+    void (*on_sent)(struct tc_xds_channel *ch);
+    /* The timer `quiet` ran out; NULL: the form has no use for it. */
+    void (*on_quiet)(struct tc_xds_channel *ch);
+};
+
+/* A response that another thread decodes (decode_thread.h), as its stream sees it. */
+struct tc_xds_pending_response {
+    /* The stream ended, with this status. tc_xds_ads_ended is to follow once the response was applied. */
+    void (*on_stream_end)(struct tc_xds_pending_response *p, const struct tc_status *status, bool local);
+    /* The response is not to be applied. */
+    void (*abandon)(struct tc_xds_pending_response *p);
+};
+
+struct tc_xds_ads {
+    const struct tc_xds_ads_ops *ops;
+    struct tc_xds_stream *stream;            /* NULL: there is none */
+    struct tc_xds_token *token;              /* of the response whose watchers are not done with it */
+    struct tc_xds_pending_response *pending; /* the response while another thread decodes it */
+    struct tc_mailbox *box;                  /* where decoded responses arrive; NULL until the first one */
+    TC_VEC(struct tc_xds_ads_type) types;
+    uint64_t last_turn;
+    size_t sending_type;
+    bool sending, sent_node, seen_response;
+    bool refused;          /* the last response, or a resource of it, was rejected */
+    uint64_t read_at_ms;   /* the next read waits until then */
+    struct tc_timer pause; /* until read_at_ms */
+    bool hold_backoff;     /* the last stream broke on a response that is too large: a first response proves nothing */
+    uint64_t restarted_ms; /* when a stream that had worked was last followed by the next one; 0: never */
+    uint64_t opened_ms;    /* when the last stream was opened */
+    struct tc_backoff taken; /* after streams that worked and were taken away soon (ads.c, SOON_MS) */
+    unsigned n_taken;        /* how many such streams in a row */
+    struct tc_backoff backoff;
+    struct tc_timer retry;
+    struct tc_timer steady; /* while the stream after a failed one is young (ads.c, STEADY_MS) */
+    struct tc_task send, restart;
+    /* Incremental. gave_versions: the stream's first requests had versions, so that the server may stay silent.
+     * asked_anew: they also had names without a version, which the server should answer. */
+    bool gave_versions, asked_anew;
+    bool forgets; /* the server forgets names (ads_delta.c) */
+    struct tc_timer quiet;
+    struct tc_xds_token *sent_token; /* of the response that the request on its way answers */
+};
+
+/* What a channel tells of its server. The parts that hear it stand above the channel: local_client.c names them. */
+struct tc_xds_channel_events {
+    /* Takes in a response. Returns false if it cannot be made out what the response is. */
+    bool (*on_response)(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_token *token);
+    /* The server cannot be reached, for this reason; takes the status. `of_stream`: a stream ended without a response,
+     * or on a response that is too large; false: there is no connection. */
+    void (*on_unreachable)(struct tc_xds_channel *ch, struct tc_status status, bool of_stream);
+    /* The server can be reached. */
+    void (*on_reachable)(struct tc_xds_channel *ch, struct tc_xds_token *token);
+    /* Incremental: the server is silent, because the client has everything already. */
+    void (*on_nothing_to_add)(struct tc_xds_channel *ch);
+};
+
+struct tc_xds_channel {
+    struct tc_link link;
+    struct tc_xds_local_client *client;
+    const struct tc_xds_server *server; /* the bootstrap's */
+    struct tc_xds_transport *transport;
+    size_t users;            /* authorities that have it in their list */
+    struct tc_status status; /* why the server cannot be reached; OK: nothing bad is known */
+    bool stream_failed;      /* the status is of the end of a stream; false: of the connection */
+    struct tc_xds_ads ads;
+    struct tc_xds_lrs *lrs; /* NULL: none was ever asked for */
+};
+
+#endif

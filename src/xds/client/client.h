@@ -1,0 +1,95 @@
+/* The xDS client: watches resources by type and name over ADS, keeps what it received, and tells watchers.
+ *
+ * Watcher callbacks come by the loop's serial queue, never from inside a call. Each carries a token of the response's
+ * flow control: the next response is read only when all tokens of the last were released (tc_xds_token_unref). */
+#ifndef TC_XDS_CLIENT_CLIENT_H
+#define TC_XDS_CLIENT_CLIENT_H
+
+#include "io/backoff.h"
+#include "io/loop.h"
+#include "xds/client/resource_type.h"
+#include "xds/client/token.h"
+#include "xds/load/load_store.h"
+
+struct tc_xds_client;
+struct tc_xds_watcher;
+
+struct tc_xds_watcher_ops {
+    /* A new value (borrowed: take a reference), or an error when there is no value to use (A88's OnResourceChanged).
+     * resource is NULL exactly when error is not. */
+    void (*on_changed)(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
+                       struct tc_xds_token *token);
+    /* An error beside a value that stays in use, or an OK status when it is over (A88's OnAmbientError). */
+    void (*on_ambient_error)(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_token *token);
+};
+
+/* Embedded in whoever watches. */
+struct tc_xds_watcher {
+    const struct tc_xds_watcher_ops *ops;
+    /* The clients' own. */
+    struct tc_link link;
+    struct tc_link forwarded; /* of a forwarding client */
+    void *internal;           /* NULL: it does not watch */
+    void *remote;             /* of a remote client */
+};
+
+/* What a client that asks servers itself is made with (local_client.h). */
+struct tc_xds_client_opts {
+    /* The data-plane target whose client this is, for the log; empty: several targets share it. */
+    struct tc_slice target;
+    uint64_t resource_timeout_ms; /* does-not-exist timer, 15000 */
+    struct tc_backoff_opts backoff;
+    const void *registries; /* for decode contexts; with decode_thread_bytes for other threads too, at any time */
+    size_t max_resources_per_response; /* 65536 */
+    size_t decode_thread_bytes; /* from so many on, or where it may be slow, another thread decodes; 0, the default:
+                                   never */
+};
+
+struct tc_xds_client *tc_xds_client_ref(struct tc_xds_client *c);
+/* The last reference ends the client: its streams end, and no callback follows. */
+void tc_xds_client_unref(struct tc_xds_client *c);
+
+/* Begins to watch. A cached value comes first, then an ambient error if there is one. Texts of errors do not name the
+ * resource, and their codes are UNAVAILABLE, or NOT_FOUND when it does not exist: neither is for RPCs as it is. The
+ * watcher must stay until it is unwatched or the client's last reference goes. A name with an authority that the
+ * bootstrap does not have gives an error through on_changed. */
+void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
+                         struct tc_xds_watcher *watcher);
+/* Ends the watch: no callback follows. With the last watcher of a resource the subscription goes, and what is
+ * cached, at the end of the present callbacks: another that begins to watch before still finds it. */
+void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
+void tc_xds_client_reset_backoff(struct tc_xds_client *c);
+/* Returns the loads to report of a cluster's RPCs (A27: lrs_server self) to the server of the bootstrap with this key:
+ * a reference and a user, see xds/load/load_store.h. Reports go as long as there is a user; both may be given back
+ * after the client's end. NULL: there is no such server. */
+struct tc_load_cluster *tc_xds_client_load(struct tc_xds_client *c, const struct tc_rstr *server_key,
+                                           struct tc_rstr *cluster, struct tc_rstr *service);
+const struct tc_xds_bootstrap *tc_xds_client_bootstrap(const struct tc_xds_client *c);
+
+enum tc_xds_state { /* as CSDS's ClientResourceStatus counts (A40, A88) */
+                    TC_XDS_REQUESTED = 1,
+                    TC_XDS_DOES_NOT_EXIST = 2,
+                    TC_XDS_ACKED = 3,
+                    TC_XDS_NACKED = 4,
+                    TC_XDS_RECEIVED_ERROR = 5,
+                    TC_XDS_TIMEOUT = 6,
+};
+
+/* One cache entry as a dump sees it; borrowed for the call. */
+struct tc_xds_dump_entry {
+    const struct tc_xds_resource_type *type;
+    struct tc_slice name;
+    enum tc_xds_state state;
+    struct tc_slice version;       /* of the value in use */
+    int64_t updated_ns;            /* realtime; 0: never */
+    const struct tc_rstr *bytes;   /* the resource message as received; NULL: none */
+    const struct tc_status *error; /* NULL: none */
+    struct tc_slice failed_version;
+    int64_t failed_ns;
+};
+
+typedef void (*tc_xds_dump_fn)(void *arg, const struct tc_xds_dump_entry *entry);
+/* Calls fn for each entry that the client holds itself. */
+void tc_xds_client_dump(const struct tc_xds_client *c, tc_xds_dump_fn fn, void *arg);
+
+#endif

@@ -1,0 +1,27 @@
+/* Large responses are decoded by another thread before they are applied, so that the loop, and with it all RPCs, does
+ * not wait for that. The loop then applies the result like any response. */
+#ifndef TC_XDS_CLIENT_DECODE_THREAD_H
+#define TC_XDS_CLIENT_DECODE_THREAD_H
+
+#include "xds/client/response_context.h"
+
+/* The outcome of decoding one resource. */
+struct tc_xds_decode_result {
+    size_t index; /* in the response */
+    struct tc_slice bytes;
+    struct tc_xds_resource *resource; /* NULL: none */
+    struct tc_rstr *own_name;
+    struct tc_rstr *errors; /* their text; NULL: there are none */
+};
+
+/* Returns true if the response, unpacked into `arena` as `m`, will be decoded by the background thread and applied
+ * later: then takes over all but ch and variant, and a reference of `token`. The channel gives up the response by
+ * tc_xds_pending_response.abandon. */
+bool tc_xds_decode_thread_begin(struct tc_xds_channel *ch, const struct tc_xds_response_variant *variant,
+                                struct tc_rstr *message, struct tc_arena *arena, const ProtobufCMessage *m,
+                                struct tc_xds_token *token);
+/* Returns the outcome of resource `index`, which the caller may empty; NULL: it was not decoded. Indexes must grow from
+ * call to call. */
+struct tc_xds_decode_result *tc_xds_decode_thread_result(struct tc_xds_decode_job *job, size_t index);
+
+#endif

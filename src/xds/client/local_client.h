@@ -1,0 +1,16 @@
+/* The xDS client that asks servers itself: ADS streams, a cache, A71's fallback, and load reports. Shared by the
+ * channels of one target, or of several (xds/domain/client_pool.h). */
+#ifndef TC_XDS_CLIENT_LOCAL_CLIENT_H
+#define TC_XDS_CLIENT_LOCAL_CLIENT_H
+
+#include "xds/client/client.h"
+#include "xds/client/transport.h"
+
+void tc_xds_client_opts_init(struct tc_xds_client_opts *opts);
+
+/* One reference. The factory must outlive the client. NULL opts: defaults. */
+struct tc_xds_client *tc_xds_local_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
+                                              struct tc_xds_transport_factory *factory,
+                                              const struct tc_xds_client_opts *opts);
+
+#endif

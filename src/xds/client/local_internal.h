@@ -1,0 +1,75 @@
+/* What a local client holds (xds/client/local_client.h): the authorities in use, and the cache entries of each. */
+#ifndef TC_XDS_CLIENT_LOCAL_INTERNAL_H
+#define TC_XDS_CLIENT_LOCAL_INTERNAL_H
+
+#include "base/table.h"
+#include "base/vec.h"
+#include "xds/client/client_internal.h"
+#include "xds/client/transport.h"
+
+struct tc_xds_channel;
+struct tc_xds_channel_events;
+
+struct tc_xds_local_client {
+    struct tc_xds_client base;
+    struct tc_xds_transport_factory *factory;
+    const struct tc_xds_channel_events *events; /* what the parts above hear from each channel */
+    struct tc_xds_client_opts opts;
+    struct tc_rstr *target; /* owns the text of opts.target */
+
+    TC_VEC(const struct tc_xds_resource_type *)
+    types; /* every type that was ever watched; its index stands for the type */
+    struct tc_link authorities;
+    struct tc_link channels; /* one for each server in use, whichever authorities name it (A47) */
+    struct tc_link orphans;  /* watchers of names that nobody can ask for; each got an error */
+    struct tc_task settle;   /* drops what nobody watches, when the present callbacks are through */
+    uint64_t held_bytes;     /* of the resources in use, as received */
+    uint64_t responses;      /* number of the last response, for tc_xds_entry.seen_in */
+    bool logs_states; /* the states of resources are logged; asked once a response, which may have 65536 of them */
+};
+
+/* An authority in use. */
+struct tc_xds_authority_state {
+    struct tc_link link;
+    struct tc_xds_local_client *client;
+    const struct tc_xds_authority *config; /* the bootstrap's; NULL: the top level, for names without one */
+    const struct tc_xds_server *servers;   /* in order of preference */
+    size_t n_servers;
+    TC_VEC(struct tc_xds_channel *) channels; /* to the first of the servers; later ones are fallbacks (A71) */
+    TC_VEC(struct tc_xds_entry *) entries;    /* a hash table for each type */
+};
+
+/* A resource that is watched. */
+struct tc_xds_entry {
+    struct tc_xds_authority_state *authority;
+    size_t type;
+    struct tc_rstr *name; /* canonical */
+    UT_hash_handle hh;    /* the authority's */
+    struct tc_link watches;
+
+    enum tc_xds_state state;
+    struct tc_xds_resource *resource; /* in use, or NULL */
+    struct tc_rstr *bytes;            /* its message as received */
+    struct tc_rstr *version;
+    const struct tc_xds_server *source; /* the server that sent the value in use */
+    int64_t updated_ns;
+    struct tc_status error; /* of the data (A88); OK: none */
+    bool absent;            /* `error` says that the resource does not exist */
+    struct tc_rstr *failed_version;
+    int64_t failed_ns;
+
+    /* What the watchers were told last; see tc_xds_entry_reconcile. */
+    struct tc_xds_resource *told_resource;
+    struct tc_status told_error;
+
+    /* A bit for each of the authority's channels: the subscription is in the request under way, was handed to a
+     * connected transport (A57). */
+    uint32_t sending_on, sent_on;
+    /* Bits of channels whose server already sent the resource, for an entry that was dropped since: the next request
+     * leaves the name out, the one after it asks again. */
+    uint32_t held_back;
+    struct tc_timer timer; /* the does-not-exist timer (A57) */
+    uint64_t seen_in;      /* number of the last response that named the resource */
+};
+
+#endif

@@ -1,0 +1,21 @@
+/* Load reports (LRS, A27) to one server: a stream that is open while any cluster's loads are to be reported there. The
+ * server says which clusters and how often; a stream that breaks is opened again without losing counts that were not
+ * handed over. Other folders use tc_xds_client_load. */
+#ifndef TC_XDS_CLIENT_LRS_H
+#define TC_XDS_CLIENT_LRS_H
+
+#include "xds/load/load_store.h"
+
+struct tc_xds_channel;
+struct tc_xds_lrs;
+
+/* on_idle: nothing is left to report; it may free what it is told of, and this with it. */
+struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch, void (*on_idle)(struct tc_xds_channel *ch));
+/* Cancels its stream. Loads that are held outside stay, for nothing. */
+void tc_xds_lrs_free(struct tc_xds_lrs *l);
+struct tc_load_store *tc_xds_lrs_store(struct tc_xds_lrs *l);
+/* Returns whether there is anything to report, or a last report under way. */
+bool tc_xds_lrs_active(const struct tc_xds_lrs *l);
+void tc_xds_lrs_reset_backoff(struct tc_xds_lrs *l);
+
+#endif

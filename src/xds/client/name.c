@@ -1,0 +1,137 @@
+/* Resource names. Two spellings of one xdstp: name get one canonical text: escapes are decoded and encoded again, query
+ * parameters are sorted, the fragment is left out (A47). Other names are taken as they are. */
+#include "xds/client/name.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+
+#define SCHEME "xdstp:"
+/* RFC 3986 3.3 and 3.4: what may stand unescaped in a path, in a key or value of a query. */
+#define KEEP_PATH "!$&'()*+,;=:@/"
+#define KEEP_QUERY "!$'()*,;:@/?"
+
+struct param {
+    struct tc_buf key, value; /* encoded anew */
+};
+
+/* Decodes and encodes again, so that two spellings become one. */
+static bool uri_normalize(struct tc_buf *out, struct tc_slice s, const char *keep)
+{
+    struct tc_buf decoded = {0};
+    bool ok = tc_uri_decode(&decoded, s) == 0;
+    if (ok)
+        tc_uri_encode(out, tc_buf_slice(&decoded), keep);
+    tc_buf_fini(&decoded);
+    return ok;
+}
+
+static int compare_params(const void *a, const void *b)
+{
+    const struct param *x = a, *y = b;
+    return tc_slice_cmp(tc_buf_slice(&x->key), tc_buf_slice(&y->key));
+}
+
+static bool append_query(struct tc_buf *out, struct tc_slice query)
+{
+    TC_VEC(struct param) params = {0};
+    struct tc_slice part;
+    bool more = query.len != 0, ok = true;
+    while (ok && tc_slice_split(&query, &more, '&', &part)) {
+        struct tc_slice key, value = part;
+        bool has_value = true;
+        tc_slice_split(&value, &has_value, '=', &key);
+        struct param *p = tc_vec_push(&params);
+        ok = uri_normalize(&p->key, key, KEEP_QUERY) && (!has_value || uri_normalize(&p->value, value, KEEP_QUERY));
+    }
+    if (params.len)
+        qsort(params.data, params.len, sizeof(*params.data), compare_params);
+    for (size_t i = 0; i < params.len; i++) {
+        if (ok) {
+            tc_buf_append_char(out, i ? '&' : '?');
+            tc_buf_append_slice(out, tc_buf_slice(&params.data[i].key));
+            tc_buf_append_char(out, '=');
+            tc_buf_append_slice(out, tc_buf_slice(&params.data[i].value));
+        }
+        tc_buf_fini(&params.data[i].key);
+        tc_buf_fini(&params.data[i].value);
+    }
+    tc_vec_fini(&params);
+    return ok;
+}
+
+static struct tc_slice slice_cut_before(struct tc_slice *s, char c)
+{
+    const char *at = s->len ? memchr(s->data, c, s->len) : NULL;
+    struct tc_slice rest = {0};
+    if (at) {
+        rest = tc_slice_of(at + 1, s->len - (size_t)(at + 1 - s->data));
+        s->len = (size_t)(at - s->data);
+    }
+    return rest;
+}
+
+/* `rest` is what follows the scheme. NULL, or what is wrong. */
+static const char *parse_federated(const struct tc_xds_resource_type *type, struct tc_slice rest,
+                                   struct tc_buf *authority, struct tc_buf *text)
+{
+    static const char type_prefix[] = "type.googleapis.com/";
+    const char *full = type->type_url;
+    if (strncmp(full, type_prefix, sizeof(type_prefix) - 1) == 0)
+        full += sizeof(type_prefix) - 1;
+
+    slice_cut_before(&rest, '#'); /* the fragment names a part of a resource, not the resource */
+    struct tc_slice query = slice_cut_before(&rest, '?'), host = {0};
+    if (tc_slice_starts(rest, tc_slice_str("//"))) {
+        rest = tc_slice_of(rest.data + 2, rest.len - 2);
+        host = rest;
+        slice_cut_before(&host, '/');
+        rest = tc_slice_of(rest.data + host.len, rest.len - host.len);
+    }
+    if (rest.len && rest.data[0] == '/')
+        rest = tc_slice_of(rest.data + 1, rest.len - 1);
+    struct tc_slice first = rest, id = slice_cut_before(&first, '/');
+    if (!tc_slice_eq_str(first, full))
+        return "its path does not begin with the resource type";
+    if (tc_uri_decode(authority, host) != 0)
+        return "its authority has an invalid escape";
+    tc_buf_append_str(text, SCHEME "//");
+    tc_uri_encode(text, tc_buf_slice(authority), "!$&'()*+,;=:@[]");
+    tc_buf_printf(text, "/%s/", full);
+    if (!uri_normalize(text, id, KEEP_PATH))
+        return "its path has an invalid escape";
+    if (!append_query(text, query))
+        return "its query has an invalid escape";
+    return NULL;
+}
+
+bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice text, struct tc_xds_name *out,
+                       char **why)
+{
+    if (!tc_slice_starts(text, tc_slice_str(SCHEME))) {
+        *out = (struct tc_xds_name){.text = tc_rstr_new(text.data, text.len)};
+        return true;
+    }
+    struct tc_buf authority = {0}, canonical = {0};
+    struct tc_slice rest = tc_slice_of(text.data + strlen(SCHEME), text.len - strlen(SCHEME));
+    const char *fault = parse_federated(type, rest, &authority, &canonical);
+    if (fault)
+        *why = tc_asprintf("resource name \"%.*s\": %s", (int)TC_MIN(text.len, INT_MAX), text.data, fault);
+    else
+        *out = (struct tc_xds_name){
+            .federated = true,
+            .authority = tc_rstr_new(authority.data, authority.len),
+            .text = tc_rstr_new(canonical.data, canonical.len),
+        };
+    tc_buf_fini(&authority);
+    tc_buf_fini(&canonical);
+    return fault == NULL;
+}
+
+void tc_xds_name_fini(struct tc_xds_name *n)
+{
+    tc_rstr_unref(n->authority);
+    tc_rstr_unref(n->text);
+    *n = (struct tc_xds_name){0};
+}

@@ -1,0 +1,26 @@
+/* A client on one loop that watches through the client of another loop, its origin: same functions
+ * (xds/client/client.h), one ADS stream. Between them go messages (io/mailbox.h) with immutable resources. */
+#ifndef TC_XDS_CLIENT_REMOTE_CLIENT_H
+#define TC_XDS_CLIENT_REMOTE_CLIENT_H
+
+#include "io/mailbox.h"
+#include "xds/client/client.h"
+
+struct tc_xds_remote_opts {
+    struct tc_mailbox *here;  /* of the remote client's loop; borrowed for the call */
+    struct tc_mailbox *there; /* of the origin's loop; borrowed for the call */
+    /* On the origin's loop, once and first: the client to watch through, which lives until `close`. */
+    struct tc_xds_client *(*open)(void *arg);
+    /* On the origin's loop, once and last; gives up `arg`. */
+    void (*close)(void *arg);
+    void *arg;
+};
+
+/* The origin's loop and its box must last until `close`; the remote client's may end at any time. Does-not-exist
+ * timers, fallback, the cache and load reports are the origin's; a dump of the remote client shows nothing. A remote
+ * client holds back no response of the server's (tokens are NULL): its watchers are told what holds when their loop
+ * turns, which may leave out what held in between. */
+struct tc_xds_client *tc_xds_remote_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
+                                               const struct tc_xds_remote_opts *opts);
+
+#endif

@@ -1,0 +1,23 @@
+/* The load reports of a remote client: counted on its own loop, handed to its origin's client. */
+#ifndef TC_XDS_CLIENT_REMOTE_LOAD_H
+#define TC_XDS_CLIENT_REMOTE_LOAD_H
+
+#include "io/mailbox.h"
+#include "xds/client/client.h"
+
+struct tc_xds_remote_loads {
+    struct tc_loop *loop;
+    struct tc_mailbox *here, *there;     /* of this loop and of the origin's; borrowed */
+    struct tc_xds_client *const *origin; /* where the origin's loop finds its client; outlives all mail from here */
+    struct tc_link shares;               /* one for each server */
+};
+
+void tc_xds_remote_loads_init(struct tc_xds_remote_loads *loads, struct tc_loop *loop, struct tc_mailbox *here,
+                              struct tc_mailbox *there, struct tc_xds_client *const *origin);
+/* tc_xds_client_load. */
+struct tc_load_cluster *tc_xds_remote_load(struct tc_xds_remote_loads *loads, struct tc_rstr *server_key,
+                                           struct tc_rstr *cluster, struct tc_rstr *service);
+/* What was counted goes to the origin; what is counted later is lost. */
+void tc_xds_remote_loads_end(struct tc_xds_remote_loads *loads);
+
+#endif

@@ -1,0 +1,60 @@
+/* What the xDS client knows of a resource type: how to take one apart, and when two are equal. src/resource implements
+ * it for each type; the client itself knows no resource's content. */
+#ifndef TC_XDS_CLIENT_RESOURCE_TYPE_H
+#define TC_XDS_CLIENT_RESOURCE_TYPE_H
+
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "base/validation_errors.h"
+#include "xds/bootstrap/bootstrap.h"
+
+struct tc_xds_resource_type;
+
+/* A decoded resource: immutable, shared, may cross runtimes. Implementations embed it first. */
+struct tc_xds_resource {
+    struct tc_ref ref;
+    const struct tc_xds_resource_type *type;
+};
+
+/* What a decoder may ask: registries live outside (LB policies, HTTP filters, certificate providers), behind
+ * `registries`, which only src/resource and src/mesh look into. They do not change. */
+struct tc_xds_decode_context {
+    const struct tc_xds_bootstrap *bootstrap;
+    const struct tc_xds_server *server;
+    const void *registries;
+    size_t *regex_bytes; /* what the regexes of the response take so far; NULL: each resource is on its own */
+};
+
+struct tc_xds_resource_type {
+    const char *type_url;                /* "type.googleapis.com/envoy.config.cluster.v3.Cluster" */
+    const char *short_name;              /* "Cluster", for texts */
+    bool any_thread;                     /* decode may be called by any thread */
+    bool all_resources_required_in_sotw; /* Listener and Cluster: absence from a response means deletion */
+    /* Decodes the bytes of a resource message. *name gets the resource's name whenever it could be read, also on
+     * failure (a new reference). NULL and errors when the resource is invalid. */
+    struct tc_xds_resource *(*decode)(const struct tc_xds_resource_type *type, const struct tc_xds_decode_context *ctx,
+                                      struct tc_slice bytes, struct tc_rstr **name,
+                                      struct tc_validation_errors *errors);
+    /* The name that `decode` would find, without decoding; empty when that cannot be told. Borrowed from the bytes.
+     * What is in use already need not be decoded again (a server of the state of the world sends all of a type). */
+    struct tc_slice (*peek_name)(struct tc_slice bytes);
+    /* Returns whether decoding may take long for the size; NULL: it does not. */
+    bool (*slow)(struct tc_slice bytes);
+    bool (*equal)(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
+    void (*free)(struct tc_xds_resource *r);
+};
+
+static inline struct tc_xds_resource *tc_xds_resource_ref(struct tc_xds_resource *r)
+{
+    if (r)
+        tc_ref_inc(&r->ref);
+    return r;
+}
+
+static inline void tc_xds_resource_unref(struct tc_xds_resource *r)
+{
+    if (r && tc_ref_dec(&r->ref))
+        r->type->free(r);
+}
+
+#endif

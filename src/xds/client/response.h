@@ -1,0 +1,21 @@
+/* Taking in a response: resources decoded and delivered, errors collected for one NACK (A46), the answer prepared. */
+#ifndef TC_XDS_CLIENT_RESPONSE_H
+#define TC_XDS_CLIENT_RESPONSE_H
+
+#include "xds/client/response_context.h"
+
+/* Decodes a resource and puts it, or what is wrong with it, where it belongs. */
+void tc_xds_response_apply_resource(struct tc_xds_response_context *ctx,
+                                    const struct tc_xds_response_resource *resource);
+/* xRFC TP3: the server says why it does not send a resource. */
+void tc_xds_response_apply_error(struct tc_xds_response_context *ctx,
+                                 const Envoy__Service__Discovery__V3__ResourceError *error);
+/* The server has taken away a resource that is held. */
+void tc_xds_response_apply_deletion(struct tc_xds_response_context *ctx, struct tc_xds_entry *e);
+
+/* Unpacks a response of the form and has it applied; one that cannot be unpacked is answered as far as it can be made
+ * out. False: it cannot. A large one may be applied later. */
+bool tc_xds_on_response(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_token *token,
+                        const struct tc_xds_response_variant *variant);
+
+#endif

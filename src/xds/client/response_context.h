@@ -1,0 +1,89 @@
+/* A response being taken in: its state, the resources in it, and the answer to it. What both forms of responses share.
+ */
+#ifndef TC_XDS_CLIENT_RESPONSE_CONTEXT_H
+#define TC_XDS_CLIENT_RESPONSE_CONTEXT_H
+
+#include "base/arena.h"
+#include "proto/scan.h"
+#include "xds/client/channel_internal.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+struct tc_xds_decode_job;
+
+struct tc_xds_response_context {
+    struct tc_xds_channel *ch;
+    const struct tc_xds_resource_type *type;
+    size_t type_index;
+    struct tc_slice version; /* of the resource in hand */
+    struct tc_xds_token *token;
+    struct tc_validation_errors errors;
+    size_t regex_bytes;                    /* tc_xds_decode_context */
+    struct tc_xds_decode_job *decoded_by;  /* has the decoded resources; NULL: decode them */
+    struct tc_xds_decode_job *collect_for; /* collects resources to decode; NULL: they are applied */
+    bool nameless;                         /* a resource of the response has no readable name */
+};
+
+/* A resource as it stands in a response, out of its wrapper. */
+struct tc_xds_response_resource {
+    size_t index;
+    struct tc_slice type_url, bytes;
+    struct tc_slice wrapper_name; /* preferred to the resource's own */
+};
+
+static inline struct tc_slice tc_xds_text(const char *s)
+{
+    return s ? tc_slice_str(s) : tc_slice_of(NULL, 0);
+}
+
+/* Returns false if the type was not asked for: the response is ignored. */
+bool tc_xds_response_begin(struct tc_xds_response_context *ctx, struct tc_slice type_url);
+/* Queues the ACK or NACK of the response. */
+void tc_xds_response_end(struct tc_xds_response_context *ctx, struct tc_slice version, struct tc_slice nonce);
+
+/* Name and content of a Resource message. Returns false, with an error, if it has no content. */
+bool tc_xds_response_open_wrapper(struct tc_xds_response_context *ctx,
+                                  const Envoy__Service__Discovery__V3__Resource *wrapper,
+                                  struct tc_xds_response_resource *out);
+/* Adds an unusable resource to the NACK. */
+void tc_xds_response_add_error(struct tc_xds_response_context *ctx, size_t index, struct tc_slice name,
+                               const char *text);
+/* Returns the entry of that name, or NULL if there is none or it is not a valid name. */
+struct tc_xds_entry *tc_xds_response_entry(const struct tc_xds_response_context *ctx, struct tc_slice name);
+/* Returns the entry whose value in use has the same bytes from the same server, so that nothing needs decoding; else
+ * NULL. */
+struct tc_xds_entry *tc_xds_response_unchanged(struct tc_xds_response_context *ctx,
+                                               const struct tc_xds_response_resource *resource);
+/* What differs between a DiscoveryResponse, a DeltaDiscoveryResponse and a Resource wrapper, which uses the first five
+ * members only. */
+struct tc_xds_response_variant {
+    const ProtobufCMessageDescriptor *type;
+    unsigned levels; /* for tc_xds_values_lift */
+    size_t most;     /* Anys; 0: any number */
+    size_t (*count)(const ProtobufCMessage *message);
+    /* The Any of resource i. */
+    Google__Protobuf__Any *(*any)(const ProtobufCMessage *message, size_t i);
+    struct tc_slice (*type_url)(const ProtobufCMessage *message);
+    /* Calls fn for each resource that can be unwrapped. */
+    void (*each)(struct tc_xds_response_context *ctx, const ProtobufCMessage *message,
+                 void (*fn)(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *resource));
+    void (*apply)(struct tc_xds_response_context *ctx, const ProtobufCMessage *message);
+};
+
+/* Returns the memory that unpacking a message of `bytes` may take. */
+size_t tc_xds_decode_budget(const struct tc_xds_local_client *c, size_t bytes);
+/* Unpacks a response or a wrapper. The resources' bytes are not copied: they point into `message`. */
+int tc_xds_response_unpack(const struct tc_xds_response_variant *variant, struct tc_slice message,
+                           const struct tc_scan_options *options, struct tc_arena *arena, ProtobufCMessage **out,
+                           struct tc_validation_errors *f);
+
+/* Returns the index of a type that the stream asked for, else TC_XDS_NO_TYPE: an answer of a type that was never asked
+ * for could be taken for a first request, and one without names asks for everything. */
+size_t tc_xds_response_type(struct tc_xds_channel *ch, struct tc_slice type_url);
+/* Errors whose text fits a NACK. */
+void tc_xds_response_errors_init(struct tc_validation_errors *f);
+/* Queues the ACK, or the NACK if there are errors. */
+void tc_xds_response_answer(struct tc_xds_channel *ch, size_t type, struct tc_slice version, struct tc_slice nonce,
+                            struct tc_validation_errors *errors, struct tc_xds_token *token);
+
+#endif

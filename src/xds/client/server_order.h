@@ -1,0 +1,16 @@
+/* The servers of an authority that are in use, in order of preference, and what is known of them (A71). */
+#ifndef TC_XDS_CLIENT_SERVER_ORDER_H
+#define TC_XDS_CLIENT_SERVER_ORDER_H
+
+#include "xds/client/local_internal.h"
+
+/* Returns the place of a channel in the authority's list, or -1. */
+int tc_xds_authority_channel_index(const struct tc_xds_authority_state *s, const struct tc_xds_channel *ch);
+/* Returns why none of the servers in use can be reached, borrowed; OK: nothing bad is known of one at least. */
+const struct tc_status *tc_xds_authority_error_in_use(const struct tc_xds_authority_state *s);
+/* Returns why no server of the authority's list can be reached, borrowed; OK: one server at least may be reachable. */
+const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_state *s);
+/* Returns whether an error, or the absence, of the entry's resource at this server is one of the entry. */
+bool tc_xds_channel_speaks_for(const struct tc_xds_channel *ch, const struct tc_xds_entry *e);
+
+#endif

@@ -1,0 +1,63 @@
+/* What an ADS stream is to ask for. Data only: the stream itself is ads.c, which sends what is queued here. */
+#include "xds/client/subscriptions.h"
+
+#include "xds/client/server_order.h"
+
+struct tc_xds_ads_type *tc_xds_ads_type(struct tc_xds_channel *ch, size_t type)
+{
+    while (ch->ads.types.len <= type)
+        (void)tc_vec_push(&ch->ads.types);
+    return &ch->ads.types.data[type];
+}
+
+void tc_xds_ads_each_entry(struct tc_xds_channel *ch, size_t type,
+                           void (*fn)(struct tc_xds_entry *e, uint32_t bit, void *arg), void *arg)
+{
+    TC_LIST_FOREACH(it, &ch->client->authorities)
+    {
+        struct tc_xds_authority_state *s = TC_CONTAINER_OF(it, struct tc_xds_authority_state, link);
+        int index = tc_xds_authority_channel_index(s, ch);
+        if (index < 0 || type >= s->entries.len)
+            continue;
+        struct tc_xds_entry *e, *next;
+        HASH_ITER(hh, s->entries.data[type], e, next)
+        {
+            fn(e, UINT32_C(1) << index, arg);
+        }
+    }
+}
+
+void tc_xds_ads_forget_dropped(struct tc_xds_ads_type *t)
+{
+    for (size_t i = 0; i < t->dropped.len; i++)
+        tc_rstr_unref(t->dropped.data[i]);
+    t->dropped.len = 0;
+}
+
+void tc_xds_ads_drop(struct tc_xds_channel *ch, size_t type, struct tc_rstr *name)
+{
+    *tc_vec_push(&tc_xds_ads_type(ch, type)->dropped) = tc_rstr_ref(name);
+}
+
+bool tc_xds_ads_dropped(const struct tc_xds_channel *ch, size_t type, const struct tc_rstr *name)
+{
+    if (type >= ch->ads.types.len)
+        return false;
+    const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
+    for (size_t i = 0; i < t->dropped.len; i++)
+        if (tc_rstr_eq(t->dropped.data[i], name))
+            return true;
+    return false;
+}
+
+void tc_xds_ads_request(struct tc_xds_channel *ch, size_t type)
+{
+    struct tc_xds_ads *a = &ch->ads;
+    struct tc_xds_ads_type *t = tc_xds_ads_type(ch, type);
+    if (!a->stream)
+        return; /* the next stream asks for everything */
+    if (!t->turn)
+        t->turn = ++a->last_turn;
+    if (!a->sending)
+        tc_loop_defer(ch->client->base.loop, &a->send);
+}

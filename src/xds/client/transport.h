@@ -1,0 +1,64 @@
+/* How the xDS client reaches its servers, without knowing channels. xds/domain implements it with Torc's
+ * own channels, tests with a script. */
+#ifndef TC_XDS_CLIENT_TRANSPORT_H
+#define TC_XDS_CLIENT_TRANSPORT_H
+
+#include "base/rstr.h"
+#include "base/status.h"
+#include "xds/bootstrap/bootstrap.h"
+
+struct tc_xds_transport;
+struct tc_xds_stream;
+
+struct tc_xds_stream_events {
+    /* One message; the callee owns the reference. The next comes only after ops->read. */
+    void (*on_message)(void *arg, struct tc_rstr *message);
+    /* What was given to send has been handed to a connected transport; the next may be sent (A57: the does-not-exist
+     * timers start here). */
+    void (*on_sent)(void *arg);
+    /* The stream is over; the last callback, after which the transport frees the stream (no cancel after it). `local`:
+     * the status is not the server's (a message was too large, the connection was lost). */
+    void (*on_status)(void *arg, const struct tc_status *status, bool local);
+};
+
+struct tc_xds_stream_ops {
+    /* Sends one message (copied), one at a time until on_sent. */
+    void (*send)(struct tc_xds_stream *s, struct tc_slice message);
+    /* Wants one more message. */
+    void (*read)(struct tc_xds_stream *s);
+    /* Nothing more will be sent: the server is to end it. Not while a message is on its way. */
+    void (*end)(struct tc_xds_stream *s);
+    /* Ends it without on_status; no callback after. Frees it. */
+    void (*cancel)(struct tc_xds_stream *s);
+};
+
+struct tc_xds_stream {
+    const struct tc_xds_stream_ops *ops;
+};
+
+struct tc_xds_transport_ops {
+    /* Opens a stream of the method
+     * ("/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"); waits for a connection.
+     * Callbacks come by the loop, never from inside. */
+    struct tc_xds_stream *(*open)(struct tc_xds_transport *t, const char *method,
+                                  const struct tc_xds_stream_events *events, void *arg);
+    void (*reset_backoff)(struct tc_xds_transport *t);
+    /* Ends and frees it; its streams have ended or were cancelled before. No callback after. */
+    void (*shutdown)(struct tc_xds_transport *t);
+};
+
+struct tc_xds_transport {
+    const struct tc_xds_transport_ops *ops;
+};
+
+/* Connectivity of the server's channel: told while it fails (A57), never with OK. */
+typedef void (*tc_xds_connectivity_fn)(void *arg, const struct tc_status *failure);
+
+struct tc_xds_transport_factory {
+    /* A transport to the server (the bootstrap's, which outlives it); never NULL: a server that cannot be used reports
+     * it through `fn`. */
+    struct tc_xds_transport *(*create)(struct tc_xds_transport_factory *f, const struct tc_xds_server *server,
+                                       tc_xds_connectivity_fn fn, void *arg);
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* The life of an xds_channel, the connection to one server. */
+#ifndef TC_XDS_CLIENT_XDS_CHANNEL_H
+#define TC_XDS_CLIENT_XDS_CHANNEL_H
+
+#include "xds/client/channel_internal.h"
+
+/* Returns the client's channel to this server, made if there is none. A47: equal entries have one channel, whichever
+ * authority names them. */
+struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const struct tc_xds_server *server);
+/* Ends one use of a authority (users). */
+void tc_xds_channel_put(struct tc_xds_channel *ch);
+/* Ends it when no authority uses it and no loads are to be reported on it. */
+void tc_xds_channel_release(struct tc_xds_channel *ch);
+/* Its load reports. */
+struct tc_xds_lrs *tc_xds_channel_lrs(struct tc_xds_channel *ch);
+/* Ends its load reports, and the channel when no authority uses it. */
+void tc_xds_channel_stop_lrs(struct tc_xds_channel *ch);
+void tc_xds_channel_reset_backoff(struct tc_xds_channel *ch);
+
+#endif

@@ -1,0 +1,14 @@
+/* The bootstrap of a channel, with what xds/bootstrap cannot check: credentials, certificate providers, and the
+ * servers' targets. */
+#ifndef TC_XDS_DOMAIN_BOOTSTRAP_ENV_H
+#define TC_XDS_DOMAIN_BOOTSTRAP_ENV_H
+
+#include "resolver/resolver.h"
+#include "xds/bootstrap/bootstrap.h"
+
+/* Reads the bootstrap that the env names; NULL with *error. */
+struct tc_xds_bootstrap *tc_bootstrap_env_read(const struct tc_resolver_env *env, struct tc_status *error);
+/* Returns why this URI cannot be the target of a control plane (tc_free), or NULL. */
+char *tc_bootstrap_env_uri_error(const char *uri);
+
+#endif

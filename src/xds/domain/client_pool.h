@@ -1,0 +1,61 @@
+/* The xDS clients of a runtime: which targets share one.
+ *
+ * A71 gives each target a client of its own, because a target that lacks a resource may fall back to another server
+ * while a target that has all resources stays. An authority with one server has nothing to fall back to, so all targets
+ * hold its resources in one client: one ADS stream, one cache (tc_xds_bootstrap_shares; "torc.share_client").
+ *
+ *   source   where a bootstrap is from; the bootstrap is read once for all clients of a source
+ *   group    targets of one source whose options are equal; has the client that these targets share
+ *   client   one target's; where some authorities are shared and some are not, a client of its own that forwards
+ *            watches to the shared one (xds/client/forwarding_client.h)
+ *
+ * In a runtime that has an xDS domain (torc/xds_domain.h) a target's client is a remote client, and the pool of the
+ * domain's runtime has the clients (xds/domain/shared_domain.h). The pool also holds what else the channels of the
+ * runtime share: the certificate providers. Loop thread only. */
+#ifndef TC_XDS_DOMAIN_CLIENT_POOL_H
+#define TC_XDS_DOMAIN_CLIENT_POOL_H
+
+#include "base/table.h"
+#include "resolver/resolver.h"
+#include "xds/client/local_client.h"
+#include "xds/domain/xds_transport.h"
+
+struct tc_client_group;
+struct tc_client_source;
+struct tc_xds_client_pool;
+
+/* The client of one target; ends with its last user. */
+struct tc_pool_client {
+    struct tc_xds_client *client;
+    struct tc_xds_client_pool *pool; /* NULL: the pool is gone */
+    struct tc_client_group *group;
+    struct tc_channel_transport_factory factory; /* without a runtime when the client needs none */
+    struct tc_lref ref;
+    struct tc_rstr *target;
+    UT_hash_handle hh; /* the group's */
+};
+
+/* The runtime's pool; made on first use, ends with the runtime. */
+struct tc_xds_client_pool *tc_xds_client_pool_of(torc_runtime *runtime);
+/* The runtime's pool, or NULL when nothing used xDS so far. */
+const struct tc_xds_client_pool *tc_xds_client_pool_find(torc_runtime *runtime);
+/* One by itself, for tests: without an xDS domain. */
+struct tc_xds_client_pool *tc_xds_client_pool_new(torc_runtime *runtime);
+/* The clients in use stay, each with no pool. */
+void tc_xds_client_pool_free(struct tc_xds_client_pool *p);
+
+/* The client for a channel's target, with one more user; made when there is none. Returns NULL with *error when the
+ * bootstrap cannot be read. */
+struct tc_pool_client *tc_pool_client_get(struct tc_xds_client_pool *p, const struct tc_resolver_env *env,
+                                          struct tc_slice target, struct tc_status *error);
+void tc_pool_client_release(struct tc_pool_client *c);
+/* Calls fn for each client that asks servers, with the targets whose client it is, separated by spaces: at most
+ * TC_CLIENT_SCOPE_BYTES, then " ...". Both are borrowed for the call. */
+enum { TC_CLIENT_SCOPE_BYTES = 16384 };
+void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
+                             void (*fn)(void *arg, const struct tc_xds_client *c, struct tc_slice scope), void *arg);
+
+/* Of struct tc_cert_provider (xds/domain/cert_providers.h), by link. */
+struct tc_link *tc_xds_client_pool_cert_providers(struct tc_xds_client_pool *p);
+
+#endif

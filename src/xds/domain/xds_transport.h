@@ -1,0 +1,27 @@
+/* The xDS client's transport on Torc's own channels (xds/client/transport.h). */
+#ifndef TC_XDS_DOMAIN_XDS_TRANSPORT_H
+#define TC_XDS_DOMAIN_XDS_TRANSPORT_H
+
+#include <torc/credentials.h>
+#include <torc/runtime.h>
+
+#include "io/backoff.h"
+#include "xds/client/transport.h"
+
+/* The default limit on the size of a response. */
+#define TC_XDS_ADS_MAX_MESSAGE_BYTES (UINT64_C(64) << 20)
+
+/* Embedded in whoever owns the client; must outlive it. */
+struct tc_channel_transport_factory {
+    struct tc_xds_transport_factory base;
+    torc_runtime *runtime;
+    torc_credentials *credentials; /* for servers without channel_creds; a reference; NULL: insecure */
+    struct tc_backoff_opts backoff;
+    uint64_t max_message_bytes; /* of a response; TC_XDS_ADS_MAX_MESSAGE_BYTES */
+};
+
+void tc_channel_transport_init(struct tc_channel_transport_factory *f, torc_runtime *runtime,
+                               torc_credentials *credentials, const struct tc_backoff_opts *backoff);
+void tc_channel_transport_fini(struct tc_channel_transport_factory *f);
+
+#endif

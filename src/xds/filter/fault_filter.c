@@ -1,0 +1,156 @@
+/* The fault injection filter (A33).
+ *
+ * Whether an RPC is delayed and whether it is aborted is decided when it starts, by two independent random numbers. An
+ * RPC with both waits first. max_active_faults bounds the faults of the whole process, which one atomic word counts;
+ * each fault enters the count when it begins and leaves it when it ends, also if the RPC ends during its delay
+ * (fault_done). Runs on the loop thread of the call's channel. */
+#include "xds/filter/fault_filter.h"
+
+#include <stdatomic.h>
+
+#include "base/fork.h"
+#include "base/parse.h"
+#include "http2/status_mapping.h"
+#include "xds/resource/fault_filter.h"
+#include "xds/resource/matchers.h"
+
+/* A33: faults under way in the process, for max_active_faults: their count, and above it the process
+ * (tc_fork_generation) whose they are. Those of the parent do not end in a child. */
+static atomic_ullong active;
+
+/* What was decided for an RPC when it started. In the call's arena. */
+struct fault {
+    bool delayed; /* counted in `active` */
+    bool aborts;
+    int code;
+};
+
+static bool fault_applies(const void *config)
+{
+    const struct tc_fault_config *f = config;
+    return (f->delay != TC_FAULT_NO_DELAY && f->delay_share.numerator) ||
+           (f->abort != TC_FAULT_NO_ABORT && f->abort_share.numerator);
+}
+
+/* Returns true if the header is a number of at most `max`. A33: any other value counts as an absent header. */
+static bool header_number(const struct tc_filter_call *call, const char *name, uint64_t max, uint64_t *out)
+{
+    const struct tc_header *h = tc_headers_find(call->metadata, tc_slice_str(name));
+    return h && tc_parse_u64(h->value, max, out) == 0;
+}
+
+/* Draws whether this RPC belongs to the share. A33: a header may lower the share, never raise it. */
+static bool fault_is_chosen(struct tc_filter_call *call, const struct tc_fault_share *share, bool by_header,
+                            const char *header)
+{
+    uint64_t numerator = share->numerator, wanted;
+    if (by_header && header_number(call, header, UINT32_MAX, &wanted))
+        numerator = TC_MIN(numerator, wanted);
+    uint64_t millionths = TC_MIN(numerator * share->unit, (uint64_t)TC_FRACTION_ONE);
+    return tc_fraction_match((uint32_t)millionths, tc_rng_u64(tc_loop_rng(call->loop)));
+}
+
+static bool fault_delay(struct tc_filter_call *call, const struct tc_fault_config *f, uint64_t *ns)
+{
+    uint64_t ms;
+    if (f->delay == TC_FAULT_FIXED_DELAY)
+        *ns = f->delay_ns;
+    else if (f->delay == TC_FAULT_HEADER_DELAY && header_number(call, "x-envoy-fault-delay-request", UINT32_MAX, &ms))
+        *ns = ms * TC_NS_PER_MS;
+    else
+        return false;
+    return *ns && fault_is_chosen(call, &f->delay_share, f->delay == TC_FAULT_HEADER_DELAY,
+                                  "x-envoy-fault-delay-request-percentage");
+}
+
+static bool fault_abort(struct tc_filter_call *call, const struct tc_fault_config *f, int *code)
+{
+    uint64_t status;
+    if (f->abort == TC_FAULT_GRPC_ABORT)
+        *code = (int)f->abort_status;
+    else if (f->abort == TC_FAULT_HTTP_ABORT)
+        *code = tc_h2_code_from_http(f->abort_status);
+    else if (f->abort != TC_FAULT_HEADER_ABORT)
+        return false;
+    else if (header_number(call, "x-envoy-fault-abort-grpc-request", TORC_STATUS_UNAUTHENTICATED, &status))
+        *code = (int)status;
+    else if (header_number(call, "x-envoy-fault-abort-request", UINT32_MAX, &status))
+        *code = tc_h2_code_from_http((unsigned)status);
+    else
+        return false;
+    return fault_is_chosen(call, &f->abort_share, f->abort == TC_FAULT_HEADER_ABORT,
+                           "x-envoy-fault-abort-request-percentage");
+}
+
+/* Counts one more active fault. Returns false, and counts nothing, if max_active_faults are active. */
+static bool active_faults_enter(const struct tc_fault_config *f)
+{
+    unsigned long long before = atomic_load_explicit(&active, memory_order_relaxed), n;
+    const unsigned long long none = (unsigned long long)tc_fork_generation() << 32;
+    do {
+        n = before >> 32 == none >> 32 ? before & UINT32_MAX : 0;
+        if (n >= f->max_active)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&active, &before, none + n + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+static void active_faults_leave(void)
+{
+    atomic_fetch_sub_explicit(&active, 1, memory_order_relaxed);
+}
+
+/* An abort is a fault that is over as soon as it began. */
+static enum tc_filter_verdict fault_end_or_go_on(const struct tc_call_filter *f, struct tc_filter_call *call,
+                                                 const struct fault *fault)
+{
+    if (!fault->aborts || !active_faults_enter(f->config))
+        return TC_FILTER_NEXT;
+    active_faults_leave();
+    call->status = tc_status_make(fault->code, "fault injected by the HTTP filter \"%.*s\"",
+                                  (int)TC_MIN(f->name.len, (size_t)1024), f->name.data);
+    if (call->explain)
+        tc_filter_note(f, call, "aborted with %s", torc_status_code_name(fault->code));
+    return TC_FILTER_FAIL;
+}
+
+static enum tc_filter_verdict fault_start(const struct tc_call_filter *f, struct tc_filter_call *call, void **state)
+{
+    const struct tc_fault_config *config = f->config;
+    struct fault *fault = tc_arena_calloc(call->arena, 1, sizeof(*fault));
+    *state = fault;
+    bool delays = fault_delay(call, config, &call->wait_ns);
+    fault->aborts = fault_abort(call, config, &fault->code);
+    if (!delays || !active_faults_enter(config))
+        return fault_end_or_go_on(f, call, fault);
+    fault->delayed = true;
+    if (call->explain)
+        tc_filter_note(f, call, "delayed by %.3f s", (double)call->wait_ns / 1e9);
+    return TC_FILTER_WAIT;
+}
+
+static void fault_end_delay(struct fault *fault)
+{
+    if (fault->delayed)
+        active_faults_leave();
+    fault->delayed = false;
+}
+
+static enum tc_filter_verdict fault_resume(const struct tc_call_filter *f, struct tc_filter_call *call, void **state)
+{
+    fault_end_delay(*state);
+    return fault_end_or_go_on(f, call, *state);
+}
+
+static void fault_done(const struct tc_call_filter *f, struct tc_filter_call *call, void **state)
+{
+    (void)f;
+    (void)call;
+    fault_end_delay(*state);
+}
+
+static const struct tc_call_filter_ops ops = {.start = fault_start, .resume = fault_resume, .done = fault_done};
+
+const struct tc_http_filter_class tc_fault_filter_class = {
+    .type = &tc_http_filter_fault, .ops = &ops, .applies = fault_applies};

@@ -1,0 +1,24 @@
+/* The filters of RPCs on one route, in order, and the description of a filter that http_filters.c has a table of. */
+#ifndef TC_XDS_FILTER_FILTER_CHAIN_H
+#define TC_XDS_FILTER_FILTER_CHAIN_H
+
+#include "resolver/call_filter.h"
+#include "xds/resource/xds_config.h"
+
+struct tc_http_filter_class {
+    const struct tc_http_filter_type *type;
+    const struct tc_call_filter_ops *ops;
+    /* Returns false if the filter does nothing with this config: it is left out. NULL: it always does something. */
+    bool (*applies)(const void *config);
+};
+
+/* Returns an empty chain with room for `max` filters: one reference. Takes a reference of the config, whose resources
+ * hold the route and the filters' settings. */
+struct tc_filter_chain *tc_http_filter_chain_new(struct tc_xds_config *config, const struct tc_route *route,
+                                                 size_t max);
+void tc_http_filter_chain_add(struct tc_filter_chain *chain, const struct tc_call_filter *filter);
+/* For a filter of such a chain, in start or resume: sends the RPC to another of its route's clusters, by name. False,
+ * with nothing changed, when the route has no such cluster or nothing uses the cluster (A60). */
+bool tc_http_filter_chain_use_cluster(struct tc_filter_call *call, struct tc_slice name);
+
+#endif

@@ -1,0 +1,60 @@
+/* From a route to its filter chain (A39): the listener gives the instances and their order, the most specific override
+ * gives the settings. A chain is made when a config comes, never for an RPC. */
+#include "xds/filter/http_filters.h"
+
+#include "xds/filter/fault_filter.h"
+#include "xds/filter/session_filter.h"
+
+/* The router is not in the table: the pick comes after the last filter. */
+static const struct tc_http_filter_class *const classes[] = {&tc_fault_filter_class, &tc_session_filter_class};
+
+static const struct tc_http_filter_class *filter_class(const struct tc_http_filter_type *type)
+{
+    for (size_t i = 0; i < TC_ARRAY_LEN(classes); i++)
+        if (classes[i]->type == type)
+            return classes[i];
+    return NULL;
+}
+
+/* Returns the override of the instance `name`: the weighted cluster's, else the route's, else the virtual host's (A39).
+ */
+static const struct tc_http_filter_override *filter_override(const struct tc_virtual_host *vhost,
+                                                             const struct tc_route *route,
+                                                             const struct tc_weighted_cluster *cluster,
+                                                             struct tc_slice name)
+{
+    const struct tc_http_filter_override *o = cluster ? tc_http_filter_override_find(&cluster->overrides, name) : NULL;
+    if (!o)
+        o = tc_http_filter_override_find(&route->overrides, name);
+    return o ? o : tc_http_filter_override_find(&vhost->overrides, name);
+}
+
+/* Stores the instance with the settings of the route. Returns false when it does nothing there. */
+static bool filter_merge(const struct tc_http_filter *filter, const struct tc_http_filter_override *override,
+                         struct tc_call_filter *out)
+{
+    const struct tc_http_filter_class *cls = filter_class(filter->type);
+    if (!cls || (override ? override->disabled : filter->disabled))
+        return false;
+    /* An override that has this name but another type does not apply. */
+    bool overridden = override && override->type == filter->type;
+    *out = (struct tc_call_filter){
+        .ops = cls->ops, .name = filter->name, .config = overridden ? override->config : filter->config};
+    return !cls->applies || cls->applies(out->config);
+}
+
+struct tc_filter_chain *tc_http_filters_chain(struct tc_xds_config *config, const struct tc_route *route,
+                                              const struct tc_weighted_cluster *cluster)
+{
+    const struct tc_listener *l = config->listener;
+    struct tc_filter_chain *chain = NULL;
+    for (size_t i = 0; i < l->n_filters; i++) {
+        struct tc_call_filter filter;
+        if (!filter_merge(&l->filters[i], filter_override(config->vhost, route, cluster, l->filters[i].name), &filter))
+            continue;
+        if (!chain)
+            chain = tc_http_filter_chain_new(config, route, l->n_filters - i);
+        tc_http_filter_chain_add(chain, &filter);
+    }
+    return chain;
+}

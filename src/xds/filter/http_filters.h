@@ -1,0 +1,14 @@
+/* The HTTP filters of Torc at work (A39): which filters an RPC on a route passes, with the most specific settings of
+ * each. A filter is a row of the table in http_filters.c: its type (xds/resource/http_filter.h) and what it does
+ * (resolver/call_filter.h). */
+#ifndef TC_XDS_FILTER_HTTP_FILTERS_H
+#define TC_XDS_FILTER_HTTP_FILTERS_H
+
+#include "xds/filter/filter_chain.h"
+
+/* Returns the filters of RPCs on a route of the config's virtual host and, with weighted clusters, to one of them (else
+ * NULL): a reference, which takes one of the config. NULL: no filter has anything to do. */
+struct tc_filter_chain *tc_http_filters_chain(struct tc_xds_config *config, const struct tc_route *route,
+                                              const struct tc_weighted_cluster *cluster);
+
+#endif

@@ -1,0 +1,14 @@
+/* Stateful sessions (A55, A60, A61): an RPC's cookie names the cluster and the endpoint that its session is at; a
+ * response sets the cookie when there was none, or when the session is elsewhere now. The cookie's value is, in base64,
+ * "1.1.1.1:80[,2.2.2.2:80...];cluster:NAME", the address in use first. */
+#ifndef TC_XDS_FILTER_SESSION_FILTER_H
+#define TC_XDS_FILTER_SESSION_FILTER_H
+
+#include "xds/filter/filter_chain.h"
+
+extern const struct tc_http_filter_class tc_session_filter_class;
+
+/* Returns whether any RPC of the listener's may be of a session: then xds_override_host has work to do. */
+bool tc_listener_has_sessions(const struct tc_listener *listener);
+
+#endif

@@ -1,0 +1,45 @@
+/* Counts the RPCs in flight to one {cluster, EDS service} over all channels and runtimes of the process, for circuit
+ * breaking (A32). Any thread. */
+#ifndef TC_XDS_LB_CALL_COUNTER_H
+#define TC_XDS_LB_CALL_COUNTER_H
+
+#include <stdatomic.h>
+
+#include "base/rstr.h"
+#include "base/table.h"
+
+struct tc_call_counter {
+    atomic_uint calls;
+    /* For call_counter.c alone. */
+    unsigned users;      /* under the lock */
+    unsigned generation; /* tc_fork_generation of the process whose table has it */
+    struct tc_rstr *key;
+    UT_hash_handle hh;
+};
+
+/* Returns the counter with one more user, and creates it for the first. service may be NULL. A process that was forked
+ * has counters of its own, since the parent's RPCs are not the child's. */
+struct tc_call_counter *tc_call_counter_get(const struct tc_rstr *cluster, const struct tc_rstr *service);
+/* NULL is allowed. */
+void tc_call_counter_unref(struct tc_call_counter *c);
+
+/* Counts one more RPC, or returns false if `max` are in flight. Never exceeds max, however many runtimes count.
+ *
+ * *full belongs to the caller and is false at first. After a refusal the counter is read before it is written, so that
+ * runtimes under overload do not contend for its cache line. */
+static inline bool tc_call_counter_begin(struct tc_call_counter *c, uint32_t max, bool *full)
+{
+    if (*full && atomic_load_explicit(&c->calls, memory_order_relaxed) >= max)
+        return false;
+    *full = atomic_fetch_add_explicit(&c->calls, 1, memory_order_relaxed) >= max;
+    if (*full)
+        atomic_fetch_sub_explicit(&c->calls, 1, memory_order_relaxed);
+    return !*full;
+}
+
+static inline void tc_call_counter_end(struct tc_call_counter *c)
+{
+    atomic_fetch_sub_explicit(&c->calls, 1, memory_order_relaxed);
+}
+
+#endif

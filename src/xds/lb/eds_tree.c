@@ -1,0 +1,506 @@
+/* From an EDS resource to the tree of endpoint lists.
+ *
+ *      root                     draining endpoints
+ *        "priority-0"           all endpoints of the priority
+ *          {region="r", ...}    the endpoints of one locality
+ *
+ * An update builds the new tree from the bottom and reuses what it can of the last one:
+ *
+ *   endpoint   Is looked for in the last list of its locality: first behind the last hit, where it mostly stands; then
+ *              one by one; from a few misses on through a map (`former`). An equal endpoint is the same object again.
+ *   list       The same object again if it holds the same pointers.
+ *   priority   Takes the name of the first priority of the last tree that shares a locality with it and whose name is
+ *              not taken (`past`), else a new number. The same object again if name and lists are the same.
+ *
+ * So an EDS update in which one endpoint of 50,000 changed makes one endpoint, its locality's list, its priority's and
+ * the root. Weights: A113's shares, or A42's products (see `struct locality_weights`). */
+#include "xds/lb/eds_tree.h"
+
+#include "base/mem.h"
+#include "base/table.h"
+#include "base/vec.h"
+#include "io/addr.h"
+#include "lb/endpoint_map.h"
+#include "lb/policies/pick_first.h"
+
+static void priority_fini(struct tc_eds_tree_priority *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        tc_rstr_unref(p->localities[i].name);
+        tc_locality_unref(p->localities[i].locality);
+        tc_endpoints_unref(p->localities[i].list);
+    }
+    tc_free(p->localities);
+    tc_rstr_unref(p->name);
+    tc_endpoints_unref(p->node);
+}
+
+static void priorities_free(struct tc_eds_tree_priority *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        priority_fini(&p[i]);
+    tc_free(p);
+}
+
+/* --- the last tree, by locality --- */
+
+struct past_place {
+    const struct tc_eds_tree_locality *locality;
+    size_t priority;
+    struct past_place *next; /* the same locality in another priority */
+    UT_hash_handle hh;
+};
+
+struct past_tree {
+    const struct tc_eds_tree *tree;
+    bool *claimed; /* by priority: its name is in use again */
+    struct past_place *places;
+    struct past_place *all;
+};
+
+/* Files the last tree by locality, from its last priority to the first, so that a chain begins with the first. */
+static void past_init(struct past_tree *past, const struct tc_eds_tree *tree)
+{
+    size_t n = 0;
+    for (size_t p = 0; p < tree->n; p++)
+        n += tree->priorities[p].n;
+    *past = (struct past_tree){.tree = tree};
+    past->claimed = tc_calloc(tree->n, sizeof(bool));
+    struct past_place *at = past->all = tc_calloc(n, sizeof(*at));
+    for (size_t p = tree->n; p-- > 0;)
+        for (size_t i = 0; i < tree->priorities[p].n; i++, at++) {
+            struct past_place *first = NULL;
+            at->locality = &tree->priorities[p].localities[i];
+            at->priority = p;
+            HASH_FIND(hh, past->places, at->locality->name->data, at->locality->name->len, first);
+            if (first) {
+                HASH_DEL(past->places, first);
+                at->next = first;
+            }
+            HASH_ADD_KEYPTR(hh, past->places, at->locality->name->data, at->locality->name->len, at);
+        }
+}
+
+static void past_fini(struct past_tree *past)
+{
+    HASH_CLEAR(hh, past->places);
+    tc_free(past->all);
+    tc_free(past->claimed);
+}
+
+static const struct past_place *past_find_place(const struct past_tree *past, const struct tc_rstr *locality)
+{
+    struct past_place *place = NULL;
+    HASH_FIND(hh, past->places, locality->data, locality->len, place);
+    return place;
+}
+
+/* Returns the priority of the last tree whose name a new one with these localities takes, or SIZE_MAX. */
+static size_t past_claim_priority(struct past_tree *past, const struct tc_eds_tree_locality *localities, size_t n)
+{
+    size_t found = SIZE_MAX;
+    for (size_t i = 0; i < n && found == SIZE_MAX; i++)
+        for (const struct past_place *p = past_find_place(past, localities[i].name); p && found == SIZE_MAX;
+             p = p->next)
+            if (!past->claimed[p->priority])
+                found = p->priority;
+    for (size_t p = 0; n == 0 && p < past->tree->n && found == SIZE_MAX; p++)
+        if (past->tree->priorities[p].n == 0 && !past->claimed[p])
+            found = p;
+    if (found != SIZE_MAX)
+        past->claimed[found] = true;
+    return found;
+}
+
+/* --- endpoints --- */
+
+/* The weights of the endpoints of one locality, for ring_hash and pick_first. */
+struct locality_weights {
+    enum {
+        WEIGHTS_RAW,    /* A42: locality x endpoint */
+        WEIGHTS_SHARES, /* A113: the locality's share of the priority x the endpoint's share of the locality, in UQ1.31
+                         */
+        WEIGHTS_EQUAL,  /* A113, when all endpoints of the priority have the same share: 1 each. The proportions are the
+                           same, and one endpoint more or less leaves the other objects as they are. */
+    } kind;
+    uint32_t locality;       /* as the resource has it */
+    uint64_t locality_share; /* of the priority */
+    uint64_t endpoint_sum;   /* of the locality's usable endpoints */
+    bool http_connect;       /* A86: endpoints may have a proxy */
+};
+
+/* Returns weight / sum in UQ1.31 (A113). */
+static uint64_t weight_share(uint64_t weight, uint64_t sum)
+{
+    return sum ? (weight << 31) / sum : 0;
+}
+
+static uint64_t endpoint_weight(const struct locality_weights *w, uint32_t endpoint)
+{
+    if (w->kind == WEIGHTS_RAW)
+        return (uint64_t)w->locality * endpoint;
+    if (w->kind == WEIGHTS_EQUAL)
+        return 1;
+    uint64_t value = w->locality_share * weight_share(endpoint, w->endpoint_sum) >> 31;
+    return value ? value : 1;
+}
+
+/* A55: draining endpoints are for xds_override_host alone. */
+static bool endpoint_is_usable(const struct tc_eds_endpoint *e)
+{
+    return e->health != TC_EDS_DRAINING;
+}
+
+static void weights_of_locality(struct locality_weights *w, const struct tc_eds_locality *from, uint64_t locality_sum)
+{
+    w->locality = from->weight;
+    w->locality_share = weight_share(from->weight, locality_sum);
+    w->endpoint_sum = 0;
+    for (size_t i = 0; i < from->n; i++)
+        w->endpoint_sum += endpoint_is_usable(&from->endpoints[i]) ? from->endpoints[i].weight : 0;
+}
+
+/* Returns whether all endpoints of the priority have the same share. Within a locality compares the resource's weights,
+ * since a division for each endpoint would cost more than the rest of an update. */
+static bool priority_has_equal_shares(const struct tc_eds_priority *from, uint64_t locality_sum)
+{
+    uint64_t common = 0;
+    for (size_t i = 0; i < from->n; i++) {
+        struct locality_weights w = {.kind = WEIGHTS_SHARES};
+        uint32_t first = 0;
+        for (size_t k = 0; k < from->localities[i].n; k++) {
+            const struct tc_eds_endpoint *e = &from->localities[i].endpoints[k];
+            if (endpoint_is_usable(e) && first && e->weight != first)
+                return false;
+            if (endpoint_is_usable(e))
+                first = e->weight;
+        }
+        if (!first)
+            continue;
+        weights_of_locality(&w, &from->localities[i], locality_sum);
+        if (common && endpoint_weight(&w, first) != common)
+            return false;
+        common = endpoint_weight(&w, first);
+    }
+    return true;
+}
+
+/* Compares the address with the resource's, and with the proxy through which it is reached (A86). */
+static bool addr_is_same(const struct tc_addr *a, const struct tc_addr *from, const struct tc_addr *proxy)
+{
+    struct tc_addr direct = *a;
+    direct.proxy_hop = NULL;
+    if (!tc_addr_eq(&direct, from))
+        return false;
+    return a->proxy_hop ? proxy && tc_addr_eq(&a->proxy_hop->proxy, proxy) : !proxy;
+}
+
+static const struct tc_addr *endpoint_proxy(const struct tc_eds_endpoint *from, const struct locality_weights *w)
+{
+    return w->http_connect ? from->proxy : NULL;
+}
+
+static bool endpoint_is_same(const struct tc_endpoint *e, const struct tc_eds_endpoint *from,
+                             const struct locality_weights *w)
+{
+    if (e->n_addrs != from->n_addrs || e->lb_weight != from->weight || e->health != (enum tc_health)from->health ||
+        e->locality_weight != w->locality || e->weight != endpoint_weight(w, from->weight) ||
+        !tc_rstr_eq(e->hash_key, from->hash_key) || !tc_slice_eq(tc_rstr_slice(e->hostname), from->hostname))
+        return false;
+    for (size_t i = 0; i < e->n_addrs; i++)
+        if (!addr_is_same(&e->addrs[i], &from->addrs[i], endpoint_proxy(from, w)))
+            return false;
+    return true;
+}
+
+static struct tc_endpoint *endpoint_make(const struct tc_eds_endpoint *from, struct tc_locality *locality,
+                                         const struct locality_weights *w)
+{
+    struct tc_endpoint *e = tc_endpoint_new(from->addrs, from->n_addrs);
+    e->weight = endpoint_weight(w, from->weight);
+    e->lb_weight = from->weight;
+    e->locality_weight = w->locality;
+    e->health = (enum tc_health)from->health;
+    e->hash_key = tc_rstr_ref(from->hash_key);
+    e->hostname = from->hostname.len ? tc_rstr_new(from->hostname.data, from->hostname.len) : NULL;
+    e->locality = tc_locality_ref(locality);
+    for (size_t i = 0; endpoint_proxy(from, w) && i < e->n_addrs; i++)
+        e->addrs[i].proxy_hop = tc_proxy_hop_new(from->proxy, NULL, NULL);
+    return e;
+}
+
+enum { LOOK_AHEAD = 4, SOUGHT_ONE_BY_ONE = 4 };
+
+/* Finds endpoints of the last list. `next` is where the last hit makes expect the next one. */
+struct former_list {
+    const struct tc_endpoints *list; /* may be NULL */
+    size_t next;                     /* where the next one is expected */
+    unsigned sought;
+    bool mapped;
+    struct tc_endpoint_map map;
+};
+
+static void former_fini(struct former_list *f)
+{
+    if (f->mapped)
+        tc_endpoint_map_fini(&f->map);
+}
+
+static bool former_find_mapped(struct former_list *f, const struct tc_endpoint *e, size_t *at)
+{
+    uint32_t found;
+    if (!f->mapped) {
+        tc_endpoint_map_init(&f->map, f->list->n);
+        for (size_t k = 0; k < f->list->n; k++)
+            tc_endpoint_map_add(&f->map, f->list->at[k], (uint32_t)k);
+        f->mapped = true;
+    }
+    if (!tc_endpoint_map_find(&f->map, e, &found))
+        return false;
+    *at = found;
+    return true;
+}
+
+static bool former_seek(struct former_list *f, const struct tc_endpoint *e, size_t *at)
+{
+    if (f->sought++ >= SOUGHT_ONE_BY_ONE)
+        return former_find_mapped(f, e, at);
+    for (size_t k = 0; k < f->list->n; k++)
+        if (tc_endpoint_same_addrs(f->list->at[k], e)) {
+            *at = k;
+            return true;
+        }
+    return false;
+}
+
+static struct tc_endpoint *former_reuse_endpoint(struct former_list *f, const struct tc_eds_endpoint *from,
+                                                 struct tc_locality *locality, const struct locality_weights *w)
+{
+    size_t n = f->list ? f->list->n : 0, at;
+    for (size_t k = f->next; k < n && k < f->next + LOOK_AHEAD; k++)
+        if (endpoint_is_same(f->list->at[k], from, w)) {
+            f->next = k + 1;
+            return tc_endpoint_ref(f->list->at[k]);
+        }
+    struct tc_endpoint *made = endpoint_make(from, locality, w);
+    if (!n || !former_seek(f, made, &at))
+        return made;
+    f->next = at + 1;
+    if (!tc_endpoint_eq(f->list->at[at], made))
+        return made;
+    tc_endpoint_unref(made);
+    return tc_endpoint_ref(f->list->at[at]);
+}
+
+static bool endpoints_are_same_pointers(struct tc_endpoint **at, size_t n, const struct tc_endpoints *list)
+{
+    return list && list->n == n && (n == 0 || memcmp(at, list->at, n * sizeof(struct tc_endpoint *)) == 0);
+}
+
+/* The list of one locality's usable endpoints; the last one if it has the same pointers. */
+static struct tc_endpoints *locality_list_make(const struct tc_eds_locality *from, struct tc_locality *locality,
+                                               struct tc_endpoints *last, const struct locality_weights *w)
+{
+    struct former_list former = {.list = last};
+    struct tc_endpoint **at = from->n ? tc_calloc(from->n, sizeof(struct tc_endpoint *)) : NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < from->n; i++)
+        if (endpoint_is_usable(&from->endpoints[i]))
+            at[n++] = former_reuse_endpoint(&former, &from->endpoints[i], locality, w);
+    former_fini(&former);
+    struct tc_endpoints *list = tc_endpoints_take(at, n);
+    if (!endpoints_are_same_pointers(at, n, last))
+        return list;
+    tc_endpoints_unref(list);
+    return tc_endpoints_ref(last);
+}
+
+/* --- priorities --- */
+
+static void priority_name_localities(struct tc_eds_tree_priority *p, const struct tc_eds_priority *from)
+{
+    struct tc_buf text = {0};
+    p->n = from->n;
+    p->localities = tc_calloc(p->n, sizeof(*p->localities));
+    for (size_t i = 0; i < p->n; i++) {
+        tc_buf_clear(&text);
+        const struct tc_eds_locality *l = &from->localities[i];
+        tc_eds_locality_format(l, &text);
+        /* Quotes in the names must not make two localities one. */
+        if (memchr(l->region->data, '"', l->region->len) || memchr(l->zone->data, '"', l->zone->len))
+            tc_buf_printf(&text, "#%zu,%zu", l->region->len, l->zone->len);
+        p->localities[i].name = tc_rstr_new(text.data, text.len);
+    }
+    tc_buf_fini(&text);
+}
+
+/* Returns the same locality of the last tree, preferably the one in the priority whose name is taken. */
+static const struct tc_eds_tree_locality *past_locality(const struct past_tree *past, const struct tc_rstr *name,
+                                                        size_t priority)
+{
+    const struct past_place *first = past_find_place(past, name);
+    for (const struct past_place *p = first; p; p = p->next)
+        if (p->priority == priority)
+            return p->locality;
+    return first ? first->locality : NULL;
+}
+
+static void priority_fill_localities(struct tc_eds_tree_priority *p, const struct tc_eds_priority *from,
+                                     const struct past_tree *past, size_t claimed)
+{
+    struct locality_weights w = {.kind = WEIGHTS_RAW, .http_connect = past->tree->http_connect};
+    uint64_t locality_sum = 0;
+    for (size_t i = 0; i < p->n; i++)
+        locality_sum += from->localities[i].weight;
+    if (tc_pick_first_weighted_shuffling())
+        w.kind = priority_has_equal_shares(from, locality_sum) ? WEIGHTS_EQUAL : WEIGHTS_SHARES;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tc_eds_locality *l = &from->localities[i];
+        const struct tc_eds_tree_locality *last = past_locality(past, p->localities[i].name, claimed);
+        weights_of_locality(&w, l, locality_sum);
+        p->localities[i].locality =
+            last ? tc_locality_ref(last->locality)
+                 : tc_locality_new(tc_rstr_slice(l->region), tc_rstr_slice(l->zone), tc_rstr_slice(l->sub_zone));
+        p->localities[i].list = locality_list_make(l, p->localities[i].locality, last ? last->list : NULL, &w);
+    }
+}
+
+/* Makes the list of a priority: the endpoints of all localities in order, and the localities' lists as children. */
+static struct tc_endpoints *priority_make_node(const struct tc_eds_tree_priority *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        n += p->localities[i].list->n;
+    struct tc_endpoint **at = n ? tc_calloc(n, sizeof(struct tc_endpoint *)) : NULL;
+    struct tc_endpoints_child *children = p->n ? tc_calloc(p->n, sizeof(*children)) : NULL;
+    size_t k = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct tc_endpoints *list = p->localities[i].list;
+        for (size_t j = 0; j < list->n; j++)
+            at[k++] = tc_endpoint_ref(list->at[j]);
+        children[i].name = tc_rstr_ref(p->localities[i].name);
+        children[i].list = tc_endpoints_ref(p->localities[i].list);
+    }
+    struct tc_endpoints *node = tc_endpoints_take_children(children, p->n);
+    node->at = at;
+    node->n = n;
+    return node;
+}
+
+static bool priority_has_same_lists(const struct tc_eds_tree_priority *a, const struct tc_eds_tree_priority *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->localities[i].list != b->localities[i].list || !tc_rstr_eq(a->localities[i].name, b->localities[i].name))
+            return false;
+    return true;
+}
+
+/* Names the priority, and reuses the list of the priority whose name it took if that has the same lists. */
+static void priority_finish(struct tc_eds_tree *tree, struct tc_eds_tree_priority *p, size_t claimed)
+{
+    const struct tc_eds_tree_priority *last = claimed == SIZE_MAX ? NULL : &tree->priorities[claimed];
+    p->name = last ? tc_rstr_ref(last->name) : tc_rstr_printf("priority-%llu", (unsigned long long)tree->next_number++);
+    p->node = last && priority_has_same_lists(p, last) ? tc_endpoints_ref(last->node) : priority_make_node(p);
+}
+
+/* --- the root --- */
+
+/* Returns the draining endpoints, the same objects as in the last tree where they are equal. NULL: there are none. */
+static struct tc_endpoints *draining_endpoints(const struct tc_eds_tree *tree,
+                                               const struct tc_eds_tree_priority *priorities,
+                                               const struct tc_eds_priority *from, size_t n_priorities)
+{
+    TC_VEC(struct tc_endpoint *) list = {0};
+    struct former_list former = {.list = tree->root};
+    for (size_t p = 0; p < n_priorities; p++)
+        for (size_t i = 0; i < from[p].n; i++) {
+            const struct tc_eds_locality *l = &from[p].localities[i];
+            struct locality_weights w = {
+                .kind = WEIGHTS_EQUAL, .locality = l->weight, .http_connect = tree->http_connect};
+            for (size_t k = 0; k < l->n; k++)
+                if (!endpoint_is_usable(&l->endpoints[k])) {
+                    struct tc_locality *locality = priorities[p].localities[i].locality;
+                    struct tc_endpoint *e = former_reuse_endpoint(&former, &l->endpoints[k], locality, &w);
+                    *tc_vec_push(&list) = e;
+                }
+        }
+    former_fini(&former);
+    return list.len ? tc_endpoints_take(list.data, list.len) : NULL;
+}
+
+static struct tc_endpoints *tree_make_root(const struct tc_eds_tree_priority *priorities, size_t n,
+                                           const struct tc_endpoints *own)
+{
+    struct tc_endpoints_child *children = tc_calloc(n, sizeof(*children));
+    for (size_t i = 0; i < n; i++) {
+        children[i].name = tc_rstr_ref(priorities[i].name);
+        children[i].list = tc_endpoints_ref(priorities[i].node);
+    }
+    struct tc_endpoints *root = tc_endpoints_take_children(children, n);
+    root->n = own ? own->n : 0;
+    root->at = root->n ? tc_calloc(root->n, sizeof(struct tc_endpoint *)) : NULL;
+    for (size_t i = 0; i < root->n; i++)
+        root->at[i] = tc_endpoint_ref(own->at[i]);
+    return root;
+}
+
+/* Replaces the priorities. Takes ownership of `own`, the root's endpoints (NULL: none). */
+static void tree_replace(struct tc_eds_tree *tree, struct tc_eds_tree_priority *priorities, size_t n,
+                         struct tc_endpoints *own)
+{
+    bool equal =
+        tree->root && tree->n == n && endpoints_are_same_pointers(own ? own->at : NULL, own ? own->n : 0, tree->root);
+    for (size_t i = 0; equal && i < n; i++)
+        equal =
+            tree->priorities[i].node == priorities[i].node && tc_rstr_eq(tree->priorities[i].name, priorities[i].name);
+    if (!equal) {
+        tc_endpoints_unref(tree->root);
+        tree->root = tree_make_root(priorities, n, own);
+    }
+    tc_endpoints_unref(own);
+    priorities_free(tree->priorities, tree->n);
+    tree->priorities = priorities;
+    tree->n = n;
+}
+
+void tc_eds_tree_update_eds(struct tc_eds_tree *tree, const struct tc_eds *eds)
+{
+    static const struct tc_eds_priority nothing = {0};
+    bool none = !eds || eds->n_priorities == 0;
+    const struct tc_eds_priority *from = none ? &nothing : eds->priorities;
+    size_t n = none ? 1 : eds->n_priorities;
+    struct tc_eds_tree_priority *priorities = tc_calloc(n, sizeof(*priorities));
+    struct past_tree past;
+    past_init(&past, tree);
+    for (size_t i = 0; i < n; i++) {
+        priority_name_localities(&priorities[i], &from[i]);
+        size_t claimed = past_claim_priority(&past, priorities[i].localities, priorities[i].n);
+        priority_fill_localities(&priorities[i], &from[i], &past, claimed);
+        priority_finish(tree, &priorities[i], claimed);
+    }
+    past_fini(&past);
+    tree_replace(tree, priorities, n, none ? NULL : draining_endpoints(tree, priorities, from, n));
+}
+
+void tc_eds_tree_update_dns(struct tc_eds_tree *tree, struct tc_endpoints *list)
+{
+    struct tc_eds_tree_priority *p = tc_calloc(1, sizeof(*p));
+    struct past_tree past;
+    past_init(&past, tree);
+    p->n = 1;
+    p->localities = tc_calloc(1, sizeof(*p->localities));
+    p->localities[0].name = tc_rstr_str("{region=\"\", zone=\"\", sub_zone=\"\"}");
+    p->localities[0].list = list ? tc_endpoints_ref(list) : tc_endpoints_empty();
+    priority_finish(tree, p, past_claim_priority(&past, p->localities, 1));
+    past_fini(&past);
+    tree_replace(tree, p, 1, NULL);
+}
+
+void tc_eds_tree_fini(struct tc_eds_tree *tree)
+{
+    priorities_free(tree->priorities, tree->n);
+    tc_endpoints_unref(tree->root);
+    *tree = (struct tc_eds_tree){0};
+}

@@ -1,0 +1,198 @@
+/* The RPCs of a cluster, counted for load reports.
+ *
+ * tc_cluster_load_track finds the counts of the endpoint's locality, counts one started RPC and adds a tracker, which
+ * counts the end. If the cluster wants metrics (A85), the tracker also decodes the ORCA report in the trailers. Counts
+ * belong to the xDS client's load store (xds/load), from which its LRS stream reports. */
+
+/* Every RPC searches the table of localities by pointer: one multiplication mixes pointers well enough. Defined in
+ * front of all headers, since some include uthash.h. */
+#define HASH_FUNCTION(key, len, hash)                                                                                  \
+    ((hash) = (unsigned)(((uint64_t) * (void *const *)(key)*UINT64_C(0x9e3779b97f4a7c15)) >> 32))
+#include "xds/lb/load_recorder.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/table.h"
+#include "proto/unpack.h"
+#include "xds/client/client.h"
+
+#include "pb/xds/data/orca/v3/orca_load_report.pb-c.h"
+
+#define ORCA_TRAILER "endpoint-load-metrics-bin" /* A51 */
+
+/* The counts of a locality, found by its shared object. The key's reference keeps its address from being reused. */
+struct known_locality {
+    struct tc_locality *key; /* NULL: endpoints without a locality (LOGICAL_DNS) */
+    struct tc_load_locality *counts;
+    UT_hash_handle hh;
+};
+
+/* Lives as long as one snapshot of its cluster, so that known localities go with their list. RPCs and pickers may hold
+ * it longer. */
+struct tc_cluster_load {
+    struct tc_lref ref;
+    struct tc_load_cluster *counts;
+    const struct tc_cluster *cluster; /* a reference; says which metrics are wanted (A85) */
+    struct known_locality *known;
+};
+
+struct tc_cluster_load *tc_cluster_load_new(const struct tc_xds_config *xds, const struct tc_cluster_config *cluster)
+{
+    const struct tc_cluster *c = cluster->cluster;
+    if (!c->has_lrs || !c->lrs_server || !xds->client)
+        return NULL;
+    struct tc_load_cluster *counts = tc_xds_client_load(xds->client, c->lrs_server, cluster->name, c->eds_service);
+    if (!counts)
+        return NULL;
+    struct tc_cluster_load *l = TC_NEW(struct tc_cluster_load);
+    tc_lref_init(&l->ref);
+    l->counts = counts;
+    l->cluster = tc_cluster_of(tc_xds_resource_ref((struct tc_xds_resource *)(uintptr_t)&c->base.head));
+    return l;
+}
+
+void tc_cluster_load_stop(struct tc_cluster_load *l)
+{
+    if (!l)
+        return;
+    tc_load_cluster_unuse(l->counts);
+    tc_cluster_load_unref(l);
+}
+
+struct tc_cluster_load *tc_cluster_load_ref(struct tc_cluster_load *l)
+{
+    if (l)
+        tc_lref_inc(&l->ref);
+    return l;
+}
+
+void tc_cluster_load_unref(struct tc_cluster_load *l)
+{
+    if (!l || !tc_lref_dec(&l->ref))
+        return;
+    struct known_locality *k, *next;
+    HASH_ITER(hh, l->known, k, next)
+    {
+        HASH_DEL(l->known, k);
+        tc_locality_unref(k->key);
+        tc_load_locality_unref(k->counts);
+        tc_free(k);
+    }
+    tc_load_cluster_unref(l->counts);
+    tc_xds_resource_unref((struct tc_xds_resource *)(uintptr_t)&l->cluster->base.head);
+    tc_free(l);
+}
+
+void tc_cluster_load_drop(struct tc_cluster_load *l, struct tc_rstr *category)
+{
+    if (l)
+        tc_load_cluster_drop(l->counts, category);
+}
+
+/* --- localities --- */
+
+static struct tc_load_locality *load_counts_of(struct tc_cluster_load *l, struct tc_locality *locality)
+{
+    const struct tc_slice none = tc_slice_of(NULL, 0);
+    struct known_locality *k = NULL;
+    HASH_FIND_PTR(l->known, &locality, k);
+    if (k)
+        return k->counts;
+    k = TC_NEW(struct known_locality);
+    k->key = locality ? tc_locality_ref(locality) : NULL;
+    k->counts = locality ? tc_load_locality_get(l->counts, tc_rstr_slice(locality->region),
+                                                tc_rstr_slice(locality->zone), tc_rstr_slice(locality->sub_zone))
+                         : tc_load_locality_get(l->counts, none, none, none);
+    HASH_ADD_PTR(l->known, key, k);
+    return k->counts;
+}
+
+/* --- metrics --- */
+
+typedef Xds__Data__Orca__V3__OrcaLoadReport orca_report;
+
+static void orca_add_named(struct tc_load_locality *l, const char *key, double value)
+{
+    struct tc_buf name = {0};
+    tc_buf_printf(&name, "named_metrics.%s", key); /* A85 */
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_buf_slice(&name), value);
+    tc_buf_fini(&name);
+}
+
+static int compare_by_bytes(const void *a, const void *b)
+{
+    return tc_slice_cmp(*(const struct tc_slice *)a, *(const struct tc_slice *)b);
+}
+
+/* Returns whether the cluster wants the named metric: it is in the sorted list, or all are wanted. */
+static bool orca_is_wanted(const struct tc_cluster *c, struct tc_slice name)
+{
+    return (c->lrs_metrics & TC_LRS_ALL_NAMED) ||
+           (c->n_lrs_names && bsearch(&name, c->lrs_names, c->n_lrs_names, sizeof(name), compare_by_bytes));
+}
+
+static void orca_add_report(struct tc_load_locality *l, const struct tc_cluster *c, orca_report *m)
+{
+    const struct tc_slice none = tc_slice_of(NULL, 0);
+    m->n_named_metrics = tc_proto_map_dedupe((void **)m->named_metrics, m->n_named_metrics);
+    if (c->lrs_metrics & TC_LRS_CPU)
+        tc_load_locality_metric(l, TC_LOAD_CPU, none, m->cpu_utilization);
+    if (c->lrs_metrics & TC_LRS_MEM)
+        tc_load_locality_metric(l, TC_LOAD_MEM, none, m->mem_utilization);
+    if (c->lrs_metrics & TC_LRS_APPLICATION)
+        tc_load_locality_metric(l, TC_LOAD_APPLICATION, none, m->application_utilization);
+    for (size_t i = 0; i < m->n_named_metrics; i++)
+        if (orca_is_wanted(c, tc_slice_str(m->named_metrics[i]->key)))
+            orca_add_named(l, m->named_metrics[i]->key, m->named_metrics[i]->value);
+}
+
+/* Ignores a report that cannot be decoded. */
+static void orca_add_metrics(struct tc_load_locality *l, const struct tc_cluster *c, struct tc_slice bytes)
+{
+    struct tc_arena arena;
+    struct tc_validation_errors errors = {0};
+    ProtobufCMessage *m = NULL;
+    tc_arena_init(&arena, 0, tc_unpack_budget(bytes.len));
+    if (tc_unpack(&xds__data__orca__v3__orca_load_report__descriptor, bytes, NULL, &arena, &m, &errors) == 0)
+        orca_add_report(l, c, (orca_report *)m);
+    tc_validation_fini(&errors);
+    tc_arena_fini(&arena);
+}
+
+/* --- RPCs --- */
+
+struct load_tracker {
+    struct tc_call_tracker base;
+    struct tc_cluster_load *load;
+    struct tc_load_locality *counts;
+};
+
+static void tracker_on_done(struct tc_call_tracker *base, const struct tc_status *status,
+                            const struct tc_headers *trailers)
+{
+    struct load_tracker *t = TC_CONTAINER_OF(base, struct load_tracker, base);
+    const struct tc_cluster *c = t->load->cluster;
+    const struct tc_header *orca =
+        trailers && (c->lrs_metrics || c->n_lrs_names) ? tc_headers_find(trailers, tc_slice_str(ORCA_TRAILER)) : NULL;
+    if (orca)
+        orca_add_metrics(t->counts, c, orca->value);
+    if (status)
+        tc_load_locality_finished(t->counts, tc_status_ok(status));
+    else
+        tc_load_locality_revoked(t->counts); /* the pick led to no RPC */
+    tc_load_locality_unref(t->counts);
+    tc_cluster_load_unref(t->load);
+}
+
+void tc_cluster_load_track(struct tc_cluster_load *l, const struct tc_pick_args *args, struct tc_pick *out)
+{
+    struct load_tracker *t = l ? tc_arena_calloc(args->arena, 1, sizeof(*t)) : NULL;
+    if (!t)
+        return;
+    t->base.on_done = tracker_on_done;
+    t->load = tc_cluster_load_ref(l);
+    t->counts = tc_load_locality_ref(load_counts_of(l, out->subchannel->endpoint->locality));
+    tc_load_locality_started(t->counts);
+    tc_pick_track(out, &t->base);
+}

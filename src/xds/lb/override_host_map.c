@@ -1,0 +1,90 @@
+/* The set is made anew for each list of endpoints; entries whose address is in the new list move over with everything
+ * that is known of them, and the others are freed. Endpoints of the root (draining ones) come before those of
+ * priorities, so an address that is in both is the draining one's. */
+#include "xds/lb/override_host_map.h"
+
+#include "base/mem.h"
+
+struct tc_override_entry *tc_override_set_find(const struct tc_override_set *set, const struct tc_addr *addr)
+{
+    uint32_t at;
+    return set->n && tc_addr_map_find(&set->by_addr, addr, &at) ? set->all[at] : NULL;
+}
+
+static size_t endpoint_list_count_addrs(const struct tc_endpoints *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++)
+        n += list->at[i]->n_addrs;
+    for (size_t i = 0; i < list->n_children; i++)
+        n += endpoint_list_count_addrs(list->children[i].list);
+    return n;
+}
+
+/* Moves the entry out of `before`, which keeps a NULL instead. */
+static struct tc_override_entry *override_set_take(struct tc_override_set *before, const struct tc_addr *addr)
+{
+    uint32_t at;
+    if (!before->n || !tc_addr_map_find(&before->by_addr, addr, &at))
+        return NULL;
+    struct tc_override_entry *e = before->all[at];
+    before->all[at] = NULL;
+    return e;
+}
+
+static struct tc_override_entry *override_entry_new(void)
+{
+    struct tc_override_entry *e = TC_NEW(struct tc_override_entry);
+    tc_list_init(&e->subchannels);
+    tc_list_init(&e->wanted);
+    return e;
+}
+
+static void override_set_add_endpoint(struct tc_override_set *set, struct tc_override_set *before,
+                                      struct tc_endpoint *endpoint)
+{
+    for (size_t i = 0; i < endpoint->n_addrs; i++) {
+        const struct tc_addr *addr = &endpoint->addrs[i];
+        if (tc_addr_map_add(&set->by_addr, addr, (uint32_t)set->n) != set->n)
+            continue;
+        struct tc_override_entry *e = override_set_take(before, addr);
+        if (!e)
+            e = override_entry_new();
+        e->endpoint = endpoint;
+        e->addr = addr;
+        set->all[set->n++] = e;
+    }
+}
+
+/* Lists of localities hold the endpoints of their priority's list once more. */
+static void override_set_add_list(struct tc_override_set *set, struct tc_override_set *before,
+                                  const struct tc_endpoints *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        override_set_add_endpoint(set, before, list->at[i]);
+    for (size_t i = 0; i < list->n_children; i++)
+        override_set_add_list(set, before, list->children[i].list);
+}
+
+void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints *list, struct tc_override_set *before)
+{
+    *set = (struct tc_override_set){0};
+    size_t n = list ? endpoint_list_count_addrs(list) : 0;
+    if (n == 0)
+        return;
+    set->all = tc_calloc(n, sizeof(*set->all));
+    tc_addr_map_init(&set->by_addr, n);
+    override_set_add_list(set, before, list);
+}
+
+void tc_override_set_fini(struct tc_override_set *set)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->all[i])
+            tc_list_remove(&set->all[i]->wanted);
+        tc_free(set->all[i]);
+    }
+    tc_free(set->all);
+    tc_addr_map_fini(&set->by_addr);
+    *set = (struct tc_override_set){0};
+}

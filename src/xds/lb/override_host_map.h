@@ -1,0 +1,35 @@
+/* The addresses of a cluster by which xds_override_host finds the endpoints of sessions, and its facts about each. */
+#ifndef TC_XDS_LB_OVERRIDE_HOST_MAP_H
+#define TC_XDS_LB_OVERRIDE_HOST_MAP_H
+
+#include "base/list.h"
+#include "lb/address_list.h"
+
+/* One address of an endpoint. */
+struct tc_override_entry {
+    struct tc_endpoint *endpoint; /* borrowed from the list */
+    const struct tc_addr *addr;   /* one of the endpoint's */
+    struct tc_link subchannels;   /* to this address: the child's and the policy's own */
+    bool used;                    /* a session used it at some time, the last time at: */
+    uint64_t last_used_ms;
+    bool awaited;          /* a queued pick waits for it */
+    bool fallback_logged;  /* sessions go elsewhere; reset when an RPC of a session goes to it */
+    struct tc_link wanted; /* of the policy's list of entries to connect */
+};
+
+/* Zero-initialised it is empty. `by_addr` holds indexes of `all`. */
+struct tc_override_set {
+    size_t n;
+    struct tc_override_entry **all;
+    struct tc_addr_map by_addr;
+};
+
+/* Fills the set with each address of the list and of the lists below it once (NULL: with none). Entries of `before`
+ * whose address is in the list move to the new set. Both lists must outlive their sets. */
+void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints *list, struct tc_override_set *before);
+/* Frees the entries. The subchannels must be off their lists. */
+void tc_override_set_fini(struct tc_override_set *set);
+/* Returns NULL if the set lacks the address. */
+struct tc_override_entry *tc_override_set_find(const struct tc_override_set *set, const struct tc_addr *addr);
+
+#endif

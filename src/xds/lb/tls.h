@@ -1,0 +1,27 @@
+/* The credentials of one cluster's connections (A29), from its UpstreamTlsContext and the certificate providers of the
+ * bootstrap. Loop thread only. */
+#ifndef TC_XDS_LB_TLS_H
+#define TC_XDS_LB_TLS_H
+
+#include "lb/endpoint.h"
+#include "xds/bootstrap/bootstrap.h"
+#include "xds/domain/client_pool.h"
+#include "xds/resource/cluster.h"
+
+struct tc_cluster_tls;
+
+/* The text of failures and explanations where the Cluster asks for TLS and the channel's credentials are not xds. */
+#define TC_TLS_IGNORED "the Cluster has a transport_socket, which the channel's credentials ignore: they are not xds"
+
+/* Returns NULL, and UNAVAILABLE in *why, if a provider cannot be created. A provider may still lack certificates;
+ * handshakes fail with the reason until it has them. */
+struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const struct tc_xds_bootstrap *b,
+                                          const struct tc_cluster *cluster, struct tc_status *why);
+void tc_cluster_tls_free(struct tc_cluster_tls *t); /* NULL is allowed; connections hold what they need */
+/* Returns whether connections made with one can serve the other. */
+bool tc_cluster_tls_eq(const struct tc_cluster_tls *a, const struct tc_cluster_tls *b);
+/* Returns a reference to the endpoint with this security and with the SNI for its hostname (A101). */
+struct tc_endpoint *tc_cluster_tls_endpoint(const struct tc_cluster_tls *t, const struct tc_endpoint *e,
+                                            struct tc_slice authority);
+
+#endif

@@ -1,0 +1,209 @@
+/* Reports out of a load store: ClusterStats messages in an arena.
+ *
+ * tc_load_store_take moves the counts since the last report into the messages and marks their clusters `in_report`.
+ * tc_load_store_settle says what became of the report: handed over (the counts are gone, and metrics and localities
+ * that say nothing more go with them), or not (the counts go back). A locality is left out while all its numbers are
+ * zero; RPCs in progress are reported again each time. The interval of a report starts where the last one that was
+ * handed over ended. */
+#include "base/mem.h"
+#include "xds/load/load_store_internal.h"
+
+#include "pb/envoy/config/endpoint/v3/load_report.pb-c.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
+typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
+typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stats;
+typedef Envoy__Config__Endpoint__V3__EndpointLoadMetricStats named_stats;
+
+/* A new message in the arena, whose memory has no limit here: what it costs, the store costs already. */
+#define MAKE(arena, type, var, prefix)                                                                                 \
+    type *var = tc_arena_calloc(arena, 1, sizeof(type));                                                               \
+    prefix##__init(var)
+
+static uint64_t take_count(struct tc_load_count *n)
+{
+    n->reported = n->now;
+    n->now = 0;
+    return n->reported;
+}
+
+static void settle_count(struct tc_load_count *n, bool handed_over)
+{
+    if (!handed_over)
+        n->now += n->reported;
+    n->reported = 0;
+}
+
+/* --- out --- */
+
+static void take_metric(struct tc_load_metric_sum *m, struct tc_arena *arena, locality_stats *out)
+{
+    if (m->requests.now == 0)
+        return;
+    uint64_t n = take_count(&m->requests);
+    m->reported_sum = m->sum;
+    m->sum = 0;
+    if (m->kind == TC_LOAD_NAMED) {
+        MAKE(arena, named_stats, s, envoy__config__endpoint__v3__endpoint_load_metric_stats);
+        s->metric_name = m->name->data;
+        s->num_requests_finished_with_metric = n;
+        s->total_metric_value = m->reported_sum;
+        out->load_metric_stats[out->n_load_metric_stats++] = s;
+        return;
+    }
+    MAKE(arena, unnamed_stats, s, envoy__config__endpoint__v3__unnamed_endpoint_load_metric_stats);
+    s->num_requests_finished_with_metric = n;
+    s->total_metric_value = m->reported_sum;
+    *(m->kind == TC_LOAD_CPU   ? &out->cpu_utilization
+      : m->kind == TC_LOAD_MEM ? &out->mem_utilization
+                               : &out->application_utilization) = s;
+}
+
+static locality_stats *take_locality(struct tc_load_locality *l, struct tc_arena *arena)
+{
+    MAKE(arena, locality_stats, out, envoy__config__endpoint__v3__upstream_locality_stats);
+    MAKE(arena, Envoy__Config__Core__V3__Locality, names, envoy__config__core__v3__locality);
+    names->region = l->region->data;
+    names->zone = l->zone->data;
+    names->sub_zone = l->sub_zone->data;
+    out->locality = names;
+    out->total_issued_requests = take_count(&l->issued);
+    out->total_successful_requests = take_count(&l->succeeded);
+    out->total_error_requests = take_count(&l->failed);
+    out->total_requests_in_progress = l->in_progress;
+    out->load_metric_stats = tc_arena_calloc(arena, l->metrics.len, sizeof(*out->load_metric_stats));
+    for (size_t i = 0; i < l->metrics.len; i++)
+        take_metric(&l->metrics.data[i], arena, out);
+    return out;
+}
+
+static void take_drops(struct tc_load_cluster *c, struct tc_arena *arena, cluster_stats *out)
+{
+    out->total_dropped_requests = take_count(&c->dropped);
+    out->dropped_requests = tc_arena_calloc(arena, c->drops.len, sizeof(*out->dropped_requests));
+    for (size_t i = 0; i < c->drops.len; i++) {
+        uint64_t n = take_count(&c->drops.data[i].count);
+        if (n == 0)
+            continue;
+        MAKE(arena, Envoy__Config__Endpoint__V3__ClusterStats__DroppedRequests, d,
+             envoy__config__endpoint__v3__cluster_stats__dropped_requests);
+        d->category = c->drops.data[i].category->data;
+        d->dropped_count = n;
+        out->dropped_requests[out->n_dropped_requests++] = d;
+    }
+}
+
+/* NULL: there is nothing to say. The interval goes on as if the server had been told so. */
+static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, struct tc_arena *arena)
+{
+    MAKE(arena, cluster_stats, out, envoy__config__endpoint__v3__cluster_stats);
+    MAKE(arena, Google__Protobuf__Duration, interval, google__protobuf__duration);
+    c->in_report = true;
+    c->reported_until_ns = now_ns;
+    out->cluster_name = c->cluster->data;
+    if (c->service)
+        out->cluster_service_name = c->service->data;
+    interval->seconds = (int64_t)((now_ns - c->since_ns) / NS_PER_S);
+    interval->nanos = (int32_t)((now_ns - c->since_ns) % NS_PER_S);
+    out->load_report_interval = interval;
+    out->upstream_locality_stats = tc_arena_calloc(arena, c->localities.len, sizeof(*out->upstream_locality_stats));
+    for (size_t i = 0; i < c->localities.len; i++)
+        if (!tc_load_locality_is_zero(c->localities.data[i]))
+            out->upstream_locality_stats[out->n_upstream_locality_stats++] =
+                take_locality(c->localities.data[i], arena);
+    take_drops(c, arena, out);
+    return out->n_upstream_locality_stats || out->total_dropped_requests ? out : NULL;
+}
+
+static bool cluster_is_wanted(const struct tc_load_filter *filter, const struct tc_load_cluster *c)
+{
+    const struct tc_load_name *name = NULL;
+    if (filter->all)
+        return true;
+    HASH_FIND(hh, filter->names, c->cluster->data, c->cluster->len, name);
+    return name != NULL;
+}
+
+size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
+                          struct tc_arena *arena, cluster_stats ***out)
+{
+    size_t n = 0;
+    *out = tc_arena_calloc(arena, s->n_used + s->n_idle, sizeof(**out));
+    for (struct tc_link *it = s->clusters.next, *next; it != &s->clusters; it = next) {
+        struct tc_load_cluster *c = TC_CONTAINER_OF(it, struct tc_load_cluster, link);
+        next = it->next;
+        cluster_stats *stats = cluster_is_wanted(filter, c) ? take_cluster(c, now_ns, arena) : NULL;
+        if (stats)
+            (*out)[n++] = stats;
+        else if (!c->in_report)
+            tc_load_cluster_sweep(c, true); /* nobody uses it, nobody asks for it */
+    }
+    return n;
+}
+
+/* --- and settled --- */
+
+static void settle_locality(struct tc_load_locality *l, bool handed_over)
+{
+    settle_count(&l->issued, handed_over);
+    settle_count(&l->succeeded, handed_over);
+    settle_count(&l->failed, handed_over);
+    for (size_t i = l->metrics.len; i-- > 0;) {
+        struct tc_load_metric_sum *m = &l->metrics.data[i];
+        if (!handed_over)
+            m->sum += m->reported_sum;
+        m->reported_sum = 0;
+        settle_count(&m->requests, handed_over);
+        if (m->requests.now == 0) {
+            tc_rstr_unref(m->name);
+            tc_vec_remove(&l->metrics, i);
+        }
+    }
+}
+
+static void settle_cluster(struct tc_load_cluster *c, bool handed_over)
+{
+    c->in_report = false;
+    if (handed_over)
+        c->since_ns = c->reported_until_ns;
+    for (size_t i = 0; i < c->localities.len; i++)
+        settle_locality(c->localities.data[i], handed_over);
+    settle_count(&c->dropped, handed_over);
+    for (size_t i = c->drops.len; i-- > 0;) {
+        settle_count(&c->drops.data[i].count, handed_over);
+        if (c->drops.data[i].count.now == 0) {
+            tc_rstr_unref(c->drops.data[i].category);
+            tc_vec_remove(&c->drops, i);
+        }
+    }
+    tc_load_cluster_sweep(c, false);
+}
+
+void tc_load_store_settle(struct tc_load_store *s, bool handed_over)
+{
+    for (struct tc_link *it = s->clusters.next, *next; it != &s->clusters; it = next) {
+        struct tc_load_cluster *c = TC_CONTAINER_OF(it, struct tc_load_cluster, link);
+        next = it->next;
+        if (c->in_report)
+            settle_cluster(c, handed_over);
+    }
+}
+
+bool tc_load_store_has_counts(const struct tc_load_store *s, const struct tc_load_filter *filter)
+{
+    TC_LIST_FOREACH(it, &s->clusters)
+    {
+        const struct tc_load_cluster *c = TC_CONTAINER_OF(it, struct tc_load_cluster, link);
+        if (!cluster_is_wanted(filter, c))
+            continue;
+        if (c->dropped.now)
+            return true;
+        for (size_t i = 0; i < c->localities.len; i++)
+            if (c->localities.data[i]->issued.now || c->localities.data[i]->succeeded.now ||
+                c->localities.data[i]->failed.now)
+                return true;
+    }
+    return false;
+}

@@ -1,0 +1,136 @@
+/* Loads that were counted on other loops, carried into the store of the loop that reports (see remote_load.c).
+ *
+ * Before a report the store asks every source, and reports when all have answered or a timer of lrs.c runs out: a loop
+ * that nobody turns must not hold up a report. What a source hands over is a message as a server would get it, and
+ * tc_load_store_add takes it apart again. */
+#include "base/mem.h"
+#include "xds/load/load_store_internal.h"
+
+#include "pb/envoy/config/endpoint/v3/load_report.pb-c.h"
+
+typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
+typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
+typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stats;
+
+void tc_load_store_on_use(struct tc_load_store *s,
+                          void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg)
+{
+    s->on_use = on_use;
+    s->on_use_arg = arg;
+}
+
+/* --- asking --- */
+
+static bool any_source_pending(const struct tc_load_store *s)
+{
+    TC_LIST_FOREACH(it, &s->sources)
+    if (TC_CONTAINER_OF(it, struct tc_load_source, link)->pending)
+        return true;
+    return false;
+}
+
+void tc_load_source_add(struct tc_load_store *s, struct tc_load_source *source)
+{
+    source->store = s;
+    source->pending = false;
+    tc_list_append(&s->sources, &source->link);
+}
+
+void tc_load_source_answered(struct tc_load_source *source)
+{
+    struct tc_load_store *s = source->store;
+    if (!s || !source->pending)
+        return;
+    source->pending = false;
+    if (s->on_gathered && !any_source_pending(s))
+        s->on_gathered(s->arg);
+}
+
+void tc_load_source_remove(struct tc_load_source *source)
+{
+    struct tc_load_store *s = source->store;
+    if (!s)
+        return;
+    tc_list_remove(&source->link);
+    source->store = NULL;
+    if (source->pending && s->on_gathered && !any_source_pending(s))
+        s->on_gathered(s->arg);
+    source->pending = false;
+}
+
+bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg))
+{
+    s->on_gathered = on_gathered;
+    TC_LIST_FOREACH(it, &s->sources)
+    {
+        struct tc_load_source *source = TC_CONTAINER_OF(it, struct tc_load_source, link);
+        source->pending = true;
+        source->ask(source);
+    }
+    return !tc_list_empty(&s->sources);
+}
+
+/* --- adding --- */
+
+static void locality_add_unnamed(struct tc_load_locality *l, enum tc_load_metric kind, const unnamed_stats *m)
+{
+    if (m)
+        tc_load_locality_metrics(l, kind, tc_slice_of(NULL, 0), m->num_requests_finished_with_metric,
+                                 m->total_metric_value);
+}
+
+static void cluster_add_locality(struct tc_load_cluster *c, const locality_stats *in)
+{
+    const Envoy__Config__Core__V3__Locality *names = in->locality;
+    struct tc_load_locality *l =
+        tc_load_locality_get(c, tc_slice_str(names->region), tc_slice_str(names->zone), tc_slice_str(names->sub_zone));
+    l->issued.now += in->total_issued_requests;
+    l->succeeded.now += in->total_successful_requests;
+    l->failed.now += in->total_error_requests;
+    l->in_progress += in->total_issued_requests - in->total_successful_requests - in->total_error_requests -
+                      in->total_requests_in_progress;
+    locality_add_unnamed(l, TC_LOAD_CPU, in->cpu_utilization);
+    locality_add_unnamed(l, TC_LOAD_MEM, in->mem_utilization);
+    locality_add_unnamed(l, TC_LOAD_APPLICATION, in->application_utilization);
+    for (size_t i = 0; i < in->n_load_metric_stats; i++) {
+        const Envoy__Config__Endpoint__V3__EndpointLoadMetricStats *m = in->load_metric_stats[i];
+        tc_load_locality_metrics(l, TC_LOAD_NAMED, tc_slice_str(m->metric_name), m->num_requests_finished_with_metric,
+                                 m->total_metric_value);
+    }
+    tc_load_locality_unref(l);
+}
+
+static void cluster_add_drops(struct tc_load_cluster *c, const cluster_stats *in)
+{
+    uint64_t named = 0;
+    for (size_t i = 0; i < in->n_dropped_requests; i++) {
+        struct tc_rstr *category = tc_rstr_str(in->dropped_requests[i]->category);
+        tc_load_cluster_drops(c, category, in->dropped_requests[i]->dropped_count);
+        named += in->dropped_requests[i]->dropped_count;
+        tc_rstr_unref(category);
+    }
+    if (in->total_dropped_requests > named)
+        tc_load_cluster_drops(c, NULL, in->total_dropped_requests - named);
+}
+
+void tc_load_store_add(struct tc_load_store *s, cluster_stats **stats, size_t n, uint64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++) {
+        const cluster_stats *in = stats[i];
+        struct tc_rstr *cluster = tc_rstr_str(in->cluster_name);
+        struct tc_rstr *service = in->cluster_service_name[0] ? tc_rstr_str(in->cluster_service_name) : NULL;
+        struct tc_load_cluster *c = tc_load_cluster_find(s, cluster, service, now_ns);
+        for (size_t k = 0; k < in->n_upstream_locality_stats; k++)
+            cluster_add_locality(c, in->upstream_locality_stats[k]);
+        cluster_add_drops(c, in);
+        tc_rstr_unref(cluster);
+        tc_rstr_unref(service);
+    }
+}
+
+void tc_load_stats_none_in_progress(cluster_stats **stats, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < stats[i]->n_upstream_locality_stats; k++)
+            stats[i]->upstream_locality_stats[k]->total_requests_in_progress = 0;
+}

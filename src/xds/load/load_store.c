@@ -1,0 +1,272 @@
+/* Counts of RPCs for one LRS server (A27, A64, A85).
+ *
+ *   store      clusters by {cluster, EDS service}
+ *   cluster    drops by category; localities
+ *   locality   RPCs in progress, issued, succeeded, failed; metrics of backends
+ *
+ * Every count has two numbers: `now` grows, `reported` is in the report under way. load_report.c moves one into the
+ * other when it takes a report out, and back when the report was not handed over: no count is lost, none is sent twice.
+ *
+ * A cluster has references (whoever may still count) and users (whoever wants it reported). The store is in use while
+ * any cluster has a user. A cluster without users stays until its counts were reported, but at most MAX_IDLE_CLUSTERS
+ * of them stay. RPCs that end after the store is gone count for nobody: cluster->store is NULL then.
+ *
+ * Fast path: tc_load_locality_started and _finished, two additions on the loop's thread without a lock. */
+#include "xds/load/load_store.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "xds/load/load_store_internal.h"
+
+enum {
+    MAX_METRICS = 256,
+    /* Clusters without users whose counts were not reported yet. */
+    MAX_IDLE_CLUSTERS = 4096,
+};
+
+/* --- the store --- */
+
+struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg)
+{
+    struct tc_load_store *s = TC_NEW(struct tc_load_store);
+    tc_list_init(&s->clusters);
+    tc_list_init(&s->sources);
+    s->on_users = on_users;
+    s->arg = arg;
+    return s;
+}
+
+bool tc_load_store_in_use(const struct tc_load_store *s)
+{
+    return s->n_used != 0;
+}
+
+/* Gives up the store's reference. */
+static void cluster_detach(struct tc_load_cluster *c)
+{
+    struct tc_load_store *s = c->store;
+    if (c->users)
+        s->n_used--;
+    else
+        s->n_idle--;
+    c->store = NULL;
+    tc_list_remove(&c->link);
+    HASH_DEL(s->by_name, c);
+    tc_load_cluster_unref(c);
+}
+
+void tc_load_store_free(struct tc_load_store *s)
+{
+    while (!tc_list_empty(&s->clusters))
+        cluster_detach(TC_CONTAINER_OF(s->clusters.next, struct tc_load_cluster, link));
+    s->on_gathered = NULL;
+    while (!tc_list_empty(&s->sources))
+        tc_load_source_remove(TC_CONTAINER_OF(s->sources.next, struct tc_load_source, link));
+    tc_free(s);
+}
+
+static void store_users_changed(struct tc_load_store *s)
+{
+    if (s->on_users)
+        s->on_users(s->arg);
+}
+
+/* --- clusters --- */
+
+struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
+                                             uint64_t now_ns)
+{
+    struct tc_rstr *key = tc_rstr_pair(cluster, service);
+    struct tc_load_cluster *c;
+    HASH_FIND(hh, s->by_name, key->data, key->len, c);
+    if (c) {
+        tc_rstr_unref(key);
+        return c;
+    }
+    c = TC_NEW(struct tc_load_cluster);
+    tc_lref_init(&c->ref);
+    c->store = s;
+    c->cluster = tc_rstr_ref(cluster);
+    c->service = tc_rstr_ref(service);
+    c->since_ns = now_ns;
+    c->key = key;
+    tc_list_append(&s->clusters, &c->link);
+    HASH_ADD_KEYPTR(hh, s->by_name, key->data, key->len, c);
+    s->n_idle++;
+    return c;
+}
+
+struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
+                                            uint64_t now_ns)
+{
+    struct tc_load_cluster *c = tc_load_cluster_find(s, cluster, service, now_ns);
+    tc_lref_inc(&c->ref);
+    if (c->users++ == 0) {
+        s->n_idle--;
+        if (s->n_used++ == 0)
+            store_users_changed(s);
+        if (s->on_use)
+            s->on_use(s->on_use_arg, c, true);
+    }
+    return c;
+}
+
+void tc_load_cluster_unuse(struct tc_load_cluster *c)
+{
+    struct tc_load_store *s = c->store;
+    if (--c->users || !s)
+        return;
+    bool was_last = --s->n_used == 0;
+    s->n_idle++;
+    tc_load_cluster_sweep(c, s->n_idle > MAX_IDLE_CLUSTERS);
+    if (was_last)
+        store_users_changed(s);
+    if (s->on_use)
+        s->on_use(s->on_use_arg, c, false);
+}
+
+void tc_load_cluster_unref(struct tc_load_cluster *c)
+{
+    if (!c || !tc_lref_dec(&c->ref))
+        return;
+    for (size_t i = 0; i < c->localities.len; i++)
+        tc_load_locality_unref(c->localities.data[i]);
+    for (size_t i = 0; i < c->drops.len; i++)
+        tc_rstr_unref(c->drops.data[i].category);
+    tc_vec_fini(&c->localities);
+    tc_vec_fini(&c->drops);
+    tc_rstr_unref(c->key);
+    tc_rstr_unref(c->cluster);
+    tc_rstr_unref(c->service);
+    tc_free(c);
+}
+
+void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category)
+{
+    tc_load_cluster_drops(c, category, 1);
+}
+
+void tc_load_cluster_drops(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t n)
+{
+    c->dropped.now += n;
+    if (!category)
+        return;
+    for (size_t i = 0; i < c->drops.len; i++)
+        if (tc_rstr_eq(c->drops.data[i].category, category)) {
+            c->drops.data[i].count.now += n;
+            return;
+        }
+    *tc_vec_push(&c->drops) = (struct tc_load_drop){tc_rstr_ref(category), {.now = n}};
+}
+
+static bool count_is_zero(const struct tc_load_count *n)
+{
+    return n->now == 0 && n->reported == 0;
+}
+
+bool tc_load_locality_is_zero(const struct tc_load_locality *l)
+{
+    return l->in_progress == 0 && count_is_zero(&l->issued) && count_is_zero(&l->succeeded) &&
+           count_is_zero(&l->failed);
+}
+
+void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked)
+{
+    for (size_t i = c->localities.len; i-- > 0;) {
+        struct tc_load_locality *l = c->localities.data[i];
+        if (l->ref.n == 1 && tc_load_locality_is_zero(l)) {
+            tc_load_locality_unref(l);
+            tc_vec_remove(&c->localities, i);
+        }
+    }
+    if (c->users == 0 && (unasked || (c->ref.n == 1 && c->localities.len == 0 && count_is_zero(&c->dropped))))
+        cluster_detach(c);
+}
+
+/* --- localities --- */
+
+struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
+                                              struct tc_slice sub_zone)
+{
+    for (size_t i = 0; i < c->localities.len; i++) {
+        struct tc_load_locality *l = c->localities.data[i];
+        if (tc_slice_eq(tc_rstr_slice(l->region), region) && tc_slice_eq(tc_rstr_slice(l->zone), zone) &&
+            tc_slice_eq(tc_rstr_slice(l->sub_zone), sub_zone))
+            return tc_load_locality_ref(l);
+    }
+    struct tc_load_locality *l = TC_NEW(struct tc_load_locality);
+    tc_lref_init(&l->ref);
+    l->region = tc_rstr_new(region.data, region.len);
+    l->zone = tc_rstr_new(zone.data, zone.len);
+    l->sub_zone = tc_rstr_new(sub_zone.data, sub_zone.len);
+    *tc_vec_push(&c->localities) = l;
+    return tc_load_locality_ref(l);
+}
+
+struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l)
+{
+    tc_lref_inc(&l->ref);
+    return l;
+}
+
+void tc_load_locality_unref(struct tc_load_locality *l)
+{
+    if (!l || !tc_lref_dec(&l->ref))
+        return;
+    for (size_t i = 0; i < l->metrics.len; i++)
+        tc_rstr_unref(l->metrics.data[i].name);
+    tc_vec_fini(&l->metrics);
+    tc_rstr_unref(l->region);
+    tc_rstr_unref(l->zone);
+    tc_rstr_unref(l->sub_zone);
+    tc_free(l);
+}
+
+void tc_load_locality_started(struct tc_load_locality *l)
+{
+    l->in_progress++;
+    l->issued.now++;
+}
+
+void tc_load_locality_finished(struct tc_load_locality *l, bool success)
+{
+    l->in_progress--;
+    if (success)
+        l->succeeded.now++;
+    else
+        l->failed.now++;
+}
+
+void tc_load_locality_revoked(struct tc_load_locality *l)
+{
+    l->in_progress--;
+    if (l->issued.now)
+        l->issued.now--;
+}
+
+void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value)
+{
+    tc_load_locality_metrics(l, kind, name, 1, value);
+}
+
+void tc_load_locality_metrics(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
+                              double value)
+{
+    struct tc_load_metric_sum *m = NULL;
+    if (!isfinite(value))
+        return;
+    for (size_t i = 0; i < l->metrics.len && !m; i++)
+        if (l->metrics.data[i].kind == kind &&
+            (kind != TC_LOAD_NAMED || tc_slice_eq(tc_rstr_slice(l->metrics.data[i].name), name)))
+            m = &l->metrics.data[i];
+    if (!m) {
+        if (l->metrics.len == MAX_METRICS)
+            return;
+        m = tc_vec_push(&l->metrics);
+        m->kind = kind;
+        m->name = kind == TC_LOAD_NAMED ? tc_rstr_new(name.data, name.len) : NULL;
+    }
+    m->requests.now += n;
+    m->sum += value;
+}

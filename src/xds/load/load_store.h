@@ -1,0 +1,140 @@
+/* Counts of RPCs for one LRS server: drops by {cluster, EDS service}, outcomes by locality. Knows nothing of streams: a
+ * report is taken out, and settled once it is known whether it was handed over.
+ * Loop thread only. */
+#ifndef TC_XDS_LOAD_LOAD_STORE_H
+#define TC_XDS_LOAD_LOAD_STORE_H
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "base/table.h"
+#include "base/vec.h"
+
+struct Envoy__Config__Endpoint__V3__ClusterStats;
+struct tc_load_store;
+struct tc_load_cluster;
+struct tc_load_locality;
+
+/* Counts since the last report, and those in a report that is under way. */
+struct tc_load_count {
+    uint64_t now, reported;
+};
+
+/* Metrics of backends (A64, A85): those with fields of their own, and those by name. */
+enum tc_load_metric { TC_LOAD_CPU, TC_LOAD_MEM, TC_LOAD_APPLICATION, TC_LOAD_NAMED };
+
+struct tc_load_metric_sum {
+    enum tc_load_metric kind;
+    struct tc_rstr *name; /* NAMED */
+    struct tc_load_count requests;
+    double sum, reported_sum;
+};
+
+struct tc_load_locality {
+    struct tc_lref ref;
+    struct tc_rstr *region, *zone, *sub_zone;
+    uint64_t in_progress;
+    struct tc_load_count issued, succeeded, failed;
+    TC_VEC(struct tc_load_metric_sum) metrics;
+};
+
+struct tc_load_drop {
+    struct tc_rstr *category;
+    struct tc_load_count count;
+};
+
+struct tc_load_cluster {
+    struct tc_lref ref;
+    size_t users;                /* see tc_load_cluster_get */
+    struct tc_load_store *store; /* NULL: the store is gone, nothing will be reported */
+    struct tc_link link;
+    UT_hash_handle hh;                 /* in the store, by key */
+    struct tc_rstr *key;               /* of cluster and service */
+    struct tc_rstr *cluster, *service; /* service: NULL: none */
+    TC_VEC(struct tc_load_locality *) localities;
+    TC_VEC(struct tc_load_drop) drops;
+    struct tc_load_count dropped;         /* with and without a category */
+    uint64_t since_ns, reported_until_ns; /* the next report covers the time from since_ns on */
+    bool in_report;
+};
+
+/* Calls `on_users` when the first cluster comes into use and when the last one goes out of use. It may be NULL. */
+struct tc_load_store *tc_load_store_new(void (*on_users)(void *arg), void *arg);
+/* Clusters with references stay; their counts go nowhere. */
+void tc_load_store_free(struct tc_load_store *s);
+bool tc_load_store_in_use(const struct tc_load_store *s);
+/* Calls on_use for each cluster that gets its first user (`used`) or loses its last, whose counts are still there. */
+void tc_load_store_on_use(struct tc_load_store *s,
+                          void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
+
+/* Another loop where loads are counted for this store; embedded in whoever carries them here. */
+struct tc_load_source {
+    struct tc_link link;
+    struct tc_load_store *store; /* NULL: in no store, or the store is gone */
+    bool pending;
+    /* Asks for what was counted. tc_load_source_answered must follow, but not from inside. */
+    void (*ask)(struct tc_load_source *source);
+};
+
+void tc_load_source_add(struct tc_load_store *s, struct tc_load_source *source);
+/* Does nothing for a source that is in no store. */
+void tc_load_source_remove(struct tc_load_source *source);
+/* The source's counts were added (tc_load_store_add). */
+void tc_load_source_answered(struct tc_load_source *source);
+/* Asks all sources. Returns false if there are none; else on_gathered (with the argument of tc_load_store_new) follows
+ * when the last source has answered or was removed. */
+bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg));
+/* Adds a report that was taken out of another store. RPCs that ended come off the RPCs in progress; so do those that
+ * the report has in progress, because nobody counts them any longer (unless tc_load_stats_none_in_progress cleared
+ * them). */
+void tc_load_store_add(struct tc_load_store *s, struct Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
+                       uint64_t now_ns);
+void tc_load_stats_none_in_progress(struct Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n);
+
+/* Returns the cluster's loads, with one more reference and one more user (whose end is tc_load_cluster_unuse). Counts
+ * may be added as long as there is a reference; the store is to be reported as long as any cluster of it has a user.
+ * service may be NULL. */
+struct tc_load_cluster *tc_load_cluster_get(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
+                                            uint64_t now_ns);
+/* Ends a user; the reference stays. */
+void tc_load_cluster_unuse(struct tc_load_cluster *c);
+void tc_load_cluster_unref(struct tc_load_cluster *c);
+/* An RPC was dropped; NULL: by no category (circuit breaking). */
+void tc_load_cluster_drop(struct tc_load_cluster *c, struct tc_rstr *category);
+
+/* Returns the loads of one locality, with one more reference. */
+struct tc_load_locality *tc_load_locality_get(struct tc_load_cluster *c, struct tc_slice region, struct tc_slice zone,
+                                              struct tc_slice sub_zone);
+struct tc_load_locality *tc_load_locality_ref(struct tc_load_locality *l);
+void tc_load_locality_unref(struct tc_load_locality *l);
+void tc_load_locality_started(struct tc_load_locality *l);
+/* The RPC ended. */
+void tc_load_locality_finished(struct tc_load_locality *l, bool success);
+/* The RPC never began, and is revoked in the turn that it was counted in: its counts are undone. */
+void tc_load_locality_revoked(struct tc_load_locality *l);
+/* One RPC's value of a metric; what is not finite is left out, and names beyond 256 in one locality. */
+void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value);
+
+/* A cluster that was asked for, in a table by its name. */
+struct tc_load_name {
+    struct tc_rstr *name;
+    UT_hash_handle hh;
+};
+
+/* Which clusters a report is to have. */
+struct tc_load_filter {
+    bool all;
+    const struct tc_load_name *names; /* the table */
+};
+
+/* Takes the counts since the last report out, as ClusterStats in the arena; what is all zero is left out. The report is
+ * under way until the next call of settle. */
+size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
+                          struct tc_arena *arena, struct Envoy__Config__Endpoint__V3__ClusterStats ***out);
+/* The report was handed over, or it was not: then its counts go back into the next one. */
+void tc_load_store_settle(struct tc_load_store *s, bool handed_over);
+/* Returns whether a cluster that the filter names has counts to report. */
+bool tc_load_store_has_counts(const struct tc_load_store *s, const struct tc_load_filter *filter);
+
+#endif

@@ -1,0 +1,35 @@
+/* The inside of a load store, for its reports (load_report.c) and for counts of other loops (load_source.c). */
+#ifndef TC_XDS_LOAD_LOAD_STORE_INTERNAL_H
+#define TC_XDS_LOAD_LOAD_STORE_INTERNAL_H
+
+#include "xds/load/load_store.h"
+
+struct tc_load_store {
+    /* Clusters stay until their counts were reported, also without a user: RPCs that ended must not be lost. */
+    struct tc_link clusters;         /* a reference each */
+    struct tc_load_cluster *by_name; /* the same clusters by key */
+    size_t n_idle;                   /* clusters that nobody uses */
+    size_t n_used;
+    void (*on_users)(void *arg);    /* n_used has changed: the LRS stream begins or ends */
+    void (*on_gathered)(void *arg); /* all sources have handed in their counts; NULL: nobody waits */
+    void *arg;                      /* of on_users and on_gathered */
+    /* A cluster got its first user (`used`), or lost its last one. NULL: nobody asks. */
+    void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used);
+    void *on_use_arg;
+    struct tc_link sources; /* stores of other loops whose counts this one reports */
+};
+
+/* Removes localities without references and counts, and the cluster if it has no user and no counts. `unasked`: removes
+ * a cluster without users even if counts are left. */
+void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
+/* Returns the cluster, borrowed. It is made, without a user, if there is none. */
+struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
+                                             uint64_t now_ns);
+/* Count n RPCs at once, as tc_load_cluster_drop and tc_load_locality_metric count one. */
+void tc_load_cluster_drops(struct tc_load_cluster *c, struct tc_rstr *category, uint64_t n);
+void tc_load_locality_metrics(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, uint64_t n,
+                              double sum);
+/* Returns true if a report would say nothing about the locality. */
+bool tc_load_locality_is_zero(const struct tc_load_locality *l);
+
+#endif

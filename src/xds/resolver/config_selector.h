@@ -1,0 +1,15 @@
+/* The config selector of the xds resolver (A31, A42): route, cluster, hash and timeout of each RPC. */
+#ifndef TC_XDS_RESOLVER_CONFIG_SELECTOR_H
+#define TC_XDS_RESOLVER_CONFIG_SELECTOR_H
+
+#include "resolver/config_selector.h"
+#include "xds/resource/cluster_ref.h"
+#include "xds/resource/xds_config.h"
+
+/* One reference. Keeps what routes by the config (tc_xds_config_same_routing: one selector serves), and holds every
+ * cluster that the virtual host's routes name.
+ * channel_id: random, fixed for the channel (filter_state io.grpc.channel_id). */
+struct tc_config_selector *tc_xds_selector_new(struct tc_xds_config *config, struct tc_cluster_refs *clusters,
+                                               uint64_t channel_id);
+
+#endif

@@ -1,0 +1,137 @@
+/* What the files of the dependency manager share: the resources that it watches, and how they become texts and cluster
+ * snapshots. */
+#ifndef TC_XDS_RESOLVER_DEPENDENCY_MANAGER_INTERNAL_H
+#define TC_XDS_RESOLVER_DEPENDENCY_MANAGER_INTERNAL_H
+
+#include "base/list.h"
+#include "base/table.h"
+#include "base/vec.h"
+#include "xds/resolver/dependency_manager.h"
+#include "xds/resolver/dns_watch.h"
+
+/* One watched resource. Neither value nor error: nothing is known yet. */
+struct tc_dep_node {
+    struct tc_xds_watcher watcher;
+    struct tc_dependency_manager *manager;
+    const struct tc_xds_resource_type *type;
+    struct tc_rstr *name;
+    struct tc_xds_resource *value;
+    struct tc_status error;   /* instead of a value */
+    struct tc_status ambient; /* beside it (A88) */
+    uint64_t mark;            /* of the round that last needed it */
+    uint64_t seen;            /* of the root whose tree was walked last (clusters) */
+    uint64_t root_mark;       /* of the round in which it was a root (clusters) */
+    bool in_use;              /* the config that was reported last was made from it */
+    bool fresh;               /* its content has changed since the last report, and nothing else about it */
+    /* EDS. */
+    struct tc_rstr *note;     /* what is wrong with the value; NULL: nothing */
+    struct tc_dep_node *user; /* a cluster that has these endpoints */
+    bool shared;              /* more than one cluster has these endpoints */
+    /* Clusters. */
+    unsigned subscriptions;
+    uint64_t route_mark;              /* of the round in which a route had it */
+    struct tc_dns_watch *dns;         /* LOGICAL_DNS */
+    struct tc_rstr *dns_target;       /* what it resolves */
+    struct tc_link answer;            /* on the manager's list `answered` */
+    bool awaited;                     /* nothing is reported before its first answer */
+    struct tc_cluster_config *config; /* as last reported */
+    UT_hash_handle hh;
+};
+
+struct tc_dependency_manager {
+    struct tc_loop *loop;
+    struct tc_xds_client *client;
+    struct tc_rstr *authority;
+    const struct tc_resolver_env *dns_env;
+    struct tc_xds_client_pool *pool;
+    struct tc_rstr *node_id;
+    const struct tc_dependency_events *events;
+    void *arg;
+    struct tc_dep_node *listener;
+    struct tc_dep_node *routes;           /* NULL: not by RDS */
+    struct tc_dep_node *former_routes;    /* of the config in use, while a round waits for other ones; NULL: none */
+    struct tc_dep_node *clusters;         /* uthash by name */
+    struct tc_dep_node *eds;              /* uthash by name */
+    TC_VEC(struct tc_xds_token *) tokens; /* of responses whose consequences were not drawn yet */
+    TC_VEC(struct tc_dep_node *) fresh;   /* nodes whose `fresh` is set */
+    bool reshape;                         /* more has changed than the fresh nodes' content */
+    struct tc_link answered;              /* LOGICAL_DNS nodes whose last query has an answer */
+    size_t unanswered;                    /* LOGICAL_DNS nodes that are `awaited` */
+    struct tc_task task;                  /* reconcile */
+    uint64_t mark, seen;
+    size_t leaf_clusters, names;  /* of the aggregates that this round has walked: those of good ones, those of all */
+    struct tc_xds_config *config; /* as last reported */
+    struct tc_status error;       /* as last reported; OK: config was */
+    bool freed;                   /* during a report */
+    bool reporting;
+};
+
+typedef TC_VEC(struct tc_rstr *) tc_leaf_cluster_vec;
+
+/* What is too much about the graph of an aggregate; a later one counts for more. */
+enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
+
+/* What a root leads to. */
+struct tc_dep_tree {
+    tc_leaf_cluster_vec leaf_clusters; /* in order, each once */
+    enum tc_dep_excess excess;
+};
+
+/* --- nodes (dependency_nodes.c) --- */
+
+/* What a whole round came to: an error to report, nothing yet, a config. */
+enum tc_dep_outcome { TC_DEP_FAILED, TC_DEP_WAITING, TC_DEP_COMPLETE };
+
+/* Starts to watch the resource. */
+struct tc_dep_node *tc_dep_node_new(struct tc_dependency_manager *m, const struct tc_xds_resource_type *type,
+                                    struct tc_slice name);
+/* Ends the watch. NULL is allowed. */
+void tc_dep_node_free(struct tc_dep_node *n);
+/* Returns whether neither a value nor an error of the resource is known yet. */
+bool tc_dep_node_pending(const struct tc_dep_node *n);
+/* Returns the node of that name in a table, made if there is none. */
+struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_dep_node **table,
+                                    const struct tc_xds_resource_type *type, struct tc_slice name);
+/* Frees the nodes that the round `mark` did not reach. A round that waits keeps those of the config in use. */
+void tc_dep_nodes_sweep(struct tc_dep_node **table, uint64_t mark, enum tc_dep_outcome outcome);
+/* Resolves the DNS name of a LOGICAL_DNS cluster. Returns whether an answer is known. */
+bool tc_dep_node_resolve(struct tc_dependency_manager *m, struct tc_dep_node *n, const struct tc_cluster *cluster);
+void tc_dep_node_stop_dns(struct tc_dep_node *n);
+/* Schedules a full round. */
+void tc_dep_need_round(struct tc_dependency_manager *m);
+
+/* --- the walk (dependency_walk.c) --- */
+
+/* Marks all clusters that the routes of the virtual host (NULL: none) or a subscription need, and refreshes the
+ * snapshots of the roots whose trees are complete. Returns whether all of them are. */
+bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *vhost);
+
+/* --- snapshots (dependency_snapshot.c) and texts (dependency_status.c) --- */
+
+/* Give a cluster's node a new snapshot, or leave the one it has where nothing differs (dependency_snapshot.c).
+ * root: after the walk of its tree; takes over the leaves. `limit` is the one that tree->excess speaks of.
+ * inner: of a cluster that is not a root; an aggregate inside another aggregate has no leaves of its own.
+ * content: after a change of its content. The tree is the one of the last round, so an aggregate's leaves stay. */
+void tc_dep_refresh_root(const struct tc_dependency_manager *m, struct tc_dep_node *n, struct tc_dep_tree *tree,
+                         size_t limit);
+void tc_dep_refresh_inner(const struct tc_dependency_manager *m, struct tc_dep_node *n);
+void tc_dep_refresh_content(const struct tc_dependency_manager *m, struct tc_dep_node *n);
+/* Counts the node in *count if its resource or its DNS name is still to come, and names the first few. */
+enum { TC_DEP_MAX_NAMED_PENDING = 4 };
+void tc_dep_append_pending(struct tc_buf *out, const struct tc_dep_node *n, size_t *count);
+/* UNAVAILABLE with a text that names the resource, what is wrong, and the node; for a node with an error. */
+struct tc_status tc_dep_failure(const struct tc_dep_node *n);
+/* UNAVAILABLE: the listener is for servers; no virtual host of the table is ours, and what is amiss with the resources
+ * that say so (a Listener that was removed stays in use, A88, which would explain a table that was emptied). */
+struct tc_status tc_dep_socket_listener(const struct tc_dependency_manager *m);
+struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const struct tc_route_table *table,
+                                 const struct tc_rstr *routes_name);
+/* UNAVAILABLE, with the node's id: why an aggregate has no leaves to use. */
+struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit);
+/* What an EDS resource lacks: "EDS resource n contains no localities"; NULL: nothing. */
+struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
+/* Returns the text for failures of one cluster's RPCs (A74, A88). `eds` is the node of its endpoints or NULL. */
+struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, const struct tc_dep_node *cluster,
+                                       const struct tc_dep_node *eds);
+
+#endif

@@ -1,0 +1,149 @@
+/* The walk from routes to clusters, and what each cluster needs (A37, A74).
+ *
+ * A root is a cluster that a route names or an RPC still holds. Its tree is walked depth first; `seen` removes names
+ * that the root has shown already, since the earliest place counts (A37). Limits: depth 16, 1024 leaf clusters a root
+ * (or the bootstrap's aggregate_clusters), 65,536 leaf clusters and 262,144 names for all aggregates of a channel.
+ * Exceeding a limit fails that aggregate alone. Routes are walked before clusters that are only held, in the order of
+ * the routes, so that which aggregate fails does not depend on chance. */
+#include "xds/resolver/dependency_manager_internal.h"
+
+enum {
+    MAX_DEPTH = 16,            /* A37 */
+    MAX_LEAVES = 1024,         /* of an aggregate; more when its resource may name more */
+    MAX_LEAVES_IN_ALL = 65536, /* of all aggregates that are routed to, each counted again below each of them */
+    MAX_NAMES_IN_ALL = 262144, /* that are walked for them, those of aggregates and repeated ones, too */
+};
+
+static size_t max_leaf_clusters(const struct tc_dependency_manager *m)
+{
+    size_t named = (size_t)tc_xds_client_bootstrap(m->client)->limits.aggregate_clusters;
+    return TC_MAX(named, (size_t)MAX_LEAVES);
+}
+
+/* What the root's tree is too much of, one more name at that depth counted; WHOLE: nothing. */
+static enum tc_dep_excess name_exceeds(struct tc_dependency_manager *m, const struct tc_dep_tree *tree, unsigned depth)
+{
+    if (depth == 0)
+        return TC_DEP_WHOLE;
+    if (++m->names > MAX_NAMES_IN_ALL)
+        return TC_DEP_ALL_TOO_LARGE;
+    if (tree->leaf_clusters.len > max_leaf_clusters(m))
+        return TC_DEP_TOO_WIDE;
+    return depth >= MAX_DEPTH ? TC_DEP_TOO_DEEP : TC_DEP_WHOLE;
+}
+
+/* Marks a cluster and all below it, unless that is too much. Appends its leaves (skipping what this root has shown
+ * already: A37, the earliest place counts). Returns false while something is still to come. */
+static bool walk_cluster(struct tc_dependency_manager *m, struct tc_slice name, unsigned depth,
+                         struct tc_dep_tree *tree)
+{
+    enum tc_dep_excess excess = name_exceeds(m, tree, depth);
+    if (excess) {
+        tree->excess = TC_MAX(tree->excess, excess);
+        return true;
+    }
+    struct tc_dep_node *n = tc_dep_node_get(m, &m->clusters, &tc_cluster_type, name);
+    if (n->seen == m->seen)
+        return true;
+    n->seen = m->seen;
+    n->mark = m->mark;
+    if (tc_dep_node_pending(n))
+        return false;
+    const struct tc_cluster *cluster = n->value ? tc_cluster_of(n->value) : NULL;
+    if (!cluster || cluster->kind != TC_CLUSTER_AGGREGATE)
+        *tc_vec_push(&tree->leaf_clusters) = tc_rstr_ref(n->name);
+    if (!cluster || cluster->kind != TC_CLUSTER_LOGICAL_DNS)
+        tc_dep_node_stop_dns(n);
+    if (!cluster)
+        return true;
+    bool complete = true;
+    struct tc_dep_node *eds;
+    switch (cluster->kind) {
+    case TC_CLUSTER_EDS:
+        eds = tc_dep_node_get(m, &m->eds, &tc_eds_type, tc_rstr_slice(cluster->eds_name));
+        eds->shared = eds->mark == m->mark && (eds->shared || eds->user != n);
+        eds->user = n;
+        eds->mark = m->mark;
+        complete = !tc_dep_node_pending(eds);
+        break;
+    case TC_CLUSTER_LOGICAL_DNS:
+        complete = tc_dep_node_resolve(m, n, cluster);
+        break;
+    case TC_CLUSTER_AGGREGATE:
+        for (size_t i = 0; i < cluster->n_children && tree->excess <= TC_DEP_TOO_DEEP; i++)
+            complete &= walk_cluster(m, tc_rstr_slice(cluster->children[i]), depth + 1, tree);
+        break;
+    }
+    return complete;
+}
+
+/* --- roots --- */
+
+static size_t excess_limit(const struct tc_dependency_manager *m, enum tc_dep_excess excess)
+{
+    return excess == TC_DEP_TOO_DEEP        ? MAX_DEPTH
+           : excess == TC_DEP_TOO_WIDE      ? max_leaf_clusters(m)
+           : excess == TC_DEP_ALL_TOO_WIDE  ? MAX_LEAVES_IN_ALL
+           : excess == TC_DEP_ALL_TOO_LARGE ? MAX_NAMES_IN_ALL
+                                            : 0;
+}
+
+static void leaf_list_fini(tc_leaf_cluster_vec *leaf_clusters)
+{
+    for (size_t i = 0; i < leaf_clusters->len; i++)
+        tc_rstr_unref(leaf_clusters->data[i]);
+    tc_vec_fini(leaf_clusters);
+}
+
+/* An aggregate whose tree is known, among those before it. One that fails takes nothing from those after it. */
+static void aggregate_count_leaves(struct tc_dependency_manager *m, struct tc_dep_tree *tree)
+{
+    if (!tree->excess && tree->leaf_clusters.len > max_leaf_clusters(m))
+        tree->excess = TC_DEP_TOO_WIDE;
+    if (!tree->excess && m->leaf_clusters + tree->leaf_clusters.len > MAX_LEAVES_IN_ALL)
+        tree->excess = TC_DEP_ALL_TOO_WIDE;
+    if (!tree->excess)
+        m->leaf_clusters += tree->leaf_clusters.len;
+}
+
+/* Marks a root's tree and, when that is complete, refreshes the root. routed: a route has it. Routes come first. */
+static bool walk_root(struct tc_dependency_manager *m, struct tc_slice name, bool routed)
+{
+    struct tc_dep_node *n = tc_dep_node_get(m, &m->clusters, &tc_cluster_type, name);
+    if (routed)
+        n->route_mark = m->mark;
+    if (n->root_mark == m->mark)
+        return true;
+    n->root_mark = m->mark;
+    m->seen++;
+    struct tc_dep_tree tree = {0};
+    bool complete = walk_cluster(m, name, 0, &tree);
+    if (n->value && tc_cluster_of(n->value)->kind == TC_CLUSTER_AGGREGATE)
+        aggregate_count_leaves(m, &tree);
+    if (complete)
+        tc_dep_refresh_root(m, n, &tree, excess_limit(m, tree.excess));
+    leaf_list_fini(&tree.leaf_clusters);
+    return complete;
+}
+
+static bool walk_route(struct tc_dependency_manager *m, const struct tc_route *route)
+{
+    bool complete = true;
+    if (route->kind == TC_ROUTE_CLUSTER)
+        complete = walk_root(m, tc_rstr_slice(route->cluster), true);
+    for (size_t i = 0; route->kind == TC_ROUTE_WEIGHTED && i < route->n_weighted; i++)
+        complete &= walk_root(m, tc_rstr_slice(route->weighted[i].name), true);
+    return complete;
+}
+
+bool tc_dep_walk(struct tc_dependency_manager *m, const struct tc_virtual_host *vhost)
+{
+    bool complete = true;
+    for (size_t i = 0; vhost && i < vhost->n_routes; i++)
+        complete &= walk_route(m, &vhost->routes[i]);
+    struct tc_dep_node *n, *next;
+    HASH_ITER(hh, m->clusters, n, next)
+    if (n->subscriptions)
+        complete &= walk_root(m, tc_rstr_slice(n->name), false);
+    return complete;
+}

@@ -1,0 +1,16 @@
+/* The resolver of "xds:" targets (A27, A31, A74). */
+#ifndef TC_XDS_RESOLVER_XDS_RESOLVER_H
+#define TC_XDS_RESOLVER_XDS_RESOLVER_H
+
+#include "resolver/resolver.h"
+#include "xds/client/client.h"
+
+/* Its results bring the LB config (xds_cluster_manager with a cds for each cluster in use), the config selector, and
+ * the XdsConfig as attributes. */
+extern const struct tc_resolver_class tc_xds_resolver_class;
+
+/* Returns a resolver over a client that the caller owns and that outlives it; for tests. */
+struct tc_resolver *tc_xds_resolver_new(const struct tc_target *target, const struct tc_resolver_env *env,
+                                        struct tc_xds_client *client);
+
+#endif

@@ -1,0 +1,72 @@
+/* Cluster (A27, A37, A42, A50, A52, A55, A75): data. Immutable; everything lives as long as the resource. */
+#ifndef TC_XDS_RESOURCE_CLUSTER_H
+#define TC_XDS_RESOURCE_CLUSTER_H
+
+#include <jansson.h>
+
+#include "lb/outlier_detection/config.h"
+#include "xds/client/resource_type.h"
+#include "xds/resource/matchers.h"
+#include "xds/resource/resource_arena.h"
+
+enum tc_cluster_kind { TC_CLUSTER_EDS, TC_CLUSTER_LOGICAL_DNS, TC_CLUSTER_AGGREGATE };
+
+/* A29: what UpstreamTlsContext says. */
+struct tc_upstream_tls {
+    struct tc_rstr *ca_instance; /* certificate provider of the roots; NULL: system roots */
+    struct tc_slice ca_cert_name;
+    bool system_root_certs;            /* A82 */
+    struct tc_rstr *identity_instance; /* NULL: no client certificate */
+    struct tc_slice identity_cert_name;
+    size_t n_san_matchers; /* 0: the chain alone is checked */
+    const struct tc_string_matcher *san_matchers;
+    struct tc_slice sni;          /* A101; empty: none given */
+    bool auto_host_sni;           /* the endpoint's hostname as SNI, before sni */
+    bool auto_sni_san_validation; /* the SNI that was sent instead of the matchers */
+};
+
+enum {
+    TC_OVERRIDE_HOST_UNKNOWN = (1 << 0),
+    TC_OVERRIDE_HOST_HEALTHY = (1 << 1),
+    TC_OVERRIDE_HOST_DRAINING = (1 << 3),
+};
+#define TC_OVERRIDE_HOST_DEFAULT (TC_OVERRIDE_HOST_UNKNOWN | TC_OVERRIDE_HOST_HEALTHY)
+enum {
+    TC_CIRCUIT_BREAKER_DEFAULT = 1024,
+    TC_IDLE_TIMEOUT_DEFAULT_MS = 3600000,
+};
+
+/* Which values of a backend's load report go into load reports to the LRS server. */
+enum tc_lrs_metrics { TC_LRS_CPU = 1, TC_LRS_MEM = 2, TC_LRS_APPLICATION = 4, TC_LRS_ALL_NAMED = 8 };
+
+struct tc_cluster {
+    struct tc_decoded base; /* first */
+    struct tc_rstr *name;
+    enum tc_cluster_kind kind;
+    struct tc_rstr *eds_name;    /* EDS: the ClusterLoadAssignment to watch: service_name, else the cluster's name */
+    struct tc_rstr *eds_service; /* EDS: service_name as given; NULL: none (for load reports and circuit breaking) */
+    struct tc_rstr *dns_target;  /* LOGICAL_DNS: "host:port", "[v6]:port" */
+    size_t n_children;           /* AGGREGATE: >= 1, in order */
+    struct tc_rstr *const *children;
+    json_t *lb_config; /* a loadBalancingConfig list of one entry that Torc's policies parse; shared, never changed */
+    bool has_lrs;      /* load reports to the server that sent the resource (lrs_server self) */
+    const struct tc_rstr *lrs_server; /* with has_lrs: that server's key (xds/bootstrap/bootstrap.h) */
+    unsigned lrs_metrics;             /* A85: lrs_report_endpoint_metrics, a sum of enum tc_lrs_metrics */
+    size_t n_lrs_names;               /* and entries of named_metrics by name: sorted, each once */
+    const struct tc_slice *lrs_names;
+    uint32_t max_concurrent_requests;          /* A32 */
+    const struct tc_outlier_settings *outlier; /* NULL: none (a no-op policy is still inserted, A50) */
+    unsigned override_host_status;             /* TC_OVERRIDE_HOST_*, by bit of the health number (A55) */
+    uint64_t idle_timeout_ms;                  /* A75: of upstream HttpProtocolOptions; default 1 h */
+    const struct tc_upstream_tls *tls;         /* NULL: none */
+    bool http_connect;                         /* A86: by the proxies that endpoints name */
+};
+
+extern const struct tc_xds_resource_type tc_cluster_type;
+
+static inline const struct tc_cluster *tc_cluster_of(const struct tc_xds_resource *r)
+{
+    return (const struct tc_cluster *)(const void *)r;
+}
+
+#endif

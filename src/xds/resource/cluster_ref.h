@@ -1,0 +1,37 @@
+/* Clusters that are in use: by routes of the present selector, and by RPCs that chose them (A31, A74). While a cluster
+ * is held it stays in the LB policy's config and subscribed. Loop thread only. */
+#ifndef TC_XDS_RESOURCE_CLUSTER_REF_H
+#define TC_XDS_RESOURCE_CLUSTER_REF_H
+
+#include "base/ref.h"
+#include "base/rstr.h"
+#include "base/table.h"
+
+struct tc_cluster_refs;
+
+struct tc_cluster_ref {
+    struct tc_lref ref;
+    struct tc_rstr *name;
+    struct tc_cluster_refs *owner; /* NULL: the resolver is gone */
+    UT_hash_handle hh;
+};
+
+/* Embedded in the resolver. */
+struct tc_cluster_refs {
+    struct tc_cluster_ref *table; /* by name */
+    /* Called when a cluster got its first reference, and when it lost its last one (it is off the table by then). */
+    void (*on_used)(struct tc_cluster_refs *refs, struct tc_rstr *name);
+    void (*on_unused)(struct tc_cluster_refs *refs, struct tc_rstr *name);
+};
+
+/* Returns the cluster of that name, made and told by on_used if it is new, with one more reference. */
+struct tc_cluster_ref *tc_cluster_ref_get(struct tc_cluster_refs *refs, struct tc_rstr *name);
+/* Takes one more reference and returns `r`. */
+struct tc_cluster_ref *tc_cluster_ref_hold(struct tc_cluster_ref *r);
+/* Returns the cluster of that name from the owner of `r`, borrowed, or NULL if it is not in use. */
+struct tc_cluster_ref *tc_cluster_ref_find(struct tc_cluster_ref *r, struct tc_slice name);
+void tc_cluster_ref_release(struct tc_cluster_ref *r);
+/* Releases all clusters. No callback follows. */
+void tc_cluster_refs_fini(struct tc_cluster_refs *refs);
+
+#endif

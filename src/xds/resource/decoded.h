@@ -1,0 +1,23 @@
+/* The frame around the decoding of a resource, which all types share: tc_decode_begin, the type's own part,
+ * tc_decode_end. A type's struct has struct tc_decoded first. */
+#ifndef TC_XDS_RESOURCE_DECODED_H
+#define TC_XDS_RESOURCE_DECODED_H
+
+#include "xds/resource/decoder.h"
+
+/* Prepares a resource, zeroed from TC_NEW, and the decoder that fills it. */
+void tc_decode_begin(struct tc_decoder *dec, struct tc_decoded *out, const struct tc_xds_resource_type *type,
+                     const struct tc_xds_decode_context *ctx, struct tc_slice bytes,
+                     struct tc_validation_errors *errors);
+/* Stores the resource's name in *name, a new reference: `text`, or if that is NULL (the message cannot be unpacked)
+ * what can be found in the bytes. Returns `text` as the resource keeps it. */
+struct tc_rstr *tc_decode_take_name(struct tc_decoder *dec, const char *text, struct tc_slice bytes,
+                                    struct tc_rstr **name);
+/* Ends the decoder. Returns the resource, or frees it and returns NULL if errors were added since tc_decode_begin. */
+struct tc_xds_resource *tc_decode_end(struct tc_decoder *dec, struct tc_decoded *out, struct tc_slice bytes);
+
+/* For the type: free, and equal where the bytes are all that counts. */
+void tc_decoded_free(struct tc_xds_resource *r);
+bool tc_decoded_equal(const struct tc_xds_resource *a, const struct tc_xds_resource *b);
+
+#endif

@@ -1,0 +1,105 @@
+/* What the parsers of all resource types share: the state of one decoding, unpacking, and the small messages that occur
+ * everywhere. A function that refuses something adds an error at the
+ * present path, or at `field` below it if it takes one. */
+#ifndef TC_XDS_RESOURCE_DECODER_H
+#define TC_XDS_RESOURCE_DECODER_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/validation_errors.h"
+#include "pb/envoy/config/core/v3/config_source.pb-c.h"
+#include "pb/envoy/type/matcher/v3/regex.pb-c.h"
+#include "pb/envoy/type/matcher/v3/string.pb-c.h"
+#include "pb/envoy/type/v3/percent.pb-c.h"
+#include "pb/google/protobuf/any.pb-c.h"
+#include "pb/google/protobuf/duration.pb-c.h"
+#include "pb/google/protobuf/struct.pb-c.h"
+#include "proto/unpack.h"
+#include "xds/resource/matchers.h"
+#include "xds/resource/registry_types.h"
+#include "xds/resource/resource_arena.h"
+
+struct tc_decoder {
+    const struct tc_xds_decode_context *ctx;
+    const struct tc_xds_registries *reg;
+    const char *name;                 /* of the resource, for the log; NULL: not known yet */
+    struct tc_resource_limits limits; /* those of the registries, as the bootstrap changes them */
+    struct tc_resource_arena *arena;  /* of the resource that is built */
+    struct tc_validation_errors *errors;
+    size_t errors_before;        /* errors->count at the beginning */
+    struct tc_arena scratch;     /* unpacked messages; dies with the decoding */
+    struct tc_scan_options scan; /* zeroed: defaults */
+    size_t regex_bytes; /* bytes of compiled regexes, when ctx does not count them; a refused regex counts as the
+                           largest */
+};
+
+/* `registries` are those of `ctx` (tc_xds_registries_of). `bytes` is the size of the whole resource, which bounds what
+ * all its unpacked messages may cost. */
+void tc_decoder_init(struct tc_decoder *dec, const struct tc_xds_decode_context *ctx,
+                     const struct tc_xds_registries *registries, struct tc_resource_arena *arena, size_t bytes,
+                     struct tc_validation_errors *errors);
+void tc_decoder_fini(struct tc_decoder *dec);
+
+/* Scans and unpacks a message; it lives until the decoding ends. NULL with an error when the bytes are not
+ * such a message or exceed the limits. */
+void *tc_decode_message(struct tc_decoder *dec, const ProtobufCMessageDescriptor *type, struct tc_slice bytes);
+
+/* An Any taken apart: the message name behind the last '/' of its type URL, and its bytes. */
+struct tc_any {
+    struct tc_slice name;
+    struct tc_slice bytes;
+};
+
+/* Returns the type's name, what stands behind the last slash of a type URL; NULL with an error at .type_url if nothing
+ * does. */
+const char *tc_decode_type_name(struct tc_decoder *dec, const char *type_url);
+/* Returns false with an error when the Any is absent or its type URL has no name. */
+bool tc_decode_any(struct tc_decoder *dec, const Google__Protobuf__Any *any, struct tc_any *out);
+
+/* A Duration in range (A75, A50: seconds 0 to 315576000000, nanos 0 to 999999999); NULL is refused as absent. More than
+ * fits the unit becomes the most that does. */
+bool tc_decode_duration_ns(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
+                           uint64_t *ns);
+bool tc_decode_duration_ms(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
+                           uint64_t *ms); /* rounded up */
+/* A FractionalPercent as millionths, at most 1,000,000. NULL is refused as absent. */
+bool tc_decode_fraction(struct tc_decoder *dec, const char *field, const Envoy__Type__V3__FractionalPercent *f,
+                        uint32_t *millionths);
+/* NULL with an error for an absent message, an empty or a bad pattern. The resource arena keeps the regex. */
+struct tc_regex *tc_decode_regex(struct tc_decoder *dec, const char *field,
+                                 const Envoy__Type__Matcher__V3__RegexMatcher *m);
+/* A StringMatcher; an empty prefix, suffix or contains is refused. */
+bool tc_decode_string_matcher(struct tc_decoder *dec, const Envoy__Type__Matcher__V3__StringMatcher *m,
+                              struct tc_string_matcher *out);
+/* Adds an error unless the ConfigSource says ads or self. */
+void tc_decode_config_source(struct tc_decoder *dec, const char *field, const Envoy__Config__Core__V3__ConfigSource *s);
+/* Returns a Struct as JSON (a new reference); NULL message: {}. Numbers that are integers become JSON integers. NULL
+ * with an error when it is nested beyond `depth`. */
+json_t *tc_decode_struct(struct tc_decoder *dec, const Google__Protobuf__Struct *s, unsigned depth);
+/* Returns the number of an enum as a name, or as digits when it has none. */
+const char *tc_decode_enum_name(struct tc_decoder *dec, const ProtobufCEnumDescriptor *type, int value);
+/* Returns the beginning of a text from outside, for an error: cut between characters, so that it stays UTF-8. */
+const char *tc_decode_clip(struct tc_decoder *dec, struct tc_slice text);
+/* Returns the name of a serialised Listener, RouteConfiguration, Cluster or ClusterLoadAssignment, which all have it in
+ * field 1, without unpacking it; empty when it has none that can be. Borrowed from the bytes. */
+struct tc_slice tc_decode_peek_name(struct tc_slice bytes);
+/* Returns the peeked name as a new reference, or NULL. Works on messages that tc_decode_message rejects, too. */
+struct tc_rstr *tc_decode_name(struct tc_slice bytes);
+/* tc_xds_resource_type.slow for types with regular expressions: repetitions and named classes take long to compile. */
+bool tc_decode_may_be_slow(struct tc_slice bytes);
+/* An empty name is refused: "must be non-empty" at `field`. */
+bool tc_decode_nonempty(struct tc_decoder *dec, const char *text, const char *field);
+/* xds.type.v3.TypedStruct, or udpa.type.v1.TypedStruct, which is read as the former: their fields are the same. */
+static inline bool tc_decode_is_typed_struct(struct tc_slice name)
+{
+    return tc_slice_eq_str(name, "xds.type.v3.TypedStruct") || tc_slice_eq_str(name, "udpa.type.v1.TypedStruct");
+}
+
+/* Unpacks the message in `any`, which must be of this type: others add the error "WHAT NAME". Returns NULL with errors.
+ */
+void *tc_decode_any_of(struct tc_decoder *dec, const Google__Protobuf__Any *any, const ProtobufCMessageDescriptor *type,
+                       const char *what);
+#define TC_DECODE_ANY(dec, any, desc, type, what) ((const type *)tc_decode_any_of((dec), (any), (desc), (what)))
+#define TC_DECODE(dec, desc, type, bytes) ((const type *)tc_decode_message((dec), (desc), (bytes)))
+
+#endif

@@ -1,0 +1,61 @@
+/* ClusterLoadAssignment (A27, A55, A61, A76, A81): data. Immutable; everything lives as long as the resource. */
+#ifndef TC_XDS_RESOURCE_ENDPOINTS_H
+#define TC_XDS_RESOURCE_ENDPOINTS_H
+
+#include "io/addr.h"
+#include "xds/client/resource_type.h"
+#include "xds/resource/resource_arena.h"
+
+/* Numbers of envoy's HealthStatus; endpoints of other health are left out. */
+enum tc_eds_health { TC_EDS_UNKNOWN = 0, TC_EDS_HEALTHY = 1, TC_EDS_DRAINING = 3 };
+
+struct tc_eds_endpoint {
+    size_t n_addrs; /* >= 1: the address and its additional_addresses */
+    const struct tc_addr *addrs;
+    uint32_t weight;             /* 1 when not given; > 0 */
+    enum tc_eds_health health;   /* DRAINING ones only serve xds_override_host */
+    struct tc_rstr *hash_key;    /* envoy.lb/hash_key (A76); NULL: none */
+    struct tc_slice hostname;    /* A81; may be empty */
+    const struct tc_addr *proxy; /* A86: of its metadata, else its locality's; NULL: none */
+};
+
+struct tc_eds_locality {
+    struct tc_rstr *region, *zone, *sub_zone; /* may be empty, never NULL */
+    uint32_t weight;                          /* > 0; localities without weight are left out */
+    size_t n;                                 /* endpoints; 0 is allowed */
+    const struct tc_eds_endpoint *endpoints;
+};
+
+/* Localities in order of region, zone and sub_zone, bytewise: the ring's entries depend on it. */
+struct tc_eds_priority {
+    size_t n; /* >= 1 */
+    const struct tc_eds_locality *localities;
+};
+
+struct tc_eds_drop {
+    struct tc_rstr *category;
+    uint32_t millionths; /* of 1,000,000 requests, at most all */
+};
+
+struct tc_eds {
+    struct tc_decoded base; /* first */
+    struct tc_rstr *name;   /* cluster_name */
+    size_t n_priorities;    /* 0: no localities; RPCs fail */
+    size_t n_unweighted;    /* localities left out because they have no load_balancing_weight (A27), or 0 */
+    const struct tc_eds_priority *priorities;
+    size_t n_drops;
+    const struct tc_eds_drop *drops; /* in the order in which they are rolled */
+    bool drops_all;                  /* one of them is everything */
+};
+
+extern const struct tc_xds_resource_type tc_eds_type;
+
+static inline const struct tc_eds *tc_eds_of(const struct tc_xds_resource *r)
+{
+    return (const struct tc_eds *)(const void *)r;
+}
+
+/* {region="r", zone="z", sub_zone="s"} */
+void tc_eds_locality_format(const struct tc_eds_locality *l, struct tc_buf *out);
+
+#endif

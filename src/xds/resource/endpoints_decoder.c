@@ -1,0 +1,492 @@
+/* Decodes ClusterLoadAssignment resources (EDS) into struct tc_eds: priorities, localities, endpoints.
+ *
+ * The largest resources there are: 262,144 endpoints. So the endpoints' bytes are lifted out of the message
+ * (endpoints_split.h) and unpacked one at a time into a scratch arena that is reset after each. Order of work:
+ *
+ *   within_limits      counts localities and addresses without memory
+ *   decode_locality    each locality with a weight, its endpoints (A27: health, weight; A61: additional addresses)
+ *   group_priorities   sorts by priority and name; priorities without a gap, no locality twice, weights within uint32
+ *   check_duplicates   no address twice, with a table whose multiplier nobody outside can guess
+ *
+ * Faults that would cost all endpoints for the sake of one are left out and counted for a line in the log: endpoints
+ * without a port, unusable hostnames. Runs on any thread. */
+#include <stdlib.h>
+
+#include "base/headers.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "pb/envoy/config/endpoint/v3/endpoint.pb-c.h"
+#include "xds/resource/decoded.h"
+#include "xds/resource/endpoints.h"
+#include "xds/resource/endpoints_split.h"
+
+typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment Assignment;
+typedef Envoy__Config__Endpoint__V3__LocalityLbEndpoints Locality;
+typedef Envoy__Config__Endpoint__V3__LbEndpoint LbEndpoint;
+typedef Envoy__Config__Endpoint__V3__ClusterLoadAssignment__Policy__DropOverload Drop;
+
+enum {
+    ENDPOINTS_OF_SCAN = 262144, /* that the scan's own bound on elements has room for */
+};
+#define LB_CONFIG(x) ENVOY__CONFIG__ENDPOINT__V3__LOCALITY_LB_ENDPOINTS__LB_CONFIG_##x
+#define HEALTH(x) ENVOY__CONFIG__CORE__V3__HEALTH_STATUS__##x
+
+/* A locality with its priority, before they are grouped. */
+struct placed {
+    uint32_t priority;
+    struct tc_eds_locality locality;
+};
+
+struct eds_decoder {
+    struct tc_decoder r; /* its scratch is one endpoint's */
+    struct tc_lifted_endpoints lifted;
+    struct tc_rstr *empty;
+    TC_VEC(struct placed) placed;
+    TC_VEC(const struct tc_addr *) seen; /* all addresses, to find duplicates */
+    size_t portless, bad_hostnames;      /* endpoints left out, names left out */
+};
+
+enum address { REFUSED, PORTLESS, USABLE };
+
+static enum address decode_socket_address(struct tc_decoder *dec, const Envoy__Config__Core__V3__Address *a,
+                                          struct tc_addr *out)
+{
+    struct tc_validation_errors *f = dec->errors;
+    if (a->address_case != ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_SOCKET_ADDRESS) {
+        tc_validation_add_at(f, ".socket_address", "field not present");
+        return REFUSED;
+    }
+    const Envoy__Config__Core__V3__SocketAddress *s = a->socket_address;
+    bool has_port = s->port_specifier_case == ENVOY__CONFIG__CORE__V3__SOCKET_ADDRESS__PORT_SPECIFIER_PORT_VALUE;
+    uint32_t port = has_port ? s->port_value : 0;
+    if (port > 65535) {
+        tc_validation_add_at(f, ".socket_address.port_value", "invalid port");
+        return REFUSED;
+    }
+    if (tc_addr_from_ip(out, tc_slice_str(s->address), (uint16_t)port) != 0) {
+        tc_validation_add_at(f, ".socket_address.address", "\"%s\" is not an IP address",
+                             tc_decode_clip(dec, tc_slice_str(s->address)));
+        return REFUSED;
+    }
+    return port ? USABLE : PORTLESS;
+}
+
+static void release_path(void *path)
+{
+    tc_rstr_unref(path);
+}
+
+/* As Envoy: a path that begins with '@' is a name in Linux's abstract namespace. */
+static enum address decode_pipe(struct tc_decoder *dec, const Envoy__Config__Core__V3__Pipe *from, struct tc_addr *out)
+{
+    bool abstract = from->path[0] == '@';
+    struct tc_slice path = tc_slice_str(from->path + abstract);
+    if (tc_addr_from_unix(out, path, abstract) != 0) {
+        tc_validation_add_at(dec->errors, ".pipe.path", path.len ? "too long for a Unix socket" : "must be non-empty");
+        return REFUSED;
+    }
+    tc_resource_arena_keep(dec->arena, release_path, out->unix_path);
+    return USABLE;
+}
+
+static enum address decode_address(struct tc_decoder *dec, const Envoy__Config__Core__V3__Address *a,
+                                   struct tc_addr *out)
+{
+    if (!a) {
+        tc_validation_add(dec->errors, "field not present");
+        return REFUSED;
+    }
+    return a->address_case == ENVOY__CONFIG__CORE__V3__ADDRESS__ADDRESS_PIPE ? decode_pipe(dec, a->pipe, out)
+                                                                             : decode_socket_address(dec, a, out);
+}
+
+/* A76: filter_metadata["envoy.lb"].fields["hash_key"], when it is a string that is not empty. */
+static struct tc_rstr *metadata_hash_key(struct tc_decoder *dec, const Envoy__Config__Core__V3__Metadata *m)
+{
+    if (!m || dec->reg->hash_key_ignored)
+        return NULL;
+    Envoy__Config__Core__V3__Metadata__FilterMetadataEntry *lb =
+        tc_proto_map_get((void *const *)m->filter_metadata, m->n_filter_metadata, "envoy.lb");
+    if (!lb || !lb->value)
+        return NULL;
+    Google__Protobuf__Struct__FieldsEntry *key =
+        tc_proto_map_get((void *const *)lb->value->fields, lb->value->n_fields, "hash_key");
+    if (!key || !key->value || key->value->kind_case != GOOGLE__PROTOBUF__VALUE__KIND_STRING_VALUE ||
+        !*key->value->string_value)
+        return NULL;
+    return tc_resource_arena_rstr(dec->arena, key->value->string_value);
+}
+
+#define ADDRESS_TYPE "/envoy.config.core.v3.Address"
+#define PROXY_KEY "envoy.http11_proxy_transport_socket.proxy_address"
+
+/* One value of typed_filter_metadata that is an Address (A86): errors where it is none that a proxy can have. */
+static const struct tc_addr *metadata_address(struct tc_decoder *dec, struct tc_slice bytes)
+{
+    const Envoy__Config__Core__V3__Address *a =
+        TC_DECODE(dec, &envoy__config__core__v3__address__descriptor, Envoy__Config__Core__V3__Address, bytes);
+    struct tc_addr *out = TC_RESOURCE_NEW(dec->arena, struct tc_addr);
+    enum address found = a ? decode_socket_address(dec, a, out) : REFUSED;
+    if (found == PORTLESS)
+        tc_validation_add_at(dec->errors, ".socket_address.port_value", "field not present");
+    return found == USABLE ? out : NULL;
+}
+
+/* Every Address in the metadata is checked; the last one under the proxy's key is given. */
+static const struct tc_addr *metadata_proxy(struct tc_decoder *dec, const Envoy__Config__Core__V3__Metadata *m)
+{
+    const struct tc_addr *proxy = NULL;
+    for (size_t i = 0; m && i < m->n_typed_filter_metadata; i++) {
+        const Envoy__Config__Core__V3__Metadata__TypedFilterMetadataEntry *entry = m->typed_filter_metadata[i];
+        const struct tc_addr *found = NULL;
+        /* Other types, and what is of none, are nothing to us. */
+        if (entry->value && tc_slice_ends(tc_slice_str(entry->value->type_url), tc_slice_str(ADDRESS_TYPE))) {
+            tc_validation_push(dec->errors, ".metadata.typed_filter_metadata[\"%s\"]",
+                               tc_decode_clip(dec, tc_slice_str(entry->key)));
+            found = metadata_address(dec, tc_slice_of(entry->value->value.data, entry->value->value.len));
+            tc_validation_pop(dec->errors);
+        }
+        if (strcmp(entry->key, PROXY_KEY) == 0)
+            proxy = found;
+    }
+    return proxy;
+}
+
+static bool health_is_used(int health)
+{
+    return health == HEALTH(UNKNOWN) || health == HEALTH(HEALTHY) || health == HEALTH(DRAINING);
+}
+
+/* Returns false when the endpoint is left out: an address is refused, or has no port (a named one, none, 0). Peers keep
+ * that endpoint and fail to connect to port 0; what they do not do is to refuse the endpoints beside it. */
+static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoint__V3__Endpoint *from,
+                             struct tc_eds_endpoint *out)
+{
+    struct tc_validation_errors *f = e->r.errors;
+    size_t n = 1 + from->n_additional_addresses;
+    struct tc_addr *addrs = TC_RESOURCE_ARRAY(e->r.arena, n, struct tc_addr);
+    tc_validation_push_field(f, ".address");
+    enum address worst = decode_address(&e->r, from->address, &addrs[0]);
+    tc_validation_pop(f);
+    for (size_t i = 1; i < n; i++) {
+        tc_validation_push_index(f, ".additional_addresses", i - 1);
+        tc_validation_push_field(f, ".address");
+        enum address found = decode_address(&e->r, from->additional_addresses[i - 1]->address, &addrs[i]);
+        worst = TC_MIN(worst, found);
+        tc_validation_pop(f);
+        tc_validation_pop(f);
+    }
+    for (size_t i = 0; worst == USABLE && i < n; i++) {
+        *tc_vec_push(&e->seen) = &addrs[i];
+        if (tc_addr_family(&addrs[i]) == AF_UNIX)
+            out->proxy = NULL; /* A86's proxies reach what has a host and a port */
+    }
+    e->portless += worst == PORTLESS;
+    out->n_addrs = n;
+    out->addrs = addrs;
+    return worst == USABLE;
+}
+
+/* A81: it may become an :authority. One that cannot is left out, so that RPCs keep theirs; peers accept it, too. */
+static void decode_hostname(struct eds_decoder *e, const char *name, struct tc_eds_endpoint *out)
+{
+    struct tc_slice s = tc_slice_str(name);
+    if (!tc_header_value_valid(s) || strchr(name, ' '))
+        e->bad_hostnames++;
+    else if (s.len)
+        out->hostname = tc_resource_arena_text(e->r.arena, name);
+}
+
+/* Returns false when the endpoint is left out: for its health, or for an error. */
+static bool decode_endpoint(struct eds_decoder *e, const LbEndpoint *from, const struct tc_addr *locality_proxy,
+                            struct tc_eds_endpoint *out)
+{
+    struct tc_validation_errors *f = e->r.errors;
+    if (!health_is_used((int)from->health_status))
+        return false;
+    *out = (struct tc_eds_endpoint){.weight = 1, .health = (enum tc_eds_health)from->health_status};
+    bool ok = true;
+    if (from->load_balancing_weight) {
+        out->weight = from->load_balancing_weight->value;
+        if (out->weight == 0) {
+            tc_validation_add_at(f, ".load_balancing_weight", "must be greater than 0");
+            ok = false;
+        }
+    }
+    out->hash_key = metadata_hash_key(&e->r, from->metadata);
+    out->proxy = metadata_proxy(&e->r, from->metadata);
+    if (!out->proxy)
+        out->proxy = locality_proxy;
+    if (from->host_identifier_case != ENVOY__CONFIG__ENDPOINT__V3__LB_ENDPOINT__HOST_IDENTIFIER_ENDPOINT) {
+        tc_validation_add_at(f, ".endpoint", "field not present");
+        return false;
+    }
+    tc_validation_push_field(f, ".endpoint");
+    ok = decode_addresses(e, from->endpoint, out) && ok;
+    decode_hostname(e, from->endpoint->hostname, out);
+    tc_validation_pop(f);
+    return ok;
+}
+
+static struct tc_rstr *locality_name(struct eds_decoder *e, const char *text)
+{
+    return *text ? tc_resource_arena_rstr(e->r.arena, text) : e->empty;
+}
+
+static bool locality_has_weight(const Locality *from)
+{
+    return from->load_balancing_weight && from->load_balancing_weight->value != 0;
+}
+
+/* NULL with an error: protobuf-c cannot take it apart. */
+static const LbEndpoint *unpack_endpoint(struct eds_decoder *e, struct tc_slice bytes)
+{
+    ProtobufCMessage *m = NULL;
+    tc_arena_reset(&e->r.scratch);
+    (void)tc_unpack_scanned(&envoy__config__endpoint__v3__lb_endpoint__descriptor, bytes, &e->r.scratch, &m,
+                            e->r.errors);
+    return (const LbEndpoint *)m;
+}
+
+/* `lifted` has its endpoints. */
+static void decode_locality(struct eds_decoder *e, const Locality *from, struct tc_slice lifted)
+{
+    struct tc_slice bytes;
+    struct tc_validation_errors *f = e->r.errors;
+    if (!locality_has_weight(from))
+        return; /* A27: gets no traffic */
+    if (from->priority >= e->r.limits.eds_priorities) {
+        tc_validation_add_at(f, ".priority", "%u is beyond the limit of %zu priorities", from->priority,
+                             e->r.limits.eds_priorities);
+        return;
+    }
+    if (!from->locality)
+        tc_validation_add_at(f, ".locality", "field not present");
+    struct placed *at = tc_vec_push(&e->placed);
+    struct tc_eds_locality *out = &at->locality;
+    at->priority = from->priority;
+    out->weight = from->load_balancing_weight->value;
+    out->region = locality_name(e, from->locality ? from->locality->region : "");
+    out->zone = locality_name(e, from->locality ? from->locality->zone : "");
+    out->sub_zone = locality_name(e, from->locality ? from->locality->sub_zone : "");
+    const struct tc_addr *proxy = metadata_proxy(&e->r, from->metadata);
+    if (from->lb_config_case == LB_CONFIG(LEDS_CLUSTER_LOCALITY_CONFIG) && tc_endpoints_of(lifted) == 0)
+        tc_validation_add_at(f, ".leds_cluster_locality_config", "feature unsupported");
+    struct tc_eds_endpoint *endpoints = TC_RESOURCE_ARRAY(e->r.arena, tc_endpoints_of(lifted), struct tc_eds_endpoint);
+    for (size_t i = 0; tc_endpoints_next(&lifted, &bytes); i++) {
+        tc_validation_push_index(f, ".lb_endpoints", i);
+        const LbEndpoint *endpoint = unpack_endpoint(e, bytes);
+        if (endpoint && decode_endpoint(e, endpoint, proxy, &endpoints[out->n]))
+            out->n++;
+        tc_validation_pop(f);
+    }
+    out->endpoints = endpoints;
+}
+
+static int compare_localities(const struct tc_eds_locality *a, const struct tc_eds_locality *b)
+{
+    int c = tc_slice_cmp(tc_rstr_slice(a->region), tc_rstr_slice(b->region));
+    c = c ? c : tc_slice_cmp(tc_rstr_slice(a->zone), tc_rstr_slice(b->zone));
+    return c ? c : tc_slice_cmp(tc_rstr_slice(a->sub_zone), tc_rstr_slice(b->sub_zone));
+}
+
+static int compare_placed_localities(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->priority != y->priority)
+        return x->priority < y->priority ? -1 : 1;
+    return compare_localities(&x->locality, &y->locality);
+}
+
+/* One priority out of the sorted run of its localities. */
+static void priority_check(struct eds_decoder *e, const struct placed *run, size_t n)
+{
+    uint64_t weights = run[0].locality.weight;
+    for (size_t i = 1; i < n; i++) {
+        weights += run[i].locality.weight;
+        if (compare_localities(&run[i - 1].locality, &run[i].locality) != 0)
+            continue;
+        struct tc_buf text = {0};
+        tc_eds_locality_format(&run[i].locality, &text);
+        tc_validation_add(e->r.errors, "duplicate locality %s found in priority %u", tc_buf_cstr(&text),
+                          run[i].priority);
+        tc_buf_fini(&text);
+    }
+    if (weights > UINT32_MAX)
+        tc_validation_add(e->r.errors, "sum of locality weights for priority %u exceeds uint32 max", run[0].priority);
+}
+
+static void group_priorities(struct eds_decoder *e, struct tc_eds *eds)
+{
+    size_t n = e->placed.len;
+    struct placed *all = e->placed.data;
+    if (n == 0)
+        return;
+    qsort(all, n, sizeof(*all), compare_placed_localities);
+    size_t n_priorities = (size_t)all[n - 1].priority + 1;
+    struct tc_eds_priority *priorities = TC_RESOURCE_ARRAY(e->r.arena, n_priorities, struct tc_eds_priority);
+    struct tc_eds_locality *localities = TC_RESOURCE_ARRAY(e->r.arena, n, struct tc_eds_locality);
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        while (end < n && all[end].priority == all[i].priority) {
+            localities[end] = all[end].locality;
+            end++;
+        }
+        priority_check(e, &all[i], end - i);
+        priorities[all[i].priority] = (struct tc_eds_priority){.n = end - i, .localities = &localities[i]};
+        i = end;
+    }
+    for (size_t i = 0; i < n_priorities; i++)
+        if (priorities[i].n == 0)
+            tc_validation_add(e->r.errors, "priority %zu empty", i);
+    eds->n_priorities = n_priorities;
+    eds->priorities = priorities;
+}
+
+/* An open table of places in e->seen, counted from 1. Its multiplier is another one each time, so that nobody can
+ * choose addresses that all meet in one place. */
+static void check_duplicates(struct eds_decoder *e)
+{
+    const struct tc_addr *const *all = e->seen.data;
+    size_t slots = 8;
+    while (slots < e->seen.len * 2)
+        slots *= 2;
+    uint32_t *table = tc_calloc(slots, sizeof(*table));
+    uint64_t mixer = (uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    for (size_t i = 0; i < e->seen.len; i++) {
+        size_t at = (size_t)(tc_addr_hash(all[i]) * mixer >> 32) & (slots - 1);
+        while (table[at] && !tc_addr_eq(all[table[at] - 1], all[i]))
+            at = (at + 1) & (slots - 1);
+        if (!table[at]) {
+            table[at] = (uint32_t)i + 1;
+            continue;
+        }
+        char *text = tc_addr_text(all[i]);
+        tc_validation_add(e->r.errors, "duplicate endpoint address \"%s\"", text);
+        tc_free(text);
+    }
+    tc_free(table);
+}
+
+/* The caps of the whole resource, before anything is built. */
+static bool within_limits(struct eds_decoder *e, struct tc_slice bytes)
+{
+    const struct tc_resource_limits *limits = &e->r.limits;
+    const struct tc_endpoint_counts n = tc_endpoints_count(bytes);
+    if (n.localities > limits->eds_localities)
+        tc_validation_add_at(e->r.errors, ".endpoints", "%zu localities, more than %zu", n.localities,
+                             limits->eds_localities);
+    if (n.addresses > limits->eds_endpoints)
+        tc_validation_add_at(e->r.errors, ".endpoints", "%zu endpoints and additional addresses, more than %zu",
+                             n.addresses, limits->eds_endpoints);
+    return n.localities <= limits->eds_localities && n.addresses <= limits->eds_endpoints;
+}
+
+static void decode_drops(struct tc_decoder *dec, const Assignment *m, struct tc_eds *eds)
+{
+    size_t n = m->policy ? m->policy->n_drop_overloads : 0;
+    if (n > dec->limits.eds_drops) {
+        tc_validation_add_at(dec->errors, ".policy.drop_overloads", "%zu categories, more than %zu", n,
+                             dec->limits.eds_drops);
+        return;
+    }
+    struct tc_eds_drop *drops = TC_RESOURCE_ARRAY(dec->arena, n, struct tc_eds_drop);
+    for (size_t i = 0; i < n; i++) {
+        const Drop *d = m->policy->drop_overloads[i];
+        tc_validation_push(dec->errors, ".policy.drop_overloads[%zu]", i);
+        if (!*d->category)
+            tc_validation_add_at(dec->errors, ".category", "empty drop category name");
+        drops[i].category = tc_resource_arena_rstr(dec->arena, d->category);
+        if (tc_decode_fraction(dec, ".drop_percentage", d->drop_percentage, &drops[i].millionths) &&
+            drops[i].millionths == TC_FRACTION_ONE)
+            eds->drops_all = true;
+        tc_validation_pop(dec->errors);
+    }
+    eds->n_drops = n;
+    eds->drops = drops;
+}
+
+/* One line in the log for each kind of error that is not worth a refusal. */
+static void warn_of_faulty_endpoints(const struct eds_decoder *e, const char *name)
+{
+    if (e->portless)
+        TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN,
+               "ClusterLoadAssignment \"" TC_SHOWN "\": %zu endpoints without port_value left out", TC_SHOW(name),
+               e->portless);
+    if (e->bad_hostnames)
+        TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN,
+               "ClusterLoadAssignment \"" TC_SHOWN
+               "\": %zu endpoints with a hostname that no :authority can have: the hostname is "
+               "ignored",
+               TC_SHOW(name), e->bad_hostnames);
+}
+
+static void decode_assignment(struct eds_decoder *e, const Assignment *m, struct tc_eds *eds)
+{
+    tc_decode_nonempty(&e->r, m->cluster_name, ".cluster_name");
+    e->empty = tc_resource_arena_rstr(e->r.arena, "");
+    for (size_t i = 0; i < m->n_endpoints; i++) {
+        tc_validation_push_index(e->r.errors, ".endpoints", i);
+        eds->n_unweighted += !locality_has_weight(m->endpoints[i]);
+        decode_locality(e, m->endpoints[i], e->lifted.localities.data[i]);
+        tc_validation_pop(e->r.errors);
+    }
+    tc_validation_push_field(e->r.errors, ".endpoints");
+    group_priorities(e, eds);
+    check_duplicates(e);
+    tc_validation_pop(e->r.errors);
+    decode_drops(&e->r, m, eds);
+    warn_of_faulty_endpoints(e, m->cluster_name);
+}
+
+/* Into `arena` what is not endpoints. NULL with an error. */
+static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slice bytes, struct tc_arena *arena)
+{
+    ProtobufCMessage *m = NULL;
+    if (!within_limits(e, bytes))
+        return NULL;
+    tc_endpoints_lift(bytes, &e->lifted);
+    (void)tc_unpack_scanned(&envoy__config__endpoint__v3__cluster_load_assignment__descriptor,
+                            tc_buf_slice(&e->lifted.rest), arena, &m, e->r.errors);
+    return (const Assignment *)m;
+}
+
+static struct tc_xds_resource *eds_decode(const struct tc_xds_resource_type *type,
+                                          const struct tc_xds_decode_context *ctx, struct tc_slice bytes,
+                                          struct tc_rstr **name, struct tc_validation_errors *errors)
+{
+    struct tc_eds *eds = TC_NEW(struct tc_eds);
+    struct eds_decoder e = {0};
+    tc_decode_begin(&e.r, &eds->base, type, ctx, bytes, errors);
+    e.r.scan.max_repeated = TC_MAX(e.r.limits.eds_endpoints, e.r.limits.eds_localities);
+    if (e.r.limits.eds_endpoints > ENDPOINTS_OF_SCAN) /* each has some messages and fields */
+        e.r.scan.max_elements = 16 * e.r.limits.eds_endpoints;
+    struct tc_slice clean_bytes = bytes;
+    struct tc_buf clean = {0};
+    struct tc_arena arena;
+    tc_arena_init(&arena, 0, e.r.scratch.budget);
+    const Assignment *m = NULL;
+    if (tc_scan(&envoy__config__endpoint__v3__cluster_load_assignment__descriptor, bytes, &e.r.scan, &clean,
+                &clean_bytes, errors) == 0)
+        m = unpack_assignment(&e, clean_bytes, &arena);
+    eds->name = tc_decode_take_name(&e.r, m ? m->cluster_name : NULL, bytes, name);
+    if (m)
+        decode_assignment(&e, m, eds);
+    tc_vec_fini(&e.placed);
+    tc_vec_fini(&e.seen);
+    tc_lifted_endpoints_fini(&e.lifted);
+    tc_arena_fini(&arena);
+    tc_buf_fini(&clean);
+    return tc_decode_end(&e.r, &eds->base, bytes);
+}
+
+const struct tc_xds_resource_type tc_eds_type = {
+    .type_url = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+    .short_name = "ClusterLoadAssignment",
+    .any_thread = true,
+    .all_resources_required_in_sotw = false,
+    .decode = eds_decode,
+    .peek_name = tc_decode_peek_name,
+    .equal = tc_decoded_equal,
+    .free = tc_decoded_free,
+};

@@ -1,0 +1,28 @@
+/* Takes the endpoints' bytes out of a ClusterLoadAssignment before it is unpacked. Each endpoint is then unpacked by
+ * itself, so that the hundreds of bytes which its messages need are needed once, not a hundred thousand times. */
+#ifndef TC_XDS_RESOURCE_ENDPOINTS_SPLIT_H
+#define TC_XDS_RESOURCE_ENDPOINTS_SPLIT_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+
+struct tc_endpoint_counts {
+    size_t localities;
+    size_t addresses; /* of endpoints, additional ones too */
+};
+
+struct tc_lifted_endpoints {
+    struct tc_buf rest;                 /* the assignment, its localities without endpoints */
+    TC_VEC(struct tc_slice) localities; /* LocalityLbEndpoints as they were, borrowed */
+};
+
+/* All for bytes that tc_scan let pass. Counting takes no memory. */
+struct tc_endpoint_counts tc_endpoints_count(struct tc_slice assignment);
+/* *out is zeroed. */
+void tc_endpoints_lift(struct tc_slice assignment, struct tc_lifted_endpoints *out);
+void tc_lifted_endpoints_fini(struct tc_lifted_endpoints *l);
+/* The next LbEndpoint of a locality, borrowed; false: there is none. */
+bool tc_endpoints_next(struct tc_slice *locality, struct tc_slice *endpoint);
+size_t tc_endpoints_of(struct tc_slice locality);
+
+#endif

@@ -1,0 +1,29 @@
+/* The fault injection filter's settings (A33): envoy.extensions.filters.http.fault.v3.HTTPFault. */
+#ifndef TC_XDS_RESOURCE_FAULT_FILTER_H
+#define TC_XDS_RESOURCE_FAULT_FILTER_H
+
+#include "xds/resource/http_filter.h"
+
+/* A share of the RPCs. Headers may lower the numerator alone, hence no plain millionths. */
+struct tc_fault_share {
+    uint32_t numerator;
+    uint32_t unit; /* millionths that one of the numerator is: 10000, 100 or 1 */
+};
+
+enum tc_fault_delay { TC_FAULT_NO_DELAY, TC_FAULT_FIXED_DELAY, TC_FAULT_HEADER_DELAY };
+enum tc_fault_abort { TC_FAULT_NO_ABORT, TC_FAULT_GRPC_ABORT, TC_FAULT_HTTP_ABORT, TC_FAULT_HEADER_ABORT };
+
+struct tc_fault_config {
+    enum tc_fault_delay delay;
+    uint64_t delay_ns; /* FIXED */
+    struct tc_fault_share delay_share;
+    enum tc_fault_abort abort;
+    uint32_t abort_status; /* GRPC: 0 to 16; HTTP: any number */
+    struct tc_fault_share abort_share;
+    uint32_t max_active; /* faults at a time in the process; UINT32_MAX: any number */
+};
+
+/* Its overrides are of the same message. The config is a struct tc_fault_config. */
+extern const struct tc_http_filter_type tc_http_filter_fault;
+
+#endif

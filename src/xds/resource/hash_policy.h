@@ -1,0 +1,35 @@
+/* The hash policies of a route (A42): data and computation. */
+#ifndef TC_XDS_RESOURCE_HASH_POLICY_H
+#define TC_XDS_RESOURCE_HASH_POLICY_H
+
+#include "base/headers.h"
+#include "regex/regex.h"
+
+/* Of one route; each takes its time for each RPC. */
+enum { TC_HASH_POLICIES_MAX = 1024 };
+
+enum tc_hash_policy_kind {
+    TC_HASH_HEADER,
+    TC_HASH_CHANNEL_ID, /* filter_state io.grpc.channel_id */
+    TC_HASH_NOTHING,    /* of a kind that gRPC does not support */
+};
+
+/* One entry of hash_policy. Kinds that A42 ignores (cookie, connection_properties, query_parameter, other filter_state
+ * keys) yield no result. With `terminal` they end the walk all the same once there is a hash; without it they are left
+ * out. */
+struct tc_hash_policy {
+    enum tc_hash_policy_kind kind;
+    bool terminal;
+    struct tc_slice header;  /* HEADER: lower case */
+    struct tc_regex *regex;  /* HEADER with regex_rewrite: the pattern; NULL: none */
+    struct tc_slice rewrite; /* its substitution */
+};
+
+/* The request's hash: first result as is, then rotl(hash, 1) ^ result; a terminal policy ends the walk once there is a
+ * hash. The rewrites of all have TC_REGEX_REPLACE_STEPS, in their order; a value for which those do not do is hashed
+ * with its first matches replaced. Returns false when no policy gave one (the caller then draws a random number, once
+ * for the RPC). `channel_id` is a number that is random and fixed for the channel. */
+bool tc_hash_policies_compute(const struct tc_hash_policy *policies, size_t n, const struct tc_headers *headers,
+                              uint64_t channel_id, uint64_t *hash);
+
+#endif

@@ -1,0 +1,35 @@
+/* Filter types without settings (router, RBAC), and lookup of overrides. Their parse function does not look at the
+ * bytes: settings of the router, and RBAC rules on a client, have no effect. It returns the type, since NULL means an
+ * error. */
+#include "xds/resource/http_filter.h"
+
+static const void *parse_no_settings(const struct tc_http_filter_type *type, struct tc_slice config,
+                                     struct tc_decoder *dec)
+{
+    (void)config;
+    (void)dec;
+    return type;
+}
+
+const struct tc_http_filter_type tc_http_filter_router = {
+    .config_name = "envoy.extensions.filters.http.router.v3.Router",
+    .terminal = true,
+    .on_clients = true,
+    .parse = parse_no_settings,
+};
+
+const struct tc_http_filter_type tc_http_filter_rbac = {
+    .config_name = "envoy.extensions.filters.http.rbac.v3.RBAC",
+    .override_name = "envoy.extensions.filters.http.rbac.v3.RBACPerRoute",
+    .parse = parse_no_settings,
+    .parse_override = parse_no_settings,
+};
+
+const struct tc_http_filter_override *tc_http_filter_override_find(const struct tc_http_filter_overrides *o,
+                                                                   struct tc_slice name)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (tc_slice_eq(o->at[i].name, name))
+            return &o->at[i];
+    return NULL;
+}

@@ -1,0 +1,56 @@
+/* HTTP filters as resources name them (A39): instances in a listener, overrides in virtual hosts, routes and weighted
+ * clusters. src/xds/filter has what a filter does; a type here parses its config. */
+#ifndef TC_XDS_RESOURCE_HTTP_FILTER_H
+#define TC_XDS_RESOURCE_HTTP_FILTER_H
+
+#include "base/validation_errors.h"
+#include "xds/resource/resource_arena.h"
+
+struct tc_decoder;
+
+/* A kind of filter, registered by its config's message name. */
+struct tc_http_filter_type {
+    const char *config_name;   /* "envoy.extensions.filters.http.router.v3.Router" */
+    const char *override_name; /* message name of overrides; NULL: it has none */
+    bool terminal;
+    bool on_clients; /* false: known, but for servers only */
+    /* Parses the message's bytes; NULL with errors when it is invalid. What it returns lives in the arena of `dec`; a
+     * filter without settings returns its type. */
+    const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_decoder *dec);
+    const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config,
+                                  struct tc_decoder *dec);
+    void *arg;
+};
+
+/* The router, which is all that a listener must have. */
+extern const struct tc_http_filter_type tc_http_filter_router;
+/* RBAC (A41) is for servers: a listener for clients cannot have it, but routes may serve both, so its overrides pass.
+ */
+extern const struct tc_http_filter_type tc_http_filter_rbac;
+
+/* One instance in a listener's chain. Optional filters of unknown type are left out. */
+struct tc_http_filter {
+    struct tc_slice name;
+    const struct tc_http_filter_type *type;
+    const void *config;
+    bool disabled; /* but where an override enables it */
+};
+
+/* One entry of a typed_per_filter_config. */
+struct tc_http_filter_override {
+    struct tc_slice name; /* of the instance that it changes */
+    bool disabled;        /* the instance is left out; type and config are NULL */
+    const struct tc_http_filter_type *type;
+    const void *config;
+};
+
+struct tc_http_filter_overrides {
+    size_t n;
+    const struct tc_http_filter_override *at;
+};
+
+/* Returns the override for the instance of that name; NULL: none. */
+const struct tc_http_filter_override *tc_http_filter_override_find(const struct tc_http_filter_overrides *o,
+                                                                   struct tc_slice name);
+
+#endif

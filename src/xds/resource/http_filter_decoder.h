@@ -1,0 +1,35 @@
+/* Parsers of HTTP filter chains and overrides (A39). */
+#ifndef TC_XDS_RESOURCE_HTTP_FILTER_DECODER_H
+#define TC_XDS_RESOURCE_HTTP_FILTER_DECODER_H
+
+#include "pb/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.pb-c.h"
+#include "xds/resource/decoder.h"
+#include "xds/resource/http_filter.h"
+#include "xds/resource/listener.h"
+
+/* The http_filters of a listener: errors at .http_filters. */
+void tc_decode_http_filters(
+    struct tc_decoder *dec,
+    const Envoy__Extensions__Filters__Network__HttpConnectionManager__V3__HttpConnectionManager *m,
+    struct tc_listener *out);
+/* One entry of a typed_per_filter_config, at its own path. Returns false when it is left out, with errors or (optional
+ * and unknown) without. */
+bool tc_decode_filter_override(struct tc_decoder *dec, const char *name, const Google__Protobuf__Any *config,
+                               struct tc_http_filter_override *out);
+
+/* Reads the map<string, Any> typed_per_filter_config of `message` into the overrides `*out`. Each message has an entry
+ * type of its own, hence a macro. */
+#define TC_DECODE_FILTER_OVERRIDES(dec, message, out)                                                                  \
+    do {                                                                                                               \
+        size_t n_ =                                                                                                    \
+            tc_proto_map_dedupe((void **)(message)->typed_per_filter_config, (message)->n_typed_per_filter_config);    \
+        struct tc_http_filter_override *at_ = TC_RESOURCE_ARRAY((dec)->arena, n_, struct tc_http_filter_override);     \
+        (out)->n = 0;                                                                                                  \
+        (out)->at = at_;                                                                                               \
+        for (size_t i_ = 0; i_ < n_; i_++)                                                                             \
+            if (tc_decode_filter_override((dec), (message)->typed_per_filter_config[i_]->key,                          \
+                                          (message)->typed_per_filter_config[i_]->value, &at_[(out)->n]))              \
+                (out)->n++;                                                                                            \
+    } while (0)
+
+#endif

@@ -1,0 +1,297 @@
+/* The LB policy of a Cluster as a loadBalancingConfig list in JSON (A52), which the LB registry parses as it parses a
+ * service config's.
+ *
+ *   load_balancing_policy   the first entry of the list that is known; converters[] has a row for each message. An
+ *                           unknown entry is skipped, an invalid one is an error.
+ *   lb_policy               ROUND_ROBIN or RING_HASH, when load_balancing_policy is absent
+ *
+ * A converter returns {"name": config}, or NULL: with errors, or without when the entry is to be skipped. The finished
+ * list is checked by the LB policies themselves (registries.lb_check), so that a config which a policy would refuse is
+ * NACKed here. Nesting is limited to lb_depth. least_request alone is replaced by round_robin with a warning: refusing
+ * the Cluster would leave its RPCs without endpoints. */
+#include "xds/resource/lb_config.h"
+#include "xds/resource/registry.h"
+
+#include "base/log.h"
+#include "pb/envoy/extensions/load_balancing_policies/pick_first/v3/pick_first.pb-c.h"
+#include "pb/envoy/extensions/load_balancing_policies/ring_hash/v3/ring_hash.pb-c.h"
+#include "pb/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality.pb-c.h"
+#include "pb/xds/type/v3/typed_struct.pb-c.h"
+#include "proto/wire.h"
+
+typedef Envoy__Config__Cluster__V3__Cluster Cluster;
+typedef Envoy__Config__Cluster__V3__LoadBalancingPolicy LbPolicy;
+
+#define LB(x) ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_POLICY__##x
+enum {
+    STRUCT_DEPTH = 100,
+    MAX_NAMES = 8, /* in a text */
+};
+#define LEAST_REQUEST "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest"
+
+static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth);
+
+/* {"name": config}; takes over config, and NULL stays NULL. */
+static json_t *policy_named(const char *name, json_t *config)
+{
+    return config ? json_pack("{s:o}", name, config) : NULL;
+}
+
+static json_t *policy_list(json_t *entry)
+{
+    return entry ? json_pack("[o]", entry) : NULL;
+}
+
+static bool lb_known(struct tc_decoder *dec, const char *name)
+{
+    return tc_xds_registries_lb_known(dec->reg, name);
+}
+
+static uint64_t ring_size(struct tc_decoder *dec, const Google__Protobuf__UInt64Value *v, const char *field,
+                          uint64_t unset)
+{
+    if (v && (v->value == 0 || v->value > TC_XDS_RING_SIZE_MAX))
+        tc_validation_add_at(dec->errors, field, "must be in the range of 1 to %u", TC_XDS_RING_SIZE_MAX);
+    return v ? v->value : unset;
+}
+
+static json_t *ring_hash(struct tc_decoder *dec, const Google__Protobuf__UInt64Value *min,
+                         const Google__Protobuf__UInt64Value *max)
+{
+    size_t errors = dec->errors->count;
+    uint64_t max_size = ring_size(dec, max, ".maximum_ring_size", TC_XDS_RING_SIZE_MAX);
+    uint64_t min_size = ring_size(dec, min, ".minimum_ring_size", TC_XDS_RING_SIZE_MIN_DEFAULT);
+    if (min_size > max_size)
+        tc_validation_add_at(dec->errors, ".minimum_ring_size", "cannot be greater than maximum_ring_size");
+    if (dec->errors->count != errors)
+        return NULL;
+    return policy_named("ring_hash_experimental", json_pack("{s:I,s:I}", "minRingSize", (json_int_t)min_size,
+                                                            "maxRingSize", (json_int_t)max_size));
+}
+
+/* The converters of extension messages (A52). Each gives an entry, or NULL: with errors, or without when it is to be
+ * skipped. */
+
+static json_t *from_ring_hash(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    typedef Envoy__Extensions__LoadBalancingPolicies__RingHash__V3__RingHash RingHash;
+    (void)depth;
+    if (dec->reg->ring_hash_off)
+        return NULL;
+    const RingHash *m = TC_DECODE(
+        dec, &envoy__extensions__load_balancing_policies__ring_hash__v3__ring_hash__descriptor, RingHash, bytes);
+    if (!m)
+        return NULL;
+    size_t errors = dec->errors->count;
+    if (m->hash_function !=
+            ENVOY__EXTENSIONS__LOAD_BALANCING_POLICIES__RING_HASH__V3__RING_HASH__HASH_FUNCTION__XX_HASH &&
+        m->hash_function !=
+            ENVOY__EXTENSIONS__LOAD_BALANCING_POLICIES__RING_HASH__V3__RING_HASH__HASH_FUNCTION__DEFAULT_HASH)
+        tc_validation_add_at(dec->errors, ".hash_function", "must be XX_HASH");
+    json_t *entry = ring_hash(dec, m->minimum_ring_size, m->maximum_ring_size);
+    if (dec->errors->count == errors)
+        return entry;
+    json_decref(entry);
+    return NULL;
+}
+
+static json_t *from_round_robin(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    (void)dec;
+    (void)bytes;
+    (void)depth;
+    return policy_named("round_robin", json_object());
+}
+
+static json_t *from_pick_first(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    typedef Envoy__Extensions__LoadBalancingPolicies__PickFirst__V3__PickFirst PickFirst;
+    (void)depth;
+    const PickFirst *m = TC_DECODE(
+        dec, &envoy__extensions__load_balancing_policies__pick_first__v3__pick_first__descriptor, PickFirst, bytes);
+    return m ? policy_named("pick_first", json_pack("{s:b}", "shuffleAddressList", m->shuffle_address_list)) : NULL;
+}
+
+static json_t *from_wrr_locality(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    typedef Envoy__Extensions__LoadBalancingPolicies__WrrLocality__V3__WrrLocality WrrLocality;
+    const WrrLocality *m =
+        TC_DECODE(dec, &envoy__extensions__load_balancing_policies__wrr_locality__v3__wrr_locality__descriptor,
+                  WrrLocality, bytes);
+    if (!m)
+        return NULL;
+    tc_validation_push(dec->errors, ".endpoint_picking_policy");
+    json_t *child = decode_policies(dec, m->endpoint_picking_policy, depth + 1);
+    tc_validation_pop(dec->errors);
+    return child ? policy_named("xds_wrr_locality_experimental", json_pack("{s:o}", "childPolicy", child)) : NULL;
+}
+
+static json_t *from_struct(struct tc_decoder *dec, struct tc_slice bytes, size_t depth)
+{
+    (void)depth;
+    const Xds__Type__V3__TypedStruct *m =
+        TC_DECODE(dec, &xds__type__v3__typed_struct__descriptor, Xds__Type__V3__TypedStruct, bytes);
+    const char *name = m ? tc_decode_type_name(dec, m->type_url) : NULL;
+    if (!name || !lb_known(dec, name))
+        return NULL;
+    tc_validation_push(dec->errors, ".value");
+    json_t *config = tc_decode_struct(dec, m->value, STRUCT_DEPTH);
+    tc_validation_pop(dec->errors);
+    return policy_named(name, config);
+}
+
+static const struct {
+    const char *message;
+    const char *policy; /* that must be known; NULL: the message says */
+    json_t *(*convert)(struct tc_decoder *dec, struct tc_slice bytes, size_t depth);
+} converters[] = {
+    {"envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", "ring_hash_experimental", from_ring_hash},
+    {"envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin", "round_robin", from_round_robin},
+    {"envoy.extensions.load_balancing_policies.pick_first.v3.PickFirst", "pick_first", from_pick_first},
+    {"envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", "xds_wrr_locality_experimental",
+     from_wrr_locality},
+    {"xds.type.v3.TypedStruct", NULL, from_struct},
+    {"udpa.type.v1.TypedStruct", NULL, from_struct},
+};
+
+static json_t *policy_convert(struct tc_decoder *dec, const struct tc_any *any, size_t depth)
+{
+    for (size_t i = 0; i < TC_ARRAY_LEN(converters); i++)
+        if (tc_slice_eq_str(any->name, converters[i].message) &&
+            (!converters[i].policy || lb_known(dec, converters[i].policy)))
+            return converters[i].convert(dec, any->bytes, depth);
+    return NULL;
+}
+
+static json_t *decode_policy(struct tc_decoder *dec, const Envoy__Config__Cluster__V3__LoadBalancingPolicy__Policy *m,
+                             size_t depth)
+{
+    json_t *entry = NULL;
+    struct tc_any any;
+    tc_validation_push(dec->errors, ".typed_extension_config");
+    if (!m->typed_extension_config) {
+        tc_validation_add(dec->errors, "field not present");
+    } else {
+        tc_validation_push(dec->errors, ".typed_config");
+        if (tc_decode_any(dec, m->typed_extension_config->typed_config, &any))
+            entry = policy_convert(dec, &any, depth);
+        tc_validation_pop(dec->errors);
+    }
+    tc_validation_pop(dec->errors);
+    return entry;
+}
+
+/* What is asked for and not supported: the message, or the name that a TypedStruct has in it. */
+static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, const Google__Protobuf__Any *any)
+{
+    const char *slash = strrchr(any->type_url, '/');
+    struct tc_slice name = tc_slice_str(slash ? slash + 1 : any->type_url);
+    struct tc_slice inner = {0};
+    if (tc_decode_is_typed_struct(name))
+        inner = tc_wire_find(tc_proto_bytes(any->value), 1); /* its type_url; it was read before, so it is text */
+    for (size_t k = inner.len; k > 0; k--)
+        if (inner.data[k - 1] == '/') {
+            name = tc_slice_of(inner.data + k, inner.len - k);
+            break;
+        }
+    if (i <= MAX_NAMES)
+        tc_buf_printf(list, "%s%s", i ? ", " : "", i == MAX_NAMES ? "..." : tc_decode_clip(dec, name));
+}
+
+/* A48's policy is not built. Who asks for it wants even load, which round_robin gives; a refused Cluster would have no
+ * RPCs at all. */
+static void warn_of_round_robin(const struct tc_decoder *dec)
+{
+    TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN,
+           "Cluster \"" TC_SHOWN "\": least_request is not supported, round_robin is used instead",
+           TC_SHOW(dec->name ? dec->name : ""));
+}
+
+static bool cluster_asks_for_least_request(const LbPolicy *m)
+{
+    for (size_t i = 0; i < m->n_policies; i++) {
+        const char *url = m->policies[i]->typed_extension_config->typed_config->type_url;
+        if (tc_slice_ends(tc_slice_str(url), tc_slice_str("/" LEAST_REQUEST)))
+            return true;
+    }
+    return false;
+}
+
+/* The first policy that is supported, as a list of one. */
+static json_t *decode_policies(struct tc_decoder *dec, const LbPolicy *m, size_t depth)
+{
+    size_t errors = dec->errors->count;
+    json_t *entry = NULL;
+    struct tc_buf asked = {0};
+    if (depth >= dec->limits.lb_depth) {
+        tc_validation_add(dec->errors, "exceeded max recursion depth of %zu", dec->limits.lb_depth);
+        return NULL;
+    }
+    for (size_t i = 0; m && i < m->n_policies && !entry && dec->errors->count == errors; i++) {
+        tc_validation_push(dec->errors, ".policies[%zu]", i);
+        entry = decode_policy(dec, m->policies[i], depth);
+        tc_validation_pop(dec->errors);
+        if (!entry && dec->errors->count == errors)
+            names_append(dec, &asked, i, m->policies[i]->typed_extension_config->typed_config);
+    }
+    if (!entry && dec->errors->count == errors && m && cluster_asks_for_least_request(m)) {
+        warn_of_round_robin(dec);
+        entry = policy_named("round_robin", json_object());
+    }
+    if (!entry && dec->errors->count == errors)
+        tc_validation_add(dec->errors, "no supported load balancing policy config found%s%s", asked.len ? ": " : "",
+                          tc_buf_cstr(&asked));
+    tc_buf_fini(&asked);
+    return policy_list(entry);
+}
+
+static json_t *round_robin_of_localities(void)
+{
+    return policy_list(
+        policy_named("xds_wrr_locality_experimental", json_pack("{s:[{s:{}}]}", "childPolicy", "round_robin")));
+}
+
+static json_t *ring_hash_of_cluster(struct tc_decoder *dec, const Cluster *m)
+{
+    if (m->lb_config_case != ENVOY__CONFIG__CLUSTER__V3__CLUSTER__LB_CONFIG_RING_HASH_LB_CONFIG)
+        return policy_list(ring_hash(dec, NULL, NULL));
+    const Envoy__Config__Cluster__V3__Cluster__RingHashLbConfig *c = m->ring_hash_lb_config;
+    tc_validation_push(dec->errors, ".ring_hash_lb_config");
+    if (c->hash_function != ENVOY__CONFIG__CLUSTER__V3__CLUSTER__RING_HASH_LB_CONFIG__HASH_FUNCTION__XX_HASH)
+        tc_validation_add_at(dec->errors, ".hash_function", "must be XX_HASH");
+    json_t *entry = ring_hash(dec, c->minimum_ring_size, c->maximum_ring_size);
+    tc_validation_pop(dec->errors);
+    return policy_list(entry);
+}
+
+static json_t *decode_lb_policy(struct tc_decoder *dec, const Cluster *m, bool aggregate)
+{
+    if (m->lb_policy == LB(ROUND_ROBIN) || (m->lb_policy == LB(CLUSTER_PROVIDED) && aggregate))
+        return round_robin_of_localities();
+    if (m->lb_policy == LB(LEAST_REQUEST)) {
+        warn_of_round_robin(dec);
+        return round_robin_of_localities();
+    }
+    if (m->lb_policy == LB(RING_HASH) && !dec->reg->ring_hash_off)
+        return ring_hash_of_cluster(dec, m);
+    tc_validation_add_at(
+        dec->errors, ".lb_policy", "unsupported value %s",
+        tc_decode_enum_name(dec, &envoy__config__cluster__v3__cluster__lb_policy__descriptor, (int)m->lb_policy));
+    return NULL;
+}
+
+json_t *tc_decode_cluster_lb(struct tc_decoder *dec, const Cluster *m, bool aggregate)
+{
+    size_t errors = dec->errors->count;
+    json_t *list;
+    tc_validation_push(dec->errors, "%s", m->load_balancing_policy ? ".load_balancing_policy" : "");
+    list = m->load_balancing_policy ? decode_policies(dec, m->load_balancing_policy, 0)
+                                    : decode_lb_policy(dec, m, aggregate);
+    if (list && dec->errors->count == errors && dec->reg->lb_check)
+        dec->reg->lb_check(dec->reg->arg, list, dec->errors);
+    tc_validation_pop(dec->errors);
+    if (dec->errors->count == errors)
+        return list;
+    json_decref(list);
+    return NULL;
+}

@@ -1,0 +1,22 @@
+/* Converts the load balancing of a Cluster into the config that LB policies read (A42, A52): a JSON
+ * loadBalancingConfig list of one entry, as C-core and grpc-go make it:
+ *     ROUND_ROBIN -> [{"xds_wrr_locality_experimental": {"childPolicy": [{"round_robin": {}}]}}]
+ *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}] */
+#ifndef TC_XDS_RESOURCE_LB_CONFIG_H
+#define TC_XDS_RESOURCE_LB_CONFIG_H
+
+#include <jansson.h>
+
+#include "pb/envoy/config/cluster/v3/cluster.pb-c.h"
+#include "xds/resource/decoder.h"
+
+enum {
+    TC_XDS_RING_SIZE_MAX = 8388608,
+    TC_XDS_RING_SIZE_MIN_DEFAULT = 1024,
+};
+
+/* load_balancing_policy if it is there, else lb_policy and its settings; checked by the registries. A new reference;
+ * NULL with errors. `aggregate`: CLUSTER_PROVIDED is allowed, since the policies of the leaves count (A75). */
+json_t *tc_decode_cluster_lb(struct tc_decoder *dec, const Envoy__Config__Cluster__V3__Cluster *m, bool aggregate);
+
+#endif

@@ -1,0 +1,48 @@
+/* String, header and fraction matchers of routes (A28) and of TLS subject names (A29): data and match functions. The
+ * parsers are in route_match_decoder.h. Immutable; what they point at lives in the resource's arena. */
+#ifndef TC_XDS_RESOURCE_MATCHERS_H
+#define TC_XDS_RESOURCE_MATCHERS_H
+
+#include "base/headers.h"
+#include "regex/regex.h"
+
+enum tc_string_match_kind { TC_MATCH_EXACT, TC_MATCH_PREFIX, TC_MATCH_SUFFIX, TC_MATCH_CONTAINS, TC_MATCH_REGEX };
+
+struct tc_string_matcher {
+    enum tc_string_match_kind kind;
+    bool ignore_case;       /* ASCII; never set for a regex */
+    struct tc_slice text;   /* also the pattern of a regex */
+    struct tc_regex *regex; /* TC_MATCH_REGEX; matches the whole value */
+};
+
+enum tc_header_match_kind { TC_HEADER_MATCH_STRING, TC_HEADER_MATCH_RANGE, TC_HEADER_MATCH_PRESENT };
+
+struct tc_header_matcher {
+    struct tc_slice name; /* lower case */
+    enum tc_header_match_kind kind;
+    bool invert;
+    bool present;                    /* PRESENT: what to ask for */
+    int64_t range_start, range_end;  /* RANGE: start <= value < end */
+    struct tc_string_matcher string; /* STRING */
+};
+
+#define TC_FRACTION_ONE 1000000u /* fractions count millionths */
+
+/* `steps`, here and below: the budget that is left for regular expressions (regex/regex.h). Once 0 are left the answer
+ * says nothing: nothing matches. */
+bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps);
+/* Matches a request's metadata: several values of one name are joined by ','; a "-bin" name is as if absent;
+ * content-type is "application/grpc" whatever the application set (A28). A matcher other than PRESENT fails on an
+ * absent header, inverted or not. `scratch` may be reused between calls. */
+bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_headers *headers,
+                             struct tc_buf *scratch, uint64_t *steps);
+/* The value of a header as routes see it, by the rules above; false when absent. */
+bool tc_route_header_value(const struct tc_headers *headers, struct tc_slice name, struct tc_buf *scratch,
+                           struct tc_slice *value);
+/* Returns true in `millionths` of 1,000,000 cases over uniform `random` numbers. */
+bool tc_fraction_match(uint32_t millionths, uint64_t random);
+/* For logs and --explain: `prefix "/a"`, `header "k" exact "v"`. */
+void tc_string_matcher_format(const struct tc_string_matcher *m, struct tc_buf *out);
+void tc_header_matcher_format(const struct tc_header_matcher *m, struct tc_buf *out);
+
+#endif

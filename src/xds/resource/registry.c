@@ -1,0 +1,85 @@
+/* The default registries: Torc's own HTTP filters, caps on hostile sizes, and the switches of the environment.
+ *
+ * The caps hold where the bootstrap's "torc.limits" says nothing (docs/limits.md). The environment is read once, by
+ * tc_xds_registries_init, so that all resources of a client are decoded alike. */
+#include "xds/resource/registry.h"
+
+#include <stdlib.h>
+
+#include "xds/resource/fault_filter.h"
+#include "xds/resource/session_filter.h"
+
+static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router, &tc_http_filter_rbac,
+                                                                     &tc_http_filter_fault, &tc_http_filter_session};
+
+static bool env_is(const char *name, const char *value)
+{
+    const char *text = getenv(name);
+    return text && tc_slice_ieq(tc_slice_str(text), tc_slice_str(value));
+}
+
+/* A decode context without registries uses these, without the environment. */
+static const struct tc_xds_registries defaults = {
+    .limits =
+        {
+            .eds_priorities = 128,
+            .eds_localities = 16384,
+            .eds_endpoints = 262144,
+            .eds_drops = 64,
+            .vhosts = 65536,
+            .routes = 65536,
+            .http_filters = 1024,
+            .lb_depth = 16,
+            .aggregate_children = 1024,
+            .decode_bytes = TC_XDS_DECODE_BYTES,
+            .regexes_bytes = 16u << 20,
+            .regex = {TC_REGEX_PATTERN_MAX_BYTES, TC_REGEX_MEMORY_MAX_BYTES},
+        },
+    .filters = standard_filters,
+    .n_filters = TC_ARRAY_LEN(standard_filters),
+};
+
+void tc_xds_registries_init(struct tc_xds_registries *r)
+{
+    *r = defaults;
+    r->hash_key_ignored = env_is("GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT", "true");
+    r->aggregate_lb = env_is("GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT", "true");
+    r->ring_hash_off = env_is("GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH", "false");
+}
+
+const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx)
+{
+    return ctx && ctx->registries ? ctx->registries : &defaults;
+}
+
+const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_registries *r, struct tc_slice name)
+{
+    for (size_t i = 0; i < r->n_filters; i++)
+        if (tc_slice_eq_str(name, r->filters[i]->config_name) ||
+            (r->filters[i]->override_name && tc_slice_eq_str(name, r->filters[i]->override_name)))
+            return r->filters[i];
+    return NULL;
+}
+
+bool tc_xds_registries_lb_known(const struct tc_xds_registries *r, const char *name)
+{
+    /* Without lb_known (a decoder outside of a channel) the policies that a config may name are these. */
+    static const char *const torcs[] = {
+        "pick_first",
+        "priority",
+        "priority_experimental",
+        "ring_hash",
+        "ring_hash_experimental",
+        "round_robin",
+        "weighted_target",
+        "weighted_target_experimental",
+        "xds_wrr_locality",
+        "xds_wrr_locality_experimental",
+    };
+    if (r->lb_known)
+        return r->lb_known(r->arg, name);
+    for (size_t i = 0; i < TC_ARRAY_LEN(torcs); i++)
+        if (strcmp(name, torcs[i]) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,16 @@
+/* The registries of a decode context: their defaults, and lookups in them. */
+#ifndef TC_XDS_RESOURCE_REGISTRY_H
+#define TC_XDS_RESOURCE_REGISTRY_H
+
+#include "xds/resource/registry_types.h"
+
+/* Defaults, with the switches as the environment says. */
+void tc_xds_registries_init(struct tc_xds_registries *r);
+/* Returns the registries of a decode context, or the defaults if it has none. */
+const struct tc_xds_registries *tc_xds_registries_of(const struct tc_xds_decode_context *ctx);
+/* Returns the filter type by the name of its config or override message; NULL: unknown. */
+const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_registries *r, struct tc_slice name);
+/* Returns whether an LB policy of that name can be made. */
+bool tc_xds_registries_lb_known(const struct tc_xds_registries *r, const char *name);
+
+#endif

@@ -1,0 +1,45 @@
+/* What validation asks of the rest of the process, handed in by whoever decodes (resource includes neither LB policies
+ * nor certificate providers), and the caps on hostile sizes. tc_xds_decode_context.registries points at it. */
+#ifndef TC_XDS_RESOURCE_REGISTRY_TYPES_H
+#define TC_XDS_RESOURCE_REGISTRY_TYPES_H
+
+#include <jansson.h>
+
+#include "base/validation_errors.h"
+#include "regex/regex.h"
+#include "xds/client/resource_type.h"
+#include "xds/resource/http_filter.h"
+
+struct tc_resource_limits {
+    size_t eds_priorities;        /* 128 */
+    size_t eds_localities;        /* 16384 in a resource */
+    size_t eds_endpoints;         /* 262144 in a resource, additional addresses counted */
+    size_t eds_drops;             /* 64 categories */
+    size_t vhosts;                /* 65536 in a resource */
+    size_t routes;                /* 65536 in a resource */
+    size_t http_filters;          /* 1024 in a chain */
+    size_t lb_depth;              /* 16 nested LB policies (A52) */
+    size_t aggregate_children;    /* 1024 in a resource */
+    size_t decode_bytes;          /* 48 MiB for the messages of a resource while it is decoded */
+    size_t regexes_bytes;         /* 16 MiB of compiled regexes in a response */
+    struct tc_regex_limits regex; /* 8 KiB, 8 MiB */
+};
+
+struct tc_xds_registries {
+    struct tc_resource_limits limits;
+    /* HTTP filter types that are known; by default those of Torc. */
+    const struct tc_http_filter_type *const *filters;
+    size_t n_filters;
+    /* Returns whether an LB policy of that name exists. NULL: Torc's own policies. */
+    bool (*lb_known)(void *arg, const char *name);
+    /* Checks a loadBalancingConfig list with the parsers of the LB policies; adds errors. NULL: no check. */
+    void (*lb_check)(void *arg, const json_t *list, struct tc_validation_errors *errors);
+    /* Returns whether a certificate provider plugin of that name exists (A29). NULL: every name passes. */
+    bool (*cert_plugin_known)(void *arg, const char *plugin);
+    void *arg;
+    bool hash_key_ignored; /* GRPC_XDS_ENDPOINT_HASH_KEY_BACKWARD_COMPAT=true (A76) */
+    bool aggregate_lb;     /* GRPC_XDS_AGGREGATE_CLUSTER_BACKWARD_COMPAT=true (A75) */
+    bool ring_hash_off;    /* GRPC_XDS_EXPERIMENTAL_ENABLE_RING_HASH=false (A42) */
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* Decodes what a route does with an RPC that matched it (A28, A44, A81). */
+#ifndef TC_XDS_RESOURCE_ROUTE_ACTION_DECODER_H
+#define TC_XDS_RESOURCE_ROUTE_ACTION_DECODER_H
+
+#include "pb/envoy/config/route/v3/route.pb-c.h"
+#include "pb/envoy/config/route/v3/route_components.pb-c.h"
+#include "xds/resource/decoder.h"
+#include "xds/resource/route_config.h"
+
+/* Returns whether the bootstrap trusts the server that sent the resource (A81, trusted_xds_server). */
+bool tc_decode_is_trusted(const struct tc_decoder *dec);
+/* The action of a route. Returns false when the route is to be left out (A28: unsupported cluster specifiers). `m` is
+ * the whole configuration, for its cluster_specifier_plugins. */
+bool tc_decode_route_action(struct tc_decoder *dec, const Envoy__Config__Route__V3__RouteConfiguration *m,
+                            const Envoy__Config__Route__V3__RouteAction *a, struct tc_route *out);
+/* Returns a retry policy (A44), kept by the arena; NULL with errors. */
+const struct tc_route_retry *tc_decode_retry_policy(struct tc_decoder *dec,
+                                                    const Envoy__Config__Route__V3__RetryPolicy *m);
+
+#endif

@@ -1,0 +1,72 @@
+/* XdsConfig (A74): everything that a channel needs to route and balance, as one immutable snapshot. The dependency
+ * manager makes it, the resolver hands it down, and policies find it as the attributes of their updates. */
+#ifndef TC_XDS_RESOURCE_XDS_CONFIG_H
+#define TC_XDS_RESOURCE_XDS_CONFIG_H
+
+#include "base/status.h"
+#include "lb/endpoint.h"
+#include "xds/resource/cluster.h"
+#include "xds/resource/endpoints.h"
+#include "xds/resource/listener.h"
+#include "xds/resource/route_config.h"
+
+struct tc_xds_client_pool;
+struct tc_xds_client;
+
+/* One cluster. A snapshot of its own: while nothing about the cluster changes, successive configs hold the same one, so
+ * that whoever depends on it compares pointers. */
+struct tc_cluster_config {
+    struct tc_ref ref;
+    struct tc_rstr *name;
+    struct tc_status status;          /* why there is no cluster resource; OK: there is one */
+    const struct tc_cluster *cluster; /* owned by reference; NULL with a status */
+    /* EDS and LOGICAL_DNS. */
+    const struct tc_eds *eds;        /* owned by reference; NULL: none, see the note */
+    struct tc_endpoints *dns;        /* LOGICAL_DNS: a list of one endpoint; NULL: none, see the note */
+    struct tc_rstr *resolution_note; /* goes into the texts of failed RPCs (A88); never NULL */
+    /* AGGREGATE: its leaves in order, each once (A37). Empty with leaf_error saying why. */
+    size_t n_leaf_clusters;
+    struct tc_rstr **leaf_clusters;
+    struct tc_status leaf_error;
+    /* A31: it does not exist and no route has it; RPCs that were routed to it before are dropped, those that are
+     * wait-for-ready among them. */
+    bool dropped;
+};
+
+struct tc_xds_config {
+    struct tc_ref ref;
+    const struct tc_listener *listener;   /* owned by reference */
+    const struct tc_route_config *routes; /* owned by reference; NULL: inline in the listener */
+    const struct tc_virtual_host *vhost;  /* inside one of them */
+    size_t n_clusters;
+    struct tc_cluster_config **clusters; /* references, sorted by name */
+    struct tc_rstr *node_id;
+    struct tc_xds_client *client;    /* where loads are reported; borrowed, of the resolver's life; NULL in tests */
+    struct tc_xds_client_pool *pool; /* call counters; borrowed, outlives every channel of its runtime; NULL in tests */
+};
+
+struct tc_cluster_config *tc_cluster_config_ref(struct tc_cluster_config *c);
+void tc_cluster_config_unref(struct tc_cluster_config *c);
+/* Equal in all that it says: resources by identity, texts by value. */
+bool tc_cluster_config_eq(const struct tc_cluster_config *a, const struct tc_cluster_config *b);
+
+struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
+void tc_xds_config_unref(struct tc_xds_config *c);
+/* The same resources and the same cluster snapshots. */
+bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b);
+/* Equal but for the clusters: RPCs are routed alike. */
+bool tc_xds_config_same_routing(const struct tc_xds_config *a, const struct tc_xds_config *b);
+/* Copies that share what they hold: of all, and without the clusters (for a reader that only routes, and must not
+ * keep old endpoints in memory). */
+struct tc_xds_config *tc_xds_config_copy(const struct tc_xds_config *c);
+struct tc_xds_config *tc_xds_config_routing(const struct tc_xds_config *c);
+/* Borrowed; NULL when the config has no cluster of that name. */
+struct tc_cluster_config *tc_xds_config_cluster(const struct tc_xds_config *c, struct tc_slice name);
+/* Finds the cluster for a caller that asks again for each config: *place is its index in the last config (any number at
+ * first), which is tried first, and becomes its index in this config. */
+struct tc_cluster_config *tc_xds_config_cluster_at(const struct tc_xds_config *c, struct tc_slice name, size_t *place);
+
+/* Returns the text with "(node ID:<id>)" behind it, unless it names the node already. */
+struct tc_rstr *tc_with_node_id(struct tc_slice text, const struct tc_rstr *node_id);
+
+#endif

@@ -1,0 +1,172 @@
+/* The loop calls the application's functions, never from inside an LB policy that continues afterwards: an
+ * application's LB policy may destroy its children from any callback on the loop's thread. */
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+
+enum { CHILDREN = 2 };
+
+static torc_lb_helper *policy;
+static torc_lb_child *children[CHILDREN]; /* of the same endpoint, sharing its connection */
+static torc_resolver_listener *listener;
+static bool below; /* inside a function of Torc that the policy called */
+static int requests, connects, failures;
+static bool destroy_in_request, destroy_in_observer;
+
+static void destroy_children(void)
+{
+    for (size_t i = 0; i < CHILDREN; i++) {
+        torc_lb_child_destroy(children[i]);
+        children[i] = NULL;
+    }
+    torc_lb_update_state(policy, TORC_TRANSIENT_FAILURE, "gone");
+}
+
+static void *lb_create(torc_lb_helper *helper, void *arg)
+{
+    (void)arg;
+    policy = helper;
+    return helper;
+}
+
+static void lb_update(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json)
+{
+    (void)state;
+    (void)config_json;
+    below = true;
+    for (size_t i = 0; i < CHILDREN; i++) {
+        children[i] = torc_lb_child_create(policy, "pick_first", NULL);
+        torc_lb_child_set_endpoints(children[i], endpoints, n);
+        torc_lb_child_connect(children[i]);
+    }
+    below = false;
+    torc_lb_update_state(policy, TORC_CONNECTING, NULL);
+}
+
+static void lb_on_child(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state)
+{
+    (void)state;
+    (void)child;
+    (void)child_arg;
+    (void)child_state;
+}
+
+static torc_lb_child *lb_pick(void *state, torc_lb_pick *pick)
+{
+    (void)state;
+    (void)pick;
+    return NULL;
+}
+
+static void lb_destroy(void *state)
+{
+    (void)state;
+    memset(children, 0, sizeof(children));
+}
+
+static const struct torc_lb_class lb = {.size = sizeof(lb),
+                                        .name = "mine",
+                                        .create = lb_create,
+                                        .update = lb_update,
+                                        .on_child_state = lb_on_child,
+                                        .pick = lb_pick,
+                                        .destroy = lb_destroy};
+
+static void *names_start(const char *rest, torc_resolver_listener *l, void *arg)
+{
+    static const char *const address = "127.0.0.1:1";
+    struct torc_endpoint e = {.addresses = &address, .n_addresses = 1};
+    (void)rest;
+    (void)arg;
+    listener = l;
+    torc_resolver_report(l, &e, 1, "{\"loadBalancingConfig\":[{\"mine\":{}}]}");
+    return l;
+}
+
+static void names_request(void *state)
+{
+    (void)state;
+    requests++;
+    if (destroy_in_request && children[0])
+        destroy_children();
+}
+
+static void names_stop(void *state)
+{
+    (void)state;
+}
+
+static const struct torc_resolver_class names = {.size = sizeof(names),
+                                                 .scheme = "mine",
+                                                 .start = names_start,
+                                                 .request_reresolution = names_request,
+                                                 .stop = names_stop};
+
+static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
+{
+    (void)arg;
+    assert_false(below);
+    connects += strcmp(kind, "connect") == 0;
+    if (strcmp(kind, "connect_failed") != 0)
+        return;
+    failures++;
+    assert_string_equal(detail, "127.0.0.1:1");
+    assert_string_not_equal(reason, "");
+    if (destroy_in_observer && children[0])
+        destroy_children();
+}
+
+static void run(void)
+{
+    const struct torc_lb_class *const policies[] = {&lb, NULL};
+    const struct torc_resolver_class *const resolvers[] = {&names, NULL};
+    struct torc_runtime_options ro;
+    struct torc_channel_options o;
+    struct torc_result r;
+    requests = connects = failures = 0;
+    torc_runtime_options_init(&ro);
+    ro.mode = TORC_RUNTIME_CALLER;
+    torc_channel_options_init(&o);
+    o.lb_policies = policies;
+    o.resolvers = resolvers;
+    torc_runtime *rt = torc_runtime_new(&ro);
+    torc_channel *ch = torc_channel_new(rt, "mine:x", &o, NULL);
+    assert_non_null(ch);
+    assert_int_equal(torc_channel_observe(ch, on_event, NULL), 0);
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(r.message, "LB policy mine: gone"));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void asked_for_newer_endpoints(void **state)
+{
+    (void)state;
+    destroy_in_request = true;
+    run();
+    destroy_in_request = false;
+    assert_int_equal(requests, 1);
+}
+
+static void told_of_a_connection(void **state)
+{
+    (void)state;
+    destroy_in_observer = true;
+    run();
+    destroy_in_observer = false;
+    assert_int_equal(connects, 1); /* the second child shares the connection of the first */
+    assert_int_equal(failures, CHILDREN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(asked_for_newer_endpoints),
+        cmocka_unit_test(told_of_a_connection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

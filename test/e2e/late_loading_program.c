@@ -1,0 +1,36 @@
+/* One RPC with google_default credentials (TLS, and a token over HTTP) to the target given by the test. Prints the
+ * outcome. An application of the shared library, for test/e2e/late_loading_test.py. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <torc/torc.h>
+
+int main(int argc, char **argv)
+{
+    char *why = NULL;
+    torc_credentials *credentials = torc_credentials_google_default(NULL, &why);
+    if (argc < 2 || !credentials) {
+        printf("no credentials: %s\n", why ? why : "");
+        free(why);
+        return 1;
+    }
+    struct torc_channel_options options;
+    torc_channel_options_init(&options);
+    options.credentials = credentials;
+    torc_channel *channel = torc_channel_new(NULL, argv[1], &options, &why);
+    if (!channel) {
+        printf("no channel: %s\n", why);
+        return 1;
+    }
+    struct torc_call_options call;
+    torc_call_options_init(&call);
+    call.timeout_ms = 10000;
+    struct torc_result result;
+    if (torc_call_unary(channel, "echo.Echo/Say", "", 0, &call, &result) == 0) {
+        printf("%s: %s\n", torc_status_code_name(result.code), result.message);
+        torc_result_fini(&result);
+    }
+    torc_channel_free(channel);
+    torc_credentials_unref(credentials);
+    return 0;
+}

@@ -1,0 +1,426 @@
+/* Processes that exit, fork or cancel a thread at one chosen moment. Each scene is a separate process, which is killed
+ * if it hangs. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "base/exit.h"
+#include "base/fork.h"
+#include "base/thread.h"
+#include "runtime/blocking.h"
+#include "runtime/runtime_internal.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define HANG_S 60
+#else
+#define HANG_S 20
+#endif
+
+/* Under the thread sanitizer a child has no threads; before GCC 14 the address sanitizer's allocator may hang there. */
+#if defined(__SANITIZE_THREAD__) || (defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)
+#define NO_FORK
+#endif
+
+/* Longer than an exit waits for a callback. */
+#define LONG_MS 1300
+
+enum { FINE = 0, EARLY = 3, WRONG = 4, TWICE = 5 };
+
+static void run_scene(void (*scene)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(HANG_S);
+        scene();
+        _exit(WRONG);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0)
+        print_message("%s %d\n", WIFSIGNALED(status) ? "signal" : "exit status",
+                      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    assert_int_equal(status, 0);
+}
+
+static void wait_for(sem_t *sem)
+{
+    while (sem_wait(sem) != 0 && errno == EINTR) {
+    }
+}
+
+/* Returns true if the semaphore was posted in time. */
+static bool wait_for_ms(sem_t *sem, long ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int rc;
+    while ((rc = sem_clockwait(sem, CLOCK_MONOTONIC, &until)) != 0 && errno == EINTR) {
+    }
+    return rc == 0;
+}
+
+static void look_again(void)
+{
+    poll(NULL, 0, 1);
+}
+
+static torc_runtime *rt;
+static torc_channel *ch;
+static pthread_t other;
+static sem_t began, go_on, returned;
+static int code_of_other;
+
+static void start_scene(enum torc_runtime_mode mode)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = mode;
+    sem_init(&began, 0, 0);
+    sem_init(&go_on, 0, 0);
+    sem_init(&returned, 0, 0);
+    rt = torc_runtime_new(&o);
+    if (!rt)
+        _exit(WRONG);
+}
+
+/* Registered before Torc's first use, so that it runs after Torc's handler. */
+static void join_other(void)
+{
+    pthread_join(other, NULL);
+    _exit(code_of_other == TORC_EFORK ? FINE : WRONG);
+}
+
+/* --- exit while a thread waits whose watch is in the queue of the loop's turn --- */
+
+static void hold_loop(void *arg)
+{
+    (void)arg;
+    sem_post(&began);
+    wait_for(&go_on);
+}
+
+/* The waiting thread's watch, which lies on its stack, is queued behind this callback. */
+static void hold_beyond_exit(void *arg)
+{
+    (void)arg;
+    sem_post(&began);
+    while (!tc_exiting())
+        look_again();
+    if (wait_for_ms(&returned, LONG_MS))
+        _exit(EARLY);
+}
+
+static void *connect_for_a_while(void *arg)
+{
+    (void)arg;
+    code_of_other = torc_channel_connect(ch, 50);
+    sem_post(&returned);
+    return NULL;
+}
+
+static bool somebody_waits(void)
+{
+    tc_runtime_lock(rt);
+    bool waits = !tc_list_empty(&rt->waiters);
+    tc_runtime_unlock(rt);
+    return waits;
+}
+
+static void exit_while_watch_is_queued(void)
+{
+    atexit(join_other);
+    start_scene(TORC_RUNTIME_THREAD);
+    ch = torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL);
+    torc_runtime_post(rt, hold_loop, NULL);
+    wait_for(&began);
+    torc_runtime_post(rt, hold_beyond_exit, NULL);
+    pthread_create(&other, NULL, connect_for_a_while, NULL);
+    while (!somebody_waits())
+        look_again();
+    sem_post(&go_on);
+    wait_for(&began);
+    exit(WRONG);
+}
+
+static void exit_while_a_watch_is_queued(void **state)
+{
+    (void)state;
+    run_scene(exit_while_watch_is_queued);
+}
+
+/* --- exit while a thread is in torc_runtime_free --- */
+
+static void *free_runtime(void *arg)
+{
+    (void)arg;
+    code_of_other = torc_runtime_free(rt);
+    return NULL;
+}
+
+/* Uses OpenSSL, so that the thread has something to do at its end. */
+static void free_on_other_thread(void (*callback)(void *arg))
+{
+    atexit(join_other);
+    torc_credentials_unref(torc_credentials_tls(NULL, NULL));
+    start_scene(TORC_RUNTIME_THREAD);
+    torc_runtime_post(rt, callback, NULL);
+    wait_for(&began);
+    pthread_create(&other, NULL, free_runtime, NULL);
+    while (!atomic_load(&rt->closed))
+        look_again();
+    sem_post(&go_on);
+}
+
+static void exit_while_freed(void)
+{
+    free_on_other_thread(hold_beyond_exit);
+    exit(WRONG);
+}
+
+static void leave(void *arg)
+{
+    hold_loop(arg);
+    exit(WRONG);
+}
+
+static void exit_in_callback_while_freed(void)
+{
+    free_on_other_thread(leave);
+    for (;;)
+        pause();
+}
+
+static void exit_while_a_runtime_is_freed(void **state)
+{
+    (void)state;
+    run_scene(exit_while_freed);
+    run_scene(exit_in_callback_while_freed);
+}
+
+/* --- a thread of Torc that ends when OpenSSL may no longer be called --- */
+
+static void wait_to_go_on(void *arg)
+{
+    (void)arg;
+    sem_post(&began);
+    wait_for(&go_on);
+}
+
+static void *join_thread_of_torc(void *arg)
+{
+    tc_thread_join(arg);
+    code_of_other = TORC_EFORK;
+    return NULL;
+}
+
+static void let_thread_end(void)
+{
+    sem_post(&go_on);
+    join_other();
+}
+
+static void exit_while_joined(void)
+{
+    struct tc_thread *thread;
+    atexit(let_thread_end);
+    torc_credentials_unref(torc_credentials_tls(NULL, NULL));
+    start_scene(TORC_RUNTIME_THREAD);
+    if (tc_thread_start(&thread, wait_to_go_on, NULL) != 0)
+        _exit(WRONG);
+    wait_for(&began);
+    pthread_create(&other, NULL, join_thread_of_torc, thread);
+    exit(WRONG);
+}
+
+static void exit_while_a_thread_is_joined(void **state)
+{
+    (void)state;
+    run_scene(exit_while_joined);
+}
+
+/* --- a thread is cancelled --- */
+
+static bool credentials_made, lock_given;
+
+static void *make_credentials(void *arg)
+{
+    (void)arg;
+    pthread_cancel(pthread_self()); /* takes effect at the next cancellation point */
+    torc_credentials_unref(torc_credentials_tls(NULL, NULL));
+    credentials_made = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+static void *hold_locks(void *arg)
+{
+    struct tc_lock *first = tc_lock_of_process(TC_RANK_COUNTERS), *second = tc_lock_of_process(TC_RANK_BACKGROUND);
+    pthread_cancel(pthread_self());
+    tc_lock_take(first);
+    tc_lock_take(second);
+    tc_lock_give(first);
+    bool inside = tc_foreign_enter();
+    pthread_testcancel();
+    tc_lock_give(second);
+    pthread_testcancel();
+    if (inside)
+        tc_foreign_leave();
+    lock_given = true;
+    pthread_testcancel();
+    return arg;
+}
+
+static bool is_cancelled_at_end(void *(*fn)(void *arg))
+{
+    void *value;
+    pthread_create(&other, NULL, fn, NULL);
+    pthread_join(other, &value);
+    return value == PTHREAD_CANCELED;
+}
+
+static void cancel_and_fork(void)
+{
+    if (!is_cancelled_at_end(make_credentials) || !credentials_made)
+        _exit(EARLY);
+    if (!is_cancelled_at_end(hold_locks) || !lock_given)
+        _exit(EARLY);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(FINE);
+    int status = WRONG;
+    _exit(waitpid(child, &status, 0) == child ? status : WRONG);
+}
+
+static void a_thread_is_cancelled_behind_its_locks(void **state)
+{
+    (void)state;
+    run_scene(cancel_and_fork);
+}
+
+/* --- a callback forks, and returns in the child too --- */
+
+#ifndef NO_FORK
+static bool is_child;
+static unsigned n_done, n_fine, n_behind;
+static pid_t child_of_callback;
+static int child_status = -1;
+
+/* The parent continues after the child: the child's writes come first. */
+static void fork_here(void)
+{
+    child_of_callback = fork();
+    is_child = child_of_callback == 0;
+    if (!is_child && waitpid(child_of_callback, &child_status, 0) != child_of_callback)
+        _exit(WRONG);
+}
+
+static bool forks_when_done;
+
+static void on_done(torc_call *call, const struct torc_result *r, void *arg)
+{
+    (void)call;
+    (void)arg;
+    if (is_child)
+        _exit(TWICE);
+    n_done++;
+    n_fine += r->code == 0;
+    if (forks_when_done && n_done == 1)
+        fork_here();
+}
+
+static const struct torc_call_events events = {.on_done = on_done};
+static torc_call *calls[2];
+
+static void start_calls(void)
+{
+    for (int i = 0; i < 2; i++) {
+        calls[i] = torc_call_start(ch, "test.Echo/Echo", NULL, &events, NULL, NULL);
+        torc_call_write(calls[i], "x", 1, true);
+        torc_call_read(calls[i]);
+        torc_call_read(calls[i]);
+    }
+}
+
+static void start_and_fork(void *arg)
+{
+    (void)arg;
+    start_calls();
+    if (!forks_when_done)
+        fork_here();
+}
+
+static void come_behind(void *arg)
+{
+    (void)arg;
+    if (is_child)
+        _exit(TWICE);
+    n_behind++;
+}
+
+static void fork_in_callback(void)
+{
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    start_scene(TORC_RUNTIME_CALLER);
+    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
+    if (torc_channel_connect(ch, 10000) != 0)
+        _exit(WRONG);
+    torc_runtime_post(rt, start_and_fork, NULL);
+    torc_runtime_post(rt, come_behind, NULL);
+    while (n_done < 2 && !is_child)
+        torc_runtime_poll(rt, 1000);
+    if (is_child)
+        _exit(torc_runtime_poll(rt, 0) == TORC_EFORK ? FINE : WRONG);
+    if (child_status != 0)
+        _exit(WIFEXITED(child_status) ? WEXITSTATUS(child_status) : WRONG);
+    struct torc_result r;
+    if (torc_call_unary(ch, "test.Echo/Echo", "x", 1, NULL, &r) != 0 || r.code != 0)
+        _exit(WRONG);
+    /* The connection made before the fork is still in use. */
+    _exit(n_fine == 2 && n_behind == 1 && kit_backends_counts(kit, 0).connections == 1 ? FINE : WRONG);
+}
+
+static void fork_in_event(void)
+{
+    forks_when_done = true;
+    fork_in_callback();
+}
+#endif
+
+static void the_child_of_a_callback_leaves_the_turn_to_the_parent(void **state)
+{
+    (void)state;
+#ifndef NO_FORK
+    run_scene(fork_in_callback);
+    run_scene(fork_in_event);
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_while_a_watch_is_queued),
+        cmocka_unit_test(exit_while_a_runtime_is_freed),
+        cmocka_unit_test(exit_while_a_thread_is_joined),
+        cmocka_unit_test(a_thread_is_cancelled_behind_its_locks),
+        cmocka_unit_test(the_child_of_a_callback_leaves_the_turn_to_the_parent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,429 @@
+/* Processes that exit, fork or cancel threads at random moments, during TLS handshakes and token fetches: none
+ * crashes, none hangs.
+ *
+ * TORC_PROCESS_ROUNDS: processes of each kind (40 by default); TORC_PROCESS_SEED: the first seed; TORC_PROCESS_KIND:
+ * one kind (exits, forks or cancels). Run a failed process again by its seed and TORC_PROCESS_ROUNDS=1.
+ *
+ * The test's own process has no threads and never initialises OpenSSL. The servers are another process, and each
+ * round forks one from the test's. */
+#include <dirent.h>
+#include <openssl/crypto.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "creds/call/oauth.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
+#include "support/net/http_server.h"
+#include "tls/tls.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SLOW 5
+#else
+#define SLOW 1
+#endif
+
+/* Under the thread sanitizer a child has no threads. Before GCC 14 a fork does not take the address sanitizer's
+ * allocator locks: a child that needs one hangs. */
+#if defined(__SANITIZE_THREAD__) || (defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)
+#define NO_FORK
+#endif
+
+#ifdef __SANITIZE_ADDRESS__
+/* A process that ends while threads work leaks their memory. */
+const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+#endif
+
+#define THREADS 3
+#define MAX_MOMENT_NS (30 * TC_NS_PER_MS * SLOW)
+#define HANG_S (30 * SLOW)
+#define CALL_MS (10000 * SLOW)
+
+/* --- the servers --- */
+
+static struct {
+    char backend[64], tokens[64], folder[64], ca[96];
+} at;
+static pid_t servers;
+
+static struct http_server_reply on_token(const char *head, void *arg)
+{
+    static const char body[] = "{\"access_token\": \"t\", \"expires_in\": 1, \"token_type\": \"Bearer\"}";
+    static unsigned n;
+    (void)head;
+    (void)arg;
+    return (struct http_server_reply){
+        .what = HTTP_SERVER_ANSWER,
+        .delay_ms = n++ % 4 * 5,
+        .text = tc_asprintf("HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: %zu\r\n\r\n%s",
+                            sizeof(body) - 1, body)};
+}
+
+static void put_file(const char *path, const char *text, int spaces)
+{
+    char *beside = tc_asprintf("%s.%d.%d", path, (int)getpid(), spaces);
+    FILE *f = fopen(beside, "w");
+    if (!f)
+        abort();
+    fprintf(f, "%s%*s\n", text, spaces, "");
+    fclose(f);
+    rename(beside, path);
+    tc_free(beside);
+}
+
+static void serve(int out)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    struct kit_cert leaf =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "b", .sans = "IP:127.0.0.1", .issuer = &ca});
+    struct tc_server_opts so;
+    tc_server_opts_init(&so);
+    so.tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                      .verify = TC_TLS_VERIFY_NONE,
+                                                      .certificate_pem = kit_cert_pem(&leaf),
+                                                      .private_key_pem = kit_cert_key(&leaf)},
+                                NULL);
+    struct kit_backends *kit = kit_backends_new(1, &so);
+    struct http_server *stub = http_server_new(on_token, NULL);
+    put_file(at.ca, ca.cert_pem, 0);
+    snprintf(at.backend, sizeof(at.backend), "%s", kit_backends_target(kit));
+    snprintf(at.tokens, sizeof(at.tokens), "%s", http_server_address(stub));
+    if (write(out, &at, sizeof(at)) != (ssize_t)sizeof(at))
+        abort();
+    for (;;)
+        pause();
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    int fds[2];
+    snprintf(at.folder, sizeof(at.folder), "/tmp/torc-process-XXXXXX");
+    if (!mkdtemp(at.folder) || pipe(fds) != 0)
+        return -1;
+    snprintf(at.ca, sizeof(at.ca), "%s/ca.pem", at.folder);
+    servers = fork();
+    if (servers == 0)
+        serve(fds[1]);
+    close(fds[1]);
+    bool ready = read(fds[0], &at, sizeof(at)) == (ssize_t)sizeof(at);
+    close(fds[0]);
+    return ready ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kill(servers, SIGKILL);
+    waitpid(servers, NULL, 0);
+    /* A killed process leaves behind the file that it was about to rename. */
+    DIR *folder = opendir(at.folder);
+    for (const struct dirent *e; folder && (e = readdir(folder));) {
+        char *path = tc_asprintf("%s/%s", at.folder, e->d_name);
+        unlink(path);
+        tc_free(path);
+    }
+    if (folder)
+        closedir(folder);
+    return rmdir(at.folder);
+}
+
+/* --- a process that is busy --- */
+
+static struct tc_rng rng;
+static torc_credentials *shared_tls;
+static torc_call_credentials *shared_token;
+static char *ca_text;
+
+static torc_credentials *tls_of_files(void)
+{
+    struct torc_tls_files f;
+    torc_tls_files_init(&f);
+    f.ca_certificate_file = at.ca;
+    return torc_credentials_tls_files(&f, NULL);
+}
+
+/* Makes one handshake and one call with a token. Returns the call's code, or 1000 and more. */
+static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credentials *token)
+{
+    struct torc_channel_options co;
+    torc_channel_options_init(&co);
+    co.credentials = tls;
+    torc_channel *ch = torc_channel_new(rt, at.backend, &co, NULL);
+    if (!ch)
+        return 1000;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.credentials = token;
+    o.timeout_ms = CALL_MS;
+    struct torc_result r;
+    int rc = torc_call_unary(ch, "torc.test.Backend/Headers", "x", 1, &o, &r);
+    int code = rc == 0 ? r.code : 1000 - rc;
+    if (rc == 0 && code != 0)
+        fprintf(stderr, "%d: %s\n", code, r.message);
+    if (rc == 0)
+        torc_result_fini(&r);
+    torc_channel_free(ch);
+    return code;
+}
+
+/* Makes handshakes and tokens one after another, half of them through process-wide objects. */
+static void *stay_busy(void *arg)
+{
+    torc_runtime *rt = arg;
+    for (unsigned i = 0;; i++) {
+        torc_credentials *tls = i % 2 ? torc_credentials_ref(shared_tls) : tls_of_files();
+        torc_call_credentials *token =
+            i % 2 ? torc_call_credentials_ref(shared_token) : tc_metadata_server_creds(at.tokens, CALL_MS);
+        int code = tls ? call_once(rt, tls, token) : 0;
+        torc_call_credentials_unref(token);
+        torc_credentials_unref(tls);
+        if (code >= 1000)
+            return NULL; /* the process is exiting */
+        pthread_testcancel();
+    }
+}
+
+static pthread_t threads[THREADS];
+
+static torc_runtime *start(uint64_t seed, enum torc_runtime_mode mode)
+{
+    char text[16384];
+    tc_rng_init_seed(&rng, seed);
+    FILE *f = fopen(at.ca, "r");
+    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    text[n] = '\0';
+    char *end = strstr(text, "-----END CERTIFICATE-----");
+    if (!end)
+        abort();
+    end[strlen("-----END CERTIFICATE-----")] = '\0';
+    ca_text = tc_strdup(text);
+    fclose(f);
+    if (tc_rng_below(&rng, 2)) /* an application that uses OpenSSL, and initialised it */
+        OPENSSL_init_crypto(0, NULL);
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = mode;
+    torc_runtime *own = torc_runtime_new(&o);
+    shared_tls = tls_of_files();
+    shared_token = tc_metadata_server_creds(at.tokens, CALL_MS);
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, stay_busy, i ? own : torc_runtime_default()) != 0)
+            abort();
+    return own;
+}
+
+/* Most moments are early, when things are done for the first time. */
+static void wait_a_moment(void)
+{
+    struct timespec ts = {.tv_nsec = (long)tc_rng_below(&rng, MAX_MOMENT_NS >> tc_rng_below(&rng, 8))};
+    ppoll(NULL, 0, &ts, NULL);
+}
+
+/* --- exit --- */
+
+static void leave(void *arg)
+{
+    (void)arg;
+    exit(0);
+}
+
+static void *leave_on_thread(void *arg)
+{
+    leave(arg);
+    return NULL;
+}
+
+/* Registered before Torc's first use, so it runs after Torc's handler, in which waiting threads come to their end. */
+static void join_all(void)
+{
+    for (int i = 0; i < THREADS; i++)
+        if (!pthread_equal(threads[i], pthread_self()))
+            pthread_join(threads[i], NULL);
+    if (torc_channel_new(NULL, at.backend, NULL, NULL) && tc_rng_below(&rng, 2))
+        torc_credentials_unref(tls_of_files());
+}
+
+static void end_by_exit(uint64_t seed)
+{
+    pthread_t other;
+    bool joins = seed % 3 == 0;
+    if (joins)
+        atexit(join_all);
+    torc_runtime *own = start(seed, seed % 2 ? TORC_RUNTIME_THREAD : TORC_RUNTIME_CALLER);
+    wait_a_moment();
+    switch (tc_rng_below(&rng, joins ? 2 : 6)) {
+    case 0:
+        if (pthread_create(&other, NULL, leave_on_thread, NULL) == 0)
+            pthread_join(other, NULL);
+        break;
+    case 1:
+        if (!joins && torc_runtime_post(own, leave, NULL) == 0)
+            pthread_join(threads[1], NULL);
+        break;
+    case 2:
+        quick_exit(0);
+    case 3:
+        torc_runtime_post(torc_runtime_default(), leave, NULL);
+        for (;;)
+            pause();
+    default:
+        break;
+    }
+    exit(0);
+}
+
+/* --- fork --- */
+
+#ifndef NO_FORK
+static void *change_files(void *arg)
+{
+    (void)arg;
+    for (int i = 0;; i = (i + 1) % 50) {
+        put_file(at.ca, ca_text, i);
+        poll(NULL, 0, 1);
+    }
+    return NULL;
+}
+
+static void end_by_fork(uint64_t seed)
+{
+    pthread_t changer;
+    start(seed, TORC_RUNTIME_THREAD);
+    if (pthread_create(&changer, NULL, change_files, NULL) != 0)
+        abort();
+    wait_a_moment();
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(HANG_S / 2);
+        torc_runtime *rt = torc_runtime_new(NULL);
+        int code = rt ? call_once(rt, shared_tls, shared_token) : 1000;
+        torc_credentials_unref(shared_tls);
+        torc_call_credentials_unref(shared_token);
+        if (code == 0 && seed % 2)
+            exit(0);
+        _exit(code != 0);
+    }
+    int status = 0;
+    struct rusage used;
+    if (child < 0 || wait4(child, &status, 0, &used) != child)
+        abort();
+    if (WIFSIGNALED(status)) {
+        /* No CPU time: it waited for something that never came. Much: it looped. A little: it got no CPU. */
+        fprintf(stderr, "the forked child: signal %d after %ld ms of processor time\n", WTERMSIG(status),
+                (long)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+                    (long)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000);
+        raise(WTERMSIG(status));
+    }
+    _exit(WEXITSTATUS(status));
+}
+#endif
+
+/* --- cancel --- */
+
+static void end_by_cancel(uint64_t seed)
+{
+    torc_runtime *own = start(seed, TORC_RUNTIME_CALLER);
+    wait_a_moment();
+    for (int i = 0; i < THREADS; i++) {
+        pthread_cancel(threads[i]);
+        wait_a_moment();
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    int code = call_once(own, shared_tls, shared_token);
+    if (code == 0)
+        code = call_once(torc_runtime_default(), shared_tls, shared_token);
+    if (code == 0)
+        code = -torc_runtime_free(own);
+    _exit(code != 0);
+}
+
+/* --- the rounds --- */
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && text[0] ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void run_rounds(const char *what, void (*fn)(uint64_t seed))
+{
+    uint64_t rounds = number("TORC_PROCESS_ROUNDS", SLOW > 1 ? 10 : 40), first = number("TORC_PROCESS_SEED", 1);
+    unsigned failed = 0;
+    for (uint64_t seed = first; seed < first + rounds; seed++) {
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            alarm(HANG_S);
+            fn(seed);
+            abort();
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status == 0)
+            continue;
+        failed++;
+        print_message("%s, seed %llu: %s %d\n", what, (unsigned long long)seed,
+                      !WIFSIGNALED(status)          ? "exit status"
+                      : WTERMSIG(status) == SIGALRM ? "hung; signal"
+                                                    : "signal",
+                      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    print_message("%s: %u of %llu processes failed\n", what, failed, (unsigned long long)rounds);
+    assert_int_equal(failed, 0);
+}
+
+static void exits(void **state)
+{
+    (void)state;
+    run_rounds("exit", end_by_exit);
+}
+
+static void forks(void **state)
+{
+    (void)state;
+#ifdef NO_FORK
+    skip();
+#else
+    run_rounds("fork", end_by_fork);
+#endif
+}
+
+static void cancels(void **state)
+{
+    (void)state;
+    run_rounds("cancel", end_by_cancel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exits),
+        cmocka_unit_test(forks),
+        cmocka_unit_test(cancels),
+    };
+    cmocka_set_test_filter(getenv("TORC_PROCESS_KIND"));
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

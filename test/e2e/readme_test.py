@@ -1,0 +1,85 @@
+"""README's shell blocks, pasted as they stand into a shell, in a network of their own: their ports are fixed."""
+import contextlib
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import SOURCE, TORC, WAIT, check, main
+
+# A namespace has no way to 127.0.0.1 before its lo is up.
+IN_A_NETWORK = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", """
+import fcntl, os, socket, struct
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", 1))
+os.execvp("bash", ["bash", "--norc"])
+"""]
+SLOW = """#!/bin/sh
+case "$1" in
+backend | serve-xds) sleep 1 ;; # a machine that is busy
+esac
+exec "{torc}" "$@"
+"""
+
+
+def blocks():
+    """The indented blocks that run the command; the line before each."""
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
+        found = re.findall(r"(?m)^([^\n]+)\n\n((?:    [^\n]+\n)+)", readme.read())
+    return {before: re.sub(r"(?m)^    ", "", text) for before, text in found if "build/torc" in text}
+
+
+def paste(text, slow):
+    """What the shell prints of a block, and the status of its last command; its jobs end with it."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.mkdir(os.path.join(directory, "build"))
+        os.symlink(os.path.join(SOURCE, "examples"), os.path.join(directory, "examples"))
+        command = os.path.join(directory, "build", "torc")
+        if slow:
+            with open(command, "w", encoding="utf-8") as out:
+                out.write(SLOW.format(torc=TORC))
+            os.chmod(command, stat.S_IRWXU)
+        else:
+            os.symlink(TORC, command)
+        # A file, for the jobs in the background keep a pipe open.
+        with open(os.path.join(directory, "out"), "w+", encoding="utf-8") as out:
+            shell = subprocess.Popen(IN_A_NETWORK, cwd=directory, stdin=subprocess.PIPE, stdout=out,
+                                     stderr=subprocess.STDOUT, text=True, start_new_session=True)
+            try:
+                shell.communicate(text, timeout=WAIT)
+            finally:
+                with contextlib.suppress(ProcessLookupError): # it left no jobs
+                    os.killpg(shell.pid, signal.SIGKILL)
+                shell.wait()
+            out.seek(0)
+            return shell.returncode, out.read()
+
+
+def test_mesh():
+    """Every time, however long backends and control plane take to come up."""
+    (text,) = [block for before, block in blocks().items() if "mesh on one machine" in before]
+    for slow in (True, False, False, False):
+        status, out = paste(text, slow)
+        check(status == 0, f"slow {slow}: exit {status}\n{out}")
+        check(len(re.findall(r"\bOK\b", out)) >= 10, f"slow {slow}: ten calls\n{out}")
+        check("127.0.0.1:10001" in out and "127.0.0.1:10002" in out, f"slow {slow}: both backends\n{out}")
+
+
+def test_ring():
+    (text,) = [block for before, block in blocks().items() if "if a backend were added" in before]
+    status, out = paste(text, False)
+    check(status == 0 and "127.0.0.1:10003" in out, f"exit {status}\n{out}")
+
+
+def test_all_are_pasted():
+    check(len(blocks()) == 2, f"{list(blocks())}: has each a test?")
+
+
+if subprocess.run([*IN_A_NETWORK[:4], "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+    print("skipped: no network namespace can be made here")
+    sys.exit(77)
+main(test_mesh, test_ring, test_all_are_pasted)

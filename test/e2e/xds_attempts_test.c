@@ -1,0 +1,145 @@
+/* Where the attempts of an RPC go: one of two backends always fails, and each attempt draws anew. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/cmocka.h"
+#include "support/kits/mesh.h"
+
+#include "base/mem.h"
+
+enum { CALLS = 2000 };
+
+#define RETRY                                                                                                          \
+    "retry_policy: {retry_on: unavailable, num_retries: 4, retry_back_off: {base_interval: 0.001s, max_interval: "     \
+    "0.001s}}"
+
+struct tally {
+    unsigned failed, attempts;
+};
+
+static struct tally call_all(torc_channel *ch, const char *headers)
+{
+    struct tally t = {0};
+    for (int i = 0; i < CALLS; i++) {
+        struct torc_result r = kit_mesh_call(ch, headers, false, 20000);
+        if (r.code != TORC_STATUS_OK && r.code != TORC_STATUS_UNAVAILABLE)
+            fail_msg("call %d: %s: %s", i, torc_status_code_name(r.code), r.message);
+        t.failed += r.code != TORC_STATUS_OK;
+        t.attempts += r.attempts;
+        torc_result_fini(&r);
+    }
+    return t;
+}
+
+/* Each attempt fails with probability 1/2, independently: of 2000 calls 2000 / 2^5 = 62.5 fail after five attempts
+ * (deviation 7.8), with 2000 (1 + 1/2 + ... + 1/16) = 3875 attempts. */
+static void assert_independent(struct tally t)
+{
+    printf("%u of %d calls failed after five attempts, %u attempts\n", t.failed, CALLS, t.attempts);
+    assert_in_range(t.failed, 20, 100);
+    assert_in_range(t.attempts, 3600, 4150);
+}
+
+/* Makes backend 0 fail and connects to both. */
+static torc_channel *open_mesh(struct kit_mesh *k, const char *localities, const char *policy, const char *hash)
+{
+    kit_mesh_fail(k, 0, TORC_STATUS_UNAVAILABLE);
+    kit_mesh_put_endpoints(k, "c", localities, NULL);
+    kit_mesh_put_cluster(k, "c", policy);
+    char *route = tc_asprintf("{match: {prefix: \"\"}, route: {cluster: c, %s, " RETRY "}}", hash);
+    kit_mesh_put_routes(k, "svc", route);
+    tc_free(route);
+    torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
+    while (!kit_mesh_open_connections(k, 0) || !kit_mesh_open_connections(k, 1)) {
+        struct torc_result r = kit_mesh_call(ch, NULL, true, 5000);
+        torc_result_fini(&r);
+    }
+    return ch;
+}
+
+/* weighted_target chooses a locality for each attempt. */
+static void retries_among_localities(void **state)
+{
+    (void)state;
+    struct kit_mesh *k = kit_mesh_new(2);
+    torc_channel *ch = open_mesh(k, "0/a: 0; 0/b: 1", "lb_policy: ROUND_ROBIN", "hash_policy: []");
+    assert_independent(call_all(ch, NULL));
+    torc_channel_free(ch);
+    kit_mesh_free(k);
+}
+
+/* A42: the hash belongs to the RPC, not to an attempt: an RPC whose endpoint fails has failed. */
+static void retries_keep_the_hash(void **state)
+{
+    (void)state;
+    struct kit_mesh *k = kit_mesh_new(2);
+    torc_channel *ch = open_mesh(k, "0/a: 0, 1", NULL, "hash_policy: [{header: {header_name: absent}}]");
+    struct tally t = call_all(ch, NULL);
+    printf("%u of %d calls failed with a hash of their own, %u attempts\n", t.failed, CALLS, t.attempts);
+    assert_in_range(t.failed, CALLS * 2 / 5, CALLS * 3 / 5);
+    assert_int_equal(t.attempts, CALLS + 4 * t.failed);
+    torc_channel_free(ch);
+    kit_mesh_free(k);
+}
+
+static torc_channel *open_ring(struct kit_mesh *k, const char *policy)
+{
+    struct torc_channel_options o;
+    char *why = NULL;
+    kit_mesh_fail(k, 0, TORC_STATUS_UNAVAILABLE);
+    char *target = tc_asprintf("ipv4:%s,%s", kit_mesh_address(k, 0), kit_mesh_address(k, 1));
+    char *config = tc_asprintf("{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"requestHashHeader\":\"k\"}}],"
+                               "\"methodConfig\":[{\"name\":[{}],%s}]}",
+                               policy);
+    torc_channel_options_init(&o);
+    o.service_config_json = config;
+    torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &why);
+    if (!ch)
+        fail_msg("%s", why);
+    while (!kit_mesh_open_connections(k, 0) || !kit_mesh_open_connections(k, 1)) {
+        struct torc_result r = kit_mesh_call(ch, NULL, true, 5000);
+        torc_result_fini(&r);
+    }
+    tc_free(config);
+    tc_free(target);
+    return ch;
+}
+
+/* A76: without the header each attempt draws a random hash. With the header all attempts have its hash. */
+static void retries_on_a_ring(void **state)
+{
+    (void)state;
+    struct kit_mesh *k = kit_mesh_new(2);
+    torc_channel *ch =
+        open_ring(k, "\"retryPolicy\":{\"maxAttempts\":5,\"initialBackoff\":\"0.001s\",\"maxBackoff\":\"0.001s\","
+                     "\"backoffMultiplier\":1,\"retryableStatusCodes\":[\"UNAVAILABLE\"]}");
+    assert_independent(call_all(ch, NULL));
+    struct tally t = call_all(ch, "k: v");
+    assert_true(t.failed == 0 || t.failed == CALLS);
+    assert_int_equal(t.attempts, t.failed ? 5 * CALLS : CALLS);
+    torc_channel_free(ch);
+    kit_mesh_free(k);
+}
+
+/* Each hedged attempt draws anew, as soon as another one failed. */
+static void hedges_on_a_ring(void **state)
+{
+    (void)state;
+    struct kit_mesh *k = kit_mesh_new(2);
+    torc_channel *ch = open_ring(k, "\"hedgingPolicy\":{\"maxAttempts\":5,\"hedgingDelay\":\"10s\","
+                                    "\"nonFatalStatusCodes\":[\"UNAVAILABLE\"]}");
+    assert_independent(call_all(ch, NULL));
+    torc_channel_free(ch);
+    kit_mesh_free(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(retries_among_localities),
+        cmocka_unit_test(retries_keep_the_hash),
+        cmocka_unit_test(retries_on_a_ring),
+        cmocka_unit_test(hedges_on_a_ring),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

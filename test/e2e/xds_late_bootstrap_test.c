@@ -1,0 +1,68 @@
+/* A bootstrap file that another process writes after the channel's first use, as istio-agent does. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/cmocka.h"
+#include "support/kits/mesh.h"
+
+#include "base/mem.h"
+
+static void put_file(const char *path, const char *text)
+{
+    char *temporary = tc_asprintf("%s.new", path);
+    FILE *f = fopen(temporary, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(rename(temporary, path), 0);
+    tc_free(temporary);
+}
+
+static torc_channel *channel_of(struct kit_mesh *k, const char *target)
+{
+    struct torc_channel_options o;
+    char *why = NULL;
+    torc_channel_options_init(&o);
+    o.backoff_initial_ms = 50;
+    o.backoff_max_ms = 200;
+    torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &why);
+    if (!ch)
+        fail_msg("%s", why);
+    return ch;
+}
+
+static void a_file_that_comes_late(void **state)
+{
+    (void)state;
+    struct kit_mesh *k = kit_mesh_new(1);
+    char folder[] = "/tmp/torc-late-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    char *path = tc_asprintf("%s/bootstrap.json", folder);
+    assert_int_equal(setenv("GRPC_XDS_BOOTSTRAP", path, 1), 0);
+    kit_mesh_put_listener(k, "svc", "c", NULL);
+    kit_mesh_put_endpoints(k, "c", "0/a: 0", NULL);
+    kit_mesh_put_cluster(k, "c", NULL);
+    torc_channel *ch = channel_of(k, "xds:///svc"), *other = channel_of(k, "xds:///absent");
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "No such file or directory");
+    kit_mesh_wait_failure(other, TORC_STATUS_UNAVAILABLE, "No such file or directory");
+    put_file(path, "{\"xds_servers\": 7}"); /* incomplete content */
+    kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "field xds_servers: must be an array");
+    torc_channel_free(other); /* while the channel waits to read again */
+    put_file(path, kit_mesh_bootstrap(k));
+    kit_mesh_wait_backend(k, ch, NULL, 0);
+    kit_mesh_calls(ch, NULL, 10);
+    torc_channel_free(ch);
+    unlink(path);
+    rmdir(folder);
+    unsetenv("GRPC_XDS_BOOTSTRAP");
+    tc_free(path);
+    kit_mesh_free(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_file_that_comes_late)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* The texts of failed RPCs where several clusters, or the channel's credentials and the cluster's, disagree. */
+#include <string.h>
+
+#include "support/cmocka.h"
+#include "support/kits/tls_mesh.h"
+
+#include "base/mem.h"
+
+#define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
+#define IGNORED "the Cluster has a transport_socket, which the channel's credentials ignore: they are not xds"
+
+static void expect_text(const struct torc_result *r, int code, const char *text)
+{
+    if (r->code != code || !strstr(r->message, text))
+        fail_msg("%s: \"%s\" does not contain \"%s\"", torc_status_code_name(r->code), r->message, text);
+}
+
+/* c0 is READY, and so is the channel; c1 accepts the connection in silence, then refuses it. */
+static void the_deadline_tells_of_its_own_cluster(const char *policy)
+{
+    struct kit_mesh *k = kit_mesh_new(2);
+    kit_mesh_put_endpoints(k, "c0", "0/a: 0", NULL);
+    kit_mesh_put_endpoints(k, "c1", "0/a: 1", NULL);
+    kit_mesh_put_cluster(k, "c0", policy);
+    kit_mesh_put_cluster(k, "c1", policy);
+    kit_mesh_put_routes(k, "svc",
+                        "{match: {prefix: \"\", headers: [{name: to, string_match: {exact: c1}}]}, route: {cluster: "
+                        "c1}}, {match: {prefix: \"\"}, route: {cluster: c0}}");
+    kit_mesh_hold(k, 1);
+    torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
+    kit_mesh_calls(ch, NULL, 1);
+    assert_int_equal(torc_channel_state(ch, false), TORC_READY);
+    struct torc_result r = kit_mesh_call(ch, "to: c1", false, 300);
+    char *text = tc_asprintf("while waiting for a connected endpoint of cluster \"c1\" of xds:///svc, which is "
+                             "CONNECTING (the connection to %s waits for the server's HTTP/2 settings)",
+                             kit_mesh_address(k, 1));
+    expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED, text);
+    tc_free(text);
+    torc_result_fini(&r);
+    kit_mesh_stop(k, 1);
+    /* Without wait-for-ready an RPC fails; a waiting RPC then reports the same reason. */
+    while ((r = kit_mesh_call(ch, "to: c1", false, 5000)).code == TORC_STATUS_DEADLINE_EXCEEDED)
+        torc_result_fini(&r);
+    expect_text(&r, TORC_STATUS_UNAVAILABLE, kit_mesh_address(k, 1));
+    torc_result_fini(&r);
+    r = kit_mesh_call(ch, "to: c1", true, 300);
+    expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED,
+                "while waiting for a connected endpoint of cluster \"c1\" of xds:///svc, which is TRANSIENT_FAILURE (");
+    expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED, kit_mesh_address(k, 1));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    kit_mesh_free(k);
+}
+
+static void deadline_in_a_ring(void **state)
+{
+    (void)state;
+    the_deadline_tells_of_its_own_cluster(NULL);
+}
+
+static void deadline_in_localities(void **state)
+{
+    (void)state;
+    the_deadline_tells_of_its_own_cluster(ROUND_ROBIN);
+}
+
+/* Insecure credentials where the Cluster asks for TLS: the server closes the connection, and the text explains why it
+ * may. */
+static void transport_socket_is_ignored(void **state)
+{
+    (void)state;
+    struct kit_tls_mesh w;
+    kit_tls_mesh_init(&w, 2, "1s");
+    kit_tls_mesh_secure(&w, 0, &w.server, NULL, NULL);
+    char *context = kit_tls_mesh_context("mesh", "[{exact: b.mesh.test}]", "");
+    kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 0), context);
+    kit_tls_mesh_put_cluster(&w, "good", kit_mesh_address(w.k, 1), NULL);
+    kit_tls_mesh_put_listener(&w);
+    struct torc_channel_options insecure;
+    torc_channel_options_init(&insecure);
+    insecure.xds_bootstrap_json = w.bootstrap;
+    torc_channel *ch = kit_mesh_channel(w.k, "svc", &insecure);
+    struct torc_result r = kit_mesh_call(ch, NULL, false, 10000);
+    expect_text(&r, TORC_STATUS_UNAVAILABLE, IGNORED);
+    torc_result_fini(&r);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 10000;
+    assert_int_equal(torc_call_explain(ch, "/a.B/C", &o, &r), 0);
+    assert_non_null(strstr(r.explain_json, "\"security\":\"" IGNORED "\""));
+    torc_result_fini(&r);
+    /* A cluster without a transport_socket has nothing to ignore. */
+    kit_mesh_stop(w.k, 1);
+    r = kit_mesh_call(ch, "to: good", false, 10000);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    assert_null(strstr(r.message, "transport_socket"));
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    /* xds credentials ignore nothing. */
+    kit_tls_mesh_open(&w);
+    kit_mesh_calls(w.ch, NULL, 1);
+    kit_mesh_stop(w.k, 0);
+    kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, kit_mesh_address(w.k, 0));
+    r = kit_mesh_call(w.ch, NULL, false, 10000);
+    assert_null(strstr(r.message, "transport_socket"));
+    torc_result_fini(&r);
+    tc_free(context);
+    kit_tls_mesh_fini(&w);
+}
+
+/* TLS to a plaintext server. */
+static void what_came_is_not_tls(void **state)
+{
+    (void)state;
+    struct kit_tls_mesh w;
+    kit_tls_mesh_init(&w, 1, "1s");
+    char *context = kit_tls_mesh_context("mesh", "[{exact: b.mesh.test}]", "");
+    kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 0), context);
+    kit_tls_mesh_put_cluster(&w, "good", kit_mesh_address(w.k, 0), context);
+    kit_tls_mesh_open(&w);
+    struct torc_result r = kit_mesh_call(w.ch, NULL, false, 10000);
+    expect_text(&r, TORC_STATUS_UNAVAILABLE, "what came is not TLS");
+    torc_result_fini(&r);
+    tc_free(context);
+    kit_tls_mesh_fini(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deadline_in_a_ring),
+        cmocka_unit_test(deadline_in_localities),
+        cmocka_unit_test(transport_socket_is_ignored),
+        cmocka_unit_test(what_came_is_not_tls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

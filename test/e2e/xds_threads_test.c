@@ -1,0 +1,236 @@
+/* Runtimes of one xDS domain that come and go while the control plane pushes to all of them and threads call: work
+ * between the loops when a runtime ends is neither lost nor used after its end. TORC_DOMAIN_ROUNDS: how many runtimes
+ * (200 by default, 60 under the thread sanitizer), TORC_DOMAIN_SEED: the first seed. */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/cmocka.h"
+#include "support/kits/mesh.h"
+#include "support/number.h"
+
+#include "base/random.h"
+
+#ifdef __SANITIZE_THREAD__
+#define ROUNDS 60
+#else
+#define ROUNDS 200
+#endif
+
+enum {
+    CLUSTERS = 60,
+    CALLERS = 2,
+    RUNTIMES = 2,     /* made and freed side by side */
+    DOMAIN_LIFE = 25, /* rounds until the domain ends too */
+};
+
+static struct kit_mesh *kit;
+static atomic_bool over;
+static atomic_ulong n_calls, n_ok;
+
+/* --- the control plane pushes, as fast as it can --- */
+
+/* Puts the endpoints of all clusters: updates pile up for a runtime while it works. */
+static void put_endpoints(bool two)
+{
+    struct tc_buf yaml = {0};
+    tc_buf_append_str(&yaml, "resources:\n");
+    for (unsigned i = 0; i < CLUSTERS; i++) {
+        tc_buf_printf(&yaml,
+                      "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+                      "  cluster_name: c%u\n  endpoints:\n  - locality: {region: a}\n"
+                      "    load_balancing_weight: 1\n    lb_endpoints:\n",
+                      i);
+        for (size_t k = 0; k < (two ? 2 : 1); k++) {
+            const char *address = kit_mesh_address(kit, k), *colon = strrchr(address, ':');
+            tc_buf_printf(&yaml, "    - endpoint: {address: {socket_address: {address: %.*s, port_value: %s}}}\n",
+                          (int)(colon - address), address, colon + 1);
+        }
+    }
+    kit_mesh_put(kit, "%s", tc_buf_cstr(&yaml));
+    tc_buf_fini(&yaml);
+}
+
+static void *push(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; !atomic_load(&over); i++)
+        put_endpoints(i % 2);
+    return NULL;
+}
+
+/* A route by header for each cluster. */
+static void put_resources(void)
+{
+    struct tc_buf routes = {0};
+    char name[16];
+    put_endpoints(false);
+    for (unsigned i = 0; i < CLUSTERS; i++) {
+        snprintf(name, sizeof(name), "c%u", i);
+        kit_mesh_put_cluster(kit, name, "lb_policy: ROUND_ROBIN");
+        tc_buf_printf(&routes,
+                      "%s{match: {prefix: \"\", headers: [{name: x-to, string_match: {exact: \"%u\"}}]}, "
+                      "route: {cluster: c%u}}",
+                      i ? ", " : "", i, i);
+    }
+    kit_mesh_put_routes(kit, "svc", tc_buf_cstr(&routes));
+    tc_buf_fini(&routes);
+}
+
+/* --- threads that call --- */
+
+struct caller {
+    pthread_t thread;
+    struct tc_rng rng;
+    torc_channel *ch;
+    atomic_uint ok;
+    int rc;
+};
+
+static void *call(void *arg)
+{
+    struct caller *c = arg;
+    char header[32];
+    while (c->rc == 0) {
+        struct torc_call_options o;
+        struct torc_result r;
+        torc_call_options_init(&o);
+        o.timeout_ms = 20000;
+        o.wait_for_ready = true;
+        snprintf(header, sizeof(header), "%u", (unsigned)tc_rng_below(&c->rng, CLUSTERS));
+        torc_metadata *md = torc_metadata_new();
+        torc_metadata_add_string(md, "x-to", header);
+        o.metadata = md;
+        c->rc = torc_call_unary(c->ch, "test.Service/Echo", "x", 1, &o, &r);
+        torc_metadata_free(md);
+        if (c->rc != 0)
+            break;
+        atomic_fetch_add(&n_calls, 1);
+        atomic_fetch_add(&n_ok, r.code == TORC_STATUS_OK);
+        atomic_fetch_add(&c->ok, r.code == TORC_STATUS_OK);
+        torc_result_fini(&r);
+    }
+    return NULL;
+}
+
+/* --- one round --- */
+
+struct member {
+    torc_runtime *rt;
+    torc_channel *ch;
+    bool own_loop;
+    struct caller callers[CALLERS];
+    unsigned n;
+};
+
+static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rng *rng)
+{
+    struct torc_runtime_options o;
+    struct torc_channel_options co;
+    torc_runtime_options_init(&o);
+    m->own_loop = tc_rng_below(rng, 2);
+    o.mode = m->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD;
+    o.xds_domain = domain;
+    m->rt = torc_runtime_new(&o);
+    assert_non_null(m->rt);
+    torc_channel_options_init(&co);
+    co.xds_bootstrap_json = kit_mesh_bootstrap(kit);
+    co.backoff_initial_ms = 50;
+    m->ch = torc_channel_new(m->rt, "xds:///svc", &co, NULL);
+    assert_non_null(m->ch);
+    m->n = (unsigned)tc_rng_below(rng, CALLERS + 1);
+    for (unsigned i = 0; i < m->n; i++) {
+        m->callers[i].ch = m->ch;
+        tc_rng_init_seed(&m->callers[i].rng, tc_rng_below(rng, UINT32_MAX));
+        assert_int_equal(pthread_create(&m->callers[i].thread, NULL, call, &m->callers[i]), 0);
+    }
+    torc_channel_state(m->ch, true);
+}
+
+/* Waits until an RPC succeeded, or less long; then a runtime without a thread may stay idle, so that updates of the
+ * domain pile up for it. */
+static void pass_time(struct member *m, struct tc_rng *rng)
+{
+    unsigned idle_ms = (unsigned)tc_rng_below(rng, 4);
+    if (tc_rng_below(rng, 4)) {
+        while (m->n && atomic_load(&m->callers[0].ok) == 0)
+            (void)poll(NULL, 0, 1);
+    }
+    for (uint64_t turns = tc_rng_below(rng, 20); turns > 0; turns--) {
+        if (m->own_loop)
+            torc_runtime_poll(m->rt, 1);
+        else
+            sched_yield();
+    }
+    if (idle_ms > 1)
+        (void)poll(NULL, 0, (int)idle_ms);
+}
+
+static void member_end(struct member *m, uint64_t seed)
+{
+    assert_int_equal(torc_runtime_free(m->rt), 0);
+    for (unsigned i = 0; i < m->n; i++) {
+        pthread_join(m->callers[i].thread, NULL);
+        if (m->callers[i].rc != TORC_ECLOSED)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, torc_strerror(m->callers[i].rc));
+    }
+    torc_channel_free(m->ch);
+}
+
+static void test_runtimes_come_and_go(void **state)
+{
+    (void)state;
+    uint64_t n = tc_env_number("TORC_DOMAIN_ROUNDS", ROUNDS), seed = tc_env_number("TORC_DOMAIN_SEED", 1);
+    pthread_t pusher;
+    struct member members[RUNTIMES] = {0};
+    torc_xds_domain *domain = torc_xds_domain_new();
+    struct tc_rng rng;
+    assert_int_equal(pthread_create(&pusher, NULL, push, NULL), 0);
+    for (uint64_t i = 0; i < n; i++) {
+        struct member *m = &members[i % RUNTIMES];
+        tc_rng_init_seed(&rng, seed + i);
+        if (m->rt)
+            member_end(m, seed + i);
+        if (i % DOMAIN_LIFE == DOMAIN_LIFE - 1) {
+            /* The other members hold the domain until they end. */
+            assert_int_equal(torc_xds_domain_free(domain), 0);
+            domain = torc_xds_domain_new();
+        }
+        *m = (struct member){0};
+        member_start(m, domain, &rng);
+        pass_time(m, &rng);
+    }
+    for (unsigned i = 0; i < RUNTIMES; i++)
+        if (members[i].rt)
+            member_end(&members[i], seed);
+    assert_int_equal(torc_xds_domain_free(domain), 0);
+    atomic_store(&over, true);
+    pthread_join(pusher, NULL);
+    print_message("%llu runtimes, %lu calls, %lu of them ended OK\n", (unsigned long long)n, atomic_load(&n_calls),
+                  atomic_load(&n_ok));
+    assert_true(n < 100 || atomic_load(&n_ok) > n / 4); /* runtimes got as far as a call */
+}
+
+static int open_world(void **state)
+{
+    (void)state;
+    kit = kit_mesh_new(2);
+    put_resources();
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    kit_mesh_free(kit);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runtimes_come_and_go)};
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}

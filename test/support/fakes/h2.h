@@ -1,0 +1,74 @@
+/* An HTTP/2 peer that sends what the test says, frame by frame, well formed or not: at the other end of a pipe on a
+ * manual loop, or on a socket. It answers nothing by itself, and reads back what the other side sent as parsed frames.
+ */
+#ifndef TC_SUPPORT_FAKES_H2_H
+#define TC_SUPPORT_FAKES_H2_H
+
+#include "base/buf.h"
+#include "base/slice.h"
+#include "support/fakes/pipe.h"
+
+enum {
+    FAKE_H2_DATA = 0,
+    FAKE_H2_HEADERS = 1,
+    FAKE_H2_RST_STREAM = 3,
+    FAKE_H2_SETTINGS = 4,
+    FAKE_H2_PING = 6,
+    FAKE_H2_GOAWAY = 7,
+    FAKE_H2_WINDOW_UPDATE = 8,
+    FAKE_H2_CONTINUATION = 9
+};
+enum { FAKE_H2_END_STREAM = 1, FAKE_H2_ACK = 1, FAKE_H2_END_HEADERS = 4 };
+
+/* A received frame. */
+struct fake_h2_frame {
+    uint8_t type, flags;
+    uint32_t stream;
+    char *payload; /* NUL-terminated */
+    size_t len;
+    char *headers; /* HEADERS: "name: value\n" for each field, decoded; else NULL */
+};
+
+struct fake_h2;
+
+/* A peer that holds end `end` of the pipe; a client role expects no preface and sends one, a server role the reverse.
+ * The pipe is the test's. */
+struct fake_h2 *fake_h2_new(struct fake_pipe *pipe, int end, bool server);
+/* The same without a pipe: the test moves bytes itself by fake_h2_feed and fake_h2_take. */
+struct fake_h2 *fake_h2_new_raw(bool server);
+void fake_h2_free(struct fake_h2 *p);
+
+/* While holding, what is sent is collected; the release sends it in one piece. */
+void fake_h2_hold(struct fake_h2 *p, bool on);
+/* Any bytes. */
+void fake_h2_bytes(struct fake_h2 *p, const void *data, size_t len);
+/* Any frame. */
+void fake_h2_frame(struct fake_h2 *p, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t len);
+/* The client's preface when it plays the client, then an empty SETTINGS, and an ACK. */
+void fake_h2_start(struct fake_h2 *p);
+void fake_h2_setting(struct fake_h2 *p, uint16_t id, uint32_t value);
+/* HEADERS (whole) of literal fields, given as "name: value\n..." (a name may begin with ':'). */
+void fake_h2_headers(struct fake_h2 *p, uint32_t stream, const char *fields, bool end_stream);
+/* HPACK literals without indexing of such fields, appended. */
+void fake_h2_hpack(struct tc_buf *out, const char *fields);
+void fake_h2_data(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
+/* DATA with one gRPC message. */
+void fake_h2_message(struct fake_h2 *p, uint32_t stream, const void *data, size_t len, bool end_stream);
+void fake_h2_rst(struct fake_h2 *p, uint32_t stream, uint32_t code);
+void fake_h2_goaway(struct fake_h2 *p, uint32_t last, uint32_t code, const char *text);
+void fake_h2_ping(struct fake_h2 *p, const char data[8], bool ack);
+void fake_h2_window(struct fake_h2 *p, uint32_t stream, uint32_t increment);
+
+/* For a raw peer: bytes that the other side sent; bytes for it (the caller clears the buffer). */
+void fake_h2_feed(struct fake_h2 *p, const void *data, size_t len);
+struct tc_buf *fake_h2_take(struct fake_h2 *p);
+
+/* Parses what has come. The next frame, or NULL; valid until the next call. */
+const struct fake_h2_frame *fake_h2_next(struct fake_h2 *p);
+/* Skips frames until one of that type (and stream, unless 0); NULL when there is none. */
+const struct fake_h2_frame *fake_h2_expect(struct fake_h2 *p, uint8_t type, uint32_t stream);
+/* How many frames of the type (and stream, unless 0) have come and been parsed since the last call; all others are
+ * skipped. */
+size_t fake_h2_count(struct fake_h2 *p, uint8_t type, uint32_t stream);
+
+#endif

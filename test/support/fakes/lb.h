@@ -1,0 +1,81 @@
+/* A fake channel for LB policies on a loop with virtual time. It records what a policy reports, and makes subchannels
+ * whose states the test sets by address. */
+#ifndef TC_SUPPORT_FAKES_LB_H
+#define TC_SUPPORT_FAKES_LB_H
+
+#include "base/vec.h"
+#include "lb/connect_turns.h"
+#include "lb/policy.h"
+
+struct fake_sc;
+
+struct fake_lb {
+    struct tc_lb_helper helper;
+    struct tc_lb_env env;
+    struct tc_connect_turns turns;
+    struct tc_loop *loop;
+    struct tc_lb_registry *registry;
+    struct tc_lb_policy *policy;
+    /* The last report, and the number of reports. */
+    enum torc_connectivity state; /* TORC_SHUTDOWN: no report yet */
+    struct tc_status status;
+    struct tc_picker *picker;
+    unsigned reports;
+    struct tc_buf history;  /* states in order, repeats joined: "CONNECTING READY " */
+    struct tc_buf connects; /* addresses in the order of attempts: "1.1.1.1:1 2.2.2.2:2 " */
+    unsigned reresolutions;
+    TC_VEC(struct fake_sc *) subchannels; /* that exist now */
+    struct tc_arena arena;
+    struct tc_headers headers;
+    struct tc_pick_args args; /* arguments of the next pick */
+    struct tc_pick pick;      /* result of the last pick */
+    enum tc_pick_kind kind;
+};
+
+/* Makes a fake channel with a policy of that name, without an update. NULL: without a policy. */
+struct fake_lb *fake_lb_new(const char *policy);
+/* Shuts the policy down. Asserts that it released all subchannels and stopped all timers. */
+void fake_lb_free(struct fake_lb *f);
+
+/* Makes an endpoint list: "1.1.1.1:1 2.2.2.2:2,2.2.2.2:3" is two endpoints, the second with two addresses. Suffixes of
+ * an endpoint: "*3" weight, "#key" hash key, "@zone" locality's zone, "!DRAINING" health, as in "1.1.1.1:1*3#a@z".
+ * Empty text: an empty list. */
+struct tc_endpoints *fake_lb_endpoints(const char *text);
+/* Makes a tree {"name": list} for priority and weighted_target from pairs of name and text, ended by NULL. */
+struct tc_endpoints *fake_lb_endpoint_tree(const char *name, ...) __attribute__((sentinel));
+/* Parses the policy's config from JSON, where ' may stand for ". Returns NULL with the errors in *why (tc_free), if why
+ * is given. */
+struct tc_lb_config *fake_lb_config(struct fake_lb *f, const char *policy, const char *json, char **why);
+
+/* Updates the policy and runs the loop. Takes ownership of list and config. Returns true if the update was accepted. */
+bool fake_lb_update(struct fake_lb *f, struct tc_endpoints *endpoints, struct tc_lb_config *config, const char *note);
+bool fake_lb_update_error(struct fake_lb *f, const struct tc_status *error, struct tc_lb_config *config);
+
+/* Sets all subchannels of the address to the state and runs the loop. Asserts that there is one. */
+void fake_lb_set(struct fake_lb *f, const char *addr, enum torc_connectivity state);
+void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why);
+/* Sets f->subchannels.data[i], without a search, and runs the loop. */
+void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
+/* Sets f->subchannels.data[i] without running the loop: the policy is told in the next turn. */
+void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
+/* The number of existing subchannels with that address, or with any address if NULL. */
+unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
+/* The state of the address's subchannel; TORC_SHUTDOWN if there is none. */
+enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
+
+/* The state of the subchannel of the endpoint with that address in the locality of that zone; TORC_SHUTDOWN if there is
+ * none. */
+enum torc_connectivity fake_lb_state_in(const struct fake_lb *f, const char *addr, const char *zone);
+void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state);
+
+/* Picks with f->args and runs the loop. Returns the address, "QUEUE", "FAIL" or "DROP", valid until the next pick. */
+const char *fake_lb_pick(struct fake_lb *f);
+const char *fake_lb_pick_hash(struct fake_lb *f, uint64_t hash);
+/* The status message that the last pick failed with. */
+const char *fake_lb_pick_error(const struct fake_lb *f);
+/* The connection attempts since the last call of this function, in order: "1.1.1.1:1 2.2.2.2:2 ". */
+const char *fake_lb_take_connects(struct fake_lb *f);
+
+#define assert_connects(f, text) assert_string_equal(fake_lb_take_connects(f), text)
+
+#endif

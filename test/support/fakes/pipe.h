@@ -1,0 +1,45 @@
+/* A pair of byte streams in memory, for tests on a manual loop. What one end writes, the other reads. The test decides
+ * how many bytes pass at a time, when the stream ends and when it breaks. Events come from the loop's serial queue: run
+ * tc_loop_drain after a change. A test may own both ends as any code would, or leave one without an owner and play that
+ * peer with fake_pipe_put and fake_pipe_take. */
+#ifndef TC_SUPPORT_FAKES_PIPE_H
+#define TC_SUPPORT_FAKES_PIPE_H
+
+#include "base/buf.h"
+#include "io/bytestream.h"
+#include "io/loop.h"
+
+struct fake_pipe;
+
+struct fake_pipe *fake_pipe_new(struct tc_loop *loop);
+/* Frees the pipe. Each end must be closed, or must never have had an owner that still uses it. */
+void fake_pipe_free(struct fake_pipe *p);
+/* End 0 or 1. Tests may set peer, local, alpn and secure. */
+struct tc_bytestream *fake_pipe_end(struct fake_pipe *p, int end);
+
+/* For both ends: a read returns at most that many bytes, then TORC_EAGAIN, then READABLE again. 0: unlimited. */
+void fake_pipe_set_read_chunk(struct fake_pipe *p, size_t bytes);
+/* For both ends: a call of writev takes at most that many bytes. 0: unlimited. */
+void fake_pipe_set_write_chunk(struct fake_pipe *p, size_t bytes);
+/* In each direction at most that many bytes may be unread. Beyond that writev takes less, or returns TORC_EAGAIN until
+ * the reader makes room. SIZE_MAX at first; 0: nothing passes until it is raised. */
+void fake_pipe_set_capacity(struct fake_pipe *p, size_t bytes);
+
+/* Writes from `end`, as its owner would, regardless of chunk and capacity. */
+void fake_pipe_put(struct fake_pipe *p, int end, const void *data, size_t len);
+/* fake_pipe_unread: the bytes that `end` has not read yet, borrowed. fake_pipe_take removes bytes as if `end` had read
+ * them. */
+struct tc_slice fake_pipe_unread(const struct fake_pipe *p, int end);
+void fake_pipe_take(struct fake_pipe *p, int end, size_t len);
+
+/* `end` sends no more: the other end reads what is left, then 0. `end` can still read. */
+void fake_pipe_finish(struct fake_pipe *p, int end);
+/* Makes reads of `end` (behind unread bytes, if `after_data`) and writes fail with this error and text. */
+void fake_pipe_fail(struct fake_pipe *p, int end, int error, const char *text, bool after_data);
+/* Returns true if the owner of `end` has closed it. The other end then reads 0 and its writes fail with
+ * TORC_ECLOSED. */
+bool fake_pipe_closed(const struct fake_pipe *p, int end);
+/* The number of writev calls of `end` that took bytes: each would have been a system call. */
+size_t fake_pipe_writes(const struct fake_pipe *p, int end);
+
+#endif

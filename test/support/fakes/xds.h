@@ -1,0 +1,76 @@
+/* A scripted transport for the xDS client: the test plays the servers. Requests are recorded, responses wait until the
+ * client reads, and every callback comes from the loop. Servers are known by URI, before and after the client uses
+ * them. */
+#ifndef TC_SUPPORT_FAKES_XDS_H
+#define TC_SUPPORT_FAKES_XDS_H
+
+#include "base/list.h"
+#include "base/slice.h"
+#include "io/loop.h"
+#include "xds/client/transport.h"
+
+struct fake_xds;
+
+/* A DiscoveryRequest or DeltaDiscoveryRequest as sent. */
+struct fake_xds_request {
+    struct tc_link link;
+    unsigned stream; /* 1 for the server's first stream */
+    bool delta;
+    char *type_url, *version, *nonce;
+    char *names;        /* in order, joined by commas; of a delta request the subscribed names */
+    char *unsubscribed; /* delta: joined by commas */
+    char *initial;      /* delta: initial versions "name=version", joined by commas */
+    bool has_node;
+    char *node_id, *user_agent; /* "name/version" */
+    char *features;             /* joined by commas */
+    int error_code;             /* 0: an ACK */
+    char *error_text;
+};
+
+struct fake_xds_server {
+    struct tc_link link;
+    struct fake_xds *fake;
+    char *uri;
+    bool connected;   /* true at first. While false, on_sent waits and nothing is delivered */
+    bool open;        /* the client has a transport for this server */
+    unsigned created; /* transports created so far */
+    unsigned streams; /* streams opened so far */
+    unsigned backoff_resets;
+    unsigned messages_read; /* responses that the client has read */
+    struct tc_link requests;
+    unsigned lrs_streams; /* load report streams opened so far */
+    unsigned half_closed; /* streams on which the client has half-closed */
+    struct tc_link reports;
+    void *internal;
+};
+
+struct fake_xds *fake_xds_new(struct tc_loop *loop);
+/* The client must have been freed. */
+void fake_xds_free(struct fake_xds *f);
+struct tc_xds_transport_factory *fake_xds_factory(struct fake_xds *f);
+/* Returns the same server for the same URI. Borrowed. */
+struct fake_xds_server *fake_xds_server(struct fake_xds *f, const char *uri);
+
+/* Returns true if the server has an open stream. */
+bool fake_xds_streaming(const struct fake_xds_server *s);
+/* Returns the oldest request not taken yet, or NULL. Free it with fake_xds_request_free. */
+struct fake_xds_request *fake_xds_take(struct fake_xds_server *s);
+void fake_xds_request_free(struct fake_xds_request *r);
+/* Queues a message on the open stream. */
+void fake_xds_send(struct fake_xds_server *s, struct tc_slice message);
+/* Ends the open stream, behind the queued messages. */
+void fake_xds_end(struct fake_xds_server *s, int code, const char *text);
+/* Ends the open stream on the client's side, before the queued messages. */
+void fake_xds_break(struct fake_xds_server *s, int code, const char *text);
+
+/* The server's load report stream. Messages are returned as serialised (release with tc_rstr_unref). */
+bool fake_xds_lrs_streaming(const struct fake_xds_server *s);
+struct tc_rstr *fake_xds_lrs_take(struct fake_xds_server *s);
+void fake_xds_lrs_send(struct fake_xds_server *s, struct tc_slice message);
+void fake_xds_lrs_end(struct fake_xds_server *s, int code, const char *text);
+
+/* Connects the transport, or fails the connection with a reason. */
+void fake_xds_connect(struct fake_xds_server *s);
+void fake_xds_fail(struct fake_xds_server *s, const char *why);
+
+#endif

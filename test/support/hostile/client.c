@@ -1,0 +1,323 @@
+/* The client of hostile servers: the body of e2e/hostile_backend and e2e/hostile_tls.
+ *
+ * For each row: a channel to the row's server, one RPC or as many as its flags say, and the outcome compared with the
+ * row. Peak memory, CPU time and the number of connections are compared with limits. Meanwhile a load of 100 calls a
+ * second goes to the good backend. Everything that goes wrong is collected in `wrong` and fails the test at its end. */
+#include "support/hostile/client.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/footprint.h"
+#include "support/kits/load.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define MANY 200
+#define RPS 100
+
+#define GROWN_KB_MAX (32 * 1024)
+#define CPU_MS_MAX 2000
+#define LONGEST_MS_MAX 3000 /* on a machine that stalls now and then */
+/* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
+#define HELD_MS_MAX 500
+#define CONNECTIONS_MAX 50
+
+static struct hostile_row all[HOSTILE_MAX];
+static size_t n_all;
+static struct hostile *servers;
+static torc_runtime *rt;
+static torc_channel *good;
+static torc_credentials *creds; /* NULL: plaintext */
+static struct kit_cert root, cert;
+static struct tc_buf wrong; /* what went wrong, one line each */
+static struct kit_load *load;
+
+static void append(struct hostile_rows rows)
+{
+    assert_true(n_all + rows.n <= HOSTILE_MAX);
+    memcpy(all + n_all, rows.rows, rows.n * sizeof(*rows.rows));
+    n_all += rows.n;
+}
+
+/* --- calls --- */
+
+struct batch {
+    const struct hostile_row *row;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned done; /* under the lock, as is `code` */
+    bool wrong;
+    char seen[256];
+};
+
+static bool matches(const char *outcome, const struct torc_result *r)
+{
+    const char *name = torc_status_code_name(r->code);
+    size_t len = strlen(name);
+    if (!outcome || strncmp(outcome, name, len) != 0 || (outcome[len] != '\0' && outcome[len] != ' '))
+        return false;
+    return outcome[len] == '\0' || strstr(r->message, outcome + len + 1);
+}
+
+static void on_result(const struct torc_result *r, void *arg)
+{
+    struct batch *b = arg;
+    pthread_mutex_lock(&b->lock);
+    b->done++;
+    snprintf(b->seen, sizeof(b->seen), "%s %s", torc_status_code_name(r->code), r->message);
+    if (!matches(b->row->outcome, r) && !matches(b->row->or_else, r))
+        b->wrong = true;
+    pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void on_stream_done(torc_call *call, const struct torc_result *r, void *arg)
+{
+    (void)call;
+    on_result(r, arg);
+}
+
+static const struct torc_call_events unread = {.on_done = on_stream_done};
+
+static void run_calls(torc_channel *ch, struct batch *b)
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = b->row->flags & HOSTILE_SHORT ? 300 : 20000;
+    size_t len = b->row->flags & HOSTILE_LARGE ? 4000000 : 5;
+    unsigned n = b->row->flags & HOSTILE_MANY ? MANY : 1;
+    char *request = tc_calloc(1, len);
+    torc_call *stream = NULL;
+    if (b->row->flags & HOSTILE_UNREAD)
+        assert_non_null(stream = torc_call_start(ch, "/a.B/C", &o, &unread, b, NULL));
+    for (unsigned i = stream ? 1 : 0; i < n; i++)
+        assert_int_equal(torc_call_unary_async(ch, "/a.B/C", request, len, &o, on_result, b, NULL), 0);
+    tc_free(request);
+    pthread_mutex_lock(&b->lock);
+    while (b->done < n)
+        pthread_cond_wait(&b->changed, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+    torc_call_free(stream);
+    if (b->wrong)
+        tc_buf_printf(&wrong, "%s: %s, not %s\n", b->row->name, b->seen, b->row->outcome);
+}
+
+/* Makes a second RPC on the same connection: connection and compression state have survived, or both RPCs end. */
+static void call_again(torc_channel *ch, size_t i)
+{
+    const struct hostile_row *row = &all[i];
+    struct torc_result r;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 20000;
+    assert_int_equal(torc_call_unary(ch, "/a.B/C", "next", 4, &o, &r), 0);
+    if (!matches(row->then ? row->then : "OK", &r))
+        tc_buf_printf(&wrong, "%s: the next RPC: %s %s\n", row->name, torc_status_code_name(r.code), r.message);
+    size_t len = 0;
+    const char *intact = torc_metadata_find(r.headers, "intact", &len);
+    if (!row->then && (!intact || len != 3 || memcmp(intact, "yes", 3) != 0))
+        tc_buf_printf(&wrong, "%s: the next RPC has other headers\n", row->name);
+    if (hostile_connections(servers, i) != 1)
+        tc_buf_printf(&wrong, "%s: the next RPC has another connection\n", row->name);
+    torc_result_fini(&r);
+}
+
+static void play(size_t i)
+{
+    const struct hostile_row *row = &all[i];
+    struct batch b = {.row = row, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.connect_timeout_ms = row->flags & HOSTILE_DIALS ? 300 : 20000;
+    if (creds)
+        o.credentials = creds;
+    char *target = tc_asprintf("ipv4:%s", hostile_address(servers, i));
+    torc_channel *ch = torc_channel_new(rt, target, &o, NULL);
+    assert_non_null(ch);
+    struct footprint before = footprint_begin();
+    if (row->flags & HOSTILE_SHORT) /* the deadline covers what comes afterwards */
+        assert_int_equal(torc_channel_connect(ch, 20000), 0);
+    uint64_t begin_ns = tc_system_clock.monotonic_ns(tc_system_clock.arg);
+    run_calls(ch, &b);
+    if (row->flags & HOSTILE_NEXT || row->then)
+        call_again(ch, i);
+    torc_channel_free(ch);
+    bool over = hostile_wait_over(servers, i);
+    struct footprint grown = footprint_since(&before);
+    uint64_t longest_ms = kit_load_lap(load);
+    print_message("%s: %.160s; %ld kB, %llu of %llu ms, %u connections; others: %llu ms\n", row->name, b.seen, grown.kb,
+                  (unsigned long long)grown.cpu_ms,
+                  (unsigned long long)(tc_system_clock.monotonic_ns(tc_system_clock.arg) - begin_ns) / TC_NS_PER_MS,
+                  hostile_connections(servers, i), (unsigned long long)longest_ms);
+    if (FOOTPRINT_MEASURED && TC_MIN(longest_ms, grown.cpu_ms) > HELD_MS_MAX)
+        tc_buf_printf(&wrong, "%s: a call to another backend took %llu ms\n", row->name,
+                      (unsigned long long)longest_ms);
+    if (!over)
+        tc_buf_printf(&wrong, "%s: the connection is not over\n", row->name);
+    tc_free(target);
+    if (FOOTPRINT_MEASURED && (grown.kb > GROWN_KB_MAX || grown.cpu_ms > CPU_MS_MAX))
+        tc_buf_printf(&wrong, "%s: %ld kB more resident, %llu ms of CPU\n", row->name, grown.kb,
+                      (unsigned long long)grown.cpu_ms);
+    if (hostile_connections(servers, i) > CONNECTIONS_MAX)
+        tc_buf_printf(&wrong, "%s: %u connections\n", row->name, hostile_connections(servers, i));
+}
+
+/* --- the world --- */
+
+static void make_credentials(void)
+{
+    struct torc_tls_options o;
+    root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
+    cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
+    torc_tls_options_init(&o);
+    o.roots_pem = root.cert_pem;
+    creds = torc_credentials_tls(&o, NULL);
+    assert_non_null(creds);
+}
+
+/* Starts the servers of all these rows, a good backend, and 100 calls a second to the good backend. */
+static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
+{
+    hostile_play_fn *plays[HOSTILE_MAX];
+    struct torc_runtime_options o;
+    for (size_t i = 0; i < n; i++)
+        append(rows[i]);
+    for (size_t i = 0; i < n_all; i++)
+        plays[i] = all[i].play;
+    if (tls)
+        make_credentials();
+    servers = hostile_new(plays, n_all, tls ? &cert : NULL);
+    torc_runtime_options_init(&o);
+    o.idle_connection_ms = 100; /* the connections of a case end soon after its channel */
+    rt = torc_runtime_new(&o);
+    char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
+    good = torc_channel_new(rt, target, NULL, NULL);
+    tc_free(target);
+    assert_int_equal(torc_channel_connect(good, 20000), 0);
+    load = kit_load_new(good, RPS, 1);
+}
+
+static void servers_close(void)
+{
+    struct kit_load_report report;
+    if (load)
+        kit_load_free(load, &report);
+    torc_channel_free(good);
+    torc_runtime_free(rt);
+    torc_credentials_unref(creds);
+    hostile_free(servers);
+    kit_cert_fini(&cert);
+    kit_cert_fini(&root);
+}
+
+/* Calls the servers of these rows, one after another. Fails the test with a list of everything that went wrong. */
+static void rows_play(struct hostile_rows rows)
+{
+    const char *only = getenv("HOSTILE_ONLY");
+    for (size_t i = 0; i < n_all; i++)
+        for (size_t j = 0; j < rows.n; j++)
+            if (all[i].play == rows.rows[j].play && (!only || strstr(all[i].name, only)))
+                play(i);
+    struct tc_buf b = wrong;
+    wrong = (struct tc_buf){0};
+    if (b.len)
+        fail_msg("%s", tc_buf_cstr(&b));
+}
+
+/* Ends the calls to the good backend. A failed or slow call fails the test. */
+static void others_end(void)
+{
+    struct kit_load_report report;
+    kit_load_wait(load, 1);
+    kit_load_free(load, &report);
+    load = NULL;
+    print_message("%llu calls to another backend: %llu failed, the longest took %llu ms\n",
+                  (unsigned long long)report.calls, (unsigned long long)report.failed,
+                  (unsigned long long)report.longest_ms);
+    if (report.failed)
+        fail_msg("%s", report.first);
+    if (FOOTPRINT_MEASURED)
+        assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
+}
+
+/* --- the tests --- */
+
+static void floods(void **state)
+{
+    (void)state;
+    rows_play(hostile_flood_rows());
+}
+
+static void headers(void **state)
+{
+    (void)state;
+    rows_play(hostile_header_rows());
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    rows_play(hostile_message_rows());
+}
+
+static void states(void **state)
+{
+    (void)state;
+    rows_play(hostile_state_rows());
+}
+
+static void records(void **state)
+{
+    (void)state;
+    if (creds)
+        rows_play(hostile_tls_rows());
+}
+
+static void other_backend_is_not_affected(void **state)
+{
+    (void)state;
+    others_end();
+}
+
+static int group_setup(bool tls)
+{
+    const struct hostile_rows rows[] = {hostile_flood_rows(), hostile_header_rows(), hostile_message_rows(),
+                                        hostile_state_rows(), hostile_tls_rows()};
+    servers_open(rows, TC_ARRAY_LEN(rows) - !tls, tls);
+    return 0;
+}
+
+static int plaintext_setup(void **state)
+{
+    (void)state;
+    return group_setup(false);
+}
+
+static int tls_setup(void **state)
+{
+    (void)state;
+    return group_setup(true);
+}
+
+static int group_teardown(void **state)
+{
+    (void)state;
+    servers_close();
+    return 0;
+}
+
+int hostile_client_run(bool tls)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floods), cmocka_unit_test(headers), cmocka_unit_test(messages),
+        cmocka_unit_test(states), cmocka_unit_test(records), cmocka_unit_test(other_backend_is_not_affected),
+    };
+    return cmocka_run_group_tests(tests, tls ? tls_setup : plaintext_setup, group_teardown);
+}

@@ -1,0 +1,13 @@
+/* A client of hostile servers, each of which plays a row. It asserts that the RPC fails with a status that names the
+ * cause, or that the connection ends; that memory and CPU time stay bounded; and that calls to another backend over the
+ * same loop are not affected. */
+#ifndef TC_SUPPORT_HOSTILE_CLIENT_H
+#define TC_SUPPORT_HOSTILE_CLIENT_H
+
+#include "support/hostile/rows.h"
+
+/* The main function of a test: plays all rows, over plaintext or TLS (then also the rows that break TLS). If
+ * $HOSTILE_ONLY is set, only rows whose name contains it are played. Returns the number of failed tests. */
+int hostile_client_run(bool tls);
+
+#endif

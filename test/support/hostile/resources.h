@@ -1,0 +1,33 @@
+/* Resources as large as the limits allow, of every kind of content, each rejected for another reason. */
+#ifndef TC_SUPPORT_HOSTILE_RESOURCES_H
+#define TC_SUPPORT_HOSTILE_RESOURCES_H
+
+#include "base/buf.h"
+
+#define HOSTILE_URL(type) "type.googleapis.com/envoy.config." type
+#define LDS HOSTILE_URL("listener.v3.Listener")
+#define CDS HOSTILE_URL("cluster.v3.Cluster")
+#define EDS HOSTILE_URL("endpoint.v3.ClusterLoadAssignment")
+
+enum {
+    HOSTILE_SLOW = 1,           /* needs much CPU time */
+    HOSTILE_REGEXES = 2,        /* its cost does not depend on the room */
+    HOSTILE_MOST_ENDPOINTS = 4, /* 262,144 endpoints, and one too many */
+};
+
+struct hostile_resource {
+    const char *name, *url;
+    void (*make)(struct tc_buf *out); /* serialised */
+    const char *nack;                 /* a part of the NACK's text */
+    unsigned kind;
+};
+
+/* Sets the size available in a response; resources are built to fit. */
+void hostile_resources_room(size_t bytes);
+const struct hostile_resource *hostile_resources(size_t *n);
+/* Resources that tests also use alone. */
+void hostile_half_unknown_fields(struct tc_buf *b);
+/* A good assignment of "victim" with n endpoints, or as many as fit. */
+void hostile_good_endpoints(struct tc_buf *b, size_t n);
+
+#endif

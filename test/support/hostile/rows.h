@@ -1,0 +1,49 @@
+/* The cases of hostile servers, and the expected outcome of a unary RPC to each. */
+#ifndef TC_SUPPORT_HOSTILE_ROWS_H
+#define TC_SUPPORT_HOSTILE_ROWS_H
+
+#include "support/hostile/server.h"
+
+enum {
+    HOSTILE_NEXT = 1,   /* a second RPC on the same connection succeeds with the header "intact: yes" */
+    HOSTILE_SHORT = 2,  /* the deadline is 300 ms */
+    HOSTILE_MANY = 4,   /* 200 RPCs at once, all with this outcome */
+    HOSTILE_LARGE = 8,  /* the request has 4 MB */
+    HOSTILE_DIALS = 16, /* connection attempts end after 300 ms */
+    HOSTILE_UNREAD = 32 /* instead of a unary RPC, a stream of which no message is requested */
+};
+
+struct hostile_row {
+    const char *name;
+    hostile_play_fn *play;
+    const char *outcome; /* "CODE text": the status's name, then a part of its text ("" after OK) */
+    const char *or_else; /* another outcome that timing may lead to; NULL: none */
+    unsigned flags;
+    const char
+        *then; /* the outcome of a second RPC on the same connection; NULL: none is made, except with HOSTILE_NEXT */
+};
+
+struct hostile_rows {
+    const struct hostile_row *rows;
+    size_t n;
+};
+
+struct hostile_rows hostile_flood_rows(void);
+struct hostile_rows hostile_header_rows(void);
+struct hostile_rows hostile_message_rows(void);
+struct hostile_rows hostile_state_rows(void);
+struct hostile_rows hostile_tls_rows(void); /* TLS only */
+
+#define HOSTILE_OK ":status: 200\ncontent-type: application/grpc\nintact: yes\n"
+#define HOSTILE_TRAILERS "grpc-status: 0\n"
+
+/* Sends a good response. */
+void hostile_answer(struct hostile_peer *p, uint32_t stream);
+/* Sends a good response to the next request. Returns its stream. */
+uint32_t hostile_answer_next(struct hostile_peer *p);
+/* Sends a header block of any bytes in one HEADERS frame. */
+void hostile_block(struct hostile_peer *p, uint32_t stream, const struct tc_buf *block, bool end);
+/* Appends an HPACK literal with incremental indexing. The name has fewer than 127 bytes. */
+void hostile_indexed(struct tc_buf *block, const char *name, size_t value_len, char fill);
+
+#endif

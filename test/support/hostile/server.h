@@ -1,0 +1,76 @@
+/* Servers that send arbitrary bytes, in one separate process, each on its own port and playing one case, and a good
+ * backend. Because the process is separate, memory and CPU time measured here are the client's alone. */
+#ifndef TC_SUPPORT_HOSTILE_SERVER_H
+#define TC_SUPPORT_HOSTILE_SERVER_H
+
+#include "support/fakes/h2.h"
+#include "support/kits/cert.h"
+
+#define HOSTILE_MAX 160
+
+struct hostile;
+struct hostile_peer;
+
+/* Plays one connection, on a thread of its own. The connection is closed when the function returns. */
+typedef void hostile_play_fn(struct hostile_peer *p);
+
+/* Forks; call it before the program has threads. At most HOSTILE_MAX plays. With a certificate the servers speak TLS,
+ * and shake hands when they first send or wait; the good backend is plaintext. */
+struct hostile *hostile_new(hostile_play_fn *const *plays, size_t n, const struct kit_cert *tls);
+void hostile_free(struct hostile *h);
+/* "127.0.0.1:PORT" of play i, and of the good backend; borrowed. */
+const char *hostile_address(const struct hostile *h, size_t i);
+const char *hostile_backend(const struct hostile *h);
+/* The number of connections that play i has accepted. */
+unsigned hostile_connections(const struct hostile *h, size_t i);
+/* Waits until no connection of play i is being played. Returns false after 20 s. */
+bool hostile_wait_over(const struct hostile *h, size_t i);
+
+/* Plays the client's side instead: connects to a server and plays on the calling thread. The server's certificate is
+ * not verified. Returns false if it could not connect. */
+bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *arg);
+
+/* --- for plays --- */
+
+/* The number of this play, or the number given to hostile_visit. */
+size_t hostile_number(const struct hostile_peer *p);
+void *hostile_arg(const struct hostile_peer *p);
+/* Shrinks the socket's buffers: a peer that does not read soon blocks the writer. */
+void hostile_shrink(struct hostile_peer *p);
+
+/* The frames to send; hostile_flush sends them. */
+struct fake_h2 *hostile_frames(struct hostile_peer *p);
+/* Stops reading from now on. */
+void hostile_deafen(struct hostile_peer *p);
+/* Sends the gathered frames and reads what comes meanwhile, unless deaf. Returns false if the client has closed, or
+ * read nothing for 10 s; every later call then returns false too. */
+bool hostile_flush(struct hostile_peer *p);
+/* Calls hostile_flush if much has gathered. */
+bool hostile_flush_much(struct hostile_peer *p);
+/* Waits at most 10 s for a frame of the type and returns its stream, or 0 if the client has closed. Frames before it
+ * are dropped. */
+uint32_t hostile_await(struct hostile_peer *p, uint8_t type);
+/* Makes hostile_flush keep the frames that come meanwhile. */
+void hostile_keep(struct hostile_peer *p);
+/* The next frame that has come; with `wait`, that comes within 10 s. NULL: no frame, or the client has closed. */
+const struct fake_h2_frame *hostile_next(struct hostile_peer *p, bool wait);
+/* Sends SETTINGS and waits for the first request. Returns its stream, or 0 if none came. */
+uint32_t hostile_begin(struct hostile_peer *p);
+/* Waits until the client has processed everything sent (it answers a PING) or has closed. */
+void hostile_settle(struct hostile_peer *p);
+/* Waits until the client closes. */
+void hostile_await_close(struct hostile_peer *p);
+/* Drops the frames that have come. Returns false if the client has closed. */
+bool hostile_is_heard(struct hostile_peer *p);
+/* Beneath TLS. hostile_put_raw sends any bytes at once and returns false if it could not. hostile_take_raw reads up to
+ * len bytes: 0 at the end or after 10 s. Frames gathered so far go out by hostile_flush, as records. */
+bool hostile_put_raw(struct hostile_peer *p, const void *data, size_t len);
+size_t hostile_take_raw(struct hostile_peer *p, void *data, size_t len);
+/* The TLS session of this connection; NULL if plaintext. */
+struct ssl_st *hostile_ssl(struct hostile_peer *p);
+/* Ends the connection without a close_notify. */
+void hostile_truncate(struct hostile_peer *p);
+/* Ends the connection with a reset. */
+void hostile_abort(struct hostile_peer *p);
+
+#endif

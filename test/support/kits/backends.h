@@ -1,0 +1,48 @@
+/* Echo backends on a thread of their own, for tests of clients over real sockets. */
+#ifndef TC_SUPPORT_KITS_BACKENDS_H
+#define TC_SUPPORT_KITS_BACKENDS_H
+
+#include <torc/channel.h>
+#include <torc/runtime.h>
+
+#include "controlplane/backend.h"
+#include "server/call.h"
+#include "server/server.h"
+
+#define KIT_BACKENDS_MAX 8
+
+struct kit_backends;
+
+/* n echo servers "b0", "b1", ... on 127.0.0.1 and ports that the system chooses. opts NULL: the defaults. */
+struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opts);
+void kit_backends_free(struct kit_backends *kit);
+/* "127.0.0.1:PORT"; borrowed. */
+const char *kit_backends_address(const struct kit_backends *kit, size_t i);
+/* "ipv4:A,B,C" with every backend's address; borrowed. */
+const char *kit_backends_target(struct kit_backends *kit);
+/* Makes the server listen on every address of the machine too. Returns the port. */
+uint16_t kit_backends_listen_everywhere(struct kit_backends *kit, size_t i);
+/* Runs fn on the servers' thread and waits until it returns. */
+void kit_backends_do(struct kit_backends *kit, void (*fn)(struct tc_server *server, void *arg), size_t i, void *arg);
+/* kit_backends_stop ends the server and cuts its connections. kit_backends_start makes it again on its port. */
+void kit_backends_stop(struct kit_backends *kit, size_t i);
+void kit_backends_restart(struct kit_backends *kit, size_t i);
+void kit_backends_goaway(struct kit_backends *kit, size_t i);
+struct tc_server_counts kit_backends_counts(struct kit_backends *kit, size_t i);
+
+/* Makes one call with a byte as its request, asserts its code and that its message contains `part`, and returns its
+ * duration in ms. */
+uint64_t kit_backends_expect(torc_channel *ch, bool wait_for_ready, int64_t timeout_ms, int code, const char *part);
+
+/* A group's setup and teardown for cmocka: one echo server. */
+extern struct kit_backends *kit_backends_one;
+int kit_backends_one_setup(void **state);
+int kit_backends_one_teardown(void **state);
+
+/* A channel to all backends with these options (NULL: the defaults) and this service config (JSON; NULL: none). */
+torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
+                                   const struct torc_channel_options *options, const char *service_config);
+/* A client's runtime; the test fails if it cannot be made. */
+torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode);
+
+#endif

@@ -1,0 +1,36 @@
+/* Certificates made on the spot, for tests of TLS. */
+#ifndef TC_SUPPORT_KITS_CERT_H
+#define TC_SUPPORT_KITS_CERT_H
+
+#include "base/slice.h"
+
+struct kit_cert {
+    char *cert_pem; /* the certificate alone */
+    char *key_pem;
+    struct x509_st *x509;
+    struct evp_pkey_st *key;
+};
+
+struct kit_cert_opts {
+    const char *common_name;
+    const char *sans; /* as in OpenSSL's config: "DNS:a.test,IP:127.0.0.1"; NULL: no names */
+    bool ca;
+    int valid_from_s, valid_to_s;  /* relative to now; both 0: from an hour ago to a day ahead */
+    const struct kit_cert *issuer; /* NULL: self-signed */
+};
+
+/* Fails the test if OpenSSL cannot make it. */
+struct kit_cert kit_cert_make(const struct kit_cert_opts *opts);
+void kit_cert_fini(struct kit_cert *cert);
+
+static inline struct tc_slice kit_cert_pem(const struct kit_cert *cert)
+{
+    return tc_slice_str(cert->cert_pem);
+}
+
+static inline struct tc_slice kit_cert_key(const struct kit_cert *cert)
+{
+    return tc_slice_str(cert->key_pem);
+}
+
+#endif

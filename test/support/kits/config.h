@@ -1,0 +1,29 @@
+/* Cluster snapshots and XdsConfigs made by hand, for unit tests of src/xds. JSON with ' for ". */
+#ifndef TC_SUPPORT_KITS_CONFIG_H
+#define TC_SUPPORT_KITS_CONFIG_H
+
+#include "support/fakes/lb.h"
+#include "xds/resource/xds_config.h"
+
+/* Makes an EDS resource "c" from "0/a=1: 1.1.1.1:1*2 1.1.1.1:2#key; 1/b: ..." (localities PRIORITY/SUB_ZONE=WEIGHT
+ * separated by ';', endpoints by spaces, *WEIGHT, #HASH_KEY, !HEALTH). `more`: further members of the resource (",
+ * 'policy': {...}"). */
+const struct tc_eds *kit_config_eds(const char *localities, const char *more);
+void kit_config_eds_unref(const struct tc_eds *eds);
+
+/* Makes a snapshot of an EDS cluster. `more`: further members of the Cluster (", 'lbPolicy': ..."). Takes ownership of
+ * eds (NULL: none). */
+struct tc_cluster_config *kit_config_cluster(const char *name, const char *more, const struct tc_eds *eds);
+/* Makes a config of these clusters, ended by NULL, whose ownership it takes. Node id "n1". */
+struct tc_xds_config *kit_config_config(struct tc_cluster_config *first, ...) __attribute__((sentinel));
+/* Makes a config of routing alone: HTTP filters before the router ("{...},"), further members of the one virtual host
+ * ("...,"), its routes, and further members of the HttpConnectionManager (", ..."). Node id "n1". */
+struct tc_xds_config *kit_config_routing(const char *filters, const char *vhost, const char *routes, const char *more);
+
+/* Makes a fake channel with an xDS policy. */
+struct fake_lb *kit_config_lb(const char *policy);
+void kit_config_lb_free(struct fake_lb *f);
+/* Updates the policy with the config as attributes and runs the loop. Takes ownership of both. */
+void kit_config_update(struct fake_lb *f, struct tc_lb_config *lb_config, struct tc_xds_config *config);
+
+#endif

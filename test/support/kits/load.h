@@ -1,0 +1,25 @@
+/* Calls at a steady rate from a thread of their own, independent of how earlier calls end, and their results. */
+#ifndef TC_SUPPORT_KITS_LOAD_H
+#define TC_SUPPORT_KITS_LOAD_H
+
+#include <torc/torc.h>
+
+struct kit_load;
+
+struct kit_load_report {
+    uint64_t calls, failed;
+    uint64_t longest_ms; /* of a call */
+    char first[512];     /* code and text of the first failure; "" if none failed */
+};
+
+/* Starts calls of "/test.Service/Method" with the header "user: u0", "u1", ... (back to u0 after `keys`). No call waits
+ * for ready; the deadline is 10 s. The runtime has its own thread. */
+struct kit_load *kit_load_new(torc_channel *ch, unsigned rps, unsigned keys);
+/* Waits until that many calls have been started. */
+void kit_load_wait(struct kit_load *l, uint64_t calls);
+/* The longest call that ended since the last call of this function, in ms. */
+uint64_t kit_load_lap(struct kit_load *l);
+/* Stops, and waits for all calls. */
+void kit_load_free(struct kit_load *l, struct kit_load_report *report);
+
+#endif

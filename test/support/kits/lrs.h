@@ -1,0 +1,84 @@
+/* What clients report to the LRS server of a kit_mesh, summed by cluster and locality. Failures in here fail the
+ * test. */
+#ifndef TC_SUPPORT_KITS_LRS_H
+#define TC_SUPPORT_KITS_LRS_H
+
+#include "support/kits/mesh.h"
+
+#define KIT_LRS_MAX 4
+
+struct kit_lrs_metric {
+    char name[48]; /* "cpu", "mem", "application", or the name in load_metric_stats */
+    uint64_t requests;
+    double total;
+};
+
+/* Sums over all reports; in_progress is from the last report. */
+struct kit_lrs_locality {
+    uint64_t success, error, issued, in_progress;
+    size_t n_metrics;
+    struct kit_lrs_metric metrics[8];
+};
+
+struct kit_lrs_cluster {
+    char name[16], service[16];
+    struct kit_lrs_locality a, b, none; /* by sub_zone; none: a locality without a name */
+    uint64_t dropped, dropped_lb;       /* all drops; drops of category "lb" */
+    uint64_t dropped_other;             /* drops of other categories */
+    uint64_t reports;
+    uint64_t interval_ns, widest_ns; /* the sum of intervals, and the longest */
+};
+
+struct kit_lrs_told {
+    size_t n_clusters;
+    struct kit_lrs_cluster clusters[KIT_LRS_MAX];
+    uint64_t reports, empty;        /* without the first message of each stream */
+    uint64_t faults;                /* messages out of order: a node that is missing or repeated */
+    size_t streams, streams_so_far; /* as the server counts */
+};
+
+struct kit_lrs;
+
+/* Observes from now on and asks for all clusters. Free it after the kit_mesh's channels, before the kit_mesh. */
+struct kit_lrs *kit_lrs_new(struct kit_mesh *k, uint64_t interval_ms);
+void kit_lrs_free(struct kit_lrs *l);
+/* Asks for one cluster only; NULL: for all. */
+void kit_lrs_ask(struct kit_lrs *l, uint64_t interval_ms, const char *cluster);
+/* While true, ends every stream with UNAVAILABLE and answers no new stream. */
+void kit_lrs_hold(struct kit_lrs *l, bool hold);
+/* Closes the control plane (port and connections) in the loop turn in which it receives the next report, and waits for
+ * that. */
+void kit_lrs_crash_after_report(struct kit_lrs *l);
+/* The reports so far; borrowed until the next call. */
+const struct kit_lrs_told *kit_lrs_look(struct kit_lrs *l);
+/* The sums of one cluster; all zero if it was not reported. */
+const struct kit_lrs_cluster *kit_lrs_told_cluster(const struct kit_lrs_told *t, const char *name);
+const struct kit_lrs_metric *kit_lrs_metric(const struct kit_lrs_locality *l, const char *name);
+uint64_t kit_lrs_now_ns(void);
+
+/* Polls until the condition on `t`, the reports so far, holds: at most 20 s. */
+#define KIT_LRS_WAIT(kit, condition)                                                                                   \
+    for (uint64_t until_ = kit_lrs_now_ns() + UINT64_C(20000000000);;) {                                               \
+        const struct kit_lrs_told *t = kit_lrs_look(kit);                                                              \
+        if (condition)                                                                                                 \
+            break;                                                                                                     \
+        if (kit_lrs_now_ns() > until_)                                                                                 \
+            fail_msg("waited in vain for %s", #condition);                                                             \
+    }
+
+/* --- callers --- */
+
+/* What a caller saw. dropped: by the assignment's categories; broken: by circuit breaking. */
+struct kit_lrs_seen {
+    uint64_t ok, failed, dropped, broken;
+};
+
+/* Makes n calls one after another; the backend fails every fourth. Threads may call this at the same time with separate
+ * sums. */
+void kit_lrs_calls(torc_channel *ch, size_t n, struct kit_lrs_seen *seen);
+/* Makes a call that a backend receives and leaves unanswered; returns once the backend has it. No other calls may run
+ * meanwhile. End it with kit_lrs_hang_end. */
+torc_call *kit_lrs_hang(struct kit_mesh *k, torc_channel *ch);
+void kit_lrs_hang_end(torc_call *call);
+
+#endif

@@ -1,0 +1,129 @@
+/* A mesh in one process, over real sockets: the embedded control plane and echo backends on a thread of their own, and
+ * channels to "xds:///..." with a bootstrap for that control plane. Failures in here fail the test. */
+#ifndef TC_SUPPORT_KITS_MESH_H
+#define TC_SUPPORT_KITS_MESH_H
+
+#include <torc/torc.h>
+
+#include "base/buf.h"
+#include "controlplane/control_plane.h"
+#include "controlplane/lrs.h"
+#include "tls/tls.h"
+
+#define KIT_MESH_MAX 8
+
+struct kit_mesh;
+
+/* Makes n backends "b0", "b1", ..., all listening. */
+struct kit_mesh *kit_mesh_new(size_t n);
+/* Makes backends that delay each answer. */
+struct kit_mesh *kit_mesh_new_slow(size_t n, uint64_t delay_ms);
+/* Makes a mesh whose control plane is behind TLS with a certificate for 127.0.0.1. */
+struct kit_mesh *kit_mesh_new_secure(size_t n, const struct tc_tls_opts *control_plane);
+void kit_mesh_free(struct kit_mesh *k);
+
+/* --- servers --- */
+
+/* "127.0.0.1:PORT"; borrowed. */
+const char *kit_mesh_address(const struct kit_mesh *k, size_t i);
+const char *kit_mesh_control_plane(const struct kit_mesh *k);
+/* kit_mesh_stop closes port and connections, as a crash does. kit_mesh_start listens on the port again. */
+void kit_mesh_stop(struct kit_mesh *k, size_t i);
+void kit_mesh_start(struct kit_mesh *k, size_t i);
+void kit_mesh_stop_control_plane(struct kit_mesh *k);
+void kit_mesh_start_control_plane(struct kit_mesh *k);
+/* Makes the backend send GOAWAY and finish its calls. */
+void kit_mesh_goaway(struct kit_mesh *k, size_t i);
+/* Makes the backend's port reachable on every loopback address: 127.0.0.1 to 127.255.255.254. */
+void kit_mesh_spread(struct kit_mesh *k, size_t i);
+/* Starts backend i again on its port, behind TLS (NULL: plaintext). Its counts start from 0. */
+void kit_mesh_secure(struct kit_mesh *k, size_t i, const struct tc_tls_opts *tls);
+/* Starts backend i again on its port, failing every call with this code (0: echoing). Its counts start from 0. */
+void kit_mesh_fail(struct kit_mesh *k, size_t i, int code);
+/* The open connections to backend i. */
+uint64_t kit_mesh_open_connections(struct kit_mesh *k, size_t i);
+/* Replaces the backend by a port that accepts connections and never answers. kit_mesh_stop closes that port. */
+void kit_mesh_hold(struct kit_mesh *k, size_t i);
+/* The requests to backend i since the last call of this function. */
+uint64_t kit_mesh_take(struct kit_mesh *k, size_t i);
+/* The requests to backend i since the start. */
+uint64_t kit_mesh_handled(struct kit_mesh *k, size_t i);
+/* The connections to backend i since the start. */
+uint64_t kit_mesh_connections(struct kit_mesh *k, size_t i);
+/* The open connections to the control plane. */
+uint64_t kit_mesh_open_control_connections(struct kit_mesh *k);
+/* The LRS server beside the control plane; use it on the servers' thread. */
+struct tc_lrs *kit_mesh_lrs(struct kit_mesh *k);
+/* Runs fn on the servers' thread and waits until it returns. */
+void kit_mesh_do(struct kit_mesh *k, void (*fn)(struct tc_control_plane *cp, void *arg), void *arg);
+
+/* --- resources --- */
+
+/* Adds or replaces resources (YAML, printf form) and pushes them. */
+void kit_mesh_put(struct kit_mesh *k, const char *fmt, ...) TC_PRINTF(2, 3);
+/* Removes a resource by type ("Cluster") and name. */
+void kit_mesh_remove(struct kit_mesh *k, const char *type, const char *name);
+/* Puts a listener `name` with these HTTP filters before the router (YAML flow maps, each followed by a comma) and these
+ * inline routes (YAML flow maps, separated by commas). */
+void kit_mesh_put_filtered(struct kit_mesh *k, const char *name, const char *filters, const char *routes);
+/* Puts a listener with these inline routes, without filters. */
+void kit_mesh_put_routes(struct kit_mesh *k, const char *name, const char *routes);
+/* Puts a listener whose one route sends everything to `cluster`, with these hash policies (a YAML flow list; NULL:
+ * none). */
+void kit_mesh_put_listener(struct kit_mesh *k, const char *name, const char *cluster, const char *hash_policy);
+/* Puts an EDS cluster. `more`: further fields as YAML lines (NULL: RING_HASH). */
+void kit_mesh_put_cluster(struct kit_mesh *k, const char *name, const char *more);
+/* Puts an aggregate cluster of these ("c1, c2"). */
+void kit_mesh_put_aggregate(struct kit_mesh *k, const char *name, const char *children);
+/* Puts a LOGICAL_DNS cluster of that host and port. policy: its lb_policy ("ROUND_ROBIN"). */
+void kit_mesh_put_dns(struct kit_mesh *k, const char *name, const char *host, const char *port, const char *policy);
+/* Puts the endpoints of a cluster: "0/a=1: 0, 1*2; 1/b: 2#key, 3+4". Localities, separated by ';', are
+ * PRIORITY/SUB_ZONE=WEIGHT (weight 1 by default). Endpoints, separated by ',', are a backend's number, +BACKEND for an
+ * additional address, *WEIGHT, then #HASH_KEY or !HEALTH. `more`: further fields, or NULL. */
+void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *localities, const char *more);
+
+/* The client's requests since the last call of this function, one a line: "Cluster version names... [initial n] [NACK
+ * text]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
+char *kit_mesh_requests(struct kit_mesh *k);
+
+/* Takes requests until one contains `text`, at most 30 s. */
+void kit_mesh_wait_request(struct kit_mesh *k, const char *text);
+
+/* --- channels --- */
+
+torc_runtime *kit_mesh_runtime(struct kit_mesh *k);
+/* The bootstrap for this control plane; borrowed. */
+const char *kit_mesh_bootstrap(const struct kit_mesh *k);
+/* Makes a channel to "xds:///NAME". options may be NULL; bootstrap and short backoffs are set in any case. */
+torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struct torc_channel_options *options);
+
+/* Makes one RPC with headers "name: value" by lines (NULL: none). The caller ends the result. */
+struct torc_result kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms);
+/* Makes n calls; each must succeed. */
+void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
+/* Calls, waiting for ready, until backend i answers: at most 30 s. */
+void kit_mesh_wait_backend(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t i);
+/* Calls until an RPC fails with the code and a message that contains `text`: at most 30 s. */
+void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text);
+/* Calls until each backend with a share has answered (at most 30 s), then n times, and asserts for each backend that
+ * its calls are within 5 % of n of its share. */
+void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t n, const double *shares,
+                            size_t n_shares);
+
+/* --- a mesh with one channel --- */
+
+struct kit_mesh_world {
+    struct kit_mesh *k;
+    torc_channel *ch; /* to the listener "svc" */
+};
+
+/* Puts a cluster "c" with these endpoints and further fields (`cluster`, as kit_mesh_put_cluster) and a listener "svc"
+ * to it with these hash policies (NULL: none). Opens a channel to the listener. */
+struct kit_mesh_world kit_mesh_world_open(size_t backends, const char *endpoints, const char *cluster,
+                                          const char *hash_policies);
+/* Puts round_robin clusters "c0", "c1", ... with one backend each, and opens a channel to "svc", a listener that the
+ * test puts. */
+struct kit_mesh_world kit_mesh_world_open_clusters(size_t clusters);
+void kit_mesh_world_close(struct kit_mesh_world *w);
+
+#endif

@@ -1,0 +1,33 @@
+/* The inside of kit_mesh. */
+#ifndef TC_SUPPORT_KITS_MESH_INTERNAL_H
+#define TC_SUPPORT_KITS_MESH_INTERNAL_H
+
+#include <pthread.h>
+
+#include "support/kits/mesh.h"
+
+#define KIT_MESH_NODE "test-node"
+
+struct kit_mesh_node {
+    struct tc_server *server;
+    struct tc_backend *backend; /* NULL for the control plane */
+    struct tc_addr addr;
+    char *text;
+    uint64_t taken;
+    int hole; /* listens instead of the backend and never answers; -1: none */
+};
+
+struct kit_mesh {
+    pthread_t thread;
+    struct tc_loop *loop;
+    struct kit_mesh_node control_plane, backends[KIT_MESH_MAX];
+    size_t n;
+    struct tc_control_plane *cp;
+    struct tc_lrs *lrs;
+    struct tc_buf requests;
+    bool stop;
+    torc_runtime *runtime;
+    char *bootstrap;
+};
+
+#endif

@@ -1,0 +1,48 @@
+/* outlier_detection over fake subchannels: RPCs that succeed or fail by address, on virtual time. JSON with ' for ". */
+#ifndef TC_SUPPORT_KITS_OUTLIER_H
+#define TC_SUPPORT_KITS_OUTLIER_H
+
+#include "support/fakes/lb.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+#define C "3.3.3.3:3"
+#define D "4.4.4.4:4"
+#define ALL A " " B " " C " " D
+#define RR "'childPolicy': [{'round_robin': {}}]"
+/* Every endpoint with a rate below the mean is ejected; one failure in an interval suffices. */
+#define KEEN "'successRateEjection': {'stdevFactor': 100, 'minimumHosts': 1, 'requestVolume': 1}"
+#define HALF "'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 1, 'requestVolume': 1}"
+#define SECOND 1000
+#define EJECTED "ejected by outlier detection"
+
+extern const char *const kit_outlier_addrs[4]; /* A to D */
+
+/* A cmocka setup: a fake channel with outlier_detection. */
+int kit_outlier_setup(void **state);
+int kit_outlier_teardown(void **state);
+#define OUTLIER_TEST(name) cmocka_unit_test_setup_teardown(name, kit_outlier_setup, kit_outlier_teardown)
+
+/* Updates the policy with the config {fields}. */
+void kit_outlier_update(struct fake_lb *f, const char *endpoints, const char *fields);
+/* Updates the policy and connects A to D. */
+void kit_outlier_start(struct fake_lb *f, const char *endpoints, const char *fields);
+/* Ends the RPC of a pick. */
+void kit_outlier_finish(struct tc_call_tracker *trackers, int code);
+
+struct kit_outlier_counts {
+    unsigned at[4]; /* A to D */
+    unsigned none;  /* queued or failed picks, or other addresses */
+};
+
+/* Makes n RPCs one after another; RPCs to a `failing` address fail. */
+struct kit_outlier_counts kit_outlier_run(struct fake_lb *f, unsigned n, const char *failing);
+/* The number of addresses with this count. */
+unsigned kit_outlier_count_of(const struct kit_outlier_counts *c, unsigned value);
+/* Makes eight successful RPCs. Returns true if the address gets any. */
+bool kit_outlier_in_service(struct fake_lb *f, const char *addr);
+
+#define assert_ejected(f, addr) assert_false(kit_outlier_in_service(f, addr))
+#define assert_in_service(f, addr) assert_true(kit_outlier_in_service(f, addr))
+
+#endif

@@ -1,0 +1,34 @@
+/* `torc call` as a process against a kit_mesh's control plane: 100 calls a second, and what the process holds and
+ * spends. It is a separate process so that the servers' memory and CPU time do not count. Failures in here fail the
+ * test. */
+#ifndef TC_SUPPORT_KITS_PROCESS_H
+#define TC_SUPPORT_KITS_PROCESS_H
+
+#include "support/kits/mesh.h"
+
+struct kit_process;
+
+/* Makes a mesh for it: "/good..." and RPCs with the header "to: good" go to the cluster "good" at backend 0, all others
+ * to "victim" at backend 1, which has these fields (YAML lines; NULL: RING_HASH). */
+struct kit_mesh *kit_process_mesh(const char *victim);
+
+/* Calls "/good.S/M" at "xds:///svc". `limits`: the bootstrap's `torc.limits` as JSON; NULL: none. */
+struct kit_process *kit_process_new(struct kit_mesh *k, const char *limits);
+void kit_process_free(struct kit_process *c);
+/* Waits until that many more calls have finished, at most a minute. A failed call fails the test. */
+void kit_process_go_on(struct kit_process *c, size_t more);
+/* Waits until the log contains the text, at most a minute. */
+void kit_process_wait_log(struct kit_process *c, const char *part);
+/* The longest call since the last call of this function, in ms. */
+double kit_process_longest_ms(struct kit_process *c);
+
+/* Resident memory in kB, and CPU time so far, which (unlike wall time) does not count other load on the machine. */
+long kit_process_resident_kb(const struct kit_process *c);
+double kit_process_cpu_ms(const struct kit_process *c);
+/* The peak of resident memory since the last reset. */
+long kit_process_peak_kb(const struct kit_process *c);
+void kit_process_reset_peak(const struct kit_process *c);
+/* The number of open descriptors. */
+size_t kit_process_descriptors(const struct kit_process *c);
+
+#endif

@@ -1,0 +1,40 @@
+/* A gRPC server and a client channel to it on one loop, over a real socket, for tests of services. */
+#ifndef TC_SUPPORT_KITS_SERVER_H
+#define TC_SUPPORT_KITS_SERVER_H
+
+#include "base/vec.h"
+#include "channel/call_start.h"
+#include "server/call.h"
+#include "server/server.h"
+
+struct kit_server {
+    struct tc_loop *loop;
+    struct tc_server *server;
+    torc_runtime *runtime;
+    torc_channel *channel;
+};
+
+/* A call that reads all messages. */
+struct kit_server_call {
+    struct kit_server *kit;
+    struct tc_call *call;              /* NULL after the end */
+    TC_VEC(struct tc_rstr *) messages; /* received */
+    bool written, done;
+    struct tc_status status;
+};
+
+void kit_server_init(struct kit_server *k);
+/* All calls must have been closed. The test frees services afterwards. */
+void kit_server_fini(struct kit_server *k);
+
+void kit_server_open(struct kit_server *k, struct kit_server_call *c, const char *method);
+void kit_server_send(struct kit_server_call *c, struct tc_slice message, bool end);
+void kit_server_close(struct kit_server_call *c);
+
+/* Runs one turn of the loop. Fails the test ten seconds after `since_ns`. */
+void kit_server_turn(struct kit_server *k, uint64_t since_ns);
+#define KIT_SERVER_UNTIL(k, condition)                                                                                 \
+    for (uint64_t since_ns_ = tc_loop_clock_ns((k)->loop); !(condition);)                                              \
+    kit_server_turn((k), since_ns_)
+
+#endif

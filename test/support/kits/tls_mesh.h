@@ -1,0 +1,48 @@
+/* A mesh whose clusters are secured by xDS (A29), over real sockets: a kit_mesh, certificate files in a temporary
+ * folder, and channels with xds credentials whose bootstrap has certificate providers for those files. */
+#ifndef TC_SUPPORT_KITS_TLS_MESH_H
+#define TC_SUPPORT_KITS_TLS_MESH_H
+
+#include "support/kits/cert.h"
+#include "support/kits/mesh.h"
+#include "support/net/wire_proxy.h"
+
+/* The beginning of a TLS connection: the record of a ClientHello. */
+#define KIT_TLS_MESH_HELLO "\x16\x03\x01"
+
+struct kit_tls_mesh {
+    struct kit_mesh *k;
+    torc_channel *ch; /* made by kit_tls_mesh_open, to "xds:///svc" */
+    char folder[64];
+    char *bootstrap;
+    struct kit_cert root, other_root, server, client;
+};
+
+/* Makes n plaintext backends. Files: root.pem, cert.pem and key.pem (of `client`), other.pem. Providers: "mesh" (all
+ * three), "other" (other.pem as roots), "roots" (root.pem alone), "late" (late.pem as roots, a file that does not exist
+ * yet), "spiffe" (map.json, which does not exist yet either) and "strange" (an unknown plugin); all have this refresh
+ * interval ("1s"). The server's certificate is for DNS:b.mesh.test and URI:spiffe://mesh.test/b. */
+void kit_tls_mesh_init(struct kit_tls_mesh *w, size_t n, const char *refresh_interval);
+void kit_tls_mesh_fini(struct kit_tls_mesh *w);
+/* Replaces a file of the folder by rename. */
+void kit_tls_mesh_write(const struct kit_tls_mesh *w, const char *name, const char *content);
+
+/* Puts backend i behind TLS with this certificate. Clients must have a certificate by `root`; `verify` (may be NULL)
+ * sees it. */
+void kit_tls_mesh_secure(struct kit_tls_mesh *w, size_t i, const struct kit_cert *cert, tc_tls_verify_fn verify,
+                         void *arg);
+/* Puts a round_robin cluster of the endpoint "HOST:PORT" with hostname "b.mesh.test". tls: fields of its
+ * UpstreamTlsContext (the inside of a YAML flow map); NULL: no transport_socket. */
+void kit_tls_mesh_put_cluster(struct kit_tls_mesh *w, const char *name, const char *address, const char *tls);
+/* An UpstreamTlsContext with identity "mesh" and these roots, matchers for names (a YAML flow list), and more of the
+ * outer message ("", ", sni: x"). The caller frees it with tc_free. */
+char *kit_tls_mesh_context(const char *roots, const char *sans, const char *more);
+/* Puts a listener "svc" that sends RPCs with the header "to: good" to the cluster "good", all others to "c". */
+void kit_tls_mesh_put_listener(struct kit_tls_mesh *w);
+/* Makes a channel with xds credentials over insecure ones. */
+torc_channel *kit_tls_mesh_channel(struct kit_tls_mesh *w, const char *name);
+void kit_tls_mesh_open(struct kit_tls_mesh *w);
+/* Asserts that nothing that went through the proxy is HTTP/2, or a part of a kit_mesh RPC. */
+void kit_tls_mesh_expect_nothing_clear(struct wire_proxy *p);
+
+#endif

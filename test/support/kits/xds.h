@@ -1,0 +1,64 @@
+/* What tests of the xDS client share: resource types of their own, watchers that record their callbacks, and both sides
+ * of a stream as one line each. A resource's bytes are "name|value"; the value "bad" is rejected. */
+#ifndef TC_SUPPORT_KITS_XDS_H
+#define TC_SUPPORT_KITS_XDS_H
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "support/fakes/xds.h"
+#include "xds/client/client.h"
+
+extern const struct tc_xds_resource_type kit_xds_lds; /* absence means deletion */
+extern const struct tc_xds_resource_type kit_xds_cds; /* absence means deletion */
+extern const struct tc_xds_resource_type kit_xds_eds;
+
+/* How often a resource was decoded since the start of the program. */
+extern unsigned kit_xds_decoded;
+
+struct kit_xds_watcher {
+    struct tc_xds_watcher base;
+    struct tc_buf log; /* "value v;" "error TEXT;" "ambient TEXT;" "clear;" */
+    int last_code;
+    bool hold; /* keeps flow-control tokens until kit_xds_release */
+    TC_VEC(struct tc_xds_token *) held;
+    /* Called after an event was recorded. May be NULL. */
+    void (*then)(struct kit_xds_watcher *w);
+    void *arg;
+};
+
+void kit_xds_watcher_init(struct kit_xds_watcher *w);
+void kit_xds_watcher_fini(struct kit_xds_watcher *w);
+void kit_xds_release(struct kit_xds_watcher *w);
+/* The events since the last call; borrowed until the next. */
+const char *kit_xds_told(struct kit_xds_watcher *w);
+
+struct kit_xds {
+    struct tc_loop *loop;
+    struct fake_xds *fake;
+    struct tc_xds_bootstrap *bootstrap;
+    struct tc_xds_client *client;
+    struct fake_xds_server *server; /* the first server of the bootstrap */
+    char *text;                     /* of the last kit_xds_request */
+};
+
+/* Makes a client on a manual loop. NULL: one server "s1", node id "node1". */
+void kit_xds_init(struct kit_xds *k, const char *bootstrap);
+/* Makes a client whose background thread decodes resources of any size (support/gate.h). */
+void kit_xds_init_decode_thread(struct kit_xds *k);
+void kit_xds_fini(struct kit_xds *k);
+void kit_xds_watch(struct kit_xds *k, const struct tc_xds_resource_type *type, const char *name,
+                   struct kit_xds_watcher *w);
+void kit_xds_unwatch(struct kit_xds *k, struct kit_xds_watcher *w);
+/* The server's next request as "Type [names] version nonce" and " NACK text"; "" if there is none. A delta request is
+ * "Type +[subscribed] -[unsubscribed] {initial versions} nonce". */
+const char *kit_xds_request(struct kit_xds *k, struct fake_xds_server *s);
+/* Sends a response of these resources, ended by NULL, and runs the loop. */
+void kit_xds_respond(struct kit_xds *k, struct fake_xds_server *s, const struct tc_xds_resource_type *type,
+                     const char *version, const char *nonce, ...) __attribute__((sentinel));
+/* Sends a delta response and runs the loop. Resources are "name|value@version"; "-name" removes one; "!name" is a
+ * resource error NOT_FOUND "gone". */
+void kit_xds_respond_delta(struct kit_xds *k, struct fake_xds_server *s, const struct tc_xds_resource_type *type,
+                           const char *nonce, ...) __attribute__((sentinel));
+bool kit_xds_creds_supported(void *arg, const char *type, const json_t *config);
+
+#endif

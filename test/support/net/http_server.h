@@ -1,0 +1,31 @@
+/* An HTTP/1 server on a thread of its own that answers each request as the test decides: a metadata server, or a
+ * CONNECT proxy to this machine. One request per connection. */
+#ifndef TC_SUPPORT_NET_HTTP_SERVER_H
+#define TC_SUPPORT_NET_HTTP_SERVER_H
+
+#include <stdint.h>
+
+enum http_server_do {
+    HTTP_SERVER_ANSWER, /* sends the text and closes */
+    HTTP_SERVER_TUNNEL, /* sends the text, then tunnels to 127.0.0.1 at the port of the request line */
+    HTTP_SERVER_HANG,   /* sends nothing while the client stays */
+    HTTP_SERVER_CLOSE
+};
+
+struct http_server_reply {
+    enum http_server_do what;
+    unsigned delay_ms; /* delay before the reply */
+    char *text;        /* tc_free */
+};
+
+/* `head`: the request line and its headers. Called on the server's thread. */
+typedef struct http_server_reply (*http_server_fn)(const char *head, void *arg);
+
+struct http_server;
+
+struct http_server *http_server_new(http_server_fn fn, void *arg);
+void http_server_free(struct http_server *s);
+/* "127.0.0.1:PORT"; borrowed. */
+const char *http_server_address(const struct http_server *s);
+
+#endif

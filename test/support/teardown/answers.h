@@ -1,0 +1,16 @@
+/* An application's call credentials that answer at random: at once, late from a thread of their own, or with an
+ * error. */
+#ifndef TC_SUPPORT_TEARDOWN_ANSWERS_H
+#define TC_SUPPORT_TEARDOWN_ANSWERS_H
+
+#include <torc/torc.h>
+
+struct answers;
+
+struct answers *answers_new(void);
+void answers_free(struct answers *a);
+torc_call_credentials *answers_credentials(struct answers *a);
+/* Waits until each request is answered and all credentials are destroyed. */
+void answers_settle(struct answers *a);
+
+#endif

@@ -1,0 +1,31 @@
+/* The servers of the teardown campaign, of every kind that a channel may depend on, each good or bad at random, and
+ * channels to them by each flow. */
+#ifndef TC_SUPPORT_TEARDOWN_WORLD_H
+#define TC_SUPPORT_TEARDOWN_WORLD_H
+
+#include <torc/torc.h>
+
+#include "base/random.h"
+
+struct teardown;
+
+struct teardown *teardown_new(void);
+void teardown_free(struct teardown *t);
+
+/* Makes a channel by a random flow, whose number is put into *flow. csds: where the runtime serves CSDS; NULL:
+ * nowhere. */
+torc_channel *teardown_channel(struct teardown *t, torc_runtime *rt, const char *csds, struct tc_rng *rng,
+                               size_t *flow);
+/* Counts an RPC of a flow that ended by itself. Any thread. */
+void teardown_count(struct teardown *t, size_t flow, int code);
+/* Call credentials of an application that answer at once or from another thread, with a token or an error. */
+torc_call_credentials *teardown_credentials(struct teardown *t);
+/* Changes something at the servers. */
+void teardown_stir(struct teardown *t, struct tc_rng *rng);
+/* Waits until no request to the application's credentials is unanswered. All credentials must have been released. */
+void teardown_settle(struct teardown *t);
+/* Prints channels and RPCs by flow, and streams of load reports. Fails the test if a flow on which an RPC can succeed
+ * had none that did: its teardowns would have torn down nothing. */
+void teardown_report(struct teardown *t);
+
+#endif

@@ -1,0 +1,32 @@
+/* The inside of teardown. */
+#ifndef TC_SUPPORT_TEARDOWN_WORLD_INTERNAL_H
+#define TC_SUPPORT_TEARDOWN_WORLD_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "support/kits/tls_mesh.h"
+#include "support/net/http_server.h"
+#include "support/net/name_server.h"
+#include "support/teardown/answers.h"
+#include "support/teardown/world.h"
+
+enum { PLAIN_A, PLAIN_B, HELD, SECURE, OPEN, BACKENDS }; /* SECURE requires client certificates, OPEN does not */
+
+#define TEARDOWN_NAME "b.mesh.test" /* in the servers' certificate */
+
+enum { TEARDOWN_FLOWS = 23 };
+
+struct teardown {
+    struct kit_tls_mesh tls;
+    struct kit_mesh *k; /* used by it */
+    struct http_server *proxy, *metadata;
+    struct tc_rng proxy_rng, metadata_rng; /* one for each server thread */
+    struct name_server *names;
+    struct answers *answers;
+    struct kit_cert renewed; /* another certificate for the client */
+    torc_credentials *mutual, *open, *xds;
+    uint64_t load_streams, opened[TEARDOWN_FLOWS];
+    atomic_uint_fast64_t succeeded[TEARDOWN_FLOWS], failed[TEARDOWN_FLOWS];
+};
+
+#endif

@@ -1,0 +1,239 @@
+/* A steady stream of unary calls allocates nothing on the thread that drives the loop, memory lent to the application
+ * included. The program is linked so that every malloc of Torc's, and so of nghttp2's, comes by here. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+#include "support/kits/mesh.h"
+
+#define WARM_UP 200
+#define CALLS 1000
+/* A machine that stands still for a second has the connection give memory back. */
+#define SLACK 32
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *ptr, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *ptr, size_t size);
+
+static _Thread_local unsigned n_allocations;
+
+void *__wrap_malloc(size_t size)
+{
+    n_allocations++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    n_allocations++;
+    return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *ptr, size_t size)
+{
+    n_allocations++;
+    return __real_realloc(ptr, size);
+}
+
+/* As an application calls: a deadline, two fields of metadata, 100 bytes each way. */
+struct client {
+    torc_runtime *rt;
+    torc_channel *ch;
+    torc_metadata *metadata;
+    struct torc_call_options options;
+    char request[100];
+    unsigned begun, done, ok, limit;
+};
+
+static void client_on(struct client *c, torc_runtime *rt, torc_channel *ch)
+{
+    *c = (struct client){.rt = rt, .ch = ch};
+    assert_non_null(ch);
+    c->metadata = torc_metadata_new();
+    assert_int_equal(torc_metadata_add_string(c->metadata, "x-user", "somebody"), 0);
+    assert_int_equal(torc_metadata_add(c->metadata, "x-trace-bin", "\1\2\3\4\5\6\7\0", 8), 0);
+    torc_call_options_init(&c->options);
+    c->options.metadata = c->metadata;
+    c->options.timeout_ms = 30000;
+    memset(c->request, 'r', sizeof(c->request));
+}
+
+static void client_init(struct client *c, torc_runtime *rt)
+{
+    client_on(c, rt, torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL));
+}
+
+static void client_fini(struct client *c)
+{
+    torc_metadata_free(c->metadata);
+    torc_channel_free(c->ch);
+    assert_int_equal(torc_runtime_free(c->rt), 0);
+}
+
+static void block(struct client *c, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct torc_result r;
+        assert_int_equal(torc_call_unary(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options, &r), 0);
+        c->ok += r.code == TORC_STATUS_OK && torc_message_size(r.response) == sizeof(c->request);
+        torc_result_fini(&r);
+    }
+}
+
+/* Blocking calls that drive the loop themselves: response and metadata are lent until torc_result_fini. */
+static void test_blocking_without_thread(void **state)
+{
+    (void)state;
+    struct client c;
+    client_init(&c, kit_backends_runtime(TORC_RUNTIME_CALLER));
+    block(&c, WARM_UP);
+    unsigned before = n_allocations;
+    block(&c, CALLS);
+    unsigned took = n_allocations - before;
+    assert_int_equal(c.ok, WARM_UP + CALLS);
+    print_message("blocking: %u allocations for %d calls\n", took, CALLS);
+    assert_true(took <= SLACK);
+    client_fini(&c);
+}
+
+static void on_unary(const struct torc_result *r, void *arg);
+
+static void begin(struct client *c)
+{
+    c->begun++;
+    assert_int_equal(
+        torc_call_unary_async(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options, on_unary, c, NULL),
+        0);
+}
+
+/* The end of each call begins the next. */
+static void on_unary(const struct torc_result *r, void *arg)
+{
+    struct client *c = arg;
+    c->done++;
+    c->ok += r->code == TORC_STATUS_OK && torc_message_size(r->response) == sizeof(c->request);
+    if (c->begun < c->limit)
+        begin(c);
+}
+
+static void run_async(struct client *c, unsigned outstanding, unsigned n)
+{
+    c->limit = c->begun + n;
+    for (unsigned i = 0; i < outstanding; i++)
+        begin(c);
+    while (c->done < c->limit)
+        torc_runtime_poll(c->rt, 1000);
+}
+
+static void async_at(unsigned outstanding)
+{
+    struct client c;
+    client_init(&c, kit_backends_runtime(TORC_RUNTIME_CALLER));
+    run_async(&c, outstanding, 10 * WARM_UP);
+    unsigned before = n_allocations;
+    run_async(&c, outstanding, CALLS);
+    unsigned took = n_allocations - before;
+    assert_int_equal(c.ok, 10 * WARM_UP + CALLS);
+    print_message("%u outstanding: %u allocations for %d calls\n", outstanding, took, CALLS);
+    assert_true(took <= SLACK);
+    client_fini(&c);
+}
+
+/* Asynchronous calls: the response is lent for the callback. */
+static void test_async_one(void **state)
+{
+    (void)state;
+    async_at(1);
+}
+
+static void test_async_many(void **state)
+{
+    (void)state;
+    async_at(64);
+}
+
+struct sample {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    unsigned n;
+    bool taken;
+};
+
+static void take(void *arg)
+{
+    struct sample *s = arg;
+    pthread_mutex_lock(&s->mutex);
+    s->n = n_allocations;
+    s->taken = true;
+    pthread_cond_signal(&s->cond);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* Returns the count of the runtime's thread. */
+static unsigned count_of(torc_runtime *rt)
+{
+    struct sample s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+    assert_int_equal(torc_runtime_post(rt, take, &s), 0);
+    pthread_mutex_lock(&s.mutex);
+    while (!s.taken)
+        pthread_cond_wait(&s.cond, &s.mutex);
+    pthread_mutex_unlock(&s.mutex);
+    return s.n;
+}
+
+static void test_blocking_with_thread(void **state)
+{
+    (void)state;
+    struct client c;
+    client_init(&c, kit_backends_runtime(TORC_RUNTIME_THREAD));
+    block(&c, WARM_UP);
+    unsigned loop_before = count_of(c.rt), own_before = n_allocations;
+    block(&c, CALLS);
+    unsigned own = n_allocations - own_before, loop = count_of(c.rt) - loop_before;
+    print_message("with a thread: %u allocations on the loop's, %u on the caller's\n", loop, own);
+    assert_true(loop <= SLACK);
+    /* A second call object is made while the loop still holds the first. */
+    assert_true(own <= SLACK);
+    client_fini(&c);
+}
+
+/* Through xDS: route, hash, ring and load balancing allocate nothing either. */
+static void test_mesh(void **state)
+{
+    (void)state;
+    struct kit_mesh *k = kit_mesh_new(3);
+    kit_mesh_put_endpoints(k, "c", "0/a: 0, 1, 2", NULL);
+    kit_mesh_put_cluster(k, "c", NULL);
+    kit_mesh_put_listener(k, "svc", "c", "[{header: {header_name: x-user}}]");
+    struct client c;
+    client_on(&c, kit_mesh_runtime(k), kit_mesh_channel(k, "svc", NULL));
+    block(&c, WARM_UP);
+    unsigned before = count_of(c.rt);
+    block(&c, CALLS);
+    unsigned took = count_of(c.rt) - before;
+    assert_int_equal(c.ok, WARM_UP + CALLS);
+    print_message("through a mesh: %u allocations for %d calls\n", took, CALLS);
+    assert_true(took <= SLACK);
+    torc_metadata_free(c.metadata);
+    torc_channel_free(c.ch);
+    kit_mesh_free(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocking_without_thread),
+        cmocka_unit_test(test_async_one),
+        cmocka_unit_test(test_async_many),
+        cmocka_unit_test(test_blocking_with_thread),
+        cmocka_unit_test(test_mesh),
+    };
+    return cmocka_run_group_tests(tests, kit_backends_one_setup, kit_backends_one_teardown);
+}

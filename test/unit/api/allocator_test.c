@@ -1,0 +1,146 @@
+/* torc_set_allocator: what Torc takes comes from the application's functions and goes back to them; and it is set
+ * before everything else or not at all. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+/* Before each block stands what says whose it is. */
+#define MARK UINT64_C(0x746f72632d746573)
+
+struct head {
+    uint64_t mark, size;
+};
+
+static atomic_long live;
+static atomic_ulong taken, frames,
+    windows;                /* blocks in all; of the size of an HTTP/2 frame; of what zlib compresses with */
+static atomic_bool foreign; /* a block was given back that is not ours */
+
+static void *take(size_t size)
+{
+    struct head *h = malloc(sizeof(*h) + size);
+    if (!h)
+        return NULL;
+    *h = (struct head){MARK, size};
+    atomic_fetch_add(&live, 1);
+    atomic_fetch_add(&taken, 1);
+    if (size > 16384 && size <= 17000)
+        atomic_fetch_add(&frames, 1);
+    if (size >= 65536)
+        atomic_fetch_add(&windows, 1);
+    return h + 1;
+}
+
+static void give(void *ptr)
+{
+    if (!ptr)
+        return;
+    struct head *h = (struct head *)ptr - 1;
+    if (h->mark != MARK)
+        atomic_store(&foreign, true);
+    h->mark = 0;
+    atomic_fetch_sub(&live, 1);
+    free(h);
+}
+
+static void *take_zeroed(size_t n, size_t size)
+{
+    size_t total;
+    void *p = __builtin_mul_overflow(n, size, &total) ? NULL : take(total);
+    return p ? memset(p, 0, total) : NULL;
+}
+
+static void *resize(void *ptr, size_t size)
+{
+    void *p = take(size);
+    if (p && ptr) {
+        uint64_t before = ((struct head *)ptr - 1)->size;
+        memcpy(p, ptr, before < size ? before : size);
+        give(ptr);
+    }
+    return p;
+}
+
+static struct torc_allocator ours(void)
+{
+    return (struct torc_allocator){
+        .size = sizeof(struct torc_allocator), .malloc = take, .calloc = take_zeroed, .realloc = resize, .free = give};
+}
+
+/* The first test: nothing of Torc has run. */
+static void it_is_checked_and_set_once(void **state)
+{
+    (void)state;
+    struct torc_allocator a = ours();
+    assert_int_equal(torc_set_allocator(NULL), TORC_EINVAL);
+    a.calloc = NULL;
+    assert_int_equal(torc_set_allocator(&a), TORC_EINVAL);
+    a = ours();
+    a.size = sizeof(a) - 1;
+    assert_int_equal(torc_set_allocator(&a), TORC_EINVAL);
+    struct {
+        struct torc_allocator known;
+        void *newer;
+    } more = {ours(), &more};
+    more.known.size = sizeof(more);
+    assert_int_equal(torc_set_allocator(&more.known), TORC_EUNSUPPORTED);
+    a = ours();
+    assert_int_equal(torc_set_allocator(&a), 0);
+    assert_int_equal(torc_set_allocator(&a), TORC_ESTATE);
+}
+
+/* A world with one call, made and taken down. */
+static void round_of_a_call(void)
+{
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
+    unsigned long before = atomic_load(&taken), frames_before = atomic_load(&frames);
+    unsigned long windows_before = atomic_load(&windows);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 30000;
+    o.gzip = 1;
+    static const char request[5000];
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", request, sizeof(request), &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    assert_true(atomic_load(&taken) - before > 20);
+    assert_true(atomic_load(&windows) - windows_before >= 3);
+    /* nghttp2's buffer for a whole frame, on either side. */
+    assert_true(atomic_load(&frames) - frames_before >= 2);
+    char *why = NULL;
+    assert_null(torc_channel_new(rt, "nosuch:x", NULL, &why));
+    assert_int_equal(((struct head *)(void *)why - 1)->mark, MARK);
+    give(why);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    kit_backends_free(kit);
+    assert_false(atomic_load(&foreign));
+}
+
+/* Some blocks stay with the process: those that the first round makes. */
+static void calls_take_from_it_and_give_back(void **state)
+{
+    (void)state;
+    round_of_a_call();
+    long kept = atomic_load(&live);
+    assert_in_range(kept, 0, 20);
+    round_of_a_call();
+    assert_int_equal(atomic_load(&live), kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_checked_and_set_once),
+        cmocka_unit_test(calls_take_from_it_and_give_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* memory_limit_bytes: what calls and the application hold beyond the limit keeps new calls out, with a status that
+ * names both numbers, until it is given back. The limit is soft: the call that crosses it still goes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "base/blocks.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+#define LIMIT 2500000u
+#define KEPT_MAX 400
+/* Fewer than the streams that the server allows at a time, and with a limit that fewer of them exceed. */
+#define CALLS 80
+#define CALLS_LIMIT 200000u
+#define CALL_BYTES 4096u
+/* More than the HTTP/2 session of one connection takes. */
+#define SESSION_BYTES 100000u
+
+static torc_runtime *rt;
+static torc_channel *ch;
+static uint64_t limit_now;
+static unsigned long long held_then; /* what the last refusal named */
+
+static void open_world(uint64_t limit)
+{
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    assert_int_equal(o.memory_limit_bytes, 0);
+    o.mode = TORC_RUNTIME_CALLER;
+    o.memory_limit_bytes = limit_now = limit;
+    rt = torc_runtime_new(&o);
+    assert_non_null(rt);
+    ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+}
+
+static void close_world(void)
+{
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+/* Returns a call's code; its response stays with the caller in *kept, if kept is not NULL. */
+static int call(const void *request, size_t size, torc_message **kept)
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 30000;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", request, size, &o, &r), 0);
+    if (r.code == TORC_STATUS_RESOURCE_EXHAUSTED) {
+        unsigned long long limit;
+        assert_int_equal(
+            sscanf(r.message, "the runtime holds %llu bytes, more than memory_limit_bytes (%llu)", &held_then, &limit),
+            2);
+        assert_int_equal(limit, limit_now);
+        assert_true(held_then > limit);
+    }
+    if (kept)
+        *kept = r.code == TORC_STATUS_OK ? torc_message_ref(r.response) : NULL;
+    int code = r.code;
+    torc_result_fini(&r);
+    return code;
+}
+
+/* Keeps responses of that size, each of which counts for `each` bytes, until a call is refused; gives them back, and
+ * calls go again. */
+static void keep_messages(const char *request, size_t size, size_t each)
+{
+    static torc_message *kept[KEPT_MAX];
+    unsigned n = 0;
+    while (n < KEPT_MAX && call(request, size, &kept[n]) == TORC_STATUS_OK)
+        n++;
+    assert_in_range(n, (LIMIT - SESSION_BYTES) / each + 1, LIMIT / each + 1);
+    assert_in_range(held_then, n * each, n * each + SESSION_BYTES);
+    assert_int_equal(call("x", 1, NULL), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_message_unref(kept[--n]);
+    assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
+    while (n)
+        torc_message_unref(kept[--n]);
+    assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
+}
+
+static void kept_messages_count(void **state)
+{
+    static char large[200000];
+    (void)state;
+    open_world(LIMIT);
+    for (int round = 0; round < 3; round++) {
+        keep_messages(large, sizeof(large), TC_BLOCKS_LARGE); /* a size that is reused counts in full */
+        keep_messages(large, 10000, 10000 + 64);              /* from the system: its bytes and its head, about */
+    }
+    close_world();
+}
+
+static unsigned ended, refused;
+
+static void on_unary(const struct torc_result *result, void *arg)
+{
+    (void)arg;
+    ended++;
+    refused += result->code == TORC_STATUS_RESOURCE_EXHAUSTED;
+}
+
+static void start_calls(torc_call *calls[CALLS])
+{
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 30000;
+    ended = refused = 0;
+    for (int i = 0; i < CALLS; i++)
+        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "x", 1, &o, on_unary, NULL, &calls[i]), 0);
+    /* A call begins after the calls that were started before it. */
+    call("x", 1, NULL);
+}
+
+static void calls_under_way_count(void **state)
+{
+    torc_call *calls[CALLS];
+    (void)state;
+    open_world(CALLS_LIMIT);
+    for (int round = 0; round < 3; round++) {
+        start_calls(calls);
+        /* Each counts for CALL_BYTES and for its stream; the call that crosses the limit goes. */
+        assert_in_range(CALLS - ended, (CALLS_LIMIT - SESSION_BYTES) / (2 * CALL_BYTES), CALLS_LIMIT / CALL_BYTES + 1);
+        assert_int_equal(refused, ended);
+        for (int i = 0; i < CALLS; i++)
+            torc_call_cancel(calls[i]);
+        while (ended < CALLS)
+            torc_runtime_poll(rt, -1);
+        for (int i = 0; i < CALLS; i++)
+            torc_call_free(calls[i]);
+        assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
+    }
+    close_world();
+}
+
+/* A stream that stays open counts for a request while that is on its way, and not afterwards. */
+static void requests_count_until_they_are_written(void **state)
+{
+    static char large[LIMIT + 100000];
+    (void)state;
+    open_world(LIMIT);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 30000;
+    torc_call *stream = torc_call_open(ch, "a/b", &o, NULL);
+    assert_non_null(stream);
+    for (int round = 0; round < 2; round++) {
+        torc_message *echo = NULL;
+        assert_int_equal(torc_call_send(stream, large, sizeof(large), false), 0);
+        assert_int_equal(torc_call_receive(stream, &echo), 1);
+        assert_int_equal(call("x", 1, NULL), TORC_STATUS_RESOURCE_EXHAUSTED);
+        torc_message_unref(echo);
+        assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
+    }
+    torc_call_cancel(stream);
+    torc_call_free(stream);
+    close_world();
+}
+
+static void without_a_limit_none_is_refused(void **state)
+{
+    torc_call *calls[CALLS];
+    (void)state;
+    open_world(0);
+    start_calls(calls);
+    assert_int_equal(ended, 0);
+    for (int i = 0; i < CALLS; i++)
+        torc_call_free(calls[i]);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_messages_count),
+        cmocka_unit_test(calls_under_way_count),
+        cmocka_unit_test(requests_count_until_they_are_written),
+        cmocka_unit_test(without_a_limit_none_is_refused),
+    };
+    return cmocka_run_group_tests(tests, kit_backends_one_setup, kit_backends_one_teardown);
+}

@@ -1,0 +1,255 @@
+/* The system calls of RPCs: one write a loop turn for all of them, and wake-ups only of a loop that sleeps. The program
+ * is linked so that every send, sendmsg, uv_async_send and uv_run of Torc's comes by here. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+ssize_t __real_send(int fd, const void *data, size_t len, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
+int __real_uv_async_send(uv_async_t *async);
+int __real_uv_run(uv_loop_t *loop, uv_run_mode mode);
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
+int __wrap_uv_async_send(uv_async_t *async);
+int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
+
+/* Counted by thread, because the backends' loop turns as well. */
+static _Thread_local unsigned writes, turns, looks;
+static atomic_uint wakeups;
+
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
+{
+    writes++;
+    return __real_send(fd, data, len, flags);
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    writes++;
+    return __real_sendmsg(fd, m, flags);
+}
+
+int __wrap_uv_async_send(uv_async_t *async)
+{
+    atomic_fetch_add(&wakeups, 1);
+    return __real_uv_async_send(async);
+}
+
+int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
+{
+    turns++;
+    looks += mode == UV_RUN_NOWAIT;
+    return __real_uv_run(loop, mode);
+}
+
+struct client {
+    torc_runtime *rt;
+    torc_channel *ch;
+    atomic_uint done;
+};
+
+static void open_client(struct client *c, enum torc_runtime_mode mode)
+{
+    c->rt = kit_backends_runtime(mode);
+    c->ch = torc_channel_new(c->rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    assert_non_null(c->ch);
+    atomic_init(&c->done, 0);
+}
+
+static void close_client(struct client *c)
+{
+    torc_channel_free(c->ch);
+    assert_int_equal(torc_runtime_free(c->rt), 0);
+}
+
+static void block(struct client *c)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(c->ch, "test.Echo/Echo", "hello", 5, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+}
+
+static void on_unary(const struct torc_result *r, void *arg)
+{
+    struct client *c = arg;
+    if (r->code == TORC_STATUS_OK)
+        atomic_fetch_add(&c->done, 1);
+}
+
+static void begin(struct client *c)
+{
+    assert_int_equal(torc_call_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL), 0);
+}
+
+enum { CALLS = 500 };
+
+/* A thread that drives the loop itself wakes nobody and writes once for each call. It does not look for events before
+ * it writes, unless it was held up since the last answer. */
+static void test_blocking(void **state)
+{
+    (void)state;
+    struct client c;
+    open_client(&c, TORC_RUNTIME_CALLER);
+    block(&c);
+    unsigned woken = atomic_load(&wakeups), before = writes, looked = looks;
+    for (unsigned i = 0; i < CALLS; i++)
+        block(&c);
+    print_message("%d blocking calls: %u wake-ups, %u writes, %u looks for events before\n", CALLS,
+                  atomic_load(&wakeups) - woken, writes - before, looks - looked);
+    assert_in_range(looks - looked, 0, CALLS / 4);
+    assert_int_equal(atomic_load(&wakeups) - woken, 0);
+    assert_in_range(writes - before, CALLS,
+                    CALLS + CALLS / 10); /* now and then a SETTINGS or WINDOW_UPDATE is a write of its own */
+    close_client(&c);
+}
+
+static void ping_pong(torc_call *call, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        torc_message *m;
+        assert_int_equal(torc_call_send(call, "hello", 5, false), 0);
+        assert_int_equal(torc_call_receive(call, &m), 1);
+        assert_int_equal(torc_message_size(m), 5);
+        torc_message_unref(m);
+    }
+}
+
+static void finish(torc_call *call)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_finish(call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+    torc_call_free(call);
+}
+
+/* Each message of a stream is one write and no wake-up, in both directions. */
+static void test_blocking_stream(void **state)
+{
+    (void)state;
+    struct client c;
+    open_client(&c, TORC_RUNTIME_CALLER);
+    torc_call *call = torc_call_open(c.ch, "test.Echo/Echo", NULL, NULL);
+    assert_non_null(call);
+    ping_pong(call, 2);
+    unsigned woken = atomic_load(&wakeups), before = writes;
+    ping_pong(call, CALLS);
+    print_message("%d messages there and back: %u wake-ups, %u writes\n", CALLS, atomic_load(&wakeups) - woken,
+                  writes - before);
+    assert_int_equal(atomic_load(&wakeups) - woken, 0);
+    assert_in_range(writes - before, CALLS, CALLS + CALLS / 10);
+    finish(call);
+    assert_in_range(atomic_load(&wakeups) - woken, 0, 1); /* by torc_call_free */
+    close_client(&c);
+}
+
+/* Calls that begin in one loop turn are one write. */
+static void test_one_write_a_turn(void **state)
+{
+    (void)state;
+    struct client c;
+    open_client(&c, TORC_RUNTIME_CALLER);
+    block(&c);
+    unsigned wrote = writes, turned = turns;
+    for (unsigned i = 0; i < CALLS; i++)
+        begin(&c);
+    torc_runtime_poll(c.rt, 0);
+    unsigned first = writes - wrote;
+    while (atomic_load(&c.done) < CALLS)
+        torc_runtime_poll(c.rt, 1000);
+    print_message("%d calls at once: %u writes in their turn, %u in %u turns\n", CALLS, first, writes - wrote,
+                  turns - turned);
+    assert_in_range(first, 1, 3); /* 500 requests are more than one gather holds */
+    assert_in_range(writes - wrote, 1, turns - turned + 2);
+    close_client(&c);
+}
+
+enum { THREADS = 4 };
+
+static void *begin_many(void *arg)
+{
+    for (unsigned i = 0; i < CALLS; i++)
+        begin(arg);
+    return NULL;
+}
+
+static void stand_still(void *arg)
+{
+    pthread_mutex_lock(arg);
+    pthread_mutex_unlock(arg);
+}
+
+/* A busy loop is woken at most once, however many threads post. */
+static void test_posts_batch(void **state)
+{
+    (void)state;
+    struct client c;
+    pthread_t threads[THREADS];
+    pthread_mutex_t busy = PTHREAD_MUTEX_INITIALIZER;
+    open_client(&c, TORC_RUNTIME_THREAD);
+    block(&c);
+    pthread_mutex_lock(&busy);
+    assert_int_equal(torc_runtime_post(c.rt, stand_still, &busy), 0);
+    unsigned woken = atomic_load(&wakeups);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, begin_many, &c), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    print_message("%d calls of %d threads: %u wake-ups\n", THREADS * CALLS, THREADS, atomic_load(&wakeups) - woken);
+    assert_in_range(atomic_load(&wakeups) - woken, 0, 1);
+    pthread_mutex_unlock(&busy);
+    for (unsigned i = 0; atomic_load(&c.done) < THREADS * CALLS; i++)
+        block(&c);
+    close_client(&c);
+}
+
+/* Two threads block on one runtime: both are served, whoever drives. */
+static void *block_many(void *arg)
+{
+    for (unsigned i = 0; i < CALLS; i++)
+        block(arg);
+    return NULL;
+}
+
+/* Two threads with a stream each, beside unary calls. */
+static void *stream_many(void *arg)
+{
+    struct client *c = arg;
+    for (unsigned i = 0; i < CALLS / 20; i++) {
+        torc_call *call = torc_call_open(c->ch, "test.Echo/Echo", NULL, NULL);
+        assert_non_null(call);
+        ping_pong(call, 20);
+        finish(call);
+    }
+    return NULL;
+}
+
+static void test_threads_take_turns(void **state)
+{
+    (void)state;
+    struct client c;
+    pthread_t threads[THREADS];
+    open_client(&c, TORC_RUNTIME_CALLER);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? stream_many : block_many, &c), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    close_client(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocking),           cmocka_unit_test(test_blocking_stream),
+        cmocka_unit_test(test_one_write_a_turn),   cmocka_unit_test(test_posts_batch),
+        cmocka_unit_test(test_threads_take_turns),
+    };
+    return cmocka_run_group_tests(tests, kit_backends_one_setup, kit_backends_one_teardown);
+}

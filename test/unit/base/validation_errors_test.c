@@ -1,0 +1,62 @@
+/* Field paths: segments that are text at once, and those that become it when a fault is found, in any order. */
+#include "support/cmocka.h"
+
+#include <stdio.h>
+
+#include "base/validation_errors.h"
+
+static void paths_of_both_kinds(void **state)
+{
+    (void)state;
+    struct tc_validation_errors f = {0};
+    tc_validation_push_index(&f, ".endpoints", 2);
+    tc_validation_push(&f, ".map[\"%s\"]", "key");
+    tc_validation_push_field(&f, ".address");
+    tc_validation_add_at(&f, ".port", "is no port");
+    tc_validation_pop(&f);
+    tc_validation_add(&f, "is no map");
+    tc_validation_push_index(&f, ".list", 0);
+    tc_validation_pop(&f); /* never shown */
+    tc_validation_pop(&f);
+    tc_validation_push_field(&f, ".other");
+    tc_validation_add(&f, "is missing");
+    tc_validation_pop(&f);
+    tc_validation_pop(&f);
+    tc_validation_add(&f, "is nothing");
+    assert_string_equal(tc_validation_text(&f), "field endpoints[2].map[\"key\"].address.port: is no port; "
+                                                "field endpoints[2].map[\"key\"]: is no map; "
+                                                "field endpoints[2].other: is missing; is nothing");
+    assert_int_equal(f.count, 4);
+    tc_validation_fini(&f);
+}
+
+/* A shown segment that is popped and another one in its place. */
+static void the_path_follows(void **state)
+{
+    (void)state;
+    struct tc_validation_errors f = {0};
+    tc_validation_push_field(&f, ".a");
+    for (size_t i = 0; i < 3; i++) {
+        char want[32];
+        tc_validation_push_index(&f, ".b", i);
+        snprintf(want, sizeof(want), "a.b[%zu]", i);
+        assert_true(tc_slice_eq_str(tc_validation_path(&f), want));
+        tc_validation_pop(&f);
+    }
+    assert_true(tc_slice_eq_str(tc_validation_path(&f), "a"));
+    tc_validation_pop(&f);
+    assert_int_equal(tc_validation_path(&f).len, 0);
+    tc_validation_push_field(&f, ".c");
+    assert_true(tc_slice_eq_str(tc_validation_path(&f), "c"));
+    assert_false(tc_validation_any(&f));
+    tc_validation_fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_of_both_kinds),
+        cmocka_unit_test(the_path_follows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+/* The server side of an ADS stream, resource sets, YAML. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "controlplane/ads.h"
+#include "controlplane/resource_load.h"
+#include "controlplane/yaml.h"
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+#include "support/cmocka.h"
+
+#define LISTENER "type.googleapis.com/envoy.config.listener.v3.Listener"
+#define WRAPPER "type.googleapis.com/envoy.service.discovery.v3.Resource"
+#define ENDPOINTS "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+
+/* The last response that the stream sent, in words: "version nonce value,value". */
+struct fixture {
+    struct tc_resource_set *set;
+    struct tc_ads *ads;
+    struct tc_buf last;
+    int sent, requests, errors;
+    bool mute;
+};
+
+static void on_send(void *arg, struct tc_slice bytes)
+{
+    struct fixture *f = arg;
+    Envoy__Service__Discovery__V3__DiscoveryResponse *r =
+        envoy__service__discovery__v3__discovery_response__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
+    assert_non_null(r);
+    f->sent++;
+    tc_buf_clear(&f->last);
+    tc_buf_printf(&f->last, "%s %s ", r->version_info, r->nonce);
+    for (size_t i = 0; i < r->n_resources; i++)
+        tc_buf_printf(&f->last, "%s%.*s", i ? "," : "", (int)r->resources[i]->value.len,
+                      (const char *)r->resources[i]->value.data);
+    envoy__service__discovery__v3__discovery_response__free_unpacked(r, NULL);
+}
+
+static void on_request(void *arg, const struct tc_ads_request *request)
+{
+    struct fixture *f = arg;
+    f->requests++;
+    f->errors += request->has_error;
+}
+
+static const struct tc_resource_set *resources(void *arg, struct tc_slice node_id)
+{
+    struct fixture *f = arg;
+    assert_true(tc_slice_eq_str(node_id, "n1"));
+    return f->mute ? NULL : f->set;
+}
+
+static const struct tc_ads_events events = {on_send, on_request, resources};
+
+static int setup(void **state)
+{
+    struct fixture *f = TC_NEW(struct fixture);
+    f->set = tc_resource_set_new();
+    f->ads = tc_ads_new(&events, f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    tc_ads_free(f->ads);
+    tc_resource_set_free(f->set);
+    tc_buf_fini(&f->last);
+    tc_free(f);
+    return 0;
+}
+
+static void put(struct fixture *f, const char *type, const char *name, const char *value)
+{
+    struct tc_resource_set *next = tc_resource_set_copy(f->set);
+    tc_resource_set_put(next, tc_slice_str(type), tc_slice_str(name), tc_slice_str(value));
+    tc_resource_set_version(next, f->set);
+    tc_resource_set_free(f->set);
+    f->set = next;
+    tc_ads_push(f->ads);
+}
+
+static void drop(struct fixture *f, const char *type, const char *name)
+{
+    struct tc_resource_set *next = tc_resource_set_copy(f->set);
+    assert_true(tc_resource_set_remove(next, tc_slice_str(type), tc_slice_str(name)));
+    tc_resource_set_version(next, f->set);
+    tc_resource_set_free(f->set);
+    f->set = next;
+    tc_ads_push(f->ads);
+}
+
+static void request(struct fixture *f, const char *type, const char *nonce, const char *error, const char *a,
+                    const char *b)
+{
+    Envoy__Service__Discovery__V3__DiscoveryRequest r = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
+    Envoy__Config__Core__V3__Node node = ENVOY__CONFIG__CORE__V3__NODE__INIT;
+    Google__Rpc__Status detail = GOOGLE__RPC__STATUS__INIT;
+    char *names[2] = {(char *)(uintptr_t)a, (char *)(uintptr_t)b};
+    uint8_t bytes[512];
+    node.id = (char *)(uintptr_t) "n1";
+    r.node = &node;
+    r.type_url = (char *)(uintptr_t)type;
+    r.response_nonce = (char *)(uintptr_t)nonce;
+    r.n_resource_names = a ? (b ? 2 : 1) : 0;
+    r.resource_names = names;
+    if (error) {
+        detail.code = 3;
+        detail.message = (char *)(uintptr_t)error;
+        r.error_detail = &detail;
+    }
+    size_t n = envoy__service__discovery__v3__discovery_request__pack(&r, bytes);
+    struct tc_status s = tc_ads_on_message(f->ads, tc_slice_of(bytes, n));
+    assert_true(tc_status_ok(&s));
+}
+
+static void test_subscribe_ack_push(void **state)
+{
+    struct fixture *f = *state;
+    put(f, ENDPOINTS, "a", "A1");
+    put(f, ENDPOINTS, "b", "B1");
+    request(f, ENDPOINTS, "", NULL, "b", NULL);
+    assert_string_equal(tc_buf_cstr(&f->last), "2 1 B1");
+    request(f, ENDPOINTS, "1", NULL, "b", NULL); /* ACK: nothing new */
+    assert_int_equal(f->sent, 1);
+    put(f, ENDPOINTS, "a", "A2"); /* not subscribed */
+    assert_int_equal(f->sent, 1);
+    put(f, ENDPOINTS, "b", "B2");
+    assert_string_equal(tc_buf_cstr(&f->last), "4 2 B2");
+    request(f, ENDPOINTS, "1", NULL, "a", "b"); /* stale */
+    assert_int_equal(f->sent, 2);
+    request(f, ENDPOINTS, "2", NULL, "b", "a");
+    assert_string_equal(tc_buf_cstr(&f->last), "4 3 A2,B2");
+    request(f, ENDPOINTS, "3", "bad", "a", "b"); /* NACK: not sent again */
+    assert_int_equal(f->sent, 3);
+    assert_int_equal(f->errors, 1);
+    put(f, ENDPOINTS, "a", "A2"); /* unchanged */
+    assert_int_equal(f->sent, 3);
+    request(f, ENDPOINTS, "3", NULL, "b", NULL);
+    request(f, ENDPOINTS, "3", NULL, "b", "a"); /* forgotten and wanted again */
+    assert_string_equal(tc_buf_cstr(&f->last), "4 4 A2,B2");
+}
+
+static void test_listeners_are_whole(void **state)
+{
+    struct fixture *f = *state;
+    request(f, LISTENER, "", NULL, "x", NULL);
+    assert_string_equal(tc_buf_cstr(&f->last), "0 1 "); /* the set has none of it, and the client may know */
+    put(f, LISTENER, "x", "X1");
+    assert_string_equal(tc_buf_cstr(&f->last), "1 2 X1");
+    drop(f, LISTENER, "x");
+    assert_string_equal(tc_buf_cstr(&f->last), "2 3 ");
+    put(f, ENDPOINTS, "e", "E1");
+    request(f, ENDPOINTS, "", NULL, "e", NULL);
+    int sent = f->sent;
+    drop(f, ENDPOINTS, "e"); /* a response without endpoints deletes none: nothing to send */
+    assert_int_equal(f->sent, sent);
+}
+
+static void test_wildcard(void **state)
+{
+    struct fixture *f = *state;
+    put(f, LISTENER, "y", "Y");
+    put(f, LISTENER, "x", "X");
+    request(f, LISTENER, "", NULL, NULL, NULL);
+    assert_string_equal(tc_buf_cstr(&f->last), "2 1 X,Y");
+}
+
+/* What became due while mute comes with the next push, an empty first answer included. */
+static void test_nothing_lost_while_mute(void **state)
+{
+    struct fixture *f = *state;
+    put(f, ENDPOINTS, "e", "E1");
+    f->mute = true;
+    request(f, LISTENER, "", NULL, "x", NULL);
+    request(f, ENDPOINTS, "", NULL, "e", NULL);
+    assert_int_equal(f->sent, 0);
+    f->mute = false;
+    tc_ads_push(f->ads);
+    assert_int_equal(f->sent, 2);
+    assert_string_equal(tc_buf_cstr(&f->last), "1 2 E1");
+    tc_ads_push(f->ads);
+    assert_int_equal(f->sent, 2);
+}
+
+static void on_served(void *arg, const struct tc_served *s)
+{
+    static const char *const states[] = {"", "asked", "sent", "acked", "nacked", "absent"};
+    tc_buf_printf(arg, "%.*s:%s ", (int)s->name.len, s->name.data, states[s->state]);
+}
+
+static void expect_view(struct fixture *f, const char *text)
+{
+    struct tc_buf b = {0};
+    tc_ads_view(f->ads, on_served, &b);
+    assert_string_equal(tc_buf_cstr(&b), text);
+    tc_buf_fini(&b);
+}
+
+static void test_view(void **state)
+{
+    struct fixture *f = *state;
+    put(f, LISTENER, "x", "X");
+    request(f, LISTENER, "", NULL, "x", "y");
+    request(f, ENDPOINTS, "", NULL, "e", NULL);
+    expect_view(f, "x:sent y:absent e:asked ");
+    request(f, LISTENER, "1", "bad", "x", "y");
+    expect_view(f, "x:nacked y:absent e:asked ");
+    put(f, LISTENER, "x", "X2");
+    expect_view(f, "x:sent y:absent e:asked ");
+    request(f, LISTENER, "2", NULL, "x", "y");
+    expect_view(f, "x:acked y:absent e:asked ");
+}
+
+static void test_malformed(void **state)
+{
+    struct fixture *f = *state;
+    struct tc_status s = tc_ads_on_message(f->ads, tc_slice_of("\xff\xff\xff", 3));
+    assert_int_equal(s.code, TORC_STATUS_INVALID_ARGUMENT);
+    tc_status_fini(&s);
+    s = tc_ads_on_message(f->ads, tc_slice_of("", 0));
+    assert_int_equal(s.code, TORC_STATUS_INVALID_ARGUMENT);
+    assert_string_equal(tc_status_text(&s), "type_url is empty");
+    tc_status_fini(&s);
+}
+
+/* version_info of a file is the type's version; a change under the same version_info shows. */
+static void test_versions_from_files(void **state)
+{
+    (void)state;
+    static const char *const docs[] = {
+        "version_info: \"7\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: c}\n",
+        "version_info: \"7\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: d}\n",
+        "version_info: \"8\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: d}\n",
+        "version_info: \"8\"\nresources:\n- {\"@type\": " ENDPOINTS ", cluster_name: e}\n"};
+    static const char *const versions[] = {"7", "7.2", "7.2", "8"};
+    struct tc_resource_set *before = NULL;
+    for (size_t i = 0; i < TC_ARRAY_LEN(docs); i++) {
+        struct tc_resource_set *s = tc_resource_set_new();
+        struct tc_validation_errors errors = {0};
+        char *why = NULL;
+        json_t *doc = tc_yaml_parse(tc_slice_str(docs[i]), &why);
+        assert_non_null(doc);
+        tc_resource_set_add_json(s, doc, &errors);
+        assert_string_equal(tc_validation_text(&errors), "");
+        tc_resource_set_version(s, before);
+        assert_string_equal(tc_resource_set_type(s, tc_slice_str(ENDPOINTS))->version->data, versions[i]);
+        tc_validation_fini(&errors);
+        json_decref(doc);
+        tc_resource_set_free(before);
+        before = s;
+    }
+    tc_resource_set_free(before);
+}
+
+static void refuse_b(void *arg, struct tc_slice type_url, struct tc_slice name, struct tc_slice value,
+                     struct tc_validation_errors *errors)
+{
+    assert_true(arg == errors && tc_slice_eq_str(type_url, ENDPOINTS) && value.len > 0);
+    if (tc_slice_eq_str(name, "b"))
+        tc_validation_add(errors, "not b");
+}
+
+/* A wrapped resource is known by the wrapper's name; a check rejects resources one by one. */
+static void test_wrapped_and_checked(void **state)
+{
+    struct tc_resource_set *s = tc_resource_set_new();
+    struct tc_validation_errors errors = {0};
+    char *why = NULL;
+    json_t *doc = tc_yaml_parse(
+        tc_slice_str("version_info: \"5\"\nresources:\n"
+                     "- {\"@type\": " WRAPPER ", name: a, resource: {\"@type\": " ENDPOINTS ", cluster_name: x}}\n"
+                     "- {\"@type\": " WRAPPER ", resource: {\"@type\": " ENDPOINTS ", cluster_name: b}}\n"
+                     "- {\"@type\": " ENDPOINTS ", cluster_name: c}\n"),
+        &why);
+    (void)state;
+    assert_non_null(doc);
+    s->check = refuse_b;
+    s->check_arg = &errors;
+    tc_resource_set_add_json(s, doc, &errors);
+    assert_string_equal(tc_validation_text(&errors), "field resources[1].resource: not b");
+    tc_resource_set_version(s, NULL);
+    const struct tc_set_type *t = tc_resource_set_type(s, tc_slice_str(ENDPOINTS));
+    assert_string_equal(t->version->data, "5");
+    assert_int_equal(t->resources.len, 2);
+    assert_non_null(tc_set_type_find(t, tc_slice_str("a")));
+    assert_non_null(tc_set_type_find(t, tc_slice_str("c")));
+    tc_validation_fini(&errors);
+    json_decref(doc);
+    tc_resource_set_free(s);
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *fault;
+    } bad[] = {
+        {"{}", "field resources: must be a list of resources"},
+        {"resources: [3]", "field resources[0]: must be an object with an @type"},
+        {"resources: [{\"@type\": " LISTENER "}]", "field resources[0]: has no name (or cluster_name)"},
+        {"resources: [{\"@type\": " WRAPPER ", name: a}]",
+         "field resources[0].resource: must be an object with an @type"},
+        {"resources: [{\"@type\": " WRAPPER ", resource: {\"@type\": " WRAPPER "}}]",
+         "field resources[0].resource: must not be a wrapper itself"},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        struct tc_resource_set *s = tc_resource_set_new();
+        struct tc_validation_errors errors = {0};
+        char *why = NULL;
+        json_t *doc = tc_yaml_parse(tc_slice_str(bad[i].text), &why);
+        assert_non_null(doc);
+        tc_resource_set_add_json(s, doc, &errors);
+        assert_string_equal(tc_validation_text(&errors), bad[i].fault);
+        tc_validation_fini(&errors);
+        json_decref(doc);
+        tc_resource_set_free(s);
+    }
+}
+
+static void test_yaml(void **state)
+{
+    (void)state;
+    char *why = NULL;
+    json_t *v = tc_yaml_parse(
+        tc_slice_str("a: 1\nb: '1'\nc: [true, ~, 1.5, 1.2.3, +4, -]\nd: &x {e: f}\ng: *x\nport: 0x10\n"), &why);
+    assert_non_null(v);
+    char *text = tc_json_text(v, false);
+    assert_string_equal(text, "{\"a\":1,\"b\":\"1\",\"c\":[true,null,1.5,\"1.2.3\",4,\"-\"],\"d\":{\"e\":\"f\"},"
+                              "\"g\":{\"e\":\"f\"},\"port\":\"0x10\"}");
+    tc_free(text);
+    json_decref(v);
+    static const char *const bad[] = {"", "a: 1\na: 2\n", "a: [1", "{a: b: c}", "? [x]\n: y\n"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(bad); i++) {
+        why = NULL;
+        assert_null(tc_yaml_parse(tc_slice_str(bad[i]), &why));
+        assert_non_null(why);
+        tc_free(why);
+    }
+    struct tc_buf deep = {0};
+    for (int i = 0; i < 200; i++)
+        tc_buf_append_char(&deep, '[');
+    for (int i = 0; i < 200; i++)
+        tc_buf_append_char(&deep, ']');
+    assert_null(tc_yaml_parse(tc_buf_slice(&deep), &why));
+    assert_non_null(strstr(why, "nested deeper than 100"));
+    tc_free(why);
+    tc_buf_clear(&deep);
+    tc_buf_append_str(&deep, "a: &a [x,x,x,x,x,x,x,x,x,x]\n");
+    for (char c = 'b'; c < 'h'; c++)
+        tc_buf_printf(&deep, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c - 1, c - 1, c - 1, c - 1,
+                      c - 1, c - 1, c - 1, c - 1, c - 1, c - 1);
+    assert_null(tc_yaml_parse(tc_buf_slice(&deep), &why));
+    assert_non_null(strstr(why, "aliases make too many values"));
+    tc_free(why);
+    tc_buf_fini(&deep);
+}
+
+static struct tc_buf repeated(const char *head, const char *part, size_t n)
+{
+    struct tc_buf b = {0};
+    tc_buf_append_str(&b, head);
+    for (size_t i = 0; i < n; i++)
+        tc_buf_append_str(&b, part);
+    return b;
+}
+
+static void expect_refused(struct tc_buf text, const char *reason)
+{
+    char *why = NULL;
+    assert_null(tc_yaml_parse(tc_buf_slice(&text), &why));
+    assert_non_null(why);
+    assert_non_null(strstr(why, reason));
+    tc_free(why);
+    tc_buf_fini(&text);
+}
+
+/* To load these would take libyaml minutes: they are rejected where the limit is passed, and the texts say where. */
+static void test_yaml_that_is_too_deep_is_not_loaded(void **state)
+{
+    (void)state;
+    expect_refused(repeated("resources: ", "[", 1000000), "line 1, column 112: nested deeper than 100");
+    expect_refused(repeated("", "{a: ", 1000000), "line 1, column 405: nested deeper than 100");
+    expect_refused(repeated("", "- ", 1000000), "line 1, column 203: nested deeper than 100");
+    struct tc_buf anchors = {0};
+    for (int i = 0; i < 200000; i++)
+        tc_buf_printf(&anchors, "- &a%d x\n", i);
+    expect_refused(anchors, "line 10001, column 3: more than 10000 anchors");
+}
+
+/* The deepest document that is allowed. */
+static void test_yaml_at_the_limit_of_depth(void **state)
+{
+    (void)state;
+    char *why = NULL;
+    struct tc_buf b = repeated("", "[", 101);
+    for (int i = 0; i < 101; i++)
+        tc_buf_append_char(&b, ']');
+    json_t *v = tc_yaml_parse(tc_buf_slice(&b), &why);
+    assert_non_null(v);
+    json_decref(v);
+    tc_buf_fini(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_subscribe_ack_push, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_listeners_are_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_wildcard, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nothing_lost_while_mute, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_view, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
+        cmocka_unit_test(test_versions_from_files),
+        cmocka_unit_test(test_wrapped_and_checked),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_yaml),
+        cmocka_unit_test(test_yaml_that_is_too_deep_is_not_loaded),
+        cmocka_unit_test(test_yaml_at_the_limit_of_depth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

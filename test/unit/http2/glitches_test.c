@@ -1,0 +1,539 @@
+/* Glitches at a client: which frames count, which are allowed for, and how much a turn reads. */
+#include "base/mem.h"
+#include "http2/connection_internal.h"
+#include "http2/framing.h"
+#include "support/cmocka.h"
+#include "support/kits/h2.h"
+
+#define OK KIT_H2_OK_HEADERS
+#define OK_TRAILERS "grpc-status: 0\n"
+#define TOO_MANY "too many frames that carry nothing"
+#define PADDED 8
+
+/* DATA without content, and DATA of padding alone, up to the window. */
+static void empty_frames(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct kit_h2 t;
+        struct kit_h2_call call;
+        kit_h2_init(&t, NULL, i % 2);
+        kit_h2_unary(&call, &t);
+        fake_h2_headers(t.peer, 1, OK, false);
+        fake_h2_hold(t.peer, true);
+        for (int k = 0; k < 1001; k++)
+            fake_h2_frame(t.peer, FAKE_H2_DATA, i < 2 ? 0 : PADDED, 1, i < 4 ? "" : "\7\0\0\0\0\0\0",
+                          i < 2   ? 0
+                          : i < 4 ? 1
+                                  : 8);
+        fake_h2_hold(t.peer, false);
+        kit_h2_run(&t);
+        assert_int_equal(t.closed, 1);
+        assert_non_null(strstr(t.why, "too many empty frames"));
+        assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
+        kit_h2_call_fini(&call);
+        kit_h2_fini(&t);
+    }
+}
+
+/* Empty frames with a byte of a message between them are never many in a row. They count as other glitches do. */
+static void empty_frames_within_a_message(void **state)
+{
+    (void)state;
+    for (int padded = 0; padded < 2; padded++) {
+        struct kit_h2 t;
+        struct kit_h2_call call;
+        kit_h2_init(&t, NULL, 0);
+        kit_h2_unary(&call, &t);
+        fake_h2_headers(t.peer, 1, OK, false);
+        fake_h2_data(t.peer, 1, "\0\0\0\4\0", 5, false);
+        int bytes = 0;
+        for (; bytes < 100 && !t.closed; bytes++) {
+            fake_h2_hold(t.peer, true);
+            for (int i = 0; i < 999; i++)
+                fake_h2_frame(t.peer, FAKE_H2_DATA, padded ? PADDED : 0, 1, "", padded ? 1 : 0);
+            fake_h2_data(t.peer, 1, "x", 1, false);
+            fake_h2_hold(t.peer, false);
+            kit_h2_run(&t);
+        }
+        assert_in_range(bytes, 9, 21);
+        assert_non_null(strstr(t.why, TOO_MANY));
+        assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
+        kit_h2_call_fini(&call);
+        kit_h2_fini(&t);
+    }
+}
+
+static void put_frames(struct kit_h2 *t, int n, uint8_t type, uint32_t stream, const void *payload, size_t len)
+{
+    fake_h2_hold(t->peer, true);
+    for (int i = 0; i < n; i++)
+        fake_h2_frame(t->peer, type, 0, stream, payload, len);
+    fake_h2_hold(t->peer, false);
+    kit_h2_run(t);
+}
+
+/* More than two seconds pay for, at once, end the connection; more of them in as many seconds do not. */
+static void glitches_end_the_connection(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t type;
+        const char *payload;
+        size_t len;
+    } kinds[] = {{FAKE_H2_WINDOW_UPDATE, "\0\0\0\1", 4},
+                 {2, "\0\0\0\0\x10", 5},
+                 {0xfa, "grease", 6},
+                 {0x0a, "", 0},
+                 {0x0c, "", 0},
+                 {0x10, "", 0}};
+    for (size_t k = 0; k < TC_ARRAY_LEN(kinds); k++) {
+        struct kit_h2 t;
+        struct kit_h2_call call;
+        kit_h2_init(&t, NULL, 0);
+        kit_h2_unary(&call, &t);
+        for (int i = 0; i < 5; i++) {
+            tc_loop_advance(t.loop, 1000);
+            put_frames(&t, 10100, kinds[k].type, 1, kinds[k].payload, kinds[k].len);
+            assert_int_equal(t.closed, 0);
+        }
+        put_frames(&t, 9000, kinds[k].type, 1, kinds[k].payload, kinds[k].len);
+        assert_int_equal(t.closed, 0);
+        put_frames(&t, 1000, kinds[k].type, 1, kinds[k].payload, kinds[k].len);
+        assert_int_equal(t.closed, 1);
+        assert_non_null(strstr(t.why, "too many frames that carry nothing"));
+        assert_int_equal(call.code, TORC_STATUS_UNAVAILABLE);
+        kit_h2_call_fini(&call);
+        kit_h2_fini(&t);
+    }
+}
+
+/* The loop does other work before all bytes of one peer are read. */
+static void much_is_read_in_turns(void **state)
+{
+    (void)state;
+    static const char head[] = {0, 0x40, 0, (char)0xfa, 0, 0, 0, 0, 0}, payload[16384];
+    struct kit_h2 t;
+    kit_h2_init(&t, NULL, 0);
+    for (int i = 0; i < 512; i++) {
+        fake_pipe_put(t.pipe, 1, head, sizeof(head));
+        fake_pipe_put(t.pipe, 1, payload, sizeof(payload));
+    }
+    size_t before = fake_pipe_unread(t.pipe, 0).len;
+    int turns = 0;
+    for (size_t left = before; left > 0; turns++) {
+        assert_true(tc_loop_turn(t.loop, 0));
+        left = fake_pipe_unread(t.pipe, 0).len;
+    }
+    assert_true(before > 8 << 20);
+    assert_in_range(turns, 8, 20);
+    kit_h2_fini(&t);
+}
+
+/* Messages of 1 MiB, compressed to one KiB, of two calls that read on: others of the loop do not wait for all of them.
+ */
+static void much_is_inflated_in_turns(void **state)
+{
+    (void)state;
+    enum { MESSAGES = 24, BYTES = 1 << 20 };
+    struct kit_h2 t;
+    struct kit_h2_call calls[2];
+    struct tc_buf b = {0};
+    char *zeros = tc_calloc(1, BYTES);
+    struct tc_rstr *packed = tc_h2_gzip(tc_slice_of(zeros, BYTES));
+    uint8_t prefix[5];
+    tc_h2_prefix(prefix, true, packed->len);
+    tc_buf_append(&b, prefix, 5);
+    tc_buf_append(&b, packed->data, packed->len);
+    kit_h2_init(&t, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        kit_h2_unary(&calls[i], &t);
+        calls[i].auto_read = true;
+    }
+    fake_h2_hold(t.peer, true);
+    for (uint32_t id = 1; id <= 3; id += 2) {
+        fake_h2_headers(t.peer, id, OK "grpc-encoding: gzip\n", false);
+        for (int k = 0; k < MESSAGES; k++)
+            fake_h2_data(t.peer, id, b.data, b.len, false);
+        fake_h2_headers(t.peer, id, OK_TRAILERS, true);
+    }
+    fake_h2_hold(t.peer, false);
+    unsigned before = 0, most = 0, turns = 0;
+    for (; !calls[0].done || !calls[1].done; turns++) {
+        assert_true(turns < 1000);
+        tc_loop_turn(t.loop, 0);
+        unsigned now = calls[0].messages + calls[1].messages;
+        most = TC_MAX(most, now - before);
+        before = now;
+    }
+    assert_int_equal(before, 2 * MESSAGES);
+    assert_in_range(most, 1, 4);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(calls[i].code, TORC_STATUS_OK);
+        assert_int_equal(calls[i].last.len, BYTES);
+        kit_h2_call_fini(&calls[i]);
+    }
+    kit_h2_fini(&t);
+    tc_rstr_unref(packed);
+    tc_buf_fini(&b);
+    tc_free(zeros);
+}
+
+/* RFC 9113 5.5: frames of unknown types are ignored wherever they come. */
+static void unknown_types_are_ignored(void **state)
+{
+    (void)state;
+    for (size_t chunk = 0; chunk < 2; chunk++) {
+        struct kit_h2 t;
+        struct kit_h2_call call;
+        kit_h2_init(&t, NULL, chunk);
+        kit_h2_unary(&call, &t);
+        for (unsigned type = 10; type < 256; type++)
+            fake_h2_frame(t.peer, (uint8_t)type, 0xff, type % 2, "grease", type % 7);
+        fake_h2_headers(t.peer, 1, OK, false);
+        fake_h2_frame(t.peer, 0xfa, 0xff, 1, "grease", 6);
+        fake_h2_message(t.peer, 1, "y", 1, false);
+        fake_h2_frame(t.peer, 0xfb, 0, 1, "", 0);
+        fake_h2_headers(t.peer, 1, OK_TRAILERS, true);
+        fake_h2_frame(t.peer, 0xfc, 1, 1, "grease", 6);
+        kit_h2_run(&t);
+        assert_int_equal(call.code, TORC_STATUS_OK);
+        assert_int_equal(t.closed, 0);
+        kit_h2_call_fini(&call);
+        kit_h2_fini(&t);
+    }
+}
+
+static void count_from_now(struct kit_h2 *t)
+{
+    t->conn->glitches.rate->frames = t->conn->opts.limits.max_glitches;
+    t->conn->glitches.rate->at_ms = tc_loop_now_ms(t->loop);
+}
+
+/* Their content counts as well, by the KiB. */
+static void large_glitches(void **state)
+{
+    (void)state;
+    static const char payload[16384] = {0x7f, (char)0xff, (char)0xff, (char)0xff};
+    static const struct {
+        uint8_t type;
+        size_t len;
+        int n; /* one more is too many */
+    } kinds[] = {{0xfa, 16384, 588}, {0xfa, 1024, 5000}, {0xfa, 1023, 10000}, {FAKE_H2_GOAWAY, 16384, 588}};
+    for (size_t k = 0; k < TC_ARRAY_LEN(kinds); k++) {
+        struct kit_h2 t;
+        struct kit_h2_call call;
+        kit_h2_init(&t, NULL, 0);
+        kit_h2_unary(&call, &t);
+        count_from_now(&t);
+        put_frames(&t, kinds[k].n, kinds[k].type, 0, payload, kinds[k].len);
+        assert_int_equal(t.closed, 0);
+        put_frames(&t, 1, kinds[k].type, 0, payload, kinds[k].len);
+        assert_int_equal(t.closed, 1);
+        assert_non_null(strstr(t.why, TOO_MANY));
+        kit_h2_call_fini(&call);
+        kit_h2_fini(&t);
+    }
+}
+
+static void put_answer(struct kit_h2 *t, uint32_t id)
+{
+    fake_h2_headers(t->peer, id, OK, false);
+    fake_h2_message(t->peer, id, "y", 1, false);
+    fake_h2_headers(t->peer, id, OK_TRAILERS, true);
+}
+
+/* Frames behind the end of a stream, on that stream. */
+static void put_late(struct kit_h2 *t, int kind, uint32_t id)
+{
+    switch (kind) {
+    case 0:
+        fake_h2_data(t->peer, id, "more", 4, false);
+        break;
+    case 1:
+        fake_h2_data(t->peer, id, "", 0, true);
+        break;
+    case 2:
+        fake_h2_headers(t->peer, id, OK_TRAILERS, true);
+        break;
+    default:
+        fake_h2_rst(t->peer, id, 0);
+        fake_h2_window(t->peer, id, 1);
+        fake_h2_frame(t->peer, 2, 0, id, "\0\0\0\0\x10", 5);
+        break;
+    }
+}
+
+/* RFC 9113 5.1: DATA and HEADERS behind END_STREAM end the connection, with the calls on it. A response that was
+ * complete, even in the same bytes, stays so. RST_STREAM, WINDOW_UPDATE and PRIORITY may be late. */
+static void frames_after_the_end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        int kind = i % 4;
+        bool at_once = i & 4;
+        struct kit_h2 t;
+        struct kit_h2_call call, other;
+        kit_h2_init(&t, NULL, i & 8 ? 1 : 0);
+        kit_h2_unary(&call, &t);
+        kit_h2_unary(&other, &t);
+        fake_h2_hold(t.peer, at_once);
+        put_answer(&t, 1);
+        kit_h2_run(&t);
+        assert_int_equal(call.done, at_once ? 0 : 1);
+        put_late(&t, kind, 1);
+        fake_h2_hold(t.peer, false);
+        kit_h2_run(&t);
+        assert_int_equal(call.code, TORC_STATUS_OK);
+        assert_int_equal(call.messages, 1);
+        assert_int_equal(t.closed, kind < 3);
+        assert_int_equal(other.done, kind < 3);
+        if (kind < 3) {
+            const char *text = kind < 2 ? "STREAM_CLOSED: DATA after the end of its stream"
+                                        : "STREAM_CLOSED: HEADERS after the end of its stream";
+            assert_non_null(strstr(t.why, text));
+            assert_int_equal(other.code, TORC_STATUS_UNAVAILABLE);
+            assert_non_null(strstr(other.text, text));
+            const struct fake_h2_frame *f = fake_h2_expect(t.peer, FAKE_H2_GOAWAY, 0);
+            assert_non_null(f);
+            assert_memory_equal(f->payload + 4, "\0\0\0\5", 4);
+        }
+        kit_h2_call_fini(&call);
+        kit_h2_call_fini(&other);
+        kit_h2_fini(&t);
+    }
+}
+
+/* CONTINUATION belongs to the block that ended the stream. */
+static void the_end_may_have_continuations(void **state)
+{
+    (void)state;
+    struct kit_h2 t;
+    struct kit_h2_call call;
+    struct tc_buf block = {0};
+    kit_h2_init(&t, NULL, 0);
+    kit_h2_unary(&call, &t);
+    fake_h2_headers(t.peer, 1, OK, false);
+    fake_h2_message(t.peer, 1, "y", 1, false);
+    fake_h2_hpack(&block, OK_TRAILERS);
+    fake_h2_frame(t.peer, FAKE_H2_HEADERS, FAKE_H2_END_STREAM, 1, block.data, block.len - 3);
+    fake_h2_frame(t.peer, FAKE_H2_CONTINUATION, 0, 1, "", 0);
+    fake_h2_frame(t.peer, FAKE_H2_CONTINUATION, FAKE_H2_END_HEADERS, 1, block.data + block.len - 3, 3);
+    kit_h2_run(&t);
+    assert_int_equal(t.closed, 0);
+    assert_int_equal(call.code, TORC_STATUS_OK);
+    tc_buf_fini(&block);
+    kit_h2_call_fini(&call);
+    kit_h2_fini(&t);
+}
+
+/* 0: all that the window of the stream allows; 1: as much again; 2: its end, again and again; 3: blocks in pieces; 4:
+ * the rest of a message of 4 MiB that was wanted, in small frames. */
+static void put_late_messages(struct kit_h2 *t, int kind)
+{
+    for (int i = 0; kind < 2 && i < (kind + 1) * 64 * 1024 / 5; i++)
+        fake_h2_message(t->peer, 1, "", 0, false);
+    for (int i = 0; kind == 2 && i < 30000; i++)
+        fake_h2_headers(t->peer, 1, OK_TRAILERS, false);
+    for (int i = 0; kind == 3 && i < 6000; i++) {
+        fake_h2_frame(t->peer, FAKE_H2_HEADERS, 0, 1, "", 0);
+        for (int k = 0; k < 6; k++)
+            fake_h2_frame(t->peer, FAKE_H2_CONTINUATION, k == 5 ? FAKE_H2_END_HEADERS : 0, 1, "", 0);
+    }
+    static const char rest[128];
+    for (int i = 0; kind == 4 && i < (4 << 20) / 128; i++)
+        fake_h2_data(t->peer, 1, rest, sizeof(rest), false);
+    if (kind == 0 || kind == 4)
+        fake_h2_headers(t->peer, 1, OK_TRAILERS, true);
+}
+
+/* After our reset a stream may still send what its window allows, in the smallest of messages, and its end. */
+static void late_frames_of_what_we_reset(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 5; k++) {
+        struct kit_h2 t;
+        bool tolerated = k == 0 || k == 4;
+        struct kit_h2_call call, other;
+        kit_h2_init(&t, NULL, 0);
+        kit_h2_unary(&call, &t);
+        kit_h2_unary(&other, &t);
+        fake_h2_headers(t.peer, 1, OK, false);
+        if (k == 4)
+            fake_h2_data(t.peer, 1, "\0\0\x40\0\0", 5, false);
+        kit_h2_run(&t);
+        tc_h2_stream_cancel(call.stream, 8);
+        call.stream = NULL;
+        kit_h2_run(&t);
+        assert_non_null(fake_h2_expect(t.peer, FAKE_H2_RST_STREAM, 1));
+        count_from_now(&t);
+        fake_h2_hold(t.peer, true);
+        put_late_messages(&t, k);
+        put_answer(&t, 3);
+        fake_h2_hold(t.peer, false);
+        kit_h2_run(&t);
+        assert_int_equal(other.code, tolerated ? TORC_STATUS_OK : TORC_STATUS_UNAVAILABLE);
+        assert_int_equal(t.closed, !tolerated);
+        if (!tolerated)
+            assert_non_null(strstr(t.why, TOO_MANY));
+        kit_h2_call_fini(&other);
+        kit_h2_call_fini(&call);
+        kit_h2_fini(&t);
+    }
+}
+
+/* Appends a block for stream `id` of references, a byte each, to a field whose value has `len` bytes. */
+static void put_bomb(struct kit_h2 *t, uint32_t id, size_t len, size_t references)
+{
+    struct tc_buf block = {0};
+    fake_h2_hpack(&block, OK);
+    tc_buf_append(&block, "\x40\1x", 3);
+    if (len < 127)
+        tc_buf_append_char(&block, (char)len);
+    else
+        tc_buf_printf(&block, "\x7f%c%c", (int)((len - 127) % 128 + 128), (int)((len - 127) / 128));
+    memset(tc_buf_reserve(&block, len), 'v', len);
+    block.len += len;
+    memset(tc_buf_reserve(&block, references), 0x80 | 62, references);
+    block.len += references;
+    for (size_t at = 0; at < block.len; at += 16000) {
+        bool last = block.len - at <= 16000;
+        fake_h2_frame(t->peer, at ? FAKE_H2_CONTINUATION : FAKE_H2_HEADERS, last ? FAKE_H2_END_HEADERS : 0, id,
+                      block.data + at, last ? block.len - at : 16000);
+    }
+    tc_buf_fini(&block);
+}
+
+#define TOO_MANY_FIELDS "too many header fields beyond the limit"
+
+/* Fields beyond the limit of a list are decoded, for the sake of the connection, as long as that costs little: some
+ * 2,500 times 2 KiB, each field counted with 256 bytes more than it has. */
+static void fields_beyond_the_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t len, references;
+        bool alive;
+    } blocks[] = {{3200, 1450, true}, {3200, 1500, false}, {0, 19000, true}, {0, 21000, false}, {3200, 48000, false}};
+    for (size_t i = 0; i < TC_ARRAY_LEN(blocks); i++) {
+        struct kit_h2 t;
+        struct kit_h2_call call, other;
+        kit_h2_init(&t, NULL, 0);
+        kit_h2_unary(&call, &t);
+        kit_h2_unary(&other, &t);
+        fake_h2_hold(t.peer, true);
+        put_bomb(&t, 1, blocks[i].len, blocks[i].references);
+        put_answer(&t, 3);
+        fake_h2_hold(t.peer, false);
+        kit_h2_run(&t);
+        assert_int_equal(call.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+        assert_non_null(strstr(call.text, "received headers larger than max ("));
+        assert_int_equal(other.code, blocks[i].alive ? TORC_STATUS_OK : TORC_STATUS_UNAVAILABLE);
+        assert_int_equal(t.closed, !blocks[i].alive);
+        if (t.closed)
+            assert_non_null(strstr(other.text, TOO_MANY_FIELDS));
+        kit_h2_call_fini(&call);
+        kit_h2_call_fini(&other);
+        kit_h2_fini(&t);
+    }
+}
+
+/* Blocks each of which may be decoded to its end must not be many: a second pays for four of these. */
+static void fields_of_many_blocks(void **state)
+{
+    (void)state;
+    for (unsigned wait_ms = 0; wait_ms <= 300; wait_ms += 300) {
+        struct kit_h2 t;
+        kit_h2_init(&t, NULL, 0);
+        count_from_now(&t);
+        unsigned n = 0;
+        for (; n < 20 && !t.closed; n++) {
+            struct kit_h2_call call;
+            kit_h2_unary(&call, &t);
+            put_bomb(&t, 2 * n + 1, 3200, 1450);
+            kit_h2_run(&t);
+            assert_int_equal(call.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+            kit_h2_call_fini(&call);
+            tc_loop_advance(t.loop, wait_ms);
+        }
+        assert_int_equal(n, wait_ms ? 20 : 5);
+        if (!wait_ms)
+            assert_non_null(strstr(t.why, TOO_MANY_FIELDS));
+        kit_h2_fini(&t);
+    }
+}
+
+/* A connection that ended for its cost leaves the cost to the peer's next one. */
+static void next_connection_pays(void **state)
+{
+    (void)state;
+    for (unsigned wait_ms = 10; wait_ms <= 2000; wait_ms += 1990) {
+        struct kit_h2 first, next;
+        struct kit_h2_call call;
+        struct tc_h2_opts opts;
+        tc_h2_opts_init(&opts, false);
+        opts.no_bdp = true;
+        opts.glitch_rate = tc_h2_glitch_rate_new();
+        kit_h2_init(&first, &opts, 0);
+        put_frames(&first, 20001, 0xfa, 0, "grease", 6);
+        assert_int_equal(first.closed, 1);
+        kit_h2_fini(&first);
+        kit_h2_init_silent(&next, &opts, 0);
+        tc_h2_glitch_rate_unref(opts.glitch_rate);
+        tc_loop_advance(next.loop, wait_ms);
+        fake_h2_start(next.peer);
+        kit_h2_run(&next);
+        assert_int_equal(next.ready, 1);
+        kit_h2_unary(&call, &next);
+        put_bomb(&next, 1, 3200, 1000);
+        kit_h2_run(&next);
+        assert_int_equal(call.code, TORC_STATUS_RESOURCE_EXHAUSTED);
+        assert_int_equal(next.closed, wait_ms == 10);
+        kit_h2_call_fini(&call);
+        kit_h2_fini(&next);
+    }
+}
+
+/* Blocks of closed streams are skipped, CONTINUATION included: each byte counts as if it were a field. */
+static void skipped_blocks(void **state)
+{
+    (void)state;
+    for (size_t frames = 20; frames <= 60; frames += 40) {
+        struct kit_h2 t;
+        struct kit_h2_call call;
+        kit_h2_init(&t, NULL, 0);
+        kit_h2_unary(&call, &t);
+        kit_h2_call_fini(&call);
+        kit_h2_run(&t);
+        count_from_now(&t);
+        for (size_t left = frames; left > 0 && !t.closed; left -= 20) {
+            put_bomb(&t, 1, 0, 20 * 16000 - 100);
+            kit_h2_run(&t);
+        }
+        assert_int_equal(t.closed, frames > 20);
+        if (t.closed)
+            assert_non_null(strstr(t.why, TOO_MANY));
+        kit_h2_fini(&t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(empty_frames),
+        cmocka_unit_test(empty_frames_within_a_message),
+        cmocka_unit_test(glitches_end_the_connection),
+        cmocka_unit_test(large_glitches),
+        cmocka_unit_test(fields_beyond_the_limit),
+        cmocka_unit_test(fields_of_many_blocks),
+        cmocka_unit_test(next_connection_pays),
+        cmocka_unit_test(skipped_blocks),
+        cmocka_unit_test(unknown_types_are_ignored),
+        cmocka_unit_test(frames_after_the_end),
+        cmocka_unit_test(the_end_may_have_continuations),
+        cmocka_unit_test(late_frames_of_what_we_reset),
+        cmocka_unit_test(much_is_read_in_turns),
+        cmocka_unit_test(much_is_inflated_in_turns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

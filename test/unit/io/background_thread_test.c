@@ -1,0 +1,77 @@
+/* Jobs on the background thread: in order, off the caller's, again after it ended, and in a child of the process. */
+#include "io/background_thread.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/cmocka.h"
+#include "support/gate.h"
+
+struct step {
+    struct tc_job job;
+    pthread_t by;
+    unsigned at;
+};
+
+static unsigned steps;
+
+static void note(struct tc_job *job)
+{
+    struct step *s = TC_CONTAINER_OF(job, struct step, job);
+    s->by = pthread_self();
+    s->at = ++steps;
+}
+
+static void jobs_run_in_order_elsewhere(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 200; round++) {
+        struct gate g;
+        struct step s[3];
+        steps = 0;
+        gate_close(&g);
+        for (unsigned i = 0; i < 3; i++) {
+            s[i] = (struct step){.job.run = note};
+            tc_background_run(&s[i].job);
+        }
+        gate_open(&g);
+        for (unsigned i = 0; i < 3; i++) {
+            assert_int_equal(s[i].at, i + 1);
+            assert_false(pthread_equal(s[i].by, pthread_self()));
+        }
+    }
+}
+
+static void a_child_has_a_worker_of_its_own(void **state)
+{
+    (void)state;
+#ifndef __SANITIZE_THREAD__ /* which has no threads in a child */
+    struct gate g, own;
+    struct step s = {.job.run = note};
+    gate_close(&g);
+    tc_background_run(&s.job); /* waits; the child must not do it */
+    pid_t child = fork();
+    if (child == 0) {
+        steps = 0;
+        gate_close(&own);
+        gate_open(&own);
+        _exit(steps != 0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    steps = 0;
+    gate_open(&g);
+    assert_int_equal(s.at, 1);
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_run_in_order_elsewhere),
+        cmocka_unit_test(a_child_has_a_worker_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* What an event of one child costs a policy with many children, counted and not timed: calls of the functions that a
+ * walk over the children would make for each (timers, the sets and trees of lb/index_set.h and lb/weight_tree.h,
+ * allocations) and bytes allocated. The program is linked with those functions wrapped. Each case is measured with FEW
+ * and with MANY children: the cost of an event must be the same, a logarithm aside. */
+#include <stdio.h>
+
+#include "support/cmocka.h"
+#include "support/fakes/lb.h"
+
+#include "base/mem.h"
+#include "lb/index_set.h"
+#include "lb/policies/pick_first.h"
+#include "lb/policies/priority.h"
+#include "lb/policies/weighted_target.h"
+#include "lb/weight_tree.h"
+#include "xds/lb/cluster_manager.h"
+
+enum { FEW = 100, MANY = 1600, EVENTS = 50 };
+
+static struct cost {
+    size_t calls, bytes;
+} spent;
+
+void __real_tc_timer_start(struct tc_timer *timer, uint64_t delay_ms);
+void __wrap_tc_timer_start(struct tc_timer *timer, uint64_t delay_ms);
+void __wrap_tc_timer_start(struct tc_timer *timer, uint64_t delay_ms)
+{
+    spent.calls++;
+    __real_tc_timer_start(timer, delay_ms);
+}
+
+void __real_tc_timer_stop(struct tc_timer *timer);
+void __wrap_tc_timer_stop(struct tc_timer *timer);
+void __wrap_tc_timer_stop(struct tc_timer *timer)
+{
+    spent.calls++;
+    __real_tc_timer_stop(timer);
+}
+
+uint32_t __real_tc_index_set_next(const struct tc_index_set *s, uint32_t i);
+uint32_t __wrap_tc_index_set_next(const struct tc_index_set *s, uint32_t i);
+uint32_t __wrap_tc_index_set_next(const struct tc_index_set *s, uint32_t i)
+{
+    spent.calls++;
+    return __real_tc_index_set_next(s, i);
+}
+
+void __real_tc_weight_tree_add(struct tc_weight_tree *t, size_t i, int64_t weight);
+void __wrap_tc_weight_tree_add(struct tc_weight_tree *t, size_t i, int64_t weight);
+void __wrap_tc_weight_tree_add(struct tc_weight_tree *t, size_t i, int64_t weight)
+{
+    spent.calls++;
+    __real_tc_weight_tree_add(t, i, weight);
+}
+
+void *__real_tc_malloc(size_t size);
+void *__wrap_tc_malloc(size_t size);
+void *__wrap_tc_malloc(size_t size)
+{
+    spent.calls++;
+    spent.bytes += size;
+    return __real_tc_malloc(size);
+}
+
+void *__real_tc_calloc(size_t n, size_t size);
+void *__wrap_tc_calloc(size_t n, size_t size);
+void *__wrap_tc_calloc(size_t n, size_t size)
+{
+    spent.calls++;
+    spent.bytes += n * size;
+    return __real_tc_calloc(n, size);
+}
+
+static struct tc_rstr *names[MANY];
+static char *addresses[MANY];
+
+static struct tc_endpoints *make_tree(size_t n)
+{
+    struct tc_endpoints_child *children = tc_calloc(n, sizeof(*children));
+    for (size_t i = 0; i < n; i++)
+        children[i] = (struct tc_endpoints_child){tc_rstr_ref(names[i]), fake_lb_endpoints(addresses[i])};
+    return tc_endpoints_take_children(children, n);
+}
+
+static struct tc_lb_config *priority_config(struct tc_lb_config *child, size_t n)
+{
+    struct tc_child_config list[MANY];
+    for (size_t i = 0; i < n; i++)
+        list[i] = (struct tc_child_config){.name = names[i], .config = child};
+    return tc_child_configs_new(&tc_priority_factory, list, n);
+}
+
+static struct tc_lb_config *weighted_config(struct tc_lb_config *child, size_t n)
+{
+    struct tc_child_config list[MANY];
+    for (size_t i = 0; i < n; i++)
+        list[i] = (struct tc_child_config){.name = names[i], .weight = 1, .config = child};
+    return tc_child_configs_new(&tc_weighted_target_factory, list, n);
+}
+
+/* As xds_cluster_manager hands each child the whole list, the child is a weighted_target that takes one name of it. */
+static struct tc_lb_config *manager_config(struct tc_lb_config *child, size_t n)
+{
+    struct tc_child_config list[MANY] = {0};
+    for (size_t i = 0; i < n; i++) {
+        struct tc_child_config target = {.name = names[i], .weight = 1, .config = child};
+        list[i] = (struct tc_child_config){.name = names[i],
+                                           .config = tc_child_configs_new(&tc_weighted_target_factory, &target, 1)};
+    }
+    struct tc_lb_config *config = tc_child_configs_new(&tc_cluster_manager_factory, list, n);
+    for (size_t i = 0; i < n; i++)
+        tc_lb_config_unref(list[i].config);
+    return config;
+}
+
+typedef struct tc_lb_config *make_config_fn(struct tc_lb_config *child, size_t n);
+
+static struct fake_lb *open_policy(const char *policy, make_config_fn *make_config, size_t n)
+{
+    struct fake_lb *f = fake_lb_new(policy);
+    struct tc_lb_config *child = tc_pick_first_config_new(false);
+    fake_lb_update(f, make_tree(n), make_config(child, n), NULL);
+    tc_lb_config_unref(child);
+    return f;
+}
+
+/* A case opens a policy with n children, brings it to where the events begin, zeroes `spent` and makes EVENTS events.
+ */
+typedef struct cost case_fn(size_t n);
+
+static void assert_same_cost(const char *name, case_fn *run)
+{
+    struct cost few = run(FEW), many = run(MANY);
+    printf("%s: with %d children %zu calls and %zu bytes an event, with %d children %zu and %zu\n", name, FEW,
+           few.calls / EVENTS, few.bytes / EVENTS, MANY, many.calls / EVENTS, many.bytes / EVENTS);
+    assert_in_range(many.calls, 1, few.calls * 2);
+    assert_in_range(many.bytes, 0, few.bytes * 2);
+}
+
+static void fail_all(struct fake_lb *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fake_lb_set_at(f, i, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->subchannels.len, n);
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+}
+
+/* The clusters of an aggregate that fail one after another: each failure makes the next child. */
+static struct cost fail_one_after_another(size_t n)
+{
+    struct fake_lb *f = open_policy("priority", priority_config, n);
+    for (size_t i = 0; i < n - EVENTS; i++)
+        fake_lb_set_at(f, i, TORC_TRANSIENT_FAILURE);
+    spent = (struct cost){0};
+    for (size_t i = n - EVENTS; i < n; i++)
+        fake_lb_set_at(f, i, TORC_TRANSIENT_FAILURE);
+    struct cost cost = spent;
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    fake_lb_free(f);
+    return cost;
+}
+
+static void priorities_that_fail_one_after_another(void **state)
+{
+    (void)state;
+    assert_same_cost("priorities fail one after another", fail_one_after_another);
+}
+
+/* The first comes back, which deactivates all others, is lost, and fails, which reactivates them. */
+static struct cost first_comes_and_goes(size_t n)
+{
+    struct fake_lb *f = open_policy("priority", priority_config, n);
+    fail_all(f, n);
+    spent = (struct cost){0};
+    for (size_t i = 0; i < EVENTS; i++) {
+        fake_lb_set(f, addresses[0], TORC_IDLE);
+        fake_lb_set(f, addresses[0], TORC_READY);
+        assert_int_equal(f->state, TORC_READY);
+        fake_lb_set(f, addresses[0], TORC_IDLE);
+        assert_string_equal(fake_lb_pick(f), "QUEUE");
+        fake_lb_set(f, addresses[0], TORC_TRANSIENT_FAILURE);
+        assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    }
+    struct cost cost = spent;
+    assert_int_equal(f->subchannels.len, n);
+    fake_lb_free(f);
+    return cost;
+}
+
+static void the_first_priority_comes_and_goes(void **state)
+{
+    (void)state;
+    assert_same_cost("the first priority comes and goes", first_comes_and_goes);
+}
+
+/* What was deactivated ends in the end, and only that. */
+static void deactivated_priorities_end(void **state)
+{
+    (void)state;
+    struct fake_lb *f = open_policy("priority", priority_config, FEW);
+    fail_all(f, FEW);
+    fake_lb_set(f, addresses[FEW / 2], TORC_IDLE);
+    fake_lb_set(f, addresses[FEW / 2], TORC_READY);
+    assert_string_equal(fake_lb_pick(f), addresses[FEW / 2]);
+    tc_loop_advance(f->loop, 500000);
+    fake_lb_set(f, addresses[0], TORC_IDLE);
+    fake_lb_set(f, addresses[0], TORC_READY);
+    assert_string_equal(fake_lb_pick(f), addresses[0]);
+    tc_loop_advance(f->loop, 400000);
+    assert_int_equal(f->subchannels.len, FEW / 2 + 1);
+    tc_loop_advance(f->loop, 499999);
+    assert_int_equal(f->subchannels.len, FEW / 2 + 1);
+    tc_loop_advance(f->loop, 1);
+    assert_int_equal(f->subchannels.len, 1);
+    fake_lb_free(f);
+}
+
+static struct cost become_ready(size_t n)
+{
+    struct fake_lb *f = open_policy("weighted_target", weighted_config, n);
+    for (size_t i = 0; i < n - EVENTS; i++)
+        fake_lb_set_at(f, i, TORC_READY);
+    spent = (struct cost){0};
+    for (size_t i = n - EVENTS; i < n; i++)
+        fake_lb_set_at(f, i, TORC_READY);
+    struct cost cost = spent;
+    assert_int_equal(f->state, TORC_READY);
+    fake_lb_free(f);
+    return cost;
+}
+
+static void localities_that_become_ready_one_a_turn(void **state)
+{
+    (void)state;
+    assert_same_cost("localities become READY one a turn", become_ready);
+}
+
+/* All fail. One connects and is lost again and again, which changes the state of all; others only fail again. */
+static struct cost fail_again(size_t n)
+{
+    struct fake_lb *f = open_policy("weighted_target", weighted_config, n);
+    fail_all(f, n);
+    spent = (struct cost){0};
+    for (size_t i = 0; i < EVENTS; i++) {
+        fake_lb_set(f, addresses[i], TORC_IDLE);
+        fake_lb_set(f, addresses[i], TORC_TRANSIENT_FAILURE);
+        fake_lb_set(f, addresses[n - 1], TORC_IDLE);
+        fake_lb_set(f, addresses[n - 1], TORC_READY);
+        assert_int_equal(f->state, TORC_READY);
+        assert_string_equal(fake_lb_pick(f), addresses[n - 1]);
+        fake_lb_set(f, addresses[n - 1], TORC_IDLE);
+        assert_string_equal(fake_lb_pick(f), "QUEUE");
+        fake_lb_set(f, addresses[n - 1], TORC_TRANSIENT_FAILURE);
+        assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    }
+    struct cost cost = spent;
+    fake_lb_free(f);
+    return cost;
+}
+
+static void localities_that_fail_again(void **state)
+{
+    (void)state;
+    assert_same_cost("localities fail again", fail_again);
+}
+
+/* What many localities report in one turn of the loop is published once. */
+static void localities_that_change_in_one_turn(void **state)
+{
+    (void)state;
+    struct fake_lb *f = open_policy("weighted_target", weighted_config, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        fake_lb_set_at(f, i, TORC_READY);
+    for (size_t i = 0; i < MANY - 1; i++)
+        fake_lb_queue_at(f, i, TORC_IDLE);
+    unsigned before = f->reports;
+    tc_loop_drain(f->loop);
+    assert_in_range(f->reports - before, 1, 16); /* a turn runs a bounded number of tasks */
+    assert_string_equal(fake_lb_pick(f), addresses[MANY - 1]);
+    fake_lb_free(f);
+}
+
+static struct cost clusters_change(size_t n)
+{
+    struct fake_lb *f = open_policy("xds_cluster_manager_experimental", manager_config, n);
+    for (size_t i = 0; i < n - EVENTS; i++)
+        fake_lb_set_at(f, i, TORC_READY);
+    spent = (struct cost){0};
+    for (size_t i = n - EVENTS; i < n; i++)
+        fake_lb_set_at(f, i, TORC_READY);
+    struct cost cost = spent;
+    assert_int_equal(f->state, TORC_READY);
+    fake_lb_free(f);
+    return cost;
+}
+
+static void clusters_that_change(void **state)
+{
+    (void)state;
+    assert_same_cost("clusters become READY", clusters_change);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < MANY; i++) {
+        names[i] = tc_rstr_printf("child%zu", i);
+        addresses[i] = tc_asprintf("10.0.%zu.%zu:80", i / 250, i % 250 + 1);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(priorities_that_fail_one_after_another),
+        cmocka_unit_test(the_first_priority_comes_and_goes),
+        cmocka_unit_test(deactivated_priorities_end),
+        cmocka_unit_test(localities_that_become_ready_one_a_turn),
+        cmocka_unit_test(localities_that_fail_again),
+        cmocka_unit_test(localities_that_change_in_one_turn),
+        cmocka_unit_test(clusters_that_change),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < MANY; i++) {
+        tc_rstr_unref(names[i]);
+        tc_free(addresses[i]);
+    }
+    return failed;
+}

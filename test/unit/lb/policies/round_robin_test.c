@@ -1,0 +1,274 @@
+#include "lb/policies/round_robin.h"
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/fakes/lb.h"
+
+#include "base/mem.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+#define C "3.3.3.3:3"
+#define D "4.4.4.4:4"
+
+static int setup(void **state)
+{
+    *state = fake_lb_new("round_robin");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_lb_free(*state);
+    return 0;
+}
+
+static bool update(struct fake_lb *f, const char *endpoints)
+{
+    return fake_lb_update(f, fake_lb_endpoints(endpoints), fake_lb_config(f, "round_robin", "{}", NULL), NULL);
+}
+
+static void count(struct fake_lb *f, unsigned picks, unsigned *counts)
+{
+    static const char *const all[] = {A, B, C, D};
+    memset(counts, 0, 4 * sizeof(*counts));
+    for (unsigned i = 0; i < picks; i++) {
+        const char *at = fake_lb_pick(f);
+        for (size_t k = 0; k < 4; k++)
+            counts[k] += strcmp(at, all[k]) == 0;
+    }
+}
+
+static void each_in_turn(void **state)
+{
+    TC_CASE(RR01);
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B " " C " " A);
+    assert_connects(f, A " " B " " C " ");
+    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set(f, B, TORC_READY);
+    assert_string_equal(fake_lb_pick(f), B);
+    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, C, TORC_READY);
+    count(f, 300, counts);
+    assert_int_equal(counts[0], 100);
+    assert_int_equal(counts[1], 100);
+    assert_int_equal(counts[2], 100);
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+}
+
+static void failing_ones_are_skipped(void **state)
+{
+    TC_CASE(RR02);
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B " " C);
+    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set_failed(f, B, "refused");
+    fake_lb_set(f, C, TORC_READY);
+    count(f, 100, counts);
+    assert_int_equal(counts[0], 50);
+    assert_int_equal(counts[2], 50);
+    fake_lb_set(f, A, TORC_IDLE); /* lost: connected again at once */
+    assert_int_equal(f->reresolutions, 2);
+    count(f, 10, counts);
+    assert_int_equal(counts[2], 10);
+    fake_lb_set_failed(f, A, "refused");
+    assert_int_equal(f->state, TORC_READY);
+    fake_lb_set(f, C, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTING);
+    fake_lb_set_failed(f, C, "gone");
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
+    assert_string_equal(fake_lb_pick_error(f), "connections to all backends failing; last error: " C ": gone");
+    fake_lb_set(f, B, TORC_IDLE);
+    fake_lb_set(f, B, TORC_READY);
+    assert_string_equal(fake_lb_pick(f), B);
+}
+
+static void updates_fail_nothing(void **state)
+{
+    TC_CASE(RR03);
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B);
+    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, B, TORC_READY);
+    fake_lb_take_connects(f);
+    update(f, B " " C " " D);
+    assert_connects(f, C " " D " ");
+    count(f, 10, counts);
+    assert_int_equal(counts[1], 10);
+    fake_lb_set(f, C, TORC_READY);
+    fake_lb_set(f, D, TORC_READY);
+    count(f, 30, counts);
+    assert_int_equal(counts[1], 10);
+    assert_int_equal(counts[3], 10);
+    update(f, A);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set(f, A, TORC_READY);
+    assert_string_equal(fake_lb_pick(f), A);
+
+    /* The start is random. */
+    unsigned first[3] = {0};
+    for (unsigned i = 0; i < 300; i++) {
+        struct fake_lb *g = fake_lb_new("round_robin");
+        tc_rng_init_seed(tc_loop_rng(g->loop), i);
+        update(g, A " " B " " C);
+        fake_lb_set(g, A, TORC_READY);
+        fake_lb_set(g, B, TORC_READY);
+        fake_lb_set(g, C, TORC_READY);
+        first[fake_lb_pick(g)[0] - '1']++;
+        fake_lb_free(g);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        assert_in_range(first[i], 60, 140);
+}
+
+static void an_equal_update_keeps_the_turn(void **state)
+{
+    TC_CASE(ED19);
+    struct fake_lb *f = *state;
+    unsigned counts[4];
+    update(f, A " " B " " C " " D);
+    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, C, TORC_READY);
+    fake_lb_set(f, D, TORC_READY);
+    fake_lb_pick(f);
+    for (unsigned i = 0; i < 10; i++) {
+        update(f, A " " B " " C " " D);
+        count(f, 4, counts);
+        for (unsigned k = 0; k < 4; k++)
+            assert_int_equal(counts[k], 1);
+        fake_lb_pick(f);
+        fake_lb_pick(f);
+        fake_lb_pick(f);
+        fake_lb_pick(f);
+    }
+    struct tc_picker *before = f->picker;
+    update(f, A " " B " " C " " D);
+    assert_ptr_equal(f->picker, before);
+}
+
+static void empty_and_errors(void **state)
+{
+    struct fake_lb *f = *state;
+    assert_false(fake_lb_update(f, fake_lb_endpoints(""), tc_round_robin_config_new(), "why"));
+    assert_string_equal(fake_lb_pick(f), "FAIL");
+    assert_string_equal(fake_lb_pick_error(f), "empty address list: why");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
+    fake_lb_update_error(f, &error, tc_round_robin_config_new());
+    fake_lb_pick(f);
+    assert_string_equal(fake_lb_pick_error(f), "no such host");
+    update(f, A);
+    fake_lb_set(f, A, TORC_READY);
+    fake_lb_update_error(f, &error, tc_round_robin_config_new());
+    assert_string_equal(fake_lb_pick(f), A);
+    tc_status_fini(&error);
+}
+
+/* n endpoints from 10.0.0.0:1 plus the given number on. */
+static struct tc_endpoints *numbered(unsigned from, unsigned n)
+{
+    struct tc_buf b = {0};
+    for (unsigned i = from; i < from + n; i++)
+        tc_buf_printf(&b, "10.0.%u.%u:1 ", i / 250, i % 250);
+    struct tc_endpoints *list = fake_lb_endpoints(tc_buf_cstr(&b));
+    tc_buf_fini(&b);
+    return list;
+}
+
+/* An update without the turns and tasks that it leaves for later. */
+static void begin_update(struct fake_lb *f, struct tc_endpoints *list)
+{
+    struct tc_lb_config *config = tc_round_robin_config_new();
+    struct tc_status status =
+        f->policy->ops->update(f->policy, &(struct tc_lb_update){.endpoints = list, .config = config});
+    assert_true(tc_status_ok(&status));
+    tc_endpoints_unref(list);
+    tc_lb_config_unref(config);
+}
+
+enum { AT_ONCE = 128, MANY = 3 * AT_ONCE };
+
+/* Other tasks run between the parts of a long list. */
+static void many_are_connected_in_turns(void **state)
+{
+    struct fake_lb *f = *state;
+    begin_update(f, numbered(0, MANY));
+    assert_int_equal(fake_lb_count(f, NULL), AT_ONCE);
+    for (unsigned n = 2; n * AT_ONCE <= MANY; n++) {
+        assert_true(tc_loop_turn(f->loop, 0));
+        assert_int_equal(fake_lb_count(f, NULL), n * AT_ONCE);
+    }
+    assert_int_equal(f->state, TORC_CONNECTING);
+    tc_loop_drain(f->loop);
+    assert_int_equal(fake_lb_count(f, NULL), MANY);
+    for (unsigned i = 0; i < MANY; i++)
+        fake_lb_set_at(f, i, TORC_READY);
+    for (unsigned i = 0; i < 2 * MANY; i++)
+        assert_string_not_equal(fake_lb_pick(f), "QUEUE");
+    assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
+}
+
+/* The first endpoints are READY, or fail, before the last ones begin to connect. */
+static void some_are_used_before_the_last_begin(void **state)
+{
+    struct fake_lb *f = *state;
+    begin_update(f, numbered(0, MANY));
+    for (unsigned i = 0; i < AT_ONCE; i++)
+        fake_lb_queue_at(f, i, TORC_TRANSIENT_FAILURE);
+    assert_true(tc_loop_turn(f->loop, 0));
+    assert_int_equal(fake_lb_state(f, "10.0.0.0:1"), TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTING); /* not failing: others have not been tried */
+    fake_lb_queue_at(f, 0, TORC_READY);
+    fake_lb_queue_at(f, AT_ONCE, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(fake_lb_count(f, NULL), 2 * AT_ONCE);
+    assert_true(tc_loop_turn(f->loop, 0));
+    assert_int_equal(f->state, TORC_READY);
+    assert_string_equal(fake_lb_pick(f), "10.0.0.0:1");
+    assert_string_equal(fake_lb_pick(f), "10.0.0.0:1");
+}
+
+/* A list replaces another one whose endpoints have not all begun: an endpoint of both lists has one subchannel. */
+static void an_update_overtakes_another(void **state)
+{
+    struct fake_lb *f = *state;
+    begin_update(f, numbered(0, MANY));
+    begin_update(f, numbered(AT_ONCE / 2, MANY));          /* the first half of the endpoints that began are gone */
+    assert_int_equal(fake_lb_count(f, NULL), AT_ONCE / 2); /* in its turn */
+    tc_loop_drain(f->loop);
+    assert_int_equal(fake_lb_count(f, NULL), MANY);
+    assert_int_equal(fake_lb_count(f, "10.0.0.0:1"), 0);
+    assert_int_equal(fake_lb_count(f, "10.0.1.0:1"), 1);
+    /* A short list, then an empty one, and the end, while endpoints have yet to begin. */
+    begin_update(f, numbered(MANY, MANY));
+    begin_update(f, numbered(0, 2));
+    tc_loop_drain(f->loop);
+    assert_int_equal(fake_lb_count(f, NULL), 2);
+    begin_update(f, numbered(0, MANY));
+    fake_lb_update(f, fake_lb_endpoints(""), tc_round_robin_config_new(), NULL);
+    assert_int_equal(fake_lb_count(f, NULL), 0);
+    begin_update(f, numbered(0, MANY));
+    f->policy->ops->reset_backoff(f->policy);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(each_in_turn),
+        TEST(failing_ones_are_skipped),
+        TEST(updates_fail_nothing),
+        TEST(an_equal_update_keeps_the_turn),
+        TEST(empty_and_errors),
+        TEST(many_are_connected_in_turns),
+        TEST(some_are_used_before_the_last_begin),
+        TEST(an_update_overtakes_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

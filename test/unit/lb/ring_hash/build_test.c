@@ -1,0 +1,230 @@
+/* Rings that the background thread builds: what serves meanwhile, and what becomes of a build that is no longer wanted.
+ * Rings that policies share. */
+#include "support/cmocka.h"
+#include "support/fakes/lb.h"
+#include "support/gate.h"
+
+#include "base/hash.h"
+#include "lb/ring_hash/policy.h"
+#include "ring/cache.h"
+#include "ring/ring_internal.h"
+
+#define A "1.1.1.1:1"
+#define B "2.2.2.2:2"
+
+static int setup(void **state)
+{
+    struct fake_lb *f = fake_lb_new("ring_hash_experimental");
+    f->env.ring_inline_entries = 64;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_lb_free(*state);
+    return 0;
+}
+
+static bool update(struct fake_lb *f, const char *endpoints)
+{
+    return fake_lb_update(f, fake_lb_endpoints(endpoints), tc_ring_hash_config_new(256, 256, tc_slice_of(NULL, 0)),
+                          NULL);
+}
+
+static const char *pick(struct fake_lb *f, const char *entry)
+{
+    return fake_lb_pick_hash(f, tc_xxh64(entry, strlen(entry)));
+}
+
+/* Waits until the background thread has built, and the policy has been told. */
+static void let_build(struct fake_lb *f, struct gate *g)
+{
+    gate_open(g);
+    tc_loop_drain(f->loop);
+}
+
+static void the_first_ring(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    gate_close(&g);
+    assert_true(update(f, A));
+    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_string_equal(pick(f, A "_0"), "QUEUE");
+    assert_connects(f, "");
+    /* An equal update waits for the same build. */
+    assert_true(update(f, A));
+    unsigned reports = f->reports;
+    let_build(f, &g);
+    assert_int_equal(f->reports, reports + 1);
+    assert_int_equal(f->state, TORC_IDLE);
+    assert_string_equal(pick(f, A "_0"), "QUEUE");
+    assert_connects(f, A " ");
+    fake_lb_set(f, A, TORC_READY);
+    assert_string_equal(pick(f, A "_0"), A);
+}
+
+static void ready_with_a(struct fake_lb *f)
+{
+    struct gate g;
+    gate_close(&g);
+    update(f, A);
+    let_build(f, &g);
+    pick(f, A "_0");
+    fake_lb_set(f, A, TORC_READY);
+    fake_lb_take_connects(f);
+}
+
+static void the_old_ring_serves_meanwhile(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    ready_with_a(f);
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    assert_string_equal(pick(f, B "_0"), A);
+    assert_connects(f, "");
+    /* States change while the ring is built, and move to the new set. */
+    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_take_connects(f);
+    pick(f, A "_0");
+    fake_lb_set(f, A, TORC_READY);
+    assert_string_equal(pick(f, B "_0"), A);
+    fake_lb_take_connects(f);
+    let_build(f, &g);
+    assert_string_equal(pick(f, A "_0"), A);
+    assert_string_equal(pick(f, B "_0"), "QUEUE");
+    assert_connects(f, B " ");
+    assert_int_equal(fake_lb_count(f, A), 1);
+}
+
+static void the_newest_update_counts(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    ready_with_a(f);
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    assert_true(update(f, B));
+    assert_string_equal(pick(f, B "_0"), A);
+    let_build(f, &g);
+    assert_string_equal(pick(f, A "_0"), "QUEUE");
+    assert_connects(f, B " ");
+    assert_int_equal(fake_lb_count(f, A), 0);
+}
+
+/* An update back to the endpoints in use builds nothing. */
+static void an_update_is_taken_back(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    ready_with_a(f);
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    assert_true(update(f, A));
+    let_build(f, &g);
+    assert_string_equal(pick(f, B "_0"), A);
+    assert_connects(f, "");
+}
+
+static void an_empty_update_fails_at_once(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    ready_with_a(f);
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    assert_false(update(f, ""));
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    let_build(f, &g);
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(fake_lb_count(f, NULL), 0);
+}
+
+/* An update of a ring needs the keys of removed endpoints, and of all others. The endpoints may be freed before the
+ * background thread begins. */
+static void endpoints_freed_before_the_build(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    gate_close(&g);
+    /* One of eight endpoints has few of the entries, so the old ring is updated. */
+    update(f, "1.1.1.1:1#key-a 1.1.1.1:2#key-b 1.1.1.1:3#key-c 1.1.1.1:4#key-d 1.1.1.1:5#key-e 1.1.1.1:6#key-f "
+              "1.1.1.1:7#key-g 2.2.2.2:2#the-key-that-goes");
+    let_build(f, &g);
+    gate_close(&g);
+    update(f, "1.1.1.1:1#key-a 1.1.1.1:2#key-b 1.1.1.1:3#key-c 1.1.1.1:4#key-d 1.1.1.1:5#key-e 1.1.1.1:6#key-f "
+              "1.1.1.1:7#key-g");
+    assert_false(update(f, ""));
+    let_build(f, &g);
+    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    gate_close(&g);
+    update(f, B "#the-key-of-a");
+    let_build(f, &g);
+    assert_string_equal(pick(f, "the-key-of-a_0"), "QUEUE");
+    assert_connects(f, B " ");
+}
+
+/* A failed resolution is ignored while the first ring is being built. */
+static void an_error_while_building(void **state)
+{
+    struct fake_lb *f = *state;
+    struct gate g;
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no luck");
+    gate_close(&g);
+    assert_true(update(f, A));
+    fake_lb_update_error(f, &error, tc_ring_hash_config_new(256, 256, tc_slice_of(NULL, 0)));
+    assert_int_equal(f->state, TORC_CONNECTING);
+    let_build(f, &g);
+    assert_int_equal(f->state, TORC_IDLE);
+    tc_status_fini(&error);
+}
+
+static void the_policy_ends_first(void **state)
+{
+    (void)state;
+    struct gate g;
+    struct fake_lb *f = fake_lb_new("ring_hash_experimental");
+    f->env.ring_inline_entries = 64;
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    fake_lb_free(f);
+    gate_open(&g);
+}
+
+/* Two policies share one ring, which the second one has at once if the first one had it built in the background. */
+static void policies_share_a_ring(void **state)
+{
+    struct fake_lb *f = *state, *other = fake_lb_new("ring_hash_experimental");
+    other->env.ring_inline_entries = 64;
+    const struct tc_ring_item items[] = {{tc_slice_str(A), 1}, {tc_slice_str(B), 1}};
+    struct tc_ring_id id = tc_ring_id(items, 2, 256, 256, f->env.ring_size_cap);
+    struct gate g;
+    gate_close(&g);
+    assert_true(update(f, A " " B));
+    let_build(f, &g);
+    struct tc_ring *ring = tc_ring_cache_find(&id);
+    assert_non_null(ring);
+    assert_int_equal(atomic_load(&ring->ref.n), 2);
+    gate_close(&g);
+    assert_true(update(other, A " " B));
+    assert_int_equal(other->state, TORC_IDLE);
+    assert_int_equal(atomic_load(&ring->ref.n), 3);
+    gate_open(&g);
+    fake_lb_free(other);
+    assert_int_equal(atomic_load(&ring->ref.n), 2);
+    tc_ring_unref(ring);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_first_ring),          TEST(the_old_ring_serves_meanwhile), TEST(the_newest_update_counts),
+        TEST(an_update_is_taken_back), TEST(an_empty_update_fails_at_once), TEST(endpoints_freed_before_the_build),
+        TEST(an_error_while_building), TEST(the_policy_ends_first),         TEST(policies_share_a_ring),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,489 @@
+/* Driving a runtime: who drives, who waits, who is refused. Also fork, and a peer that resets. */
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "runtime/runtime.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+static int unary_ok(torc_channel *ch)
+{
+    struct torc_result r;
+    if (torc_call_unary(ch, "a/b", "x", 1, NULL, &r) != 0)
+        return 0;
+    int ok = r.code == TORC_STATUS_OK;
+    torc_result_fini(&r);
+    return ok;
+}
+
+struct worker {
+    pthread_t thread;
+    torc_channel *ch;
+    int calls, ok;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    for (int i = 0; i < w->calls; i++)
+        w->ok += unary_ok(w->ch);
+    return NULL;
+}
+
+/* One thread drives, the others wait and take over: every call ends, however they interleave. */
+static void run_workers(torc_runtime *rt)
+{
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    struct worker w[4];
+    for (int i = 0; i < 4; i++) {
+        w[i] = (struct worker){.ch = ch, .calls = 100 + 50 * i};
+        assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].ok, w[i].calls);
+    }
+    torc_channel_free(ch);
+}
+
+static void test_blocking_threads_without_loop_thread(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    run_workers(rt);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void test_blocking_threads_with_loop_thread(void **state)
+{
+    (void)state;
+    torc_runtime *rt = torc_runtime_new(NULL);
+    run_workers(rt);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void *hang_until_deadline(void *arg)
+{
+    struct worker *w = arg;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 300;
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(w->ch, "torc.test.Backend/Hang", "", 0, &o, &r), 0);
+    w->ok = r.code == TORC_STATUS_DEADLINE_EXCEEDED;
+    torc_result_fini(&r);
+    return NULL;
+}
+
+/* While one thread drives during a long wait, a second thread's calls end. */
+static void test_second_thread_while_first_waits(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    assert_true(unary_ok(ch));
+    struct worker w = {.ch = ch};
+    pthread_create(&w.thread, NULL, hang_until_deadline, &w);
+    while (kit_backends_counts(kit_backends_one, 0).open_calls == 0)
+        sched_yield();
+    for (int i = 0; i < 20; i++)
+        assert_true(unary_ok(ch));
+    /* A poll beside a driving thread does not turn the loop itself. */
+    assert_true(torc_runtime_poll(rt, 5) >= 0);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.ok, 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void on_unary(const struct torc_result *result, void *arg)
+{
+    *(int *)arg += result->code == TORC_STATUS_OK ? 1 : 1000;
+}
+
+static void test_application_epoll(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    int fd = epoll_create1(EPOLL_CLOEXEC), done = 0;
+    struct epoll_event ev = {.events = EPOLLIN};
+    assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, torc_runtime_fd(rt), &ev), 0);
+    for (int i = 0; i < 20; i++)
+        torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &done, NULL);
+    while (done < 20) {
+        int n = epoll_wait(fd, &ev, 1, torc_runtime_timeout_ms(rt));
+        assert_true(n >= 0);
+        assert_true(torc_runtime_poll(rt, 0) >= 0);
+    }
+    assert_int_equal(done, 20);
+    close(fd);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+struct hanging {
+    torc_channel *ch;
+    int code, done;
+};
+
+static void on_hanging(const struct torc_result *result, void *arg)
+{
+    struct hanging *h = arg;
+    h->code = result->code;
+    h->done++;
+}
+
+/* A timer of 50 ms, set by whoever drives. */
+static void start_hanging(void *arg)
+{
+    struct hanging *h = arg;
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 50;
+    assert_int_equal(torc_call_unary_async(h->ch, "torc.test.Backend/Hang", "", 0, &o, on_hanging, h, NULL), 0);
+}
+
+static void *call_once(void *arg)
+{
+    struct worker *w = arg;
+    w->ok = unary_ok(w->ch);
+    return NULL;
+}
+
+/* The application waits for the descriptor with the timeout that it was told; a blocking call of another thread drives
+ * the loop meanwhile, sets an earlier timer, and leaves. */
+static void test_a_blocking_call_leaves_work_to_the_epoll(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    struct pollfd pfd = {.fd = torc_runtime_fd(rt), .events = POLLIN};
+    while (torc_runtime_timeout_ms(rt) == 0)
+        assert_true(torc_runtime_poll(rt, 0) >= 0);
+    assert_int_equal(torc_runtime_timeout_ms(rt), -1); /* there is nothing to do */
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+    struct hanging h = {.ch = ch};
+    struct worker w = {.ch = ch};
+    assert_int_equal(torc_runtime_post(rt, start_hanging, &h), 0);
+    assert_int_equal(pthread_create(&w.thread, NULL, call_once, &w), 0);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.ok, 1);
+    assert_int_equal(h.done, 0);
+    assert_int_equal(poll(&pfd, 1, 0), 1); /* the timeout that it was told is no longer true */
+    while (h.done == 0) {
+        int told = torc_runtime_timeout_ms(rt);
+        assert_in_range(told, 0, 60);
+        assert_true(poll(&pfd, 1, told) >= 0);
+        assert_true(torc_runtime_poll(rt, 0) >= 0);
+    }
+    assert_int_equal(h.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void test_thread_mode_refuses_driving(void **state)
+{
+    (void)state;
+    torc_runtime *rt = torc_runtime_new(NULL);
+    assert_int_equal(torc_runtime_poll(rt, 0), TORC_ESTATE);
+    assert_int_equal(torc_runtime_fd(rt), TORC_ESTATE);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(torc_runtime_free(NULL), 0);
+    struct torc_runtime_options o;
+    torc_runtime_options_init(&o);
+    o.mode = (enum torc_runtime_mode)7;
+    assert_null(torc_runtime_new(&o));
+}
+
+static void note_order(void *arg)
+{
+    int **at = arg;
+    **at = 1;
+    (*at)++;
+}
+
+static void test_posts_keep_their_order(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    int marks[8] = {0}, *at = marks;
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(torc_runtime_post(rt, note_order, &at), 0);
+    assert_int_equal(marks[0], 0);
+    assert_int_equal(torc_runtime_timeout_ms(rt), 0);
+    assert_int_equal(torc_runtime_poll(rt, 0), 1);
+    assert_ptr_equal(at, marks + 8);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+/* After an idle gap, an answer that waits unread is taken in before the deadline fires. */
+static void test_events_before_timers_after_idle_gap(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    assert_int_equal(torc_channel_connect(ch, 5000), 0);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 200;
+    int done = 0;
+    uint64_t before = kit_backends_counts(kit_backends_one, 0).requests;
+    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL), 0);
+    while (kit_backends_counts(kit_backends_one, 0).requests == before)
+        torc_runtime_poll(rt, 0);
+    /* Nobody drives until the deadline is over. The real clock is what the test is about, so it is waited for. */
+    uint64_t end = tc_system_clock.monotonic_ns(NULL) + 400 * TC_NS_PER_MS;
+    while (tc_system_clock.monotonic_ns(NULL) < end)
+        poll(NULL, 0, 10);
+    while (done == 0)
+        torc_runtime_poll(rt, 100);
+    assert_int_equal(done, 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void test_free_ends_calls(void **state)
+{
+    (void)state;
+    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    int done = 0;
+    torc_call *call = NULL;
+    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(done, 1000);
+    /* Handles may be freed after their runtime. */
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_ECLOSED);
+    assert_int_equal(torc_channel_state(ch, true), TORC_SHUTDOWN);
+    torc_call_free(call);
+    torc_channel_free(ch);
+}
+
+/* --- the state of a channel, by threads that wait for it --- */
+
+/* A wait with no time still looks at the state. */
+static void test_waits_of_no_time_look(void **state)
+{
+    (void)state;
+    for (enum torc_runtime_mode mode = TORC_RUNTIME_THREAD; mode <= TORC_RUNTIME_CALLER; mode++) {
+        torc_runtime *rt = kit_backends_runtime(mode);
+        torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+        enum torc_connectivity now = TORC_SHUTDOWN;
+        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 0, &now), 0);
+        assert_int_equal(now, TORC_IDLE);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_IDLE, 0, &now), TORC_ETIMEDOUT);
+        assert_int_equal(torc_channel_connect(ch, 0), TORC_ETIMEDOUT);
+        assert_int_equal(torc_channel_connect(ch, -1), 0); /* the wait before began it */
+        assert_int_equal(torc_channel_connect(ch, 0), 0);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 0, &now), TORC_ETIMEDOUT);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_IDLE, 0, &now), 0);
+        assert_int_equal(now, TORC_READY);
+        torc_channel_free(ch);
+        assert_int_equal(torc_runtime_free(rt), 0);
+    }
+}
+
+struct connecter {
+    pthread_t thread;
+    torc_channel *ch;
+    int rc;
+};
+
+static void *connect_to(void *arg)
+{
+    struct connecter *c = arg;
+    c->rc = torc_channel_connect(c->ch, -1);
+    return NULL;
+}
+
+/* The end of the channel, or of its runtime, ends a wait. A thread waits once the channel is no longer IDLE. */
+static void end_under_a_waiter(bool free_runtime)
+{
+    for (enum torc_runtime_mode mode = TORC_RUNTIME_THREAD; mode <= TORC_RUNTIME_CALLER; mode++) {
+        torc_runtime *rt = kit_backends_runtime(mode);
+        struct connecter c = {.ch = torc_channel_new(rt, "unix:/nonexistent/socket", NULL, NULL)};
+        assert_int_equal(pthread_create(&c.thread, NULL, connect_to, &c), 0);
+        while (torc_channel_state(c.ch, false) == TORC_IDLE)
+            sched_yield();
+        if (free_runtime)
+            assert_int_equal(torc_runtime_free(rt), 0);
+        torc_channel_free(c.ch);
+        pthread_join(c.thread, NULL);
+        assert_int_equal(c.rc, TORC_ECLOSED);
+        if (!free_runtime)
+            assert_int_equal(torc_runtime_free(rt), 0);
+    }
+}
+
+static void test_channel_freed_under_a_waiter(void **state)
+{
+    (void)state;
+    end_under_a_waiter(false);
+}
+
+static void test_runtime_freed_under_a_waiter(void **state)
+{
+    (void)state;
+    end_under_a_waiter(true);
+}
+
+struct reader {
+    pthread_t thread;
+    torc_call *call;
+    int rc;
+};
+
+static void *receive(void *arg)
+{
+    struct reader *r = arg;
+    torc_message *m = NULL;
+    r->rc = torc_call_receive(r->call, &m);
+    return NULL;
+}
+
+/* Only the reader drives, so it is inside Torc when the server has the call. */
+static void test_call_freed_under_a_reader(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    struct reader r = {.call = torc_call_open(ch, "torc.test.Backend/Hang", NULL, NULL)};
+    assert_non_null(r.call);
+    assert_int_equal(kit_backends_counts(kit_backends_one, 0).open_calls, 0);
+    assert_int_equal(pthread_create(&r.thread, NULL, receive, &r), 0);
+    while (kit_backends_counts(kit_backends_one, 0).open_calls == 0)
+        sched_yield();
+    torc_call_free(r.call);
+    pthread_join(r.thread, NULL);
+    assert_int_equal(r.rc, 0);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
+    assert_true(unary_ok(ch));
+    uint64_t connections = kit_backends_counts(kit_backends_one, 0).connections;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct torc_result r;
+        int bad = 0;
+        bad |= torc_call_unary(ch, "a/b", "x", 1, NULL, &r) != TORC_EFORK;
+        bad |= (torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, NULL, NULL) != TORC_EFORK) << 1;
+        bad |= (torc_runtime_poll(rt, 0) != TORC_EFORK) << 2;
+        bad |= (torc_runtime_fd(rt) != TORC_EFORK) << 3;
+        bad |= (torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL) != NULL) << 4;
+        torc_channel_free(ch);
+        bad |= (torc_runtime_free(rt) != TORC_EFORK) << 5;
+        /* A runtime of the child's own works. */
+        struct torc_runtime_options o;
+        torc_runtime_options_init(&o);
+        o.mode = TORC_RUNTIME_CALLER;
+        torc_runtime *own = torc_runtime_new(&o);
+        torc_channel *other = torc_channel_new(own, kit_backends_target(kit_backends_one), NULL, NULL);
+        bad |= !unary_ok(other) << 6;
+        _exit(bad);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    /* The parent's connection is unchanged. */
+    assert_true(unary_ok(ch));
+    assert_int_equal(kit_backends_counts(kit_backends_one, 0).connections, connections + 1);
+    torc_channel_free(ch);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+/* A peer that resets the connection during a write must not end the program by SIGPIPE. */
+static void *resetting_peer(void *arg)
+{
+    int fd = *(int *)arg;
+    for (int i = 0; i < 20; i++) {
+        int s = accept(fd, NULL, NULL);
+        if (s < 0)
+            break;
+        /* An empty SETTINGS frame makes the client's connection ready, then the reset. */
+        static const unsigned char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+        if (send(s, settings, sizeof(settings), MSG_NOSIGNAL) < 0)
+            i = 20;
+        struct linger l = {.l_onoff = 1, .l_linger = 0};
+        setsockopt(s, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+        close(s);
+    }
+    return NULL;
+}
+
+static void test_sigpipe(void **state)
+{
+    (void)state;
+    signal(SIGPIPE, SIG_DFL);
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(in);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    getsockname(fd, (struct sockaddr *)&in, &len);
+    pthread_t peer;
+    pthread_create(&peer, NULL, resetting_peer, &fd);
+    char target[64];
+    snprintf(target, sizeof(target), "ipv4:127.0.0.1:%u", ntohs(in.sin_port));
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    char *big = calloc(1, 1 << 20);
+    for (int i = 0; i < 10; i++) {
+        torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
+        struct torc_call_options o;
+        torc_call_options_init(&o);
+        o.timeout_ms = 2000;
+        struct torc_result r;
+        assert_int_equal(torc_call_unary(ch, "a/b", big, 1 << 20, &o, &r), 0);
+        assert_int_not_equal(r.code, TORC_STATUS_OK);
+        torc_result_fini(&r);
+        torc_channel_reset_backoff(ch);
+        torc_channel_free(ch);
+    }
+    free(big);
+    shutdown(fd, SHUT_RDWR);
+    pthread_join(peer, NULL);
+    close(fd);
+    assert_int_equal(torc_runtime_free(rt), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocking_threads_without_loop_thread),
+        cmocka_unit_test(test_blocking_threads_with_loop_thread),
+        cmocka_unit_test(test_second_thread_while_first_waits),
+        cmocka_unit_test(test_application_epoll),
+        cmocka_unit_test(test_a_blocking_call_leaves_work_to_the_epoll),
+        cmocka_unit_test(test_thread_mode_refuses_driving),
+        cmocka_unit_test(test_posts_keep_their_order),
+        cmocka_unit_test(test_events_before_timers_after_idle_gap),
+        cmocka_unit_test(test_free_ends_calls),
+        cmocka_unit_test(test_waits_of_no_time_look),
+        cmocka_unit_test(test_channel_freed_under_a_waiter),
+        cmocka_unit_test(test_runtime_freed_under_a_waiter),
+        cmocka_unit_test(test_call_freed_under_a_reader),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_sigpipe),
+    };
+    return cmocka_run_group_tests(tests, kit_backends_one_setup, kit_backends_one_teardown);
+}

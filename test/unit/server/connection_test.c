@@ -1,0 +1,505 @@
+/* Which clients keep a place at the server: silent ones, in every state of a connection, and full tables. */
+#include "base/mem.h"
+#include "server/call.h"
+#include "server/server.h"
+#include "support/cmocka.h"
+#include "support/fakes/h2.h"
+#include "support/kits/tls_pair.h"
+
+#define REQUEST                                                                                                        \
+    ":method: POST\n:scheme: http\n:path: /t.S/Hold\n:authority: a\nte: trailers\ncontent-type: application/grpc\n"
+#define HANDSHAKE_MS 20000u
+#define IDLE_MS 60000u
+#define HOUR_MS 3600000u
+
+struct fixture {
+    struct tc_loop *loop;
+    struct tc_server *server;
+    struct tc_server_call *call; /* the last one */
+    unsigned ends;
+    int end_code;
+};
+
+struct guest {
+    struct fake_pipe *pipe;
+    struct fake_h2 *peer;
+};
+
+static void on_end(void *arg, const struct tc_status *why)
+{
+    struct fixture *f = arg;
+    f->ends++;
+    f->end_code = why->code;
+}
+
+static void on_call(void *arg, struct tc_server_call *call)
+{
+    static const struct tc_server_call_events events = {.on_end = on_end};
+    struct fixture *f = arg;
+    f->call = call;
+    tc_server_call_set_events(call, &events, f);
+}
+
+static struct tc_server_opts options(void)
+{
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.idle_timeout_ms = IDLE_MS;
+    return opts;
+}
+
+static void init(struct fixture *f, const struct tc_server_opts *opts)
+{
+    memset(f, 0, sizeof(*f));
+    f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3});
+    f->server = tc_server_new(f->loop, opts);
+    tc_server_set_default(f->server, on_call, f);
+}
+
+static void fini(struct fixture *f)
+{
+    tc_server_free(f->server);
+    tc_loop_drain(f->loop);
+    tc_loop_free(f->loop);
+}
+
+/* A client that connects and says nothing. */
+static struct guest knock(struct fixture *f, const char *from)
+{
+    struct guest g = {.pipe = fake_pipe_new(f->loop)};
+    struct tc_bytestream *bs = fake_pipe_end(g.pipe, 0);
+    tc_addr_fini(&bs->peer);
+    assert_int_equal(tc_addr_parse(&bs->peer, tc_slice_str(from)), 0);
+    g.peer = fake_h2_new(g.pipe, 1, false);
+    tc_server_accept(f->server, bs);
+    tc_loop_drain(f->loop);
+    return g;
+}
+
+/* A client whose SETTINGS have come. */
+static struct guest enter(struct fixture *f, const char *from)
+{
+    struct guest g = knock(f, from);
+    fake_h2_start(g.peer);
+    tc_loop_drain(f->loop);
+    return g;
+}
+
+/* A client with a call. */
+static struct guest enter_and_ask(struct fixture *f, const char *from)
+{
+    struct guest g = enter(f, from);
+    fake_h2_headers(g.peer, 1, REQUEST, false);
+    tc_loop_drain(f->loop);
+    return g;
+}
+
+static bool is_in(struct guest *g)
+{
+    return !fake_pipe_closed(g->pipe, 0);
+}
+
+static void leave(struct fixture *f, struct guest *g)
+{
+    fake_pipe_finish(g->pipe, 1);
+    tc_loop_drain(f->loop);
+    fake_h2_free(g->peer);
+    fake_pipe_free(g->pipe);
+}
+
+static void expect_gone_after(struct fixture *f, struct guest *g, uint64_t ms)
+{
+    tc_loop_advance(f->loop, ms - 1);
+    assert_true(is_in(g));
+    tc_loop_advance(f->loop, 1);
+    assert_false(is_in(g));
+    leave(f, g);
+}
+
+/* --- clients that say nothing --- */
+
+static void silent_before_http2(void **state)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    static const size_t said[] = {0, 1, 10, sizeof(preface) - 1};
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    init(&f, &opts);
+    for (size_t i = 0; i < TC_ARRAY_LEN(said); i++) {
+        struct guest g = knock(&f, "10.0.0.1:1");
+        if (said[i])
+            fake_h2_bytes(g.peer, preface, said[i]);
+        tc_loop_drain(f.loop);
+        expect_gone_after(&f, &g, HANDSHAKE_MS);
+    }
+    struct guest slow = knock(&f, "10.0.0.1:1");
+    tc_loop_advance(f.loop, HANDSHAKE_MS - 1);
+    fake_h2_start(slow.peer);
+    tc_loop_drain(f.loop);
+    tc_loop_advance(f.loop, HANDSHAKE_MS);
+    assert_true(is_in(&slow));
+    leave(&f, &slow);
+    fini(&f);
+}
+
+static void silent_in_tls(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct tc_tls_opts server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    struct fixture f;
+    (void)state;
+    opts.tls = kit_tls_pair_make_context(&server);
+    init(&f, &opts);
+    struct guest g = knock(&f, "10.0.0.1:1");
+    expect_gone_after(&f, &g, HANDSHAKE_MS);
+    /* A client that takes its time for TLS has less of it for the preface. */
+    struct kit_tls_pair pair = {.loop = f.loop, .pipe = fake_pipe_new(f.loop)};
+    struct tc_tls_opts client = kit_tls_pair_client_opts();
+    tc_server_accept(f.server, fake_pipe_end(pair.pipe, 1));
+    tc_loop_advance(f.loop, 15000);
+    kit_tls_pair_start_client(&pair, &client, "backend.test");
+    tc_loop_drain(f.loop);
+    assert_non_null(pair.client.bs);
+    tc_loop_advance(f.loop, 4999);
+    assert_false(fake_pipe_closed(pair.pipe, 1));
+    tc_loop_advance(f.loop, 1);
+    assert_true(fake_pipe_closed(pair.pipe, 1));
+    pair.client.bs->ops->close(pair.client.bs);
+    tc_buf_fini(&pair.client.received);
+    tc_loop_drain(f.loop);
+    fake_pipe_free(pair.pipe);
+    fini(&f);
+    tc_tls_context_unref(opts.tls);
+}
+
+static void silent_without_a_call(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    init(&f, &opts);
+    struct guest g = enter(&f, "10.0.0.1:1");
+    tc_loop_advance(f.loop, IDLE_MS - 1);
+    assert_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
+    tc_loop_advance(f.loop, 1);
+    assert_non_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
+    tc_loop_advance(f.loop, HANDSHAKE_MS);
+    assert_false(is_in(&g));
+    leave(&f, &g);
+    /* The idle time begins anew with the end of a call. */
+    g = enter(&f, "10.0.0.1:1");
+    tc_loop_advance(f.loop, IDLE_MS - 1);
+    fake_h2_headers(g.peer, 1, REQUEST, false);
+    tc_loop_drain(f.loop);
+    tc_loop_advance(f.loop, IDLE_MS);
+    tc_server_call_finish(f.call, 0, NULL, NULL);
+    tc_loop_drain(f.loop);
+    tc_loop_advance(f.loop, IDLE_MS - 1);
+    assert_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
+    tc_loop_advance(f.loop, 1);
+    assert_non_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
+    leave(&f, &g);
+    fini(&f);
+}
+
+/* HTTP/2 has opened a stream, which a graceful end waits for. */
+static void silent_within_headers(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct tc_buf block = {0};
+    struct fixture f;
+    (void)state;
+    init(&f, &opts);
+    struct guest g = enter(&f, "10.0.0.1:1");
+    fake_h2_hpack(&block, REQUEST);
+    fake_h2_frame(g.peer, FAKE_H2_HEADERS, 0, 1, block.data, block.len); /* without END_HEADERS */
+    tc_loop_drain(f.loop);
+    expect_gone_after(&f, &g, IDLE_MS + HANDSHAKE_MS);
+    tc_buf_fini(&block);
+    fini(&f);
+}
+
+/* An ADS stream is silent for hours. */
+static void silent_streams_stay(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    init(&f, &opts);
+    struct guest g = enter_and_ask(&f, "10.0.0.1:1");
+    for (int i = 0; i < 24; i++)
+        tc_loop_advance(f.loop, HOUR_MS);
+    assert_true(is_in(&g));
+    assert_int_equal(f.ends, 0);
+    assert_null(fake_h2_expect(g.peer, FAKE_H2_GOAWAY, 0));
+    leave(&f, &g);
+    fini(&f);
+}
+
+/* A client that is gone answers no PING; one that lives keeps its stream. */
+static void guarded_servers_ping(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    tc_server_opts_guard(&opts, 10, 0);
+    init(&f, &opts);
+    struct guest gone = enter_and_ask(&f, "10.0.0.1:1"), alive = enter_and_ask(&f, "10.0.0.1:2");
+    for (int i = 0; i < 600; i++) {
+        tc_loop_advance(f.loop, 1000);
+        const struct fake_h2_frame *ping = fake_h2_expect(alive.peer, FAKE_H2_PING, 0);
+        if (ping) {
+            char data[8];
+            memcpy(data, ping->payload, 8);
+            fake_h2_ping(alive.peer, data, true);
+            tc_loop_drain(f.loop);
+        }
+    }
+    assert_false(is_in(&gone));
+    assert_true(is_in(&alive));
+    assert_int_equal(f.ends, 1);
+    assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
+    leave(&f, &gone);
+    leave(&f, &alive);
+    fini(&f);
+}
+
+/* --- a full table --- */
+
+/* A connection in its handshake goes first, then one without a call, and among equals the one that is quiet for longer.
+ */
+static void the_least_used_gives_way(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    opts.max_connections = 5;
+    init(&f, &opts);
+    struct guest calling = enter_and_ask(&f, "10.0.0.1:1"), g[4], late[5];
+    for (size_t i = 0; i < 4; i++) {
+        tc_loop_advance(f.loop, 10);
+        g[i] = i < 2 ? enter(&f, "10.0.0.1:2") : knock(&f, "10.0.0.1:3");
+    }
+    tc_loop_advance(f.loop, 10);
+    fake_h2_headers(g[0].peer, 1, REQUEST, false); /* used again */
+    fake_h2_rst(g[0].peer, 1, 8);
+    tc_loop_drain(f.loop);
+    static const size_t order[] = {2, 3, 1, 0};
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t k = i; k < 4; k++)
+            assert_true(is_in(&g[order[k]]));
+        late[i] = enter_and_ask(&f, "10.0.0.1:4");
+        assert_true(is_in(&late[i]));
+        assert_false(is_in(&g[order[i]]));
+    }
+    /* All connections have calls now. */
+    late[4] = knock(&f, "10.0.0.1:5");
+    assert_false(is_in(&late[4]));
+    assert_true(is_in(&calling));
+    struct tc_server_counts counts;
+    tc_server_counts(f.server, &counts);
+    assert_int_equal(counts.open_connections, 5);
+    for (size_t i = 0; i < 5; i++)
+        leave(&f, &late[i]);
+    for (size_t i = 0; i < 4; i++)
+        leave(&f, &g[i]);
+    leave(&f, &calling);
+    fini(&f);
+}
+
+/* A connection without a message for 5 s goes before others, and among those the one that was served most. */
+static void calls_give_way_where_they_may(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct tc_server_call *calls[3];
+    struct guest g[3], late[3];
+    struct fixture f;
+    (void)state;
+    opts.max_connections = 3;
+    opts.calls_give_way = true;
+    init(&f, &opts);
+    for (size_t i = 0; i < 3; i++) {
+        g[i] = enter_and_ask(&f, "10.0.0.1:1");
+        calls[i] = f.call;
+    }
+    tc_loop_advance(f.loop, 5000);
+    for (size_t i = 0; i < 3; i++) /* 1, 2 and 0 messages */
+        for (size_t n = 0; n < (i + 1) % 3; n++) {
+            tc_server_call_send(calls[i], tc_slice_of("x", 1));
+            tc_loop_drain(f.loop);
+        }
+    static const size_t order[] = {2, 1, 0};
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t k = i; k < 3; k++)
+            assert_true(is_in(&g[order[k]]));
+        late[i] = enter_and_ask(&f, "10.0.0.1:2");
+        assert_true(is_in(&late[i]));
+        assert_false(is_in(&g[order[i]]));
+        assert_memory_equal(fake_h2_expect(g[order[i]].peer, FAKE_H2_RST_STREAM, 1)->payload, "\0\0\0\7", 4);
+        assert_int_equal(f.ends, i + 1);
+        assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
+    }
+    /* All that are left have waited for their first message for 5 s. */
+    struct guest refused = knock(&f, "10.0.0.1:1");
+    assert_false(is_in(&refused));
+    tc_loop_advance(f.loop, 5000);
+    struct guest next = knock(&f, "10.0.0.1:1");
+    assert_true(is_in(&next));
+    assert_false(is_in(&late[0]));
+    leave(&f, &refused);
+    leave(&f, &next);
+    for (size_t i = 0; i < 3; i++) {
+        leave(&f, &g[i]);
+        leave(&f, &late[i]);
+    }
+    fini(&f);
+}
+
+/* An address that takes all places loses them to others, and displaces no address that has fewer. */
+static void addresses_share(void **state)
+{
+    static const char *const pairs[][2] = {{"10.0.0.1:1", "10.0.0.2:1"},
+                                           {"[2001:db8::1]:1", "[2001:db8:0:1::1]:1"},
+                                           {"[::ffff:10.0.0.1]:1", "[::ffff:10.0.0.2]:1"}};
+    (void)state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(pairs); i++) {
+        struct tc_server_opts opts = options();
+        struct fixture f;
+        struct guest many[8], more[8];
+        opts.max_connections = 8;
+        init(&f, &opts);
+        for (size_t k = 0; k < 8; k++)
+            many[k] = enter(&f, pairs[i][0]);
+        struct guest other = knock(&f, pairs[i][1]); /* the least used, but the only one of its address */
+        assert_true(is_in(&other));
+        for (size_t k = 0; k < 8; k++)
+            more[k] = enter(&f, pairs[i][0]);
+        assert_true(is_in(&other));
+        struct tc_server_counts counts;
+        tc_server_counts(f.server, &counts);
+        assert_int_equal(counts.open_connections, 8);
+        for (size_t k = 0; k < 8; k++) {
+            leave(&f, &many[k]);
+            leave(&f, &more[k]);
+        }
+        leave(&f, &other);
+        fini(&f);
+    }
+}
+
+/* If all connections of an address have calls, a new one from it is closed. */
+static void an_address_displaces_none_with_fewer(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    opts.max_connections = 3;
+    init(&f, &opts);
+    struct guest a = enter_and_ask(&f, "10.0.0.1:1"), b = enter_and_ask(&f, "10.0.0.1:1");
+    struct guest other = knock(&f, "10.0.0.2:1"), refused = knock(&f, "10.0.0.1:1");
+    assert_false(is_in(&refused));
+    assert_true(is_in(&a) && is_in(&b) && is_in(&other));
+    leave(&f, &a);
+    leave(&f, &b);
+    leave(&f, &other);
+    leave(&f, &refused);
+    fini(&f);
+}
+
+/* One host of IPv6 has many addresses. */
+static void addresses_of_one_network_are_one(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    (void)state;
+    opts.max_connections = 2;
+    init(&f, &opts);
+    struct guest other = enter(&f, "[2001:db8:0:1::1]:1");
+    tc_loop_advance(f.loop, 10);
+    struct guest a = enter(&f, "[2001:db8::1]:1");
+    struct guest b = knock(&f, "[2001:db8::2]:1");
+    assert_false(is_in(&a));
+    assert_true(is_in(&other));
+    assert_true(is_in(&b));
+    leave(&f, &a);
+    leave(&f, &b);
+    leave(&f, &other);
+    fini(&f);
+}
+
+/* --- what waits for clients that do not read --- */
+
+static void queued_bytes_are_bounded(void **state)
+{
+    struct tc_server_opts opts = options();
+    struct fixture f;
+    char *message = tc_calloc(1, 100000);
+    (void)state;
+    opts.max_queued_bytes = 250000;
+    init(&f, &opts);
+    struct guest g[4];
+    struct tc_server_call *calls[4];
+    for (size_t i = 0; i < 4; i++) {
+        g[i] = enter_and_ask(&f, "10.0.0.1:1");
+        calls[i] = f.call;
+    }
+    tc_server_call_send(calls[0], tc_slice_of(message, 100000));
+    tc_server_call_send(calls[1], tc_slice_of(message, 100000));
+    tc_loop_drain(f.loop);
+    tc_loop_advance(f.loop, 4999);
+    /* Nobody has waited for long: the call that exceeds the limit is reset. */
+    tc_server_call_send(calls[2], tc_slice_of(message, 100000));
+    tc_loop_drain(f.loop);
+    assert_int_equal(f.ends, 1);
+    assert_non_null(fake_h2_expect(g[2].peer, FAKE_H2_RST_STREAM, 1));
+    tc_loop_advance(f.loop, 1);
+    /* The first call takes its message; the second has had its time. */
+    fake_h2_window(g[0].peer, 0, 1000000);
+    fake_h2_window(g[0].peer, 1, 1000000);
+    tc_loop_drain(f.loop);
+    assert_int_equal(tc_server_call_queued_bytes(calls[0]), 0);
+    tc_server_call_send(calls[0], tc_slice_of(message, 100000));
+    tc_server_call_send(calls[3], tc_slice_of(message, 100000));
+    tc_loop_drain(f.loop);
+    assert_int_equal(f.ends, 2);
+    assert_non_null(fake_h2_expect(g[1].peer, FAKE_H2_RST_STREAM, 1));
+    assert_int_equal(tc_server_call_queued_bytes(calls[3]), 100000);
+    for (size_t i = 0; i < 4; i++)
+        leave(&f, &g[i]);
+    tc_free(message);
+    fini(&f);
+}
+
+static int make_certs(void **state)
+{
+    (void)state;
+    kit_tls_pair_certs_make();
+    return 0;
+}
+
+static int free_certs(void **state)
+{
+    (void)state;
+    kit_tls_pair_certs_free();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silent_before_http2),
+        cmocka_unit_test(silent_in_tls),
+        cmocka_unit_test(silent_without_a_call),
+        cmocka_unit_test(silent_within_headers),
+        cmocka_unit_test(silent_streams_stay),
+        cmocka_unit_test(guarded_servers_ping),
+        cmocka_unit_test(the_least_used_gives_way),
+        cmocka_unit_test(calls_give_way_where_they_may),
+        cmocka_unit_test(addresses_share),
+        cmocka_unit_test(an_address_displaces_none_with_fewer),
+        cmocka_unit_test(addresses_of_one_network_are_one),
+        cmocka_unit_test(queued_bytes_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, make_certs, free_certs);
+}

@@ -1,0 +1,571 @@
+/* Connections that no policy holds: how long the pool keeps them, and which close first when there are too many. Also
+ * keepalive, when the server finds it too much. Virtual time, scripted servers. */
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "base/mem.h"
+#include "server/server.h"
+#include "subchannel/connection.h"
+#include "subchannel/subchannel.h"
+#include "subchannel/transport.h"
+#include "support/cmocka.h"
+#include "support/fakes/h2.h"
+
+/* An address, its scripted server, and the subchannel that connected to it last. */
+struct place {
+    struct tc_endpoint *endpoint;
+    struct tc_subchannel *sc;
+    enum torc_connectivity state;
+    struct fake_pipe *pipe;
+    struct fake_h2 *peer;
+    unsigned attempts;
+};
+
+#define MAX_PLACES 1100
+
+static struct place places[MAX_PLACES];
+static size_t n_places;
+static struct tc_loop *loop;
+static struct tc_pool *pool;
+static struct tc_conn_config *config;
+static struct tc_server *server;      /* used instead of scripted servers, when set */
+static size_t silent_from = SIZE_MAX; /* from this place on, servers accept and stay silent */
+
+struct tc_connect {
+    struct tc_task task;
+    struct place *place;
+    tc_connect_fn fn;
+    void *arg;
+};
+
+static struct place *place_of(const struct tc_addr *addr)
+{
+    for (size_t i = 0; i < n_places; i++)
+        if (tc_addr_eq(&places[i].endpoint->addrs[0], addr))
+            return &places[i];
+    fail();
+    return NULL;
+}
+
+static void drop_peer(struct place *p)
+{
+    if (!p->pipe)
+        return;
+    if (p->peer)
+        fake_h2_free(p->peer);
+    fake_pipe_free(p->pipe);
+    p->pipe = NULL;
+    p->peer = NULL;
+}
+
+static void on_granted(struct tc_task *task)
+{
+    struct tc_connect *c = TC_CONTAINER_OF(task, struct tc_connect, task);
+    struct place *p = c->place;
+    drop_peer(p);
+    p->pipe = fake_pipe_new(loop);
+    p->peer = server ? NULL : fake_h2_new(p->pipe, 1, true);
+    p->attempts++;
+    c->fn(c->arg, fake_pipe_end(p->pipe, 0), NULL);
+    if (p->peer && (size_t)(p - places) < silent_from)
+        fake_h2_start(p->peer);
+    else if (!p->peer)
+        tc_server_accept(server, fake_pipe_end(p->pipe, 1));
+    tc_free(c);
+}
+
+static struct tc_connect *start(struct tc_loop *l, const struct tc_addr *addr, const struct tc_connect_opts *opts,
+                                tc_connect_fn fn, void *arg)
+{
+    (void)opts;
+    struct tc_connect *c = TC_NEW(struct tc_connect);
+    c->place = place_of(addr);
+    c->fn = fn;
+    c->arg = arg;
+    tc_task_init(&c->task, on_granted);
+    tc_loop_defer(l, &c->task);
+    return c;
+}
+
+static void cancel(struct tc_connect *c)
+{
+    tc_task_cancel(&c->task);
+    tc_free(c);
+}
+
+static void init(uint64_t idle_ms, uint32_t max_idle, size_t n)
+{
+    static const struct tc_connector connector = {.start = start, .cancel = cancel};
+    loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
+    pool = tc_pool_new(loop, idle_ms, max_idle);
+    tc_pool_set_connector(pool, &connector);
+    config = TC_NEW(struct tc_conn_config);
+    tc_ref_init(&config->ref);
+    config->creds = torc_credentials_insecure();
+    config->server_name = tc_rstr_str("name");
+    config->backoff = tc_backoff_default;
+    config->connect_timeout_ms = 20000;
+    config->keepalive_timeout_ms = 20000;
+    config->max_header_list_bytes = 16384;
+    config->max_request_header_bytes = 1048576;
+    for (size_t i = 0; i < n; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "10.0.%zu.%zu:80", i / 250, i % 250);
+        struct tc_addr addr;
+        assert_int_equal(tc_addr_parse(&addr, tc_slice_str(text)), 0);
+        places[i] = (struct place){.endpoint = tc_endpoint_new(&addr, 1), .state = TORC_SHUTDOWN};
+        tc_addr_fini(&addr);
+    }
+    n_places = n;
+}
+
+static void fini(void)
+{
+    tc_pool_shutdown(pool);
+    for (size_t i = 0; i < n_places; i++)
+        if (places[i].sc)
+            tc_subchannel_release(places[i].sc);
+    tc_loop_drain(loop);
+    for (size_t i = 0; i < n_places; i++) {
+        drop_peer(&places[i]);
+        tc_endpoint_unref(places[i].endpoint);
+    }
+    tc_conn_config_unref(config);
+    tc_loop_drain(loop);
+    tc_loop_free(loop);
+    tc_pool_free(pool);
+}
+
+static void on_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
+{
+    (void)status;
+    ((struct place *)arg)->state = state;
+}
+
+static void connect_place(size_t i)
+{
+    struct place *p = &places[i];
+    assert_null(p->sc);
+    p->sc = tc_subchannel_new(pool, config, p->endpoint, &p->endpoint->addrs[0], on_state, p, NULL, NULL);
+    tc_subchannel_connect(p->sc);
+}
+
+static void hold(size_t i)
+{
+    const struct place *p = &places[i];
+    connect_place(i);
+    tc_loop_drain(loop);
+    assert_int_equal(p->state, TORC_READY);
+    assert_non_null(tc_subchannel_transport(p->sc));
+}
+
+static void give_up(size_t i)
+{
+    tc_subchannel_release(places[i].sc);
+    places[i].sc = NULL;
+}
+
+static bool is_open(size_t i)
+{
+    tc_loop_drain(loop);
+    return places[i].pipe && !fake_pipe_closed(places[i].pipe, 0);
+}
+
+static void test_kept_for_a_while(void **state)
+{
+    (void)state;
+    init(30000, 1000, 2);
+    hold(0);
+    hold(1);
+    give_up(0);
+    assert_int_equal(tc_pool_idle_count(pool), 1);
+    tc_loop_advance(loop, 29000);
+    /* The connection is used again, and its time starts anew. */
+    hold(0);
+    assert_int_equal(tc_pool_idle_count(pool), 0);
+    assert_int_equal(places[0].attempts, 1);
+    tc_loop_advance(loop, 100000);
+    assert_true(is_open(0));
+    give_up(0);
+    tc_loop_advance(loop, 10000);
+    give_up(1);
+    tc_loop_advance(loop, 19999);
+    assert_true(is_open(0));
+    tc_loop_advance(loop, 2);
+    assert_false(is_open(0));
+    assert_true(is_open(1));
+    tc_loop_advance(loop, 10000);
+    assert_false(is_open(1));
+    assert_int_equal(tc_pool_count(pool), 0);
+    hold(0);
+    assert_int_equal(places[0].attempts, 2);
+    fini();
+}
+
+/* Silent endpoints take every place in the connect queue: an endpoint that was connected before does not wait for them.
+ */
+static void test_connected_again_beside_silent_ones(void **state)
+{
+    (void)state;
+    enum { MOST = 80, N = 120 };
+    struct rlimit before, few;
+    init(30000, 1000, N);
+    hold(0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = MOST * 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    silent_from = 1;
+    for (size_t i = 1; i < N; i++)
+        connect_place(i);
+    tc_loop_drain(loop);
+    unsigned under_way = 0;
+    for (size_t i = 1; i < N; i++)
+        under_way += places[i].attempts;
+    assert_int_equal(under_way, MOST);
+    fake_h2_goaway(places[0].peer, 0, 0, "");
+    tc_loop_drain(loop);
+    assert_int_equal(places[0].state, TORC_IDLE);
+    tc_subchannel_connect(places[0].sc);
+    tc_loop_drain(loop);
+    assert_int_equal(places[0].state, TORC_READY);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    silent_from = SIZE_MAX;
+    fini();
+}
+
+/* A kept connection that ends is gone at once, and the next subchannel connects anew. */
+static void test_lost_while_kept(void **state)
+{
+    (void)state;
+    init(30000, 1000, 1);
+    hold(0);
+    give_up(0);
+    fake_h2_goaway(places[0].peer, 0, 0, "");
+    tc_loop_drain(loop);
+    assert_int_equal(tc_pool_count(pool), 0);
+    hold(0);
+    assert_int_equal(places[0].attempts, 2);
+    fini();
+}
+
+/* A server that ends each connection before an RPC: 32 more are tried at once, then the backoff holds, also for a
+ * policy that lets go and comes back. */
+static void test_ended_unused(void **state)
+{
+    (void)state;
+    init(30000, 1000, 1);
+    for (unsigned attempt = 1; attempt <= 33; attempt++) {
+        hold(0);
+        assert_int_equal(places[0].attempts, attempt);
+        fake_h2_goaway(places[0].peer, 0, 0, "not here");
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_IDLE);
+        give_up(0);
+    }
+    struct place *p = &places[0];
+    p->sc = tc_subchannel_new(pool, config, p->endpoint, &p->endpoint->addrs[0], on_state, p, NULL, NULL);
+    tc_subchannel_connect(p->sc);
+    tc_loop_drain(loop);
+    assert_int_equal(p->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(p->attempts, 33);
+    tc_loop_advance(loop, 2000);
+    assert_int_equal(p->state, TORC_IDLE);
+    tc_subchannel_connect(p->sc);
+    tc_loop_drain(loop);
+    assert_int_equal(p->state, TORC_READY);
+    assert_int_equal(p->attempts, 34);
+    /* The connection lasts for a while, so that its loss does not count. */
+    tc_loop_advance(loop, 1000);
+    for (unsigned attempt = 35; attempt <= 60; attempt++) {
+        fake_h2_goaway(p->peer, 0, 0, "later");
+        tc_loop_drain(loop);
+        tc_subchannel_connect(p->sc);
+        tc_loop_drain(loop);
+        assert_int_equal(p->state, TORC_READY);
+        assert_int_equal(p->attempts, attempt);
+    }
+    fini();
+}
+
+static void on_answer(void *arg, const struct tc_h2_outcome *outcome)
+{
+    *(int *)arg = outcome->status.code;
+}
+
+/* What a server does before it ends a connection that has one request. */
+enum takes { CLOSES, RESETS, GOES_AWAY, GOES_AWAY_AND_CLOSES, ANSWERS_HEADERS, N_TAKES };
+enum answers { ANSWERS_AND_CLOSES = N_TAKES, GOES_AWAY_AND_ANSWERS, ANSWERS_AND_GOES_AWAY, N_WAYS };
+
+static void serve_one(struct place *p, int how)
+{
+    static const char ok[] = ":status: 200\ncontent-type: application/grpc\n";
+    static const char trailers[] = "grpc-status: 5\n";
+    assert_non_null(fake_h2_expect(p->peer, FAKE_H2_HEADERS, 1));
+    if (how == RESETS)
+        fake_h2_rst(p->peer, 1, 2);
+    if (how == GOES_AWAY)
+        fake_h2_goaway(p->peer, 0, 0, "");
+    if (how == GOES_AWAY_AND_CLOSES || how == GOES_AWAY_AND_ANSWERS)
+        fake_h2_goaway(p->peer, 1, 0, "");
+    if (how == ANSWERS_HEADERS || how >= ANSWERS_AND_CLOSES)
+        fake_h2_headers(p->peer, 1, ok, false);
+    tc_loop_drain(loop);
+    if (how >= ANSWERS_AND_CLOSES)
+        fake_h2_headers(p->peer, 1, trailers, true);
+    if (how == ANSWERS_AND_GOES_AWAY)
+        fake_h2_goaway(p->peer, 1, 0, "");
+    else
+        fake_pipe_finish(p->pipe, 1);
+    tc_loop_drain(loop);
+}
+
+/* A server that takes each request and then ends the connection counts as one that ends connections unused: 32 more are
+ * tried at once, then the backoff holds. A server that answers first may end any number of connections. */
+static void test_ended_with_a_request(void **state)
+{
+    static const struct tc_h2_client_events events = {.on_done = on_answer};
+    static const struct tc_h2_request request = {.path = {"/a/b", 4}, .authority = {"a", 1}, .scheme = {"http", 4}};
+    (void)state;
+    for (int how = 0; how < N_WAYS; how++) {
+        for (int kept = 0; kept < 2; kept++) {
+            unsigned n = how < N_TAKES ? 33 : 200;
+            init(30000, 1000, 1);
+            for (unsigned attempt = 1; attempt <= n; attempt++) {
+                struct place *p = &places[0];
+                struct tc_arena arena;
+                int error, code = -1;
+                if (p->sc)
+                    tc_subchannel_connect(p->sc);
+                else
+                    connect_place(0);
+                tc_loop_drain(loop);
+                if (p->state != TORC_READY || p->attempts != attempt)
+                    fail_msg("way %d, kept %d: state %d at attempt %u", how, kept, p->state, attempt);
+                tc_arena_init(&arena, 0, 0);
+                assert_non_null(
+                    tc_transport_open(tc_subchannel_transport(p->sc), &request, &arena, &events, &code, &error));
+                tc_loop_drain(loop);
+                serve_one(p, how);
+                assert_int_equal(code, how < N_TAKES ? TC_MAX(code, 1) : TORC_STATUS_NOT_FOUND);
+                assert_int_equal(p->state, TORC_IDLE);
+                tc_arena_fini(&arena);
+                if (!kept)
+                    give_up(0);
+            }
+            if (kept)
+                tc_subchannel_connect(places[0].sc);
+            else
+                connect_place(0);
+            tc_loop_drain(loop);
+            assert_int_equal(places[0].state, how < N_TAKES ? TORC_TRANSIENT_FAILURE : TORC_READY);
+            assert_int_equal(places[0].attempts, how < N_TAKES ? n : n + 1);
+            fini();
+        }
+    }
+}
+
+/* A private channel's connection goes with the channel (A71), in either order. Another channel's connection stays. */
+static void test_private_channels(void **state)
+{
+    (void)state;
+    for (int is_private = 0; is_private < 2; is_private++) {
+        init(30000, 1000, 2);
+        config->is_private = is_private;
+        hold(0);
+        hold(1);
+        give_up(0);
+        assert_int_equal(tc_pool_idle_count(pool), 1);
+        tc_pool_channel_gone(pool, config);
+        tc_loop_drain(loop);
+        assert_int_equal(tc_pool_idle_count(pool), is_private ? 0 : 1);
+        give_up(1);
+        tc_loop_drain(loop);
+        assert_int_equal(tc_pool_count(pool), is_private ? 0 : 2);
+        fini();
+    }
+}
+
+static void test_cap(void **state)
+{
+    (void)state;
+    const size_t n = 1050, cap = 1000;
+    init(30000, (uint32_t)cap, n);
+    for (size_t i = 0; i < n; i++)
+        hold(i);
+    assert_int_equal(tc_pool_count(pool), n);
+    for (size_t i = 0; i < n; i++) {
+        give_up(i);
+        assert_int_equal(tc_pool_idle_count(pool), i + 1 < cap ? i + 1 : cap);
+    }
+    for (size_t i = 0; i < n; i++)
+        assert_true(is_open(i) == (i >= n - cap));
+    tc_loop_advance(loop, 30001);
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini();
+}
+
+static void test_none_kept(void **state)
+{
+    (void)state;
+    init(30000, 0, 1);
+    hold(0);
+    give_up(0);
+    assert_false(is_open(0));
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini();
+}
+
+/* Connections whose endpoint left the resource close before older connections that may be used again. */
+static void test_left_close_first(void **state)
+{
+    (void)state;
+    init(30000, 3, 6);
+    for (size_t i = 0; i < 6; i++)
+        hold(i);
+    give_up(0);
+    give_up(1);
+    tc_pool_set_updating(pool, true);
+    give_up(2);
+    tc_pool_set_updating(pool, false);
+    tc_loop_advance(loop, 1000);
+    give_up(3);
+    assert_true(is_open(0) && is_open(1) && is_open(3));
+    assert_false(is_open(2));
+    /* The connection that is added may itself be the first to close. */
+    tc_pool_set_updating(pool, true);
+    give_up(4);
+    tc_pool_set_updating(pool, false);
+    assert_false(is_open(4));
+    give_up(5);
+    assert_false(is_open(0));
+    assert_true(is_open(1) && is_open(3) && is_open(5));
+    /* A connection that left and was held again counts as any other. */
+    hold(2);
+    give_up(2);
+    assert_false(is_open(1));
+    assert_true(is_open(2));
+    /* Connections of both kinds close when their time is over. */
+    tc_pool_set_updating(pool, true);
+    hold(3);
+    give_up(3);
+    tc_pool_set_updating(pool, false);
+    assert_int_equal(tc_pool_idle_count(pool), 3);
+    tc_loop_advance(loop, 30001);
+    assert_int_equal(tc_pool_count(pool), 0);
+    fini();
+}
+
+/* Returns how long after the connection was made its first keepalive ping comes. */
+static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
+{
+    uint64_t waited = 0;
+    while (fake_h2_count(p->peer, FAKE_H2_PING, 0) == 0) {
+        assert_true(waited <= at_most_ms);
+        tc_loop_advance(loop, 1000);
+        waited += 1000;
+    }
+    return waited;
+}
+
+/* A8: each GOAWAY with too_many_pings doubles the time between pings of what connects to the address next. */
+static void test_too_many_pings(void **state)
+{
+    (void)state;
+    init(30000, 1000, 2);
+    config->keepalive_time_ms = 10000;
+    config->keepalive_without_calls = true;
+    uint64_t expected = 10000;
+    for (unsigned round = 0; round < 4; round++, expected *= 2) {
+        if (round)
+            tc_subchannel_connect(places[0].sc);
+        else
+            hold(0);
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_READY);
+        assert_int_equal(places[0].attempts, round + 1);
+        assert_in_range(first_ping_ms(&places[0], 2 * expected), expected, expected + 1000);
+        fake_h2_goaway(places[0].peer, 0, 11, "too_many_pings");
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_IDLE);
+    }
+    /* ENHANCE_YOUR_CALM with another text does not count. */
+    tc_subchannel_connect(places[0].sc);
+    tc_loop_drain(loop);
+    fake_h2_goaway(places[0].peer, 0, 11, "calm down");
+    tc_loop_drain(loop);
+    tc_subchannel_connect(places[0].sc);
+    tc_loop_drain(loop);
+    assert_in_range(first_ping_ms(&places[0], 2 * expected), expected, expected + 1000);
+    /* Other addresses are pinged as configured. */
+    hold(1);
+    assert_in_range(first_ping_ms(&places[1], 20000), 10000, 11000);
+    fini();
+}
+
+/* Torc's client and Torc's server: the client's time doubles until the server accepts it. */
+static void test_too_many_pings_for_a_server(void **state)
+{
+    (void)state;
+    struct tc_server_opts opts;
+    tc_server_opts_init(&opts);
+    opts.http2.keepalive.min_interval_ms = 25000;
+    opts.http2.keepalive.without_calls = true;
+    init(30000, 1000, 1);
+    server = tc_server_new(loop, &opts);
+    config->keepalive_time_ms = 10000;
+    config->keepalive_without_calls = true;
+    uint64_t lasted_ms[8];
+    size_t n = 0;
+    hold(0);
+    for (uint64_t began_ms = tc_loop_now_ms(loop); tc_loop_now_ms(loop) - began_ms < 2000000;) {
+        tc_loop_advance(loop, 100);
+        if (places[0].state == TORC_READY)
+            continue;
+        assert_in_range(n, 0, TC_ARRAY_LEN(lasted_ms) - 1);
+        lasted_ms[n++] = tc_loop_now_ms(loop) - began_ms;
+        tc_subchannel_connect(places[0].sc);
+        tc_loop_drain(loop);
+        assert_int_equal(places[0].state, TORC_READY);
+        began_ms = tc_loop_now_ms(loop);
+    }
+    /* Four pings a connection: one is always allowed, two are forgiven. */
+    assert_int_equal(n, 2);
+    assert_in_range(lasted_ms[0], 40000, 40200);
+    assert_in_range(lasted_ms[1], 80000, 80200);
+    tc_subchannel_release(places[0].sc);
+    places[0].sc = NULL;
+    tc_server_free(server);
+    fini();
+    server = NULL;
+}
+
+/* No answer to a ping: the connection is dead, and its policy hears of it. */
+static void test_keepalive_timeout(void **state)
+{
+    (void)state;
+    init(30000, 1000, 1);
+    config->keepalive_time_ms = 10000;
+    config->keepalive_without_calls = true;
+    hold(0);
+    first_ping_ms(&places[0], 11000);
+    tc_loop_advance(loop, 18000);
+    assert_int_equal(places[0].state, TORC_READY);
+    tc_loop_advance(loop, 3000);
+    assert_int_equal(places[0].state, TORC_IDLE);
+    assert_false(is_open(0));
+    fini();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept_for_a_while),  cmocka_unit_test(test_lost_while_kept),
+        cmocka_unit_test(test_ended_unused),      cmocka_unit_test(test_ended_with_a_request),
+        cmocka_unit_test(test_private_channels),  cmocka_unit_test(test_cap),
+        cmocka_unit_test(test_none_kept),         cmocka_unit_test(test_left_close_first),
+        cmocka_unit_test(test_too_many_pings),    cmocka_unit_test(test_too_many_pings_for_a_server),
+        cmocka_unit_test(test_keepalive_timeout), cmocka_unit_test(test_connected_again_beside_silent_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

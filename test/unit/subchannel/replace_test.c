@@ -1,0 +1,325 @@
+/* Connections whose credentials change are replaced beside the old connection. Virtual time; the test has its own
+ * credentials and peers. */
+#include "subchannel/connection.h"
+
+#include "base/mem.h"
+#include "creds/handshake.h"
+#include "subchannel/subchannel.h"
+#include "support/cmocka.h"
+#include "support/fakes/pipe.h"
+
+/* An empty SETTINGS frame, which makes a client's connection ready. */
+static const char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+
+struct tc_connect {
+    tc_connect_fn fn;
+    void *arg;
+};
+
+static struct tc_connect *attempt; /* the last attempt that is open */
+static int attempts;
+static struct tc_loop *loop;
+static struct tc_pool *pool;
+static struct tc_conn_config *config;
+static struct tc_endpoint *endpoint;
+static struct fake_pipe *pipes[4];
+static size_t n_pipes;
+static uint64_t epoch;
+static torc_credentials creds;
+
+static struct tc_connect *start(struct tc_loop *l, const struct tc_addr *addr, const struct tc_connect_opts *opts,
+                                tc_connect_fn fn, void *arg)
+{
+    (void)l, (void)addr, (void)opts;
+    assert_null(attempt);
+    attempt = TC_NEW(struct tc_connect);
+    *attempt = (struct tc_connect){fn, arg};
+    attempts++;
+    return attempt;
+}
+
+static void cancel(struct tc_connect *c)
+{
+    assert_ptr_equal(c, attempt);
+    attempt = NULL;
+    tc_free(c);
+}
+
+static void end_attempt(struct tc_bytestream *bs)
+{
+    struct tc_connect *c = attempt;
+    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, "refused by the test");
+    assert_non_null(c);
+    attempt = NULL;
+    c->fn(c->arg, bs, bs ? NULL : &why);
+    tc_status_fini(&why);
+    tc_free(c);
+    tc_loop_drain(loop);
+}
+
+static struct fake_pipe *grant(void)
+{
+    struct fake_pipe *p = pipes[n_pipes++] = fake_pipe_new(loop);
+    end_attempt(fake_pipe_end(p, 0));
+    return p;
+}
+
+static void settle(struct fake_pipe *p)
+{
+    fake_pipe_put(p, 1, settings, sizeof(settings));
+    tc_loop_drain(loop);
+    tc_loop_advance(loop, 1);
+}
+
+static struct tc_creds_handshake *creds_start(torc_credentials *c, struct tc_loop *l, struct tc_bytestream *bs,
+                                              const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
+{
+    (void)c, (void)peer;
+    return tc_creds_handshake_none(l, bs, fn, arg);
+}
+
+static uint64_t creds_epoch(torc_credentials *c)
+{
+    (void)c;
+    return epoch;
+}
+
+static bool freed;
+
+static void creds_free(torc_credentials *c)
+{
+    freed = true;
+    tc_rstr_unref(c->key);
+}
+
+static const struct tc_creds_ops creds_ops = {.type = "test",
+                                              .start = creds_start,
+                                              .cancel = tc_creds_handshake_cancel,
+                                              .epoch = creds_epoch,
+                                              .free = creds_free};
+
+static int setup(void **state)
+{
+    (void)state;
+    static const struct tc_connector connector = {.start = start, .cancel = cancel};
+    loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true});
+    pool = tc_pool_new(loop, 30000, 1000);
+    tc_pool_set_connector(pool, &connector);
+    tc_ref_init(&creds.ref);
+    creds.ops = &creds_ops;
+    creds.scheme = "https";
+    creds.key = tc_rstr_str("test");
+    creds.refresh_ns = 8 * TC_NS_PER_S;
+    config = TC_NEW(struct tc_conn_config);
+    tc_ref_init(&config->ref);
+    config->creds = &creds;
+    config->server_name = tc_rstr_str("name");
+    config->backoff = tc_backoff_default;
+    config->connect_timeout_ms = 20000;
+    config->max_header_list_bytes = 16384;
+    config->max_request_header_bytes = 1048576;
+    struct tc_addr addr;
+    tc_addr_parse(&addr, tc_slice_str("10.0.0.1:80"));
+    endpoint = tc_endpoint_new(&addr, 1);
+    tc_addr_fini(&addr);
+    attempts = 0;
+    n_pipes = 0;
+    epoch = 1;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tc_pool_shutdown(pool);
+    tc_loop_drain(loop);
+    tc_endpoint_unref(endpoint);
+    tc_conn_config_unref(config);
+    tc_loop_advance(loop, 1);
+    for (size_t i = 0; i < n_pipes; i++)
+        fake_pipe_free(pipes[i]);
+    tc_loop_free(loop);
+    tc_pool_free(pool);
+    assert_null(attempt);
+    return 0;
+}
+
+static enum torc_connectivity last;
+static int changes;
+
+static void on_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
+{
+    (void)arg, (void)status;
+    last = state;
+    changes++;
+}
+
+/* Makes a subchannel that is READY over the first pipe. */
+static struct tc_subchannel *open_first(void)
+{
+    struct tc_subchannel *sc =
+        tc_subchannel_new(pool, config, endpoint, &endpoint->addrs[0], on_state, NULL, NULL, NULL);
+    tc_subchannel_connect(sc);
+    settle(grant());
+    assert_int_equal(last, TORC_READY);
+    changes = 0;
+    return sc;
+}
+
+/* Credentials that do not change replace nothing, however long they are used. */
+static void a_connection_stays_while_its_credentials_do(void **state)
+{
+    (void)state;
+    struct tc_subchannel *sc = open_first();
+    tc_loop_advance(loop, 3600000);
+    assert_int_equal(attempts, 1);
+    assert_int_equal(changes, 0);
+    tc_subchannel_release(sc);
+}
+
+static void a_connection_is_replaced(void **state)
+{
+    (void)state;
+    struct tc_subchannel *sc = open_first();
+    struct tc_transport *old = tc_subchannel_transport(sc);
+    epoch = 2;
+    tc_loop_advance(loop, 1900);
+    assert_int_equal(attempts, 1); /* not before a quarter of the interval */
+    tc_loop_advance(loop, 2200);
+    assert_int_equal(attempts, 2); /* before half of it */
+    struct fake_pipe *second = grant();
+    assert_ptr_equal(tc_subchannel_transport(sc), old);
+    assert_false(fake_pipe_closed(pipes[0], 0));
+    settle(second);
+    assert_non_null(tc_subchannel_transport(sc));
+    assert_ptr_not_equal(tc_subchannel_transport(sc), old);
+    assert_true(fake_pipe_closed(pipes[0], 0)); /* no RPC was on it */
+    assert_int_equal(changes, 0);               /* no policy was told of a change */
+    /* It is replaced once. */
+    tc_loop_advance(loop, 60000);
+    assert_int_equal(attempts, 2);
+    /* The state follows the new transport from now on. */
+    fake_pipe_finish(second, 1);
+    tc_loop_drain(loop);
+    tc_loop_advance(loop, 1);
+    assert_int_equal(last, TORC_IDLE);
+    assert_null(tc_subchannel_transport(sc));
+    tc_subchannel_release(sc);
+}
+
+/* A replacement that is refused, silent, or gone before it was ready: the old transport stays, and another is tried. */
+static void a_replacement_that_fails_harms_nothing(void **state)
+{
+    (void)state;
+    struct tc_subchannel *sc = open_first();
+    struct tc_transport *old = tc_subchannel_transport(sc);
+    epoch = 2;
+    tc_loop_advance(loop, 4100);
+    assert_int_equal(attempts, 2);
+    end_attempt(NULL);
+    assert_ptr_equal(tc_subchannel_transport(sc), old);
+    tc_loop_advance(loop, 4100);
+    assert_int_equal(attempts, 3);
+    struct fake_pipe *gone = grant();
+    fake_pipe_finish(gone, 1);
+    tc_loop_drain(loop);
+    tc_loop_advance(loop, 4100);
+    assert_int_equal(attempts, 4);
+    struct fake_pipe *silent = grant();
+    tc_loop_advance(loop, 20100);
+    assert_true(fake_pipe_closed(silent, 0));
+    assert_ptr_equal(tc_subchannel_transport(sc), old);
+    assert_int_equal(changes, 0);
+    tc_loop_advance(loop, 4100);
+    assert_int_equal(attempts, 5);
+    settle(grant());
+    assert_ptr_not_equal(tc_subchannel_transport(sc), old);
+    assert_int_equal(changes, 0);
+    tc_subchannel_release(sc);
+}
+
+/* The old connection goes while its replacement is on the way: the policy connects anew. */
+static void the_old_connection_goes_first(void **state)
+{
+    (void)state;
+    struct tc_subchannel *sc = open_first();
+    epoch = 2;
+    tc_loop_advance(loop, 4100);
+    assert_int_equal(attempts, 2);
+    assert_non_null(attempt);
+    fake_pipe_finish(pipes[0], 1);
+    tc_loop_drain(loop);
+    tc_loop_advance(loop, 1);
+    assert_int_equal(last, TORC_IDLE);
+    assert_null(attempt);
+    tc_subchannel_connect(sc);
+    settle(grant());
+    assert_int_equal(last, TORC_READY);
+    /* The subchannel is released during another replacement. */
+    epoch = 3;
+    tc_loop_advance(loop, 4100);
+    assert_non_null(attempt);
+    tc_subchannel_release(sc);
+}
+
+/* A connection that no policy holds is not replaced. */
+static void idle_connections_are_left_alone(void **state)
+{
+    (void)state;
+    struct tc_subchannel *sc = open_first();
+    tc_subchannel_release(sc);
+    assert_int_equal(tc_pool_idle_count(pool), 1);
+    epoch = 2;
+    tc_loop_advance(loop, 20000);
+    assert_int_equal(attempts, 1);
+}
+
+/* The channel that made the connection goes, then the last channel that held it, during a handshake: the handshake's
+ * credentials stay until it is over. */
+static void a_handshake_keeps_its_credentials(void **state)
+{
+    (void)state;
+    static torc_credentials alike;
+    alike = (torc_credentials){
+        .ops = &creds_ops, .scheme = "https", .key = tc_rstr_str("test"), .refresh_ns = creds.refresh_ns};
+    tc_ref_init(&alike.ref);
+    struct tc_conn_config *other = tc_conn_config_secured(config, &alike, config->server_name);
+    tc_conn_config_unref(other->channel);
+    other->channel = NULL;
+    torc_credentials_unref(&alike);
+    struct tc_subchannel *first = open_first();
+    struct tc_subchannel *second =
+        tc_subchannel_new(pool, other, endpoint, &endpoint->addrs[0], on_state, NULL, NULL, NULL);
+    assert_int_equal(tc_pool_count(pool), 1);
+    freed = false;
+    epoch = 2;
+    tc_loop_advance(loop, 4100);
+    struct tc_connect *c = attempt;
+    assert_non_null(c);
+    attempt = NULL;
+    pipes[n_pipes++] = fake_pipe_new(loop);
+    c->fn(c->arg, fake_pipe_end(pipes[n_pipes - 1], 0), NULL); /* the handshake ends in the loop's next turn */
+    tc_free(c);
+    tc_subchannel_release(first);
+    tc_conn_config_unref(config);
+    tc_subchannel_release(second);
+    assert_false(freed);
+    tc_loop_drain(loop);
+    assert_true(freed);
+    config = other; /* for the teardown */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_connection_stays_while_its_credentials_do),
+        TEST(a_connection_is_replaced),
+        TEST(a_replacement_that_fails_harms_nothing),
+        TEST(the_old_connection_goes_first),
+        TEST(idle_connections_are_left_alone),
+        TEST(a_handshake_keeps_its_credentials),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* A thread of the application that used TLS ends: OpenSSL takes its locks for that inside a foreign section alone,
+ * which a fork waits for. The functions below stand before libc's for OpenSSL too. */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "base/thread.h"
+#include "support/cmocka.h"
+#include "tls/tls.h"
+
+static TC_THREAD_LOCAL bool ends;
+static TC_THREAD_LOCAL int held;
+static unsigned inside, outside; /* write locks that an ending thread took, with and without the lock of the section */
+
+typedef int lock_fn(pthread_rwlock_t *lock);
+static lock_fn *rdlock, *wrlock, *unlock;
+
+static void find(void)
+{
+    *(void **)&rdlock = dlsym(RTLD_NEXT, "pthread_rwlock_rdlock");
+    *(void **)&wrlock = dlsym(RTLD_NEXT, "pthread_rwlock_wrlock");
+    *(void **)&unlock = dlsym(RTLD_NEXT, "pthread_rwlock_unlock");
+}
+
+#ifndef __SANITIZE_THREAD__ /* which has its own there */
+__attribute__((visibility("default"))) int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+{
+    if (!rdlock)
+        find();
+    held++;
+    return rdlock(lock);
+}
+
+__attribute__((visibility("default"))) int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+{
+    if (!wrlock)
+        find();
+    inside += ends && held > 0;
+    outside += ends && held == 0;
+    held++;
+    return wrlock(lock);
+}
+
+__attribute__((visibility("default"))) int pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    if (!unlock)
+        find();
+    held--;
+    return unlock(lock);
+}
+#endif
+
+static void *use_tls(void *arg)
+{
+    const struct tc_tls_opts opts = {.verify = TC_TLS_VERIFY_NONE};
+    struct tc_tls_context **context = arg;
+    *context = tc_tls_context_new(&opts, NULL);
+    ends = true;
+    return NULL;
+}
+
+static void a_thread_ends_inside_a_foreign_section(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    struct tc_tls_context *context = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, use_tls, &context), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_non_null(context);
+    tc_tls_context_unref(context);
+    assert_int_equal(outside, 0);
+#ifndef __SANITIZE_THREAD__
+    assert_true(inside > 0);
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_ends_inside_a_foreign_section),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

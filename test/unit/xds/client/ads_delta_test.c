@@ -1,0 +1,414 @@
+/* Incremental ADS, seen from its server. */
+#include "support/cmocka.h"
+#include "support/kits/xds.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "proto/pack.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+static const char bootstrap[] =
+    "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}],"
+    " \"server_features\": [\"torc.incremental_ads\"%s]}%s], \"node\": {\"id\": \"node1\"}}";
+
+static const char second[] = ", {\"server_uri\": \"s2\", \"channel_creds\": [{\"type\": \"insecure\"}],"
+                             " \"server_features\": [\"torc.incremental_ads\"]}";
+
+static struct kit_xds k;
+static struct kit_xds_watcher a, b, c;
+
+static void start(const char *features, const char *servers)
+{
+    char *text = tc_asprintf(bootstrap, features, servers);
+    kit_xds_init(&k, text);
+    tc_free(text);
+    kit_xds_watcher_init(&a);
+    kit_xds_watcher_init(&b);
+    kit_xds_watcher_init(&c);
+}
+
+static void end(void)
+{
+    kit_xds_fini(&k);
+    kit_xds_watcher_fini(&a);
+    kit_xds_watcher_fini(&b);
+    kit_xds_watcher_fini(&c);
+}
+
+static void watch(const struct tc_xds_resource_type *type, const char *name, struct kit_xds_watcher *w)
+{
+    kit_xds_watch(&k, type, name, w);
+    tc_loop_drain(k.loop);
+}
+
+static void unwatch(struct kit_xds_watcher *w)
+{
+    kit_xds_unwatch(&k, w);
+    tc_loop_drain(k.loop);
+}
+
+#define assert_request(text) assert_string_equal(kit_xds_request(&k, k.server), text)
+#define assert_told(w, text) assert_string_equal(kit_xds_told(w), text)
+#define respond(...) kit_xds_respond_delta(&k, k.server, __VA_ARGS__, NULL)
+
+static void changes_only(void **state)
+{
+    (void)state;
+    start("", "");
+    kit_xds_watch(&k, &kit_xds_cds, "b", &b);
+    watch(&kit_xds_cds, "a", &a);
+    assert_request("Cluster +[a,b] -[] {} \"\" node");
+    respond(&kit_xds_cds, "n1", "a|x@1", "b|y@7");
+    assert_told(&a, "value x;");
+    assert_told(&b, "value y;");
+    assert_request("Cluster +[] -[] {} \"n1\"");
+    respond(&kit_xds_cds, "n2", "b|z@8"); /* a is not deleted for being left out */
+    assert_told(&a, "");
+    assert_told(&b, "value z;");
+    assert_request("Cluster +[] -[] {} \"n2\"");
+    watch(&kit_xds_cds, "c", &c);
+    assert_request("Cluster +[c] -[] {} \"\"");
+    unwatch(&b);
+    assert_request("Cluster +[] -[b] {} \"\"");
+    respond(&kit_xds_cds, "n3", "b|late@9", "c|new@1"); /* b was under way */
+    assert_told(&b, "");
+    assert_told(&c, "value new;");
+    assert_request("Cluster +[] -[] {} \"n3\"");
+    assert_request("");
+    end();
+}
+
+/* What is wanted again before the server heard that it was not is subscribed to once more: the server then sends it. */
+static void dropped_and_wanted_again(void **state)
+{
+    (void)state;
+    start("", "");
+    kit_xds_watch(&k, &kit_xds_eds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    assert_request("ClusterLoadAssignment +[a,b] -[] {} \"\" node");
+    respond(&kit_xds_eds, "n1", "a|x@1");
+    assert_request("ClusterLoadAssignment +[] -[] {} \"n1\"");
+    assert_told(&a, "value x;");
+    k.server->connected = false;
+    watch(&kit_xds_eds, "c", &c);
+    assert_request("ClusterLoadAssignment +[c] -[] {} \"\"");
+    unwatch(&a);
+    watch(&kit_xds_eds, "a", &a);
+    assert_told(&a, "");
+    unwatch(&b);
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment +[a] -[b] {} \"\"");
+    respond(&kit_xds_eds, "n2", "a|x@1");
+    assert_told(&a, "value x;");
+    end();
+}
+
+static void removed(void **state)
+{
+    (void)state;
+    start("", "");
+    kit_xds_watch(&k, &kit_xds_eds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    kit_xds_request(&k, k.server);
+    respond(&kit_xds_eds, "n1", "a|x@1", "-b", "-stranger");
+    assert_request("ClusterLoadAssignment +[] -[] {} \"n1\"");
+    assert_told(&a, "value x;");
+    assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);"); /* without 15 s */
+    assert_int_equal(b.last_code, TORC_STATUS_NOT_FOUND);
+    respond(&kit_xds_eds, "n2", "-a"); /* A88: what is cached stays in use */
+    assert_told(&a, "ambient xDS ClusterLoadAssignment resource was deleted by server s1 (node ID:node1);");
+    respond(&kit_xds_eds, "n3", "a|x@1");
+    assert_told(&a, "clear;");
+    respond(&kit_xds_eds, "n4", "!a");
+    assert_told(&a, "ambient xDS server s1 has no ClusterLoadAssignment resource: NOT_FOUND: gone (node ID:node1);");
+    end();
+    start(", \"fail_on_data_errors\"", "");
+    watch(&kit_xds_cds, "a", &a);
+    respond(&kit_xds_cds, "n1", "a|x@1");
+    assert_told(&a, "value x;");
+    respond(&kit_xds_cds, "n2", "-a");
+    assert_told(&a, "error xDS Cluster resource was deleted by server s1 (node ID:node1);");
+    end();
+}
+
+static void nack_names_the_resource(void **state)
+{
+    (void)state;
+    start("", "");
+    kit_xds_watch(&k, &kit_xds_cds, "a", &a);
+    watch(&kit_xds_cds, "b", &b);
+    kit_xds_request(&k, k.server);
+    respond(&kit_xds_cds, "n1", "a|x@1", "b|bad@1");
+    assert_request(
+        "Cluster +[] -[] {} \"n1\" NACK 3 resource index 1: Cluster \"b\": field value: is bad; field other: "
+        "is bad too");
+    assert_told(&a, "value x;");
+    assert_told(&b,
+                "error invalid xDS Cluster resource: field value: is bad; field other: is bad too (node ID:node1);");
+    respond(&kit_xds_cds, "n2", "b|y@2");
+    assert_request("Cluster +[] -[] {} \"n2\"");
+    assert_told(&b, "value y;");
+    fake_xds_send(k.server, tc_slice_str("\x22\x33type.googleapis.com/envoy.config.cluster.v3.Cluster"
+                                         "\x2a\x02n3\x12\x01"));
+    tc_loop_drain(k.loop);
+    assert_non_null(strstr(kit_xds_request(&k, k.server), "\"n3\" NACK 3 DiscoveryResponse: "));
+    end();
+}
+
+/* After a break the server hears what is held, except what is not just the version it has. */
+static void reconnect_tells_versions(void **state)
+{
+    (void)state;
+    start("", "");
+    kit_xds_watch(&k, &kit_xds_cds, "a", &a);
+    kit_xds_watch(&k, &kit_xds_cds, "b", &b);
+    watch(&kit_xds_cds, "c", &c);
+    kit_xds_request(&k, k.server);
+    respond(&kit_xds_cds, "n1", "a|x@v1", "b|y@v2", "c|z@v3");
+    respond(&kit_xds_cds, "n2", "b|bad@v4", "-c");
+    while (*kit_xds_request(&k, k.server))
+        continue;
+    kit_xds_told(&a);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, 2);
+    assert_request("Cluster +[a,b,c] -[] {a=v1} \"\" node");
+    respond(&kit_xds_cds, "m1", "b|y@v2", "c|z@v3");
+    assert_told(&a, "");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "");
+    tc_loop_advance(k.loop, 2000);
+    assert_request("Cluster +[] -[] {} \"m1\"");
+    assert_request("Cluster +[a,b,c] -[] {a=v1,b=v2,c=v3} \"\" node");
+    end();
+}
+
+/* A server that has nothing to add says nothing: that ends the error all the same, and counts as an answer. */
+static void silence_of_an_unchanged_server(void **state)
+{
+    (void)state;
+    start("", "");
+    watch(&kit_xds_cds, "a", &a);
+    respond(&kit_xds_cds, "n1", "a|x@1");
+    assert_told(&a, "value x;");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    k.server->connected = false;
+    tc_loop_drain(k.loop);
+    fake_xds_fail(k.server, "refused");
+    tc_loop_drain(k.loop);
+    assert_told(&a, "ambient xDS channel for server s1: refused (node ID:node1);");
+    tc_loop_advance(k.loop, 60000);
+    assert_told(&a, "");
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_told(&a, "clear;");
+    tc_loop_advance(k.loop, 1000);
+    assert_told(&a, "");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "restart"); /* A57: it had answered */
+    tc_loop_drain(k.loop);
+    assert_told(&a, "");
+    assert_int_equal(k.server->streams, 3);
+    end();
+}
+
+/* Where a name was asked for anew the server has 15 s: the end of a stream before that is a failure, after that none.
+ */
+static void mute_server_and_a_name_it_does_not_know(void **state)
+{
+    (void)state;
+    for (int answered = 0; answered < 2; answered++) {
+        start("", "");
+        kit_xds_watch(&k, &kit_xds_cds, "a", &a);
+        watch(&kit_xds_cds, "b", &b);
+        respond(&kit_xds_cds, "n1", "a|x@1");
+        assert_told(&a, "value x;");
+        tc_loop_advance(k.loop, 15000);
+        assert_told(&b, "error xDS Cluster resource does not exist (node ID:node1);");
+        fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+        k.server->connected = false;
+        tc_loop_drain(k.loop);
+        fake_xds_fail(k.server, "refused");
+        tc_loop_drain(k.loop);
+        assert_told(&a, "ambient xDS channel for server s1: refused (node ID:node1);");
+        fake_xds_connect(k.server);
+        tc_loop_drain(k.loop);
+        assert_told(&a, "clear;");
+        tc_loop_advance(k.loop, answered ? 15000 : 14999);
+        fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+        tc_loop_drain(k.loop);
+        assert_told(&a, answered ? ""
+                                 : "ambient xDS channel for server s1: xDS call failed with no responses received; "
+                                   "status: UNAVAILABLE: bye (node ID:node1);");
+        end();
+    }
+}
+
+/* One answer outstanding at most: a server that floods a client that cannot send is not read. */
+static void next_response_waits_for_the_answer(void **state)
+{
+    (void)state;
+    start("", "");
+    watch(&kit_xds_cds, "a", &a);
+    k.server->connected = false;
+    respond(&kit_xds_cds, "n1", "a|1@1");
+    respond(&kit_xds_cds, "n2", "a|2@2");
+    respond(&kit_xds_cds, "n3", "a|3@3");
+    assert_int_equal(k.server->messages_read, 1);
+    kit_xds_request(&k, k.server);
+    assert_request("Cluster +[] -[] {} \"n1\"");
+    assert_request("");
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("Cluster +[] -[] {} \"n2\"");
+    assert_request("Cluster +[] -[] {} \"n3\"");
+    assert_told(&a, "value 1;value 2;value 3;");
+    a.hold = true;
+    respond(&kit_xds_cds, "n4", "a|4@4");
+    respond(&kit_xds_cds, "n5", "a|5@5");
+    assert_int_equal(k.server->messages_read, 4);
+    kit_xds_release(&a);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 5);
+    k.server->connected = false; /* the stream goes with an answer under way */
+    kit_xds_release(&a);
+    respond(&kit_xds_cds, "n6", "a|6@6");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_drain(k.loop);
+    end();
+}
+
+/* The server sent it before it read that nothing of the type is wanted any longer. */
+static void late_response(void **state)
+{
+    (void)state;
+    start("", "");
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    respond(&kit_xds_eds, "n1", "b|x@1");
+    while (*kit_xds_request(&k, k.server)) {
+    }
+    unwatch(&b);
+    assert_request("ClusterLoadAssignment +[] -[b] {} \"\"");
+    respond(&kit_xds_eds, "n2", "b|y@2");
+    assert_request("ClusterLoadAssignment +[] -[] {} \"n2\"");
+    respond(&kit_xds_eds, "n3", "b|bad@3");
+    assert_request("ClusterLoadAssignment +[] -[] {} \"n3\" NACK 3 resource index 0: ClusterLoadAssignment \"b\": "
+                   "field value: is bad; "
+                   "field other: is bad too");
+    assert_request("");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_advance(k.loop, 1000);
+    while (*kit_xds_request(&k, k.server)) {
+    }
+    respond(&kit_xds_eds, "n4", "b|y@4");
+    respond(&kit_xds_lds, "n5", "l|y@1");
+    assert_request("");
+    respond(&kit_xds_cds, "n6", "a|y@1");
+    assert_request("Cluster +[] -[] {} \"n6\"");
+    end();
+}
+
+/* istiod keeps the names of the last request alone. */
+static void respond_as_istiod(const char *nonce, const char *resource)
+{
+    typedef Envoy__Service__Discovery__V3__DeltaDiscoveryResponse response;
+    Envoy__Config__Core__V3__ControlPlane cp = ENVOY__CONFIG__CORE__V3__CONTROL_PLANE__INIT;
+    Envoy__Service__Discovery__V3__Resource wrapper = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE__INIT;
+    Google__Protobuf__Any any = GOOGLE__PROTOBUF__ANY__INIT;
+    response m = ENVOY__SERVICE__DISCOVERY__V3__DELTA_DISCOVERY_RESPONSE__INIT;
+    Envoy__Service__Discovery__V3__Resource *list[] = {&wrapper};
+    char name[] = {resource[0], '\0'};
+    cp.identifier = "{\"Component\":\"istiod\",\"ID\":\"istiod-1\",\"Info\":{}}";
+    any.type_url = (char *)kit_xds_cds.type_url;
+    any.value = (ProtobufCBinaryData){strlen(resource), (uint8_t *)(uintptr_t)resource};
+    wrapper.name = name;
+    wrapper.version = "1";
+    wrapper.resource = &any;
+    m.type_url = any.type_url;
+    m.nonce = (char *)nonce;
+    m.control_plane = &cp;
+    m.resources = list;
+    m.n_resources = 1;
+    struct tc_buf bytes = {0};
+    tc_pack(&m.base, &bytes);
+    fake_xds_send(k.server, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    tc_loop_drain(k.loop);
+}
+
+static void istiod_forgets(void **state)
+{
+    (void)state;
+    start("", "");
+    watch(&kit_xds_cds, "a", &a);
+    watch(&kit_xds_cds, "b", &b); /* before it is known who answers */
+    assert_request("Cluster +[a] -[] {} \"\" node");
+    assert_request("Cluster +[b] -[] {} \"\"");
+    respond_as_istiod("n1", "a|x");
+    assert_request("Cluster +[a,b] -[] {} \"n1\"");
+    respond_as_istiod("n2", "b|x");
+    assert_request("Cluster +[] -[] {} \"n2\"");
+    watch(&kit_xds_cds, "c", &c);
+    assert_request("Cluster +[a,b,c] -[] {} \"\"");
+    unwatch(&a); /* less is not more */
+    assert_request("Cluster +[] -[a] {} \"\"");
+    watch(&kit_xds_cds, "a", &a);
+    assert_request("Cluster +[a,b,c] -[] {} \"\"");
+    /* So it is on the next stream, whose first request has all names with their versions. */
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_advance(k.loop, 1000);
+    assert_request("Cluster +[a,b,c] -[] {b=1} \"\" node");
+    unwatch(&c);
+    assert_request("Cluster +[] -[c] {} \"\"");
+    watch(&kit_xds_cds, "c", &c);
+    assert_request("Cluster +[a,b,c] -[] {} \"\"");
+    end();
+}
+
+/* Versions belong to the server that gave them; a fallback server is told of none of another's (A71). */
+static void fallback(void **state)
+{
+    (void)state;
+    start("", second);
+    struct fake_xds_server *s2 = fake_xds_server(k.fake, "s2");
+    watch(&kit_xds_cds, "a", &a);
+    respond(&kit_xds_cds, "n1", "a|x@1");
+    assert_told(&a, "value x;");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    k.server->connected = false;
+    tc_loop_drain(k.loop);
+    fake_xds_fail(k.server, "refused");
+    watch(&kit_xds_cds, "b", &b); /* missing: the second server is asked */
+    assert_string_equal(kit_xds_request(&k, s2), "Cluster +[a,b] -[] {} \"\" node");
+    kit_xds_respond_delta(&k, s2, &kit_xds_cds, "m1", "a|x@9", "b|y@9", NULL);
+    assert_told(&b, "value y;");
+    while (*kit_xds_request(&k, k.server))
+        continue;
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_string_equal(kit_xds_request(&k, s2), "Cluster +[] -[] {} \"m1\"");
+    assert_request("Cluster +[b] -[] {} \"\"");
+    respond(&kit_xds_cds, "n1", "b|y@1");
+    assert_false(s2->open);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_only),
+        cmocka_unit_test(dropped_and_wanted_again),
+        cmocka_unit_test(removed),
+        cmocka_unit_test(nack_names_the_resource),
+        cmocka_unit_test(reconnect_tells_versions),
+        cmocka_unit_test(silence_of_an_unchanged_server),
+        cmocka_unit_test(mute_server_and_a_name_it_does_not_know),
+        cmocka_unit_test(next_response_waits_for_the_answer),
+        cmocka_unit_test(late_response),
+        cmocka_unit_test(istiod_forgets),
+        cmocka_unit_test(fallback),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,488 @@
+/* The ADS stream: requests, acknowledgement, watchers and flow control. */
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/xds.h"
+#include "xds/client/local_client.h"
+
+static struct kit_xds k;
+static struct kit_xds_watcher a, b, c;
+
+static int set_up(void **state)
+{
+    (void)state;
+    kit_xds_init(&k, NULL);
+    kit_xds_watcher_init(&a);
+    kit_xds_watcher_init(&b);
+    kit_xds_watcher_init(&c);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    kit_xds_fini(&k);
+    kit_xds_watcher_fini(&a);
+    kit_xds_watcher_fini(&b);
+    kit_xds_watcher_fini(&c);
+    return 0;
+}
+
+static void watch(const struct tc_xds_resource_type *type, const char *name, struct kit_xds_watcher *w)
+{
+    kit_xds_watch(&k, type, name, w);
+    tc_loop_drain(k.loop);
+}
+
+#define assert_request(text) assert_string_equal(kit_xds_request(&k, k.server), text)
+#define assert_told(w, text) assert_string_equal(kit_xds_told(w), text)
+
+static void first_requests(void **state)
+{
+    TC_CASE(AD01);
+    (void)state;
+    kit_xds_watch(&k, &kit_xds_cds, "b", &a);
+    kit_xds_watch(&k, &kit_xds_cds, "a", &b);
+    watch(&kit_xds_eds, "e", &c);
+    struct fake_xds_request *r = fake_xds_take(k.server);
+    assert_true(r->has_node);
+    assert_string_equal(r->node_id, "node1");
+    assert_string_equal(r->type_url, kit_xds_cds.type_url);
+    assert_string_equal(r->names, "a,b"); /* one request for a turn's worth of names, sorted */
+    assert_string_equal(r->version, "");
+    assert_string_equal(r->nonce, "");
+    fake_xds_request_free(r);
+    assert_request("ClusterLoadAssignment [e] \"\" \"\"");
+    assert_request("");
+    assert_int_equal(k.server->streams, 1);
+}
+
+static void ack(void **state)
+{
+    TC_CASE(AD02);
+    (void)state;
+    watch(&kit_xds_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    watch(&kit_xds_cds, "b", &b);
+    assert_request("Cluster [a,b] \"1\" \"n1\"");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "2", "n2", "a|x", "b|y", NULL);
+    assert_told(&a, "");
+    assert_told(&b, "value y;");
+    assert_request("Cluster [a,b] \"2\" \"n2\"");
+}
+
+static void nack_before_any_ack(void **state)
+{
+    (void)state;
+    watch(&kit_xds_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|bad", NULL);
+    assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 0: Cluster \"a\": field value: is bad; field other: "
+                   "is bad too");
+    assert_told(&a,
+                "error invalid xDS Cluster resource: field value: is bad; field other: is bad too (node ID:node1);");
+    assert_int_equal(a.last_code, TORC_STATUS_UNAVAILABLE);
+}
+
+static void nack_names_all_and_uses_the_rest(void **state)
+{
+    TC_CASE(AD03);
+    TC_CASE(AD04);
+    TC_CASE(AD05);
+    (void)state;
+    kit_xds_watch(&k, &kit_xds_eds, "a", &a);
+    kit_xds_watch(&k, &kit_xds_eds, "b", &b);
+    watch(&kit_xds_eds, "c", &c);
+    assert_request("ClusterLoadAssignment [a,b,c] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|1", "b|1", "c|1", NULL);
+    assert_request("ClusterLoadAssignment [a,b,c] \"1\" \"n1\"");
+    assert_told(&a, "value 1;");
+    assert_told(&b, "value 1;");
+    assert_told(&c, "value 1;");
+
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", "a|bad", "b|2", "c|bad", NULL);
+    assert_request("ClusterLoadAssignment [a,b,c] \"1\" \"n2\" NACK 3 "
+                   "resource index 0: ClusterLoadAssignment \"a\": field value: is bad; field other: is bad too; "
+                   "resource index 2: ClusterLoadAssignment \"c\": field value: is bad; field other: is bad too");
+    assert_request(""); /* one NACK */
+    assert_told(&a, "ambient invalid xDS ClusterLoadAssignment resource: field value: is bad; field other: is bad too "
+                    "(node ID:node1);");
+    assert_told(&b, "value 2;");
+
+    /* The error ends with a good response, even of the value that is in use. */
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "3", "n3", "a|1", "c|3", NULL);
+    assert_request("ClusterLoadAssignment [a,b,c] \"3\" \"n3\"");
+    assert_told(&a, "clear;");
+    assert_told(&b, "");
+    tc_buf_consume(&c.log, c.log.len - strlen("value 3;"));
+    assert_told(&c, "value 3;");
+}
+
+static void identical_nack_is_told_once(void **state)
+{
+    TC_CASE(AD06);
+    (void)state;
+    watch(&kit_xds_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|bad", NULL);
+    assert_true(strlen(kit_xds_told(&a)) > 0);
+    assert_non_null(strstr(kit_xds_request(&k, k.server), "NACK"));
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n2", "a|bad", NULL);
+    assert_told(&a, "");
+    assert_non_null(strstr(kit_xds_request(&k, k.server), "\"n2\" NACK"));
+}
+
+static void unchanged_resource(void **state)
+{
+    TC_CASE(AD09);
+    (void)state;
+    watch(&kit_xds_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    assert_told(&a, "value x;");
+    unsigned decoded = kit_xds_decoded;
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "2", "n2", "a|x", NULL);
+    assert_request("Cluster [a] \"2\" \"n2\"");
+    assert_told(&a, "");
+    assert_int_equal(kit_xds_decoded, decoded);
+    /* Nor does it when what came in between was refused. */
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "3", "n3", "a|bad", NULL);
+    assert_non_null(strstr(kit_xds_request(&k, k.server), "\"n3\" NACK"));
+    assert_int_equal(kit_xds_decoded, decoded + 1);
+    assert_told(&a, "ambient invalid xDS Cluster resource: field value: is bad; field other: is bad too "
+                    "(node ID:node1);");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "4", "n4", "a|x", NULL);
+    assert_request("Cluster [a] \"4\" \"n4\"");
+    assert_told(&a, "clear;");
+    assert_int_equal(kit_xds_decoded, decoded + 1);
+    /* Twice in one response is a fault, changed or not. */
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "5", "n5", "a|x", "a|x", NULL);
+    assert_non_null(strstr(kit_xds_request(&k, k.server), "the response has it twice"));
+}
+
+static void requests_are_joined_while_one_is_sent(void **state)
+{
+    (void)state;
+    k.server->connected = false;
+    watch(&kit_xds_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    watch(&kit_xds_eds, "b", &b);
+    watch(&kit_xds_eds, "c", &c);
+    assert_request("");
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [a,b,c] \"\" \"\"");
+    assert_request("");
+}
+
+static void last_watcher_goes(void **state)
+{
+    TC_CASE(AD27);
+    (void)state;
+    kit_xds_watch(&k, &kit_xds_cds, "x", &c);
+    kit_xds_watch(&k, &kit_xds_eds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    assert_request("Cluster [x] \"\" \"\" node");
+    assert_request("ClusterLoadAssignment [a,b] \"\" \"\"");
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", "b|x", NULL);
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"n1\"");
+    kit_xds_unwatch(&k, &a);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [b] \"1\" \"n1\"");
+    kit_xds_unwatch(&k, &b);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [] \"1\" \"n1\"");
+
+    /* A subscription after that begins anew. */
+    kit_xds_told(&a);
+    watch(&kit_xds_eds, "a", &a);
+    assert_told(&a, "");
+    assert_request("ClusterLoadAssignment [a] \"\" \"\"");
+    assert_int_equal(k.server->streams, 1);
+
+    kit_xds_unwatch(&k, &a);
+    kit_xds_unwatch(&k, &c);
+    assert_true(k.server->open);
+    tc_loop_drain(k.loop);
+    assert_false(k.server->open);
+}
+
+static void another_takes_over_within_the_turn(void **state)
+{
+    (void)state;
+    watch(&kit_xds_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    assert_request("ClusterLoadAssignment [a] \"1\" \"n1\"");
+    kit_xds_unwatch(&k, &a);
+    watch(&kit_xds_eds, "a", &b);
+    assert_told(&b, "value x;");
+    assert_request("");
+    assert_true(k.server->open);
+}
+
+/* While a request is under way names come and go: the server must see that one was gone, else it would not send it to
+ * who asks for it anew. */
+static void dropped_and_wanted_again_between_requests(void **state)
+{
+    (void)state;
+    watch(&kit_xds_eds, "a", &a);
+    assert_request("ClusterLoadAssignment [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    assert_request("ClusterLoadAssignment [a] \"1\" \"n1\"");
+    k.server->connected = false;
+    watch(&kit_xds_eds, "b", &b);
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"n1\"");
+    kit_xds_unwatch(&k, &a);
+    tc_loop_drain(k.loop);
+    watch(&kit_xds_eds, "a", &c);
+    assert_told(&c, "");
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [b] \"1\" \"n1\"");
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"n1\"");
+    assert_request("");
+
+    /* The stream ends while the response is worked on. */
+    k.server->connected = false;
+    kit_xds_watch(&k, &kit_xds_eds, "d", &a);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [a,b,d] \"1\" \"n1\"");
+    kit_xds_unwatch(&k, &a);
+    kit_xds_unwatch(&k, &b);
+    tc_loop_drain(k.loop);
+    watch(&kit_xds_eds, "b", &b);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_drain(k.loop);
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [a,b] \"1\" \"\" node"); /* a new stream knows nothing */
+    assert_request("");
+}
+
+static void watch_more(struct kit_xds_watcher *w)
+{
+    w->then = NULL;
+    kit_xds_watch(&k, &kit_xds_eds, "e", &b);
+    kit_xds_unwatch(&k, w);
+    kit_xds_watch(&k, &kit_xds_cds, "a", w);
+}
+
+static void watch_inside_a_callback(void **state)
+{
+    TC_CASE(AD26);
+    (void)state;
+    a.then = watch_more;
+    watch(&kit_xds_cds, "a", &a);
+    assert_request("Cluster [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;value x;");
+    assert_request("Cluster [a] \"1\" \"n1\"");
+    assert_request("ClusterLoadAssignment [e] \"\" \"\"");
+}
+
+static void end_all(struct kit_xds_watcher *w)
+{
+    w->then = NULL;
+    kit_xds_unwatch(&k, w);
+    tc_xds_client_unref(k.client);
+    k.client = NULL;
+}
+
+static void client_ends_inside_a_callback(void **state)
+{
+    (void)state;
+    a.then = end_all;
+    kit_xds_watch(&k, &kit_xds_cds, "b", &b);
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_watch(&k, &kit_xds_cds, "xdstp://nobody/x", &c);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", "b|y", NULL);
+    assert_told(&a, "value x;");
+    assert_false(k.server->open);
+}
+
+/* The server sent it before it read that nothing of the type is wanted any longer, whose nonce is an old one then. */
+static void late_response(void **state)
+{
+    (void)state;
+    kit_xds_watch(&k, &kit_xds_cds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "b|x", NULL);
+    while (*kit_xds_request(&k, k.server)) {
+    }
+    kit_xds_unwatch(&k, &b);
+    tc_loop_drain(k.loop);
+    assert_request("ClusterLoadAssignment [] \"1\" \"n1\"");
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", "b|y", NULL);
+    assert_request("ClusterLoadAssignment [] \"2\" \"n2\"");
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "3", "n3", "b|bad", NULL);
+    assert_request("ClusterLoadAssignment [] \"\" \"n3\" NACK 3 resource index 0: ClusterLoadAssignment \"b\": field "
+                   "value: is bad; "
+                   "field other: is bad too");
+    assert_request("");
+    /* Asked for again, it begins anew. */
+    watch(&kit_xds_eds, "b", &b);
+    assert_request("ClusterLoadAssignment [b] \"\" \"\"");
+    /* On a new stream nothing of the type was asked for: an answer would ask for all there is. */
+    kit_xds_unwatch(&k, &b);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_advance(k.loop, 1000);
+    while (*kit_xds_request(&k, k.server)) {
+    }
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "4", "n4", "b|y", NULL);
+    assert_request("");
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n5", "l|y", NULL); /* a type that nobody ever asked for */
+    assert_request("");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n6", "a|y", NULL);
+    assert_request("Cluster [a] \"1\" \"n6\"");
+}
+
+static void next_response_waits_for_watchers(void **state)
+{
+    TC_CASE(AD25);
+    (void)state;
+    a.hold = b.hold = true;
+    kit_xds_watch(&k, &kit_xds_cds, "a", &a);
+    watch(&kit_xds_cds, "b", &b);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|1", "b|1", NULL);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "2", "n2", "a|bad", NULL); /* an error, and b's absence */
+    assert_int_equal(k.server->messages_read, 1);
+    kit_xds_release(&a);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 1);
+    kit_xds_release(&b);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 2);
+
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "3", "n3", "a|3", "b|3", NULL);
+    assert_int_equal(k.server->messages_read, 2);
+    kit_xds_release(&b);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 2);
+    kit_xds_release(&a);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->messages_read, 3);
+
+    /* A watcher that goes takes its queued events' tokens along; one that keeps a token past the stream does no harm.
+     */
+    kit_xds_unwatch(&k, &a);
+    kit_xds_release(&a);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_drain(k.loop);
+    kit_xds_release(&b);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, 2);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "4", "n4", "b|4", NULL);
+    assert_int_equal(k.server->messages_read, 4);
+}
+
+static void one_client_for_a_target(void **state)
+{
+    TC_CASE(AD28);
+    (void)state;
+    struct tc_xds_client_opts opts;
+    tc_xds_client_opts_init(&opts);
+    opts.target = tc_slice_str("xds:///other");
+    struct fake_xds *fake = fake_xds_new(k.loop);
+    struct tc_xds_client *other = tc_xds_local_client_new(k.loop, k.bootstrap, fake_xds_factory(fake), &opts);
+    struct tc_xds_client *same = tc_xds_client_ref(k.client);
+    watch(&kit_xds_cds, "a", &a);
+    tc_xds_client_watch(same, &kit_xds_cds, tc_slice_str("a"), &b.base);
+    tc_xds_client_watch(other, &kit_xds_cds, tc_slice_str("a"), &c.base);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, 1);
+    assert_int_equal(fake_xds_server(fake, "s1")->streams, 1);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_told(&b, "value x;");
+    assert_told(&c, "");
+    tc_xds_client_unref(same);
+    tc_xds_client_unref(other);
+    assert_true(k.server->open);
+    fake_xds_free(fake);
+}
+
+struct dumped {
+    enum tc_xds_state state;
+    char version[8], failed_version[8], bytes[16];
+    bool has_error;
+    int64_t updated_ns, failed_ns;
+};
+
+static void copy_text(char out[8], struct tc_slice text)
+{
+    assert_true(text.len < 8);
+    if (text.len)
+        memcpy(out, text.data, text.len);
+    out[text.len] = '\0';
+}
+
+static void on_dump(void *arg, const struct tc_xds_dump_entry *e)
+{
+    struct dumped *out = arg;
+    assert_true(tc_slice_eq_str(e->name, "a"));
+    assert_ptr_equal(e->type, &kit_xds_cds);
+    *out = (struct dumped){
+        .state = e->state, .has_error = e->error, .updated_ns = e->updated_ns, .failed_ns = e->failed_ns};
+    copy_text(out->version, e->version);
+    copy_text(out->failed_version, e->failed_version);
+    if (e->bytes)
+        memcpy(out->bytes, e->bytes->data, e->bytes->len);
+}
+
+static void dump_shows_the_cache(void **state)
+{
+    (void)state;
+    struct dumped d = {0};
+    watch(&kit_xds_cds, "a", &a);
+    tc_xds_client_dump(k.client, on_dump, &d);
+    assert_int_equal(d.state, TC_XDS_REQUESTED);
+    assert_int_equal(d.updated_ns, 0);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    tc_xds_client_dump(k.client, on_dump, &d);
+    assert_int_equal(d.state, TC_XDS_ACKED);
+    assert_string_equal(d.version, "1");
+    assert_string_equal(d.bytes, "a|x");
+    assert_false(d.has_error);
+    assert_true(d.updated_ns > 0);
+    tc_loop_advance(k.loop, 5);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "2", "n2", "a|bad", NULL);
+    int64_t accepted_ns = d.updated_ns;
+    tc_xds_client_dump(k.client, on_dump, &d);
+    assert_int_equal(d.state, TC_XDS_NACKED);
+    assert_string_equal(d.version, "1");
+    assert_string_equal(d.failed_version, "2");
+    assert_string_equal(d.bytes, "a|x");
+    assert_true(d.has_error);
+    assert_true(d.updated_ns == accepted_ns);
+    assert_true(d.failed_ns == accepted_ns + 5000000);
+    assert_ptr_equal(tc_xds_client_bootstrap(k.client), k.bootstrap);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(first_requests),
+        TEST(ack),
+        TEST(nack_before_any_ack),
+        TEST(nack_names_all_and_uses_the_rest),
+        TEST(identical_nack_is_told_once),
+        TEST(unchanged_resource),
+        TEST(requests_are_joined_while_one_is_sent),
+        TEST(last_watcher_goes),
+        TEST(another_takes_over_within_the_turn),
+        TEST(dropped_and_wanted_again_between_requests),
+        TEST(watch_inside_a_callback),
+        TEST(client_ends_inside_a_callback),
+        TEST(late_response),
+        TEST(next_response_waits_for_watchers),
+        TEST(one_client_for_a_target),
+        TEST(dump_shows_the_cache),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,545 @@
+/* What fails and what is missing: A57's timers and connectivity errors, A88's data errors. */
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/xds.h"
+
+#include "base/mem.h"
+
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+#define NO_CONNECTION "xDS channel for server s1: connection refused (node ID:node1)"
+#define NO_ANSWER                                                                                                      \
+    "xDS channel for server s1: xDS call failed with no responses received; status: UNAVAILABLE: ugh (node ID:node1)"
+#define LDS_ABSENT "xDS Listener resource does not exist (node ID:node1)"
+#define CDS_DELETED "xDS Cluster resource was deleted by server s1 (node ID:node1)"
+
+static struct kit_xds k;
+static struct kit_xds_watcher a, b;
+
+static void start(const char *features)
+{
+    char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": "
+                                  "\"insecure\"}], \"server_features\": [%s]}], \"node\": {\"id\": \"node1\"}}",
+                                  features);
+    kit_xds_init(&k, bootstrap);
+    tc_free(bootstrap);
+    kit_xds_watcher_init(&a);
+    kit_xds_watcher_init(&b);
+}
+
+static void end(void)
+{
+    kit_xds_fini(&k);
+    kit_xds_watcher_fini(&a);
+    kit_xds_watcher_fini(&b);
+}
+
+static void watch(const struct tc_xds_resource_type *type, const char *name, struct kit_xds_watcher *w)
+{
+    kit_xds_watch(&k, type, name, w);
+    tc_loop_drain(k.loop);
+}
+
+static enum tc_xds_state seen_state;
+
+static void on_dump(void *arg, const struct tc_xds_dump_entry *e)
+{
+    if (tc_slice_eq_str(e->name, arg))
+        seen_state = e->state;
+}
+
+static enum tc_xds_state state_of(const char *name)
+{
+    tc_xds_client_dump(k.client, on_dump, (void *)name);
+    return seen_state;
+}
+
+#define assert_request(text) assert_string_equal(kit_xds_request(&k, k.server), text)
+#define assert_told(w, text) assert_string_equal(kit_xds_told(w), text)
+
+/* --- the does-not-exist timer --- */
+
+static void absent_after_15_s(void **state)
+{
+    TC_CASE(AD12);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    tc_loop_advance(k.loop, 14999);
+    assert_told(&a, "");
+    tc_loop_advance(k.loop, 1);
+    assert_told(&a, "error " LDS_ABSENT ";");
+    assert_int_equal(a.last_code, TORC_STATUS_NOT_FOUND);
+    assert_int_equal(state_of("a"), TC_XDS_DOES_NOT_EXIST);
+    watch(&kit_xds_lds, "a", &b); /* known: no new wait */
+    assert_told(&b, "error " LDS_ABSENT ";");
+    /* A later arrival recovers. */
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_told(&b, "value x;");
+    assert_int_equal(state_of("a"), TC_XDS_ACKED);
+    end();
+}
+
+static void no_timer_while_disconnected(void **state)
+{
+    TC_CASE(AD13);
+    (void)state;
+    start("");
+    k.server->connected = false;
+    watch(&kit_xds_lds, "a", &a);
+    tc_loop_advance(k.loop, 20000);
+    assert_told(&a, "");
+    fake_xds_fail(k.server, "connection refused");
+    tc_loop_advance(k.loop, 20000);
+    assert_told(&a, "error " NO_CONNECTION ";");
+    assert_int_equal(a.last_code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(state_of("a"), TC_XDS_REQUESTED);
+    /* The clock of the timer begins with the connection. */
+    fake_xds_connect(k.server);
+    tc_loop_advance(k.loop, 14999);
+    assert_told(&a, "");
+    tc_loop_advance(k.loop, 1);
+    assert_int_equal(state_of("a"), TC_XDS_DOES_NOT_EXIST);
+    end();
+}
+
+static void new_stream_times_only_the_never_seen(void **state)
+{
+    TC_CASE(AD14);
+    (void)state;
+    start("");
+    watch(&kit_xds_eds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    tc_loop_advance(k.loop, 10000);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, 2);
+    tc_loop_advance(k.loop, 14999); /* b waits anew, not the rest of the old time */
+    assert_told(&b, "");
+    tc_loop_advance(k.loop, 1);
+    assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
+    tc_loop_advance(k.loop, 60000);
+    assert_told(&a, "");
+    end();
+}
+
+static void only_the_absent_one_fails(void **state)
+{
+    TC_CASE(AD15);
+    TC_CASE(AD16);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    watch(&kit_xds_lds, "b", &b);
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    assert_told(&b, ""); /* omitted, but never seen: not at once */
+    tc_loop_advance(k.loop, 14999);
+    assert_told(&b, "");
+    tc_loop_advance(k.loop, 1);
+    assert_told(&b, "error " LDS_ABSENT ";");
+    assert_told(&a, "");
+    end();
+}
+
+/* The answer may be in a response that waits for a watcher. */
+static void no_absence_while_a_watcher_holds_up_reading(void **state)
+{
+    (void)state;
+    start("");
+    a.hold = true;
+    watch(&kit_xds_eds, "a", &a);
+    watch(&kit_xds_eds, "b", &b);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", "b|y", NULL);
+    tc_loop_advance(k.loop, 20000);
+    assert_told(&b, "");
+    kit_xds_release(&a);
+    tc_loop_drain(k.loop);
+    assert_told(&b, "value y;");
+    end();
+}
+
+static void timer_as_transient_error(void **state)
+{
+    TC_CASE(AD18);
+    (void)state;
+    start("\"resource_timer_is_transient_error\"");
+    watch(&kit_xds_cds, "a", &a);
+    tc_loop_advance(k.loop, 29999);
+    assert_told(&a, "");
+    tc_loop_advance(k.loop, 1);
+    assert_told(&a, "error xDS Cluster resource was not received from server s1 in time (node ID:node1);");
+    assert_int_equal(a.last_code, TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(state_of("a"), TC_XDS_TIMEOUT);
+    end();
+}
+
+/* --- data errors --- */
+
+static void deleted(const char *features, const char *told_a, const char *told_late)
+{
+    start(features);
+    watch(&kit_xds_cds, "a", &a);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "value x;");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "2", "n2", NULL);
+    assert_told(&a, told_a);
+    assert_int_equal(a.last_code, TORC_STATUS_NOT_FOUND);
+    assert_int_equal(state_of("a"), TC_XDS_DOES_NOT_EXIST);
+    watch(&kit_xds_cds, "a", &b);
+    assert_told(&b, told_late);
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "3", "n3", NULL);
+    assert_told(&a, ""); /* still deleted: no news */
+}
+
+static void deleted_listener_or_cluster(void **state)
+{
+    TC_CASE(AD17);
+    (void)state;
+    deleted("", "ambient " CDS_DELETED ";", "value x;ambient " CDS_DELETED ";");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "4", "n4", "a|x", NULL);
+    assert_told(&a, "clear;");
+    end();
+    deleted("\"ignore_resource_deletion\"", "ambient " CDS_DELETED ";", "value x;ambient " CDS_DELETED ";");
+    end();
+    deleted("\"fail_on_data_errors\"", "error " CDS_DELETED ";", "error " CDS_DELETED ";");
+    kit_xds_respond(&k, k.server, &kit_xds_cds, "4", "n4", "a|x", NULL);
+    assert_told(&a, "value x;");
+    end();
+}
+
+static void absence_of_others_means_nothing(void **state)
+{
+    (void)state;
+    start("\"fail_on_data_errors\"");
+    watch(&kit_xds_eds, "a", &a);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", NULL);
+    assert_told(&a, "value x;");
+    end();
+}
+
+static void nack_drops_the_value_when_told_to(void **state)
+{
+    (void)state;
+    start("\"fail_on_data_errors\"");
+    watch(&kit_xds_eds, "a", &a);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "1", "n1", "a|x", NULL);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", "a|bad", NULL);
+    assert_told(&a,
+                "value x;error invalid xDS ClusterLoadAssignment resource: field value: is bad; field other: is bad "
+                "too (node ID:node1);");
+    assert_int_equal(state_of("a"), TC_XDS_NACKED);
+    end();
+}
+
+static void send_error(int code, const char *name)
+{
+    Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
+    Envoy__Service__Discovery__V3__ResourceError error = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE_ERROR__INIT;
+    Envoy__Service__Discovery__V3__ResourceError *errors[] = {&error};
+    Envoy__Service__Discovery__V3__ResourceName resource_name = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE_NAME__INIT;
+    Google__Rpc__Status status = GOOGLE__RPC__STATUS__INIT;
+    uint8_t bytes[512];
+    resource_name.name = (char *)name;
+    status.code = code;
+    status.message = "no";
+    error.resource_name = &resource_name;
+    error.error_detail = &status;
+    m.type_url = (char *)kit_xds_eds.type_url;
+    m.version_info = "7";
+    m.nonce = "n7";
+    m.resource_errors = errors;
+    m.n_resource_errors = 1;
+    size_t len = envoy__service__discovery__v3__discovery_response__pack(&m, bytes);
+    fake_xds_send(k.server, tc_slice_of(bytes, len));
+    tc_loop_drain(k.loop);
+}
+
+/* xRFC TP3 */
+static void errors_of_the_server(void **state)
+{
+    (void)state;
+    static const char denied[] =
+        "xDS server s1 has no ClusterLoadAssignment resource: PERMISSION_DENIED: no (node ID:node1);";
+    char text[256];
+    start("\"fail_on_data_errors\"");
+    watch(&kit_xds_eds, "a", &a);
+    send_error(TORC_STATUS_PERMISSION_DENIED, "a");
+    snprintf(text, sizeof(text), "error %s", denied);
+    assert_told(&a, text);
+    assert_int_equal(state_of("a"), TC_XDS_RECEIVED_ERROR);
+    tc_loop_advance(k.loop, 20000); /* the timer is off */
+    assert_told(&a, "");
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "8", "n8", "a|x", NULL);
+    assert_told(&a, "value x;");
+    send_error(TORC_STATUS_INTERNAL, "a"); /* transient: the value stays in any case */
+    assert_told(&a, "ambient xDS server s1 has no ClusterLoadAssignment resource: INTERNAL: no (node ID:node1);");
+    send_error(TORC_STATUS_PERMISSION_DENIED, "a");
+    assert_told(&a, text);
+    send_error(TORC_STATUS_OK, "a");
+    send_error(TORC_STATUS_NOT_FOUND, "not watched");
+    assert_told(&a, "");
+    end();
+}
+
+/* --- the stream and the connection --- */
+
+static void stream_ends_without_an_answer(void **state)
+{
+    TC_CASE(AD19);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "ugh");
+    tc_loop_drain(k.loop);
+    assert_told(&a, "error " NO_ANSWER ";");
+    assert_int_equal(a.last_code, TORC_STATUS_UNAVAILABLE);
+    tc_loop_advance(k.loop, 1200);
+    assert_int_equal(k.server->streams, 2);
+    fake_xds_end(k.server, TORC_STATUS_RESOURCE_EXHAUSTED, "full");
+    tc_loop_drain(k.loop);
+    assert_told(&a, "error xDS channel for server s1: xDS call failed with no responses received; status: "
+                    "RESOURCE_EXHAUSTED: full (node ID:node1);");
+    assert_int_equal(a.last_code, TORC_STATUS_UNAVAILABLE); /* whatever the stream's code */
+    end();
+}
+
+static void stream_ends_after_an_answer(void **state)
+{
+    TC_CASE(AD20);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    assert_request("Listener [a] \"\" \"\" node");
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    assert_request("Listener [a] \"1\" \"n1\"");
+    assert_told(&a, "value x;");
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, 2);
+    assert_told(&a, "");
+    assert_request("Listener [a] \"1\" \"\" node");
+
+    /* Who does it again and again is not asked more often than once a second. */
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_advance(k.loop, 999);
+    assert_int_equal(k.server->streams, 2);
+    tc_loop_advance(k.loop, 1);
+    assert_int_equal(k.server->streams, 3);
+    assert_told(&a, "");
+    end();
+}
+
+/* The time until the next stream after one that ends without an answer. */
+static uint64_t wait_ms(void)
+{
+    unsigned streams = k.server->streams;
+    uint64_t ms = 0;
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "ugh");
+    tc_loop_drain(k.loop);
+    for (; k.server->streams == streams && ms < 200000; ms++)
+        tc_loop_advance(k.loop, 1);
+    return ms;
+}
+
+static void assert_near(uint64_t ms, double expected_ms)
+{
+    assert_in_range(ms, (uint64_t)(expected_ms * 0.8), (uint64_t)(expected_ms * 1.2) + 1);
+}
+
+/* A server that keeps one stream for several clients ends ours with OK when another client opens one. */
+static uint64_t wait_taken_ms(uint64_t lived_ms)
+{
+    unsigned streams = k.server->streams;
+    uint64_t ms = 0;
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    tc_loop_advance(k.loop, lived_ms);
+    assert_int_equal(k.server->streams, streams);
+    fake_xds_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    for (; k.server->streams == streams && ms < 200000; ms++)
+        tc_loop_advance(k.loop, 1);
+    return ms;
+}
+
+static void taken_away(void **state)
+{
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    for (double expected_ms = 1000; expected_ms < 100000; expected_ms *= 1.6)
+        assert_near(wait_taken_ms(500), TC_MIN(expected_ms, 30000));
+    assert_near(wait_taken_ms(59999), 30000);
+    assert_told(&a, "value x;"); /* nobody is told of it */
+    /* A stream that was there for a minute has proved that it may be. */
+    assert_int_equal(wait_taken_ms(60000), 0);
+    assert_near(wait_taken_ms(2000), 1000);
+    assert_near(wait_taken_ms(2000), 1600);
+    /* Another status means something else. */
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    tc_loop_advance(k.loop, 2000);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    unsigned streams = k.server->streams;
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, streams + 1);
+    assert_near(wait_taken_ms(2000), 1000);
+    end();
+}
+
+static void closed_without_an_answer(void **state)
+{
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    fake_xds_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    assert_told(&a, "error xDS channel for server s1: the server closed the stream with OK before it sent a response "
+                    "(node ID:node1);");
+    end();
+}
+
+static void backoff(void **state)
+{
+    TC_CASE(AD21);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    double expected_ms = 1000;
+    for (int i = 0; i < 13; i++) {
+        assert_near(wait_ms(), expected_ms);
+        expected_ms = TC_MIN(expected_ms * 1.6, 120000);
+    }
+    assert_true(expected_ms == 120000);
+    /* A first response takes it back to the start. */
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_advance(k.loop, 1);
+    assert_near(wait_ms(), 1000);
+    assert_near(wait_ms(), 1600);
+    /* So does the application. */
+    unsigned streams = k.server->streams;
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "ugh");
+    tc_loop_drain(k.loop);
+    tc_xds_client_reset_backoff(k.client);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->streams, streams + 1);
+    assert_int_equal(k.server->backoff_resets, 1);
+    assert_near(wait_ms(), 1000);
+    end();
+}
+
+static void reconnect_asks_for_all(void **state)
+{
+    TC_CASE(AD22);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "l", &a);
+    watch(&kit_xds_eds, "e", &b);
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "5", "n1", "l|x", NULL);
+    kit_xds_respond(&k, k.server, &kit_xds_eds, "6", "n2", "e|bad", NULL);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    tc_loop_drain(k.loop);
+    while (*kit_xds_request(&k, k.server)) {
+        if (strstr(k.text, "node") && strstr(k.text, "\"5\""))
+            break;
+    }
+    assert_string_equal(k.text, "Listener [l] \"5\" \"\" node");
+    assert_request("ClusterLoadAssignment [e] \"\" \"\""); /* nothing was accepted yet; no node again */
+    assert_request("");
+    end();
+}
+
+static void cached_value_while_down(void **state)
+{
+    TC_CASE(AD23);
+    TC_CASE(AD24);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
+    fake_xds_fail(k.server, "connection refused");
+    tc_loop_drain(k.loop);
+    assert_told(&a, "value x;ambient " NO_CONNECTION ";"); /* the value is not taken back */
+    watch(&kit_xds_lds, "a", &b);
+    assert_told(&b, "value x;ambient " NO_CONNECTION ";");
+    tc_loop_advance(k.loop, 600000);
+    assert_told(&a, "");
+    assert_int_equal(state_of("a"), TC_XDS_ACKED);
+    fake_xds_fail(k.server, "connection refused"); /* an equal error is not told again */
+    tc_loop_drain(k.loop);
+    assert_told(&a, "");
+
+    /* Connected: a server that has nothing new need not answer. */
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_told(&a, "clear;");
+    assert_told(&b, "clear;");
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    assert_told(&a, "");
+    end();
+}
+
+/* A response that is too large breaks a stream that had answered before: that is told, and not tried in a circle. */
+static void too_large_a_response(void **state)
+{
+    TC_CASE(AD29);
+    (void)state;
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    for (int i = 0; i < 3; i++) {
+        kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+        kit_xds_told(&a);
+        unsigned streams = k.server->streams;
+        uint64_t ms = 0;
+        fake_xds_break(k.server, TORC_STATUS_RESOURCE_EXHAUSTED, "message of 70000000 bytes");
+        tc_loop_drain(k.loop);
+        assert_told(&a, "ambient xDS channel for server s1: xDS call failed; status: RESOURCE_EXHAUSTED: message of "
+                        "70000000 bytes (node ID:node1);");
+        for (; k.server->streams == streams && ms < 10000; ms++)
+            tc_loop_advance(k.loop, 1);
+        assert_near(ms, i == 0 ? 1000 : i == 1 ? 1600 : 2560);
+    }
+    end();
+    /* RESOURCE_EXHAUSTED of the server itself is not such an error: the server had answered (A57). */
+    start("");
+    watch(&kit_xds_lds, "a", &a);
+    kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
+    kit_xds_told(&a);
+    fake_xds_end(k.server, TORC_STATUS_RESOURCE_EXHAUSTED, "quota");
+    tc_loop_drain(k.loop);
+    assert_told(&a, "");
+    assert_int_equal(k.server->streams, 2);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(absent_after_15_s),
+        cmocka_unit_test(no_timer_while_disconnected),
+        cmocka_unit_test(new_stream_times_only_the_never_seen),
+        cmocka_unit_test(only_the_absent_one_fails),
+        cmocka_unit_test(no_absence_while_a_watcher_holds_up_reading),
+        cmocka_unit_test(timer_as_transient_error),
+        cmocka_unit_test(deleted_listener_or_cluster),
+        cmocka_unit_test(absence_of_others_means_nothing),
+        cmocka_unit_test(nack_drops_the_value_when_told_to),
+        cmocka_unit_test(errors_of_the_server),
+        cmocka_unit_test(stream_ends_without_an_answer),
+        cmocka_unit_test(stream_ends_after_an_answer),
+        cmocka_unit_test(taken_away),
+        cmocka_unit_test(closed_without_an_answer),
+        cmocka_unit_test(backoff),
+        cmocka_unit_test(reconnect_asks_for_all),
+        cmocka_unit_test(cached_value_while_down),
+        cmocka_unit_test(too_large_a_response),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

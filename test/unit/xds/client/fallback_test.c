@@ -1,0 +1,470 @@
+/* Fallback between the servers of a list (A71, A95). */
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/xds.h"
+#include "xds/client/local_client.h"
+
+#include "base/mem.h"
+#include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
+
+#define TWO "\"xds_servers\": [{\"server_uri\": \"s1\"}, {\"server_uri\": \"s2\"}], \"node\": {\"id\": \"node1\"}"
+#define S1_DOWN "xDS channel for server s1: down (node ID:node1)"
+#define S2_DOWN "xDS channel for server s2: Another server down (node ID:node1)"
+
+static struct kit_xds k;
+static struct fake_xds_server *s1, *s2;
+static struct kit_xds_watcher a, b;
+
+static int set_up(void **state)
+{
+    (void)state;
+    kit_xds_init(&k, "{" TWO "}");
+    s1 = k.server;
+    s2 = fake_xds_server(k.fake, "s2");
+    kit_xds_watcher_init(&a);
+    kit_xds_watcher_init(&b);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    kit_xds_fini(&k);
+    kit_xds_watcher_fini(&a);
+    kit_xds_watcher_fini(&b);
+    return 0;
+}
+
+static void watch(const char *name, struct kit_xds_watcher *w)
+{
+    kit_xds_watch(&k, &kit_xds_eds, name, w);
+    tc_loop_drain(k.loop);
+}
+
+static void go_down(struct fake_xds_server *s, const char *why)
+{
+    fake_xds_fail(s, why);
+    tc_loop_drain(k.loop);
+}
+
+#define assert_told(w, text) assert_string_equal(kit_xds_told(w), text)
+
+static void primary_down_at_start(void **state)
+{
+    TC_CASE(FB01);
+    (void)state;
+    s1->connected = false;
+    watch("a", &a);
+    assert_false(s2->open);
+    go_down(s1, "down");
+    assert_true(s2->open);
+    assert_told(&a, "");
+    kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|fallback", NULL);
+    assert_told(&a, "value fallback;");
+}
+
+static void both_down(void **state)
+{
+    TC_CASE(FB02);
+    TC_CASE(FB09);
+    (void)state;
+    s1->connected = s2->connected = false;
+    watch("a", &a);
+    go_down(s1, "down");
+    go_down(s2, "Another server down");
+    assert_told(&a, "error " S2_DOWN ";");
+    watch("b", &b);
+    assert_told(&b, "error " S2_DOWN ";");
+
+    /* The primary comes back, with no help from anybody. */
+    fake_xds_connect(s1);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", "b|main", NULL);
+    assert_told(&a, "value main;");
+    assert_told(&b, "value main;");
+    assert_false(s2->open);
+}
+
+static void all_cached(void **state)
+{
+    TC_CASE(FB03);
+    TC_CASE(FB04);
+    TC_CASE(FB05);
+    (void)state;
+    watch("a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", NULL);
+    go_down(s1, "down");
+    assert_false(s2->open);
+    assert_told(&a, "value main;"); /* S2 has not failed */
+
+    /* A name that is not cached needs the fallback, which is asked for everything. */
+    watch("b", &b);
+    assert_told(&b, "");
+    assert_told(&a, "");
+    assert_string_equal(kit_xds_request(&k, s2), "ClusterLoadAssignment [a,b] \"\" \"\" node");
+    kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|fallback", "b|fallback", NULL);
+    assert_told(&a, "value fallback;");
+    assert_told(&b, "value fallback;");
+
+    while (*kit_xds_request(&k, s1)) {
+    }
+    fake_xds_connect(s1);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "2", "n2", "a|main", "b|main", NULL);
+    assert_told(&a, "value main;");
+    assert_told(&b, "value main;");
+    assert_false(s2->open);
+    assert_string_equal(kit_xds_request(&k, s1), "ClusterLoadAssignment [a,b] \"2\" \"n2\"");
+}
+
+/* A list that has one server twice has no server left when that one is down. */
+static void the_same_server_twice(void **state)
+{
+    (void)state;
+    tear_down(NULL);
+    kit_xds_init(&k, "{\"xds_servers\": [{\"server_uri\": \"s1\"}, {\"server_uri\": \"s1\"}], "
+                     "\"node\": {\"id\": \"node1\"}}");
+    s1 = k.server;
+    watch("a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", NULL);
+    go_down(s1, "down");
+    assert_told(&a, "value main;ambient " S1_DOWN ";");
+}
+
+static void one_target_falls_back(void **state)
+{
+    TC_CASE(FB06);
+    (void)state;
+    struct fake_xds *fake = fake_xds_new(k.loop);
+    struct tc_xds_client_opts opts;
+    tc_xds_client_opts_init(&opts);
+    struct tc_xds_client *other = tc_xds_local_client_new(k.loop, k.bootstrap, fake_xds_factory(fake), &opts);
+    tc_xds_client_watch(other, &kit_xds_eds, tc_slice_str("a"), &b.base);
+    tc_loop_drain(k.loop);
+    kit_xds_respond(&k, fake_xds_server(fake, "s1"), &kit_xds_eds, "1", "n1", "a|main", NULL);
+    watch("a", &a);
+    go_down(s1, "down");
+    go_down(fake_xds_server(fake, "s1"), "down");
+    assert_true(s2->open);
+    assert_false(fake_xds_server(fake, "s2")->open);
+    assert_told(&b, "value main;");
+    tc_xds_client_unref(other);
+    fake_xds_free(fake);
+}
+
+static void primary_drops_after_an_answer(void **state)
+{
+    TC_CASE(FB07);
+    (void)state;
+    watch("a", &a);
+    watch("b", &b);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", NULL);
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+    tc_loop_drain(k.loop);
+    assert_false(s2->open);
+    assert_told(&b, "");
+    assert_int_equal(s1->streams, 2);
+
+    /* The next stream gets no answer: now it is one. */
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+    tc_loop_drain(k.loop);
+    assert_true(s2->open);
+    assert_told(&b, "");
+}
+
+static void known_absent_is_enough(void **state)
+{
+    (void)state;
+    watch("a", &a);
+    tc_loop_advance(k.loop, 15000);
+    go_down(s1, "down");
+    assert_false(s2->open);
+}
+
+static void on_dump(void *arg, const struct tc_xds_dump_entry *e)
+{
+    *(enum tc_xds_state *)arg = e->state;
+}
+
+static enum tc_xds_state state_now(void)
+{
+    enum tc_xds_state state = 0;
+    tc_xds_client_dump(k.client, on_dump, &state);
+    return state;
+}
+
+/* A name's timer runs while a server that is connected was asked, whichever it is. */
+static void timer_over_both_servers(void **state)
+{
+    (void)state;
+    s1->connected = false;
+    watch("a", &a);
+    go_down(s1, "down");
+    tc_loop_advance(k.loop, 10000);
+    fake_xds_end(s2, TORC_STATUS_UNAVAILABLE, "gone");
+    s2->connected = false;
+    tc_loop_advance(k.loop, 60000); /* none of the two */
+    assert_int_equal(state_now(), TC_XDS_REQUESTED);
+    fake_xds_connect(s1);
+    tc_loop_advance(k.loop, 10000);
+    fake_xds_connect(s2);
+    tc_loop_advance(k.loop, 4999);
+    assert_int_equal(state_now(), TC_XDS_REQUESTED);
+    tc_loop_advance(k.loop, 1);
+    assert_int_equal(state_now(), TC_XDS_DOES_NOT_EXIST);
+}
+
+static void bad_address_first(void **state)
+{
+    TC_CASE(FB08);
+    (void)state;
+    watch("a", &a);
+    go_down(s1, "cannot parse target"); /* what a transport says of a URI that it does not understand */
+    kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|good", NULL);
+    assert_told(&a, "value good;");
+    watch("b", &b);
+    go_down(s2, "cannot parse target");
+    assert_told(&b, "error xDS channel for server s2: cannot parse target (node ID:node1);");
+}
+
+static void reachability_only(void **state)
+{
+    (void)state;
+    tear_down(NULL);
+    kit_xds_init(&k, "{" TWO ", \"authorities\": {\"x\": {\"fallback_on_reachability_only\": true}}}");
+    s1 = k.server;
+    s2 = fake_xds_server(k.fake, "s2");
+    static const char name[] = "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/a";
+    watch(name, &a);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/a|main",
+                    NULL);
+    assert_told(&a, "value main;");
+    go_down(s1, "down");
+    assert_true(s2->open);
+    assert_told(&a, "");
+}
+
+/* S1 answers again, and has nothing: it is reachable, so nobody hears of S2's end (A71). */
+static void an_empty_primary_is_reachable(void **state)
+{
+    (void)state;
+    watch("a", &a);
+    go_down(s1, "down");
+    kit_xds_respond(&k, s2, &kit_xds_eds, "1", "n1", "a|fallback", NULL);
+    assert_told(&a, "value fallback;");
+    fake_xds_connect(s1);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", NULL);
+    watch("b", &b);
+    go_down(s2, "Another server down");
+    assert_told(&a, "");
+    assert_told(&b, "");
+    tc_loop_advance(k.loop, 15000); /* b was asked for at S1 */
+    assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
+    assert_told(&a, "");
+    /* With S1 gone too, all are. */
+    go_down(s1, "down");
+    assert_told(&a, "ambient " S2_DOWN ";");
+    assert_told(&b, "error " S2_DOWN ";");
+    /* One of them is enough. */
+    fake_xds_connect(s1);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "2", "n2", NULL);
+    assert_told(&a, "clear;");
+}
+
+/* What the returning primary lacks, or has wrong, takes nothing away from what the fallback serves (A71). */
+static void bad_answers_of_the_primary(const char *features, bool incremental)
+{
+    tear_down(NULL);
+    char *text = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"s1\", \"server_features\": [%s]}, {\"server_uri\": "
+                             "\"s2\", \"server_features\": [\"fail_on_data_errors\"]}], \"node\": {\"id\": \"node1\"}}",
+                             features);
+    kit_xds_init(&k, text);
+    tc_free(text);
+    s1 = k.server;
+    s2 = fake_xds_server(k.fake, "s2");
+    s1->connected = false;
+    kit_xds_watch(&k, &kit_xds_cds, "a", &a);
+    kit_xds_watch(&k, &kit_xds_cds, "b", &b);
+    tc_loop_drain(k.loop);
+    go_down(s1, "down");
+    kit_xds_respond(&k, s2, &kit_xds_cds, "1", "n1", "a|fallback", "b|fallback", NULL);
+    assert_told(&a, "value fallback;");
+    assert_told(&b, "value fallback;");
+    fake_xds_connect(s1);
+    tc_loop_drain(k.loop);
+    if (incremental) {
+        kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "-a", "b|bad@1", NULL);
+        kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n2", "!a", NULL);
+    } else {
+        kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", NULL); /* neither of them */
+        kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|bad", NULL);
+    }
+    assert_told(&a, "");
+    assert_told(&b, "");
+    assert_true(s2->open);
+    /* What S2 says counts still. */
+    kit_xds_respond(&k, s2, &kit_xds_cds, "2", "n2", "a|new", NULL);
+    assert_told(&a, "value new;");
+    assert_told(&b, "error xDS Cluster resource was deleted by server s2 (node ID:node1);");
+    /* A valid resource of S1 ends the fallback; then its word is the only one. */
+    if (incremental)
+        kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n3", "b|main@2", "-a", NULL);
+    else
+        kit_xds_respond(&k, s1, &kit_xds_cds, "3", "n3", "b|main", NULL);
+    assert_false(s2->open);
+    assert_told(&a, "error xDS Cluster resource was deleted by server s1 (node ID:node1);");
+    assert_told(&b, "value main;");
+}
+
+static void bad_answers_of_the_primary_sotw(void **state)
+{
+    (void)state;
+    bad_answers_of_the_primary("\"fail_on_data_errors\"", false);
+}
+
+static void bad_answers_of_the_primary_delta(void **state)
+{
+    (void)state;
+    bad_answers_of_the_primary("\"fail_on_data_errors\", \"torc.incremental_ads\"", true);
+}
+
+/* A response of S1 that has an error with this code instead of the resource (xDS TP3). */
+static void respond_error(int code, const char *name)
+{
+    Envoy__Service__Discovery__V3__DiscoveryResponse m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_RESPONSE__INIT;
+    Envoy__Service__Discovery__V3__ResourceError error = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE_ERROR__INIT;
+    Envoy__Service__Discovery__V3__ResourceError *errors[] = {&error};
+    Envoy__Service__Discovery__V3__ResourceName resource_name = ENVOY__SERVICE__DISCOVERY__V3__RESOURCE_NAME__INIT;
+    Google__Rpc__Status status = GOOGLE__RPC__STATUS__INIT;
+    uint8_t bytes[512];
+    resource_name.name = (char *)(uintptr_t)name;
+    status.code = code;
+    status.message = "no";
+    error.resource_name = &resource_name;
+    error.error_detail = &status;
+    m.type_url = (char *)(uintptr_t)kit_xds_eds.type_url;
+    m.version_info = "1";
+    m.nonce = "n1";
+    m.resource_errors = errors;
+    m.n_resource_errors = 1;
+    assert_true(envoy__service__discovery__v3__discovery_response__get_packed_size(&m) <= sizeof(bytes));
+    size_t len = envoy__service__discovery__v3__discovery_response__pack(&m, bytes);
+    fake_xds_send(s1, tc_slice_of(bytes, len));
+    tc_loop_drain(k.loop);
+}
+
+/* Only NOT_FOUND says that the resource does not exist, so that there is nothing to fall back for. */
+static void errors_of_the_primary(void **state)
+{
+    static const struct {
+        int code;
+        bool falls_back;
+    } cases[] = {
+        {TORC_STATUS_NOT_FOUND, false},
+        {TORC_STATUS_PERMISSION_DENIED, true},
+        {TORC_STATUS_UNAVAILABLE, true},
+        {TORC_STATUS_INTERNAL, true},
+    };
+    for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
+        tear_down(state);
+        set_up(state);
+        watch("a", &a);
+        respond_error(cases[i].code, "a");
+        assert_int_equal(state_now(), TC_XDS_RECEIVED_ERROR);
+        assert_false(s2->open);
+        go_down(s1, "down");
+        assert_int_equal(s2->open, cases[i].falls_back);
+    }
+}
+
+/* An error leaves the resource in use, which is enough. */
+static void an_error_beside_a_value(void **state)
+{
+    (void)state;
+    watch("a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", NULL);
+    respond_error(TORC_STATUS_UNAVAILABLE, "a");
+    go_down(s1, "down");
+    assert_false(s2->open);
+}
+
+/* Opens the kit anew with S1 in the form of ADS that the case is about, and a cached. */
+static void with_a_cached(bool incremental)
+{
+    tear_down(NULL);
+    char *text = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"s1\", \"server_features\": [%s]}, "
+                             "{\"server_uri\": \"s2\"}], \"node\": {\"id\": \"node1\"}}",
+                             incremental ? "\"torc.incremental_ads\"" : "");
+    kit_xds_init(&k, text);
+    tc_free(text);
+    s1 = k.server;
+    s2 = fake_xds_server(k.fake, "s2");
+    watch("a", &a);
+    if (incremental)
+        kit_xds_respond_delta(&k, s1, &kit_xds_eds, "n1", "a|main@1", NULL);
+    else
+        kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", NULL);
+}
+
+/* The connection to S1 is lost and comes back, and S1 has nothing new: a new name is asked for at S1 alone. */
+static void a_blip(void **state)
+{
+    (void)state;
+    for (int incremental = 0; incremental < 2; incremental++) {
+        with_a_cached(incremental);
+        fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+        s1->connected = false;
+        tc_loop_drain(k.loop);
+        go_down(s1, "down");
+        fake_xds_connect(s1);
+        tc_loop_drain(k.loop);
+        watch("b", &b);
+        assert_false(s2->open);
+    }
+}
+
+/* A stream of S1 ends without a response: S1 counts as reachable when the next stream has lasted 1 s. */
+static void a_stream_that_lasts(void **state)
+{
+    (void)state;
+    for (int incremental = 0; incremental < 2; incremental++)
+        for (int steady = 0; steady < 2; steady++) {
+            with_a_cached(incremental);
+            for (unsigned streams = 1; streams < 3; streams++) {
+                assert_int_equal(s1->streams, streams);
+                fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+                tc_loop_drain(k.loop);
+            }
+            assert_false(s2->open);
+            for (unsigned ms = 0; s1->streams < 3 && ms < 2000; ms++)
+                tc_loop_advance(k.loop, 1);
+            assert_int_equal(s1->streams, 3);
+            tc_loop_advance(k.loop, steady ? 1000 : 990);
+            watch("b", &b);
+            assert_int_equal(s2->open, !steady);
+        }
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(primary_down_at_start),
+        TEST(both_down),
+        TEST(all_cached),
+        TEST(the_same_server_twice),
+        TEST(one_target_falls_back),
+        TEST(primary_drops_after_an_answer),
+        TEST(known_absent_is_enough),
+        TEST(timer_over_both_servers),
+        TEST(bad_address_first),
+        TEST(reachability_only),
+        TEST(an_empty_primary_is_reachable),
+        TEST(bad_answers_of_the_primary_sotw),
+        TEST(bad_answers_of_the_primary_delta),
+        TEST(errors_of_the_primary),
+        TEST(an_error_beside_a_value),
+        TEST(a_blip),
+        TEST(a_stream_that_lasts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,577 @@
+/* Load reports: what is counted, what is sent when, and what becomes of it when the stream breaks. */
+#include <math.h>
+#include <time.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/xds_lrs.h"
+
+#include "pb/envoy/service/load_stats/v3/lrs.pb-c.h"
+
+typedef Envoy__Service__LoadStats__V3__LoadStatsRequest load_request;
+typedef Envoy__Config__Endpoint__V3__ClusterStats cluster_stats;
+typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
+
+static struct kit_xds k;
+static struct kit_xds_watcher w;
+static struct tc_rstr *one, *two, *service;
+
+static int set_up(void **state)
+{
+    (void)state;
+    kit_xds_init(&k, NULL);
+    kit_xds_watcher_init(&w);
+    one = tc_rstr_str("one");
+    two = tc_rstr_str("two");
+    service = tc_rstr_str("service");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    kit_xds_fini(&k);
+    kit_xds_watcher_fini(&w);
+    tc_rstr_unref(one);
+    tc_rstr_unref(two);
+    tc_rstr_unref(service);
+    return 0;
+}
+
+static struct tc_load_cluster *load(struct tc_rstr *cluster, struct tc_rstr *eds)
+{
+    struct tc_load_cluster *c = tc_xds_client_load(k.client, k.bootstrap->servers[0].key, cluster, eds);
+    assert_non_null(c);
+    return c;
+}
+
+static void unload(struct tc_load_cluster *c)
+{
+    tc_load_cluster_unuse(c);
+    tc_load_cluster_unref(c);
+}
+
+static struct tc_load_locality *locality(struct tc_load_cluster *c, const char *zone)
+{
+    return tc_load_locality_get(c, tc_slice_str(""), tc_slice_str(zone), tc_slice_str(""));
+}
+
+static void calls(struct tc_load_locality *l, int good, int bad, int open)
+{
+    for (int i = 0; i < good + bad + open; i++) {
+        tc_load_locality_started(l);
+        if (i < good + bad)
+            tc_load_locality_finished(l, i < good);
+    }
+}
+
+static const char *report(void)
+{
+    return kit_xds_report(&k);
+}
+
+static void answer(int64_t seconds, char *name)
+{
+    kit_xds_lrs_answer(&k, seconds, name);
+}
+
+#define assert_report(expected) assert_string_equal(report(), expected)
+
+static void counts_by_locality(void **state)
+{
+    TC_CASE(LS01);
+    (void)state;
+    struct tc_load_cluster *c = load(one, service);
+    struct tc_load_locality *a = locality(c, "a"), *b = locality(c, "b");
+    assert_int_equal(k.server->lrs_streams, 0); /* not from inside of a call */
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 1);
+    assert_report("node node1;");
+    calls(a, 10, 3, 0);
+    tc_loop_advance(k.loop, 60000);
+    assert_report(""); /* nobody said how often */
+    answer(2, NULL);
+    calls(b, 1, 0, 2);
+    tc_loop_advance(k.loop, 1999);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one/service 62.000s a:10+3/13~0 b:1+0/3~2;");
+    tc_load_locality_finished(b, true);
+    tc_load_locality_finished(b, false);
+    tc_loop_advance(k.loop, 2000);
+    assert_report("one/service 2.000s b:1+1/0~0;"); /* what is all zero is left out */
+    tc_loop_advance(k.loop, 2000);
+    assert_report("empty");
+    tc_load_locality_started(a);
+    tc_load_locality_revoked(a);
+    tc_loop_advance(k.loop, 2000);
+    assert_report("empty");
+    assert_int_equal(k.server->lrs_streams, 1);
+    tc_load_locality_unref(a);
+    tc_load_locality_unref(b);
+    unload(c);
+}
+
+static void named_clusters_and_all(void **state)
+{
+    TC_CASE(LS02);
+    TC_CASE(LS03);
+    TC_CASE(LS05);
+    (void)state;
+    struct tc_load_cluster *c1 = load(one, NULL), *c2 = load(two, NULL);
+    struct tc_load_locality *l1 = locality(c1, "a"), *l2 = locality(c2, "a");
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    calls(l1, 1, 0, 0);
+    calls(l2, 2, 0, 0);
+    answer(1, (char[]){"bogus"});
+    tc_loop_advance(k.loop, 1000);
+    assert_report("empty");
+    answer(1, (char[]){"two"});
+    tc_loop_advance(k.loop, 1000);
+    assert_report("two 2.000s a:2+0/2~0;");
+    answer(1, NULL); /* what was not asked for before is not lost */
+    calls(l2, 1, 0, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 3.000s a:1+0/1~0;two 1.000s a:1+0/1~0;");
+    tc_load_locality_unref(l1);
+    tc_load_locality_unref(l2);
+    unload(c1);
+    unload(c2);
+}
+
+static void restart_keeps_counts(void **state)
+{
+    TC_CASE(LS04);
+    TC_CASE(LS07);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    struct tc_rstr *overload = tc_rstr_str("overload");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    calls(l, 5, 1, 1);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 1.5);
+    tc_load_cluster_drop(c, overload);
+    k.server->connected = false;
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:5+1/7~1 m=1.5/1 dropped 1 overload=1;"); /* was not handed over */
+    calls(l, 1, 0, 0);
+    tc_load_cluster_drop(c, overload);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m"), 2);
+    fake_xds_lrs_end(k.server, TORC_STATUS_UNAVAILABLE, "restart");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 2); /* at once */
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    tc_loop_advance(k.loop, 5000);
+    assert_report("");
+    answer(3, NULL);
+    tc_loop_advance(k.loop, 3000);
+    assert_report("one 9.000s a:6+1/8~1 m=3.5/2 dropped 2 overload=2;");
+    tc_load_locality_finished(l, true);
+    tc_load_locality_unref(l);
+    tc_rstr_unref(overload);
+    unload(c);
+}
+
+static void unhelpful_servers(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    fake_xds_lrs_end(k.server, TORC_STATUS_UNIMPLEMENTED, "no LRS here");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 1);
+    tc_loop_advance(k.loop, 1200);
+    assert_int_equal(k.server->lrs_streams, 2);
+    answer(0, NULL); /* an interval that is none */
+    assert_false(fake_xds_lrs_streaming(k.server));
+    tc_loop_advance(k.loop, 1200);
+    assert_int_equal(k.server->lrs_streams, 2);
+    tc_loop_advance(k.loop, 800);
+    assert_int_equal(k.server->lrs_streams, 3);
+    fake_xds_lrs_send(k.server, tc_slice_str("\x0a\x7f"));
+    tc_loop_drain(k.loop);
+    assert_false(fake_xds_lrs_streaming(k.server));
+    tc_xds_client_reset_backoff(k.client);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 4);
+    /* One that answers and ends at once is not asked in a circle. */
+    answer(1, NULL);
+    fake_xds_lrs_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 4);
+    tc_loop_advance(k.loop, 1200);
+    assert_int_equal(k.server->lrs_streams, 5);
+    unload(c);
+}
+
+static void limits_of_a_server(void **state)
+{
+    (void)state;
+    const uint64_t day_ms = UINT64_C(86400000);
+    struct tc_load_cluster *c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    answer(INT64_C(400) * 86400, NULL); /* counts as a day */
+    assert_report("node node1;");
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, day_ms - 1);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one 86400.000s dropped 1;");
+    /* An interval of 1 ns counts as 100 ms. */
+    fake_xds_lrs_send(k.server, tc_slice_of("\x0a\x03one\x12\x02\x10\x01", 9));
+    tc_loop_drain(k.loop);
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, 99);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one 0.100s dropped 1;");
+    /* Names, field 1; then an interval of a second. */
+    for (size_t n = 65536; n <= 65537; n++) {
+        struct tc_buf b = {0};
+        for (size_t i = 0; i < n; i++)
+            tc_buf_append(&b,
+                          "\x0a\x08"
+                          "a-length",
+                          10);
+        tc_buf_append(&b, "\x12\x02\x08\x01", 4);
+        fake_xds_lrs_send(k.server, tc_buf_slice(&b));
+        tc_loop_drain(k.loop);
+        assert_int_equal(fake_xds_lrs_streaming(k.server), n == 65536);
+        tc_buf_fini(&b);
+    }
+    unload(c);
+}
+
+/* Each is one of its own, found again however many there are: names of one length. */
+static void thousands_of_clusters(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    static struct tc_load_cluster *clusters[N];
+    clock_t before = clock();
+    for (unsigned i = 0; i < N; i++) {
+        struct tc_rstr *name = tc_rstr_printf("cluster-%05u", i);
+        clusters[i] = load(name, service);
+        struct tc_load_cluster *again = load(name, service);
+        assert_ptr_equal(again, clusters[i]);
+        unload(again);
+        tc_rstr_unref(name);
+    }
+    for (unsigned i = 0; i < N; i++)
+        unload(clusters[i]);
+    /* One after another it is 4e8 comparisons of names, and seconds. */
+    assert_true(clock() - before < CLOCKS_PER_SEC);
+}
+
+/* Most of which are not there, and most that are there are not asked for. */
+static void thousands_of_names(void **state)
+{
+    (void)state;
+    enum { N = 4000, NAMES = 65535, REPORTS = 10 };
+    static struct tc_load_cluster *clusters[N];
+    for (unsigned i = 0; i < N; i++) {
+        struct tc_rstr *name = tc_rstr_printf("c%07u", i);
+        clusters[i] = load(name, NULL);
+        tc_rstr_unref(name);
+    }
+    tc_loop_drain(k.loop);
+    assert_report("node node1;");
+    struct tc_buf b = {0};
+    for (unsigned i = 0; i < NAMES; i++)
+        tc_buf_printf(&b, "\x0a\x08%c%07u", i == 1234 || i == NAMES - 1 ? 'c' : 'a', i % 64000);
+    tc_buf_append(&b, "\x12\x02\x08\x01", 4); /* each second */
+    fake_xds_lrs_send(k.server, tc_buf_slice(&b));
+    tc_buf_fini(&b);
+    tc_loop_drain(k.loop);
+    clock_t before = clock();
+    for (unsigned i = 1; i <= REPORTS; i++) {
+        tc_load_cluster_drop(clusters[1534], NULL);
+        tc_load_cluster_drop(clusters[1234], NULL);
+        if (i == 1)
+            tc_load_cluster_drop(clusters[77], NULL); /* nobody asks for it */
+        tc_loop_advance(k.loop, 1000);
+        assert_report("c0001234 1.000s dropped 1;c0001534 1.000s dropped 1;");
+    }
+    /* Each with each is 2.6e9 comparisons of names, and many seconds. */
+    assert_true(clock() - before < CLOCKS_PER_SEC);
+    for (unsigned i = 0; i < N; i++)
+        unload(clusters[i]);
+}
+
+static void names_do_not_run_together(void **state)
+{
+    (void)state;
+    struct tc_rstr *a = tc_rstr_str("a"), *ab = tc_rstr_str("ab"), *b = tc_rstr_str("b"), *bc = tc_rstr_str("bc"),
+                   *c = tc_rstr_str("c"), *abc = tc_rstr_str("abc"), *none = tc_rstr_str("");
+    struct tc_load_cluster *all[] = {load(a, bc),     load(ab, c), load(abc, NULL),
+                                     load(none, abc), load(a, b),  load(b, a)};
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(all[i], all[j]);
+    struct tc_load_cluster *same = load(abc, none); /* no service and one without a name are the same */
+    assert_ptr_equal(same, all[2]);
+    unload(same);
+    for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
+        unload(all[i]);
+    struct tc_rstr *names[] = {a, ab, b, bc, c, abc, none};
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++)
+        tc_rstr_unref(names[i]);
+}
+
+static void drops(void **state)
+{
+    TC_CASE(LS06);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_rstr *lb = tc_rstr_str("lb"), *throttle = tc_rstr_str("throttle");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    tc_load_cluster_drop(c, lb);
+    tc_load_cluster_drop(c, throttle);
+    tc_load_cluster_drop(c, lb);
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s dropped 4 lb=2 throttle=1;");
+    tc_load_cluster_drop(c, NULL);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s dropped 1;");
+    tc_rstr_unref(lb);
+    tc_rstr_unref(throttle);
+    unload(c);
+}
+
+/* A stalled connection delays a report; the interval says how long it was. */
+static void intervals_are_measured(void **state)
+{
+    TC_CASE(LS07);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    answer(1, NULL); /* the same again changes nothing */
+    assert_report("node node1;");
+    calls(l, 1, 0, 0);
+    k.server->connected = false;
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/1~0;");
+    calls(l, 1, 0, 0);
+    tc_loop_advance(k.loop, 2500);
+    assert_report("");
+    fake_xds_connect(k.server);
+    tc_loop_drain(k.loop);
+    assert_report("one 2.500s a:1+0/1~0;");
+    calls(l, 1, 0, 0);
+    tc_loop_advance(k.loop, 500);
+    assert_report("one 0.500s a:1+0/1~0;");
+    calls(l, 1, 0, 0);
+    answer(3, NULL);
+    tc_loop_advance(k.loop, 2999);
+    assert_report("");
+    tc_loop_advance(k.loop, 1);
+    assert_report("one 3.000s a:1+0/1~0;");
+    tc_load_locality_unref(l);
+    unload(c);
+}
+
+static void ends_with_its_last_user(void **state)
+{
+    TC_CASE(LS08);
+    (void)state;
+    kit_xds_watch(&k, &kit_xds_cds, "x", &w); /* the channel has other uses */
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(10, NULL);
+    assert_report("node node1;");
+    /* Another takes over within the turn: the stream stays. */
+    struct tc_load_cluster *again = load(one, NULL);
+    assert_ptr_equal(again, c);
+    unload(c);
+    tc_loop_drain(k.loop);
+    unload(again);
+    again = load(one, NULL);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 1);
+    assert_true(fake_xds_lrs_streaming(k.server));
+    /* What was counted is said before it closes. */
+    calls(l, 2, 0, 1);
+    tc_loop_advance(k.loop, 100);
+    unload(again);
+    tc_loop_drain(k.loop);
+    assert_report("one 0.100s a:2+0/3~1;");
+    assert_report("");
+    assert_int_equal(k.server->half_closed, 1);
+    tc_loop_advance(k.loop, 1000);
+    assert_true(fake_xds_lrs_streaming(k.server)); /* it is the server's to end */
+    fake_xds_lrs_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    assert_false(fake_xds_lrs_streaming(k.server));
+    assert_true(k.server->open);
+    tc_load_locality_finished(l, true); /* too late, and harmless */
+    tc_loop_advance(k.loop, 100000);
+    assert_int_equal(k.server->lrs_streams, 1);
+    /* Wanted again. */
+    c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 2);
+    kit_xds_unwatch(&k, &w);
+    tc_loop_drain(k.loop);
+    assert_true(k.server->open); /* for the reports alone */
+    assert_false(fake_xds_streaming(k.server));
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_false(k.server->open);
+    tc_load_locality_unref(l);
+}
+
+/* A stream that is through stays until its server ends it, or has taken too long; then another follows at need. */
+static void streams_that_linger(void **state)
+{
+    (void)state;
+    kit_xds_watch(&k, &kit_xds_cds, "x", &w);
+    struct tc_load_cluster *c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    answer(10, NULL);
+    tc_loop_advance(k.loop, 5000);
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->half_closed, 1);
+    /* Wanted again meanwhile. */
+    c = load(one, NULL);
+    answer(1, NULL); /* which changes nothing */
+    tc_loop_advance(k.loop, 2000);
+    assert_report("node node1;");
+    assert_report("");
+    assert_int_equal(k.server->lrs_streams, 1);
+    fake_xds_lrs_end(k.server, TORC_STATUS_OK, "");
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 2);
+    assert_report("node node1;");
+    /* A server that does not end it. */
+    answer(10, NULL);
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->half_closed, 2);
+    tc_loop_advance(k.loop, 4999);
+    assert_true(fake_xds_lrs_streaming(k.server));
+    tc_loop_advance(k.loop, 1);
+    assert_false(fake_xds_lrs_streaming(k.server));
+    assert_int_equal(k.server->lrs_streams, 2);
+    /* One that never answered is cancelled at once. */
+    c = load(one, NULL);
+    tc_loop_drain(k.loop);
+    assert_int_equal(k.server->lrs_streams, 3);
+    unload(c);
+    tc_loop_drain(k.loop);
+    assert_false(fake_xds_lrs_streaming(k.server));
+    assert_int_equal(k.server->half_closed, 2);
+    kit_xds_unwatch(&k, &w);
+}
+
+static void loads_outlive_the_client(void **state)
+{
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    calls(l, 0, 0, 1);
+    tc_xds_client_unref(k.client);
+    k.client = NULL;
+    assert_false(k.server->open);
+    tc_load_locality_finished(l, true);
+    tc_load_cluster_drop(c, NULL);
+    tc_load_locality_unref(locality(c, "b"));
+    tc_load_locality_unref(l);
+    unload(c);
+}
+
+/* A locality without references is reported until its RPCs are over; so is a cluster. */
+static void until_the_last_rpc(void **state)
+{
+    TC_CASE(LS09);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL), *other = load(two, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    calls(l, 0, 0, 1);
+    unload(c);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:0+0/1~1;");
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:0+0/0~1;");
+    tc_load_locality_finished(l, true);
+    tc_load_locality_unref(l);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/0~0;");
+    tc_loop_advance(k.loop, 1000);
+    assert_report("empty");
+    c = load(one, NULL);
+    calls(l = locality(c, "a"), 1, 0, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/1~0;"); /* begun anew */
+    tc_load_locality_unref(l);
+    unload(c);
+    unload(other);
+}
+
+static void metrics(void **state)
+{
+    TC_CASE(LS10);
+    (void)state;
+    struct tc_load_cluster *c = load(one, NULL);
+    struct tc_load_locality *l = locality(c, "a");
+    tc_loop_drain(k.loop);
+    answer(1, NULL);
+    assert_report("node node1;");
+    calls(l, 2, 0, 0);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m1"), 1);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 2);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m2"), 3);
+    tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_str("m3"), (double)NAN);
+    tc_load_locality_metric(l, TC_LOAD_CPU, tc_slice_str(""), 0.25);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:2+0/2~0 m1=1/1 m2=5/2 cpu=0.25/1;");
+    calls(l, 1, 0, 0);
+    tc_loop_advance(k.loop, 1000);
+    assert_report("one 1.000s a:1+0/1~0;");
+    for (int i = 0; i < 1000; i++) { /* names that a backend makes up */
+        char name[8];
+        tc_load_locality_metric(l, TC_LOAD_NAMED, tc_slice_of(name, (size_t)snprintf(name, sizeof(name), "%d", i)), 1);
+    }
+    assert_int_equal(l->metrics.len, 256);
+    tc_load_locality_unref(l);
+    unload(c);
+}
+
+static void servers_by_key(void **state)
+{
+    (void)state;
+    struct tc_rstr *key = tc_rstr_str("another");
+    assert_null(tc_xds_client_load(k.client, key, one, NULL));
+    tc_rstr_unref(key);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(counts_by_locality),       TEST(named_clusters_and_all),  TEST(restart_keeps_counts),
+        TEST(unhelpful_servers),        TEST(limits_of_a_server),      TEST(drops),
+        TEST(intervals_are_measured),   TEST(ends_with_its_last_user), TEST(streams_that_linger),
+        TEST(loads_outlive_the_client), TEST(until_the_last_rpc),      TEST(metrics),
+        TEST(servers_by_key),           TEST(thousands_of_clusters),   TEST(names_do_not_run_together),
+        TEST(thousands_of_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

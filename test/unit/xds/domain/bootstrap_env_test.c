@@ -1,0 +1,120 @@
+/* What is wrong with a bootstrap beyond its syntax, and where it came from. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "support/cmocka.h"
+#include "xds/domain/bootstrap_env.h"
+#include "xds/resolver/xds_resolver.h"
+
+#define NODE "\"node\": {\"id\": \"n\"}"
+#define SERVER(uri) "{\"server_uri\": \"" uri "\", \"channel_creds\": [{\"type\": \"insecure\"}]}"
+#define BAD_PROVIDER                                                                                                   \
+    "{\"xds_servers\": [" SERVER("s") "], " NODE                                                                       \
+                                      ", \"certificate_providers\": {\"a\": {\"plugin_name\": \"file_watcher\"}}}"
+
+/* The text of a bootstrap's error. With JSON as in the channel's option; NULL: from the environment. */
+static char *error_of(const char *json)
+{
+    struct tc_resolver_env env = {.xds_bootstrap_json = json};
+    struct tc_status error = {0};
+    assert_null(tc_bootstrap_env_read(&env, &error));
+    assert_int_equal(error.code, TORC_STATUS_INVALID_ARGUMENT);
+    char *text = tc_strdup(tc_status_text(&error));
+    tc_status_fini(&error);
+    return text;
+}
+
+static void expect(const char *json, const char *wanted)
+{
+    char *text = error_of(json);
+    assert_string_equal(text, wanted);
+    tc_free(text);
+}
+
+static void what_is_wrong_with_providers_names_file_and_variable(void **state)
+{
+    (void)state;
+    static const char fault[] = "field certificate_providers[\"a\"].config: field not present";
+    char path[] = "/tmp/torc-bootstrap-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, BAD_PROVIDER, strlen(BAD_PROVIDER)), strlen(BAD_PROVIDER));
+    close(fd);
+    setenv("GRPC_XDS_BOOTSTRAP", path, 1);
+    char *wanted = tc_asprintf("xDS bootstrap file \"%s\" (GRPC_XDS_BOOTSTRAP): %s", path, fault);
+    expect(NULL, wanted);
+    tc_free(wanted);
+    unlink(path);
+    unsetenv("GRPC_XDS_BOOTSTRAP");
+    setenv("GRPC_XDS_BOOTSTRAP_CONFIG", BAD_PROVIDER, 1);
+    wanted = tc_asprintf("xDS bootstrap in GRPC_XDS_BOOTSTRAP_CONFIG: %s", fault);
+    expect(NULL, wanted);
+    tc_free(wanted);
+    unsetenv("GRPC_XDS_BOOTSTRAP_CONFIG");
+    expect(BAD_PROVIDER, fault); /* who gave it as a text says so */
+}
+
+static void expect_uri(const char *uri, const char *reason)
+{
+    struct tc_resolver_env env = {0};
+    struct tc_status error = {0};
+    char *json = tc_asprintf("{\"xds_servers\": [" SERVER("%s") ", " SERVER("%s") "], " NODE "}", uri, uri);
+    env.xds_bootstrap_json = json;
+    struct tc_xds_bootstrap *b = tc_bootstrap_env_read(&env, &error);
+    if (!reason) {
+        assert_non_null(b);
+    } else {
+        char *wanted = tc_asprintf("field xds_servers[1].server_uri: %s", reason);
+        assert_null(b);
+        assert_non_null(strstr(tc_status_text(&error), wanted));
+        tc_free(wanted);
+    }
+    tc_xds_bootstrap_unref(b);
+    tc_status_fini(&error);
+    tc_free(json);
+}
+
+static void the_uri_of_a_server_must_be_a_target(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"s",
+                                       "127.0.0.1:1",
+                                       "[::1]:1",
+                                       "dns:///a:1",
+                                       "dns://127.0.0.1:53/a:1",
+                                       "unix:/a/b",
+                                       "ipv4:1.2.3.4:5,1.2.3.5:5",
+                                       "ipv6:[::1]:5",
+                                       "DNS:///a"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(good); i++)
+        expect_uri(good[i], NULL);
+    expect_uri("xds:///x", "target \"xds:///x\": a control plane is not found by xDS itself");
+    expect_uri("http://x", "target \"http://x\": neither host:port nor of a known scheme (");
+    expect_uri("a:99999", "target \"a:99999\": the port \"99999\" is not a number from 0 to 65535");
+    expect_uri("ipv4:x:1", "target \"ipv4:x:1\": \"x:1\" is not an IPv4 address with a port");
+    expect_uri("dns:///%zz", "target \"dns:///%zz\": a percent-encoding in it is malformed");
+    expect_uri("a\\n:1", "a control character is in it");
+    expect(
+        "{\"xds_servers\": [" SERVER("s") "], " NODE
+                                          ", \"authorities\": {\"east\": {\"xds_servers\": [" SERVER("xds:x") "]}}}",
+        "field authorities[\"east\"].xds_servers[0].server_uri: target \"xds:x\": a control plane is not found by xDS "
+        "itself");
+    /* A71: with another beside it, it is down. */
+    struct tc_resolver_env env = {.xds_bootstrap_json =
+                                      "{\"xds_servers\": [" SERVER("xds:///x") ", " SERVER("s") "], " NODE "}"};
+    struct tc_status error = {0};
+    struct tc_xds_bootstrap *b = tc_bootstrap_env_read(&env, &error);
+    assert_non_null(b);
+    tc_xds_bootstrap_unref(b);
+}
+
+int main(void)
+{
+    tc_resolver_register(&tc_xds_resolver_class);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_with_providers_names_file_and_variable),
+        cmocka_unit_test(the_uri_of_a_server_must_be_a_target),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

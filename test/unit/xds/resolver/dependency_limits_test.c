@@ -1,0 +1,422 @@
+/* Clusters that are small as resources and could cost much: graphs of aggregates, which are flattened, and many
+ * LOGICAL_DNS clusters, whose resolvers are the test's. */
+#include "support/cmocka.h"
+
+#include <string.h>
+
+#include "support/fakes/lb.h"
+#include "support/fakes/xds.h"
+#include "support/kits/resource.h"
+
+#include "api/builtin.h"
+#include "base/mem.h"
+#include "xds/client/local_client.h"
+#include "xds/resolver/dependency_manager.h"
+#include "xds/resource/route_match.h"
+
+#define TYPE(package, name) "type.googleapis.com/envoy.config." package ".v3." name
+
+static const char *const lds = TYPE("listener", "Listener"), *const cds = TYPE("cluster", "Cluster");
+
+enum { NAMES = 100 };
+
+/* The resolvers of the clusters, in the order in which they were made. */
+static struct fake_dns {
+    struct tc_resolver base;
+    unsigned refreshed;
+} dns[NAMES];
+static unsigned resolvers, rounds;
+
+static void on_start(struct tc_resolver *r)
+{
+    (void)r;
+}
+
+static void on_refresh(struct tc_resolver *r)
+{
+    TC_CONTAINER_OF(r, struct fake_dns, base)->refreshed++;
+}
+
+static struct tc_resolver *create(const struct tc_resolver_class *cls, const struct tc_target *target,
+                                  const struct tc_resolver_env *env)
+{
+    static const struct tc_resolver_ops ops = {
+        .start = on_start, .request_reresolution = on_refresh, .shutdown = on_start};
+    (void)cls, (void)target;
+    assert_true(resolvers < NAMES);
+    dns[resolvers] = (struct fake_dns){.base = {&ops, env}};
+    return &dns[resolvers++].base;
+}
+
+static bool authority(const struct tc_resolver_class *cls, const struct tc_target *target, struct tc_buf *out,
+                      char **why)
+{
+    (void)cls, (void)target, (void)out, (void)why;
+    return true;
+}
+
+const struct tc_resolver_class *__wrap_tc_resolver_find(struct tc_slice scheme);
+
+const struct tc_resolver_class *__wrap_tc_resolver_find(struct tc_slice scheme)
+{
+    static const struct tc_resolver_class cls = {.scheme = "dns", .authority = authority, .create = create};
+    assert_true(tc_slice_eq_str(scheme, "dns"));
+    return &cls;
+}
+
+const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority);
+const struct tc_virtual_host *__real_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority);
+
+/* A round over all routes begins here. */
+const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_table *t, struct tc_slice authority)
+{
+    rounds++;
+    return __real_tc_route_table_find(t, authority);
+}
+
+struct world {
+    struct tc_loop *loop;
+    struct fake_xds *fake;
+    struct fake_xds_server *server;
+    struct tc_xds_client *client;
+    struct tc_dependency_manager *manager;
+    int version;
+    struct tc_resolver_env dns_env;
+    unsigned configs;
+    struct tc_xds_config *config;   /* as last reported */
+    struct tc_buf routes, clusters; /* of the control plane */
+};
+
+static void on_config(void *arg, struct tc_xds_config *config)
+{
+    struct world *w = arg;
+    w->configs++;
+    tc_xds_config_ref(config);
+    tc_xds_config_unref(w->config);
+    w->config = config;
+}
+
+static void on_error(void *arg, const struct tc_status *error)
+{
+    (void)arg;
+    fail_msg("%s", tc_status_text(error));
+}
+
+static const struct tc_dependency_events events = {.on_config = on_config, .on_error = on_error};
+
+static bool supported(void *arg, const char *type, const json_t *config)
+{
+    (void)arg;
+    (void)config;
+    return strcmp(type, "insecure") == 0;
+}
+
+static void open_world(struct world *w)
+{
+    static const char bootstrap[] = "{\"node\": {\"id\": \"n\"}, \"xds_servers\": "
+                                    "[{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}]}";
+    const struct tc_dependency_opts m = {
+        .listener = tc_slice_str("l"), .authority = tc_slice_str("svc"), .dns = &w->dns_env};
+    struct tc_status why = {0};
+    struct tc_xds_client_opts opts;
+    *w = (struct world){0};
+    w->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
+    w->dns_env.loop = w->loop;
+    resolvers = 0;
+    w->fake = fake_xds_new(w->loop);
+    w->server = fake_xds_server(w->fake, "s1");
+    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(tc_slice_str(bootstrap), supported, NULL, &why);
+    assert_non_null(b);
+    tc_xds_client_opts_init(&opts);
+    opts.registries = tc_builtin_validation_context();
+    w->client = tc_xds_local_client_new(w->loop, b, fake_xds_factory(w->fake), &opts);
+    tc_xds_bootstrap_unref(b);
+    w->manager = tc_dependency_manager_new(w->loop, w->client, &m, &events, w);
+    tc_loop_drain(w->loop);
+}
+
+static void close_world(struct world *w)
+{
+    tc_dependency_manager_free(w->manager);
+    tc_xds_config_unref(w->config);
+    tc_xds_client_unref(w->client);
+    tc_loop_drain(w->loop);
+    fake_xds_free(w->fake);
+    tc_loop_free(w->loop);
+    tc_buf_fini(&w->routes);
+    tc_buf_fini(&w->clusters);
+}
+
+static void respond(struct world *w, const char *type, const char *resources)
+{
+    struct fake_xds_request *r;
+    char *json = tc_asprintf("{'versionInfo': '%d', 'nonce': '%d', 'typeUrl': '%s', 'resources': [%s]}", w->version,
+                             w->version, type, resources);
+    struct tc_buf bytes = kit_resource_message("envoy.service.discovery.v3.DiscoveryResponse", json);
+    w->version++;
+    fake_xds_send(w->server, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    tc_free(json);
+    tc_loop_drain(w->loop);
+    while ((r = fake_xds_take(w->server)))
+        fake_xds_request_free(r);
+}
+
+/* --- the control plane's resources --- */
+
+static void begin_aggregate(struct world *w, const char *name)
+{
+    tc_buf_printf(&w->clusters,
+                  "%s{'@type': '%s', 'name': '%s', 'clusterType': {'name': 'a', 'typedConfig': {'@type': "
+                  "'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig', 'clusters': [",
+                  w->clusters.len ? ", " : "", cds, name);
+}
+
+static void end_aggregate(struct world *w)
+{
+    tc_buf_append_str(&w->clusters, "]}}}");
+}
+
+/* Of n leaves, "PREFIX0" and so on; of the same one again and again when they are not numbered. */
+static void aggregate(struct world *w, const char *name, const char *prefix, bool numbered, size_t n)
+{
+    begin_aggregate(w, name);
+    for (size_t i = 0; i < n; i++)
+        tc_buf_printf(&w->clusters, "%s'%s%zu'", i ? ", " : "", prefix, numbered ? i : 0);
+    end_aggregate(w);
+}
+
+static void route(struct world *w, const char *cluster)
+{
+    tc_buf_printf(&w->routes, "%s{'match': {'prefix': '/%s'}, 'route': {'cluster': '%s'}}", w->routes.len ? ", " : "",
+                  cluster, cluster);
+}
+
+/* An aggregate that names but these two, and a route to it. */
+static void root(struct world *w, const char *name, const char *first, const char *second)
+{
+    begin_aggregate(w, name);
+    tc_buf_printf(&w->clusters, second ? "'%s', '%s'" : "'%s'", first, second);
+    end_aggregate(w);
+    route(w, name);
+}
+
+/* n aggregates "r0", "r1", ... that name the same cluster, and routes to them. */
+static void roots(struct world *w, size_t n, const char *child)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *name = tc_asprintf("r%zu", i);
+        root(w, name, child, NULL);
+        tc_free(name);
+    }
+}
+
+/* Sends it all. No leaf exists: after its time each counts as one that fails. */
+static void serve(struct world *w)
+{
+    char *listener =
+        tc_asprintf("{'@type': '%s', 'name': 'l', 'apiListener': {'apiListener': {'@type': 'type.googleapis.com/"
+                    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
+                    "'httpFilters': [{'name': 'router', 'typedConfig': {'@type': "
+                    "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], 'routeConfig': "
+                    "{'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [%s]}]}}}}",
+                    lds, tc_buf_cstr(&w->routes));
+    respond(w, lds, listener);
+    tc_free(listener);
+    /* Each level is asked for once the one above is known. */
+    for (int level = 0; level < 3; level++)
+        respond(w, cds, tc_buf_cstr(&w->clusters));
+    tc_loop_advance(w->loop, 15000);
+}
+
+static void expect(const struct world *w, const char *name, size_t leaf_clusters, const char *error)
+{
+    assert_non_null(w->config);
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w->config, tc_slice_str(name));
+    assert_non_null(c);
+    assert_string_equal(tc_status_text(&c->leaf_error), error);
+    assert_int_equal(c->n_leaf_clusters, leaf_clusters);
+}
+
+/* --- tests --- */
+
+static void leaves_of_an_aggregate(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    aggregate(&w, "many", "x", true, 1024);
+    aggregate(&w, "two", "y", true, 2);
+    root(&w, "alone", "many", NULL);
+    root(&w, "again", "many", "many"); /* what is there twice counts once */
+    root(&w, "wide", "many", "two");
+    root(&w, "small", "two", NULL);
+    serve(&w);
+    expect(&w, "alone", 1024, "");
+    expect(&w, "again", 1024, "");
+    expect(&w, "wide", 0, "aggregate cluster graph for wide exceeds max leaf clusters (1024) (node ID:n)");
+    expect(&w, "small", 2, "");
+    close_world(&w);
+}
+
+static void leaves_of_all_aggregates(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    aggregate(&w, "many", "x", true, 1000);
+    aggregate(&w, "two", "y", true, 2);
+    roots(&w, 66, "many");
+    root(&w, "small", "two", NULL);
+    route(&w, "plain");
+    serve(&w);
+    expect(&w, "r0", 1000, "");
+    expect(&w, "r64", 1000, "");
+    expect(&w, "r65", 0,
+           "aggregate cluster graph for r65 exceeds max leaf clusters of all aggregates (65536) (node ID:n)");
+    expect(&w, "small", 2, ""); /* fits still */
+    expect(&w, "plain", 0, "");
+    assert_int_equal(w.config->n_clusters, 66 + 3 + 1000 + 2 + 1);
+    close_world(&w);
+}
+
+/* One leaf, but named a thousand times below each root. */
+static void names_of_all_aggregates(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    aggregate(&w, "long", "x", false, 1000);
+    roots(&w, 263, "long");
+    route(&w, "plain");
+    serve(&w);
+    expect(&w, "r0", 1, "");
+    expect(&w, "r260", 1, ""); /* 261 * 1001 */
+    expect(&w, "r261", 0, "aggregate cluster graph for r261 exceeds max names of all aggregates (262144) (node ID:n)");
+    expect(&w, "r262", 0, "aggregate cluster graph for r262 exceeds max names of all aggregates (262144) (node ID:n)");
+    expect(&w, "plain", 0, "");
+    close_world(&w);
+}
+
+static void answer(struct world *w, size_t i, const char *addresses)
+{
+    struct tc_resolver_result result = {0};
+    if (addresses)
+        result.endpoints = fake_lb_endpoints(addresses);
+    else
+        result.status = tc_status_make(TORC_STATUS_UNAVAILABLE, "injected error");
+    assert_true(dns[i].base.env->on_result(dns[i].base.env->arg, &result));
+    tc_loop_drain(w->loop);
+}
+
+/* A route to a LOGICAL_DNS cluster. */
+static void dns_route(struct world *w, const char *name)
+{
+    tc_buf_printf(&w->clusters,
+                  "%s{'@type': '%s', 'name': '%s', 'type': 'LOGICAL_DNS', 'loadAssignment': {'endpoints': "
+                  "[{'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '%s.test', 'portValue': "
+                  "80}}}}]}]}}",
+                  w->clusters.len ? ", " : "", cds, name, name);
+    route(w, name);
+}
+
+static void dns_routes(struct world *w)
+{
+    for (size_t i = 0; i < NAMES; i++) {
+        char *name = tc_asprintf("d%zu", i);
+        dns_route(w, name);
+        tc_free(name);
+    }
+    serve(w);
+    assert_int_equal(resolvers, NAMES);
+}
+
+/* Whatever the answers' number, the routes and all clusters are walked once for them. */
+static void answers_of_many_names(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    dns_routes(&w);
+    rounds = 0;
+    for (size_t i = 1; i < NAMES; i++)
+        answer(&w, i, i % 2 ? "1.1.1.1:80" : NULL);
+    assert_int_equal(rounds, 0);
+    assert_int_equal(w.configs, 0);
+    answer(&w, 2, "1.1.1.1:80"); /* a second one, while another is awaited */
+    assert_int_equal(rounds, 0);
+    answer(&w, 0, "1.1.1.1:80");
+    assert_int_equal(rounds, 1);
+    assert_int_equal(w.configs, 1);
+    assert_int_equal(tc_xds_config_cluster(w.config, tc_slice_str("d2"))->dns->n, 1);
+    const struct tc_cluster_config *other = tc_xds_config_cluster(w.config, tc_slice_str("d3"));
+    answer(&w, 0, "2.2.2.2:80");
+    assert_int_equal(w.configs, 2);
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w.config, tc_slice_str("d0"));
+    assert_int_equal(c->dns->n, 1);
+    assert_ptr_equal(tc_xds_config_cluster(w.config, tc_slice_str("d3")), other);
+    answer(&w, 0, "2.2.2.2:80"); /* nothing new */
+    assert_int_equal(w.configs, 2);
+    answer(&w, 0, NULL);
+    assert_int_equal(w.configs, 3);
+    c = tc_xds_config_cluster(w.config, tc_slice_str("d0"));
+    assert_int_equal(c->dns->n, 1);
+    assert_string_equal(c->resolution_note->data,
+                        "DNS resolution failed for d0.test:80: UNAVAILABLE: injected error (node ID:n)");
+    assert_int_equal(rounds, 1);
+    close_world(&w);
+}
+
+/* The awaited one is routed to no more: the config is there without it. */
+static void answer_that_is_awaited_no_more(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    dns_routes(&w);
+    for (size_t i = 1; i < NAMES; i++)
+        answer(&w, i, "1.1.1.1:80");
+    assert_int_equal(w.configs, 0);
+    w.routes.len = 0;
+    route(&w, "d1");
+    serve(&w);
+    assert_int_equal(w.configs, 1);
+    assert_int_equal(w.config->n_clusters, 1);
+    answer(&w, 1, "2.2.2.2:80");
+    assert_int_equal(w.configs, 2);
+    close_world(&w);
+}
+
+/* A74: a request is for all; but each is asked once for each of its answers, whoever requests. */
+static void requests_of_many_clusters(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    dns_routes(&w);
+    for (size_t i = 1; i < NAMES; i++)
+        answer(&w, i, "1.1.1.1:80");
+    for (size_t i = 0; i < NAMES; i++)
+        tc_dependency_manager_request_reresolution(w.manager);
+    assert_int_equal(dns[0].refreshed, 0); /* its first answer is on its way */
+    for (size_t i = 1; i < NAMES; i++)
+        assert_int_equal(dns[i].refreshed, 1);
+    answer(&w, 0, "1.1.1.1:80");
+    answer(&w, 5, NULL);
+    tc_dependency_manager_request_reresolution(w.manager);
+    tc_dependency_manager_request_reresolution(w.manager);
+    assert_int_equal(dns[0].refreshed, 1);
+    assert_int_equal(dns[5].refreshed, 2);
+    assert_int_equal(dns[6].refreshed, 1);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaves_of_an_aggregate),         cmocka_unit_test(leaves_of_all_aggregates),
+        cmocka_unit_test(names_of_all_aggregates),        cmocka_unit_test(answers_of_many_names),
+        cmocka_unit_test(answer_that_is_awaited_no_more), cmocka_unit_test(requests_of_many_clusters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

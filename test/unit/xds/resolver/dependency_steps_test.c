@@ -1,0 +1,699 @@
+/* The dependency manager takes in what changed step by step: resources that come, change, are refused, deleted and
+ * restored, and servers that cannot be reached for a while. After every step two oracles are asked:
+ *
+ *   the model   knows no watches and no rounds. A resource that is needed has the last good value that its server sent
+ *               while it was needed (A88); with fail_on_data_errors a refused or deleted one has none. What is needed
+ *               follows from the values. The config holds these values and nothing else.
+ *   a manager   that starts now, over the same client: what it says, notes and errors among it, is what the first says.
+ *
+ * A third of the sequences has incremental ADS, a quarter fail_on_data_errors. */
+#include "support/cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/fakes/xds.h"
+#include "support/kits/resource.h"
+#include "support/kits/xds.h"
+
+#include "api/builtin.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "xds/client/local_client.h"
+#include "xds/resolver/dependency_manager.h"
+
+#define TYPE(package, name) "type.googleapis.com/envoy.config." package ".v3." name
+#define OF_A "xdstp://a/envoy.config."
+
+enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3, STEPS = 100, SEQUENCES = 200 };
+enum { LDS, RDS, CDS, EDS, TYPES };
+enum { TOP, OF_AUTHORITY, SERVERS };
+
+static const char *const type_urls[TYPES] = {TYPE("listener", "Listener"), TYPE("route", "RouteConfiguration"),
+                                             TYPE("cluster", "Cluster"), TYPE("endpoint", "ClusterLoadAssignment")};
+static const char *const uris[SERVERS] = {"s1", "s2"};
+/* The last two of each are of the authority's server. */
+static const char *const cluster_names[CLUSTERS] = {
+    "c0", "c1", "c2", "c3", "c4", OF_A "cluster.v3.Cluster/c5", OF_A "cluster.v3.Cluster/c6"};
+static const char *const eds_names[CLUSTERS] = {"e0",
+                                                "e1",
+                                                "e2",
+                                                "e3",
+                                                "e4",
+                                                OF_A "endpoint.v3.ClusterLoadAssignment/e5",
+                                                OF_A "endpoint.v3.ClusterLoadAssignment/e6"};
+
+/* What the test tells apart about a resource. */
+struct value {
+    unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host is ours */
+    enum { BY_EDS, BY_DNS, AGGREGATE } kind;
+    unsigned eds, requests; /* clusters: the endpoints' number, the limit of RPCs */
+    unsigned n_children, children[MAX_CHILDREN];
+    unsigned port; /* endpoints; 0: there are none */
+};
+
+struct resource {
+    unsigned type, number;
+    /* The server's side. */
+    bool deleted, refused; /* refused: its present form is */
+    struct value served;
+    /* The model's. */
+    bool needed, good, marked;
+    struct value held; /* when good */
+};
+
+/* What one manager reported last. */
+struct view {
+    struct tc_dependency_manager *manager;
+    struct tc_xds_config *config; /* NULL: an error, or nothing */
+    struct tc_status error;
+};
+
+struct server {
+    struct fake_xds_server *fake;
+    bool down;
+    unsigned failed; /* the transport that was told of it */
+    unsigned stream; /* of the requests below */
+    char asked[TYPES][512];
+    struct tc_buf due[TYPES]; /* incremental: names to answer */
+};
+
+struct world {
+    struct tc_rng rng;
+    struct tc_loop *loop;
+    struct fake_xds *fake;
+    struct server servers[SERVERS];
+    struct tc_xds_client *client;
+    struct view steps;
+    bool fail_on_data_errors, incremental;
+    int version;
+    struct resource resources[2 + 2 * CLUSTERS]; /* the listener, the routes, the clusters, the endpoints */
+    unsigned refusals, configs;
+};
+
+/* Where a test that failed was. */
+static struct {
+    bool inside;
+    unsigned sequence, step;
+} now;
+
+static void on_config(void *arg, struct tc_xds_config *config)
+{
+    struct view *v = arg;
+    tc_xds_config_ref(config);
+    tc_xds_config_unref(v->config);
+    v->config = config;
+    tc_status_set(&v->error, (struct tc_status){0});
+}
+
+static void on_error(void *arg, const struct tc_status *error)
+{
+    struct view *v = arg;
+    tc_xds_config_unref(v->config);
+    v->config = NULL;
+    tc_status_set(&v->error, tc_status_ref(error));
+}
+
+static const struct tc_dependency_events events = {.on_config = on_config, .on_error = on_error};
+
+static void view_open(struct view *v, struct world *w)
+{
+    const struct tc_dependency_opts opts = {.listener = tc_slice_str("l"), .authority = tc_slice_str("svc")};
+    *v = (struct view){0};
+    v->manager = tc_dependency_manager_new(w->loop, w->client, &opts, &events, v);
+    tc_loop_drain(w->loop);
+}
+
+static void view_close(struct view *v)
+{
+    tc_dependency_manager_free(v->manager);
+    tc_xds_config_unref(v->config);
+    tc_status_fini(&v->error);
+}
+
+static unsigned below(struct world *w, unsigned n)
+{
+    return (unsigned)tc_rng_below(&w->rng, n);
+}
+
+#define LISTENER(w) (&(w)->resources[0])
+#define ROUTES(w) (&(w)->resources[1])
+#define CLUSTER(w, i) (&(w)->resources[2 + (i)])
+#define ENDPOINTS(w, i) (&(w)->resources[2 + CLUSTERS + (i)])
+
+static unsigned server_of(const struct resource *r)
+{
+    return r->number < AT_TOP ? TOP : OF_AUTHORITY;
+}
+
+/* --- resources as JSON --- */
+
+static void put_listener(struct tc_buf *b, const struct resource *r)
+{
+    tc_buf_printf(b,
+                  "'name': 'l', 'apiListener': {'apiListener': {'@type': 'type.googleapis.com/"
+                  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
+                  "'httpFilters': [%s], 'rds': {'routeConfigName': 'r', 'configSource': {'ads': {}}}}}",
+                  r->refused ? ""
+                             : "{'name': 'router', 'typedConfig': {'@type': "
+                               "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}");
+}
+
+static void put_routes(struct tc_buf *b, const struct resource *r)
+{
+    tc_buf_printf(b, "'name': 'r', 'virtualHosts': [{'name': 'v', 'domains': ['%s'], 'routes': [",
+                  r->refused        ? "a*b"
+                  : r->served.roots ? "*"
+                                    : "elsewhere");
+    bool first = true;
+    for (unsigned i = 0; i < CLUSTERS; i++)
+        if (r->served.roots & 1U << i) {
+            tc_buf_printf(b, "%s{'match': {'prefix': '/%u'}, 'route': {'cluster': '%s'}}", first ? "" : ", ", i,
+                          cluster_names[i]);
+            first = false;
+        }
+    tc_buf_append_str(b, "]}]");
+}
+
+static void put_cluster(struct tc_buf *b, const struct resource *r)
+{
+    const struct value *v = &r->served;
+    tc_buf_printf(b, "'name': '%s', 'circuitBreakers': {'thresholds': [{'maxRequests': %u}]}, ",
+                  cluster_names[r->number], v->requests);
+    if (v->kind == BY_EDS) {
+        tc_buf_printf(b, "'type': 'EDS', %s'edsClusterConfig': {'serviceName': '%s', 'edsConfig': {'ads': {}}}",
+                      r->refused ? "'lbPolicy': 'MAGLEV', " : "", eds_names[v->eds]);
+    } else if (v->kind == BY_DNS) {
+        tc_buf_printf(b,
+                      "'type': 'LOGICAL_DNS', 'loadAssignment': {'clusterName': 'd', 'endpoints': [{'lbEndpoints': "
+                      "[{'endpoint': {'address': {'socketAddress': {'address': '%s', 'portValue': 1}}}}]}]}",
+                      r->refused ? "" : "h.test");
+    } else {
+        tc_buf_append_str(b, "'clusterType': {'name': 'a', 'typedConfig': {'@type': 'type.googleapis.com/"
+                             "envoy.extensions.clusters.aggregate.v3.ClusterConfig', 'clusters': [");
+        for (unsigned i = 0; i < v->n_children && !r->refused; i++)
+            tc_buf_printf(b, "%s'%s'", i ? ", " : "", cluster_names[v->children[i]]);
+        tc_buf_append_str(b, "]}}");
+    }
+}
+
+static void put_endpoints(struct tc_buf *b, const struct resource *r)
+{
+    unsigned port = r->refused ? 99999 : r->served.port;
+    tc_buf_printf(b, "'clusterName': '%s'", eds_names[r->number]);
+    if (port)
+        tc_buf_printf(b,
+                      ", 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': 'r'}, 'lbEndpoints': "
+                      "[{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': %u}}}}]}]",
+                      port);
+}
+
+/* --- the servers --- */
+
+static const char *name_of(const struct resource *r)
+{
+    return r->type == LDS   ? "l"
+           : r->type == RDS ? "r"
+           : r->type == CDS ? cluster_names[r->number]
+                            : eds_names[r->number];
+}
+
+static void put_resource(struct tc_buf *b, const struct resource *r)
+{
+    static void (*const put[TYPES])(struct tc_buf *, const struct resource *) = {put_listener, put_routes, put_cluster,
+                                                                                 put_endpoints};
+    tc_buf_printf(b, "{'@type': '%s', ", type_urls[r->type]);
+    put[r->type](b, r);
+    tc_buf_append_str(b, "}");
+}
+
+static void send_json(struct world *w, unsigned server, const char *message, struct tc_buf *json)
+{
+    struct tc_buf bytes = kit_resource_message(message, tc_buf_cstr(json));
+    fake_xds_send(w->servers[server].fake, tc_buf_slice(&bytes));
+    tc_buf_fini(&bytes);
+    w->version++;
+}
+
+/* State of the world: all that the server has of the type. */
+static void respond(struct world *w, unsigned server, unsigned type)
+{
+    struct tc_buf b = {0};
+    const char *comma = "";
+    tc_buf_printf(&b, "{'versionInfo': '%d', 'nonce': '%d', 'typeUrl': '%s', 'resources': [", w->version, w->version,
+                  type_urls[type]);
+    for (unsigned i = 0; i < TC_ARRAY_LEN(w->resources); i++) {
+        const struct resource *r = &w->resources[i];
+        if (r->type != type || server_of(r) != server || r->deleted)
+            continue;
+        tc_buf_append_str(&b, comma);
+        put_resource(&b, r);
+        comma = ", ";
+    }
+    tc_buf_append_str(&b, "]}");
+    send_json(w, server, "envoy.service.discovery.v3.DiscoveryResponse", &b);
+    tc_buf_fini(&b);
+}
+
+/* Returns whether the list "a,b,c" has the name. */
+static bool listed(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += len)
+        if ((at == list || at[-1] == ',') && (at[len] == ',' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+/* Incremental: those of the list, as resources or as removed ones. */
+static void respond_delta(struct world *w, unsigned server, unsigned type, const char *names)
+{
+    struct tc_buf b = {0}, removed = {0};
+    const char *comma = "";
+    tc_buf_printf(&b, "{'nonce': '%d', 'typeUrl': '%s', 'resources': [", w->version, type_urls[type]);
+    for (unsigned i = 0; i < TC_ARRAY_LEN(w->resources); i++) {
+        const struct resource *r = &w->resources[i];
+        if (r->type != type || server_of(r) != server || !listed(names, name_of(r)))
+            continue;
+        if (r->deleted) {
+            tc_buf_printf(&removed, "%s'%s'", removed.len ? ", " : "", name_of(r));
+            continue;
+        }
+        tc_buf_printf(&b, "%s{'name': '%s', 'version': '%d', 'resource': ", comma, name_of(r), w->version);
+        put_resource(&b, r);
+        tc_buf_append_str(&b, "}");
+        comma = ", ";
+    }
+    tc_buf_printf(&b, "], 'removedResources': [%s]}", tc_buf_cstr(&removed));
+    send_json(w, server, "envoy.service.discovery.v3.DeltaDiscoveryResponse", &b);
+    tc_buf_fini(&b);
+    tc_buf_fini(&removed);
+}
+
+static unsigned type_of(const char *url)
+{
+    unsigned t = 0;
+    while (strcmp(type_urls[t], url) != 0)
+        t++;
+    return t;
+}
+
+/* Answers what asks for other names than the request before it; an incremental request says which are new. */
+static bool answer_request(struct world *w, unsigned server, const struct fake_xds_request *r)
+{
+    struct server *s = &w->servers[server];
+    unsigned type = type_of(r->type_url);
+    assert_int_equal(r->delta, w->incremental);
+    w->refusals += r->error_code != 0;
+    if (r->stream > s->stream) {
+        s->stream = r->stream;
+        memset(s->asked, 0, sizeof(s->asked));
+    }
+    bool anew = r->delta ? *r->names != '\0' : strcmp(s->asked[type], r->names) != 0;
+    if (!anew || r->stream != s->fake->streams || !fake_xds_streaming(s->fake))
+        return false;
+    snprintf(s->asked[type], sizeof(s->asked[type]), "%s", r->names);
+    if (r->delta)
+        tc_buf_printf(&s->due[type], "%s,", r->names);
+    else
+        respond(w, server, type);
+    return true;
+}
+
+/* Incremental: all that was asked for by now in one response, as what comes apart may be used apart. */
+static void respond_due(struct world *w, unsigned server)
+{
+    for (unsigned type = 0; type < TYPES; type++) {
+        struct tc_buf *due = &w->servers[server].due[type];
+        if (due->len)
+            respond_delta(w, server, type, tc_buf_cstr(due));
+        tc_buf_fini(due);
+        *due = (struct tc_buf){0};
+    }
+}
+
+/* Returns true if there was something to answer. */
+static bool answer(struct world *w, unsigned server)
+{
+    struct server *s = &w->servers[server];
+    struct fake_xds_request *r;
+    bool answered = false;
+    if (s->down) {
+        if (s->fake->open && s->failed != s->fake->created) {
+            s->failed = s->fake->created;
+            fake_xds_fail(s->fake, "connection refused");
+            return true;
+        }
+        return false;
+    }
+    while ((r = fake_xds_take(s->fake))) {
+        answered |= answer_request(w, server, r);
+        fake_xds_request_free(r);
+    }
+    respond_due(w, server);
+    return answered;
+}
+
+/* Runs until all requests are answered and absent resources have timed out. */
+static void settle(struct world *w)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        bool more = true;
+        while (more) {
+            tc_loop_drain(w->loop);
+            more = answer(w, TOP);
+            more |= answer(w, OF_AUTHORITY);
+        }
+        tc_loop_advance(w->loop, 16000);
+    }
+}
+
+static void push(struct world *w, const struct resource *r)
+{
+    const struct server *s = &w->servers[server_of(r)];
+    if (s->down || !s->asked[r->type][0] || !fake_xds_streaming(s->fake))
+        return;
+    if (w->incremental)
+        respond_delta(w, server_of(r), r->type, name_of(r));
+    else
+        respond(w, server_of(r), r->type);
+}
+
+static void go_down(struct server *s)
+{
+    s->down = true;
+    s->fake->connected = false;
+    if (fake_xds_streaming(s->fake))
+        fake_xds_break(s->fake, TORC_STATUS_UNAVAILABLE, "connection reset");
+    s->failed = 0;
+}
+
+static void come_up(struct server *s)
+{
+    s->down = false;
+    fake_xds_connect(s->fake);
+}
+
+/* --- steps --- */
+
+static void change_cluster(struct world *w, struct resource *r)
+{
+    unsigned i = r->number, above = CLUSTERS - 1 - i; /* aggregates name later clusters only: no cycles */
+    struct value *v = &r->served;
+    unsigned what = below(w, 10);
+    v->requests = 1 + below(w, 1000);
+    if (what < 3)
+        v->kind = BY_EDS;
+    else if (what == 3)
+        v->kind = BY_DNS;
+    else if (what < 7 && above)
+        v->kind = AGGREGATE;
+    if (below(w, 4) == 0)
+        v->eds = i < AT_TOP ? below(w, AT_TOP) : AT_TOP + below(w, CLUSTERS - AT_TOP);
+    if (what < 7 && above) {
+        v->n_children = 1 + below(w, MAX_CHILDREN);
+        for (unsigned k = 0; k < v->n_children; k++)
+            v->children[k] = i + 1 + below(w, above);
+    }
+}
+
+/* A new form, a refused form, none, or the last good one again. */
+static void change(struct world *w, struct resource *r)
+{
+    unsigned what = below(w, 8);
+    bool may_be_deleted = r->type == LDS || r->type == CDS; /* state of the world */
+    if (what == 0 && may_be_deleted) {
+        r->deleted = true;
+    } else if (what <= 2) {
+        r->refused = true;
+        r->deleted = false;
+    } else if ((what == 3 || r->type == LDS) && (r->deleted || r->refused)) {
+        r->deleted = r->refused = false;
+    } else {
+        r->deleted = r->refused = false;
+        if (r->type == CDS)
+            change_cluster(w, r);
+        else if (r->type == EDS)
+            r->served.port = below(w, 6) ? 1 + below(w, 60000) : 0;
+        else if (r->type == RDS)
+            r->served.roots = below(w, 12) ? 1 + below(w, (1U << CLUSTERS) - 1) : 0;
+    }
+    push(w, r);
+}
+
+static void step(struct world *w)
+{
+    unsigned what = below(w, 40);
+    struct server *s = &w->servers[below(w, SERVERS)];
+    if (what == 0)
+        change(w, LISTENER(w));
+    else if (what <= 2 &&
+             !w->servers[TOP].down) /* else routes and clusters would come one after the other, and what is */
+        change(w, ROUTES(w));       /* not needed in between is forgotten, which the model does not know */
+    else if (what <= 6 && s->down)
+        come_up(s);
+    else if (what <= 4)
+        go_down(s);
+    else if (what < 26)
+        change(w, CLUSTER(w, below(w, CLUSTERS)));
+    else
+        change(w, ENDPOINTS(w, below(w, CLUSTERS)));
+}
+
+/* --- the model --- */
+
+static void receive(struct world *w, struct resource *r)
+{
+    if (w->servers[server_of(r)].down)
+        return;
+    if (!r->deleted && !r->refused) {
+        r->good = true;
+        r->held = r->served;
+    } else if (w->fail_on_data_errors) {
+        r->good = false;
+    }
+}
+
+/* What is needed for the first time is asked for. */
+static void mark(struct world *w, struct resource *r)
+{
+    if (r->marked)
+        return;
+    r->marked = true;
+    if (!r->needed) {
+        r->needed = true;
+        receive(w, r);
+    }
+    if (!r->good)
+        return;
+    if (r->type == LDS)
+        mark(w, ROUTES(w));
+    for (unsigned i = 0; r->type == RDS && i < CLUSTERS; i++)
+        if (r->held.roots & 1U << i)
+            mark(w, CLUSTER(w, i));
+    if (r->type == CDS && r->held.kind == BY_EDS)
+        mark(w, ENDPOINTS(w, r->held.eds));
+    for (unsigned i = 0; r->type == CDS && r->held.kind == AGGREGATE && i < r->held.n_children; i++)
+        mark(w, CLUSTER(w, r->held.children[i]));
+}
+
+static void model_step(struct world *w)
+{
+    for (unsigned i = 0; i < TC_ARRAY_LEN(w->resources); i++) {
+        w->resources[i].marked = false;
+        if (w->resources[i].needed)
+            receive(w, &w->resources[i]);
+    }
+    mark(w, LISTENER(w));
+    for (unsigned i = 0; i < TC_ARRAY_LEN(w->resources); i++)
+        if (!w->resources[i].marked)
+            w->resources[i].needed = w->resources[i].good = false;
+}
+
+static void model_leaves(struct world *w, unsigned i, unsigned *seen, struct tc_buf *out)
+{
+    const struct resource *r = CLUSTER(w, i);
+    if (*seen & 1U << i)
+        return;
+    *seen |= 1U << i;
+    if (!r->good || r->held.kind != AGGREGATE)
+        tc_buf_printf(out, "%s ", cluster_names[i]);
+    for (unsigned k = 0; r->good && r->held.kind == AGGREGATE && k < r->held.n_children; k++)
+        model_leaves(w, r->held.children[k], seen, out);
+}
+
+static void assert_leaves(struct world *w, unsigned i, const struct tc_cluster_config *c)
+{
+    struct tc_buf want = {0}, got = {0};
+    unsigned seen = 0;
+    model_leaves(w, i, &seen, &want);
+    for (size_t k = 0; k < c->n_leaf_clusters; k++)
+        tc_buf_printf(&got, "%s ", c->leaf_clusters[k]->data);
+    assert_string_equal(tc_buf_cstr(&got), tc_buf_cstr(&want));
+    tc_buf_fini(&want);
+    tc_buf_fini(&got);
+}
+
+static void assert_cluster(struct world *w, unsigned i)
+{
+    const struct resource *r = CLUSTER(w, i);
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w->steps.config, tc_slice_str(cluster_names[i]));
+    assert_non_null(c);
+    assert_int_equal(c->status.code, r->good ? TORC_STATUS_OK : TORC_STATUS_UNAVAILABLE);
+    if (!r->good) {
+        assert_null(c->cluster);
+        return;
+    }
+    if (r->held.kind == AGGREGATE) {
+        assert_int_equal(c->cluster->kind, TC_CLUSTER_AGGREGATE);
+        if (ROUTES(w)->held.roots & 1U << i)
+            assert_leaves(w, i, c);
+        return;
+    }
+    assert_int_equal(c->cluster->kind, r->held.kind == BY_EDS ? TC_CLUSTER_EDS : TC_CLUSTER_LOGICAL_DNS);
+    assert_int_equal(c->cluster->max_concurrent_requests, r->held.requests);
+    const struct resource *e = ENDPOINTS(w, r->held.eds);
+    if (r->held.kind != BY_EDS || !e->good) {
+        assert_null(c->eds);
+        return;
+    }
+    assert_non_null(c->eds);
+    assert_int_equal(c->eds->n_priorities, e->held.port != 0);
+    if (e->held.port)
+        assert_int_equal(ntohs(c->eds->priorities[0].localities[0].endpoints[0].addrs[0].sa.in.sin_port), e->held.port);
+}
+
+static void assert_model(struct world *w)
+{
+    size_t clusters = 0;
+    assert_false(LISTENER(w)->needed && LISTENER(w)->good && !ROUTES(w)->needed);
+    if (!LISTENER(w)->good || !ROUTES(w)->good || !ROUTES(w)->held.roots) {
+        assert_null(w->steps.config);
+        assert_int_equal(w->steps.error.code, TORC_STATUS_UNAVAILABLE);
+        return;
+    }
+    assert_non_null(w->steps.config);
+    w->configs++;
+    for (unsigned i = 0; i < CLUSTERS; i++) {
+        clusters += CLUSTER(w, i)->needed;
+        if (CLUSTER(w, i)->needed)
+            assert_cluster(w, i);
+    }
+    assert_int_equal(w->steps.config->n_clusters, clusters);
+}
+
+/* --- the other manager --- */
+
+static void assert_same(const struct view *a, const struct view *b)
+{
+    struct tc_buf pending = {0};
+    tc_dependency_manager_pending(a->manager, &pending);
+    assert_string_equal(tc_buf_cstr(&pending), "");
+    tc_buf_fini(&pending);
+    assert_int_equal(a->error.code, b->error.code);
+    assert_string_equal(tc_status_text(&a->error), tc_status_text(&b->error));
+    assert_int_equal(a->config == NULL, b->config == NULL);
+    if (!b->config)
+        return;
+    assert_true(tc_xds_config_same_routing(a->config, b->config));
+    assert_int_equal(a->config->n_clusters, b->config->n_clusters);
+    for (size_t i = 0; i < a->config->n_clusters; i++)
+        assert_true(tc_cluster_config_eq(a->config->clusters[i], b->config->clusters[i]));
+}
+
+/* --- sequences --- */
+
+static void world_resources(struct world *w)
+{
+    LISTENER(w)->type = LDS;
+    ROUTES(w)->type = RDS;
+    ROUTES(w)->served.roots = 1;
+    for (unsigned i = 0; i < CLUSTERS; i++) {
+        *CLUSTER(w, i) = (struct resource){.type = CDS, .number = i, .served = {.eds = i, .requests = 1}};
+        *ENDPOINTS(w, i) = (struct resource){.type = EDS, .number = i, .served = {.port = 1 + i}};
+    }
+}
+
+static void world_open(struct world *w, unsigned seed)
+{
+    struct tc_status why = {0};
+    struct tc_xds_client_opts opts;
+    *w = (struct world){.version = 1, .fail_on_data_errors = seed % 4 == 3, .incremental = seed % 3 == 1};
+    tc_rng_init_seed(&w->rng, seed);
+    w->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
+    w->fake = fake_xds_new(w->loop);
+    for (unsigned i = 0; i < SERVERS; i++)
+        w->servers[i].fake = fake_xds_server(w->fake, uris[i]);
+#define SERVER(uri) "{\"server_uri\": \"" uri "\", \"channel_creds\": [{\"type\": \"insecure\"}]%s}"
+    char *features = tc_asprintf(", \"server_features\": [\"xds_v3\"%s%s]",
+                                 w->fail_on_data_errors ? ", \"fail_on_data_errors\"" : "",
+                                 w->incremental ? ", \"torc.incremental_ads\"" : "");
+    char *bootstrap =
+        tc_asprintf("{\"xds_servers\": [" SERVER("s1") "], \"authorities\": {\"a\": {\"xds_servers\": "
+                                                       "[" SERVER("s2") "]}}, \"node\": {\"id\": \"n1\"}}",
+                    features, features);
+    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(tc_slice_str(bootstrap), kit_xds_creds_supported, NULL, &why);
+    assert_non_null(b);
+    tc_free(bootstrap);
+    tc_free(features);
+    tc_xds_client_opts_init(&opts);
+    opts.registries = tc_builtin_validation_context();
+    w->client = tc_xds_local_client_new(w->loop, b, fake_xds_factory(w->fake), &opts);
+    tc_xds_bootstrap_unref(b);
+    world_resources(w);
+    view_open(&w->steps, w);
+}
+
+static void world_close(struct world *w)
+{
+    view_close(&w->steps);
+    tc_xds_client_unref(w->client);
+    tc_loop_drain(w->loop);
+    fake_xds_free(w->fake);
+    tc_loop_free(w->loop);
+}
+
+static void any_steps(void **state)
+{
+    (void)state;
+    unsigned configs = 0, refusals = 0;
+    now.inside = true;
+    for (now.sequence = 0; now.sequence < SEQUENCES; now.sequence++) {
+        struct world w;
+        world_open(&w, now.sequence);
+        for (now.step = 0; now.step < STEPS; now.step++) {
+            struct view whole;
+            if (now.step)
+                step(&w);
+            settle(&w);
+            model_step(&w);
+            assert_model(&w);
+            view_open(&whole, &w);
+            assert_same(&w.steps, &whole);
+            view_close(&whole);
+            tc_loop_drain(w.loop);
+        }
+        configs += w.configs;
+        refusals += w.refusals;
+        world_close(&w);
+    }
+    now.inside = false;
+    assert_true(configs > STEPS * SEQUENCES / 2);
+    assert_true(refusals > STEPS * SEQUENCES / 8);
+}
+
+static int say_where(void **state)
+{
+    (void)state;
+    if (now.inside)
+        print_message("sequence %u, step %u\n", now.sequence, now.step);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(any_steps, say_where),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

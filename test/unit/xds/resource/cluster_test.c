@@ -1,0 +1,501 @@
+#include "xds/resource/cluster.h"
+#include "xds/resource/registry.h"
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/resource.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define EDS "'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'ads':{}}}"
+#define CLUSTER(more) "{" EDS "," more "}"
+#define TYPE "type.googleapis.com/"
+#define LB "envoy.extensions.load_balancing_policies."
+
+static unsigned warnings;
+
+static void count_warnings(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)module;
+    warnings += level == TORC_LOG_WARN && strstr(message, arg) != NULL;
+}
+
+static struct tc_xds_resource *valid(const char *json)
+{
+    return kit_resource_valid(&tc_cluster_type, NULL, json);
+}
+
+static void refused(const char *json, const char *fault)
+{
+    kit_resource_refused(&tc_cluster_type, NULL, json, fault);
+}
+
+static void check_lb(const struct tc_xds_decode_context *ctx, const char *json, const char *expected)
+{
+    struct tc_xds_resource *r = kit_resource_valid(&tc_cluster_type, ctx, json);
+    char *text = tc_json_text(tc_cluster_of(r)->lb_config, false);
+    assert_string_equal(text, expected);
+    tc_free(text);
+    tc_xds_resource_unref(r);
+}
+
+static void defaults(void **state)
+{
+    TC_CASE(CD05);
+    TC_CASE(CD17);
+    (void)state;
+    struct tc_xds_resource *r = valid("{" EDS "}");
+    const struct tc_cluster *c = tc_cluster_of(r);
+    assert_string_equal(c->name->data, "c");
+    assert_int_equal(c->kind, TC_CLUSTER_EDS);
+    assert_string_equal(c->eds_name->data, "c");
+    assert_null(c->eds_service);
+    assert_int_equal(c->max_concurrent_requests, 1024);
+    assert_int_equal(c->override_host_status, TC_OVERRIDE_HOST_DEFAULT);
+    assert_int_equal(c->idle_timeout_ms, 3600000);
+    assert_false(c->has_lrs);
+    assert_null(c->outlier);
+    assert_null(c->tls);
+    tc_xds_resource_unref(r);
+}
+
+static void type_is_eds_or_dns(void **state)
+{
+    TC_CASE(CD01);
+    (void)state;
+    refused("{'name':'c','type':'STATIC'}", "field type: unsupported value STATIC");
+    refused("{'name':'c'}", "field type: unsupported value STATIC");
+    refused("{'name':'c','type':'ORIGINAL_DST'}", "field type: unsupported value ORIGINAL_DST");
+    refused("{'name':'c','type':77}", "field type: unsupported value 77");
+    refused("{'type':'EDS','eds_cluster_config':{'eds_config':{'self':{}}}}", "field name: must be non-empty");
+}
+
+static void eds_config_is_ads_or_self(void **state)
+{
+    TC_CASE(CD02);
+    TC_CASE(CD03);
+    TC_CASE(CD04);
+    (void)state;
+    refused("{'name':'c','type':'EDS'}", "field eds_cluster_config: field not present");
+    refused("{'name':'c','type':'EDS','eds_cluster_config':{}}", "eds_cluster_config.eds_config: field not present");
+    refused("{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'path':'/x'}}}",
+            "field eds_cluster_config.eds_config: must be ads or self");
+    refused(
+        "{'name':'xdstp://a/envoy.config.cluster.v3.Cluster/c','type':'EDS','eds_cluster_config':{'eds_config':{'ads"
+        "':{}}}}",
+        "service_name: must be set if Cluster resource has an xdstp name");
+    struct tc_xds_resource *r =
+        valid("{'name':'c','type':'EDS','eds_cluster_config':{'eds_config':{'self':{}},'service_name':'s'}}");
+    assert_string_equal(tc_cluster_of(r)->eds_name->data, "s");
+    assert_string_equal(tc_cluster_of(r)->eds_service->data, "s");
+    tc_xds_resource_unref(r);
+}
+
+static void every_fault_is_named(void **state)
+{
+    TC_CASE(CD07);
+    (void)state;
+    char *errors;
+    assert_null(kit_resource_decode(&tc_cluster_type, NULL,
+                                    "{'name':'c','type':'EDS','lb_policy':'MAGLEV',"
+                                    "'eds_cluster_config':{'eds_config':{'path':'x'}}}",
+                                    &errors));
+    assert_string_equal(errors, "field eds_cluster_config.eds_config: must be ads or self; "
+                                "field lb_policy: unsupported value MAGLEV");
+    tc_free(errors);
+}
+
+static void cluster_types(void **state)
+{
+    TC_CASE(AG20);
+    TC_CASE(CD06);
+    (void)state;
+    refused("{'name':'c','cluster_type':{'name':'x'}}", "field cluster_type.typed_config: field not present");
+    refused("{'name':'c','cluster_type':{'typed_config':{'@type':'" TYPE "envoy.config.cluster.v3.Cluster'}}}",
+            "unknown cluster_type extension: envoy.config.cluster.v3.Cluster");
+#define AGGREGATE(clusters)                                                                                            \
+    "{'name':'c','lb_policy':'CLUSTER_PROVIDED','cluster_type':{'typed_config':{'@type':'" TYPE                        \
+    "envoy.extensions.clusters.aggregate.v3.ClusterConfig','clusters':[" clusters "]}}}"
+    refused(AGGREGATE(""), "field cluster_type.typed_config.clusters: must be non-empty");
+    struct tc_xds_resource *r = valid(AGGREGATE("'a','b'"));
+    assert_int_equal(tc_cluster_of(r)->kind, TC_CLUSTER_AGGREGATE);
+    assert_int_equal(tc_cluster_of(r)->n_children, 2);
+    assert_string_equal(tc_cluster_of(r)->children[1]->data, "b");
+    tc_xds_resource_unref(r);
+    refused(CLUSTER("'lb_policy':'CLUSTER_PROVIDED'"), "field lb_policy: unsupported value CLUSTER_PROVIDED");
+}
+
+/* A75: an aggregate's own LB policy is ignored, whatever it says; the switch for older control planes reads it. */
+static void policies_of_aggregates_are_ignored(void **state)
+{
+    (void)state;
+#define AGGREGATE_WITH(more)                                                                                           \
+    "{'name':'c'," more ",'cluster_type':{'typed_config':{'@type':'" TYPE                                              \
+    "envoy.extensions.clusters.aggregate.v3.ClusterConfig','clusters':['a']}}}"
+#define EXTENSION(type)                                                                                                \
+    "'load_balancing_policy':{'policies':[{'typed_extension_config':{'typed_config':{'@type':'" TYPE type "'}}}]}"
+    static const char *const policies[] = {
+        AGGREGATE_WITH("'lb_policy':'MAGLEV'"),
+        AGGREGATE_WITH("'lb_policy':'LEAST_REQUEST'"),
+        AGGREGATE_WITH("'lb_policy':77"),
+        AGGREGATE_WITH("'lb_policy':'RING_HASH','ring_hash_lb_config':{'minimum_ring_size':0}"),
+        AGGREGATE_WITH(EXTENSION("envoy.config.cluster.v3.Cluster")),
+        AGGREGATE_WITH("'load_balancing_policy':{'policies':[{}]}"),
+    };
+    struct tc_xds_registries reg;
+    tc_xds_registries_init(&reg);
+    struct tc_xds_decode_context ctx = {.registries = &reg};
+    for (size_t i = 0; i < TC_ARRAY_LEN(policies); i++) {
+        reg.aggregate_lb = false;
+        struct tc_xds_resource *r = kit_resource_valid(&tc_cluster_type, &ctx, policies[i]);
+        assert_null(tc_cluster_of(r)->lb_config);
+        tc_xds_resource_unref(r);
+        reg.aggregate_lb = true;
+        if (i != 1)
+            kit_resource_refused(&tc_cluster_type, &ctx, policies[i], "");
+    }
+    check_lb(&ctx, AGGREGATE_WITH("'lb_policy':'CLUSTER_PROVIDED'"),
+             "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
+}
+
+/* A48 is not built: round_robin serves in its stead, and one line in the log says so. */
+static void least_request_becomes_round_robin(void **state)
+{
+    (void)state;
+    warnings = 0;
+    torc_log_set_sink(count_warnings, "Cluster \"c\": least_request is not supported, round_robin is used instead");
+    check_lb(NULL, CLUSTER("'lb_policy':'LEAST_REQUEST'"),
+             "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
+    assert_int_equal(warnings, 1);
+    check_lb(NULL, CLUSTER(EXTENSION(LB "least_request.v3.LeastRequest")), "[{\"round_robin\":{}}]");
+    assert_int_equal(warnings, 2);
+    torc_log_set_sink(NULL, NULL);
+}
+
+static void aggregates_are_bounded(void **state)
+{
+    (void)state;
+    struct tc_xds_registries reg;
+    tc_xds_registries_init(&reg);
+    assert_int_equal(reg.limits.aggregate_children, 1024);
+    struct tc_xds_bootstrap b = {.limits.aggregate_clusters = 2};
+    struct tc_xds_decode_context ctx = {.registries = &reg, .bootstrap = &b};
+    tc_xds_resource_unref(kit_resource_valid(&tc_cluster_type, &ctx, AGGREGATE("'a','b'")));
+    kit_resource_refused(&tc_cluster_type, &ctx, AGGREGATE("'a','b','c'"),
+                         "field cluster_type.typed_config.clusters: 3 clusters, more than 2");
+}
+
+static void lb_policy_becomes_json(void **state)
+{
+    (void)state;
+    check_lb(NULL, "{" EDS "}", "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
+    check_lb(NULL, CLUSTER("'lb_policy':'RING_HASH'"),
+             "[{\"ring_hash_experimental\":{\"minRingSize\":1024,\"maxRingSize\":8388608}}]");
+    check_lb(
+        NULL,
+        CLUSTER("'lb_policy':'RING_HASH','ring_hash_lb_config':{'minimum_ring_size':1,'maximum_ring_size':8388608}"),
+        "[{\"ring_hash_experimental\":{\"minRingSize\":1,\"maxRingSize\":8388608}}]");
+}
+
+static void ring_sizes_are_checked(void **state)
+{
+    TC_CASE(CD08);
+    TC_CASE(CD09);
+    (void)state;
+#define RING(sizes) CLUSTER("'lb_policy':'RING_HASH','ring_hash_lb_config':{" sizes "}")
+    refused(RING("'minimum_ring_size':0"),
+            "field ring_hash_lb_config.minimum_ring_size: must be in the range of 1 to 8388608");
+    refused(RING("'minimum_ring_size':8388609"), "minimum_ring_size: must be in the range of 1 to 8388608");
+    refused(RING("'maximum_ring_size':8388609"), "maximum_ring_size: must be in the range of 1 to 8388608");
+    refused(RING("'maximum_ring_size':0"), "maximum_ring_size: must be in the range of 1 to 8388608");
+    refused(RING("'minimum_ring_size':5,'maximum_ring_size':4"), "cannot be greater than maximum_ring_size");
+    refused(RING("'hash_function':'MURMUR_HASH_2'"), "field ring_hash_lb_config.hash_function: must be XX_HASH");
+}
+
+#define POLICY(type, more) "{'typed_extension_config':{'typed_config':{'@type':'" TYPE type "'" more "}}}"
+#define POLICIES(list) CLUSTER("'lb_policy':'MAGLEV','load_balancing_policy':{'policies':[" list "]}")
+#define RING_POLICY(more) POLICY(LB "ring_hash.v3.RingHash", more)
+#define WRR(list) POLICY(LB "wrr_locality.v3.WrrLocality", ",'endpoint_picking_policy':{'policies':[" list "]}")
+
+static void extension_policies(void **state)
+{
+    TC_CASE(CD10);
+    (void)state;
+    check_lb(NULL, POLICIES(RING_POLICY(",'hash_function':'DEFAULT_HASH','minimum_ring_size':3")),
+             "[{\"ring_hash_experimental\":{\"minRingSize\":3,\"maxRingSize\":8388608}}]");
+    check_lb(NULL, POLICIES(POLICY(LB "round_robin.v3.RoundRobin", "")), "[{\"round_robin\":{}}]");
+    check_lb(NULL, POLICIES(POLICY(LB "pick_first.v3.PickFirst", ",'shuffle_address_list':true")),
+             "[{\"pick_first\":{\"shuffleAddressList\":true}}]");
+    check_lb(NULL, POLICIES(WRR(POLICY(LB "round_robin.v3.RoundRobin", ""))),
+             "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
+    /* Unknown ones are skipped, and the first that is supported counts. */
+    check_lb(NULL,
+             POLICIES(POLICY(LB "least_request.v3.LeastRequest", "") "," POLICY(
+                 "xds.type.v3.TypedStruct",
+                 ",'type_url':'x/no_such_policy','value':{}") "," POLICY(LB "round_robin.v3.RoundRobin",
+                                                                         "") "," RING_POLICY("")),
+             "[{\"round_robin\":{}}]");
+    check_lb(NULL,
+             POLICIES(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/ring_hash_experimental','value':{"
+                                                        "'minRingSize':3,'maxRingSize':7}")),
+             "[{\"ring_hash_experimental\":{\"minRingSize\":3,\"maxRingSize\":7}}]");
+    check_lb(NULL, POLICIES(POLICY("udpa.type.v1.TypedStruct", ",'type_url':'x/round_robin'")),
+             "[{\"round_robin\":{}}]");
+    refused(
+        POLICIES(POLICY(LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", "")),
+        "field load_balancing_policy: no supported load balancing policy config found: "
+        "envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin");
+    refused(
+        POLICIES(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/no_such_policy','value':{}") "," POLICY(
+            LB "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin", "")),
+        "policy config found: no_such_policy, "
+        "envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin");
+    check_lb(NULL,
+             POLICIES(WRR(POLICY("xds.type.v3.TypedStruct", ",'type_url':'x/no_such_policy','value':{}") "," POLICY(
+                 LB "least_request.v3.LeastRequest", ""))),
+             "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
+    refused(POLICIES("{}"), "policies[0].typed_extension_config: field not present");
+    refused(
+        POLICIES(RING_POLICY(",'hash_function':'MURMUR_HASH_2'")),
+        "field load_balancing_policy.policies[0].typed_extension_config.typed_config.hash_function: must be XX_HASH");
+    refused(POLICIES(WRR("")), "endpoint_picking_policy: no supported load balancing policy config found");
+}
+
+static char *nested(size_t depth)
+{
+    struct tc_buf json = {0};
+    tc_buf_append_str(&json, "{" EDS ",'load_balancing_policy':{'policies':[");
+    for (size_t i = 0; i < depth; i++)
+        tc_buf_append_str(&json, "{'typed_extension_config':{'typed_config':{'@type':'" TYPE LB
+                                 "wrr_locality.v3.WrrLocality','endpoint_picking_policy':{'policies':[");
+    tc_buf_append_str(&json, POLICY(LB "round_robin.v3.RoundRobin", ""));
+    for (size_t i = 0; i < depth; i++)
+        tc_buf_append_str(&json, "]}}}}");
+    tc_buf_append_str(&json, "]}}");
+    return tc_buf_take(&json);
+}
+
+static void policies_nest_sixteen_deep(void **state)
+{
+    TC_CASE(CD10);
+    (void)state;
+    char *json = nested(15);
+    tc_xds_resource_unref(valid(json));
+    tc_free(json);
+    json = nested(16);
+    refused(json, "exceeded max recursion depth of 16");
+    tc_free(json);
+}
+
+static bool only_ring_hash(void *arg, const char *name)
+{
+    (void)arg;
+    return strcmp(name, "ring_hash_experimental") == 0;
+}
+
+static void no_small_rings(void *arg, const json_t *list, struct tc_validation_errors *errors)
+{
+    json_int_t min = 0;
+    assert_ptr_equal(arg, &tc_cluster_type);
+    assert_int_equal(json_unpack((json_t *)list, "[{s:{s:I}}]", "ring_hash_experimental", "minRingSize", &min), 0);
+    if (min < 10)
+        tc_validation_add(errors, "too small");
+}
+
+static void registries_are_asked(void **state)
+{
+    (void)state;
+    struct tc_xds_registries reg;
+    tc_xds_registries_init(&reg);
+    reg.lb_known = only_ring_hash;
+    reg.lb_check = no_small_rings;
+    reg.arg = (void *)&tc_cluster_type;
+    struct tc_xds_decode_context ctx = {.registries = &reg};
+    check_lb(&ctx, POLICIES(POLICY(LB "round_robin.v3.RoundRobin", "") "," RING_POLICY("")),
+             "[{\"ring_hash_experimental\":{\"minRingSize\":1024,\"maxRingSize\":8388608}}]");
+    kit_resource_refused(&tc_cluster_type, &ctx, POLICIES(RING_POLICY(",'minimum_ring_size':2")),
+                         "field load_balancing_policy: too small");
+    reg.ring_hash_off = true;
+    kit_resource_refused(&tc_cluster_type, &ctx, CLUSTER("'lb_policy':'RING_HASH'"), "unsupported value RING_HASH");
+}
+
+static void load_reports_go_to_self(void **state)
+{
+    TC_CASE(CD11);
+    (void)state;
+    refused(CLUSTER("'lrs_server':{'ads':{}}"), "field lrs_server: must be self");
+    struct tc_xds_resource *r =
+        valid(CLUSTER("'lrs_server':{'self':{}},'lrs_report_endpoint_metrics':['named_metrics.b','cpu_utilization',"
+                      "'named_metrics.a','unheard_of','named_metrics.b','cpu_utilization','named_metrics.*']"));
+    assert_true(tc_cluster_of(r)->has_lrs);
+    assert_int_equal(tc_cluster_of(r)->lrs_metrics, TC_LRS_CPU | TC_LRS_ALL_NAMED);
+    assert_int_equal(tc_cluster_of(r)->n_lrs_names, 2);
+    assert_true(tc_slice_eq_str(tc_cluster_of(r)->lrs_names[0], "a"));
+    assert_true(tc_slice_eq_str(tc_cluster_of(r)->lrs_names[1], "b"));
+    tc_xds_resource_unref(r);
+}
+
+static uint32_t breaker(const char *thresholds)
+{
+    char *json = tc_asprintf(CLUSTER("'circuit_breakers':{'thresholds':[%s]}"), thresholds);
+    struct tc_xds_resource *r = valid(json);
+    uint32_t max = tc_cluster_of(r)->max_concurrent_requests;
+    tc_xds_resource_unref(r);
+    tc_free(json);
+    return max;
+}
+
+static void first_default_threshold_counts(void **state)
+{
+    TC_CASE(CD12);
+    (void)state;
+    assert_int_equal(breaker("{'priority':'HIGH','max_requests':1},{'max_requests':2},{'max_requests':3}"), 2);
+    assert_int_equal(breaker("{},{'max_requests':3}"), 1024);
+    assert_int_equal(breaker("{'priority':'HIGH','max_requests':1}"), 1024);
+    assert_true(breaker("{'max_requests':4294967295}") == UINT32_MAX);
+    assert_int_equal(breaker("{'max_requests':0}"), 0);
+}
+
+static void outliers_are_checked(void **state)
+{
+    TC_CASE(CD13);
+    TC_CASE(CD14);
+    TC_CASE(CD15);
+    (void)state;
+#define OUTLIER(more) CLUSTER("'outlier_detection':{" more "}")
+    refused("{" EDS ",'outlier_detection':{'interval':'-1s'}}",
+            "field outlier_detection.interval.seconds: value must be in the range [0, 315576000000]");
+    refused(OUTLIER("'base_ejection_time':'-0.5s'"), "base_ejection_time.nanos: value must be in the range");
+    refused(OUTLIER("'max_ejection_percent':101"), "max_ejection_percent: value must be <= 100");
+    refused(OUTLIER("'enforcing_success_rate':101"), "enforcing_success_rate: value must be <= 100");
+    refused(OUTLIER("'enforcing_failure_percentage':101"), "enforcing_failure_percentage: value must be <= 100");
+    refused(OUTLIER("'failure_percentage_threshold':101"),
+            "field outlier_detection.failure_percentage_threshold: value must be <= 100");
+    struct tc_xds_resource *r = valid(OUTLIER(""));
+    const struct tc_outlier_settings *o = tc_cluster_of(r)->outlier;
+    assert_true(o->by_success_rate);
+    assert_false(o->by_failure_percentage);
+    assert_int_equal(o->interval_ms, 10000);
+    assert_int_equal(o->base_ejection_ms, 30000);
+    assert_int_equal(o->max_ejection_ms, 300000);
+    assert_int_equal(o->max_ejection_percent, 10);
+    assert_int_equal(o->success_rate.stdev_factor, 1900);
+    assert_int_equal(o->success_rate.enforcement_percent, 100);
+    assert_int_equal(o->success_rate.minimum_hosts, 5);
+    assert_int_equal(o->success_rate.request_volume, 100);
+    assert_int_equal(o->failure_percentage.threshold, 85);
+    assert_int_equal(o->failure_percentage.minimum_hosts, 5);
+    assert_int_equal(o->failure_percentage.request_volume, 50);
+    tc_xds_resource_unref(r);
+    r = valid(OUTLIER("'enforcing_success_rate':0,'enforcing_failure_percentage':7,'base_ejection_time':'400s'"));
+    o = tc_cluster_of(r)->outlier;
+    assert_false(o->by_success_rate);
+    assert_true(o->by_failure_percentage);
+    assert_int_equal(o->failure_percentage.enforcement_percent, 7);
+    assert_int_equal(o->max_ejection_ms, 400000);
+    tc_xds_resource_unref(r);
+}
+
+#define UPSTREAM(type, more) CLUSTER("'upstream_config':{'typed_config':{'@type':'" TYPE type "'" more "}}")
+#define HTTP_OPTIONS "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+static void upstream_config_has_the_idle_timeout(void **state)
+{
+    TC_CASE(CD16);
+    (void)state;
+    refused(UPSTREAM("envoy.config.cluster.v3.Cluster", ""),
+            "field upstream_config.typed_config: unsupported upstream config type envoy.config.cluster.v3.Cluster");
+    refused(UPSTREAM(HTTP_OPTIONS, ",'common_http_protocol_options':{'idle_timeout':'-1s'}"), "idle_timeout.seconds");
+    struct tc_xds_resource *r =
+        valid(UPSTREAM(HTTP_OPTIONS, ",'common_http_protocol_options':{'idle_timeout':'1.5s'}"));
+    assert_int_equal(tc_cluster_of(r)->idle_timeout_ms, 1500);
+    tc_xds_resource_unref(r);
+    r = valid(UPSTREAM(HTTP_OPTIONS, ""));
+    assert_int_equal(tc_cluster_of(r)->idle_timeout_ms, 3600000);
+    tc_xds_resource_unref(r);
+}
+
+static void override_host_statuses(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *r = valid(
+        CLUSTER("'common_lb_config':{'override_host_status':{'statuses':['DRAINING','UNHEALTHY','HEALTHY',77]}}"));
+    assert_int_equal(tc_cluster_of(r)->override_host_status, TC_OVERRIDE_HOST_HEALTHY | TC_OVERRIDE_HOST_DRAINING);
+    tc_xds_resource_unref(r);
+    r = valid(CLUSTER("'common_lb_config':{'override_host_status':{}}"));
+    assert_int_equal(tc_cluster_of(r)->override_host_status, 0);
+    tc_xds_resource_unref(r);
+}
+
+#define DNS(localities) "{'name':'c','type':'LOGICAL_DNS','load_assignment':{'endpoints':[" localities "]}}"
+#define DNS_AT(address) DNS("{'lb_endpoints':[{'endpoint':{'address':{'socket_address':{" address "}}}}]}")
+
+static void logical_dns_has_one_address(void **state)
+{
+    TC_CASE(DN07);
+    (void)state;
+    struct tc_xds_resource *r = valid(DNS_AT("'address':'a.example','port_value':443"));
+    assert_int_equal(tc_cluster_of(r)->kind, TC_CLUSTER_LOGICAL_DNS);
+    assert_string_equal(tc_cluster_of(r)->dns_target->data, "a.example:443");
+    tc_xds_resource_unref(r);
+    r = valid(DNS_AT("'address':'::1','port_value':443"));
+    assert_string_equal(tc_cluster_of(r)->dns_target->data, "[::1]:443");
+    tc_xds_resource_unref(r);
+    refused("{'name':'c','type':'LOGICAL_DNS'}", "field load_assignment: field not present");
+    refused(DNS(""), "must contain exactly one locality for LOGICAL_DNS cluster, found 0");
+    refused(DNS("{},{}"), "must contain exactly one locality for LOGICAL_DNS cluster, found 2");
+    refused(DNS("{}"), "must contain exactly one endpoint for LOGICAL_DNS cluster, found 0");
+    refused(DNS("{'lb_endpoints':[{},{}]}"), "must contain exactly one endpoint for LOGICAL_DNS cluster, found 2");
+    refused(DNS("{'lb_endpoints':[{}]}"), "lb_endpoints[0].endpoint: field not present");
+    refused(DNS("{'lb_endpoints':[{'endpoint':{}}]}"), "endpoint.address: field not present");
+    refused(DNS("{'lb_endpoints':[{'endpoint':{'address':{'pipe':{'path':'/x'}}}}]}"),
+            "address.socket_address: field not present");
+    refused(DNS_AT("'port_value':443"), "socket_address.address: must be non-empty");
+    refused(DNS_AT("'address':'a.example'"), "socket_address.port_value: field not present");
+    refused(DNS_AT("'address':'a.example','port_value':65536"), "port_value: invalid port");
+    refused(DNS_AT("'address':'a.example','port_value':1,'resolver_name':'x'"),
+            "resolver_name: LOGICAL_DNS clusters must NOT have a custom resolver name set");
+}
+
+static void equality_is_of_bytes(void **state)
+{
+    (void)state;
+    struct tc_xds_resource *a = valid("{" EDS "}"), *b = valid("{" EDS "}"),
+                           *c = valid(CLUSTER("'lb_policy':'RING_HASH'"));
+    assert_true(tc_cluster_type.equal(a, b));
+    assert_false(tc_cluster_type.equal(a, c));
+    tc_xds_resource_unref(a);
+    tc_xds_resource_unref(b);
+    tc_xds_resource_unref(c);
+}
+
+int main(void)
+{
+    if (torc_log_set_levels("resource=warn") != 0)
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(type_is_eds_or_dns),
+        cmocka_unit_test(eds_config_is_ads_or_self),
+        cmocka_unit_test(every_fault_is_named),
+        cmocka_unit_test(cluster_types),
+        cmocka_unit_test(aggregates_are_bounded),
+        cmocka_unit_test(policies_of_aggregates_are_ignored),
+        cmocka_unit_test(least_request_becomes_round_robin),
+        cmocka_unit_test(lb_policy_becomes_json),
+        cmocka_unit_test(ring_sizes_are_checked),
+        cmocka_unit_test(extension_policies),
+        cmocka_unit_test(policies_nest_sixteen_deep),
+        cmocka_unit_test(registries_are_asked),
+        cmocka_unit_test(load_reports_go_to_self),
+        cmocka_unit_test(first_default_threshold_counts),
+        cmocka_unit_test(outliers_are_checked),
+        cmocka_unit_test(upstream_config_has_the_idle_timeout),
+        cmocka_unit_test(override_host_statuses),
+        cmocka_unit_test(logical_dns_has_one_address),
+        cmocka_unit_test(equality_is_of_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
