@@ -86,8 +86,12 @@ void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *lo
  * text]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
-/* Takes requests until one contains `text`, at most 30 s. */
+/* Takes requests until one contains `text`, at most 30 s. An answer to an earlier response counts too: where that may
+ * still be under way, use kit_mesh_wait_accepted. */
 void kit_mesh_wait_request(struct kit_mesh *k, const char *text);
+/* Waits until a client accepted a version of the resource `name` whose serialised message contains `text`, at most
+ * 30 s. type: "Cluster". */
+void kit_mesh_wait_accepted(struct kit_mesh *k, const char *type, const char *name, const char *text);
 
 /* --- channels --- */
 

@@ -178,6 +178,42 @@ void kit_mesh_wait_request(struct kit_mesh *k, const char *text)
     tc_buf_fini(&seen);
 }
 
+struct acceptance {
+    const char *type, *name, *text;
+    bool there;
+};
+
+static void look_for_acceptance(void *arg, const struct tc_served *served)
+{
+    struct acceptance *a = arg;
+    struct tc_slice url = served->type_url;
+    size_t length = strlen(a->type);
+    bool of_type = url.len > length && memcmp(url.data + url.len - length, a->type, length) == 0;
+    if (of_type && tc_slice_eq_str(served->name, a->name) && served->state == TC_SERVED_ACKED)
+        a->there |= tc_slice_find(tc_rstr_slice(served->value), tc_slice_str(a->text)) >= 0;
+}
+
+static void ignore_client(void *arg, struct tc_slice node)
+{
+    (void)arg;
+    (void)node;
+}
+
+static void view_acceptance(struct tc_control_plane *cp, void *arg)
+{
+    static const struct tc_control_plane_view view = {ignore_client, look_for_acceptance};
+    tc_control_plane_view(cp, &view, arg);
+}
+
+void kit_mesh_wait_accepted(struct kit_mesh *k, const char *type, const char *name, const char *text)
+{
+    struct acceptance a = {type, name, text, false};
+    for (uint64_t until = now_ns() + WAIT_NS; !a.there && now_ns() < until;)
+        kit_mesh_do(k, view_acceptance, &a);
+    if (!a.there)
+        fail_msg("no client accepted %s \"%s\" with \"%s\"", type, name, text);
+}
+
 struct kit_mesh_world kit_mesh_world_open(size_t backends, const char *endpoints, const char *cluster,
                                           const char *hash_policies)
 {
