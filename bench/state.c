@@ -36,10 +36,10 @@ static double toggle(struct tree *t, unsigned changes)
     uint64_t hash = tree_hash_of(0), began = measure_cpu_ns();
     bool ring = f->subchannels.len == 1;
     for (unsigned i = 0; i < changes; i++) {
-        fake_lb_set_at(f, f->subchannels.len - 1, TORC_IDLE);
+        fake_lb_set_at(f, f->subchannels.len - 1, TORC_CONNECTIVITY_IDLE);
         check(!tree_pick(t, hash) == ring);
         tc_loop_drain(f->loop);
-        fake_lb_set_at(f, f->subchannels.len - 1, TORC_READY);
+        fake_lb_set_at(f, f->subchannels.len - 1, TORC_CONNECTIVITY_READY);
         check(tree_pick(t, hash) != NULL);
         tc_buf_clear(&f->connects);
         tc_buf_clear(&f->history);
@@ -53,7 +53,7 @@ static struct tree *connected(enum tree_kind kind, size_t n)
     struct tree *t = tree_new(kind, n);
     if (kind == TREE_ROUND_ROBIN)
         for (size_t i = 0; i < n; i++)
-            fake_lb_set_at(tree_lb(t), i, TORC_READY);
+            fake_lb_set_at(tree_lb(t), i, TORC_CONNECTIVITY_READY);
     else
         check(tree_connect(t, 0));
     return t;
@@ -81,7 +81,7 @@ static double become_ready(enum tree_kind kind, size_t n)
     uint64_t began = measure_cpu_ns();
     if (kind == TREE_ROUND_ROBIN)
         for (size_t i = 0; i < n; i++) {
-            fake_lb_set_at(tree_lb(t), i, TORC_READY);
+            fake_lb_set_at(tree_lb(t), i, TORC_CONNECTIVITY_READY);
             check(tree_pick(t, 0) != NULL);
         }
     else

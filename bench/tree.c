@@ -200,7 +200,7 @@ bool tree_connect(struct tree *t, size_t i)
     if (tree_pick(t, hash))
         return false;
     tc_loop_drain(f->loop);
-    fake_lb_set_at(f, f->subchannels.len - 1, TORC_READY);
+    fake_lb_set_at(f, f->subchannels.len - 1, TORC_CONNECTIVITY_READY);
     return tree_pick(t, hash) != NULL;
 }
 

@@ -83,9 +83,9 @@ int main(int argc, char **argv)
         b.addresses[b.n] = argv[i];
         snprintf(b.keys[b.n], sizeof(b.keys[b.n]), "shard-%d", b.n);
     }
-    const struct torc_resolver_class shards = {
+    const struct torc_resolver_factory shards = {
         .size = sizeof(shards), .scheme = "shards", .start = start, .stop = stop, .arg = &b};
-    const struct torc_resolver_class *const resolvers[] = {&shards, NULL};
+    const struct torc_resolver_factory *const resolvers[] = {&shards, NULL};
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.resolvers = resolvers;

@@ -49,10 +49,11 @@ struct torc_channel_options {
     bool gzip;                        /* compress request messages */
     uint64_t dns_min_interval_ms;     /* between re-resolutions; 30000 */
     uint64_t xds_resource_timeout_ms; /* A57's does-not-exist timer; 15000 */
-    const struct torc_resolver_class *const *resolvers; /* the application's, tried before Torc's own; NULL-terminated;
-                                                           the classes are copied; what their strings and
+    const struct torc_resolver_factory *const
+        *resolvers;                                   /* the application's, tried before Torc's own; NULL-terminated;
+                                                           the factories are copied; what their strings and
                                                            arg point at must live until stop has been called */
-    const struct torc_lb_class *const *lb_policies;     /* likewise; names of Torc's own policies are refused */
+    const struct torc_lb_factory *const *lb_policies; /* likewise; names of Torc's own policies are refused */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns:, ipv4: and ipv6:
                                targets; NULL: as grpc_proxy, https_proxy, http_proxy and no_proxy have it; "": none */
     bool disable_retries;   /* ignore retry and hedging policies (A6, A44); requests that no server has
@@ -82,19 +83,19 @@ TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *targe
  * off the loop's thread. NULL is allowed. Any thread. */
 TORC_API void torc_channel_free(torc_channel *channel);
 
-/* The state as last published, TORC_SHUTDOWN for NULL; with try_to_connect an IDLE channel starts to connect. Any
- * thread. */
+/* The state as last published, TORC_CONNECTIVITY_SHUTDOWN for NULL; with try_to_connect an IDLE channel starts to
+ * connect. Any thread. */
 TORC_API enum torc_connectivity torc_channel_state(torc_channel *channel, bool try_to_connect);
 
 /* Called on the loop's thread when the state is no longer `last`, once. `status_text`: why, in TRANSIENT_FAILURE. */
 typedef void (*torc_channel_state_fn)(torc_channel *channel, enum torc_connectivity state, const char *status_text,
                                       void *arg);
-/* Any thread. A channel that is freed reports TORC_SHUTDOWN (channel is NULL then). */
+/* Any thread. A channel that is freed reports TORC_CONNECTIVITY_SHUTDOWN (channel is NULL then). */
 TORC_API int torc_channel_watch_state(torc_channel *channel, enum torc_connectivity last, torc_channel_state_fn fn,
                                       void *arg);
 /* Blocks until the state differs from `last` (0; at once if it does), or timeout_ms passed (TORC_ETIMEDOUT; 0: it only
  * looks, -1: no limit); TORC_EDEADLK in a callback, TORC_ECLOSED after torc_runtime_free. Another thread may free the
- * channel meanwhile: the state is TORC_SHUTDOWN then. Any thread. */
+ * channel meanwhile: the state is TORC_CONNECTIVITY_SHUTDOWN then. Any thread. */
 TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivity last, int64_t timeout_ms,
                                      enum torc_connectivity *now);
 /* Begins to connect and blocks until READY (0; at once if it is), or timeout_ms passed (TORC_ETIMEDOUT; -1: no limit).

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum torc_error {
+enum torc_error_code {
     TORC_OK = 0,
     TORC_EINVAL = -1,       /* an argument is malformed or out of range */
     TORC_ENOTFOUND = -2,    /* the named thing does not exist */

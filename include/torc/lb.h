@@ -49,8 +49,8 @@ TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
  * each hedge has a number of its own. */
 TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 
-struct torc_lb_class {
-    size_t size;      /* sizeof(struct torc_lb_class) */
+struct torc_lb_factory {
+    size_t size;      /* sizeof(struct torc_lb_factory) */
     const char *name; /* as service configs name it */
     /* Makes a policy. */
     void *(*create)(torc_lb_helper *helper, void *arg);

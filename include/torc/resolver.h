@@ -35,8 +35,8 @@ TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum t
 TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
 TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 
-struct torc_resolver_class {
-    size_t size;        /* sizeof(struct torc_resolver_class) */
+struct torc_resolver_factory {
+    size_t size;        /* sizeof(struct torc_resolver_factory) */
     const char *scheme; /* "myscheme": targets "myscheme:..." */
     /* Starts a resolver for the part of the target behind "scheme:"; returns its state. It may report at once. The
      * listener is valid until stop returns, longer with a reference. */

@@ -23,15 +23,15 @@
 
 /* The application's own resolvers and LB policies: tc_channel_plugins.arg. */
 struct app_plugins {
-    struct tc_app_lb_classes *policies; /* NULL: none */
+    struct tc_app_lb_factories *policies; /* NULL: none */
     size_t n_resolvers;
     struct tc_app_resolver_class resolvers[];
 };
 
-static bool resolver_is_well_formed(const struct torc_resolver_class *cls)
+static bool resolver_is_well_formed(const struct torc_resolver_factory *cls)
 {
-    return cls->size >= offsetof(struct torc_resolver_class, arg) && tc_sized_known(cls, sizeof(*cls)) && cls->scheme &&
-           cls->start;
+    return cls->size >= offsetof(struct torc_resolver_factory, arg) && tc_sized_known(cls, sizeof(*cls)) &&
+           cls->scheme && cls->start;
 }
 
 static const struct tc_resolver_class *plugins_find_resolver(void *arg, struct tc_slice scheme)
@@ -46,12 +46,12 @@ static const struct tc_resolver_class *plugins_find_resolver(void *arg, struct t
 static void plugins_free(void *arg)
 {
     struct app_plugins *app = arg;
-    tc_app_lb_classes_free(app->policies);
+    tc_app_lb_factories_free(app->policies);
     tc_free(app);
 }
 
 /* Copies the resolvers; malformed ones are left out, so that their scheme has no resolver. */
-static struct app_plugins *app_plugins_new(const struct torc_resolver_class *const *resolvers)
+static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *const *resolvers)
 {
     size_t n = 0;
     while (resolvers && resolvers[n])
@@ -80,12 +80,12 @@ static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_c
     plugins->release = plugins_free;
     if (!own_policies)
         return true;
-    app->policies = tc_app_lb_classes_new(o.lb_policies, why);
+    app->policies = tc_app_lb_factories_new(o.lb_policies, why);
     if (!app->policies) {
         plugins_free(app);
         return false;
     }
-    plugins->policies = tc_app_lb_classes_registry(app->policies);
+    plugins->policies = tc_app_lb_factories_registry(app->policies);
     return true;
 }
 
@@ -129,9 +129,9 @@ void torc_channel_free(torc_channel *ch)
 enum torc_connectivity torc_channel_state(torc_channel *ch, bool try_to_connect)
 {
     if (!ch)
-        return TORC_SHUTDOWN;
+        return TORC_CONNECTIVITY_SHUTDOWN;
     enum torc_connectivity state = (enum torc_connectivity)atomic_load(&ch->connectivity.published);
-    if (try_to_connect && state == TORC_IDLE && tc_runtime_check(ch->rt) == 0 &&
+    if (try_to_connect && state == TORC_CONNECTIVITY_IDLE && tc_runtime_check(ch->rt) == 0 &&
         !atomic_flag_test_and_set(&ch->connect_posted)) {
         tc_channel_ref(ch);
         if (!tc_runtime_run(ch->rt, &ch->exit_idle_task))

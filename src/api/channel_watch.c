@@ -24,7 +24,7 @@ struct state_watch {
 static void watch_fire(struct state_watch *w, enum torc_connectivity state, const struct tc_status *status)
 {
     tc_channel_watch_remove(&w->base);
-    w->fn(state == TORC_SHUTDOWN ? NULL : w->ch, state, tc_status_text(status), w->arg);
+    w->fn(state == TORC_CONNECTIVITY_SHUTDOWN ? NULL : w->ch, state, tc_status_text(status), w->arg);
     tc_channel_unref(w->ch);
     tc_free(w);
 }
@@ -41,7 +41,7 @@ static void on_add(struct tc_task *task)
     struct state_watch *w = TC_CONTAINER_OF(task, struct state_watch, task);
     tc_channel_attach(w->ch);
     if (w->ch->ended)
-        watch_fire(w, TORC_SHUTDOWN, &w->ch->end_status);
+        watch_fire(w, TORC_CONNECTIVITY_SHUTDOWN, &w->ch->end_status);
     else if (w->ch->connectivity.state != w->last)
         watch_fire(w, w->ch->connectivity.state, &w->ch->connectivity.status);
     else
@@ -86,7 +86,7 @@ static void waiter_wake(struct waiter *w, enum torc_connectivity state)
 {
     torc_runtime *rt = w->ch->rt;
     tc_runtime_lock(rt);
-    w->over |= state == TORC_SHUTDOWN;
+    w->over |= state == TORC_CONNECTIVITY_SHUTDOWN;
     if (state != w->last || w->over)
         tc_wait_wake(&w->wait);
     tc_runtime_unlock(rt);
@@ -103,7 +103,7 @@ static void on_waiter_add(struct tc_task *task)
     struct waiter *w = TC_CONTAINER_OF(task, struct waiter, add);
     tc_channel_attach(w->ch);
     if (w->ch->ended) {
-        waiter_wake(w, TORC_SHUTDOWN);
+        waiter_wake(w, TORC_CONNECTIVITY_SHUTDOWN);
         return;
     }
     if (w->connect)
@@ -135,7 +135,7 @@ static uint64_t deadline_ns(torc_channel *ch, int64_t timeout_ms)
 static bool waiter_reached(const struct waiter *w, enum torc_connectivity last, enum torc_connectivity *state)
 {
     *state = (enum torc_connectivity)atomic_load(&w->ch->connectivity.published);
-    return w->connect ? *state == TORC_READY : *state != last;
+    return w->connect ? *state == TORC_CONNECTIVITY_READY : *state != last;
 }
 
 /* Returns TORC_ETIMEDOUT if the time passes first. */
@@ -182,7 +182,7 @@ static int state_wait(torc_channel *ch, enum torc_connectivity last, int64_t tim
     tc_wait_fini(&w.wait);
     if (rc != TORC_EFORK)
         tc_channel_unref(ch);
-    if (rc == 0 && connect && state == TORC_SHUTDOWN)
+    if (rc == 0 && connect && state == TORC_CONNECTIVITY_SHUTDOWN)
         rc = TORC_ECLOSED;
     if (rc == 0 && now)
         *now = state;
@@ -197,5 +197,5 @@ int torc_channel_wait_state(torc_channel *ch, enum torc_connectivity last, int64
 
 int torc_channel_connect(torc_channel *ch, int64_t timeout_ms)
 {
-    return state_wait(ch, TORC_IDLE, timeout_ms, true, NULL);
+    return state_wait(ch, TORC_CONNECTIVITY_IDLE, timeout_ms, true, NULL);
 }

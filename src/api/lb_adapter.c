@@ -18,7 +18,7 @@
 struct torc_lb_helper {
     struct tc_lb_policy base;
     struct tc_lref ref; /* the policy's own, and each picker's */
-    const struct torc_lb_class *app;
+    const struct torc_lb_factory *app;
     void *state;
     struct tc_link children;
     bool published;
@@ -80,11 +80,11 @@ static enum tc_pick_kind app_pick(struct tc_picker *picker, const struct tc_pick
     torc_lb_child *child = p->app->pick(p->state, &pick);
     if (child)
         return tc_picker_pick(child->picker, args, out);
-    if (p->shown == TORC_TRANSIENT_FAILURE) {
+    if (p->shown == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         out->status = tc_status_ref(&p->status);
         return TC_PICK_FAIL;
     }
-    if (p->shown == TORC_IDLE && !args->dry)
+    if (p->shown == TORC_CONNECTIVITY_IDLE && !args->dry)
         tc_loop_defer(p->base.helper->env->loop, &p->exit_idle);
     return TC_PICK_QUEUE;
 }
@@ -114,7 +114,7 @@ void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const
     if (!p->base.helper)
         return;
     p->shown = state;
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_status_set(&p->status, tc_status_make(TORC_STATUS_UNAVAILABLE, "LB policy %s: %s", p->app->name,
                                                  message ? message : "no connected endpoint"));
     else
@@ -291,7 +291,7 @@ static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_
     if (update->endpoints) {
         endpoints_hand_over(p, update->endpoints, TC_CONTAINER_OF(update->config, struct app_config, base)->json);
     } else if (!p->published) { /* no endpoints yet, and none to come: fails until the first list */
-        p->shown = TORC_TRANSIENT_FAILURE;
+        p->shown = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
         tc_status_set(&p->status, tc_status_ref(update->endpoints_error));
         policy_publish(p);
         p->published = false;
@@ -375,7 +375,7 @@ static struct tc_lb_policy *app_create(const struct tc_lb_factory *factory, stru
     p->base.helper = helper;
     tc_lref_init(&p->ref);
     p->app = factory->arg;
-    p->shown = TORC_CONNECTING;
+    p->shown = TORC_CONNECTIVITY_CONNECTING;
     tc_list_init(&p->children);
     tc_task_init(&p->exit_idle, on_exit_idle);
     tc_task_init(&p->bye, on_bye);
@@ -411,7 +411,7 @@ static bool app_equal_config(const struct tc_lb_config *a, const struct tc_lb_co
                   TC_CONTAINER_OF(b, struct app_config, base)->json) == 0;
 }
 
-void tc_app_lb_factory_init(struct tc_lb_factory *factory, const struct torc_lb_class *app)
+void tc_app_lb_factory_init(struct tc_lb_factory *factory, const struct torc_lb_factory *app)
 {
     *factory = (struct tc_lb_factory){
         .name = app->name,

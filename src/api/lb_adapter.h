@@ -5,6 +5,6 @@
 #include "api/lb_adapter_api.h"
 
 /* Fills in the class. `app` must outlive it. */
-void tc_app_lb_factory_init(struct tc_lb_factory *factory, const struct torc_lb_class *app);
+void tc_app_lb_factory_init(struct tc_lb_factory *factory, const struct torc_lb_factory *app);
 
 #endif

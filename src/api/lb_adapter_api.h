@@ -6,13 +6,13 @@
 
 #include "lb/policy.h"
 
-/* A registry with the built-in policies and the application's classes. */
-struct tc_app_lb_classes;
+/* A registry with the built-in policies and the application's factories. */
+struct tc_app_lb_factories;
 
-/* `list` ends with NULL. Returns NULL with the reason in *why (tc_free) if a class is malformed or its name is taken.
+/* `list` ends with NULL. Returns NULL with the reason in *why (tc_free) if a factory is malformed or its name is taken.
  */
-struct tc_app_lb_classes *tc_app_lb_classes_new(const struct torc_lb_class *const *list, char **why);
-void tc_app_lb_classes_free(struct tc_app_lb_classes *c);
-const struct tc_lb_registry *tc_app_lb_classes_registry(const struct tc_app_lb_classes *c);
+struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, char **why);
+void tc_app_lb_factories_free(struct tc_app_lb_factories *c);
+const struct tc_lb_registry *tc_app_lb_factories_registry(const struct tc_app_lb_factories *c);
 
 #endif

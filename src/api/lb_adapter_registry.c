@@ -1,17 +1,17 @@
 /* The registry of a channel with LB policies of the application's own: the built-in policies, and copies of the
- * application's classes, which the channel keeps until it is destroyed. Declared in lb_adapter_api.h. */
+ * application's factories, which the channel keeps until it is destroyed. Declared in lb_adapter_api.h. */
 #include "api/builtin.h"
 #include "api/lb_adapter.h"
 #include "base/mem.h"
 #include "base/sized.h"
 #include "lb/registry.h"
 
-struct tc_app_lb_classes {
+struct tc_app_lb_factories {
     struct tc_lb_registry *registry;
     size_t n;
     struct {
         struct tc_lb_factory factory;
-        struct torc_lb_class app; /* a copy: a policy may end after the application's is gone */
+        struct torc_lb_factory app; /* a copy: a policy may end after the application's is gone */
     } at[];
 };
 
@@ -24,23 +24,24 @@ static struct tc_lb_registry *registry_make(void)
 
 /* Accepts the structs of older headers, which have at least the members before `arg`, and the structs of newer headers
  * if the members that this version does not know are zero. */
-static bool class_is_well_formed(const struct torc_lb_class *app)
+static bool class_is_well_formed(const struct torc_lb_factory *app)
 {
-    return app->size >= offsetof(struct torc_lb_class, arg) && tc_sized_known(app, sizeof(*app)) && app->name &&
+    return app->size >= offsetof(struct torc_lb_factory, arg) && tc_sized_known(app, sizeof(*app)) && app->name &&
            app->name[0] && app->create && app->update && app->pick && app->destroy;
 }
 
-struct tc_app_lb_classes *tc_app_lb_classes_new(const struct torc_lb_class *const *list, char **why)
+struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, char **why)
 {
     size_t n = 0;
     while (list[n])
         n++;
     size_t bytes;
-    if (__builtin_mul_overflow(n, sizeof(((struct tc_app_lb_classes *)NULL)->at[0]), &bytes) || bytes > SIZE_MAX / 2) {
-        tc_refuse(why, "lb_policies: %zu classes do not fit in memory", n);
+    if (__builtin_mul_overflow(n, sizeof(((struct tc_app_lb_factories *)NULL)->at[0]), &bytes) ||
+        bytes > SIZE_MAX / 2) {
+        tc_refuse(why, "lb_policies: %zu factories do not fit in memory", n);
         return NULL;
     }
-    struct tc_app_lb_classes *c = tc_calloc(1, sizeof(*c) + bytes);
+    struct tc_app_lb_factories *c = tc_calloc(1, sizeof(*c) + bytes);
     c->registry = registry_make();
     for (size_t i = 0; i < n; i++) {
         bool ok = class_is_well_formed(list[i]);
@@ -51,9 +52,9 @@ struct tc_app_lb_classes *tc_app_lb_classes_new(const struct torc_lb_class *cons
         }
         if (!ok) {
             tc_refuse(why,
-                      "lb_policies[%zu] (\"%s\"): the class is incomplete or a newer version's, or its name is taken",
+                      "lb_policies[%zu] (\"%s\"): the factory is incomplete or a newer version's, or its name is taken",
                       i, list[i]->name ? list[i]->name : "");
-            tc_app_lb_classes_free(c);
+            tc_app_lb_factories_free(c);
             return NULL;
         }
     }
@@ -61,7 +62,7 @@ struct tc_app_lb_classes *tc_app_lb_classes_new(const struct torc_lb_class *cons
     return c;
 }
 
-void tc_app_lb_classes_free(struct tc_app_lb_classes *c)
+void tc_app_lb_factories_free(struct tc_app_lb_factories *c)
 {
     if (!c)
         return;
@@ -69,7 +70,7 @@ void tc_app_lb_classes_free(struct tc_app_lb_classes *c)
     tc_free(c);
 }
 
-const struct tc_lb_registry *tc_app_lb_classes_registry(const struct tc_app_lb_classes *c)
+const struct tc_lb_registry *tc_app_lb_factories_registry(const struct tc_app_lb_factories *c)
 {
     return c->registry;
 }

@@ -19,7 +19,7 @@ struct torc_resolver_listener {
 
 struct app_resolver {
     struct tc_resolver base;
-    const struct torc_resolver_class *app;
+    const struct torc_resolver_factory *app;
     torc_resolver_listener *listener;
     char *rest;
     void *state;
@@ -213,9 +213,9 @@ static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const s
     return true;
 }
 
-void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_class *app)
+void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app)
 {
-    c->app = (struct torc_resolver_class){0};
+    c->app = (struct torc_resolver_factory){0};
     memcpy(&c->app, app, TC_MIN(app->size, sizeof(c->app)));
     c->base = (struct tc_resolver_class){
         .scheme = c->app.scheme,

@@ -8,10 +8,10 @@
 
 struct tc_app_resolver_class {
     struct tc_resolver_class base;
-    struct torc_resolver_class app; /* a copy: the resolver may end after the application's is gone */
+    struct torc_resolver_factory app; /* a copy: the resolver may end after the application's is gone */
 };
 
 /* `app` is copied. */
-void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_class *app);
+void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app);
 
 #endif

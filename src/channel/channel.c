@@ -94,11 +94,12 @@ void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const 
 {
     bool changed = state != ch->connectivity.state;
     ch->connectivity.state = state;
-    tc_status_set(&ch->connectivity.status,
-                  state == TORC_TRANSIENT_FAILURE && status ? tc_status_ref(status) : (struct tc_status){0});
+    tc_status_set(&ch->connectivity.status, state == TORC_CONNECTIVITY_TRANSIENT_FAILURE && status
+                                                ? tc_status_ref(status)
+                                                : (struct tc_status){0});
     tc_picker_unref(ch->lb.picker);
     ch->lb.picker = picker;
-    if (changed || state == TORC_TRANSIENT_FAILURE) {
+    if (changed || state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         TC_LOG(TC_LOG_CHANNEL, changed ? TORC_LOG_INFO : TORC_LOG_DEBUG, "%s: channel %s%s%s", ch->target.text,
                tc_connectivity_name(state), ch->connectivity.status.text ? ": " : "",
                tc_status_text(&ch->connectivity.status));
@@ -158,7 +159,7 @@ void tc_channel_exit_idle(torc_channel *ch)
     if (ch->ended)
         return;
     if (ch->resolution.resolver) {
-        if (ch->lb.child && ch->connectivity.state == TORC_IDLE)
+        if (ch->lb.child && ch->connectivity.state == TORC_CONNECTIVITY_IDLE)
             tc_graceful_switch_exit_idle(ch->lb.child);
         else if (!ch->lb.child)
             ch->lb.connect_wanted = true;
@@ -169,7 +170,7 @@ void tc_channel_exit_idle(torc_channel *ch)
     if (ch->opts.idle_timeout_ms != UINT64_MAX)
         tc_timer_start(&ch->calls.idle_timer, ch->opts.idle_timeout_ms);
     ch->resolution.resolver = ch->resolver_class->create(ch->resolver_class, &ch->target, &ch->resolution.env);
-    tc_channel_set_state(ch, TORC_CONNECTING, NULL, tc_picker_queue());
+    tc_channel_set_state(ch, TORC_CONNECTIVITY_CONNECTING, NULL, tc_picker_queue());
     ch->resolution.resolver->ops->start(ch->resolution.resolver);
 }
 
@@ -205,7 +206,7 @@ static void on_idle_timer(struct tc_timer *timer)
     TC_LOG(TC_LOG_CHANNEL, TORC_LOG_DEBUG, "%s: idle, no call for %llu ms", ch->target.text,
            (unsigned long long)quiet_ms);
     channel_go_idle(ch);
-    tc_channel_set_state(ch, TORC_IDLE, NULL, tc_picker_queue());
+    tc_channel_set_state(ch, TORC_CONNECTIVITY_IDLE, NULL, tc_picker_queue());
 }
 
 void tc_channel_call_began(torc_channel *ch)
@@ -237,7 +238,7 @@ void tc_channel_reset_backoff(torc_channel *ch)
 static void resolution_failed(torc_channel *ch, const struct tc_status *status)
 {
     tc_status_set(&ch->resolution.error, tc_status_ref(status));
-    tc_channel_set_state(ch, TORC_TRANSIENT_FAILURE, status, tc_picker_fail(status));
+    tc_channel_set_state(ch, TORC_CONNECTIVITY_TRANSIENT_FAILURE, status, tc_picker_fail(status));
     tc_pick_queue_resolved(&ch->queue);
 }
 

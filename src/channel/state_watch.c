@@ -23,7 +23,7 @@ static void watches_tell(struct tc_channel_connectivity *c, const struct publish
     struct tc_link *link;
     while ((link = tc_list_pop(&told))) {
         tc_list_append(&c->watches, link);
-        if (c->ended && p->state != TORC_SHUTDOWN)
+        if (c->ended && p->state != TORC_CONNECTIVITY_SHUTDOWN)
             continue;
         struct tc_channel_watch *w = TC_CONTAINER_OF(link, struct tc_channel_watch, link);
         w->fn(w, p->state, &p->status);
@@ -103,7 +103,7 @@ void tc_state_watch_set_observer(struct tc_channel_connectivity *c, torc_channel
 void tc_state_watch_init(struct tc_channel_connectivity *c, struct tc_loop *loop)
 {
     c->loop = loop;
-    atomic_init(&c->published, TORC_IDLE);
+    atomic_init(&c->published, TORC_CONNECTIVITY_IDLE);
     tc_list_init(&c->events);
     tc_task_init(&c->tell_events, on_tell_events);
     tc_list_init(&c->watches);
@@ -133,13 +133,13 @@ void tc_state_watch_end(struct tc_channel_connectivity *c, bool tell)
     struct tc_link *link;
     c->ended = true;
     tc_status_fini(&c->status);
-    c->state = TORC_SHUTDOWN;
-    atomic_store(&c->published, TORC_SHUTDOWN);
+    c->state = TORC_CONNECTIVITY_SHUTDOWN;
+    atomic_store(&c->published, TORC_CONNECTIVITY_SHUTDOWN);
     tc_state_watch_set_observer(c, NULL, NULL);
     tc_task_cancel(&c->tell);
     while ((link = tc_list_pop(&c->states)))
         published_drop(TC_CONTAINER_OF(link, struct published, link));
-    struct published end = {.state = TORC_SHUTDOWN};
+    struct published end = {.state = TORC_CONNECTIVITY_SHUTDOWN};
     if (tell)
         watches_tell(c, &end);
     while (tc_list_pop(&c->watches))

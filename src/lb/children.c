@@ -26,14 +26,14 @@ void tc_children_update_state(struct tc_lb_helper *h, enum torc_connectivity sta
     struct tc_picker *old = c->picker;
     c->state = state;
     c->picker = picker;
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_status_set(&c->status, status ? tc_status_ref(status) : (struct tc_status){0});
     tc_picker_unref(old);
     if (state != before)
         TC_LOG(TC_LOG_LB, TORC_LOG_DEBUG, "%.*s: %s: child %s %s%s%s", TC_LB_LOG_NAME(h->parent),
                c->set->policy->factory->name, c->name->data, tc_connectivity_name(state),
-               state == TORC_TRANSIENT_FAILURE ? ": " : "",
-               state == TORC_TRANSIENT_FAILURE ? tc_status_text(&c->status) : "");
+               state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? ": " : "",
+               state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? tc_status_text(&c->status) : "");
     c->set->ops->on_state(c, before);
 }
 
@@ -54,7 +54,7 @@ static struct tc_named_child *named_child_new(struct tc_children *set, struct tc
     tc_lb_helper_init(&c->helper, &set->ops->helper, parent);
     c->set = set;
     c->name = tc_rstr_ref(name);
-    c->state = TORC_CONNECTING;
+    c->state = TORC_CONNECTIVITY_CONNECTING;
     c->picker = tc_picker_queue();
     c->policy = tc_graceful_switch_new(&c->helper);
     tc_timer_init(&c->retention, parent->env->loop, on_retention_over);
@@ -139,6 +139,6 @@ void tc_named_child_retain(struct tc_named_child *c, uint64_t retention_ms)
 void tc_named_child_describe_state(const struct tc_named_child *c, enum torc_connectivity state, struct tc_describe *d)
 {
     tc_describe_state(d, "state", state);
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_describe_text(d, "error", tc_slice_str(tc_status_text(&c->status)));
 }

@@ -73,7 +73,7 @@ static void switch_update_state(struct tc_lb_helper *h, enum torc_connectivity s
         tc_status_set(&s->early.status, status ? tc_status_ref(status) : (struct tc_status){0});
         return;
     }
-    if (s == g->pending && state != TORC_CONNECTING)
+    if (s == g->pending && state != TORC_CONNECTIVITY_CONNECTING)
         promote_pending(g);
     if (s == g->current && g->parent)
         tc_lb_update_state(g->parent, state, status, picker);

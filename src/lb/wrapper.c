@@ -17,7 +17,7 @@ void tc_lb_wrapper_publish(struct tc_lb_wrapper *w)
     w->unpublished = false;
     enum torc_connectivity state = w->state;
     struct tc_picker *picker = w->ops->picker(w, &state);
-    tc_lb_update_state(up, state, state == TORC_TRANSIENT_FAILURE ? &w->status : &none, picker);
+    tc_lb_update_state(up, state, state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? &w->status : &none, picker);
 }
 
 void tc_lb_wrapper_on_child_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,

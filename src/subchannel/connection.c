@@ -45,7 +45,8 @@ bool tc_connection_is_private(const struct tc_connection *c)
 /* Takes over the status. May free the connection. */
 static void connection_set_state(struct tc_connection *c, enum torc_connectivity state, struct tc_status status)
 {
-    bool end = state == TORC_READY || state == TORC_TRANSIENT_FAILURE || c->state == TORC_READY;
+    bool end = state == TORC_CONNECTIVITY_READY || state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ||
+               c->state == TORC_CONNECTIVITY_READY;
     c->state = state;
     tc_status_set(&c->status, status);
     TC_LOG(TC_LOG_CHANNEL, end ? TORC_LOG_INFO : TORC_LOG_DEBUG, "%s: connection %s%s%s", c->address->data,
@@ -107,7 +108,7 @@ static void attempt_fail(struct tc_connection *c, struct tc_status status)
 {
     struct tc_loop *loop = c->env->loop;
     attempt_give_up(c);
-    if (c->state == TORC_READY) { /* the attempt was to replace the transport, which stays */
+    if (c->state == TORC_CONNECTIVITY_READY) { /* the attempt was to replace the transport, which stays */
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: connection not replaced, though its credentials have changed: %s",
                c->address->data, tc_status_text(&status));
         tc_status_fini(&status);
@@ -117,7 +118,7 @@ static void attempt_fail(struct tc_connection *c, struct tc_status status)
     uint64_t next_ms = c->attempt.began_ms + tc_backoff_next_ms(&c->backoff, tc_loop_rng(loop));
     uint64_t now_ms = tc_loop_now_ms(loop);
     tc_timer_start(&c->timer, next_ms > now_ms ? next_ms - now_ms : 0);
-    connection_set_state(c, TORC_TRANSIENT_FAILURE, status);
+    connection_set_state(c, TORC_CONNECTIVITY_TRANSIENT_FAILURE, status);
 }
 
 static void attempt_begin(struct tc_connection *c);
@@ -136,8 +137,8 @@ static void on_timer(struct tc_timer *timer)
                                        "failed to connect to %s: timed out after %llu ms, waiting for %s",
                                        c->address->data, (unsigned long long)c->config->connect_timeout_ms,
                                        tc_connection_stage(c)));
-    else if (c->state == TORC_TRANSIENT_FAILURE)
-        connection_set_state(c, TORC_IDLE, tc_status_ref(&c->status));
+    else if (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
+        connection_set_state(c, TORC_CONNECTIVITY_IDLE, tc_status_ref(&c->status));
     else if (!tc_list_empty(&c->watches) && creds->ops->epoch(creds) != c->epoch)
         attempt_begin(c);
     else
@@ -171,7 +172,7 @@ static void on_gone(void *arg, const struct tc_status *why, bool too_many_pings)
         TC_LOG(TC_LOG_CHANNEL, TORC_LOG_WARN, "%s: too many keepalive pings for the server: now every %llu ms",
                c->address->data, (unsigned long long)c->keepalive_time_ms);
     }
-    connection_set_state(c, TORC_IDLE, tc_status_ref(why));
+    connection_set_state(c, TORC_CONNECTIVITY_IDLE, tc_status_ref(why));
 }
 
 static void on_next_gone(void *arg, const struct tc_status *why, bool too_many_pings)
@@ -203,7 +204,7 @@ static void on_next_ready(void *arg)
                c->address->data);
         tc_transport_drain(old, "the credentials have changed");
     } else {
-        connection_set_state(c, TORC_READY, (struct tc_status){0});
+        connection_set_state(c, TORC_CONNECTIVITY_READY, (struct tc_status){0});
     }
 }
 
@@ -304,30 +305,30 @@ static void on_turn_to_connect(struct tc_connect_entry *e)
 
 void tc_connection_connect(struct tc_connection *c)
 {
-    if (c->state != TORC_IDLE || c->env->shut)
+    if (c->state != TORC_CONNECTIVITY_IDLE || c->env->shut)
         return;
     if (c->barren->n > BARREN_MAX) {
         struct tc_status why = tc_status_make(
             TORC_STATUS_UNAVAILABLE, "failed to connect to %s: the last %u connections ended without an answer: %s",
             c->address->data, c->barren->n, tc_status_text(&c->status));
         c->barren->n = BARREN_MAX; /* the attempt after the backoff may try */
-        connection_set_state(c, TORC_CONNECTING, (struct tc_status){0});
+        connection_set_state(c, TORC_CONNECTIVITY_CONNECTING, (struct tc_status){0});
         attempt_fail(c, why);
         return;
     }
     struct tc_connect_asker who = connection_asker(c);
     tc_connect_queue_want(&c->env->queue, &c->attempt.entry, &who);
-    connection_set_state(c, TORC_CONNECTING, (struct tc_status){0});
+    connection_set_state(c, TORC_CONNECTIVITY_CONNECTING, (struct tc_status){0});
 }
 
 void tc_connection_reset_backoff(struct tc_connection *c)
 {
     c->barren->n = 0;
     tc_backoff_reset(&c->backoff);
-    if (c->state != TORC_TRANSIENT_FAILURE)
+    if (c->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         return;
     tc_timer_stop(&c->timer);
-    connection_set_state(c, TORC_IDLE, tc_status_ref(&c->status));
+    connection_set_state(c, TORC_CONNECTIVITY_IDLE, tc_status_ref(&c->status));
 }
 
 struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc_rstr *key,
@@ -345,7 +346,7 @@ struct tc_connection *tc_connection_new(struct tc_connection_env *env, struct tc
     tc_list_init(&c->idle);
     tc_list_init(&c->attempt.entry.due);
     c->attempt.entry.begin = on_turn_to_connect;
-    c->state = TORC_IDLE;
+    c->state = TORC_CONNECTIVITY_IDLE;
     c->keepalive_time_ms = config->keepalive_time_ms;
     c->barren = tc_barren_new();
     tc_backoff_init(&c->backoff, &config->backoff);
@@ -360,7 +361,7 @@ void tc_connection_stop(struct tc_connection *c)
     if (c->transport)
         tc_transport_close(c->transport);
     c->transport = NULL;
-    c->state = TORC_IDLE;
+    c->state = TORC_CONNECTIVITY_IDLE;
 }
 
 void tc_connection_free(struct tc_connection *c)

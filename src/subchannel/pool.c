@@ -203,7 +203,8 @@ void tc_pool_channel_gone(struct tc_pool *p, struct tc_conn_config *config)
         for (struct tc_link *it = p->idle[kind].next; it != &p->idle[kind]; it = next) {
             struct tc_connection *c = TC_CONTAINER_OF(it, struct tc_connection, idle);
             next = it->next;
-            if (tc_conn_config_of_channel(c->config) == config && (c->state != TORC_READY || config->is_private))
+            if (tc_conn_config_of_channel(c->config) == config &&
+                (c->state != TORC_CONNECTIVITY_READY || config->is_private))
                 connection_drop(c);
         }
     }
@@ -217,8 +218,9 @@ static void on_connection_unused(struct tc_connection *c, struct tc_conn_config 
      * much that its next connection is charged for it. */
     bool barren = (c->barren->n || c->barren->ref.n > 1) && !tc_list_linked(&c->idle);
     bool charged = tc_h2_glitch_rate_is_high(c->glitch_rate, tc_loop_now_ms(p->env.loop));
-    bool failed = (c->state == TORC_TRANSIENT_FAILURE || barren || charged) && !tc_conn_config_of_channel(user)->gone;
-    bool ready = c->state == TORC_READY &&
+    bool failed = (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE || barren || charged) &&
+                  !tc_conn_config_of_channel(user)->gone;
+    bool ready = c->state == TORC_CONNECTIVITY_READY &&
                  !(tc_conn_config_of_channel(user)->gone && tc_conn_config_of_channel(user)->is_private);
     bool keep = !p->env.shut && (ready || failed) && p->max_idle > 0;
     if (!keep) {

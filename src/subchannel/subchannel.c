@@ -61,11 +61,11 @@ static void on_deliver(struct tc_task *task)
 
 static void handle_observe(struct handle *h, const struct tc_connection *c)
 {
-    static const char *const kinds[] = {[TORC_IDLE] = "closed",
-                                        [TORC_CONNECTING] = "connect",
-                                        [TORC_READY] = "connected",
-                                        [TORC_TRANSIENT_FAILURE] = "connect_failed"};
-    if (!h->observer || (c->state == TORC_IDLE && h->shown != TORC_READY))
+    static const char *const kinds[] = {[TORC_CONNECTIVITY_IDLE] = "closed",
+                                        [TORC_CONNECTIVITY_CONNECTING] = "connect",
+                                        [TORC_CONNECTIVITY_READY] = "connected",
+                                        [TORC_CONNECTIVITY_TRANSIENT_FAILURE] = "connect_failed"};
+    if (!h->observer || (c->state == TORC_CONNECTIVITY_IDLE && h->shown != TORC_CONNECTIVITY_READY))
         return;
     h->observer(h->observer_arg, kinds[c->state], c->address, tc_status_text(&c->status));
 }
@@ -78,7 +78,7 @@ static void on_connection_state(struct tc_connection_watch *watch)
         return;
     handle_observe(h, c);
     handle_push(h, c->state, &c->status);
-    h->follows = c->state != TORC_IDLE;
+    h->follows = c->state != TORC_CONNECTIVITY_IDLE;
 }
 
 /* The connection may be in any state: the policy sees CONNECTING first, then what the state is. */
@@ -89,12 +89,12 @@ static void handle_connect(struct tc_subchannel *sc)
     if (h->follows || c->env->shut)
         return;
     h->follows = true;
-    if (c->state == TORC_IDLE) {
+    if (c->state == TORC_CONNECTIVITY_IDLE) {
         tc_connection_connect(c);
         return;
     }
-    handle_push(h, TORC_CONNECTING, NULL);
-    if (c->state != TORC_CONNECTING)
+    handle_push(h, TORC_CONNECTIVITY_CONNECTING, NULL);
+    if (c->state != TORC_CONNECTIVITY_CONNECTING)
         handle_push(h, c->state, &c->status);
 }
 
@@ -156,7 +156,7 @@ struct tc_subchannel *tc_subchannel_new(struct tc_pool *p, struct tc_conn_config
     h->observer_arg = observer_arg;
     tc_task_init(&h->deliver, on_deliver);
     tc_list_append(&h->connection->watches, &h->watch.link);
-    handle_push(h, TORC_IDLE, NULL);
+    handle_push(h, TORC_CONNECTIVITY_IDLE, NULL);
     return &h->base;
 }
 
@@ -165,7 +165,7 @@ const char *tc_subchannel_stage(const struct tc_subchannel *sc)
     if (sc->ops != &handle_ops)
         return NULL;
     const struct tc_connection *c = TC_CONTAINER_OF(sc, struct handle, base)->connection;
-    return c->state == TORC_CONNECTING ? tc_connection_stage(c) : NULL;
+    return c->state == TORC_CONNECTIVITY_CONNECTING ? tc_connection_stage(c) : NULL;
 }
 
 struct tc_transport *tc_subchannel_transport(struct tc_subchannel *sc)
@@ -173,5 +173,5 @@ struct tc_transport *tc_subchannel_transport(struct tc_subchannel *sc)
     if (sc->ops != &handle_ops)
         return NULL;
     const struct tc_connection *c = TC_CONTAINER_OF(sc, struct handle, base)->connection;
-    return c->state == TORC_READY ? c->transport : NULL;
+    return c->state == TORC_CONNECTIVITY_READY ? c->transport : NULL;
 }

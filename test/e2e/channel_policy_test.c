@@ -79,16 +79,16 @@ static void names_stop(void *state)
     ((struct names *)state)->stops++;
 }
 
-static torc_channel *open_names(struct names *names, struct torc_resolver_class *cls, const char *service_config,
-                                const struct torc_lb_class *const *policies)
+static torc_channel *open_names(struct names *names, struct torc_resolver_factory *cls, const char *service_config,
+                                const struct torc_lb_factory *const *policies)
 {
-    *cls = (struct torc_resolver_class){.size = sizeof(*cls),
-                                        .scheme = "names",
-                                        .start = names_start,
-                                        .request_reresolution = names_request,
-                                        .stop = names_stop,
-                                        .arg = names};
-    const struct torc_resolver_class *list[] = {cls, NULL};
+    *cls = (struct torc_resolver_factory){.size = sizeof(*cls),
+                                          .scheme = "names",
+                                          .start = names_start,
+                                          .request_reresolution = names_request,
+                                          .stop = names_stop,
+                                          .arg = names};
+    const struct torc_resolver_factory *list[] = {cls, NULL};
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.resolvers = list;
@@ -133,7 +133,7 @@ static void test_app_resolver(void **state)
 {
     (void)state;
     struct names names = {.n = 2, .service_config = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"};
-    struct torc_resolver_class cls;
+    struct torc_resolver_factory cls;
     torc_channel *ch = open_names(&names, &cls, NULL, NULL);
     /* Calls go to connected backends, so the first calls may miss one. */
     bool reached[2] = {false};
@@ -163,12 +163,12 @@ static void test_resolver_error(void **state)
 {
     (void)state;
     struct names names = {0};
-    struct torc_resolver_class cls;
+    struct torc_resolver_factory cls;
     torc_channel *ch = open_names(&names, &cls, NULL, NULL);
-    assert_int_equal(torc_channel_state(ch, true), TORC_IDLE);
+    assert_int_equal(torc_channel_state(ch, true), TORC_CONNECTIVITY_IDLE);
     while (!names.listener)
         torc_runtime_poll(rt, 100);
-    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTING);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_CONNECTING);
     torc_resolver_report_error(names.listener, TORC_STATUS_NOT_FOUND, "no such shop");
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
@@ -177,7 +177,7 @@ static void test_resolver_error(void **state)
     assert_non_null(strstr(r.message, "Illegal status code from control plane"));
     assert_non_null(strstr(r.message, "no such shop"));
     torc_result_fini(&r);
-    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 
     /* An invalid first service config fails RPCs too (A21); a good result ends that. */
     names.n = 1;
@@ -197,7 +197,7 @@ static void test_ring_hash_request_header(void **state)
 {
     (void)state;
     struct names names = {.n = 4, .keyed = true};
-    struct torc_resolver_class cls;
+    struct torc_resolver_factory cls;
     torc_channel *ch = open_names(&names, &cls,
                                   "{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"minRingSize\":64,"
                                   "\"maxRingSize\":64,\"requestHashHeader\":\"x-user\"}}]}",
@@ -261,16 +261,16 @@ static void chooser_update(void *state, const torc_lb_endpoint *const *endpoints
     }
     assert_null(torc_lb_child_create(c->helper, "no_such_policy", NULL));
     c->n = n;
-    torc_lb_update_state(c->helper, TORC_CONNECTING, NULL);
+    torc_lb_update_state(c->helper, TORC_CONNECTIVITY_CONNECTING, NULL);
 }
 
 static void chooser_on_child(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state)
 {
     struct chooser *c = state;
     assert_ptr_equal(c->children[(uintptr_t)child_arg - 1], child);
-    c->ready += child_state == TORC_READY;
+    c->ready += child_state == TORC_CONNECTIVITY_READY;
     if (c->ready == (int)c->n)
-        torc_lb_update_state(c->helper, TORC_READY, NULL);
+        torc_lb_update_state(c->helper, TORC_CONNECTIVITY_READY, NULL);
 }
 
 static int picks;
@@ -301,20 +301,20 @@ static void chooser_destroy(void *state)
     free(c);
 }
 
-static const struct torc_lb_class chooser = {.size = sizeof(chooser),
-                                             .name = "chooser",
-                                             .create = chooser_create,
-                                             .update = chooser_update,
-                                             .on_child_state = chooser_on_child,
-                                             .pick = chooser_pick,
-                                             .destroy = chooser_destroy};
+static const struct torc_lb_factory chooser = {.size = sizeof(chooser),
+                                               .name = "chooser",
+                                               .create = chooser_create,
+                                               .update = chooser_update,
+                                               .on_child_state = chooser_on_child,
+                                               .pick = chooser_pick,
+                                               .destroy = chooser_destroy};
 
 static void test_app_policy(void **state)
 {
     (void)state;
-    const struct torc_lb_class *policies[] = {&chooser, NULL};
+    const struct torc_lb_factory *policies[] = {&chooser, NULL};
     struct names names = {.n = 3};
-    struct torc_resolver_class cls;
+    struct torc_resolver_factory cls;
     torc_channel *ch =
         open_names(&names, &cls, "{\"loadBalancingConfig\":[{\"chooser\":{\"colour\":\"red\"}}]}", policies);
     for (int i = 0; i < 9; i++) {
@@ -345,7 +345,7 @@ static void test_app_policy(void **state)
     assert_int_equal(destroyed, 1);
 
     /* A name that Torc itself uses is rejected, and so is a class that lacks functions. */
-    struct torc_lb_class bad = chooser;
+    struct torc_lb_factory bad = chooser;
     bad.name = "pick_first";
     policies[0] = &bad;
     struct torc_channel_options o;
@@ -369,9 +369,9 @@ static void nothing(void *arg)
 static void test_app_policy_ends_in_a_long_turn(void **state)
 {
     (void)state;
-    const struct torc_lb_class *policies[] = {&chooser, NULL};
+    const struct torc_lb_factory *policies[] = {&chooser, NULL};
     struct names names = {.n = 1};
-    struct torc_resolver_class cls;
+    struct torc_resolver_factory cls;
     torc_channel *ch = open_names(&names, &cls, "{\"loadBalancingConfig\":[{\"chooser\":{}}]}", policies);
     tc_free(call_peer(ch, NULL));
     destroyed = 0;

@@ -74,10 +74,10 @@ static void test_idle_timeout(void **state)
     o.idle_timeout_ms = 40;
     torc_channel *ch = open_one(0, &o);
     call_ok(ch);
-    assert_int_equal(torc_channel_state(ch, false), TORC_READY);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
     enum torc_connectivity now;
-    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 10000, &now), 0);
-    assert_int_equal(now, TORC_IDLE);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 10000, &now), 0);
+    assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
     call_ok(ch);
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
 
@@ -87,10 +87,10 @@ static void test_idle_timeout(void **state)
     assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call), 0);
     while (kit_backends_counts(kit, 0).open_calls == 0)
         torc_runtime_poll(rt, 10);
-    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 200, &now), TORC_ETIMEDOUT);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 200, &now), TORC_ETIMEDOUT);
     torc_call_free(call);
-    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 10000, &now), 0);
-    assert_int_equal(now, TORC_IDLE);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 10000, &now), 0);
+    assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
     torc_channel_free(ch);
 }
 
@@ -156,9 +156,9 @@ static void test_left_closes_first(void **state)
         char config[96];
         snprintf(config, sizeof(config), "{\"loadBalancingConfig\":[%s]}", policies[i]);
         struct names names = {.n = i == 2 ? 1 : 3};
-        const struct torc_resolver_class cls = {
+        const struct torc_resolver_factory cls = {
             .size = sizeof(cls), .scheme = "names", .start = names_start, .stop = names_stop, .arg = &names};
-        const struct torc_resolver_class *list[] = {&cls, NULL};
+        const struct torc_resolver_factory *list[] = {&cls, NULL};
         struct torc_channel_options o;
         torc_channel_options_init(&o);
         o.resolvers = list;

@@ -21,7 +21,7 @@ static void destroy_children(void)
         torc_lb_child_destroy(children[i]);
         children[i] = NULL;
     }
-    torc_lb_update_state(policy, TORC_TRANSIENT_FAILURE, "gone");
+    torc_lb_update_state(policy, TORC_CONNECTIVITY_TRANSIENT_FAILURE, "gone");
 }
 
 static void *lb_create(torc_lb_helper *helper, void *arg)
@@ -42,7 +42,7 @@ static void lb_update(void *state, const torc_lb_endpoint *const *endpoints, siz
         torc_lb_child_connect(children[i]);
     }
     below = false;
-    torc_lb_update_state(policy, TORC_CONNECTING, NULL);
+    torc_lb_update_state(policy, TORC_CONNECTIVITY_CONNECTING, NULL);
 }
 
 static void lb_on_child(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state)
@@ -66,13 +66,13 @@ static void lb_destroy(void *state)
     memset(children, 0, sizeof(children));
 }
 
-static const struct torc_lb_class lb = {.size = sizeof(lb),
-                                        .name = "mine",
-                                        .create = lb_create,
-                                        .update = lb_update,
-                                        .on_child_state = lb_on_child,
-                                        .pick = lb_pick,
-                                        .destroy = lb_destroy};
+static const struct torc_lb_factory lb = {.size = sizeof(lb),
+                                          .name = "mine",
+                                          .create = lb_create,
+                                          .update = lb_update,
+                                          .on_child_state = lb_on_child,
+                                          .pick = lb_pick,
+                                          .destroy = lb_destroy};
 
 static void *names_start(const char *rest, torc_resolver_listener *l, void *arg)
 {
@@ -98,11 +98,11 @@ static void names_stop(void *state)
     (void)state;
 }
 
-static const struct torc_resolver_class names = {.size = sizeof(names),
-                                                 .scheme = "mine",
-                                                 .start = names_start,
-                                                 .request_reresolution = names_request,
-                                                 .stop = names_stop};
+static const struct torc_resolver_factory names = {.size = sizeof(names),
+                                                   .scheme = "mine",
+                                                   .start = names_start,
+                                                   .request_reresolution = names_request,
+                                                   .stop = names_stop};
 
 static void on_event(const char *kind, const char *detail, const char *reason, void *arg)
 {
@@ -120,8 +120,8 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
 
 static void run(void)
 {
-    const struct torc_lb_class *const policies[] = {&lb, NULL};
-    const struct torc_resolver_class *const resolvers[] = {&names, NULL};
+    const struct torc_lb_factory *const policies[] = {&lb, NULL};
+    const struct torc_resolver_factory *const resolvers[] = {&names, NULL};
     struct torc_runtime_options ro;
     struct torc_channel_options o;
     struct torc_result r;

@@ -339,7 +339,7 @@ static void test_no_endpoint(void **state)
     kit_backends_stop(kit, 0);
     int done = 0;
     assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, expect_ok, &done, NULL), 0);
-    while (torc_channel_state(ch, false) != TORC_TRANSIENT_FAILURE)
+    while (torc_channel_state(ch, false) != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         torc_runtime_poll(rt, 10);
     kit_backends_restart(kit, 0);
     kit_backends_do(kit, install, 0, NULL);

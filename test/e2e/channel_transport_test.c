@@ -113,10 +113,10 @@ static void test_goaway_drains(void **state)
     assert_int_equal(torc_call_receive(call, &m), 1);
     torc_message_unref(m);
     kit_backends_goaway(kit, 0);
-    while (torc_channel_state(ch, false) == TORC_READY)
+    while (torc_channel_state(ch, false) == TORC_CONNECTIVITY_READY)
         torc_runtime_poll(rt, 100);
     /* A61, A62: IDLE after the loss; the next call connects again. */
-    assert_int_equal(torc_channel_state(ch, false), TORC_IDLE);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_IDLE);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     assert_int_equal(torc_call_send(call, "two", 3, false), 0);
     assert_int_equal(torc_call_receive(call, &m), 1);
@@ -201,33 +201,33 @@ static void test_states_and_events(void **state)
     struct kit_backends *kit = kit_backends_new(1, NULL);
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     struct events e = {0};
-    enum torc_connectivity seen = TORC_IDLE, now = TORC_IDLE;
+    enum torc_connectivity seen = TORC_CONNECTIVITY_IDLE, now = TORC_CONNECTIVITY_IDLE;
     assert_int_equal(torc_channel_observe(ch, on_event, &e), 0);
-    assert_int_equal(torc_channel_state(ch, false), TORC_IDLE);
-    assert_int_equal(torc_channel_watch_state(ch, TORC_IDLE, on_state, &seen), 0);
-    assert_int_equal(torc_channel_wait_state(ch, TORC_IDLE, 20, &now), TORC_ETIMEDOUT);
-    assert_int_equal(seen, TORC_IDLE);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_CONNECTIVITY_IDLE, on_state, &seen), 0);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, 20, &now), TORC_ETIMEDOUT);
+    assert_int_equal(seen, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(torc_channel_connect(ch, 5000), 0);
     assert_int_equal(torc_channel_connect(ch, 5000), 0);
-    assert_int_equal(torc_channel_state(ch, false), TORC_READY);
-    assert_int_equal(seen, TORC_CONNECTING);
-    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTING, 1000, &now), 0);
-    assert_int_equal(now, TORC_READY);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
+    assert_int_equal(seen, TORC_CONNECTIVITY_CONNECTING);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_CONNECTING, 1000, &now), 0);
+    assert_int_equal(now, TORC_CONNECTIVITY_READY);
     kit_backends_stop(kit, 0);
-    assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 5000, &now), 0);
-    assert_int_equal(now, TORC_IDLE);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 5000, &now), 0);
+    assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(torc_channel_connect(ch, 100), TORC_ETIMEDOUT);
-    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(e.connected, 1);
     assert_int_equal(e.closed, 1);
     assert_int_equal(e.ready, 1);
     assert_true(e.failed >= 1 && e.connect >= 2);
-    assert_int_equal(torc_channel_watch_state(ch, TORC_TRANSIENT_FAILURE, on_state, &seen), 0);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_CONNECTIVITY_TRANSIENT_FAILURE, on_state, &seen), 0);
     torc_runtime_poll(rt, 0);
     torc_channel_free(ch);
     while (torc_runtime_poll(rt, 0) > 0)
         ;
-    assert_int_equal(seen, TORC_SHUTDOWN);
+    assert_int_equal(seen, TORC_CONNECTIVITY_SHUTDOWN);
     kit_backends_free(kit);
 }
 

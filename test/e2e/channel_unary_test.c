@@ -183,7 +183,7 @@ static void test_unreachable_fails_at_once(void **state)
     assert_non_null(strstr(r.message, kit_backends_address(kit, 2)));
     assert_non_null(strstr(r.message, "Connection refused"));
     torc_result_fini(&r);
-    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 
     /* The server comes back: a waiting call succeeds when the backoff is cut short. */
     kit_backends_restart(kit, 2);

@@ -136,7 +136,7 @@ static void deadlines(void **state)
         uint64_t begun = now_ms();
         assert_int_equal(torc_call_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL), 0);
         jump(jumps[i]);
-        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 100, &now), TORC_ETIMEDOUT);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 100, &now), TORC_ETIMEDOUT);
         assert_in_range(now_ms() - begun, 100, 10000);
         uint64_t took = call(ch, HANG, 300, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
         assert_in_range(took, 300, 10000);

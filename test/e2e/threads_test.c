@@ -38,8 +38,8 @@ struct actor {
 struct scene {
     torc_runtime *rt;
     bool own_loop;
-    struct torc_resolver_class resolver;
-    const struct torc_resolver_class *resolvers[2];
+    struct torc_resolver_factory resolver;
+    const struct torc_resolver_factory *resolvers[2];
     _Atomic(torc_resolver_listener *) listener; /* held */
     struct actor actors[ACTORS];
 };
@@ -302,7 +302,7 @@ static void one_round(uint64_t seed)
     tc_rng_init_seed(&master.rng, seed);
     s->own_loop = chance(&master, 2);
     s->rt = kit_backends_runtime(s->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD);
-    s->resolver = (struct torc_resolver_class){
+    s->resolver = (struct torc_resolver_factory){
         .size = sizeof(s->resolver), .scheme = "held", .start = resolver_start, .stop = resolver_stop, .arg = s};
     s->resolvers[0] = &s->resolver;
     for (unsigned i = 0; i < ACTORS; i++) {

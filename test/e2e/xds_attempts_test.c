@@ -33,8 +33,8 @@ static struct tally call_all(torc_channel *ch, const char *headers)
 }
 
 /* Each attempt fails with probability p, independently: of n calls n p^5 fail after five attempts. p is measured: on a
- * ring it is the share of the failing backend, which depends on the ports (0.5, deviation 0.016). Attempts that go where
- * the first one went make p 5/6. */
+ * ring it is the share of the failing backend, which depends on the ports (0.5, deviation 0.016). Were all attempts of
+ * a call to go where its first one went, p would be 5/6. */
 static void assert_independent(struct tally t)
 {
     double p = (double)(t.attempts - (CALLS - t.failed)) / t.attempts;

@@ -79,7 +79,7 @@ static void connecting_during_failover(void **state)
     struct torc_result r = kit_mesh_call(w.ch, NULL, false, 400);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     torc_result_fini(&r);
-    assert_int_equal(torc_channel_state(w.ch, false), TORC_CONNECTING);
+    assert_int_equal(torc_channel_state(w.ch, false), TORC_CONNECTIVITY_CONNECTING);
     kit_mesh_start(w.k, 1);
     kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
     kit_mesh_world_close(&w);
@@ -300,7 +300,7 @@ static void drops_all_even_without_endpoints(void **state)
                                          "policy: {drop_overloads: [{category: all, drop_percentage: {numerator: 150, "
                                          "denominator: HUNDRED}}]}");
     assert_int_equal(count_drops(&w, 1000, "EDS-configured drop: all"), 1000);
-    assert_int_equal(torc_channel_state(w.ch, false), TORC_READY);
+    assert_int_equal(torc_channel_state(w.ch, false), TORC_CONNECTIVITY_READY);
     kit_mesh_world_close(&w);
 }
 

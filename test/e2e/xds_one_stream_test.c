@@ -123,7 +123,7 @@ static void five_targets(void **state)
     kit_mesh_calls(ch[2], NULL, 10);
     assert_int_equal(kit_mesh_take(k, 1), 0);
     assert_int_equal(opened(k), 1);
-    assert_int_equal(torc_channel_state(waits, false), TORC_CONNECTING);
+    assert_int_equal(torc_channel_state(waits, false), TORC_CONNECTIVITY_CONNECTING);
     torc_channel_free(waits);
     for (size_t i = 0; i < TARGETS; i++)
         torc_channel_free(ch[i]);

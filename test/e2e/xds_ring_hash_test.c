@@ -142,8 +142,8 @@ static void channel_id_outlives_idleness(void **state)
     for (int i = 0; i < 8; i++) {
         enum torc_connectivity now;
         kit_mesh_calls(w.ch, NULL, 1);
-        assert_int_equal(torc_channel_wait_state(w.ch, TORC_READY, 10000, &now), 0);
-        assert_int_equal(now, TORC_IDLE);
+        assert_int_equal(torc_channel_wait_state(w.ch, TORC_CONNECTIVITY_READY, 10000, &now), 0);
+        assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
     }
     assert_int_equal(take_most(w.k, 4), 8);
     kit_mesh_world_close(&w);
@@ -383,7 +383,7 @@ static void empty_locality_then_endpoint(void **state)
     struct torc_result r = kit_mesh_call(w.ch, NULL, true, 10000);
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
-    assert_int_equal(torc_channel_state(w.ch, false), TORC_READY);
+    assert_int_equal(torc_channel_state(w.ch, false), TORC_CONNECTIVITY_READY);
     kit_mesh_world_close(&w);
 }
 

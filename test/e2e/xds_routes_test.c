@@ -227,7 +227,7 @@ static void missing_listener(void **state)
     struct kit_mesh_world w = open_world(1, NULL);
     torc_channel *ch = short_timeout(w.k, "svc");
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "LDS resource \"svc\" does not exist (node ID:test-node)");
-    assert_int_equal(torc_channel_state(ch, false), TORC_TRANSIENT_FAILURE);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c0}}");
     kit_mesh_wait_backend(w.k, ch, NULL, 0);
     torc_channel_free(ch);

@@ -29,7 +29,7 @@ static void the_deadline_tells_of_its_own_cluster(const char *policy)
     kit_mesh_hold(k, 1);
     torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
     kit_mesh_calls(ch, NULL, 1);
-    assert_int_equal(torc_channel_state(ch, false), TORC_READY);
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
     struct torc_result r = kit_mesh_call(ch, "to: c1", false, 300);
     char *text = tc_asprintf("while waiting for a connected endpoint of cluster \"c1\" of xds:///svc, which is "
                              "CONNECTING (the connection to %s waits for the server's HTTP/2 settings)",

@@ -72,8 +72,9 @@ static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
     uint64_t now = now_ns();
     enum torc_connectivity state;
     if (*next_ns > now + TC_NS_PER_MS)
-        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, (int64_t)((*next_ns - now) / TC_NS_PER_MS), &state),
-                         TORC_ETIMEDOUT);
+        assert_int_equal(
+            torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, (int64_t)((*next_ns - now) / TC_NS_PER_MS), &state),
+            TORC_ETIMEDOUT);
     *next_ns = TC_MAX(*next_ns, now) + 10 * TC_NS_PER_MS;
     kit_mesh_calls(ch, NULL, 1);
 }

@@ -89,10 +89,10 @@ static void finish(struct tc_call_tracker *tracker, int code)
 static void move(struct tree *t, const char *addr, const char *zone, bool well)
 {
     enum torc_connectivity state = fake_lb_state_in(t->f, addr, zone);
-    if (state == TORC_CONNECTING)
-        fake_lb_set_in(t->f, addr, zone, well ? TORC_READY : TORC_TRANSIENT_FAILURE);
-    else if (state == TORC_TRANSIENT_FAILURE || (state == TORC_READY && !well))
-        fake_lb_set_in(t->f, addr, zone, TORC_IDLE);
+    if (state == TORC_CONNECTIVITY_CONNECTING)
+        fake_lb_set_in(t->f, addr, zone, well ? TORC_CONNECTIVITY_READY : TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    else if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE || (state == TORC_CONNECTIVITY_READY && !well))
+        fake_lb_set_in(t->f, addr, zone, TORC_CONNECTIVITY_IDLE);
 }
 
 /* Returns true if an endpoint is picked, which must be connected. Its RPC stays open in a free slot. */
@@ -104,7 +104,7 @@ static bool pick(struct tree *t, uint64_t hash, int code)
         return false;
     bool connected = false;
     for (unsigned z = 0; z < ZONES; z++)
-        connected |= fake_lb_state_in(t->f, addr, zones[z]) == TORC_READY;
+        connected |= fake_lb_state_in(t->f, addr, zones[z]) == TORC_CONNECTIVITY_READY;
     TC_FUZZ_CHECK(connected);
     for (unsigned i = 0; i < TRACKED_MAX && code < 0; i++) {
         if (!t->tracked[i]) {

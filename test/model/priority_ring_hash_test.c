@@ -183,7 +183,7 @@ static void look(const struct world *w, enum torc_connectivity seen[CHILDREN][EN
     for (int i = 0; i < CHILDREN; i++)
         for (int e = 0; e < ENDPOINTS; e++) {
             enum torc_connectivity s = fake_lb_state_in(w->lb, addresses[e], names[i]);
-            seen[i][e] = s == TORC_SHUTDOWN ? TORC_IDLE : s;
+            seen[i][e] = s == TORC_CONNECTIVITY_SHUTDOWN ? TORC_CONNECTIVITY_IDLE : s;
         }
 }
 
@@ -244,8 +244,10 @@ static int next_timer(const struct world *w)
 
 static void do_event(struct world *w, const struct event *e)
 {
-    static const enum torc_connectivity to[] = {
-        [CONNECTED] = TORC_READY, [FAILED] = TORC_TRANSIENT_FAILURE, [BACKOFF_OVER] = TORC_IDLE, [LOST] = TORC_IDLE};
+    static const enum torc_connectivity to[] = {[CONNECTED] = TORC_CONNECTIVITY_READY,
+                                                [FAILED] = TORC_CONNECTIVITY_TRANSIENT_FAILURE,
+                                                [BACKOFF_OVER] = TORC_CONNECTIVITY_IDLE,
+                                                [LOST] = TORC_CONNECTIVITY_IDLE};
     const char *address;
     if (e->kind == CALL)
         pick(w, hash_that_wakes(w, e->child, e->endpoint), false, &address);
@@ -368,12 +370,12 @@ static size_t possible(const struct world *w, struct event *out)
     for (int i = 0; i < CHILDREN; i++)
         for (int e = 0; e < ENDPOINTS; e++) {
             enum torc_connectivity s = model_seen(m->child[i].slot[e]);
-            if (s == TORC_CONNECTING) {
+            if (s == TORC_CONNECTIVITY_CONNECTING) {
                 out[n++] = (struct event){CONNECTED, i, e, NULL};
                 out[n++] = (struct event){FAILED, i, e, NULL};
-            } else if (s == TORC_READY) {
+            } else if (s == TORC_CONNECTIVITY_READY) {
                 out[n++] = (struct event){LOST, i, e, NULL};
-            } else if (s == TORC_TRANSIENT_FAILURE) {
+            } else if (s == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
                 out[n++] = (struct event){BACKOFF_OVER, i, e, NULL};
             }
         }
@@ -403,10 +405,12 @@ static bool network(struct world *w, int good)
     look(w, seen);
     for (int i = 0; i < CHILDREN; i++)
         for (int e = 0; e < ENDPOINTS; e++) {
-            enum torc_connectivity to =
-                seen[i][e] == TORC_CONNECTING ? e == good ? TORC_READY : TORC_TRANSIENT_FAILURE : TORC_IDLE;
-            bool lost = seen[i][e] == TORC_READY && e != good;
-            if (seen[i][e] != TORC_CONNECTING && seen[i][e] != TORC_TRANSIENT_FAILURE && !lost)
+            enum torc_connectivity to = seen[i][e] == TORC_CONNECTIVITY_CONNECTING
+                                            ? e == good ? TORC_CONNECTIVITY_READY : TORC_CONNECTIVITY_TRANSIENT_FAILURE
+                                            : TORC_CONNECTIVITY_IDLE;
+            bool lost = seen[i][e] == TORC_CONNECTIVITY_READY && e != good;
+            if (seen[i][e] != TORC_CONNECTIVITY_CONNECTING && seen[i][e] != TORC_CONNECTIVITY_TRANSIENT_FAILURE &&
+                !lost)
                 continue;
             /* An earlier call may have made this one unnecessary. */
             if (fake_lb_state_in(w->lb, addresses[e], names[i]) == seen[i][e])
@@ -439,7 +443,7 @@ static void check_served(struct world *w, int good)
 static void check_not_left(struct world *w, int good)
 {
     for (int round = 0; round < 60; round++) {
-        if (w->lb->state == TORC_READY || w->lb->state == TORC_IDLE)
+        if (w->lb->state == TORC_CONNECTIVITY_READY || w->lb->state == TORC_CONNECTIVITY_IDLE)
             return;
         int ms = next_timer(w);
         bool any = network(w, good);

@@ -8,13 +8,13 @@ enum torc_connectivity model_seen(enum slot s)
     switch (s) {
     case CONNECTING:
     case RECONNECTING:
-        return TORC_CONNECTING;
+        return TORC_CONNECTIVITY_CONNECTING;
     case READY:
-        return TORC_READY;
+        return TORC_CONNECTIVITY_READY;
     case BACKOFF:
-        return TORC_TRANSIENT_FAILURE;
+        return TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     default:
-        return TORC_IDLE;
+        return TORC_CONNECTIVITY_IDLE;
     }
 }
 
@@ -34,25 +34,25 @@ static enum torc_connectivity aggregate(const struct model_child *c)
     int failed = count(c, BACKOFF) + count(c, RECONNECTING);
     int all = ENDPOINTS - count(c, ABSENT);
     if (all == 0)
-        return TORC_TRANSIENT_FAILURE;
+        return TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     if (count(c, READY) > 0)
-        return TORC_READY;
+        return TORC_CONNECTIVITY_READY;
     if (failed >= 2)
-        return TORC_TRANSIENT_FAILURE;
+        return TORC_CONNECTIVITY_TRANSIENT_FAILURE;
     if (count(c, CONNECTING) > 0 || (failed == 1 && all > 1))
-        return TORC_CONNECTING;
-    return count(c, IDLE) > 0 ? TORC_IDLE : TORC_TRANSIENT_FAILURE;
+        return TORC_CONNECTIVITY_CONNECTING;
+    return count(c, IDLE) > 0 ? TORC_CONNECTIVITY_IDLE : TORC_CONNECTIVITY_TRANSIENT_FAILURE;
 }
 
 /* A61: in TRANSIENT_FAILURE or CONNECTING with no endpoint CONNECTING, one IDLE endpoint is connected, whichever. */
 static const char *go_on(struct model_child *c, const enum torc_connectivity *seen)
 {
     enum torc_connectivity state = aggregate(c);
-    bool wanting = state == TORC_TRANSIENT_FAILURE || state == TORC_CONNECTING;
+    bool wanting = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE || state == TORC_CONNECTIVITY_CONNECTING;
     if (!wanting || count(c, CONNECTING) > 0 || count(c, IDLE) == 0)
         return NULL;
     for (int e = 0; e < ENDPOINTS; e++) {
-        if (c->slot[e] == IDLE && seen[e] == TORC_CONNECTING) {
+        if (c->slot[e] == IDLE && seen[e] == TORC_CONNECTIVITY_CONNECTING) {
             c->slot[e] = CONNECTING;
             return NULL;
         }
@@ -67,10 +67,10 @@ static void report(struct model_child *c)
 {
     enum torc_connectivity before = c->state;
     c->state = aggregate(c);
-    if (c->state != TORC_CONNECTING) {
+    if (c->state != TORC_CONNECTIVITY_CONNECTING) {
         c->failover_ms = NO_TIMER;
-        c->failed_last = c->state == TORC_TRANSIENT_FAILURE;
-    } else if (before != TORC_CONNECTING && !c->failed_last && c->failover_ms == NO_TIMER) {
+        c->failed_last = c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    } else if (before != TORC_CONNECTIVITY_CONNECTING && !c->failed_last && c->failover_ms == NO_TIMER) {
         c->failover_ms = FAILOVER_MS;
     }
 }
@@ -81,7 +81,7 @@ static void create(struct model *m, int i)
     memset(c, 0, sizeof(*c));
     c->exists = true;
     c->retention_ms = NO_TIMER;
-    c->state = TORC_CONNECTING;
+    c->state = TORC_CONNECTIVITY_CONNECTING;
     c->failover_ms = FAILOVER_MS;
     for (int e = 0; e < ENDPOINTS; e++)
         c->slot[e] = m->config->members[i] & (1 << e) ? IDLE : ABSENT;
@@ -103,7 +103,7 @@ static int choose(struct model *m)
         if (!c->exists)
             create(m, config->priority[p]);
         c->retention_ms = NO_TIMER;
-        if (c->state == TORC_READY || c->state == TORC_IDLE) {
+        if (c->state == TORC_CONNECTIVITY_READY || c->state == TORC_CONNECTIVITY_IDLE) {
             for (int lower = p + 1; lower < config->n; lower++) {
                 struct model_child *l = &m->child[config->priority[lower]];
                 if (l->exists && l->retention_ms == NO_TIMER)
@@ -115,7 +115,7 @@ static int choose(struct model *m)
             return config->priority[p];
     }
     for (int p = 0; p < config->n; p++)
-        if (m->child[config->priority[p]].state == TORC_CONNECTING)
+        if (m->child[config->priority[p]].state == TORC_CONNECTIVITY_CONNECTING)
             return config->priority[p];
     return config->priority[config->n - 1];
 }

@@ -348,8 +348,8 @@ static int why_not(struct bench *b, torc_channel *channel)
 static int connect_one(struct bench *b, torc_channel *channel, uint64_t until_ns)
 {
     enum torc_connectivity state;
-    while ((state = torc_channel_state(channel, true)) != TORC_READY) {
-        int rc = state == TORC_TRANSIENT_FAILURE ? why_not(b, channel) : 0;
+    while ((state = torc_channel_state(channel, true)) != TORC_CONNECTIVITY_READY) {
+        int rc = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? why_not(b, channel) : 0;
         if (rc != 0)
             return rc;
         uint64_t now = now_ns();

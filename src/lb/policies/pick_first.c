@@ -70,7 +70,7 @@ struct pick_first {
     struct pf_address *selected;
     /* The selected address again, for an endpoint with new attributes; takes over once READY. */
     struct pf_address *renewed;
-    enum torc_connectivity state; /* as reported; TORC_SHUTDOWN: nothing yet */
+    enum torc_connectivity state; /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     struct tc_status last_error;
     struct pf_picker *published; /* the picker whose `owner` is this policy; borrowed; NULL: none */
     struct tc_timer attempt_timer;
@@ -82,9 +82,10 @@ struct pick_first {
 /* In IDLE asks for a connection. In CONNECTING names the attempt that the pick waits for, for a trace. */
 static enum tc_pick_kind pf_pick_unconnected(struct pick_first *p, const struct tc_pick_args *args)
 {
-    if (p && p->state == TORC_IDLE && !args->dry)
+    if (p && p->state == TORC_CONNECTIVITY_IDLE && !args->dry)
         tc_loop_defer(p->base.helper->env->loop, &p->exit_idle_task);
-    if (TC_UNLIKELY(args->trace != NULL) && p && p->state == TORC_CONNECTING && p->next > 0 && p->next <= p->n)
+    if (TC_UNLIKELY(args->trace != NULL) && p && p->state == TORC_CONNECTIVITY_CONNECTING && p->next > 0 &&
+        p->next <= p->n)
         args->trace->awaited = p->addresses[p->next - 1]->sc;
     return TC_PICK_QUEUE;
 }
@@ -139,7 +140,7 @@ static void pf_report(struct pick_first *p, enum torc_connectivity state, const 
     static const struct tc_status ok = {0};
     pf_picker_detach(p);
     p->state = state;
-    struct tc_picker *picker = state == TORC_TRANSIENT_FAILURE ? tc_picker_fail(status) : pf_picker_new(p);
+    struct tc_picker *picker = state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? tc_picker_fail(status) : pf_picker_new(p);
     tc_lb_update_state(p->base.helper, state, status ? status : &ok, picker);
 }
 
@@ -150,7 +151,7 @@ static void pf_report_failure(struct pick_first *p)
         p->petiole ? tc_lb_status_with_resolution_note("", error, p->resolution_note)
                    : tc_lb_status_with_resolution_note("failed to connect to all addresses; last error:", error,
                                                        p->resolution_note);
-    pf_report(p, TORC_TRANSIENT_FAILURE, &status);
+    pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status);
     tc_status_fini(&status);
 }
 
@@ -161,7 +162,7 @@ static void pf_address_release(struct pf_address *s)
     if (s->sc)
         tc_subchannel_release(s->sc);
     s->sc = NULL;
-    s->state = TORC_IDLE;
+    s->state = TORC_CONNECTIVITY_IDLE;
 }
 
 static void pf_address_free(struct pf_address *s)
@@ -179,7 +180,7 @@ static struct pf_address *pf_address_new(struct pick_first *p, const struct tc_a
     s->owner = p;
     s->endpoint = tc_endpoint_ref(entry->endpoint);
     s->addr = entry->addr;
-    s->state = TORC_IDLE;
+    s->state = TORC_CONNECTIVITY_IDLE;
     return s;
 }
 
@@ -216,7 +217,7 @@ static void pf_end_pass(struct pick_first *p)
     p->next = p->n;
     p->failures = 0;
     for (size_t i = 0; i < p->n; i++)
-        if (p->addresses[i]->state == TORC_IDLE)
+        if (p->addresses[i]->state == TORC_CONNECTIVITY_IDLE)
             pf_address_connect(p->addresses[i]);
     tc_lb_request_reresolution(p->base.helper);
     pf_report_failure(p);
@@ -229,7 +230,7 @@ static void pf_attempt_next(struct pick_first *p)
     while (p->next < p->n) {
         struct pf_address *s = p->addresses[p->next++];
         s->tried = true;
-        if (s->state == TORC_TRANSIENT_FAILURE) {
+        if (s->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
             /* A61: an address in backoff counts as tried. */
             p->failures += !s->failed;
             s->failed = true;
@@ -259,8 +260,8 @@ static void pf_start_pass(struct pick_first *p)
     for (size_t i = 0; i < p->n; i++)
         p->addresses[i]->tried = p->addresses[i]->failed = false;
     /* A62: TRANSIENT_FAILURE sticks until a connection stands. */
-    if (p->state != TORC_TRANSIENT_FAILURE && p->state != TORC_CONNECTING) {
-        pf_report(p, TORC_CONNECTING, NULL);
+    if (p->state != TORC_CONNECTIVITY_TRANSIENT_FAILURE && p->state != TORC_CONNECTIVITY_CONNECTING) {
+        pf_report(p, TORC_CONNECTIVITY_CONNECTING, NULL);
         if (!p->base.helper)
             return;
     }
@@ -287,7 +288,7 @@ static void pf_set_last_error(struct pick_first *p, const struct pf_address *s, 
 static void pf_report_health(struct pick_first *p, const struct tc_status *health)
 {
     if (tc_status_ok(health)) {
-        pf_report(p, TORC_READY, NULL);
+        pf_report(p, TORC_CONNECTIVITY_READY, NULL);
         return;
     }
     pf_set_last_error(p, p->selected, health);
@@ -345,17 +346,17 @@ static void pf_address_lost(struct pick_first *p)
     pf_address_free(p->renewed);
     p->selected = p->renewed = NULL;
     tc_lb_request_reresolution(p->base.helper);
-    pf_report(p, TORC_IDLE, NULL);
+    pf_report(p, TORC_CONNECTIVITY_IDLE, NULL);
 }
 
 /* The second connection to the selected address. If it fails, the old one goes on. */
 static void on_renewed_state(struct pick_first *p, enum torc_connectivity state)
 {
     struct pf_address *s = p->renewed;
-    if (state == TORC_IDLE || state == TORC_CONNECTING)
+    if (state == TORC_CONNECTIVITY_IDLE || state == TORC_CONNECTIVITY_CONNECTING)
         return;
     p->renewed = NULL;
-    if (state != TORC_READY) {
+    if (state != TORC_CONNECTIVITY_READY) {
         pf_address_free(s);
         return;
     }
@@ -378,13 +379,13 @@ static void on_subchannel_state(void *arg, enum torc_connectivity state, const s
     if (s == p->renewed) {
         on_renewed_state(p, state);
     } else if (s == p->selected) {
-        if (state != TORC_READY)
+        if (state != TORC_CONNECTIVITY_READY)
             pf_address_lost(p);
-    } else if (state == TORC_READY) {
+    } else if (state == TORC_CONNECTIVITY_READY) {
         pf_address_connected(p, s);
-    } else if (state == TORC_TRANSIENT_FAILURE) {
+    } else if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         pf_address_failed(p, s, status);
-    } else if (state == TORC_IDLE && (p->pass_done || (s->tried && !s->failed))) {
+    } else if (state == TORC_CONNECTIVITY_IDLE && (p->pass_done || (s->tried && !s->failed))) {
         /* After the pass: the backoff of the address is over. In the pass: the connection is shared with another
          * channel's subchannel, and was lost before this one was READY. */
         pf_address_connect(s);
@@ -442,7 +443,7 @@ static struct tc_status pf_refuse_empty(struct pick_first *p)
     tc_endpoints_unref(p->endpoints);
     p->endpoints = NULL;
     tc_lb_request_reresolution(p->base.helper);
-    pf_report(p, TORC_TRANSIENT_FAILURE, &status);
+    pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status);
     return status;
 }
 
@@ -459,7 +460,7 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
     p->petiole = config->petiole;
     if (!update->endpoints) { /* a failed resolution: the addresses that are known stay in use */
         if (!p->endpoints)
-            pf_report(p, TORC_TRANSIENT_FAILURE, update->endpoints_error);
+            pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, update->endpoints_error);
         return ok;
     }
     size_t n;
@@ -480,7 +481,7 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
     p->endpoints = update->endpoints;
     if (p->renewed)
         pf_address_connect(p->renewed);
-    else if (!p->selected && p->state != TORC_IDLE)
+    else if (!p->selected && p->state != TORC_CONNECTIVITY_IDLE)
         pf_start_pass(p);
     return ok;
 }
@@ -488,7 +489,7 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
 static void pf_exit_idle(struct tc_lb_policy *policy)
 {
     struct pick_first *p = (struct pick_first *)policy;
-    if (p->base.helper && p->state == TORC_IDLE && p->n > 0)
+    if (p->base.helper && p->state == TORC_CONNECTIVITY_IDLE && p->n > 0)
         pf_start_pass(p);
 }
 
@@ -525,7 +526,7 @@ static void pf_describe(const struct tc_lb_policy *policy, struct tc_describe *d
     const struct pick_first *p = (const struct pick_first *)policy;
     tc_describe_state(d, "state", p->state);
     tc_describe_flag(d, "all_failed", p->pass_done);
-    if (p->state == TORC_TRANSIENT_FAILURE)
+    if (p->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_describe_text(d, "error", tc_slice_str(tc_status_text(&p->last_error)));
     tc_describe_number(d, "attempts", p->next);
     tc_describe_number(d, "failures", p->failures);
@@ -559,7 +560,7 @@ static struct tc_lb_policy *pf_create(const struct tc_lb_factory *factory, struc
 {
     struct pick_first *p = TC_NEW(struct pick_first);
     p->base = (struct tc_lb_policy){.ops = &pf_ops, .factory = factory, .helper = helper};
-    p->state = TORC_SHUTDOWN;
+    p->state = TORC_CONNECTIVITY_SHUTDOWN;
     tc_timer_init(&p->attempt_timer, helper->env->loop, on_attempt_timer);
     tc_task_init(&p->exit_idle_task, on_exit_idle_task);
     return &p->base;

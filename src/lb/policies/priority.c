@@ -89,7 +89,8 @@ static struct priority_child *priority_child_of(struct tc_named_child *c)
 /* A56: READY or IDLE, or it tries to connect and its time is not over. */
 static bool priority_child_works_or_may(const struct priority_child *c)
 {
-    return c->base.state == TORC_READY || c->base.state == TORC_IDLE || tc_timer_active(&c->failover);
+    return c->base.state == TORC_CONNECTIVITY_READY || c->base.state == TORC_CONNECTIVITY_IDLE ||
+           tc_timer_active(&c->failover);
 }
 
 static void index_set_put(struct tc_index_set *set, uint32_t i, bool member)
@@ -107,18 +108,18 @@ static void priority_child_file(struct priority_child *c)
     if (c->at == NOT_LISTED)
         return;
     index_set_put(&p->candidates, c->at, priority_child_works_or_may(c));
-    index_set_put(&p->connecting, c->at, c->base.state == TORC_CONNECTING);
+    index_set_put(&p->connecting, c->at, c->base.state == TORC_CONNECTIVITY_CONNECTING);
     index_set_put(&p->retained, c->at, tc_timer_active(&c->base.retention));
 }
 
 static void on_priority_state(struct tc_named_child *base, enum torc_connectivity before)
 {
     struct priority_child *c = priority_child_of(base);
-    if (base->state == TORC_CONNECTING) {
-        if (before != TORC_CONNECTING && !c->failed_last && !tc_timer_active(&c->failover))
+    if (base->state == TORC_CONNECTIVITY_CONNECTING) {
+        if (before != TORC_CONNECTIVITY_CONNECTING && !c->failed_last && !tc_timer_active(&c->failover))
             tc_timer_start(&c->failover, base->helper.env->priority_failover_ms);
     } else {
-        c->failed_last = base->state == TORC_TRANSIENT_FAILURE;
+        c->failed_last = base->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE;
         tc_timer_stop(&c->failover);
     }
     priority_child_file(c);
@@ -286,7 +287,7 @@ static void priority_log_choice(const struct priority *p, const struct priority_
     else if (c->at < old->at)
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%.*s: priority %u of %u chosen, %s: it is %s", TC_LB_LOG_NAME(h), i, n, name,
                tc_connectivity_name(c->base.state));
-    else if (old->base.state == TORC_TRANSIENT_FAILURE)
+    else if (old->base.state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%.*s: priority %u of %u chosen, %s: %s failed: %s", TC_LB_LOG_NAME(h), i, n,
                name, old->base.name->data, tc_status_text(&old->base.status));
     else
@@ -303,7 +304,7 @@ static void priority_publish_child(struct priority *p, struct priority_child *c)
     p->chosen = c;
     priority_set_published(p, c->base.state, c->base.picker);
     struct tc_status status = {0};
-    if (c->base.state == TORC_TRANSIENT_FAILURE)
+    if (c->base.state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         status = tc_status_ref(&c->base.status);
     tc_lb_update_state(p->base.helper, c->base.state, &status, tc_picker_ref(c->base.picker));
     tc_status_fini(&status);
@@ -312,9 +313,9 @@ static void priority_publish_child(struct priority *p, struct priority_child *c)
 /* A config without priorities fails RPCs (A56). */
 static void priority_publish_empty(struct priority *p)
 {
-    priority_set_published(p, TORC_TRANSIENT_FAILURE, NULL);
+    priority_set_published(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, NULL);
     struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "priority policy has empty priority list");
-    tc_lb_update_state(p->base.helper, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
+    tc_lb_update_state(p->base.helper, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     tc_status_fini(&status);
 }
 
@@ -348,7 +349,7 @@ static struct priority_child *priority_choose(struct priority *p)
     uint32_t i, last = (uint32_t)p->config->n - 1;
     while ((i = tc_index_set_next(&p->candidates, 0)) != TC_INDEX_NONE) {
         struct priority_child *c = priority_activate(p, i);
-        if (c->base.state == TORC_READY || c->base.state == TORC_IDLE)
+        if (c->base.state == TORC_CONNECTIVITY_READY || c->base.state == TORC_CONNECTIVITY_IDLE)
             priority_deactivate_below(p, i);
         if (priority_child_works_or_may(c))
             return c;
@@ -472,7 +473,7 @@ static void pr_exit_idle(struct tc_lb_policy *policy)
     struct priority *p = TC_CONTAINER_OF(policy, struct priority, base);
     p->busy = true;
     for (struct tc_named_child *c = p->children.first; c; c = c->hh.next)
-        if (c->state == TORC_IDLE && !tc_timer_active(&c->retention) && priority_child_of(c)->at < p->used)
+        if (c->state == TORC_CONNECTIVITY_IDLE && !tc_timer_active(&c->retention) && priority_child_of(c)->at < p->used)
             tc_graceful_switch_exit_idle(c->policy);
     p->busy = false;
     priority_reconcile(p);
@@ -490,7 +491,7 @@ static void describe_priority_child(const struct priority *p, const struct prior
     tc_describe_text(d, "name", tc_rstr_slice(c->base.name));
     tc_describe_state(d, "state", c->base.state);
     tc_describe_flag(d, "serves", c->base.picker == p->published);
-    if (c->base.state == TORC_TRANSIENT_FAILURE)
+    if (c->base.state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_describe_text(d, "error", tc_slice_str(tc_status_text(&c->base.status)));
     tc_describe_flag(d, "failed_last", c->failed_last);
     tc_describe_timer(d, "failover_ms", &c->failover);

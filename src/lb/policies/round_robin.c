@@ -52,11 +52,11 @@ struct round_robin {
     struct tc_status last_error;
     struct tc_picker *waiting; /* of the child that became CONNECTING last; NULL: none did */
     bool updating;
-    bool ready_changed;           /* the set of READY children is not the reported one */
-    enum torc_connectivity state; /* as reported; TORC_SHUTDOWN: nothing yet */
-    size_t counts[TORC_SHUTDOWN]; /* children by state */
-    struct tc_task ready_task;    /* reports changes among READY children, once a turn */
-    struct tc_connect_turn turn;  /* gives the children their endpoints */
+    bool ready_changed;                        /* the set of READY children is not the reported one */
+    enum torc_connectivity state;              /* as reported; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
+    size_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* children by state */
+    struct tc_task ready_task;                 /* reports changes among READY children, once a turn */
+    struct tc_connect_turn turn;               /* gives the children their endpoints */
 };
 
 /* --- the READY children --- */
@@ -147,7 +147,7 @@ static void rr_report(struct round_robin *rr, enum torc_connectivity state, cons
 /* Takes ownership of the status. */
 static void rr_report_failure(struct round_robin *rr, struct tc_status status)
 {
-    rr_report(rr, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
+    rr_report(rr, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     tc_status_fini(&status);
 }
 
@@ -155,13 +155,13 @@ static void rr_report_failure(struct round_robin *rr, struct tc_status status)
 static void rr_publish_ready(struct round_robin *rr)
 {
     rr->ready_changed = false;
-    rr_report(rr, TORC_READY, NULL, rr_picker_new(rr));
+    rr_report(rr, TORC_CONNECTIVITY_READY, NULL, rr_picker_new(rr));
 }
 
 static void on_ready_task(struct tc_task *task)
 {
     struct round_robin *rr = TC_CONTAINER_OF(task, struct round_robin, ready_task);
-    if (rr->counts[TORC_READY] && rr->ready_changed)
+    if (rr->counts[TORC_CONNECTIVITY_READY] && rr->ready_changed)
         rr_publish_ready(rr);
 }
 
@@ -170,16 +170,17 @@ static void rr_reconcile(struct round_robin *rr)
 {
     if (rr->updating || !rr->base.helper || rr->n == 0)
         return;
-    if (rr->counts[TORC_READY]) {
-        if (rr->state != TORC_READY)
+    if (rr->counts[TORC_CONNECTIVITY_READY]) {
+        if (rr->state != TORC_CONNECTIVITY_READY)
             rr_publish_ready(rr);
         else if (rr->ready_changed)
             tc_loop_defer(rr->base.helper->env->loop, &rr->ready_task);
         return;
     }
-    if (rr->counts[TORC_CONNECTING] || rr->counts[TORC_IDLE]) {
-        if (rr->state != TORC_CONNECTING)
-            rr_report(rr, TORC_CONNECTING, NULL, tc_picker_queue_for(rr->waiting ? tc_picker_ref(rr->waiting) : NULL));
+    if (rr->counts[TORC_CONNECTIVITY_CONNECTING] || rr->counts[TORC_CONNECTIVITY_IDLE]) {
+        if (rr->state != TORC_CONNECTIVITY_CONNECTING)
+            rr_report(rr, TORC_CONNECTIVITY_CONNECTING, NULL,
+                      tc_picker_queue_for(rr->waiting ? tc_picker_ref(rr->waiting) : NULL));
         return;
     }
     rr_report_failure(rr, tc_lb_status_with_resolution_note("connections to all backends failing; last error:",
@@ -191,20 +192,20 @@ static void on_endpoint_child_state(void *arg, struct tc_endpoint_child *endpoin
 {
     struct round_robin *rr = arg;
     struct rr_child *c = rr->children[endpoint_child->index];
-    rr->ready_changed |= c->state == TORC_READY || state == TORC_READY;
+    rr->ready_changed |= c->state == TORC_CONNECTIVITY_READY || state == TORC_CONNECTIVITY_READY;
     rr->counts[c->state]--;
     rr->counts[state]++;
     c->state = state;
-    rr_set_put(rr->set, endpoint_child->index, state == TORC_READY ? picker : NULL);
-    if (state == TORC_CONNECTING) {
+    rr_set_put(rr->set, endpoint_child->index, state == TORC_CONNECTIVITY_READY ? picker : NULL);
+    if (state == TORC_CONNECTIVITY_CONNECTING) {
         tc_picker_unref(rr->waiting);
         rr->waiting = picker;
-    } else if (state != TORC_READY) {
+    } else if (state != TORC_CONNECTIVITY_READY) {
         tc_picker_unref(picker);
     }
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_status_set(&rr->last_error, tc_status_ref(status));
-    if (state == TORC_IDLE) {
+    if (state == TORC_CONNECTIVITY_IDLE) {
         /* Every endpoint stays connected. This call comes back here with CONNECTING. */
         tc_endpoint_child_exit_idle(endpoint_child);
         return;
@@ -250,7 +251,7 @@ static void rr_replace_set(struct round_robin *rr)
         struct tc_endpoint_child *endpoint_child = rr->children[i]->endpoint_child;
         if (!endpoint_child)
             continue;
-        if (rr->children[i]->state == TORC_READY) {
+        if (rr->children[i]->state == TORC_CONNECTIVITY_READY) {
             rr_set_put(set, i, tc_picker_ref(old->at[endpoint_child->index]));
             set->next = endpoint_child->index == turn ? i : set->next;
         }
@@ -287,7 +288,7 @@ static void rr_replace_children(struct round_robin *rr, const struct tc_endpoint
         } else {
             c = TC_NEW(struct rr_child);
             moved = true;
-            c->state = TORC_CONNECTING;
+            c->state = TORC_CONNECTIVITY_CONNECTING;
             rr->counts[c->state]++;
             tc_endpoint_ref(e);
         }
@@ -330,7 +331,7 @@ static struct tc_status rr_refuse_empty(struct round_robin *rr)
 {
     struct tc_status status = tc_lb_status_because("empty address list", rr->resolution_note);
     rr_forget_children(rr);
-    rr_report(rr, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
+    rr_report(rr, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     return status;
 }
 
@@ -345,7 +346,8 @@ static struct tc_status rr_update(struct tc_lb_policy *policy, const struct tc_l
     rr->resolution_note = resolution_note;
     if (!update->endpoints) { /* a failed resolution: endpoints that are known stay in use */
         if (rr->n == 0)
-            rr_report(rr, TORC_TRANSIENT_FAILURE, update->endpoints_error, tc_picker_fail(update->endpoints_error));
+            rr_report(rr, TORC_CONNECTIVITY_TRANSIENT_FAILURE, update->endpoints_error,
+                      tc_picker_fail(update->endpoints_error));
         return ok;
     }
     if (update->endpoints->n == 0)
@@ -408,7 +410,7 @@ static struct tc_lb_policy *rr_create(const struct tc_lb_factory *factory, struc
 {
     struct round_robin *rr = TC_NEW(struct round_robin);
     rr->base = (struct tc_lb_policy){.ops = &rr_ops, .factory = factory, .helper = helper};
-    rr->state = TORC_SHUTDOWN;
+    rr->state = TORC_CONNECTIVITY_SHUTDOWN;
     rr->pick_first_config = tc_pick_first_config_new_petiole();
     tc_task_init(&rr->ready_task, on_ready_task);
     tc_connect_turn_init(&rr->turn, rr_give_endpoints);

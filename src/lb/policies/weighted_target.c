@@ -34,8 +34,8 @@ struct target {
 struct target_table {
     struct tc_lref ref;
     struct target **at;
-    struct tc_weight_tree trees[TORC_SHUTDOWN]; /* by counted_as */
-    uint64_t salt;                              /* so that nested policies draw independently */
+    struct tc_weight_tree trees[TORC_CONNECTIVITY_SHUTDOWN]; /* by counted_as */
+    uint64_t salt;                                           /* so that nested policies draw independently */
 };
 
 struct weighted_target {
@@ -45,7 +45,7 @@ struct weighted_target {
     struct tc_rstr *resolution_note;
     struct tc_picker *waiting; /* of the child that became CONNECTING last; NULL: none did */
     bool updating;
-    enum torc_connectivity state; /* as published; TORC_SHUTDOWN: nothing yet */
+    enum torc_connectivity state; /* as published; TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
     struct tc_task publish_task;
 };
 
@@ -100,10 +100,10 @@ static void target_table_build(struct target_table *t, const struct tc_children 
 
 static enum torc_connectivity target_table_state(const struct target_table *t)
 {
-    return t->trees[TORC_READY].total        ? TORC_READY
-           : t->trees[TORC_CONNECTING].total ? TORC_CONNECTING
-           : t->trees[TORC_IDLE].total       ? TORC_IDLE
-                                             : TORC_TRANSIENT_FAILURE;
+    return t->trees[TORC_CONNECTIVITY_READY].total        ? TORC_CONNECTIVITY_READY
+           : t->trees[TORC_CONNECTIVITY_CONNECTING].total ? TORC_CONNECTIVITY_CONNECTING
+           : t->trees[TORC_CONNECTIVITY_IDLE].total       ? TORC_CONNECTIVITY_IDLE
+                                                          : TORC_CONNECTIVITY_TRANSIENT_FAILURE;
 }
 
 /* --- picker --- */
@@ -161,7 +161,7 @@ static struct tc_picker *target_picker_new(struct target_table *table, enum torc
 /* Why the last child in the table failed. The caller ends it. */
 static struct tc_status last_failure(const struct weighted_target *wt)
 {
-    const struct tc_weight_tree *failed = &wt->table->trees[TORC_TRANSIENT_FAILURE];
+    const struct tc_weight_tree *failed = &wt->table->trees[TORC_CONNECTIVITY_TRANSIENT_FAILURE];
     if (!failed->total)
         return tc_lb_status_because("no children in weighted_target policy", wt->resolution_note);
     return tc_status_ref(&wt->table->at[tc_weight_tree_find(failed, failed->total - 1)]->base.status);
@@ -173,9 +173,9 @@ static void wt_publish(struct weighted_target *wt)
     struct tc_picker *picker;
     tc_task_cancel(&wt->publish_task);
     wt->state = target_table_state(wt->table);
-    if (wt->state == TORC_TRANSIENT_FAILURE)
+    if (wt->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         status = last_failure(wt);
-    if (wt->state == TORC_CONNECTING)
+    if (wt->state == TORC_CONNECTIVITY_CONNECTING)
         picker = tc_picker_queue_for(wt->waiting ? tc_picker_ref(wt->waiting) : NULL);
     else if (wt->table->trees[wt->state].total)
         picker = target_picker_new(wt->table, wt->state);
@@ -206,11 +206,11 @@ static void on_target_state(struct tc_named_child *c, enum torc_connectivity bef
     struct target *target = target_of(c);
     enum torc_connectivity was = target->counted_as;
     (void)before;
-    if (was != TORC_TRANSIENT_FAILURE || c->state != TORC_CONNECTING)
+    if (was != TORC_CONNECTIVITY_TRANSIENT_FAILURE || c->state != TORC_CONNECTIVITY_CONNECTING)
         target->counted_as = c->state;
     if (!target->weight)
         return;
-    if (c->state == TORC_CONNECTING) {
+    if (c->state == TORC_CONNECTIVITY_CONNECTING) {
         tc_picker_unref(wt->waiting);
         wt->waiting = tc_picker_ref(c->picker);
     }
@@ -332,7 +332,7 @@ static struct tc_lb_policy *wt_create(const struct tc_lb_factory *factory, struc
     wt->table = TC_NEW(struct target_table);
     tc_lref_init(&wt->table->ref);
     wt->table->salt = tc_rng_u64(tc_loop_rng(helper->env->loop));
-    wt->state = TORC_SHUTDOWN;
+    wt->state = TORC_CONNECTIVITY_SHUTDOWN;
     tc_task_init(&wt->publish_task, on_publish_task);
     return &wt->base;
 }

@@ -39,14 +39,14 @@ void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t
     struct tc_rh_endpoint *e = &set->at[set->n];
     e->endpoint = tc_endpoint_ref(endpoint);
     e->weight = weight;
-    e->state = TORC_IDLE;
+    e->state = TORC_CONNECTIVITY_IDLE;
     set->n++;
 }
 
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring)
 {
     set->ring = ring;
-    set->on_ring = set->counts[TORC_IDLE] = set->n - tc_ring_absent(ring);
+    set->on_ring = set->counts[TORC_CONNECTIVITY_IDLE] = set->n - tc_ring_absent(ring);
     tc_index_set_init(&set->idle, set->n);
     for (uint32_t i = 0; i < set->n; i++)
         if (tc_ring_count_of(ring, i) > 0)
@@ -57,13 +57,13 @@ void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *fr
 {
     struct tc_rh_endpoint *e = &set->at[i];
     e->picker = from->picker ? tc_picker_ref(from->picker) : NULL;
-    if (from->state != TORC_IDLE) {
+    if (from->state != TORC_CONNECTIVITY_IDLE) {
         tc_index_set_remove(&set->idle, i);
-        set->counts[TORC_IDLE]--;
+        set->counts[TORC_CONNECTIVITY_IDLE]--;
         set->counts[from->state]++;
         e->state = from->state;
     }
-    set->ready[i] = e->state == TORC_READY ? e->picker : NULL;
+    set->ready[i] = e->state == TORC_CONNECTIVITY_READY ? e->picker : NULL;
     e->child = from->child;
     from->child = NULL;
     if (e->child) {
@@ -93,12 +93,12 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
     struct tc_rh_endpoint *e = &set->at[i];
     tc_picker_unref(e->picker);
     e->picker = picker;
-    set->ready[i] = state == TORC_READY ? picker : NULL;
+    set->ready[i] = state == TORC_CONNECTIVITY_READY ? picker : NULL;
     if (e->state == state)
         return;
-    if (e->state == TORC_IDLE)
+    if (e->state == TORC_CONNECTIVITY_IDLE)
         tc_index_set_remove(&set->idle, i);
-    if (state == TORC_IDLE)
+    if (state == TORC_CONNECTIVITY_IDLE)
         tc_index_set_add(&set->idle, i);
     set->counts[e->state]--;
     set->counts[state]++;
@@ -108,17 +108,17 @@ void tc_rh_set_state(struct tc_rh_set *set, uint32_t i, enum torc_connectivity s
 /* A42 with A61: one endpoint in TRANSIENT_FAILURE does not fail a policy that has others to try. */
 enum torc_connectivity tc_rh_set_aggregate(const struct tc_rh_set *set)
 {
-    if (set->counts[TORC_READY])
-        return TORC_READY;
-    if (set->counts[TORC_TRANSIENT_FAILURE] >= 2)
-        return TORC_TRANSIENT_FAILURE;
-    if (set->counts[TORC_CONNECTING])
-        return TORC_CONNECTING;
-    if (set->counts[TORC_TRANSIENT_FAILURE] == 1 && set->on_ring > 1)
-        return TORC_CONNECTING;
-    if (set->counts[TORC_IDLE])
-        return TORC_IDLE;
-    return TORC_TRANSIENT_FAILURE;
+    if (set->counts[TORC_CONNECTIVITY_READY])
+        return TORC_CONNECTIVITY_READY;
+    if (set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] >= 2)
+        return TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    if (set->counts[TORC_CONNECTIVITY_CONNECTING])
+        return TORC_CONNECTIVITY_CONNECTING;
+    if (set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] == 1 && set->on_ring > 1)
+        return TORC_CONNECTIVITY_CONNECTING;
+    if (set->counts[TORC_CONNECTIVITY_IDLE])
+        return TORC_CONNECTIVITY_IDLE;
+    return TORC_CONNECTIVITY_TRANSIENT_FAILURE;
 }
 
 uint32_t tc_rh_set_any_idle(const struct tc_rh_set *set, struct tc_rng *rng)

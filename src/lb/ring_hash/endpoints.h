@@ -34,13 +34,13 @@ struct tc_rh_set {
     struct tc_rstr *header;                /* A76: request_hash_header; NULL: none */
     struct tc_rstr *resolution_note;
     struct tc_loop *loop;
-    struct tc_task want_task;       /* the owner's; connects the endpoints in `wanted` */
-    TC_VEC(uint32_t) wanted;        /* endpoints that picks asked to connect */
-    uint32_t on_ring;               /* endpoints with an entry */
-    uint32_t counts[TORC_SHUTDOWN]; /* endpoints with an entry, by state */
-    struct tc_index_set idle;       /* endpoints with an entry that are IDLE; empty before the set has its ring */
-    uint32_t n;                     /* all endpoints */
-    struct tc_picker **ready;       /* ready[i]: the picker of endpoint i while it is READY (borrowed), else NULL. Most
+    struct tc_task want_task;                    /* the owner's; connects the endpoints in `wanted` */
+    TC_VEC(uint32_t) wanted;                     /* endpoints that picks asked to connect */
+    uint32_t on_ring;                            /* endpoints with an entry */
+    uint32_t counts[TORC_CONNECTIVITY_SHUTDOWN]; /* endpoints with an entry, by state */
+    struct tc_index_set idle; /* endpoints with an entry that are IDLE; empty before the set has its ring */
+    uint32_t n;               /* all endpoints */
+    struct tc_picker **ready; /* ready[i]: the picker of endpoint i while it is READY (borrowed), else NULL. Most
                                        picks read nothing else of an endpoint. */
     struct tc_rh_endpoint at[];
 };

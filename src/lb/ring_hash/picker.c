@@ -62,7 +62,7 @@ static void trace_walked(struct tc_pick_trace *t, const struct tc_rh_endpoint *e
         return;
     t->walked[t->n_walked].endpoint = text;
     t->walked[t->n_walked].reason = tc_slice_str(tc_connectivity_name(e->state));
-    if (e->state == TORC_TRANSIENT_FAILURE && e->picker)
+    if (e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE && e->picker)
         t->walked[t->n_walked].error = trace_failure(t->arena, e->picker);
     t->n_walked++;
 }
@@ -73,7 +73,7 @@ static void trace_awaited(const struct tc_pick_args *args, const struct tc_rh_en
     if (TC_LIKELY(args->trace == NULL))
         return;
     args->trace->endpoint = tc_pick_trace_addr(args->trace->arena, &e->endpoint->addrs[0]);
-    if (e->state == TORC_CONNECTING && e->picker) {
+    if (e->state == TORC_CONNECTIVITY_CONNECTING && e->picker) {
         struct tc_pick_args dry = *args;
         struct tc_pick nothing = {0};
         dry.dry = true;
@@ -109,20 +109,20 @@ static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint32_t first, con
     struct tc_picker *ready = set->ready[tc_ring_item_at(set->ring, first)];
     if (TC_LIKELY(ready != NULL))
         return tc_picker_pick(ready, args, out);
-    bool any = set->counts[TORC_TRANSIENT_FAILURE] < set->on_ring;
+    bool any = set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] < set->on_ring;
     uint32_t size = tc_ring_size(set->ring);
     for (uint32_t k = 0, entry = first; any && k < size; k++, entry = ring_next_entry(set->ring, entry)) {
         uint32_t i = tc_ring_item_at(set->ring, entry);
         const struct tc_rh_endpoint *e = &set->at[i];
         switch (e->state) {
-        case TORC_READY:
+        case TORC_CONNECTIVITY_READY:
             return tc_picker_pick(e->picker, args, out);
-        case TORC_IDLE:
+        case TORC_CONNECTIVITY_IDLE:
             if (!args->dry)
                 tc_rh_set_want(set, i);
             trace_awaited(args, e);
             return TC_PICK_QUEUE;
-        case TORC_CONNECTING:
+        case TORC_CONNECTIVITY_CONNECTING:
             trace_awaited(args, e);
             return TC_PICK_QUEUE;
         default:
@@ -138,19 +138,19 @@ static enum tc_pick_kind rh_pick_walk(struct tc_rh_set *set, uint32_t first, con
 static enum tc_pick_kind rh_pick_walk_random(struct tc_rh_set *set, uint32_t first, const struct tc_pick_args *args,
                                              struct tc_pick *out)
 {
-    bool requested = set->counts[TORC_CONNECTING] > 0;
-    bool any = set->counts[TORC_TRANSIENT_FAILURE] < set->on_ring;
+    bool requested = set->counts[TORC_CONNECTIVITY_CONNECTING] > 0;
+    bool any = set->counts[TORC_CONNECTIVITY_TRANSIENT_FAILURE] < set->on_ring;
     uint32_t size = tc_ring_size(set->ring);
     for (uint32_t k = 0, entry = first; any && k < size; k++, entry = ring_next_entry(set->ring, entry)) {
-        if (requested && !set->counts[TORC_READY])
+        if (requested && !set->counts[TORC_CONNECTIVITY_READY])
             break;
         uint32_t i = tc_ring_item_at(set->ring, entry);
         const struct tc_rh_endpoint *e = &set->at[i];
-        if (e->state == TORC_READY)
+        if (e->state == TORC_CONNECTIVITY_READY)
             return tc_picker_pick(e->picker, args, out);
         if (TC_UNLIKELY(args->trace != NULL))
             trace_walked(args->trace, e);
-        if (!requested && e->state == TORC_IDLE) {
+        if (!requested && e->state == TORC_CONNECTIVITY_IDLE) {
             if (!args->dry)
                 tc_rh_set_want(set, i);
             requested = true;

@@ -80,7 +80,7 @@ static void rh_publish(struct tc_ring_hash *rh)
     static const struct tc_status ok = {0};
     enum torc_connectivity state = tc_rh_set_aggregate(rh->set);
     struct tc_picker *picker = tc_rh_picker_new(rh->set);
-    if (state != TORC_TRANSIENT_FAILURE) {
+    if (state != TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         tc_lb_update_state(rh->base.helper, state, &ok, picker);
         return;
     }
@@ -110,7 +110,8 @@ static void rh_reconcile(struct tc_ring_hash *rh)
         return;
     enum torc_connectivity state = tc_rh_set_aggregate(rh->set);
     /* A61: priority may have turned to another child in these states, so picks may not come. */
-    if ((state == TORC_TRANSIENT_FAILURE || state == TORC_CONNECTING) && !rh->set->counts[TORC_CONNECTING])
+    if ((state == TORC_CONNECTIVITY_TRANSIENT_FAILURE || state == TORC_CONNECTIVITY_CONNECTING) &&
+        !rh->set->counts[TORC_CONNECTIVITY_CONNECTING])
         rh_connect_any(rh);
     rh_publish(rh);
 }
@@ -120,11 +121,11 @@ static void rh_on_child_state(void *arg, struct tc_endpoint_child *child, enum t
 {
     struct tc_ring_hash *rh = arg;
     const struct tc_rh_endpoint *e = &rh->set->at[child->index];
-    if (e->state == TORC_TRANSIENT_FAILURE && state == TORC_CONNECTING) {
+    if (e->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE && state == TORC_CONNECTIVITY_CONNECTING) {
         tc_picker_unref(picker); /* an endpoint that failed counts as failed until it is connected */
         return;
     }
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_status_set(&rh->last_error, tc_status_ref(status));
     tc_rh_set_state(rh->set, child->index, state, picker);
     rh_reconcile(rh);
@@ -139,7 +140,7 @@ static void rh_on_want_task(struct tc_task *task)
     for (size_t k = 0; k < set->wanted.len; k++) {
         struct tc_rh_endpoint *e = &set->at[set->wanted.data[k]];
         e->wanted = false;
-        if (e->state != TORC_IDLE)
+        if (e->state != TORC_CONNECTIVITY_IDLE)
             continue;
         rh_connect_endpoint(rh, set->wanted.data[k]);
         any = true;
@@ -258,7 +259,7 @@ static void rh_build_in_background(struct tc_ring_hash *rh, struct rh_pending *p
     rh->pending = pending;
     tc_background_run(&pending->job);
     if (!rh->set)
-        tc_lb_update_state(rh->base.helper, TORC_CONNECTING, &ok, tc_picker_queue());
+        tc_lb_update_state(rh->base.helper, TORC_CONNECTIVITY_CONNECTING, &ok, tc_picker_queue());
 }
 
 /* Returns the ring of the pending set if it exists or is small; NULL: the background thread must build it. */
@@ -317,7 +318,7 @@ static void rh_remember(struct tc_ring_hash *rh, const struct tc_lb_update *upda
 
 static void rh_report_failure(struct tc_ring_hash *rh, const struct tc_status *status)
 {
-    tc_lb_update_state(rh->base.helper, TORC_TRANSIENT_FAILURE, status, tc_picker_fail(status));
+    tc_lb_update_state(rh->base.helper, TORC_CONNECTIVITY_TRANSIENT_FAILURE, status, tc_picker_fail(status));
 }
 
 static struct tc_status rh_refuse_empty(struct tc_ring_hash *rh, const struct tc_lb_update *update)
@@ -358,7 +359,7 @@ static struct tc_status rh_update(struct tc_lb_policy *policy, const struct tc_l
 static void rh_exit_idle(struct tc_lb_policy *policy)
 {
     struct tc_ring_hash *rh = (struct tc_ring_hash *)policy;
-    if (!rh->base.helper || !rh->set || tc_rh_set_aggregate(rh->set) != TORC_IDLE)
+    if (!rh->base.helper || !rh->set || tc_rh_set_aggregate(rh->set) != TORC_CONNECTIVITY_IDLE)
         return;
     rh_connect_any(rh);
     rh_reconcile(rh);

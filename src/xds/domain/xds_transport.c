@@ -176,7 +176,7 @@ static void on_channel_state(struct tc_channel_watch *watch, enum torc_connectiv
                              const struct tc_status *status)
 {
     struct channel_transport *t = TC_CONTAINER_OF(watch, struct channel_transport, watch);
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         t->fn(t->arg, status);
 }
 

@@ -73,7 +73,7 @@ struct cds {
     bool sessions;                   /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
     struct tc_cluster_tls *tls; /* A29: what the cluster's connections are secured with; NULL: the channel's own */
-    enum torc_connectivity published_state; /* TORC_SHUTDOWN: nothing yet */
+    enum torc_connectivity published_state; /* TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
 };
 
 static struct tc_rstr *cds_name(const struct cds *p)
@@ -103,7 +103,7 @@ static void cds_drop_child(struct cds *p)
 static void cds_publish(struct cds *p, enum torc_connectivity state, const struct tc_status *status,
                         struct tc_picker *picker)
 {
-    if (state != p->published_state && state == TORC_TRANSIENT_FAILURE)
+    if (state != p->published_state && state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "%s: cluster TRANSIENT_FAILURE: %s", tc_rstr_cstr(cds_name(p)),
                tc_status_text(status));
     else if (state != p->published_state)
@@ -115,7 +115,7 @@ static void cds_publish(struct cds *p, enum torc_connectivity state, const struc
 static struct tc_status cds_fail(struct cds *p, struct tc_status status)
 {
     cds_drop_child(p);
-    cds_publish(p, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
+    cds_publish(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     tc_status_fini(&status);
     return (struct tc_status){0};
 }
@@ -418,7 +418,7 @@ static struct tc_lb_policy *cds_create(const struct tc_lb_factory *factory, stru
     struct cds *p = TC_NEW(struct cds);
     p->base = (struct tc_lb_policy){.ops = &policy_ops, .factory = factory, .helper = helper};
     tc_lb_helper_init(&p->helper, &cds_helper_ops, helper);
-    p->published_state = TORC_SHUTDOWN;
+    p->published_state = TORC_CONNECTIVITY_SHUTDOWN;
     return &p->base;
 }
 

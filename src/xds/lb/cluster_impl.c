@@ -245,7 +245,7 @@ static struct tc_picker *impl_picker_new(struct tc_lb_wrapper *wrapper, enum tor
     picker->child = tc_picker_ref(wrapper->picker);
     /* A cluster that drops everything has an answer for each RPC. */
     if (p->limits->drops_all)
-        *state = TORC_READY;
+        *state = TORC_CONNECTIVITY_READY;
     return &picker->base;
 }
 
@@ -259,7 +259,7 @@ static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr
 {
     struct tc_status status = tc_status_make(
         TORC_STATUS_UNAVAILABLE, "xds_cluster_impl: no cluster \"%s\" in the xDS config", tc_rstr_cstr(name));
-    tc_lb_update_state(p->wrapper.base.helper, TORC_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
+    tc_lb_update_state(p->wrapper.base.helper, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     return status;
 }
 

@@ -94,7 +94,7 @@ static void trace_cluster(struct tc_pick_trace *t, const struct tc_named_child *
 {
     t->cluster = tc_arena_copy(t->arena, tc_rstr_slice(c->name));
     t->error = (struct tc_slice){0};
-    if (c->state == TORC_TRANSIENT_FAILURE)
+    if (c->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         t->error = tc_arena_copy(t->arena, tc_slice_str(tc_status_text(&c->status)));
     t->has_state = true;
     t->state = c->state;
@@ -139,10 +139,10 @@ static const struct tc_picker_ops manager_picker_ops = {.pick = manager_pick, .f
 struct manager {
     struct tc_lb_policy base;
     struct cluster_table *table;
-    size_t count[TORC_SHUTDOWN + 1];  /* children by state */
-    struct tc_lb_config *config;      /* of the last update; NULL: none yet */
-    struct cluster_child **by_config; /* the child of each entry of `config` */
-    struct tc_status error;           /* why the resolver has nothing; OK: it has */
+    size_t count[TORC_CONNECTIVITY_SHUTDOWN + 1]; /* children by state */
+    struct tc_lb_config *config;                  /* of the last update; NULL: none yet */
+    struct cluster_child **by_config;             /* the child of each entry of `config` */
+    struct tc_status error;                       /* why the resolver has nothing; OK: it has */
     bool updating;
 };
 
@@ -155,11 +155,11 @@ static struct manager *manager_of(const struct tc_children *set)
 static enum torc_connectivity aggregate_state(const struct manager *m)
 {
     if (!tc_status_ok(&m->error))
-        return TORC_TRANSIENT_FAILURE;
-    return m->count[TORC_READY]        ? TORC_READY
-           : m->count[TORC_CONNECTING] ? TORC_CONNECTING
-           : m->count[TORC_IDLE]       ? TORC_IDLE
-                                       : TORC_TRANSIENT_FAILURE;
+        return TORC_CONNECTIVITY_TRANSIENT_FAILURE;
+    return m->count[TORC_CONNECTIVITY_READY]        ? TORC_CONNECTIVITY_READY
+           : m->count[TORC_CONNECTIVITY_CONNECTING] ? TORC_CONNECTIVITY_CONNECTING
+           : m->count[TORC_CONNECTIVITY_IDLE]       ? TORC_CONNECTIVITY_IDLE
+                                                    : TORC_CONNECTIVITY_TRANSIENT_FAILURE;
 }
 
 /* A new picker over the same table: waiting RPCs try again. */
@@ -179,7 +179,7 @@ static void manager_publish(struct manager *m)
         none = tc_status_make(TORC_STATUS_UNAVAILABLE, "no children in xds_cluster_manager policy");
         p->error = tc_status_ref(&none);
         why = &none;
-    } else if (state == TORC_TRANSIENT_FAILURE) {
+    } else if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {
         why = &m->table->children.first->status;
     }
     tc_lb_update_state(m->base.helper, state, why, &p->base);

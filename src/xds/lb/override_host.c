@@ -124,8 +124,10 @@ static void subchannel_end(struct oh_subchannel *w)
 /* Returns the subchannel that a pick takes first: READY before IDLE before CONNECTING. NULL: the entry has none. */
 static struct oh_subchannel *entry_best(const struct tc_override_entry *e)
 {
-    static const unsigned ranks[] = {
-        [TORC_READY] = 3, [TORC_IDLE] = 2, [TORC_CONNECTING] = 1, [TORC_TRANSIENT_FAILURE] = 0};
+    static const unsigned ranks[] = {[TORC_CONNECTIVITY_READY] = 3,
+                                     [TORC_CONNECTIVITY_IDLE] = 2,
+                                     [TORC_CONNECTIVITY_CONNECTING] = 1,
+                                     [TORC_CONNECTIVITY_TRANSIENT_FAILURE] = 0};
     struct oh_subchannel *best = NULL;
     TC_LIST_FOREACH(it, &e->subchannels)
     {
@@ -190,7 +192,7 @@ static const struct tc_subchannel_ops subchannel_ops = {
 static void subchannel_on_inner_state(void *arg, enum torc_connectivity state, const struct tc_status *status)
 {
     struct oh_subchannel *w = subchannel_of(arg);
-    bool lost = w->state == TORC_READY && state != TORC_READY;
+    bool lost = w->state == TORC_CONNECTIVITY_READY && state != TORC_CONNECTIVITY_READY;
     w->state = state;
     if (w->entry) {
         struct oh_policy *p = subchannel_policy(w);
@@ -199,7 +201,7 @@ static void subchannel_on_inner_state(void *arg, enum torc_connectivity state, c
         if (lost && w->entry->used)
             policy_publish_later(p);
         /* A connection of the child's serves the sessions too. */
-        if (state == TORC_READY && !subchannel_is_own(w))
+        if (state == TORC_CONNECTIVITY_READY && !subchannel_is_own(w))
             entry_drop_own(w->entry, NULL);
     }
     if (!subchannel_is_own(w))
@@ -218,7 +220,7 @@ static struct oh_subchannel *subchannel_new(struct oh_policy *p, struct tc_endpo
                                             const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg)
 {
     struct oh_subchannel *w = TC_NEW(struct oh_subchannel);
-    w->state = TORC_IDLE;
+    w->state = TORC_CONNECTIVITY_IDLE;
     tc_list_init(&w->entry_link);
     subchannel_find_entry(w, &p->set, addr);
     tc_wrapped_subchannel_init(&w->wrapped, &p->subchannels, p->wrapper.base.helper, endpoint, addr, on_state, arg);
@@ -422,14 +424,14 @@ static bool pick_override(struct oh_policy *p, const struct tc_pick_args *args, 
     for (size_t i = 0; i < s->n; i++) {
         struct tc_override_entry *e = tc_override_set_find(&p->set, &s->addrs[i]);
         const struct oh_subchannel *w = e && entry_is_usable(p, e) ? entry_best(e) : NULL;
-        if (w && w->state == TORC_READY) {
+        if (w && w->state == TORC_CONNECTIVITY_READY) {
             *kind = pick_ready(p, entry_best(e), args, out);
             s->passed_over = NULL;
             return true;
         }
-        if (w && w->state == TORC_IDLE)
+        if (w && w->state == TORC_CONNECTIVITY_IDLE)
             idle = idle ? idle : e;
-        else if (w && w->state == TORC_CONNECTING)
+        else if (w && w->state == TORC_CONNECTIVITY_CONNECTING)
             connecting = connecting ? connecting : e;
         else if (!w && e && entry_is_usable(p, e))
             bare = bare ? bare : e;
@@ -523,7 +525,7 @@ static void policy_on_want(struct tc_task *task)
             e->used = true;
             e->last_used_ms = policy_now_ms(p);
         }
-        if (w->state == TORC_IDLE)
+        if (w->state == TORC_CONNECTIVITY_IDLE)
             tc_subchannel_connect(w->wrapped.inner);
     }
     policy_set_timer(p);

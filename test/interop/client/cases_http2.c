@@ -29,9 +29,10 @@ static void unary_ends_with(torc_channel *channel, int code)
 void case_goaway(struct interop *t)
 {
     unary_ends_with(t->channel, TORC_STATUS_OK);
-    enum torc_connectivity state = TORC_READY;
-    if (torc_channel_state(t->channel, false) == TORC_READY)
-        CHECK(torc_channel_wait_state(t->channel, TORC_READY, 20000, &state) == 0, "READY in spite of GOAWAY");
+    enum torc_connectivity state = TORC_CONNECTIVITY_READY;
+    if (torc_channel_state(t->channel, false) == TORC_CONNECTIVITY_READY)
+        CHECK(torc_channel_wait_state(t->channel, TORC_CONNECTIVITY_READY, 20000, &state) == 0,
+              "READY in spite of GOAWAY");
     unary_ends_with(t->channel, TORC_STATUS_OK);
 }
 

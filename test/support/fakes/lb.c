@@ -57,17 +57,17 @@ static void on_deliver(struct tc_task *task)
 static void sc_connect(struct tc_subchannel *base)
 {
     struct fake_sc *sc = (struct fake_sc *)base;
-    if (sc->state != TORC_IDLE)
+    if (sc->state != TORC_CONNECTIVITY_IDLE)
         return;
     tc_buf_printf(&sc->lb->connects, "%s ", sc->text);
-    queue_state(sc, TORC_CONNECTING, NULL);
+    queue_state(sc, TORC_CONNECTIVITY_CONNECTING, NULL);
 }
 
 static void sc_reset_backoff(struct tc_subchannel *base)
 {
     struct fake_sc *sc = (struct fake_sc *)base;
-    if (sc->state == TORC_TRANSIENT_FAILURE)
-        queue_state(sc, TORC_IDLE, NULL);
+    if (sc->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
+        queue_state(sc, TORC_CONNECTIVITY_IDLE, NULL);
 }
 
 static struct tc_subchannel *sc_inner(struct tc_subchannel *base)
@@ -109,7 +109,7 @@ static struct tc_subchannel *on_create(struct tc_lb_helper *h, struct tc_endpoin
     sc->lb = f;
     sc->text = tc_addr_text(addr);
     tc_task_init(&sc->task, on_deliver);
-    queue_state(sc, TORC_IDLE, NULL);
+    queue_state(sc, TORC_CONNECTIVITY_IDLE, NULL);
     *tc_vec_push(&f->subchannels) = sc;
     return &sc->base;
 }
@@ -128,7 +128,7 @@ static void on_update_state(struct tc_lb_helper *h, enum torc_connectivity state
     tc_picker_unref(f->picker);
     f->picker = picker;
     assert_true(picker != NULL);
-    assert_true((state == TORC_TRANSIENT_FAILURE) == !tc_status_ok(status));
+    assert_true((state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) == !tc_status_ok(status));
 }
 
 static void on_reresolution(struct tc_lb_helper *h)
@@ -157,7 +157,7 @@ struct fake_lb *fake_lb_new(const char *policy)
         .connection_attempt_delay_ms = 250,
     };
     f->helper = (struct tc_lb_helper){.ops = &helper_ops, .env = &f->env};
-    f->state = TORC_SHUTDOWN;
+    f->state = TORC_CONNECTIVITY_SHUTDOWN;
     tc_arena_init(&f->arena, 0, 0);
     tc_headers_init(&f->headers, &f->arena);
     f->args = (struct tc_pick_args){.path = tc_slice_str("/s/m"), .headers = &f->headers, .arena = &f->arena};
@@ -322,12 +322,12 @@ static void set_all(struct fake_lb *f, const char *addr, enum torc_connectivity 
 
 void fake_lb_set(struct fake_lb *f, const char *addr, enum torc_connectivity state)
 {
-    set_all(f, addr, state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
+    set_all(f, addr, state, state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? "refused" : NULL);
 }
 
 void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why)
 {
-    set_all(f, addr, TORC_TRANSIENT_FAILURE, why);
+    set_all(f, addr, TORC_CONNECTIVITY_TRANSIENT_FAILURE, why);
 }
 
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr)
@@ -343,7 +343,7 @@ enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr)
     for (size_t i = 0; i < f->subchannels.len; i++)
         if (strcmp(f->subchannels.data[i]->text, addr) == 0)
             return f->subchannels.data[i]->state;
-    return TORC_SHUTDOWN;
+    return TORC_CONNECTIVITY_SHUTDOWN;
 }
 
 static struct fake_sc *find_in(const struct fake_lb *f, const char *addr, const char *zone)
@@ -359,13 +359,13 @@ static struct fake_sc *find_in(const struct fake_lb *f, const char *addr, const 
 enum torc_connectivity fake_lb_state_in(const struct fake_lb *f, const char *addr, const char *zone)
 {
     const struct fake_sc *sc = find_in(f, addr, zone);
-    return sc ? sc->state : TORC_SHUTDOWN;
+    return sc ? sc->state : TORC_CONNECTIVITY_SHUTDOWN;
 }
 
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state)
 {
     assert_true(i < f->subchannels.len);
-    queue_state(f->subchannels.data[i], state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
+    queue_state(f->subchannels.data[i], state, state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? "refused" : NULL);
 }
 
 void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state)
@@ -378,7 +378,7 @@ void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum 
 {
     struct fake_sc *sc = find_in(f, addr, zone);
     assert_non_null(sc);
-    queue_state(sc, state, state == TORC_TRANSIENT_FAILURE ? "refused" : NULL);
+    queue_state(sc, state, state == TORC_CONNECTIVITY_TRANSIENT_FAILURE ? "refused" : NULL);
     tc_loop_drain(f->loop);
 }
 

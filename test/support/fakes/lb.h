@@ -17,7 +17,7 @@ struct fake_lb {
     struct tc_lb_registry *registry;
     struct tc_lb_policy *policy;
     /* The last report, and the number of reports. */
-    enum torc_connectivity state; /* TORC_SHUTDOWN: no report yet */
+    enum torc_connectivity state; /* TORC_CONNECTIVITY_SHUTDOWN: no report yet */
     struct tc_status status;
     struct tc_picker *picker;
     unsigned reports;
@@ -60,11 +60,11 @@ void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* The number of existing subchannels with that address, or with any address if NULL. */
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
-/* The state of the address's subchannel; TORC_SHUTDOWN if there is none. */
+/* The state of the address's subchannel; TORC_CONNECTIVITY_SHUTDOWN if there is none. */
 enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
 
-/* The state of the subchannel of the endpoint with that address in the locality of that zone; TORC_SHUTDOWN if there is
- * none. */
+/* The state of the subchannel of the endpoint with that address in the locality of that zone;
+ * TORC_CONNECTIVITY_SHUTDOWN if there is none. */
 enum torc_connectivity fake_lb_state_in(const struct fake_lb *f, const char *addr, const char *zone);
 void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state);
 

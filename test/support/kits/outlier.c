@@ -33,7 +33,7 @@ void kit_outlier_start(struct fake_lb *f, const char *endpoints, const char *fie
     kit_outlier_update(f, endpoints, fields);
     for (size_t i = 0; i < TC_ARRAY_LEN(kit_outlier_addrs); i++)
         if (fake_lb_count(f, kit_outlier_addrs[i]))
-            fake_lb_set(f, kit_outlier_addrs[i], TORC_READY);
+            fake_lb_set(f, kit_outlier_addrs[i], TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
 }
 

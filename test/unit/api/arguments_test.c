@@ -224,19 +224,19 @@ static void destroy_policy(void *policy)
  * application gave it, which may be gone by then. */
 static torc_channel *channel_with_short_lived_classes(torc_runtime *rt, struct short_lived *s)
 {
-    struct torc_resolver_class *resolver = calloc(1, sizeof(*resolver));
-    struct torc_lb_class *policy = calloc(1, sizeof(*policy));
+    struct torc_resolver_factory *resolver = calloc(1, sizeof(*resolver));
+    struct torc_lb_factory *policy = calloc(1, sizeof(*policy));
     assert_true(resolver && policy);
-    *resolver = (struct torc_resolver_class){
+    *resolver = (struct torc_resolver_factory){
         .size = sizeof(*resolver), .scheme = "brief", .start = start, .stop = stop, .arg = s};
-    *policy = (struct torc_lb_class){.size = sizeof(*policy),
-                                     .name = "brief",
-                                     .create = make_policy,
-                                     .update = update_policy,
-                                     .pick = pick,
-                                     .destroy = destroy_policy};
-    const struct torc_resolver_class *const resolvers[] = {resolver, NULL};
-    const struct torc_lb_class *const policies[] = {policy, NULL};
+    *policy = (struct torc_lb_factory){.size = sizeof(*policy),
+                                       .name = "brief",
+                                       .create = make_policy,
+                                       .update = update_policy,
+                                       .pick = pick,
+                                       .destroy = destroy_policy};
+    const struct torc_resolver_factory *const resolvers[] = {resolver, NULL};
+    const struct torc_lb_factory *const policies[] = {policy, NULL};
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.resolvers = resolvers;
@@ -284,12 +284,12 @@ static void test_null(void **state)
     assert_int_equal(torc_call_unary(ch, NULL, NULL, 0, NULL, &r), TORC_EINVAL);
     assert_int_equal(torc_call_explain(ch, "a/b", NULL, NULL), TORC_EINVAL);
     assert_int_equal(torc_call_explain(NULL, "a/b", NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_channel_state(NULL, true), TORC_SHUTDOWN);
+    assert_int_equal(torc_channel_state(NULL, true), TORC_CONNECTIVITY_SHUTDOWN);
     assert_null(torc_channel_target(NULL));
     torc_channel_reset_backoff(NULL);
-    assert_int_equal(torc_channel_watch_state(NULL, TORC_IDLE, NULL, NULL), TORC_EINVAL);
-    assert_int_equal(torc_channel_watch_state(ch, TORC_IDLE, NULL, NULL), TORC_EINVAL);
-    assert_int_equal(torc_channel_wait_state(NULL, TORC_IDLE, 1, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_watch_state(NULL, TORC_CONNECTIVITY_IDLE, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_CONNECTIVITY_IDLE, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_channel_wait_state(NULL, TORC_CONNECTIVITY_IDLE, 1, NULL), TORC_EINVAL);
     assert_int_equal(torc_channel_connect(NULL, 1), TORC_EINVAL);
     assert_int_equal(torc_channel_observe(NULL, NULL, NULL), TORC_EINVAL);
     assert_int_equal(torc_channel_describe(ch, NULL), TORC_EINVAL);

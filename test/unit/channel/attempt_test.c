@@ -87,7 +87,7 @@ static void publish(enum tc_pick_kind kind)
     p->ops = &ops;
     tc_lref_init(&p->ref);
     answer = kind;
-    tc_channel_set_state(ch, TORC_READY, NULL, p);
+    tc_channel_set_state(ch, TORC_CONNECTIVITY_READY, NULL, p);
     tc_loop_drain(loop);
 }
 

@@ -103,7 +103,7 @@ static void publish(enum tc_pick_kind kind, int code)
     tc_lref_init(&s->base.ref);
     s->kind = kind;
     s->code = code;
-    tc_channel_set_state(ch, TORC_READY, NULL, &s->base);
+    tc_channel_set_state(ch, TORC_CONNECTIVITY_READY, NULL, &s->base);
 }
 
 /* Compares the calls that asked since the last comparison. */
@@ -305,7 +305,7 @@ static void on_watch(struct tc_channel_watch *watch, enum torc_connectivity stat
 {
     struct watcher *w = TC_CONTAINER_OF(watch, struct watcher, watch);
     tc_buf_append_char(&w->seen, torc_connectivity_name(state)[0]);
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_buf_printf(&w->seen, "(%s)", tc_status_text(status));
     if (w->remove)
         tc_channel_watch_remove(&w->remove->watch);
@@ -347,23 +347,23 @@ static void test_watch_sees_all(void **state)
     tc_loop_drain(loop);
     tc_channel_watch_add(ch, &w.watch);
     expect_seen(&w, "");
-    go(TORC_READY, NULL);
-    go(TORC_IDLE, NULL);
-    go(TORC_CONNECTING, NULL);
+    go(TORC_CONNECTIVITY_READY, NULL);
+    go(TORC_CONNECTIVITY_IDLE, NULL);
+    go(TORC_CONNECTIVITY_CONNECTING, NULL);
     assert_int_equal(w.seen.len, 0); /* by the serial queue */
-    go(TORC_TRANSIENT_FAILURE, "one");
-    go(TORC_TRANSIENT_FAILURE, "two");
-    go(TORC_READY, NULL);
-    go(TORC_READY, NULL);
+    go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "one");
+    go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "two");
+    go(TORC_CONNECTIVITY_READY, NULL);
+    go(TORC_CONNECTIVITY_READY, NULL);
     expect_seen(&w, "RICT(two)R");
-    assert_int_equal(torc_channel_state(ch, false), TORC_READY);
-    go(TORC_TRANSIENT_FAILURE, "three");
+    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
+    go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "three");
     tc_loop_drain(loop);
-    go(TORC_TRANSIENT_FAILURE, "four");
+    go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "four");
     expect_seen(&w, "T(three)T(four)");
     tc_channel_watch_remove(&w.watch);
     tc_channel_watch_remove(&w.watch);
-    go(TORC_IDLE, NULL);
+    go(TORC_CONNECTIVITY_IDLE, NULL);
     expect_seen(&w, "");
 }
 
@@ -381,22 +381,22 @@ static void test_watch_changes_inside(void **state)
     tc_channel_watch_add(ch, &b.watch);
     a.remove = &b;
     a.add = &c;
-    go(TORC_READY, NULL);
+    go(TORC_CONNECTIVITY_READY, NULL);
     expect_seen(&a, "R");
     expect_seen(&b, "");
     tc_buf_fini(&c.seen);
-    go(TORC_IDLE, NULL);
+    go(TORC_CONNECTIVITY_IDLE, NULL);
     expect_seen(&a, "I");
     expect_seen(&c, "I");
     a.remove = &a;
-    go(TORC_CONNECTING, NULL);
+    go(TORC_CONNECTIVITY_CONNECTING, NULL);
     expect_seen(&a, "C");
     expect_seen(&c, "C");
-    go(TORC_READY, NULL);
+    go(TORC_CONNECTIVITY_READY, NULL);
     expect_seen(&a, "");
     /* No watch is called after the shutdown, not even for states that were on their way. */
     expect_seen(&c, "R");
-    go(TORC_IDLE, NULL);
+    go(TORC_CONNECTIVITY_IDLE, NULL);
     tc_channel_shutdown(ch);
     ch = NULL;
     expect_seen(&c, "");
@@ -410,7 +410,7 @@ struct told {
 static void on_state(torc_channel *channel, enum torc_connectivity state, const char *text, void *arg)
 {
     struct told *t = arg;
-    assert_true((channel == NULL) == (state == TORC_SHUTDOWN));
+    assert_true((channel == NULL) == (state == TORC_CONNECTIVITY_SHUTDOWN));
     assert_non_null(text);
     t->n++;
     t->state = state;
@@ -423,20 +423,20 @@ static void test_watch_once(void **state)
     struct told same = {0}, other = {0};
     tc_channel_exit_idle(ch);
     tc_loop_drain(loop);
-    go(TORC_READY, NULL);
+    go(TORC_CONNECTIVITY_READY, NULL);
     tc_loop_drain(loop);
-    assert_int_equal(torc_channel_watch_state(ch, TORC_READY, on_state, &same), 0);
-    assert_int_equal(torc_channel_watch_state(ch, TORC_IDLE, on_state, &other), 0);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_CONNECTIVITY_READY, on_state, &same), 0);
+    assert_int_equal(torc_channel_watch_state(ch, TORC_CONNECTIVITY_IDLE, on_state, &other), 0);
     assert_int_equal(other.n, 0);
     tc_loop_drain(loop);
     assert_int_equal(same.n, 0);
     assert_int_equal(other.n, 1);
-    assert_int_equal(other.state, TORC_READY);
-    go(TORC_TRANSIENT_FAILURE, "gone");
-    go(TORC_IDLE, NULL);
+    assert_int_equal(other.state, TORC_CONNECTIVITY_READY);
+    go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "gone");
+    go(TORC_CONNECTIVITY_IDLE, NULL);
     tc_loop_drain(loop);
     assert_int_equal(same.n, 1);
-    assert_int_equal(same.state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(same.state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(other.n, 1);
 }
 

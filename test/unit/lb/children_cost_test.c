@@ -140,9 +140,9 @@ static void assert_same_cost(const char *name, case_fn *run)
 static void fail_all(struct fake_lb *f, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        fake_lb_set_at(f, i, TORC_TRANSIENT_FAILURE);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(f->subchannels.len, n);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 }
 
 /* The clusters of an aggregate that fail one after another: each failure makes the next child. */
@@ -150,12 +150,12 @@ static struct cost fail_one_after_another(size_t n)
 {
     struct fake_lb *f = open_policy("priority", priority_config, n);
     for (size_t i = 0; i < n - EVENTS; i++)
-        fake_lb_set_at(f, i, TORC_TRANSIENT_FAILURE);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     spent = (struct cost){0};
     for (size_t i = n - EVENTS; i < n; i++)
-        fake_lb_set_at(f, i, TORC_TRANSIENT_FAILURE);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     struct cost cost = spent;
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     fake_lb_free(f);
     return cost;
 }
@@ -173,13 +173,13 @@ static struct cost first_comes_and_goes(size_t n)
     fail_all(f, n);
     spent = (struct cost){0};
     for (size_t i = 0; i < EVENTS; i++) {
-        fake_lb_set(f, addresses[0], TORC_IDLE);
-        fake_lb_set(f, addresses[0], TORC_READY);
-        assert_int_equal(f->state, TORC_READY);
-        fake_lb_set(f, addresses[0], TORC_IDLE);
+        fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_IDLE);
+        fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_READY);
+        assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
+        fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_IDLE);
         assert_string_equal(fake_lb_pick(f), "QUEUE");
-        fake_lb_set(f, addresses[0], TORC_TRANSIENT_FAILURE);
-        assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+        fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+        assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     }
     struct cost cost = spent;
     assert_int_equal(f->subchannels.len, n);
@@ -199,12 +199,12 @@ static void deactivated_priorities_end(void **state)
     (void)state;
     struct fake_lb *f = open_policy("priority", priority_config, FEW);
     fail_all(f, FEW);
-    fake_lb_set(f, addresses[FEW / 2], TORC_IDLE);
-    fake_lb_set(f, addresses[FEW / 2], TORC_READY);
+    fake_lb_set(f, addresses[FEW / 2], TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, addresses[FEW / 2], TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), addresses[FEW / 2]);
     tc_loop_advance(f->loop, 500000);
-    fake_lb_set(f, addresses[0], TORC_IDLE);
-    fake_lb_set(f, addresses[0], TORC_READY);
+    fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, addresses[0], TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), addresses[0]);
     tc_loop_advance(f->loop, 400000);
     assert_int_equal(f->subchannels.len, FEW / 2 + 1);
@@ -219,12 +219,12 @@ static struct cost become_ready(size_t n)
 {
     struct fake_lb *f = open_policy("weighted_target", weighted_config, n);
     for (size_t i = 0; i < n - EVENTS; i++)
-        fake_lb_set_at(f, i, TORC_READY);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
     spent = (struct cost){0};
     for (size_t i = n - EVENTS; i < n; i++)
-        fake_lb_set_at(f, i, TORC_READY);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
     struct cost cost = spent;
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     fake_lb_free(f);
     return cost;
 }
@@ -242,16 +242,16 @@ static struct cost fail_again(size_t n)
     fail_all(f, n);
     spent = (struct cost){0};
     for (size_t i = 0; i < EVENTS; i++) {
-        fake_lb_set(f, addresses[i], TORC_IDLE);
-        fake_lb_set(f, addresses[i], TORC_TRANSIENT_FAILURE);
-        fake_lb_set(f, addresses[n - 1], TORC_IDLE);
-        fake_lb_set(f, addresses[n - 1], TORC_READY);
-        assert_int_equal(f->state, TORC_READY);
+        fake_lb_set(f, addresses[i], TORC_CONNECTIVITY_IDLE);
+        fake_lb_set(f, addresses[i], TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+        fake_lb_set(f, addresses[n - 1], TORC_CONNECTIVITY_IDLE);
+        fake_lb_set(f, addresses[n - 1], TORC_CONNECTIVITY_READY);
+        assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
         assert_string_equal(fake_lb_pick(f), addresses[n - 1]);
-        fake_lb_set(f, addresses[n - 1], TORC_IDLE);
+        fake_lb_set(f, addresses[n - 1], TORC_CONNECTIVITY_IDLE);
         assert_string_equal(fake_lb_pick(f), "QUEUE");
-        fake_lb_set(f, addresses[n - 1], TORC_TRANSIENT_FAILURE);
-        assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+        fake_lb_set(f, addresses[n - 1], TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+        assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     }
     struct cost cost = spent;
     fake_lb_free(f);
@@ -270,9 +270,9 @@ static void localities_that_change_in_one_turn(void **state)
     (void)state;
     struct fake_lb *f = open_policy("weighted_target", weighted_config, MANY);
     for (size_t i = 0; i < MANY; i++)
-        fake_lb_set_at(f, i, TORC_READY);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
     for (size_t i = 0; i < MANY - 1; i++)
-        fake_lb_queue_at(f, i, TORC_IDLE);
+        fake_lb_queue_at(f, i, TORC_CONNECTIVITY_IDLE);
     unsigned before = f->reports;
     tc_loop_drain(f->loop);
     assert_in_range(f->reports - before, 1, 16); /* a turn runs a bounded number of tasks */
@@ -284,12 +284,12 @@ static struct cost clusters_change(size_t n)
 {
     struct fake_lb *f = open_policy("xds_cluster_manager_experimental", manager_config, n);
     for (size_t i = 0; i < n - EVENTS; i++)
-        fake_lb_set_at(f, i, TORC_READY);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
     spent = (struct cost){0};
     for (size_t i = n - EVENTS; i < n; i++)
-        fake_lb_set_at(f, i, TORC_READY);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
     struct cost cost = spent;
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     fake_lb_free(f);
     return cost;
 }

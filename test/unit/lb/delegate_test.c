@@ -39,9 +39,9 @@ static void an_operation_goes_up_to_who_has_it(void **state)
     assert_ptr_equal(child.env, &env);
     tc_lb_request_reresolution(&child);
     assert_ptr_equal(asked, &channel);
-    tc_lb_update_state(&child, TORC_READY, NULL, tc_picker_queue());
+    tc_lb_update_state(&child, TORC_CONNECTIVITY_READY, NULL, tc_picker_queue());
     assert_ptr_equal(asked, &cluster);
-    tc_lb_update_state(&above, TORC_READY, NULL, tc_picker_queue());
+    tc_lb_update_state(&above, TORC_CONNECTIVITY_READY, NULL, tc_picker_queue());
     assert_ptr_equal(asked, &channel);
     assert_true(tc_slice_eq_str(tc_lb_log_name(&child), "orders"));
     assert_true(tc_slice_eq_str(tc_lb_log_name(&above), "xds:///shop"));

@@ -129,14 +129,14 @@ static void the_child_changes_policy_when_the_new_one_is_ready(void **state)
     tc_graceful_switch_exit_idle(child);
     tc_graceful_switch_reset_backoff(child);
     child_update(f, child, tc_pick_first_config_new(false), A);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     child_update(f, child, tc_pick_first_config_new(true), A); /* the same policy */
     assert_int_equal(fake_lb_count(f, NULL), 1);
     child_update(f, child, tc_round_robin_config_new(), B);
     assert_int_equal(fake_lb_count(f, NULL), 2);
     assert_string_equal(fake_lb_pick(f), A); /* the old one serves on */
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     assert_int_equal(fake_lb_count(f, A), 0);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
@@ -155,10 +155,10 @@ static void a_failing_new_policy_takes_over(void **state)
     struct fake_lb *f = *state;
     struct tc_graceful_switch *child = tc_graceful_switch_new(&f->helper);
     child_update(f, child, tc_pick_first_config_new(false), A);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     child_update(f, child, tc_round_robin_config_new(), B);
     fake_lb_set_failed(f, B, "down");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(fake_lb_count(f, A), 0);
     tc_graceful_switch_shutdown(child);
     tc_loop_drain(f->loop);
@@ -195,7 +195,7 @@ static struct tc_lb_policy *early_create(const struct tc_lb_factory *factory, st
     *p = (struct tc_lb_policy){.ops = &ops, .factory = factory, .helper = helper};
     early_kept = true;
     /* Of two reports from inside create() the last one counts. */
-    tc_lb_update_state(helper, TORC_CONNECTING, NULL, tc_picker_queue());
+    tc_lb_update_state(helper, TORC_CONNECTIVITY_CONNECTING, NULL, tc_picker_queue());
     tc_lb_request_reresolution(helper);
     tc_lb_update_state(helper, early_state, NULL, tc_picker_queue());
     return p;
@@ -210,18 +210,18 @@ static void what_a_policy_reports_while_it_is_made_counts(void **state)
     tc_ref_inc(&config.ref);
     tc_ref_inc(&config.ref);
     struct tc_graceful_switch *child = tc_graceful_switch_new(&f->helper);
-    early_state = TORC_IDLE;
+    early_state = TORC_CONNECTIVITY_IDLE;
     child_update(f, child, &config, A);
     assert_int_equal(f->reports, 1);
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(f->reresolutions, 1);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     /* As the pending policy it serves at once. */
     tc_graceful_switch_renew(child);
-    early_state = TORC_READY;
+    early_state = TORC_CONNECTIVITY_READY;
     child_update(f, child, &config, A);
     assert_int_equal(f->reports, 2);
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_int_equal(f->reresolutions, 2);
     tc_graceful_switch_shutdown(child);
     assert_false(early_kept);

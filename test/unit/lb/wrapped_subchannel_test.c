@@ -62,7 +62,7 @@ static void two_layers(void **state)
 {
     struct fake_lb *f = fake_lb_new(NULL);
     struct layer upper, lower;
-    enum torc_connectivity seen = TORC_SHUTDOWN;
+    enum torc_connectivity seen = TORC_CONNECTIVITY_SHUTDOWN;
     (void)state;
     layer_init(&upper, &f->helper);
     layer_init(&lower, &upper.helper);
@@ -71,8 +71,8 @@ static void two_layers(void **state)
     tc_subchannel_connect(sc);
     tc_loop_advance(f->loop, 0);
     assert_connects(f, A " ");
-    fake_lb_set(f, A, TORC_CONNECTING);
-    assert_int_equal(seen, TORC_CONNECTING);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
+    assert_int_equal(seen, TORC_CONNECTIVITY_CONNECTING);
 
     assert_ptr_equal(&tc_wrapped_subchannels_find(&lower.set, &ops, sc)->base, sc);
     struct tc_wrapped_subchannel *outer = tc_wrapped_subchannels_find(&upper.set, &ops, sc);

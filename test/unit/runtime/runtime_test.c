@@ -267,7 +267,7 @@ static void test_free_ends_calls(void **state)
     /* Handles may be freed after their runtime. */
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_ECLOSED);
-    assert_int_equal(torc_channel_state(ch, true), TORC_SHUTDOWN);
+    assert_int_equal(torc_channel_state(ch, true), TORC_CONNECTIVITY_SHUTDOWN);
     torc_call_free(call);
     torc_channel_free(ch);
 }
@@ -281,16 +281,16 @@ static void test_waits_of_no_time_look(void **state)
     for (enum torc_runtime_mode mode = TORC_RUNTIME_THREAD; mode <= TORC_RUNTIME_CALLER; mode++) {
         torc_runtime *rt = kit_backends_runtime(mode);
         torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
-        enum torc_connectivity now = TORC_SHUTDOWN;
-        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 0, &now), 0);
-        assert_int_equal(now, TORC_IDLE);
-        assert_int_equal(torc_channel_wait_state(ch, TORC_IDLE, 0, &now), TORC_ETIMEDOUT);
+        enum torc_connectivity now = TORC_CONNECTIVITY_SHUTDOWN;
+        assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 0, &now), 0);
+        assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, 0, &now), TORC_ETIMEDOUT);
         assert_int_equal(torc_channel_connect(ch, 0), TORC_ETIMEDOUT);
         assert_int_equal(torc_channel_connect(ch, -1), 0); /* the wait before began it */
         assert_int_equal(torc_channel_connect(ch, 0), 0);
-        assert_int_equal(torc_channel_wait_state(ch, TORC_READY, 0, &now), TORC_ETIMEDOUT);
-        assert_int_equal(torc_channel_wait_state(ch, TORC_IDLE, 0, &now), 0);
-        assert_int_equal(now, TORC_READY);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 0, &now), TORC_ETIMEDOUT);
+        assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_IDLE, 0, &now), 0);
+        assert_int_equal(now, TORC_CONNECTIVITY_READY);
         torc_channel_free(ch);
         assert_int_equal(torc_runtime_free(rt), 0);
     }
@@ -316,7 +316,7 @@ static void end_under_a_waiter(bool free_runtime)
         torc_runtime *rt = kit_backends_runtime(mode);
         struct connecter c = {.ch = torc_channel_new(rt, "unix:/nonexistent/socket", NULL, NULL)};
         assert_int_equal(pthread_create(&c.thread, NULL, connect_to, &c), 0);
-        while (torc_channel_state(c.ch, false) == TORC_IDLE)
+        while (torc_channel_state(c.ch, false) == TORC_CONNECTIVITY_IDLE)
             sched_yield();
         if (free_runtime)
             assert_int_equal(torc_runtime_free(rt), 0);

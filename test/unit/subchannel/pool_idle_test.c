@@ -113,7 +113,7 @@ static void init(uint64_t idle_ms, uint32_t max_idle, size_t n)
         snprintf(text, sizeof(text), "10.0.%zu.%zu:80", i / 250, i % 250);
         struct tc_addr addr;
         assert_int_equal(tc_addr_parse(&addr, tc_slice_str(text)), 0);
-        places[i] = (struct place){.endpoint = tc_endpoint_new(&addr, 1), .state = TORC_SHUTDOWN};
+        places[i] = (struct place){.endpoint = tc_endpoint_new(&addr, 1), .state = TORC_CONNECTIVITY_SHUTDOWN};
         tc_addr_fini(&addr);
     }
     n_places = n;
@@ -155,7 +155,7 @@ static void hold(size_t i)
     const struct place *p = &places[i];
     connect_place(i);
     tc_loop_drain(loop);
-    assert_int_equal(p->state, TORC_READY);
+    assert_int_equal(p->state, TORC_CONNECTIVITY_READY);
     assert_non_null(tc_subchannel_transport(p->sc));
 }
 
@@ -225,10 +225,10 @@ static void test_connected_again_beside_silent_ones(void **state)
     assert_int_equal(under_way, MOST);
     fake_h2_goaway(places[0].peer, 0, 0, "");
     tc_loop_drain(loop);
-    assert_int_equal(places[0].state, TORC_IDLE);
+    assert_int_equal(places[0].state, TORC_CONNECTIVITY_IDLE);
     tc_subchannel_connect(places[0].sc);
     tc_loop_drain(loop);
-    assert_int_equal(places[0].state, TORC_READY);
+    assert_int_equal(places[0].state, TORC_CONNECTIVITY_READY);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     silent_from = SIZE_MAX;
     fini();
@@ -260,20 +260,20 @@ static void test_ended_unused(void **state)
         assert_int_equal(places[0].attempts, attempt);
         fake_h2_goaway(places[0].peer, 0, 0, "not here");
         tc_loop_drain(loop);
-        assert_int_equal(places[0].state, TORC_IDLE);
+        assert_int_equal(places[0].state, TORC_CONNECTIVITY_IDLE);
         give_up(0);
     }
     struct place *p = &places[0];
     p->sc = tc_subchannel_new(pool, config, p->endpoint, &p->endpoint->addrs[0], on_state, p, NULL, NULL);
     tc_subchannel_connect(p->sc);
     tc_loop_drain(loop);
-    assert_int_equal(p->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(p->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(p->attempts, 33);
     tc_loop_advance(loop, 2000);
-    assert_int_equal(p->state, TORC_IDLE);
+    assert_int_equal(p->state, TORC_CONNECTIVITY_IDLE);
     tc_subchannel_connect(p->sc);
     tc_loop_drain(loop);
-    assert_int_equal(p->state, TORC_READY);
+    assert_int_equal(p->state, TORC_CONNECTIVITY_READY);
     assert_int_equal(p->attempts, 34);
     /* The connection lasts for a while, so that its loss does not count. */
     tc_loop_advance(loop, 1000);
@@ -282,7 +282,7 @@ static void test_ended_unused(void **state)
         tc_loop_drain(loop);
         tc_subchannel_connect(p->sc);
         tc_loop_drain(loop);
-        assert_int_equal(p->state, TORC_READY);
+        assert_int_equal(p->state, TORC_CONNECTIVITY_READY);
         assert_int_equal(p->attempts, attempt);
     }
     fini();
@@ -340,7 +340,7 @@ static void test_ended_with_a_request(void **state)
                 else
                     connect_place(0);
                 tc_loop_drain(loop);
-                if (p->state != TORC_READY || p->attempts != attempt)
+                if (p->state != TORC_CONNECTIVITY_READY || p->attempts != attempt)
                     fail_msg("way %d, kept %d: state %d at attempt %u", how, kept, p->state, attempt);
                 tc_arena_init(&arena, 0, 0);
                 assert_non_null(
@@ -348,7 +348,7 @@ static void test_ended_with_a_request(void **state)
                 tc_loop_drain(loop);
                 serve_one(p, how);
                 assert_int_equal(code, how < N_TAKES ? TC_MAX(code, 1) : TORC_STATUS_NOT_FOUND);
-                assert_int_equal(p->state, TORC_IDLE);
+                assert_int_equal(p->state, TORC_CONNECTIVITY_IDLE);
                 tc_arena_fini(&arena);
                 if (!kept)
                     give_up(0);
@@ -358,7 +358,8 @@ static void test_ended_with_a_request(void **state)
             else
                 connect_place(0);
             tc_loop_drain(loop);
-            assert_int_equal(places[0].state, how < N_TAKES ? TORC_TRANSIENT_FAILURE : TORC_READY);
+            assert_int_equal(places[0].state,
+                             how < N_TAKES ? TORC_CONNECTIVITY_TRANSIENT_FAILURE : TORC_CONNECTIVITY_READY);
             assert_int_equal(places[0].attempts, how < N_TAKES ? n : n + 1);
             fini();
         }
@@ -482,12 +483,12 @@ static void test_too_many_pings(void **state)
         else
             hold(0);
         tc_loop_drain(loop);
-        assert_int_equal(places[0].state, TORC_READY);
+        assert_int_equal(places[0].state, TORC_CONNECTIVITY_READY);
         assert_int_equal(places[0].attempts, round + 1);
         assert_in_range(first_ping_ms(&places[0], 2 * expected), expected, expected + 1000);
         fake_h2_goaway(places[0].peer, 0, 11, "too_many_pings");
         tc_loop_drain(loop);
-        assert_int_equal(places[0].state, TORC_IDLE);
+        assert_int_equal(places[0].state, TORC_CONNECTIVITY_IDLE);
     }
     /* ENHANCE_YOUR_CALM with another text does not count. */
     tc_subchannel_connect(places[0].sc);
@@ -520,13 +521,13 @@ static void test_too_many_pings_for_a_server(void **state)
     hold(0);
     for (uint64_t began_ms = tc_loop_now_ms(loop); tc_loop_now_ms(loop) - began_ms < 2000000;) {
         tc_loop_advance(loop, 100);
-        if (places[0].state == TORC_READY)
+        if (places[0].state == TORC_CONNECTIVITY_READY)
             continue;
         assert_in_range(n, 0, TC_ARRAY_LEN(lasted_ms) - 1);
         lasted_ms[n++] = tc_loop_now_ms(loop) - began_ms;
         tc_subchannel_connect(places[0].sc);
         tc_loop_drain(loop);
-        assert_int_equal(places[0].state, TORC_READY);
+        assert_int_equal(places[0].state, TORC_CONNECTIVITY_READY);
         began_ms = tc_loop_now_ms(loop);
     }
     /* Four pings a connection: one is always allowed, two are forgiven. */
@@ -550,9 +551,9 @@ static void test_keepalive_timeout(void **state)
     hold(0);
     first_ping_ms(&places[0], 11000);
     tc_loop_advance(loop, 18000);
-    assert_int_equal(places[0].state, TORC_READY);
+    assert_int_equal(places[0].state, TORC_CONNECTIVITY_READY);
     tc_loop_advance(loop, 3000);
-    assert_int_equal(places[0].state, TORC_IDLE);
+    assert_int_equal(places[0].state, TORC_CONNECTIVITY_IDLE);
     assert_false(is_open(0));
     fini();
 }

@@ -128,16 +128,16 @@ static void test_backoff(void **state)
     struct tc_subchannel *sc = make(&s);
     assert_int_equal(s.states.len, 0); /* states come by the serial queue */
     tc_loop_drain(loop);
-    EXPECT(&s, TORC_IDLE);
+    EXPECT(&s, TORC_CONNECTIVITY_IDLE);
     double expected = 1000;
     for (int round = 0; round < 12; round++) {
         tc_subchannel_connect(sc);
         tc_subchannel_connect(sc);
         tc_loop_drain(loop);
-        EXPECT(&s, TORC_CONNECTING);
+        EXPECT(&s, TORC_CONNECTIVITY_CONNECTING);
         refuse();
         tc_loop_drain(loop);
-        EXPECT(&s, TORC_TRANSIENT_FAILURE);
+        EXPECT(&s, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
         assert_string_equal(s.text, "refused by the test");
         uint64_t began = tc_loop_now_ms(loop);
         tc_subchannel_connect(sc); /* no attempt before the backoff is over */
@@ -146,7 +146,7 @@ static void test_backoff(void **state)
             tc_loop_advance(loop, 1);
         double waited = (double)(tc_loop_now_ms(loop) - began);
         assert_true(waited >= expected * 0.8 - 2 && waited <= expected * 1.2 + 2);
-        EXPECT(&s, TORC_IDLE);
+        EXPECT(&s, TORC_CONNECTIVITY_IDLE);
         expected = expected * 1.6 > 120000 ? 120000 : expected * 1.6;
     }
     assert_int_equal(attempts, 12);
@@ -163,7 +163,8 @@ static void test_reset_backoff(void **state)
     refuse();
     tc_subchannel_reset_backoff(sc);
     tc_loop_drain(loop);
-    EXPECT(&s, TORC_IDLE, TORC_CONNECTING, TORC_TRANSIENT_FAILURE, TORC_IDLE);
+    EXPECT(&s, TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, TORC_CONNECTIVITY_TRANSIENT_FAILURE,
+           TORC_CONNECTIVITY_IDLE);
     tc_subchannel_release(sc);
     fini(&s);
 }
@@ -175,10 +176,10 @@ static void test_connect_timeout(void **state)
     struct tc_subchannel *sc = make(&s);
     tc_subchannel_connect(sc);
     tc_loop_advance(loop, 19999);
-    EXPECT(&s, TORC_IDLE, TORC_CONNECTING);
+    EXPECT(&s, TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING);
     tc_loop_advance(loop, 2);
     /* The backoff counts from the attempt's start, and is over when the attempt times out. */
-    EXPECT(&s, TORC_TRANSIENT_FAILURE, TORC_IDLE);
+    EXPECT(&s, TORC_CONNECTIVITY_TRANSIENT_FAILURE, TORC_CONNECTIVITY_IDLE);
     assert_non_null(strstr(s.text, "failed to connect to 10.0.0.1:80: timed out after 20000 ms"));
     assert_int_equal(cancels, 1);
     tc_subchannel_release(sc);
@@ -195,28 +196,28 @@ static void test_sharing(void **state)
     assert_int_equal(tc_pool_count(pool), 1);
     tc_subchannel_connect(one);
     tc_loop_drain(loop);
-    EXPECT(&a, TORC_IDLE, TORC_CONNECTING);
-    EXPECT(&b, TORC_IDLE);
+    EXPECT(&a, TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING);
+    EXPECT(&b, TORC_CONNECTIVITY_IDLE);
     tc_subchannel_connect(two);
     tc_loop_drain(loop);
-    EXPECT(&b, TORC_CONNECTING);
+    EXPECT(&b, TORC_CONNECTIVITY_CONNECTING);
     assert_int_equal(attempts, 1);
     refuse();
     tc_loop_drain(loop);
-    EXPECT(&a, TORC_TRANSIENT_FAILURE);
-    EXPECT(&b, TORC_TRANSIENT_FAILURE);
+    EXPECT(&a, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    EXPECT(&b, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     /* A subchannel that comes during the backoff is told when it connects. */
     struct seen c = {0};
     struct tc_subchannel *three = make(&c);
     tc_subchannel_connect(three);
     tc_loop_drain(loop);
-    EXPECT(&c, TORC_IDLE, TORC_CONNECTING, TORC_TRANSIENT_FAILURE);
+    EXPECT(&c, TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(c.text, "refused by the test");
     /* Released subchannels are silent; the attempt is given up with the last one. */
     tc_subchannel_release(two);
     tc_subchannel_release(three);
     tc_loop_advance(loop, 5000);
-    EXPECT(&a, TORC_IDLE);
+    EXPECT(&a, TORC_CONNECTIVITY_IDLE);
     tc_subchannel_connect(one);
     tc_subchannel_release(one);
     assert_int_equal(cancels, 1);
@@ -372,7 +373,7 @@ static void test_many_attempts(void **state)
     assert_in_range(turns, N / AT_ONCE - 1, N / AT_ONCE + 1);
     tc_loop_drain(loop);
     for (int i = 0; i < N; i++) {
-        EXPECT(&s[i], TORC_IDLE, TORC_CONNECTING);
+        EXPECT(&s[i], TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING);
         tc_subchannel_release(sc[i]);
         fini(&s[i]);
     }

@@ -161,7 +161,7 @@ static struct tc_subchannel *open_first(void)
         tc_subchannel_new(pool, config, endpoint, &endpoint->addrs[0], on_state, NULL, NULL, NULL);
     tc_subchannel_connect(sc);
     settle(grant());
-    assert_int_equal(last, TORC_READY);
+    assert_int_equal(last, TORC_CONNECTIVITY_READY);
     changes = 0;
     return sc;
 }
@@ -202,7 +202,7 @@ static void a_connection_is_replaced(void **state)
     fake_pipe_finish(second, 1);
     tc_loop_drain(loop);
     tc_loop_advance(loop, 1);
-    assert_int_equal(last, TORC_IDLE);
+    assert_int_equal(last, TORC_CONNECTIVITY_IDLE);
     assert_null(tc_subchannel_transport(sc));
     tc_subchannel_release(sc);
 }
@@ -250,11 +250,11 @@ static void the_old_connection_goes_first(void **state)
     fake_pipe_finish(pipes[0], 1);
     tc_loop_drain(loop);
     tc_loop_advance(loop, 1);
-    assert_int_equal(last, TORC_IDLE);
+    assert_int_equal(last, TORC_CONNECTIVITY_IDLE);
     assert_null(attempt);
     tc_subchannel_connect(sc);
     settle(grant());
-    assert_int_equal(last, TORC_READY);
+    assert_int_equal(last, TORC_CONNECTIVITY_READY);
     /* The subchannel is released during another replacement. */
     epoch = 3;
     tc_loop_advance(loop, 4100);

@@ -14,11 +14,11 @@ static void several_addresses(void **state)
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_ejected(f, A);
     /* After a lost connection the endpoint's other address is ejected, too. */
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_CONNECTING);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, A, "refused");
-    fake_lb_set(f, A2, TORC_CONNECTING);
-    fake_lb_set(f, A2, TORC_READY);
+    fake_lb_set(f, A2, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, A2, TORC_CONNECTIVITY_READY);
     struct kit_outlier_counts counts = kit_outlier_run(f, 20, "");
     assert_int_equal(counts.at[1], 20);
     /* Another order of the same addresses is the same endpoint. */
@@ -27,8 +27,8 @@ static void several_addresses(void **state)
     assert_int_equal(counts.at[1], 20);
     /* An endpoint with other addresses is a new one, without counts. */
     kit_outlier_update(f, A " " B, HALF ", " RR);
-    fake_lb_set(f, A, TORC_CONNECTING);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_in_service(f, A);
 }
 
@@ -39,16 +39,16 @@ static void counted_as_one(void **state)
     const char *fields = "'failurePercentageEjection': {'threshold': 50, 'minimumHosts': 2, 'requestVolume': 20}, " RR;
     kit_outlier_start(f, A "," A2 " " B, fields);
     kit_outlier_run(f, 20, A);
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_CONNECTING);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, A, "refused");
-    fake_lb_set(f, A2, TORC_CONNECTING);
-    fake_lb_set(f, A2, TORC_READY);
+    fake_lb_set(f, A2, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, A2, TORC_CONNECTIVITY_READY);
     kit_outlier_run(f, 20, A2);
     tc_loop_advance(f->loop, 10 * SECOND);
     struct kit_outlier_counts counts = kit_outlier_run(f, 20, "");
     assert_int_equal(counts.at[1], 20);
-    assert_int_equal(fake_lb_state(f, A2), TORC_READY);
+    assert_int_equal(fake_lb_state(f, A2), TORC_CONNECTIVITY_READY);
 }
 
 static void ejected_and_gone(void **state)
@@ -63,7 +63,7 @@ static void ejected_and_gone(void **state)
     assert_ejected(f, A);
     kit_outlier_update(f, B " " C, KEEN ", " RR);
     kit_outlier_update(f, ALL, KEEN ", " RR);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_in_service(f, A);
 }
 
@@ -74,17 +74,17 @@ static void connects_while_ejected(void **state)
     kit_outlier_start(f, A, "'interval': '1s', 'baseEjectionTime': '5s', " HALF ", " RR);
     kit_outlier_run(f, 10, A);
     tc_loop_advance(f->loop, SECOND);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_non_null(strstr(tc_status_text(&f->status), EJECTED));
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_non_null(strstr(fake_lb_pick_error(f), A));
     assert_non_null(strstr(fake_lb_pick_error(f), EJECTED));
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     assert_connects(f, A " ");
-    fake_lb_set(f, A, TORC_READY);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     tc_loop_advance(f->loop, 6 * SECOND);
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY TF CONNECTING TF READY ");
 }
 
@@ -98,7 +98,7 @@ static void pick_first_alone(void **state)
         struct kit_outlier_counts counts = kit_outlier_run(f, 50, A);
         assert_int_equal(counts.at[0], 50);
         tc_loop_advance(f->loop, 10 * SECOND);
-        assert_int_equal(f->state, TORC_READY);
+        assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     }
     assert_connects(f, "");
 }
@@ -111,11 +111,11 @@ static void below_priority(void **state)
                        "{'p': {'config': [{'round_robin': {}}]}, 'q': {'config': [{'round_robin': {}}]}}}}]}";
     assert_true(fake_lb_update(f, fake_lb_endpoint_tree("p", A, "q", B, NULL),
                                fake_lb_config(f, "outlier_detection", json, NULL), NULL));
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, A).at[0], 10);
     /* 10 % of two endpoints are one. Its priority fails, and the next one is used. */
     tc_loop_advance(f->loop, 10 * SECOND);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, B).at[1], 10);
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_int_equal(kit_outlier_run(f, 10, "").at[1], 10);
@@ -157,8 +157,8 @@ static void rpcs_outlive(void **state)
         t[i] = f->pick.trackers;
         assert_non_null(t[i]);
     }
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, B, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
     kit_outlier_finish(t[0], TORC_STATUS_UNAVAILABLE);
     kit_outlier_update(f, C, HALF ", " RR);
     kit_outlier_finish(t[1], TORC_STATUS_UNAVAILABLE);

@@ -23,10 +23,10 @@ static void by_success_rate(void **state)
     assert_int_equal(counts.at[2], 10);
     assert_int_equal(counts.at[3], 10);
     /* The connection stays (A61), and no failure is reported upwards. */
-    assert_int_equal(fake_lb_state(f, A), TORC_READY);
+    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTIVITY_READY);
     assert_int_equal(fake_lb_count(f, NULL), 4);
     assert_connects(f, "");
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     tc_loop_advance(f->loop, 30 * SECOND);
     assert_ejected(f, A); /* A50: it returns at the end of the interval in which its time is over */
     tc_loop_advance(f->loop, 10 * SECOND);
@@ -66,7 +66,7 @@ static void start_ring(struct fake_lb *f, const char *fields)
     for (size_t k = 0; k < 4; k++)
         fake_lb_pick_hash(f, hash_of(kit_outlier_addrs[k]));
     for (size_t k = 0; k < 4; k++)
-        fake_lb_set(f, kit_outlier_addrs[k], TORC_READY);
+        fake_lb_set(f, kit_outlier_addrs[k], TORC_CONNECTIVITY_READY);
     struct kit_outlier_counts counts = run_keys(f, "");
     assert_int_equal(kit_outlier_count_of(&counts, 100), 4);
 }

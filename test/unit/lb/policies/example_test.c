@@ -58,7 +58,7 @@ static struct tc_picker *random_picker_new(const struct random_policy *r, size_t
     p->base.ops = &random_picker_ops;
     tc_lref_init(&p->base.ref);
     for (size_t i = 0; i < r->endpoints.len; i++)
-        if (r->endpoints.data[i]->state == TORC_READY)
+        if (r->endpoints.data[i]->state == TORC_CONNECTIVITY_READY)
             p->at[p->n++] = tc_picker_ref(r->endpoints.data[i]->picker);
     return &p->base;
 }
@@ -68,17 +68,19 @@ static struct tc_picker *random_picker_new(const struct random_policy *r, size_t
 static void random_reconcile(struct random_policy *r)
 {
     static const struct tc_status ok;
-    size_t counts[TORC_SHUTDOWN + 1] = {0};
+    size_t counts[TORC_CONNECTIVITY_SHUTDOWN + 1] = {0};
     if (r->updating || !r->base.helper)
         return;
     for (size_t i = 0; i < r->endpoints.len; i++)
         counts[r->endpoints.data[i]->state]++;
-    if (counts[TORC_READY])
-        tc_lb_update_state(r->base.helper, TORC_READY, &ok, random_picker_new(r, counts[TORC_READY]));
-    else if (counts[TORC_CONNECTING] || counts[TORC_IDLE])
-        tc_lb_update_state(r->base.helper, TORC_CONNECTING, &ok, tc_picker_queue());
+    if (counts[TORC_CONNECTIVITY_READY])
+        tc_lb_update_state(r->base.helper, TORC_CONNECTIVITY_READY, &ok,
+                           random_picker_new(r, counts[TORC_CONNECTIVITY_READY]));
+    else if (counts[TORC_CONNECTIVITY_CONNECTING] || counts[TORC_CONNECTIVITY_IDLE])
+        tc_lb_update_state(r->base.helper, TORC_CONNECTIVITY_CONNECTING, &ok, tc_picker_queue());
     else
-        tc_lb_update_state(r->base.helper, TORC_TRANSIENT_FAILURE, &r->last_error, tc_picker_fail(&r->last_error));
+        tc_lb_update_state(r->base.helper, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &r->last_error,
+                           tc_picker_fail(&r->last_error));
 }
 
 static void on_random_endpoint_state(void *arg, struct tc_endpoint_child *child, enum torc_connectivity state,
@@ -89,9 +91,9 @@ static void on_random_endpoint_state(void *arg, struct tc_endpoint_child *child,
     tc_picker_unref(e->picker);
     e->picker = picker; /* takes over the reference */
     e->state = state;
-    if (state == TORC_TRANSIENT_FAILURE)
+    if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         tc_status_set(&r->last_error, tc_status_ref(status));
-    if (state == TORC_IDLE)
+    if (state == TORC_CONNECTIVITY_IDLE)
         tc_endpoint_child_exit_idle(child); /* comes back here with CONNECTING */
     else
         random_reconcile(r);
@@ -111,7 +113,7 @@ static struct random_endpoint *random_endpoint_at(struct random_policy *r, size_
     if (i < r->endpoints.len)
         return r->endpoints.data[i];
     struct random_endpoint *e = *tc_vec_push(&r->endpoints) = TC_NEW(struct random_endpoint);
-    e->state = TORC_CONNECTING;
+    e->state = TORC_CONNECTIVITY_CONNECTING;
     e->child = tc_endpoint_child_new(r->base.helper, on_random_endpoint_state, r);
     e->child->index = (uint32_t)i;
     return e;
@@ -221,10 +223,10 @@ static void picks_are_random_among_ready_endpoints(void **state)
     fake_lb_update(f, fake_lb_endpoints(A " " B), fake_lb_config(f, "random", "{}", NULL), NULL);
     assert_connects(f, A " " B " ");
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     for (f->args.random = 0; f->args.random < 4; f->args.random++)
         assert_string_equal(fake_lb_pick(f), A);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     f->args.random = 6;
     assert_string_equal(fake_lb_pick(f), A);
     f->args.random = 7;
@@ -241,8 +243,8 @@ static void failures_and_no_endpoints(void **state)
     fake_lb_set_failed(f, A, "it is down");
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_non_null(strstr(fake_lb_pick_error(f), "it is down"));
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     assert_false(fake_lb_update(f, fake_lb_endpoints(""), fake_lb_config(f, "random", "{}", NULL), NULL));
     assert_string_equal(fake_lb_pick(f), "FAIL");

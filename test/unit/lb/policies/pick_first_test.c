@@ -32,9 +32,9 @@ static void first_address_serves(void **state)
     TC_CASE(PF01);
     struct fake_lb *f = *state;
     assert_true(update(f, A " " B));
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     tc_loop_advance(f->loop, 60000);
     assert_connects(f, A " ");
@@ -48,7 +48,7 @@ static void next_at_once_after_a_failure(void **state)
     update(f, A " " B);
     fake_lb_set_failed(f, A, "refused");
     assert_connects(f, A " " B " ");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     assert_int_equal(fake_lb_count(f, A), 0);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
@@ -63,8 +63,8 @@ static void second_beside_a_hanging_first(void **state)
     assert_connects(f, A " ");
     tc_loop_advance(f->loop, 1);
     assert_connects(f, B " ");
-    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTING);
-    fake_lb_set(f, A, TORC_READY);
+    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     assert_int_equal(fake_lb_count(f, NULL), 1);
     tc_loop_advance(f->loop, 10000);
@@ -95,9 +95,9 @@ static void sticks_to_failure_and_goes_on(void **state)
     update(f, A " " B);
     fake_lb_set_failed(f, A, "refused");
     assert_int_equal(f->reresolutions, 0);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, B, "timed out");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(f->reresolutions, 1);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
@@ -105,19 +105,19 @@ static void sticks_to_failure_and_goes_on(void **state)
     fake_lb_take_connects(f);
     /* Each address is tried again when its own backoff is over. After as many failures as there are addresses, the
      * policy asks for re-resolution. */
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     assert_connects(f, A " ");
-    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTING);
+    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, A, "refused again");
     assert_int_equal(f->reresolutions, 1);
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "refused again");
     assert_int_equal(f->reresolutions, 2);
     fake_lb_pick(f);
     assert_string_equal(fake_lb_pick_error(f), "failed to connect to all addresses; last error: " A ": refused again");
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING TF ");
-    fake_lb_set(f, B, TORC_IDLE);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING TF READY ");
 }
@@ -128,11 +128,11 @@ static void a_failure_in_flight_counts_for_the_pass(void **state)
     update(f, A " " B);
     tc_loop_advance(f->loop, 250); /* both in flight */
     fake_lb_set_failed(f, B, "b failed");
-    assert_int_equal(f->state, TORC_CONNECTING);
-    fake_lb_set(f, B, TORC_IDLE); /* its backoff ends while the pass goes on: not tried again yet */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE); /* its backoff ends while the pass goes on: not tried again yet */
     assert_connects(f, A " " B " ");
     fake_lb_set_failed(f, A, "a failed");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_connects(f, B " ");
 }
 
@@ -159,7 +159,7 @@ static void an_update_with_the_address_keeps_it(void **state)
     TC_CASE(PF08);
     struct fake_lb *f = *state;
     update(f, A " " B);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
     update(f, C " " A);
     assert_string_equal(fake_lb_pick(f), A);
@@ -172,12 +172,12 @@ static void an_update_without_it_tries_anew(void **state)
     TC_CASE(PF09);
     struct fake_lb *f = *state;
     update(f, A " " B);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     update(f, B " " C);
     assert_int_equal(fake_lb_count(f, A), 0);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
 }
 
@@ -186,7 +186,7 @@ static void empty_list_fails(void **state)
     TC_CASE(PF10);
     struct fake_lb *f = *state;
     assert_false(update(f, ""));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(fake_lb_pick_error(f), "empty address list");
@@ -195,8 +195,8 @@ static void empty_list_fails(void **state)
     assert_string_equal(fake_lb_pick_error(f), "empty address list: nobody there");
     /* TRANSIENT_FAILURE sticks until there is a connection. */
     assert_true(update(f, A));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
-    fake_lb_set(f, A, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     assert_false(update(f, ""));
     assert_int_equal(fake_lb_count(f, NULL), 0);
@@ -276,18 +276,18 @@ static void the_setting_changes(void **state)
         tc_rng_init_seed(tc_loop_rng(g->loop), seed);
         fake_lb_update(g, fake_lb_endpoints(list), tc_pick_first_config_new(false), NULL);
         assert_connects(g, "1.0.0.1:1 ");
-        fake_lb_set(g, "1.0.0.1:1", TORC_READY);
+        fake_lb_set(g, "1.0.0.1:1", TORC_CONNECTIVITY_READY);
         /* A connection that is in use stays. */
         fake_lb_update(g, fake_lb_endpoints(list), tc_pick_first_config_new(true), NULL);
         assert_string_equal(fake_lb_pick(g), "1.0.0.1:1");
-        fake_lb_set(g, "1.0.0.1:1", TORC_IDLE);
+        fake_lb_set(g, "1.0.0.1:1", TORC_CONNECTIVITY_IDLE);
         fake_lb_take_connects(g);
         fake_lb_pick(g);
         const char *tried = fake_lb_take_connects(g);
         assert_int_equal(strlen(tried), 10);
         first[tried[6] - '1']++;
         fake_lb_update(g, fake_lb_endpoints(list), tc_pick_first_config_new(false), NULL);
-        assert_int_equal(fake_lb_state(g, "1.0.0.1:1"), TORC_CONNECTING);
+        assert_int_equal(fake_lb_state(g, "1.0.0.1:1"), TORC_CONNECTIVITY_CONNECTING);
         fake_lb_free(g);
     }
     for (unsigned i = 0; i < 4; i++)
@@ -299,18 +299,18 @@ static void a_lost_connection_waits_for_a_pick(void **state)
     TC_CASE(PF12);
     struct fake_lb *f = *state;
     update(f, A " " B);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
-    fake_lb_set(f, A, TORC_IDLE);
-    assert_int_equal(f->state, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(f->reresolutions, 1);
     tc_loop_advance(f->loop, 60000);
     update(f, A " " C);
     assert_connects(f, "");
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_connects(f, A " ");
-    assert_int_equal(f->state, TORC_CONNECTING);
-    fake_lb_set(f, A, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY IDLE CONNECTING READY ");
 }
@@ -320,8 +320,8 @@ static void exit_idle_connects(void **state)
     struct fake_lb *f = *state;
     f->policy->ops->exit_idle(f->policy); /* nothing to connect to yet */
     update(f, A);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_take_connects(f);
     f->policy->ops->exit_idle(f->policy);
     f->policy->ops->exit_idle(f->policy);
@@ -335,13 +335,13 @@ static void resolver_errors(void **state)
     struct fake_lb *f = *state;
     struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
     assert_true(fake_lb_update_error(f, &error, tc_pick_first_config_new(false)));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_string_equal(fake_lb_pick_error(f), "no such host");
     update(f, A);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_true(fake_lb_update_error(f, &error, tc_pick_first_config_new(false)));
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     tc_status_fini(&error);
 }
@@ -355,7 +355,7 @@ static void an_address_in_backoff_counts_as_tried(void **state)
     fake_lb_take_connects(f);
     update(f, B " " C); /* a new pass: B is in backoff, C is new */
     assert_connects(f, C " ");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     fake_lb_set_failed(f, C, "c is down");
     assert_int_equal(f->reresolutions, 2);
     fake_lb_pick(f);
@@ -377,12 +377,12 @@ static void a_moved_locality_renews_the_subchannel(void **state)
 {
     struct fake_lb *f = *state;
     update(f, A "@z1");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     update(f, A "@z2");
     assert_int_equal(fake_lb_count(f, A), 2);
     assert_string_equal(fake_lb_pick(f), A);
     assert_string_equal(tc_rstr_cstr(f->pick.subchannel->endpoint->locality->zone), "z1");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_int_equal(fake_lb_count(f, A), 1);
     assert_string_equal(fake_lb_pick(f), A);
     assert_string_equal(tc_rstr_cstr(f->pick.subchannel->endpoint->locality->zone), "z2");
@@ -408,7 +408,7 @@ static void trace_names_policy_and_address(void **state)
     struct tc_pick_trace trace = {.arena = &f->arena};
     f->args.trace = &trace;
     update(f, A);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     fake_lb_pick(f);
     assert_true(tc_slice_eq_str(trace.policy, "pick_first"));
     assert_true(tc_slice_eq_str(trace.endpoint, A));

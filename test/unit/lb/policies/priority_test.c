@@ -70,7 +70,7 @@ static void the_highest_alone(void **state)
     struct fake_lb *f = *state;
     update(f, "ab");
     assert_connects(f, A " ");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     unsigned reports = f->reports;
     update(f, "abc");
@@ -89,9 +89,9 @@ static void the_next_when_it_fails(void **state)
     update(f, "ab");
     fake_lb_set_failed(f, A, "down");
     assert_connects(f, A " " B " ");
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
 }
@@ -105,9 +105,9 @@ static void the_failover_timer(void **state)
     assert_connects(f, A " ");
     tc_loop_advance(f->loop, 1);
     assert_connects(f, B " ");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
 }
 
@@ -132,17 +132,17 @@ static void the_timer_restarts_after_ready_only(void **state)
     TC_CASE(PR06);
     struct fake_lb *f = *state;
     update(f, "ab");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     tc_loop_advance(f->loop, 3 * FAILOVER_MS);
-    fake_lb_set(f, A, TORC_IDLE); /* round_robin connects again: READY -> CONNECTING */
-    assert_int_equal(f->state, TORC_CONNECTING);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE); /* round_robin connects again: READY -> CONNECTING */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_int_equal(fake_lb_count(f, B), 0);
     tc_loop_advance(f->loop, FAILOVER_MS - 1);
     assert_int_equal(fake_lb_count(f, B), 0);
     tc_loop_advance(f->loop, 1);
     assert_int_equal(fake_lb_count(f, B), 1);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     /* Failed more recently than READY: no new wait when it connects again. */
     fake_lb_set_failed(f, A, "down");
     fake_lb_update(f, fake_lb_endpoint_tree("a", A " " C, "b", B, NULL), children("ab", tc_round_robin_config_new),
@@ -156,20 +156,20 @@ static void an_idle_child_is_chosen(void **state)
     struct fake_lb *f = *state;
     f->args.has_hash = true;
     fake_lb_update(f, fake_lb_endpoint_tree("a", A, "b", B, NULL), children("ab", ring_hash), NULL);
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(fake_lb_count(f, NULL), 0);
     fake_lb_pick(f);
     fake_lb_set_failed(f, A, "down");
-    assert_int_equal(f->state, TORC_IDLE); /* b's */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE); /* b's */
     fake_lb_pick(f);
-    fake_lb_set(f, B, TORC_READY);
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
-    fake_lb_set(f, A, TORC_IDLE); /* ring_hash goes idle: still the first */
-    assert_int_equal(f->state, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE); /* ring_hash goes idle: still the first */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTING);
+    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTIVITY_CONNECTING);
     tc_loop_advance(f->loop, RETENTION_MS);
     assert_int_equal(fake_lb_count(f, B), 1); /* reactivated when a's wait was over */
 }
@@ -180,28 +180,28 @@ static void lower_children_are_kept_for_a_while(void **state)
     struct fake_lb *f = *state;
     update(f, "ab");
     fake_lb_set_failed(f, A, "down");
-    fake_lb_set(f, B, TORC_READY);
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     tc_loop_advance(f->loop, RETENTION_MS - 1);
     assert_int_equal(fake_lb_count(f, B), 1);
     /* Reactivated in time: the same connection, and the next retention begins anew. */
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "down");
     fake_lb_take_connects(f);
     assert_string_equal(fake_lb_pick(f), B);
     assert_connects(f, "");
     tc_loop_advance(f->loop, 2 * RETENTION_MS);
     assert_int_equal(fake_lb_count(f, B), 1);
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     tc_loop_advance(f->loop, RETENTION_MS);
     assert_int_equal(fake_lb_count(f, B), 0);
     /* A115: a child that leaves the config ends at once. */
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "down");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     update(f, "a");
     assert_int_equal(fake_lb_count(f, B), 0);
 }
@@ -211,11 +211,11 @@ static void the_switch_keeps_removed_children(void **state)
     struct fake_lb *f = *state;
     setenv("GRPC_EXPERIMENTAL_ENABLE_PRIORITY_LB_CHILD_POLICY_CACHE", "true", 1);
     update(f, "ab");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
     update(f, "b");
     assert_int_equal(fake_lb_count(f, A), 1);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
     update(f, "ab");
     assert_connects(f, "");
@@ -231,14 +231,14 @@ static void a_reactivated_connecting_child_serves(void **state)
     TC_CASE(PR09);
     struct fake_lb *f = *state;
     update(f, "ab");
-    tc_loop_advance(f->loop, FAILOVER_MS); /* both connect; b's timer runs */
-    fake_lb_set(f, A, TORC_READY);         /* b is deactivated while it connects */
-    tc_loop_advance(f->loop, FAILOVER_MS); /* b's timer is over */
-    fake_lb_set(f, A, TORC_IDLE);
+    tc_loop_advance(f->loop, FAILOVER_MS);      /* both connect; b's timer runs */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY); /* b is deactivated while it connects */
+    tc_loop_advance(f->loop, FAILOVER_MS);      /* b's timer is over */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "down");
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
 }
 
@@ -249,7 +249,7 @@ static void all_failing_is_the_last_ones_failure(void **state)
     update(f, "ab");
     fake_lb_set_failed(f, A, "a is down");
     fake_lb_set_failed(f, B, "b is down");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_string_equal(fake_lb_pick_error(f), "connections to all backends failing; last error: " B ": b is down");
     assert_string_equal(tc_status_text(&f->status), fake_lb_pick_error(f));
@@ -261,12 +261,12 @@ static void all_connecting_is_the_first(void **state)
     struct fake_lb *f = *state;
     update(f, "ab");
     tc_loop_advance(f->loop, 2 * FAILOVER_MS);
-    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTING);
-    assert_int_equal(fake_lb_state(f, B), TORC_CONNECTING);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(fake_lb_state(f, A), TORC_CONNECTIVITY_CONNECTING);
+    assert_int_equal(fake_lb_state(f, B), TORC_CONNECTIVITY_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     fake_lb_set_failed(f, B, "down");
-    assert_int_equal(f->state, TORC_CONNECTING); /* a may still come */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* a may still come */
 }
 
 static void an_empty_list_fails(void **state)
@@ -275,18 +275,18 @@ static void an_empty_list_fails(void **state)
     TC_CASE(PR18);
     struct fake_lb *f = *state;
     update(f, "");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(fake_lb_pick_error(f), "priority policy has empty priority list");
     update(f, "a");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
     update(f, "");
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_int_equal(fake_lb_count(f, NULL), 0);
     update(f, "a");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
 }
 
@@ -296,7 +296,7 @@ static void a_child_may_change_its_priority(void **state)
     struct fake_lb *f = *state;
     update(f, "ab");
     fake_lb_set_failed(f, A, "down");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
     update(f, "ba");
     assert_string_equal(fake_lb_pick(f), B);
@@ -312,12 +312,12 @@ static void no_choice_while_updating(void **state)
     struct fake_lb *f = *state;
     update(f, "ab");
     fake_lb_set_failed(f, A, "down");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     unsigned reports = f->reports;
     /* Both children report from inside the update: one choice follows. */
     fake_lb_update(f, fake_lb_endpoint_tree("a", "", "b", "", NULL), children("ab", tc_round_robin_config_new), "none");
     assert_int_equal(f->reports, reports + 1);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     fake_lb_pick(f);
     assert_string_equal(fake_lb_pick_error(f), "empty address list: none");
 }
@@ -338,7 +338,7 @@ static void a_priority_without_endpoints(void **state)
     TC_CASE(PR20);
     struct fake_lb *f = *state;
     fake_lb_update(f, fake_lb_endpoint_tree("b", B, NULL), children("ab", tc_round_robin_config_new), NULL);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     assert_int_equal(fake_lb_count(f, NULL), 1);
 }
@@ -355,7 +355,7 @@ static void the_order_of_priorities_counts(void **state)
         NULL);
     assert_non_null(config);
     fake_lb_update(f, fake_lb_endpoint_tree("a", A, "b", B, "c", C, NULL), config, NULL);
-    fake_lb_set(f, C, TORC_READY);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_READY);
     for (unsigned i = 0; i < 10; i++)
         assert_string_equal(fake_lb_pick(f), C);
     assert_int_equal(fake_lb_count(f, NULL), 1);
@@ -373,14 +373,14 @@ static void stuck_in_failure(void **state)
     for (unsigned i = 0; i < 3; i++) {
         static const char *const all[] = {A, C, "4.4.4.4:4"};
         for (unsigned k = 0; k < 3; k++)
-            if (fake_lb_state(f, all[k]) == TORC_CONNECTING)
+            if (fake_lb_state(f, all[k]) == TORC_CONNECTIVITY_CONNECTING)
                 fake_lb_set_failed(f, all[k], "down");
     }
     fake_lb_pick(f);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
-    fake_lb_set(f, C, TORC_IDLE);
-    fake_lb_set(f, C, TORC_READY);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), C);
 }
 
@@ -456,8 +456,8 @@ static void changes_are_logged(void **state)
     update(f, "abc");
     fake_lb_set_failed(f, A, "no route");
     tc_loop_advance(f->loop, FAILOVER_MS);
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     torc_log_set_sink(NULL, NULL);
     torc_log_set_levels("none");
     assert_string_equal(tc_buf_cstr(&logged),

@@ -46,12 +46,12 @@ static void each_in_turn(void **state)
     unsigned counts[4];
     update(f, A " " B " " C " " A);
     assert_connects(f, A " " B " " C " ");
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, C, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_READY);
     count(f, 300, counts);
     assert_int_equal(counts[0], 100);
     assert_int_equal(counts[1], 100);
@@ -65,27 +65,27 @@ static void failing_ones_are_skipped(void **state)
     struct fake_lb *f = *state;
     unsigned counts[4];
     update(f, A " " B " " C);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     fake_lb_set_failed(f, B, "refused");
-    fake_lb_set(f, C, TORC_READY);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_READY);
     count(f, 100, counts);
     assert_int_equal(counts[0], 50);
     assert_int_equal(counts[2], 50);
-    fake_lb_set(f, A, TORC_IDLE); /* lost: connected again at once */
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE); /* lost: connected again at once */
     assert_int_equal(f->reresolutions, 2);
     count(f, 10, counts);
     assert_int_equal(counts[2], 10);
     fake_lb_set_failed(f, A, "refused");
-    assert_int_equal(f->state, TORC_READY);
-    fake_lb_set(f, C, TORC_IDLE);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, C, "gone");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(fake_lb_pick_error(f), "connections to all backends failing; last error: " C ": gone");
-    fake_lb_set(f, B, TORC_IDLE);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
 }
 
@@ -95,21 +95,21 @@ static void updates_fail_nothing(void **state)
     struct fake_lb *f = *state;
     unsigned counts[4];
     update(f, A " " B);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
     update(f, B " " C " " D);
     assert_connects(f, C " " D " ");
     count(f, 10, counts);
     assert_int_equal(counts[1], 10);
-    fake_lb_set(f, C, TORC_READY);
-    fake_lb_set(f, D, TORC_READY);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, D, TORC_CONNECTIVITY_READY);
     count(f, 30, counts);
     assert_int_equal(counts[1], 10);
     assert_int_equal(counts[3], 10);
     update(f, A);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
 
     /* The start is random. */
@@ -118,9 +118,9 @@ static void updates_fail_nothing(void **state)
         struct fake_lb *g = fake_lb_new("round_robin");
         tc_rng_init_seed(tc_loop_rng(g->loop), i);
         update(g, A " " B " " C);
-        fake_lb_set(g, A, TORC_READY);
-        fake_lb_set(g, B, TORC_READY);
-        fake_lb_set(g, C, TORC_READY);
+        fake_lb_set(g, A, TORC_CONNECTIVITY_READY);
+        fake_lb_set(g, B, TORC_CONNECTIVITY_READY);
+        fake_lb_set(g, C, TORC_CONNECTIVITY_READY);
         first[fake_lb_pick(g)[0] - '1']++;
         fake_lb_free(g);
     }
@@ -134,10 +134,10 @@ static void an_equal_update_keeps_the_turn(void **state)
     struct fake_lb *f = *state;
     unsigned counts[4];
     update(f, A " " B " " C " " D);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, B, TORC_READY);
-    fake_lb_set(f, C, TORC_READY);
-    fake_lb_set(f, D, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, D, TORC_CONNECTIVITY_READY);
     fake_lb_pick(f);
     for (unsigned i = 0; i < 10; i++) {
         update(f, A " " B " " C " " D);
@@ -165,7 +165,7 @@ static void empty_and_errors(void **state)
     fake_lb_pick(f);
     assert_string_equal(fake_lb_pick_error(f), "no such host");
     update(f, A);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     fake_lb_update_error(f, &error, tc_round_robin_config_new());
     assert_string_equal(fake_lb_pick(f), A);
     tc_status_fini(&error);
@@ -205,11 +205,11 @@ static void many_are_connected_in_turns(void **state)
         assert_true(tc_loop_turn(f->loop, 0));
         assert_int_equal(fake_lb_count(f, NULL), n * AT_ONCE);
     }
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     tc_loop_drain(f->loop);
     assert_int_equal(fake_lb_count(f, NULL), MANY);
     for (unsigned i = 0; i < MANY; i++)
-        fake_lb_set_at(f, i, TORC_READY);
+        fake_lb_set_at(f, i, TORC_CONNECTIVITY_READY);
     for (unsigned i = 0; i < 2 * MANY; i++)
         assert_string_not_equal(fake_lb_pick(f), "QUEUE");
     assert_string_equal(tc_buf_cstr(&f->history), "CONNECTING READY ");
@@ -221,15 +221,15 @@ static void some_are_used_before_the_last_begin(void **state)
     struct fake_lb *f = *state;
     begin_update(f, numbered(0, MANY));
     for (unsigned i = 0; i < AT_ONCE; i++)
-        fake_lb_queue_at(f, i, TORC_TRANSIENT_FAILURE);
+        fake_lb_queue_at(f, i, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_true(tc_loop_turn(f->loop, 0));
-    assert_int_equal(fake_lb_state(f, "10.0.0.0:1"), TORC_TRANSIENT_FAILURE);
-    assert_int_equal(f->state, TORC_CONNECTING); /* not failing: others have not been tried */
-    fake_lb_queue_at(f, 0, TORC_READY);
-    fake_lb_queue_at(f, AT_ONCE, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(fake_lb_state(f, "10.0.0.0:1"), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* not failing: others have not been tried */
+    fake_lb_queue_at(f, 0, TORC_CONNECTIVITY_READY);
+    fake_lb_queue_at(f, AT_ONCE, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(fake_lb_count(f, NULL), 2 * AT_ONCE);
     assert_true(tc_loop_turn(f->loop, 0));
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), "10.0.0.0:1");
     assert_string_equal(fake_lb_pick(f), "10.0.0.0:1");
 }

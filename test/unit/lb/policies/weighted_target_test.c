@@ -68,11 +68,11 @@ static void weights_split_the_picks(void **state)
     TC_CASE(WT01);
     struct fake_lb *f = *state;
     update(f, 2, 8);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_true(share_of_a(f) == 1); /* while b connects */
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     double share = share_of_a(f);
     assert_true(share > 0.18 && share < 0.22);
     /* One random number gives one child. */
@@ -90,8 +90,8 @@ static void removed_children_are_kept_for_a_while(void **state)
     TC_CASE(WT02);
     struct fake_lb *f = *state;
     update(f, 1, 1);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
     update(f, 0, 1);
     assert_true(share_of_a(f) == 0);
@@ -111,8 +111,8 @@ static void weights_near_the_limit(void **state)
     TC_CASE(WT03);
     struct fake_lb *f = *state;
     update(f, 4294967294u, 4294967295u);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     double share = share_of_a(f);
     assert_true(share > 0.48 && share < 0.52);
     update(f, 2863311530u, 1431655765u);
@@ -125,7 +125,7 @@ static void without_targets_it_fails(void **state)
     TC_CASE(WT04);
     struct fake_lb *f = *state;
     update(f, 0, 0);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(fake_lb_pick_error(f), "no children in weighted_target policy");
@@ -134,7 +134,7 @@ static void without_targets_it_fails(void **state)
     assert_string_equal(fake_lb_pick_error(f),
                         "no children in weighted_target policy: EDS resource n contains no localities");
     update(f, 1, 0);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
 }
 
@@ -143,18 +143,18 @@ static void a_deactivated_child_may_change(void **state)
     TC_CASE(WT05);
     struct fake_lb *f = *state;
     update(f, 1, 1);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     update(f, 0, 1);
     unsigned reports = f->reports;
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "down");
     assert_int_equal(f->reports, reports);
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), B);
     update(f, 0, 0);
-    fake_lb_set(f, B, TORC_IDLE);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 }
 
 static void states_are_joined(void **state)
@@ -162,14 +162,14 @@ static void states_are_joined(void **state)
     struct fake_lb *f = *state;
     update(f, 1, 1);
     fake_lb_set_failed(f, A, "a is down");
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, B, "b is down");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_non_null(strstr(fake_lb_pick_error(f), "is down"));
-    fake_lb_set(f, A, TORC_IDLE);
-    fake_lb_set(f, A, TORC_READY);
-    assert_int_equal(f->state, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     for (unsigned i = 0; i < 20; i++) {
         f->args.random += UINT64_MAX / 20;
         assert_string_equal(fake_lb_pick(f), A);
@@ -187,10 +187,10 @@ static void idle_children_are_woken_by_picks(void **state)
     tc_lb_config_unref(target.config);
     f->args.has_hash = true;
     fake_lb_update(f, fake_lb_endpoint_tree("a", A, NULL), config, NULL);
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_connects(f, A " ");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
 }
 
@@ -219,9 +219,9 @@ static void many_children_in_one_turn(void **state)
         enum torc_connectivity to, joined;
         unsigned reports;
     } steps[] = {
-        {TORC_READY, TORC_READY, 2},     /* the first one, and all others */
-        {TORC_IDLE, TORC_CONNECTING, 2}, /* they connect again */
-        {TORC_READY, TORC_READY, 2},
+        {TORC_CONNECTIVITY_READY, TORC_CONNECTIVITY_READY, 2},     /* the first one, and all others */
+        {TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, 2}, /* they connect again */
+        {TORC_CONNECTIVITY_READY, TORC_CONNECTIVITY_READY, 2},
     };
     for (size_t s = 0; s < TC_ARRAY_LEN(steps); s++) {
         unsigned before = f->reports;
@@ -230,10 +230,10 @@ static void many_children_in_one_turn(void **state)
         tc_loop_drain(f->loop);
         assert_int_equal(f->state, steps[s].joined);
         assert_in_range(f->reports - before, 1, steps[s].reports + 8); /* a turn has a bound of its own */
-        double share = steps[s].to == TORC_READY ? share_of_a(f) : 0.5;
+        double share = steps[s].to == TORC_CONNECTIVITY_READY ? share_of_a(f) : 0.5;
         assert_true(share > 0.47 && share < 0.53); /* all are in it */
     }
-    fake_lb_queue_at(f, 0, TORC_IDLE); /* shut down before it is published */
+    fake_lb_queue_at(f, 0, TORC_CONNECTIVITY_IDLE); /* shut down before it is published */
 }
 
 static void config_from_json(void **state)
@@ -252,8 +252,8 @@ static void config_from_json(void **state)
     assert_true(tc_lb_config_eq(config, same));
     tc_lb_config_unref(same);
     fake_lb_update(f, fake_lb_endpoint_tree("a", A, "b", B, NULL), config, NULL);
-    fake_lb_set(f, A, TORC_READY);
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     double share = share_of_a(f);
     assert_true(share > 0.23 && share < 0.27);
     assert_null(

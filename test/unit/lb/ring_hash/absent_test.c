@@ -36,29 +36,30 @@ static void endpoints_without_an_entry_do_not_count(void **state)
     (void)state;
     struct fake_lb *f = fake_lb_new("ring_hash");
     update(f, 2);
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(pick(f, E0), "QUEUE");
     assert_int_equal(fake_lb_count(f, NULL), 1);
-    const char *first = fake_lb_state(f, E0) == TORC_CONNECTING ? E0 : E2, *second = first[0] == '1' ? E2 : E0;
+    const char *first = fake_lb_state(f, E0) == TORC_CONNECTIVITY_CONNECTING ? E0 : E2,
+               *second = first[0] == '1' ? E2 : E0;
     fake_lb_set_failed(f, first, "down");
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, second, "down");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(pick(f, E0), "FAIL");
     tc_loop_advance(f->loop, 1000);
     assert_int_equal(fake_lb_count(f, E1) + fake_lb_count(f, E3), 0);
     assert_string_equal(tc_buf_cstr(&f->history), "IDLE CONNECTING TF ");
     /* exit_idle does not connect them, either. */
-    fake_lb_set(f, first, TORC_IDLE);
-    fake_lb_set(f, first, TORC_READY);
+    fake_lb_set(f, first, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, first, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), first);
     for (unsigned i = 0; i < 20; i++) {
-        fake_lb_set(f, first, TORC_IDLE);
+        fake_lb_set(f, first, TORC_CONNECTIVITY_IDLE);
         f->policy->ops->exit_idle(f->policy);
         tc_loop_drain(f->loop);
-        if (fake_lb_state(f, first) != TORC_CONNECTING)
+        if (fake_lb_state(f, first) != TORC_CONNECTIVITY_CONNECTING)
             pick(f, first);
-        fake_lb_set(f, first, TORC_READY);
+        fake_lb_set(f, first, TORC_CONNECTIVITY_READY);
     }
     assert_int_equal(fake_lb_count(f, E1) + fake_lb_count(f, E3), 0);
     fake_lb_free(f);
@@ -72,18 +73,18 @@ static void endpoints_that_lose_their_entry(void **state)
     update(f, 1024);
     for (size_t i = 0; i < 4; i++) {
         pick(f, E[i]);
-        fake_lb_set(f, E[i], i == 1 ? TORC_READY : TORC_TRANSIENT_FAILURE);
+        fake_lb_set(f, E[i], i == 1 ? TORC_CONNECTIVITY_READY : TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     }
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     update(f, 2);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(fake_lb_count(f, E1) + fake_lb_count(f, E3), 0);
     assert_string_equal(pick(f, E1), "FAIL");
     update(f, 1024);
     fake_lb_take_connects(f);
     assert_true(fake_lb_count(f, E1) + fake_lb_count(f, E3) == 1); /* the policy connects one without a pick */
     assert_string_equal(pick(f, E1), "QUEUE");
-    assert_int_equal(fake_lb_state(f, E1), TORC_CONNECTING);
+    assert_int_equal(fake_lb_state(f, E1), TORC_CONNECTIVITY_CONNECTING);
     fake_lb_free(f);
 }
 
@@ -101,9 +102,9 @@ static void the_lower_priority_is_used(void **state)
                    NULL);
     pick(f, E0);
     for (unsigned i = 0; i < 2; i++)
-        fake_lb_set_failed(f, fake_lb_state(f, E0) == TORC_CONNECTING ? E0 : E2, "down");
+        fake_lb_set_failed(f, fake_lb_state(f, E0) == TORC_CONNECTIVITY_CONNECTING ? E0 : E2, "down");
     assert_string_equal(fake_lb_take_connects(f) + 20, "5.5.5.5:5 ");
-    fake_lb_set(f, "5.5.5.5:5", TORC_READY);
+    fake_lb_set(f, "5.5.5.5:5", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), "5.5.5.5:5");
     fake_lb_free(f);
 }

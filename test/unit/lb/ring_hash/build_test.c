@@ -50,7 +50,7 @@ static void the_first_ring(void **state)
     struct gate g;
     gate_close(&g);
     assert_true(update(f, A));
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(pick(f, A "_0"), "QUEUE");
     assert_connects(f, "");
     /* An equal update waits for the same build. */
@@ -58,10 +58,10 @@ static void the_first_ring(void **state)
     unsigned reports = f->reports;
     let_build(f, &g);
     assert_int_equal(f->reports, reports + 1);
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(pick(f, A "_0"), "QUEUE");
     assert_connects(f, A " ");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, A "_0"), A);
 }
 
@@ -72,7 +72,7 @@ static void ready_with_a(struct fake_lb *f)
     update(f, A);
     let_build(f, &g);
     pick(f, A "_0");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
 }
 
@@ -86,10 +86,10 @@ static void the_old_ring_serves_meanwhile(void **state)
     assert_string_equal(pick(f, B "_0"), A);
     assert_connects(f, "");
     /* States change while the ring is built, and move to the new set. */
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_take_connects(f);
     pick(f, A "_0");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, B "_0"), A);
     fake_lb_take_connects(f);
     let_build(f, &g);
@@ -136,9 +136,9 @@ static void an_empty_update_fails_at_once(void **state)
     gate_close(&g);
     assert_true(update(f, A " " B));
     assert_false(update(f, ""));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     let_build(f, &g);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(fake_lb_count(f, NULL), 0);
 }
 
@@ -158,7 +158,7 @@ static void endpoints_freed_before_the_build(void **state)
               "1.1.1.1:7#key-g");
     assert_false(update(f, ""));
     let_build(f, &g);
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     gate_close(&g);
     update(f, B "#the-key-of-a");
     let_build(f, &g);
@@ -175,9 +175,9 @@ static void an_error_while_building(void **state)
     gate_close(&g);
     assert_true(update(f, A));
     fake_lb_update_error(f, &error, tc_ring_hash_config_new(256, 256, tc_slice_of(NULL, 0)));
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     let_build(f, &g);
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     tc_status_fini(&error);
 }
 
@@ -209,7 +209,7 @@ static void policies_share_a_ring(void **state)
     assert_int_equal(atomic_load(&ring->ref.n), 2);
     gate_close(&g);
     assert_true(update(other, A " " B));
-    assert_int_equal(other->state, TORC_IDLE);
+    assert_int_equal(other->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(atomic_load(&ring->ref.n), 3);
     gate_open(&g);
     fake_lb_free(other);

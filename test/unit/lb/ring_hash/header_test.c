@@ -54,7 +54,7 @@ static void the_header_chooses(void **state)
     set_header(f, E1 "_0");
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_connects(f, E1 " ");
-    fake_lb_set(f, E1, TORC_READY);
+    fake_lb_set(f, E1, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), E1);
 }
 
@@ -82,12 +82,12 @@ static void without_the_header_the_hash_is_random(void **state)
     assert_string_equal(pick_random(f, second), "QUEUE");
     assert_connects(f, "");
     /* The first READY endpoint takes the RPC, and the IDLE one on the way is connected. */
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick_random(f, second), E0);
     assert_connects(f, E1 " ");
     assert_string_equal(pick_random(f, second), E0);
     assert_connects(f, "");
-    fake_lb_set(f, E1, TORC_READY);
+    fake_lb_set(f, E1, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick_random(f, second), E1);
 }
 
@@ -108,7 +108,7 @@ static void all_failing_fails(void **state)
     update(f, E0 " " E1);
     pick_random(f, 0);
     fake_lb_set_failed(f, fake_lb_count(f, E0) ? E0 : E1, "down");
-    fake_lb_set_failed(f, fake_lb_state(f, E0) == TORC_CONNECTING ? E0 : E1, "down");
+    fake_lb_set_failed(f, fake_lb_state(f, E0) == TORC_CONNECTIVITY_CONNECTING ? E0 : E1, "down");
     assert_string_equal(pick_random(f, 0), "FAIL");
     assert_true(tc_slice_starts(tc_slice_str(fake_lb_pick_error(f)),
                                 tc_slice_str("ring hash cannot find a connected endpoint; first failure: ")));
@@ -122,9 +122,9 @@ static void an_empty_value_counts_as_absent(void **state)
     set_header(f, "");
     uint64_t first = tc_xxh64(E0 "_0", strlen(E0 "_0")), second = tc_xxh64(E1 "_0", strlen(E1 "_0"));
     pick_random(f, first);
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     pick_random(f, second);
-    fake_lb_set(f, E1, TORC_READY);
+    fake_lb_set(f, E1, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick_random(f, first), E0);
     assert_string_equal(pick_random(f, second), E1);
 }

@@ -81,14 +81,14 @@ static void lazy_start(void **state)
     TC_CASE(RH04);
     struct fake_lb *f = *state;
     assert_true(update(f, E0 " " E1 " " E2));
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(fake_lb_count(f, NULL), 0);
     assert_string_equal(pick(f, E0), "QUEUE");
     assert_connects(f, E0 " ");
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     assert_string_equal(pick(f, E0), "QUEUE");
     assert_connects(f, "");
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), E0);
     assert_string_equal(tc_buf_cstr(&f->history), "IDLE CONNECTING READY ");
     for (unsigned i = 0; i < 100; i++)
@@ -117,14 +117,14 @@ static void failing_endpoints_are_passed_over(void **state)
     update(f, E0 " " E1 " " E2);
     const char *next = walk(3, E0, 1), *last = walk(3, E0, 2);
     pick(f, next);
-    fake_lb_set(f, next, TORC_READY);
+    fake_lb_set(f, next, TORC_CONNECTIVITY_READY);
     pick(f, E0);
     fake_lb_set_failed(f, E0, "refused");
     assert_string_equal(pick(f, E0), next);
-    fake_lb_set(f, next, TORC_IDLE); /* lost, so it is IDLE, and the policy connects an IDLE endpoint */
+    fake_lb_set(f, next, TORC_CONNECTIVITY_IDLE); /* lost, so it is IDLE, and the policy connects an IDLE endpoint */
     fake_lb_take_connects(f);
     pick(f, next);
-    assert_int_equal(fake_lb_state(f, next), TORC_CONNECTING);
+    assert_int_equal(fake_lb_state(f, next), TORC_CONNECTIVITY_CONNECTING);
     fake_lb_take_connects(f);
     assert_string_equal(pick(f, E0), "QUEUE");
     assert_connects(f, "");
@@ -139,7 +139,7 @@ static void the_next_idle_endpoint_is_connected(void **state)
     /* While another endpoint is READY the policy connects nothing by itself. */
     const char *next = walk(4, E0, 1), *far = walk(4, E0, 3);
     pick(f, far);
-    fake_lb_set(f, far, TORC_READY);
+    fake_lb_set(f, far, TORC_CONNECTIVITY_READY);
     pick(f, E0);
     fake_lb_set_failed(f, E0, "refused");
     fake_lb_take_connects(f);
@@ -160,7 +160,7 @@ static void all_failing_reports_the_endpoint_that_was_hit(void **state)
     pick(f, E0);
     fake_lb_set_failed(f, E0, "zero is down");
     fake_lb_set_failed(f, E1, "one is down"); /* connected by the policy itself */
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(pick(f, E0), "FAIL");
     assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(fake_lb_pick_error(f),
@@ -172,11 +172,11 @@ static void all_failing_reports_the_endpoint_that_was_hit(void **state)
     fake_lb_take_connects(f);
     pick(f, E0);
     assert_connects(f, "");
-    fake_lb_set(f, E0, TORC_IDLE);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_IDLE);
     assert_connects(f, E0 " ");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(pick(f, E0), "FAIL"); /* TRANSIENT_FAILURE lasts while it connects again */
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), E0);
     assert_string_equal(pick(f, E1), E0);
 }
@@ -199,21 +199,21 @@ static void aggregation(void **state)
     update(f, E0);
     pick(f, E0);
     fake_lb_set_failed(f, E0, "down");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE); /* the only one */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE); /* the only one */
     update(f, E0 " " E1);
-    assert_int_equal(f->state, TORC_CONNECTING); /* one failing, one connecting */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* one failing, one connecting */
     update(f, E0 " " E1 " " E2);
     fake_lb_set_failed(f, E1, "down");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE); /* two failing, one connecting */
-    assert_int_equal(fake_lb_state(f, E2), TORC_CONNECTING);
-    fake_lb_set(f, E2, TORC_READY);
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE); /* two failing, one connecting */
+    assert_int_equal(fake_lb_state(f, E2), TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, E2, TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     update(f, E0 " " E3);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     update(f, E3);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     update(f, E2);
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
 }
 
 static void a_lost_connection_goes_idle(void **state)
@@ -222,10 +222,10 @@ static void a_lost_connection_goes_idle(void **state)
     struct fake_lb *f = *state;
     update(f, E0 " " E1);
     pick(f, E0);
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
-    fake_lb_set(f, E0, TORC_IDLE);
-    assert_int_equal(f->state, TORC_IDLE);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(f->reresolutions, 1);
     tc_loop_advance(f->loop, 100000);
     assert_connects(f, "");
@@ -238,7 +238,7 @@ static size_t dialled(struct fake_lb *f)
 {
     size_t found = TC_ARRAY_LEN(E);
     for (size_t i = 0; i < TC_ARRAY_LEN(E); i++) {
-        if (fake_lb_state(f, E[i]) != TORC_CONNECTING)
+        if (fake_lb_state(f, E[i]) != TORC_CONNECTIVITY_CONNECTING)
             continue;
         assert_int_equal(found, TC_ARRAY_LEN(E));
         found = i;
@@ -261,9 +261,9 @@ static void connects_by_itself_when_failing(void **state)
     fake_lb_set_failed(f, E0, "down");
     size_t next = dialled(f);
     assert_int_not_equal(next, 0);
-    assert_int_equal(f->state, TORC_CONNECTING);
-    fake_lb_set(f, E[next], TORC_READY);
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, E[next], TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_connects(f, "");
 }
 
@@ -305,15 +305,15 @@ static void one_at_a_time(void **state)
     }
     size_t last = dialled(f);
     assert_int_equal(seen | 1u << last, 15);
-    fake_lb_set(f, E[last], TORC_READY);
-    assert_int_equal(f->state, TORC_READY);
+    fake_lb_set(f, E[last], TORC_CONNECTIVITY_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(tc_buf_cstr(&f->history), "IDLE CONNECTING TF READY ");
     /* Failed endpoints connect again after their own backoff, at the same time if it ends at the same time. */
     size_t other = last == 1 ? 2 : 1;
-    fake_lb_set(f, E0, TORC_IDLE);
-    fake_lb_set(f, E[other], TORC_IDLE);
-    assert_int_equal(fake_lb_state(f, E0), TORC_CONNECTING);
-    assert_int_equal(fake_lb_state(f, E[other]), TORC_CONNECTING);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, E[other], TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(fake_lb_state(f, E0), TORC_CONNECTIVITY_CONNECTING);
+    assert_int_equal(fake_lb_state(f, E[other]), TORC_CONNECTIVITY_CONNECTING);
 }
 
 static void skips_to_a_ready_endpoint(void **state)
@@ -325,12 +325,12 @@ static void skips_to_a_ready_endpoint(void **state)
     fake_lb_set_failed(f, E0, "down");
     fake_lb_set_failed(f, E1, "down");
     assert_string_equal(pick(f, E0), "FAIL");
-    fake_lb_set(f, E0, TORC_IDLE);
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), E0);
-    fake_lb_set(f, E1, TORC_IDLE);
-    fake_lb_set(f, E1, TORC_READY);
-    fake_lb_set(f, E0, TORC_IDLE);
+    fake_lb_set(f, E1, TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, E1, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_IDLE);
     pick(f, E0);
     fake_lb_set_failed(f, E0, "down again");
     assert_string_equal(pick(f, E0), E1);
@@ -343,15 +343,15 @@ static void empty_then_filled(void **state)
     static const char note[] = "EDS resource x contains empty localities: [{region=\"\", zone=\"\", "
                                "sub_zone=\"locality0\"}]";
     assert_false(fake_lb_update(f, fake_lb_endpoints(""), config(), note));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(pick(f, E0), "FAIL");
     assert_int_equal(f->pick.status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(fake_lb_pick_error(f), "empty address list: EDS resource x contains empty localities: "
                                                "[{region=\"\", zone=\"\", sub_zone=\"locality0\"}]");
     assert_true(update(f, E0));
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(pick(f, E0), "QUEUE");
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), E0);
     update(f, "");
     assert_int_equal(fake_lb_count(f, NULL), 0);
@@ -370,17 +370,17 @@ static void an_idle_endpoint_is_connected_when_the_ready_one_is_lost(void **stat
         size_t failed = dialled(f), ready = failed == 1 ? 2 : 1;
         fake_lb_set_failed(f, E[failed], "down");
         assert_int_equal(dialled(f), ready);
-        fake_lb_set(f, E[ready], TORC_READY);
+        fake_lb_set(f, E[ready], TORC_CONNECTIVITY_READY);
         update(f, E0 " " E1 " " E2 " " E3);
         assert_connects(f, "");
         if (removed)
             update(f, ready == 1 ? E0 " " E2 " " E3 : E0 " " E1 " " E3);
         else
-            fake_lb_set(f, E[ready], TORC_IDLE);
+            fake_lb_set(f, E[ready], TORC_CONNECTIVITY_IDLE);
         size_t next = dialled(f);
         assert_true(next == 3 || (!removed && next == ready));
-        fake_lb_set(f, E[next], TORC_READY);
-        assert_int_equal(f->state, TORC_READY);
+        fake_lb_set(f, E[next], TORC_CONNECTIVITY_READY);
+        assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
         update(f, "");
         fake_lb_take_connects(f);
     }
@@ -393,7 +393,7 @@ static void keys_reach_their_endpoints(void **state)
     update(f, E0 " " E1 " " E2 " " E3);
     for (size_t i = 0; i < 4; i++) {
         assert_string_equal(pick(f, E[i]), "QUEUE");
-        fake_lb_set(f, E[i], TORC_READY);
+        fake_lb_set(f, E[i], TORC_CONNECTIVITY_READY);
     }
     for (size_t i = 0; i < 4; i++)
         for (unsigned k = 0; k < 100; k++)
@@ -405,8 +405,8 @@ static void connect_all(struct fake_lb *f, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         pick(f, E[i]);
-        if (fake_lb_state(f, E[i]) != TORC_READY)
-            fake_lb_set(f, E[i], TORC_READY);
+        if (fake_lb_state(f, E[i]) != TORC_CONNECTIVITY_READY)
+            fake_lb_set(f, E[i], TORC_CONNECTIVITY_READY);
     }
 }
 
@@ -457,9 +457,9 @@ static void other_address_of_the_endpoint(void **state)
     assert_connects(f, E0 " ");
     fake_lb_set_failed(f, E0, "down");
     assert_connects(f, E3 " ");
-    fake_lb_set(f, E3, TORC_READY);
+    fake_lb_set(f, E3, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), E3);
-    fake_lb_set(f, E3, TORC_IDLE);
+    fake_lb_set(f, E3, TORC_CONNECTIVITY_IDLE);
     pick(f, E0);
     assert_connects(f, E0 " "); /* from the first address again */
 }
@@ -470,7 +470,7 @@ static void first_address_places_the_endpoint(void **state)
     struct fake_lb *f = *state;
     update(f, E0 ",9.9.9.1:1,9.9.9.2:1 " E1);
     pick(f, E0);
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     fake_lb_take_connects(f);
     update(f, E0 ",9.9.9.2:1,9.9.9.1:1 " E1);
     assert_string_equal(pick(f, E0), E0);
@@ -491,7 +491,7 @@ static void hash_keys_place_endpoints(void **state)
     assert_connects(f, E1 " ");
     pick(f, E2);
     assert_connects(f, E2 " ");
-    fake_lb_set(f, E0, TORC_READY);
+    fake_lb_set(f, E0, TORC_CONNECTIVITY_READY);
     update(f, E0 "#gamma " E1 "#alpha " E2);
     assert_string_equal(pick(f, "gamma"), E0);
 }
@@ -563,7 +563,7 @@ static void a_random_start_connects_one_when_asked(void **state)
     f->policy->ops->exit_idle(f->policy);
     tc_loop_drain(f->loop);
     assert_int_equal(fake_lb_count(f, NULL), 1);
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
 }
 
 static void resolver_errors(void **state)
@@ -571,12 +571,12 @@ static void resolver_errors(void **state)
     struct fake_lb *f = *state;
     struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
     fake_lb_update_error(f, &error, config());
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     pick(f, E0);
     assert_string_equal(fake_lb_pick_error(f), "no such host");
     update(f, E0);
     fake_lb_update_error(f, &error, config());
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     tc_status_fini(&error);
 }
 
@@ -610,12 +610,12 @@ static void trace_tells_the_walk(void **state)
     const char *next = walk(3, E0, 1), *last = walk(3, E0, 2);
     pick(f, E0);
     fake_lb_set_failed(f, E0, "down");
-    if (fake_lb_state(f, next) == TORC_SHUTDOWN)
+    if (fake_lb_state(f, next) == TORC_CONNECTIVITY_SHUTDOWN)
         pick(f, next);
     fake_lb_set_failed(f, next, "down");
-    if (fake_lb_state(f, last) == TORC_SHUTDOWN)
+    if (fake_lb_state(f, last) == TORC_CONNECTIVITY_SHUTDOWN)
         pick(f, last);
-    fake_lb_set(f, last, TORC_READY);
+    fake_lb_set(f, last, TORC_CONNECTIVITY_READY);
     f->args.trace = &trace;
     assert_string_equal(pick(f, E0), last);
     assert_true(tc_slice_eq_str(trace.policy, "ring_hash"));

@@ -346,9 +346,9 @@ static void settings_of_the_cluster(void **state)
     struct fake_lb *f = kit_config_lb("cds_experimental");
     const char *localities = "0/a: 1.1.1.1:1; 1/b: 2.2.2.2:2; 1/c: 3.3.3.3:3!DRAINING";
     update(f, "/", "", localities);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, "2.2.2.2:2"), "QUEUE");
-    fake_lb_set(f, "2.2.2.2:2", TORC_READY);
+    fake_lb_set(f, "2.2.2.2:2", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, "2.2.2.2:2"), "2.2.2.2:2");
     assert_string_equal(pick(f, "3.3.3.3:3"), A);
     /* Other statuses: what is held for the wrong ones goes. */
@@ -356,7 +356,7 @@ static void settings_of_the_cluster(void **state)
     assert_int_equal(fake_lb_count(f, "2.2.2.2:2"), 0);
     assert_string_equal(pick(f, "2.2.2.2:2"), A);
     assert_string_equal(pick(f, "3.3.3.3:3"), "QUEUE");
-    fake_lb_set(f, "3.3.3.3:3", TORC_READY);
+    fake_lb_set(f, "3.3.3.3:3", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, "3.3.3.3:3"), "3.3.3.3:3");
     /* A shorter time. */
     update(f, "/", STATUSES TEN_SECONDS, localities);

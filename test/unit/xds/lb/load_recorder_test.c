@@ -58,9 +58,9 @@ static void close_world(struct world *w)
 
 static void ready(struct fake_lb *f, const char *addr)
 {
-    if (fake_lb_state(f, addr) == TORC_IDLE)
-        fake_lb_set(f, addr, TORC_CONNECTING);
-    fake_lb_set(f, addr, TORC_READY);
+    if (fake_lb_state(f, addr) == TORC_CONNECTIVITY_IDLE)
+        fake_lb_set(f, addr, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, addr, TORC_CONNECTIVITY_READY);
 }
 
 static struct tc_call_tracker *pick(struct world *w, const char *want)

@@ -96,15 +96,15 @@ static void connection(struct world *w)
 {
     unsigned i = below(w, ADDRS);
     switch (fake_lb_state(w->f, addrs[i])) {
-    case TORC_CONNECTING:
+    case TORC_CONNECTIVITY_CONNECTING:
         if (below(w, 3))
-            fake_lb_set(w->f, addrs[i], TORC_READY);
+            fake_lb_set(w->f, addrs[i], TORC_CONNECTIVITY_READY);
         else
             fake_lb_set_failed(w->f, addrs[i], "refused");
         break;
-    case TORC_READY:
-    case TORC_TRANSIENT_FAILURE:
-        fake_lb_set(w->f, addrs[i], TORC_IDLE);
+    case TORC_CONNECTIVITY_READY:
+    case TORC_CONNECTIVITY_TRANSIENT_FAILURE:
+        fake_lb_set(w->f, addrs[i], TORC_CONNECTIVITY_IDLE);
         break;
     default:
         break;
@@ -140,7 +140,7 @@ static void check(struct world *w)
 {
     for (unsigned i = 0; i < ADDRS; i++) {
         const char *now = pick(w, i, true);
-        bool is_there = usable(w, i) && fake_lb_state(w->f, addrs[i]) == TORC_READY;
+        bool is_there = usable(w, i) && fake_lb_state(w->f, addrs[i]) == TORC_CONNECTIVITY_READY;
         if (is_there && fake_lb_count(w->f, addrs[i]) == 1)
             assert_string_equal(now, addrs[i]);
         if (!usable(w, i))

@@ -57,9 +57,9 @@ static void update(struct fake_lb *f, const char *p, const char *q, const char *
 
 static void ready(struct fake_lb *f, const char *addr)
 {
-    if (fake_lb_state(f, addr) == TORC_IDLE)
-        fake_lb_set(f, addr, TORC_CONNECTING);
-    fake_lb_set(f, addr, TORC_READY);
+    if (fake_lb_state(f, addr) == TORC_CONNECTIVITY_IDLE)
+        fake_lb_set(f, addr, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, addr, TORC_CONNECTIVITY_READY);
 }
 
 /* Picks for a session whose cookie names these addresses (empty: a new session). */
@@ -119,15 +119,15 @@ static void logs_fallbacks_once(void **state)
     update(f, A " " B, "", "", BELOW(RR));
     ready(f, B);
     for (unsigned round = 1; round < 3; round++) {
-        fake_lb_set(f, A, TORC_CONNECTING);
+        fake_lb_set(f, A, TORC_CONNECTIVITY_CONNECTING);
         fake_lb_set_failed(f, A, "refused");
         for (unsigned i = 0; i < 5; i++)
             assert_string_equal(pick(f, A), B);
         assert_int_equal(logged, round);
-        fake_lb_set(f, A, TORC_IDLE);
+        fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
         ready(f, A);
         assert_string_equal(pick(f, A), A);
-        fake_lb_set(f, A, TORC_IDLE);
+        fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     }
     torc_log_set_sink(NULL, NULL);
     assert_int_equal(torc_log_set_levels("warn"), 0);
@@ -143,7 +143,7 @@ static void tells_what_was_picked(void **state)
     assert_string_equal(pick(f, ""), A);
     assert_picked(A "," B);
     /* The other address of the endpoint takes over. */
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "refused");
     ready(f, B);
     assert_string_equal(pick(f, C), B);
@@ -222,7 +222,7 @@ static void creates_on_demand(void **state)
     assert_connects(f, "");
     assert_int_equal(fake_lb_count(f, B), 1);
     /* RPCs that wait are tried again. */
-    fake_lb_set(f, B, TORC_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_true(f->reports > reports);
     assert_string_equal(pick(f, B), B);
     assert_picked(B);
@@ -230,7 +230,7 @@ static void creates_on_demand(void **state)
     /* The connection is lost, maybe before a picked RPC was sent, so RPCs are tried again. The policy's own subchannel
      * is IDLE, and connects for the next RPC. */
     reports = f->reports;
-    fake_lb_set(f, B, TORC_IDLE);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(f->reports, reports + 1);
     assert_connects(f, "");
     assert_string_equal(pick(f, B), "QUEUE");
@@ -243,7 +243,7 @@ static void creates_on_demand(void **state)
     assert_string_equal(pick(f, B), A);
     assert_picked(A);
     assert_string_equal(session.passed_over, "the endpoint cannot be connected to");
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
 }
 
 /* A75's order of states comes before the cookie's order of addresses. */
@@ -261,12 +261,12 @@ static void order_of_states(void **state)
     assert_string_equal(pick(f, B), "QUEUE");
     assert_string_equal(pick(f, C), "QUEUE");
     ready(f, C);
-    fake_lb_set(f, C, TORC_IDLE);
+    fake_lb_set(f, C, TORC_CONNECTIVITY_IDLE);
     assert_string_equal(pick(f, D), "QUEUE");
     ready(f, D);
     fake_lb_take_connects(f);
     assert_string_equal(pick(f, A "," B "," C "," D), D);
-    fake_lb_set(f, D, TORC_CONNECTING);
+    fake_lb_set(f, D, TORC_CONNECTIVITY_CONNECTING);
     /* IDLE before CONNECTING, though that address comes first in the cookie. */
     assert_string_equal(pick(f, all), "QUEUE");
     assert_connects(f, C " ");
@@ -388,17 +388,17 @@ static void adopts_a_lost_connection(void **state)
     ready(f, A);
     assert_string_equal(pick(f, ""), A);
     fake_lb_take_connects(f);
-    fake_lb_set(f, A, TORC_IDLE);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(fake_lb_count(f, A), 1);
     assert_string_equal(pick(f, A), "QUEUE");
     assert_connects(f, A " ");
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, A), A);
     /* When the child connects to the address, too, its connection serves both. */
     assert_string_equal(fake_lb_pick_hash(f, 1), "QUEUE");
     assert_int_equal(fake_lb_count(f, A), 2);
     assert_string_equal(pick(f, A), A);
-    fake_lb_set(f, A, TORC_READY);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_int_equal(fake_lb_count(f, A), 1);
     assert_string_equal(pick(f, A), A);
     assert_string_equal(fake_lb_pick_hash(f, 1), A);
@@ -410,7 +410,7 @@ static void child_in_failure(void **state)
     struct fake_lb *f = *state;
     update(f, A, "", B "!DRAINING", "'overrideHostStatus': ['DRAINING'], " BELOW(RR));
     fake_lb_set_failed(f, A, "refused");
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(pick(f, B), "QUEUE");
     ready(f, B);
     assert_string_equal(pick(f, B), B);

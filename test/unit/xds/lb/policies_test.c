@@ -54,9 +54,9 @@ static void finish(struct fake_lb *f)
 
 static void ready(struct fake_lb *f, const char *addr)
 {
-    if (fake_lb_state(f, addr) == TORC_IDLE)
-        fake_lb_set(f, addr, TORC_CONNECTING);
-    fake_lb_set(f, addr, TORC_READY);
+    if (fake_lb_state(f, addr) == TORC_CONNECTIVITY_IDLE)
+        fake_lb_set(f, addr, TORC_CONNECTIVITY_CONNECTING);
+    fake_lb_set(f, addr, TORC_CONNECTIVITY_READY);
 }
 
 /* --- cds --- */
@@ -68,7 +68,7 @@ static void leaf_by_priorities(void **state)
     (void)state;
     struct fake_lb *f = kit_config_lb("cds_experimental");
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "0/a: 1.1.1.1:1; 1/b: 2.2.2.2:2", NULL));
-    assert_int_equal(f->state, TORC_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
     assert_int_equal(fake_lb_count(f, NULL), 0);
     assert_string_equal(fake_lb_pick_hash(f, 7), "QUEUE");
     assert_connects(f, "1.1.1.1:1 ");
@@ -79,7 +79,7 @@ static void leaf_by_priorities(void **state)
     /* The locality moves to a lower priority and keeps its connection. */
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "0/b: 2.2.2.2:2; 1/a: 1.1.1.1:1", NULL));
     assert_int_equal(fake_lb_count(f, "1.1.1.1:1"), 1);
-    assert_int_equal(fake_lb_state(f, "1.1.1.1:1"), TORC_READY);
+    assert_int_equal(fake_lb_state(f, "1.1.1.1:1"), TORC_CONNECTIVITY_READY);
     kit_config_lb_free(f);
 }
 
@@ -114,12 +114,12 @@ static void dns_is_asked_again(void **state)
     c->resolution_note = tc_rstr_str("xDS node ID:n1");
     kit_config_update(f, cds_of("c"), kit_config_config(c, NULL));
     assert_int_equal(f->reresolutions, 0);
-    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTING);
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_CONNECTING);
     fake_lb_set_failed(f, "1.1.1.1:1", "refused");
     assert_int_equal(f->reresolutions, 1);
-    fake_lb_set(f, "1.1.1.1:1", TORC_IDLE);
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_IDLE);
     ready(f, "1.1.1.1:1");
-    fake_lb_set(f, "1.1.1.1:1", TORC_IDLE); /* the connection is lost */
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_IDLE); /* the connection is lost */
     assert_int_equal(f->reresolutions, 2);
     kit_config_lb_free(f);
 }
@@ -168,7 +168,7 @@ static void outlier_detection(void **state)
     ready(f, "2.2.2.2:2");
     assert_string_equal(fake_lb_pick_hash(f, 7), "2.2.2.2:2");
     finish(f);
-    assert_int_equal(fake_lb_state(f, "1.1.1.1:1"), TORC_READY);
+    assert_int_equal(fake_lb_state(f, "1.1.1.1:1"), TORC_CONNECTIVITY_READY);
     tc_loop_advance(f->loop, 5000);
     assert_string_equal(fake_lb_pick_hash(f, 7), "2.2.2.2:2");
     finish(f);
@@ -198,7 +198,7 @@ static void cluster_in_error(void **state)
     bad->name = tc_rstr_str("c");
     bad->status = tc_status_make(TORC_STATUS_UNAVAILABLE, "CDS resource \"c\" does not exist (node ID:n1)");
     kit_config_update(f, cds_of("c"), kit_config_config(bad, NULL));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(fake_lb_count(f, NULL), 0);
     assert_string_equal(fake_lb_pick_hash(f, 7), "FAIL");
     assert_string_equal(fake_lb_pick_error(f), "CDS resource \"c\" does not exist (node ID:n1)");
@@ -252,13 +252,13 @@ static void aggregate_of_leaves(void **state)
     kit_config_update(f, cds_of("agg"), config);
     assert_string_equal(fake_lb_pick_hash(f, 7), "QUEUE");
     assert_connects(f, "1.1.1.1:1 ");
-    fake_lb_set(f, "1.1.1.1:1", TORC_TRANSIENT_FAILURE);
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_connects(f, "2.2.2.2:2 ");
     ready(f, "2.2.2.2:2");
     assert_string_equal(fake_lb_pick_hash(f, 7), "2.2.2.2:2");
     finish(f);
-    fake_lb_set(f, "1.1.1.1:1", TORC_IDLE);
-    fake_lb_set(f, "1.1.1.1:1", TORC_READY);
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_IDLE);
+    fake_lb_set(f, "1.1.1.1:1", TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick_hash(f, 7), "1.1.1.1:1");
     finish(f);
     kit_config_lb_free(f);
@@ -350,12 +350,12 @@ static void drops_everything_without_endpoints(void **state)
     (void)state;
     struct fake_lb *f = kit_config_lb("cds_experimental");
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", DROPS(DROP("all", 100, "HUNDRED"))));
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     assert_string_equal(fake_lb_pick_error(f), "EDS-configured drop: all (node ID:n1)");
     /* A lower limit holds from the next pick on. */
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH, "", NULL));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick_hash(f, 7), "FAIL");
     kit_config_lb_free(f);
 }
@@ -421,9 +421,9 @@ static void pick_by_cluster(void **state)
     struct tc_cluster_config *b = kit_config_cluster("b", "", kit_config_eds("0/x: 2.2.2.2:2", NULL));
     kit_config_update(f, manager_of("a", "b"),
                       kit_config_config(tc_cluster_config_ref(a), tc_cluster_config_ref(b), NULL));
-    assert_int_equal(f->state, TORC_CONNECTING);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
     ready(f, "2.2.2.2:2");
-    assert_int_equal(f->state, TORC_READY);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
     f->args.cluster = tc_slice_str("a");
     assert_string_equal(fake_lb_pick(f), "QUEUE");
     f->args.cluster = tc_slice_str("b");
@@ -492,7 +492,7 @@ static void error_of_the_resolver(void **state)
     ready(f, "1.1.1.1:1");
     struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "LDS resource \"l\" does not exist");
     fake_lb_update_error(f, &error, manager_of("a", NULL));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     f->args.cluster = tc_slice_str("a");
     assert_string_equal(fake_lb_pick(f), "1.1.1.1:1");
     finish(f);
@@ -510,7 +510,7 @@ static void no_children(void **state)
     (void)state;
     struct fake_lb *f = kit_config_lb("xds_cluster_manager_experimental");
     kit_config_update(f, tc_child_configs_new(&tc_cluster_manager_factory, NULL, 0), kit_config_config(NULL, NULL));
-    assert_int_equal(f->state, TORC_TRANSIENT_FAILURE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_string_equal(fake_lb_pick_error(f), "no children in xds_cluster_manager policy");
     kit_config_lb_free(f);
