@@ -206,9 +206,9 @@ static int refused(const struct args *a, const char *why)
 static int serve(struct tc_loop *loop, struct tc_server *server, const struct args *a)
 {
     int rc = 0;
+    signals_catch(loop); /* before a caller can know that this process listens, and end it */
     for (size_t i = 0; i < a->listen.len && rc == 0; i++)
         rc = cli_listen(NAME, server, a->listen.data[i]);
-    signals_catch(loop);
     while (rc == 0 && !signals_stop())
         tc_loop_turn(loop, -1);
     signals_release();

@@ -15,7 +15,8 @@ static void on_signal(int number)
 
 static void install(void (*handler)(int))
 {
-    struct sigaction sa = {.sa_handler = handler};
+    /* A signal must not end a write of standard output with EINTR; the loop is woken in either case. */
+    struct sigaction sa = {.sa_handler = handler, .sa_flags = SA_RESTART};
     sigemptyset(&sa.sa_mask);
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);

@@ -226,9 +226,9 @@ static int run(struct serve *s)
     errno = error;
     if (rc == 0 && !watch)
         rc = cli_fail(NAME, "cannot watch the resource files for changes: %m");
+    signals_catch(s->loop); /* before a caller can know that this process listens, and end it */
     if (rc == 0)
         rc = listen_all(s);
-    signals_catch(s->loop);
     while (rc == 0 && !signals_stop())
         tc_loop_turn(s->loop, -1);
     signals_release();
