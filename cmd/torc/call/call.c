@@ -146,15 +146,17 @@ static void start_call(struct run *r, uint64_t intended_ns)
     r->in_flight++;
 }
 
-/* Starts the calls that are due. Returns the longest wait until the next start in ms (-1: no start is due before a call
- * ends), and in *all_started whether every call was started. */
+/* Starts the calls that are due, and the first one even if --duration is over already: a run without a call would
+ * succeed whatever the target is. Returns the longest wait until the next start in ms (-1: no start is due before a
+ * call ends), and in *all_started whether every call was started. */
 static int start_due(struct run *r, bool *all_started)
 {
     const struct call_args *a = &r->args;
     uint64_t now = now_ns();
     uint64_t end = a->duration_ms ? cli_end_ns(r->begin_ns, a->duration_ms) : UINT64_MAX;
     for (;;) {
-        *all_started = r->refused || cli_output_lost() || (a->count && r->started == a->count) || now >= end;
+        *all_started =
+            r->refused || cli_output_lost() || (a->count && r->started == a->count) || (now >= end && r->started > 0);
         if (*all_started)
             return -1;
         uint64_t due = 0;
