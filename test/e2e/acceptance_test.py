@@ -6,8 +6,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (bootstrap, calls, case, check, cluster, endpoints, listener, main, routes, run, running,
-                         write_resources)
+from support.kit import (LONG, bootstrap, calls, case, check, cluster, endpoints, free_address, listener, main, routes, run,
+                         running, with_time, write_resources)
 
 ROUTE = {"match": {"prefix": ""}, "route": {"cluster": "orders", "hash_policy": [{"header": {"header_name": "k"}}]}}
 
@@ -34,7 +34,7 @@ def wait_for_request(control_plane, wanted):
 def test_keys_go_to_their_backends():
     case("RH23")
     case("RH33")
-    with tempfile.TemporaryDirectory() as folder, running("backend", "--name", "b1") as b1, \
+    with tempfile.TemporaryDirectory() as folder, running("backend", "--name", "b1", "--listen", free_address()) as b1, \
             running("backend", "--name", "b2") as b2, running("backend", "--name", "b3") as b3, \
             running("backend", "--name", "b4", "--count-log") as b4:
         backends = [b1, b2, b3, b4]
@@ -71,7 +71,7 @@ def test_keys_go_to_their_backends():
 
 def test_backend_dies_under_load():
     """Within one run of calls: a backend is killed and comes back; nothing fails but what was on its connection."""
-    with tempfile.TemporaryDirectory() as folder, running("backend", "--name", "b1") as b1, \
+    with tempfile.TemporaryDirectory() as folder, running("backend", "--name", "b1", "--listen", free_address()) as b1, \
             running("backend", "--name", "b2") as b2:
         addresses = [b1.listening(), b2.listening()]
         mesh = Mesh(folder)
@@ -79,7 +79,7 @@ def test_backend_dies_under_load():
         with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", mesh.path) as control_plane:
             env = bootstrap(control_plane.listening())
             with running("call", "-o", "json", "xds:///orders", "a.B/C", "-H", f"k: {addresses[0]}_0", "--rps", "200",
-                         "--duration", "20s", env=env) as load:
+                         "--duration", LONG, env=env) as load:
                 load.wait_line(lambda line: f'"peer":"{addresses[0]}"' in line)
                 b1.kill()
                 load.wait_line(lambda line: f'"peer":"{addresses[1]}"' in line and '"code":0' in line)
@@ -98,7 +98,7 @@ def test_invalid_cluster_is_refused():
         mesh.write("1", [address])
         with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", mesh.path, "--log", "json") as control_plane:
             env = bootstrap(control_plane.listening())
-            with running("call", "-o", "json", "xds:///orders", "a.B/C", "--rps", "50", "--duration", "30s", env=env) as load:
+            with running("call", "-o", "json", "xds:///orders", "a.B/C", "--rps", "50", "--duration", LONG, env=env) as load:
                 load.wait_line(lambda line: '"code":0' in line)
                 mesh.write("2", [address], lb_policy="MAGLEV", eds_cluster_config={"eds_config": {"path": "/x"}})
                 nack = wait_for_request(control_plane, lambda r: r["error"])
@@ -118,7 +118,7 @@ def test_invalid_cluster_is_refused():
 
 def test_clear_errors():
     case("BS04")
-    out = run("call", "xds:///nothing", "a.B/C", "--deadline", "5s",
+    out = run("call", "xds:///nothing", "a.B/C", "--deadline", "60s",
               env={"GRPC_XDS_BOOTSTRAP": "/does/not/exist", "GRPC_XDS_BOOTSTRAP_CONFIG": ""}, status=1)
     check("/does/not/exist" in out.stdout and "UNAVAILABLE" in out.stdout, out.stdout + out.stderr)
     for args in (["call"], ["call", "x"], ["call", "x", "nomethod"], ["call", "--creds", "ssl", "x", "a/b"],
@@ -146,9 +146,13 @@ def test_clear_errors():
 
 
 def test_demo():
-    demo = json.loads(run("demo", "-o", "json").stdout)["demo"]
-    check(demo["claims"] == demo["held"] and demo["claims"] >= 9, str(demo))
-    check(demo["seconds"] < 10, f"{demo['seconds']} s")
+    def demo(_):
+        done = json.loads(run("demo", "-o", "json").stdout)["demo"]
+        check(done["claims"] == done["held"] and done["claims"] >= 9, str(done))
+        return done
+
+    # Several tries: on a machine that is busy otherwise one may take longer.
+    with_time(demo, lambda done: done["seconds"] < 10, range(5))
 
 
 main(test_keys_go_to_their_backends, test_backend_dies_under_load, test_invalid_cluster_is_refused, test_clear_errors,

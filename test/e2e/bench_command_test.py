@@ -6,7 +6,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import bootstrap, calls, check, free_address, main, run, running
+from support.kit import bootstrap, calls, check, free_address, main, run, running, with_time
 
 METHOD = "torc.test.Backend/Echo"
 
@@ -25,9 +25,10 @@ def check_sums(figures):
 def test_closed_loop():
     with running("backend", "--name", "b1", "--count-log") as backend:
         address = backend.listening()
-        figures = bench("-c", "8", "--duration", "300ms", "--payload", "1k", "--channels", "2", address, METHOD)
+        figures = with_time(lambda seconds: bench("-c", "8", "--duration", f"{seconds}s", "--payload", "1k", "--channels", "2",
+                                                  address, METHOD), lambda figures: figures["calls"] > 8)
         check_sums(figures)
-        check(figures["ok"] == figures["calls"] > 8 and figures["most_in_flight"] == 8, str(figures))
+        check(figures["ok"] == figures["calls"] and figures["most_in_flight"] == 8, str(figures))
         check(figures["cpu_us_per_call"] > 0 and figures["seconds"] >= 0.3, str(figures))
         check(abs(figures["rps"] - figures["calls"] / figures["seconds"]) < 0.01 * figures["rps"], str(figures))
         text = run("bench", "--duration", "50ms", address, METHOD).stdout
@@ -53,6 +54,8 @@ def test_extreme_rates():
         check(figures["calls"] + figures["not_started"] == 100_000, str(figures))
         summary = calls("--rps", "0.001", "--duration", "100ms", address, METHOD)[1]
         check(summary["calls"] == 1 and summary["seconds"] >= 0.1, str(summary))
+        summary = calls("--channels", "10000", "--duration", "1ms", address, METHOD)[1]
+        check(summary["calls"] == 1, f"one call, though it took longer to make the channels: {summary}")
         done = calls("-n", "3", "--duration", "2400000h", address, METHOD)[1]
         check(done["ok"] == 3, str(done))
 
@@ -72,27 +75,38 @@ def test_failures():
         figures = bench("--duration", "50ms", backend.listening(), METHOD, status=1)
         check(figures["ok"] == 0 and list(figures["by_status"]) == ["UNAVAILABLE"], str(figures))
     with running("backend") as backend:
-        figures = bench("-c", "3", "--duration", "50ms", "--deadline", "100ms", backend.listening(),
-                        "torc.test.Backend/Hang", status=1)
+        address = backend.listening()
+        done = with_time(lambda seconds: run("bench", "-o", "json", "-c", "3", "--duration", "50ms", "--deadline",
+                                             f"{seconds}s", address, "torc.test.Backend/Hang", status=1),
+                         lambda done: "cannot connect" not in done.stderr)
+        figures = json.loads(done.stdout)["bench"]
         check(figures["by_status"] == {"DEADLINE_EXCEEDED": 3}, str(figures))
 
 
 def test_why_it_cannot_connect():
     """The reason that torc call gives, at once, or when the deadline is over where waiting could have helped."""
     closed = free_address()
-    began = time.monotonic()
-    for target in (closed, f"ipv4:{closed}"):
+
+    def refused(target):
+        began = time.monotonic()
         said = run("bench", "--deadline", "10m", target, METHOD, status=1).stderr
+        return time.monotonic() - began, said
+
+    for target in (closed, f"ipv4:{closed}"):
+        # Several tries: a bench that waited for its ten seconds would need them every time.
+        _, said = with_time(lambda _, target=target: refused(target), lambda result: result[0] < 9, range(5))
         check(said.startswith(f"torc bench: cannot connect to {target}: UNAVAILABLE: ") and "refused" in said, said)
         call = calls(target, METHOD, status=1)[0][0]
         check(call["message"] in said, f"{call} and {said}")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        said = run("bench", "--deadline", "200ms", address, METHOD, status=1).stderr
-        check(f"cannot connect to {address} within 0.2 s: still CONNECTING" in said, said)
-        said = run("bench", "--deadline", "300ms", "xds:///orders", METHOD, env=bootstrap(address), status=1).stderr
-        check("cannot connect to xds:///orders" in said and 'waits for LDS resource "orders"' in said, said)
-    check(time.monotonic() - began < 9, "none waits for the ten seconds")
+
+        def unanswered(seconds, target, env=None):
+            return run("bench", "--deadline", f"{seconds}s", target, METHOD, env=env, status=1).stderr
+
+        with_time(lambda seconds: unanswered(seconds, address), lambda said: said.endswith(": still CONNECTING\n"))
+        with_time(lambda seconds: unanswered(seconds, "xds:///orders", bootstrap(address)),
+                  lambda said: "cannot connect to xds:///orders" in said and 'waits for LDS resource "orders"' in said)
 
 
 def test_wrong_usage():

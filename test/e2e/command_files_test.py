@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import TORC, check, main, run, running
+from support.kit import TORC, WAIT, check, main, run, running
 from support.pki import Pki, openssl
 
 METHOD = "torc.test.Backend/Echo"
@@ -41,11 +41,11 @@ def test_data_from_pipes():
     with running("backend") as backend:
         script = '"$0" call -o json --data-file <(printf hello) "$1" ' + METHOD
         done = subprocess.run(["bash", "-c", script, TORC, backend.listening()], capture_output=True, text=True,
-                              timeout=60, check=True)
+                              timeout=WAIT, check=True)
         call = json.loads(done.stdout.splitlines()[0])["call"]
         check(bytes.fromhex(call["response_hex"]) == b"hello", str(call))
     done = subprocess.run(["bash", "-c", '"$0" ring --endpoints <(printf "a\\nb\\n") --key k', TORC],
-                          capture_output=True, text=True, timeout=60, check=True)
+                          capture_output=True, text=True, timeout=WAIT, check=True)
     check(done.stdout.startswith("k 0x"), done.stdout)
 
 
@@ -77,7 +77,7 @@ def test_no_descriptors():
     env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
     def run_with(most, command):
-        return subprocess.run([TORC, command, "127.0.0.1:1", METHOD], capture_output=True, text=True, timeout=60, check=False,
+        return subprocess.run([TORC, command, "127.0.0.1:1", METHOD], capture_output=True, text=True, timeout=WAIT, check=False,
                               env=env, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
 
     for most in range(4, 7):  # libuv itself would end a program that has none for the pipe of its first loop

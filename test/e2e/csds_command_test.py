@@ -5,7 +5,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (WAIT, bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running,
+from support.kit import (LONG, WAIT, bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running,
                          write_resources)
 
 FETCH = "envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus"
@@ -23,7 +23,7 @@ def ask(address):
 
 
 def calls_and_answers(where, path, at):
-    with running("call", "-o", "json", "--wait-for-ready", "--duration", "60s", "--rps", "50", "--csds",
+    with running("call", "-o", "json", "--wait-for-ready", "--duration", LONG, "--rps", "50", "--csds",
                  "127.0.0.1:0", "xds:///orders", "shop.Orders/Get", env=bootstrap(where), log=True) as caller:
         said = caller.wait_log("torc call: CSDS at ")
         caller.wait_line(lambda line: '"OK"' in line)
@@ -55,7 +55,7 @@ def test_addresses():
     with tempfile.TemporaryDirectory() as directory, running("backend", "--listen", "127.0.0.1:0") as backend:
         at = backend.listening()
         path = "unix:" + os.path.join(directory, "socket")
-        with running("call", "--hold", "60s", "--csds", path, at, "a.B/C", log=True) as caller:
+        with running("call", "--hold", LONG, "--csds", path, at, "a.B/C", log=True) as caller:
             caller.wait_log("CSDS at " + path)
             check(ask(path) == b"", "no xDS, no clients")
         done = run("call", "--csds", at, at, "a.B/C", status=1)

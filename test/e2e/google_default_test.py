@@ -9,10 +9,11 @@ import ssl
 import sys
 import tempfile
 import threading
+import time
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import check, main, run, running
+from support.kit import LONG, WAIT, check, free_address, main, run, running
 from support.pki import Pki, openssl
 
 HEADERS = "torc.test.Backend/Headers"
@@ -21,14 +22,21 @@ CLEAN = {name: "" for name in ("GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_H
                                "http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY")}
 
 
+HANG = None
+
+
+def token(name, lifetime):
+    return (200, json.dumps({"access_token": name, "expires_in": lifetime, "token_type": "Bearer"}).encode())
+
+
 class Endpoint:
-    """An HTTP(S) server whose answers the test sets: `answer` is (status, body)."""
+    """An HTTP(S) server with a plan: an answer (status, body) or HANG for each request, the last of them for all that follow."""
 
     def __init__(self, certificate=None):
-        self.answer = (500, b"")
+        self.answers = [(500, b"")]
         self.headers = {"Metadata-Flavor": "Google"}
         self.requests = []
-        self.hanging = False
+        self.times = []  # when each came
         self.changed = threading.Condition()
         outer = self
 
@@ -38,11 +46,13 @@ class Endpoint:
             def reply(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 with outer.changed:
+                    outer.times.append(time.monotonic())
                     outer.requests.append((self.command, self.path, dict(self.headers), body))
-                    status, text = outer.answer
+                    outer.changed.notify_all()
+                    outer.changed.wait_for(lambda: outer.answers[0] is not HANG)
+                    status, text = outer.answers[0] if len(outer.answers) == 1 else outer.answers.pop(0)
                     headers = outer.headers
                     outer.changed.notify_all()
-                    outer.changed.wait_for(lambda: not outer.hanging)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
                 for name, value in headers.items():
@@ -68,23 +78,25 @@ class Endpoint:
         return self
 
     def __exit__(self, *_):
-        self.hang(False)
+        self.fail(500)
         self.server.shutdown()
         self.server.server_close()
 
-    def give(self, token, lifetime):
+    def plan(self, *answers):
+        """What the next requests get, and those that hang."""
         with self.changed:
-            self.answer = (200, json.dumps({"access_token": token, "expires_in": lifetime, "token_type": "Bearer"}).encode())
-
-    def hang(self, hanging):
-        """Requests are taken, and answered no more."""
-        with self.changed:
-            self.hanging = hanging
+            self.answers = list(answers)
             self.changed.notify_all()
 
+    def give(self, name, lifetime):
+        self.plan(token(name, lifetime))
+
     def fail(self, status):
+        self.plan((status, b""))
+
+    def wait_requests(self, count):
         with self.changed:
-            self.answer = (status, b"")
+            check(self.changed.wait_for(lambda: len(self.requests) >= count, WAIT), f"{count} requests: {self.requests}")
 
 
 @contextlib.contextmanager
@@ -112,7 +124,7 @@ def token_of(call):
 
 
 def one_call(address, env, status=0):
-    done = run("call", "--creds", "google_default", "-o", "json", "--deadline", "20s", f"ipv4:{address}", HEADERS,
+    done = run("call", "--creds", "google_default", "-o", "json", "--deadline", LONG, f"ipv4:{address}", HEADERS,
                env=env, status=status)
     return json.loads(done.stdout.splitlines()[0])["call"]
 
@@ -137,29 +149,28 @@ class Stream:
 
 def test_metadata_server_refresh_and_outage():
     with world() as (folder, pki, backend), Endpoint() as metadata:
-        metadata.give("first", 91)  # 61 s after the margin: fetched anew when one of them is over
+        # The first serves for 61 s after the margin: it is fetched anew when one of them is over. The second serves for 7 s, in
+        # which the fetches fail.
+        metadata.plan(token("first", 91), token("second", 37), (503, b""))
         env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
-        with running("call", "--creds", "google_default", "-o", "json", "--rps", "50", "--duration", "60s", "--deadline",
-                     "20s", f"ipv4:{backend}", HEADERS, env=env) as process:
+        with running("call", "--creds", "google_default", "-o", "json", "--rps", "50", "--duration", LONG, "--deadline",
+                     LONG, f"ipv4:{backend}", HEADERS, env=env) as process:
             stream = Stream(process)
             calls = stream.until(lambda call: True)
             check(token_of(calls[0]) == ["Bearer first"], f"the token reaches the backend: {calls}")
             command, path, headers, _ = metadata.requests[0]
             check((command, path) == ("GET", TOKEN_PATH) and headers.get("Metadata-Flavor") == "Google",
                   f"as the metadata server wants it: {metadata.requests}")
-            check(len(metadata.requests) == 1, "one fetch")
             # Refreshed long before it expires; no call fails or waits without a token.
-            metadata.give("second", 32)
             calls = stream.until(lambda call: token_of(call) == ["Bearer second"])
             check(all(call["code"] == 0 for call in calls), "no call fails while the token is refreshed")
             check(all(token_of(call) == ["Bearer first"] for call in calls[:-1]), "the first serves until the second is there")
-            # The outage: 2 s of the second are left, and calls go on with it while fetches fail.
-            metadata.fail(503)
-            before = len(metadata.requests)
+            check(metadata.times[1] - metadata.times[0] >= 1, "one fetch for all calls of the first second")
+            # The outage: calls go on with the second while fetches fail.
             calls = stream.until(lambda call: call["code"] != 0)
             check(len(calls) > 1 and all(token_of(call) == ["Bearer second"] for call in calls[:-1]),
                   f"calls with a valid token do not feel the outage: {len(calls)}")
-            check(len(metadata.requests) > before, "it was asked, and failed")
+            check(len(metadata.requests) > 2, "it was asked, and failed")
             check(calls[-1]["status"] == "UNAVAILABLE" and "HTTP status 503" in calls[-1]["message"], f"{calls[-1]}")
             check(metadata.address in calls[-1]["message"], f"the message names the endpoint: {calls[-1]}")
             check(calls[-1]["attempts"] == 0, "nothing was sent without a token")
@@ -167,22 +178,19 @@ def test_metadata_server_refresh_and_outage():
             calls = stream.until(lambda call: call["code"] == 0)
             check(all(call["status"] == "UNAVAILABLE" for call in calls[:-1]), f"until then: {calls[:-1]}")
             check(token_of(calls[-1]) == ["Bearer third"], "the next attempt after the backoff")
-            check(len(metadata.requests) - before < 8, f"backoff between attempts: {len(metadata.requests) - before}")
+            gaps = [after - before for before, after in zip(metadata.times[2:], metadata.times[3:])]
+            least = [0.79 * 1.6 ** i for i in range(len(gaps))]  # a second with the least jitter, and then more
+            check(all(gap >= at_least for gap, at_least in zip(gaps, least)), f"backoff between attempts: {gaps}")
 
 
 def test_metadata_server_that_hangs():
     with world() as (folder, pki, backend), Endpoint() as metadata:
-        metadata.give("first", 33)  # serves for 3 s, all of which it is fetched anew
+        metadata.plan(token("first", 37), HANG)  # serves for 7 s, all of which it is fetched anew
         env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
-        with running("call", "--creds", "google_default", "-o", "json", "--rps", "50", "--duration", "60s", "--deadline",
-                     "500ms", f"ipv4:{backend}", HEADERS, env=env) as process:
+        with running("call", "--creds", "google_default", "-o", "json", "--rps", "50", "--duration", LONG, "--deadline",
+                     "5s", f"ipv4:{backend}", HEADERS, env=env) as process:
             stream = Stream(process)
-            with metadata.changed:
-                metadata.changed.wait_for(lambda: metadata.requests, 20)
-                check(len(metadata.requests) == 1, f"one fetch: {metadata.requests}")
-            metadata.hang(True)
-            with metadata.changed:
-                check(metadata.changed.wait_for(lambda: len(metadata.requests) == 2, 20), "the early fetch")
+            metadata.wait_requests(2)  # the early fetch
             calls = stream.until(lambda call: call["code"] != 0)
             valid = [call for call in calls[:-1] if token_of(call) == ["Bearer first"]]
             check(len(valid) == len(calls) - 1 and len(valid) > 20, f"those with a valid token go on: {len(valid)}")
@@ -192,22 +200,20 @@ def test_metadata_server_that_hangs():
                   f"the message says what it waited for: {calls[-1]}")
             check(len(metadata.requests) == 2, f"one fetch at a time: {metadata.requests}")
             metadata.give("second", 3600)
-            metadata.hang(False)
             calls = stream.until(lambda call: call["code"] == 0)
             check(all(call["status"] == "DEADLINE_EXCEEDED" for call in calls[:-1]), f"until then: {calls[:-1]}")
 
 
 def test_token_that_comes_expired():
     with world() as (folder, pki, backend), Endpoint() as metadata:
-        metadata.give("old", 0)
+        metadata.plan(token("old", 0), token("new", 3600))
         env = environment(folder, pki, GCE_METADATA_HOST=metadata.address)
-        with running("call", "--creds", "google_default", "-o", "json", "--rps", "20", "--duration", "60s", "--deadline",
-                     "20s", f"ipv4:{backend}", HEADERS, env=env) as process:
+        with running("call", "--creds", "google_default", "-o", "json", "--rps", "20", "--duration", LONG, "--deadline",
+                     LONG, f"ipv4:{backend}", HEADERS, env=env) as process:
             stream = Stream(process)
             call = stream.until(lambda call: True)[0]
             check(call["status"] == "UNAVAILABLE" and call["attempts"] == 0 and "it expired" in call["message"] and
                   metadata.address in call["message"], f"{call}")
-            metadata.give("new", 3600)
             calls = stream.until(lambda call: call["code"] == 0)
             check(token_of(calls[-1]) == ["Bearer new"], f"{calls[-1]}")
             check(len(metadata.requests) == 2, f"after the backoff: {len(metadata.requests)}")
@@ -231,15 +237,15 @@ def test_what_a_metadata_server_may_answer():
         metadata.fail(404)
         call = one_call(backend, env, status=1)
         check(call["status"] == "UNAUTHENTICATED" and "HTTP status 404" in call["message"], f"{call}")
-        metadata.answer = (200, b"x" * 100000)
+        metadata.plan((200, b"x" * 100000))
         call = one_call(backend, env, status=1)
         check(call["status"] == "UNAVAILABLE" and "more than 65536 bytes" in call["message"], f"{call}")
-        metadata.answer = (200, b'{"access_token":"a\\r\\nx: y","expires_in":60}')
+        metadata.plan((200, b'{"access_token":"a\\r\\nx: y","expires_in":60}'))
         call = one_call(backend, env, status=1)
         check(call["status"] == "UNAUTHENTICATED" and "cannot be sent in a header" in call["message"], f"{call}")
         with Endpoint() as elsewhere:
             elsewhere.give("elsewhere", 3600)
-            metadata.answer = (302, b"")
+            metadata.fail(302)
             metadata.headers = {"Metadata-Flavor": "Google", "Location": f"http://{elsewhere.address}/"}
             call = one_call(backend, env, status=1)
             check(call["status"] == "UNAUTHENTICATED" and "HTTP status 302" in call["message"], f"{call}")
@@ -253,10 +259,10 @@ def test_what_a_metadata_server_may_answer():
                   'its answer has no header "Metadata-Flavor: Google"' in call["message"], f"{headers}: {call}")
         metadata.headers = {"metadata-flavor": "Google "}
         check(token_of(one_call(backend, env)) == ["Bearer foreign"], "names have no case, and space around values is none")
-    # Nobody listens there any more.
-    with world() as (folder, pki, backend):
-        call = one_call(backend, env | {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": pki.ca, "CLOUDSDK_CONFIG": folder}, status=1)
-        check(call["status"] == "UNAVAILABLE" and metadata.address.split(":")[1] in call["message"], f"{call}")
+        # Nobody listens there.
+        nobody = free_address()
+        call = one_call(backend, {**env, "GCE_METADATA_HOST": nobody}, status=1)
+        check(call["status"] == "UNAVAILABLE" and nobody.split(":")[1] in call["message"], f"{call}")
 
 
 def test_authorized_user():
@@ -274,7 +280,7 @@ def test_authorized_user():
         check((command, path) == ("POST", "/token"), f"{endpoint.requests}")
         check(urllib.parse.parse_qs(body) == {"grant_type": ["refresh_token"], "client_id": ["the client"],
                                               "client_secret": ["s&=%"], "refresh_token": ["1//r"]}, body)
-        endpoint.answer = (400, b'{"error":"invalid_grant","error_description":"Token has been revoked."}')
+        endpoint.plan((400, b'{"error":"invalid_grant","error_description":"Token has been revoked."}'))
         call = one_call(backend, env, status=1)
         check(call["status"] == "UNAUTHENTICATED" and "HTTP status 400 (invalid_grant)" in call["message"], f"{call}")
         # An endpoint that the roots do not vouch for gets no refresh token.

@@ -6,13 +6,13 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, check, free_address, main, running
+from support.kit import BUILD, SOURCE, WAIT, check, free_address, main, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 
 
 def sh(args, **kwargs):
-    done = subprocess.run(args, capture_output=True, text=True, timeout=120, check=False, **kwargs)
+    done = subprocess.run(args, capture_output=True, text=True, timeout=WAIT * 2, check=False, **kwargs)
     check(done.returncode == 0, f"{args}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
@@ -82,7 +82,7 @@ def test_a_kept_channel_is_no_leak():
         for sanitizer in ("address", "leak"):
             compiled = subprocess.run(["cc", f"-fsanitize={sanitizer}", "-I", os.path.join(SOURCE, "include"), source,
                                        os.path.join(BUILD, "src", "libtorc.so"), "-o", app],
-                                      capture_output=True, text=True, timeout=120, check=False)
+                                      capture_output=True, text=True, timeout=WAIT * 2, check=False)
             if compiled.returncode and "cannot find" in compiled.stderr:
                 print(f"no runtime of -fsanitize={sanitizer} on this machine", flush=True)
                 continue
@@ -107,7 +107,7 @@ def test_examples_say_why():
     for name in ("unary", "streaming", "async", "epoll_loop", "ring_hash"):
         for target in ("foo://x", "dns:", closed):
             done = subprocess.run([os.path.join(BUILD, "examples", name), target], capture_output=True, text=True,
-                                  timeout=120, check=False)
+                                  timeout=WAIT * 2, check=False)
             said = done.stdout + done.stderr
             check(done.returncode > 0, f"{name} {target}: exit {done.returncode}\n{said}")
             check(target in said and ("Connection refused" in said) == (target == closed), f"{name} {target}: {said}")

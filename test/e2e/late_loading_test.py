@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, bootstrap, check, cluster, endpoints, free_address, listener, main, routes, running, write_resources
+from support.kit import (BUILD, WAIT, bootstrap, check, cluster, endpoints, free_address, listener, main, routes, running,
+                         write_resources)
 from support.pki import Pki
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
@@ -56,7 +57,7 @@ def notes(path):
 
 
 def run(*args, **env):
-    return subprocess.run(args, capture_output=True, text=True, errors="replace", timeout=60, check=False,
+    return subprocess.run(args, capture_output=True, text=True, errors="replace", timeout=WAIT, check=False,
                           env={**os.environ, "LD_DEBUG": "files", "GCE_METADATA_HOST": free_address(), **env})
 
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, bootstrap, check, cluster, endpoints, listener, main, routes, running, write_resources
+from support.kit import BUILD, WAIT, bootstrap, check, cluster, endpoints, listener, main, routes, running, write_resources
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 UNARY = os.path.join(BUILD, "examples", "unary")
@@ -18,7 +18,7 @@ LAZY = ("libssl", "libcrypto", "libre2", "libstdc++", "libtorc-regex", "libcurl"
 
 
 def run(*args, **env):
-    return subprocess.run(args, capture_output=True, text=True, errors="replace", timeout=60, check=False, env={**os.environ, **env})
+    return subprocess.run(args, capture_output=True, text=True, errors="replace", timeout=WAIT, check=False, env={**os.environ, **env})
 
 
 def loaded(done):

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+from support.kit import (LONG, bootstrap, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
 from support.pki import Pki, TlsFront, openssl
 
 HEADERS = "torc.test.Backend/Headers"
@@ -15,7 +15,7 @@ TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTls
 
 
 def call(target, *args, env, status=0):
-    done = run("call", "-o", "json", "--deadline", "20s", *args, target, HEADERS, env=env, status=status)
+    done = run("call", "-o", "json", "--deadline", LONG, *args, target, HEADERS, env=env, status=status)
     return json.loads(done.stdout.splitlines()[0])["call"]
 
 

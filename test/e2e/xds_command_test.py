@@ -3,9 +3,11 @@ import json
 import os
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (bootstrap, calls, check, cluster, endpoints, listener, main, routes, run, running, write_resources)
+from support.kit import (WAIT, bootstrap, calls, check, cluster, endpoints, free_address, listener, main, routes, run, running,
+                         with_time, write_resources)
 from support.proxy import proxy_to
 
 TYPES = ["Listener", "RouteConfiguration", "Cluster", "ClusterLoadAssignment"]
@@ -29,8 +31,8 @@ def xds_json(control_plane, *args, status=0):
     return json.loads(lines[0]), done.stderr
 
 
-def serve(*args):
-    return running("serve-xds", "--listen", "127.0.0.1:0", "--log", "json", *args)
+def serve(*args, listen="127.0.0.1:0"):
+    return running("serve-xds", "--listen", listen, "--log", "json", *args)
 
 
 def test_every_resource_with_its_state():
@@ -67,19 +69,24 @@ def test_what_does_not_resolve():
             resources = mesh("127.0.0.1:10001")
             resources[0]["api_listener"]["api_listener"]["http_filters"] = []
             write_resources(path, "2", *resources)
-            server.wait_line(lambda line: '"orders"' in line)
-            config, errors = xds_json(at, status=1)
+            deadline = time.monotonic() + WAIT
+            while config["genericXdsConfigs"][0]["clientStatus"] == "DOES_NOT_EXIST":  # the file was not read again yet
+                check(time.monotonic() < deadline, "the change arrives")
+                config, errors = xds_json(at, status=1)
             state = config["genericXdsConfigs"][0]
             check(state["clientStatus"] == "NACKED" and state["errorState"]["versionInfo"] == "2", str(state))
             check(state["errorState"]["details"] in errors or "http_filters" in errors, errors)
             check("http_filters" in state["errorState"]["details"], str(state))
-    done = run("xds", "--timeout", "300ms", "xds:///orders", env=bootstrap("127.0.0.1:1"), status=1)
-    check("127.0.0.1:1" in done.stderr, f"the server is named: {done.stderr}")
-    check(done.stdout.splitlines()[1].startswith("REQUESTED"), done.stdout)
+    def unanswered(at, seconds):
+        return run("xds", "--timeout", f"{seconds}s", "xds:///orders", env=bootstrap(at), status=1)
+
+    done = with_time(lambda seconds: unanswered("127.0.0.1:1", seconds), lambda done: "127.0.0.1:1" in done.stderr)
+    check(done.stdout.splitlines()[1].startswith("REQUESTED"), f"the server is named: {done}")
     with proxy_to("127.0.0.1:1") as proxy:
         proxy.silence()
-        done = run("xds", "--timeout", "300ms", "xds:///orders", env=bootstrap(proxy.address), status=1)
-        check('did not resolve within 0.3 s, waiting for Listener "orders"' in done.stderr,
+        seconds, done = with_time(lambda seconds: (seconds, unanswered(proxy.address, seconds)),
+                                  lambda got: "waiting for" in got[1].stderr)
+        check(f'did not resolve within {seconds:.1f} s, waiting for Listener "orders"' in done.stderr,
               f"what did not come is named: {done.stderr}")
 
 
@@ -157,7 +164,7 @@ def test_watch_tells_of_a_control_plane_that_goes():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "mesh.json")
         write_resources(path, "1", *mesh("127.0.0.1:10001"))
-        with serve("--resources", path) as server:
+        with serve("--resources", path, listen=free_address()) as server:
             at = server.listening()
             with running("xds", "--watch", "xds:///orders", env=bootstrap(at)) as watch:
                 watch.wait_line(lambda line: line.endswith("xds:///orders resolved"))
@@ -269,7 +276,10 @@ def test_incremental_load_reports_and_client_status():
             check(ask(at, fetch, b"") == b"", "nobody is connected")
             with watching(at) as process:
                 Watch(process).until(TYPES[3], "orders", clientStatus="ACKED")
-                server.wait_line(lambda line: "ClusterLoadAssignment" in line and '"version":"1"' in line)
+                acked = set()
+                while len(acked) < len(TYPES):
+                    ads = json.loads(server.wait_line(lambda line: '"ads"' in line and '"version":"1"' in line))["ads"]
+                    acked.add(ads["type"])
                 answer = ask(at, fetch, b"")
                 check(b"test-node" in answer and b"orders-routes" in answer, "what the client has")
                 acked = field(2, "orders") + field(3, "1")

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (calls, case, check, cluster, ended, endpoints, free_address, listener, main, routes, running,
+from support.kit import (LONG, calls, case, check, cluster, ended, endpoints, free_address, listener, main, routes, running,
                          until_peer, write_resources)
 from support.proxy import proxy_to
 
@@ -33,7 +33,7 @@ def serving(path, address="127.0.0.1:0"):
 
 
 def load_of(target, env, *args):
-    return running("call", target, "a.B/C", "-o", "json", "--rps", "100", "--duration", "120s", *args, env=env)
+    return running("call", target, "a.B/C", "-o", "json", "--rps", "100", "--duration", LONG, *args, env=env)
 
 
 def test_all_are_down():
@@ -48,7 +48,7 @@ def test_all_are_down():
     with tempfile.TemporaryDirectory() as directory, running("backend") as backend:
         path = os.path.join(directory, "mesh.json")
         write_mesh(path, "1", backend.listening())
-        with running("call", "xds:///orders", "a.B/C", "-o", "json", "--wait-for-ready", "--deadline", "60s", "--events",
+        with running("call", "xds:///orders", "a.B/C", "-o", "json", "--wait-for-ready", "--deadline", LONG, "--events",
                      env=env) as waiting:
             waiting.wait_line(lambda line: "TRANSIENT_FAILURE" in line)
             with serving(path, first):
@@ -80,7 +80,7 @@ def test_a_stream_that_ends_after_an_answer():
             def asked():
                 primary.wait_line(lambda line: "cluster.v3.Cluster" in line and '"nonce":""' in line)
 
-            with running("call", "xds:///orders", "a.B/C", "-o", "json", "--wait-for-ready", "--deadline", "60s",
+            with running("call", "xds:///orders", "a.B/C", "-o", "json", "--wait-for-ready", "--deadline", LONG,
                          env=bootstrap_of(proxy.address, fallback.listening())) as waiting:
                 asked()
                 proxy.cut()

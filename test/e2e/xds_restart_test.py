@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (bootstrap, check, cluster, endpoints, listener, main, routes, running, write_resources)
+from support.kit import (bootstrap, check, cluster, endpoints, free_address, listener, main, routes, running, write_resources)
 from support.proxy import proxy_to
 
 CLUSTERS, ENDPOINTS = 1000, 10
@@ -40,7 +40,7 @@ def test_nothing_unchanged_is_sent_again():
         path = os.path.join(folder, "mesh.json")
         write_resources(path, "1", *mesh())
         serve = ("serve-xds", "--resources", path, "--log", "json", "--listen")
-        with running(*serve, "127.0.0.1:0") as server:
+        with running(*serve, free_address()) as server:
             at = server.listening()
             with proxy_to(at) as proxy, running("xds", "--watch", "xds:///orders", env=incremental(proxy.address)) as watch:
                 watch.wait_line(lambda line: line.endswith("xds:///orders resolved"))

@@ -5,7 +5,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (calls, case, check, cluster, ended, endpoints, free_address, listener, main, routes, running,
+from support.kit import (LONG, calls, case, check, cluster, ended, endpoints, free_address, listener, main, routes, running,
                          until_peer, write_resources)
 
 XDSTP = "xdstp://east/envoy.config."
@@ -40,7 +40,7 @@ def test_fallback():
         write_mesh(paths[1], "1", second)
         main_address = free_address()
         with running("serve-xds", "--listen", "127.0.0.1:0", "--resources", paths[1]) as fallback, running(
-                "call", "xds:///orders", "a.B/C", "-o", "json", "--rps", "100", "--duration", "120s",
+                "call", "xds:///orders", "a.B/C", "-o", "json", "--rps", "100", "--duration", LONG,
                 env=bootstrap_of(main_address, fallback.listening())) as load:
             check(ended(load) == second, "the fallback's, while the first server is down")
             with running("serve-xds", "--listen", main_address, "--resources", paths[0]) as primary:

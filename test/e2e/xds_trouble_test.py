@@ -9,7 +9,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import (Process, bootstrap, case, check, cluster, endpoints, listener, main, routes, running,
+from support.kit import (LONG, WAIT, Process, bootstrap, case, check, cluster, endpoints, free_address, listener, main, routes, running,
                          write_resources)
 from support.proxy import proxy_to
 
@@ -49,7 +49,7 @@ class Load:
 
     def until_peer(self, address):
         """Waits until calls go to this address alone."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + WAIT
         while self.go_on(25) != {address}:
             check(time.monotonic() < deadline, f"calls do not get to {address}")
 
@@ -64,14 +64,14 @@ class Scene:
         self.path = os.path.join(self.folder, "mesh.json")
         self.write("1", self.backends[0])
         self.server = None
-        self.at = "127.0.0.1:0"
+        self.at = free_address()
         self.start_server()
         self.proxy = stack.enter_context(proxy_to(self.at))
         env = {**bootstrap(self.proxy.address), "TORC_LOG": "xds=info"}
         self.watch = stack.enter_context(running("xds", "--watch", "xds:///orders", env=env))
         self.watch.wait_line(lambda line: line.endswith("xds:///orders resolved"))
         self.process = stack.enter_context(running("call", "-o", "json", "xds:///orders", "a.B/C", "--rps", str(RPS),
-                                                   "--duration", "600s", env=env, log=True))
+                                                   "--duration", LONG, env=env, log=True))
         self.load = Load(self.process)
         self.load.until_peer(self.backends[0])
 

@@ -11,7 +11,9 @@ import time
 BUILD = os.environ["TORC_BINARY_DIR"]
 SOURCE = os.environ["TORC_SOURCE_DIR"]
 TORC = os.path.join(BUILD, "torc")
-WAIT = 30.0
+WAIT = 120.0  # for what comes at once: only a machine that hardly runs takes longer
+LONG = "600s"  # longer than any test needs a process that it ends itself
+_reserved = []  # sockets of free_address()
 
 
 class Failure(Exception):
@@ -115,7 +117,7 @@ def running(*args, env=None, log=False):
 
 def run(*args, env=None, status=0, stdin=""):
     """Runs the command to its end; its standard output. The exit status must be as said."""
-    done = subprocess.run([TORC, *args], capture_output=True, text=True, input=stdin, timeout=120,
+    done = subprocess.run([TORC, *args], capture_output=True, text=True, input=stdin, timeout=WAIT * 2,
                           env={**os.environ, **(env or {})}, check=False)
     if status is not None:
         check(done.returncode == status,
@@ -148,16 +150,29 @@ def ended(load):
 
 
 def until_peer(load, address):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + WAIT
     while ended(load) != address:
         check(time.monotonic() < deadline, f"calls do not get to {address}")
 
 
 def free_address():
-    """Where nothing listens."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
+    """An address where nothing listens, and nothing else of this machine comes to be while the test runs: connections are
+    refused. A process that the test starts can listen there, and another one after it."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", 0))  # bound without listening: the system gives the port to nobody who asks for any port
+    _reserved.append(s)
+    return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+def with_time(act, far_enough, seconds=(0.3, 3, 30)):
+    """The result of act(seconds) where that was time enough to get as far as wanted: a machine that stands still for longer
+    than the shorter times shows nothing."""
+    for allowed in seconds:
+        result = act(allowed)
+        if far_enough(result):
+            return result
+    raise Failure(f"within {seconds[-1]} s it got no further than {result}")
 
 
 def bootstrap(control_plane):

@@ -5,7 +5,7 @@ import selectors
 import socket
 import threading
 
-from support.kit import WAIT, Failure
+from support.kit import WAIT, Failure, free_address
 
 
 class Proxy:
@@ -21,7 +21,7 @@ class Proxy:
         self.target = self._pair(target)
         self.lock = threading.Condition()
         self.mode, self.wanted = "", "forward"
-        self.port = 0
+        self.port = int(free_address().rsplit(":", 1)[1])  # which stays this proxy's while connections are refused
         self.listener = None
         self.pairs = {}  # socket -> its other side, or None: nobody
         self.heard = 0  # connections, taken or open in this mode, on which somebody spoke
@@ -96,7 +96,6 @@ class Proxy:
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("127.0.0.1", self.port))
         self.listener.listen(16)
-        self.port = self.listener.getsockname()[1]
         self.selector.register(self.listener, selectors.EVENT_READ)
 
     def _close_listener(self):
