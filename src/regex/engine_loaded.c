@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "regex/engine.h"
 
-#define FILE_NAME "libtorc-regex.so.0"
+#define FILE_NAME "libtorc-regex.so." TC_REGEX_SOVERSION /* of the same version as libtorc.so */
 
 TC_DLOPEN_NOTE("xds-regex", "Regular expressions in xDS resources: RE2 behind a library of Torc's", "recommended",
                "\"" FILE_NAME "\"");

@@ -41,7 +41,7 @@ def test_readme_program():
         check(sh([app, address]).strip() == f"OK from {address}: hello", "the static library")
         with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
             late = "TORC_LATE_LOADING:BOOL=ON" in cache.read()
-        check(os.path.exists(os.path.join(library, "libtorc-regex.so.0")) == late, "the library of regexes is installed")
+        check(os.path.exists(os.path.join(library, "libtorc-regex.so.0.1")) == late, "the library of regexes is installed")
         for page in ("share/man/man1/torc.1", "bin/torc", "include/torc/torc.h"):
             check(os.path.exists(os.path.join(folder, page)), f"{page} is installed")
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out_file:

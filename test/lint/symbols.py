@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What libtorc.so exports: names that start with torc_ and nothing else, and each of them declared in include/torc; and
-every function that the headers declare is there. With TORC_LATE_LOADING libtorc-regex.so exports its one function, and
-libtorc.so does not need what it loads when it is first used."""
+"""What the libraries show: libtorc.so exports and libtorc.a has as global names what include/torc declares, all of it and nothing
+else. Each symbol of libtorc.so has a version node of src/torc.map, whose newest node is of this minor release and alone may have a
+pattern; the soname is the ABI's. With TORC_LATE_LOADING libtorc-regex.so exports its one function, and libtorc.so does not
+need what it loads when it is first used."""
 import argparse
 import pathlib
 import re
@@ -12,14 +13,32 @@ import sys
 LOADED = ("libssl", "libcrypto", "libre2", "libstdc++", "libcurl", "libtorc-regex")
 
 
-def exports(library):
-    out = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1].split("@")[0] for line in out.splitlines()}
+def names(library, *options):
+    """The names that nm lists as defined; the absolute ones are the version nodes themselves."""
+    out = subprocess.run(["nm", "--defined-only", *options, str(library)], capture_output=True, text=True, check=True).stdout
+    return {line.split()[2] for line in out.splitlines() if re.match(r"[0-9a-f]+ [^A] \S", line)}
 
 
-def needs(library):
+def dynamic(library, tag):
     out = subprocess.run(["readelf", "-dW", str(library)], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"\(NEEDED\).*\[(.*)\]", out)
+    return re.findall(rf"\({tag}\).*\[(.*)\]", out)
+
+
+def version_findings(map_file, cache, library, versioned):
+    """What is wrong with the nodes of the version script, with the versions of the exported symbols, and with the soname."""
+    nodes = re.findall(r"^(TORC_[\w.]+) \{(.*?)\}", re.sub(r"/\*.*?\*/", "", map_file.read_text(), flags=re.S), re.S | re.M)
+    major, minor = re.search(r"^CMAKE_PROJECT_VERSION:\w+=(\d+)\.(\d+)", cache, re.M).groups()
+    if not nodes or nodes[-1][0] != f"TORC_{major}.{minor}":
+        yield f"src/torc.map: the newest node is not TORC_{major}.{minor}"
+    for node, body in nodes[:-1]:
+        if "torc_*" in body:
+            yield f"src/torc.map: {node} is released and has a pattern: name its symbols"
+    for name in sorted(versioned):
+        if name.partition("@@")[2] not in {node for node, _ in nodes}:
+            yield f"libtorc.so exports {name} without a version node of src/torc.map"
+    soname = f"libtorc.so.{f'0.{minor}' if major == '0' else major}"
+    if dynamic(library, "SONAME") != [soname]:
+        yield f"libtorc.so has the soname {dynamic(library, 'SONAME')}, expected {soname}"
 
 
 def main():
@@ -29,23 +48,27 @@ def main():
     args = parser.parse_args()
     folder = pathlib.Path(args.build) / "src"
     library = folder / "libtorc.so"
-    exported = exports(library)
+    cache = (pathlib.Path(args.build) / "CMakeCache.txt").read_text()
+    versioned = names(library, "-D")
+    exported = {name.partition("@")[0] for name in versioned}
+    archived = names(folder / "libtorc.a", "--extern-only")
     declared = set()
     for header in (pathlib.Path(args.source) / "include" / "torc").glob("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
         for statement in re.findall(r"TORC_API\b([^;]*);", text):
             declared.add(re.search(r"\b(torc_\w+)\s*(\(|$)", statement)[1])
-    findings = [f"exported and not declared in include/torc: {n}" for n in sorted(exported - declared)]
-    findings += [f"declared and not exported: {n}" for n in sorted(declared - exported)]
-    cache = (pathlib.Path(args.build) / "CMakeCache.txt").read_text()
+    findings = list(version_findings(pathlib.Path(args.source) / "src" / "torc.map", cache, library, versioned))
+    for shown, where in ((exported, "libtorc.so"), (archived, "libtorc.a")):
+        findings += [f"in {where} and not declared in include/torc: {n}" for n in sorted(shown - declared)]
+        findings += [f"declared and not in {where}: {n}" for n in sorted(declared - shown)]
     late = "TORC_LATE_LOADING:BOOL=ON" in cache
     if late:
-        findings += [f"libtorc-regex.so exports {n}" for n in exports(folder / "libtorc-regex.so.0") - {"torc_regex_engine"}]
+        findings += [f"libtorc-regex.so exports {n}" for n in names(folder / "libtorc-regex.so", "-D") - {"torc_regex_engine"}]
     if late and not re.search(r"^TORC_SANITIZE:\w+=.", cache, re.M):  # a sanitizer's runtime brings libstdc++
-        findings += [f"libtorc.so needs {n}" for n in needs(library) if n.startswith(LOADED)]
+        findings += [f"libtorc.so needs {n}" for n in dynamic(library, "NEEDED") if n.startswith(LOADED)]
     print("\n".join(findings))
-    print(f"{len(exported)} exported, {len(declared)} declared, {len(findings)} findings")
-    sys.exit(1 if findings or not exported else 0)
+    print(f"{len(exported)} exported, {len(archived)} in the archive, {len(declared)} declared, {len(findings)} findings")
+    sys.exit(1 if findings or not exported or not archived else 0)
 
 
 main()

@@ -1,0 +1,49 @@
+/* An application that is linked with libtorc.a and has a google.rpc.Status of its own, with functions and a descriptor
+ * of the names that Torc's copy has. Makes an RPC to the target given by the test, prints the outcome, reads back a
+ * message of its own, and keeps the channel until standard input ends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "own_names/status.pb-c.h"
+
+static int own_status_is_kept(void)
+{
+    Google__Rpc__Status status = GOOGLE__RPC__STATUS__INIT;
+    status.message = "mine";
+    status.code = 7;
+    uint8_t bytes[64];
+    size_t n = google__rpc__status__pack(&status, bytes);
+    Google__Rpc__Status *back = google__rpc__status__unpack(NULL, n, bytes);
+    int kept = back && back->code == 7 && strcmp(back->message, "mine") == 0;
+    if (back)
+        google__rpc__status__free_unpacked(back, NULL);
+    return kept;
+}
+
+int main(int argc, char **argv)
+{
+    char *why = NULL;
+    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "", NULL, &why);
+    if (!channel) {
+        printf("no channel: %s\n", why);
+        free(why);
+        return 1;
+    }
+    struct torc_call_options options;
+    torc_call_options_init(&options);
+    options.timeout_ms = 10000;
+    struct torc_result result;
+    if (torc_call_unary(channel, "echo.Echo/Say", "", 0, &options, &result) == 0) {
+        printf("%s: %s\n", torc_status_code_name(result.code), result.message);
+        torc_result_fini(&result);
+    }
+    printf("own status: %s\n", own_status_is_kept() ? "kept" : "broken");
+    fflush(stdout);
+    while (getchar() != EOF)
+        continue;
+    torc_channel_free(channel);
+    return 0;
+}
