@@ -8,7 +8,7 @@ TSAN := build-tsan
 FUZZ := build-fuzz
 TIME ?= 60
 
-.PHONY: all demo check check-more fuzz bench bench-check install deps-build deps-check format clean
+.PHONY: all demo check check-more fuzz bench bench-check install deps-build deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_static torc_command
 
@@ -81,6 +81,10 @@ bench-%: deps-build
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+# Makes the ABI of include/torc the committed one (abi/): a change that CHANGELOG.md names.
+abi-dump: deps-check
+	@python3 test/lint/abi.py --source . --renew
 
 format:
 	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
