@@ -53,8 +53,8 @@ def main():
     findings = checked = 0
     folders = ["src", "include", "cmd", "test", "bench", "examples"]
     for path in sorted(p for f in folders for p in (root / f).rglob("*") if p.suffix in (".c", ".h", ".cc")):
-        if "node_modules" in path.parts:
-            continue
+        if "node_modules" in path.parts or path.match("test/abi/*/include/torc/*"):
+            continue  # the headers of a release stay as they were
         checked += 1
         name = str(path.relative_to(root))
         text = path.read_text()

@@ -143,8 +143,8 @@ def main():
     for folder in args.paths or FOLDERS:
         at = root / folder
         for path in [at] if at.is_file() else sorted(at.rglob("*")):
-            if path.suffix not in SUFFIXES or "node_modules" in path.parts:
-                continue
+            if path.suffix not in SUFFIXES or "node_modules" in path.parts or path.match("test/abi/*/include/torc/*"):
+                continue  # the headers of a release stay as they were
             name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
             names.append(name)
             check_source(report, name, text)
