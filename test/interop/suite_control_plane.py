@@ -173,9 +173,10 @@ def what_changed_alone_is_sent(world):
     world.settle(alive[:1], "the first leaf")
     world.await_ack("ClusterLoadAssignment", version)
     world.plane.told.clear()
-    world.serve(*content(alive[7]))
+    version = world.serve(*content(alive[7]))
     world.settle(alive[7:8], "the first leaf's new endpoint")
-    sent = world.plane.await_told(lambda told: told.get("response", {}).get("type", "").endswith("Assignment"))["response"]
+    sent = world.plane.await_told(lambda told: told.get("response", {}).get("type", "").endswith("Assignment") and
+                                  told["response"]["version"] == version)["response"]
     check(sent["names"] == ["c0"], f"one of 15 resources changed, and {sent['names']} were sent")
     world.plane.order("stop")
     world.plane.told.clear()

@@ -94,15 +94,29 @@ def csds(paths):
         yield caller.word_after("torc call: CSDS at")
 
 
+def is_fault(case, outcome, may):
+    return (outcome not in ("passed", "skipped")) != (case in may)
+
+
+def settled(command, address, may):
+    """The outcomes. h2spec waits 2 s for an answer, and the pieces depend on when it is quiet: a case that differs from
+    docs/interop.md is judged by two more plays, in one of which it must be as the page says."""
+    outcomes = play(command, address)
+    for _ in range(2):
+        odd = [case for case, outcome in outcomes.items() if is_fault(case, outcome, may)]
+        if odd:
+            again = play(command, address)
+            outcomes.update((case, again[case]) for case in odd)
+    return outcomes
+
+
 def faults(server, outcomes, may):
     for case in sorted(may - outcomes.keys()):
         yield f"{server}: {case} of docs/interop.md is not a case of h2spec"
     for case, outcome in outcomes.items():
-        failed = outcome not in ("passed", "skipped")
-        if failed and case not in may:
-            yield f"{server}: {case} fails and is not in docs/interop.md: {outcome}"
-        elif not failed and case in may:
-            yield f"{server}: {case} is in docs/interop.md and {outcome}"
+        if is_fault(case, outcome, may):
+            yield (f"{server}: {case} is in docs/interop.md and {outcome}" if case in may else
+                   f"{server}: {case} fails and is not in docs/interop.md: {outcome}")
 
 
 def run(paths, options):
@@ -113,7 +127,7 @@ def run(paths, options):
 
     def outcomes_of(server):
         with server(paths) as address:
-            return play(command, address)
+            return settled(command, address, may)
 
     servers = {"torc backend": backend, "CSDS": csds}
     with concurrent.futures.ThreadPoolExecutor() as pool:
