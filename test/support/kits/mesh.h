@@ -86,11 +86,11 @@ void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *lo
  * text]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
-/* Takes requests until one contains `text`, at most 30 s. An answer to an earlier response counts too: where that may
+/* Takes requests until one contains `text`, at most 60 s. An answer to an earlier response counts too: where that may
  * still be under way, use kit_mesh_wait_accepted. */
 void kit_mesh_wait_request(struct kit_mesh *k, const char *text);
 /* Waits until a client accepted a version of the resource `name` whose serialised message contains `text`, at most
- * 30 s. type: "Cluster". */
+ * 60 s. type: "Cluster". */
 void kit_mesh_wait_accepted(struct kit_mesh *k, const char *type, const char *name, const char *text);
 
 /* --- channels --- */
@@ -105,12 +105,12 @@ torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struc
 struct torc_result kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms);
 /* Makes n calls; each must succeed. */
 void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
-/* Calls, waiting for ready, until backend i answers: at most 30 s. */
+/* Calls, waiting for ready, until backend i answers: at most 60 s. */
 void kit_mesh_wait_backend(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t i);
-/* Calls until an RPC fails with the code and a message that contains `text`: at most 30 s. */
+/* Calls until an RPC fails with the code and a message that contains `text`: at most 60 s. */
 void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text);
-/* Calls until each backend with a share has answered (at most 30 s), then n times, and asserts for each backend that
- * its calls are within 5 % of n of its share. */
+/* Calls until each backend with a share has answered (at most 60 s), then n times, and asserts for each backend that
+ * its calls are within 6 % of n of its share: seven standard deviations for n = 3500. */
 void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *headers, size_t n, const double *shares,
                             size_t n_shares);
 

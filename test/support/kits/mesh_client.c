@@ -1,7 +1,7 @@
 /* kits/mesh: the client's side.
  *
  * Channels get the mesh's bootstrap and short backoffs. The wait functions repeat an RPC until its outcome is the
- * expected one, since a push takes its time to reach a client; each fails the test after 30 s with the last outcome.
+ * expected one, since a push takes its time to reach a client; each fails the test after 60 s with the last outcome.
  * kit_mesh_expect_shares first waits until every backend with a share has answered, then counts. */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define WAIT_NS (30 * TC_NS_PER_S)
+#define WAIT_NS (60 * TC_NS_PER_S)
 
 static uint64_t now_ns(void)
 {
@@ -82,7 +82,7 @@ struct torc_result kit_mesh_call(torc_channel *ch, const char *headers, bool wai
 void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct torc_result r = kit_mesh_call(ch, headers, false, 10000);
+        struct torc_result r = kit_mesh_call(ch, headers, false, 60000);
         if (r.code != TORC_STATUS_OK)
             fail_msg("call %zu: %s: %s", i, torc_status_code_name(r.code), r.message);
         torc_result_fini(&r);
@@ -157,7 +157,7 @@ void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *he
     kit_mesh_calls(ch, headers, n);
     for (size_t i = 0; i < n_judged; i++) {
         double got = (double)kit_mesh_take(k, i) / (double)n;
-        if (fabs(got - shares[i]) > (shares[i] > 0 && shares[i] < 1 ? 0.05 : 0))
+        if (fabs(got - shares[i]) > (shares[i] > 0 && shares[i] < 1 ? 0.06 : 0))
             fail_msg("backend %zu got %.3f of the calls, not %.3f", i, got, shares[i]);
     }
 }
