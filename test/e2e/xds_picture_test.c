@@ -22,7 +22,7 @@ enum { N = 5, FAR = 4 };
     "  outlier_detection: {interval: 0.5s, base_ejection_time: 1.5s, success_rate_stdev_factor: 100, "                 \
     "success_rate_minimum_hosts: 1, success_rate_request_volume: 1}\n"
 #define BREAKERS "  circuit_breakers: {thresholds: [{max_requests: 3}]}\n"
-#define WAIT_NS UINT64_C(15000000000)
+#define WAIT_NS UINT64_C(60000000000)
 
 static uint64_t connections[N]; /* at the start */
 static char *keys[N];           /* headers that hash to each backend */
@@ -197,7 +197,7 @@ static bool ejected(struct kit_mesh_world *w, size_t i)
 
 static size_t reached(struct kit_mesh_world *w, const char *headers)
 {
-    struct torc_result r = kit_mesh_call(w->ch, headers, true, 20000);
+    struct torc_result r = kit_mesh_call(w->ch, headers, true, 60000);
     size_t at = N;
     if (r.code != TORC_STATUS_OK)
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -216,7 +216,7 @@ static void fail_once(struct kit_mesh_world *w, size_t i)
     torc_metadata *md = torc_metadata_new();
     assert_int_equal(torc_metadata_add_string(md, "address_hash", keys[i] + strlen("address_hash: ")), 0);
     o.metadata = md;
-    o.timeout_ms = 20000;
+    o.timeout_ms = 60000;
     assert_int_equal(torc_call_unary(w->ch, "/torc.test.Backend/Fail", "13", 2, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_INTERNAL);
     torc_result_fini(&r);
@@ -251,7 +251,7 @@ static void breaks_the_circuit(struct kit_mesh_world *w)
     }
     const char *const headers[] = {NULL, cookies[0]};
     for (size_t i = 0; i < 2; i++) {
-        struct torc_result r = kit_mesh_call(w->ch, headers[i], false, 20000);
+        struct torc_result r = kit_mesh_call(w->ch, headers[i], false, 60000);
         assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
         assert_non_null(strstr(r.message, "circuit breaker drop"));
         torc_result_fini(&r);
@@ -266,8 +266,7 @@ static void breaks_the_circuit(struct kit_mesh_world *w)
         torc_call_free(calls[i]);
 }
 
-/* A host that fails RPCs is ejected and returns, on the same connection; its session stays. */
-static void ejects_and_returns(struct kit_mesh_world *w)
+static void eject(struct kit_mesh_world *w)
 {
     for (uint64_t until = now_ns() + WAIT_NS; !ejected(w, 0);) {
         assert_true(now_ns() < until);
@@ -276,14 +275,21 @@ static void ejects_and_returns(struct kit_mesh_world *w)
         if (reached(w, keys[0]) == 0)
             fail_once(w, 0);
     }
-    bool away = false, stayed = true;
-    while (ejected(w, 0)) {
-        size_t at = reached(w, keys[0]);
-        away |= at != 0;
-        stayed &= reached(w, cookies[0]) == 0;
+}
+
+/* A host that fails RPCs is ejected and returns, on the same connection; its session stays. On a machine that stands
+ * still it may have returned before a call was made. */
+static void ejects_and_returns(struct kit_mesh_world *w)
+{
+    bool away = false;
+    for (int tries = 0; tries < 5 && !away; tries++) {
+        eject(w);
+        while (ejected(w, 0)) {
+            away |= reached(w, keys[0]) != 0;
+            assert_int_equal(reached(w, cookies[0]), 0);
+        }
     }
     assert_true(away);
-    assert_true(stayed);
     kit_mesh_wait_backend(w->k, w->ch, keys[0], 0);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(kit_mesh_connections(w->k, i), connections[i]);
