@@ -215,7 +215,7 @@ static int call(torc_channel *ch, bool wait, char peer[64], char text[256])
     struct torc_call_options o;
     torc_call_options_init(&o);
     o.wait_for_ready = wait;
-    o.timeout_ms = 10000;
+    o.timeout_ms = 60000;
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
     int code = r.code;

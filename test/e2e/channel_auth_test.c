@@ -76,7 +76,7 @@ static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], c
     struct torc_call_options o;
     torc_call_options_init(&o);
     o.credentials = own;
-    o.timeout_ms = 30000;
+    o.timeout_ms = 60000;
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, HEADERS, "x", 1, &o, &r), 0);
     snprintf(seen, 2048, "%.*s", (int)torc_message_size(r.response), (const char *)torc_message_data(r.response));
@@ -180,7 +180,7 @@ static void test_plugin(void **state)
     p.how = NEVER;
     struct torc_call_options o;
     torc_call_options_init(&o);
-    o.timeout_ms = 30;
+    o.timeout_ms = 1000;
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, HEADERS, "", 0, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);

@@ -338,11 +338,11 @@ static void test_ends_from_outside(void **state)
 {
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("3", "0s") "}", NULL);
-    assert_int_equal(torc_channel_connect(ch, 30000), 0);
+    assert_int_equal(torc_channel_connect(ch, 60000), 0);
     plan("h", NULL);
     struct torc_call_options o;
     torc_call_options_init(&o);
-    o.timeout_ms = 300;
+    o.timeout_ms = 1000;
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);

@@ -288,7 +288,7 @@ static void test_refused_is_not_tried_again(void **state)
         o.max_request_header_bytes = 2000;
         o.max_send_message_bytes = 2000;
         torc_channel *ch = open_with(configs[i], &o);
-        assert_int_equal(torc_channel_connect(ch, 10000), 0);
+        assert_int_equal(torc_channel_connect(ch, 60000), 0);
         uint64_t before = kit_backends_counts(kit, 0).requests;
         for (int way = 0; way < N_WAYS; way++) {
             struct torc_call_options co;
@@ -327,7 +327,7 @@ static void test_deadlines_that_have_passed(void **state)
         for (int connected = 0; connected < 2; connected++) {
             torc_channel *ch = open_with(configs[i], NULL);
             if (connected)
-                assert_int_equal(torc_channel_connect(ch, 10000), 0);
+                assert_int_equal(torc_channel_connect(ch, 60000), 0);
             uint64_t before = kit_backends_counts(kit, 0).requests;
             for (int way = 0; way < N_WAYS; way++) {
                 struct torc_call_options o;

@@ -331,7 +331,7 @@ static void test_app_policy(void **state)
     struct torc_call_options waiting;
     struct torc_result r;
     torc_call_options_init(&waiting);
-    waiting.timeout_ms = 50;
+    waiting.timeout_ms = 1000;
     holds = true;
     picks = 0;
     assert_int_equal(torc_call_unary(ch, "/a/b", "", 0, &waiting, &r), 0);

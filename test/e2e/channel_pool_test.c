@@ -76,7 +76,7 @@ static void test_idle_timeout(void **state)
     call_ok(ch);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
     enum torc_connectivity now;
-    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 10000, &now), 0);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 60000, &now), 0);
     assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
     call_ok(ch);
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
@@ -89,7 +89,7 @@ static void test_idle_timeout(void **state)
         torc_runtime_poll(rt, 10);
     assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 200, &now), TORC_ETIMEDOUT);
     torc_call_free(call);
-    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 10000, &now), 0);
+    assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 60000, &now), 0);
     assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
     torc_channel_free(ch);
 }
@@ -98,7 +98,7 @@ static void test_idle_timeout(void **state)
 static void test_retention(void **state)
 {
     (void)state;
-    open_runtime(60, 1000);
+    open_runtime(1000, 1000);
     torc_channel *ch = open_one(0, NULL);
     call_ok(ch);
     torc_channel_free(ch);

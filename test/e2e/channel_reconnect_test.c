@@ -13,10 +13,9 @@
 #define CALLING_MS 1500
 /* 33 at once, then as the backoff allows: one after about a second. */
 #define CONNECTIONS_MAX 36
-/* More connections than those, by servers that answer: with backoff, the last of them alone would take half a minute.
- */
-#define ANSWERED_MIN 40
-#define ANSWERED_MS_MAX 10000
+/* More connections than those, by servers that answer: with backoff there would be at most 40 within that time. */
+#define ANSWERED_MIN 46
+#define ANSWERED_MS_MAX 40000
 
 static void closes_at_once(struct hostile_peer *p)
 {

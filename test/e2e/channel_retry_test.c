@@ -278,7 +278,7 @@ static void test_ends_during_backoff(void **state)
     script.fail = 100;
     struct torc_call_options o;
     torc_call_options_init(&o);
-    o.timeout_ms = 400;
+    o.timeout_ms = 2000;
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);

@@ -79,7 +79,7 @@ static size_t fetch(struct world *w, uint64_t patience_ms)
     struct torc_result r;
     torc_call_options_init(&o);
     o.max_receive_message_bytes = 64u << 20;
-    o.timeout_ms = 30000;
+    o.timeout_ms = 60000;
     o.wait_for_ready = true;
     assert_int_equal(torc_call_unary(w->ask, SERVICE "FetchClientStatus", "", 0, &o, &r), 0);
     while (r.code == TORC_STATUS_UNAVAILABLE &&

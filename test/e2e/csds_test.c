@@ -18,7 +18,7 @@
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 
 #define SERVICE "/envoy.service.status.v3.ClientStatusDiscoveryService/"
-#define WAIT_NS (20 * TC_NS_PER_S)
+#define WAIT_NS (60 * TC_NS_PER_S)
 
 typedef Envoy__Service__Status__V3__ClientStatusResponse status_response;
 typedef Envoy__Service__Status__V3__ClientConfig client_config;
@@ -475,7 +475,7 @@ static void addresses_and_ends(void **state)
     torc_runtime *rt = torc_runtime_new(NULL);
     torc_csds *left = torc_csds_serve(rt, "127.0.0.1:0", NULL);
     torc_channel *ch = torc_channel_new(w.asker, torc_csds_address(left), NULL, NULL);
-    assert_int_equal(torc_channel_connect(ch, 20000), 0);
+    assert_int_equal(torc_channel_connect(ch, 60000), 0);
     torc_runtime_free(rt);
     assert_int_equal(torc_call_unary(ch, SERVICE "FetchClientStatus", "", 0, NULL, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);

@@ -24,6 +24,7 @@
 #include "base/parse.h"
 
 enum { HOUR_S = 3600, DAY_S = 24 * HOUR_S };
+enum { SLOW_MS = 60000 }; /* for a busy machine; what follows the clock's jumps takes a day */
 
 static atomic_long ahead_s; /* of the wall clock */
 
@@ -127,23 +128,23 @@ static void deadlines(void **state)
     torc_channel *ch = channel_with(kit, 0, NULL);
     enum torc_connectivity now;
     (void)state;
-    call(ch, ECHO, 20000, TORC_STATUS_OK, "");
+    call(ch, ECHO, 60000, TORC_STATUS_OK, "");
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
         struct torc_call_options o;
         struct ended e = {0};
         torc_call_options_init(&o);
-        o.timeout_ms = 300;
+        o.timeout_ms = 1000;
         uint64_t begun = now_ms();
         assert_int_equal(torc_call_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL), 0);
         jump(jumps[i]);
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 100, &now), TORC_ETIMEDOUT);
-        assert_in_range(now_ms() - begun, 100, 10000);
-        uint64_t took = call(ch, HANG, 300, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
-        assert_in_range(took, 300, 10000);
+        assert_in_range(now_ms() - begun, 100, SLOW_MS);
+        uint64_t took = call(ch, HANG, 1000, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
+        assert_in_range(took, 1000, SLOW_MS);
         while (!atomic_load(&e.n)) /* its deadline precedes that of the one that is over */
-            call(ch, ECHO, 20000, TORC_STATUS_OK, "");
+            call(ch, ECHO, 60000, TORC_STATUS_OK, "");
         assert_int_equal(e.code, TORC_STATUS_DEADLINE_EXCEEDED);
-        assert_in_range(now_ms() - begun, 300, 20000);
+        assert_in_range(now_ms() - begun, 1000, SLOW_MS);
     }
     torc_channel_free(ch);
     kit_backends_free(kit);
@@ -160,17 +161,17 @@ static void backoff(void **state)
         struct torc_call_options o;
         struct torc_result r;
         kit_backends_stop(kit, 0);
-        call(ch, ECHO, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect");
+        call(ch, ECHO, 60000, TORC_STATUS_UNAVAILABLE, "failed to connect");
         jump(jumps[i]);
         kit_backends_restart(kit, 0);
         uint64_t begun = now_ms();
         torc_call_options_init(&o);
         o.wait_for_ready = true;
-        o.timeout_ms = 20000;
+        o.timeout_ms = 60000;
         assert_int_equal(torc_call_unary(ch, ECHO, "x", 1, &o, &r), 0);
         if (r.code != TORC_STATUS_OK)
             fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-        assert_in_range(now_ms() - begun, 0, 10000);
+        assert_in_range(now_ms() - begun, 0, SLOW_MS);
         torc_result_fini(&r);
     }
     torc_channel_free(ch);
@@ -230,7 +231,7 @@ static void expect_token(torc_channel *ch, torc_call_credentials *own, const cha
     struct torc_call_options o;
     struct torc_result r;
     torc_call_options_init(&o);
-    o.timeout_ms = 20000;
+    o.timeout_ms = 60000;
     o.credentials = own;
     o.wait_for_ready = true;
     assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Headers", "x", 1, &o, &r), 0);
@@ -278,8 +279,8 @@ static void dates(void **state)
     expect_token(old, token, second);
 
     jump(2 * DAY_S); /* the certificate has expired too: new connections fail, open ones continue */
-    call(fresh, ECHO, 20000, TORC_STATUS_UNAVAILABLE, "certificate has expired");
-    call(old, ECHO, 20000, TORC_STATUS_OK, "");
+    call(fresh, ECHO, 60000, TORC_STATUS_UNAVAILABLE, "certificate has expired");
+    call(old, ECHO, 60000, TORC_STATUS_OK, "");
     jump(-2 * DAY_S - 2 * HOUR_S); /* the certificate is not valid yet */
     kit_mesh_wait_failure(fresh, TORC_STATUS_UNAVAILABLE, "certificate is not yet valid");
     jump(2 * HOUR_S);

@@ -95,18 +95,18 @@ static void no_answers(void **state)
         torc_channel *ch = channel(w);
         print_message("%s\n", rows[i].name);
         if (rows[i].text) {
-            kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, rows[i].text);
-            kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
+            kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, rows[i].text);
+            kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "DNS resolution failed for shop.test.");
             name_server_set(w->names, NAMES_TRUE, NULL);
         } else {
             uint64_t took =
-                kit_backends_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
-            assert_in_range(took, 200, 15000);
+                kit_backends_expect(ch, false, 500, TORC_STATUS_DEADLINE_EXCEEDED, "the name resolution of dns://");
+            assert_true(took >= 500);
             torc_channel_free(ch);
             name_server_set(w->names, NAMES_TRUE, NULL);
             ch = channel(w);
         }
-        kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
+        kit_backends_expect(ch, true, 60000, TORC_STATUS_OK, "");
         torc_channel_free(ch);
     }
 }
@@ -117,7 +117,7 @@ static void forged_answers(void **state)
     struct world *w = *state;
     name_server_set(w->names, NAMES_FORGED, "127.0.0.1");
     torc_channel *ch = channel(w);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     assert_int_equal(kit_backends_counts(w->kit, 0).requests, 1);
     torc_channel_free(ch);
 }
@@ -150,13 +150,13 @@ static void addresses_of_nobody(void **state)
     name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,127.0.0.1,255.255.255.255");
     torc_channel *ch = channel_with(w, &o);
     for (int i = 0; i < 20; i++)
-        kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
+        kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
     name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,255.255.255.255");
     ch = channel_with(w, &o);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "failed to connect to ");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "failed to connect to ");
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
-    kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, true, 60000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 }
 
@@ -187,12 +187,12 @@ static void anothers_address(void **state)
     assert_non_null(o.credentials);
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
     torc_channel *ch = channel_with(w, &o);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "shop.test");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "shop.test");
     assert_int_equal(kit_backends_counts(w->kit, 0).requests, 0);
     torc_channel_free(ch);
     o.authority = "other.test"; /* TLS detects it, and nothing else does */
     ch = channel_with(w, &o);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
     torc_credentials_unref(o.credentials);
     tc_tls_context_unref(so.tls);
@@ -207,29 +207,29 @@ static void name_server_dies(void **state)
     struct world *w = *state;
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
     torc_channel *ch = channel(w);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     name_server_set(w->names, NAMES_SILENT, NULL);
     uint64_t asked = name_server_questions(w->names);
     kit_backends_stop(w->kit, 0);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Connection refused");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "Connection refused");
     while (name_server_questions(w->names) == asked) /* the channel asks where the backend went */
         torc_runtime_poll(w->rt, 100);
     kit_backends_restart(w->kit, 0);
-    kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, true, 60000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 
     ch = channel(w);
     uint64_t took =
-        kit_backends_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the name resolution of dns://");
-    assert_in_range(took, 200, 15000);
+        kit_backends_expect(ch, false, 500, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the name resolution of dns://");
+    assert_true(took >= 500);
     torc_channel_free(ch);
 
     name_server_stop(w->names);
     ch = channel(w);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_UNAVAILABLE, "Could not contact DNS servers");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "Could not contact DNS servers");
     name_server_start(w->names);
     name_server_set(w->names, NAMES_TRUE, NULL);
-    kit_backends_expect(ch, true, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, true, 60000, TORC_STATUS_OK, "");
     torc_channel_free(ch);
 }
 

@@ -104,7 +104,7 @@ static void call(torc_channel *ch, const char *method, int code, const char *par
     struct torc_call_options o;
     struct torc_result r;
     torc_call_options_init(&o);
-    o.timeout_ms = 30000;
+    o.timeout_ms = 60000;
     o.max_receive_message_bytes = LARGE;
     assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
     if (r.code != code || !strstr(r.message, part))

@@ -47,7 +47,7 @@ static void no_descriptors(void **state)
     torc_channel *old = channel_to(kit_backends_address(kit, 0)), *fresh = channel_to(kit_backends_address(kit, 1));
     struct kit_load_report report;
     struct rlimit all, none;
-    assert_int_equal(torc_channel_connect(old, 20000), 0);
+    assert_int_equal(torc_channel_connect(old, 60000), 0);
     struct kit_load *load = kit_load_new(old, 200, 1);
     kit_load_wait(load, 10);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
@@ -55,11 +55,11 @@ static void no_descriptors(void **state)
     none.rlim_cur = 3; /* every free descriptor has a larger number */
     assert_true(highest_descriptor() > 3);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    kit_backends_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
+    kit_backends_expect(fresh, false, 60000, TORC_STATUS_UNAVAILABLE, "Too many open files");
     kit_load_wait(load, 100);
-    kit_backends_expect(fresh, false, 20000, TORC_STATUS_UNAVAILABLE, "Too many open files");
+    kit_backends_expect(fresh, false, 60000, TORC_STATUS_UNAVAILABLE, "Too many open files");
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
-    kit_backends_expect(fresh, true, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(fresh, true, 60000, TORC_STATUS_OK, "");
     kit_load_free(load, &report);
     if (report.failed)
         fail_msg("%s", report.first);
@@ -75,11 +75,11 @@ static void the_network_stops_and_goes_on(void **state)
     struct kit_backends *kit = kit_backends_new(1, NULL);
     struct wire_proxy *path = wire_proxy_new(kit_backends_address(kit, 0));
     torc_channel *ch = channel_to(wire_proxy_address(path));
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     wire_proxy_hold(path, true);
-    kit_backends_expect(ch, false, 200, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 127.0.0.1");
+    kit_backends_expect(ch, false, 1000, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response of 127.0.0.1");
     wire_proxy_hold(path, false);
-    kit_backends_expect(ch, false, 20000, TORC_STATUS_OK, "");
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_OK, "");
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     torc_channel_free(ch);
     wire_proxy_free(path);

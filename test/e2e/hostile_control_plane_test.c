@@ -273,7 +273,7 @@ static void play_all(struct hostile *of, size_t n)
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
     torc_channel *good = torc_channel_new(rt, target, NULL, NULL);
     tc_free(target);
-    assert_int_equal(torc_channel_connect(good, 20000), 0);
+    assert_int_equal(torc_channel_connect(good, 60000), 0);
     load = kit_load_new(good, 100, 1);
     for (size_t i = 0; i < n; i += BATCH)
         play_batch(i, TC_MIN((size_t)BATCH, n - i));

@@ -337,7 +337,7 @@ static int open_world(void **state)
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers[0]));
     good = torc_channel_new(rt, target, NULL, NULL);
     tc_free(target);
-    assert_int_equal(torc_channel_connect(good, 20000), 0);
+    assert_int_equal(torc_channel_connect(good, 60000), 0);
     return 0;
 }
 

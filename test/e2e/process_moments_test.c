@@ -380,7 +380,7 @@ static void fork_in_callback(void)
     struct kit_backends *kit = kit_backends_new(1, NULL);
     start_scene(TORC_RUNTIME_CALLER);
     ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
-    if (torc_channel_connect(ch, 10000) != 0)
+    if (torc_channel_connect(ch, 60000) != 0)
         _exit(WRONG);
     torc_runtime_post(rt, start_and_fork, NULL);
     torc_runtime_post(rt, come_behind, NULL);

@@ -133,7 +133,7 @@ static void call(torc_channel *ch, const char *method, const char *request, torc
     struct torc_result r;
     torc_call_options_init(&o);
     o.credentials = own;
-    o.timeout_ms = 30000;
+    o.timeout_ms = 60000;
     assert_int_equal(torc_call_unary(ch, method, request, strlen(request), &o, &r), 0);
     if (r.code != code)
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);

@@ -12,7 +12,7 @@
 #define HANG "/torc.test.Backend/Hang"
 #define DROPPED "circuit breaker drop: cluster \"c\" is at its limit of "
 #define MOST 1000
-#define WAIT_NS UINT64_C(10000000000)
+#define WAIT_NS UINT64_C(60000000000)
 
 /* Calls that the backend leaves unanswered. */
 struct open_calls {
@@ -201,7 +201,7 @@ static void not_retried(void **state)
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, DROPPED);
     kit_mesh_take(calls.k, 0);
     for (int wait_for_ready = 0; wait_for_ready < 2; wait_for_ready++) {
-        struct torc_result r = kit_mesh_call(ch, NULL, wait_for_ready, 10000);
+        struct torc_result r = kit_mesh_call(ch, NULL, wait_for_ready, 60000);
         assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
         assert_string_equal(r.message, DROPPED "0 concurrent requests (node ID:test-node)");
         assert_int_equal(r.attempts, 0);

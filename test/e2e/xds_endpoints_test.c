@@ -247,7 +247,7 @@ static size_t count_drops(struct kit_mesh_world *w, size_t n, const char *text)
 {
     size_t drops = 0;
     for (size_t i = 0; i < n; i++) {
-        struct torc_result r = kit_mesh_call(w->ch, NULL, i % 2, 10000);
+        struct torc_result r = kit_mesh_call(w->ch, NULL, i % 2, 60000);
         if (r.code != TORC_STATUS_OK) {
             assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
             if (!strstr(r.message, text))
@@ -278,7 +278,7 @@ static void drops_add_up(void **state)
                            "denominator: TEN_THOUSAND}}]}");
     size_t until_new = 0;
     while (until_new < 10000) {
-        struct torc_result r = kit_mesh_call(w.ch, NULL, false, 10000);
+        struct torc_result r = kit_mesh_call(w.ch, NULL, false, 60000);
         bool is_new = r.code != TORC_STATUS_OK && strstr(r.message, "drop: some");
         torc_result_fini(&r);
         until_new++;

@@ -34,7 +34,7 @@ static struct kit_mesh_world open_world(const char *filters, const char *routes)
     return w;
 }
 
-/* Makes a call. Headers are "name: value" pairs, ended by a NULL name; timeout_ms -1: 30 s. */
+/* Makes a call. Headers are "name: value" pairs, ended by a NULL name; timeout_ms -1: 60 s. */
 static struct torc_result call(torc_channel *ch, const char *method, const char *request, const char *const *headers,
                                int64_t timeout_ms)
 {
@@ -46,7 +46,7 @@ static struct torc_result call(torc_channel *ch, const char *method, const char 
         torc_metadata_add_string(md, headers[i], headers[i + 1]);
     o.metadata = md;
     o.explain = true;
-    o.timeout_ms = timeout_ms < 0 ? 30000 : timeout_ms;
+    o.timeout_ms = timeout_ms < 0 ? 60000 : timeout_ms;
     assert_int_equal(torc_call_unary(ch, method, request, strlen(request), &o, &r), 0);
     torc_metadata_free(md);
     return r;
@@ -140,8 +140,8 @@ static void share_of_aborts(void **state)
     int aborted = 0;
     for (int i = 0; i < 800; i++)
         aborted += code_with(w.ch, NULL, NULL) == TORC_STATUS_UNAVAILABLE;
-    /* 200 expected, within five standard deviations of 12.2. */
-    assert_in_range(aborted, 139, 261);
+    /* 200 expected, within seven standard deviations of 12.2. In hundredths all would be, in millionths two. */
+    assert_in_range(aborted, 114, 286);
     assert_int_equal(kit_mesh_take(w.k, 0), 800 - aborted);
     kit_mesh_world_close(&w);
 }

@@ -45,12 +45,12 @@ static size_t resident_kb(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* Calls until one of the shape's first two backends serves, at most 20 s (the calls' deadline). */
+/* Calls until one of the shape's first two backends serves, at most 60 s (the calls' deadline). */
 static void wait_shape(struct kit_mesh *k, torc_channel *ch, size_t i)
 {
     bool there = false;
     for (unsigned tries = 0; !there; tries++) {
-        struct torc_result r = kit_mesh_call(ch, NULL, false, 20000);
+        struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
         if (r.code != TORC_STATUS_OK || tries == 20000)
             fail_msg("flap to \"%s\": %s %s %s", shapes[i].localities, torc_status_code_name(r.code), r.message,
                      r.peer);

@@ -18,7 +18,7 @@
 #define EDS_URL "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 #define MANY 1000000
 #define HUGE_BYTES ((size_t)80 << 20)
-#define WAIT_NS INT64_C(20000000000)
+#define WAIT_NS INT64_C(60000000000)
 
 static struct kit_mesh *k;
 static struct kit_process *client;

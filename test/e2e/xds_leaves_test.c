@@ -168,7 +168,7 @@ static void shared_with_a_route(void **state)
     assert_int_equal(torc_call_send(call, "x", 1, true), 0);
     while (kit_mesh_handled(k, 0) == before)
         ;
-    struct torc_result r = kit_mesh_call(ch, NULL, false, 10000);
+    struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(
         r.message, "circuit breaker drop: cluster \"c1\" is at its limit of 1 concurrent requests (node ID:test-node)");
@@ -218,7 +218,7 @@ static void slow_dns_after_dead_ring(void **state)
     struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
     struct torc_call_options o;
     torc_call_options_init(&o);
-    o.timeout_ms = 20000;
+    o.timeout_ms = 60000;
     assert_int_equal(torc_call_unary_async(ch, "/test.Service/Method", "x", 1, &o, on_result, &w, NULL), 0);
     wire_proxy_wait_connections(proxy, 1);
     pthread_mutex_lock(&w.lock);

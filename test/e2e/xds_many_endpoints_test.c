@@ -168,13 +168,14 @@ static void refusing_endpoints(void **state)
 static void others_connect(void **state)
 {
     (void)state;
-    enum { SOON_MS = 10000 }; /* half of the timeout of an attempt */
+    enum { SOON_MS = 60000, ATTEMPT_MS = 3600000 }; /* no silent attempt ends meanwhile */
     struct silence s;
     struct torc_channel_options o;
     struct torc_runtime_options ro;
     torc_runtime_options_init(&ro);
     torc_runtime *rt = torc_runtime_new(&ro);
     torc_channel_options_init(&o);
+    o.connect_timeout_ms = ATTEMPT_MS;
     o.xds_bootstrap_json = kit_mesh_bootstrap(k);
     torc_channel *silent = torc_channel_new(rt, "xds:///svc", &o, NULL);
     kit_mesh_calls(silent, NULL, 1);

@@ -19,7 +19,7 @@
 
 enum { MAX_RUNTIMES = 4 };
 
-#define WAIT_NS (20 * TC_NS_PER_S)
+#define WAIT_NS (60 * TC_NS_PER_S)
 
 struct world {
     struct kit_mesh *k;
@@ -201,7 +201,7 @@ static void let_go(torc_call *call)
 
 static void expect_drop(torc_channel *ch)
 {
-    struct torc_result r = kit_mesh_call(ch, "x-user: a", false, 10000);
+    struct torc_result r = kit_mesh_call(ch, "x-user: a", false, 60000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(r.message, "circuit breaker drop"));
     torc_result_fini(&r);
@@ -248,7 +248,7 @@ static void *race(void *arg)
 {
     struct racer *r = arg;
     for (unsigned i = 0; i < RACES; i++) {
-        struct torc_result result = kit_mesh_call(r->ch, "x-user: a", false, 10000);
+        struct torc_result result = kit_mesh_call(r->ch, "x-user: a", false, 60000);
         if (result.code == TORC_STATUS_OK)
             r->passed++;
         else if (strstr(result.message, "circuit breaker drop"))
@@ -299,7 +299,7 @@ static void *call_on(void *arg)
 {
     struct racer *r = arg;
     while (!atomic_load(&updated)) {
-        struct torc_result result = kit_mesh_call(r->ch, "x-user: a", true, 10000);
+        struct torc_result result = kit_mesh_call(r->ch, "x-user: a", true, 60000);
         r->passed += result.code == TORC_STATUS_OK;
         r->dropped += result.code != TORC_STATUS_OK;
         torc_result_fini(&result);
@@ -457,7 +457,7 @@ static void test_fork(void **state)
         o.xds_domain = torc_xds_domain_new();
         torc_runtime *own = torc_runtime_new(&o);
         torc_channel *other = channel_on(w.k, own, "xds:///svc");
-        struct torc_result r = kit_mesh_call(other, "x-user: a", true, 10000);
+        struct torc_result r = kit_mesh_call(other, "x-user: a", true, 60000);
         bad |= (r.code != TORC_STATUS_OK) << 3;
         torc_result_fini(&r);
         torc_channel_free(other);
@@ -487,7 +487,7 @@ static void test_bad_bootstrap(void **state)
     o.xds_bootstrap_json = "{}";
     torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
     assert_non_null(ch);
-    struct torc_result r = kit_mesh_call(ch, NULL, false, 10000);
+    struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_non_null(strstr(r.message, "xds_servers"));
     torc_result_fini(&r);

@@ -30,7 +30,7 @@ static void the_deadline_tells_of_its_own_cluster(const char *policy)
     torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
     kit_mesh_calls(ch, NULL, 1);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
-    struct torc_result r = kit_mesh_call(ch, "to: c1", false, 300);
+    struct torc_result r = kit_mesh_call(ch, "to: c1", false, 2000);
     char *text = tc_asprintf("while waiting for a connected endpoint of cluster \"c1\" of xds:///svc, which is "
                              "CONNECTING (the connection to %s waits for the server's HTTP/2 settings)",
                              kit_mesh_address(k, 1));
@@ -43,7 +43,7 @@ static void the_deadline_tells_of_its_own_cluster(const char *policy)
         torc_result_fini(&r);
     expect_text(&r, TORC_STATUS_UNAVAILABLE, kit_mesh_address(k, 1));
     torc_result_fini(&r);
-    r = kit_mesh_call(ch, "to: c1", true, 300);
+    r = kit_mesh_call(ch, "to: c1", true, 1000);
     expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED,
                 "while waiting for a connected endpoint of cluster \"c1\" of xds:///svc, which is TRANSIENT_FAILURE (");
     expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED, kit_mesh_address(k, 1));
@@ -80,18 +80,18 @@ static void transport_socket_is_ignored(void **state)
     torc_channel_options_init(&insecure);
     insecure.xds_bootstrap_json = w.bootstrap;
     torc_channel *ch = kit_mesh_channel(w.k, "svc", &insecure);
-    struct torc_result r = kit_mesh_call(ch, NULL, false, 10000);
+    struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
     expect_text(&r, TORC_STATUS_UNAVAILABLE, IGNORED);
     torc_result_fini(&r);
     struct torc_call_options o;
     torc_call_options_init(&o);
-    o.timeout_ms = 10000;
+    o.timeout_ms = 60000;
     assert_int_equal(torc_call_explain(ch, "/a.B/C", &o, &r), 0);
     assert_non_null(strstr(r.explain_json, "\"security\":\"" IGNORED "\""));
     torc_result_fini(&r);
     /* A cluster without a transport_socket has nothing to ignore. */
     kit_mesh_stop(w.k, 1);
-    r = kit_mesh_call(ch, "to: good", false, 10000);
+    r = kit_mesh_call(ch, "to: good", false, 60000);
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     assert_null(strstr(r.message, "transport_socket"));
     torc_result_fini(&r);
@@ -101,7 +101,7 @@ static void transport_socket_is_ignored(void **state)
     kit_mesh_calls(w.ch, NULL, 1);
     kit_mesh_stop(w.k, 0);
     kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, kit_mesh_address(w.k, 0));
-    r = kit_mesh_call(w.ch, NULL, false, 10000);
+    r = kit_mesh_call(w.ch, NULL, false, 60000);
     assert_null(strstr(r.message, "transport_socket"));
     torc_result_fini(&r);
     tc_free(context);
@@ -118,7 +118,7 @@ static void what_came_is_not_tls(void **state)
     kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 0), context);
     kit_tls_mesh_put_cluster(&w, "good", kit_mesh_address(w.k, 0), context);
     kit_tls_mesh_open(&w);
-    struct torc_result r = kit_mesh_call(w.ch, NULL, false, 10000);
+    struct torc_result r = kit_mesh_call(w.ch, NULL, false, 60000);
     expect_text(&r, TORC_STATUS_UNAVAILABLE, "what came is not TLS");
     torc_result_fini(&r);
     tc_free(context);

@@ -98,7 +98,7 @@ static void *call(void *arg)
         struct torc_call_options o;
         struct torc_result r;
         torc_call_options_init(&o);
-        o.timeout_ms = 20000;
+        o.timeout_ms = 60000;
         o.wait_for_ready = true;
         snprintf(header, sizeof(header), "%u", (unsigned)tc_rng_below(&c->rng, CLUSTERS));
         torc_metadata *md = torc_metadata_new();

@@ -58,7 +58,7 @@ static void start_one(struct kit_load *l, uint64_t i)
     int len = snprintf(user, sizeof(user), "u%llu", (unsigned long long)(i % l->keys));
     torc_metadata_add(md, "user", user, (size_t)len);
     o.metadata = md;
-    o.timeout_ms = 10000;
+    o.timeout_ms = 60000;
     struct one *one = TC_NEW(struct one);
     *one = (struct one){l, now_ns()};
     int rc = torc_call_unary_async(l->ch, "/test.Service/Method", "hello", 5, &o, on_result, one, NULL);

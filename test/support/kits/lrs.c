@@ -222,7 +222,7 @@ static void crashed(struct tc_control_plane *cp, void *arg)
 
 void kit_lrs_crash_after_report(struct kit_lrs *l)
 {
-    uint64_t until = kit_lrs_now_ns() + 20 * TC_NS_PER_S;
+    uint64_t until = kit_lrs_now_ns() + 60 * TC_NS_PER_S;
     kit_mesh_do(l->k, crash, l);
     for (l->hold = false; !l->hold;) {
         kit_mesh_do(l->k, crashed, l);
@@ -292,7 +292,7 @@ static uint64_t handled(struct kit_mesh *k)
 torc_call *kit_lrs_hang(struct kit_mesh *k, torc_channel *ch)
 {
     static const struct torc_call_events events = {.on_done = on_hang_done};
-    uint64_t until = kit_lrs_now_ns() + 20 * TC_NS_PER_S, before = handled(k);
+    uint64_t until = kit_lrs_now_ns() + 60 * TC_NS_PER_S, before = handled(k);
     torc_call *call = torc_call_start(ch, "/torc.test.Backend/Hang", NULL, &events, NULL, NULL);
     assert_non_null(call);
     assert_int_equal(torc_call_write(call, "", 0, true), 0);

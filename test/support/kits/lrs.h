@@ -56,9 +56,9 @@ const struct kit_lrs_cluster *kit_lrs_told_cluster(const struct kit_lrs_told *t,
 const struct kit_lrs_metric *kit_lrs_metric(const struct kit_lrs_locality *l, const char *name);
 uint64_t kit_lrs_now_ns(void);
 
-/* Polls until the condition on `t`, the reports so far, holds: at most 20 s. */
+/* Polls until the condition on `t`, the reports so far, holds: at most 60 s. */
 #define KIT_LRS_WAIT(kit, condition)                                                                                   \
-    for (uint64_t until_ = kit_lrs_now_ns() + UINT64_C(20000000000);;) {                                               \
+    for (uint64_t until_ = kit_lrs_now_ns() + UINT64_C(60000000000);;) {                                               \
         const struct kit_lrs_told *t = kit_lrs_look(kit);                                                              \
         if (condition)                                                                                                 \
             break;                                                                                                     \

@@ -40,7 +40,7 @@ struct kit_session_answer kit_session_call_with(struct kit_mesh_world *w, const 
         assert_int_equal(torc_metadata_add(md, "cookie", cookies[i], strlen(cookies[i])), 0);
     torc_call_options_init(&o);
     o.metadata = md;
-    o.timeout_ms = 20000;
+    o.timeout_ms = 60000;
     assert_int_equal(torc_call_unary(w->ch, method, request, strlen(request), &o, &r), 0);
     for (size_t i = 0; i < KIT_MESH_MAX && a.backend == SIZE_MAX; i++)
         if (*r.peer && strcmp(kit_mesh_address(w->k, i), r.peer) == 0)
