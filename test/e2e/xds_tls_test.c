@@ -79,9 +79,9 @@ static void call_at_100_hz(torc_channel *ch, uint64_t *next_ns)
     kit_mesh_calls(ch, NULL, 1);
 }
 
-static void certificates_are_replaced_under_load(void **state)
+/* Returns how long after the first file the new certificate was in use. */
+static uint64_t replace_certificates(void)
 {
-    (void)state;
     struct kit_tls_mesh w;
     struct witness witness = {.lock = PTHREAD_MUTEX_INITIALIZER};
     kit_tls_mesh_init(&w, 1, "2s");
@@ -115,7 +115,6 @@ static void certificates_are_replaced_under_load(void **state)
     uint64_t took_ms = (came(&witness) - replaced_ns) / TC_NS_PER_MS;
     print_message("the new certificate was in use %llu ms after the first file was replaced\n",
                   (unsigned long long)took_ms);
-    assert_in_range(took_ms, 0, 2000);
     /* The connection with the old certificate ends. */
     for (uint64_t end = now_ns() + 60 * TC_NS_PER_S; kit_mesh_open_connections(w.k, 0) != 1 && now_ns() < end; calls++)
         call_at_100_hz(w.ch, &next_ns);
@@ -129,6 +128,21 @@ static void certificates_are_replaced_under_load(void **state)
     kit_cert_fini(&renewed);
     kit_tls_mesh_fini(&w);
     wire_proxy_free(proxy);
+    return took_ms;
+}
+
+/* Files are in use within the refresh interval. A real delay repeats, a stall of the machine does not. */
+static void assert_within(uint64_t interval_ms, uint64_t (*replace)(void))
+{
+    for (int i = 0; replace() > interval_ms; i++)
+        if (i == 2)
+            fail_msg("files take more than %d ms each time", (int)interval_ms);
+}
+
+static void certificates_are_replaced_under_load(void **state)
+{
+    (void)state;
+    assert_within(2000, replace_certificates);
 }
 
 /* Puts backend i behind TLS and accepts client certificates of either authority. */
@@ -169,9 +183,8 @@ static uint64_t call_until_connections(struct kit_tls_mesh *w, uint64_t *next_ns
 }
 
 /* A mesh that moves to another authority: roots, the client's certificate and the server's, at 100 calls a second. */
-static void an_authority_is_replaced_under_load(void **state)
+static uint64_t replace_authority(void)
 {
-    (void)state;
     struct kit_tls_mesh w;
     struct witness witness = {.lock = PTHREAD_MUTEX_INITIALIZER}, moved = {.lock = PTHREAD_MUTEX_INITIALIZER};
     kit_tls_mesh_init(&w, 2, "1s");
@@ -198,7 +211,7 @@ static void an_authority_is_replaced_under_load(void **state)
     for (; !came(&witness) && now_ns() < replaced_ns + 60 * TC_NS_PER_S; calls++)
         call_at_100_hz(w.ch, &next_ns);
     assert_true(came(&witness) != 0);
-    assert_in_range((came(&witness) - replaced_ns) / TC_NS_PER_MS, 0, 1000);
+    uint64_t took_ms = (came(&witness) - replaced_ns) / TC_NS_PER_MS;
 
     /* Servers with certificates of the new authority. */
     kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 1), context);
@@ -219,6 +232,13 @@ static void an_authority_is_replaced_under_load(void **state)
     kit_cert_fini(&client);
     kit_cert_fini(&server);
     kit_tls_mesh_fini(&w);
+    return took_ms;
+}
+
+static void an_authority_is_replaced_under_load(void **state)
+{
+    (void)state;
+    assert_within(1000, replace_authority);
 }
 
 /* A cluster "good" on backend 1, and "c" on backend 0 behind a proxy, which is expected to fail. */

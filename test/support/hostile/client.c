@@ -24,7 +24,7 @@
 
 #define GROWN_KB_MAX (32 * 1024)
 #define CPU_MS_MAX 2000
-#define LONGEST_MS_MAX 3000 /* on a machine that stalls now and then */
+#define LONGEST_MS_MAX 3000 /* more than a thread that only sleeps is late: the machine may stall */
 /* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
 #define HELD_MS_MAX 500
 #define CONNECTIONS_MAX 50
@@ -244,7 +244,7 @@ static void others_end(void)
     if (report.failed)
         fail_msg("%s", report.first);
     if (FOOTPRINT_MEASURED)
-        assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX);
+        assert_in_range(report.longest_ms, 0, LONGEST_MS_MAX + report.stalled_ms);
 }
 
 /* --- the tests --- */

@@ -79,6 +79,9 @@ static void *run(void *arg)
         if (due > now_ns()) {
             const struct timespec until = {.tv_sec = (time_t)(due / TC_NS_PER_S), .tv_nsec = (long)(due % TC_NS_PER_S)};
             pthread_cond_timedwait(&l->changed, &l->lock, &until);
+            uint64_t now = now_ns();
+            if (now > due)
+                l->report.stalled_ms = TC_MAX(l->report.stalled_ms, (now - due) / TC_NS_PER_MS);
             continue;
         }
         uint64_t i = l->started++;

@@ -9,6 +9,7 @@ struct kit_load;
 struct kit_load_report {
     uint64_t calls, failed;
     uint64_t longest_ms; /* of a call */
+    uint64_t stalled_ms; /* the most that the thread woke too late: by the machine, whatever the channel does */
     char first[512];     /* code and text of the first failure; "" if none failed */
 };
 

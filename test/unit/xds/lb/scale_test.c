@@ -1,5 +1,7 @@
 /* An EDS resource of 50,000 endpoints, from its bytes to the policies: what it costs, and that a change of one endpoint
  * leaves the others as they are. */
+#include <time.h>
+
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/config.h"
@@ -64,9 +66,9 @@ static const struct tc_eds *big_eds_of(size_t each, size_t changed, size_t addre
         tc_buf_append(&locality, "\x1a\x02\x08\x01", 4); /* load_balancing_weight {value: 1} */
         wrap(&all, 0x12, &locality);
     }
-    uint64_t begin = tc_system_clock.monotonic_ns(NULL);
+    clock_t begin = clock();
     struct tc_xds_resource *r = tc_eds_type.decode(&tc_eds_type, &ctx, tc_buf_slice(&all), &name, &errors);
-    double ms = (double)(tc_system_clock.monotonic_ns(NULL) - begin) / 1e6;
+    double ms = (double)(clock() - begin) * 1e3 / CLOCKS_PER_SEC;
     if (!r)
         fail_msg("refused: %s", tc_validation_text(&errors));
     print_message("%zu endpoints, %zu bytes: decoded and validated in %.0f ms\n", each * LOCALITIES, all.len, ms);
@@ -128,9 +130,9 @@ static struct tc_lb_config *cds_config(void)
 
 static double update(struct fake_lb *f, const char *policy, const struct tc_eds *eds)
 {
-    uint64_t begin = tc_system_clock.monotonic_ns(NULL);
+    clock_t begin = clock();
     kit_config_update(f, cds_config(), kit_config_config(kit_config_cluster("c", policy, eds), NULL));
-    double ms = (double)(tc_system_clock.monotonic_ns(NULL) - begin) / 1e6;
+    double ms = (double)(clock() - begin) * 1e3 / CLOCKS_PER_SEC;
     assert_true(ms < 20000); /* a sanitizer on a slow machine */
     return ms;
 }
