@@ -76,7 +76,7 @@ class World:
             raise Failure(f"{method}: {answer['error']}")
         return answer
 
-    def distribution(self, rpcs=100, timeout=10):
+    def distribution(self, rpcs=100, timeout=int(WAIT / 2)):
         """Of the next RPCs: {host: count}, failures, {method: {host: count}}."""
         answer = self.ask("GetClientStats", numRpcs=rpcs, timeoutSec=timeout)
         by_method = {method: peers.get("rpcsByPeer", {}) for method, peers in answer.get("rpcsByMethod", {}).items()}
