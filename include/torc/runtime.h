@@ -60,11 +60,13 @@ struct torc_runtime_options {
     uint64_t memory_limit_bytes; /* a soft limit, in bytes: while the runtime holds more, new calls fail at once with
                                     RESOURCE_EXHAUSTED, and calls that have begun go on. 0: no limit (default). What
                                     counts: 4096 bytes and the requests on their way for each call, the state of HTTP/2
-                                    connections, and received messages and metadata until the application frees them
-                                    (a block for reuse counts in full: up to twice the size, 1 MiB for messages of which
-                                    more than 64 KiB came). What does not count: configuration (xDS resources,
-                                    endpoints, rings, TLS), and received bytes that nobody has asked for yet, which the
-                                    flow-control windows bound */
+                                    connections, received messages from their first bytes until the application frees
+                                    them, also while nobody has asked for them, and metadata. Counted is the memory that
+                                    is taken for them: at most twice their size, or 128 bytes. But 64 KiB for a message
+                                    of which less has come; 1 MiB for a message of 513 KiB to 1 MiB that comes into
+                                    memory kept from an earlier one; and for what is unread on a stream four times the
+                                    most that waited there, until all is read. What does not count:
+                                    configuration (xDS resources, endpoints, rings, TLS) */
 };
 
 /* Fills in the defaults. */

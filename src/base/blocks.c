@@ -113,6 +113,24 @@ static void shelf_refill(struct shelf *s)
         atomic_fetch_sub_explicit(&s->n_back, n, memory_order_relaxed);
 }
 
+/* Returns whether there is a free block in `mine`, after those that came back were taken if need be. */
+static bool shelf_has(struct shelf *s)
+{
+    if (!s->mine && atomic_load_explicit(&s->back, memory_order_relaxed))
+        shelf_refill(s);
+    return s->mine != NULL;
+}
+
+bool tc_blocks_reuses(size_t size)
+{
+    return blocks_class_of(size) != CLASSES;
+}
+
+bool tc_blocks_keeps(struct tc_blocks *b, size_t size)
+{
+    return b && tc_blocks_reuses(size) && shelf_has(&b->shelves[blocks_class_of(size)]);
+}
+
 /* Counts modulo 2^64, so that a block which shrinks is counted by a negative difference. */
 static void blocks_count_taken(struct tc_blocks *b, size_t bytes)
 {
@@ -159,10 +177,8 @@ void *tc_blocks_try_take(struct tc_blocks *b, size_t size)
     if (cls == CLASSES)
         return tc_blocks_try_resize(b, NULL, size);
     struct shelf *s = &b->shelves[cls];
-    if (!s->mine && atomic_load_explicit(&s->back, memory_order_relaxed))
-        shelf_refill(s);
-    it = s->mine;
-    if (it) {
+    if (shelf_has(s)) {
+        it = s->mine;
         s->mine = it->next;
         tc_unpoison(it->data, size);
         return block_lend(it, class_bytes(cls));

@@ -8,9 +8,9 @@
 #include "base/common.h"
 
 /* Small blocks of at most TC_BLOCKS_LARGEST bytes are reused, and large blocks of more than TC_BLOCKS_LARGE_OVER and at
- * most TC_BLOCKS_LARGE. */
+ * most TC_BLOCKS_LARGE. So a block that is reused has less than twice the bytes that were asked for, or 128. */
 #define TC_BLOCKS_LARGEST 2048u
-#define TC_BLOCKS_LARGE_OVER (65u * 1024u)
+#define TC_BLOCKS_LARGE_OVER (TC_BLOCKS_LARGE / 2)
 #define TC_BLOCKS_LARGE (1025u * 1024u)
 
 struct tc_blocks;
@@ -23,6 +23,11 @@ void tc_blocks_end(struct tc_blocks *b);
 void *tc_blocks_take(struct tc_blocks *b, size_t size);
 /* tc_blocks_take for a size that a peer chooses: returns NULL when the system does not give so much. */
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
+/* Returns whether blocks of that size are reused. */
+bool tc_blocks_reuses(size_t size);
+/* Returns whether a block of at least that size lies ready, so that tc_blocks_take asks the system for nothing. The
+ * taker's thread; NULL blocks keep none. */
+bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
 /* Makes (`block` NULL) or resizes a block that is counted, and given back, as any other, but is never reused, whatever
  * its size. NULL when the system does not give so much; `block`, which must be of this function, is then as it was. */
 void *tc_blocks_try_resize(struct tc_blocks *b, void *block, size_t size);

@@ -17,9 +17,24 @@ struct tc_rstr *tc_rstr_new(const void *data, size_t len)
     return s;
 }
 
+static size_t rstr_bytes(size_t capacity)
+{
+    return sizeof(struct tc_rstr) + capacity + 1;
+}
+
+bool tc_rstr_room_is_reused(size_t capacity)
+{
+    return tc_blocks_reuses(rstr_bytes(capacity));
+}
+
+bool tc_rstr_room_is_kept(struct tc_blocks *blocks, size_t capacity)
+{
+    return tc_blocks_keeps(blocks, rstr_bytes(capacity));
+}
+
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity)
 {
-    struct tc_rstr *s = tc_blocks_try_take(blocks, sizeof(*s) + capacity + 1);
+    struct tc_rstr *s = tc_blocks_try_take(blocks, rstr_bytes(capacity));
     if (!s)
         return NULL;
     tc_ref_init(&s->ref);
@@ -29,7 +44,7 @@ struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity)
 
 struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size_t capacity)
 {
-    struct tc_rstr *resized = tc_blocks_try_resize(blocks, s, sizeof(*s) + capacity + 1);
+    struct tc_rstr *resized = tc_blocks_try_resize(blocks, s, rstr_bytes(capacity));
     if (resized && !s) {
         tc_ref_init(&resized->ref);
         resized->in_block = true;

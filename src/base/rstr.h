@@ -27,6 +27,9 @@ struct tc_rstr *tc_rstr_pair(const struct tc_rstr *a, const struct tc_rstr *b);
 /* Makes a string whose bytes, `len` and NUL the caller fills in. The memory comes from `blocks` (NULL: from the
  * system). Returns NULL when tc_blocks_try_take does. */
 struct tc_rstr *tc_rstr_room(struct tc_blocks *blocks, size_t capacity);
+/* Return whether tc_rstr_room takes that capacity from memory that is used again; whether such memory lies ready. */
+bool tc_rstr_room_is_reused(size_t capacity);
+bool tc_rstr_room_is_kept(struct tc_blocks *blocks, size_t capacity);
 /* Resizes such a string by tc_blocks_try_resize. `s` is NULL, or came from this function and has one reference. */
 struct tc_rstr *tc_rstr_resize(struct tc_blocks *blocks, struct tc_rstr *s, size_t capacity);
 /* NULL stays NULL. */

@@ -4,9 +4,9 @@
 
 #include "base/mem.h"
 
-/* Room for a message that was only announced: FIRST_ROOM at first, so that a peer that announces much and sends little
- * costs no more. Then in few steps to the default limit of a message, then in proportion to what has come. */
-enum { FIRST_ROOM = 64 << 10, SECOND_ROOM = 1 << 20, THIRD_ROOM = 4 << 20 };
+/* Room for a message that was only announced: FIRST_ROOM at first, then twice what came, so that a peer that announces
+ * much and sends little costs no more. Never more than was announced. */
+enum { FIRST_ROOM = 64 << 10 };
 
 void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)
 {
@@ -28,48 +28,43 @@ void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len)
     prefix[4] = (uint8_t)len;
 }
 
-/* Returns whether memory of that size is kept for the next message. */
-static bool room_in_block(size_t cap)
-{
-    size_t bytes = sizeof(struct tc_rstr) + cap + 1;
-    return bytes <= TC_BLOCKS_LARGEST || (bytes > TC_BLOCKS_LARGE_OVER && bytes <= TC_BLOCKS_LARGE);
-}
-
 static int decoder_no_memory(size_t len, struct tc_status *error)
 {
     *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for a received message of %zu bytes", len);
     return TORC_ELIMIT;
 }
 
-/* Returns NULL if there is not enough memory. */
-static struct tc_rstr *decoder_room(struct tc_h2_decoder *d, size_t cap)
+/* Room for the whole message comes from the memory that is kept for messages, less of it is resized. Returns NULL, with
+ * d->msg as it was, if there is not enough memory. */
+static struct tc_rstr *decoder_room(const struct tc_h2_decoder *d, size_t cap)
 {
-    return room_in_block(cap) ? tc_rstr_room(d->blocks, cap) : tc_rstr_resize(d->blocks, NULL, cap);
+    if (cap < d->len || !tc_rstr_room_is_reused(cap))
+        return tc_rstr_resize(d->blocks, d->msg, cap);
+    struct tc_rstr *whole = tc_rstr_room(d->blocks, cap);
+    if (whole && d->msg) {
+        memcpy(whole->data, d->msg->data, d->at);
+        tc_rstr_unref(d->msg);
+    }
+    return whole;
 }
 
 /* Returns false, with the decoder unchanged, if there is not enough memory. */
 static bool decoder_grow(struct tc_h2_decoder *d, size_t cap)
 {
-    struct tc_rstr *before = d->msg;
-    bool apart = room_in_block(d->cap) || room_in_block(cap);
-    struct tc_rstr *larger = apart ? decoder_room(d, cap) : tc_rstr_resize(d->blocks, before, cap);
+    struct tc_rstr *larger = decoder_room(d, cap);
     if (!larger)
         return false;
-    if (apart) {
-        memcpy(larger->data, before->data, d->at);
-        tc_rstr_unref(before);
-    }
     d->msg = larger;
     d->cap = cap;
     return true;
 }
 
+/* Memory that an earlier message has left need not be taken for this one: it has room for the whole at once. */
 static size_t decoder_next_room(const struct tc_h2_decoder *d, size_t needed)
 {
-    size_t room = d->cap < SECOND_ROOM ? SECOND_ROOM : d->cap < THIRD_ROOM ? THIRD_ROOM : d->cap;
-    if (room == d->cap)
-        room = d->cap > d->len / 2 ? d->len : d->cap * 2;
-    return TC_MIN(TC_MAX(room, needed), d->len);
+    if (d->cap > d->len / 2 || tc_rstr_room_is_kept(d->blocks, d->len))
+        return d->len;
+    return TC_MAX(d->cap * 2, needed);
 }
 
 /* The prefix is complete: checks it before anything is allocated for the message. */
@@ -92,9 +87,7 @@ static int decoder_begin_message(struct tc_h2_decoder *d, struct tc_status *erro
     }
     d->len = len;
     d->at = 0;
-    d->cap = TC_MIN(len, (size_t)FIRST_ROOM);
-    d->msg = decoder_room(d, d->cap);
-    return d->msg ? 0 : decoder_no_memory(len, error);
+    return decoder_grow(d, TC_MIN(len, (size_t)FIRST_ROOM)) ? 0 : decoder_no_memory(len, error);
 }
 
 static int decoder_end_message(struct tc_h2_decoder *d, struct tc_rstr **message, struct tc_status *error)

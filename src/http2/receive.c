@@ -94,57 +94,47 @@ static size_t stream_decode(struct tc_h2_stream *s, const void *data, size_t len
 
 void tc_h2_stream_decode_pending(struct tc_h2_stream *s)
 {
-    while (s->recv.wanted && !s->recv.message && s->recv.pending_at < s->recv.pending.len && !stream_inflated_much(s)) {
-        size_t used =
-            stream_decode(s, s->recv.pending.data + s->recv.pending_at, s->recv.pending.len - s->recv.pending_at);
-        s->recv.pending_at += used; /* `pending` is empty if the bytes could not be decoded */
-    }
-    if (s->recv.pending_at >= s->recv.pending.len) {
-        tc_buf_fini(&s->recv.pending);
-        s->recv.pending_at = 0;
+    struct tc_h2_pending *pending = &s->recv.pending;
+    while (s->recv.wanted && !s->recv.message && pending->data && !stream_inflated_much(s)) {
+        struct tc_slice bytes = tc_h2_pending_bytes(pending);
+        size_t used = stream_decode(s, bytes.data, bytes.len);
+        /* Bytes that could not be decoded are dropped with all the input. */
+        tc_h2_pending_skip(pending, pending->data ? used : 0);
     }
 }
 
 void tc_h2_stream_end_input(struct tc_h2_stream *s)
 {
     struct tc_h2_decoder *d = &s->recv.decoder;
-    size_t at = s->recv.pending_at, whole = at, have = d->have, body = d->msg ? d->len - d->at : 0;
+    struct tc_slice bytes = tc_h2_pending_bytes(&s->recv.pending);
+    size_t at = 0, whole = 0, have = d->have, body = d->msg ? d->len - d->at : 0;
     uint8_t prefix[TC_H2_PREFIX_LEN];
     s->recv.discard = true;
     memcpy(prefix, d->prefix, sizeof(prefix));
-    while (s->recv.pending.len - at >= TC_H2_PREFIX_LEN - have) {
+    while (bytes.len - at >= TC_H2_PREFIX_LEN - have) {
         if (have < TC_H2_PREFIX_LEN) {
-            memcpy(prefix + have, s->recv.pending.data + at, TC_H2_PREFIX_LEN - have);
+            memcpy(prefix + have, (const char *)bytes.data + at, TC_H2_PREFIX_LEN - have);
             at += TC_H2_PREFIX_LEN - have;
             body = tc_h2_prefix_len(prefix);
         }
-        if (s->recv.pending.len - at < body)
+        if (bytes.len - at < body)
             break;
         whole = at += body;
         have = 0;
     }
-    if (whole == s->recv.pending_at) {
+    if (!whole)
         tc_h2_decoder_fini(d);
-        tc_buf_fini(&s->recv.pending);
-        s->recv.pending_at = 0;
-    } else {
-        s->recv.pending.len = whole;
-    }
+    tc_h2_pending_cut(&s->recv.pending, whole);
 }
 
 static void stream_keep_pending(struct tc_h2_stream *s, const uint8_t *data, size_t len)
 {
-    if (s->recv.pending_at > s->recv.pending.len / 2) {
-        tc_buf_consume(&s->recv.pending, s->recv.pending_at);
-        s->recv.pending_at = 0;
-    }
-    if (!tc_buf_try_reserve(&s->recv.pending, len)) {
-        stream_consume(s, len);
-        stream_give_up(s, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for %zu bytes that wait to be read",
-                                         s->recv.pending.len + len));
+    size_t waiting = tc_h2_pending_bytes(&s->recv.pending).len;
+    if (tc_h2_pending_add(&s->recv.pending, data, len))
         return;
-    }
-    tc_buf_append(&s->recv.pending, data, len);
+    stream_consume(s, len);
+    stream_give_up(s, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for %zu bytes that wait to be read",
+                                     waiting + len));
 }
 
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len)
@@ -158,7 +148,7 @@ void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t le
         tc_h2_response_on_body(tc_h2_client_stream_of(s), data, len);
         return;
     }
-    while (len && s->recv.wanted && !s->recv.message && !s->recv.discard && s->recv.pending.len == 0 &&
+    while (len && s->recv.wanted && !s->recv.message && !s->recv.discard && !s->recv.pending.data &&
            !stream_inflated_much(s)) {
         size_t used = stream_decode(s, data, len);
         data += used;

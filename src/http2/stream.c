@@ -14,7 +14,7 @@ void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_a
     tc_list_init(&s->ready);
     tc_headers_init(&s->headers, arena);
     tc_h2_decoder_init(&s->recv.decoder, c->opts.limits.max_receive_message_bytes);
-    s->recv.decoder.blocks = tc_loop_blocks(c->loop);
+    s->recv.decoder.blocks = s->recv.pending.blocks = tc_loop_blocks(c->loop);
     s->send.max_bytes = c->opts.limits.max_send_message_bytes;
     tc_list_append(&c->streams.all, &s->link);
     c->streams.n++;
@@ -42,8 +42,7 @@ void tc_h2_stream_submit_reset(struct tc_h2_stream *s, uint32_t h2_error)
 void tc_h2_stream_drop_input(struct tc_h2_stream *s)
 {
     s->recv.discard = true;
-    tc_buf_fini(&s->recv.pending);
-    s->recv.pending_at = 0;
+    tc_h2_pending_cut(&s->recv.pending, 0);
     tc_rstr_clear(&s->recv.message);
     tc_h2_decoder_fini(&s->recv.decoder);
 }

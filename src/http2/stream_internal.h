@@ -5,18 +5,18 @@
 #include "http2/connection_internal.h"
 #include "http2/framing.h"
 #include "http2/metadata.h"
+#include "http2/pending.h"
 #include "http2/stream.h"
 
 /* Messages that arrive (receive.c). */
 struct tc_h2_receiver {
     struct tc_h2_decoder decoder;
-    struct tc_buf pending; /* received, not yet decoded: nobody asked for it */
-    size_t pending_at;
-    struct tc_rstr *message; /* the next to deliver */
-    unsigned wanted;         /* messages asked for */
-    uint32_t unconsumed;     /* bytes taken that nghttp2 has not heard of */
-    bool ended;              /* END_STREAM was received */
-    bool discard;            /* what still arrives is ignored; what was received before may wait for delivery */
+    struct tc_h2_pending pending; /* received, not yet decoded: nobody asked for it */
+    struct tc_rstr *message;      /* the next to deliver */
+    unsigned wanted;              /* messages asked for */
+    uint32_t unconsumed;          /* bytes taken that nghttp2 has not heard of */
+    bool ended;                   /* END_STREAM was received */
+    bool discard;                 /* what still arrives is ignored; what was received before may wait for delivery */
 };
 
 /* The message that is being sent, and the end behind it (stream.c; write.c moves `at`). */
@@ -99,7 +99,7 @@ void tc_h2_stream_decode_pending(struct tc_h2_stream *s);
 void tc_h2_stream_end_input(struct tc_h2_stream *s);
 static inline bool tc_h2_stream_input_left(const struct tc_h2_stream *s)
 {
-    return s->recv.message != NULL || s->recv.pending_at < s->recv.pending.len;
+    return s->recv.message || s->recv.pending.data;
 }
 
 /* --- write.c --- */

@@ -29,7 +29,7 @@ bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s)
         struct tc_rstr *message = recv->message;
         recv->message = NULL;
         recv->wanted--;
-        if (s->finished && recv->pending_at < recv->pending.len)
+        if (s->finished && recv->pending.data)
             c->inflated += MESSAGE_AFTER_END;
         if (!s->events->on_message) {
             tc_rstr_unref(message);

@@ -7,6 +7,7 @@
 #include <torc/torc.h>
 
 #include "base/blocks.h"
+#include "base/clock.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -85,12 +86,14 @@ static void keep_messages(const char *request, size_t size, size_t each)
 
 static void kept_messages_count(void **state)
 {
-    static char large[200000];
+    static char large[600000];
     (void)state;
     open_world(LIMIT);
     for (int round = 0; round < 3; round++) {
         keep_messages(large, sizeof(large), TC_BLOCKS_LARGE); /* a size that is reused counts in full */
-        keep_messages(large, 10000, 10000 + 64);              /* from the system: its bytes and its head, about */
+        keep_messages(large, 200000, 200000 + 64);            /* from the system: its bytes and its head, about */
+        keep_messages(large, 66000, 66000 + 64);
+        keep_messages(large, 10000, 10000 + 64);
     }
     close_world();
 }
@@ -137,6 +140,40 @@ static void calls_under_way_count(void **state)
     close_world();
 }
 
+/* Messages that came and that nobody has asked for count with the streams on which they wait. */
+static void unread_messages_count(void **state)
+{
+    enum { STREAMS = 8, WINDOW = 65535, UNREAD_LIMIT = 300000, PIECE = 10000, WAIT_MS = 30000 };
+    /* Streams alone stay below the limit. */
+    _Static_assert(STREAMS * 2 * CALL_BYTES + SESSION_BYTES < UNREAD_LIMIT, "streams count for too much");
+    _Static_assert(STREAMS * (WINDOW - PIECE) > UNREAD_LIMIT, "windows hold too little");
+    static char piece[PIECE];
+    torc_call *streams[STREAMS];
+    (void)state;
+    open_world(UNREAD_LIMIT);
+    struct torc_call_options o;
+    torc_call_options_init(&o);
+    o.timeout_ms = 2 * WAIT_MS;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < STREAMS; i++) {
+            streams[i] = torc_call_open(ch, "torc.test.Backend/Repeat", &o, NULL);
+            assert_non_null(streams[i]);
+        }
+        /* All have begun before the first is answered. */
+        for (int i = 0; i < STREAMS; i++)
+            assert_int_equal(torc_call_send(streams[i], piece, sizeof(piece), false), 0);
+        uint64_t end = tc_system_clock.monotonic_ns(NULL) + WAIT_MS * TC_NS_PER_MS;
+        while (call("x", 1, NULL) == TORC_STATUS_OK)
+            assert_true(tc_system_clock.monotonic_ns(NULL) < end);
+        for (int i = 0; i < STREAMS; i++) {
+            torc_call_cancel(streams[i]);
+            torc_call_free(streams[i]);
+        }
+        assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
+    }
+    close_world();
+}
+
 /* A stream that stays open counts for a request while that is on its way, and not afterwards. */
 static void requests_count_until_they_are_written(void **state)
 {
@@ -178,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_messages_count),
         cmocka_unit_test(calls_under_way_count),
+        cmocka_unit_test(unread_messages_count),
         cmocka_unit_test(requests_count_until_they_are_written),
         cmocka_unit_test(without_a_limit_none_is_refused),
     };

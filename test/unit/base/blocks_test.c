@@ -68,6 +68,35 @@ static void few_large_ones_are_kept(void **state)
     tc_blocks_end(b);
 }
 
+/* A block of a size that is reused lies ready once one came back. */
+static void what_lies_ready(void **state)
+{
+    (void)state;
+    static const size_t reused[] = {1, TC_BLOCKS_LARGEST, TC_BLOCKS_LARGE_OVER + 1, TC_BLOCKS_LARGE};
+    static const size_t others[] = {TC_BLOCKS_LARGEST + 1, TC_BLOCKS_LARGE_OVER, TC_BLOCKS_LARGE + 1};
+    struct tc_blocks *b = tc_blocks_new();
+    for (size_t i = 0; i < TC_ARRAY_LEN(reused); i++) {
+        struct tc_blocks *fresh = tc_blocks_new();
+        assert_true(tc_blocks_reuses(reused[i]));
+        assert_false(tc_blocks_keeps(fresh, reused[i]));
+        assert_false(tc_blocks_keeps(NULL, reused[i]));
+        char *block = tc_blocks_take(fresh, reused[i]);
+        assert_false(tc_blocks_keeps(fresh, reused[i]));
+        tc_blocks_give(block);
+        assert_true(tc_blocks_keeps(fresh, reused[i]));
+        assert_ptr_equal(tc_blocks_take(fresh, reused[i]), block);
+        assert_false(tc_blocks_keeps(fresh, reused[i]));
+        tc_blocks_give(block);
+        tc_blocks_end(fresh);
+    }
+    for (size_t i = 0; i < TC_ARRAY_LEN(others); i++) {
+        assert_false(tc_blocks_reuses(others[i]));
+        tc_blocks_give(tc_blocks_take(b, others[i]));
+        assert_false(tc_blocks_keeps(b, others[i]));
+    }
+    tc_blocks_end(b);
+}
+
 enum { MANY = 5000 };
 
 /* However many were lent at once, few are kept: the others are new the next time. */
@@ -157,7 +186,7 @@ static void what_is_lent_is_counted(void **state)
     (void)state;
     struct tc_blocks *b = tc_blocks_new();
     assert_int_equal(tc_blocks_lent(b), 0);
-    char *small = tc_blocks_take(b, 100), *middle = tc_blocks_take(b, 5000), *large = tc_blocks_take(b, 100000);
+    char *small = tc_blocks_take(b, 100), *middle = tc_blocks_take(b, 5000), *large = tc_blocks_take(b, 1000000);
     assert_int_equal(tc_blocks_lent(b), 128 + 5000 + TC_BLOCKS_LARGE);
     tc_blocks_give(large);
     tc_blocks_give(small);
@@ -209,10 +238,15 @@ static void a_block_changes_its_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_is_used_again),      cmocka_unit_test(other_sizes_and_no_blocks_are_the_systems),
-        cmocka_unit_test(few_large_ones_are_kept),    cmocka_unit_test(what_is_kept_is_bounded),
-        cmocka_unit_test(blocks_outlive_their_owner), cmocka_unit_test(other_threads_give_back),
-        cmocka_unit_test(what_is_lent_is_counted),    cmocka_unit_test(a_block_changes_its_size),
+        cmocka_unit_test(a_block_is_used_again),
+        cmocka_unit_test(other_sizes_and_no_blocks_are_the_systems),
+        cmocka_unit_test(few_large_ones_are_kept),
+        cmocka_unit_test(what_is_kept_is_bounded),
+        cmocka_unit_test(blocks_outlive_their_owner),
+        cmocka_unit_test(other_threads_give_back),
+        cmocka_unit_test(what_lies_ready),
+        cmocka_unit_test(what_is_lent_is_counted),
+        cmocka_unit_test(a_block_changes_its_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

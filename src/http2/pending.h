@@ -1,0 +1,27 @@
+/* Received bytes of a stream that wait until a message is asked for. They lie in the loop's blocks, so that they count
+ * as lent (base/blocks.h). */
+#ifndef TC_HTTP2_PENDING_H
+#define TC_HTTP2_PENDING_H
+
+#include "base/blocks.h"
+#include "base/slice.h"
+
+struct tc_h2_pending {
+    struct tc_blocks *blocks;
+    char *data; /* NULL while nothing waits */
+    size_t at, len, cap;
+};
+
+/* Adds bytes at the end. Returns false, with *p unchanged, when the system does not give the memory. */
+bool tc_h2_pending_add(struct tc_h2_pending *p, const void *data, size_t len);
+/* Takes `n` bytes from the front, at most those that wait. */
+void tc_h2_pending_skip(struct tc_h2_pending *p, size_t n);
+/* Keeps the first `n` bytes, at most those that wait, and drops what is behind them. */
+void tc_h2_pending_cut(struct tc_h2_pending *p, size_t n);
+
+static inline struct tc_slice tc_h2_pending_bytes(const struct tc_h2_pending *p)
+{
+    return p->data ? tc_slice_of(p->data + p->at, p->len - p->at) : tc_slice_of(NULL, 0);
+}
+
+#endif
