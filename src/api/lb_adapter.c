@@ -331,6 +331,8 @@ static void on_bye(struct tc_task *task)
 static void app_shutdown(struct tc_lb_policy *policy)
 {
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
+    if (!p->base.helper)
+        return;
     struct tc_loop *loop = p->base.helper->env->loop;
     tc_task_cancel(&p->exit_idle);
     /* Silent at once. The application may be up the stack, so its destroy is called by the serial queue. */
