@@ -38,8 +38,14 @@ TORC_API int torc_set_allocator(const struct torc_allocator *allocator);
  * the thread that asked. fn must not return (a longjmp out of Torc is a return) and must not call Torc, and it should
  * allocate nothing. It may write a log, and end the process by abort, _exit, quick_exit, exec, or exit, which waits for
  * Torc's threads for one second at most. NULL restores the default: a line on standard error that names the size, and
- * abort. A size that a peer chooses (messages, resources) never comes here, but fails as an RPC or a resource; see also
- * memory_limit_bytes of struct torc_runtime_options. Not safe while another thread uses Torc. */
+ * abort.
+ *
+ * Memory for what a peer announces is asked for without fn, and its want fails the RPC, the stream or the resource: a
+ * message, what it inflates to, bytes that wait to be read, a response of a control plane and its decoding. All other
+ * memory of Torc comes here, also for what Torc keeps of what peers said: headers, accepted resources and their
+ * endpoints, rings, regular expressions. docs/limits.md has what bounds it; see also memory_limit_bytes of struct
+ * torc_runtime_options. Libraries with allocators of their own deal with the want of memory themselves (libuv aborts);
+ * RE2's comes here. Not safe while another thread uses Torc. */
 TORC_API void torc_set_out_of_memory_handler(void (*fn)(size_t size));
 
 #ifdef __cplusplus
