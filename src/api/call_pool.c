@@ -28,6 +28,7 @@ static void call_poison(torc_call *call)
 
 static void call_destroy(torc_call *call)
 {
+    tc_unpoison(call, sizeof(*call));
     pthread_mutex_destroy(&call->mutex);
     tc_arena_fini(&call->core.arena);
     tc_free(call);

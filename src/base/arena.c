@@ -23,11 +23,17 @@ void tc_arena_init(struct tc_arena *a, size_t first_block, size_t budget)
         .at = nowhere, .end = nowhere, .budget = budget, .block_size = first_block ? first_block : DEFAULT_BLOCK};
 }
 
+static void arena_block_free(struct tc_arena_block *b)
+{
+    tc_unpoison(b->data, b->size);
+    tc_free(b);
+}
+
 void tc_arena_fini(struct tc_arena *a)
 {
     while (a->blocks) {
         struct tc_arena_block *next = a->blocks->next;
-        tc_free(a->blocks);
+        arena_block_free(a->blocks);
         a->blocks = next;
     }
     a->at = a->end = nowhere;
@@ -52,7 +58,7 @@ void tc_arena_reset(struct tc_arena *a)
     while (a->blocks) {
         struct tc_arena_block *next = a->blocks->next;
         if (a->blocks != keep)
-            tc_free(a->blocks);
+            arena_block_free(a->blocks);
         a->blocks = next;
     }
     keep->next = NULL;

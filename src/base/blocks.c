@@ -48,6 +48,11 @@ struct tc_blocks {
 /* Stands in `back` of each shelf once the owner is gone. */
 static struct block ended;
 
+static size_t class_bytes(unsigned cls)
+{
+    return cls == LARGE ? TC_BLOCKS_LARGE : (size_t)SMALLEST << cls;
+}
+
 struct tc_blocks *tc_blocks_new(void)
 {
     struct tc_blocks *b = TC_NEW(struct tc_blocks);
@@ -65,6 +70,8 @@ static void block_list_drop(struct tc_blocks *b, struct block *list)
 {
     while (list) {
         struct block *next = list->next;
+        if (list->cls != CLASSES)
+            tc_unpoison(list->data, class_bytes(list->cls));
         tc_free(list);
         blocks_unref(b);
         list = next;
@@ -91,11 +98,6 @@ static unsigned blocks_class_of(size_t size)
     while (((size_t)SMALLEST << cls) < size)
         cls++;
     return cls;
-}
-
-static size_t class_bytes(unsigned cls)
-{
-    return cls == LARGE ? TC_BLOCKS_LARGE : (size_t)SMALLEST << cls;
 }
 
 static unsigned class_kept(unsigned cls)

@@ -42,6 +42,7 @@ void tc_heap_trim(struct tc_heap *p, size_t keep_bytes)
             struct heap_block *b = p->free[cls];
             p->free[cls] = b->next;
             p->kept_bytes -= class_bytes[cls];
+            tc_unpoison(b->data, class_bytes[cls]);
             tc_free(b);
         }
     }

@@ -3,7 +3,8 @@
  * goes out; a use in between is reported as use-after-poison. Builds without AddressSanitizer contain none of it.
  *
  * Links and arenas that a pool itself reads stay unpoisoned: the leak checker does not follow pointers in poisoned
- * memory. Memory that goes back to malloc needs no unpoisoning, memory that goes back to mmap does. */
+ * memory. A pool unpoisons what it gives back: the allocator may be the application's (torc_set_allocator), whose arena
+ * writes to the memory or hands it out again, and AddressSanitizer's own malloc alone unpoisons by itself. */
 #ifndef TC_BASE_POISON_H
 #define TC_BASE_POISON_H
 

@@ -55,6 +55,7 @@ static void server_stream_poison(struct tc_h2_server_stream *s)
 
 static void server_stream_fini(struct tc_h2_server_stream *s)
 {
+    tc_unpoison(s, sizeof(*s));
     tc_arena_fini(&s->own_arena);
     tc_free(s);
 }
