@@ -10,6 +10,7 @@
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/mesh.h"
+#include "support/net/port.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -463,13 +464,23 @@ static void addresses_and_ends(void **state)
     free(why);
     assert_null(torc_csds_serve(kit_mesh_runtime(w.k), NULL, NULL));
     /* Freed: the address is no longer in use. */
-    char *address = tc_strdup(torc_csds_address(w.csds));
+    uint16_t port;
+    int held = port_hold(&port);
+    char *address = tc_asprintf("127.0.0.1:%u", port);
     torc_csds_free(w.csds);
-    struct torc_result r = fetch(&w, "", 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
     w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &why);
     assert_non_null(w.csds);
+    torc_channel *again = torc_channel_new(w.asker, address, NULL, NULL);
+    assert_int_equal(torc_channel_connect(again, 20000), 0);
+    torc_csds_free(w.csds);
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(again, SERVICE "FetchClientStatus", "", 0, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result_fini(&r);
+    torc_channel_free(again);
+    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &why);
+    assert_non_null(w.csds);
+    close(held);
     tc_free(address);
     /* The end of the runtime ends the service; the handle is freed later. */
     torc_runtime *rt = torc_runtime_new(NULL);

@@ -11,6 +11,7 @@
 #include "support/footprint.h"
 #include "support/kits/process.h"
 #include "support/messages.h"
+#include "support/net/port.h"
 
 #include "base/mem.h"
 
@@ -51,15 +52,6 @@ static void silence_end(struct silence *s)
     for (size_t i = 0; i < TC_ARRAY_LEN(s->fillers); i++)
         close(s->fillers[i]);
     close(s->listener);
-}
-
-/* A port without a listener: it was in use until now. */
-static uint16_t refusing_port(void)
-{
-    struct silence s;
-    silence_begin(&s);
-    silence_end(&s);
-    return s.port;
 }
 
 /* An assignment of "victim": one locality of n endpoints with distinct addresses. */
@@ -157,11 +149,13 @@ static void refusing_endpoints(void **state)
 {
     (void)state;
     size_t before = kit_process_descriptors(client);
-    uint16_t port = refusing_port();
+    uint16_t port;
+    int held = port_hold(&port);
     others_go_on("refusing", REFUSED, port);
     assign("one again", 1, port);
     wait_descriptors(0, before);
     kit_process_go_on(client, 10);
+    close(held);
 }
 
 /* Silent endpoints use up all connection attempts: a new channel must not wait for them. */

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <torc/torc.h>
 
@@ -15,6 +16,7 @@
 #include "base/mem.h"
 #include "runtime/runtime.h"
 #include "support/cmocka.h"
+#include "support/net/port.h"
 
 struct kit_backends {
     torc_runtime *runtime;
@@ -23,6 +25,7 @@ struct kit_backends {
     struct tc_server *servers[KIT_BACKENDS_MAX];
     struct tc_backend *backends[KIT_BACKENDS_MAX];
     struct tc_addr addrs[KIT_BACKENDS_MAX];
+    int ports[KIT_BACKENDS_MAX]; /* hold the ports while no servers listen there */
     char *texts[KIT_BACKENDS_MAX];
     char *target;
 };
@@ -98,7 +101,10 @@ struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opt
         tc_server_opts_init(&kit->opts);
     tc_buf_append_str(&target, "ipv4:");
     for (size_t i = 0; i < n; i++) {
+        uint16_t port;
+        kit->ports[i] = port_hold(&port);
         tc_addr_parse(&kit->addrs[i], tc_slice_str("127.0.0.1:0"));
+        kit->addrs[i].sa.in.sin_port = htons(port);
         run(kit, &(struct job){.fn = start, .i = i});
         kit->texts[i] = tc_addr_text(&kit->addrs[i]);
         tc_buf_printf(&target, "%s%s", i ? "," : "", kit->texts[i]);
@@ -111,6 +117,7 @@ void kit_backends_free(struct kit_backends *kit)
 {
     for (size_t i = 0; i < kit->n; i++) {
         run(kit, &(struct job){.fn = stop, .i = i});
+        close(kit->ports[i]);
         tc_addr_fini(&kit->addrs[i]);
         tc_free(kit->texts[i]);
     }

@@ -17,6 +17,7 @@
 #include "base/parse.h"
 #include "controlplane/backend.h"
 #include "support/kits/mesh_internal.h"
+#include "support/net/port.h"
 
 /* --- work on the servers' thread --- */
 
@@ -103,9 +104,12 @@ static void node_serve(struct kit_mesh *k, struct kit_mesh_node *n, const struct
 static void node_init(struct kit_mesh *k, struct kit_mesh_node *n, const struct tc_backend_opts *backend,
                       const struct tc_tls_opts *tls)
 {
+    uint16_t port;
     n->hole = -1;
+    n->port = port_hold(&port);
     node_serve(k, n, backend, tls);
     tc_addr_parse(&n->addr, tc_slice_str("127.0.0.1:0"));
+    n->addr.sa.in.sin_port = htons(port);
     char *why = node_listen(n);
     if (why)
         fail_msg("%s", why);
@@ -115,6 +119,7 @@ static void node_fini(struct kit_mesh_node *n)
 {
     if (n->hole >= 0)
         close(n->hole);
+    close(n->port);
     tc_server_free(n->server);
     tc_backend_free(n->backend);
     tc_addr_fini(&n->addr);

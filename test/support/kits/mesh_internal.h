@@ -14,6 +14,7 @@ struct kit_mesh_node {
     struct tc_addr addr;
     char *text;
     uint64_t taken;
+    int port; /* holds the port while no server listens there */
     int hole; /* listens instead of the backend and never answers; -1: none */
 };
 

@@ -2,7 +2,7 @@
  *
  * parse() takes the question from a query, answer() writes what the mode says, from a true answer to noise.
  * Everything that the test changes is under the lock; sockets are reopened on the same port by name_server_start. A
- * new server takes a port that is free for both UDP and TCP, and starts silent. */
+ * new server takes a port that is free for both UDP and TCP, holds it to its end, and starts silent. */
 #include "support/net/name_server.h"
 
 #include <arpa/inet.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/cmocka.h"
+#include "support/net/port.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -24,6 +25,7 @@ struct name_server {
     pthread_t thread;
     int wake[2]; /* a pipe: closed at one end, the thread ends */
     int udp, tcp;
+    int held[2]; /* TCP and UDP: keep the port while the server is stopped */
     uint16_t port;
     char *address;
     pthread_mutex_t lock;
@@ -235,34 +237,41 @@ static void *run(void *arg)
     }
 }
 
-/* Binds UDP and TCP to the port (0: any). Returns false if UDP has the port but TCP does not. */
-static bool bind_both(struct name_server *s)
+/* Returns a socket bound to the server's port, or -1. */
+static int bound_socket(const struct name_server *s, int type)
 {
     struct sockaddr_in sa = {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(s->port)};
-    socklen_t len = sizeof(sa);
-    s->tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    s->udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(setsockopt(s->tcp, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)), 0);
-    assert_int_equal(bind(s->tcp, (struct sockaddr *)&sa, len), 0);
-    assert_int_equal(listen(s->tcp, 16), 0);
-    assert_int_equal(getsockname(s->tcp, (struct sockaddr *)&sa, &len), 0);
-    if (bind(s->udp, (struct sockaddr *)&sa, len) != 0) {
-        close(s->tcp);
-        close(s->udp);
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)), 0);
+    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Takes a port that is free for both. The UDP socket is connected to a port of nobody: it gets no queries. Returns
+ * false if UDP does not have the port that TCP has. */
+static bool hold_port(struct name_server *s)
+{
+    const struct sockaddr_in nobody = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(1)};
+    s->held[0] = port_hold(&s->port);
+    s->held[1] = bound_socket(s, SOCK_DGRAM);
+    if (s->held[1] < 0) {
+        close(s->held[0]);
         return false;
     }
-    s->port = ntohs(sa.sin_port);
+    assert_int_equal(connect(s->held[1], (const struct sockaddr *)&nobody, sizeof(nobody)), 0);
     return true;
 }
 
 void name_server_start(struct name_server *s)
 {
-    bool fresh = s->port == 0;
-    bool bound = bind_both(s);
-    while (!bound && fresh)
-        bound = bind_both(s);
-    assert_true(bound);
+    s->tcp = bound_socket(s, SOCK_STREAM);
+    s->udp = bound_socket(s, SOCK_DGRAM);
+    assert_true(s->tcp >= 0 && s->udp >= 0);
+    assert_int_equal(listen(s->tcp, 16), 0);
     assert_int_equal(pipe(s->wake), 0);
     assert_int_equal(pthread_create(&s->thread, NULL, run, s), 0);
 }
@@ -283,6 +292,8 @@ struct name_server *name_server_new(void)
     s->mode = NAMES_SILENT;
     tc_rng_init_seed(&s->rng, 7);
     assert_int_equal(pthread_mutex_init(&s->lock, NULL), 0);
+    while (!hold_port(s))
+        continue;
     name_server_start(s);
     s->address = tc_asprintf("127.0.0.1:%u", s->port);
     return s;
@@ -292,6 +303,8 @@ void name_server_free(struct name_server *s)
 {
     if (s->udp >= 0)
         name_server_stop(s);
+    close(s->held[0]);
+    close(s->held[1]);
     pthread_mutex_destroy(&s->lock);
     tc_buf_fini(&s->addresses);
     tc_free(s->address);
