@@ -89,6 +89,8 @@ char *kit_mesh_requests(struct kit_mesh *k);
 /* Takes requests until one contains `text`, at most 60 s. An answer to an earlier response counts too: where that may
  * still be under way, use kit_mesh_wait_accepted. */
 void kit_mesh_wait_request(struct kit_mesh *k, const char *text);
+/* Waits as kit_mesh_wait_request does, and returns the requests taken, which the caller frees with tc_free. */
+char *kit_mesh_requests_until(struct kit_mesh *k, const char *text);
 /* Waits until a client accepted a version of the resource `name` whose serialised message contains `text`, at most
  * 60 s. type: "Cluster". */
 void kit_mesh_wait_accepted(struct kit_mesh *k, const char *type, const char *name, const char *text);

@@ -162,7 +162,7 @@ void kit_mesh_expect_shares(struct kit_mesh *k, torc_channel *ch, const char *he
     }
 }
 
-void kit_mesh_wait_request(struct kit_mesh *k, const char *text)
+char *kit_mesh_requests_until(struct kit_mesh *k, const char *text)
 {
     uint64_t until = now_ns() + WAIT_NS;
     struct tc_buf seen = {0};
@@ -175,7 +175,12 @@ void kit_mesh_wait_request(struct kit_mesh *k, const char *text)
     }
     if (!there)
         fail_msg("no request with \"%s\" among:\n%s", text, tc_buf_cstr(&seen));
-    tc_buf_fini(&seen);
+    return tc_buf_take(&seen);
+}
+
+void kit_mesh_wait_request(struct kit_mesh *k, const char *text)
+{
+    tc_free(kit_mesh_requests_until(k, text));
 }
 
 struct acceptance {
