@@ -331,12 +331,18 @@ static void serve_ads(struct tc_server *server, void *arg)
                          on_ads, arg);
 }
 
-/* Returns what the control plane sees of a channel with application credentials `creds` and this bootstrap entry. */
+/* Leaves in *a what a control plane sees of a channel with application credentials `creds` and this bootstrap entry. */
 static void ask_control_plane(struct ads *a, torc_credentials *creds, const char *entry)
 {
     char bootstrap[1024];
+    struct tc_server_opts so;
+    tc_server_opts_init(&so);
+    so.tls = tls;
+    struct kit_backends *server = kit_backends_new(1, &so);
+    a->calls = 0;
+    kit_backends_do(server, serve_ads, 0, a);
     snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\":[{\"server_uri\":\"ipv4:%s\"%s}],\"node\":{\"id\":\"n\"}}",
-             kit_backends_address(secure, 0), entry);
+             kit_backends_address(server, 0), entry);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     if (creds)
@@ -347,12 +353,12 @@ static void ask_control_plane(struct ads *a, torc_credentials *creds, const char
     assert_non_null(ch);
     torc_channel_state(ch, true);
     pthread_mutex_lock(&a->mutex);
-    int before = a->calls;
-    while (a->calls == before)
+    while (a->calls == 0)
         pthread_cond_wait(&a->cond, &a->mutex);
     pthread_mutex_unlock(&a->mutex);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(own), 0);
+    kit_backends_free(server); /* its thread is over: *a is this thread's alone */
 }
 
 static void write_service_account(const char *path)
@@ -377,7 +383,6 @@ static void test_control_plane(void **state)
     struct ads a = {.calls = 0};
     pthread_mutex_init(&a.mutex, NULL);
     pthread_cond_init(&a.cond, NULL);
-    kit_backends_do(secure, serve_ads, 0, &a);
     /* A27: a server without channel_creds gets the channel's credentials without their call credentials. */
     struct plugin p = {.how = AT_ONCE};
     torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);

@@ -132,6 +132,15 @@ static void wait_cancelled(int n)
     assert_int_equal(seen().cancelled, n);
 }
 
+/* Makes an RPC behind all attempts so far, on their connection: when it is over the server has seen them. */
+static void pass_by(torc_channel *ch)
+{
+    struct torc_result r;
+    assert_int_equal(torc_call_unary(ch, "unhedged/M", "m", 1, NULL, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result_fini(&r);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -348,6 +357,7 @@ static void test_ends_from_outside(void **state)
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     assert_int_equal(r.attempts, 3);
     torc_result_fini(&r);
+    pass_by(ch);
     while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 5);
 
@@ -390,6 +400,7 @@ static void test_transparent(void **state)
             assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
             assert_int_equal(r.code, TORC_STATUS_OK);
             torc_result_fini(&r);
+            pass_by(ch); /* a sixth attempt may be on its way */
             assert_in_range(seen().calls, 5, 6);
         }
         torc_channel_free(ch);

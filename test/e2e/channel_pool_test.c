@@ -94,17 +94,13 @@ static void test_idle_timeout(void **state)
     torc_channel_free(ch);
 }
 
-/* An unused connection closes after its retention time. */
+/* An unused connection closes after its retention time. Before, it is used again: e2e/channel_transport. */
 static void test_retention(void **state)
 {
     (void)state;
     open_runtime(1000, 1000);
     torc_channel *ch = open_one(0, NULL);
     call_ok(ch);
-    torc_channel_free(ch);
-    ch = open_one(0, NULL);
-    call_ok(ch);
-    assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     torc_channel_free(ch);
     wait_open(0, 0);
     ch = open_one(0, NULL);

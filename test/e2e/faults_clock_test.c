@@ -156,11 +156,14 @@ static void backoff(void **state)
     static const long jumps[] = {-DAY_S, 2 * DAY_S, -DAY_S};
     struct kit_backends *kit = kit_backends_new(1, NULL);
     torc_channel *ch = channel_with(kit, 0, NULL);
+    enum torc_connectivity now;
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
         struct torc_call_options o;
         struct torc_result r;
         kit_backends_stop(kit, 0);
+        /* The loss is noticed a moment later. */
+        assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, -1, &now), 0);
         call(ch, ECHO, 60000, TORC_STATUS_UNAVAILABLE, "failed to connect");
         jump(jumps[i]);
         kit_backends_restart(kit, 0);

@@ -1,4 +1,5 @@
 /* EDS end to end: priorities, localities, health, drops, and rejected resources. */
+#include <stdio.h>
 #include <string.h>
 
 #include "support/case.h"
@@ -191,9 +192,10 @@ static void round_robin_is_even(void **state)
         assert_int_equal(kit_mesh_take(w.k, i), 100);
     /* The same content in other bytes changes nothing: round_robin keeps its position. */
     for (int round = 0; round < 5; round++) {
-        tc_free(kit_mesh_requests(w.k));
+        char accepted[64]; /* of this version, the world's own is the first */
+        snprintf(accepted, sizeof(accepted), "ClusterLoadAssignment %d c\n", round + 2);
         kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1, 2", round % 2 ? NULL : "policy: {}");
-        kit_mesh_wait_request(w.k, "ClusterLoadAssignment ");
+        kit_mesh_wait_request(w.k, accepted);
         kit_mesh_calls(w.ch, NULL, 3);
         for (size_t i = 0; i < 3; i++)
             assert_int_equal(kit_mesh_take(w.k, i), 1);

@@ -101,13 +101,16 @@ static void five_targets(void **state)
     (void)state;
     struct kit_mesh *k = mesh_of(TARGETS);
     torc_channel *ch[TARGETS];
+    struct torc_channel_options o;
+    torc_channel_options_init(&o);
+    o.xds_resource_timeout_ms = 3600000; /* the Cluster is awaited to the end of the test */
     kit_mesh_do(k, keep_one, NULL);
     /* A target that waits for a Cluster that never comes does not block the others. */
     kit_mesh_put_listener(k, "waits", "gone", NULL);
-    torc_channel *waits = kit_mesh_channel(k, "waits", NULL);
+    torc_channel *waits = kit_mesh_channel(k, "waits", &o);
     torc_channel_state(waits, true);
     for (size_t i = 0; i < TARGETS; i++)
-        ch[i] = kit_mesh_channel(k, (const char *const[]){"s0", "s1", "s2", "s3", "s4"}[i], NULL);
+        ch[i] = kit_mesh_channel(k, (const char *const[]){"s0", "s1", "s2", "s3", "s4"}[i], &o);
     for (size_t round = 0; round < 40; round++)
         for (size_t i = 0; i < TARGETS; i++)
             kit_mesh_calls(ch[i], NULL, 1);

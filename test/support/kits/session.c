@@ -108,8 +108,11 @@ size_t kit_session_begin(struct kit_mesh_world *w, const char *old, const char *
 void kit_session_wait(struct kit_mesh_world *w, const char *cookie, size_t i)
 {
     for (unsigned n = 0; n < 100000; n++) {
-        struct kit_session_answer a = kit_session_call(w, cookie);
-        bool there = a.backend == i;
+        struct kit_session_answer a =
+            kit_session_call_with(w, KIT_SESSION_METHOD, "", (const char *const[]){cookie, NULL});
+        bool there = a.code == TORC_STATUS_OK && a.backend == i;
+        if (a.code != TORC_STATUS_OK) /* a backend stopped under the call */
+            assert_int_equal(a.code, TORC_STATUS_UNAVAILABLE);
         kit_session_answer_fini(&a);
         if (there)
             return;
