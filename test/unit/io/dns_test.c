@@ -275,7 +275,9 @@ static void a_silent_server_times_out(void **state)
     assert_string_equal(tc_status_text(&f->result.error),
                         "DNS resolution failed for silent.test.:443: no answer within 60 ms");
     assert_true(f->server.queries >= 2);
-    look_up(f, "both.test."); /* the channel is of use again */
+    do /* the channel is of use again; a look-up in which this thread stands still may take 60 ms too */
+        look_up(f, "both.test.");
+    while (f->result.n == 0);
     assert_int_equal(f->result.n, 3);
 }
 
