@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The public headers, each compiled alone.
 
-Every header of include/torc compiles without a warning as every standard of C and C++ that applications use, with gcc and, where it
-is installed, with clang. gcc also compiles them for 32 bits, where the compiler can (x86).
+Every header of include/torc compiles alone and without a warning, with gcc and, where it is installed, with clang; all of them together as
+every standard of C and C++ that applications use. gcc also compiles them for 32 bits, where the compiler can (x86).
 
 The structs have no implicit padding, on 64 and 32 bits, as a field that is added would change what a compiler puts there. PADDED lists the
 structs that still have padding; the list may only shrink."""
@@ -68,8 +68,8 @@ def thirty_two_bits(compiler, folder):
     return None if compile_all(compiler, "c", [folder / "probe.c"], *options) else options
 
 
-def runs(sources, include, narrow):
-    """(what, arguments of compile_all) of each run of a compiler."""
+def runs(sources, together, include, narrow):
+    """(what, arguments of compile_all) of each run of a compiler. In its oldest standard it compiles each header alone."""
     for c_compiler, cxx_compiler in (("gcc", "g++"), ("clang", "clang++")):
         if not shutil.which(c_compiler):
             print(f"{c_compiler} is not installed")
@@ -79,9 +79,10 @@ def runs(sources, include, narrow):
             warnings = [w for w in WARNINGS if language == "c" or w != "-Wstrict-prototypes"]
             for standard in standards:
                 options = [f"-std={standard}", *warnings, *include]
-                yield f"{compiler} -std={standard}", (compiler, language, sources, *options)
+                these = sources if standard == standards[0] else [together]
+                yield f"{compiler} -std={standard}", (compiler, language, these, *options)
                 if compiler in ("gcc", "g++") and narrow:
-                    yield f"{compiler} -m32 -std={standard}", (compiler, language, sources, *options, *narrow)
+                    yield f"{compiler} -m32 -std={standard}", (compiler, language, [together], *options, *narrow)
 
 
 def main():
@@ -98,16 +99,18 @@ def main():
             # A translation unit must declare something. A header included twice declares it once.
             sources.append(folder / (str(header).replace("/", "_") + ".c"))
             sources[-1].write_text(f"#include <{header}>\n#include <{header}>\ntypedef int torc_not_empty;\n")
+        together = folder / "together.c"
+        together.write_text("".join(f"#include <{header}>\n" for header in headers))
         narrow = thirty_two_bits("gcc", folder)
         if not narrow:
             print("gcc does not compile for 32 bits here: only 64 are looked at")
-        jobs = list(runs(sources, ["-I", str(root)], narrow))
+        jobs = list(runs(sources, together, ["-I", str(root)], narrow))
         for (what, _), text in zip(jobs, pool.map(lambda job: compile_all(*job[1]), jobs)):
             if text:
                 findings.append(f"{what}:\n{text}")
         for width, options in ((64, ()), (32, narrow)):
             if options is not None:
-                findings += padding_findings(width, padded("gcc", sources, "-I", str(root), *options))
+                findings += padding_findings(width, padded("gcc", [together], "-I", str(root), *options))
     print("\n".join([*findings, f"{len(headers)} headers, {len(jobs)} compilers and standards, {len(findings)} findings"]))
     return 1 if findings or not headers else 0
 
