@@ -18,6 +18,17 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define TSAN 1
+#elif defined(__has_feature)
+#define TSAN __has_feature(thread_sanitizer)
+#else
+#define TSAN 0
+#endif
+#if TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
 /* The locks of each rank, under `registry`. */
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_link locks[TC_RANKS];
@@ -81,8 +92,20 @@ static void fork_in_parent(void)
     locks_give();
 }
 
+/* Tells ThreadSanitizer that `foreign` is free before it is made anew: it does not see the assignment, and would take
+ * the lock for held, and each later lock for taken below it. */
+static void foreign_was_given_back(void)
+{
+#if TSAN
+    unsigned how = foreign_depth > 0 ? __tsan_mutex_read_lock : 0;
+    __tsan_mutex_pre_unlock(&foreign, how);
+    __tsan_mutex_post_unlock(&foreign, how);
+#endif
+}
+
 static void fork_in_child(void)
 {
+    foreign_was_given_back();
     foreign = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
     if (foreign_depth > 0)
         pthread_rwlock_rdlock(&foreign);
