@@ -45,11 +45,12 @@ static torc_channel *open_channel(struct run *r, unsigned n, const char *config)
     torc_channel_options_init(&options);
     options.service_config_json = config;
     options.ring_size_cap = 65536;
-    char *target = target_of(r, n), *why = NULL;
-    torc_channel *channel = torc_channel_new(r->runtime, target, &options, &why);
+    char *target = target_of(r, n);
+    torc_error *error = NULL;
+    torc_channel *channel = torc_channel_new(r->runtime, target, &options, &error);
     free(target);
     if (!channel) {
-        fprintf(stderr, "memory_torc: %s\n", why);
+        fprintf(stderr, "memory_torc: %s\n", torc_error_text(error));
         exit(1);
     }
     return channel;
@@ -129,7 +130,7 @@ static double calls(struct run *r)
     one_rpc(channel, NULL);
     double before = memory_own();
     for (unsigned i = 0; i < r->n; i++)
-        if (torc_call_unary_async(channel, MEMORY_HANG, "", 0, NULL, on_result, NULL, NULL) != 0)
+        if (torc_call_unary_async(channel, MEMORY_HANG, "", 0, NULL, on_result, NULL, NULL, NULL) != 0)
             exit(1);
     /* An RPC behind the calls on the same connection: when it is answered, the server has the calls. */
     one_rpc(channel, NULL);
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
     struct torc_runtime_options options;
     torc_runtime_options_init(&options);
     options.mode = TORC_RUNTIME_CALLER;
-    r.runtime = torc_runtime_new(&options);
+    r.runtime = torc_runtime_new(&options, NULL);
     for (size_t i = 0; r.n && r.runtime && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strcmp(kinds[i].name, argv[1]) == 0) {
             printf("%.1f\n", kinds[i].run(&r));

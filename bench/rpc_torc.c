@@ -47,7 +47,7 @@ static void start(struct slot *s)
     s->started_ns = measure_wall_ns();
     r->under_way++;
     if (torc_call_unary_async(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, &r->lending, on_result, s,
-                              NULL)) {
+                              NULL, NULL)) {
         r->under_way--;
         r->failed = true;
     }
@@ -86,7 +86,8 @@ static bool open_channel(struct run *r)
     struct torc_runtime_options o;
     struct torc_channel_options options;
     struct torc_tls_files files;
-    char target[128], *why = NULL;
+    char target[128];
+    torc_error *error = NULL;
     const char *host = r->c.host;
     bool thread = strncmp(host, "thread:", 7) == 0;
     if (thread)
@@ -104,12 +105,12 @@ static bool open_channel(struct run *r)
     torc_channel_options_init(&options);
     torc_tls_files_init(&files);
     files.ca_certificate_file = r->c.roots;
-    if (r->c.roots && !(options.credentials = torc_credentials_tls_files(&files, &why))) {
-        fprintf(stderr, "bench/rpc_torc: %s\n", why);
-        free(why);
+    if (r->c.roots && !(options.credentials = torc_credentials_tls_files(&files, &error))) {
+        fprintf(stderr, "bench/rpc_torc: %s\n", torc_error_text(error));
+        torc_error_free(error);
         return false;
     }
-    r->runtime = torc_runtime_new(&o);
+    r->runtime = torc_runtime_new(&o, NULL);
     r->channel = r->runtime ? torc_channel_new(r->runtime, target, &options, NULL) : NULL;
     torc_credentials_unref(options.credentials);
     return r->channel != NULL;

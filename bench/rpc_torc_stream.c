@@ -98,11 +98,12 @@ static void run_many(struct run *r)
         .on_message = on_message, .on_written = on_written, .on_done = on_done};
     struct stream *streams = calloc(r->c.outstanding, sizeof(*streams));
     for (unsigned i = 0; streams && i < r->c.outstanding && !r->failed; i++) {
-        int error = 0;
+        torc_error *error = NULL;
         streams[i].run = r;
         streams[i].call = torc_call_start(r->channel, CLIENT_METHOD, NULL, &events, &streams[i], &error);
         if (!streams[i].call) {
-            run_failed(r, 0, torc_strerror(error));
+            run_failed(r, 0, torc_error_text(error));
+            torc_error_free(error);
             break;
         }
         r->under_way++;

@@ -38,7 +38,7 @@ static void leave(struct lane *l)
 
 static void begin(struct lane *l)
 {
-    if (torc_call_unary_async(l->ch, "bench.Echo/Echo", "x", 1, &l->options, on_done, l, NULL) != 0)
+    if (torc_call_unary_async(l->ch, "bench.Echo/Echo", "x", 1, &l->options, on_done, l, NULL, NULL) != 0)
         leave(l);
 }
 
@@ -96,7 +96,7 @@ static void open_lane(struct lane *l, torc_xds_domain *domain, const char *boots
     ro.xds_domain = domain;
     torc_channel_options_init(&co);
     co.xds_bootstrap_json = bootstrap;
-    l->rt = torc_runtime_new(&ro);
+    l->rt = torc_runtime_new(&ro, NULL);
     l->ch = torc_channel_new(l->rt, "xds:///svc", &co, NULL);
     torc_call_options_init(&l->options);
     l->options.metadata = md;
@@ -119,7 +119,7 @@ static size_t bench(struct measure_row *rows, struct kit_mesh *k, const char *wh
     kit_mesh_put_cluster(k, "c", cluster);
     torc_metadata *md = torc_metadata_new();
     torc_metadata_add_string(md, "x-user", "somebody");
-    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_xds_domain *domain = torc_xds_domain_new(NULL);
     for (unsigned i = 0; i < RUNTIMES_MAX; i++)
         open_lane(&lanes[i], domain, kit_mesh_bootstrap(k), md);
     for (unsigned c = 1; c < COUNTS; c++) {

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
         return 2;
     torc_runtime_options_init(&options);
     options.mode = TORC_RUNTIME_CALLER;
-    torc_runtime *runtime = torc_runtime_new(&options);
+    torc_runtime *runtime = torc_runtime_new(&options, NULL);
     torc_channel *channel = runtime ? torc_channel_new(runtime, argv[1], NULL, NULL) : NULL;
     if (!channel || torc_call_unary(channel, START_METHOD, "", 0, NULL, &result) != 0)
         return 1;

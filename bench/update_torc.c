@@ -85,7 +85,7 @@ static bool first(struct client *c, const char *method, const char *key)
     uint64_t began = measure_wall_ns();
     torc_runtime_options_init(&options);
     options.mode = TORC_RUNTIME_CALLER;
-    c->runtime = torc_runtime_new(&options);
+    c->runtime = torc_runtime_new(&options, NULL);
     c->channel = c->runtime ? torc_channel_new(c->runtime, UPDATE_TARGET, NULL, NULL) : NULL;
     if (!c->channel || !call(c, method, key, "old", &answered) || !answered)
         return false;

@@ -30,19 +30,20 @@ static void on_result(const struct torc_result *result, void *arg)
 int main(int argc, char **argv)
 {
     struct progress p = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, ""};
-    char *why = NULL;
-    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &why);
+    torc_error *error = NULL;
+    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &error);
     if (!channel) {
-        fprintf(stderr, "%s\n", why);
-        free(why);
+        fprintf(stderr, "%s\n", torc_error_text(error));
+        torc_error_free(error);
         return 1;
     }
-    int started = 0, error = 0;
+    int started = 0;
     while (started < CALLS &&
-           (error = torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &p, NULL)) == 0)
+           torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &p, NULL, &error) == 0)
         started++;
     if (error)
-        fprintf(stderr, "call %d could not be started: %s\n", started + 1, torc_strerror(error));
+        fprintf(stderr, "call %d could not be started: %s\n", started + 1, torc_error_text(error));
+    torc_error_free(error);
     pthread_mutex_lock(&p.lock);
     while (p.done < started)
         pthread_cond_wait(&p.changed, &p.lock);

@@ -21,12 +21,12 @@ int main(int argc, char **argv)
     struct torc_runtime_options ro;
     torc_runtime_options_init(&ro);
     ro.mode = TORC_RUNTIME_CALLER;
-    torc_runtime *runtime = torc_runtime_new(&ro);
-    char *why = NULL;
-    torc_channel *channel = torc_channel_new(runtime, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &why);
+    torc_error *error = NULL;
+    torc_runtime *runtime = torc_runtime_new(&ro, &error);
+    torc_channel *channel = torc_channel_new(runtime, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &error);
     if (!channel) {
-        fprintf(stderr, "%s\n", why);
-        free(why);
+        fprintf(stderr, "%s\n", torc_error_text(error));
+        torc_error_free(error);
         torc_runtime_free(runtime);
         return 1;
     }
@@ -38,9 +38,9 @@ int main(int argc, char **argv)
         return 1;
     }
     for (int i = 0; i < 3; i++) {
-        int error = torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &numbers[i], NULL);
+        torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &numbers[i], NULL, &error);
         if (error) {
-            fprintf(stderr, "call %d could not be started: %s\n", numbers[i], torc_strerror(error));
+            fprintf(stderr, "call %d could not be started: %s\n", numbers[i], torc_error_text(error));
             return 1;
         }
     }

@@ -89,11 +89,11 @@ int main(int argc, char **argv)
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.resolvers = resolvers;
-    char *why = NULL;
-    torc_channel *channel = torc_channel_new(NULL, "shards:all", &o, &why);
+    torc_error *error = NULL;
+    torc_channel *channel = torc_channel_new(NULL, "shards:all", &o, &error);
     if (!channel) {
-        fprintf(stderr, "%s\n", why);
-        free(why);
+        fprintf(stderr, "%s\n", torc_error_text(error));
+        torc_error_clear(&error);
         return 1;
     }
     int failed = 0;

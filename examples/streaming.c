@@ -6,17 +6,18 @@
 
 int main(int argc, char **argv)
 {
-    char *why = NULL;
-    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &why);
+    torc_error *error = NULL;
+    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &error);
     if (!channel) {
-        fprintf(stderr, "%s\n", why);
-        free(why);
+        fprintf(stderr, "%s\n", torc_error_text(error));
+        torc_error_free(error);
         return 1;
     }
-    int error = 0, received = 0;
+    int received = 0;
     torc_call *call = torc_call_open(channel, "echo.Echo/Chat", NULL, &error);
     if (!call) {
-        fprintf(stderr, "cannot start: %s\n", torc_strerror(error));
+        fprintf(stderr, "cannot start: %s\n", torc_error_text(error));
+        torc_error_free(error);
         torc_channel_free(channel);
         return 1;
     }

@@ -9,17 +9,17 @@ int main(int argc, char **argv)
 {
     const char *target = argc > 1 ? argv[1] : "127.0.0.1:50051";
     const char *message = argc > 2 ? argv[2] : "hello";
-    char *why = NULL;
+    torc_error *error = NULL;
 
     /* A runtime without a thread: blocking calls drive its loop themselves. */
     struct torc_runtime_options ro;
     torc_runtime_options_init(&ro);
     ro.mode = TORC_RUNTIME_CALLER;
-    torc_runtime *runtime = torc_runtime_new(&ro);
-    torc_channel *channel = torc_channel_new(runtime, target, NULL, &why);
+    torc_runtime *runtime = torc_runtime_new(&ro, NULL);
+    torc_channel *channel = torc_channel_new(runtime, target, NULL, &error);
     if (!channel) {
-        fprintf(stderr, "%s\n", why);
-        free(why);
+        fprintf(stderr, "%s\n", torc_error_text(error));
+        torc_error_clear(&error);
         torc_runtime_free(runtime);
         return 1;
     }

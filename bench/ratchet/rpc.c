@@ -28,7 +28,8 @@ static void on_result(const struct torc_result *result, void *arg)
 static bool one_rpc(struct run *r, torc_channel *channel)
 {
     r->done = false;
-    if (torc_call_unary_async(channel, "bench.Echo/Echo", request, sizeof(request), NULL, on_result, r, NULL) != 0)
+    if (torc_call_unary_async(channel, "bench.Echo/Echo", request, sizeof(request), NULL, on_result, r, NULL, NULL) !=
+        0)
         return false;
     for (torc_runtime_poll(r->runtime, 0); !r->done; torc_runtime_poll(r->runtime, 0)) {
         struct pollfd readable = {.fd = torc_runtime_fd(r->runtime), .events = POLLIN};
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
     }
     torc_runtime_options_init(&options);
     options.mode = TORC_RUNTIME_CALLER;
-    struct run r = {.runtime = torc_runtime_new(&options)};
+    struct run r = {.runtime = torc_runtime_new(&options, NULL)};
     torc_channel *channel = r.runtime ? torc_channel_new(r.runtime, argv[1], NULL, NULL) : NULL;
     bool ok = channel != NULL;
     for (unsigned i = 0; ok && i < rounds; i++)

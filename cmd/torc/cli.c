@@ -66,6 +66,13 @@ int cli_fail(const char *command, const char *fmt, ...)
     return CLI_FAILED;
 }
 
+int cli_fail_error(const char *command, torc_error *error)
+{
+    int rc = cli_fail(command, "%s", torc_error_text(error));
+    torc_error_free(error);
+    return rc;
+}
+
 void cli_left_out(void *arg, const char *file, const char *text)
 {
     cli_fail(arg, "%s: left out, because Torc does not read it: %s", file, text);

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include <torc/error.h>
+
 #include "base/buf.h"
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -13,6 +15,8 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 /* Prints "torc COMMAND: message" on stderr, shown as cli_append_shown does. Returns CLI_FAILED. */
 int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
+/* cli_fail with the text of an error, which it frees. */
+int cli_fail_error(const char *command, torc_error *error);
 /* The `warn` callback of a tc_resource_set. arg: the command's name. */
 void cli_left_out(void *arg, const char *file, const char *text);
 /* Prints what getopt_long's '?' and ':' mean, in one line. `option` is argv[optind - 1]. Returns CLI_USAGE. */

@@ -128,11 +128,11 @@ static int make_google_default(const char *command, const struct connect_args *a
     torc_google_options_init(&o);
     tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
     o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
-    char *why = NULL;
-    *out = torc_credentials_google_default(&o, &why);
+    torc_error *error = NULL;
+    *out = torc_credentials_google_default(&o, &error);
     tc_buf_fini(&ca);
-    int rc = *out ? 0 : refused(command, a, why);
-    free(why);
+    int rc = *out ? 0 : refused(command, a, torc_error_text(error));
+    torc_error_clear(&error);
     return rc;
 }
 
@@ -147,13 +147,13 @@ static int make_tls(const char *command, const struct connect_args *a, torc_cred
     o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
     o.certificate_pem = cert.len ? tc_buf_cstr(&cert) : NULL;
     o.private_key_pem = key.len ? tc_buf_cstr(&key) : NULL;
-    char *why = NULL;
-    *out = torc_credentials_tls(&o, &why);
+    torc_error *error = NULL;
+    *out = torc_credentials_tls(&o, &error);
     tc_buf_fini(&ca);
     tc_buf_fini(&cert);
     tc_buf_fini(&key);
-    int rc = *out ? 0 : refused(command, a, why);
-    free(why);
+    int rc = *out ? 0 : refused(command, a, torc_error_text(error));
+    torc_error_clear(&error);
     return rc;
 }
 
@@ -168,7 +168,7 @@ static int make_credentials(const char *command, const struct connect_args *a, t
         return EXIT_FAILURE;
     if (xds) {
         torc_credentials *fallback = *out;
-        *out = torc_credentials_xds(fallback);
+        *out = torc_credentials_xds(fallback, NULL);
         torc_credentials_unref(fallback);
     }
     return 0;
@@ -191,11 +191,11 @@ int connect_channels(const char *command, struct connect_args *a, torc_runtime *
         o.max_receive_message_bytes = a->max_receive_bytes;
     *channels = tc_calloc(n, sizeof(torc_channel *));
     for (size_t i = 0; i < n && rc == 0; i++) {
-        char *why = NULL;
-        (*channels)[i] = torc_channel_new(runtime, a->target, &o, &why);
+        torc_error *error = NULL;
+        (*channels)[i] = torc_channel_new(runtime, a->target, &o, &error);
         if (!(*channels)[i])
-            rc = cli_usage(command, "%s", why);
-        free(why);
+            rc = cli_usage(command, "%s", torc_error_text(error));
+        torc_error_free(error);
     }
     torc_credentials_unref(creds);
     return rc;

@@ -30,10 +30,10 @@ typedef struct torc_csds torc_csds;
 /* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and
  * whoever can connect may ask, so it is best a local one. The server has a thread of its own; the runtime's loop (NULL:
  * torc_runtime_default) only notes for each answer what there is, so that a runtime which nobody drives answers
- * nothing. It serves until torc_csds_free or the runtime's end. NULL when the address is malformed or in use, or the
- * runtime has ended; *why (may be NULL) then says so, in memory for free(). Waits as torc_csds_dump does. Any thread.
- */
-TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, char **why);
+ * nothing. It serves until torc_csds_free or the runtime's end. NULL with an error when the address is malformed
+ * (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime has ended (TORC_ECLOSED). Waits as torc_csds_dump
+ * does. Any thread. */
+TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
 /* The address with the port that the system chose; as long as the server is not freed. */
 TORC_API const char *torc_csds_address(const torc_csds *server);
 /* Stops it: the port and connections are closed when it returns. NULL is allowed. Any thread; but not while

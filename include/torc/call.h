@@ -60,13 +60,13 @@ TORC_API int torc_call_unary(torc_channel *channel, const char *method, const vo
 
 /* One unary RPC, asynchronous: fn is called once, on the loop's thread, never from inside this call. The result is
  * owned by Torc and borrowed for the callback; torc_message_ref keeps the response. The request is copied, but with
- * options.lend_request borrowed until fn is called, which it then is in any case, after torc_call_free too. Negative
- * as above: fn is not called then. *call (may be NULL): a handle for torc_call_cancel, freed with torc_call_free. Any
- * thread. */
+ * options.lend_request borrowed until fn is called, which it then is in any case, after torc_call_free too. Negative as
+ * above, with an error: fn is not called then. *call (may be NULL): a handle for torc_call_cancel, freed with
+ * torc_call_free. Any thread. */
 typedef void (*torc_unary_fn)(const struct torc_result *result, void *arg);
 TORC_API int torc_call_unary_async(torc_channel *channel, const char *method, const void *request, size_t request_size,
                                    const struct torc_call_options *options, torc_unary_fn fn, void *arg,
-                                   torc_call **call);
+                                   torc_call **call, torc_error **error);
 
 /* Where a call would go now, without sending it: as torc_call_unary with options.explain, but it ends at the pick. It
  * waits for the name to be resolved (no longer than timeout_ms), never for a connection. It counts nothing and asks for
@@ -79,7 +79,7 @@ TORC_API int torc_call_unary_async(torc_channel *channel, const char *method, co
 TORC_API int torc_call_explain(torc_channel *channel, const char *method, const struct torc_call_options *options,
                                struct torc_result *result);
 TORC_API int torc_call_explain_async(torc_channel *channel, const char *method, const struct torc_call_options *options,
-                                     torc_unary_fn fn, void *arg, torc_call **call);
+                                     torc_unary_fn fn, void *arg, torc_call **call, torc_error **error);
 
 /* Streaming, asynchronous. All on the loop's thread, never from inside a call of the API; each may be NULL except
  * on_done. */
@@ -94,9 +94,9 @@ struct torc_call_events {
 };
 
 /* Starts a call of any kind (client-, server-, bidirectional streaming). The caller owns the handle and frees it with
- * torc_call_free, from on_done or later. NULL with *error as above. events must outlive the call. Any thread. */
+ * torc_call_free, from on_done or later. NULL with an error as above. events must outlive the call. Any thread. */
 TORC_API torc_call *torc_call_start(torc_channel *channel, const char *method, const struct torc_call_options *options,
-                                    const struct torc_call_events *events, void *arg, int *error);
+                                    const struct torc_call_events *events, void *arg, torc_error **error);
 /* Sends one message (copied). `last`: half-close after it. TORC_ESTATE while one is under way (wait for on_written) or
  * after the last one; TORC_ECLOSED after the end. Any thread. */
 TORC_API int torc_call_write(torc_call *call, const void *message, size_t size, bool last);
@@ -114,7 +114,7 @@ TORC_API void torc_call_free(torc_call *call);
 /* Streaming, blocking: the same calls for programs that want to wait. Start with torc_call_open; then any order of send
  * and receive, finish at the end. TORC_EDEADLK from inside a callback, TORC_ESTATE for a call of torc_call_start. */
 TORC_API torc_call *torc_call_open(torc_channel *channel, const char *method, const struct torc_call_options *options,
-                                   int *error);
+                                   torc_error **error);
 /* 0 when the message was taken; TORC_ECLOSED when the call is over (torc_call_finish says why). */
 TORC_API int torc_call_send(torc_call *call, const void *message, size_t size, bool last);
 /* 1 with a message that the caller unrefs; 0 at the end of the stream; negative: TORC_EDEADLK, TORC_EFORK. */

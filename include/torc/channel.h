@@ -69,15 +69,15 @@ struct torc_channel_options {
 
 /* Fills in the defaults. Options with size 0, which were never initialised, are refused wherever they are given, and so
  * are those in which a program that was built with newer headers has set what this library does not know: with
- * TORC_EUNSUPPORTED (torc_runtime_new: errno E2BIG) where there is no text to say so. */
+ * TORC_EUNSUPPORTED. */
 TORC_API void torc_channel_options_init(struct torc_channel_options *options);
 
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL
- * options: defaults. NULL when target or options are malformed; *why (may be NULL) then names the thing and the reason,
- * in memory for free(). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread.
- */
+ * options: defaults. NULL with an error when target or options are malformed (TORC_EINVAL), options are of a newer
+ * version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED) or is the parent process's (TORC_EFORK). Errors
+ * of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread. */
 TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *target,
-                                        const struct torc_channel_options *options, char **why);
+                                        const struct torc_channel_options *options, torc_error **error);
 
 /* Shuts down and gives up the handle: RPCs that run end with CANCELLED, connections go back to the pool. Asynchronous
  * off the loop's thread. NULL is allowed. Any thread. */

@@ -42,17 +42,18 @@ TORC_API void torc_tls_files_init(struct torc_tls_files *files);
 
 /* No transport security. */
 TORC_API torc_credentials *torc_credentials_insecure(void);
-/* TLS 1.2 or newer, ALPN h2, the server's name checked against the channel's authority. The texts are copied. NULL when
- * one of them is malformed; *why (may be NULL) then says which and why, in memory for free(). */
-TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, char **why);
-/* The same from files. Paths are copied. NULL when a file cannot be read or used; *why as above. */
-TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, char **why);
+/* TLS 1.2 or newer, ALPN h2, the server's name checked against the channel's authority. The texts are copied. NULL with
+ * an error (TORC_EINVAL) when one of them is malformed. */
+TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, torc_error **error);
+/* The same from files. Paths are copied. NULL with an error (TORC_EINVAL) when a file cannot be read or
+ * used. */
+TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, torc_error **error);
 /* What the control plane says for each cluster of an "xds:" target, by the certificate providers of the bootstrap; the
  * fallback, of which a reference is taken, for clusters that it says nothing of, and for other targets. A cluster whose
- * security cannot be had fails its RPCs; nothing is sent to it as plaintext instead. NULL when the fallback is NULL,
- * itself xds, or a composite (call credentials go around the xds credentials); a channel with NULL is not made. Source:
- * gRFCs A29, A82, A87, A101. */
-TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback);
+ * security cannot be had fails its RPCs; nothing is sent to it as plaintext instead. NULL with an error
+ * (TORC_EINVAL) when the fallback is NULL, itself xds, or a composite (call credentials go around the xds credentials).
+ * Source: gRFCs A29, A82, A87, A101. */
+TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error);
 TORC_API torc_credentials *torc_credentials_ref(torc_credentials *credentials);
 /* NULL is allowed. */
 TORC_API void torc_credentials_unref(torc_credentials *credentials);
@@ -70,17 +71,18 @@ TORC_API torc_call_credentials *torc_call_credentials_ref(torc_call_credentials 
 TORC_API void torc_call_credentials_unref(torc_call_credentials *credentials);
 
 /* Channel credentials with call credentials for each RPC; takes references to both. Given a composite, its call
- * credentials apply too, before the new ones. */
-TORC_API torc_credentials *torc_credentials_composite(torc_credentials *channel, torc_call_credentials *call);
-/* Both, one after the other; takes references. */
+ * credentials apply too, before the new ones. NULL with an error (TORC_EINVAL) when one of them is NULL. */
+TORC_API torc_credentials *torc_credentials_composite(torc_credentials *channel, torc_call_credentials *call,
+                                                      torc_error **error);
+/* Both, one after the other; takes references. NULL with an error (TORC_EINVAL) when one of them is NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_credentials *first,
-                                                                torc_call_credentials *second);
+                                                                torc_call_credentials *second, torc_error **error);
 
 /* "authorization: Bearer" with the JWT in a file (A97), read when an RPC needs it and again when 90 s or less are left
  * of what its "exp" says; in the last 30 s it counts as expired. RPCs without a token that is valid fail: UNAVAILABLE
  * when the file cannot be read, UNAUTHENTICATED when it holds no JWT with "exp"; the next attempt follows connection
- * backoff. NULL for a path that is NULL or empty; *why (may be NULL) then says so, in memory for free(). */
-TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, char **why);
+ * backoff. NULL with an error (TORC_EINVAL) for a path that is NULL or empty. */
+TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, torc_error **error);
 
 struct torc_google_options {
     size_t size;
@@ -95,8 +97,9 @@ TORC_API void torc_google_options_init(struct torc_google_options *options);
  * the metadata server. A service account signs its own JWT for the RPC's host; an authorized user's refresh token and
  * the metadata server give access tokens, cached and refreshed as with the JWT file; their token_uri is https or on
  * this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token as A83 has it. NULL options: defaults.
- * NULL when a file is unreadable or malformed, with the reason in *why (may be NULL), in memory for free(). */
-TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options, char **why);
+ * NULL with an error (TORC_EINVAL) when a file is unreadable or malformed. */
+TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
+                                                           torc_error **error);
 
 /* What an application's own call credentials are asked for. Strings are borrowed for the callback. */
 struct torc_auth_context {
@@ -109,10 +112,10 @@ typedef struct torc_auth_request torc_auth_request;
 /* On the loop's thread; must not block. Each request is completed once, from inside or later, from any thread. */
 typedef void (*torc_auth_fn)(const struct torc_auth_context *context, torc_auth_request *request, void *arg);
 /* The application's own call credentials: fn is called for each RPC, and caches what it wants. release (may be NULL) is
- * called with arg when the last reference is gone. `type` is a name for messages; copied. NULL when type or fn is NULL.
- */
+ * called with arg when the last reference is gone. `type` is a name for messages; copied. NULL with an error
+ * (TORC_EINVAL) when type or fn is NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn,
-                                                             void (*release)(void *arg), void *arg);
+                                                             void (*release)(void *arg), void *arg, torc_error **error);
 /* Answers a request, and frees it: with TORC_STATUS_OK the metadata (copied, may be NULL) is added to the RPC; with
  * another code the RPC fails with it and the message (copied, may be NULL). Codes that A54 keeps from control planes
  * become INTERNAL. */

@@ -54,7 +54,7 @@ struct torc_runtime_options {
     uint32_t max_idle_connections; /* how many of those; 1000 */
     torc_xds_domain *xds_domain;   /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared (default). The
                                       runtime holds it until it ends. Not in a child of the process that made it:
-                                      torc_runtime_new then fails with EINVAL */
+                                      torc_runtime_new then fails with TORC_EFORK */
     size_t csds_answer_bytes;    /* torc_csds_serve: of answers that clients have not taken yet, in all; a larger answer
                                     is RESOURCE_EXHAUSTED. 32 MiB; 0 stands for that too */
     uint64_t memory_limit_bytes; /* a soft limit, in bytes: while the runtime holds more, new calls fail at once with
@@ -72,8 +72,10 @@ struct torc_runtime_options {
 /* Fills in the defaults. */
 TORC_API void torc_runtime_options_init(struct torc_runtime_options *options);
 
-/* NULL options: defaults. NULL with errno set when the system refuses a loop or a thread. Any thread. */
-TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options);
+/* NULL options: defaults. NULL with an error when options are malformed (TORC_EINVAL) or of a newer version
+ * (TORC_EUNSUPPORTED), their xDS domain is the parent process's (TORC_EFORK), or the system refuses a loop or a thread
+ * (TORC_EIO). Any thread. */
+TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 
 /* The process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL runtime.
  * It lives until the process ends. Any thread. */

@@ -7,12 +7,12 @@
  * control plane wants to know: loads for load reports (A27). RPCs under way, which circuit breaking limits (gRFC A32),
  * are counted over the whole process in any case.
  *
- *     torc_xds_domain *domain = torc_xds_domain_new();
+ *     torc_xds_domain *domain = torc_xds_domain_new(NULL);
  *     struct torc_runtime_options o;
  *     torc_runtime_options_init(&o);
  *     o.xds_domain = domain;
  *     for (int i = 0; i < 4; i++)
- *         runtimes[i] = torc_runtime_new(&o);
+ *         runtimes[i] = torc_runtime_new(&o, NULL);
  *     torc_xds_domain_free(domain);   // the runtimes keep it
  *
  * A domain has a thread of its own, on which its xDS clients run: no runtime depends on another one's loop, and they
@@ -29,9 +29,9 @@ extern "C" {
 
 typedef struct torc_xds_domain torc_xds_domain;
 
-/* A new domain, for torc_runtime_options.xds_domain. NULL with errno set when the system refuses a loop or a thread.
- * Any thread. */
-TORC_API torc_xds_domain *torc_xds_domain_new(void);
+/* A new domain, for torc_runtime_options.xds_domain. NULL with an error (TORC_EIO) when the system refuses a loop or
+ * a thread. Any thread. */
+TORC_API torc_xds_domain *torc_xds_domain_new(torc_error **error);
 
 /* Gives up the application's hold: the domain ends with the last runtime that was made with it, or now when there is
  * none; then its thread is joined. TORC_EFORK in a child of the process that made it, TORC_EDEADLK

@@ -17,6 +17,7 @@
 #include "base/options.h"
 #include "channel/call_setup.h"
 #include "channel/call_start.h"
+#include "runtime/blocking.h"
 
 void torc_call_options_init(struct torc_call_options *options)
 {
@@ -68,16 +69,21 @@ static void options_apply(torc_call *call, const struct torc_call_options *o)
 static void on_task(struct tc_task *task);
 static void on_start(struct tc_task *task);
 
+static bool can_start(torc_channel *ch, const char *method, torc_error **error)
+{
+    if (!ch || !method)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", ch ? "method" : "channel") == 0;
+    int rc = tc_runtime_check(ch->rt);
+    return rc == 0 || tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc)) == 0;
+}
+
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *given,
-                        enum tc_call_kind kind, const struct tc_call_events *events, int *error)
+                        enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error)
 {
     struct torc_call_options options;
     torc_call_options_init(&options);
-    *error = ch && method ? tc_options_take(&options, sizeof(options), given, "options", "torc_call_options_init", NULL)
-                          : TORC_EINVAL;
-    if (*error == 0)
-        *error = tc_runtime_check(ch->rt);
-    if (*error != 0)
+    if (tc_error_pending(error) || !can_start(ch, method, error) ||
+        tc_options_take(&options, sizeof(options), given, "options", "torc_call_options_init", error) != 0)
         return NULL;
     torc_call *call = tc_call_pool_get(tc_call_pool_of(ch->rt));
     tc_call_init(&call->core, ch);
@@ -92,8 +98,10 @@ torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_
     tc_task_init(&call->task, on_task);
     call->core.asked.path = path_make(&call->core.arena, method);
     if (!call->core.asked.path.data || tc_metadata_to_headers(options.metadata, &call->core.asked.metadata) != 0) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s",
+                     call->core.asked.path.data ? "options: metadata: it is too large"
+                                                : "method: must be \"/package.Service/Method\"");
         tc_call_drop(call);
-        *error = TORC_EINVAL;
         return NULL;
     }
     options_apply(call, &options);
@@ -163,16 +171,21 @@ int tc_call_launch(torc_call *call)
     return rc;
 }
 
-torc_call *tc_call_launch_or_drop(torc_call *call, int rc, int *error)
+bool tc_call_may_wait(torc_channel *ch, torc_error **error)
 {
-    if (call)
-        rc = tc_call_launch(call);
+    if (tc_error_pending(error))
+        return false;
+    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
+    return rc == 0 || tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc)) == 0;
+}
+
+torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error)
+{
+    int rc = call ? tc_call_launch(call) : 0;
     if (rc == 0)
         return call;
-    if (call)
-        tc_call_drop(call);
-    if (error)
-        *error = rc;
+    tc_call_drop(call);
+    tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc));
     return NULL;
 }
 
@@ -310,16 +323,18 @@ static const struct tc_call_events stream_events = {
 };
 
 torc_call *torc_call_start(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                           const struct torc_call_events *events, void *arg, int *error)
+                           const struct torc_call_events *events, void *arg, torc_error **error)
 {
-    int rc = TORC_EINVAL;
-    torc_call *call =
-        events && events->on_done ? tc_call_make(ch, method, options, TC_CALL_STREAM, &stream_events, &rc) : NULL;
+    if (!tc_error_pending(error) && (!events || !events->on_done)) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "events: on_done is required");
+        return NULL;
+    }
+    torc_call *call = tc_call_make(ch, method, options, TC_CALL_STREAM, &stream_events, error);
     if (call) {
         call->events = events;
         call->arg = arg;
     }
-    return tc_call_launch_or_drop(call, rc, error);
+    return tc_call_launch_or_drop(call, error);
 }
 
 /* Takes the mutex of a call that has not ended. Returns what tc_runtime_check returns, or TORC_ECLOSED, without the

@@ -5,20 +5,22 @@
 #include "api/call_object.h"
 
 /* Makes a call with the options, checked; the reference is the caller's. `events`: of the loop's call. Returns NULL
- * with the reason in *error. */
+ * with an error. */
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                        enum tc_call_kind kind, const struct tc_call_events *events, int *error);
+                        enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error);
 /* Gives a reference back. */
 void tc_call_drop(torc_call *call);
 
+/* Returns whether this thread may wait for a call of the channel; stores an error if not. */
+bool tc_call_may_wait(torc_channel *ch, torc_error **error);
 /* Starts the call; the loop's reference is added. Returns TORC_ECLOSED if the loop has ended; the call has not begun
  * then. */
 int tc_call_launch(torc_call *call);
 /* tc_call_launch of a call without a handle, for a thread that drives the loop next, or else wakes it. */
 int tc_call_launch_quietly(torc_call *call);
-/* Launches the call that tc_call_make returned with `rc`, or gives it up and stores the error in *error (may be NULL).
- */
-torc_call *tc_call_launch_or_drop(torc_call *call, int rc, int *error);
+/* Launches the call that tc_call_make returned, or gives it up and stores an error. NULL, when tc_call_make has failed,
+ * stays NULL. */
+torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error);
 
 /* torc_call_write, torc_call_write_done and torc_call_read. `quietly`: without waking the loop, for a thread that
  * drives it next, or else wakes it. */

@@ -4,6 +4,7 @@
  * whose callers drive the loop it is posted without a wake-up, because this thread turns the loop next. */
 #include "api/call.h"
 #include "api/result.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "runtime/blocking.h"
 
@@ -59,9 +60,13 @@ static int unary_blocking(torc_channel *ch, const char *method, struct tc_slice 
     int rc = ch && result && (request.data || !request.len) ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
     if (rc != 0)
         return rc;
-    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &unary_events, &rc);
-    if (!call)
+    torc_error *error = NULL;
+    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &unary_events, &error);
+    if (!call) {
+        rc = torc_error_code(error);
+        torc_error_free(error);
         return rc;
+    }
     TC_NO_CANCEL;
     torc_runtime *rt = ch->rt;
     struct tc_wait wait;
@@ -96,14 +101,19 @@ int torc_call_unary(torc_channel *ch, const char *method, const void *request, s
 
 static int unary_async(torc_channel *ch, const char *method, struct tc_slice request,
                        const struct torc_call_options *options, bool dry, torc_unary_fn fn, void *arg,
-                       torc_call **handle)
+                       torc_call **handle, torc_error **error)
 {
-    int rc = TORC_EINVAL;
-    torc_call *call = fn && (request.data || !request.len)
-                          ? tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &unary_events, &rc)
-                          : NULL;
-    if (!call)
-        return rc;
+    if (tc_error_pending(error))
+        return torc_error_code(*error);
+    if (!fn || (!request.data && request.len))
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", fn ? "request" : "fn");
+    torc_error *own = NULL;
+    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &unary_events, error ? error : &own);
+    if (!call) {
+        int code = torc_error_code(error ? *error : own);
+        torc_error_free(own);
+        return code;
+    }
     /* A request that is too large for gRPC is refused before its bytes are read. */
     call->request = call->lent || request.len > TC_H2_MESSAGE_MAX
                         ? request
@@ -112,18 +122,19 @@ static int unary_async(torc_channel *ch, const char *method, struct tc_slice req
     call->core.asked.explain |= dry;
     call->unary_fn = fn;
     call->arg = arg;
-    rc = tc_call_launch(call);
+    int rc = tc_call_launch(call);
     if (rc == 0 && handle)
         *handle = call;
     else
         tc_call_drop(call);
-    return rc;
+    return rc == 0 ? 0 : tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc));
 }
 
 int torc_call_unary_async(torc_channel *ch, const char *method, const void *request, size_t request_size,
-                          const struct torc_call_options *options, torc_unary_fn fn, void *arg, torc_call **handle)
+                          const struct torc_call_options *options, torc_unary_fn fn, void *arg, torc_call **handle,
+                          torc_error **error)
 {
-    return unary_async(ch, method, tc_slice_of(request, request_size), options, false, fn, arg, handle);
+    return unary_async(ch, method, tc_slice_of(request, request_size), options, false, fn, arg, handle, error);
 }
 
 int torc_call_explain(torc_channel *ch, const char *method, const struct torc_call_options *options,
@@ -133,7 +144,7 @@ int torc_call_explain(torc_channel *ch, const char *method, const struct torc_ca
 }
 
 int torc_call_explain_async(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                            torc_unary_fn fn, void *arg, torc_call **call)
+                            torc_unary_fn fn, void *arg, torc_call **call, torc_error **error)
 {
-    return unary_async(ch, method, tc_slice_of(NULL, 0), options, true, fn, arg, call);
+    return unary_async(ch, method, tc_slice_of(NULL, 0), options, true, fn, arg, call, error);
 }

@@ -63,13 +63,14 @@ static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *c
     return app;
 }
 
-/* Returns false with the reason in *why when one of the application's LB policies is malformed. */
-static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_channel_options *given, char **why)
+/* Returns false with an error when one of the application's LB policies is malformed. */
+static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_channel_options *given,
+                         torc_error **error)
 {
     struct torc_channel_options o;
     tc_channel_options_init(&o);
     *plugins = (struct tc_channel_plugins){.policies = tc_builtin_policies()};
-    if (tc_options_take(&o, sizeof(o), given, "options", "torc_channel_options_init", why) != 0)
+    if (tc_options_take(&o, sizeof(o), given, "options", "torc_channel_options_init", error) != 0)
         return false;
     bool own_policies = o.lb_policies && o.lb_policies[0];
     if (!own_policies && !(o.resolvers && o.resolvers[0]))
@@ -80,7 +81,7 @@ static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_c
     plugins->release = plugins_free;
     if (!own_policies)
         return true;
-    app->policies = tc_app_lb_factories_new(o.lb_policies, why);
+    app->policies = tc_app_lb_factories_new(o.lb_policies, error);
     if (!app->policies) {
         plugins_free(app);
         return false;
@@ -95,24 +96,26 @@ void torc_channel_options_init(struct torc_channel_options *options)
 }
 
 torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
-                               char **why)
+                               torc_error **error)
 {
     TC_NO_CANCEL;
+    if (tc_error_pending(error))
+        return NULL;
     struct tc_channel_plugins plugins;
     if (!target) {
-        tc_refuse(why, "target: it is NULL");
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "target: it is NULL");
         return NULL;
     }
     if (!rt)
         rt = torc_runtime_default();
     int rc = rt ? tc_runtime_check(rt) : TORC_EIO;
     if (rc != 0) {
-        tc_refuse(why, "runtime: %s", torc_strerror(rc));
+        tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "runtime: %s", torc_strerror(rc));
         return NULL;
     }
-    if (!plugins_make(&plugins, options, why))
+    if (!plugins_make(&plugins, options, error))
         return NULL;
-    return tc_channel_make(rt, target, options, &plugins, false, why);
+    return tc_channel_make(rt, target, options, &plugins, false, error);
 }
 
 void torc_channel_free(torc_channel *ch)

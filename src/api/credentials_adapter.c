@@ -3,6 +3,7 @@
  * loop. */
 #include "api/metadata.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "creds/call/call.h"
 
 struct plugin {
@@ -36,10 +37,14 @@ static void plugin_free(torc_call_credentials *base)
 }
 
 torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn, void (*release)(void *arg),
-                                                    void *arg)
+                                                    void *arg, torc_error **error)
 {
-    if (!type || !fn)
+    if (tc_error_pending(error))
         return NULL;
+    if (!type || !fn) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", type ? "fn" : "type");
+        return NULL;
+    }
     struct plugin *p = TC_NEW(struct plugin);
     p->type = tc_strdup(type);
     p->ops = (struct tc_call_creds_ops){.type = p->type, .get = plugin_get, .free = plugin_free};

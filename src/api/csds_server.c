@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/ref.h"
+#include "base/status.h"
 #include "io/mailbox.h"
 #include "runtime/blocking.h"
 #include "server/csds_service.h"
@@ -212,7 +213,7 @@ static void on_start(void *arg)
     if ((st->rc = tc_runtime_check(s->rt)) != 0)
         return;
     s->source = tc_csds_source(s->rt);
-    s->own = torc_runtime_new(NULL);
+    s->own = torc_runtime_new(NULL, NULL);
     if (!s->own) {
         st->rc = TORC_EIO;
         return;
@@ -228,7 +229,7 @@ static void on_start(void *arg)
         csds_stop(s);
 }
 
-static torc_csds *csds_start(torc_runtime *rt, const struct tc_addr *addr, char **why)
+static torc_csds *csds_start(torc_runtime *rt, const struct tc_addr *addr, torc_error **error)
 {
     torc_csds *s = TC_NEW(torc_csds);
     struct start st = {.server = s, .addr = addr};
@@ -240,7 +241,8 @@ static torc_csds *csds_start(torc_runtime *rt, const struct tc_addr *addr, char 
     int rc = tc_runtime_do(rt, on_start, &st);
     rc = rc ? rc : st.rc;
     if (rc != 0) {
-        *why = tc_strdup(st.error.text ? tc_status_text(&st.error) : torc_strerror(rc));
+        tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "%s",
+                     st.error.text ? tc_status_text(&st.error) : torc_strerror(rc));
         csds_unref(s);
         s = NULL;
     }
@@ -248,25 +250,23 @@ static torc_csds *csds_start(torc_runtime *rt, const struct tc_addr *addr, char 
     return s;
 }
 
-torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, char **why)
+torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error)
 {
-    torc_runtime *rt = runtime ? runtime : torc_runtime_default();
-    torc_csds *s = NULL;
     struct tc_addr addr;
-    char *reason = NULL;
+    if (tc_error_pending(error))
+        return NULL;
+    torc_runtime *rt = runtime ? runtime : torc_runtime_default();
     if (!rt) {
-        reason = tc_strdup("runtime: the system refuses one");
-    } else if (!address || tc_addr_parse(&addr, tc_slice_str(address)) != 0) {
-        reason =
-            tc_asprintf("'%s' is not an address such as 127.0.0.1:0, [::1]:80 or unix:/path", address ? address : "");
-    } else {
-        s = csds_start(rt, &addr, &reason);
-        tc_addr_fini(&addr);
+        tc_error_set(error, TORC_EIO, TORC_LAYER_API, "runtime: the system refuses one");
+        return NULL;
     }
-    if (why)
-        *why = reason;
-    else
-        tc_free(reason);
+    if (!address || tc_addr_parse(&addr, tc_slice_str(address)) != 0) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                     "'%s' is not an address such as 127.0.0.1:0, [::1]:80 or unix:/path", address ? address : "");
+        return NULL;
+    }
+    torc_csds *s = csds_start(rt, &addr, error);
+    tc_addr_fini(&addr);
     return s;
 }
 

@@ -4,6 +4,7 @@
 #include "api/lb_adapter.h"
 #include "base/mem.h"
 #include "base/sized.h"
+#include "base/status.h"
 #include "lb/registry.h"
 
 struct tc_app_lb_factories {
@@ -30,7 +31,7 @@ static bool class_is_well_formed(const struct torc_lb_factory *app)
            app->name[0] && app->create && app->update && app->pick && app->destroy;
 }
 
-struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, char **why)
+struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, torc_error **error)
 {
     size_t n = 0;
     while (list[n])
@@ -38,7 +39,7 @@ struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory
     size_t bytes;
     if (__builtin_mul_overflow(n, sizeof(((struct tc_app_lb_factories *)NULL)->at[0]), &bytes) ||
         bytes > SIZE_MAX / 2) {
-        tc_refuse(why, "lb_policies: %zu factories do not fit in memory", n);
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "lb_policies: %zu factories do not fit in memory", n);
         return NULL;
     }
     struct tc_app_lb_factories *c = tc_calloc(1, sizeof(*c) + bytes);
@@ -51,9 +52,10 @@ struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory
             ok = tc_lb_registry_add(c->registry, &c->at[i].factory) == 0;
         }
         if (!ok) {
-            tc_refuse(why,
-                      "lb_policies[%zu] (\"%s\"): the factory is incomplete or a newer version's, or its name is taken",
-                      i, list[i]->name ? list[i]->name : "");
+            tc_error_set(
+                error, TORC_EINVAL, TORC_LAYER_API,
+                "lb_policies[%zu] (\"%s\"): the factory is incomplete or a newer version's, or its name is taken", i,
+                list[i]->name ? list[i]->name : "");
             tc_app_lb_factories_free(c);
             return NULL;
         }

@@ -65,13 +65,14 @@ static const struct tc_call_events blocking_events = {
     .on_done = on_done,
 };
 
-torc_call *torc_call_open(torc_channel *ch, const char *method, const struct torc_call_options *options, int *error)
+torc_call *torc_call_open(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                          torc_error **error)
 {
-    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
     TC_NO_CANCEL;
-    torc_call *call =
-        rc == 0 ? tc_call_make(ch, method, options, TC_CALL_STREAM_BLOCKING, &blocking_events, &rc) : NULL;
-    return tc_call_launch_or_drop(call, rc, error);
+    if (!tc_call_may_wait(ch, error))
+        return NULL;
+    torc_call *call = tc_call_make(ch, method, options, TC_CALL_STREAM_BLOCKING, &blocking_events, error);
+    return tc_call_launch_or_drop(call, error);
 }
 
 /* A thread that waits for something of the call. */

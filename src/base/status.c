@@ -1,9 +1,14 @@
-/* gRPC's status codes with their names, texts of TORC_E*, and statuses with a shared text. The order of code_names is
- * that of enum torc_status_code; a code that gRPC does not have is shown as UNKNOWN, as peers must treat it
- * (PROTOCOL-HTTP2). The names are part of what the command prints and the service config reads. */
+/* What went wrong, in three forms: gRPC's status codes with their names, statuses with a shared text for the inside of
+ * the library, and the errors that applications get.
+ *
+ * The order of code_names is that of enum torc_status_code; a code that gRPC does not have is shown as UNKNOWN, as
+ * peers must treat it (PROTOCOL-HTTP2). The names are part of what the command prints and the service config reads. An
+ * error is immutable and counted, so that it may go to another thread. */
 #include "base/status.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
+#include "base/ref.h"
 
 struct tc_status tc_status_make(int code, const char *fmt, ...)
 {
@@ -43,27 +48,128 @@ int torc_status_code_from_name(const char *name)
     return -1;
 }
 
-static const char *const error_texts[] = {
-    [-TORC_OK] = "success",
-    [-TORC_EINVAL] = "invalid argument",
-    [-TORC_ENOTFOUND] = "not found",
-    [-TORC_EEXIST] = "exists already",
-    [-TORC_EAGAIN] = "nothing to do now",
-    [-TORC_ECLOSED] = "closed",
-    [-TORC_EIO] = "operating system error",
-    [-TORC_EPROTO] = "protocol error",
-    [-TORC_ELIMIT] = "limit exceeded",
-    [-TORC_EUNSUPPORTED] = "not supported",
-    [-TORC_ESTATE] = "not allowed in this state",
-    [-TORC_EDEADLK] = "blocking call from inside a callback",
-    [-TORC_EFORK] = "object belongs to the parent process, or the process is exiting",
-    [-TORC_ETIMEDOUT] = "timed out",
-    [-TORC_ECANCELED] = "cancelled",
-    [-TORC_EPARSE] = "malformed",
+/* --- errors --- */
+
+struct torc_error {
+    struct tc_ref ref;
+    int code;
+    int layer;
+    char *text;
 };
 
-const char *torc_strerror(int error)
+static const struct code {
+    const char *text;
+    enum torc_status_code status;
+} codes[] = {
+    [-TORC_OK] = {"success", TORC_STATUS_OK},
+    [-TORC_EINVAL] = {"invalid argument", TORC_STATUS_INVALID_ARGUMENT},
+    [-TORC_ENOTFOUND] = {"not found", TORC_STATUS_NOT_FOUND},
+    [-TORC_EEXIST] = {"exists already", TORC_STATUS_ALREADY_EXISTS},
+    [-TORC_EAGAIN] = {"nothing to do now", TORC_STATUS_UNAVAILABLE},
+    [-TORC_ECLOSED] = {"closed", TORC_STATUS_UNAVAILABLE},
+    [-TORC_EIO] = {"operating system error", TORC_STATUS_UNAVAILABLE},
+    [-TORC_EPROTO] = {"protocol error", TORC_STATUS_INTERNAL},
+    [-TORC_ELIMIT] = {"limit exceeded", TORC_STATUS_RESOURCE_EXHAUSTED},
+    [-TORC_EUNSUPPORTED] = {"not supported", TORC_STATUS_UNIMPLEMENTED},
+    [-TORC_ESTATE] = {"not allowed in this state", TORC_STATUS_FAILED_PRECONDITION},
+    [-TORC_EDEADLK] = {"blocking call from inside a callback", TORC_STATUS_FAILED_PRECONDITION},
+    [-TORC_EFORK] = {"object belongs to the parent process, or the process is exiting",
+                     TORC_STATUS_FAILED_PRECONDITION},
+    [-TORC_ETIMEDOUT] = {"timed out", TORC_STATUS_DEADLINE_EXCEEDED},
+    [-TORC_ECANCELED] = {"cancelled", TORC_STATUS_CANCELLED},
+    [-TORC_EPARSE] = {"malformed", TORC_STATUS_INVALID_ARGUMENT},
+    [-TORC_ESTATUS] = {"the RPC failed", TORC_STATUS_UNKNOWN},
+};
+
+static bool code_is_known(int code)
 {
-    bool known = error <= 0 && error > -(int)TC_ARRAY_LEN(error_texts);
-    return known ? error_texts[-error] : "unknown error";
+    return code <= 0 && code > -(int)TC_ARRAY_LEN(codes);
+}
+
+const char *torc_strerror(int code)
+{
+    return code_is_known(code) ? codes[-code].text : "unknown error";
+}
+
+/* Takes over the text. */
+static torc_error *error_make(int code, int layer, char *text)
+{
+    torc_error *e = TC_NEW(torc_error);
+    tc_ref_init(&e->ref);
+    e->code = code;
+    e->layer = layer;
+    e->text = text;
+    return e;
+}
+
+torc_error *torc_error_new(int code, int layer, const char *text)
+{
+    if (code >= 0 || !code_is_known(code))
+        code = TORC_EINVAL;
+    return error_make(code, layer, tc_strdup(text ? text : torc_strerror(code)));
+}
+
+int tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...)
+{
+    if (error) {
+        struct tc_buf text = {0};
+        va_list ap;
+        va_start(ap, fmt);
+        tc_buf_vprintf(&text, fmt, ap);
+        va_end(ap);
+        *error = error_make(code, layer, tc_buf_take(&text));
+    }
+    return code;
+}
+
+int tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why)
+{
+    if (error)
+        *error = error_make(code, layer, why ? why : tc_strdup(torc_strerror(code)));
+    else
+        tc_free(why);
+    return code;
+}
+
+int torc_error_code(const torc_error *error)
+{
+    return error ? error->code : TORC_OK;
+}
+
+int torc_error_status(const torc_error *error)
+{
+    return error ? (int)codes[-error->code].status : TORC_STATUS_OK;
+}
+
+int torc_error_layer(const torc_error *error)
+{
+    return error ? error->layer : TORC_LAYER_NONE;
+}
+
+const char *torc_error_text(const torc_error *error)
+{
+    return error ? error->text : "";
+}
+
+torc_error *torc_error_ref(torc_error *error)
+{
+    if (error)
+        tc_ref_inc(&error->ref);
+    return error;
+}
+
+void torc_error_free(torc_error *error)
+{
+    if (!error || !tc_ref_dec(&error->ref))
+        return;
+    tc_free(error->text);
+    tc_free(error);
+}
+
+void torc_error_clear(torc_error **error)
+{
+    if (!error)
+        return;
+    torc_error_free(*error);
+    *error = NULL;
 }

@@ -3,6 +3,7 @@
 #ifndef TC_BASE_STATUS_H
 #define TC_BASE_STATUS_H
 
+#include <torc/error.h>
 #include <torc/status.h>
 
 #include "base/rstr.h"
@@ -42,5 +43,21 @@ static inline const char *tc_status_text(const struct tc_status *s)
 }
 
 bool tc_status_eq(const struct tc_status *a, const struct tc_status *b);
+
+/* --- errors that public functions give to the application (torc/error.h) ---
+ *
+ * Made at the boundary: inside the library reasons are texts (char **why) and statuses. Any thread. */
+
+/* Returns whether an earlier function of the chain has failed: this one must then do nothing. */
+static inline bool tc_error_pending(torc_error *const *error)
+{
+    return error && *error;
+}
+
+/* Stores a new error in *error, unless `error` is NULL. Returns `code`. */
+int tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...) TC_PRINTF(4, 5);
+
+/* The same with the text `why`, which is freed (tc_free); NULL: the text of the code. Returns `code`. */
+int tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why);
 
 #endif

@@ -8,6 +8,7 @@
 #include <torc/version.h>
 
 #include "base/mem.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "channel/channel_internal.h"
 #include "channel/options.h"
@@ -26,10 +27,11 @@ static bool known_scheme(void *arg, struct tc_slice scheme)
 }
 
 /* Resolver and authority of the target. Built-in resolvers may be replaced by a proxy's (resolver/proxy.h). */
-static bool target_set(torc_channel *ch, const char *target, char **why)
+static bool target_set(torc_channel *ch, const char *target, torc_error **error)
 {
-    if (tc_target_parse(&ch->target, target, known_scheme, &ch->plugins, why) != 0)
-        return false;
+    char *why = NULL;
+    if (tc_target_parse(&ch->target, target, known_scheme, &ch->plugins, &why) != 0)
+        return tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why) == 0;
     ch->resolver_class = resolver_find(&ch->plugins, tc_slice_str(ch->target.scheme));
     /* An environment proxy applies to built-in resolvers only. */
     if (ch->resolver_class == tc_resolver_find(tc_slice_str(ch->target.scheme)) &&
@@ -37,20 +39,24 @@ static bool target_set(torc_channel *ch, const char *target, char **why)
         ch->resolver_class = &ch->proxied.base;
     struct tc_buf authority = {0};
     /* Asked for even if the option overrides it: it checks the target, too. */
-    bool ok = ch->resolver_class->authority(ch->resolver_class, &ch->target, &authority, why);
-    if (ok)
+    bool ok = ch->resolver_class->authority(ch->resolver_class, &ch->target, &authority, &why);
+    if (!ok)
+        tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
+    else
         ch->authority =
             ch->opts.authority ? tc_rstr_str(ch->opts.authority) : tc_rstr_new(authority.data, authority.len);
     tc_buf_fini(&authority);
     return ok;
 }
 
-static bool default_config_set(torc_channel *ch, char **why)
+static bool default_config_set(torc_channel *ch, torc_error **error)
 {
+    char *why = NULL;
     if (!ch->opts.service_config_json)
         return true;
-    ch->default_config = tc_service_config_parse(ch->plugins.policies, tc_slice_str(ch->opts.service_config_json), why);
-    return ch->default_config != NULL;
+    ch->default_config =
+        tc_service_config_parse(ch->plugins.policies, tc_slice_str(ch->opts.service_config_json), &why);
+    return ch->default_config || tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why) == 0;
 }
 
 /* What the channel's connections are made with, unless a cluster secures its own (A29). */
@@ -136,7 +142,7 @@ static void on_free(struct tc_task *task)
 }
 
 torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct torc_channel_options *options,
-                              const struct tc_channel_plugins *plugins, bool is_private, char **why)
+                              const struct tc_channel_plugins *plugins, bool is_private, torc_error **error)
 {
     torc_channel *ch = TC_NEW(torc_channel);
     tc_ref_init(&ch->ref);
@@ -147,8 +153,8 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
     tc_list_init(&ch->member.link);
     ch->member.is_private = is_private;
     ch->member.on_shutdown = on_runtime_shutdown;
-    if (!tc_channel_options_complete(&ch->opts, options, why) || !target_set(ch, target, why) ||
-        !default_config_set(ch, why)) {
+    if (!tc_channel_options_complete(&ch->opts, options, error) || !target_set(ch, target, error) ||
+        !default_config_set(ch, error)) {
         tc_channel_unref(ch);
         return NULL;
     }
@@ -171,12 +177,12 @@ torc_channel *tc_channel_new_private(torc_runtime *rt, const char *target, const
                                      const struct tc_lb_registry *policies, struct tc_status *why)
 {
     const struct tc_channel_plugins plugins = {.policies = policies};
-    char *text = NULL;
-    torc_channel *ch = tc_channel_make(rt, target, options, &plugins, true, &text);
+    torc_error *error = NULL;
+    torc_channel *ch = tc_channel_make(rt, target, options, &plugins, true, &error);
     if (ch)
         tc_channel_attach(ch);
     else
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", text);
-    tc_free(text);
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", torc_error_text(error));
+    torc_error_free(error);
     return ch;
 }

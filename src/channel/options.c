@@ -1,4 +1,4 @@
-/* The defaults of channel options, and which options are refused. The texts go to the application (*why). */
+/* The defaults of channel options, and which options are refused. The texts go to the application. */
 #include "channel/options.h"
 
 #include <stdatomic.h>
@@ -106,17 +106,19 @@ static const char *options_fault(const struct torc_channel_options *o)
     return NULL;
 }
 
-bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given, char **why)
+bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given,
+                                 torc_error **error)
 {
     tc_channel_options_init(out);
-    if (tc_options_take(out, sizeof(*out), given, "options", "torc_channel_options_init", why) != 0)
+    if (tc_options_take(out, sizeof(*out), given, "options", "torc_channel_options_init", error) != 0)
         return false;
     out->size = sizeof(*out);
     if (out->authority && !authority_is_valid(tc_slice_str(out->authority)))
-        return tc_refuse(why, "options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority));
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority)) == 0;
     const char *text = options_fault(out);
     if (text)
-        return tc_refuse(why, "options: %s", text);
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: %s", text) == 0;
     /* A8: clients must not ping more often than every 10 s. */
     if (out->keepalive_time_ms && out->keepalive_time_ms < MIN_KEEPALIVE_MS)
         out->keepalive_time_ms = MIN_KEEPALIVE_MS;

@@ -17,41 +17,45 @@ void torc_google_options_init(struct torc_google_options *options)
     *options = (struct torc_google_options){.size = sizeof(*options)};
 }
 
-static torc_credentials *google_tls_new(const char *roots_pem, const char *roots_file, char **why)
+static torc_credentials *google_tls_new(const char *roots_pem, const char *roots_file, torc_error **error)
 {
     char scratch[128];
     struct torc_tls_options options;
     torc_tls_options_init(&options);
     options.roots_pem = roots_pem;
     if (roots_pem || !roots_file)
-        return torc_credentials_tls(&options, why);
+        return torc_credentials_tls(&options, error);
     struct tc_buf text = {0};
     torc_credentials *c = NULL;
     const char *what;
     int err = tc_file_read(roots_file, MAX_ROOTS_BYTES, &text, &what, scratch);
     options.roots_pem = tc_buf_cstr(&text);
     if (err == 0)
-        c = torc_credentials_tls(&options, why);
+        c = torc_credentials_tls(&options, error);
     else
-        tc_refuse(why, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, what);
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, what);
     tc_buf_fini(&text);
     return c;
 }
 
-torc_credentials *torc_credentials_google_default(const struct torc_google_options *given, char **why)
+torc_credentials *torc_credentials_google_default(const struct torc_google_options *given, torc_error **error)
 {
     TC_NO_CANCEL;
+    char *why = NULL;
     struct torc_google_options o;
     torc_google_options_init(&o);
-    if (tc_options_take(&o, sizeof(o), given, "options", "torc_google_options_init", why) != 0)
+    if (tc_error_pending(error) ||
+        tc_options_take(&o, sizeof(o), given, "options", "torc_google_options_init", error) != 0)
         return NULL;
     const char *roots_file = getenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH");
     struct tc_adc_opts adc = {.credentials_file = o.credentials_file,
                               .metadata_host = o.metadata_host,
                               .roots_file = roots_file && *roots_file ? roots_file : NULL};
-    torc_call_credentials *call = tc_adc_find(&adc, why);
-    torc_credentials *tls = call ? google_tls_new(o.roots_pem, adc.roots_file, why) : NULL;
-    torc_credentials *both = tls ? torc_credentials_composite(tls, call) : NULL;
+    torc_call_credentials *call = tc_adc_find(&adc, &why);
+    if (!call)
+        tc_error_take(error, TORC_EINVAL, TORC_LAYER_CREDENTIALS, why);
+    torc_credentials *tls = call ? google_tls_new(o.roots_pem, adc.roots_file, error) : NULL;
+    torc_credentials *both = tls ? torc_credentials_composite(tls, call, error) : NULL;
     torc_credentials_unref(tls);
     torc_call_credentials_unref(call);
     return both;

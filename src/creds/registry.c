@@ -24,11 +24,11 @@ static torc_credentials *tls_from_config(const json_t *config, struct tc_validat
 
 static torc_credentials *google_default_from_config(const json_t *config TC_UNUSED, struct tc_validation_errors *errors)
 {
-    char *why = NULL;
-    torc_credentials *c = torc_credentials_google_default(NULL, &why);
+    torc_error *error = NULL;
+    torc_credentials *c = torc_credentials_google_default(NULL, &error);
     if (!c)
-        tc_validation_add(errors, "%s", why);
-    tc_free(why);
+        tc_validation_add(errors, "%s", torc_error_text(error));
+    torc_error_free(error);
     return c;
 }
 

@@ -119,26 +119,27 @@ static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS])
     return tc_rstr_of_buf(&b);
 }
 
-torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, char **why)
+torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, torc_error **error)
 {
     TC_NO_CANCEL;
     struct torc_tls_options options;
     torc_tls_options_init(&options);
-    if (tc_options_take(&options, sizeof(options), given, "options", "torc_tls_options_init", why) != 0)
+    if (tc_error_pending(error) ||
+        tc_options_take(&options, sizeof(options), given, "options", "torc_tls_options_init", error) != 0)
         return NULL;
     const struct tc_slice texts[PARTS] = {text_or_none(options.roots_pem), text_or_none(options.certificate_pem),
                                           text_or_none(options.private_key_pem)};
-    struct tc_status error = {0};
+    struct tc_status fault = {0};
     struct tc_tls_opts opts = {
         .verify = TC_TLS_VERIFY_FULL,
         .roots_pem = texts[ROOTS],
         .certificate_pem = texts[CERTIFICATE],
         .private_key_pem = texts[KEY],
     };
-    struct tc_tls_context *context = tc_tls_context_new(&opts, &error);
+    struct tc_tls_context *context = tc_tls_context_new(&opts, &fault);
     if (!context) {
-        tc_refuse(why, "%s", tc_status_text(&error));
-        tc_status_fini(&error);
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "%s", tc_status_text(&fault));
+        tc_status_fini(&fault);
         return NULL;
     }
     struct tls_credentials *c = tls_new(&text_ops, texts_key(texts));
@@ -168,39 +169,39 @@ void torc_tls_files_init(struct torc_tls_files *files)
                                      .refresh_interval_ms = TC_CERT_REFRESH_DEFAULT_NS / TC_NS_PER_MS};
 }
 
-torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given, char **why)
+/* Copies the options over their defaults. Returns false with an error if they cannot be used. */
+static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files *given, torc_error **error)
+{
+    torc_tls_files_init(out);
+    if (!given)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "files: it is NULL") == 0;
+    if (tc_options_take(out, sizeof(*out), given, "files", "torc_tls_files_init", error) != 0)
+        return false;
+    if (!out->certificate_file != !out->private_key_file)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "certificate_file and private_key_file must both be set, or neither") == 0;
+    return true;
+}
+
+torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given, torc_error **error)
 {
     TC_NO_CANCEL;
     struct torc_tls_files files;
-    char *reason = NULL;
-    torc_credentials *c = NULL;
-    torc_tls_files_init(&files);
-    if (!given) {
-        reason = tc_strdup("files: it is NULL");
-        goto done;
-    }
-    if (tc_options_take(&files, sizeof(files), given, "files", "torc_tls_files_init", &reason) != 0)
-        goto done;
-    if (!files.certificate_file != !files.private_key_file) {
-        reason = tc_strdup("certificate_file and private_key_file must both be set, or neither");
-        goto done;
-    }
-    c = tc_credentials_tls_files(&(struct tc_cert_paths){
+    char *why = NULL;
+    if (tc_error_pending(error) || !files_accept(&files, given, error))
+        return NULL;
+    torc_credentials *c = tc_credentials_tls_files(&(struct tc_cert_paths){
         .ca_certificate_file = files.ca_certificate_file,
         .certificate_file = files.certificate_file,
         .private_key_file = files.private_key_file,
         .refresh_interval_ns = TC_MIN(files.refresh_interval_ms, UINT64_MAX / TC_NS_PER_MS) * TC_NS_PER_MS,
     });
-    struct tc_tls_context *context = tc_tls_source_context(&tls_of(c)->source, NULL, &reason);
+    struct tc_tls_context *context = tc_tls_source_context(&tls_of(c)->source, NULL, &why);
     if (!context) {
+        tc_error_take(error, TORC_EINVAL, TORC_LAYER_TLS, why);
         torc_credentials_unref(c);
         c = NULL;
     }
     tc_tls_context_unref(context);
-done:
-    if (!c && why)
-        *why = reason;
-    else
-        tc_free(reason);
     return c;
 }

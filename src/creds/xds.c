@@ -3,6 +3,7 @@
 #include "creds/xds.h"
 
 #include "base/mem.h"
+#include "base/status.h"
 #include "creds/handshake.h"
 
 struct xds_credentials {
@@ -30,10 +31,24 @@ static void xds_free(torc_credentials *c)
     tc_free(TC_CONTAINER_OF(c, struct xds_credentials, base));
 }
 
-torc_credentials *torc_credentials_xds(torc_credentials *fallback)
+static const char *fallback_fault(const torc_credentials *fallback)
 {
-    if (!fallback || fallback->call || tc_credentials_xds_fallback(fallback))
+    if (!fallback)
+        return "fallback: it is NULL; for plaintext give torc_credentials_insecure()";
+    if (fallback->call)
+        return "fallback: it has call credentials; put those around the xds credentials";
+    return tc_credentials_xds_fallback(fallback) ? "fallback: it is xds credentials itself" : NULL;
+}
+
+torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error)
+{
+    if (tc_error_pending(error))
         return NULL;
+    const char *fault = fallback_fault(fallback);
+    if (fault) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s", fault);
+        return NULL;
+    }
     struct xds_credentials *c = TC_NEW(struct xds_credentials);
     static const struct tc_creds_ops ops = {
         .type = TC_CREDS_XDS, .start = xds_start, .cancel = tc_creds_handshake_cancel, .free = xds_free};

@@ -108,33 +108,40 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
     return rt;
 }
 
-static int options_complete(struct torc_runtime_options *out, const struct torc_runtime_options *given)
+static int options_complete(struct torc_runtime_options *out, const struct torc_runtime_options *given,
+                            torc_error **error)
 {
     torc_runtime_options_init(out);
-    int rc = tc_options_take(out, sizeof(*out), given, "options", "torc_runtime_options_init", NULL);
+    int rc = tc_options_take(out, sizeof(*out), given, "options", "torc_runtime_options_init", error);
     out->size = sizeof(*out);
     return rc;
 }
 
-torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
+/* Fills in the options and takes a hold of their domain. */
+static bool options_accept(struct torc_runtime_options *out, const struct torc_runtime_options *given,
+                           torc_error **error)
+{
+    if (options_complete(out, given, error) != 0)
+        return false;
+    if (out->mode != TORC_RUNTIME_THREAD && out->mode != TORC_RUNTIME_CALLER)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: mode: %d is not an enum torc_runtime_mode",
+                            (int)out->mode) == 0;
+    if (out->xds_domain && !tc_xds_domain_hold(out->xds_domain))
+        return tc_error_set(error, TORC_EFORK, TORC_LAYER_API,
+                            "options: xds_domain: it belongs to the parent process") == 0;
+    return true;
+}
+
+torc_runtime *torc_runtime_new(const struct torc_runtime_options *given, torc_error **error)
 {
     TC_NO_CANCEL;
     struct torc_runtime_options options;
-    int fault = options_complete(&options, given);
-    if (fault != 0) {
-        errno = fault == TORC_EUNSUPPORTED ? E2BIG : EINVAL;
+    if (tc_error_pending(error) || !options_accept(&options, given, error))
         return NULL;
-    }
-    if ((options.mode != TORC_RUNTIME_THREAD && options.mode != TORC_RUNTIME_CALLER) ||
-        (options.xds_domain && !tc_xds_domain_hold(options.xds_domain))) {
-        errno = EINVAL;
-        return NULL;
-    }
     struct tc_loop *loop = tc_loop_new(NULL);
     if (!loop) {
-        int error = errno;
+        tc_error_set(error, TORC_EIO, TORC_LAYER_API, "cannot make an event loop: %s", strerror(errno));
         tc_xds_domain_drop(options.xds_domain);
-        errno = error;
         return NULL;
     }
     torc_runtime *rt = runtime_make(loop, true, &options);
@@ -147,7 +154,7 @@ torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
             tc_pool_free(rt->pool);
             tc_xds_domain_drop(rt->xds_domain);
             tc_runtime_unref(rt);
-            errno = rc;
+            tc_error_set(error, TORC_EIO, TORC_LAYER_API, "cannot start a thread: %s", strerror(rc));
             return NULL;
         }
     }
@@ -157,7 +164,7 @@ torc_runtime *torc_runtime_new(const struct torc_runtime_options *given)
 torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_options *given)
 {
     struct torc_runtime_options options;
-    options_complete(&options, given);
+    options_complete(&options, given, NULL);
     options.mode = TORC_RUNTIME_CALLER;
     if (options.xds_domain)
         tc_xds_domain_hold(options.xds_domain);
@@ -170,7 +177,7 @@ torc_runtime *torc_runtime_default(void)
 {
     torc_runtime *have = atomic_load(&default_runtime);
     while (!have || tc_loop_forked(have->loop)) {
-        torc_runtime *made = torc_runtime_new(NULL);
+        torc_runtime *made = torc_runtime_new(NULL, NULL);
         if (!made)
             return NULL;
         if (atomic_compare_exchange_strong(&default_runtime, &have, made))

@@ -22,9 +22,9 @@ struct torc_xds_domain {
     void *value;
 };
 
-torc_xds_domain *torc_xds_domain_new(void)
+torc_xds_domain *torc_xds_domain_new(torc_error **error)
 {
-    torc_runtime *runtime = torc_runtime_new(NULL);
+    torc_runtime *runtime = torc_runtime_new(NULL, error);
     if (!runtime)
         return NULL;
     torc_xds_domain *d = TC_NEW(torc_xds_domain);

@@ -157,9 +157,9 @@ static void test_plugin(void **state)
     (void)state;
     struct plugin p = {.how = AT_ONCE};
     char seen[2048], message[256];
-    assert_null(torc_call_credentials_plugin(NULL, on_ask, NULL, NULL));
-    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);
-    torc_credentials *both = torc_credentials_composite(channel_creds, cc);
+    assert_null(torc_call_credentials_plugin(NULL, on_ask, NULL, NULL, NULL));
+    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p, NULL);
+    torc_credentials *both = torc_credentials_composite(channel_creds, cc, NULL);
     torc_channel *ch = open_channel(secure, both);
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_OK);
     assert_non_null(strstr(seen, "x-who: number 1\nx-sign-bin: AAEC\n"));
@@ -192,8 +192,8 @@ static void test_plugin(void **state)
     /* The channel is freed while an RPC waits; the answer comes afterwards. */
     o.timeout_ms = -1;
     struct torc_call_events events = {.on_done = on_done};
-    int done = -1, error, asked = p.asked;
-    torc_call *waiting = torc_call_start(ch, HEADERS, &o, &events, &done, &error);
+    int done = -1, asked = p.asked;
+    torc_call *waiting = torc_call_start(ch, HEADERS, &o, &events, &done, NULL);
     assert_non_null(waiting);
     while (p.asked == asked)
         torc_runtime_poll(rt, 1000);
@@ -214,8 +214,8 @@ static void test_own_and_both(void **state)
     (void)state;
     struct plugin a = {.how = THREAD}, b = {.how = AT_ONCE};
     char seen[2048], message[256];
-    torc_call_credentials *ca_creds = torc_call_credentials_plugin("a", on_ask, on_release, &a);
-    torc_call_credentials *cb = torc_call_credentials_plugin("b", on_ask, on_release, &b);
+    torc_call_credentials *ca_creds = torc_call_credentials_plugin("a", on_ask, on_release, &a, NULL);
+    torc_call_credentials *cb = torc_call_credentials_plugin("b", on_ask, on_release, &b, NULL);
     torc_channel *ch = open_channel(secure, channel_creds);
     assert_int_equal(call(ch, ca_creds, seen, message), TORC_STATUS_OK);
     pthread_join(a.thread, NULL);
@@ -225,7 +225,7 @@ static void test_own_and_both(void **state)
     torc_channel_free(ch);
 
     /* The channel's credentials, then the call's, each asked once. */
-    torc_credentials *with_a = torc_credentials_composite(channel_creds, ca_creds);
+    torc_credentials *with_a = torc_credentials_composite(channel_creds, ca_creds, NULL);
     ch = open_channel(secure, with_a);
     b.asked = 6;
     assert_int_equal(call(ch, cb, seen, message), TORC_STATUS_OK);
@@ -246,8 +246,8 @@ static void test_never_over_plaintext(void **state)
     (void)state;
     struct plugin p = {.how = AT_ONCE};
     char seen[2048], message[256];
-    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);
-    torc_credentials *insecure = torc_credentials_insecure(), *both = torc_credentials_composite(insecure, cc);
+    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p, NULL);
+    torc_credentials *insecure = torc_credentials_insecure(), *both = torc_credentials_composite(insecure, cc, NULL);
     torc_channel *ch = open_channel(plain, both), *bare = open_channel(plain, NULL);
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_UNAUTHENTICATED);
     assert_non_null(strstr(message, "no transport security"));
@@ -348,7 +348,7 @@ static void ask_control_plane(struct ads *a, torc_credentials *creds, const char
     if (creds)
         o.credentials = creds;
     o.xds_bootstrap_json = bootstrap;
-    torc_runtime *own = torc_runtime_new(NULL);
+    torc_runtime *own = torc_runtime_new(NULL, NULL);
     torc_channel *ch = torc_channel_new(own, "xds:///orders", &o, NULL);
     assert_non_null(ch);
     torc_channel_state(ch, true);
@@ -385,8 +385,8 @@ static void test_control_plane(void **state)
     pthread_cond_init(&a.cond, NULL);
     /* A27: a server without channel_creds gets the channel's credentials without their call credentials. */
     struct plugin p = {.how = AT_ONCE};
-    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p);
-    torc_credentials *both = torc_credentials_composite(channel_creds, cc);
+    torc_call_credentials *cc = torc_call_credentials_plugin("mine", on_ask, on_release, &p, NULL);
+    torc_credentials *both = torc_credentials_composite(channel_creds, cc, NULL);
     ask_control_plane(&a, both, "");
     assert_non_null(strstr(a.seen, "user-agent"));
     assert_null(strstr(a.seen, "x-who"));

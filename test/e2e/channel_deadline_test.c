@@ -99,7 +99,7 @@ static struct outcome reset_by_server(bool late)
     struct torc_runtime_options ro;
     torc_runtime_options_init(&ro);
     ro.mode = TORC_RUNTIME_CALLER;
-    torc_runtime *rt = torc_runtime_new(&ro);
+    torc_runtime *rt = torc_runtime_new(&ro, NULL);
     struct server s;
     server_init(&s);
     torc_channel *ch = torc_channel_new(rt, s.target, NULL, NULL);
@@ -109,7 +109,7 @@ static struct outcome reset_by_server(bool late)
     o.wait_for_ready = true;
     uint64_t begun = now_ms();
     struct outcome outcome = {0};
-    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL, NULL), 0);
     uint32_t stream = server_await_request(&s, rt);
     assert_false(outcome.done);
     /* The loop is not run meanwhile, so that the reset is there before the timer is checked. */

@@ -365,8 +365,8 @@ static void test_ends_from_outside(void **state)
     plan("h", NULL);
     int done = 0;
     torc_call *call = NULL;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call), 0);
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL, NULL), 0);
     while (seen().calls < 6)
         torc_runtime_poll(rt, 5);
     torc_call_cancel(call);

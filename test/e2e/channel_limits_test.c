@@ -100,7 +100,7 @@ static struct outcome send_by(enum way way, torc_channel *ch, const void *data, 
         torc_result_fini(&r);
         break;
     default:
-        assert_int_equal(torc_call_unary_async(ch, "a/b", data, size, &o, on_unary, &out, NULL), 0);
+        assert_int_equal(torc_call_unary_async(ch, "a/b", data, size, &o, on_unary, &out, NULL, NULL), 0);
         wait_for(&out);
         break;
     }
@@ -243,11 +243,11 @@ static void test_request_headers(void **state)
     torc_channel_free(ch);
     static const uint64_t bad[] = {0, 268435457, UINT64_MAX};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char *why = NULL;
+        torc_error *error = NULL;
         o.max_request_header_bytes = bad[i];
-        assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &why));
-        assert_non_null(strstr(why, "max_request_header_bytes"));
-        free(why);
+        assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &error));
+        assert_non_null(strstr(torc_error_text(error), "max_request_header_bytes"));
+        torc_error_clear(&error);
     }
 }
 

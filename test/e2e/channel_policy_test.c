@@ -22,7 +22,7 @@ static int setup(void **state)
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
     kit = kit_backends_new(4, NULL);
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     return 0;
 }
 
@@ -351,10 +351,10 @@ static void test_app_policy(void **state)
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.lb_policies = policies;
-    char *why = NULL;
-    assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &why));
-    assert_non_null(strstr(why, "pick_first"));
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &error));
+    assert_non_null(strstr(torc_error_text(error), "pick_first"));
+    torc_error_clear(&error);
     bad.name = "other";
     bad.pick = NULL;
     assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, NULL));

@@ -17,7 +17,7 @@ static void open_runtime(uint64_t idle_connection_ms, uint32_t max_idle)
     o.mode = TORC_RUNTIME_CALLER;
     o.idle_connection_ms = idle_connection_ms;
     o.max_idle_connections = max_idle;
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
 }
 
@@ -84,7 +84,7 @@ static void test_idle_timeout(void **state)
     /* A running call keeps the channel awake, even if no message comes. */
     int code = -1;
     torc_call *call = NULL;
-    assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call), 0);
+    assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call, NULL), 0);
     while (kit_backends_counts(kit, 0).open_calls == 0)
         torc_runtime_poll(rt, 10);
     assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 200, &now), TORC_ETIMEDOUT);

@@ -131,7 +131,7 @@ static void run(void)
     torc_channel_options_init(&o);
     o.lb_policies = policies;
     o.resolvers = resolvers;
-    torc_runtime *rt = torc_runtime_new(&ro);
+    torc_runtime *rt = torc_runtime_new(&ro, NULL);
     torc_channel *ch = torc_channel_new(rt, "mine:x", &o, NULL);
     assert_non_null(ch);
     assert_int_equal(torc_channel_observe(ch, on_event, NULL), 0);

@@ -290,8 +290,8 @@ static void test_ends_during_backoff(void **state)
     int done = 0;
     torc_call *call = NULL;
     size_t before = (size_t)kit_backends_counts(kit, 0).requests;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call), 0);
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit, 0).requests < before + 2 || kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
     torc_call_cancel(call);
@@ -338,7 +338,7 @@ static void test_no_endpoint(void **state)
     torc_channel *ch = open_channel("{" POLICY("5", "0.3s") "}");
     kit_backends_stop(kit, 0);
     int done = 0;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, expect_ok, &done, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, expect_ok, &done, NULL, NULL), 0);
     while (torc_channel_state(ch, false) != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         torc_runtime_poll(rt, 10);
     kit_backends_restart(kit, 0);
@@ -373,7 +373,7 @@ static void test_buffer_limits(void **state)
     ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     int done = 0;
     size_t before = (size_t)kit_backends_counts(kit, 0).requests;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "abc", 3, NULL, count, &done, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "t/M", "abc", 3, NULL, count, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit, 0).requests < before + 1 || kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
     /* The first call waits for its next attempt and keeps three bytes; the second call's do not fit. */

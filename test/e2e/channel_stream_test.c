@@ -19,7 +19,7 @@ static int setup(void **state)
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
     kit = kit_backends_new(1, NULL);
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     return ch ? 0 : -1;
 }
@@ -311,9 +311,10 @@ static void on_done_start_another(torc_call *call, const struct torc_result *res
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_EDEADLK);
     assert_int_equal(torc_runtime_poll(rt, 0), TORC_EDEADLK);
     assert_int_equal(torc_runtime_free(rt), TORC_EDEADLK);
-    int error = 0;
+    torc_error *error = NULL;
     assert_null(torc_call_open(ch, "a/b", NULL, &error));
-    assert_int_equal(error, TORC_EDEADLK);
+    assert_int_equal(torc_error_code(error), TORC_EDEADLK);
+    torc_error_clear(&error);
     assert_int_equal(torc_channel_connect(ch, 0), TORC_EDEADLK);
 }
 

@@ -58,7 +58,7 @@ static void test_stream_limit_queues(void **state)
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     struct batch b = {0};
     for (int i = 0; i < 200; i++)
-        assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL), 0);
+        assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL, NULL), 0);
     while (b.done < 200)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(b.ok, 200);
@@ -67,7 +67,7 @@ static void test_stream_limit_queues(void **state)
     /* Calls up to the stream limit: the next call waits, and its deadline's text says for what. */
     torc_call *hanging[4];
     for (int i = 0; i < 4; i++)
-        torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i]);
+        torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i], NULL);
     while (kit_backends_counts(kit, 0).open_calls < 4)
         torc_runtime_poll(rt, 10);
     struct torc_call_options o;
@@ -96,7 +96,7 @@ static void test_goaway_drains(void **state)
     int begun = 0;
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 50; i++, begun++)
-            torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL);
+            torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL, NULL);
         torc_runtime_poll(rt, 0);
         kit_backends_goaway(kit, 0);
         torc_runtime_poll(rt, 0);
@@ -137,7 +137,7 @@ static void test_server_restart(void **state)
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     struct batch b = {0};
-    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL);
+    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL, NULL);
     while (kit_backends_counts(kit, 0).open_calls < 1)
         torc_runtime_poll(rt, 10);
     kit_backends_stop(kit, 0);
@@ -264,8 +264,7 @@ static int tls_call(struct kit_backends *kit, const char *roots, const struct ki
         t.certificate_pem = client->cert_pem;
         t.private_key_pem = client->key_pem;
     }
-    char *why = NULL;
-    torc_credentials *creds = torc_credentials_tls(&t, &why);
+    torc_credentials *creds = torc_credentials_tls(&t, NULL);
     assert_non_null(creds);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
@@ -326,10 +325,10 @@ static void test_bad_tls_options(void **state)
     struct torc_tls_options t;
     torc_tls_options_init(&t);
     t.roots_pem = "no certificate";
-    char *why = NULL;
-    assert_null(torc_credentials_tls(&t, &why));
-    assert_non_null(why);
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_credentials_tls(&t, &error));
+    assert_non_null(error);
+    torc_error_clear(&error);
 }
 
 int main(void)

@@ -18,7 +18,7 @@ static int setup(void **state)
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
     kit = kit_backends_new(3, NULL);
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     return 0;
 }
 
@@ -64,7 +64,7 @@ static void echo(torc_runtime *runtime)
 static void test_echo_own_thread(void **state)
 {
     (void)state;
-    torc_runtime *own = torc_runtime_new(NULL);
+    torc_runtime *own = torc_runtime_new(NULL, NULL);
     echo(own);
     assert_int_equal(torc_runtime_free(own), 0);
 }
@@ -91,19 +91,19 @@ static void test_refused_arguments(void **state)
     for (size_t i = 0; bad[i]; i++)
         assert_int_equal(torc_call_unary(ch, bad[i], "", 0, NULL, &r), TORC_EINVAL);
     assert_int_equal(torc_call_unary(ch, NULL, "", 0, NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_unary_async(ch, "a/b", "", 0, NULL, NULL, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_call_unary_async(ch, "a/b", "", 0, NULL, NULL, NULL, NULL, NULL), TORC_EINVAL);
     torc_channel_free(ch);
 
-    char *why = NULL;
-    assert_null(torc_channel_new(rt, "ipv4:nonsense", NULL, &why));
-    assert_non_null(strstr(why, "nonsense"));
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_channel_new(rt, "ipv4:nonsense", NULL, &error));
+    assert_non_null(strstr(torc_error_text(error), "nonsense"));
+    torc_error_clear(&error);
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     o.service_config_json = "{\"loadBalancingConfig\":[{\"nothing\":{}}]}";
-    assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &why));
-    assert_non_null(strstr(why, "loadBalancingConfig"));
-    free(why);
+    assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &error));
+    assert_non_null(strstr(torc_error_text(error), "loadBalancingConfig"));
+    torc_error_clear(&error);
 }
 
 static void test_failed_status(void **state)
@@ -328,7 +328,7 @@ static void test_async_batch(void **state)
     torc_channel *ch = open_one(0, NULL);
     struct batch b = {0};
     for (int i = 0; i < 500; i++)
-        assert_int_equal(torc_call_unary_async(ch, "a/b", "abc", 3, NULL, on_unary, &b, NULL), 0);
+        assert_int_equal(torc_call_unary_async(ch, "a/b", "abc", 3, NULL, on_unary, &b, NULL, NULL), 0);
     assert_int_equal(b.done, 0);
     while (b.done < 500)
         assert_true(torc_runtime_poll(rt, 1000) >= 0);
@@ -343,8 +343,8 @@ static void test_async_cancel_and_free(void **state)
     torc_channel *ch = open_one(0, NULL);
     struct batch b = {0};
     for (int i = 0; i < 10; i++)
-        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &b.calls[i]),
-                         0);
+        assert_int_equal(
+            torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &b.calls[i], NULL), 0);
     while (kit_backends_counts(kit, 0).open_calls < 10)
         torc_runtime_poll(rt, 10);
     for (int i = 0; i < 5; i++)
@@ -366,7 +366,7 @@ static void test_channel_free_cancels(void **state)
     torc_channel *ch = open_one(0, NULL);
     struct batch b = {0};
     for (int i = 0; i < 3; i++)
-        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL), 0);
+        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL, NULL), 0);
     while (kit_backends_counts(kit, 0).open_calls < 3)
         torc_runtime_poll(rt, 10);
     torc_channel_free(ch);
@@ -393,7 +393,7 @@ static void lend(torc_channel *ch, const char *method, struct lent *l, torc_unar
     *l = (struct lent){.bytes = malloc(LENT_BYTES), .size = LENT_BYTES, .code = -1};
     for (size_t i = 0; i < l->size; i++)
         l->bytes[i] = (char)(i * 2654435761u >> 13);
-    assert_int_equal(torc_call_unary_async(ch, method, l->bytes, l->size, &o, fn, l, call), 0);
+    assert_int_equal(torc_call_unary_async(ch, method, l->bytes, l->size, &o, fn, l, call, NULL), 0);
 }
 
 static void on_lent(const struct torc_result *result, void *arg)

@@ -104,16 +104,16 @@ static struct world open_world(void)
 {
     struct world w = {.k = kit_mesh_new(1)};
     struct torc_channel_options o;
-    char *why = NULL;
+    torc_error *error = NULL;
     put_clusters(w.k);
-    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), "127.0.0.1:0", &why);
-    assert_null(why);
+    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), "127.0.0.1:0", &error);
+    assert_null(error);
     w.ch = kit_mesh_channel(w.k, "svc", NULL);
     kit_mesh_calls(w.ch, NULL, 10);
-    w.other = torc_runtime_new(NULL);
+    w.other = torc_runtime_new(NULL, NULL);
     w.beside = torc_channel_new(w.other, kit_mesh_address(w.k, 0), NULL, NULL);
     kit_mesh_calls(w.beside, NULL, 10);
-    w.asker = torc_runtime_new(NULL);
+    w.asker = torc_runtime_new(NULL, NULL);
     torc_channel_options_init(&o);
     o.backoff_initial_ms = 20;
     o.backoff_max_ms = 100;

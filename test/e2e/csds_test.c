@@ -36,15 +36,15 @@ struct world {
 static struct world open_world(void)
 {
     struct world w = {.k = kit_mesh_new(1)};
-    char *why = NULL;
+    torc_error *error = NULL;
     kit_mesh_put_listener(w.k, "svc", "c", NULL);
     kit_mesh_put_endpoints(w.k, "c", "0/a: 0", NULL);
     kit_mesh_put_cluster(w.k, "c", NULL);
-    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), "127.0.0.1:0", &why);
-    assert_null(why);
+    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), "127.0.0.1:0", &error);
+    assert_null(error);
     assert_non_null(w.csds);
     assert_false(tc_slice_ends(tc_slice_str(torc_csds_address(w.csds)), tc_slice_str(":0")));
-    w.asker = torc_runtime_new(NULL);
+    w.asker = torc_runtime_new(NULL, NULL);
     w.ask = torc_channel_new(w.asker, torc_csds_address(w.csds), NULL, NULL);
     assert_non_null(w.ask);
     return w;
@@ -275,7 +275,7 @@ static void streams_and_refusals(void **state)
     struct world w = open_world();
     torc_message *m;
     struct torc_result end;
-    int error;
+    torc_error *error = NULL;
     torc_call *call = torc_call_open(w.ask, SERVICE "StreamClientStatus", NULL, &error);
     assert_non_null(call);
     assert_int_equal(torc_call_send(call, "", 0, false), 0);
@@ -319,9 +319,9 @@ struct inside {
 static void dump_inside(void *arg)
 {
     struct inside *i = arg;
-    char *why = NULL;
+    torc_error *error = NULL;
     i->rc = torc_csds_dump(i->rt, false, &i->bytes, &i->size);
-    i->csds = torc_csds_serve(i->rt, "127.0.0.1:0", &why);
+    i->csds = torc_csds_serve(i->rt, "127.0.0.1:0", &error);
     torc_csds_free(i->csds);
     i->stopped = true;
 }
@@ -352,7 +352,7 @@ static void by_function(void **state)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    struct inside i = {.rt = torc_runtime_new(&o), .size = 1};
+    struct inside i = {.rt = torc_runtime_new(&o, NULL), .size = 1};
     assert_int_equal(torc_runtime_post(i.rt, dump_inside, &i), 0);
     while (!i.stopped)
         torc_runtime_poll(i.rt, -1);
@@ -373,16 +373,16 @@ static void answers_are_limited(void **state)
     struct world w = open_world();
     struct torc_runtime_options o;
     struct torc_channel_options co;
-    char *why = NULL;
+    torc_error *error = NULL;
     torc_runtime_options_init(&o);
     o.csds_answer_bytes = 400;
-    torc_runtime *rt = torc_runtime_new(&o);
+    torc_runtime *rt = torc_runtime_new(&o, NULL);
     torc_channel_options_init(&co);
     co.xds_bootstrap_json = kit_mesh_bootstrap(w.k);
-    w.ch = torc_channel_new(rt, "xds:///svc", &co, &why);
+    w.ch = torc_channel_new(rt, "xds:///svc", &co, &error);
     kit_mesh_calls(w.ch, NULL, 1);
     torc_csds_free(w.csds);
-    w.csds = torc_csds_serve(rt, "127.0.0.1:0", &why);
+    w.csds = torc_csds_serve(rt, "127.0.0.1:0", &error);
     assert_non_null(w.csds);
     torc_channel_free(w.ask);
     w.ask = torc_channel_new(w.asker, torc_csds_address(w.csds), NULL, NULL);
@@ -455,20 +455,20 @@ static void addresses_and_ends(void **state)
 {
     (void)state;
     struct world w = open_world();
-    char *why = NULL;
-    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), "nonsense", &why));
-    assert_non_null(strstr(why, "'nonsense'"));
-    free(why);
-    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), torc_csds_address(w.csds), &why));
-    assert_non_null(strstr(why, torc_csds_address(w.csds))); /* in use */
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), "nonsense", &error));
+    assert_non_null(strstr(torc_error_text(error), "'nonsense'"));
+    torc_error_clear(&error);
+    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), torc_csds_address(w.csds), &error));
+    assert_non_null(strstr(torc_error_text(error), torc_csds_address(w.csds))); /* in use */
+    torc_error_clear(&error);
     assert_null(torc_csds_serve(kit_mesh_runtime(w.k), NULL, NULL));
     /* Freed: the address is no longer in use. */
     uint16_t port;
     int held = port_hold(&port);
     char *address = tc_asprintf("127.0.0.1:%u", port);
     torc_csds_free(w.csds);
-    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &why);
+    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &error);
     assert_non_null(w.csds);
     torc_channel *again = torc_channel_new(w.asker, address, NULL, NULL);
     assert_int_equal(torc_channel_connect(again, 20000), 0);
@@ -483,7 +483,7 @@ static void addresses_and_ends(void **state)
     close(held);
     tc_free(address);
     /* The end of the runtime ends the service; the handle is freed later. */
-    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
     torc_csds *left = torc_csds_serve(rt, "127.0.0.1:0", NULL);
     torc_channel *ch = torc_channel_new(w.asker, torc_csds_address(left), NULL, NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);

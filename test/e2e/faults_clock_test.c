@@ -135,7 +135,7 @@ static void deadlines(void **state)
         torc_call_options_init(&o);
         o.timeout_ms = 1000;
         uint64_t begun = now_ms();
-        assert_int_equal(torc_call_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL), 0);
+        assert_int_equal(torc_call_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL, NULL), 0);
         jump(jumps[i]);
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 100, &now), TORC_ETIMEDOUT);
         assert_in_range(now_ms() - begun, 100, SLOW_MS);

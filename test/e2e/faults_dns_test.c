@@ -26,9 +26,10 @@ static int setup(void **state)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    torc_runtime_free(torc_runtime_new(&o)); /* libuv keeps two descriptors of the first loop for the whole process */
+    torc_runtime_free(
+        torc_runtime_new(&o, NULL)); /* libuv keeps two descriptors of the first loop for the whole process */
     w->descriptors = footprint_descriptors();
-    w->rt = torc_runtime_new(&o);
+    w->rt = torc_runtime_new(&o, NULL);
     assert_non_null(w->rt);
     w->names = name_server_new();
     w->kit = kit_backends_new(1, NULL);

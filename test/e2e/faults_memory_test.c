@@ -71,7 +71,7 @@ static int setup(void **state)
     (void)state;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     refused = 0;
     return rt ? 0 : -1;
 }

@@ -76,7 +76,7 @@ static void start(struct batch *b, torc_channel *ch, const char *method, bool wa
     o.wait_for_ready = wait;
     o.timeout_ms = timeout_ms;
     b->begun++;
-    assert_int_equal(torc_call_unary_async(ch, method, "x", 1, &o, on_result, b, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, method, "x", 1, &o, on_result, b, NULL, NULL), 0);
 }
 
 /* Runs until at most `running` calls are left. */

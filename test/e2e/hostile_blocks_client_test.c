@@ -257,8 +257,8 @@ static void launch(struct slot *s)
     o.timeout_ms = some_timeout(&w->rng);
     o.lend_request = true;
     size_t len = tc_rng_below(&w->rng, 3) ? 10 : LARGE;
-    assert_int_equal(torc_call_unary_async(w->channels[s->server], "/a.B/C", w->large, len, &o, on_result, s, &call),
-                     0);
+    assert_int_equal(
+        torc_call_unary_async(w->channels[s->server], "/a.B/C", w->large, len, &o, on_result, s, &call, NULL), 0);
     torc_metadata_free(m);
     pthread_mutex_lock(&s->lock);
     s->call = call;
@@ -304,7 +304,7 @@ static void open_channels(struct world *w)
 {
     struct torc_runtime_options ro;
     torc_runtime_options_init(&ro);
-    w->rt = torc_runtime_new(&ro);
+    w->rt = torc_runtime_new(&ro, NULL);
     struct torc_tls_options to;
     torc_tls_options_init(&to);
     to.roots_pem = w->cert.cert_pem;

@@ -163,7 +163,7 @@ static int open_world(void **state)
     over_tls = hostile_new(plays, n_plays, &cert);
     torc_runtime_options_init(&o);
     o.idle_connection_ms = 100;
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     return 0;
 }
 
@@ -237,7 +237,7 @@ static void play_batch(size_t first, size_t n)
     for (size_t i = 0; i < n; i++) {
         asks[i] = (struct ask){&out, first + i};
         channels[i] = ask_by(first + i);
-        assert_int_equal(torc_call_unary_async(channels[i], "/a.B/C", "", 0, &o, on_result, &asks[i], NULL), 0);
+        assert_int_equal(torc_call_unary_async(channels[i], "/a.B/C", "", 0, &o, on_result, &asks[i], NULL, NULL), 0);
     }
     pthread_mutex_lock(&out.lock);
     while (out.done < n)

@@ -236,7 +236,7 @@ static const struct torc_call_events events = {.on_message = on_message, .on_don
 
 static void start(struct endless_run *run)
 {
-    int error = 0;
+    torc_error *error = NULL;
     run->call = torc_call_start(run->ch, "/a.B/C", NULL, &events, run, &error);
     assert_non_null(run->call);
     torc_call_write(run->call, "", 0, true);
@@ -333,7 +333,7 @@ static int open_world(void **state)
     creds = torc_credentials_tls(&tls, NULL);
     torc_runtime_options_init(&o);
     o.idle_connection_ms = 100;
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers[0]));
     good = torc_channel_new(rt, target, NULL, NULL);
     tc_free(target);

@@ -7,19 +7,19 @@
 
 int main(int argc, char **argv)
 {
-    char *why = NULL;
-    torc_credentials *credentials = torc_credentials_google_default(NULL, &why);
+    torc_error *error = NULL;
+    torc_credentials *credentials = torc_credentials_google_default(NULL, &error);
     if (argc < 2 || !credentials) {
-        printf("no credentials: %s\n", why ? why : "");
-        free(why);
+        printf("no credentials: %s\n", torc_error_text(error) ? torc_error_text(error) : "");
+        torc_error_clear(&error);
         return 1;
     }
     struct torc_channel_options options;
     torc_channel_options_init(&options);
     options.credentials = credentials;
-    torc_channel *channel = torc_channel_new(NULL, argv[1], &options, &why);
+    torc_channel *channel = torc_channel_new(NULL, argv[1], &options, &error);
     if (!channel) {
-        printf("no channel: %s\n", why);
+        printf("no channel: %s\n", torc_error_text(error));
         return 1;
     }
     struct torc_call_options call;

@@ -77,9 +77,10 @@ TLS = """
 import ctypes, sys
 torc = ctypes.CDLL(sys.argv[1])
 torc.torc_credentials_tls.restype = ctypes.c_void_p
-why = ctypes.c_char_p()
-made = torc.torc_credentials_tls(None, ctypes.byref(why))
-print("made" if made else why.value.decode())
+torc.torc_error_text.restype = ctypes.c_char_p
+error = ctypes.c_void_p()
+made = torc.torc_credentials_tls(None, ctypes.byref(error))
+print("made" if made else torc.torc_error_text(error).decode())
 """
 
 

@@ -96,7 +96,7 @@ static void start_scene(enum torc_runtime_mode mode)
     sem_init(&began, 0, 0);
     sem_init(&go_on, 0, 0);
     sem_init(&returned, 0, 0);
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     if (!rt)
         _exit(WRONG);
 }

@@ -224,7 +224,7 @@ static torc_runtime *start(uint64_t seed, enum torc_runtime_mode mode)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = mode;
-    torc_runtime *own = torc_runtime_new(&o);
+    torc_runtime *own = torc_runtime_new(&o, NULL);
     shared_tls = tls_of_files();
     shared_token = tc_metadata_server_creds(at.tokens, CALL_MS);
     for (int i = 0; i < THREADS; i++)
@@ -316,7 +316,7 @@ static void end_by_fork(uint64_t seed)
     pid_t child = fork();
     if (child == 0) {
         alarm(HANG_S / 2);
-        torc_runtime *rt = torc_runtime_new(NULL);
+        torc_runtime *rt = torc_runtime_new(NULL, NULL);
         int code = rt ? call_once(rt, shared_tls, shared_token) : 1000;
         torc_credentials_unref(shared_tls);
         torc_call_credentials_unref(shared_token);

@@ -192,11 +192,12 @@ static void an_applications_tokens(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++)
-        use(TOKEN, channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, NULL), configs[i]);
+        use(TOKEN, channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, NULL, NULL), configs[i]);
     /* In base64, as on the wire. */
     struct tc_buf encoded = {0};
     tc_base64_encode(&encoded, TOKEN, strlen(TOKEN), false);
-    use(tc_buf_cstr(&encoded), channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, &encoded), NULL);
+    use(tc_buf_cstr(&encoded), channel_creds(), torc_call_credentials_plugin("mine", on_ask, NULL, &encoded, NULL),
+        NULL);
     tc_buf_fini(&encoded);
 }
 
@@ -233,13 +234,13 @@ static void access_tokens(void **state)
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++) {
         struct torc_google_options o;
-        char *why = NULL;
+        torc_error *error = NULL;
         torc_google_options_init(&o);
         o.roots_pem = ca.cert_pem;
         o.metadata_host = http_server_address(metadata);
-        torc_credentials *c = torc_credentials_google_default(&o, &why);
+        torc_credentials *c = torc_credentials_google_default(&o, &error);
         if (!c)
-            fail_msg("%s", why);
+            fail_msg("%s", torc_error_text(error));
         use(TOKEN, c, NULL, configs[i]);
     }
 }

@@ -207,11 +207,11 @@ static void start_call(struct world *w)
     torc_call *handle = NULL;
     int rc = 0;
     if (c->streaming)
-        handle = torc_call_start(ch, method, &o, &events, c, &rc);
+        rc = (handle = torc_call_start(ch, method, &o, &events, c, NULL)) ? 0 : TORC_EINVAL;
     else if (c->explained)
-        rc = torc_call_explain_async(ch, method, &o, on_unary, c, keep ? &handle : NULL);
+        rc = torc_call_explain_async(ch, method, &o, on_unary, c, keep ? &handle : NULL, NULL);
     else
-        rc = torc_call_unary_async(ch, method, "14", ask ? 0 : 2, &o, on_unary, c, keep ? &handle : NULL);
+        rc = torc_call_unary_async(ch, method, "14", ask ? 0 : 2, &o, on_unary, c, keep ? &handle : NULL, NULL);
     assert_int_equal(rc, 0);
     torc_call_credentials_unref(o.credentials);
     if (c->streaming) {
@@ -335,8 +335,8 @@ static void one_teardown(uint64_t seed)
     o.mode = w->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD;
     if (chance(w, 4) == 0)
         o.max_idle_connections = 0;
-    o.xds_domain = chance(w, 5) ? NULL : torc_xds_domain_new();
-    w->rt = torc_runtime_new(&o);
+    o.xds_domain = chance(w, 5) ? NULL : torc_xds_domain_new(NULL);
+    w->rt = torc_runtime_new(&o, NULL);
     assert_non_null(w->rt);
     assert_int_equal(torc_xds_domain_free(o.xds_domain), 0);
     w->csds = chance(w, 2) ? NULL : torc_csds_serve(w->rt, "127.0.0.1:0", NULL);

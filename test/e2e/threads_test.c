@@ -143,7 +143,7 @@ static int unary_async(struct actor *a)
     struct torc_call_options o = options(a);
     torc_call *call = NULL;
     bool keep = chance(a, 2);
-    int rc = torc_call_unary_async(a->ch, method(a), "x", 1, &o, on_unary, a, keep ? &call : NULL);
+    int rc = torc_call_unary_async(a->ch, method(a), "x", 1, &o, on_unary, a, keep ? &call : NULL, NULL);
     if (rc == 0 && keep)
         a->maybe++;
     else if (rc == 0)
@@ -154,17 +154,24 @@ static int unary_async(struct actor *a)
     return rc;
 }
 
+static int code_of(torc_error *error)
+{
+    int code = torc_error_code(error);
+    torc_error_free(error);
+    return code;
+}
+
 static int stream(struct actor *a)
 {
     struct torc_call_options o = options(a);
-    int rc = 0;
-    torc_call *call = torc_call_start(a->ch, method(a), &o, &events, a, &rc);
+    torc_error *error = NULL;
+    torc_call *call = torc_call_start(a->ch, method(a), &o, &events, a, &error);
     if (!call)
-        return rc;
+        return code_of(error);
     a->maybe++;
     torc_call_read(call);
     torc_call_write(call, "hello", 5, chance(a, 2));
-    rc = torc_call_read(call);
+    int rc = torc_call_read(call);
     if (chance(a, 2))
         torc_call_cancel(call);
     torc_call_free(call);
@@ -175,10 +182,10 @@ static int stream_blocking(struct actor *a)
 {
     struct torc_call_options o = options(a);
     torc_message *m = NULL;
-    int rc = 0;
-    torc_call *call = torc_call_open(a->ch, method(a), &o, &rc);
+    torc_error *error = NULL;
+    torc_call *call = torc_call_open(a->ch, method(a), &o, &error);
     if (!call)
-        return rc;
+        return code_of(error);
     torc_call_send(call, "hello", 5, chance(a, 2));
     if (chance(a, 2) && torc_call_receive(call, &m) == 1)
         torc_message_unref(m);

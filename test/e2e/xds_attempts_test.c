@@ -90,7 +90,7 @@ static void retries_keep_the_hash(void **state)
 static torc_channel *open_ring(struct kit_mesh *k, const char *policy)
 {
     struct torc_channel_options o;
-    char *why = NULL;
+    torc_error *error = NULL;
     kit_mesh_fail(k, 0, TORC_STATUS_UNAVAILABLE);
     char *target = tc_asprintf("ipv4:%s,%s", kit_mesh_address(k, 0), kit_mesh_address(k, 1));
     char *config = tc_asprintf("{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"requestHashHeader\":\"k\"}}],"
@@ -98,9 +98,9 @@ static torc_channel *open_ring(struct kit_mesh *k, const char *policy)
                                policy);
     torc_channel_options_init(&o);
     o.service_config_json = config;
-    torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &why);
+    torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &error);
     if (!ch)
-        fail_msg("%s", why);
+        fail_msg("%s", torc_error_text(error));
     while (!kit_mesh_open_connections(k, 0) || !kit_mesh_open_connections(k, 1)) {
         struct torc_result r = kit_mesh_call(ch, NULL, true, 5000);
         torc_result_fini(&r);

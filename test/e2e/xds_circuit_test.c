@@ -36,7 +36,7 @@ static void on_end(const struct torc_result *r, void *arg)
 static void open_more(struct open_calls *o, torc_channel *ch, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(torc_call_unary_async(ch, HANG, "", 0, NULL, on_end, o, &o->calls[o->n++]), 0);
+        assert_int_equal(torc_call_unary_async(ch, HANG, "", 0, NULL, on_end, o, &o->calls[o->n++], NULL), 0);
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
     while ((o->reached += kit_mesh_take(o->k, 0)) + atomic_load(&o->dropped) < o->n) {
         if (tc_system_clock.monotonic_ns(NULL) > until)

@@ -327,7 +327,7 @@ static void on_call_done(const struct torc_result *result, void *arg)
 
 static void next_call(struct load *l)
 {
-    assert_int_equal(torc_call_unary_async(l->ch, "/a.B/C", "hello", 5, NULL, on_call_done, l, NULL), 0);
+    assert_int_equal(torc_call_unary_async(l->ch, "/a.B/C", "hello", 5, NULL, on_call_done, l, NULL, NULL), 0);
 }
 
 static void run_calls(struct load *l, size_t target)

@@ -226,14 +226,14 @@ static void active_faults_are_limited(void **state)
     struct ends done = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
     torc_call *held = NULL;
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(torc_call_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, &held), 0);
+        assert_int_equal(torc_call_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, &held, NULL), 0);
         assert_int_equal(code_with(w.ch, NULL, NULL), TORC_STATUS_OK);
         torc_call_cancel(held);
         wait_for(&done, round + 1);
         torc_call_free(held);
     }
     /* Delayed calls end with their channel. */
-    assert_int_equal(torc_call_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, NULL), 0);
+    assert_int_equal(torc_call_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, NULL, NULL), 0);
     kit_mesh_world_close(&w);
     wait_for(&done, 3);
 }

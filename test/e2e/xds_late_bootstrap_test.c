@@ -23,13 +23,13 @@ static void put_file(const char *path, const char *text)
 static torc_channel *channel_of(struct kit_mesh *k, const char *target)
 {
     struct torc_channel_options o;
-    char *why = NULL;
+    torc_error *error = NULL;
     torc_channel_options_init(&o);
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
-    torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &why);
+    torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &error);
     if (!ch)
-        fail_msg("%s", why);
+        fail_msg("%s", torc_error_text(error));
     return ch;
 }
 

@@ -161,7 +161,7 @@ static void shared_with_a_route(void **state)
     assert_int_equal(asked_for(requests, "Cluster ", "c1"), 1);
     assert_int_equal(asked_for(requests, "ClusterLoadAssignment ", "c1"), 1);
     tc_free(requests);
-    int error = 0;
+    torc_error *error = NULL;
     uint64_t before = kit_mesh_handled(k, 0);
     torc_call *call = torc_call_open(ch, "/torc.test.Backend/Hang", NULL, &error);
     assert_non_null(call);
@@ -219,7 +219,7 @@ static void slow_dns_after_dead_ring(void **state)
     struct torc_call_options o;
     torc_call_options_init(&o);
     o.timeout_ms = 60000;
-    assert_int_equal(torc_call_unary_async(ch, "/test.Service/Method", "x", 1, &o, on_result, &w, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "/test.Service/Method", "x", 1, &o, on_result, &w, NULL, NULL), 0);
     wire_proxy_wait_connections(proxy, 1);
     pthread_mutex_lock(&w.lock);
     assert_false(w.done);

@@ -167,7 +167,7 @@ static void others_connect(void **state)
     struct torc_channel_options o;
     struct torc_runtime_options ro;
     torc_runtime_options_init(&ro);
-    torc_runtime *rt = torc_runtime_new(&ro);
+    torc_runtime *rt = torc_runtime_new(&ro, NULL);
     torc_channel_options_init(&o);
     o.connect_timeout_ms = ATTEMPT_MS;
     o.xds_bootstrap_json = kit_mesh_bootstrap(k);

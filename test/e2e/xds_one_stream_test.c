@@ -74,12 +74,13 @@ static struct kit_mesh *mesh_of(size_t n)
 static torc_channel *channel_on(torc_runtime *rt, const char *bootstrap, size_t i)
 {
     struct torc_channel_options o;
-    char *target = tc_asprintf("xds:///s%zu", i), *why = NULL;
+    char *target = tc_asprintf("xds:///s%zu", i);
+    torc_error *error = NULL;
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = bootstrap;
-    torc_channel *ch = torc_channel_new(rt, target, &o, &why);
+    torc_channel *ch = torc_channel_new(rt, target, &o, &error);
     if (!ch)
-        fail_msg("%s", why);
+        fail_msg("%s", torc_error_text(error));
     tc_free(target);
     return ch;
 }
@@ -89,7 +90,7 @@ static torc_runtime *runtime_in(torc_xds_domain *domain)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.xds_domain = domain;
-    torc_runtime *rt = torc_runtime_new(&o);
+    torc_runtime *rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     return rt;
 }
@@ -138,7 +139,7 @@ static void targets_of_a_domain(void **state)
 {
     (void)state;
     struct kit_mesh *k = mesh_of(TARGETS);
-    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_xds_domain *domain = torc_xds_domain_new(NULL);
     torc_runtime *rt[2] = {runtime_in(domain), runtime_in(domain)};
     torc_channel *ch[2 * (TARGETS - 1)];
     torc_xds_domain_free(domain);
@@ -162,7 +163,7 @@ static void two_clients(void **state)
 {
     (void)state;
     struct kit_mesh *k = mesh_of(2);
-    torc_runtime *other = torc_runtime_new(NULL);
+    torc_runtime *other = torc_runtime_new(NULL, NULL);
     kit_mesh_do(k, keep_one, NULL);
     uint64_t began_ns = now_ns();
     torc_channel *one = channel_on(kit_mesh_runtime(k), kit_mesh_bootstrap(k), 0);
@@ -193,7 +194,7 @@ struct figures {
 static void connect_all(struct kit_mesh *k, const struct figures *f)
 {
     torc_channel **ch = tc_calloc(f->n, sizeof(*ch));
-    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
     uint64_t before = opened(k), began_ns = now_ns();
     struct footprint begin = footprint_begin();
     for (size_t i = 0; i < f->n; i++) {

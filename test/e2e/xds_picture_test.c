@@ -241,8 +241,8 @@ static void breaks_the_circuit(struct kit_mesh_world *w)
     for (size_t i = 0; i < N; i++)
         kit_mesh_take(w->k, i);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(torc_call_unary_async(w->ch, "/torc.test.Backend/Hang", "", 0, NULL, on_hung, NULL, &calls[i]),
-                         0);
+        assert_int_equal(
+            torc_call_unary_async(w->ch, "/torc.test.Backend/Hang", "", 0, NULL, on_hung, NULL, &calls[i], NULL), 0);
     for (uint64_t n = 0, until = now_ns() + WAIT_NS; n < 3;) {
         for (size_t i = 0; i < N; i++)
             n += kit_mesh_take(w->k, i);

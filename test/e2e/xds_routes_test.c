@@ -174,7 +174,7 @@ static void routes_switch_under_load(void **state)
     TC_CASE(LR22);
     (void)state;
     struct kit_mesh_world w = open_world(2, "{match: {prefix: \"\"}, route: {cluster: c0}}");
-    int error = 0;
+    torc_error *error = NULL;
     kit_mesh_calls(w.ch, NULL, 5);
     torc_call *stream = torc_call_open(w.ch, "/a.B/C", NULL, &error);
     torc_message *m = NULL;
@@ -288,7 +288,7 @@ static void waits_for_a_deleted_cluster(void **state)
     torc_call_options_init(&o);
     o.wait_for_ready = true;
     o.timeout_ms = 60000;
-    assert_int_equal(torc_call_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL, NULL), 0);
     /* The loop runs them in order: the RPC has its cluster by now. */
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     free(json);

@@ -36,14 +36,14 @@ static uint64_t now_ns(void)
 static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char *target)
 {
     struct torc_channel_options o;
-    char *why = NULL;
+    torc_error *error = NULL;
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = kit_mesh_bootstrap(k);
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
-    torc_channel *ch = torc_channel_new(rt, target, &o, &why);
+    torc_channel *ch = torc_channel_new(rt, target, &o, &error);
     if (!ch)
-        fail_msg("%s", why);
+        fail_msg("%s", torc_error_text(error));
     return ch;
 }
 
@@ -53,7 +53,7 @@ static torc_runtime *runtime_in(torc_xds_domain *domain, enum torc_runtime_mode 
     torc_runtime_options_init(&o);
     o.mode = mode;
     o.xds_domain = domain;
-    torc_runtime *rt = torc_runtime_new(&o);
+    torc_runtime *rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     return rt;
 }
@@ -75,7 +75,7 @@ static struct world open_world_in(torc_xds_domain *domain, size_t n, size_t back
 /* Makes n runtimes of one domain, whose handle the application has released. */
 static struct world open_world(size_t n, size_t backends, const char *cluster)
 {
-    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_xds_domain *domain = torc_xds_domain_new(NULL);
     assert_non_null(domain);
     struct world w = open_world_in(domain, n, backends, cluster);
     assert_int_equal(torc_xds_domain_free(domain), 0);
@@ -174,7 +174,7 @@ static void test_dump(void **state)
 /* Makes an RPC that stays open until torc_call_finish. */
 static torc_call *hold(torc_channel *ch)
 {
-    int error;
+    torc_error *error = NULL;
     torc_message *m = NULL;
     struct torc_call_options o;
     torc_call_options_init(&o);
@@ -413,7 +413,7 @@ static void test_idle_caller(void **state)
 {
     (void)state;
     struct world w = open_world(1, 2, NULL);
-    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_xds_domain *domain = torc_xds_domain_new(NULL);
     torc_runtime *busy = runtime_in(domain, TORC_RUNTIME_CALLER), *other = runtime_in(domain, TORC_RUNTIME_CALLER);
     torc_channel *slow = channel_on(w.k, busy, "xds:///svc"), *fast = channel_on(w.k, other, "xds:///svc");
     kit_mesh_calls(slow, "x-user: a", 1);
@@ -436,7 +436,7 @@ static void test_fork(void **state)
 {
     (void)state;
     struct world w = open_world(1, 1, NULL);
-    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_xds_domain *domain = torc_xds_domain_new(NULL);
     torc_runtime *rt = runtime_in(domain, TORC_RUNTIME_THREAD);
     torc_channel *ch = channel_on(w.k, rt, "xds:///svc");
     kit_mesh_calls(ch, "x-user: a", 1);
@@ -447,15 +447,17 @@ static void test_fork(void **state)
         torc_runtime_options_init(&o);
         o.mode = TORC_RUNTIME_CALLER;
         o.xds_domain = domain;
-        int bad = torc_runtime_new(&o) != NULL || errno != EINVAL;
+        torc_error *error = NULL;
+        int bad = torc_runtime_new(&o, &error) != NULL || torc_error_code(error) != TORC_EFORK;
+        torc_error_free(error);
         bad |= (torc_xds_domain_free(domain) != TORC_EFORK) << 1;
         bad |= (torc_runtime_free(rt) != TORC_EFORK) << 2;
 #ifdef __SANITIZE_THREAD__
         _exit(bad); /* under the sanitizer a child has no threads */
 #endif
         /* A new domain works in the child. */
-        o.xds_domain = torc_xds_domain_new();
-        torc_runtime *own = torc_runtime_new(&o);
+        o.xds_domain = torc_xds_domain_new(NULL);
+        torc_runtime *own = torc_runtime_new(&o, NULL);
         torc_channel *other = channel_on(w.k, own, "xds:///svc");
         struct torc_result r = kit_mesh_call(other, "x-user: a", true, 60000);
         bad |= (r.code != TORC_STATUS_OK) << 3;
@@ -480,7 +482,7 @@ static void test_fork(void **state)
 static void test_bad_bootstrap(void **state)
 {
     (void)state;
-    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_xds_domain *domain = torc_xds_domain_new(NULL);
     torc_runtime *rt = runtime_in(domain, TORC_RUNTIME_CALLER);
     struct torc_channel_options o;
     torc_channel_options_init(&o);

@@ -135,7 +135,7 @@ static void one_round(struct world *w)
 static void open_world(struct world *w, bool with_domain)
 {
     *w = (struct world){.k = kit_mesh_new(4), .n = with_domain ? RUNTIMES : 1};
-    torc_xds_domain *domain = with_domain ? torc_xds_domain_new() : NULL;
+    torc_xds_domain *domain = with_domain ? torc_xds_domain_new(NULL) : NULL;
     tc_rng_init_seed(&w->rng, with_domain);
     put_endpoints(w);
     kit_mesh_put_endpoints(w->k, "second", "0/a: 2", NULL);
@@ -157,7 +157,7 @@ static void open_world(struct world *w, bool with_domain)
             torc_runtime_options_init(&o);
             o.mode = TORC_RUNTIME_THREAD;
             o.xds_domain = domain;
-            w->rt[i] = torc_runtime_new(&o);
+            w->rt[i] = torc_runtime_new(&o, NULL);
         }
         w->ch[i] = torc_channel_new(w->rt[i] ? w->rt[i] : kit_mesh_runtime(w->k), "xds:///svc", &co, NULL);
         assert_non_null(w->ch[i]);

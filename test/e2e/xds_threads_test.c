@@ -134,7 +134,7 @@ static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rn
     m->own_loop = tc_rng_below(rng, 2);
     o.mode = m->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD;
     o.xds_domain = domain;
-    m->rt = torc_runtime_new(&o);
+    m->rt = torc_runtime_new(&o, NULL);
     assert_non_null(m->rt);
     torc_channel_options_init(&co);
     co.xds_bootstrap_json = kit_mesh_bootstrap(kit);
@@ -186,7 +186,7 @@ static void test_runtimes_come_and_go(void **state)
     uint64_t n = tc_env_number("TORC_DOMAIN_ROUNDS", ROUNDS), seed = tc_env_number("TORC_DOMAIN_SEED", 1);
     pthread_t pusher;
     struct member members[RUNTIMES] = {0};
-    torc_xds_domain *domain = torc_xds_domain_new();
+    torc_xds_domain *domain = torc_xds_domain_new(NULL);
     struct tc_rng rng;
     assert_int_equal(pthread_create(&pusher, NULL, push, NULL), 0);
     for (uint64_t i = 0; i < n; i++) {
@@ -197,7 +197,7 @@ static void test_runtimes_come_and_go(void **state)
         if (i % DOMAIN_LIFE == DOMAIN_LIFE - 1) {
             /* The other members hold the domain until they end. */
             assert_int_equal(torc_xds_domain_free(domain), 0);
-            domain = torc_xds_domain_new();
+            domain = torc_xds_domain_new(NULL);
         }
         *m = (struct member){0};
         member_start(m, domain, &rng);

@@ -256,7 +256,7 @@ static void files_of_a_channel_are_replaced(void **state)
     struct kit_cert renewed = kit_cert_make(&(struct kit_cert_opts){.common_name = "client 2", .issuer = &f->w.root});
     kit_tls_mesh_secure(&f->w, 0, &named, NULL, NULL);
     char *ca = tc_asprintf("%s/root.pem", f->w.folder), *cert = tc_asprintf("%s/cert.pem", f->w.folder),
-         *key = tc_asprintf("%s/key.pem", f->w.folder), *why = NULL;
+         *key = tc_asprintf("%s/key.pem", f->w.folder);
     struct torc_tls_files files;
     torc_tls_files_init(&files);
     files.ca_certificate_file = ca;
@@ -265,9 +265,9 @@ static void files_of_a_channel_are_replaced(void **state)
     files.refresh_interval_ms = 1000;
     struct torc_channel_options o;
     torc_channel_options_init(&o);
-    o.credentials = torc_credentials_tls_files(&files, &why);
+    o.credentials = torc_credentials_tls_files(&files, NULL);
     assert_non_null(o.credentials);
-    torc_channel *ch = torc_channel_new(kit_mesh_runtime(f->w.k), wire_proxy_address(f->proxy), &o, &why);
+    torc_channel *ch = torc_channel_new(kit_mesh_runtime(f->w.k), wire_proxy_address(f->proxy), &o, NULL);
     assert_non_null(ch);
     kit_mesh_calls(ch, NULL, 5);
     kit_tls_mesh_write(&f->w, "key.pem", renewed.key_pem);

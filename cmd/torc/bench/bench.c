@@ -180,7 +180,7 @@ static void start_call(struct bench *b, uint64_t begin_ns)
     *c = (struct bench_call){.bench = b, .begin_ns = begin_ns};
     torc_channel *channel = b->channels[b->started % b->args.channels];
     int rc = torc_call_unary_async(channel, b->args.connect.method, b->payload, b->args.payload, &b->call_options,
-                                   on_result, c, NULL);
+                                   on_result, c, NULL, NULL);
     if (rc != 0) {
         connect_call_refused(NAME, b->args.connect.method, rc);
         b->refused = true;
@@ -380,9 +380,10 @@ static int prepare(struct bench *b)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    b->runtime = torc_runtime_new(&o);
+    torc_error *error = NULL;
+    b->runtime = torc_runtime_new(&o, &error);
     if (!b->runtime)
-        return cli_fail(NAME, "cannot make an event loop: %m");
+        return cli_fail_error(NAME, error);
     prctl(PR_SET_TIMERSLACK, 1UL); /* ppoll wakes on time instead of up to 50 us late */
     torc_call_options_init(&b->call_options);
     b->call_options.timeout_ms = (int64_t)b->args.deadline_ms;

@@ -132,9 +132,9 @@ static void start_call(struct run *r, uint64_t intended_ns)
     struct one_call *c = TC_NEW(struct one_call);
     *c = (struct one_call){r, r->started, intended_ns ? intended_ns : now_ns()};
     torc_channel *ch = r->channels[r->started % a->channels];
-    int rc = a->dry_run
-                 ? torc_call_explain_async(ch, a->connect.method, &o, on_result, c, NULL)
-                 : torc_call_unary_async(ch, a->connect.method, a->data.data, a->data.len, &o, on_result, c, NULL);
+    int rc = a->dry_run ? torc_call_explain_async(ch, a->connect.method, &o, on_result, c, NULL, NULL)
+                        : torc_call_unary_async(ch, a->connect.method, a->data.data, a->data.len, &o, on_result, c,
+                                                NULL, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
         connect_call_refused(NAME, a->connect.method, rc);
@@ -229,16 +229,16 @@ static void show_channels(const struct run *r)
 /* Prints the address on standard error: standard output may be read by a program. */
 static int serve_csds(struct run *r)
 {
-    char *why = NULL;
+    torc_error *error = NULL;
     int rc = 0;
     if (!r->args.csds)
         return 0;
-    r->csds = torc_csds_serve(r->runtime, r->args.csds, &why);
+    r->csds = torc_csds_serve(r->runtime, r->args.csds, &error);
     if (r->csds)
         fprintf(stderr, "torc call: CSDS at %s\n", torc_csds_address(r->csds));
     else
-        rc = cli_fail(NAME, "--csds: %s", why);
-    free(why);
+        rc = cli_fail(NAME, "--csds: %s", torc_error_text(error));
+    torc_error_clear(&error);
     return rc;
 }
 
@@ -251,9 +251,10 @@ int cmd_call(int argc, char **argv)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    r->runtime = torc_runtime_new(&o);
+    torc_error *error = NULL;
+    r->runtime = torc_runtime_new(&o, &error);
     if (!r->runtime) {
-        rc = cli_fail(NAME, "cannot make an event loop: %m");
+        rc = cli_fail_error(NAME, error);
         goto done;
     }
     r->begin_ns = r->last_progress_ns = now_ns();

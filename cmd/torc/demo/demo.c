@@ -217,19 +217,19 @@ static bool setup(struct demo *d, char **why)
     struct torc_channel_options co;
     torc_runtime_options_init(&ro);
     ro.mode = TORC_RUNTIME_CALLER;
-    d->runtime = torc_runtime_new(&ro);
-    if (!d->runtime) {
-        *why = tc_strdup("cannot make an event loop");
-        return false;
-    }
+    torc_error *error = NULL;
+    d->runtime = torc_runtime_new(&ro, &error);
     torc_channel_options_init(&co);
     char *bootstrap =
         tc_asprintf("{\"xds_servers\":[{\"server_uri\":\"%s\",\"channel_creds\":[{\"type\":\"insecure\"}]}],"
                     "\"node\":{\"id\":\"torc-demo\"}}",
                     world_control_plane(d->world));
     co.xds_bootstrap_json = bootstrap;
-    d->channel = torc_channel_new(d->runtime, "xds:///shop.demo", &co, why);
+    d->channel = torc_channel_new(d->runtime, "xds:///shop.demo", &co, &error);
     tc_free(bootstrap);
+    if (!d->channel)
+        *why = tc_strdup(torc_error_text(error));
+    torc_error_free(error);
     return d->channel != NULL;
 }
 

@@ -344,9 +344,10 @@ static int run(struct xds *x)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    x->runtime = torc_runtime_new(&o);
+    torc_error *error = NULL;
+    x->runtime = torc_runtime_new(&o, &error);
     if (!x->runtime)
-        return cli_fail(NAME, "cannot make a runtime: %m");
+        return cli_fail_error(NAME, error);
     x->credentials = torc_credentials_insecure();
     torc_runtime_post(x->runtime, start, x);
     while (!x->shared && !x->stopped)

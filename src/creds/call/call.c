@@ -2,6 +2,7 @@
 
 #include "base/cancel.h"
 #include "base/mem.h"
+#include "base/status.h"
 
 struct composite {
     torc_call_credentials base;
@@ -47,7 +48,7 @@ torc_call_credentials *tc_call_creds_at(torc_call_credentials *c, size_t i)
     return c->ops ? c : TC_CONTAINER_OF(c, struct composite, base)->parts[i];
 }
 
-torc_call_credentials *torc_call_credentials_composite(torc_call_credentials *first, torc_call_credentials *second)
+torc_call_credentials *tc_call_creds_join(torc_call_credentials *first, torc_call_credentials *second)
 {
     size_t a = tc_call_creds_count(first), b = tc_call_creds_count(second);
     struct composite *c = tc_calloc(1, sizeof(*c) + (a + b) * sizeof(c->parts[0]));
@@ -56,4 +57,15 @@ torc_call_credentials *torc_call_credentials_composite(torc_call_credentials *fi
     for (size_t i = 0; i < c->n; i++)
         c->parts[i] = torc_call_credentials_ref(i < a ? tc_call_creds_at(first, i) : tc_call_creds_at(second, i - a));
     return &c->base;
+}
+
+torc_call_credentials *torc_call_credentials_composite(torc_call_credentials *first, torc_call_credentials *second,
+                                                       torc_error **error)
+{
+    if (tc_error_pending(error))
+        return NULL;
+    if (first && second)
+        return tc_call_creds_join(first, second);
+    tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s credentials: they are NULL", first ? "second" : "first");
+    return NULL;
 }

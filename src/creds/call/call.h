@@ -33,5 +33,7 @@ void tc_call_creds_init(torc_call_credentials *c, const struct tc_call_creds_ops
 /* Returns the number of credentials that `c` consists of: 1, or the parts of a composite. */
 size_t tc_call_creds_count(const torc_call_credentials *c);
 torc_call_credentials *tc_call_creds_at(torc_call_credentials *c, size_t i);
+/* Both, one after the other; takes references. */
+torc_call_credentials *tc_call_creds_join(torc_call_credentials *first, torc_call_credentials *second);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "creds/call/jwt.h"
 
@@ -74,11 +75,13 @@ torc_call_credentials *tc_call_creds_jwt_file(const char *path)
     return tc_token_creds_new(&f->base, &tc_system_clock);
 }
 
-torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, char **why)
+torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, torc_error **error)
 {
     TC_NO_CANCEL;
+    if (tc_error_pending(error))
+        return NULL;
     if (path && path[0])
         return tc_call_creds_jwt_file(path);
-    tc_refuse(why, "path: must name a file");
+    tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "path: must name a file");
     return NULL;
 }

@@ -204,7 +204,7 @@ static torc_credentials *with_call_credentials(torc_credentials *creds, const js
     char *text = config ? tc_json_text(config, false) : NULL;
     torc_call_credentials *call =
         tc_call_creds_from_config(json_string_value(json_object_get(entry, "type")), text, why);
-    torc_credentials *both = call ? torc_credentials_composite(creds, call) : NULL;
+    torc_credentials *both = call ? torc_credentials_composite(creds, call, NULL) : NULL;
     torc_call_credentials_unref(call);
     torc_credentials_unref(creds);
     tc_free(text);

@@ -79,7 +79,7 @@ static void start_next(struct order *o)
     torc_call_options_init(&options);
     options.timeout_ms = 20000;
     options.metadata = metadata;
-    if (torc_call_unary_async(o->channel, "torc.test.Backend/Who", "", 0, &options, on_result, slot, NULL) != 0)
+    if (torc_call_unary_async(o->channel, "torc.test.Backend/Who", "", 0, &options, on_result, slot, NULL, NULL) != 0)
         die("a call could not be started");
     torc_metadata_free(metadata);
     o->running++;
@@ -107,10 +107,10 @@ static void open_channel(struct order *o, const json_t *asked)
     struct torc_channel_options options;
     torc_channel_options_init(&options);
     options.service_config_json = json_string_value(json_object_get(asked, "service_config"));
-    char *why = NULL;
-    o->channel = torc_channel_new(o->runtime, text, &options, &why);
+    torc_error *error = NULL;
+    o->channel = torc_channel_new(o->runtime, text, &options, &error);
     if (!o->channel)
-        die(why);
+        die(torc_error_text(error));
 }
 
 static json_t *run(struct order *o, const json_t *asked)
@@ -133,7 +133,7 @@ int main(void)
     struct torc_runtime_options options;
     torc_runtime_options_init(&options);
     options.max_idle_connections = 0; /* each mesh makes new connections, as with the other clients */
-    struct order o = {.runtime = torc_runtime_new(&options)};
+    struct order o = {.runtime = torc_runtime_new(&options, NULL)};
     if (!o.runtime || sem_init(&o.done, 0, 0) != 0)
         die("no runtime");
     printf("{\"version\": \"%s\"}\n", torc_version());

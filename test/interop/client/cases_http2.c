@@ -84,7 +84,8 @@ void case_max_streams(struct interop *t)
     size_t size = protobuf_c_message_pack(&request.base, bytes);
     struct torc_call_options options = interop_options();
     for (int i = 0; i < PARALLEL; i++)
-        CHECK(torc_call_unary_async(t->channel, SERVICE "UnaryCall", bytes, size, &options, on_unary, &p, NULL) == 0,
+        CHECK(torc_call_unary_async(t->channel, SERVICE "UnaryCall", bytes, size, &options, on_unary, &p, NULL, NULL) ==
+                  0,
               "call %d", i);
     for (int i = 0; i < PARALLEL; i++)
         while (sem_wait(&p.done) != 0)

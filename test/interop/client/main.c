@@ -62,12 +62,13 @@ static interop_case_fn find(const char *name)
 
 static torc_credentials *tls(const char *ca)
 {
-    char *roots = read_file(ca), *why = NULL;
+    char *roots = read_file(ca);
+    torc_error *error = NULL;
     struct torc_tls_options options;
     torc_tls_options_init(&options);
     options.roots_pem = roots;
-    torc_credentials *credentials = torc_credentials_tls(&options, &why);
-    CHECK(credentials, "%s: %s", ca, why);
+    torc_credentials *credentials = torc_credentials_tls(&options, &error);
+    CHECK(credentials, "%s: %s", ca, torc_error_text(error));
     free(roots);
     return credentials;
 }
@@ -108,7 +109,7 @@ int main(int argc, char **argv)
         return 2;
     }
     t.options.credentials = ca ? tls(ca) : torc_credentials_insecure();
-    t.runtime = torc_runtime_new(NULL);
+    t.runtime = torc_runtime_new(NULL, NULL);
     CHECK(t.runtime, "no runtime");
     t.channel = interop_channel(&t);
     run(&t);

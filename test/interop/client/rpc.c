@@ -4,9 +4,9 @@
 
 torc_channel *interop_channel(struct interop *t)
 {
-    char *why = NULL;
-    torc_channel *channel = torc_channel_new(t->runtime, t->target, &t->options, &why);
-    CHECK(channel, "%s: %s", t->target, why);
+    torc_error *error = NULL;
+    torc_channel *channel = torc_channel_new(t->runtime, t->target, &t->options, &error);
+    CHECK(channel, "%s: %s", t->target, torc_error_text(error));
     return channel;
 }
 
@@ -77,9 +77,9 @@ void interop_unary_ok(torc_channel *channel, const Grpc__Testing__SimpleRequest 
 torc_call *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options)
 {
     struct torc_call_options plain = interop_options();
-    int error = 0;
+    torc_error *error = NULL;
     torc_call *call = torc_call_open(channel, method, options ? options : &plain, &error);
-    CHECK(call, "%s could not be started: %s", method, torc_strerror(error));
+    CHECK(call, "%s could not be started: %s", method, torc_error_text(error));
     return call;
 }
 

@@ -73,7 +73,7 @@ static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kin
     torc_call_options_init(&options);
     options.timeout_ms = l->config.timeout_ms;
     options.metadata = l->config.metadata[kind];
-    int rc = torc_call_unary_async(channel, methods[kind], "", 0, &options, on_result, r, NULL);
+    int rc = torc_call_unary_async(channel, methods[kind], "", 0, &options, on_result, r, NULL, NULL);
     if (rc != 0) { /* only a bug of this program: a wrong method or wrong metadata */
         fprintf(stderr, "%s could not be started: %s\n", methods[kind], torc_strerror(rc));
         abort();
@@ -99,14 +99,14 @@ static bool open_channels(struct psm_load *l)
     torc_channel_options_init(&options);
     torc_credentials *fallback = torc_credentials_insecure();
     if (l->options->secure)
-        options.credentials = torc_credentials_xds(fallback);
+        options.credentials = torc_credentials_xds(fallback, NULL);
     l->channels = tc_calloc(l->options->channels, sizeof(*l->channels));
     for (unsigned i = 0; i < l->options->channels; i++) {
-        char *why = NULL;
-        l->channels[i] = torc_channel_new(l->runtime, l->options->server, &options, &why);
+        torc_error *error = NULL;
+        l->channels[i] = torc_channel_new(l->runtime, l->options->server, &options, &error);
         if (!l->channels[i]) {
-            fprintf(stderr, "%s: %s\n", l->options->server, why);
-            free(why);
+            fprintf(stderr, "%s: %s\n", l->options->server, torc_error_text(error));
+            torc_error_clear(&error);
             break;
         }
         opened++;
@@ -119,7 +119,7 @@ static bool open_channels(struct psm_load *l)
 struct psm_load *psm_load_new(struct tc_loop *loop, const struct psm_options *o, struct psm_stats *stats)
 {
     struct psm_load *l = TC_NEW(struct psm_load);
-    *l = (struct psm_load){.loop = loop, .options = o, .stats = stats, .runtime = torc_runtime_new(NULL)};
+    *l = (struct psm_load){.loop = loop, .options = o, .stats = stats, .runtime = torc_runtime_new(NULL, NULL)};
     tc_timer_init(&l->timer, loop, on_timer);
     if (!l->runtime)
         perror("no runtime");

@@ -98,7 +98,7 @@ static void run_calls(torc_channel *ch, struct batch *b)
     if (b->row->flags & HOSTILE_UNREAD)
         assert_non_null(stream = torc_call_start(ch, "/a.B/C", &o, &unread, b, NULL));
     for (unsigned i = stream ? 1 : 0; i < n; i++)
-        assert_int_equal(torc_call_unary_async(ch, "/a.B/C", request, len, &o, on_result, b, NULL), 0);
+        assert_int_equal(torc_call_unary_async(ch, "/a.B/C", request, len, &o, on_result, b, NULL, NULL), 0);
     tc_free(request);
     pthread_mutex_lock(&b->lock);
     while (b->done < n)
@@ -196,7 +196,7 @@ static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
     servers = hostile_new(plays, n_all, tls ? &cert : NULL);
     torc_runtime_options_init(&o);
     o.idle_connection_ms = 100; /* the connections of a case end soon after its channel */
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));
     good = torc_channel_new(rt, target, NULL, NULL);
     tc_free(target);

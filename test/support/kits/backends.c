@@ -93,7 +93,7 @@ struct kit_backends *kit_backends_new(size_t n, const struct tc_server_opts *opt
 {
     struct kit_backends *kit = TC_NEW(struct kit_backends);
     struct tc_buf target = {0};
-    kit->runtime = torc_runtime_new(NULL);
+    kit->runtime = torc_runtime_new(NULL, NULL);
     kit->n = n;
     if (opts)
         kit->opts = *opts;
@@ -219,7 +219,7 @@ torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = mode;
-    torc_runtime *rt = torc_runtime_new(&o);
+    torc_runtime *rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     return rt;
 }
@@ -248,9 +248,9 @@ torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
         o = *options;
     if (service_config)
         o.service_config_json = service_config;
-    char *why = NULL;
-    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, &why);
+    torc_error *error = NULL;
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, &error);
     if (!ch)
-        fail_msg("%s", why);
+        fail_msg("%s", torc_error_text(error));
     return ch;
 }

@@ -61,7 +61,7 @@ static void start_one(struct kit_load *l, uint64_t i)
     o.timeout_ms = 60000;
     struct one *one = TC_NEW(struct one);
     *one = (struct one){l, now_ns()};
-    int rc = torc_call_unary_async(l->ch, "/test.Service/Method", "hello", 5, &o, on_result, one, NULL);
+    int rc = torc_call_unary_async(l->ch, "/test.Service/Method", "hello", 5, &o, on_result, one, NULL, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
         count(l, TORC_STATUS_INTERNAL, torc_strerror(rc), 0);

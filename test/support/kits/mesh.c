@@ -187,7 +187,7 @@ static struct kit_mesh *kit_new(size_t n, uint64_t delay_ms, const struct tc_tls
     }
     assert_int_equal(pthread_create(&k->thread, NULL, serve, k), 0);
     make_bootstrap(k);
-    k->runtime = torc_runtime_new(NULL);
+    k->runtime = torc_runtime_new(NULL, NULL);
     assert_non_null(k->runtime);
     return k;
 }

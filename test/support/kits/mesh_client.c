@@ -39,10 +39,11 @@ torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struc
         o.xds_bootstrap_json = k->bootstrap;
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
-    char *target = tc_asprintf("xds:///%s", name), *why = NULL;
-    torc_channel *ch = torc_channel_new(k->runtime, target, &o, &why);
+    char *target = tc_asprintf("xds:///%s", name);
+    torc_error *error = NULL;
+    torc_channel *ch = torc_channel_new(k->runtime, target, &o, &error);
     if (!ch)
-        fail_msg("%s", why);
+        fail_msg("%s", torc_error_text(error));
     tc_free(target);
     return ch;
 }

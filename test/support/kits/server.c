@@ -12,7 +12,7 @@ void kit_server_init(struct kit_server *k)
     struct torc_runtime_options options;
     torc_runtime_options_init(&options);
     options.mode = TORC_RUNTIME_CALLER;
-    k->runtime = torc_runtime_new(&options);
+    k->runtime = torc_runtime_new(&options, NULL);
     assert_non_null(k->runtime);
     k->loop = tc_runtime_loop(k->runtime);
     struct tc_server_opts opts;

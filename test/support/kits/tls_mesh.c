@@ -148,7 +148,7 @@ void kit_tls_mesh_put_listener(struct kit_tls_mesh *w)
 torc_channel *kit_tls_mesh_channel(struct kit_tls_mesh *w, const char *name)
 {
     struct torc_channel_options o;
-    torc_credentials *insecure = torc_credentials_insecure(), *xds = torc_credentials_xds(insecure);
+    torc_credentials *insecure = torc_credentials_insecure(), *xds = torc_credentials_xds(insecure, NULL);
     torc_channel_options_init(&o);
     o.credentials = xds;
     o.xds_bootstrap_json = w->bootstrap;

@@ -99,7 +99,7 @@ torc_call_credentials *answers_credentials(struct answers *a)
     pthread_mutex_lock(&a->lock);
     a->made++;
     pthread_mutex_unlock(&a->lock);
-    torc_call_credentials *c = torc_call_credentials_plugin("answers", on_ask, on_release, a);
+    torc_call_credentials *c = torc_call_credentials_plugin("answers", on_ask, on_release, a, NULL);
     assert_non_null(c);
     return c;
 }

@@ -169,7 +169,7 @@ static void flow_proxy(struct plan *p)
 static void compose(struct plan *p, torc_call_credentials *call)
 {
     to_backend(p, OPEN);
-    p->own = torc_credentials_composite(p->t->open, call);
+    p->own = torc_credentials_composite(p->t->open, call, NULL);
     torc_call_credentials_unref(call);
 }
 
@@ -188,15 +188,15 @@ static void flow_jwt_file(struct plan *p)
 static void google(struct plan *p, const char *credentials_file)
 {
     struct torc_google_options o;
-    char *why = NULL;
+    torc_error *error = NULL;
     torc_google_options_init(&o);
     o.roots_pem = p->t->tls.root.cert_pem;
     o.metadata_host = http_server_address(p->t->metadata);
     o.credentials_file = credentials_file;
     to_backend(p, OPEN);
-    p->own = torc_credentials_google_default(&o, &why);
+    p->own = torc_credentials_google_default(&o, &error);
     if (!p->own)
-        fail_msg("%s", why);
+        fail_msg("%s", torc_error_text(error));
 }
 
 static void flow_metadata_server(struct plan *p)
@@ -269,13 +269,14 @@ torc_channel *teardown_channel(struct teardown *t, torc_runtime *rt, const char 
     p.o.backoff_max_ms = 20;
     p.o.connect_timeout_ms = chance(rng, 2) ? 5 : 20000;
     flows[flow].plan(&p);
-    char *proxy = p.o.http_proxy ? tc_asprintf("http://%s", p.o.http_proxy) : NULL, *why = NULL;
+    char *proxy = p.o.http_proxy ? tc_asprintf("http://%s", p.o.http_proxy) : NULL;
+    torc_error *error = NULL;
     p.o.http_proxy = proxy;
     if (p.own)
         p.o.credentials = p.own;
-    torc_channel *ch = torc_channel_new(rt, p.target, &p.o, &why);
+    torc_channel *ch = torc_channel_new(rt, p.target, &p.o, &error);
     if (!ch)
-        fail_msg("%s: %s", flows[flow].name, why);
+        fail_msg("%s: %s", flows[flow].name, torc_error_text(error));
     torc_credentials_unref(p.own);
     tc_free(proxy);
     tc_free(p.target);

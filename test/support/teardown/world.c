@@ -174,7 +174,7 @@ static void make_credentials(struct teardown *t)
     o.private_key_pem = t->tls.client.key_pem;
     t->mutual = torc_credentials_tls(&o, NULL);
     torc_credentials *insecure = torc_credentials_insecure();
-    t->xds = torc_credentials_xds(insecure);
+    t->xds = torc_credentials_xds(insecure, NULL);
     torc_credentials_unref(insecure);
     assert_true(t->open && t->mutual && t->xds);
 }

@@ -108,9 +108,9 @@ static void on_unary(const struct torc_result *r, void *arg);
 static void begin(struct client *c)
 {
     c->begun++;
-    assert_int_equal(
-        torc_call_unary_async(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options, on_unary, c, NULL),
-        0);
+    assert_int_equal(torc_call_unary_async(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options,
+                                           on_unary, c, NULL, NULL),
+                     0);
 }
 
 /* The end of each call begins the next. */

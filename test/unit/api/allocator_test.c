@@ -117,10 +117,10 @@ static void round_of_a_call(void)
     assert_true(atomic_load(&windows) - windows_before >= 3);
     /* nghttp2's buffer for a whole frame, on either side. */
     assert_true(atomic_load(&frames) - frames_before >= 2);
-    char *why = NULL;
-    assert_null(torc_channel_new(rt, "nosuch:x", NULL, &why));
-    assert_int_equal(((struct head *)(void *)why - 1)->mark, MARK);
-    give(why);
+    torc_error *error = NULL;
+    assert_null(torc_channel_new(rt, "nosuch:x", NULL, &error));
+    assert_int_equal(((const struct head *)(const void *)torc_error_text(error) - 1)->mark, MARK);
+    torc_error_clear(&error);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);
     kit_backends_free(kit);

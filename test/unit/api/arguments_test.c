@@ -11,14 +11,14 @@ static void test_channel_arguments(void **state)
 {
     (void)state;
     struct torc_channel_options zero = {.max_receive_message_bytes = 10};
-    char *why = NULL;
-    assert_null(torc_channel_new(NULL, NULL, NULL, &why));
-    assert_string_equal(why, "target: it is NULL");
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_channel_new(NULL, NULL, NULL, &error));
+    assert_string_equal(torc_error_text(error), "target: it is NULL");
+    torc_error_clear(&error);
     assert_null(torc_channel_new(NULL, NULL, NULL, NULL));
-    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &zero, &why));
-    assert_string_equal(why, "options: size is 0: call torc_channel_options_init first");
-    free(why);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &zero, &error));
+    assert_string_equal(torc_error_text(error), "options: size is 0: call torc_channel_options_init first");
+    torc_error_clear(&error);
     torc_channel_free(NULL);
 }
 
@@ -38,38 +38,39 @@ static void test_options_of_later_headers(void **state)
     LATER(torc_runtime_options) runtime;
     LATER(torc_tls_options) tls;
     struct torc_result r;
-    char *why = NULL;
+    torc_error *error = NULL;
     LATER_INIT(channel, torc_channel_options_init);
     LATER_INIT(call, torc_call_options_init);
     LATER_INIT(runtime, torc_runtime_options_init);
     LATER_INIT(tls, torc_tls_options_init);
     /* Unknown fields that are zero do not matter. */
-    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &why);
+    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &error);
     assert_non_null(ch);
     runtime.known.mode = TORC_RUNTIME_CALLER;
-    torc_runtime *rt = torc_runtime_new(&runtime.known);
+    torc_runtime *rt = torc_runtime_new(&runtime.known, NULL);
     assert_non_null(rt);
     torc_runtime_free(rt);
-    torc_credentials *c = torc_credentials_tls(&tls.known, &why);
+    torc_credentials *c = torc_credentials_tls(&tls.known, &error);
     assert_non_null(c);
     torc_credentials_unref(c);
     channel.later = call.later = runtime.later = tls.later = 1;
-    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &why));
-    assert_non_null(strstr(why, "options: fields are set that this library, Torc " TORC_VERSION ", does not know"));
-    assert_non_null(strstr(why, "torc_channel_options_init"));
-    free(why);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &error));
+    assert_non_null(strstr(torc_error_text(error),
+                           "options: fields are set that this library, Torc " TORC_VERSION ", does not know"));
+    assert_non_null(strstr(torc_error_text(error), "torc_channel_options_init"));
+    torc_error_clear(&error);
     assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &call.known, &r), TORC_EUNSUPPORTED);
-    errno = 0;
-    assert_null(torc_runtime_new(&runtime.known));
-    assert_int_equal(errno, E2BIG);
-    assert_null(torc_credentials_tls(&tls.known, &why));
-    assert_non_null(strstr(why, "does not know"));
-    free(why);
+    assert_null(torc_runtime_new(&runtime.known, &error));
+    assert_int_equal(torc_error_code(error), TORC_EUNSUPPORTED);
+    torc_error_clear(&error);
+    assert_null(torc_credentials_tls(&tls.known, &error));
+    assert_non_null(strstr(torc_error_text(error), "does not know"));
+    torc_error_clear(&error);
     /* A size of no version means that the options were not initialised. */
     channel.known.size = SIZE_MAX;
-    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &why));
-    assert_non_null(strstr(why, "call torc_channel_options_init first"));
-    free(why);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &error));
+    assert_non_null(strstr(torc_error_text(error), "call torc_channel_options_init first"));
+    torc_error_clear(&error);
     torc_channel_free(ch);
 }
 
@@ -80,13 +81,15 @@ static void test_credentials_that_are_none(void **state)
     struct torc_channel_options o;
     torc_channel_options_init(&o);
     torc_credentials *found = o.credentials, *insecure = torc_credentials_insecure();
-    char *why = NULL;
+    torc_error *error = NULL;
     assert_non_null(found);
-    assert_null(torc_credentials_xds(NULL));
-    o.credentials = torc_credentials_xds(NULL);
-    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, &why));
-    assert_non_null(strstr(why, "options: credentials: they are NULL"));
-    free(why);
+    assert_null(torc_credentials_xds(NULL, &error));
+    assert_non_null(strstr(torc_error_text(error), "fallback: it is NULL"));
+    torc_error_clear(&error);
+    o.credentials = torc_credentials_xds(NULL, NULL);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, &error));
+    assert_non_null(strstr(torc_error_text(error), "options: credentials: they are NULL"));
+    torc_error_clear(&error);
     assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, NULL));
     struct torc_tls_options bad;
     torc_tls_options_init(&bad);
@@ -125,12 +128,15 @@ static void test_method_names(void **state)
     struct torc_result r;
     torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", NULL, NULL);
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        int error = 0;
+        torc_error *error = NULL;
         assert_int_equal(torc_call_unary(ch, methods[i], NULL, 0, NULL, &r), TORC_EINVAL);
-        assert_int_equal(torc_call_unary_async(ch, methods[i], NULL, 0, NULL, never, NULL, NULL), TORC_EINVAL);
+        assert_int_equal(torc_call_unary_async(ch, methods[i], NULL, 0, NULL, never, NULL, NULL, NULL), TORC_EINVAL);
         assert_int_equal(torc_call_explain(ch, methods[i], NULL, &r), TORC_EINVAL);
         assert_null(torc_call_open(ch, methods[i], NULL, &error));
-        assert_int_equal(error, TORC_EINVAL);
+        assert_int_equal(torc_error_code(error), TORC_EINVAL);
+        assert_int_equal(torc_error_layer(error), TORC_LAYER_API);
+        assert_string_equal(torc_error_text(error), "method: must be \"/package.Service/Method\"");
+        torc_error_clear(&error);
     }
     char *long_one = malloc(65540);
     assert_non_null(long_one);
@@ -147,7 +153,7 @@ static void test_call_arguments(void **state)
     (void)state;
     struct torc_call_options zero = {.timeout_ms = 300};
     struct torc_result r;
-    int error = 0;
+    torc_error *error = NULL;
     torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", NULL, NULL);
     assert_non_null(ch);
     assert_int_equal(torc_call_unary(NULL, "a/b", NULL, 0, NULL, &r), TORC_EINVAL);
@@ -155,9 +161,11 @@ static void test_call_arguments(void **state)
     assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &zero, &r), TORC_EINVAL);
     assert_int_equal(torc_call_unary(ch, "noslash", NULL, 0, NULL, &r), TORC_EINVAL);
     assert_null(torc_call_open(NULL, "a/b", NULL, &error));
-    assert_int_equal(error, TORC_EINVAL);
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    torc_error_clear(&error);
     assert_null(torc_call_open(ch, "a/b", &zero, &error));
-    assert_int_equal(error, TORC_EINVAL);
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    torc_error_clear(&error);
     torc_channel_free(ch);
 }
 
@@ -166,13 +174,41 @@ static void test_other_options(void **state)
     (void)state;
     struct torc_runtime_options runtime = {.idle_connection_ms = 1};
     struct torc_tls_options tls = {.roots_pem = "x"};
-    char *why = NULL;
-    errno = 0;
-    assert_null(torc_runtime_new(&runtime));
-    assert_int_equal(errno, EINVAL);
-    assert_null(torc_credentials_tls(&tls, &why));
-    assert_non_null(strstr(why, "torc_tls_options_init"));
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_runtime_new(&runtime, &error));
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    torc_error_clear(&error);
+    assert_null(torc_credentials_tls(&tls, &error));
+    assert_non_null(strstr(torc_error_text(error), "torc_tls_options_init"));
+    torc_error_clear(&error);
+}
+
+/* After an error a chain of calls does nothing, and keeps the first error. */
+static void test_chain_of_calls(void **state)
+{
+    (void)state;
+    torc_error *error = NULL;
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
+    torc_channel *ch = torc_channel_new(rt, "127.0.0.1:1", NULL, NULL);
+    assert_null(torc_credentials_xds(NULL, &error));
+    torc_error *first = error;
+    assert_null(torc_runtime_new(NULL, &error));
+    assert_null(torc_xds_domain_new(&error));
+    assert_null(torc_channel_new(rt, "127.0.0.1:1", NULL, &error));
+    assert_null(torc_credentials_tls(NULL, &error));
+    assert_null(torc_credentials_composite(NULL, NULL, &error));
+    assert_null(torc_call_credentials_composite(NULL, NULL, &error));
+    assert_null(torc_call_credentials_jwt_token_file("/token", &error));
+    assert_null(torc_call_credentials_plugin("t", NULL, NULL, NULL, &error));
+    assert_null(torc_csds_serve(rt, "127.0.0.1:0", &error));
+    assert_null(torc_call_open(ch, "a/b", NULL, &error));
+    assert_null(torc_call_start(ch, "a/b", NULL, NULL, NULL, &error));
+    assert_int_equal(torc_call_unary_async(ch, "a/b", NULL, 0, NULL, never, NULL, NULL, &error), TORC_EINVAL);
+    assert_ptr_equal(error, first);
+    assert_non_null(strstr(torc_error_text(error), "fallback: it is NULL"));
+    torc_error_clear(&error);
+    torc_channel_free(ch);
+    torc_runtime_free(rt);
 }
 
 struct short_lived {
@@ -254,7 +290,7 @@ static void test_classes_are_copied(void **state)
 {
     (void)state;
     struct short_lived s = {0};
-    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
     torc_channel *ch = channel_with_short_lived_classes(rt, &s);
     struct torc_call_options o;
     struct torc_result r;
@@ -302,8 +338,8 @@ static void test_null(void **state)
     assert_int_equal(torc_call_finish(NULL, &r), TORC_EINVAL);
     assert_null(torc_credentials_ref(NULL));
     assert_null(torc_call_credentials_ref(NULL));
-    assert_null(torc_credentials_composite(NULL, NULL));
-    assert_null(torc_credentials_composite(insecure, NULL));
+    assert_null(torc_credentials_composite(NULL, NULL, NULL));
+    assert_null(torc_credentials_composite(insecure, NULL, NULL));
     assert_int_equal(torc_metadata_add_string(m, "a", NULL), TORC_EINVAL);
     assert_null(torc_metadata_find(m, NULL, NULL));
     assert_int_equal(torc_runtime_poll(NULL, 0), TORC_EINVAL);
@@ -323,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_call_arguments),
         cmocka_unit_test(test_credentials_that_are_none),
         cmocka_unit_test(test_method_names),
+        cmocka_unit_test(test_chain_of_calls),
         cmocka_unit_test(test_other_options),
         cmocka_unit_test(test_classes_are_copied),
         cmocka_unit_test(test_null),

@@ -32,7 +32,7 @@ static void open_world(uint64_t limit)
     assert_int_equal(o.memory_limit_bytes, 0);
     o.mode = TORC_RUNTIME_CALLER;
     o.memory_limit_bytes = limit_now = limit;
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
 }
@@ -114,7 +114,8 @@ static void start_calls(torc_call *calls[CALLS])
     o.timeout_ms = 30000;
     ended = refused = 0;
     for (int i = 0; i < CALLS; i++)
-        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "x", 1, &o, on_unary, NULL, &calls[i]), 0);
+        assert_int_equal(
+            torc_call_unary_async(ch, "torc.test.Backend/Hang", "x", 1, &o, on_unary, NULL, &calls[i], NULL), 0);
     /* A call begins after the calls that were started before it. */
     call("x", 1, NULL);
 }

@@ -85,7 +85,7 @@ static void on_unary(const struct torc_result *r, void *arg)
 
 static void begin(struct client *c)
 {
-    assert_int_equal(torc_call_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL), 0);
+    assert_int_equal(torc_call_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL, NULL), 0);
 }
 
 enum { CALLS = 500 };

@@ -305,10 +305,10 @@ static void test_options(void **state)
     assert_int_equal(out.connect_timeout_ms, 20000);
     torc_channel_options_init(&o);
     o.backoff_multiplier = 0.5;
-    char *why = NULL;
-    assert_false(tc_channel_options_complete(&out, &o, &why));
-    assert_non_null(strstr(why, "backoff_multiplier"));
-    tc_free(why);
+    torc_error *error = NULL;
+    assert_false(tc_channel_options_complete(&out, &o, &error));
+    assert_non_null(strstr(torc_error_text(error), "backoff_multiplier"));
+    torc_error_clear(&error);
 }
 
 static void test_authorities(void **state)
@@ -317,7 +317,7 @@ static void test_authorities(void **state)
     static const char *const bad[] = {"",    "a b",    "a/b",     "host:", "host:x", "host:65536",
                                       ":80", "[::1]x", "[::1]:x", "[]:80", "[::1"};
     struct torc_channel_options o, out;
-    char *why = NULL;
+    torc_error *error = NULL;
     (void)state;
     torc_channel_options_init(&o);
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -326,11 +326,11 @@ static void test_authorities(void **state)
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         o.authority = bad[i];
-        assert_false(tc_channel_options_complete(&out, &o, &why));
+        assert_false(tc_channel_options_complete(&out, &o, &error));
         char *quoted = tc_asprintf("authority: \"%s\" must be host[:port]", bad[i]);
-        assert_non_null(strstr(why, quoted));
+        assert_non_null(strstr(torc_error_text(error), quoted));
         tc_free(quoted);
-        tc_free(why);
+        torc_error_clear(&error);
     }
 }
 

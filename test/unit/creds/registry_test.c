@@ -91,10 +91,10 @@ static void test_tls_config(void **state)
 
 static void expect_files_refused(const struct torc_tls_files *files, const char *text)
 {
-    char *why = NULL;
-    assert_null(torc_credentials_tls_files(files, &why));
-    assert_non_null(strstr(why, text));
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_credentials_tls_files(files, &error));
+    assert_non_null(strstr(torc_error_text(error), text));
+    torc_error_clear(&error);
 }
 
 static void test_tls_files(void **state)
@@ -134,14 +134,14 @@ static void test_tls_files(void **state)
 static void test_xds(void **state)
 {
     (void)state;
-    torc_credentials *insecure = torc_credentials_insecure(), *xds = torc_credentials_xds(insecure);
+    torc_credentials *insecure = torc_credentials_insecure(), *xds = torc_credentials_xds(insecure, NULL);
     assert_non_null(xds);
     assert_ptr_equal(tc_credentials_xds_fallback(xds), insecure);
     assert_null(tc_credentials_xds_fallback(insecure));
     assert_string_equal(xds->scheme, "http");
     assert_string_equal(xds->key->data, "xds:insecure");
-    assert_null(torc_credentials_xds(xds));
-    assert_null(torc_credentials_xds(NULL));
+    assert_null(torc_credentials_xds(xds, NULL));
+    assert_null(torc_credentials_xds(NULL, NULL));
     torc_credentials_unref(insecure);
     torc_credentials_unref(xds);
 }

@@ -68,7 +68,7 @@ static void test_blocking_threads_without_loop_thread(void **state)
 static void test_blocking_threads_with_loop_thread(void **state)
 {
     (void)state;
-    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
     run_workers(rt);
     assert_int_equal(torc_runtime_free(rt), 0);
 }
@@ -122,7 +122,7 @@ static void test_application_epoll(void **state)
     struct epoll_event ev = {.events = EPOLLIN};
     assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, torc_runtime_fd(rt), &ev), 0);
     for (int i = 0; i < 20; i++)
-        torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &done, NULL);
+        torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &done, NULL, NULL);
     while (done < 20) {
         int n = epoll_wait(fd, &ev, 1, torc_runtime_timeout_ms(rt));
         assert_true(n >= 0);
@@ -155,7 +155,7 @@ static void start_hanging(void *arg)
     struct torc_call_options o;
     torc_call_options_init(&o);
     o.timeout_ms = TIMER_MS;
-    assert_int_equal(torc_call_unary_async(h->ch, "torc.test.Backend/Hang", "", 0, &o, on_hanging, h, NULL), 0);
+    assert_int_equal(torc_call_unary_async(h->ch, "torc.test.Backend/Hang", "", 0, &o, on_hanging, h, NULL, NULL), 0);
 }
 
 static void *call_once(void *arg)
@@ -199,7 +199,7 @@ static void test_a_blocking_call_leaves_work_to_the_epoll(void **state)
 static void test_thread_mode_refuses_driving(void **state)
 {
     (void)state;
-    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
     assert_int_equal(torc_runtime_poll(rt, 0), TORC_ESTATE);
     assert_int_equal(torc_runtime_fd(rt), TORC_ESTATE);
     assert_int_equal(torc_runtime_free(rt), 0);
@@ -207,7 +207,7 @@ static void test_thread_mode_refuses_driving(void **state)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = (enum torc_runtime_mode)7;
-    assert_null(torc_runtime_new(&o));
+    assert_null(torc_runtime_new(&o, NULL));
 }
 
 static void note_order(void *arg)
@@ -243,7 +243,7 @@ static void test_events_before_timers_after_idle_gap(void **state)
     o.timeout_ms = TIMER_MS;
     int done = 0;
     uint64_t before = kit_backends_counts(kit_backends_one, 0).requests;
-    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL), 0);
+    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit_backends_one, 0).requests == before)
         torc_runtime_poll(rt, 0);
     /* Nobody drives until the answer is there and the deadline is over. The real clock is what the test is about, so it
@@ -264,11 +264,11 @@ static void test_events_before_timers_after_idle_gap(void **state)
 static void test_free_ends_calls(void **state)
 {
     (void)state;
-    torc_runtime *rt = torc_runtime_new(NULL);
+    torc_runtime *rt = torc_runtime_new(NULL, NULL);
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
     int done = 0;
     torc_call *call = NULL;
-    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call);
+    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call, NULL);
     assert_int_equal(torc_runtime_free(rt), 0);
     assert_int_equal(done, 1000);
     /* Handles may be freed after their runtime. */
@@ -394,7 +394,7 @@ static void test_fork(void **state)
         struct torc_result r;
         int bad = 0;
         bad |= torc_call_unary(ch, "a/b", "x", 1, NULL, &r) != TORC_EFORK;
-        bad |= (torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, NULL, NULL) != TORC_EFORK) << 1;
+        bad |= (torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, NULL, NULL, NULL) != TORC_EFORK) << 1;
         bad |= (torc_runtime_poll(rt, 0) != TORC_EFORK) << 2;
         bad |= (torc_runtime_fd(rt) != TORC_EFORK) << 3;
         bad |= (torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL) != NULL) << 4;
@@ -404,7 +404,7 @@ static void test_fork(void **state)
         struct torc_runtime_options o;
         torc_runtime_options_init(&o);
         o.mode = TORC_RUNTIME_CALLER;
-        torc_runtime *own = torc_runtime_new(&o);
+        torc_runtime *own = torc_runtime_new(&o, NULL);
         torc_channel *other = torc_channel_new(own, kit_backends_target(kit_backends_one), NULL, NULL);
         bad |= !unary_ok(other) << 6;
         _exit(bad);

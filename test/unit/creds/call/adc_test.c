@@ -159,19 +159,19 @@ static void test_channel_credentials(void **state)
     torc_credentials_unref(tls);
 
     char *why = NULL;
+    torc_error *error = NULL;
     setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/nothing/here", 1);
-    assert_null(torc_credentials_google_default(NULL, &why));
-    assert_string_equal(why, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: /nothing/here: No such file or directory");
-    free(why);
-    why = NULL;
+    assert_null(torc_credentials_google_default(NULL, &error));
+    assert_string_equal(torc_error_text(error),
+                        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: /nothing/here: No such file or directory");
+    torc_error_clear(&error);
     assert_null(tc_creds_from_config("google_default", NULL, &why));
     assert_non_null(strstr(why, "/nothing/here"));
     free(why);
     struct torc_google_options none = {0};
-    why = NULL;
-    assert_null(torc_credentials_google_default(&none, &why));
-    assert_non_null(strstr(why, "torc_google_options_init"));
-    free(why);
+    assert_null(torc_credentials_google_default(&none, &error));
+    assert_non_null(strstr(torc_error_text(error), "torc_google_options_init"));
+    torc_error_clear(&error);
     clean_environment();
 }
 

@@ -266,10 +266,10 @@ static void test_by_name(void **state)
     torc_call_credentials *c = tc_call_creds_from_config("jwt_token_file", "{\"jwt_token_file\":\"/x\"}", NULL);
     assert_non_null(c);
     torc_call_credentials_unref(c);
-    char *why = NULL;
-    assert_null(torc_call_credentials_jwt_token_file("", &why));
-    assert_non_null(why);
-    free(why);
+    torc_error *error = NULL;
+    assert_null(torc_call_credentials_jwt_token_file("", &error));
+    assert_non_null(error);
+    torc_error_clear(&error);
     torc_call_credentials_unref(NULL);
 }
 
@@ -278,7 +278,8 @@ static void test_composites(void **state)
     (void)state;
     torc_call_credentials *a = torc_call_credentials_jwt_token_file("/a", NULL);
     torc_call_credentials *b = torc_call_credentials_jwt_token_file("/b", NULL);
-    torc_call_credentials *ab = torc_call_credentials_composite(a, b), *aba = torc_call_credentials_composite(ab, a);
+    torc_call_credentials *ab = torc_call_credentials_composite(a, b, NULL),
+                          *aba = torc_call_credentials_composite(ab, a, NULL);
     assert_int_equal(tc_call_creds_count(a), 1);
     assert_ptr_equal(tc_call_creds_at(a, 0), a);
     assert_int_equal(tc_call_creds_count(aba), 3);
@@ -287,7 +288,7 @@ static void test_composites(void **state)
     assert_ptr_equal(tc_call_creds_at(aba, 2), a);
 
     torc_credentials *tls = torc_credentials_tls(NULL, NULL);
-    torc_credentials *one = torc_credentials_composite(tls, a), *two = torc_credentials_composite(one, b);
+    torc_credentials *one = torc_credentials_composite(tls, a, NULL), *two = torc_credentials_composite(one, b, NULL);
     assert_ptr_equal(tc_creds_channel(tls), tls);
     assert_ptr_equal(tc_creds_channel(two), tls);
     assert_string_equal(two->scheme, "https");

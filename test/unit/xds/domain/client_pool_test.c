@@ -34,7 +34,7 @@ static int set_up(void **state)
     struct torc_runtime_options o;
     torc_runtime_options_init(&o);
     o.mode = TORC_RUNTIME_CALLER;
-    rt = torc_runtime_new(&o);
+    rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     d = tc_xds_client_pool_new(rt);
     env = (struct tc_resolver_env){
@@ -118,8 +118,8 @@ static void by_bootstrap_and_options(void **state)
 static void by_credentials(void **state)
 {
     (void)state;
-    char *why = NULL;
-    torc_credentials *insecure = torc_credentials_insecure(), *tls = torc_credentials_tls(NULL, &why);
+    torc_error *error = NULL;
+    torc_credentials *insecure = torc_credentials_insecure(), *tls = torc_credentials_tls(NULL, &error);
     const char *const bootstraps[] = {one_server, no_credentials};
     for (size_t i = 0; i < TC_ARRAY_LEN(bootstraps); i++) {
         env.credentials = insecure;
