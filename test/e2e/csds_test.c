@@ -478,7 +478,7 @@ static void addresses_and_ends(void **state)
     assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
     torc_result_fini(&r);
     torc_channel_free(again);
-    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &why);
+    w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &error);
     assert_non_null(w.csds);
     close(held);
     tc_free(address);

@@ -25,11 +25,11 @@ static int own_status_is_kept(void)
 
 int main(int argc, char **argv)
 {
-    char *why = NULL;
-    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "", NULL, &why);
+    torc_error *error = NULL;
+    torc_channel *channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "", NULL, &error);
     if (!channel) {
-        printf("no channel: %s\n", why);
-        free(why);
+        printf("no channel: %s\n", torc_error_text(error));
+        torc_error_free(error);
         return 1;
     }
     struct torc_call_options options;
