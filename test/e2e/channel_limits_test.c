@@ -293,7 +293,7 @@ static void test_refused_is_not_tried_again(void **state)
         for (int way = 0; way < N_WAYS; way++) {
             struct torc_call_options co;
             torc_call_options_init(&co);
-            co.timeout_ms = 10000; /* another attempt would come too late */
+            co.timeout_ms = 60000; /* another attempt would come too late */
             struct outcome message = send_by((enum way)way, ch, value, 3000, &co);
             expect((enum way)way, &message, TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (3000");
             co.metadata = m;

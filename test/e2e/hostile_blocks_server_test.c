@@ -231,10 +231,22 @@ static void play(struct hostile_peer *p)
     take_answers(c, p);
 }
 
+/* Calls, deadlines and answers that show something, for a run of 3 s. A slow machine takes longer for them. */
+static bool seen_enough(void)
+{
+    return atomic_load(&served) >= 150 && atomic_load(&late) >= 60 && atomic_load(&answered) >= 60;
+}
+
+static bool visits_go_on(const struct client *c)
+{
+    uint64_t now = tc_system_clock.monotonic_ns(NULL);
+    return !atomic_load(&foreign) && (now < c->end_ns || (!seen_enough() && now < c->end_ns + 60 * TC_NS_PER_S));
+}
+
 static void *visit_again(void *arg)
 {
     struct client *c = arg;
-    for (unsigned n = 0; tc_system_clock.monotonic_ns(NULL) < c->end_ns && !atomic_load(&foreign); n++) {
+    for (unsigned n = 0; visits_go_on(c); n++) {
         tc_rng_init_seed(&c->rng, 100000 * c->number + n);
         if (!hostile_visit(c->address, c->tls, play, c))
             complain("no connection", "", 0);
@@ -284,9 +296,7 @@ static void no_header_goes_astray(void **state)
     print_message("%u calls, %u after their deadline, %u header blocks of answers\n", served, late, answered);
     if (foreign)
         fail_msg("%u fields of others; the first: %s", foreign, what);
-    assert_true(served >= 50 * seconds);
-    assert_true(late >= 20 * seconds);
-    assert_true(answered >= 20 * seconds);
+    assert_true(seen_enough());
 }
 
 int main(void)

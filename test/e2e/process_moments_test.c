@@ -22,11 +22,7 @@
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define HANG_S 60
-#else
-#define HANG_S 20
-#endif
+#define HANG_S 120
 
 /* Under the thread sanitizer a child has no threads; before GCC 14 the address sanitizer's allocator may hang there. */
 #if defined(__SANITIZE_THREAD__) || (defined(__SANITIZE_ADDRESS__) && __GNUC__ < 14)

@@ -55,7 +55,7 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 
 #define THREADS 3
 #define MAX_MOMENT_NS (30 * TC_NS_PER_MS * SLOW)
-#define HANG_S (30 * SLOW)
+#define HANG_S (120 * SLOW)
 #define CALL_MS (10000 * SLOW)
 
 /* --- the servers --- */

@@ -78,6 +78,7 @@ static torc_channel *channel_on(torc_runtime *rt, const char *bootstrap, size_t 
     torc_error *error = NULL;
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = bootstrap;
+    o.xds_resource_timeout_ms = 60000;
     torc_channel *ch = torc_channel_new(rt, target, &o, &error);
     if (!ch)
         fail_msg("%s", torc_error_text(error));

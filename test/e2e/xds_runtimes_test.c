@@ -39,6 +39,7 @@ static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char
     torc_error *error = NULL;
     torc_channel_options_init(&o);
     o.xds_bootstrap_json = kit_mesh_bootstrap(k);
+    o.xds_resource_timeout_ms = 60000; /* as kit_mesh_channel: the xDS client is the same */
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
     torc_channel *ch = torc_channel_new(rt, target, &o, &error);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#define A57_DEFAULT_MS 15000
 #define WAIT_NS (60 * TC_NS_PER_S)
 
 static uint64_t now_ns(void)
@@ -39,6 +40,8 @@ torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struc
         o.xds_bootstrap_json = k->bootstrap;
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
+    if (o.xds_resource_timeout_ms == A57_DEFAULT_MS)
+        o.xds_resource_timeout_ms = 60000; /* a machine that stalls must not make a resource one that does not exist */
     char *target = tc_asprintf("xds:///%s", name);
     torc_error *error = NULL;
     torc_channel *ch = torc_channel_new(k->runtime, target, &o, &error);
