@@ -20,7 +20,7 @@
 enum { SILENT = 50000, REFUSED = 20000, DESCRIPTORS = 1024 };
 
 /* Limits for a call to the other backend, and for CPU time: the client's own work holds up both. */
-#define HELD_MS_MAX 500
+#define HELD_MS_MAX 1000
 
 static struct kit_mesh *k;
 static struct kit_process *client;
