@@ -117,7 +117,7 @@ int tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer,
         va_start(ap, fmt);
         tc_buf_vprintf(&text, fmt, ap);
         va_end(ap);
-        *error = error_make(code, layer, tc_buf_take(&text));
+        *error = error_make(code, (int)layer, tc_buf_take(&text));
     }
     return code;
 }
@@ -125,7 +125,7 @@ int tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer,
 int tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why)
 {
     if (error)
-        *error = error_make(code, layer, why ? why : tc_strdup(torc_strerror(code)));
+        *error = error_make(code, (int)layer, why ? why : tc_strdup(torc_strerror(code)));
     else
         tc_free(why);
     return code;
