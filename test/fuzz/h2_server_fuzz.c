@@ -19,11 +19,24 @@ struct run {
     bool closed;
 };
 
-static void finish(struct call *c, int code)
+static int send_status(struct call *c, int code)
 {
     const struct tc_status status = {.code = code};
     c->status_sent = true;
-    TC_FUZZ_CHECK(tc_h2_server_stream_send_status(c->stream, &status, NULL) == 0);
+    return tc_h2_server_stream_send_status(c->stream, &status, NULL);
+}
+
+/* In a callback of the stream, which is not over then. */
+static void finish(struct call *c, int code)
+{
+    TC_FUZZ_CHECK(send_status(c, code) == 0);
+}
+
+/* At any time: the stream may be over and its end not delivered yet. */
+static void finish_late(struct call *c, int code)
+{
+    int rc = send_status(c, code);
+    TC_FUZZ_CHECK(rc == 0 || rc == TORC_ESTATE);
 }
 
 static void on_deadline(struct tc_timer *timer)
@@ -126,7 +139,7 @@ static void act(struct run *r, uint8_t op)
     switch (op & 15) {
     case 11:
         if (c && !c->ended && !c->status_sent)
-            finish(c, TORC_STATUS_ABORTED);
+            finish_late(c, TORC_STATUS_ABORTED);
         break;
     case 12:
         if (c && !c->ended) {
