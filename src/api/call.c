@@ -72,9 +72,9 @@ static void on_start(struct tc_task *task);
 static bool can_start(torc_channel *ch, const char *method, torc_error **error)
 {
     if (!ch || !method)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", ch ? "method" : "channel") == 0;
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", ch ? "method" : "channel");
     int rc = tc_runtime_check(ch->rt);
-    return rc == 0 || tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc)) == 0;
+    return rc == 0 || tc_error_set_code(error, rc, "channel");
 }
 
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *given,
@@ -176,7 +176,7 @@ bool tc_call_may_wait(torc_channel *ch, torc_error **error)
     if (tc_error_pending(error))
         return false;
     int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
-    return rc == 0 || tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc)) == 0;
+    return rc == 0 || tc_error_set_code(error, rc, "channel");
 }
 
 torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error)
@@ -185,7 +185,7 @@ torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error)
     if (rc == 0)
         return call;
     tc_call_drop(call);
-    tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc));
+    tc_error_set_code(error, rc, "channel");
     return NULL;
 }
 

@@ -1,7 +1,8 @@
 /* Unary calls, blocking and asynchronous, and calls that are explained instead of sent.
  *
  * A blocking call is the fast path: the request is borrowed from the caller, the call has no handle, and in a runtime
- * whose callers drive the loop it is posted without a wake-up, because this thread turns the loop next. */
+ * whose callers drive the loop it is posted without a wake-up, because this thread turns the loop next. A call that is
+ * explained takes the same way and ends at the pick (asked.dry). */
 #include "api/call.h"
 #include "api/result.h"
 #include "base/status.h"
@@ -105,8 +106,10 @@ static int unary_async(torc_channel *ch, const char *method, struct tc_slice req
 {
     if (tc_error_pending(error))
         return torc_error_code(*error);
-    if (!fn || (!request.data && request.len))
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", fn ? "request" : "fn");
+    if (!fn || (!request.data && request.len)) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", fn ? "request" : "fn");
+        return TORC_EINVAL;
+    }
     torc_error *own = NULL;
     torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &unary_events, error ? error : &own);
     if (!call) {
@@ -127,7 +130,9 @@ static int unary_async(torc_channel *ch, const char *method, struct tc_slice req
         *handle = call;
     else
         tc_call_drop(call);
-    return rc == 0 ? 0 : tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "channel: %s", torc_strerror(rc));
+    if (rc != 0)
+        tc_error_set_code(error, rc, "channel");
+    return rc;
 }
 
 int torc_call_unary_async(torc_channel *ch, const char *method, const void *request, size_t request_size,

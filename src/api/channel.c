@@ -110,7 +110,7 @@ torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struc
         rt = torc_runtime_default();
     int rc = rt ? tc_runtime_check(rt) : TORC_EIO;
     if (rc != 0) {
-        tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "runtime: %s", torc_strerror(rc));
+        tc_error_set_code(error, rc, "runtime");
         return NULL;
     }
     if (!plugins_make(&plugins, options, error))

@@ -109,7 +109,7 @@ torc_error *torc_error_new(int code, int layer, const char *text)
     return error_make(code, layer, tc_strdup(text ? text : torc_strerror(code)));
 }
 
-int tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...)
+bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...)
 {
     if (error) {
         struct tc_buf text = {0};
@@ -119,16 +119,21 @@ int tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer,
         va_end(ap);
         *error = error_make(code, (int)layer, tc_buf_take(&text));
     }
-    return code;
+    return false;
 }
 
-int tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why)
+bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why)
 {
     if (error)
         *error = error_make(code, (int)layer, why ? why : tc_strdup(torc_strerror(code)));
     else
         tc_free(why);
-    return code;
+    return false;
+}
+
+bool tc_error_set_code(torc_error **error, int code, const char *what)
+{
+    return tc_error_set(error, (enum torc_code)code, TORC_LAYER_API, "%s: %s", what, torc_strerror(code));
 }
 
 int torc_error_code(const torc_error *error)

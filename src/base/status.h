@@ -54,10 +54,12 @@ static inline bool tc_error_pending(torc_error *const *error)
     return error && *error;
 }
 
-/* Stores a new error in *error, unless `error` is NULL. Returns `code`. */
-int tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...) TC_PRINTF(4, 5);
+/* Stores a new error in *error, unless `error` is NULL. Returns false, as the other two do. */
+bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...) TC_PRINTF(4, 5);
 
-/* The same with the text `why`, which is freed (tc_free); NULL: the text of the code. Returns `code`. */
-int tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why);
+/* The same with the text `why`, which is freed (tc_free); NULL: the text of the code. */
+bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why);
+/* The same with "WHAT: the text of the code", of the API's layer: "channel: closed". */
+bool tc_error_set_code(torc_error **error, int code, const char *what);
 
 #endif

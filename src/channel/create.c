@@ -31,7 +31,7 @@ static bool target_set(torc_channel *ch, const char *target, torc_error **error)
 {
     char *why = NULL;
     if (tc_target_parse(&ch->target, target, known_scheme, &ch->plugins, &why) != 0)
-        return tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why) == 0;
+        return tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
     ch->resolver_class = resolver_find(&ch->plugins, tc_slice_str(ch->target.scheme));
     /* An environment proxy applies to built-in resolvers only. */
     if (ch->resolver_class == tc_resolver_find(tc_slice_str(ch->target.scheme)) &&
@@ -56,7 +56,7 @@ static bool default_config_set(torc_channel *ch, torc_error **error)
         return true;
     ch->default_config =
         tc_service_config_parse(ch->plugins.policies, tc_slice_str(ch->opts.service_config_json), &why);
-    return ch->default_config || tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why) == 0;
+    return ch->default_config || tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
 }
 
 /* What the channel's connections are made with, unless a cluster secures its own (A29). */

@@ -115,10 +115,10 @@ bool tc_channel_options_complete(struct torc_channel_options *out, const struct 
     out->size = sizeof(*out);
     if (out->authority && !authority_is_valid(tc_slice_str(out->authority)))
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
-                            "options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority)) == 0;
+                            "options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority));
     const char *text = options_fault(out);
     if (text)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: %s", text) == 0;
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: %s", text);
     /* A8: clients must not ping more often than every 10 s. */
     if (out->keepalive_time_ms && out->keepalive_time_ms < MIN_KEEPALIVE_MS)
         out->keepalive_time_ms = MIN_KEEPALIVE_MS;

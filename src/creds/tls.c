@@ -174,12 +174,12 @@ static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files
 {
     torc_tls_files_init(out);
     if (!given)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "files: it is NULL") == 0;
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "files: it is NULL");
     if (tc_options_take(out, sizeof(*out), given, "files", "torc_tls_files_init", error) != 0)
         return false;
     if (!out->certificate_file != !out->private_key_file)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
-                            "certificate_file and private_key_file must both be set, or neither") == 0;
+                            "certificate_file and private_key_file must both be set, or neither");
     return true;
 }
 

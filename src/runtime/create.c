@@ -125,10 +125,9 @@ static bool options_accept(struct torc_runtime_options *out, const struct torc_r
         return false;
     if (out->mode != TORC_RUNTIME_THREAD && out->mode != TORC_RUNTIME_CALLER)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: mode: %d is not an enum torc_runtime_mode",
-                            (int)out->mode) == 0;
+                            (int)out->mode);
     if (out->xds_domain && !tc_xds_domain_hold(out->xds_domain))
-        return tc_error_set(error, TORC_EFORK, TORC_LAYER_API,
-                            "options: xds_domain: it belongs to the parent process") == 0;
+        return tc_error_set(error, TORC_EFORK, TORC_LAYER_API, "options: xds_domain: it belongs to the parent process");
     return true;
 }
 
