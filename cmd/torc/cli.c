@@ -1,4 +1,4 @@
-/* What all subcommands share: errors, values of options, files, and the state of standard output.
+/* Functions that every subcommand uses: errors, values of options, files, and the state of standard output.
  *
  * Errors are one line on stderr and return the exit status, so that callers write `return cli_usage(...)`. A failed
  * write to standard output is remembered (lost_output) and decides the exit status in cli_end_output; a pipe whose

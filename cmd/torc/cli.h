@@ -1,4 +1,4 @@
-/* What the subcommands share: usage errors in one line, values of options, output, text for people. */
+/* Functions that every subcommand uses: usage errors in one line, values of options, output, text for people. */
 #ifndef TORC_CLI_H
 #define TORC_CLI_H
 

@@ -1,4 +1,4 @@
-/* What subcommands that send RPCs share: target, credentials and channels. */
+/* Target, credentials and channels of the subcommands that send RPCs. */
 #ifndef TORC_CONNECT_H
 #define TORC_CONNECT_H
 

@@ -45,8 +45,8 @@ TORC_API torc_credentials *torc_credentials_insecure(void);
 /* TLS 1.2 or newer, ALPN h2, the server's name checked against the channel's authority. The texts are copied. NULL with
  * an error (TORC_EINVAL) when one of them is malformed. */
 TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, torc_error **error);
-/* The same from files. Paths are copied. NULL with an error (TORC_EINVAL) when a file cannot be read or
- * used. */
+/* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error (TORC_EINVAL) when a file
+ * cannot be read or used. */
 TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, torc_error **error);
 /* What the control plane says for each cluster of an "xds:" target, by the certificate providers of the bootstrap; the
  * fallback, of which a reference is taken, for clusters that it says nothing of, and for other targets. A cluster whose

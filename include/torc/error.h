@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* What a function returns. Later versions add numbers: treat an unknown negative number as a failure. */
+/* Return values of functions. Later versions add numbers: treat an unknown negative number as a failure. */
 enum torc_code {
     TORC_OK = 0,
     TORC_EINVAL = -1,       /* an argument is malformed or out of range */
@@ -49,7 +49,7 @@ enum torc_code {
 
 /* The part of Torc that an error comes from. Later versions add numbers. */
 enum torc_layer {
-    TORC_LAYER_NONE = 0,        /* there is no error */
+    TORC_LAYER_NONE = 0,        /* of a NULL error: success */
     TORC_LAYER_API = 1,         /* an argument, an option, or the state of a handle */
     TORC_LAYER_RESOLVER = 2,    /* name resolution, targets, service configs */
     TORC_LAYER_XDS = 3,         /* the bootstrap, the control plane, its resources */

@@ -35,7 +35,7 @@ struct torc_call {
     struct tc_task task;
     atomic_bool detached; /* torc_call_free was called: no callbacks */
 
-    /* What threads want and the loop has not taken yet; under the mutex. */
+    /* Requests of threads (reads, writes, cancel) that the loop has not taken yet; under the mutex. */
     bool task_queued;
     bool want_start, want_end, want_cancel;
     struct tc_rstr *want_message;

@@ -10,7 +10,7 @@
 #include "channel/channel_internal.h"
 #include "runtime/blocking.h"
 
-/* --- torc_channel_watch_state: called once, when the state is no longer `last` --- */
+/* --- torc_channel_watch_state: one call, when the state differs from `last` --- */
 
 struct state_watch {
     struct tc_channel_watch base;

@@ -54,12 +54,13 @@ static inline bool tc_error_pending(torc_error *const *error)
     return error && *error;
 }
 
-/* Stores a new error in *error, unless `error` is NULL. Returns false, as the other two do. */
+/* Stores a new error in *error, unless `error` is NULL. Returns false, as tc_error_take and tc_error_set_code
+ * do, so that a caller can write `return tc_error_set(...)`. */
 bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...) TC_PRINTF(4, 5);
 
-/* The same with the text `why`, which is freed (tc_free); NULL: the text of the code. */
+/* Stores a new error with the text `why`, which is freed (tc_free); NULL: the text of the code. */
 bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why);
-/* The same with "WHAT: the text of the code", of the API's layer: "channel: closed". */
+/* Stores a new error of the API's layer with the text "WHAT: the text of the code", such as "channel: closed". */
 bool tc_error_set_code(torc_error **error, int code, const char *what);
 
 #endif

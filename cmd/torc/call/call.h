@@ -36,7 +36,7 @@ struct call_args {
 int call_args_parse(struct call_args *a, int argc, char **argv);
 void call_args_fini(struct call_args *a);
 
-/* What the summary counts. */
+/* How many calls ended with one status, or went to one peer: a line of the summary. */
 struct call_count {
     char *name;
     uint64_t n;

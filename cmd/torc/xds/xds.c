@@ -185,7 +185,7 @@ static void start(void *arg)
         .on_result = on_result,
         .arg = x,
     };
-    /* The same client object that the resolver will use. */
+    /* The xDS client is shared: the resolver of the target finds this object, too. */
     x->shared =
         tc_pool_client_get(tc_xds_client_pool_of(x->runtime), &x->env, tc_slice_str(x->target.text), &x->status);
     if (!x->shared) {
