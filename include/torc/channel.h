@@ -74,8 +74,8 @@ TORC_API void torc_channel_options_init(struct torc_channel_options *options);
 
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL
  * options: defaults. NULL with an error when target or options are malformed (TORC_EINVAL), options are of a newer
- * version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED) or is the parent process's (TORC_EFORK). Errors
- * of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread. */
+ * version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or cannot
+ * be made (TORC_EIO). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread. */
 TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *target,
                                         const struct torc_channel_options *options, torc_error **error);
 

@@ -4,7 +4,6 @@
  * returns NULL or a negative number and stores an error there, which the caller frees:
  *
  *     torc_error *error = NULL;
- *     torc_credentials *tls = torc_credentials_tls(NULL, &error);
  *     torc_channel *channel = torc_channel_new(NULL, "dns:///orders:443", NULL, &error);
  *     if (!channel) {
  *         fprintf(stderr, "%s\n", torc_error_text(error));
@@ -44,13 +43,13 @@ enum torc_code {
     TORC_ETIMEDOUT = -13,   /* a time limit passed */
     TORC_ECANCELED = -14,   /* given up at the caller's request */
     TORC_EPARSE = -15,      /* text or bytes do not have the form they must have */
-    TORC_ESTATUS = -16,     /* an RPC ended with a status other than OK: torc_error_status says which */
+    TORC_ESTATUS = -16,     /* an RPC ended with a status other than OK */
 };
 
 /* The part of Torc that an error comes from. Later versions add numbers. */
 enum torc_layer {
     TORC_LAYER_NONE = 0,        /* of a NULL error: success */
-    TORC_LAYER_API = 1,         /* an argument, an option, or the state of a handle */
+    TORC_LAYER_API = 1,         /* an argument, an option, the state of a handle, a runtime */
     TORC_LAYER_RESOLVER = 2,    /* name resolution, targets, service configs */
     TORC_LAYER_XDS = 3,         /* the bootstrap, the control plane, its resources */
     TORC_LAYER_LB = 4,          /* a load balancing policy */
@@ -78,7 +77,8 @@ TORC_API int torc_error_status(const torc_error *error);
 /* An enum torc_layer; TORC_LAYER_NONE for NULL. */
 TORC_API int torc_error_layer(const torc_error *error);
 
-/* One sentence for a person that names the thing and the reason, in UTF-8; "" for NULL. It lives with the error. */
+/* One sentence for a person that names the thing and the reason; "" for NULL. It lives with the error. A part of it may
+ * be what the caller gave (a target, a path), byte for byte: escape it before it goes to a terminal. */
 TORC_API const char *torc_error_text(const torc_error *error);
 
 /* An error of the application's own, for functions of Torc that take one. code: a negative enum torc_code, else

@@ -108,6 +108,17 @@ torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_
     return call;
 }
 
+void tc_call_drop_received(torc_call *call)
+{
+    while (call->first_received) {
+        struct tc_received *r = call->first_received;
+        call->first_received = r->next;
+        tc_rstr_unref(r->message);
+        tc_free(r);
+    }
+    call->last_received = &call->first_received;
+}
+
 void tc_call_drop(torc_call *call)
 {
     if (!tc_ref_dec(&call->zeroed))
@@ -117,12 +128,7 @@ void tc_call_drop(torc_call *call)
     tc_call_fini(&call->core);
     tc_rstr_unref(call->want_message);
     tc_rstr_unref(call->response);
-    while (call->first_received) {
-        struct tc_received *r = call->first_received;
-        call->first_received = r->next;
-        tc_rstr_unref(r->message);
-        tc_free(r);
-    }
+    tc_call_drop_received(call);
     if (call->done && !call->finished) /* nobody fetched the outcome of a blocking stream */
         torc_result_fini(&call->outcome);
     tc_call_pool_put(tc_call_pool_of(rt), call);
@@ -360,7 +366,7 @@ static int call_unlock(torc_call *call, int rc)
 /* The message is copied here, so that the caller may reuse its memory. */
 int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly)
 {
-    int rc = call_lock(call);
+    int rc = message.data || !message.len ? call_lock(call) : TORC_EINVAL;
     if (rc != 0)
         return rc;
     if (call->write_busy || call->write_over)

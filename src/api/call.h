@@ -8,6 +8,9 @@
  * with an error. */
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
                         enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error);
+/* Drops the messages that a blocking stream has received and nobody has taken. Under the runtime's lock, or by the last
+ * owner. */
+void tc_call_drop_received(torc_call *call);
 /* Gives a reference back. */
 void tc_call_drop(torc_call *call);
 

@@ -224,6 +224,7 @@ int torc_call_finish(torc_call *call, struct torc_result *result)
         result->response = (torc_message *)r->message;
         r->message = NULL;
     }
+    tc_call_drop_received(call); /* a receiver on another thread sees the end */
     wait_end(&w);
     return 0;
 }

@@ -62,6 +62,8 @@ static void test_blocking_end_of_stream(void **state)
 {
     (void)state;
     torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_call_send(call, NULL, 5, false), TORC_EINVAL);
+    assert_int_equal(torc_call_write(call, NULL, 5, false), TORC_EINVAL);
     assert_int_equal(torc_call_send(call, "one", 3, false), 0);
     assert_int_equal(torc_call_send(call, "two", 3, true), 0);
     assert_int_equal(torc_call_send(call, "three", 5, false), TORC_ESTATE);
@@ -91,6 +93,9 @@ static void test_client_streaming_response(void **state)
     assert_int_equal(r.code, TORC_STATUS_OK);
     /* The first message not yet received; the others are dropped. */
     assert_int_equal(torc_message_size(r.response), 5);
+    torc_message *m = NULL;
+    assert_int_equal(torc_call_receive(call, &m), 0);
+    assert_null(m);
     torc_result_fini(&r);
     torc_call_free(call);
 }
