@@ -1,11 +1,14 @@
 /* A thread of the application that used TLS ends: OpenSSL takes its locks for that inside a foreign section alone,
- * which a fork waits for. The functions below stand before libc's for OpenSSL too. */
+ * which a fork waits for. The functions below stand before libc's for OpenSSL too; the thread sanitizer has its own in
+ * their place, so that the test is skipped under it. */
 #include <dlfcn.h>
 #include <pthread.h>
 
 #include "base/thread.h"
 #include "support/cmocka.h"
 #include "tls/tls.h"
+
+#ifndef __SANITIZE_THREAD__
 
 static TC_THREAD_LOCAL bool ends;
 static TC_THREAD_LOCAL int held;
@@ -21,7 +24,6 @@ static void find(void)
     *(void **)&unlock = dlsym(RTLD_NEXT, "pthread_rwlock_unlock");
 }
 
-#ifndef __SANITIZE_THREAD__ /* which has its own there */
 __attribute__((visibility("default"))) int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
 {
     if (!rdlock)
@@ -47,7 +49,6 @@ __attribute__((visibility("default"))) int pthread_rwlock_unlock(pthread_rwlock_
     held--;
     return unlock(lock);
 }
-#endif
 
 static void *use_tls(void *arg)
 {
@@ -68,10 +69,18 @@ static void a_thread_ends_inside_a_foreign_section(void **state)
     assert_non_null(context);
     tc_tls_context_unref(context);
     assert_int_equal(outside, 0);
-#ifndef __SANITIZE_THREAD__
     assert_true(inside > 0);
-#endif
 }
+
+#else
+
+static void a_thread_ends_inside_a_foreign_section(void **state)
+{
+    (void)state;
+    skip();
+}
+
+#endif
 
 int main(void)
 {
