@@ -1,4 +1,5 @@
-/* The composition root. A new LB policy has its line in tc_builtin_add_policies, a new resolver in builtin_make. */
+/* The composition root. A new LB policy has its line in tc_builtin_add_policies, a new resolver in builtin_make, a new
+ * HTTP filter in `filters`. */
 #include "api/builtin.h"
 
 #include <pthread.h>
@@ -11,6 +12,8 @@
 #include "lb/registry.h"
 #include "lb/ring_hash/policy.h"
 #include "xds/domain/validation_context.h"
+#include "xds/filter/fault_filter.h"
+#include "xds/filter/session_filter.h"
 #include "xds/lb/cds.h"
 #include "xds/lb/cluster_impl.h"
 #include "xds/lb/cluster_manager.h"
@@ -20,6 +23,13 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct tc_lb_registry *policies;
+
+static const struct tc_http_filter_type *const filters[] = {
+    &tc_http_filter_router,
+    &tc_http_filter_rbac,
+    &tc_http_filter_fault,
+    &tc_http_filter_session,
+};
 
 void tc_builtin_add_policies(struct tc_lb_registry *registry)
 {
@@ -36,7 +46,7 @@ static void builtin_make(void)
 {
     policies = tc_lb_registry_new();
     tc_builtin_add_policies(policies);
-    tc_xds_validation_init(policies);
+    tc_xds_validation_init(policies, filters, TC_ARRAY_LEN(filters));
     tc_resolver_register(&tc_xds_resolver_class);
 }
 

@@ -1,4 +1,4 @@
-/* The composition root: the one file that names every resolver and LB policy that Torc has. */
+/* The composition root: the one file that names every resolver, LB policy and HTTP filter that Torc has. */
 #ifndef TC_API_BUILTIN_H
 #define TC_API_BUILTIN_H
 
@@ -6,8 +6,8 @@
 #include "xds/resource/registry.h"
 
 /* Registers the resolvers that stand above src/resolver ("xds") and hands the validation of xDS resources the built-in
- * LB policies. Repeated calls do nothing. Must run before the first channel is made and before the first resource is
- * validated: torc_channel_new calls it, as does the command. Any thread. */
+ * LB policies and HTTP filters. Repeated calls do nothing. Must run before the first channel is made and before the
+ * first resource is validated: torc_channel_new calls it, as does the command. Any thread. */
 void tc_builtin_init(void);
 /* Adds every built-in LB policy to a registry that has none of them. Any thread. */
 void tc_builtin_add_policies(struct tc_lb_registry *registry);

@@ -21,10 +21,13 @@ static void lb_check(void *arg, const json_t *list, struct tc_validation_errors 
     tc_lb_config_unref(config);
 }
 
-void tc_xds_validation_init(const struct tc_lb_registry *policies)
+void tc_xds_validation_init(const struct tc_lb_registry *policies, const struct tc_http_filter_type *const *filters,
+                            size_t n_filters)
 {
     lb = policies;
     tc_xds_registries_init(&registries);
+    registries.filters = filters;
+    registries.n_filters = n_filters;
     registries.lb_known = lb_known;
     registries.lb_check = lb_check;
     registries.cert_plugin_known = tc_cert_plugin_known;

@@ -6,8 +6,10 @@
 #include "lb/policy.h"
 #include "xds/resource/registry_types.h"
 
-/* Fills in the context: resources may name these policies. Called once by api/builtin.c, before anything reads it. */
-void tc_xds_validation_init(const struct tc_lb_registry *policies);
+/* Fills in the context: resources may name these LB policies and HTTP filters, which are borrowed for good. Called once
+ * by api/builtin.c, before anything reads the context. */
+void tc_xds_validation_init(const struct tc_lb_registry *policies, const struct tc_http_filter_type *const *filters,
+                            size_t n_filters);
 /* Returns the process's context. Any thread, after tc_xds_validation_init. */
 const struct tc_xds_registries *tc_xds_validation_context(void);
 /* Its LB policies: all built-in ones. Any thread. */

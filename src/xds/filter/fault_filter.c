@@ -152,5 +152,12 @@ static void fault_done(const struct tc_call_filter *f, struct tc_filter_call *ca
 
 static const struct tc_call_filter_ops ops = {.start = fault_start, .resume = fault_resume, .done = fault_done};
 
-const struct tc_http_filter_class tc_fault_filter_class = {
-    .type = &tc_http_filter_fault, .ops = &ops, .applies = fault_applies};
+const struct tc_http_filter_type tc_http_filter_fault = {
+    .config_name = "envoy.extensions.filters.http.fault.v3.HTTPFault",
+    .override_name = "envoy.extensions.filters.http.fault.v3.HTTPFault",
+    .on_clients = true,
+    .parse = tc_fault_config_parse,
+    .parse_override = tc_fault_config_parse,
+    .ops = &ops,
+    .applies = fault_applies,
+};

@@ -4,6 +4,6 @@
 
 #include "xds/filter/filter_chain.h"
 
-extern const struct tc_http_filter_class tc_fault_filter_class;
+extern const struct tc_http_filter_type tc_http_filter_fault;
 
 #endif

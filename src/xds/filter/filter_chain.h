@@ -1,16 +1,9 @@
-/* The filters of RPCs on one route, in order, and the description of a filter that http_filters.c has a table of. */
+/* The HTTP filters of RPCs on one route, in order. */
 #ifndef TC_XDS_FILTER_FILTER_CHAIN_H
 #define TC_XDS_FILTER_FILTER_CHAIN_H
 
 #include "resolver/call_filter.h"
 #include "xds/resource/xds_config.h"
-
-struct tc_http_filter_class {
-    const struct tc_http_filter_type *type;
-    const struct tc_call_filter_ops *ops;
-    /* Returns false if the filter does nothing with this config: it is left out. NULL: it always does something. */
-    bool (*applies)(const void *config);
-};
 
 /* Returns an empty chain with room for `max` filters: one reference. Takes a reference of the config, whose resources
  * hold the route and the filters' settings. */

@@ -2,20 +2,6 @@
  * gives the settings. A chain is made when a config comes, never for an RPC. */
 #include "xds/filter/http_filters.h"
 
-#include "xds/filter/fault_filter.h"
-#include "xds/filter/session_filter.h"
-
-/* The router is not in the table: the pick comes after the last filter. */
-static const struct tc_http_filter_class *const classes[] = {&tc_fault_filter_class, &tc_session_filter_class};
-
-static const struct tc_http_filter_class *filter_class(const struct tc_http_filter_type *type)
-{
-    for (size_t i = 0; i < TC_ARRAY_LEN(classes); i++)
-        if (classes[i]->type == type)
-            return classes[i];
-    return NULL;
-}
-
 /* Returns the override of the instance `name`: the weighted cluster's, else the route's, else the virtual host's (A39).
  */
 static const struct tc_http_filter_override *filter_override(const struct tc_virtual_host *vhost,
@@ -33,14 +19,14 @@ static const struct tc_http_filter_override *filter_override(const struct tc_vir
 static bool filter_merge(const struct tc_http_filter *filter, const struct tc_http_filter_override *override,
                          struct tc_call_filter *out)
 {
-    const struct tc_http_filter_class *cls = filter_class(filter->type);
-    if (!cls || (override ? override->disabled : filter->disabled))
+    const struct tc_http_filter_type *type = filter->type;
+    if (!type->ops || (override ? override->disabled : filter->disabled))
         return false;
     /* An override that has this name but another type does not apply. */
-    bool overridden = override && override->type == filter->type;
+    bool overridden = override && override->type == type;
     *out = (struct tc_call_filter){
-        .ops = cls->ops, .name = filter->name, .config = overridden ? override->config : filter->config};
-    return !cls->applies || cls->applies(out->config);
+        .ops = type->ops, .name = filter->name, .config = overridden ? override->config : filter->config};
+    return !type->applies || type->applies(out->config);
 }
 
 struct tc_filter_chain *tc_http_filters_chain(struct tc_xds_config *config, const struct tc_route *route,

@@ -1,6 +1,5 @@
-/* The HTTP filters of Torc at work (A39): which filters an RPC on a route passes, with the most specific settings of
- * each. A filter is a row of the table in http_filters.c: its type (xds/resource/http_filter.h) and what it does
- * (resolver/call_filter.h). */
+/* Which HTTP filters an RPC on a route passes, with the most specific settings of each (A39). A filter has a type
+ * (xds/resource/http_filter.h) and operations (resolver/call_filter.h). */
 #ifndef TC_XDS_FILTER_HTTP_FILTERS_H
 #define TC_XDS_FILTER_HTTP_FILTERS_H
 

@@ -194,8 +194,15 @@ static bool session_applies(const void *config)
 
 static const struct tc_call_filter_ops ops = {.start = session_start, .response = session_response};
 
-const struct tc_http_filter_class tc_session_filter_class = {
-    .type = &tc_http_filter_session, .ops = &ops, .applies = session_applies};
+const struct tc_http_filter_type tc_http_filter_session = {
+    .config_name = "envoy.extensions.filters.http.stateful_session.v3.StatefulSession",
+    .override_name = "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute",
+    .on_clients = true,
+    .parse = tc_session_config_parse,
+    .parse_override = tc_session_override_parse,
+    .ops = &ops,
+    .applies = session_applies,
+};
 
 bool tc_listener_has_sessions(const struct tc_listener *listener)
 {

@@ -6,7 +6,7 @@
 
 #include "xds/filter/filter_chain.h"
 
-extern const struct tc_http_filter_class tc_session_filter_class;
+extern const struct tc_http_filter_type tc_http_filter_session;
 
 /* Returns whether any RPC of the listener's may be of a session: then xds_override_host has work to do. */
 bool tc_listener_has_sessions(const struct tc_listener *listener);

@@ -64,8 +64,8 @@ static void decode_abort(struct tc_decoder *dec, const FaultAbort *m, struct tc_
     tc_validation_pop(dec->errors);
 }
 
-static const void *fault_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
-                                      struct tc_decoder *dec)
+const void *tc_fault_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
+                                  struct tc_decoder *dec)
 {
     (void)type;
     size_t errors = dec->errors->count;
@@ -79,11 +79,3 @@ static const void *fault_config_parse(const struct tc_http_filter_type *type, st
     decode_abort(dec, m->abort, out);
     return dec->errors->count == errors ? out : NULL;
 }
-
-const struct tc_http_filter_type tc_http_filter_fault = {
-    .config_name = "envoy.extensions.filters.http.fault.v3.HTTPFault",
-    .override_name = "envoy.extensions.filters.http.fault.v3.HTTPFault",
-    .on_clients = true,
-    .parse = fault_config_parse,
-    .parse_override = fault_config_parse,
-};

@@ -23,7 +23,9 @@ struct tc_fault_config {
     uint32_t max_active; /* faults at a time in the process; UINT32_MAX: any number */
 };
 
-/* Its overrides are of the same message. The config is a struct tc_fault_config. */
-extern const struct tc_http_filter_type tc_http_filter_fault;
+/* A parser of struct tc_http_filter_type, for configs and overrides: both are the same message. Returns a struct
+ * tc_fault_config. */
+const void *tc_fault_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
+                                  struct tc_decoder *dec);
 
 #endif

@@ -1,11 +1,13 @@
-/* HTTP filters as resources name them (A39): instances in a listener, overrides in virtual hosts, routes and weighted
- * clusters. src/xds/filter has what a filter does; a type here parses its config. */
+/* HTTP filters (A39): their types, instances in a listener, overrides in virtual hosts, routes and weighted clusters. A
+ * filter that acts on RPCs has its type in src/xds/filter, its config's parser in src/xds/resource, and a row in
+ * api/builtin.c. */
 #ifndef TC_XDS_RESOURCE_HTTP_FILTER_H
 #define TC_XDS_RESOURCE_HTTP_FILTER_H
 
 #include "base/validation_errors.h"
 #include "xds/resource/resource_arena.h"
 
+struct tc_call_filter_ops;
 struct tc_decoder;
 
 /* A kind of filter, registered by its config's message name. */
@@ -19,7 +21,10 @@ struct tc_http_filter_type {
     const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_decoder *dec);
     const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config,
                                   struct tc_decoder *dec);
-    void *arg;
+    /* What the filter does to RPCs (resolver/call_filter.h). NULL: nothing. */
+    const struct tc_call_filter_ops *ops;
+    /* Returns false if the filter does nothing with this config: chains leave it out. NULL: it always acts. */
+    bool (*applies)(const void *config);
 };
 
 /* The router, which is all that a listener must have. */

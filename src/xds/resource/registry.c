@@ -1,4 +1,5 @@
-/* The default registries: Torc's own HTTP filters, caps on hostile sizes, and the switches of the environment.
+/* The default registries: the HTTP filters that need no code, caps on hostile sizes, and the switches of the
+ * environment.
  *
  * The caps hold where the bootstrap's "torc.limits" says nothing (docs/limits.md). The environment is read once, by
  * tc_xds_registries_init, so that all resources of a client are decoded alike. */
@@ -6,11 +7,7 @@
 
 #include <stdlib.h>
 
-#include "xds/resource/fault_filter.h"
-#include "xds/resource/session_filter.h"
-
-static const struct tc_http_filter_type *const standard_filters[] = {&tc_http_filter_router, &tc_http_filter_rbac,
-                                                                     &tc_http_filter_fault, &tc_http_filter_session};
+static const struct tc_http_filter_type *const default_filters[] = {&tc_http_filter_router, &tc_http_filter_rbac};
 
 static bool env_is(const char *name, const char *value)
 {
@@ -35,8 +32,8 @@ static const struct tc_xds_registries defaults = {
             .regexes_bytes = 16u << 20,
             .regex = {TC_REGEX_PATTERN_MAX_BYTES, TC_REGEX_MEMORY_MAX_BYTES},
         },
-    .filters = standard_filters,
-    .n_filters = TC_ARRAY_LEN(standard_filters),
+    .filters = default_filters,
+    .n_filters = TC_ARRAY_LEN(default_filters),
 };
 
 void tc_xds_registries_init(struct tc_xds_registries *r)
@@ -63,23 +60,5 @@ const struct tc_http_filter_type *tc_xds_registries_filter(const struct tc_xds_r
 
 bool tc_xds_registries_lb_known(const struct tc_xds_registries *r, const char *name)
 {
-    /* Without lb_known (a decoder outside of a channel) the policies that a config may name are these. */
-    static const char *const torcs[] = {
-        "pick_first",
-        "priority",
-        "priority_experimental",
-        "ring_hash",
-        "ring_hash_experimental",
-        "round_robin",
-        "weighted_target",
-        "weighted_target_experimental",
-        "xds_wrr_locality",
-        "xds_wrr_locality_experimental",
-    };
-    if (r->lb_known)
-        return r->lb_known(r->arg, name);
-    for (size_t i = 0; i < TC_ARRAY_LEN(torcs); i++)
-        if (strcmp(name, torcs[i]) == 0)
-            return true;
-    return false;
+    return !r->lb_known || r->lb_known(r->arg, name);
 }

@@ -27,10 +27,10 @@ struct tc_resource_limits {
 
 struct tc_xds_registries {
     struct tc_resource_limits limits;
-    /* HTTP filter types that are known; by default those of Torc. */
+    /* HTTP filter types that are known; by default the router and RBAC. */
     const struct tc_http_filter_type *const *filters;
     size_t n_filters;
-    /* Returns whether an LB policy of that name exists. NULL: Torc's own policies. */
+    /* Returns whether an LB policy of that name exists. NULL: every name passes. */
     bool (*lb_known)(void *arg, const char *name);
     /* Checks a loadBalancingConfig list with the parsers of the LB policies; adds errors. NULL: no check. */
     void (*lb_check)(void *arg, const json_t *list, struct tc_validation_errors *errors);

@@ -48,8 +48,8 @@ static void decode_state(struct tc_decoder *dec, const StatefulSession *m, struc
     tc_validation_pop(dec->errors);
 }
 
-static const void *session_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
-                                        struct tc_decoder *dec)
+const void *tc_session_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
+                                    struct tc_decoder *dec)
 {
     (void)type;
     size_t errors = dec->errors->count;
@@ -63,8 +63,8 @@ static const void *session_config_parse(const struct tc_http_filter_type *type, 
     return dec->errors->count == errors ? out : NULL;
 }
 
-static const void *session_override_parse(const struct tc_http_filter_type *type, struct tc_slice config,
-                                          struct tc_decoder *dec)
+const void *tc_session_override_parse(const struct tc_http_filter_type *type, struct tc_slice config,
+                                      struct tc_decoder *dec)
 {
     (void)type;
     size_t errors = dec->errors->count;
@@ -81,11 +81,3 @@ static const void *session_override_parse(const struct tc_http_filter_type *type
     }
     return dec->errors->count == errors ? out : NULL;
 }
-
-const struct tc_http_filter_type tc_http_filter_session = {
-    .config_name = "envoy.extensions.filters.http.stateful_session.v3.StatefulSession",
-    .override_name = "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute",
-    .on_clients = true,
-    .parse = session_config_parse,
-    .parse_override = session_override_parse,
-};

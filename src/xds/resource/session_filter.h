@@ -12,7 +12,11 @@ struct tc_session_config {
     uint64_t ttl_s;       /* rounded up; 0: none */
 };
 
-/* Its overrides are StatefulSessionPerRoute. The config is a struct tc_session_config. */
-extern const struct tc_http_filter_type tc_http_filter_session;
+/* Parsers of struct tc_http_filter_type: of a StatefulSession, and of a StatefulSessionPerRoute, which overrides it.
+ * Both return a struct tc_session_config. */
+const void *tc_session_config_parse(const struct tc_http_filter_type *type, struct tc_slice config,
+                                    struct tc_decoder *dec);
+const void *tc_session_override_parse(const struct tc_http_filter_type *type, struct tc_slice config,
+                                      struct tc_decoder *dec);
 
 #endif

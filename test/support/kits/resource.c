@@ -2,6 +2,7 @@
 
 #include "support/cmocka.h"
 
+#include "api/builtin.h"
 #include "base/mem.h"
 #include "proto/json.h"
 
@@ -37,8 +38,8 @@ struct tc_xds_resource *kit_resource_decode(const struct tc_xds_resource_type *t
     struct tc_validation_errors f = {0};
     struct tc_rstr *name = NULL;
     struct tc_buf bytes = kit_resource_message(strrchr(type->type_url, '/') + 1, json);
-    struct tc_xds_resource *r =
-        type->decode(type, ctx ? ctx : &(struct tc_xds_decode_context){0}, tc_buf_slice(&bytes), &name, &f);
+    const struct tc_xds_decode_context standard = {.registries = tc_builtin_validation_context()};
+    struct tc_xds_resource *r = type->decode(type, ctx ? ctx : &standard, tc_buf_slice(&bytes), &name, &f);
     assert_true((r == NULL) == tc_validation_any(&f));
     assert_int_equal(f.path.len, 0); /* every push has been popped */
     *errors = r ? NULL : tc_strdup(tc_validation_text(&f));

@@ -6,8 +6,8 @@
 
 /* The serialised message of that type. Fails the test if the JSON is not valid. The caller ends the buffer. */
 struct tc_buf kit_resource_message(const char *full_name, const char *json);
-/* Decodes the resource; ctx may be NULL. If it is invalid, returns NULL and the text in *errors (tc_free); otherwise
- * *errors is NULL. */
+/* Decodes the resource. ctx NULL: with the validation context of the process. If it is invalid, returns NULL and the
+ * text in *errors (tc_free); otherwise *errors is NULL. */
 struct tc_xds_resource *kit_resource_decode(const struct tc_xds_resource_type *type,
                                             const struct tc_xds_decode_context *ctx, const char *json, char **errors);
 /* Fails the test unless the resource is valid. The caller unrefs it. */

@@ -3,6 +3,7 @@
 #include "support/kits/resource.h"
 
 #include "base/mem.h"
+#include "xds/filter/fault_filter.h"
 #include "xds/resource/fault_filter.h"
 #include "xds/resource/listener.h"
 

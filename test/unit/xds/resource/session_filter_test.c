@@ -4,6 +4,7 @@
 #include "support/kits/resource.h"
 
 #include "base/mem.h"
+#include "xds/filter/session_filter.h"
 #include "xds/resource/listener.h"
 #include "xds/resource/session_filter.h"
 
