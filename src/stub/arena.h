@@ -1,0 +1,13 @@
+/* The application's arena (torc/arena.h). */
+#ifndef TC_STUB_ARENA_H
+#define TC_STUB_ARENA_H
+
+#include <torc/arena.h>
+
+#include "base/arena.h"
+
+struct torc_arena {
+    struct tc_arena arena;
+};
+
+#endif

@@ -1,0 +1,60 @@
+/* Messages of protobuf-c as bytes, and bytes as messages in an arena (torc/protobuf_c.h). */
+#include "stub/codec.h"
+
+#include <torc/protobuf_c.h>
+
+#include "proto/unpack.h"
+#include "stub/arena.h"
+
+/* What an application's message may hold: its size on the wire bounds the values of a field and the bytes of a string,
+ * and the arena bounds what they cost. */
+static const struct tc_scan_options limits = {.max_repeated = SIZE_MAX, .max_string_bytes = SIZE_MAX};
+
+const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
+                                        struct tc_arena *arena, torc_error **error)
+{
+    struct tc_validation_errors errors = {0};
+    ProtobufCMessage *message = NULL;
+    size_t whole = arena->budget, wanted = tc_unpack_budget(bytes.len);
+    arena->budget = wanted > SIZE_MAX - arena->used ? SIZE_MAX : arena->used + wanted;
+    if (whole && whole < arena->budget)
+        arena->budget = whole;
+    int rv = tc_unpack(type, bytes, &limits, arena, &message, &errors);
+    arena->budget = whole;
+    if (rv != 0)
+        tc_error_set(error, (enum torc_code)rv, TORC_LAYER_CODEC, "%s: %s", type->name, tc_validation_text(&errors));
+    tc_validation_fini(&errors);
+    return message;
+}
+
+const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n,
+                                               torc_arena *arena, torc_error **error)
+{
+    if (tc_error_pending(error))
+        return NULL;
+    if (!type || !arena || (!bytes && n)) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC,
+                     "unpack: the type, the bytes and the arena must not be NULL");
+        return NULL;
+    }
+    return tc_codec_unpack(type, tc_slice_of(bytes, n), &arena->arena, error);
+}
+
+const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *arena, size_t *n, torc_error **error)
+{
+    if (tc_error_pending(error))
+        return NULL;
+    if (!message || !arena || !n) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "pack: the message, the arena and n must not be NULL");
+        return NULL;
+    }
+    size_t size = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = tc_arena_alloc(&arena->arena, size);
+    if (!bytes) {
+        tc_error_set(error, TORC_ELIMIT, TORC_LAYER_CODEC, "%s: %zu bytes, more than the arena may give",
+                     message->descriptor->name, size);
+        return NULL;
+    }
+    *n = protobuf_c_message_pack(message, bytes);
+    return bytes;
+}

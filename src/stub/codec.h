@@ -1,0 +1,15 @@
+/* Messages of protobuf-c in arenas: what torc/protobuf_c.h and the stubs have in common. */
+#ifndef TC_STUB_CODEC_H
+#define TC_STUB_CODEC_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+/* Unpacks into `arena`, whose budget is lowered for that time to what the message may cost. Returns NULL with an error
+ * of TORC_LAYER_CODEC, whose text names the type and the field; what was allocated so far stays in the arena. */
+const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
+                                        struct tc_arena *arena, torc_error **error);
+
+#endif
