@@ -212,7 +212,7 @@ static bool call_refuse_over_limit(torc_call *call, uint64_t limit)
         tc_runtime_count_memory(rt, &call->counted, CALL_BYTES + call->request.len);
         return false;
     }
-    tc_call_refuse(&call->core, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED,
+    tc_call_refuse(&call->core, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
                                                "the runtime holds %llu bytes, more than memory_limit_bytes (%llu)",
                                                (unsigned long long)held, (unsigned long long)limit));
     return true;
@@ -273,7 +273,7 @@ static void on_task(struct tc_task *task)
         for (uint32_t i = 0; i < reads && c->stage != TC_CALL_DONE; i++)
             tc_call_read(c);
         if (cancel)
-            tc_call_fail(c, tc_status_make(TORC_STATUS_CANCELLED, "cancelled by the application"));
+            tc_call_fail(c, tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_DEADLINE, "cancelled by the application"));
     }
     tc_call_drop(call);
 }

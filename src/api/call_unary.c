@@ -17,8 +17,9 @@ static void on_message(void *arg, struct tc_rstr *message)
         return;
     }
     tc_rstr_unref(message);
-    tc_call_fail(&call->core, tc_status_make(TORC_STATUS_INTERNAL, "the server sent more than one response to a unary "
-                                                                   "call"));
+    tc_call_fail(&call->core, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
+                                             "the server sent more than one response to a unary "
+                                             "call"));
 }
 
 static void outcome_deliver(torc_call *call, const struct tc_call_end *end)
@@ -48,7 +49,8 @@ static void on_done(void *arg, const struct tc_call_end *end)
         return;
     }
     struct tc_call_end missing = *end;
-    missing.status = tc_status_make(TORC_STATUS_INTERNAL, "the server sent no response message to a unary call");
+    missing.status =
+        tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "the server sent no response message to a unary call");
     outcome_deliver(call, &missing);
     tc_status_fini(&missing.status);
 }
@@ -107,7 +109,7 @@ static int unary_async(torc_channel *ch, const char *method, struct tc_slice req
     if (tc_error_pending(error))
         return torc_error_code(*error);
     if (!fn || (!request.data && request.len)) {
-        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", fn ? "request" : "fn");
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_HTTP2, "%s: it is NULL", fn ? "request" : "fn");
         return TORC_EINVAL;
     }
     torc_error *own = NULL;

@@ -80,7 +80,7 @@ void torc_auth_request_complete(torc_auth_request *request, int code, const char
     }
     if (code < 0 || code > TORC_STATUS_UNAUTHENTICATED)
         code = TORC_STATUS_UNKNOWN;
-    struct tc_status error = tc_status_make(code, "%s", message ? message : "");
+    struct tc_status error = tc_status_make(code, TORC_LAYER_CREDENTIALS, "%s", message ? message : "");
     tc_auth_request_complete(r, NULL, &error);
     tc_status_fini(&error);
 }

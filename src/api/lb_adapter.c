@@ -115,8 +115,8 @@ void torc_lb_update_state(torc_lb_helper *p, enum torc_connectivity state, const
         return;
     p->shown = state;
     if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
-        tc_status_set(&p->status, tc_status_make(TORC_STATUS_UNAVAILABLE, "LB policy %s: %s", p->app->name,
-                                                 message ? message : "no connected endpoint"));
+        tc_status_set(&p->status, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "LB policy %s: %s",
+                                                 p->app->name, message ? message : "no connected endpoint"));
     else
         tc_status_set(&p->status, (struct tc_status){0});
     p->publishing = true;

@@ -114,8 +114,8 @@ int torc_resolver_report(torc_resolver_listener *listener, const struct torc_end
 int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code, const char *message)
 {
     struct tc_resolver_result result = {
-        .status = tc_status_make(code == TORC_STATUS_OK ? TORC_STATUS_UNKNOWN : (int)code, "name resolution failed: %s",
-                                 message ? message : ""),
+        .status = tc_status_make(code == TORC_STATUS_OK ? TORC_STATUS_UNKNOWN : (int)code, TORC_LAYER_RESOLVER,
+                                 "name resolution failed: %s", message ? message : ""),
     };
     return listener_report(listener, &result);
 }

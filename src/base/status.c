@@ -10,14 +10,14 @@
 #include "base/mem.h"
 #include "base/ref.h"
 
-struct tc_status tc_status_make(int code, const char *fmt, ...)
+struct tc_status tc_status_make(int code, int layer, const char *fmt, ...)
 {
     struct tc_buf b = {0};
     va_list ap;
     va_start(ap, fmt);
     tc_buf_vprintf(&b, fmt, ap);
     va_end(ap);
-    struct tc_status s = {code, tc_rstr_of_buf(&b)};
+    struct tc_status s = {code, layer, tc_rstr_of_buf(&b)};
     return s;
 }
 

@@ -10,15 +10,16 @@
 
 struct tc_status {
     int code;             /* enum torc_status_code */
+    int layer;            /* enum torc_layer: the part that made the status, or the peer; of OK it says nothing */
     struct tc_rstr *text; /* NULL: empty */
 };
 
 /* Returns a status with a formatted text; the caller owns it and ends it with tc_status_fini. */
-struct tc_status tc_status_make(int code, const char *fmt, ...) TC_PRINTF(2, 3);
+struct tc_status tc_status_make(int code, int layer, const char *fmt, ...) TC_PRINTF(3, 4);
 /* Another owner of the same text. */
 static inline struct tc_status tc_status_ref(const struct tc_status *s)
 {
-    return (struct tc_status){s->code, tc_rstr_ref(s->text)};
+    return (struct tc_status){s->code, s->layer, tc_rstr_ref(s->text)};
 }
 static inline void tc_status_fini(struct tc_status *s)
 {

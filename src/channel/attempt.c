@@ -142,7 +142,7 @@ static bool credentials_ready(struct tc_call *c, const struct tc_transport *t)
     struct tc_call_credentials *cc = c->credentials;
     struct tc_status error = {0};
     if (!tc_h2_conn_secure(tc_transport_h2(t))) {
-        credentials_fail(c, tc_status_make(TORC_STATUS_UNAUTHENTICATED,
+        credentials_fail(c, tc_status_make(TORC_STATUS_UNAUTHENTICATED, TORC_LAYER_CREDENTIALS,
                                            "call credentials are not sent over the connection to %s, which has no "
                                            "transport security",
                                            tc_transport_address(t)->data));
@@ -208,7 +208,7 @@ static void authority_refuse(struct tc_call *c, struct tc_transport *t)
 {
     struct tc_slice name = c->attempt.request.authority;
     tc_call_tell_trackers(c, NULL, NULL);
-    tc_call_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE,
+    tc_call_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS,
                                    "the certificate of %s is not valid for the authority \"%.*s\", to which the route "
                                    "rewrites the request's",
                                    tc_transport_address(t)->data, (int)TC_MIN(name.len, (size_t)1024), name.data));

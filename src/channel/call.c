@@ -40,9 +40,9 @@ struct tc_status tc_status_from_control_plane(struct tc_status status)
     case TORC_STATUS_ABORTED:
     case TORC_STATUS_OUT_OF_RANGE:
     case TORC_STATUS_DATA_LOSS: {
-        struct tc_status out =
-            tc_status_make(TORC_STATUS_INTERNAL, "Illegal status code from control plane; original status: %s: %s",
-                           torc_status_code_name(status.code), tc_status_text(&status));
+        struct tc_status out = tc_status_make(TORC_STATUS_INTERNAL, status.layer,
+                                              "Illegal status code from control plane; original status: %s: %s",
+                                              torc_status_code_name(status.code), tc_status_text(&status));
         tc_status_fini(&status);
         return out;
     }
@@ -134,7 +134,8 @@ void tc_call_fail(struct tc_call *c, struct tc_status status)
 void tc_call_cancel(struct tc_call *c)
 {
     if (c->stage != TC_CALL_DONE) {
-        struct tc_status status = tc_status_make(TORC_STATUS_CANCELLED, "cancelled by the application");
+        struct tc_status status =
+            tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_DEADLINE, "cancelled by the application");
         call_detach(c, &status, NULL);
         tc_status_fini(&status);
     } else {

@@ -83,7 +83,7 @@ void tc_channel_attach(torc_channel *ch)
     tc_timer_init(&ch->calls.idle_timer, ch->loop, on_idle_timer);
     if (tc_runtime_stopped(ch->rt)) {
         /* This step was posted while the runtime shut down its channels. */
-        struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "the runtime was shut down");
+        struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_API, "the runtime was shut down");
         tc_channel_end(ch, &status, true);
         tc_status_fini(&status);
     }
@@ -257,7 +257,7 @@ static struct tc_service_config *choose_config(torc_channel *ch, const struct tc
         if (ch->resolution.usable)
             c = tc_service_config_ref(ch->resolution.service_config);
         else
-            *bad = tc_status_make(TORC_STATUS_UNAVAILABLE, "the resolver's %s", why);
+            *bad = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_RESOLVER, "the resolver's %s", why);
         tc_free(why);
     }
     return c;
@@ -400,7 +400,7 @@ void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell)
 
 void tc_channel_shutdown(torc_channel *ch)
 {
-    struct tc_status status = tc_status_make(TORC_STATUS_CANCELLED, "the channel was shut down");
+    struct tc_status status = tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_DEADLINE, "the channel was shut down");
     tc_channel_end(ch, &status, false);
     tc_status_fini(&status);
     tc_channel_unref(ch);

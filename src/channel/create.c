@@ -134,7 +134,8 @@ static void on_exit_idle(struct tc_task *task)
 static void on_free(struct tc_task *task)
 {
     torc_channel *ch = TC_CONTAINER_OF(task, torc_channel, free_task);
-    struct tc_status status = tc_status_make(TORC_STATUS_CANCELLED, "the channel was freed by the application");
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_DEADLINE, "the channel was freed by the application");
     tc_channel_attach(ch);
     tc_channel_end(ch, &status, true);
     tc_status_fini(&status);
@@ -182,7 +183,7 @@ torc_channel *tc_channel_new_private(torc_runtime *rt, const char *target, const
     if (ch)
         tc_channel_attach(ch);
     else
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", torc_error_text(error));
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_API, "%s", torc_error_text(error));
     torc_error_free(error);
     return ch;
 }

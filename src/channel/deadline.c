@@ -10,8 +10,8 @@ struct tc_status tc_call_deadline_status(struct tc_call *c)
     struct tc_buf b = {0};
     double seconds = (double)(c->deadline.at_ns - c->deadline.started_ns) / 1e9;
     struct tc_status status =
-        tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after %.3f s while waiting for %s", seconds,
-                       tc_call_awaited_text(c, &b));
+        tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_DEADLINE,
+                       "deadline exceeded after %.3f s while waiting for %s", seconds, tc_call_awaited_text(c, &b));
     tc_buf_fini(&b);
     return status;
 }
@@ -24,7 +24,7 @@ bool tc_call_end_late(struct tc_call *c)
     tc_call_tell_trackers(c, NULL, NULL);
     tc_call_fail(c, c->stage > TC_CALL_WAIT_CONFIG
                         ? tc_call_deadline_status(c)
-                        : tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED,
+                        : tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_DEADLINE,
                                          "deadline exceeded after %.3f s, before the request was sent", seconds));
     return true;
 }

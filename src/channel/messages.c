@@ -35,8 +35,8 @@ void tc_call_too_large(struct tc_call *c, size_t bytes)
         c->attempt.n--;
     /* Without limits the call still waits for its config, and the message is one that gRPC's prefix cannot tell. */
     size_t max = r->has_limits ? r->max_send_message_bytes : TC_H2_MESSAGE_MAX;
-    tc_call_fail(
-        c, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (%zu vs. %zu)", bytes, max));
+    tc_call_fail(c, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
+                                   "message to send larger than max (%zu vs. %zu)", bytes, max));
 }
 
 static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool end)

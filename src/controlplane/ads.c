@@ -290,7 +290,7 @@ static struct tc_status ads_on_request(void *arg, const ProtobufCMessage *messag
         (const Envoy__Service__Discovery__V3__DiscoveryRequest *)message;
     tc_request_node_take(&a->node, request->node);
     if (request->type_url[0] == '\0')
-        return tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "type_url is empty");
+        return tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_HTTP2, "type_url is empty");
     ads_report_request(a, request);
     struct ads_type *t = ads_type(a, tc_slice_str(request->type_url));
     /* A stale nonce: the client has not answered our last response yet, and will. */

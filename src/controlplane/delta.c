@@ -400,7 +400,7 @@ static struct tc_status delta_on_request(void *arg, const ProtobufCMessage *mess
     const delta_request *request = (const delta_request *)message;
     tc_request_node_take(&d->node, request->node);
     if (request->type_url[0] == '\0')
-        return tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "type_url is empty");
+        return tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_HTTP2, "type_url is empty");
     delta_report_request(d, request);
     struct delta_type *t = delta_type(d, tc_slice_str(request->type_url));
     type_on_ack(t, request);

@@ -14,8 +14,8 @@ struct tc_status tc_request_unpack(const ProtobufCMessageDescriptor *type, struc
     tc_arena_init(&arena, 4096, tc_unpack_budget(bytes.len));
     struct tc_status status = tc_unpack(type, bytes, NULL, &arena, &request, &errors) == 0
                                   ? fn(arg, request)
-                                  : tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "malformed %s: %s", type->short_name,
-                                                   tc_validation_text(&errors));
+                                  : tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_HTTP2, "malformed %s: %s",
+                                                   type->short_name, tc_validation_text(&errors));
     tc_validation_fini(&errors);
     tc_arena_fini(&arena);
     return status;

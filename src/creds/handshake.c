@@ -52,7 +52,7 @@ static struct tc_creds_handshake *handshake_fail(struct tc_loop *loop, struct tc
 {
     struct tc_creds_handshake *h = handshake_new(fn, arg);
     bs->ops->close(bs);
-    h->error = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", why);
+    h->error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS, "%s", why);
     tc_task_init(&h->task, handshake_on_task);
     tc_loop_defer(loop, &h->task);
     return h;

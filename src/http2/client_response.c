@@ -104,7 +104,7 @@ static struct tc_status status_of_trailers(struct tc_h2_client_stream *s)
         tc_buf_printf(&text, "invalid grpc-status \"%.*s\"%s", (int)s->bad_status.len, s->bad_status.data,
                       s->grpc_message.len ? ": " : "");
     tc_grpc_message_decode(&text, s->grpc_message);
-    struct tc_status status = {s->grpc_status < 0 ? TORC_STATUS_UNKNOWN : s->grpc_status,
+    struct tc_status status = {s->grpc_status < 0 ? TORC_STATUS_UNKNOWN : s->grpc_status, TORC_LAYER_PEER,
                                text.len ? tc_rstr_new(text.data, text.len) : NULL};
     tc_buf_fini(&text);
     return status;
@@ -147,7 +147,7 @@ static struct tc_status status_of_http(const struct tc_h2_client_stream *s)
             tc_buf_append_char(&text, ch >= 0x20 && ch <= 0x7e ? ch : ' ');
         }
     }
-    struct tc_status status = {code, tc_rstr_of_buf(&text)};
+    struct tc_status status = {code, TORC_LAYER_HTTP2, tc_rstr_of_buf(&text)};
     return status;
 }
 
@@ -156,8 +156,8 @@ static struct tc_status status_of_http(const struct tc_h2_client_stream *s)
 static struct tc_status status_of_nothing(bool trailers)
 {
     if (trailers)
-        return tc_status_make(TORC_STATUS_UNKNOWN, "server sent trailers without grpc-status");
-    return tc_status_make(TORC_STATUS_INTERNAL, "server closed the stream without sending trailers");
+        return tc_status_make(TORC_STATUS_UNKNOWN, TORC_LAYER_HTTP2, "server sent trailers without grpc-status");
+    return tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "server closed the stream without sending trailers");
 }
 
 /* The response is complete. `trailers`: a header block ended the stream, not DATA. */
@@ -167,7 +167,7 @@ static void response_conclude(struct tc_h2_client_stream *s, bool trailers)
     s->stream.c->answered |= s->grpc_status != TC_H2_STATUS_NONE;
     if (s->grpc_status >= 0 && status_details_contradict(s, &code))
         tc_h2_client_stream_finish(s,
-                                   tc_status_make(TORC_STATUS_INTERNAL,
+                                   tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
                                                   "grpc-status-details-bin has code %llu, but grpc-status is %d",
                                                   (unsigned long long)code, s->grpc_status),
                                    false);
@@ -182,7 +182,7 @@ static void response_conclude(struct tc_h2_client_stream *s, bool trailers)
 void tc_h2_response_too_large(struct tc_h2_client_stream *s)
 {
     tc_h2_client_stream_abort(s,
-                              tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED,
+                              tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
                                              "received headers larger than max (%zu vs. %zu)", s->stream.block.bytes,
                                              s->stream.block.max_bytes),
                               NGHTTP2_CANCEL);
@@ -197,7 +197,8 @@ static bool response_block_ok(struct tc_h2_client_stream *s)
     }
     if (s->bad_header.len) {
         tc_h2_client_stream_abort(s,
-                                  tc_status_make(TORC_STATUS_INTERNAL, "received header %.*s that is not valid base64",
+                                  tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
+                                                 "received header %.*s that is not valid base64",
                                                  (int)s->bad_header.len, s->bad_header.data),
                                   NGHTTP2_CANCEL);
         return false;
@@ -220,7 +221,8 @@ static void response_on_initial(struct tc_h2_client_stream *s, bool end_stream)
     response_forget_status(s);
     if (s->stream.is_grpc && s->bad_encoding.len) {
         tc_h2_client_stream_abort(s,
-                                  tc_status_make(TORC_STATUS_INTERNAL, "received unknown grpc-encoding \"%.*s\"",
+                                  tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC,
+                                                 "received unknown grpc-encoding \"%.*s\"",
                                                  (int)TC_MIN(s->bad_encoding.len, (size_t)64), s->bad_encoding.data),
                                   NGHTTP2_CANCEL);
     } else if (s->stream.is_grpc) {
@@ -240,8 +242,9 @@ void tc_h2_response_on_block(struct tc_h2_client_stream *s, bool end_stream)
     } else if (s->http_status / 100 != 1) {
         response_on_initial(s, end_stream);
     } else if (++s->informational > MAX_INFORMATIONAL) {
-        tc_h2_client_stream_abort(s, tc_status_make(TORC_STATUS_INTERNAL, "too many informational responses"),
-                                  NGHTTP2_ENHANCE_YOUR_CALM);
+        tc_h2_client_stream_abort(
+            s, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "too many informational responses"),
+            NGHTTP2_ENHANCE_YOUR_CALM);
     }
 }
 

@@ -25,8 +25,9 @@ static bool request_too_large(struct tc_h2_conn *c, const struct tc_h2_request *
     size_t size = tc_h2_request_size(request);
     if (size <= TC_MIN(theirs, ours))
         return false;
-    *why = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "request headers larger than %s (%zu vs. %zu)",
-                          theirs <= ours ? "the server takes" : "max_request_header_bytes", size, TC_MIN(theirs, ours));
+    *why =
+        tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT, "request headers larger than %s (%zu vs. %zu)",
+                       theirs <= ours ? "the server takes" : "max_request_header_bytes", size, TC_MIN(theirs, ours));
     return true;
 }
 
@@ -164,8 +165,8 @@ void tc_h2_client_stream_on_close(struct tc_h2_client_stream *client, uint32_t h
         client_stream_lost(client, tc_status_ref(&ending->why), true);
     else if (s->send.reset_sent)
         client_stream_lost(client,
-                           tc_status_make(TORC_STATUS_INTERNAL, "server broke the rules of HTTP/2: %s",
-                                          nghttp2_http2_strerror(h2_error)),
+                           tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
+                                          "server broke the rules of HTTP/2: %s", nghttp2_http2_strerror(h2_error)),
                            false);
     else
         client_stream_lost(client, tc_h2_status_from_rst(h2_error), refused);
@@ -182,7 +183,8 @@ TC_APART static void client_stream_deliver_done(struct tc_h2_client_stream *clie
 {
     struct tc_h2_stream *s = &client->stream;
     if (!s->recv.discard && tc_status_ok(&s->outcome) && !tc_h2_decoder_idle(&s->recv.decoder)) {
-        tc_status_set(&s->outcome, tc_status_make(TORC_STATUS_INTERNAL, "response ends within a message"));
+        tc_status_set(&s->outcome,
+                      tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "response ends within a message"));
         client->from_server = false;
     }
     struct tc_h2_outcome outcome = {.status = s->outcome,

@@ -75,7 +75,7 @@ struct tc_h2_conn *tc_h2_conn_new(struct tc_loop *loop, struct tc_bytestream *bs
     if (tc_h2_session_init(c))
         tc_h2_conn_flush_later(c);
     else
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_INTERNAL, "HTTP/2 session could not be made"));
+        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "HTTP/2 session could not be made"));
     return c;
 }
 
@@ -181,7 +181,7 @@ void tc_h2_conn_fail(struct tc_h2_conn *c, struct tc_status why)
     }
     if (tc_status_ok(&why)) {
         tc_status_fini(&why);
-        why = tc_status_make(TORC_STATUS_UNAVAILABLE, "connection closed");
+        why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection closed");
     }
     c->ending.failed = true;
     tc_status_set(&c->ending.why, why);
@@ -197,7 +197,7 @@ void tc_h2_conn_terminate(struct tc_h2_conn *c, uint32_t h2_error, const char *d
     int32_t last = nghttp2_session_get_last_proc_stream_id(c->ng);
     nghttp2_submit_goaway(c->ng, NGHTTP2_FLAG_NONE, last, h2_error, (const uint8_t *)debug_text, strlen(debug_text));
     tc_h2_conn_flush(c);
-    tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection ended with %s: %s",
+    tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection ended with %s: %s",
                                       nghttp2_http2_strerror(h2_error), debug_text));
 }
 
@@ -236,7 +236,7 @@ void tc_h2_conn_drain(struct tc_h2_conn *c, const char *debug_text)
     if (!c->ng || c->ending.goaway_sent)
         return;
     c->ending.goaway_sent = true;
-    tc_h2_conn_start_drain(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection draining%s%s",
+    tc_h2_conn_start_drain(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection draining%s%s",
                                              debug_text && *debug_text ? ": " : "", debug_text ? debug_text : ""));
     if (c->opts.server) {
         /* RFC 9113 6.8: the first GOAWAY rejects nothing, so that requests on their way are still taken; the second one

@@ -30,7 +30,8 @@ void tc_h2_prefix(uint8_t prefix[TC_H2_PREFIX_LEN], bool compressed, size_t len)
 
 static int decoder_no_memory(size_t len, struct tc_status *error)
 {
-    *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for a received message of %zu bytes", len);
+    *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
+                            "no memory for a received message of %zu bytes", len);
     return TORC_ELIMIT;
 }
 
@@ -73,16 +74,18 @@ static int decoder_begin_message(struct tc_h2_decoder *d, struct tc_status *erro
     const uint8_t *p = d->prefix;
     size_t len = tc_h2_prefix_len(p);
     if (p[0] > 1) {
-        *error = tc_status_make(TORC_STATUS_INTERNAL, "received message with invalid flag byte %u", p[0]);
+        *error =
+            tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "received message with invalid flag byte %u", p[0]);
         return TORC_EPROTO;
     }
     if (p[0] == 1 && d->encoding == TC_H2_IDENTITY) {
-        *error = tc_status_make(TORC_STATUS_INTERNAL, "received compressed message without grpc-encoding");
+        *error =
+            tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "received compressed message without grpc-encoding");
         return TORC_EPROTO;
     }
     if (len > d->max_bytes || len > SIZE_MAX - 4096) {
-        *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "received message larger than max (%zu vs. %zu)", len,
-                                d->max_bytes);
+        *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
+                                "received message larger than max (%zu vs. %zu)", len, d->max_bytes);
         return TORC_ELIMIT;
     }
     d->len = len;
@@ -106,10 +109,11 @@ static int decoder_end_message(struct tc_h2_decoder *d, struct tc_rstr **message
     if (rc == TORC_EAGAIN)
         return decoder_no_memory(d->len, error);
     if (rc == TORC_ELIMIT)
-        *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED,
+        *error = tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
                                 "received message larger than max after decompression (max %zu)", d->max_bytes);
     else if (rc)
-        *error = tc_status_make(TORC_STATUS_INTERNAL, "received message could not be decompressed (gzip)");
+        *error =
+            tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "received message could not be decompressed (gzip)");
     return rc;
 }
 

@@ -37,7 +37,7 @@ static void keepalive_on_timer(struct tc_timer *timer)
     struct tc_h2_conn *c = TC_CONTAINER_OF(timer, struct tc_h2_conn, keepalive.timer);
     struct tc_h2_keepalive_state *k = &c->keepalive;
     if (k->waiting) {
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "keepalive ping timeout"));
+        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "keepalive ping timeout"));
         return;
     }
     if (!keepalive_wanted(c)) {

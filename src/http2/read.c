@@ -28,7 +28,8 @@ static void conn_after_receive(struct tc_h2_conn *c)
     /* A peer that does not read must not make us queue answers without end. */
     if (c->write.blocked && nghttp2_session_get_outbound_queue_size(c->ng) >
                                 c->opts.limits.max_queued_control + 4 * c->streams.active + 16) {
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "peer makes us answer and does not read"));
+        tc_h2_conn_fail(
+            c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "peer makes us answer and does not read"));
         return;
     }
     if (nghttp2_session_want_write(c->ng))
@@ -46,7 +47,7 @@ static void conn_on_eof(struct tc_h2_conn *c, ssize_t n)
     else if (c->ending.draining)
         tc_h2_conn_fail(c, tc_status_ref(&c->ending.why));
     else
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection closed by the %s%s%s",
+        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection closed by the %s%s%s",
                                           c->opts.server ? "client" : "server",
                                           c->settings_seen ? "" : " before its HTTP/2 settings",
                                           c->bs->cut ? " without TLS close_notify" : ""));
@@ -73,7 +74,8 @@ static bool conn_sees_tls(struct tc_h2_conn *c, const uint8_t *data, size_t len)
 static bool conn_receive(struct tc_h2_conn *c, const uint8_t *data, size_t len)
 {
     if (conn_sees_tls(c, data, len)) {
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "the server speaks TLS instead of HTTP/2"));
+        tc_h2_conn_fail(
+            c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "the server speaks TLS instead of HTTP/2"));
         return false;
     }
     tc_h2_keepalive_on_read(c);

@@ -133,8 +133,8 @@ static void stream_keep_pending(struct tc_h2_stream *s, const uint8_t *data, siz
     if (tc_h2_pending_add(&s->recv.pending, data, len))
         return;
     stream_consume(s, len);
-    stream_give_up(s, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for %zu bytes that wait to be read",
-                                     waiting + len));
+    stream_give_up(s, tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT,
+                                     "no memory for %zu bytes that wait to be read", waiting + len));
 }
 
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len)

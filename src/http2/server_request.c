@@ -66,7 +66,7 @@ static void reject_http(struct tc_h2_server_stream *s, const char *status)
 
 static void reject_grpc(struct tc_h2_server_stream *s, int code, const char *text)
 {
-    struct tc_status status = tc_status_make(code, "%s", text);
+    struct tc_status status = tc_status_make(code, TORC_LAYER_HTTP2, "%s", text);
     s->rejected = s->stream.recv.discard = true;
     tc_h2_server_stream_send_status(&s->stream, &status, NULL);
     tc_status_fini(&status);

@@ -248,7 +248,8 @@ void tc_h2_server_stream_on_close(struct tc_h2_server_stream *s, uint32_t h2_err
 {
     struct tc_status status = {0};
     if (!s->stream.send.end_sent)
-        status = tc_status_make(TORC_STATUS_CANCELLED, "stream reset with %s", nghttp2_http2_strerror(h2_error));
+        status = tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_HTTP2, "stream reset with %s",
+                                nghttp2_http2_strerror(h2_error));
     tc_h2_server_stream_on_lost(s, status);
 }
 
@@ -297,7 +298,8 @@ static void server_stream_deliver_half_close(struct tc_h2_server_stream *server)
         tc_h2_stream_input_left(s))
         return;
     if (!tc_h2_decoder_idle(&recv->decoder)) {
-        tc_h2_server_stream_abort(server, tc_status_make(TORC_STATUS_INTERNAL, "request ends within a message"));
+        tc_h2_server_stream_abort(
+            server, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "request ends within a message"));
         return;
     }
     server->half_close_notified = true;

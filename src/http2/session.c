@@ -134,7 +134,7 @@ static void session_on_goaway(struct tc_h2_conn *c, const nghttp2_goaway *g)
     c->ending.goaway_last_id = g->last_stream_id;
     c->ending.too_many_pings = g->error_code == NGHTTP2_ENHANCE_YOUR_CALM && tc_slice_eq_str(debug, "too_many_pings");
     tc_h2_conn_start_drain(c,
-                           tc_status_make(TORC_STATUS_UNAVAILABLE, "%s sent GOAWAY with %s%s%.*s",
+                           tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "%s sent GOAWAY with %s%s%.*s",
                                           c->opts.server ? "client" : "server", nghttp2_http2_strerror(g->error_code),
                                           len ? ": " : "", (int)c->scratch.len, c->scratch.len ? c->scratch.data : ""));
 }
@@ -211,7 +211,7 @@ static int session_on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *fr
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
     if (s && !s->server)
         tc_h2_client_stream_finish(tc_h2_client_stream_of(s),
-                                   tc_status_make(TORC_STATUS_INTERNAL,
+                                   tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2,
                                                   "server sent an invalid HTTP/2 header block: %s",
                                                   nghttp2_strerror(error)),
                                    false);
@@ -236,9 +236,10 @@ static void session_on_goaway_sent(struct tc_h2_conn *c, const nghttp2_goaway *g
     if (g->error_code == NGHTTP2_NO_ERROR || !tc_status_ok(&c->ending.why))
         return;
     size_t len = TC_MIN(g->opaque_data_len, (size_t)MAX_DEBUG_TEXT);
-    tc_status_set(&c->ending.why, tc_status_make(TORC_STATUS_UNAVAILABLE, "connection ended with %s%s%.*s",
-                                                 nghttp2_http2_strerror(g->error_code), len ? ": " : "", (int)len,
-                                                 len ? (const char *)g->opaque_data : ""));
+    tc_status_set(&c->ending.why,
+                  tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection ended with %s%s%.*s",
+                                 nghttp2_http2_strerror(g->error_code), len ? ": " : "", (int)len,
+                                 len ? (const char *)g->opaque_data : ""));
 }
 
 /* The peer may still send what the stream's window lets it: the window as nghttp2 knows it, or a larger one that was
@@ -292,8 +293,8 @@ static int session_on_frame_not_send(nghttp2_session *ng, const nghttp2_frame *f
     struct tc_h2_stream *s = stream_of(ng, frame->hd.stream_id);
     if (!s || frame->hd.type != NGHTTP2_HEADERS || error == NGHTTP2_ERR_START_STREAM_NOT_ALLOWED)
         return 0;
-    struct tc_status why =
-        tc_status_make(TORC_STATUS_INTERNAL, "headers could not be sent: %s", nghttp2_strerror(error));
+    struct tc_status why = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "headers could not be sent: %s",
+                                          nghttp2_strerror(error));
     if (s->server)
         tc_h2_stream_set_outcome(s, why);
     else

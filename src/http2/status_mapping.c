@@ -54,6 +54,6 @@ struct tc_status tc_h2_status_from_rst(uint32_t h2_error)
     default:
         break;
     }
-    return tc_status_make(code, "stream reset by the server with %s (%u)", nghttp2_http2_strerror(h2_error),
-                          (unsigned)h2_error);
+    return tc_status_make(code, TORC_LAYER_HTTP2, "stream reset by the server with %s (%u)",
+                          nghttp2_http2_strerror(h2_error), (unsigned)h2_error);
 }

@@ -129,7 +129,7 @@ struct tc_status tc_h2_conn_broken(const struct tc_h2_conn *c)
     struct tc_status why = tc_status_ref(&c->bs->error);
     if (tc_status_ok(&why)) {
         tc_status_fini(&why);
-        why = tc_status_make(TORC_STATUS_UNAVAILABLE, "connection broken");
+        why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "connection broken");
     }
     return why;
 }
@@ -234,7 +234,8 @@ void tc_h2_conn_flush(struct tc_h2_conn *c)
     if (rc == 0 && more)
         tc_h2_conn_flush_later(c);
     if (rc > 0)
-        tc_h2_conn_fail(c, tc_status_make(TORC_STATUS_INTERNAL, "HTTP/2 session failed while sending"));
+        tc_h2_conn_fail(c,
+                        tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_HTTP2, "HTTP/2 session failed while sending"));
     else if (rc < 0 && rc != TORC_EAGAIN)
         tc_h2_conn_fail(c, tc_h2_conn_broken(c));
     else if (c->ng && !nghttp2_session_want_read(c->ng) && !nghttp2_session_want_write(c->ng) && !c->write.unsent.len)

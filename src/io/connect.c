@@ -40,8 +40,9 @@ static void connect_fail(struct tc_connect *c, const char *reason)
     tc_connect_fn fn = c->fn;
     void *arg = c->arg;
     char *text = tc_addr_text(&c->addr);
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s%s: %s",
-                                            c->proxy ? "the proxy " : "", text, reason);
+    struct tc_status error =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "failed to connect to %s%s: %s",
+                       c->proxy ? "the proxy " : "", text, reason);
     tc_free(text);
     connect_free(c);
     fn(arg, NULL, &error);

@@ -188,8 +188,9 @@ static int dns_make_channel(struct tc_dns *dns, bool *bad_servers)
 
 static void dns_fail(struct tc_dns *dns, const char *reason)
 {
-    tc_status_set(&dns->error, tc_status_make(TORC_STATUS_UNAVAILABLE, "DNS resolution failed for %s:%u: %s", dns->host,
-                                              (unsigned)dns->port, reason));
+    tc_status_set(&dns->error,
+                  tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_RESOLVER, "DNS resolution failed for %s:%u: %s",
+                                 dns->host, (unsigned)dns->port, reason));
     tc_loop_defer(dns->loop, &dns->done);
 }
 

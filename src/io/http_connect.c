@@ -69,8 +69,8 @@ static void connect_fail(struct tc_http_connect *c, const char *reason)
     tc_http_connect_fn fn = c->fn;
     void *arg = c->arg;
     char *proxy = tc_addr_text(&c->bs->peer);
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "the proxy %s did not connect to %s: %s", proxy,
-                                            c->target->data, reason);
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
+                                            "the proxy %s did not connect to %s: %s", proxy, c->target->data, reason);
     tc_free(proxy);
     tc_http_connect_cancel(c);
     fn(arg, NULL, &error);

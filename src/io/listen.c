@@ -199,7 +199,8 @@ struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct
         char scratch[128];
         char *text = tc_addr_text(addr);
         const char *reason = err == ENOTSOCK ? "the file there is not a socket" : tc_errno_text(err, scratch);
-        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to listen on %s: %s", text, reason));
+        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "failed to listen on %s: %s",
+                                            text, reason));
         tc_free(text);
         listen_release_fd(l);
         listen_free(l);

@@ -93,8 +93,8 @@ static ssize_t socket_fail(struct tc_socket *s, const char *what)
     char scratch[128];
     char *peer = tc_addr_text(&s->bs.peer);
     char *more = err == ETIMEDOUT ? socket_timeout_text(s) : NULL;
-    tc_status_set(&s->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, "%s %s failed: %s%s", what, peer,
-                                               tc_errno_text(err, scratch), more ? more : ""));
+    tc_status_set(&s->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "%s %s failed: %s%s", what,
+                                               peer, tc_errno_text(err, scratch), more ? more : ""));
     tc_free(more);
     tc_free(peer);
     return err == ECONNRESET || err == EPIPE ? TORC_ECLOSED : TORC_EIO;

@@ -89,8 +89,9 @@ static void on_answer(void *arg, const struct tc_addr *addrs, size_t n, const st
     d->failing = error != NULL;
     if (error) {
         TC_LOG(TC_LOG_RESOLVER, TORC_LOG_DEBUG, "%s: %s", d->host, tc_status_text(error));
-        result.status = tc_status_make(TORC_STATUS_UNAVAILABLE, "name resolution failed for " TC_SHOWN ": %s",
-                                       TC_SHOW(d->host), tc_status_text(error));
+        result.status =
+            tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_RESOLVER, "name resolution failed for " TC_SHOWN ": %s",
+                           TC_SHOW(d->host), tc_status_text(error));
     } else {
         result.endpoints = tc_endpoints_of_addrs(addrs, n);
         d->looked_up = true;

@@ -42,8 +42,8 @@ static bool on_result(void *arg, struct tc_resolver_result *result)
         tc_endpoints_unref(result->endpoints);
         result->endpoints = mapped;
     } else if (!tc_status_ok(&result->status)) {
-        tc_status_set(&result->status,
-                      tc_status_make(result->status.code, "proxy: %s", tc_status_text(&result->status)));
+        tc_status_set(&result->status, tc_status_make(result->status.code, result->status.layer, "proxy: %s",
+                                                      tc_status_text(&result->status)));
     }
     return p->base.env->on_result(p->base.env->arg, result);
 }

@@ -50,7 +50,7 @@ static struct tc_runtime_member *member_first_public(torc_runtime *rt)
 static void on_shutdown(struct tc_task *task)
 {
     torc_runtime *rt = TC_CONTAINER_OF(task, torc_runtime, shutdown);
-    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "the runtime was shut down");
+    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_API, "the runtime was shut down");
     struct tc_runtime_member *m;
     /* Ending a member may end private members too, so each round begins at the head of the list. */
     while ((m = member_first_public(rt)))

@@ -27,13 +27,15 @@ static void call_cut_off(struct tc_server_call *call, struct tc_status why, uint
 static void call_on_deadline(struct tc_timer *timer)
 {
     call_cut_off(TC_CONTAINER_OF(timer, struct tc_server_call, deadline),
-                 tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, "deadline of the call passed"), TC_H2_CANCEL);
+                 tc_status_make(TORC_STATUS_DEADLINE_EXCEEDED, TORC_LAYER_HTTP2, "deadline of the call passed"),
+                 TC_H2_CANCEL);
 }
 
 static void call_on_end_task(struct tc_task *task)
 {
     struct tc_server_call *call = TC_CONTAINER_OF(task, struct tc_server_call, end);
-    call_cut_off(call, tc_status_make(TORC_STATUS_CANCELLED, "call was reset by the server"), call->reset_code);
+    call_cut_off(call, tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_HTTP2, "call was reset by the server"),
+                 call->reset_code);
 }
 
 static struct tc_rstr *call_pop_message(struct tc_server_call *call)
@@ -121,8 +123,8 @@ static void call_reject_message(struct tc_server_call *call)
 {
     size_t max = TC_MIN(call->conn->server->opts.http2.limits.max_send_message_bytes, (size_t)TC_H2_MESSAGE_MAX);
     struct tc_status status =
-        tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (%zu vs. %zu)",
-                       tc_h2_stream_rejected_bytes(call->stream), max);
+        tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_HTTP2,
+                       "message to send larger than max (%zu vs. %zu)", tc_h2_stream_rejected_bytes(call->stream), max);
     call_drop_messages(call);
     call->trailers.len = 0;
     call->finish = true;
@@ -301,7 +303,8 @@ void tc_server_call_finish(struct tc_server_call *call, int code, const char *te
     if (call->ending || call->finish)
         return;
     call->finish = true;
-    call->status = text && *text ? tc_status_make(code, "%s", text) : (struct tc_status){.code = code};
+    call->status =
+        text && *text ? tc_status_make(code, TORC_LAYER_HTTP2, "%s", text) : (struct tc_status){.code = code};
     for (size_t i = 0; trailers && i < trailers->len; i++)
         tc_headers_add_copy(&call->trailers, trailers->data[i].name, trailers->data[i].value);
     call_send_next(call);

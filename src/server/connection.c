@@ -141,7 +141,7 @@ static void conn_on_closed(void *arg, const struct tc_status *why)
 
 static void conn_on_close_task(struct tc_task *task)
 {
-    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, "server closed the connection");
+    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_HTTP2, "server closed the connection");
     tc_server_conn_end(TC_CONTAINER_OF(task, struct tc_server_conn, close), &why);
     tc_status_fini(&why);
 }
@@ -216,7 +216,7 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
         return;
     }
     struct tc_status status =
-        tc_status_make(TORC_STATUS_UNIMPLEMENTED, "unknown method %.*s",
+        tc_status_make(TORC_STATUS_UNIMPLEMENTED, TORC_LAYER_HTTP2, "unknown method %.*s",
                        path ? (int)TC_MIN(path->value.len, (size_t)256) : 0, path ? path->value.data : "");
     tc_h2_server_stream_set_events(stream, &no_events, NULL);
     tc_h2_server_stream_send_status(stream, &status, NULL);

@@ -167,11 +167,12 @@ void tc_csds_service_made(struct tc_csds_service *svc, struct tc_rstr *response,
         csds_call_release(&holder);
     } else {
         size_t max = tc_csds_service_max_bytes(svc);
-        struct tc_status why =
-            bytes > max
-                ? tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "client status larger than max (%zu vs. %zu)%s", bytes,
-                                 max, svc->without_contents ? "" : "; ask with exclude_resource_contents")
-                : tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, "no memory for a client status of %zu bytes", bytes);
+        struct tc_status why = bytes > max
+                                   ? tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_HTTP2,
+                                                    "client status larger than max (%zu vs. %zu)%s", bytes, max,
+                                                    svc->without_contents ? "" : "; ask with exclude_resource_contents")
+                                   : tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_HTTP2,
+                                                    "no memory for a client status of %zu bytes", bytes);
         csds_answer_waiting(svc, NULL, &why);
         tc_status_fini(&why);
     }
@@ -203,10 +204,10 @@ static struct tc_status csds_read_request(struct tc_slice bytes, bool *without_c
                        &errors);
     const Envoy__Service__Status__V3__ClientStatusRequest *m = (void *)message;
     if (rc != 0)
-        status = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "malformed ClientStatusRequest: %s",
+        status = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_HTTP2, "malformed ClientStatusRequest: %s",
                                 tc_validation_text(&errors));
     else if (m->n_node_matchers)
-        status = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "node_matchers are not supported");
+        status = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_HTTP2, "node_matchers are not supported");
     else
         *without_contents = m->exclude_resource_contents;
     tc_validation_fini(&errors);

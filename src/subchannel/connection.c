@@ -133,7 +133,7 @@ static void on_timer(struct tc_timer *timer)
     struct tc_connection *c = TC_CONTAINER_OF(timer, struct tc_connection, timer);
     torc_credentials *creds = c->config->creds;
     if (attempt_runs(c))
-        attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE,
+        attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
                                        "failed to connect to %s: timed out after %llu ms, waiting for %s",
                                        c->address->data, (unsigned long long)c->config->connect_timeout_ms,
                                        tc_connection_stage(c)));
@@ -180,7 +180,7 @@ static void on_next_gone(void *arg, const struct tc_status *why, bool too_many_p
     struct tc_connection *c = arg;
     (void)too_many_pings; /* no ping was sent yet */
     c->attempt.next = NULL;
-    attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
+    attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, why->layer, "failed to connect to %s: %s", c->address->data,
                                    tc_status_text(why)));
 }
 
@@ -215,8 +215,8 @@ static void on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_st
     struct tc_connection *c = arg;
     attempt_handshake_over(c);
     if (!bs) {
-        attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
-                                       tc_status_text(error)));
+        attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, error->layer, "failed to connect to %s: %s",
+                                       c->address->data, tc_status_text(error)));
         return;
     }
     struct tc_h2_opts opts;
@@ -255,8 +255,8 @@ static void on_tunnel(void *arg, struct tc_bytestream *bs, const struct tc_statu
     if (bs)
         attempt_secure(c, bs);
     else
-        attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, "failed to connect to %s: %s", c->address->data,
-                                       tc_status_text(error)));
+        attempt_fail(c, tc_status_make(TORC_STATUS_UNAVAILABLE, error->layer, "failed to connect to %s: %s",
+                                       c->address->data, tc_status_text(error)));
 }
 
 static void on_connected(void *arg, struct tc_bytestream *bs, const struct tc_status *error)
@@ -308,9 +308,10 @@ void tc_connection_connect(struct tc_connection *c)
     if (c->state != TORC_CONNECTIVITY_IDLE || c->env->shut)
         return;
     if (c->barren->n > BARREN_MAX) {
-        struct tc_status why = tc_status_make(
-            TORC_STATUS_UNAVAILABLE, "failed to connect to %s: the last %u connections ended without an answer: %s",
-            c->address->data, c->barren->n, tc_status_text(&c->status));
+        struct tc_status why =
+            tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
+                           "failed to connect to %s: the last %u connections ended without an answer: %s",
+                           c->address->data, c->barren->n, tc_status_text(&c->status));
         c->barren->n = BARREN_MAX; /* the attempt after the backoff may try */
         connection_set_state(c, TORC_CONNECTIVITY_CONNECTING, (struct tc_status){0});
         attempt_fail(c, why);

@@ -74,7 +74,7 @@ static int context_load_certificates(SSL_CTX *ssl_ctx, struct tc_slice pem, cons
     BIO_free(bio);
     if (!bad && n > 0)
         return 0;
-    return context_fault(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "%s: %s", what,
+    return context_fault(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_TLS, "%s: %s", what,
                                                bad ? error_take_reason() : "no PEM certificate found"));
 }
 
@@ -112,17 +112,18 @@ static int context_load_key(SSL_CTX *ssl_ctx, struct tc_slice pem, struct tc_sta
     if (ok)
         return 0;
     const char *reason = error_take_reason();
-    return context_fault(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "private key: %s",
+    return context_fault(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_TLS, "private key: %s",
                                                encrypted ? "it is encrypted, and such keys are not read" : reason));
 }
 
 static int context_load_identity(SSL_CTX *ssl_ctx, const struct tc_tls_opts *opts, struct tc_status *error)
 {
     if (!opts->certificate_pem.data != !opts->private_key_pem.data)
-        return context_fault(
-            error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "certificate and private key must be given together"));
+        return context_fault(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_TLS,
+                                                   "certificate and private key must be given together"));
     if (!opts->certificate_pem.data && opts->server)
-        return context_fault(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "a server needs a certificate"));
+        return context_fault(
+            error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_TLS, "a server needs a certificate"));
     if (!opts->certificate_pem.data)
         return 0;
     int rc = context_load_certificates(ssl_ctx, opts->certificate_pem, "certificate chain", chain_add, error);
@@ -163,7 +164,8 @@ static struct tc_tls_context *context_make(const struct tc_tls_opts *opts, struc
     SSL_CTX *ssl_ctx = SSL_CTX_new(opts->server ? TLS_server_method() : TLS_client_method());
     struct tc_tls_context *ctx = NULL;
     if (!ssl_ctx || !context_configure(ssl_ctx, opts->server)) {
-        tc_status_set(error, tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "OpenSSL: %s", error_take_reason()));
+        tc_status_set(error,
+                      tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_TLS, "OpenSSL: %s", error_take_reason()));
         goto done;
     }
     if (context_load_identity(ssl_ctx, opts, error) != 0)
@@ -193,7 +195,7 @@ struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct
     const char *missing = tc_openssl_load();
     bool inside = !missing && tc_foreign_enter();
     if (!inside) {
-        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, "TLS is not available: %s",
+        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS, "TLS is not available: %s",
                                             missing ? missing : TC_TLS_EXITING));
         return NULL;
     }

@@ -94,9 +94,10 @@ static void handshake_fail(struct tls_stream *t, const char *reason)
 {
     char *peer = tc_addr_text(&t->wire.lower->peer);
     struct tc_status error =
-        t->name[0] ? tc_status_make(TORC_STATUS_UNAVAILABLE, "TLS handshake with \"%s\" (%s) failed: %s", t->name, peer,
-                                    reason)
-                   : tc_status_make(TORC_STATUS_UNAVAILABLE, "TLS handshake with %s failed: %s", peer, reason);
+        t->name[0]
+            ? tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS, "TLS handshake with \"%s\" (%s) failed: %s",
+                             t->name, peer, reason)
+            : tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS, "TLS handshake with %s failed: %s", peer, reason);
     tc_free(peer);
     stream_shut(t);
     t->fn(t->arg, NULL, &error);
@@ -231,8 +232,8 @@ static ssize_t stream_fail(struct tls_stream *t)
         struct tc_buf reason = {0};
         char *peer = tc_addr_text(&t->bs.peer);
         stream_append_reason(t, &reason);
-        tc_status_set(&t->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, "TLS connection with %s failed: %s", peer,
-                                                   tc_buf_cstr(&reason)));
+        tc_status_set(&t->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_TLS,
+                                                   "TLS connection with %s failed: %s", peer, tc_buf_cstr(&reason)));
         tc_free(peer);
         tc_buf_fini(&reason);
     }

@@ -77,7 +77,7 @@ static void update(struct tree *t, struct tc_fuzz_input *in)
 
 static void finish(struct tc_call_tracker *tracker, int code)
 {
-    struct tc_status status = tc_status_make(code, "%s", code ? "failed" : "");
+    struct tc_status status = tc_status_make(code, TORC_LAYER_LB, "%s", code ? "failed" : "");
     for (struct tc_call_tracker *next; tracker; tracker = next) {
         next = tracker->next;
         tracker->on_done(tracker, &status, NULL);

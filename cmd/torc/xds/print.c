@@ -158,7 +158,7 @@ void xds_print_changes(const xds_list *list, int64_t now_ns)
 
 static generic_config *generic_of(const struct xds_seen *s, struct tc_arena *arena)
 {
-    struct tc_status error = {TORC_STATUS_UNAVAILABLE, s->error};
+    struct tc_status error = {TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, s->error};
     struct tc_xds_dump_entry e = {.type = s->type, .name = tc_rstr_slice(s->name)};
     if (!s->gone) {
         e.state = s->state;

@@ -256,7 +256,7 @@ static bool said_already(const struct xds *x)
 
 static int watch(struct xds *x)
 {
-    struct tc_status resolution = {TORC_STATUS_UNKNOWN, NULL}, ambient = {0};
+    struct tc_status resolution = {TORC_STATUS_UNKNOWN, TORC_LAYER_XDS, NULL}, ambient = {0};
     signals_catch(tc_runtime_loop(x->runtime));
     while (!signals_stop() && !ferror(stdout)) {
         xds_view_look(&x->view, x->shared->client);

@@ -37,7 +37,8 @@ void tc_jwt_file_token(const char *path, struct tc_slice content, struct tc_toke
     if (tc_jwt_expiry(token, &exp_s, &why) == 0)
         m = tc_auth_metadata_token("Bearer", token);
     if (!m) {
-        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAUTHENTICATED, "the JWT of %s cannot be used: %s", path, why));
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAUTHENTICATED, TORC_LAYER_CREDENTIALS,
+                                          "the JWT of %s cannot be used: %s", path, why));
         return;
     }
     out->metadata = m;
@@ -54,7 +55,8 @@ static void jwt_file_fetch(struct tc_token_source *s, struct tc_token *out)
     if (tc_file_read(path, MAX_TOKEN_FILE_BYTES, &content, &why, scratch) == 0)
         tc_jwt_file_token(path, tc_buf_slice(&content), out);
     else
-        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, "the JWT file %s cannot be read: %s", path, why));
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CREDENTIALS,
+                                          "the JWT file %s cannot be read: %s", path, why));
     tc_buf_wipe(&content);
 }
 

@@ -67,10 +67,12 @@ void tc_oauth_token(const char *who, int http_status, struct tc_slice body, int6
         error_append(&error, body);
         tc_token_fail(out, tc_status_make(status_is_unavailable(http_status) ? TORC_STATUS_UNAVAILABLE
                                                                              : TORC_STATUS_UNAUTHENTICATED,
-                                          "no token from %s: HTTP status %d%s", who, http_status, tc_buf_cstr(&error)));
+                                          TORC_LAYER_CREDENTIALS, "no token from %s: HTTP status %d%s", who,
+                                          http_status, tc_buf_cstr(&error)));
         tc_buf_fini(&error);
     } else if (!answer_parse(body, now_ns, out, &why)) {
-        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAUTHENTICATED, "no token from %s: %s", who, why));
+        tc_token_fail(
+            out, tc_status_make(TORC_STATUS_UNAUTHENTICATED, TORC_LAYER_CREDENTIALS, "no token from %s: %s", who, why));
     }
 }
 
@@ -107,7 +109,7 @@ static void endpoint_fetch(struct tc_token_source *s, struct tc_token *out)
         tc_oauth_token(e->url, status, tc_buf_slice(&body), tc_system_clock.realtime_ns(NULL), out);
     else
         tc_token_fail(out, tc_status_make(rc == TORC_EPARSE ? TORC_STATUS_UNAUTHENTICATED : TORC_STATUS_UNAVAILABLE,
-                                          "no token from %s: %s", e->url, why));
+                                          TORC_LAYER_CREDENTIALS, "no token from %s: %s", e->url, why));
     tc_free(why);
     tc_buf_wipe(&body);
 }

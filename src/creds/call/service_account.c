@@ -112,7 +112,8 @@ static void signing_run(struct tc_job *job)
     struct tc_status error = {0};
     struct tc_auth_metadata *m = account_sign(a, s->audience, s->issued_s);
     if (!m)
-        error = tc_status_make(TORC_STATUS_UNAUTHENTICATED, "the key of service account %s cannot sign", a->email);
+        error = tc_status_make(TORC_STATUS_UNAUTHENTICATED, TORC_LAYER_CREDENTIALS,
+                               "the key of service account %s cannot sign", a->email);
     tc_lock_take(&a->lock);
     if (m)
         token_store(a, s, m);

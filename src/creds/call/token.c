@@ -81,8 +81,8 @@ static enum tc_token_answer token_ask(struct token_creds *c)
     int rc = fetch ? token_start(c) : 0;
     if (rc == 0)
         return answer;
-    struct tc_token failed = {
-        .error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no thread for it: %s", tc_errno_text(rc, scratch))};
+    struct tc_token failed = {.error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CREDENTIALS,
+                                                      "no thread for it: %s", tc_errno_text(rc, scratch))};
     tc_token_cache_store(&c->cache, &failed);
     return answer == TC_TOKEN_USE ? TC_TOKEN_USE : TC_TOKEN_FAIL;
 }

@@ -16,9 +16,9 @@ void tc_token_refuse_expired(struct tc_token *token, const char *from, const str
         return;
     tc_auth_metadata_unref(token->metadata);
     token->metadata = NULL;
-    tc_status_set(&token->error,
-                  tc_status_make(TORC_STATUS_UNAVAILABLE, "the token from %s cannot be used: it expired %.3f s ago",
-                                 from, (double)(now - token->expires_ns) / 1e9));
+    tc_status_set(&token->error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CREDENTIALS,
+                                                "the token from %s cannot be used: it expired %.3f s ago", from,
+                                                (double)(now - token->expires_ns) / 1e9));
 }
 
 void tc_token_cache_init(struct tc_token_cache *c, const struct tc_clock *clock)

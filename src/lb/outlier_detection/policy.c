@@ -334,7 +334,7 @@ static struct tc_lb_policy *od_create(const struct tc_lb_factory *factory, struc
 {
     struct od_policy *p = TC_NEW(struct od_policy);
     tc_lb_wrapper_init(&p->wrapper, &policy_ops, &lb_wrapper_ops, factory, helper);
-    p->unfit = tc_status_make(TORC_STATUS_UNAVAILABLE, "endpoint ejected by outlier detection");
+    p->unfit = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "endpoint ejected by outlier detection");
     tc_wrapped_subchannels_init(&p->subchannels, &subchannel_ops, subchannel_on_inner_state);
     tc_timer_init(&p->timer, helper->env->loop, policy_on_timer);
     return &p->wrapper.base;

@@ -146,11 +146,10 @@ static void pf_report(struct pick_first *p, enum torc_connectivity state, const 
 
 static void pf_report_failure(struct pick_first *p)
 {
-    const char *error = tc_status_text(&p->last_error);
     struct tc_status status =
-        p->petiole ? tc_lb_status_with_resolution_note("", error, p->resolution_note)
-                   : tc_lb_status_with_resolution_note("failed to connect to all addresses; last error:", error,
-                                                       p->resolution_note);
+        p->petiole ? tc_lb_status_with_resolution_note("", &p->last_error, p->resolution_note)
+                   : tc_lb_status_with_resolution_note(
+                         "failed to connect to all addresses; last error:", &p->last_error, p->resolution_note);
     pf_report(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status);
     tc_status_fini(&status);
 }
@@ -279,8 +278,9 @@ static void pf_set_last_error(struct pick_first *p, const struct pf_address *s, 
     if (tc_slice_find(tc_slice_str(text), tc_buf_slice(&addr)) >= 0)
         tc_status_set(&p->last_error, tc_status_ref(status));
     else
-        tc_status_set(&p->last_error, tc_status_make(TORC_STATUS_UNAVAILABLE, "%s: %s", tc_buf_cstr(&addr),
-                                                     *text ? text : "connection failed"));
+        tc_status_set(&p->last_error,
+                      tc_status_make(TORC_STATUS_UNAVAILABLE, status->layer ? status->layer : TORC_LAYER_CONNECT,
+                                     "%s: %s", tc_buf_cstr(&addr), *text ? text : "connection failed"));
     tc_buf_fini(&addr);
 }
 

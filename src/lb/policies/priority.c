@@ -314,7 +314,8 @@ static void priority_publish_child(struct priority *p, struct priority_child *c)
 static void priority_publish_empty(struct priority *p)
 {
     priority_set_published(p, TORC_CONNECTIVITY_TRANSIENT_FAILURE, NULL);
-    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "priority policy has empty priority list");
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "priority policy has empty priority list");
     tc_lb_update_state(p->base.helper, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     tc_status_fini(&status);
 }

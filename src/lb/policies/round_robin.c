@@ -184,7 +184,7 @@ static void rr_reconcile(struct round_robin *rr)
         return;
     }
     rr_report_failure(rr, tc_lb_status_with_resolution_note("connections to all backends failing; last error:",
-                                                            tc_status_text(&rr->last_error), rr->resolution_note));
+                                                            &rr->last_error, rr->resolution_note));
 }
 
 static void on_endpoint_child_state(void *arg, struct tc_endpoint_child *endpoint_child, enum torc_connectivity state,

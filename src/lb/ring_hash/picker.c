@@ -91,9 +91,9 @@ static enum tc_pick_kind rh_pick_fail(const struct tc_rh_set *set, uint32_t firs
     enum tc_pick_kind kind = picker ? tc_picker_pick(picker, args, out) : TC_PICK_QUEUE;
     if (kind != TC_PICK_FAIL)
         return kind;
-    tc_status_set(&out->status,
-                  tc_lb_status_with_resolution_note("ring hash cannot find a connected endpoint; first failure:",
-                                                    tc_status_text(&out->status), set->resolution_note));
+    tc_status_set(&out->status, tc_lb_status_with_resolution_note(
+                                    "ring hash cannot find a connected endpoint; first failure:", &out->status,
+                                    set->resolution_note));
     return kind;
 }
 
@@ -183,7 +183,7 @@ static enum tc_pick_kind rh_pick(struct tc_picker *picker, const struct tc_pick_
         if (random)
             hash = args->random;
     } else if (!args->has_hash) {
-        tc_status_set(&out->status, tc_status_make(TORC_STATUS_INTERNAL, "hash attribute not present"));
+        tc_status_set(&out->status, tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_LB, "hash attribute not present"));
         return TC_PICK_FAIL;
     }
     uint32_t first = tc_ring_find(set->ring, hash);

@@ -85,8 +85,7 @@ static void rh_publish(struct tc_ring_hash *rh)
         return;
     }
     struct tc_status status = tc_lb_status_with_resolution_note(
-        "ring hash cannot find a connected endpoint; last failure:", tc_status_text(&rh->last_error),
-        rh->set->resolution_note);
+        "ring hash cannot find a connected endpoint; last failure:", &rh->last_error, rh->set->resolution_note);
     tc_lb_update_state(rh->base.helper, state, &status, picker);
     tc_status_fini(&status);
 }

@@ -104,7 +104,7 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_cre
     char *why = NULL;
     json_t *root = tc_json_parse(text, &why);
     if (!root) {
-        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "not JSON: %s", why);
+        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_XDS, "not JSON: %s", why);
         tc_free(why);
         return NULL;
     }
@@ -114,7 +114,7 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_cre
     parse_top(root, &(struct tc_xds_creds_check){supported, arg}, b, &f);
     json_decref(root);
     if (tc_validation_any(&f)) {
-        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "%s", tc_validation_text(&f));
+        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_XDS, "%s", tc_validation_text(&f));
         tc_xds_bootstrap_unref(b);
         b = NULL;
     }
@@ -144,7 +144,7 @@ static struct tc_xds_bootstrap *bootstrap_parse_from(struct tc_rstr *origin, str
         b->origin = origin;
         return b;
     }
-    *error = tc_status_make(inner.code, "%s: %s", origin->data, tc_status_text(&inner));
+    *error = tc_status_make(inner.code, TORC_LAYER_XDS, "%s: %s", origin->data, tc_status_text(&inner));
     tc_rstr_unref(origin);
     tc_status_fini(&inner);
     return NULL;
@@ -161,7 +161,7 @@ static struct tc_xds_bootstrap *bootstrap_from_file(const char *path, tc_xds_cre
     if (file_read_nonempty(path, &text, &why, scratch)) {
         b = bootstrap_parse_from(origin, tc_buf_slice(&text), supported, arg, error);
     } else {
-        *error = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s: %s", origin->data, why);
+        *error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "%s: %s", origin->data, why);
         tc_rstr_unref(origin);
     }
     tc_buf_fini(&text);
@@ -176,7 +176,7 @@ struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supporte
         return bootstrap_from_file(path, supported, arg, error);
     const char *text = getenv("GRPC_XDS_BOOTSTRAP_CONFIG");
     if (!text || !*text) {
-        *error = tc_status_make(TORC_STATUS_UNAVAILABLE,
+        *error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                                 "no xDS bootstrap: neither GRPC_XDS_BOOTSTRAP (a path) nor GRPC_XDS_BOOTSTRAP_CONFIG "
                                 "(JSON) is set");
         return NULL;

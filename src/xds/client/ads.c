@@ -292,11 +292,11 @@ static struct tc_status stream_failure(const struct tc_xds_channel *ch, const st
     bool seen = ch->ads.seen_response;
     if (!seen && !local && status->code == TORC_STATUS_OK)
         return tc_status_make(
-            TORC_STATUS_UNAVAILABLE,
+            TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
             "xDS channel for server %s: the server closed the stream with OK before it sent a response "
             "(node ID:%s)",
             uri, tc_xds_node_id(&ch->client->base));
-    return tc_status_make(TORC_STATUS_UNAVAILABLE,
+    return tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                           "xDS channel for server %s: xDS call failed%s; status: %s: %s (node ID:%s)", uri,
                           seen ? "" : " with no responses received", torc_status_code_name(status->code),
                           tc_status_text(status), tc_xds_node_id(&ch->client->base));

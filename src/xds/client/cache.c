@@ -137,14 +137,14 @@ static void on_resource_timer(struct tc_timer *timer)
                type, e->name->data);
     if (entry_first_sent_on(e)->server->resource_timer_is_transient_error) /* A88 */
         tc_xds_entry_fail(e, TC_XDS_TIMEOUT,
-                          tc_status_make(TORC_STATUS_UNAVAILABLE,
+                          tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
                                          "xDS %s resource was not received from server %s in time (node ID:%s)", type,
                                          tc_rstr_cstr(entry_first_sent_on(e)->server->uri), tc_xds_node_id(&c->base)),
                           tc_slice_of(NULL, 0), false, NULL);
     else
         tc_xds_entry_fail(e, TC_XDS_DOES_NOT_EXIST,
-                          tc_status_make(TORC_STATUS_NOT_FOUND, "xDS %s resource does not exist (node ID:%s)", type,
-                                         tc_xds_node_id(&c->base)),
+                          tc_status_make(TORC_STATUS_NOT_FOUND, TORC_LAYER_XDS,
+                                         "xDS %s resource does not exist (node ID:%s)", type, tc_xds_node_id(&c->base)),
                           tc_slice_of(NULL, 0), false, NULL);
 }
 

@@ -84,7 +84,8 @@ static void on_client_settle(struct tc_task *task)
 /* A watcher of a name that cannot be asked for gets the reason, and nothing ever after. */
 static void watcher_fail(struct tc_xds_local_client *c, struct tc_xds_watcher *w, const char *why)
 {
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s (node ID:%s)", why, tc_xds_node_id(&c->base));
+    struct tc_status error =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "%s (node ID:%s)", why, tc_xds_node_id(&c->base));
     tc_xds_watch_start(w, &c->base, NULL, &c->orphans);
     tc_xds_watch_changed(w, NULL, &error, NULL);
     tc_status_fini(&error);

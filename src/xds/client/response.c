@@ -67,8 +67,9 @@ static void response_deliver(struct tc_xds_response_context *ctx, const struct t
         tc_xds_entry_accept(e, ctx->ch->server, resource, r->bytes, ctx->version, ctx->token);
     } else if (tc_xds_channel_speaks_for(ctx->ch, e)) {
         tc_xds_entry_fail(e, TC_XDS_NACKED,
-                          tc_status_make(TORC_STATUS_UNAVAILABLE, "invalid xDS %s resource: %s (node ID:%s)",
-                                         ctx->type->short_name, text, tc_xds_node_id(&c->base)),
+                          tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                                         "invalid xDS %s resource: %s (node ID:%s)", ctx->type->short_name, text,
+                                         tc_xds_node_id(&c->base)),
                           ctx->version, ctx->ch->server->fail_on_data_errors, ctx->token);
     }
 }
@@ -149,12 +150,12 @@ void tc_xds_response_apply_error(struct tc_xds_response_context *ctx,
         return;
     /* A88: NOT_FOUND and PERMISSION_DENIED are data errors; every other code is a transient error. */
     bool data_error = code == TORC_STATUS_NOT_FOUND || code == TORC_STATUS_PERMISSION_DENIED;
-    tc_xds_entry_fail(e, TC_XDS_RECEIVED_ERROR,
-                      tc_status_make(TORC_STATUS_UNAVAILABLE, "xDS server %s has no %s resource: %s: %s (node ID:%s)",
-                                     tc_rstr_cstr(ctx->ch->server->uri), ctx->type->short_name,
-                                     torc_status_code_name(code), error->error_detail->message,
-                                     tc_xds_node_id(&c->base)),
-                      ctx->version, data_error && ctx->ch->server->fail_on_data_errors, ctx->token);
+    tc_xds_entry_fail(
+        e, TC_XDS_RECEIVED_ERROR,
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "xDS server %s has no %s resource: %s: %s (node ID:%s)",
+                       tc_rstr_cstr(ctx->ch->server->uri), ctx->type->short_name, torc_status_code_name(code),
+                       error->error_detail->message, tc_xds_node_id(&c->base)),
+        ctx->version, data_error && ctx->ch->server->fail_on_data_errors, ctx->token);
     e->absent = code == TORC_STATUS_NOT_FOUND;
 }
 
@@ -166,9 +167,9 @@ void tc_xds_response_apply_deletion(struct tc_xds_response_context *ctx, struct 
     TC_XDS_LOG(WARN, "xds %s: %s \"%s\" was deleted%s", tc_rstr_cstr(server->uri), ctx->type->short_name, e->name->data,
                server->fail_on_data_errors ? "" : "; the last value stays in use");
     tc_xds_entry_fail(e, TC_XDS_DOES_NOT_EXIST,
-                      tc_status_make(TORC_STATUS_NOT_FOUND, "xDS %s resource was deleted by server %s (node ID:%s)",
-                                     ctx->type->short_name, tc_rstr_cstr(server->uri),
-                                     tc_xds_node_id(&ctx->ch->client->base)),
+                      tc_status_make(TORC_STATUS_NOT_FOUND, TORC_LAYER_XDS,
+                                     "xDS %s resource was deleted by server %s (node ID:%s)", ctx->type->short_name,
+                                     tc_rstr_cstr(server->uri), tc_xds_node_id(&ctx->ch->client->base)),
                       ctx->version, server->fail_on_data_errors, ctx->token);
 }
 

@@ -18,8 +18,9 @@ static void delta_apply_removal(struct tc_xds_response_context *ctx, struct tc_s
         tc_xds_response_apply_deletion(ctx, e);
     else if (tc_xds_channel_speaks_for(ctx->ch, e))
         tc_xds_entry_fail(e, TC_XDS_DOES_NOT_EXIST,
-                          tc_status_make(TORC_STATUS_NOT_FOUND, "xDS %s resource does not exist (node ID:%s)",
-                                         ctx->type->short_name, tc_xds_node_id(&c->base)),
+                          tc_status_make(TORC_STATUS_NOT_FOUND, TORC_LAYER_XDS,
+                                         "xDS %s resource does not exist (node ID:%s)", ctx->type->short_name,
+                                         tc_xds_node_id(&c->base)),
                           ctx->version, false, ctx->token);
 }
 

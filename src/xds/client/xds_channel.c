@@ -17,7 +17,7 @@ static void on_connectivity(void *arg, const struct tc_status *failure)
     struct tc_xds_channel *ch = arg;
     ch->client->events->on_unreachable(
         ch,
-        tc_status_make(TORC_STATUS_UNAVAILABLE, "xDS channel for server %s: %s (node ID:%s)",
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "xDS channel for server %s: %s (node ID:%s)",
                        tc_rstr_cstr(ch->server->uri), tc_status_text(failure), tc_xds_node_id(&ch->client->base)),
         false);
 }

@@ -86,8 +86,8 @@ static bool bootstrap_usable(const struct tc_xds_bootstrap *b, struct tc_status 
     tc_cert_providers_check(b, &errors);
     bool ok = !tc_validation_any(&errors);
     if (!ok)
-        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, "%s%s%s", tc_rstr_cstr(b->origin), b->origin ? ": " : "",
-                                tc_validation_text(&errors));
+        *error = tc_status_make(TORC_STATUS_INVALID_ARGUMENT, TORC_LAYER_XDS, "%s%s%s", tc_rstr_cstr(b->origin),
+                                b->origin ? ": " : "", tc_validation_text(&errors));
     tc_validation_fini(&errors);
     return ok;
 }

@@ -220,7 +220,8 @@ static torc_credentials *server_credentials(const struct tc_channel_transport_fa
     for (size_t i = 0; creds && i < json_array_size(server->call_creds); i++)
         creds = with_call_credentials(creds, json_array_get(server->call_creds, i), &reason);
     if (!creds)
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", reason ? reason : "unsupported credentials");
+        *why =
+            tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "%s", reason ? reason : "unsupported credentials");
     tc_free(reason);
     return creds;
 }
@@ -230,7 +231,7 @@ static torc_channel *server_open_channel(const struct tc_channel_transport_facto
 {
     char *fault = tc_bootstrap_env_uri_error(server->uri->data);
     if (fault) {
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "server_uri: %s", fault);
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "server_uri: %s", fault);
         tc_free(fault);
         return NULL;
     }

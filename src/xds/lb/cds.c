@@ -130,7 +130,7 @@ static struct tc_lb_config *cds_parse_lb(struct cds *p, struct tc_cluster_config
         return p->lb;
     struct tc_lb_config *lb = tc_lb_parse_list(p->base.helper->env->registry, now->lb_config, 0, &errors);
     if (!lb)
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "cluster \"%s\": LB policy: %s", now->name->data,
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "cluster \"%s\": LB policy: %s", now->name->data,
                               tc_validation_text(&errors));
     tc_validation_fini(&errors);
     tc_lb_config_unref(p->lb);
@@ -355,8 +355,8 @@ static struct tc_status cds_update(struct tc_lb_policy *base, const struct tc_lb
     if (same && (!c->cluster || c->cluster->kind != TC_CLUSTER_AGGREGATE))
         return (struct tc_status){0};
     if (!c)
-        return cds_fail(
-            p, tc_status_make(TORC_STATUS_UNAVAILABLE, "cds: no cluster \"%s\" in the xDS config", tc_rstr_cstr(name)));
+        return cds_fail(p, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                                          "cds: no cluster \"%s\" in the xDS config", tc_rstr_cstr(name)));
     if (!tc_status_ok(&c->status)) {
         tc_cluster_config_ref(c);
         tc_cluster_config_unref(p->cluster);

@@ -88,7 +88,8 @@ static struct cluster_limits *cluster_limits_new(const struct tc_xds_config *xds
     struct tc_rstr *breaker =
         tc_rstr_printf("circuit breaker drop: cluster \"" TC_SHOWN "\" is at its limit of %u concurrent requests",
                        TC_SHOW(cluster->name->data), l->max_calls);
-    l->breaker = (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(breaker), xds->node_id)};
+    l->breaker = (struct tc_status){TORC_STATUS_UNAVAILABLE, TORC_LAYER_LIMIT,
+                                    tc_with_node_id(tc_rstr_slice(breaker), xds->node_id)};
     tc_rstr_unref(breaker);
     l->tls_ignored = cluster->cluster->tls && !env->secured_by_xds;
     l->drops_all = cluster->eds && cluster->eds->drops_all;
@@ -97,8 +98,8 @@ static struct cluster_limits *cluster_limits_new(const struct tc_xds_config *xds
         l->drops[i].millionths = cluster->eds->drops[i].millionths;
         l->drops[i].category = tc_rstr_ref(cluster->eds->drops[i].category);
         struct tc_rstr *text = tc_rstr_printf("EDS-configured drop: %s", cluster->eds->drops[i].category->data);
-        l->drops[i].status =
-            (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), xds->node_id)};
+        l->drops[i].status = (struct tc_status){TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                                                tc_with_node_id(tc_rstr_slice(text), xds->node_id)};
         tc_rstr_unref(text);
     }
     return l;
@@ -257,8 +258,9 @@ static const struct tc_lb_wrapper_ops lb_wrapper_ops = {
 /* The policy does not stand below a cds, so there are no limits to apply. */
 static struct tc_status impl_refuse(struct cluster_impl *p, const struct tc_rstr *name)
 {
-    struct tc_status status = tc_status_make(
-        TORC_STATUS_UNAVAILABLE, "xds_cluster_impl: no cluster \"%s\" in the xDS config", tc_rstr_cstr(name));
+    struct tc_status status =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "xds_cluster_impl: no cluster \"%s\" in the xDS config",
+                       tc_rstr_cstr(name));
     tc_lb_update_state(p->wrapper.base.helper, TORC_CONNECTIVITY_TRANSIENT_FAILURE, &status, tc_picker_fail(&status));
     return status;
 }

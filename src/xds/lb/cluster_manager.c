@@ -119,7 +119,7 @@ static enum tc_pick_kind manager_pick(struct tc_picker *base, const struct tc_pi
     }
     /* A31: cannot happen while the config selector holds the clusters that it chose. */
     out->status =
-        tc_status_make(TORC_STATUS_INTERNAL, "xds_cluster_manager: unknown cluster \"%.*s\"",
+        tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_XDS, "xds_cluster_manager: unknown cluster \"%.*s\"",
                        (int)TC_MIN(args->cluster.len, (size_t)256), args->cluster.len ? args->cluster.data : "");
     return TC_PICK_DROP;
 }
@@ -176,7 +176,7 @@ static void manager_publish(struct manager *m)
         p->error = tc_status_ref(&m->error);
         why = &m->error;
     } else if (!m->table->children.first) {
-        none = tc_status_make(TORC_STATUS_UNAVAILABLE, "no children in xds_cluster_manager policy");
+        none = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "no children in xds_cluster_manager policy");
         p->error = tc_status_ref(&none);
         why = &none;
     } else if (state == TORC_CONNECTIVITY_TRANSIENT_FAILURE) {

@@ -128,7 +128,8 @@ struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const st
     char *reason = NULL;
     if (!tls_get_provider(d, b, tls->ca_instance, true, &roots, &reason) ||
         !tls_get_provider(d, b, tls->identity_instance, false, &identity, &reason)) {
-        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, "cluster \"%s\": TLS: %s", cluster->name->data, reason);
+        *why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "cluster \"%s\": TLS: %s", cluster->name->data,
+                              reason);
         tc_cert_provider_unref(roots);
         tc_cert_provider_unref(identity);
         tc_free(reason);

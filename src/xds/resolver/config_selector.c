@@ -35,7 +35,8 @@ static void release_cluster(void *hold)
 
 static struct tc_status selector_failure(const struct xds_selector *s, const char *text)
 {
-    return (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_slice_str(text), s->config->node_id)};
+    return (struct tc_status){TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                              tc_with_node_id(tc_slice_str(text), s->config->node_id)};
 }
 
 static struct tc_status selector_no_route(const struct xds_selector *s, struct tc_slice path)

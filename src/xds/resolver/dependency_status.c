@@ -44,7 +44,8 @@ struct tc_status tc_dep_failure(const struct tc_dep_node *n)
 {
     struct tc_buf text = {0};
     describe_node(&text, n, &n->error);
-    struct tc_status status = {TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_buf_slice(&text), n->manager->node_id)};
+    struct tc_status status = {TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                               tc_with_node_id(tc_buf_slice(&text), n->manager->node_id)};
     tc_buf_fini(&text);
     return status;
 }
@@ -71,7 +72,8 @@ static struct tc_rstr *leaf_error_text(const struct tc_dep_node *n, enum tc_dep_
 struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit)
 {
     struct tc_rstr *text = leaf_error_text(n, excess, limit);
-    struct tc_status status = {TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), n->manager->node_id)};
+    struct tc_status status = {TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                               tc_with_node_id(tc_rstr_slice(text), n->manager->node_id)};
     tc_rstr_unref(text);
     return status;
 }
@@ -149,7 +151,8 @@ struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, co
 
 static struct tc_status manager_unavailable(const struct tc_dependency_manager *m, struct tc_buf *text)
 {
-    struct tc_status status = {TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_buf_slice(text), m->node_id)};
+    struct tc_status status = {TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                               tc_with_node_id(tc_buf_slice(text), m->node_id)};
     tc_buf_fini(text);
     return status;
 }

@@ -36,8 +36,9 @@ static struct tc_endpoints *endpoints_merge(const struct tc_endpoints *found, co
 
 static void dns_set_error(struct tc_dns_watch *w, const struct tc_status *why)
 {
-    tc_status_set(&w->error, tc_status_make(TORC_STATUS_UNAVAILABLE, "DNS resolution failed for %s: %s: %s", w->target,
-                                            torc_status_code_name(why->code), tc_status_text(why)));
+    tc_status_set(&w->error,
+                  tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_RESOLVER, "DNS resolution failed for %s: %s: %s",
+                                 w->target, torc_status_code_name(why->code), tc_status_text(why)));
 }
 
 static bool on_dns_result(void *arg, struct tc_resolver_result *result)
@@ -85,7 +86,8 @@ struct tc_dns_watch *tc_dns_watch_new(const struct tc_resolver_env *env, const c
         w->resolver = cls->create(cls, &parsed, &w->env);
         w->resolver->ops->start(w->resolver);
     } else {
-        struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", why ? why : "malformed name");
+        struct tc_status status =
+            tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_RESOLVER, "%s", why ? why : "malformed name");
         dns_set_error(w, &status);
         tc_status_fini(&status);
     }

@@ -183,8 +183,8 @@ static void resolver_find_listener(struct xds_resolver *r)
         struct tc_rstr *text =
             tc_rstr_printf("target \"" TC_SHOWN "\": authority \"" TC_SHOWN "\" is not in the xDS bootstrap",
                            TC_SHOW(r->target.text), TC_SHOW(r->target.authority));
-        r->error =
-            (struct tc_status){TORC_STATUS_UNAVAILABLE, tc_with_node_id(tc_rstr_slice(text), bootstrap->node_id)};
+        r->error = (struct tc_status){TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS,
+                                      tc_with_node_id(tc_rstr_slice(text), bootstrap->node_id)};
         tc_rstr_unref(text);
     }
     tc_buf_fini(&name);
@@ -202,8 +202,8 @@ static void resolver_find_client(struct xds_resolver *r)
         resolver_find_listener(r);
         return;
     }
-    error = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s%s", env->xds_bootstrap_json ? "xDS bootstrap: " : "",
-                           tc_status_text(&why));
+    error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_XDS, "%s%s",
+                           env->xds_bootstrap_json ? "xDS bootstrap: " : "", tc_status_text(&why));
     if (!tc_status_eq(&error, &r->error))
         TC_LOG(TC_LOG_MESH, TORC_LOG_ERROR, "%s: %s", r->target.text, tc_status_text(&why));
     tc_status_set(&r->error, error);

@@ -38,7 +38,7 @@ static void queue_state(struct fake_sc *sc, enum torc_connectivity state, const 
     sc->state = state;
     sc->pending[sc->n_pending].state = state;
     sc->pending[sc->n_pending++].status =
-        why ? tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", why) : (struct tc_status){0};
+        why ? tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "%s", why) : (struct tc_status){0};
     tc_loop_defer(sc->lb->loop, &sc->task);
 }
 

@@ -67,7 +67,7 @@ static void on_event_task(struct tc_task *task)
 
 static ssize_t fail(struct pipe_end *e, int error, const char *text)
 {
-    tc_status_set(&e->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", text));
+    tc_status_set(&e->bs.error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "%s", text));
     return error;
 }
 

@@ -375,7 +375,7 @@ static void send_on(struct fake_stream *st, struct tc_slice message)
 static void end_stream(struct fake_stream *st, int code, const char *text)
 {
     st->ended = true;
-    tc_status_set(&st->status, tc_status_make(code, "%s", text));
+    tc_status_set(&st->status, tc_status_make(code, TORC_LAYER_LB, "%s", text));
     pump(st);
 }
 
@@ -440,7 +440,7 @@ void fake_xds_connect(struct fake_xds_server *s)
 void fake_xds_fail(struct fake_xds_server *s, const char *why)
 {
     struct fake_transport *t = transport_of(s);
-    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", why);
+    struct tc_status status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "%s", why);
     s->connected = false;
     assert_true(t);
     t->fn(t->arg, &status);

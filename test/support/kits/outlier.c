@@ -39,7 +39,7 @@ void kit_outlier_start(struct fake_lb *f, const char *endpoints, const char *fie
 
 void kit_outlier_finish(struct tc_call_tracker *t, int code)
 {
-    struct tc_status status = tc_status_make(code, "%s", code ? "failed" : "");
+    struct tc_status status = tc_status_make(code, TORC_LAYER_LB, "%s", code ? "failed" : "");
     for (struct tc_call_tracker *next; t; t = next) {
         next = t->next;
         t->on_done(t, &status, NULL);

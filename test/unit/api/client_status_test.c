@@ -74,7 +74,7 @@ static void a_value_and_what_is_wrong_with_the_next(void **state)
     (void)state;
     struct tc_arena arena;
     struct tc_rstr *bytes = tc_rstr_new("\x0a\x00x", 3);
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "field x: odd"), ok = {0};
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "field x: odd"), ok = {0};
     struct tc_xds_dump_entry e = {.type = &type,
                                   .name = tc_slice_str("name and more"),
                                   .state = TC_XDS_NACKED,

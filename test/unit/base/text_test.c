@@ -159,7 +159,7 @@ static void test_headers(void **state)
 static void test_statuses(void **state)
 {
     (void)state;
-    struct tc_status s = tc_status_make(TORC_STATUS_UNAVAILABLE, "no %s", "way");
+    struct tc_status s = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "no %s", "way");
     struct tc_status t = tc_status_ref(&s);
     assert_true(tc_status_eq(&s, &t));
     assert_string_equal(tc_status_text(&t), "no way");

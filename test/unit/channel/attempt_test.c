@@ -70,7 +70,7 @@ static enum tc_pick_kind pick(struct tc_picker *picker, const struct tc_pick_arg
     (void)picker;
     *tc_vec_push(&seen) = args->random;
     if (answer == TC_PICK_FAIL)
-        out->status = tc_status_make(TORC_STATUS_UNAVAILABLE, "as scripted");
+        out->status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "as scripted");
     return answer;
 }
 

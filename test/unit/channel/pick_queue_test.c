@@ -74,7 +74,7 @@ static enum tc_pick_kind pick(struct tc_picker *picker, const struct tc_pick_arg
         return s->kind;
     tc_buf_append(&asked, args->path.data + args->path.len - 1, 1);
     if (s->code)
-        out->status = tc_status_make(s->code, "as scripted");
+        out->status = tc_status_make(s->code, TORC_LAYER_LB, "as scripted");
     if (args->trace) {
         traced = true;
         args->trace->policy = tc_slice_str("quo\"te\\back\nline\x01");
@@ -331,7 +331,7 @@ static void go(enum torc_connectivity state, const char *text)
 {
     struct tc_status status = {0};
     if (text)
-        status = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", text);
+        status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "%s", text);
     tc_channel_set_state(ch, state, &status, tc_picker_queue());
     tc_status_fini(&status);
 }

@@ -41,7 +41,7 @@ static void refuse(void)
 {
     struct tc_connect *c = attempt;
     attempt = NULL;
-    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, "refused by the test");
+    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "refused by the test");
     c->fn(c->arg, NULL, &why);
     tc_status_fini(&why);
     tc_free(c);

@@ -48,7 +48,7 @@ static void cancel(struct tc_connect *c)
 static void end_attempt(struct tc_bytestream *bs)
 {
     struct tc_connect *c = attempt;
-    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, "refused by the test");
+    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "refused by the test");
     assert_non_null(c);
     attempt = NULL;
     c->fn(c->arg, bs, bs ? NULL : &why);

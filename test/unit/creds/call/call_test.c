@@ -39,7 +39,7 @@ static void fetch(struct tc_token_source *base, struct tc_token *out)
     char text[32];
     snprintf(text, sizeof(text), "t%d", s->begun);
     if (s->fail || s->aborted) {
-        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, "no token"));
+        tc_token_fail(out, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "no token"));
     } else {
         out->metadata = tc_auth_metadata_token("Bearer", tc_slice_str(text));
         out->expires_ns = tc_system_clock.realtime_ns(NULL) + s->lives_s * (int64_t)TC_NS_PER_S;

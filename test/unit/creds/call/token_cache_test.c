@@ -58,7 +58,7 @@ static void store(struct fixture *f, const char *text, int64_t lives_s)
 
 static void store_failure(struct fixture *f, int code, const char *text)
 {
-    struct tc_token t = {.error = tc_status_make(code, "%s", text)};
+    struct tc_token t = {.error = tc_status_make(code, TORC_LAYER_LB, "%s", text)};
     tc_token_cache_store(&f->cache, &t);
 }
 

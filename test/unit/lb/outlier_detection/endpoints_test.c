@@ -188,7 +188,7 @@ static void picks_without_rpc(void **state)
 static void no_endpoints(void **state)
 {
     struct fake_lb *f = *state;
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such name");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "no such name");
     fake_lb_update_error(f, &error, fake_lb_config(f, "outlier_detection", "{" KEEN ", " RR "}", NULL));
     assert_string_equal(tc_status_text(&f->status), "no such name");
     tc_loop_advance(f->loop, 20 * SECOND);

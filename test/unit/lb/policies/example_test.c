@@ -129,9 +129,9 @@ static struct tc_status random_update(struct tc_lb_policy *policy, const struct 
     while (r->endpoints.len > n)
         random_endpoint_free(r->endpoints.data[--r->endpoints.len]);
     if (!n)
-        tc_status_set(&r->last_error, update->endpoints_error
-                                          ? tc_status_ref(update->endpoints_error)
-                                          : tc_status_make(TORC_STATUS_UNAVAILABLE, "empty address list"));
+        tc_status_set(&r->last_error, update->endpoints_error ? tc_status_ref(update->endpoints_error)
+                                                              : tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB,
+                                                                               "empty address list"));
     r->updating = false;
     random_reconcile(r);
     return n ? (struct tc_status){0} : tc_status_ref(&r->last_error);

@@ -333,7 +333,7 @@ static void resolver_errors(void **state)
 {
     TC_CASE(PF13);
     struct fake_lb *f = *state;
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "no such host");
     assert_true(fake_lb_update_error(f, &error, tc_pick_first_config_new(false)));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_string_equal(fake_lb_pick(f), "FAIL");

@@ -160,7 +160,7 @@ static void empty_and_errors(void **state)
     assert_false(fake_lb_update(f, fake_lb_endpoints(""), tc_round_robin_config_new(), "why"));
     assert_string_equal(fake_lb_pick(f), "FAIL");
     assert_string_equal(fake_lb_pick_error(f), "empty address list: why");
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "no such host");
     fake_lb_update_error(f, &error, tc_round_robin_config_new());
     fake_lb_pick(f);
     assert_string_equal(fake_lb_pick_error(f), "no such host");

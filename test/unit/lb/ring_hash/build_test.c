@@ -171,7 +171,7 @@ static void an_error_while_building(void **state)
 {
     struct fake_lb *f = *state;
     struct gate g;
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no luck");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "no luck");
     gate_close(&g);
     assert_true(update(f, A));
     fake_lb_update_error(f, &error, tc_ring_hash_config_new(256, 256, tc_slice_of(NULL, 0)));

@@ -569,7 +569,7 @@ static void a_random_start_connects_one_when_asked(void **state)
 static void resolver_errors(void **state)
 {
     struct fake_lb *f = *state;
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "no such host");
+    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "no such host");
     fake_lb_update_error(f, &error, config());
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     pick(f, E0);

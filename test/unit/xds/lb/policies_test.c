@@ -196,7 +196,8 @@ static void cluster_in_error(void **state)
     struct tc_cluster_config *bad = TC_NEW(struct tc_cluster_config);
     tc_ref_init(&bad->ref);
     bad->name = tc_rstr_str("c");
-    bad->status = tc_status_make(TORC_STATUS_UNAVAILABLE, "CDS resource \"c\" does not exist (node ID:n1)");
+    bad->status =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "CDS resource \"c\" does not exist (node ID:n1)");
     kit_config_update(f, cds_of("c"), kit_config_config(bad, NULL));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(fake_lb_count(f, NULL), 0);
@@ -452,7 +453,8 @@ static struct tc_cluster_config *missing_cluster(const char *name, bool dropped)
     struct tc_cluster_config *c = TC_NEW(struct tc_cluster_config);
     tc_ref_init(&c->ref);
     c->name = tc_rstr_str(name);
-    c->status = tc_status_make(TORC_STATUS_UNAVAILABLE, "CDS resource \"%s\" does not exist (node ID:n1)", name);
+    c->status =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "CDS resource \"%s\" does not exist (node ID:n1)", name);
     c->dropped = dropped;
     return c;
 }
@@ -490,7 +492,8 @@ static void error_of_the_resolver(void **state)
     struct tc_cluster_config *a = kit_config_cluster("a", "", kit_config_eds("0/x: 1.1.1.1:1", NULL));
     kit_config_update(f, manager_of("a", NULL), kit_config_config(a, NULL));
     ready(f, "1.1.1.1:1");
-    struct tc_status error = tc_status_make(TORC_STATUS_UNAVAILABLE, "LDS resource \"l\" does not exist");
+    struct tc_status error =
+        tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "LDS resource \"l\" does not exist");
     fake_lb_update_error(f, &error, manager_of("a", NULL));
     assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     f->args.cluster = tc_slice_str("a");

@@ -304,7 +304,7 @@ static void answer(struct world *w, size_t i, const char *addresses)
     if (addresses)
         result.endpoints = fake_lb_endpoints(addresses);
     else
-        result.status = tc_status_make(TORC_STATUS_UNAVAILABLE, "injected error");
+        result.status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "injected error");
     assert_true(dns[i].base.env->on_result(dns[i].base.env->arg, &result));
     tc_loop_drain(w->loop);
 }

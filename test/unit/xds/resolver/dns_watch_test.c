@@ -75,7 +75,7 @@ static void answer(const char *addresses)
 
 static void answer_error(const char *why)
 {
-    struct tc_resolver_result result = {.status = tc_status_make(TORC_STATUS_UNAVAILABLE, "%s", why)};
+    struct tc_resolver_result result = {.status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "%s", why)};
     assert_true(resolver->env->on_result(resolver->env->arg, &result));
 }
 
