@@ -1,89 +1,108 @@
-# The front door. `make` builds, `make demo` shows the main job, `make check` passes the tests; each installs what it
-# needs first (scripts/install-deps, only what is missing).
+# The front door. `make` builds, `make demo` shows the main job, `make check` passes the tests. `make demo` and `make check` install the
+# packages that are missing, and say which (DEPS=no: they only name the command); no other rule installs packages.
 PREFIX ?= /usr/local
-JOBS ?= $(shell nproc)
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# Warnings are errors in CI alone. CMAKE_ARGS go to cmake: make CMAKE_ARGS=-DTORC_XDS=OFF.
+WERROR ?= $(if $(CI),ON,OFF)
+DEPS ?= yes
+CMAKE_ARGS ?=
 BUILD := build
 ASAN := build-asan
 TSAN := build-tsan
 FUZZ := build-fuzz
 TIME ?= 60
+GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
+CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
+INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-more fuzz bench bench-check install deps-build deps-check abi-dump format clean
+.PHONY: all demo check check-more fuzz interop bench bench-check install uninstall deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
-	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_static torc_command
+	@$(if $(CMAKE_ARGS),$(CONFIGURE))
+	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
 
-$(BUILD)/build.ninja: deps-build
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+$(BUILD)/build.ninja:
+	@scripts/install-deps --check build
+	@$(CONFIGURE)
 
 deps-build:
-	@scripts/install-deps build
+	@$(INSTALL_DEPS) build
+
+# What other rules need: missing packages are named.
+deps-named:
+	@scripts/install-deps --check build check
 
 deps-check:
-	@scripts/install-deps build check
+	@$(INSTALL_DEPS) build check
 
-demo: all
+demo: deps-build
+	@$(CONFIGURE)
+	@cmake --build $(BUILD) -j $(JOBS) --target torc_command
 	@$(BUILD)/torc demo
 
 # Release build: lint, unit, e2e and interop tests. Then unit and e2e again under the address and undefined-behaviour
 # sanitizers, and the tests of threads (label tsan) under the thread sanitizer. Before the last run of ctest comes the
 # table of the cases that the release tests executed (test/cases.md), so that ctest's closing lines end the output.
 check: deps-check
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@$(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS)
 	@rm -rf $(BUILD)/cases
 	ctest --test-dir $(BUILD) -j $(JOBS) -LE interop --output-on-failure
 	ctest --test-dir $(BUILD) -L interop --output-on-failure
-	@cmake --preset asan >/dev/null
+	@cmake --preset asan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(ASAN) -j $(JOBS)
 	ctest --test-dir $(ASAN) -j $(JOBS) -L 'unit|model|e2e' --output-on-failure
-	@cmake --preset tsan >/dev/null
+	@cmake --preset tsan -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(TSAN) -j $(JOBS) --target torc_tsan_tests
 	@scripts/case-table $(BUILD)/cases
 	ctest --test-dir $(TSAN) -j $(JOBS) -L tsan --output-on-failure
 
 # What takes too long for make check: hours, or the parts of it in PARTS (scripts/check-more names them).
-check-more: deps-check
+check-more: deps-named
 	@JOBS=$(JOBS) scripts/check-more $(PARTS)
 
 # Each fuzz target (or those in TARGETS) for TIME seconds, one after the other, from the committed corpus. What it finds
 # stays in build-fuzz/found/NAME; new inputs that reach further, in build-fuzz/corpus/NAME.
 fuzz:
-	@scripts/install-deps build check fuzz
-	@cmake --preset fuzz >/dev/null
+	@scripts/install-deps --check build check fuzz
+	@cmake --preset fuzz -DTORC_WERROR=$(WERROR) >/dev/null
 	cmake --build $(FUZZ) -j $(JOBS) --target torc_fuzzers
 	@scripts/fuzz $(FUZZ) $(TIME) $(TARGETS)
 
 # Torc against programs of others, all of it: needs Go, Node and Python, and fails when one is missing.
-interop: deps-check
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+interop: deps-named
+	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_shared torc_command interop_client interop_agree interop_psm
 	@python3 test/interop/run.py --build $(BUILD) --strict
 
 # Measures Torc against its peers: all subjects, then a table of the targets, and build/bench/results.json. What only
 # peers need may be missing: they are named and left out.
-bench: deps-check
-	-@scripts/install-deps bench
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+bench: deps-named
+	-@scripts/install-deps --check bench
+	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS) --target bench_all
 	@python3 bench/run.py --build $(BUILD)
 
 # Instruction counts against the committed ones (a part of make check).
-bench-check: deps-check
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+bench-check: deps-named
+	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS) --target ratchet
 	@python3 bench/ratchet/check.py --build $(BUILD)
 
 # One subject (make bench-ring); BENCH_ARGS go to the program.
-bench-%: deps-build
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+bench-%: deps-named
+	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS) --target bench_$*
 	@$(BUILD)/bench/bench_$* $(BENCH_ARGS)
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
+# Removes what the last `make install` of this tree wrote.
+uninstall:
+	@DESTDIR=$(DESTDIR) cmake -DMANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
+
 # Makes the ABI of include/torc the committed one (abi/): a change that CHANGELOG.md names.
-abi-dump: deps-check
+abi-dump: deps-named
 	@python3 test/lint/abi.py --source . --renew
 
 format:

@@ -24,7 +24,7 @@ endif()
 foreach(flag -fcf-protection=full -mbranch-protection=standard)
   string(MAKE_C_IDENTIFIER "TORC_MARKS${flag}" marks)
   if(NOT DEFINED ${marks})
-    set(probe ${CMAKE_BINARY_DIR}/CMakeFiles/harden_probe)
+    set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/harden_probe)
     file(WRITE ${probe}.c "int torc_probe(void);\nint torc_probe(void)\n{\n    return 0;\n}\n")
     execute_process(COMMAND ${CMAKE_C_COMPILER} ${flag} -shared -fPIC -o ${probe}.so ${probe}.c
                     RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)

@@ -1,23 +1,53 @@
-# make install: headers, both libraries, pkg-config file, CMake package, the command, man pages.
+# make install: headers, the libraries, pkg-config file, CMake package, the command, man pages. make uninstall removes them.
 include(CMakePackageConfigHelpers)
-install(TARGETS torc_shared torc_static
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TORC_LATE_LOADING) # libtorc.so loads it; nothing is linked against it
+foreach(kind ${TORC_KINDS})
+  install(TARGETS torc_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
+if(TORC_LATE_LOADING AND shared IN_LIST TORC_KINDS) # libtorc.so loads it; nothing is linked against it
   install(TARGETS torc_regex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 endif()
-install(TARGETS torc_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TORC_TOOLS)
+  install(TARGETS torc_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  file(GLOB man_pages ${PROJECT_SOURCE_DIR}/docs/*.1)
+  install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+# What a program that links libtorc.a needs: modules of pkg-config, with their versions, and libraries that have none.
+set(TORC_STATIC_MODULES libnghttp2 libcares libprotobuf-c jansson zlib openssl)
+if(UV_STATIC_FOUND)
+  list(PREPEND TORC_STATIC_MODULES libuv-static)
+else()
+  list(PREPEND TORC_STATIC_MODULES libuv)
+endif()
+if(NOT TORC_LATE_LOADING)
+  list(APPEND TORC_STATIC_MODULES libcurl)
+endif()
+# RE2 is a library of C++: libstdc++ comes after it, for which a module has no place.
+set(TORC_STATIC_LIBS ${RE2_STATIC_LDFLAGS} -lstdc++ -lpthread -lm)
+foreach(library ${CMAKE_DL_LIBS})
+  list(APPEND TORC_STATIC_LIBS -l${library})
+endforeach()
+if(shared IN_LIST TORC_KINDS)
+  set(TORC_PC_PRIVATE .private)
+else() # libtorc.a alone: every program needs them
+  set(TORC_PC_PRIVATE "")
+endif()
+list(JOIN TORC_STATIC_MODULES " " TORC_PC_MODULES)
+list(JOIN TORC_STATIC_LIBS " " TORC_PC_LIBS)
+
 # The pkg-config file finds its prefix from where it lies, so that a staged or moved tree works.
 file(RELATIVE_PATH TORC_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-configure_file(${CMAKE_SOURCE_DIR}/cmake/torc.pc.in ${CMAKE_BINARY_DIR}/torc.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/torc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/torcConfig.cmake.in ${CMAKE_BINARY_DIR}/torcConfig.cmake
+configure_file(${PROJECT_SOURCE_DIR}/cmake/torc.pc.in ${PROJECT_BINARY_DIR}/torc.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/torc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/torcConfig.cmake.in ${PROJECT_BINARY_DIR}/torcConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/torc
-                              PATH_VARS CMAKE_INSTALL_FULL_LIBDIR CMAKE_INSTALL_FULL_INCLUDEDIR)
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/torcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/torcConfig.cmake ${CMAKE_BINARY_DIR}/torcConfigVersion.cmake
+                              PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/torcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/torcConfig.cmake ${PROJECT_BINARY_DIR}/torcConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/torc)
-file(GLOB man_pages ${CMAKE_SOURCE_DIR}/docs/*.1)
-if(man_pages)
-  install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
+if(TORC_IS_TOP)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt -P
+                                      ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake)
 endif()

@@ -19,6 +19,8 @@
 #define CONNECT_TIMEOUT_MS 5000L
 /* CURLOPT_PROTOCOLS_STR, which libcurl has since 7.85: the headers, and the library that is loaded, may be older. */
 #define PROTOCOLS_STR ((CURLoption)(CURLOPTTYPE_OBJECTPOINT + 318))
+/* CURLOPT_QUICK_EXIT, which libcurl has since 7.87. An older one refuses it, and waits for its resolver at the end. */
+#define QUICK_EXIT ((CURLoption)(CURLOPTTYPE_LONG + 322))
 
 static struct {
     bool ready;
@@ -168,7 +170,7 @@ static void easy_set_options(CURL *easy, const struct tc_http_request *r, struct
 {
     tc_curl.curl_easy_setopt(easy, CURLOPT_URL, r->url);
     tc_curl.curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    tc_curl.curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    tc_curl.curl_easy_setopt(easy, QUICK_EXIT, 1L);
     tc_curl.curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)r->timeout_ms);
     tc_curl.curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     tc_curl.curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);

@@ -1,0 +1,12 @@
+# Removes the files that the last installation wrote (install_manifest.txt), below DESTDIR when that is set. Folders stay.
+if(NOT EXISTS ${MANIFEST})
+  message(FATAL_ERROR "${MANIFEST} is missing: nothing was installed from this tree")
+endif()
+file(STRINGS ${MANIFEST} files)
+foreach(file ${files})
+  set(path $ENV{DESTDIR}${file})
+  if(EXISTS ${path} OR IS_SYMLINK ${path})
+    file(REMOVE ${path})
+    message(STATUS "Removed ${path}")
+  endif()
+endforeach()

@@ -1,0 +1,119 @@
+"""Projects that use Torc build and run README's program: by pkg-config with the shared and with the static library (-static too), by
+find_package with both, by FetchContent and by add_subdirectory; make uninstall leaves no file. The last two compile the library,
+which takes more than a minute: `make check-more PARTS=consumers` runs them (TORC_SUBPROJECTS=1)."""
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import BUILD, SOURCE, WAIT, check, main, running
+
+SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
+FIND = "find_package(torc REQUIRED{})\n"
+FETCH = 'include(FetchContent)\nFetchContent_Declare(torc SOURCE_DIR "{0}")\nFetchContent_MakeAvailable(torc)\n'
+SUBDIRECTORY = 'add_subdirectory("{0}" torc)\n'
+
+
+def sh(args, **kwargs):
+    done = subprocess.run(args, capture_output=True, text=True, timeout=3600, check=False, **kwargs)
+    check(done.returncode == 0, f"{args}: exit {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def installed(*options):
+    """A folder with app.c, and an installation below prefix/; yields the folder, the prefix and the folder of torc.pc."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_app(folder)
+        prefix = os.path.join(folder, "prefix")
+        sh(["cmake", "--install", BUILD, "--prefix", prefix, *options])
+        yield folder, prefix, next(root for root, _, files in os.walk(prefix) if "torc.pc" in files)
+
+
+def write_app(folder):
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
+        program = re.search(r"```c\n(.*?)```", readme.read(), re.S)[1]
+    with open(os.path.join(folder, "app.c"), "w", encoding="utf-8") as out:
+        out.write(program)
+
+
+def calls(app, library=None):
+    """Runs the program against a backend."""
+    with running("backend", "--name", "b1") as backend:
+        address = backend.listening()
+        env = {**os.environ, "LD_LIBRARY_PATH": library} if library else os.environ
+        done = subprocess.run([app, address], capture_output=True, text=True, timeout=WAIT, check=False, env=env)
+        check(done.stdout.strip() == f"OK from {address}: hello", f"{app}: {done.returncode} {done.stdout}{done.stderr}")
+
+
+def project(folder, find, target, *options):
+    """Configures and builds a project of C alone, and returns its program."""
+    with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out:
+        out.write(f"cmake_minimum_required(VERSION 3.18)\nproject(app C)\n{find}add_executable(app app.c)\n"
+                  f"target_link_libraries(app PRIVATE {target})\n")
+    tree = os.path.join(folder, re.sub(r"\W", "_", target))
+    sh(["cmake", "-S", folder, "-B", tree, "-DCMAKE_BUILD_TYPE=RelWithDebInfo", *options])
+    sh(["cmake", "--build", tree, "-j", str(os.cpu_count())])
+    return os.path.join(tree, "app")
+
+
+def test_pkg_config():
+    if SANITIZED:
+        return  # an application is not linked with the sanitizers' runtime
+    with installed() as (folder, _, pc):
+        app, env = os.path.join(folder, "app"), {**os.environ, "PKG_CONFIG_PATH": pc}
+        flags = sh(["pkg-config", "--cflags", "--libs", "torc"], env=env).split()
+        check(not [f for f in flags if f.startswith("-l") and f != "-ltorc"], f"the shared library alone: {flags}")
+        sh(["cc", app + ".c", "-o", app, *flags])
+        calls(app, os.path.dirname(pc))
+        flags = sh(["pkg-config", "--static", "--cflags", "--libs", "torc"], env=env).split()
+        # -static: no library of the system is shared either.
+        sh(["cc", "-static", app + ".c", "-o", app + "-static", *flags])
+        check("no version information" not in sh(["readelf", "-d", app + "-static"]), "static")
+        check("NEEDED" not in sh(["readelf", "-d", app + "-static"]), "a static program needs no library")
+        calls(app + "-static")
+
+
+def test_find_package():
+    if SANITIZED:
+        return
+    with installed() as (folder, prefix, _):
+        found = f"-DCMAKE_PREFIX_PATH={prefix}"
+        for components, target in (("", "torc::torc"), (" COMPONENTS shared", "torc::shared"), (" COMPONENTS static", "torc::static")):
+            app = project(folder, FIND.format(components), target, found)
+            needed = sh(["readelf", "-d", app])
+            check(("libtorc.so" in needed) == (target != "torc::static"), f"{target}: {needed}")
+            calls(app)
+
+
+def test_uninstall():
+    """make uninstall removes what make install wrote. The list is the tree's own, so a tree of this test's is made up."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, name) for name in ("one", "two", "kept")]
+        for path in files:
+            with open(path, "w", encoding="utf-8"):
+                pass
+        manifest = os.path.join(folder, "install_manifest.txt")
+        with open(manifest, "w", encoding="utf-8") as out:
+            out.write("/one\n/two\n/gone\n")
+        sh(["cmake", f"-DMANIFEST={manifest}", "-P", os.path.join(SOURCE, "cmake", "uninstall.cmake")], env={**os.environ, "DESTDIR": folder})
+        check([os.path.exists(path) for path in files] == [False, False, True], "what was installed is gone, and nothing else")
+
+
+def test_as_a_part_of_a_project():
+    if not os.environ.get("TORC_SUBPROJECTS"):
+        print("TORC_SUBPROJECTS is not set: FetchContent and add_subdirectory are not tried", flush=True)
+        return
+    for find, target in ((FETCH, "torc::torc"), (SUBDIRECTORY, "torc::static")):
+        with tempfile.TemporaryDirectory() as folder:
+            write_app(folder)
+            app = project(folder, find.format(SOURCE), target, "-G", "Ninja")
+            check(not [f for f in os.listdir(os.path.join(folder, re.sub(r"\W", "_", target))) if f == "torc.pc"], "nothing to install")
+            calls(app)
+            check(not [root for root, _, names in os.walk(folder) if "torc_command" in str(names)], "no command, no tests")
+
+
+main(test_pkg_config, test_find_package, test_uninstall, test_as_a_part_of_a_project)
