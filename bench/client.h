@@ -1,4 +1,4 @@
-/* What the clients of bench/rpc share.
+/* Shared declarations of bench/rpc's clients.
  *
  * PROGRAM HOST PORT OUTSTANDING AMOUNT [KIND [BYTES [ROOTS]]]
  *

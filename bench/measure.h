@@ -1,4 +1,4 @@
-/* What the benchmarks share: pairs of measurements, their ratios, a description of the machine, a table and JSON.
+/* The kit of the benchmarks: pairs of measurements, their ratios, a description of the machine, a table and JSON.
  *
  * A row is one thing that both sides do. The sides run alternately and the ratio is taken pair by pair, so that other
  * load on the machine meets both. The result is the median of the ratios; their range shows how far to trust it. */

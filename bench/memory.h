@@ -1,5 +1,5 @@
-/* What the clients of bench/memory share: `PROGRAM idle|connections|calls PORT N` prints the bytes of resident memory
- * that the process has with one idle channel, or that each of N connections or calls adds. */
+/* Shared declarations of bench/memory's clients. `PROGRAM idle|connections|calls PORT N` prints the resident bytes of a
+ * process with one idle channel, or the bytes that each of N connections or calls adds. */
 #ifndef TORC_BENCH_MEMORY_H
 #define TORC_BENCH_MEMORY_H
 

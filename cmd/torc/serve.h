@@ -1,4 +1,4 @@
-/* What the subcommands that listen share. */
+/* Listening and its limits, for the subcommands that serve. */
 #ifndef TORC_SERVE_H
 #define TORC_SERVE_H
 

@@ -1,4 +1,5 @@
-/* What happens when the application calls exit, or returns from main.
+/* The exit handler: stops Torc's threads before the handlers of foreign libraries run, when the application calls exit
+ * or returns from main.
  *
  *   1 stop       each registered part lets no work begin and asks running work to end
  *   2 wait       until the parts are idle and the counted threads have ended, one second at most

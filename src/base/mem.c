@@ -1,4 +1,4 @@
-/* Where all memory comes from, and the one place where running out of it ends the process.
+/* The allocator, and the one place where running out of memory ends the process.
  *
  * `functions` is `untouched` until the first allocation, which makes it `of_libc`, or until torc_set_allocator, which
  * makes it `of_application`. One compare-exchange decides for good: a block must be freed by the functions that gave

@@ -1,5 +1,5 @@
-/* What went wrong, in three forms: gRPC's status codes with their names, statuses with a shared text for the inside of
- * the library, and the errors that applications get.
+/* Three forms of an error: gRPC's status codes with their names, statuses with a shared text for the inside of the
+ * library, and the error objects that applications get.
  *
  * The order of code_names is that of enum torc_status_code; a code that gRPC does not have is shown as UNKNOWN, as
  * peers must treat it (PROTOCOL-HTTP2). The names are part of what the command prints and the service config reads. An

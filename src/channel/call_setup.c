@@ -1,4 +1,4 @@
-/* What a call and a hedged attempt begin with. */
+/* Preparation of a call, or of an attempt under hedging, before it starts. */
 #include "channel/call_setup.h"
 
 #include "channel/attempt.h"

@@ -1,5 +1,5 @@
-/* What a call and a hedged attempt begin with. Loop thread only, but for tc_call_init and tc_call_use_credentials
- * before the call begins. */
+/* Preparation of a call, or of an attempt under hedging, before it starts. Loop thread only, except tc_call_init and
+ * tc_call_use_credentials, which any thread may call until the call begins. */
 #ifndef TC_CHANNEL_CALL_SETUP_H
 #define TC_CHANNEL_CALL_SETUP_H
 

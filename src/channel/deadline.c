@@ -1,6 +1,6 @@
-/* Where a deadline fires: in the timer, and before every step that would send something (tc_call_end_if_late), because
- * the timer of a loop that was busy is late. A server that knows the deadline may reset the stream first; attempt.c
- * turns that into DEADLINE_EXCEEDED. */
+/* The deadline of a call. It is checked by a timer, and before every step that would send something
+ * (tc_call_end_if_late), because the timer of a busy loop is late. A server that knows the deadline may reset the
+ * stream first; attempt.c turns that reset into DEADLINE_EXCEEDED. */
 #include "channel/deadline.h"
 
 #include "channel/explain.h"

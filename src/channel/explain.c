@@ -1,4 +1,4 @@
-/* What explains calls and channels to people.
+/* Texts and JSON that explain calls and channels to people.
  *
  * tc_channel_describe writes the tree of LB policies as JSON. tc_call_awaited_text says what a call waits for in its
  * stage: the text of DEADLINE_EXCEEDED. tc_call_explain_pick is the pick of a dry call (torc call --explain), and

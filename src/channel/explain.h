@@ -1,5 +1,5 @@
-/* What explains calls and channels: what a call waits for, where a call would go without sending it, and the tree of LB
- * policies as it is. Loop thread only. */
+/* Explains calls and channels to people: which event a call waits for, where a call would go without sending it, and
+ * the tree of LB policies. Loop thread only. */
 #ifndef TC_CHANNEL_EXPLAIN_H
 #define TC_CHANNEL_EXPLAIN_H
 

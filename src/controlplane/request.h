@@ -1,4 +1,4 @@
-/* What the server's sides of ADS and LRS streams share: requests from the wire, and the node that sends them. */
+/* Requests of ADS and LRS streams at the server: decoding them, and the node that sends them. */
 #ifndef TC_CONTROLPLANE_REQUEST_H
 #define TC_CONTROLPLANE_REQUEST_H
 

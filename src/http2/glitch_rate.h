@@ -1,4 +1,4 @@
-/* How many glitches (nghttp2's word: frames that move no RPC on) a peer sent lately, less what time has paid for.
+/* The rate of a peer's glitches (nghttp2's word for frames that move no RPC on): their count, reduced as time passes.
  *
  * A peer whose connection ended for its glitches gets no fresh allowance by connecting again: the connections to one
  * server share its rate. For one loop's thread. */

@@ -1,5 +1,5 @@
-/* What both halves of a stream share: messages out, demand for messages in. How a stream ends is in its half
- * (client_stream.c, server_stream.c), what its connection does with it in streams.c. */
+/* The part of a stream that clients and servers share: messages out, demand for messages in. client_stream.c and
+ * server_stream.c define how a stream ends; streams.c defines what the connection does with it. */
 #include "http2/stream.h"
 
 #include "http2/stream_internal.h"

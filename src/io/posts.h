@@ -1,5 +1,5 @@
-/* What other threads hand to a loop: a stack without a lock, newest first, that the loop takes as a whole. A closed
- * stack refuses posts; it points at itself. Links are chained by `next` alone. */
+/* The inbox of a loop: a lock-free stack of posts from other threads, newest first, which the loop takes as a whole. A
+ * closed stack refuses posts; its head points at the stack itself. Links are chained by `next` alone. */
 #ifndef TC_IO_POSTS_H
 #define TC_IO_POSTS_H
 

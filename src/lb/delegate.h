@@ -1,4 +1,4 @@
-/* What a policy asks of the policy above it, and the helpers of children that pass most of it on.
+/* The helper: a policy's interface to the policy above it. Also the helpers of children that pass most operations on.
  *
  * A helper whose table leaves an operation NULL delegates it to its parent's helper: the nearest helper up the tree
  * that has the operation performs it. So a policy writes only the operations that it changes: most write update_state

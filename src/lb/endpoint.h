@@ -1,4 +1,4 @@
-/* What a resolver found: endpoints with their addresses and attributes, as immutable shared snapshots.
+/* Endpoints as a resolver found them, with their addresses and attributes: immutable shared snapshots.
  *
  * A tree of lists replaces gRPC's hierarchical path attribute: the list for a policy with named children (priority,
  * weighted_target) holds one list for each child. Handing a child its endpoints is a search by name, and a child whose

@@ -1,4 +1,4 @@
-/* What delegating policies share.
+/* The base of delegating policies: one child, whose reports the policy may hold back or change.
  *
  * Reports of the child while the wrapper updates it are stored and published once, at the end of the update: the
  * wrapper's picker depends on its new config as well. tc_lb_wrapper_end may be called from inside a report of the

@@ -1,4 +1,4 @@
-/* What the environment says of proxies: URLs, and lists of hosts that are exempt. */
+/* Proxies from the environment: URLs, and lists of hosts that are exempt. */
 #include "base/parse.h"
 #include "resolver/proxy.h"
 

@@ -1,5 +1,4 @@
-/* How a failed attempt of an RPC is followed by another (A6, A44): what a service config or a route asks for, in one
- * form for the channel. */
+/* The retry and hedging policy of an RPC (A6, A44), in one form for service configs and routes. */
 #ifndef TC_RESOLVER_RETRY_POLICY_H
 #define TC_RESOLVER_RETRY_POLICY_H
 

@@ -1,4 +1,4 @@
-/* What a ring is made of. */
+/* The items of a ring, and the limits of its size (A42). */
 #ifndef TC_RING_ITEM_H
 #define TC_RING_ITEM_H
 

@@ -1,4 +1,4 @@
-/* What a channel's connections are made with. Connections are shared among channels for which all of it is equal. */
+/* The settings of a channel's connections. Channels whose settings are all equal share connections. */
 #ifndef TC_SUBCHANNEL_CONN_CONFIG_H
 #define TC_SUBCHANNEL_CONN_CONFIG_H
 

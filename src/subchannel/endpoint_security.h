@@ -1,5 +1,5 @@
-/* How connections to an endpoint are secured when the cluster says so instead of the channel (A29): attached to the
- * endpoint of a subchannel on its way from the policies to the channel. */
+/* The security of connections to one endpoint, where the cluster sets it instead of the channel (A29). It is attached
+ * to the endpoint of a subchannel on its way from the policies to the channel. */
 #ifndef TC_SUBCHANNEL_ENDPOINT_SECURITY_H
 #define TC_SUBCHANNEL_ENDPOINT_SECURITY_H
 

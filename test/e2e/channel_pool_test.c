@@ -1,4 +1,4 @@
-/* What is kept and what is released, on real sockets: idle channels, and connections that no policy holds. */
+/* The subchannel pool on real sockets: idle channels, and connections that no policy holds, are kept or closed. */
 #include <stdio.h>
 #include <string.h>
 

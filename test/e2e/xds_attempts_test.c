@@ -1,4 +1,4 @@
-/* Where the attempts of an RPC go: one of two backends always fails, and each attempt draws anew. */
+/* The destinations of an RPC's attempts: one of two backends always fails, and each attempt draws a cluster anew. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What must not fail a single call, each under 500 calls a second for ten seconds: a route that changes, all endpoints
+/* Changes under 500 calls a second for ten seconds, of which no call may fail: a route that changes, all endpoints
  * replaced, GOAWAY on each backend in turn, a control plane that restarts. The cases run side by side as processes. */
 #include "support/case.h"
 #include "support/cmocka.h"

@@ -1,5 +1,6 @@
-/* What the fuzz targets share: an input consumed from the front, and checks that hold in every build. A target defines
- * LLVMFuzzerTestOneInput; libFuzzer calls it under clang, replay.c with the committed corpus elsewhere. */
+/* The kit of the fuzz targets: an input consumed from the front, and checks that hold in every build. A target defines
+ * LLVMFuzzerTestOneInput; libFuzzer calls the target under clang, replay.c calls it with the committed corpus
+ * elsewhere. */
 #ifndef TC_FUZZ_FUZZ_H
 #define TC_FUZZ_FUZZ_H
 

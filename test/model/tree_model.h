@@ -1,5 +1,5 @@
-/* What priority over ring_hash over pick_first must do, from the gRFCs alone (A56, A42, A61): two children, "a" and
- * "b", each a ring over some of three endpoints with one address each. Written for the reader, not for speed; it shares
+/* A model of priority over ring_hash over pick_first, from the gRFCs alone (A56, A42, A61): two children, "a" and "b",
+ * each a ring over some of three endpoints with one address each. Written for the reader, not for speed; it shares
  * nothing with src/lb. */
 #ifndef MODEL_TREE_MODEL_H
 #define MODEL_TREE_MODEL_H

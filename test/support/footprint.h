@@ -1,4 +1,4 @@
-/* What the process holds and spends: peak resident memory and CPU time. */
+/* Peak resident memory and CPU time of the process. */
 #ifndef TC_SUPPORT_FOOTPRINT_H
 #define TC_SUPPORT_FOOTPRINT_H
 

@@ -1,4 +1,4 @@
-/* How long a randomised test runs: some seconds in `make check`, or TORC_SOAK_SECONDS. */
+/* The duration of a randomised test: some seconds in `make check`, or TORC_SOAK_SECONDS. */
 #ifndef TC_SUPPORT_SOAK_H
 #define TC_SUPPORT_SOAK_H
 

@@ -1,4 +1,4 @@
-/* What holds between calls, once the set has its ring:
+/* The endpoints of a ring and their states. Invariants between calls, once the set has its ring:
  *
  * - counts[] adds up to on_ring, and counts endpoints with an entry alone; `idle` holds those of them that are IDLE.
  * - ready[i] is the picker of endpoint i if its state is READY, else NULL.

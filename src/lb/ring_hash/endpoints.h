@@ -1,4 +1,4 @@
-/* What ring_hash's policy and its pickers share: the endpoints with their states, and the ring over them.
+/* The endpoints of ring_hash with their states, and the ring over them: shared by the policy and its pickers.
  *
  * The policy writes, pickers read, so the change of one endpoint costs the same whatever the number of the others. A
  * new list of endpoints makes a new set; the old one stays as it is for pickers that still hold it. Loop thread only.

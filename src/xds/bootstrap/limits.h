@@ -1,5 +1,5 @@
-/* What the bootstrap's member "torc.limits" sets of the caps on hostile sizes. Other programs that read the same
- * bootstrap ignore the member. Zero in any of these: not set, the default holds. */
+/* Caps on hostile sizes from the bootstrap's member "torc.limits". Other programs that read the bootstrap ignore the
+ * member. Zero means not set: the default holds. */
 #ifndef TC_XDS_BOOTSTRAP_LIMITS_H
 #define TC_XDS_BOOTSTRAP_LIMITS_H
 

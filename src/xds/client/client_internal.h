@@ -1,4 +1,5 @@
-/* What all kinds of xDS clients share, and what tells them apart. A kind embeds struct tc_xds_client first.
+/* The base of every kind of xDS client, and the operations in which the kinds differ. A kind embeds struct
+ * tc_xds_client first.
  *
  * The functions of client.h hold references and the loop, and call the operation of the kind. An operation runs on the
  * loop's thread, with arguments that client.h has checked. */

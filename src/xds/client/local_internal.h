@@ -1,4 +1,4 @@
-/* What a local client holds (xds/client/local_client.h): the authorities in use, and the cache entries of each. */
+/* The inside of a local client (xds/client/local_client.h): the authorities in use, and the cache entries of each. */
 #ifndef TC_XDS_CLIENT_LOCAL_INTERNAL_H
 #define TC_XDS_CLIENT_LOCAL_INTERNAL_H
 

@@ -1,5 +1,5 @@
-/* What the xDS client knows of a resource type: how to take one apart, and when two are equal. src/resource implements
- * it for each type; the client itself knows no resource's content. */
+/* The interface of a resource type: how to decode a resource, and when two resources are equal. src/xds/resource
+ * implements it for each type; the client itself knows no resource's content. */
 #ifndef TC_XDS_CLIENT_RESOURCE_TYPE_H
 #define TC_XDS_CLIENT_RESOURCE_TYPE_H
 

@@ -1,5 +1,5 @@
-/* What both forms of responses share: resources decoded and delivered to their entries, errors collected for one NACK
- * (A46), data errors and deletion (A88).
+/* The handling that state-of-the-world and delta responses share: resources are decoded and delivered to their entries,
+ * errors are collected for one NACK (A46), data errors and deletions are reported (A88).
  *
  *   tc_xds_on_response               unpacks, or rejects what cannot be unpacked but must be answered
  *     variant->apply                 response_sotw.c, response_delta.c: walks the resources

@@ -1,4 +1,4 @@
-/* What is known of the servers of an authority (A71). Reads the state only: starts nothing and tells nobody. Loop
+/* Queries on the servers of an authority (A71). They read the state only: they start nothing and notify nobody. Loop
  * thread only. */
 #include "xds/client/server_order.h"
 

@@ -1,4 +1,4 @@
-/* What an ADS stream is to ask for. Data only: the stream itself is ads.c, which sends what is queued here. */
+/* The subscriptions of an ADS stream. Data only: ads.c has the stream, and sends the requests that are queued here. */
 #include "xds/client/subscriptions.h"
 
 #include "xds/client/server_order.h"

@@ -1,4 +1,4 @@
-/* What an ADS stream is to ask for: a queue of types whose requests are due, and the entries of each type. */
+/* The subscriptions of an ADS stream: a queue of the types whose requests are due, and the entries of each type. */
 #ifndef TC_XDS_CLIENT_SUBSCRIPTIONS_H
 #define TC_XDS_CLIENT_SUBSCRIPTIONS_H
 

@@ -1,4 +1,5 @@
-/* What runtimes with one xDS domain share: clients on the domain's loop, and a remote client in each runtime.
+/* The xDS clients of runtimes with one xDS domain: the clients run on the domain's loop, and each runtime has a remote
+ * client.
  *
  *   runtime A, runtime B    tc_shared_domain_client: finds or adds the origin under the mutex, makes a remote client
  *   domain's loop           hold_open: the pool of the domain's runtime makes the real client, or finds it

@@ -1,4 +1,4 @@
-/* What runtimes with one xDS domain (torc/xds_domain.h) share: xDS clients, which run on the domain's loop. */
+/* The xDS clients that runtimes with one xDS domain (torc/xds_domain.h) share. They run on the domain's loop. */
 #ifndef TC_XDS_DOMAIN_SHARED_DOMAIN_H
 #define TC_XDS_DOMAIN_SHARED_DOMAIN_H
 

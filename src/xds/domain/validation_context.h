@@ -1,5 +1,5 @@
-/* What the validation of resources asks of the process: which LB policies, HTTP filters and certificate providers there
- * are. */
+/* The validation context of the process: which LB policies, HTTP filters and certificate providers resources may
+ * name. */
 #ifndef TC_XDS_DOMAIN_VALIDATION_CONTEXT_H
 #define TC_XDS_DOMAIN_VALIDATION_CONTEXT_H
 

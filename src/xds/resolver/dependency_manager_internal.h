@@ -1,4 +1,4 @@
-/* What the files of the dependency manager share: the resources that it watches, and how they become texts and cluster
+/* The inside of the dependency manager: the resources that it watches, and how they become texts and cluster
  * snapshots. */
 #ifndef TC_XDS_RESOLVER_DEPENDENCY_MANAGER_INTERNAL_H
 #define TC_XDS_RESOLVER_DEPENDENCY_MANAGER_INTERNAL_H

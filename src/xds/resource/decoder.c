@@ -1,4 +1,4 @@
-/* What the decoders of all resource types share.
+/* The decoder that all resource types share.
  *
  * A struct tc_decoder is the state of one decoding: limits, the resource arena that keeps the result, the scratch arena
  * for unpacked messages, the errors with their present path. A function that refuses something adds an error and

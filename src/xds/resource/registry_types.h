@@ -1,5 +1,5 @@
-/* What validation asks of the rest of the process, handed in by whoever decodes (resource includes neither LB policies
- * nor certificate providers), and the caps on hostile sizes. tc_xds_decode_context.registries points at it. */
+/* The registries that validation asks, handed in by whoever decodes (xds/resource includes neither LB policies nor
+ * certificate providers), and the caps on hostile sizes. tc_xds_decode_context.registries points at the struct. */
 #ifndef TC_XDS_RESOURCE_REGISTRY_TYPES_H
 #define TC_XDS_RESOURCE_REGISTRY_TYPES_H
 

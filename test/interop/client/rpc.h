@@ -1,5 +1,5 @@
-/* What the cases of gRPC's interop suite share: a channel of the public API, calls with protobuf-c messages, and checks
- * that end the case. */
+/* The kit of gRPC's interop cases: a channel of the public API, calls with protobuf-c messages, and checks that end the
+ * case. */
 #ifndef INTEROP_RPC_H
 #define INTEROP_RPC_H
 

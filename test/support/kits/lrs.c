@@ -1,4 +1,4 @@
-/* What clients report to the LRS server of a mesh.
+/* Load reports of clients, as the LRS server of a mesh receives them.
  *
  * on_report runs on the servers' thread and adds each report to `told`; kit_lrs_look copies the sums to the test's
  * thread. `crash` closes the control plane in the turn of the next report, so that a test knows exactly what was

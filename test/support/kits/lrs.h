@@ -1,5 +1,5 @@
-/* What clients report to the LRS server of a kit_mesh, summed by cluster and locality. Failures in here fail the
- * test. */
+/* Load reports of clients to the LRS server of a kit_mesh, summed by cluster and locality. A failure in the kit fails
+ * the test. */
 #ifndef TC_SUPPORT_KITS_LRS_H
 #define TC_SUPPORT_KITS_LRS_H
 

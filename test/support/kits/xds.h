@@ -1,4 +1,4 @@
-/* What tests of the xDS client share: resource types of their own, watchers that record their callbacks, and both sides
+/* The kit of the xDS client's tests: resource types of their own, watchers that record their callbacks, and both sides
  * of a stream as one line each. A resource's bytes are "name|value"; the value "bad" is rejected. */
 #ifndef TC_SUPPORT_KITS_XDS_H
 #define TC_SUPPORT_KITS_XDS_H

@@ -1,4 +1,4 @@
-/* What a child of fork finds of the libraries below, when another thread was inside one. */
+/* fork while another thread is inside a foreign library: the child can use the library. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,5 +1,5 @@
-/* Which random numbers are drawn once for an RPC, and which for each attempt: a channel on virtual time, whose picker
- * records the numbers of its picks. */
+/* Random numbers of an RPC: some are drawn once for the RPC, others for each attempt. A channel on virtual time, whose
+ * picker records the numbers of its picks. */
 #include <string.h>
 
 #include "api/builtin.h"

@@ -1,4 +1,4 @@
-/* What CSDS of the control plane says about its clients, both variants of ADS on real streams. */
+/* The control plane's CSDS service: the state of its clients, over real streams of both variants of ADS. */
 #include <string.h>
 
 #include "base/mem.h"

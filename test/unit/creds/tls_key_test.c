@@ -1,5 +1,5 @@
-/* What TLS credentials are known by when connections are shared: equal for equal texts alone, with SHA-256 and without.
- */
+/* Equality of TLS credentials, which decides whether connections are shared: equal for equal texts alone, with SHA-256
+ * and without. */
 #define TC_OPENSSL_ITSELF
 #include "base/mem.h"
 #include "creds/creds.h"

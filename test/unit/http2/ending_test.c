@@ -1,5 +1,5 @@
-/* How a response ends: whole messages that came before the end are delivered whatever ends it, and the fields that
- * decide the outcome are read in one way. */
+/* The end of a response: whole messages that came before the end are delivered, whatever ends the response, and the
+ * fields that decide the outcome are read in one way. */
 #include <stdio.h>
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* How large the headers of a request may be, and whose limit they meet. */
+/* The size of a request's headers, and whose limit bounds it. */
 #include "base/mem.h"
 #include "support/cmocka.h"
 #include "support/kits/h2.h"

@@ -1,5 +1,5 @@
-/* Where the status of a response is: in the HEADERS block that ends the stream, and nowhere else (PROTOCOL-HTTP2.md).
- * What counts without one is http-grpc-status-mapping.md. */
+/* The place of a response's status: in the HEADERS block that ends the stream, and nowhere else (PROTOCOL-HTTP2.md).
+ * Without a status, http-grpc-status-mapping.md decides. */
 #include "support/cmocka.h"
 #include "support/kits/h2.h"
 

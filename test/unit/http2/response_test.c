@@ -1,4 +1,4 @@
-/* What a client makes of responses, good and bad. Every case runs twice, the second time one byte at a time. */
+/* Responses as a client reads them, valid and invalid. Every case runs twice, the second time one byte at a time. */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* What an event of one child costs a policy with many children, counted and not timed: calls of the functions that a
+/* The cost of one child's event in a policy with many children, counted and not timed: calls of the functions that a
  * walk over the children would make for each (timers, the sets and trees of lb/index_set.h and lb/weight_tree.h,
  * allocations) and bytes allocated. The program is linked with those functions wrapped. Each case is measured with FEW
  * and with MANY children: the cost of an event must be the same, a logarithm aside. */

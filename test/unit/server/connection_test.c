@@ -1,4 +1,4 @@
-/* Which clients keep a place at the server: silent ones, in every state of a connection, and full tables. */
+/* Connections that the server closes to make room: silent clients, in every state of a connection, and full tables. */
 #include "base/mem.h"
 #include "server/call.h"
 #include "server/server.h"

@@ -1,4 +1,4 @@
-/* What token endpoints answer. */
+/* Responses of token endpoints: tokens, errors, and endpoints that hang. */
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* What fails and what is missing: A57's timers and connectivity errors, A88's data errors. */
+/* Absent resources and failures: A57's timers and connectivity errors, A88's data errors. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"

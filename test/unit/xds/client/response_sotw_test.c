@@ -1,4 +1,4 @@
-/* What becomes of a response that is not as it should be, or wrapped. */
+/* State-of-the-world responses that are invalid, unusual, or have their resources wrapped. */
 #include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/xds.h"

@@ -1,4 +1,4 @@
-/* What is wrong with a bootstrap beyond its syntax, and where it came from. */
+/* Errors in a bootstrap beyond its syntax, and the source of the bootstrap (file or variable) in their texts. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Which targets of a runtime share an xDS client. */
+/* Sharing of xDS clients among the targets of a runtime. */
 #include <string.h>
 
 #include <torc/torc.h>

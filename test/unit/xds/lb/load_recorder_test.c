@@ -1,4 +1,4 @@
-/* What xds_cluster_impl counts for load reports. */
+/* Counts of xds_cluster_impl for load reports. */
 #include <string.h>
 
 #include "support/case.h"

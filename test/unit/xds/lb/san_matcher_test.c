@@ -1,4 +1,4 @@
-/* Which certificates a cluster's matchers accept (A29), and how SNI counts (A101). */
+/* Certificates that a cluster's matchers accept (A29), and the role of SNI (A101). */
 #include "xds/lb/san_matcher.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* What the store of loads holds of clusters that nobody uses any longer. */
+/* Unused clusters in the store of loads are bounded. */
 #include "support/cmocka.h"
 
 #include "xds/load/load_store_internal.h"
