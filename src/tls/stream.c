@@ -88,6 +88,24 @@ static void stream_shut(struct tls_stream *t)
     tc_loop_defer(t->loop, &t->release);
 }
 
+/* Continues the handshake, or reads, until OpenSSL wants bytes or room from below. Returns an SSL_ERROR_*, and in *n the
+ * result of OpenSSL's function. Each round flushes the wire: there may be an alert, or an answer to a key update. */
+static int stream_step(struct tls_stream *t, void *buf, size_t len, int *n)
+{
+    int error = SSL_ERROR_SSL;
+    tc_tls_wire_start_step(&t->wire);
+    if (!tc_foreign_enter())
+        return error;
+    do {
+        ERR_clear_error();
+        *n = t->established ? SSL_read(t->ssl, buf, (int)TC_MIN(len, (size_t)INT_MAX)) : SSL_do_handshake(t->ssl);
+        error = *n > 0 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, *n);
+        tc_tls_wire_flush(&t->wire);
+    } while (error == SSL_ERROR_WANT_WRITE && t->wire.out.len == 0);
+    tc_foreign_leave();
+    return error;
+}
+
 /* --- the handshake --- */
 
 static void handshake_fail(struct tls_stream *t, const char *reason)
@@ -149,20 +167,8 @@ static void stream_continue_later(struct tls_stream *t)
 
 static void handshake_step(struct tls_stream *t)
 {
-    int rc = 0, error = SSL_ERROR_SSL;
-    bool inside = tc_foreign_enter();
-    tc_tls_wire_start_step(&t->wire);
-    while (inside) {
-        ERR_clear_error();
-        rc = SSL_do_handshake(t->ssl);
-        error = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, rc);
-        tc_tls_wire_flush(&t->wire); /* may be an alert */
-        if (error != SSL_ERROR_WANT_WRITE || t->wire.out.len != 0)
-            break;
-    }
-    if (inside)
-        tc_foreign_leave();
-    if (rc == 1 && t->wire.write_error == 0)
+    int rc, error = stream_step(t, NULL, 0, &rc);
+    if (error == SSL_ERROR_NONE && t->wire.write_error == 0)
         stream_establish(t);
     else if ((error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) || t->wire.write_error != 0)
         handshake_fail_with_reason(t);
@@ -246,20 +252,8 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     struct tls_stream *t = stream_of(bs);
     if (t->failed != 0)
         return t->failed;
-    int n = -1, error = SSL_ERROR_SSL;
-    bool inside = tc_foreign_enter();
-    tc_tls_wire_start_step(&t->wire);
-    while (inside) {
-        ERR_clear_error();
-        n = SSL_read(t->ssl, buf, (int)TC_MIN(len, (size_t)INT_MAX));
-        error = n > 0 ? SSL_ERROR_NONE : SSL_get_error(t->ssl, n);
-        tc_tls_wire_flush(&t->wire); /* an answer to a key update, or an alert */
-        if (error != SSL_ERROR_WANT_WRITE || t->wire.out.len != 0)
-            break;
-    }
-    if (inside)
-        tc_foreign_leave();
-    switch (error) {
+    int n;
+    switch (stream_step(t, buf, len, &n)) {
     case SSL_ERROR_NONE:
         t->wire.messages = 0;
         return n;
