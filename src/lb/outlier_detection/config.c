@@ -16,8 +16,10 @@ const struct tc_outlier_settings tc_outlier_defaults = {
     .base_ejection_ms = 30000,
     .max_ejection_ms = 300000,
     .max_ejection_percent = 10,
-    .success_rate = {.stdev_factor = 1900, .enforcement_percent = 100, .minimum_hosts = 5, .request_volume = 100},
-    .failure_percentage = {.threshold = 85, .enforcement_percent = 100, .minimum_hosts = 5, .request_volume = 50},
+    .success_rate = {.enforcement_percent = 100, .minimum_hosts = 5, .request_volume = 100},
+    .stdev_factor = 1900,
+    .failure_percentage = {.enforcement_percent = 100, .minimum_hosts = 5, .request_volume = 50},
+    .failure_threshold = 85,
 };
 
 struct tc_lb_config *tc_outlier_config_new(const struct tc_lb_factory *factory,
@@ -39,33 +41,20 @@ static void config_read_u32(const json_t *json, const char *key, uint32_t max, u
         *out = (uint32_t)value;
 }
 
-static void config_read_success_rate(const json_t *json, struct tc_outlier_settings *s,
-                                     struct tc_validation_errors *errors)
+/* Reads the object of an algorithm, and in it the algorithm's own limit: `limit_key`, `limit_max` at most. */
+static void config_read_algorithm(const json_t *json, const char *key, struct tc_outlier_algorithm *a,
+                                  const char *limit_key, uint32_t limit_max, uint32_t *limit,
+                                  struct tc_validation_errors *errors)
 {
     const json_t *obj = NULL;
-    if (!tc_json_get_obj(json, "successRateEjection", &obj, errors))
+    if (!tc_json_get_obj(json, key, &obj, errors))
         return;
-    s->by_success_rate = true;
-    tc_validation_push(errors, ".successRateEjection");
-    config_read_u32(obj, "stdevFactor", UINT32_MAX, &s->success_rate.stdev_factor, errors);
-    config_read_u32(obj, "enforcementPercentage", 100, &s->success_rate.enforcement_percent, errors);
-    config_read_u32(obj, "minimumHosts", UINT32_MAX, &s->success_rate.minimum_hosts, errors);
-    config_read_u32(obj, "requestVolume", UINT32_MAX, &s->success_rate.request_volume, errors);
-    tc_validation_pop(errors);
-}
-
-static void config_read_failure_percentage(const json_t *json, struct tc_outlier_settings *s,
-                                           struct tc_validation_errors *errors)
-{
-    const json_t *obj = NULL;
-    if (!tc_json_get_obj(json, "failurePercentageEjection", &obj, errors))
-        return;
-    s->by_failure_percentage = true;
-    tc_validation_push(errors, ".failurePercentageEjection");
-    config_read_u32(obj, "threshold", 100, &s->failure_percentage.threshold, errors);
-    config_read_u32(obj, "enforcementPercentage", 100, &s->failure_percentage.enforcement_percent, errors);
-    config_read_u32(obj, "minimumHosts", UINT32_MAX, &s->failure_percentage.minimum_hosts, errors);
-    config_read_u32(obj, "requestVolume", UINT32_MAX, &s->failure_percentage.request_volume, errors);
+    a->on = true;
+    tc_validation_push(errors, ".%s", key);
+    config_read_u32(obj, limit_key, limit_max, limit, errors);
+    config_read_u32(obj, "enforcementPercentage", 100, &a->enforcement_percent, errors);
+    config_read_u32(obj, "minimumHosts", UINT32_MAX, &a->minimum_hosts, errors);
+    config_read_u32(obj, "requestVolume", UINT32_MAX, &a->request_volume, errors);
     tc_validation_pop(errors);
 }
 
@@ -79,8 +68,10 @@ struct tc_lb_config *tc_outlier_config_parse(const struct tc_lb_factory *factory
     tc_json_get_duration_ms(json, "baseEjectionTime", &s.base_ejection_ms, errors);
     tc_json_get_duration_ms(json, "maxEjectionTime", &s.max_ejection_ms, errors);
     config_read_u32(json, "maxEjectionPercent", 100, &s.max_ejection_percent, errors);
-    config_read_success_rate(json, &s, errors);
-    config_read_failure_percentage(json, &s, errors);
+    config_read_algorithm(json, "successRateEjection", &s.success_rate, "stdevFactor", UINT32_MAX, &s.stdev_factor,
+                          errors);
+    config_read_algorithm(json, "failurePercentageEjection", &s.failure_percentage, "threshold", 100,
+                          &s.failure_threshold, errors);
     struct tc_lb_config *child = tc_lb_parse_child(registry, json, "childPolicy", depth, errors);
     struct tc_lb_config *config = errors->count == before ? tc_outlier_config_new(factory, &s, child) : NULL;
     tc_lb_config_unref(child);
@@ -94,21 +85,10 @@ void tc_outlier_config_free(struct tc_lb_config *base)
     tc_free(c);
 }
 
-static bool settings_success_rate_eq(const struct tc_outlier_settings *a, const struct tc_outlier_settings *b)
+static bool algorithm_eq(const struct tc_outlier_algorithm *a, const struct tc_outlier_algorithm *b)
 {
-    return a->by_success_rate == b->by_success_rate && a->success_rate.stdev_factor == b->success_rate.stdev_factor &&
-           a->success_rate.enforcement_percent == b->success_rate.enforcement_percent &&
-           a->success_rate.minimum_hosts == b->success_rate.minimum_hosts &&
-           a->success_rate.request_volume == b->success_rate.request_volume;
-}
-
-static bool settings_failure_percentage_eq(const struct tc_outlier_settings *a, const struct tc_outlier_settings *b)
-{
-    return a->by_failure_percentage == b->by_failure_percentage &&
-           a->failure_percentage.threshold == b->failure_percentage.threshold &&
-           a->failure_percentage.enforcement_percent == b->failure_percentage.enforcement_percent &&
-           a->failure_percentage.minimum_hosts == b->failure_percentage.minimum_hosts &&
-           a->failure_percentage.request_volume == b->failure_percentage.request_volume;
+    return a->on == b->on && a->enforcement_percent == b->enforcement_percent && a->minimum_hosts == b->minimum_hosts &&
+           a->request_volume == b->request_volume;
 }
 
 bool tc_outlier_config_equal(const struct tc_lb_config *pa, const struct tc_lb_config *pb)
@@ -117,6 +97,7 @@ bool tc_outlier_config_equal(const struct tc_lb_config *pa, const struct tc_lb_c
     const struct tc_outlier_settings *s = &a->settings, *t = &b->settings;
     return s->interval_ms == t->interval_ms && s->base_ejection_ms == t->base_ejection_ms &&
            s->max_ejection_ms == t->max_ejection_ms && s->max_ejection_percent == t->max_ejection_percent &&
-           settings_success_rate_eq(s, t) && settings_failure_percentage_eq(s, t) &&
-           tc_lb_config_eq(a->child, b->child);
+           algorithm_eq(&s->success_rate, &t->success_rate) && s->stdev_factor == t->stdev_factor &&
+           algorithm_eq(&s->failure_percentage, &t->failure_percentage) &&
+           s->failure_threshold == t->failure_threshold && tc_lb_config_eq(a->child, b->child);
 }

@@ -5,26 +5,24 @@
 
 #include "lb/policy.h"
 
+/* The settings that A50's two algorithms have in common. */
+struct tc_outlier_algorithm {
+    bool on;
+    uint32_t enforcement_percent;
+    uint32_t minimum_hosts;  /* with fewer endpoints of that volume the algorithm does nothing */
+    uint32_t request_volume; /* RPCs that an endpoint must have had in the interval to be looked at */
+};
+
 /* Fractions are whole numbers, so that equal configs compare equal. */
 struct tc_outlier_settings {
     uint64_t interval_ms;
     uint64_t base_ejection_ms;
     uint64_t max_ejection_ms; /* as configured; the longer of this and base_ejection_ms counts */
     uint32_t max_ejection_percent;
-    bool by_success_rate; /* the success rate algorithm is on */
-    struct {
-        uint32_t stdev_factor; /* thousandths */
-        uint32_t enforcement_percent;
-        uint32_t minimum_hosts;  /* with fewer endpoints of that volume the algorithm does nothing */
-        uint32_t request_volume; /* RPCs that an endpoint must have had in the interval to be looked at */
-    } success_rate;
-    bool by_failure_percentage; /* the failure percentage algorithm is on */
-    struct {
-        uint32_t threshold; /* percent */
-        uint32_t enforcement_percent;
-        uint32_t minimum_hosts;
-        uint32_t request_volume;
-    } failure_percentage;
+    struct tc_outlier_algorithm success_rate;
+    uint32_t stdev_factor; /* of the success rate algorithm, in thousandths */
+    struct tc_outlier_algorithm failure_percentage;
+    uint32_t failure_threshold; /* of the failure percentage algorithm, in percent */
 };
 
 struct tc_outlier_config {

@@ -116,7 +116,7 @@ static void sweep_by_success_rate(struct sweep *s)
         if (outlier_has_volume(s->all[i], request_volume))
             variance += pow(outlier_success_rate(s->all[i]) - mean, 2);
     variance /= (double)hosts;
-    double least = mean - sqrt(variance) * (s->settings->success_rate.stdev_factor / 1000.0);
+    double least = mean - sqrt(variance) * (s->settings->stdev_factor / 1000.0);
     /* Rounding in the sums must not set equal hosts apart. */
     least -= (double)hosts * DBL_EPSILON;
     for (size_t i = 0; i < s->n && !sweep_is_full(s); i++)
@@ -135,7 +135,7 @@ static void sweep_by_failure_percentage(struct sweep *s)
     for (size_t i = 0; i < s->n && !sweep_is_full(s); i++) {
         struct tc_outlier *o = s->all[i];
         if (outlier_has_volume(o, request_volume) &&
-            o->swept.failures * 100 > s->settings->failure_percentage.threshold * outlier_volume(o))
+            o->swept.failures * 100 > s->settings->failure_threshold * outlier_volume(o))
             sweep_eject(s, o, s->settings->failure_percentage.enforcement_percent, "failure percentage");
     }
 }
@@ -161,9 +161,9 @@ bool tc_outlier_sweep(struct tc_outlier **all, size_t n, const struct tc_outlier
         all[i]->now = (struct tc_outlier_count){0};
         s.n_ejected += all[i]->ejected;
     }
-    if (settings->by_success_rate)
+    if (settings->success_rate.on)
         sweep_by_success_rate(&s);
-    if (settings->by_failure_percentage)
+    if (settings->failure_percentage.on)
         sweep_by_failure_percentage(&s);
     for (size_t i = 0; i < n; i++)
         sweep_age(&s, all[i]);

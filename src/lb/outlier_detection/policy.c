@@ -285,7 +285,7 @@ static struct tc_status od_update(struct tc_lb_policy *base, const struct tc_lb_
     bool was_on = p->on;
     const struct tc_outlier_config *config = tc_outlier_config(update->config);
     p->settings = config->settings;
-    p->on = p->settings.by_success_rate || p->settings.by_failure_percentage;
+    p->on = p->settings.success_rate.on || p->settings.failure_percentage.on;
     p->wrapper.unpublished |= p->on != was_on;
     tc_lb_wrapper_begin_update(&p->wrapper);
     policy_take_endpoints(p, update->endpoints, was_on);

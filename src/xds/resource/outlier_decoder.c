@@ -40,15 +40,14 @@ const struct tc_outlier_settings *tc_decode_outlier(struct tc_decoder *dec,
     decode_percent(dec, ".enforcing_success_rate", m->enforcing_success_rate, &out->success_rate.enforcement_percent);
     decode_u32(m->success_rate_minimum_hosts, &out->success_rate.minimum_hosts);
     decode_u32(m->success_rate_request_volume, &out->success_rate.request_volume);
-    decode_u32(m->success_rate_stdev_factor, &out->success_rate.stdev_factor);
-    decode_percent(dec, ".failure_percentage_threshold", m->failure_percentage_threshold,
-                   &out->failure_percentage.threshold);
+    decode_u32(m->success_rate_stdev_factor, &out->stdev_factor);
+    decode_percent(dec, ".failure_percentage_threshold", m->failure_percentage_threshold, &out->failure_threshold);
     decode_percent(dec, ".enforcing_failure_percentage", m->enforcing_failure_percentage,
                    &out->failure_percentage.enforcement_percent);
     decode_u32(m->failure_percentage_minimum_hosts, &out->failure_percentage.minimum_hosts);
     decode_u32(m->failure_percentage_request_volume, &out->failure_percentage.request_volume);
     tc_validation_pop(dec->errors);
-    out->by_success_rate = out->success_rate.enforcement_percent != 0;
-    out->by_failure_percentage = out->failure_percentage.enforcement_percent != 0;
+    out->success_rate.on = out->success_rate.enforcement_percent != 0;
+    out->failure_percentage.on = out->failure_percentage.enforcement_percent != 0;
     return out;
 }

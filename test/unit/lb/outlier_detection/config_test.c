@@ -31,13 +31,13 @@ static void defaults(void **state)
     assert_int_equal(s->base_ejection_ms, 30000);
     assert_int_equal(s->max_ejection_ms, 300000);
     assert_int_equal(s->max_ejection_percent, 10);
-    assert_true(s->by_success_rate);
-    assert_int_equal(s->success_rate.stdev_factor, 1900);
+    assert_true(s->success_rate.on);
+    assert_int_equal(s->stdev_factor, 1900);
     assert_int_equal(s->success_rate.enforcement_percent, 100);
     assert_int_equal(s->success_rate.minimum_hosts, 5);
     assert_int_equal(s->success_rate.request_volume, 100);
-    assert_true(s->by_failure_percentage);
-    assert_int_equal(s->failure_percentage.threshold, 85);
+    assert_true(s->failure_percentage.on);
+    assert_int_equal(s->failure_threshold, 85);
     assert_int_equal(s->failure_percentage.enforcement_percent, 100);
     assert_int_equal(s->failure_percentage.minimum_hosts, 5);
     assert_int_equal(s->failure_percentage.request_volume, 50);
@@ -45,8 +45,8 @@ static void defaults(void **state)
     config =
         fake_lb_config(f, "outlier_detection", "{'interval': '1.5s', 'baseEjectionTime': '0.0000001s', " RR "}", NULL);
     s = &tc_outlier_config(config)->settings;
-    assert_false(s->by_success_rate);
-    assert_false(s->by_failure_percentage);
+    assert_false(s->success_rate.on);
+    assert_false(s->failure_percentage.on);
     assert_int_equal(s->interval_ms, 1500);
     assert_int_equal(s->base_ejection_ms, 1);
     tc_lb_config_unref(config);

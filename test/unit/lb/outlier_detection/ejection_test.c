@@ -67,9 +67,9 @@ static void success_rate_threshold(void **state)
         uint32_t factor;
         size_t ejected;
     } cases[] = {{0, 1}, {1000, 1}, {1999, 1}, {2000, 0}, {2001, 0}, {UINT32_MAX, 0}};
-    w->settings.by_success_rate = true;
+    w->settings.success_rate.on = true;
     for (size_t c = 0; c < TC_ARRAY_LEN(cases); c++) {
-        w->settings.success_rate.stdev_factor = cases[c].factor;
+        w->settings.stdev_factor = cases[c].factor;
         for (size_t i = 0; i < 5; i++)
             count(w, i, i ? 10 : 0, i ? 0 : 10);
         assert_int_equal(sweep(w, 5), cases[c].ejected);
@@ -82,14 +82,14 @@ static void success_rate_threshold(void **state)
 static void hosts_without_rpcs(void **state)
 {
     struct world *w = *state;
-    w->settings.by_success_rate = w->settings.by_failure_percentage = true;
+    w->settings.success_rate.on = w->settings.failure_percentage.on = true;
     assert_int_equal(sweep(w, 5), 0);
     count(w, 0, 9, 1);
     assert_int_equal(sweep(w, 5), 0);
     count(w, 0, 10, 0);
     count(w, 1, 0, 10);
-    w->settings.by_failure_percentage = false;
-    w->settings.success_rate.stdev_factor = 900;
+    w->settings.failure_percentage.on = false;
+    w->settings.stdev_factor = 900;
     assert_int_equal(sweep(w, 5), 1);
     assert_true(w->outliers[1].ejected);
 }
@@ -98,8 +98,8 @@ static void hosts_without_rpcs(void **state)
 static void equal_hosts(void **state)
 {
     struct world *w = *state;
-    w->settings.by_success_rate = true;
-    w->settings.success_rate.stdev_factor = 0;
+    w->settings.success_rate.on = true;
+    w->settings.stdev_factor = 0;
     for (size_t n = 1; n <= MAX; n++)
         for (uint64_t failures = 0; failures <= 50; failures++) {
             for (size_t i = 0; i < n; i++)
@@ -113,7 +113,7 @@ static void enforcement(void **state)
 {
     struct world *w = *state;
     size_t ejected = 0;
-    w->settings.by_failure_percentage = true;
+    w->settings.failure_percentage.on = true;
     w->settings.failure_percentage.enforcement_percent = 30;
     for (unsigned round = 0; round < 200; round++) {
         for (size_t i = 0; i < 50; i++) {
@@ -129,8 +129,8 @@ static void enforcement(void **state)
 static void ejected_by_both(void **state)
 {
     struct world *w = *state;
-    w->settings.by_success_rate = w->settings.by_failure_percentage = true;
-    w->settings.success_rate.stdev_factor = 100;
+    w->settings.success_rate.on = w->settings.failure_percentage.on = true;
+    w->settings.stdev_factor = 100;
     for (size_t i = 0; i < 5; i++)
         count(w, i, i ? 10 : 0, i ? 0 : 10);
     assert_int_equal(sweep(w, 5), 1);
@@ -149,7 +149,7 @@ static void logs_each_change(void **state)
 {
     struct world *w = *state;
     struct tc_buf lines = {0};
-    w->settings.by_failure_percentage = true;
+    w->settings.failure_percentage.on = true;
     assert_int_equal(torc_log_set_levels("lb=info"), 0);
     torc_log_set_sink(add_line, &lines);
     count(w, 0, 1, 9);
