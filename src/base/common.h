@@ -12,7 +12,6 @@
 #define TC_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define TC_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define TC_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
-#define TC_NODISCARD __attribute__((warn_unused_result))
 #define TC_UNUSED __attribute__((unused))
 #define TC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TC_UNLIKELY(x) __builtin_expect(!!(x), 0)

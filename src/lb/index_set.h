@@ -23,10 +23,6 @@ void tc_index_set_fini(struct tc_index_set *s);
 /* i must be below n. */
 void tc_index_set_add(struct tc_index_set *s, uint32_t i);
 void tc_index_set_remove(struct tc_index_set *s, uint32_t i);
-static inline bool tc_index_set_has(const struct tc_index_set *s, uint32_t i)
-{
-    return s->levels[0][i / 64] >> (i % 64) & 1;
-}
 /* Returns the least member that is not below i, or TC_INDEX_NONE. i may be any number. */
 uint32_t tc_index_set_next(const struct tc_index_set *s, uint32_t i);
 

@@ -31,11 +31,8 @@ static void is_the_naive_one(void **state)
                 has[i] = round % 20 < 10;
                 (has[i] ? tc_index_set_add : tc_index_set_remove)(&s, i);
             }
-            for (uint32_t i = 0; i <= n; i++) {
+            for (uint32_t i = 0; i <= n; i++)
                 assert_int_equal(tc_index_set_next(&s, i), naive_next(has, n, i));
-                if (i < n)
-                    assert_int_equal(tc_index_set_has(&s, i), has[i]);
-            }
         }
         for (uint32_t i = 0; i < n; i++)
             tc_index_set_remove(&s, i);
