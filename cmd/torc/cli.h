@@ -10,8 +10,8 @@
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
-/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr and returns CLI_USAGE. Of a long message only the
- * beginning and the end are printed; text is shown as cli_append_shown does. */
+/* Prints "torc COMMAND: message (try torc COMMAND --help)" on stderr and returns CLI_USAGE. Prints only the beginning
+ * and the end of a long message, escaped as cli_append_shown does. */
 int cli_usage(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 /* Prints "torc COMMAND: message" on stderr, shown as cli_append_shown does. Returns CLI_FAILED. */
 int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);

@@ -1,4 +1,4 @@
-/* Cancellation of threads (pthread_cancel), which Torc does not let happen inside of its own work. */
+/* Cancellation of threads (pthread_cancel): disabled while a thread runs Torc's code. */
 #ifndef TC_BASE_CANCEL_H
 #define TC_BASE_CANCEL_H
 

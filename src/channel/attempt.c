@@ -2,7 +2,7 @@
  *
  * Fast path: tc_call_pick -> attempt_use_pick -> attempt_open_stream -> stream events -> on_done -> tc_call_finish.
  *
- * What leads back to the pick, each time after the pick's trackers were told:
+ * What leads back to the pick, each time after the pick's trackers were notified:
  *   the pick was for nothing (the connection is gone, or has no stream and ends): the pick is queued;
  *   call credentials that had to be waited for: the connection may differ by then;
  *   A6's transparent retry: what never left this side goes again, always; what the server never processed goes again
@@ -118,8 +118,7 @@ static const struct tc_h2_client_events stream_events = {
     .on_done = on_done,
 };
 
-/* Fails a call whose credentials cannot be had. The backend is not to blame: its trackers hear of a pick for nothing.
- */
+/* Fails a call whose credentials cannot be had. The backend is not to blame: its trackers see a pick without an RPC. */
 static void credentials_fail(struct tc_call *c, struct tc_status status)
 {
     c->attempt.transport = NULL;
@@ -224,7 +223,7 @@ static void attempt_use_pick(struct tc_call *c, const struct tc_pick *pick)
     else if (t)
         attempt_open_stream(c, t);
     else
-        pick_give_up(c); /* the connection was lost, and the policy hears of it in this loop turn */
+        pick_give_up(c); /* the connection was lost, and the policy is notified in this loop turn */
 }
 
 void tc_call_pick(struct tc_call *c)

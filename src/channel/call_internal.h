@@ -49,7 +49,7 @@ struct tc_call_attempt {
     struct tc_h2_request request;
     struct tc_transport *transport; /* WAIT_STREAM, and RUNNING while the stream is opened */
     struct tc_h2_stream *stream;
-    struct tc_call_tracker *trackers; /* of the pick, until they are told of the attempt's end */
+    struct tc_call_tracker *trackers; /* of the pick, until they are notified of the attempt's end */
     struct tc_pick_trace trace;
     const char *outcome; /* of a dry call's pick; NULL: the call did not come that far */
     struct tc_rstr *peer;

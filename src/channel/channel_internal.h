@@ -1,7 +1,7 @@
 /* The insides of a channel, for the files of src/channel and src/api. create.c makes one, channel.c runs it.
  *
- * What the first part holds is fixed when the channel is made and may be read by any thread. Everything behind it
- * belongs to the loop, but for `connectivity.published`. */
+ * The first part of the struct is fixed when the channel is made, and any thread may read it. The second part belongs
+ * to the loop, except `connectivity.published`. */
 #ifndef TC_CHANNEL_CHANNEL_INTERNAL_H
 #define TC_CHANNEL_CHANNEL_INTERNAL_H
 
@@ -105,7 +105,7 @@ void tc_channel_unref(torc_channel *ch);
 
 /* The first step on the loop. Repeated calls do nothing. */
 void tc_channel_attach(torc_channel *ch);
-/* Ends the channel and its calls with the status; with `tell`, their on_done and the watches hear of it. */
+/* Ends the channel and its calls with the status. With `tell`, calls their on_done and the watches. */
 void tc_channel_end(torc_channel *ch, const struct tc_status *status, bool tell);
 /* Counts a call. The first one has an idle channel connect. */
 void tc_channel_call_began(torc_channel *ch);

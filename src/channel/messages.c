@@ -5,7 +5,8 @@
  * written messages stay in the send buffer, because another attempt writes them again; on_written is called for a
  * message once, by the attempt that gets there first (n_notified).
  *
- * Receiving: `reads` counts what the owner asked for, `reads_given` what the present stream was told of it.
+ * Receiving: `reads` counts the messages that the owner asked for, `reads_given` those that were asked of the present
+ * stream.
  *
  * A call that hedges has no stream of its own: hedge.c passes messages and reads on to the attempts. */
 #include "channel/messages.h"

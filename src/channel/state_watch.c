@@ -1,20 +1,20 @@
-/* The channel's state, told by the serial queue: a watch that is called may add and remove watches, start calls, and
- * end the channel. States that follow each other before they were told are told in order; only TRANSIENT_FAILURE joins
- * a TRANSIENT_FAILURE before it, with the newer reason. */
+/* Delivers the channel's states to its watches, by the serial queue: a watch that is called may add and remove watches,
+ * start calls, and end the channel. States are delivered in order, each of them; only a TRANSIENT_FAILURE right after
+ * an undelivered TRANSIENT_FAILURE replaces it, with the newer reason. */
 #include "channel/state_watch.h"
 
 #include "base/mem.h"
 #include "lb/connectivity.h"
 
-/* A state that was published and not told yet. */
+/* A state that was published and is not delivered yet. */
 struct published {
     struct tc_link link;
     enum torc_connectivity state;
     struct tc_status status;
 };
 
-/* Calls the watches that are there now. A watch that is added meanwhile hears of later states only; after an end from
- * inside, only SHUTDOWN is told. */
+/* Calls the present watches. A watch that is added meanwhile gets later states only. If a watch ends the channel, the
+ * other watches get SHUTDOWN only. */
 static void watches_tell(struct tc_channel_connectivity *c, const struct published *p)
 {
     struct tc_link told;
@@ -52,7 +52,7 @@ static void on_tell(struct tc_task *task)
     published_drop(p);
 }
 
-/* What happened to a connection, not told to the observer yet. */
+/* An event of a connection that is not delivered to the observer yet. */
 struct event {
     struct tc_link link;
     const char *kind;

@@ -1,4 +1,4 @@
-/* The connectivity state of a channel: published for any thread, and told to those who watch. Loop thread only, but for
+/* The connectivity state of a channel: published for any thread, and delivered to watches. Loop thread only, except
  * `published`. */
 #ifndef TC_CHANNEL_STATE_WATCH_H
 #define TC_CHANNEL_STATE_WATCH_H
@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "io/loop.h"
 
-/* Tells of every state that the channel publishes; embedded in its owner. fn is called by the serial queue. A state
- * that was published several times in a row may be told once. status: why, in TRANSIENT_FAILURE. */
+/* A callback for every state that the channel publishes; embedded in its owner. The serial queue calls fn. A state that
+ * was published several times in a row may be delivered once. status: the reason of TRANSIENT_FAILURE. */
 struct tc_channel_watch {
     struct tc_link link;
     void (*fn)(struct tc_channel_watch *watch, enum torc_connectivity state, const struct tc_status *status);
@@ -26,23 +26,23 @@ struct tc_channel_connectivity {
     bool ended;
 
     struct tc_link watches; /* struct tc_channel_watch */
-    struct tc_link states;  /* published and not told yet */
+    struct tc_link states;  /* published, not delivered yet */
     struct tc_task tell;
     torc_channel_event_fn observer; /* torc_channel_observe; NULL: none */
     void *observer_arg;
-    struct tc_link events; /* of connections, not told to the observer yet */
+    struct tc_link events; /* of connections, not delivered to the observer yet */
     struct tc_task tell_events;
 };
 
 void tc_state_watch_init(struct tc_channel_connectivity *c, struct tc_loop *loop);
-/* Publishes `state` and `status` as they are, and has the watches told by the serial queue. */
+/* Publishes `state` and `status` as they are, and delivers them to the watches by the serial queue. */
 void tc_state_watch_publish(struct tc_channel_connectivity *c);
-/* The state is SHUTDOWN from now on. With `tell`, the watches hear of it at once. */
+/* The state is SHUTDOWN from now on. With `tell`, calls the watches at once. */
 void tc_state_watch_end(struct tc_channel_connectivity *c, bool tell);
-/* Replaces the observer; events that the old observer was not told of are dropped. */
+/* Replaces the observer. Drops events that were not delivered to the old observer. */
 void tc_state_watch_set_observer(struct tc_channel_connectivity *c, torc_channel_event_fn fn, void *arg);
-/* A tc_conn_observer_fn; `arg` is the struct tc_channel_connectivity. The observer hears of the event by the serial
- * queue: the caller is below an LB policy or walks over subchannels, and the application may destroy either. */
+/* A tc_conn_observer_fn; `arg` is the struct tc_channel_connectivity. The event is delivered by the serial queue: the
+ * caller is below an LB policy or walks over subchannels, and the application may destroy either. */
 void tc_state_watch_on_conn_event(void *arg, const char *kind, struct tc_rstr *address, const char *reason);
 
 #endif

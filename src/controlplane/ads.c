@@ -1,10 +1,10 @@
 /* The server's side of a state-of-the-world ADS stream.
  *
- * Of each type the stream knows what the client is subscribed to, what it has from our responses, and the version and
- * nonce of the last response. A request with that nonce is an ACK or a NACK; one with an older nonce is ignored. A
- * response is sent when what the client should have differs from what it has (type_respond): after a request, and on a
- * push. The first request of a type is answered in any case if the type is full state (LDS, CDS) or there is something
- * to send.
+ * For each type the stream knows the client's subscriptions, the resources that the client has from our responses, and
+ * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with an older nonce is
+ * ignored. A response is sent when what the client should have differs from what it has (type_respond): after a
+ * request, and on a push. The first request of a type is answered in any case if the type is full state (LDS, CDS) or
+ * there is something to send.
  *
  * The other variant of the protocol is in delta.c. */
 #include "controlplane/ads.h"

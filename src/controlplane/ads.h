@@ -18,7 +18,7 @@ struct tc_ads_request {
     bool has_error; /* a NACK */
     int error_code;
     struct tc_slice error_text;
-    /* Of the incremental variant: version is empty, names are those subscribed to. */
+    /* In the incremental variant version is empty, and names are the new subscriptions. */
     bool delta;
     const struct tc_slice *unsubscribed;
     size_t n_unsubscribed;

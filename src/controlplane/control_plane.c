@@ -48,8 +48,8 @@ struct ads_stream {
 
 static const struct tc_resource_set empty_set;
 
-/* Returns the set of a node. If it has none: `exact` NULL, else the set for all nodes. A node_id without data asks for
- * the latter. */
+/* Returns the set of a node. If the node has none, returns NULL with `exact`, else the set for all nodes. A node_id
+ * without data means the set for all nodes. */
 static struct node_set *node_set_find(const struct tc_control_plane *cp, struct tc_slice node_id, bool exact)
 {
     struct node_set *fallback = NULL;

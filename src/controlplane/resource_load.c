@@ -124,7 +124,7 @@ static void document_add_resource(struct tc_resource_set *s, const json_t *resou
     tc_validation_pop(errors);
 }
 
-/* Notes a document's version_info for the types of its resources. Of several documents the versions are joined. */
+/* Notes a document's version_info for the types of its resources. The versions of several documents are joined. */
 static void document_hint_versions(struct tc_resource_set *s, const json_t *list, const char *version)
 {
     size_t i;

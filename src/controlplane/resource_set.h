@@ -52,7 +52,7 @@ const struct tc_set_resource *tc_set_type_find(const struct tc_set_type *t, stru
 
 /* Gives each type its version, as the successor of `before` (may be NULL): the old version where nothing changed; else
  * the hint where it is new, the hint with ".N" behind it where it is not, and a number counted up without one. Types
- * that went are kept as empty, so that clients hear of it. */
+ * that were removed are kept as empty, so that clients are notified. */
 void tc_resource_set_version(struct tc_resource_set *s, const struct tc_resource_set *before);
 
 #endif

@@ -140,7 +140,7 @@ static void client_stream_lost(struct tc_h2_client_stream *client, struct tc_sta
 {
     struct tc_h2_stream *s = &client->stream;
     s->id = -1;
-    /* The end may wait for messages that are read later: the writer hears of its message before. */
+    /* The end may wait for messages that are read later, so the writer is notified of its message first. */
     tc_h2_client_stream_stop_sending(client);
     if (!s->finished)
         client->unprocessed = unprocessed;
@@ -217,7 +217,7 @@ void tc_h2_client_stream_deliver(struct tc_h2_client_stream *client)
         if (tc_h2_stream_went(c, s))
             return;
     }
-    /* The end may wait for messages that nobody asked for yet: the writer hears of its message before. */
+    /* The end may wait for messages that nobody asked for yet, so the writer is notified of its message first. */
     if (!tc_h2_stream_deliver_written(c, s))
         return;
     if (s->recv.wanted && !tc_h2_stream_deliver_messages(c, s))

@@ -39,8 +39,8 @@ struct tc_h2_request {
     const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", "grpc-", te,
                                           content-type, connection-specific) were rejected before */
     const struct tc_headers *auth;     /* of call credentials, after the metadata; NULL: none */
-    /* The call's limits of messages instead of the connection's; 0 is a limit of nothing. Of a message to send the size
-     * after compression counts. */
+    /* The call's limits of messages instead of the connection's; 0 allows nothing. The limit of messages to send is for
+     * their size after compression. */
     bool has_limits;
     size_t max_receive_message_bytes, max_send_message_bytes;
 };

@@ -40,7 +40,7 @@ void tc_h2_client_stream_abort(struct tc_h2_client_stream *s, struct tc_status s
 /* What was announced cannot come: as abort, but the messages received before are dropped, and an outcome of the peer's
  * does not count. */
 void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status status);
-/* The response has ended: the rest of the message under way is not sent, and its writer hears of it. */
+/* The response has ended: the rest of the message under way is not sent, and its writer is notified. */
 void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *s);
 /* nghttp2 closed the stream. */
 void tc_h2_client_stream_on_close(struct tc_h2_client_stream *s, uint32_t h2_error);

@@ -161,7 +161,7 @@ static void conn_stop_io(struct tc_h2_conn *c)
     c->streams.active = 0;
 }
 
-/* An operator wants to hear of an end that cut RPCs off, and of a GOAWAY that came while RPCs ran. */
+/* Logged for operators: an end that cut RPCs off, and a GOAWAY that came while RPCs ran. */
 static void conn_log_end(const struct tc_h2_conn *c, size_t cut_off)
 {
     char *peer = tc_addr_text(&c->peer);

@@ -77,7 +77,7 @@ struct tc_h2_conn {
     struct tc_buf scratch;
 
     bool secure, settings_seen, ready_notified;
-    bool capacity_wanted; /* a stream could not be opened for want of a slot */
+    bool capacity_wanted; /* a stream could not be opened because no slot was free */
     bool answered;        /* client: an RPC ended with a status of the server's */
     uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS record */
     unsigned busy;        /* our own functions are at work on it: not to be freed */

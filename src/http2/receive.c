@@ -1,17 +1,17 @@
 /* DATA on its way to messages, by demand.
  *
  * What nobody asked for waits in `pending`, undecoded, and keeps the stream's window shut by as much. What is asked for
- * is decoded at once, without a copy to `pending`. nghttp2 hears of the bytes taken (consume), and opens the window by
- * halves; for a message larger than the window it is opened for the whole message, since what is wanted as a whole need
- * not come by halves. Inflated bytes are counted for the connection, so that a few compressed bytes do not keep the
- * loop from others. */
+ * is decoded at once, without a copy to `pending`. nghttp2 is notified of the bytes taken (consume), and opens the
+ * window by halves; for a message larger than the window it is opened for the whole message, since what is wanted as a
+ * whole need not come by halves. Inflated bytes are counted for the connection, so that a few compressed bytes do not
+ * keep the loop from others. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
 enum { CONSUME_BYTES = 4096 };
 
-/* Gives bytes back to the stream's window. nghttp2 opens the window by halves, so it need not hear of every few bytes;
- * of a response in one piece it hears nothing. */
+/* Gives bytes back to the stream's window. nghttp2 opens the window by halves, so small amounts are collected first,
+ * and the bytes of a response in one piece are not given back at all. */
 static void stream_consume(struct tc_h2_stream *s, size_t len)
 {
     struct tc_h2_conn *c = s->c;

@@ -1,8 +1,8 @@
 /* The nghttp2 session of a connection: its callbacks, and how it is set up.
  *
  * A callback only records and submits: it calls no owner, ends no connection and frees no session, since nghttp2 is at
- * work above it. What an owner is to hear of becomes due (tc_h2_stream_ready); what ends the connection becomes a
- * violation, on which read.c acts once nghttp2 has returned.
+ * work above it. A stream whose owner has something to receive becomes due (tc_h2_stream_ready); what ends the
+ * connection becomes a violation, on which read.c acts once nghttp2 has returned.
  *
  *   header block   on_begin_headers, on_header, on_frame_recv: of the stream in streams.in_block. A callback must not
  *                  keep a pointer to the stream or to the block's fields: the stream may be released before the block

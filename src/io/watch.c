@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "io/uv_loop.h"
 
-/* The kernel refuses a descriptor for want of memory, or because of fs.epoll.max_user_watches; it is asked again later.
- */
+/* The kernel refuses a descriptor when memory is short, or because of fs.epoll.max_user_watches. Another try follows
+ * later. */
 enum { RETRY_MS = 100 };
 
 struct tc_watch {

@@ -34,7 +34,7 @@ enum tc_shuffle {
     TC_SHUFFLE_WEIGHTED, /* A113: endpoints are drawn one after another by their weights */
 };
 
-/* Shuffles the endpoints (`rng` may be NULL for TC_SHUFFLE_NONE), flattens them, drops duplicates but for the first,
+/* Shuffles the endpoints (`rng` may be NULL for TC_SHUFFLE_NONE), flattens them, drops all duplicates after the first,
  * and interleaves the address families, beginning with the first address's (A61). Returns an array for tc_free, or NULL
  * when there is no address. */
 struct tc_addr_list_entry *tc_addr_list_new(const struct tc_endpoints *endpoints, enum tc_shuffle shuffle,

@@ -27,7 +27,7 @@ static inline struct tc_lb_config *tc_child_config_single(const struct tc_lb_fac
 {
     return tc_child_configs_new(factory, &(struct tc_child_config){.name = name, .config = child}, 1);
 }
-/* Gives up the references of the n elements, and frees the array: what a parser collected. */
+/* Frees an array of n elements that a parser collected, with the references in it. */
 void tc_child_config_list_free(struct tc_child_config *children, size_t n);
 
 static inline const struct tc_child_configs *tc_child_configs(const struct tc_lb_config *config)

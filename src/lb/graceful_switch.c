@@ -6,7 +6,7 @@
  *
  * Updates go to the newest of the two, and so does exit_idle; a request for re-resolution counts from the newest alone,
  * since only the newest has the latest endpoints. A policy may report from inside its factory's create(), before this
- * file knows its pointer; such reports are kept as `early` and told when create() has returned. */
+ * file knows its pointer; such reports are kept as `early` and passed on when create() has returned. */
 #include "lb/graceful_switch.h"
 
 #include "base/log.h"

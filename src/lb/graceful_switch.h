@@ -16,8 +16,8 @@ struct tc_graceful_switch;
 struct tc_graceful_switch *tc_graceful_switch_new(struct tc_lb_helper *helper);
 /* Updates the newest policy, after making it if need be. Returns its answer; the caller ends the status. */
 struct tc_status tc_graceful_switch_update(struct tc_graceful_switch *g, const struct tc_lb_update *update);
-/* Makes the next update create a new policy although the factory is the same: for changes that a policy cannot be told
- * of, as when its subchannels would have other credentials. */
+/* Makes the next update create a new policy although the factory is the same: for changes that an update cannot
+ * express, such as other credentials for the policy's subchannels. */
 void tc_graceful_switch_renew(struct tc_graceful_switch *g);
 void tc_graceful_switch_exit_idle(struct tc_graceful_switch *g);
 void tc_graceful_switch_reset_backoff(struct tc_graceful_switch *g);

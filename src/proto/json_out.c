@@ -159,7 +159,7 @@ static json_t *entry_json(const struct output *o, const ProtobufCMessage *entry,
     return value_json(o, value, p, depth);
 }
 
-/* Of entries with one key the last counts, as protobuf demands: setting a key again replaces it. */
+/* The last of several entries with one key counts, as protobuf demands: setting a key again replaces it. */
 static json_t *map_json(const struct output *o, ProtobufCMessage *const *entries, size_t n, int depth)
 {
     json_t *out = json_object();

@@ -1,8 +1,8 @@
 /* RE2 behind the table of engine.h: the one C++ file.
  *
- * No exception may cross into C. The only one that RE2 or the standard library throws here is for want of memory; each
- * function catches everything and ends the process as base/mem.c does. Replacing is written by hand over RE2::Match
- * instead of RE2::GlobalReplace, whose result and time have no bound. */
+ * No exception may cross into C. RE2 and the standard library throw here only when memory runs out; each function
+ * catches everything and ends the process as base/mem.c does. Replacing is written by hand over RE2::Match instead of
+ * RE2::GlobalReplace, whose result and time have no bound. */
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -40,9 +40,9 @@ std::unique_ptr<RE2> within(const re2::StringPiece &pattern, int64_t memory_byte
 
 /* RE2 has one figure for the program and for the automata that matching fills with states as texts ask for them. It
  * gives up on an automaton, for good, where 20 states would not fit, and then takes a hundred times as long for each
- * byte; the larger the program, the larger a state. With what the largest program may have, a small one could grow by a
- * megabyte. So each gets what it needs: measured, where ambiguous programs of 70 to 1,100 instructions keep their
- * automaton. */
+ * byte; the larger the program, the larger a state. With the memory of the largest program a small one could grow by a
+ * megabyte. So the memory depends on the program's size; the figures are measured: with them ambiguous programs of 70
+ * to 1,100 instructions keep their automaton. */
 void *compile(const char *pattern, size_t len, int64_t small_bytes, int64_t memory_bytes, bool large,
               tc_regex_sink_fn why, void *arg)
 {
@@ -153,7 +153,7 @@ void add_rewrite(bounded_sink &sink, const re2::StringPiece &rewrite, const re2:
     sink.add(rewrite.data() + from, rewrite.size() - from);
 }
 
-/* Takes n off *left. Returns false, and leaves 0, when fewer are left. */
+/* Subtracts n from *left. Returns false, with *left 0, if *left was less than n. */
 bool take(uint64_t *left, size_t n)
 {
     const bool ok = n <= *left;
@@ -161,8 +161,8 @@ bool take(uint64_t *left, size_t n)
     return ok;
 }
 
-/* Does what RE2::GlobalReplace does, with bounds: there a short text can ask for gigabytes, and each match may look at
- * all of the rest. */
+/* RE2::GlobalReplace with bounds on the result (`max`) and on the work (*bytes). Without them a short text can produce
+ * gigabytes, and each match may read all of the rest. */
 void replace_all(const void *re, const char *text, size_t text_len, const char *rewrite, size_t rewrite_len, size_t max,
                  uint64_t *bytes, tc_regex_sink_fn out, void *arg)
 {

@@ -1,5 +1,5 @@
 /* The resolver interface: from a target to endpoints, service config and, with xDS, a config selector. Loop thread
- * only, but for the registry. */
+ * only, except the registry. */
 #ifndef TC_RESOLVER_RESOLVER_H
 #define TC_RESOLVER_RESOLVER_H
 

@@ -1,6 +1,6 @@
 /* XXH64 of keys that differ in a number at their end.
  *
- * Of ten keys in a row, key_0 to key_9 or key_120 to key_129, only the last byte differs, and XXH64 takes the last
+ * Ten keys in a row, key_0 to key_9 or key_120 to key_129, differ in their last byte only, and XXH64 takes the last
  * bytes of a text last. So its state before the last step is computed once for ten, and each of them costs that step
  * and the avalanche. The last step multiplies the last bytes by a constant; since the last byte counts up, the product
  * does, too, and is added to instead of computed.
@@ -28,7 +28,7 @@ enum {
     WORD = 8,        /* bytes */
     DIGITS_MAX = 10,
     BLOCK = 256,    /* keys that are sorted by length together */
-    LENGTHS = 64,   /* lengths that are told apart; longer keys count as the last one */
+    LENGTHS = 64,   /* lengths that are distinguished; longer keys count as the last one */
     TURN_WORD = 31, /* how far XXH64 rotates in each of its steps */
     TURN8 = 27,
     TURN4 = 23,

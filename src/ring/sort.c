@@ -262,8 +262,8 @@ struct sorted {
     uint32_t *item;
 };
 
-/* Moves entry i to its place among the entries before it, which are in order. Returns false if its hash cannot be told
- * from a neighbour's, or if that took more moves than *budget. */
+/* Moves entry i to its place among the entries before it, which are in order. Returns false if its hash cannot be
+ * distinguished from a neighbour's, or if the entry needs more moves than *budget. */
 static __attribute__((noinline)) bool sorted_mend(const struct sorted *to, size_t i, size_t *budget)
 {
     uint64_t x = to->v[i], hash = to->hash[i];

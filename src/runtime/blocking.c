@@ -4,8 +4,8 @@
  * tc_loop_turn. At most one is. In TORC_RUNTIME_CALLER mode a thread in tc_runtime_wait drives the loop whenever nobody
  * else does (drive_one_turn releases the mutex around the turn); the other waiters sleep on their conditions. Whoever
  * stops driving passes the loop on (drive_pass_on): to another waiter, or, if the application waits on the loop's
- * descriptor in an event loop of its own, by making the descriptor readable when there is work earlier than the
- * application was told of (told_ms).
+ * descriptor in an event loop of its own, by making the descriptor readable when there is work earlier than
+ * torc_runtime_timeout_ms last returned (told_ms).
  *
  * Fast path of a blocking unary call: the call is posted without a wake-up, and the waiting thread's first turn begins
  * with the posts (`first`), so that neither a system call nor another thread is needed to start it. */

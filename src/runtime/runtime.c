@@ -1,9 +1,9 @@
 /* The runtime: what its channels share, and how work gets to its loop. runtime/create.c makes and ends it,
  * runtime/blocking.c has the threads that wait and who drives the loop.
  *
- * The memory is counted: the handle, the channels, their calls. torc_runtime_free ends the loop, but what holds a
- * reference may still ask tc_runtime_check and be told TORC_ECLOSED, and may post to a loop that takes nothing any
- * longer. */
+ * The memory is counted: the handle, the channels, their calls. torc_runtime_free ends the loop, but an object with a
+ * reference may still call tc_runtime_check, which returns TORC_ECLOSED, and may post to the loop, which refuses the
+ * post. */
 #include "base/blocks.h"
 #include "base/heap.h"
 #include "base/mem.h"

@@ -44,8 +44,8 @@ struct torc_runtime {
     struct tc_wait *freer;  /* the thread in torc_runtime_free */
     bool driven;            /* a waiter, a poll or the runtime's own thread turns the loop */
     pthread_t driver;
-    /* Until when an application that waits on the descriptor does so, as torc_runtime_timeout_ms told it (in the time
-     * of tc_loop_next_ms); 0: the application does not wait, or asks again before it does. */
+    /* The end of the application's wait on the descriptor, from the last torc_runtime_timeout_ms (in the time of
+     * tc_loop_next_ms); 0: the application does not wait, or asks again before it waits. */
     uint64_t told_ms;
     bool asks;       /* the application calls torc_runtime_timeout_ms */
     pthread_t asker; /* the thread that called it last */

@@ -1,7 +1,7 @@
 /* The connections of a server: who is let in, who gives way, and how long one may keep a place that it does not use.
  *
  *   OPENING   TLS, then the client's preface and SETTINGS. Ends the connection handshake_timeout_ms after accept.
- *   SERVING   Without a call for idle_timeout_ms the connection is told to go (GOAWAY). A call may be silent for ever:
+ *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY. A call may be silent for ever:
  *             an ADS stream is, for hours. Keepalive pings find the clients that are gone.
  *   LEAVING   Without a call for another handshake_timeout_ms the connection is closed: a client that has sent half a
  *             header block, or that does not read, would keep it open.

@@ -31,7 +31,7 @@ struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c);
 /* NULL is allowed. */
 void tc_conn_config_unref(struct tc_conn_config *c);
 
-/* The config that the channel itself has: it knows of the channel's end, and its address identifies the channel. */
+/* The config that the channel itself has: its `gone` is the channel's, and its address identifies the channel. */
 static inline const struct tc_conn_config *tc_conn_config_of_channel(const struct tc_conn_config *c)
 {
     return c->channel ? c->channel : c;

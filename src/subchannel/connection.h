@@ -1,7 +1,7 @@
 /* One connection of a pool: the state machine that connects, backs off and connects again. Loop thread only.
  *
- * A connection does not know the pool. The pool hands it a struct tc_connection_env; whoever wants to hear of its
- * states embeds a struct tc_connection_watch. connection.c has the states. */
+ * A connection does not know the pool. The pool hands it a struct tc_connection_env; whoever follows its states embeds
+ * a struct tc_connection_watch. connection.c has the states. */
 #ifndef TC_SUBCHANNEL_CONNECTION_H
 #define TC_SUBCHANNEL_CONNECTION_H
 
@@ -35,7 +35,8 @@ struct tc_connection_env {
     void (*unused)(struct tc_connection *c, struct tc_conn_config *user);
 };
 
-/* Hears of a connection's states. Leaves with tc_list_remove; then the owner calls env->unused if it was the last. */
+/* A callback for a connection's states. Leaves with tc_list_remove; then the owner calls env->unused if it was the
+ * last. */
 struct tc_connection_watch {
     struct tc_link link;
     bool is_private; /* the watch's channel is private */

@@ -4,8 +4,8 @@
  * that: it shows IDLE until its policy connects it, then CONNECTING, then the connection's state and what follows,
  * until IDLE again. So each policy sees a state machine in order, whatever the other users do.
  *
- * States are delivered through the serial queue, one note each; the policy may release the handle while it hears of
- * one. */
+ * States are delivered through the serial queue, one note each; the policy may release the handle from inside such a
+ * report. */
 #include "subchannel/subchannel.h"
 
 #include "base/mem.h"

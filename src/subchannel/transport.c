@@ -46,7 +46,7 @@ static void waits_flush_gone(struct tc_transport *t)
     }
 }
 
-/* From the first GOAWAY or loss on: calls that wait go back to their pick before the owner is told. */
+/* From the first GOAWAY or loss on, waiting calls go back to their pick before the owner is notified. */
 static void transport_go(struct tc_transport *t, const struct tc_status *why, bool too_many_pings)
 {
     if (t->gone)

@@ -130,8 +130,8 @@ extern struct tc_openssl tc_openssl;
 /* To be called, from any thread, before the first of OpenSSL's objects is made: contexts, keys, certificates. NULL, or
  * why it cannot be had, for ever.
  *
- * Every call of OpenSSL stands between tc_foreign_enter and tc_foreign_leave (base/fork.h). OpenSSL is told not to take
- * its state apart at exit; where the application had OpenSSL initialised before, Torc's exit handler (base/exit.h) goes
+ * Every call of OpenSSL stands between tc_foreign_enter and tc_foreign_leave (base/fork.h). OpenSSL does not take its
+ * state apart at exit; where the application had OpenSSL initialised before, Torc's exit handler (base/exit.h) goes
  * first. */
 const char *tc_openssl_load(void);
 /* For tc_openssl_load: what is to be done once OpenSSL is there. */

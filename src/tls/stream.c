@@ -88,8 +88,9 @@ static void stream_shut(struct tls_stream *t)
     tc_loop_defer(t->loop, &t->release);
 }
 
-/* Continues the handshake, or reads, until OpenSSL wants bytes or room from below. Returns an SSL_ERROR_*, and in *n the
- * result of OpenSSL's function. Each round flushes the wire: there may be an alert, or an answer to a key update. */
+/* Continues the handshake, or reads, until OpenSSL wants bytes or room from below. Returns an SSL_ERROR_*, and in *n
+ * the result of OpenSSL's function. Each round flushes the wire: there may be an alert, or an answer to a key
+ * update. */
 static int stream_step(struct tls_stream *t, void *buf, size_t len, int *n)
 {
     int error = SSL_ERROR_SSL;

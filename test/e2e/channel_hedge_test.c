@@ -379,7 +379,7 @@ static void test_ends_from_outside(void **state)
     wait_cancelled(6);
 }
 
-/* A6: a transparent retry: an RPC that the server has not seen is sent once more, once for the RPC and not for each
+/* A6, transparent retry: an RPC that the server has not seen is sent again, once for the RPC and not once for each
  * attempt. */
 static void test_transparent(void **state)
 {

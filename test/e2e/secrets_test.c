@@ -22,7 +22,7 @@
 
 /* Bytes whose HPACK Huffman code is longer than 8 bits: they are sent literally. */
 #define TOKEN "~^|{}~^|{}~^|{}~a-token"
-/* Of a JWT: base64url. */
+/* The characters of a JWT: base64url. */
 #define SIGNATURE "c2lnbmF0dXJlLXRoYXQtaXMtc2VjcmV0"
 #define RETRIES                                                                                                        \
     "{\"methodConfig\":[{\"name\":[{}],\"retryPolicy\":{\"maxAttempts\":4,\"initialBackoff\":\"0.001s\","              \

@@ -20,7 +20,7 @@ struct open_calls {
     torc_call *calls[MOST];
     size_t n;
     uint64_t reached; /* at the backend */
-    /* Of the calls that ended each is in one count. */
+    /* Each call that ended is in one count. */
     atomic_size_t dropped; /* dropped at once */
     atomic_size_t others;
 };

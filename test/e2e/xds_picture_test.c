@@ -325,7 +325,7 @@ static void dies(struct kit_mesh_world *w)
     struct kit_session_answer a = kit_session_call(w, cookies[FAR] + strlen("cookie: "));
     assert_int_equal(a.backend, FAR);
     char *fresh = NULL, *plain = a.set_cookie ? kit_session_read_cookie(a.set_cookie, &fresh) : NULL;
-    /* Of the addresses of "localhost" the one in use comes first. */
+    /* The address of "localhost" that is in use comes first. */
     if (plain)
         assert_int_equal(strncmp(plain, kit_mesh_address(w->k, FAR), strlen(kit_mesh_address(w->k, FAR))), 0);
     tc_free(plain);

@@ -41,7 +41,7 @@ static inline uint64_t tc_fuzz_uint(struct tc_fuzz_input *in, size_t bytes)
     return v;
 }
 
-/* At most `len` bytes. */
+/* Takes `len` bytes, or all that are left if there are fewer. */
 static inline struct tc_slice tc_fuzz_take(struct tc_fuzz_input *in, size_t len)
 {
     struct tc_slice s = tc_slice_of(in->data, TC_MIN(len, in->len));
@@ -50,14 +50,14 @@ static inline struct tc_slice tc_fuzz_take(struct tc_fuzz_input *in, size_t len)
     return s;
 }
 
-/* As many bytes as the next byte says. */
+/* Takes a byte n, then n bytes. */
 static inline struct tc_slice tc_fuzz_short(struct tc_fuzz_input *in)
 {
     size_t len = tc_fuzz_u8(in);
     return tc_fuzz_take(in, len);
 }
 
-/* The bytes up to a newline, which is dropped. */
+/* Takes the bytes up to a newline, and drops the newline. */
 static inline struct tc_slice tc_fuzz_line(struct tc_fuzz_input *in)
 {
     const uint8_t *end = in->len ? memchr(in->data, '\n', in->len) : NULL;

@@ -5,9 +5,9 @@
  * Why that is all of them: a state is what the real policies say of themselves (lb/describe.h: all that has a part in
  * what they do next) together with the model's. The search goes breadth first from the state after the first update; of
  * the sequences that lead to one state it goes on from the first alone, a shortest one, since what follows the others
- * is the same. Of that too it makes a test: for a sample of the sequences that it drops, each event is tried behind the
- * dropped and the kept one, and must lead to one state. The hashes of calls are all that matter: one for each of the
- * ways to walk the rings.
+ * is the same. That is a test, too: for a sample of the sequences that it drops, each event is tried behind the dropped
+ * and the kept one, and must lead to one state. The hashes of calls are all that matter: one for each of the ways to
+ * walk the rings.
  *
  * After each event: the attempts and connections are those that the model allows, endpoint by endpoint; the state and
  * the next timer are the model's; a call of each hash gets the model's answer. In each state that was found, for each

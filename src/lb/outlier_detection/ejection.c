@@ -84,7 +84,7 @@ static void sweep_log_return(const struct sweep *s, const struct tc_outlier *o)
 
 static void sweep_eject(struct sweep *s, struct tc_outlier *o, uint32_t enforcement_percent, const char *algorithm)
 {
-    /* RPCs that were in flight when the endpoint was ejected do not eject it once more. */
+    /* RPCs that were in flight when the endpoint was ejected do not eject the endpoint again. */
     if (o->ejected || tc_rng_below(s->rng, 100) >= enforcement_percent)
         return;
     o->ejected = true;

@@ -11,7 +11,7 @@ struct tc_outlier_count {
     uint64_t failures;
 };
 
-/* One endpoint. Zero-initialised but for `endpoint` it is a new one. */
+/* One endpoint. A new one is zero-initialised, except `endpoint`. */
 struct tc_outlier {
     struct tc_endpoint *endpoint;  /* borrowed from the list; its identity is its set of addresses (A61) */
     struct tc_outlier_count now;   /* RPCs that ended since the last sweep */

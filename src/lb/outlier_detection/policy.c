@@ -113,7 +113,7 @@ static void subchannel_on_health_task(struct tc_task *task)
     w->on_health(w->health_arg, subchannel_health(w));
 }
 
-/* Has the watcher told, by a task, if the endpoint was ejected or came back. */
+/* Notifies the watcher, by a task, if the endpoint was ejected or came back. */
 static void subchannel_notify(struct od_policy *p, struct od_subchannel *w)
 {
     if (w->on_health && w->told_ejected != subchannel_is_ejected(w))

@@ -69,7 +69,7 @@ struct priority {
     enum torc_connectivity published_state;
     struct tc_picker *published;         /* a reference; NULL: none yet, or that of no child */
     const struct priority_child *chosen; /* whose picker it is; NULL: none, or it ended */
-    bool busy;                           /* children are being told something: no choice until it is done (A56) */
+    bool busy;                           /* children are being updated: no choice until all are (A56) */
 };
 
 static void priority_reconcile(struct priority *p);
@@ -443,8 +443,8 @@ static void priority_place_children(struct priority *p)
     }
 }
 
-/* Children that exist hear of the update at once, in use or not, so that none of them has endpoints of the past when it
- * is needed. Then those that left the config end, and the choice is made anew. */
+/* Existing children get the update at once, in use or not, so that no child has outdated endpoints when it is needed.
+ * Then children that left the config end, and a priority is chosen again. */
 static struct tc_status pr_update(struct tc_lb_policy *policy, const struct tc_lb_update *update)
 {
     struct priority *p = TC_CONTAINER_OF(policy, struct priority, base);

@@ -7,7 +7,7 @@
  * (lb/index_set.h), and `next`. The policy changes it in place, so one endpoint's event costs O(log n) and a pick finds
  * the next READY endpoint however many are not. Pickers are published once in a turn of the loop.
  *
- * A new list keeps the children of endpoints that it still has. Children are made and told in turns
+ * A new list keeps the children of endpoints that it still has. Children are made and updated in turns
  * (lb/connect_turns.h): those before `given` have the endpoints of the last update. */
 #include "lb/policies/round_robin.h"
 

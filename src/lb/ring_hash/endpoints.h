@@ -21,7 +21,7 @@ struct tc_rh_endpoint {
     uint64_t weight;
     uint8_t state; /* enum torc_connectivity */
     bool wanted;   /* a pick asked to connect it */
-    bool changed;  /* during an update: the child must be told of a new endpoint */
+    bool changed;  /* during an update: the child must get a new endpoint */
 };
 
 struct tc_ring_hash;

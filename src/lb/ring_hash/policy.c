@@ -90,7 +90,7 @@ static void rh_publish(struct tc_ring_hash *rh)
     tc_status_fini(&status);
 }
 
-/* A117: connects a random IDLE endpoint, for want of a pick whose hash says which. */
+/* A117: connects a random IDLE endpoint, because there is no pick whose hash would choose one. */
 static void rh_connect_any(struct tc_ring_hash *rh)
 {
     uint32_t i = tc_rh_set_any_idle(rh->set, tc_loop_rng(rh->base.helper->env->loop));

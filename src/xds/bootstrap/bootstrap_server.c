@@ -1,8 +1,8 @@
 /* The list xds_servers of the bootstrap, at its top level and in its authorities.
  *
- * Of channel_creds the first supported type counts, of call_creds (A97) all supported ones. An unknown server feature
- * is ignored. Each server gets a key: a text that is equal for equal entries, whatever the order of members in the
- * file. The xDS client has one channel for each key (A47), and load reports name a server by it. */
+ * The first supported type in channel_creds counts; all supported entries of call_creds (A97) count. An unknown server
+ * feature is ignored. Each server gets a key: a text that is equal for equal entries, whatever the order of members in
+ * the file. The xDS client has one channel for each key (A47), and load reports name a server by it. */
 #include "base/json.h"
 #include "xds/bootstrap/bootstrap_internal.h"
 
@@ -12,7 +12,7 @@ static int append_json_text(const char *data, size_t len, void *arg)
     return 0;
 }
 
-/* Equal for equal entries, whatever the order of members in the file. */
+/* Returns the key: uri, credentials with sorted members, features. */
 static struct tc_rstr *server_key(const struct tc_xds_server *s)
 {
     struct tc_buf b = {0};
@@ -27,7 +27,7 @@ static struct tc_rstr *server_key(const struct tc_xds_server *s)
     return tc_rstr_of_buf(&b);
 }
 
-/* The first type that is supported (A27); unsupported ones are listed when there is none. */
+/* Stores the first supported type (A27). The error of a list without one names all its types. */
 static void parse_creds(const json_t *list, const struct tc_xds_creds_check *creds, struct tc_xds_server *s,
                         struct tc_validation_errors *f)
 {

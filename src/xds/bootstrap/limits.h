@@ -12,7 +12,7 @@ struct tc_xds_limits {
     uint64_t decode_bytes;      /* that a resource takes while it is decoded, and a response besides; 48 MiB */
     uint64_t resources_per_response;
     uint64_t held_bytes; /* of all resources that are in use; 256 MiB */
-    /* Of one resource; the defaults are src/resource's. */
+    /* In one resource. The defaults are in xds/resource/registry.c. */
     uint64_t eds_priorities, eds_localities, eds_endpoints, eds_drop_categories;
     uint64_t virtual_hosts, routes, http_filters, aggregate_clusters;
     uint64_t regex_bytes;         /* of one pattern */

@@ -1,4 +1,4 @@
-/* The cache's entries: what is known of a watched resource, and what its watchers were told.
+/* The cache's entries: what is known of a watched resource, and what its watchers were notified of.
  *
  *               accept            fail
  *   REQUESTED ----------> ACKED ----------> NACKED, DOES_NOT_EXIST, RECEIVED_ERROR
@@ -6,11 +6,11 @@
  *       |                   +----- accept -----+          |
  *       +---- fail, or the timer: DOES_NOT_EXIST, TIMEOUT +
  *
- * A failed entry keeps its last value unless the server has the feature fail_on_data_errors (A88): watchers then hear
- * of an ambient error beside the value instead of an error in its place.
+ * A failed entry keeps its last value unless the server has the feature fail_on_data_errors (A88): watchers then get an
+ * ambient error beside the value instead of an error without a value.
  *
  * tc_xds_entry_reconcile is the only way to watchers. It compares what holds (the value, and an error of the data or of
- * all servers) with what was told last, so that calling it once more does no harm. A value that decodes to an equal one
+ * all servers) with the last notification, so that a second call does nothing. A value that decodes to an equal one
  * keeps the old object: readers compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED and the subscription is with a connected transport

@@ -12,7 +12,7 @@ struct tc_xds_lrs;
 /* What an ADS stream knows of a type. */
 struct tc_xds_ads_type {
     struct tc_rstr *version; /* last ACKed; outlives streams; state of the world only */
-    /* Of the last response on this stream; incremental: of the response to be answered, or NULL. */
+    /* From the last response on this stream. Incremental: from the response to be answered, or NULL. */
     struct tc_rstr *nonce;
     struct tc_rstr *nack;       /* the errors that the next request reports; NULL: none */
     struct tc_xds_token *token; /* incremental: held until the response is answered */

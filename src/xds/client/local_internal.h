@@ -58,7 +58,7 @@ struct tc_xds_entry {
     struct tc_rstr *failed_version;
     int64_t failed_ns;
 
-    /* What the watchers were told last; see tc_xds_entry_reconcile. */
+    /* The last notification of the watchers; see tc_xds_entry_reconcile. */
     struct tc_xds_resource *told_resource;
     struct tc_status told_error;
 

@@ -296,8 +296,8 @@ static void lrs_open_stream(struct tc_xds_lrs *l)
 
 /* --- opened and closed as there is need --- */
 
-/* What was counted is said once more, if the server wants it. Then the stream is half-closed and ends with the server's
- * status: a stream that is reset may take with it what its server has not read yet. */
+/* Sends a last report, if the server wants reports. Then the stream is half-closed and ends with the server's status: a
+ * reset could discard a report that the server has not read yet. */
 static void lrs_end_stream(struct tc_xds_lrs *l)
 {
     struct tc_load_filter filter = lrs_filter(l);

@@ -9,7 +9,7 @@
 struct tc_xds_channel;
 struct tc_xds_lrs;
 
-/* on_idle: nothing is left to report; it may free what it is told of, and this with it. */
+/* on_idle: nothing is left to report. The callback may free its argument, and the stream with it. */
 struct tc_xds_lrs *tc_xds_lrs_new(struct tc_xds_channel *ch, void (*on_idle)(struct tc_xds_channel *ch));
 /* Cancels its stream. Loads that are held outside stay, for nothing. */
 void tc_xds_lrs_free(struct tc_xds_lrs *l);

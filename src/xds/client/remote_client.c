@@ -41,8 +41,8 @@ static struct remote_client *remote_of(struct tc_xds_client *base)
 
 /* --- watches --- */
 
-/* What a watcher was not told yet: the newest value, or why there is none, and the error beside it. A loop that nobody
- * turns for a while holds this much of each watch, whatever comes in the meantime. */
+/* The pending notification of a watcher: the newest value, or the reason why there is none, and the ambient error. A
+ * newer notification replaces an undelivered one, so a loop that nobody turns holds one for each watch. */
 struct remote_news {
     bool changed, ambient;
     struct tc_xds_resource *resource;

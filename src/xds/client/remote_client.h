@@ -18,8 +18,8 @@ struct tc_xds_remote_opts {
 
 /* The origin's loop and its box must last until `close`; the remote client's may end at any time. Does-not-exist
  * timers, fallback, the cache and load reports are the origin's; a dump of the remote client shows nothing. A remote
- * client holds back no response of the server's (tokens are NULL): its watchers are told what holds when their loop
- * turns, which may leave out what held in between. */
+ * client holds back no response of the server's (tokens are NULL): its watchers get the newest state when their loop
+ * turns, and may miss states in between. */
 struct tc_xds_client *tc_xds_remote_client_new(struct tc_loop *loop, struct tc_xds_bootstrap *bootstrap,
                                                const struct tc_xds_remote_opts *opts);
 

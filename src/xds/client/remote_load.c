@@ -30,7 +30,7 @@ struct load_share {
     struct tc_link link;
     struct tc_loop *loop;
     struct tc_load_store *store; /* NULL: the remote client ended */
-    struct tc_link unused;       /* of use: to be told behind the counts */
+    struct tc_link unused;       /* of use: to be reported after the counts */
     struct tc_task flush;
     /* The origin's loop. */
     TC_VEC(struct load_used) used;

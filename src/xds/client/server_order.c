@@ -33,7 +33,7 @@ static bool has_untried_server(const struct tc_xds_authority_state *s)
     return false;
 }
 
-/* A71: watchers hear of connectivity when all servers of the list have become unreachable. */
+/* A71: watchers get connectivity errors only when all servers of the list have become unreachable. */
 const struct tc_status *tc_xds_authority_error(const struct tc_xds_authority_state *s)
 {
     static const struct tc_status none;

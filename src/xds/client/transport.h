@@ -51,7 +51,7 @@ struct tc_xds_transport {
     const struct tc_xds_transport_ops *ops;
 };
 
-/* Connectivity of the server's channel: told while it fails (A57), never with OK. */
+/* Connectivity of the server's channel: reported while it fails (A57), never with OK. */
 typedef void (*tc_xds_connectivity_fn)(void *arg, const struct tc_status *failure);
 
 struct tc_xds_transport_factory {

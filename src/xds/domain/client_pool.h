@@ -55,7 +55,7 @@ enum { TC_CLIENT_SCOPE_BYTES = 16384 };
 void tc_xds_client_pool_each(const struct tc_xds_client_pool *p,
                              void (*fn)(void *arg, const struct tc_xds_client *c, struct tc_slice scope), void *arg);
 
-/* Of struct tc_cert_provider (xds/domain/cert_providers.h), by link. */
+/* struct tc_cert_provider (xds/domain/cert_providers.h), by link. */
 struct tc_link *tc_xds_client_pool_cert_providers(struct tc_xds_client_pool *p);
 
 #endif

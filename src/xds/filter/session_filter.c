@@ -6,7 +6,7 @@
  *              one now
  *
  * A cookie that cannot be followed is as good as none: the RPC is routed as usual, and a line in the log says why. Only
- * IP addresses are followed. Of several such filters in a chain, the last one with a cookie to follow decides. */
+ * IP addresses are followed. If a chain has several such filters, the last one with a cookie to follow decides. */
 #include "xds/filter/session_filter.h"
 
 #include "base/log.h"
@@ -133,7 +133,7 @@ static enum tc_filter_verdict session_start(const struct tc_call_filter *f, stru
                    (int)TC_MIN(config->name.len, (size_t)256), config->name.data,
                    (int)TC_MIN(call->path.len, (size_t)256), call->path.data, s->passed_over);
     }
-    /* Of several such filters the last one with a cookie to follow has its way. */
+    /* If a chain has several such filters, the last one with a cookie to follow decides. */
     if (!call->config->session || s->n)
         call->config->session = s;
     return TC_FILTER_NEXT;

@@ -56,7 +56,7 @@ static void override_set_add_endpoint(struct tc_override_set *set, struct tc_ove
     }
 }
 
-/* Lists of localities hold the endpoints of their priority's list once more. */
+/* Lists of localities repeat the endpoints of their priority's list. */
 static void override_set_add_list(struct tc_override_set *set, struct tc_override_set *before,
                                   const struct tc_endpoints *list)
 {

@@ -95,7 +95,7 @@ static void take_drops(struct tc_load_cluster *c, struct tc_arena *arena, cluste
     }
 }
 
-/* NULL: there is nothing to say. The interval goes on as if the server had been told so. */
+/* Returns NULL if there is nothing to report. Its interval then counts as reported. */
 static cluster_stats *take_cluster(struct tc_load_cluster *c, uint64_t now_ns, struct tc_arena *arena)
 {
     MAKE(arena, cluster_stats, out, envoy__config__endpoint__v3__cluster_stats);

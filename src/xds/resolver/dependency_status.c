@@ -20,7 +20,7 @@ static void describe_node(struct tc_buf *out, const struct tc_dep_node *n, const
     const char *quote = n->type == &tc_eds_type ? "" : "\"";
     tc_buf_printf(out, "%s resource %s" TC_SHOWN "%s", discovery_service(n->type), quote, TC_SHOW(n->name->data),
                   quote);
-    if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* else it is in use, and its deletion is told */
+    if (error->code == TORC_STATUS_NOT_FOUND && !n->value) /* else it is in use, and its deletion is reported */
         tc_buf_append_str(out, " does not exist");
     else
         tc_buf_printf(out, ": %s", tc_status_text(error));

@@ -3,7 +3,8 @@
 
 #include "base/parse.h"
 
-/* Replaces each "%s"; within an xdstp: name the path is percent-encoded but for what RFC 3986 3.3 allows in paths. */
+/* Replaces each "%s"; within an xdstp: name every character is percent-encoded that RFC 3986 3.3 does not allow in
+ * paths. */
 static void template_expand(struct tc_slice template, const char *path, struct tc_buf *out)
 {
     bool encode = tc_slice_starts(template, tc_slice_str("xdstp:"));

@@ -89,7 +89,7 @@ struct tc_rstr *tc_decode_name(struct tc_slice bytes);
 bool tc_decode_may_be_slow(struct tc_slice bytes);
 /* An empty name is refused: "must be non-empty" at `field`. */
 bool tc_decode_nonempty(struct tc_decoder *dec, const char *text, const char *field);
-/* xds.type.v3.TypedStruct, or udpa.type.v1.TypedStruct, which is read as the former: their fields are the same. */
+/* xds.type.v3.TypedStruct or udpa.type.v1.TypedStruct: both have the same fields. */
 static inline bool tc_decode_is_typed_struct(struct tc_slice name)
 {
     return tc_slice_eq_str(name, "xds.type.v3.TypedStruct") || tc_slice_eq_str(name, "udpa.type.v1.TypedStruct");

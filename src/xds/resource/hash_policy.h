@@ -5,7 +5,7 @@
 #include "base/headers.h"
 #include "regex/regex.h"
 
-/* Of one route; each takes its time for each RPC. */
+/* On one route. Each policy costs time for each RPC. */
 enum { TC_HASH_POLICIES_MAX = 1024 };
 
 enum tc_hash_policy_kind {

@@ -54,7 +54,7 @@ struct tc_xds_config *tc_xds_config_ref(struct tc_xds_config *c);
 void tc_xds_config_unref(struct tc_xds_config *c);
 /* The same resources and the same cluster snapshots. */
 bool tc_xds_config_eq(const struct tc_xds_config *a, const struct tc_xds_config *b);
-/* Equal but for the clusters: RPCs are routed alike. */
+/* Returns whether both configs route RPCs alike: all but their clusters is equal. */
 bool tc_xds_config_same_routing(const struct tc_xds_config *a, const struct tc_xds_config *b);
 /* Copies that share what they hold: of all, and without the clusters (for a reader that only routes, and must not
  * keep old endpoints in memory). */

@@ -177,7 +177,7 @@ static void priority_flood(struct hostile_peer *p)
     flood(p, 2, 0, 1, "\0\0\0\0\x10", 5);
 }
 
-/* Of streams that never open: a client might remember each. */
+/* Frames for streams that never open: a client might remember each. */
 static void priority_flood_of_streams(struct hostile_peer *p)
 {
     uint32_t id = hostile_begin(p);

@@ -89,7 +89,7 @@ static void test_regular_files(void **state)
     assert_int_equal(tc_file_read(link, 3, &out, &why, scratch), 0);
     assert_string_equal(tc_buf_cstr(&out), "abc");
     tc_buf_clear(&out);
-    /* A regular file whose size is not told beforehand. */
+    /* A regular file whose size is not known beforehand. */
     assert_int_equal(tc_file_read("/proc/self/status", 65536, &out, &why, scratch), 0);
     assert_non_null(strstr(tc_buf_cstr(&out), "VmSize"));
     expect_refused("/proc/self/status", 100, EFBIG, "larger than 100 bytes");

@@ -336,8 +336,8 @@ static void go(enum torc_connectivity state, const char *text)
     tc_status_fini(&status);
 }
 
-/* Every state in its order, though several come in one turn; the same failure again is joined, the newest reason told.
- */
+/* Every state is delivered in order, even if several come in one turn; a repeated failure is delivered once, with the
+ * newest reason. */
 static void test_watch_sees_all(void **state)
 {
     (void)state;

@@ -136,7 +136,7 @@ static void requests_wait_for_the_reader(void **state)
     assert_int_equal(queued_bytes(f), 0);
 }
 
-/* Of several changes the last one is sent, once. */
+/* Several changes are sent as one: the last. */
 static void change_often(struct fixture *f)
 {
     for (int i = 0; i < 20; i++)

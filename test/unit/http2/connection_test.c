@@ -316,7 +316,7 @@ static void connection_lost(void **state)
     kit_h2_fini(&t);
 }
 
-/* A response has come whole when its connection ends: the call is told what it was. */
+/* A response has come whole when its connection ends: the call gets the response's status. */
 static void response_outlives_the_connection(void **state)
 {
     (void)state;

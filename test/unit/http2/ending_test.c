@@ -150,7 +150,7 @@ static void closed_before_it_is_read(void **state)
     kit_h2_fini(&t);
 }
 
-/* The end waits for a message that nobody reads. A writer that waits for room hears of the end all the same. */
+/* The end waits for a message that nobody reads. A writer that waits for room is notified of the end all the same. */
 static void a_writer_is_told_before_the_end(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void a_writer_is_told_before_the_end(void **state)
     }
 }
 
-/* Of a field that may come once the last one counts: in the status and in its message alike. */
+/* Fields that may come once: the last counts, in the status and in its message alike. */
 static void doubled_fields(void **state)
 {
     static const struct {

@@ -96,8 +96,7 @@ static void large_message_received(void **state)
     kit_h2_fini(&t);
 }
 
-/* nghttp2 is told by the piece what was taken out of a window: however small the window, its rest is never held back.
- */
+/* nghttp2 is notified in pieces of the bytes taken out of a window: however small the window, no rest is held back. */
 static void small_windows_open_again(void **state)
 {
     (void)state;

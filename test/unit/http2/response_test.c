@@ -659,7 +659,8 @@ static void joined_values_count(void **state)
         struct kit_h2 t;
         struct kit_h2_call call;
         char text[1024] = OK "a-bin: ";
-        /* Of 16,384: status and content type 42 and 60, the field 37, each comma a byte and a field of 37. */
+        /* The limit of 16,384: status and content type take 42 and 60, the field takes 37, each comma takes a byte and
+         * a field of 37. */
         int commas = (16384 - 42 - 60 - 37) / 38 + over;
         size_t at = strlen(text);
         memset(text + at, ',', (size_t)commas);

@@ -375,7 +375,7 @@ static void a_manual_loop_resolves_literals_only(void **state)
     tc_loop_free(loop);
 }
 
-/* What c-ares holds of memory, as its library was told to count. */
+/* The memory that c-ares holds, counted by the allocator that it was given. */
 static size_t held;
 
 static void *counted_realloc(void *block, size_t size)

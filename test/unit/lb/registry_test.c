@@ -194,7 +194,7 @@ static struct tc_lb_policy *early_create(const struct tc_lb_factory *factory, st
     struct tc_lb_policy *p = TC_NEW(struct tc_lb_policy);
     *p = (struct tc_lb_policy){.ops = &ops, .factory = factory, .helper = helper};
     early_kept = true;
-    /* Of two reports from inside create() the last one counts. */
+    /* The last of two reports from inside create() counts. */
     tc_lb_update_state(helper, TORC_CONNECTIVITY_CONNECTING, NULL, tc_picker_queue());
     tc_lb_request_reresolution(helper);
     tc_lb_update_state(helper, early_state, NULL, tc_picker_queue());

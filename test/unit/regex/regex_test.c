@@ -87,7 +87,7 @@ static void memory_grows_with_the_program(void **state)
     tc_regex_unref(large);
 }
 
-/* Of classes that a program does not show. */
+/* Character classes whose cost the program's size does not show. */
 static void cost_of_reading(void **state)
 {
     (void)state;

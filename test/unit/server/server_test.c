@@ -242,7 +242,7 @@ static void rejects_what_is_not_grpc(void **state)
         {REQUEST "x-bin: $$$\n", "grpc-status: 13\ngrpc-message: binary header that is not valid base64\n"},
         {REQUEST "grpc-encoding: br\n", "grpc-accept-encoding: identity,gzip\ngrpc-status: 12\n"},
         {REQUEST "grpc-timeout: 0n\n", "grpc-status: 4\ngrpc-message: the deadline of the request has passed\n"},
-        /* Of a field that may come once the last one counts. */
+        /* Fields that may come once: the last counts. */
         {REQUEST "grpc-timeout: 1S\ngrpc-timeout: 1\n", "grpc-status: 13\ngrpc-message: malformed grpc-timeout\n"},
         {REQUEST "grpc-timeout: 1\ngrpc-timeout: 1S\n", ":status: 200\n"},
         {REQUEST "grpc-encoding: gzip\ngrpc-encoding: br\n", "grpc-status: 12\n"},

@@ -541,7 +541,7 @@ static void test_too_many_pings_for_a_server(void **state)
     server = NULL;
 }
 
-/* No answer to a ping: the connection is dead, and its policy hears of it. */
+/* No answer to a ping: the connection is dead, and its policy is notified. */
 static void test_keepalive_timeout(void **state)
 {
     (void)state;

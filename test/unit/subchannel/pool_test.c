@@ -206,7 +206,7 @@ static void test_sharing(void **state)
     tc_loop_drain(loop);
     EXPECT(&a, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     EXPECT(&b, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
-    /* A subchannel that comes during the backoff is told when it connects. */
+    /* A subchannel that comes during the backoff is notified when the connection connects. */
     struct seen c = {0};
     struct tc_subchannel *three = make(&c);
     tc_subchannel_connect(three);

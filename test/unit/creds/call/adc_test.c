@@ -312,7 +312,7 @@ static void test_signing_is_shared(void **state)
         for (size_t i = 0; i < TC_ARRAY_LEN(a); i++)
             tc_auth_metadata_unref(a[i].metadata);
     }
-    /* A key that cannot sign: each that waits is told so. */
+    /* A key that cannot sign: every waiting request gets the error. */
     EVP_PKEY_free(account.key);
     account.key = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
     torc_call_credentials *c = tc_service_account_creds(&account, &tc_system_clock);

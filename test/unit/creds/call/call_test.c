@@ -135,8 +135,8 @@ static void turn_until(struct tc_loop *loop, const int *n, int wanted)
         tc_loop_turn(loop, 1000);
 }
 
-/* Asks during the backoff after a failure, whose error is told at once. While this thread stood still the backoff may
- * have ended: then it fails once more, and the next backoff is longer. */
+/* Asks during the backoff after a failure, which returns the error at once. If this thread stood still the backoff may
+ * have ended: then the fetch fails again, and the next backoff is longer. */
 static void ask_in_backoff(torc_call_credentials *c, struct tc_loop *loop, struct asker *a)
 {
     while (ask(c, loop, a) == TORC_EAGAIN)

@@ -146,7 +146,7 @@ static void test_endpoint_that_hangs(void **state)
     assert_int_equal(c->ops->get(c, loop, &context, &a.waiter, &m, &error), TORC_EAGAIN);
     while (!a.answered)
         tc_loop_turn(loop, 1000);
-    /* In backoff, unless this thread stood still: then it fails once more. */
+    /* In backoff, unless this thread stood still: then the fetch fails again. */
     while ((rc = c->ops->get(c, loop, &context, &a.waiter, &m, &error)) == TORC_EAGAIN)
         for (a.answered = false; !a.answered;)
             tc_loop_turn(loop, 1000);

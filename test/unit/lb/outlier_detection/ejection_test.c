@@ -108,7 +108,7 @@ static void equal_hosts(void **state)
         }
 }
 
-/* Of the hosts that an algorithm finds, enforcement_percent are ejected. */
+/* enforcement_percent of the hosts that an algorithm finds are ejected. */
 static void enforcement(void **state)
 {
     struct world *w = *state;

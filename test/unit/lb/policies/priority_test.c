@@ -446,7 +446,7 @@ static void on_log(enum torc_log_level level, const char *module, const char *me
     tc_buf_printf(arg, "%s %s\n", module, message);
 }
 
-/* Operators are told which priority serves, and why. */
+/* The log shows which priority serves, and why. */
 static void changes_are_logged(void **state)
 {
     struct fake_lb *f = *state;

@@ -37,7 +37,7 @@ static const char *pick(struct fake_lb *f, const char *entry)
     return fake_lb_pick_hash(f, tc_xxh64(entry, strlen(entry)));
 }
 
-/* Waits until the background thread has built, and the policy has been told. */
+/* Waits until the background thread has built the ring and the policy has it. */
 static void let_build(struct fake_lb *f, struct gate *g)
 {
     gate_open(g);

@@ -80,7 +80,7 @@ static void changes_only(void **state)
     end();
 }
 
-/* What is wanted again before the server heard that it was not is subscribed to once more: the server then sends it. */
+/* A name that is wanted again before its unsubscription was sent is subscribed to again: the server then sends it. */
 static void dropped_and_wanted_again(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ static void istiod_forgets(void **state)
     end();
 }
 
-/* Versions belong to the server that gave them; a fallback server is told of none of another's (A71). */
+/* Versions belong to the server that gave them; a fallback server gets no version of another server (A71). */
 static void fallback(void **state)
 {
     (void)state;

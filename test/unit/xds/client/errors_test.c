@@ -472,7 +472,7 @@ static void cached_value_while_down(void **state)
     tc_loop_advance(k.loop, 600000);
     assert_told(&a, "");
     assert_int_equal(state_of("a"), TC_XDS_ACKED);
-    fake_xds_fail(k.server, "connection refused"); /* an equal error is not told again */
+    fake_xds_fail(k.server, "connection refused"); /* an equal error is not reported again */
     tc_loop_drain(k.loop);
     assert_told(&a, "");
 
@@ -486,7 +486,8 @@ static void cached_value_while_down(void **state)
     end();
 }
 
-/* A response that is too large breaks a stream that had answered before: that is told, and not tried in a circle. */
+/* A response that is too large breaks a stream that had answered before: the error is reported, and the stream is not
+ * retried at once. */
 static void too_large_a_response(void **state)
 {
     TC_CASE(AD29);

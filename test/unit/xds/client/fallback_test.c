@@ -242,7 +242,7 @@ static void reachability_only(void **state)
     assert_told(&a, "");
 }
 
-/* S1 answers again, and has nothing: it is reachable, so nobody hears of S2's end (A71). */
+/* S1 answers again, and has nothing: it is reachable, so no watcher is notified of S2's end (A71). */
 static void an_empty_primary_is_reachable(void **state)
 {
     (void)state;

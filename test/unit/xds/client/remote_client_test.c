@@ -1,5 +1,5 @@
-/* Clients on other loops: what they are told of one ADS stream, and what becomes of their load reports. The origin is
- * the kit's client; its loop and the remotes' turn when the test says so. */
+/* Clients on other loops: their notifications from one ADS stream, and their load reports. The origin is the kit's
+ * client; its loop and the remotes' turn when the test says so. */
 #include "xds/client/remote_client.h"
 
 #include "support/cmocka.h"

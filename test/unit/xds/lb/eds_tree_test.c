@@ -152,7 +152,7 @@ static void equal_shares(void **state)
     expect_weights(&t, ones, 4);
     take(&t, "0/a=7: 1.1.1.1:1*9 1.1.1.1:2*8");
     expect_weights(&t, (const uint64_t[]){1136903107, 1010580540}, 2);
-    /* As istiod weighs localities: equal in the end, but for the rounding that A113 says. */
+    /* Localities weighed as istiod does: equal in the end, except for A113's rounding. */
     take(&t, "0/a=5: 1.1.1.1:1 1.1.1.1:2 1.1.1.1:3 1.1.1.1:4 1.1.1.1:5; 0/b=1: 1.1.1.1:6");
     expect_weights(&t, (const uint64_t[]){357913940, 357913940, 357913940, 357913940, 357913940, 357913941}, 6);
     tc_endpoint_unref(first);

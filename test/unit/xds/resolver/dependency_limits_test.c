@@ -177,7 +177,7 @@ static void end_aggregate(struct world *w)
     tc_buf_append_str(&w->clusters, "]}}}");
 }
 
-/* Of n leaves, "PREFIX0" and so on; of the same one again and again when they are not numbered. */
+/* Makes n leaves, "PREFIX0" and so on; not numbered, the same leaf n times. */
 static void aggregate(struct world *w, const char *name, const char *prefix, bool numbered, size_t n)
 {
     begin_aggregate(w, name);

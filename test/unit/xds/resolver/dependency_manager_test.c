@@ -162,7 +162,7 @@ static void one_cluster(struct world *w)
     assert_int_equal(w->configs, 1);
 }
 
-/* Each resource is asked for when it is known to be needed; nothing is told before all are there. */
+/* Each resource is requested when it is known to be needed; nothing is published before all are there. */
 static void whole_or_nothing(void **state)
 {
     (void)state;
@@ -455,8 +455,8 @@ static void empty_routes(void **state)
     close_world(&w);
 }
 
-/* A Listener names other routes, which do not come, then the former ones, which are refused by now: their last good
- * value was in use all the time and stays. The same for the clusters that they name. */
+/* A Listener names other routes, which do not come, then the routes from before, which are refused by now: their last
+ * good value was in use all the time and stays. So does the value of the clusters that the routes name. */
 static void routes_of_the_config_in_use_are_kept(void **state)
 {
     (void)state;

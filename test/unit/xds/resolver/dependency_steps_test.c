@@ -72,7 +72,7 @@ struct view {
 struct server {
     struct fake_xds_server *fake;
     bool down;
-    unsigned failed; /* the transport that was told of it */
+    unsigned failed; /* the transport that was notified */
     unsigned stream; /* of the requests below */
     char asked[TYPES][512];
     struct tc_buf due[TYPES]; /* incremental: names to answer */

@@ -517,7 +517,7 @@ static void hostile_bytes_are_refused(void **state)
     tc_buf_clear(&bytes);
     for (size_t i = 0; i < 1000000; i++) /* a million empty localities */
         tc_buf_append(&bytes, "\x12\x00", 2);
-    /* The name is told although the message is refused. */
+    /* The name is returned although the message is refused. */
     tc_buf_append(&bytes,
                   "\x0a\x06"
                   "orders",
