@@ -1,7 +1,7 @@
 /* Blocks of memory that one thread takes and any thread gives back: what a loop lends to the application (response
- * messages, the metadata of results), so that a steady stream of calls asks the system for none. What is kept for reuse
- * is bounded: a few hundred small blocks, and four of a mebibyte, whose pages cost more to be had anew than to be
- * filled. Other sizes come from the system and go back to it. What is lent is counted. */
+ * messages, the metadata of results), so that a steady stream of calls asks the system for none. The number of free
+ * blocks kept for reuse is bounded: a few hundred small ones, and four of a mebibyte, whose pages cost more to get from
+ * the system than to fill. Other sizes come from the system and go back to it. Blocks that are lent are counted. */
 #ifndef TC_BASE_BLOCKS_H
 #define TC_BASE_BLOCKS_H
 

@@ -26,7 +26,7 @@ static inline void tc_status_fini(struct tc_status *s)
     tc_rstr_unref(s->text);
     *s = (struct tc_status){0};
 }
-/* Gives `*dst` the value of `src`, which the call takes over; what dst had is dropped. */
+/* Moves `src` into `*dst`. Releases the old value of `*dst`. */
 static inline void tc_status_set(struct tc_status *dst, struct tc_status src)
 {
     tc_rstr_unref(dst->text);

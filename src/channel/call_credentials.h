@@ -14,7 +14,7 @@ struct tc_call_credentials {
     size_t next;                       /* parts before it have been asked: the channel's, then the call's own */
     struct tc_auth_context context;    /* strings in the arena; method NULL: not made yet */
     struct tc_auth_waiter waiter;
-    struct tc_headers headers; /* what the credentials gave */
+    struct tc_headers headers; /* the headers that the credentials gave */
     void (*on_answer)(void *arg, const struct tc_status *error);
     void *arg;
 };

@@ -24,7 +24,7 @@ enum tc_call_stage {
     TC_CALL_DONE,
 };
 
-/* What was asked for; fixed when the call begins. */
+/* The request of the call; fixed when the call begins. */
 struct tc_call_asked {
     struct tc_slice path; /* "/package.Service/Method" */
     struct tc_headers metadata;
@@ -84,7 +84,7 @@ struct tc_hedge_ops {
     void (*send)(struct tc_hedge *h, struct tc_send_message *message);
     /* One more message is wanted. */
     void (*read)(struct tc_hedge *h);
-    /* The parent is over: cancels what runs. Attempts keep what the parent points at. */
+    /* The parent is over: cancels the attempts that run. Attempts keep everything that the parent points at. */
     void (*stop)(struct tc_hedge *h);
     /* Frees the attempts. */
     void (*free)(struct tc_hedge *h);
@@ -106,7 +106,7 @@ struct tc_call {
     struct tc_call_asked asked;
     struct tc_call_deadline deadline;
 
-    /* What was decided. */
+    /* The config that was chosen for the call. */
     bool waits; /* wait-for-ready, by options or method config */
     struct tc_call_config config;
     struct tc_call_filters *filters;         /* NULL: none */
@@ -135,7 +135,7 @@ void tc_call_fail(struct tc_call *c, struct tc_status status);
 void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
 /* Tells the pick's trackers that the attempt is over (status NULL: the pick was for nothing). */
 void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
-/* Drops everything but what on_done may look at. */
+/* Drops everything except the outcome, which on_done may read. */
 void tc_call_fini(struct tc_call *c);
 /* Replaces statuses that a control plane must not give to RPCs (A54). */
 struct tc_status tc_status_from_control_plane(struct tc_status status);

@@ -5,12 +5,12 @@
 
 #include "channel/call_internal.h"
 
-/* Prepares a zeroed call whose arena (and parent) are set. The caller then sets release, events, arg, what is asked
- * for, and the deadline. */
+/* Prepares a zeroed call whose arena (and parent) are set. The caller then sets release, events, arg, the request, and
+ * the deadline. */
 void tc_call_init(struct tc_call *c, torc_channel *ch);
 /* Credentials for this call alone; takes a reference. Before tc_call_setup_credentials. */
 void tc_call_use_credentials(struct tc_call *c, torc_call_credentials *own);
-/* The call begins: adds the channel's call credentials, and has the request carry what they give. */
+/* The call begins: adds the channel's call credentials, whose headers the request then carries. */
 void tc_call_setup_credentials(struct tc_call *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* Starting calls: what the public API and the xDS transport are made of. Loop thread only. */
+/* Starting calls, for the public API and the xDS transport. Loop thread only. */
 #ifndef TC_CHANNEL_CALL_START_H
 #define TC_CHANNEL_CALL_START_H
 

@@ -108,7 +108,7 @@ void tc_channel_set_state(torc_channel *ch, enum torc_connectivity state, const 
     tc_pick_queue_wake(&ch->queue);
 }
 
-/* --- what the policy asks for --- */
+/* --- requests of the policy --- */
 
 static torc_channel *of_helper(struct tc_lb_helper *h)
 {
@@ -174,7 +174,7 @@ void tc_channel_exit_idle(torc_channel *ch)
     ch->resolution.resolver->ops->start(ch->resolution.resolver);
 }
 
-/* Ends resolver and policy, and drops what they said. */
+/* Ends resolver and policy, and drops their last results. */
 static void channel_go_idle(torc_channel *ch)
 {
     tc_timer_stop(&ch->calls.idle_timer);

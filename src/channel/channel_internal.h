@@ -17,7 +17,7 @@
 #include "resolver/resolver.h"
 #include "subchannel/conn_config.h"
 
-/* What api/ hands a channel: the LB policies and resolvers that it may use. */
+/* Handed in by api/: the LB policies and resolvers that the channel may use. */
 struct tc_channel_plugins {
     const struct tc_lb_registry *policies; /* built-in policies, and the application's own */
     /* Returns the application's resolver for the scheme, or NULL. NULL: the application has none. */
@@ -26,7 +26,7 @@ struct tc_channel_plugins {
     void (*release)(void *arg); /* called when the channel's memory goes; NULL: there is nothing to release */
 };
 
-/* What the resolver says. */
+/* The resolver's last result. */
 struct tc_channel_resolution {
     struct tc_resolver_env env;
     struct tc_resolver *resolver;             /* NULL: the channel is idle */
@@ -61,7 +61,7 @@ struct tc_channel_calls {
 /* A call, as its channel knows it; embedded in the call. */
 struct tc_channel_call {
     struct tc_link link;
-    /* The channel ends: the call takes itself off the list. `status`: what on_done says; NULL: there is no on_done. */
+    /* The channel ends: the call takes itself off the list. `status` is for on_done; NULL: there is no on_done. */
     void (*end)(struct tc_channel_call *call, const struct tc_status *status);
 };
 

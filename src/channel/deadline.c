@@ -35,7 +35,7 @@ static void on_expired(struct tc_task *task)
     tc_call_fail(c, tc_call_deadline_status(c));
 }
 
-/* Behind what the connections have taken in: an answer that waited unread comes first. */
+/* Runs after the bytes that connections have read are handled: an answer that waited unread comes first. */
 static void on_timer(struct tc_timer *timer)
 {
     struct tc_call *c = TC_CONTAINER_OF(timer, struct tc_call, deadline.timer);

@@ -7,7 +7,7 @@
 void tc_call_deadline_init(struct tc_call *c);
 /* Starts the timer of a call that has a deadline, or moves it to c->deadline.at_ns. */
 void tc_call_deadline_arm(struct tc_call *c);
-/* DEADLINE_EXCEEDED, with what the call was waiting for. The caller takes the status. */
+/* DEADLINE_EXCEEDED, with a text that names the event that the call was waiting for. The caller takes the status. */
 struct tc_status tc_call_deadline_status(struct tc_call *c);
 /* Ends a call that has a deadline if the deadline has passed, and returns true then. */
 bool tc_call_end_late(struct tc_call *c);

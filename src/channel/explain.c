@@ -30,7 +30,7 @@ void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_desc
     tc_describe_close(d, '}');
 }
 
-/* --- what a call waits for --- */
+/* --- the event that a call waits for --- */
 
 static void text_append_pending(const torc_channel *ch, struct tc_buf *b)
 {

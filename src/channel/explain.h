@@ -8,7 +8,7 @@
 
 struct tc_describe;
 
-/* What torc_channel_describe gives. */
+/* The JSON of torc_channel_describe. */
 void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d);
 
 /* The arguments of a call's pick. `trace` may be NULL. */
@@ -28,7 +28,7 @@ static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc
     };
 }
 
-/* Appends what the call waits for in its stage, for people, and returns b's text. */
+/* Appends the name of the event that the call waits for in its stage, for people, and returns b's text. */
 const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b);
 /* The pick of a dry call: ends the call, with the pick's outcome. */
 void tc_call_explain_pick(struct tc_call *c, const struct tc_pick_args *args);

@@ -230,7 +230,7 @@ static const struct tc_call_events attempt_events = {
 /* tc_call.release of an attempt: hedge_free frees it with the parent, which shows what the attempt received. */
 static void attempt_keep(struct tc_call *c TC_UNUSED) {}
 
-/* Gives the attempt what was asked of the parent and decided for it. */
+/* Copies the parent's request and config to the attempt. */
 static void attempt_inherit(struct tc_call *c, const struct tc_call *parent)
 {
     c->asked = parent->asked;

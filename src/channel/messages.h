@@ -5,7 +5,8 @@
 #include "channel/call.h"
 
 /* Sends one message and takes over its reference. `end`: half-closes after it. TORC_ESTATE while a message is under way
- * or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT for what gRPC's length prefix cannot tell. */
+ * or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT for a message that is too long for gRPC's length
+ * prefix. */
 int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end);
 /* tc_call_send of a message whose bytes live as long as the call. */
 int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);

@@ -23,9 +23,9 @@ void tc_pick_queue_stop(struct tc_pick_queue *q);
 
 /* Puts the entry at the end of `config` or `pick`. */
 void tc_pick_queue_wait(struct tc_link *queue, struct tc_queued *entry, void (*fn)(struct tc_queued *entry));
-/* There is a new picker: what waits for one is tried again, once a loop turn. */
+/* There is a new picker: tries the calls of `pick` again, once a loop turn. */
 void tc_pick_queue_wake(struct tc_pick_queue *q);
-/* A result came, or resolution failed: what waits for it is tried at once. */
+/* A result came, or resolution failed: tries the calls of `config` at once. */
 void tc_pick_queue_resolved(struct tc_pick_queue *q);
 
 #endif

@@ -1,4 +1,4 @@
-/* Retries (A6): what decides whether an attempt that failed is followed by another. Loop thread only. */
+/* Retries (A6): the decision whether another attempt follows a failed one. Loop thread only. */
 #ifndef TC_CHANNEL_RETRY_H
 #define TC_CHANNEL_RETRY_H
 
@@ -23,7 +23,7 @@ static inline void tc_retry_throttle_success(struct tc_retry_throttle *t)
     t->tokens = TC_MIN(t->tokens + t->ratio, t->max);
 }
 
-/* What the server says of further attempts (grpc-retry-pushback-ms). */
+/* The server's wish for further attempts (grpc-retry-pushback-ms). */
 enum tc_pushback { TC_PUSHBACK_NONE, TC_PUSHBACK_DELAY, TC_PUSHBACK_STOP };
 /* Stores *delay_ms with DELAY only. `trailers` may be NULL. */
 enum tc_pushback tc_retry_pushback(const struct tc_headers *trailers, uint64_t *delay_ms);

@@ -89,7 +89,7 @@ static void codes_parse(struct tc_retry_policy *p, const json_t *obj, const char
     }
 }
 
-/* maxAttempts: at least 2, and what is above TC_RETRY_MAX_ATTEMPTS counts as that (A6). */
+/* maxAttempts: at least 2; values above TC_RETRY_MAX_ATTEMPTS count as TC_RETRY_MAX_ATTEMPTS (A6). */
 static unsigned attempts_parse(const json_t *obj, struct tc_validation_errors *f)
 {
     uint64_t attempts = 0;

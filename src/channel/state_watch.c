@@ -36,7 +36,7 @@ static void published_drop(struct published *p)
     tc_free(p);
 }
 
-/* One state a task, so that what a watch causes comes between two states. */
+/* One state a task, so that the effects of a watch come before the next state. */
 static void on_tell(struct tc_task *task)
 {
     struct tc_channel_connectivity *c = TC_CONTAINER_OF(task, struct tc_channel_connectivity, tell);

@@ -2,9 +2,9 @@
  *
  * For each type the stream knows the client's subscriptions, the resources that the client has from our responses, and
  * the version and nonce of the last response. A request with that nonce is an ACK or a NACK; one with an older nonce is
- * ignored. A response is sent when what the client should have differs from what it has (type_respond): after a
- * request, and on a push. The first request of a type is answered in any case if the type is full state (LDS, CDS) or
- * there is something to send.
+ * ignored. A response is sent when the resources that the client should have differ from those that it has
+ * (type_respond): after a request, and on a push. The first request of a type is answered in any case if the type is
+ * full state (LDS, CDS) or there is something to send.
  *
  * The other variant of the protocol is in delta.c. */
 #include "controlplane/ads.h"
@@ -16,7 +16,7 @@
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 #include "proto/pack.h"
 
-/* What a client has of one type. */
+/* A client's resources of one type. */
 struct ads_type {
     struct tc_rstr *type_url;
     struct tc_rstr *nonce;   /* of the last response; NULL: none sent */
@@ -27,7 +27,7 @@ struct ads_type {
     bool owed;               /* the first request was not answered yet */
     bool wildcard;
     TC_VEC(struct tc_rstr *) names;     /* subscribed to, sorted */
-    TC_VEC(struct tc_set_resource) has; /* what the client has from us, sorted by name */
+    TC_VEC(struct tc_set_resource) has; /* the resources that the client has from us, sorted by name */
 };
 
 struct tc_ads {
@@ -173,7 +173,7 @@ static int compare_resources(const void *a, const void *b)
     return strcmp(x->name->data, y->name->data);
 }
 
-/* Returns what the client has under a name, or NULL. */
+/* Returns the client's resource of that name, or NULL. */
 static const struct tc_set_resource *type_find_sent(const struct ads_type *t, struct tc_rstr *name)
 {
     struct tc_set_resource key = {.name = name};
@@ -236,7 +236,7 @@ void tc_ads_push(struct tc_ads *a)
             type_respond(a, &a->types.data[i]);
 }
 
-/* Takes over the names of a request. The client drops what it is no longer subscribed to. */
+/* Takes over the names of a request. The client drops resources that it is no longer subscribed to. */
 static void type_subscribe(struct ads_type *t, const Envoy__Service__Discovery__V3__DiscoveryRequest *request)
 {
     type_clear_names(t);

@@ -1,5 +1,5 @@
-/* The server's side of one state-of-the-world ADS stream: what a client asks for, what it was sent, what it made of it.
- * Knows no transport: bytes come in, bytes go out. The incremental variant is controlplane/delta.h. */
+/* The server's side of one state-of-the-world ADS stream: the client's subscriptions, the resources sent to it, and its
+ * ACKs and NACKs. Knows no transport: bytes come in, bytes go out. The incremental variant is controlplane/delta.h. */
 #ifndef TC_CONTROLPLANE_ADS_H
 #define TC_CONTROLPLANE_ADS_H
 
@@ -34,7 +34,7 @@ enum tc_served_state {
     TC_SERVED_ABSENT, /* the client knows that it does not exist */
 };
 
-/* What is known of one resource that a client asked for; borrowed for the call. */
+/* The state of one resource that a client asked for; borrowed for the call. */
 struct tc_served {
     struct tc_slice type_url, name;
     enum tc_served_state state;
@@ -50,7 +50,8 @@ struct tc_ads_events {
     void (*send)(void *arg, struct tc_slice response);
     /* Called with each request before it is answered. May be NULL. */
     void (*on_request)(void *arg, const struct tc_ads_request *request);
-    /* Returns the set that serves a node, borrowed. NULL: nothing is answered now; the next push sends what is due. */
+    /* Returns the set that serves a node, borrowed. NULL: no answer now; the next push sends the resources that are
+     * due. */
     const struct tc_resource_set *(*resources)(void *arg, struct tc_slice node_id);
 };
 
@@ -59,7 +60,7 @@ void tc_ads_free(struct tc_ads *a);
 /* Takes in one serialised DiscoveryRequest, and answers it if there is something new. Returns OK, or the status that a
  * malformed request should end the stream with (the caller ends it). */
 struct tc_status tc_ads_on_message(struct tc_ads *a, struct tc_slice bytes);
-/* The set changed: sends what the client is subscribed to and what differs from what it has. */
+/* The set changed: sends the subscribed resources that differ from the client's. */
 void tc_ads_push(struct tc_ads *a);
 /* Returns the Node message, serialised; empty before the first request. */
 struct tc_slice tc_ads_node(const struct tc_ads *a);

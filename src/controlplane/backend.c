@@ -1,4 +1,4 @@
-/* The echo backend: what `torc backend` and the e2e tests call.
+/* The echo backend, for `torc backend` and the e2e tests.
  *
  * Each call is a struct echo, whose kind follows from the method. Every method that has no kind of its own is an echo.
  * Messages are answered one after the other. The next message is read when the last one was answered and the client has

@@ -1,9 +1,9 @@
 /* The embedded control plane: ADS streams on one side, resource sets by node on the other.
  *
  * A stream belongs to a call of the server. Its protocol is in ads.c or delta.c, which call back here for the set of
- * its node and to send. A new set is compared with the last one (versions), then pushed to every stream; each sends
- * what differs from what its client has. A client that does not take its responses is not read, and gets no push, until
- * it has: then one push brings all that changed (stream_is_behind).
+ * its node and to send. A new set is compared with the last one (versions), then pushed to every stream; each stream
+ * sends the resources that differ from its client's. A client that does not take its responses is not read, and gets no
+ * push, until it has: then one push brings all that changed (stream_is_behind).
  *
  * The streams live as long as their calls. The control plane is freed after the server. */
 #include "controlplane/control_plane.h"
@@ -43,7 +43,7 @@ struct ads_stream {
     struct tc_delta *delta;
     bool ended;
     bool paused;   /* the next request is read when the client has taken enough */
-    bool push_due; /* and then what changed meanwhile is sent */
+    bool push_due; /* and then the changes since are sent */
 };
 
 static const struct tc_resource_set empty_set;
@@ -63,7 +63,7 @@ static struct node_set *node_set_find(const struct tc_control_plane *cp, struct 
     return exact && node_id.data ? NULL : fallback;
 }
 
-/* Called by ads.c and delta.c for what the stream's node is served. */
+/* Called by ads.c and delta.c for the resources of the stream's node. */
 static const struct tc_resource_set *stream_resources(void *arg, struct tc_slice node_id)
 {
     struct ads_stream *s = arg;
@@ -107,7 +107,7 @@ static void stream_read(struct ads_stream *s)
         tc_server_call_read(s->call);
 }
 
-/* Sends what changed, or notes that it is due while the client is behind. */
+/* Sends the changes, or notes that they are due while the client is behind. */
 static void stream_push(struct ads_stream *s)
 {
     s->push_due = stream_is_behind(s);

@@ -1,5 +1,5 @@
 /* The embedded control plane: serves sets of resources to ADS clients, state of the world and incremental, on a gRPC
- * server, and pushes what changes. Load reports are controlplane/lrs.h, its view of its clients controlplane/csds.h. */
+ * server, and pushes changes. Load reports are controlplane/lrs.h, its view of its clients controlplane/csds.h. */
 #ifndef TC_CONTROLPLANE_CONTROL_PLANE_H
 #define TC_CONTROLPLANE_CONTROL_PLANE_H
 
@@ -18,8 +18,8 @@ struct tc_control_plane *tc_control_plane_new(struct tc_server *server);
 void tc_control_plane_free(struct tc_control_plane *cp);
 void tc_control_plane_observe(struct tc_control_plane *cp, tc_control_plane_request_fn fn, void *arg);
 
-/* Replaces what a node is served (NULL: every node without a set of its own), and pushes the difference. Takes over the
- * set; gives it its versions. */
+/* Replaces the resources of a node (NULL: of every node without a set of its own), and pushes the difference. Takes
+ * over the set; gives it its versions. */
 void tc_control_plane_set(struct tc_control_plane *cp, const char *node_id, struct tc_resource_set *set);
 /* Adds or replaces the resources of a YAML or JSON text for every node, and pushes. TORC_EPARSE with a reason in *why
  * (tc_free); nothing changes then. */

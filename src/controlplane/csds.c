@@ -1,5 +1,5 @@
-/* The answer of CSDS, built from what the control plane knows of its clients: one ClientConfig for each client that has
- * a stream, one GenericXdsConfig for each resource it was served. */
+/* The answer of CSDS, built from the control plane's state of its clients: one ClientConfig for each client that has a
+ * stream, one GenericXdsConfig for each resource it was served. */
 #include "controlplane/csds.h"
 
 #include "base/clock.h"

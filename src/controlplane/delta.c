@@ -2,9 +2,9 @@
  *
  * The stream keeps an entry (struct delta_entry) for each resource that the client subscribed to by name, and for each
  * that a wildcard brings. An entry holds the version that the client has, from our responses or from
- * initial_resource_versions. type_respond compares each entry with the set, and sends what is new, what differs, and
- * the names of what is gone. A version is a hash of the content (content_version): a client that reconnects gets only
- * what changed, also after a restart. */
+ * initial_resource_versions. type_respond compares each entry with the set, and sends new and changed resources, and
+ * the names of removed ones. A version is a hash of the content (content_version): a client that reconnects gets only
+ * the changes, also after a restart. */
 #include "controlplane/delta.h"
 
 #include <stdio.h>
@@ -327,7 +327,7 @@ static void type_subscribe(struct delta_type *t, struct tc_slice name)
     e->named = true;
 }
 
-/* The first request of a type on a stream says what the client has from before. */
+/* The first request of a type on a stream lists the resources that the client has from before. */
 static void type_begin(struct delta_type *t, const delta_request *request)
 {
     t->asked = true;

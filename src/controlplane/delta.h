@@ -1,5 +1,5 @@
-/* The server's side of one incremental ADS stream: what a client subscribed to, which version of each resource it has,
- * and only what differs from that on the wire. Knows no transport: bytes come in, bytes go out. */
+/* The server's side of one incremental ADS stream: the client's subscriptions and the version of each resource that it
+ * has. Only differences are sent. Knows no transport: bytes come in, bytes go out. */
 #ifndef TC_CONTROLPLANE_DELTA_H
 #define TC_CONTROLPLANE_DELTA_H
 
@@ -12,7 +12,7 @@ void tc_delta_free(struct tc_delta *d);
 /* Takes in one serialised DeltaDiscoveryRequest, and answers it if there is something new. Returns OK, or the status
  * that a malformed request should end the stream with (the caller ends it). */
 struct tc_status tc_delta_on_message(struct tc_delta *d, struct tc_slice bytes);
-/* The set changed: sends what the client is subscribed to and what differs from what it has. */
+/* The set changed: sends the subscribed resources that differ from the client's. */
 void tc_delta_push(struct tc_delta *d);
 /* Returns the Node message, serialised; empty before the first request that has one. */
 struct tc_slice tc_delta_node(const struct tc_delta *d);

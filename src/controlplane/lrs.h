@@ -9,7 +9,7 @@
 
 struct tc_lrs;
 
-/* What clients are asked to report. */
+/* The server's settings for the clients' reports. */
 struct tc_lrs_config {
     uint64_t interval_ms;
     bool send_all_clusters;
@@ -33,7 +33,7 @@ struct tc_lrs *tc_lrs_new(struct tc_server *server);
 /* Call after tc_server_free. */
 void tc_lrs_free(struct tc_lrs *l);
 void tc_lrs_observe(struct tc_lrs *l, tc_lrs_report_fn fn, void *arg);
-/* Sets what clients are asked to report; copied. Streams that were answered already get the change. */
+/* Sets the settings of the clients' reports; copied. Streams that were answered already get the change. */
 void tc_lrs_set(struct tc_lrs *l, const struct tc_lrs_config *config);
 
 /* Return how many streams are open, and how many were opened so far. */

@@ -1,4 +1,4 @@
-/* Resource sets: what a control plane serves, one array per resource type.
+/* Resource sets: the resources that a control plane serves, one array per resource type.
  *
  * Invariant: each array is sorted by name and holds a name once. Lookups are binary searches, and
  * equal contents are equal arrays.

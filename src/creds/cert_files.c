@@ -7,7 +7,7 @@
  *   - the refresh interval has passed, or
  *   - the last attempt failed, RETRY_NS ago or longer.
  *
- * What was read is tried with TLS before it is taken. The same content keeps its object and its id, so that connections
+ * New files are tried with TLS before they are used. The same content keeps its object and its id, so that connections
  * which use it are not replaced. Stamps are taken before reading: a change in between is seen the next time. Failures
  * are logged once, after the lock was given back. */
 #include "creds/cert_files.h"
@@ -286,7 +286,7 @@ static char *group_describe_failure(const struct tc_cert_files *f, const struct 
     return text;
 }
 
-/* What is logged once the lock is given back: the application's sink may do anything, fork included. */
+/* A log line, written after the lock is released: the application's sink may do anything, fork included. */
 struct cert_news {
     char *why;                           /* the group cannot be used; NULL: it can */
     bool kept;                           /* its last good content stays in use */

@@ -10,7 +10,7 @@
 #include "io/bytestream.h"
 #include "io/loop.h"
 
-/* What is known of the peer before the handshake. Borrowed for the duration of start. */
+/* The peer, as it is known before the handshake. Borrowed for the duration of start. */
 struct tc_creds_peer {
     struct tc_slice server_name; /* host part of the channel's authority; under xds credentials the SNI, or empty */
     const struct tc_addr *addr;
@@ -51,7 +51,7 @@ struct torc_credentials {
  * is refused: a constructor that failed must not silently become plaintext. */
 torc_credentials *tc_creds_default(void);
 
-/* Returns the credentials without call credentials: what connections are made with. Borrowed; `c` itself where it has
+/* Returns the credentials without call credentials, with which connections are made. Borrowed; `c` itself where it has
  * no call credentials. */
 torc_credentials *tc_creds_channel(torc_credentials *c);
 

@@ -28,7 +28,7 @@ void tc_tls_source_fini(struct tc_tls_source *s)
     tc_lock_fini(&s->lock);
 }
 
-/* What the callbacks of one context need. Freed with the context. */
+/* The state that the callbacks of one context need. Freed with the context. */
 struct check {
     tc_tls_verify_fn verify_fn;
     void *verify_arg;

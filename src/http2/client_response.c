@@ -126,7 +126,7 @@ static bool status_details_contradict(const struct tc_h2_client_stream *s, uint6
     return details && tc_h2_details_code(details->value, code) && *code != (uint64_t)s->grpc_status;
 }
 
-/* Returns the status of a response that is not gRPC, with a text that says what it was. */
+/* Returns the status of a response that is not gRPC, with a text that describes the response. */
 static struct tc_status status_of_http(const struct tc_h2_client_stream *s)
 {
     struct tc_buf text = {0};
@@ -257,7 +257,7 @@ void tc_h2_response_on_end(struct tc_h2_client_stream *s)
 void tc_h2_response_on_body(struct tc_h2_client_stream *s, const uint8_t *data, size_t len)
 {
     tc_buf_append(&s->body, data, TC_MIN(len, MAX_BODY_BYTES - s->body.len));
-    /* Enough to say what the body is; its rest is not waited for. */
+    /* Enough to describe the body; nothing waits for its rest. */
     if (s->body.len >= MAX_BODY_BYTES && !s->stream.finished)
         tc_h2_client_stream_abort(s, status_of_http(s), NGHTTP2_CANCEL);
 }

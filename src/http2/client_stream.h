@@ -6,7 +6,7 @@
 
 /* How a call ended. */
 struct tc_h2_outcome {
-    struct tc_status status;           /* from the trailers, or made up for what went wrong, with a text that says so */
+    struct tc_status status;           /* from the trailers; else made for the failure, which its text names */
     const struct tc_headers *trailers; /* possibly empty; never NULL */
     bool unprocessed; /* the server never saw it (REFUSED_STREAM, an id above the GOAWAY's last): may be retried
                        * transparently */
@@ -26,14 +26,14 @@ struct tc_h2_client_events {
     void (*on_done)(void *arg, const struct tc_h2_outcome *outcome);
 };
 
-/* What starts a call. All borrowed; must live until on_done or cancel (they live in the call's arena). */
+/* The request that starts a call. All borrowed; must live until on_done or cancel (they live in the call's arena). */
 struct tc_h2_request {
     struct tc_slice path; /* "/package.Service/Method" */
     struct tc_slice authority;
     struct tc_slice scheme; /* "http" or "https" */
     struct tc_slice user_agent;
     uint64_t timeout_ns;               /* grpc-timeout; 0: none */
-    enum tc_h2_encoding encoding;      /* grpc-encoding of what we send */
+    enum tc_h2_encoding encoding;      /* grpc-encoding of the messages that we send */
     bool accept_gzip;                  /* grpc-accept-encoding: identity,gzip instead of identity */
     uint32_t previous_attempts;        /* grpc-previous-rpc-attempts when > 0 */
     const struct tc_headers *metadata; /* the application's and filters'; reserved names (":", "grpc-", te,

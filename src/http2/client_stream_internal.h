@@ -11,7 +11,7 @@ struct tc_h2_client_stream {
     struct tc_h2_stream stream;
     struct tc_headers trailers;
 
-    /* What the header block under way, or the last one, said. Texts lie in the arena. */
+    /* The contents of the header block under way, or of the last one. Texts lie in the arena. */
     int grpc_status; /* a status, TC_H2_STATUS_NONE, or TC_H2_STATUS_INVALID: not a status of gRPC */
     uint16_t http_status;
     uint16_t informational; /* responses with a status of 1xx so far */
@@ -37,8 +37,8 @@ void tc_h2_client_stream_finish(struct tc_h2_client_stream *s, struct tc_status 
 /* Ends the stream for a failure that was found here, and tells the peer by RST_STREAM. Whole messages that were
  * received before are still delivered. Takes over the status. */
 void tc_h2_client_stream_abort(struct tc_h2_client_stream *s, struct tc_status status, uint32_t h2_error);
-/* What was announced cannot come: as abort, but the messages received before are dropped, and an outcome of the peer's
- * does not count. */
+/* The rest of an announced message cannot come. Aborts the stream, drops the messages received before, and ignores an
+ * outcome from the peer. */
 void tc_h2_client_stream_give_up(struct tc_h2_client_stream *s, struct tc_status status);
 /* The response has ended: the rest of the message under way is not sent, and its writer is notified. */
 void tc_h2_client_stream_stop_sending(struct tc_h2_client_stream *s);

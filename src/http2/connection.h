@@ -1,6 +1,6 @@
 /* One HTTP/2 connection that carries gRPC, client or server side, on nghttp2 over a byte stream.
  *
- * nghttp2's callbacks only record and submit. What was recorded is delivered after nghttp2 returned, from the loop,
+ * nghttp2's callbacks only record and submit. Recorded events are delivered after nghttp2 returned, from the loop,
  * never from inside a call of the owner. Frames that calls submit are written once, at the end of the turn. Every queue
  * that a peer can make us fill is bounded. */
 #ifndef TC_HTTP2_CONNECTION_H

@@ -1,4 +1,4 @@
-/* The inside of a connection: what its files share, and what the files of its streams may touch. */
+/* The inside of a connection, for its files and the files of its streams. */
 #ifndef TC_HTTP2_CONNECTION_INTERNAL_H
 #define TC_HTTP2_CONNECTION_INTERNAL_H
 
@@ -114,7 +114,7 @@ void tc_h2_conn_on_event(void *arg, unsigned events);
 void tc_h2_conn_on_read_more(struct tc_task *task);
 void tc_h2_conn_flush(struct tc_h2_conn *c);
 void tc_h2_conn_flush_later(struct tc_h2_conn *c);
-/* Forgets what is gathered and not sent. */
+/* Drops the output that is gathered and not sent. */
 void tc_h2_conn_drop_unsent(struct tc_h2_conn *c);
 /* Returns the status of a byte stream that failed. */
 struct tc_status tc_h2_conn_broken(const struct tc_h2_conn *c);

@@ -1,11 +1,11 @@
-/* The decoder of length-prefixed messages. It holds at most one message, the one under way, and takes bytes up to its
- * end: what follows stays with the caller (receive.c), so that demand bounds what is decoded. */
+/* The decoder of length-prefixed messages. It holds at most one message, the one under way, and takes bytes up to the
+ * message's end. The bytes after it stay with the caller (receive.c), so that demand bounds the decoding. */
 #include "http2/framing.h"
 
 #include "base/mem.h"
 
-/* Room for a message that was only announced: FIRST_ROOM at first, then twice what came, so that a peer that announces
- * much and sends little costs no more. Never more than was announced. */
+/* Room for a message that was only announced: FIRST_ROOM at first, then twice the bytes that came, so that a large
+ * announcement alone costs nothing. Never more than was announced. */
 enum { FIRST_ROOM = 64 << 10 };
 
 void tc_h2_decoder_init(struct tc_h2_decoder *d, size_t max_bytes)

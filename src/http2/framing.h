@@ -11,7 +11,7 @@ enum { TC_H2_PREFIX_LEN = 5 };
 struct tc_h2_decoder {
     size_t max_bytes;             /* of a message, before and after decompression */
     struct tc_blocks *blocks;     /* where small messages lie; NULL, as after init: in the system's memory */
-    enum tc_h2_encoding encoding; /* what a flag byte of 1 means */
+    enum tc_h2_encoding encoding; /* the encoding of messages whose flag byte is 1 */
     uint8_t prefix[TC_H2_PREFIX_LEN];
     uint8_t have;        /* bytes of the prefix so far */
     struct tc_rstr *msg; /* the message under way, once the prefix is whole */

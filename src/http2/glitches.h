@@ -14,7 +14,7 @@
 struct tc_h2_glitches {
     struct tc_loop *loop;
     struct tc_h2_glitch_rate *rate; /* of the peer; a reference */
-    int64_t frames_per_second;      /* what time pays for */
+    int64_t frames_per_second;      /* the glitches that time pays for */
     uint32_t max_empty_frames;      /* DATA frames in a row without content */
     uint32_t empty_frames;
     const char *violation; /* why the connection must end; NULL: it goes on. Static text */
@@ -60,7 +60,8 @@ static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghtt
     g->block = 0;
     g->hidden -= tc_h2_frame_cost(hd->type, hd->length);
 }
-/* A header field is dropped: it is beyond the limit, or its stream is gone. Returns what on_header must return. */
+/* A header field is dropped: it is beyond the limit, or its stream is gone. Returns the value for nghttp2's
+ * on_header. */
 int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
 /* nghttp2 has taken in the bytes, and `hidden` is above 0. `over`: the session reads nothing more. */
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);

@@ -1,10 +1,10 @@
 /* DATA on its way to messages, by demand.
  *
- * What nobody asked for waits in `pending`, undecoded, and keeps the stream's window shut by as much. What is asked for
- * is decoded at once, without a copy to `pending`. nghttp2 is notified of the bytes taken (consume), and opens the
- * window by halves; for a message larger than the window it is opened for the whole message, since what is wanted as a
- * whole need not come by halves. Inflated bytes are counted for the connection, so that a few compressed bytes do not
- * keep the loop from others. */
+ * Bytes that nobody asked for wait in `pending`, undecoded, and keep the stream's window shut by as much. Bytes that
+ * are asked for are decoded at once, without a copy to `pending`. nghttp2 is notified of the bytes taken (consume), and
+ * opens the window by halves; for a message larger than the window it is opened for the whole message, since what is
+ * wanted as a whole need not come by halves. Inflated bytes are counted for the connection, so that a few compressed
+ * bytes do not keep the loop from others. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -46,7 +46,7 @@ static void stream_open_window(struct tc_h2_stream *s, size_t rest)
     tc_h2_conn_flush_later(c);
 }
 
-/* What was announced cannot come: ends the stream. */
+/* The rest of an announced message cannot come: ends the stream. */
 static void stream_give_up(struct tc_h2_stream *s, struct tc_status status)
 {
     if (s->server)

@@ -46,7 +46,7 @@ struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id)
     return s;
 }
 
-/* Poisons all but what the list of spares uses: the arena and the link. */
+/* Poisons all but the arena and the link, which the list of spares uses. */
 static void server_stream_poison(struct tc_h2_server_stream *s)
 {
     tc_poison(s, offsetof(struct tc_h2_server_stream, own_arena));

@@ -17,7 +17,7 @@ struct tc_h2_server_events {
 void tc_h2_server_stream_set_events(struct tc_h2_stream *s, const struct tc_h2_server_events *events, void *arg);
 /* Returns the request's metadata with pseudo-headers (":path", ":authority"), borrowed until on_end. */
 const struct tc_headers *tc_h2_server_stream_request(const struct tc_h2_stream *s);
-/* Returns what grpc-timeout left of the deadline when the request arrived; 0: none. */
+/* Returns the value of grpc-timeout: the time left when the request arrived; 0: none. */
 uint64_t tc_h2_server_stream_timeout_ns(const struct tc_h2_stream *s);
 
 /* Sends initial metadata, once, before the first message; sent empty otherwise. `encoding` for the messages that

@@ -1,7 +1,7 @@
 /* The nghttp2 session of a connection: its callbacks, and how it is set up.
  *
  * A callback only records and submits: it calls no owner, ends no connection and frees no session, since nghttp2 is at
- * work above it. A stream whose owner has something to receive becomes due (tc_h2_stream_ready); what ends the
+ * work above it. A stream whose owner has something to receive becomes due (tc_h2_stream_ready); an event that ends the
  * connection becomes a violation, on which read.c acts once nghttp2 has returned.
  *
  *   header block   on_begin_headers, on_header, on_frame_recv: of the stream in streams.in_block. A callback must not
@@ -242,8 +242,8 @@ static void session_on_goaway_sent(struct tc_h2_conn *c, const nghttp2_goaway *g
                                  len ? (const char *)g->opaque_data : ""));
 }
 
-/* The peer may still send what the stream's window lets it: the window as nghttp2 knows it, or a larger one that was
- * announced and not acknowledged yet. */
+/* The peer may still send as much as the stream's window permits: the window as nghttp2 knows it, or a larger one that
+ * was announced and not acknowledged yet. */
 static void session_on_reset_sent(struct tc_h2_conn *c, int32_t id)
 {
     int32_t left = nghttp2_session_get_stream_local_window_size(c->ng, id);

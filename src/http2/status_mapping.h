@@ -1,4 +1,4 @@
-/* The gRPC status that stands for what HTTP said instead of one. */
+/* Mapping of HTTP and HTTP/2 errors to gRPC statuses, for responses without grpc-status. */
 #ifndef TC_HTTP2_STATUS_MAPPING_H
 #define TC_HTTP2_STATUS_MAPPING_H
 

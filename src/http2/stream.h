@@ -1,5 +1,5 @@
-/* A gRPC call on an HTTP/2 connection: what both sides have (gRPC's PROTOCOL-HTTP2.md). A client's call begins in
- * http2/client_stream.h, a server's in http2/server_stream.h.
+/* A gRPC call on an HTTP/2 connection, as clients and servers both use it (gRPC's PROTOCOL-HTTP2.md). A client's call
+ * begins in http2/client_stream.h, a server's in http2/server_stream.h.
  *
  * Reading is by demand: tc_h2_stream_read asks for one message; without demand received bytes stay within the stream's
  * flow-control window. Writing takes one message at a time: on_written says that the next may come. */

@@ -1,4 +1,4 @@
-/* The inside of a stream: what both halves have. */
+/* The inside of a stream that clients and servers share. */
 #ifndef TC_HTTP2_STREAM_INTERNAL_H
 #define TC_HTTP2_STREAM_INTERNAL_H
 
@@ -16,7 +16,7 @@ struct tc_h2_receiver {
     unsigned wanted;              /* messages asked for */
     uint32_t unconsumed;          /* bytes taken that nghttp2 has not heard of */
     bool ended;                   /* END_STREAM was received */
-    bool discard;                 /* what still arrives is ignored; what was received before may wait for delivery */
+    bool discard;                 /* later frames are ignored; messages received before may wait for delivery */
 };
 
 /* The message that is being sent, and the end behind it (stream.c; write.c moves `at`). */
@@ -30,7 +30,7 @@ struct tc_h2_sender {
     bool end_wanted, end_sent; /* half-close, or the server's trailers */
     bool deferred;             /* nghttp2 asks for data again after tc_h2_stream_resume */
     bool headers_sent;         /* our first HEADERS left nghttp2 */
-    bool reset_sent;           /* so did our RST_STREAM, for what nghttp2 found or we asked for */
+    bool reset_sent;           /* so did our RST_STREAM, on nghttp2's decision or ours */
     enum tc_h2_encoding encoding;
 };
 
@@ -72,7 +72,7 @@ static inline void tc_h2_stream_reset(struct tc_h2_stream *s, uint32_t h2_error)
     if (tc_h2_stream_live(s))
         tc_h2_stream_submit_reset(s, h2_error);
 }
-/* Ignores what still arrives and drops what was received and not delivered. */
+/* Ignores later frames, and drops messages that were received and not delivered. */
 void tc_h2_stream_drop_input(struct tc_h2_stream *s);
 /* Sets the outcome, unless there is one, and has it delivered. Takes over the status. Returns whether it was set. */
 static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_status status)
@@ -89,13 +89,13 @@ static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_st
 
 /* --- receive.c --- */
 
-/* So much was inflated that others have their turn first; what is compressed waits. */
+/* So much was inflated that other streams have their turn first; compressed messages wait. */
 enum { TC_H2_INFLATED_AT_ONCE = 1 << 20 };
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
-/* Decodes what waits, as far as messages are asked for. */
+/* Decodes waiting bytes, as far as messages are asked for. */
 void tc_h2_stream_decode_pending(struct tc_h2_stream *s);
-/* Ignores what still arrives. Keeps the whole messages that were received and not delivered, and drops the beginning of
- * a message whose end will not come. */
+/* Ignores later frames. Keeps the whole messages that were received and not delivered, and drops the beginning of a
+ * message whose end will not come. */
 void tc_h2_stream_end_input(struct tc_h2_stream *s);
 static inline bool tc_h2_stream_input_left(const struct tc_h2_stream *s)
 {
@@ -111,7 +111,7 @@ int tc_h2_on_send_data(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t 
 
 /* --- streams.c --- */
 
-/* Takes the stream off the connection and frees what it holds (a server's stream: itself). */
+/* Takes the stream off the connection and frees its contents (a server's stream: itself). */
 void tc_h2_stream_release(struct tc_h2_stream *s);
 /* Delivers messages. Returns false if the stream went. */
 bool tc_h2_stream_deliver_messages(struct tc_h2_conn *c, struct tc_h2_stream *s);

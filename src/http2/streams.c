@@ -1,12 +1,13 @@
-/* The streams of a connection: what is due for their owners, delivered from the loop, and the end of all at once.
+/* The streams of a connection: due events are delivered to their owners from the loop, and all streams end at once with
+ * the connection.
  *
  * The order of a delivery: the connection's own events (ready, draining, capacity), then each stream that has something
  * due, then on_closed. A callback may end any stream, or close the connection: `delivering` becomes NULL when the
  * stream that is being delivered goes, and `busy` keeps the connection until the delivery is over.
  *
- * One stream gets MESSAGES_AT_ONCE in one go, then the others have their turn. What was inflated since others of the
- * loop had their turn is bounded (resting); a message of a stream that has ended counts like inflated bytes, since
- * flow control no longer holds it back: 64 of them a turn. */
+ * One stream gets MESSAGES_AT_ONCE in one go, then the others have their turn. The bytes inflated in one turn are
+ * bounded (resting); a message of a stream that has ended counts like inflated bytes, since flow control no longer
+ * holds it back: 64 of them a turn. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -52,7 +53,7 @@ static void stream_deliver(struct tc_h2_stream *s)
         tc_h2_client_stream_deliver(tc_h2_client_stream_of(s));
 }
 
-/* What concerns the connection as a whole, before its streams. */
+/* Events of the connection as a whole, before those of its streams. */
 static void conn_deliver_events(struct tc_h2_conn *c)
 {
     if (c->settings_seen && !c->ready_notified && !c->ending.failed && !c->ending.closed) {
@@ -85,7 +86,7 @@ static void conn_deliver_closed(struct tc_h2_conn *c)
     tc_status_fini(&why);
 }
 
-/* What is still to be delivered: at once, or when others had their turn. */
+/* Schedules the rest of the deliveries: at once, or after the turn of other streams. */
 static void conn_deliver_rest(struct tc_h2_conn *c)
 {
     if (tc_list_empty(&c->streams.ready))

@@ -2,8 +2,8 @@
  *
  * A flush asks nghttp2 for frames until it has no more or the gather is full, and writes them. Frame heads and short
  * messages are copied to the gather's stage; a message of more than COPY_BYTES is sent from where it lies, without a
- * copy. What the socket does not take is copied to `unsent`, since the owner of a message may free it once on_written
- * was called; nothing more is asked of nghttp2 until that is gone. */
+ * copy. Bytes that the socket does not take are copied to `unsent`, since the owner of a message may free it once
+ * on_written was called; nghttp2 gives no further frames until `unsent` is empty. */
 #include "http2/server_stream_internal.h"
 
 enum {
@@ -143,8 +143,8 @@ void tc_h2_conn_drop_unsent(struct tc_h2_conn *c)
     c->write.unsent_at = 0;
 }
 
-/* Writes what the socket did not take last time. Returns 0 when all of it is gone, TORC_EAGAIN, or the error of the
- * byte stream. */
+/* Writes `unsent`: the bytes that the socket did not take last time. Returns 0 when all of it is gone, TORC_EAGAIN, or
+ * the error of the byte stream. */
 static int unsent_write(struct tc_h2_conn *c)
 {
     while (c->write.unsent_at < c->write.unsent.len) {
@@ -158,8 +158,8 @@ static int unsent_write(struct tc_h2_conn *c)
     return 0;
 }
 
-/* Copies what was gathered and not written; `unsent` is empty on entry. Reserves once: a buffer that grows leaves parts
- * of messages behind in freed memory. */
+/* Copies the gathered bytes that were not written; `unsent` is empty on entry. Reserves once: a buffer that grows
+ * leaves parts of messages behind in freed memory. */
 static void unsent_keep(struct tc_h2_conn *c, const struct iovec *iov, const struct iovec *end)
 {
     size_t bytes = 0;
@@ -190,7 +190,7 @@ static int gather_write(struct tc_h2_conn *c, struct tc_h2_gather *g)
         if (n < 0 && n != TORC_EAGAIN)
             return (int)n;
         if (n <= 0) {
-            /* A message belongs to its owner, who may free it after on_written: what is left is copied. */
+            /* A message belongs to its owner, who may free it after on_written: the rest is copied. */
             unsent_keep(c, iov, end);
             return TORC_EAGAIN;
         }

@@ -49,7 +49,7 @@ static inline int tc_addr_family(const struct tc_addr *a)
 struct tc_proxy_hop {
     struct tc_ref ref;
     struct tc_addr proxy;          /* where to connect; len 0: the address is the proxy's own */
-    struct tc_rstr *target;        /* what CONNECT asks for, "host:port"; NULL: the address itself */
+    struct tc_rstr *target;        /* the target of CONNECT, "host:port"; NULL: the address itself */
     struct tc_rstr *authorization; /* value of Proxy-Authorization; NULL: none */
 };
 
@@ -64,8 +64,8 @@ const struct tc_addr *tc_addr_to_dial(const struct tc_addr *a);
 
 /* Returns the host of "host[:port]" without port and brackets; a bare IPv6 literal is itself. */
 struct tc_slice tc_addr_host_of(struct tc_slice authority);
-/* Splits "host[:port]" into the host (tc_addr_host_of) and what stands behind it and its bracket. Returns false if the
- * host is empty or lacks a bracket. */
+/* Splits "host[:port]" into the host (tc_addr_host_of) and the rest after it and its bracket. Returns false if the host
+ * is empty or lacks a bracket. */
 bool tc_addr_split(struct tc_slice text, struct tc_slice *host, struct tc_slice *rest);
 
 #endif

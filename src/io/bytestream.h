@@ -26,8 +26,8 @@ struct tc_bytestream_ops {
     ssize_t (*writev)(struct tc_bytestream *bs, const struct iovec *iov, int n);
     /* Says whether READABLE is wanted; on at first. */
     void (*set_reading)(struct tc_bytestream *bs, bool on);
-    /* Ends the stream: no event comes after. The memory goes when the loop is done with it. What was written so far is
-     * still handed to the kernel as far as that does not block. */
+    /* Ends the stream: no event comes after. The memory goes when the loop is done with it. Bytes written before still
+     * go to the kernel as far as that does not block. */
     void (*close)(struct tc_bytestream *bs);
     /* Returns true when the peer's certificate is valid for `host` (a name or an IP literal) too. NULL: the peer has no
      * certificate, and none was asked for. */
@@ -40,7 +40,7 @@ struct tc_bytestream {
     void *arg;
     struct tc_status error; /* set with an error result; owned by the byte stream */
     struct tc_addr peer, local;
-    const char *alpn; /* what TLS negotiated ("h2"), NULL without TLS; borrowed */
+    const char *alpn; /* the protocol that TLS negotiated ("h2"), NULL without TLS; borrowed */
     bool secure;      /* confidentiality and integrity: call credentials may be sent */
     bool cut;         /* read returned 0 without the close_notify that ends a TLS stream */
 };

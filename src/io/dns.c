@@ -4,9 +4,9 @@
  *
  *   idle      A few hundred bytes. The channel of c-ares, 80 kB, exists only while a query runs, since there may be
  *             thousands of resolvers.
- *   running   c-ares opens sockets and says what it waits for (dns_on_socket_state); the loop watches them. `retry`
- *             is c-ares's own next time limit, `timeout` the limit of the whole query.
- *   done      The outcome is in `addrs` or `error`, and the task tells it: never from inside of c-ares, and never
+ *   running   c-ares opens sockets and names the events that it waits for (dns_on_socket_state); the loop watches the
+ *             sockets. `retry` is c-ares's own next time limit, `timeout` the limit of the whole query.
+ *   done      The outcome is in `addrs` or `error`, and the task reports it: never from inside of c-ares, and never
  *             from inside of tc_dns_resolve, even for literals.
  *
  * Each query makes its channel anew, and so reads resolv.conf and /etc/hosts as they are. */
@@ -121,7 +121,7 @@ static void dns_drop_socket(struct tc_dns *dns, size_t i)
     tc_vec_remove(&dns->sockets, i);
 }
 
-/* c-ares says what it waits for on a socket; neither: it closes the socket. */
+/* Called by c-ares with the events that it waits for on a socket; with neither it closes the socket. */
 static void dns_on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
 {
     struct tc_dns *dns = arg;

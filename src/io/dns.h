@@ -22,7 +22,7 @@ typedef void (*tc_dns_fn)(void *arg, const struct tc_addr *addrs, size_t n, cons
 struct tc_dns *tc_dns_new(struct tc_loop *loop, const struct tc_dns_opts *opts);
 /* Starts one look-up; one at a time (TORC_ESTATE). */
 int tc_dns_resolve(struct tc_dns *dns, const char *host, uint16_t port, tc_dns_fn fn, void *arg);
-/* Cancels what runs, without callback. */
+/* Cancels a running query, without a callback. */
 void tc_dns_cancel(struct tc_dns *dns);
 void tc_dns_free(struct tc_dns *dns);
 

@@ -1,5 +1,4 @@
-/* The life of a loop, its tasks, what other threads post to it, its time, and its timers. What a turn is:
- * io/loop_turn.c.
+/* The life of a loop, its tasks, the posts of other threads, its time, and its timers. io/loop_turn.c describes a turn.
  *
  * Invariant: a post is either run on the loop or refused. tc_loop_free turns the loop until nothing is queued and then
  * closes the posts in one atomic step, so that no post falls between. The memory of the loop stays as long as a thread
@@ -230,7 +229,7 @@ uint64_t tc_loop_now_ms(const struct tc_loop *loop)
     return tc_loop_now_ns(loop) / TC_NS_PER_MS;
 }
 
-/* --- what the loop lends --- */
+/* --- memory that the loop lends --- */
 
 struct tc_rng *tc_loop_rng(struct tc_loop *loop)
 {

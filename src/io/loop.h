@@ -24,8 +24,8 @@ struct tc_loop_opts {
 
 /* NULL opts: a real loop. NULL with errno set when the system refuses (descriptors exhausted). Any thread. */
 struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts);
-/* Ends a loop on which nothing is left: turns until what was posted has run and its handles are closed, then gives up
- * the caller's reference. Asserts (in debug builds) that no timer or task remains. From then on posts are refused. */
+/* Ends a loop without users: turns until all posts have run and its handles are closed, then drops the caller's
+ * reference. Asserts (in debug builds) that no timer or task remains. From then on posts are refused. */
 void tc_loop_free(struct tc_loop *loop);
 /* A thread that may post to the loop, or wake it, when the loop has ended holds a reference: the memory stays, and a
  * post is refused. Any thread. */
@@ -85,7 +85,7 @@ void tc_timer_stop(struct tc_timer *timer);
  * anything. Not re-entrant. */
 bool tc_loop_turn(struct tc_loop *loop, int timeout_ms);
 /* Runs a turn for posts alone: no events, no timers, and so no system call before their work is done. Returns false,
- * and does nothing, unless events were taken in within the last millisecond: no task acts on what was true before an
+ * and does nothing, unless events were taken in within the last millisecond: no task acts on a state from before an
  * idle gap. */
 bool tc_loop_turn_posts(struct tc_loop *loop);
 /* Wakes a loop that waits in tc_loop_turn. Any thread, and signal handlers. */
@@ -103,16 +103,16 @@ bool tc_loop_in_turn(const struct tc_loop *loop);
 /* Returns true when the loop no longer turns: this is a child that was forked after the loop was made, or the process
  * is exiting (base/exit.h). Any thread. */
 bool tc_loop_forked(const struct tc_loop *loop);
-/* Returns true when the loop no longer turns and no thread is inside of a turn: the loop does not touch again what it
- * was lent. Any thread. */
+/* Returns true when the loop no longer turns and no thread is inside of a turn: the loop does not touch borrowed memory
+ * again. Any thread. */
 bool tc_loop_left(const struct tc_loop *loop);
 /* Sets fn(arg), called when the process is exiting and no thread is inside of a turn any longer: on the thread that
  * exits the process, or on the thread that ends the last turn. May be called more than once. Set before the first turn.
  */
 void tc_loop_on_stopped(struct tc_loop *loop, void (*fn)(void *arg), void *arg);
 
-/* Manual mode: runs what is queued without moving time; then moves time by ms, firing each timer in its order and
- * running what it queued. */
+/* Manual mode: runs the queue without moving time; then moves time by ms, firing each timer in its order and running
+ * the tasks that the timer queued. */
 void tc_loop_drain(struct tc_loop *loop);
 void tc_loop_advance(struct tc_loop *loop, uint64_t ms);
 

@@ -54,8 +54,8 @@ static bool loops_are_idle(void)
     return idle;
 }
 
-/* Threads that wait for a loop whose turn has not ended go on waiting, since the turn may still use what they lent it;
- * turn_leave tells them. */
+/* Threads that wait for a loop whose turn has not ended go on waiting, since the turn may still use memory that they
+ * lent it; turn_leave wakes them. */
 static void loops_tell_stopped(void)
 {
     tc_lock_take(tc_lock_of_process(TC_RANK_LOOPS));

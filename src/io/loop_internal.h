@@ -1,5 +1,5 @@
 /* The inside of a loop, for loop.c (its life, tasks, time), loop_turn.c (turns) and loop_exit.c (the end of the
- * process). The loop's thread owns every member but those under "What other threads touch" and `generation`. */
+ * process). The loop's thread owns every member except those under "Shared with other threads" and `generation`. */
 #ifndef TC_IO_LOOP_INTERNAL_H
 #define TC_IO_LOOP_INTERNAL_H
 
@@ -36,7 +36,7 @@ struct tc_loop {
     void (*on_stopped)(void *arg);
     void *on_stopped_arg;
 
-    /* What other threads touch. */
+    /* Shared with other threads. */
     struct tc_posts posts; /* closed: the loop has ended */
     atomic_uint wakers;    /* threads in wakeup_send, which the end of the descriptors waits for */
     /* Set while a post must send a wake-up: the loop waits, or no thread runs it. A poster clears it, so that one

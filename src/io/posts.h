@@ -38,7 +38,7 @@ static inline bool tc_posts_push(struct tc_posts *p, struct tc_link *link)
     return true;
 }
 
-/* Appends what was posted to `queue`, oldest first. Returns false when there was nothing. The stack must be open. */
+/* Appends the posts to `queue`, oldest first. Returns false when there was nothing. The stack must be open. */
 static inline bool tc_posts_take(struct tc_posts *p, struct tc_link *queue)
 {
     struct tc_link *link = atomic_exchange(&p->top, NULL);

@@ -41,7 +41,7 @@ void tc_timers_init(struct tc_timers *w, uint64_t now_ms);
 /* Adds a timer whose due_ms is set and which is on no list. */
 void tc_timers_add(struct tc_timers *w, struct tc_timer *t);
 void tc_timers_remove(struct tc_timers *w, struct tc_timer *t);
-/* Moves the wheel's time on to now_ms; what became due is appended to w->due. */
+/* Moves the wheel's time to now_ms, and appends the timers that became due to w->due. */
 void tc_timers_advance(struct tc_timers *w, uint64_t now_ms);
 /* Returns the time at which to call tc_timers_advance next: never later than the earliest due time, and before it only
  * where a slot must be redistributed. UINT64_MAX: there is no timer. */

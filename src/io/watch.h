@@ -15,8 +15,8 @@ typedef void (*tc_watch_fn)(void *arg, unsigned events, bool error);
 /* Watches for nothing at first. NULL with errno set when the system refuses; the descriptor is the caller's in any
  * case. Not in manual mode (ENOTSUP). */
 struct tc_watch *tc_watch_new(struct tc_loop *loop, int fd, tc_watch_fn fn, void *arg);
-/* What to watch for from now on; 0 for nothing. Where the kernel refuses that (ENOSPC, ENOMEM), it is asked again every
- * 100 ms; meanwhile no event comes. */
+/* Sets the events to watch for; 0 for none. If the kernel refuses (ENOSPC, ENOMEM), the watch tries again every 100 ms;
+ * meanwhile no event comes. */
 void tc_watch_set(struct tc_watch *w, unsigned events);
 /* Ends the watch; no callback comes after. The caller may close the descriptor at once. NULL is ignored. */
 void tc_watch_close(struct tc_watch *w);

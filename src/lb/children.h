@@ -1,8 +1,8 @@
 /* The named children of a policy: priority, weighted_target and xds_cluster_manager keep theirs here.
  *
- * A child is a policy under a name, in a graceful switch, with what it reported last. It lives from the update that
- * first needs it until it is ended, or until its retention is over: a child that an update no longer lists may be kept
- * for a while, so that its connections are there if it comes back (A56, A28).
+ * A child is a policy under a name, in a graceful switch, with its last report. It lives from the update that first
+ * needs it until it is ended, or until its retention is over: a child that an update no longer lists may be kept for a
+ * while, so that its connections are there if it comes back (A56, A28).
  *
  * The policy embeds `struct tc_children`, and a `struct tc_named_child` first in a struct of its own for each child.
  * An event of one child costs the same however many there are; only tc_children_begin_update's counterpart
@@ -17,7 +17,7 @@ struct tc_children;
 struct tc_graceful_switch;
 
 struct tc_named_child {
-    struct tc_lb_helper helper; /* first: what the child's policy reports to */
+    struct tc_lb_helper helper; /* first: the child's policy reports to it */
     struct tc_children *set;
     struct tc_rstr *name;
     struct tc_graceful_switch *policy;

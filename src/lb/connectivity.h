@@ -4,7 +4,8 @@
 
 #include <torc/connectivity.h>
 
-/* Returns the name as gRPC's documents write it, "READY" for example, and "UNKNOWN" for what is not a state. Static. */
+/* Returns the name as gRPC's documents write it, "READY" for example, and "UNKNOWN" for a value that is not a state.
+ * Static. */
 const char *tc_connectivity_name(enum torc_connectivity state);
 
 #endif

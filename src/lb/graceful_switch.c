@@ -1,6 +1,6 @@
 /* Graceful switch: up to two policies in the place of one child.
  *
- *   current    serves: what it reports goes to the parent.
+ *   current    serves: its reports go to the parent.
  *   pending    of a newer factory, still CONNECTING. Its first other state promotes it: it becomes current, the old
  *              current one is shut down. An update with a third factory replaces it.
  *
@@ -15,7 +15,7 @@
 #include "lb/describe.h"
 
 struct switch_place {
-    struct tc_lb_helper helper; /* first: what the policy reports to */
+    struct tc_lb_helper helper; /* first: the policy reports to it */
     struct tc_graceful_switch *owner;
     struct tc_lb_policy *policy; /* NULL while create() runs */
     struct {
@@ -118,7 +118,7 @@ static struct switch_place *switch_place_new(struct tc_graceful_switch *g, const
     return s;
 }
 
-/* Tells the parent what the policy reported from inside create(). The parent may shut `g` down meanwhile. */
+/* Passes on to the parent what the policy reported from inside create(). The parent may shut `g` down meanwhile. */
 static void tell_early_reports(struct switch_place *s)
 {
     struct tc_picker *picker = s->early.picker;

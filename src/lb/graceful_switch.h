@@ -11,7 +11,7 @@
 
 struct tc_graceful_switch;
 
-/* `helper` is the child's helper, embedded in the parent policy: what the serving policy reports goes there. The policy
+/* `helper` is the child's helper, embedded in the parent policy: reports of the serving policy go there. The policy
  * itself is made by the first update. */
 struct tc_graceful_switch *tc_graceful_switch_new(struct tc_lb_helper *helper);
 /* Updates the newest policy, after making it if need be. Returns its answer; the caller ends the status. */

@@ -1,5 +1,5 @@
 /* The pickers that need no policy: one that queues, one that queues and explains what for, one that fails. Pickers are
- * immutable and counted; each holds a reference of what it points to. Loop thread only. */
+ * immutable and counted; each holds references of everything that it points to. Loop thread only. */
 #include "lb/picker.h"
 
 #include "base/mem.h"
@@ -39,7 +39,7 @@ struct waiting_picker {
     struct tc_picker *waiting;
 };
 
-/* Queues. For a pick that is traced, `waiting` explains what it waits for: a dry pick, which has no effect. */
+/* Queues. For a pick that is traced, a dry pick of `waiting`, which has no effect, explains what the pick waits for. */
 static enum tc_pick_kind waiting_picker_pick(struct tc_picker *picker, const struct tc_pick_args *args,
                                              struct tc_pick *out)
 {

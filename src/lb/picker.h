@@ -1,8 +1,8 @@
-/* Pickers: what a policy publishes so that each RPC finds its subchannel.
+/* Pickers: published by a policy, they give each RPC its subchannel.
  *
- * A pick reads the picker and the RPC's arguments, and writes nothing but counters. What it wants from the policy, such
- * as a connection to an endpoint, it queues as a task of the policy. Every RPC makes a pick: nothing in it may walk
- * over endpoints. Loop thread only. */
+ * A pick reads the picker and the RPC's arguments, and writes nothing but counters. A request to the policy, such as a
+ * connection to an endpoint, is queued as a task of the policy. Every RPC makes a pick: nothing in it may walk over
+ * endpoints. Loop thread only. */
 #ifndef TC_LB_PICKER_H
 #define TC_LB_PICKER_H
 
@@ -32,7 +32,8 @@ struct tc_pick_trace {
     /* The address of the chosen endpoint, or of the endpoint whose connection the pick waits for. */
     struct tc_slice endpoint;
     struct tc_slice authority; /* the request's :authority as rewritten; empty: the channel's */
-    struct tc_slice security;  /* what the cluster asks for and the channel's credentials ignore; empty: nothing */
+    struct tc_slice
+        security; /* the security that the cluster asks for and the channel's credentials ignore; empty: none */
     /* The subchannel whose connection the pick waits for, borrowed for the present turn of the loop; NULL: unknown. */
     struct tc_subchannel *awaited;
     struct {

@@ -1,5 +1,5 @@
 /* Configs of LB policies: references and equality. A config is immutable; its factory compares and frees it. Equality
- * lets a policy keep what an equal config has built. */
+ * lets a policy keep the objects that it built from an equal config. */
 #include "lb/policy.h"
 
 #include "base/mem.h"

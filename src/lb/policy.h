@@ -38,7 +38,7 @@ bool tc_lb_config_eq(const struct tc_lb_config *a, const struct tc_lb_config *b)
 
 struct tc_connect_turns;
 
-/* What all policies of one channel share. Embedded in the channel; outlives its policies. */
+/* The environment that all policies of one channel share. Embedded in the channel; outlives its policies. */
 struct tc_lb_env {
     struct tc_loop *loop;
     struct tc_connect_turns *connect_turns; /* the channel's (lb/connect_turns.h) */
@@ -53,7 +53,7 @@ struct tc_lb_env {
     uint64_t connection_attempt_delay_ms; /* A61: 250, clamped to [100, 2000] */
 };
 
-/* What a policy asks of its parent, through the functions of lb/delegate.h. NULL delegates the operation to the parent
+/* A policy's requests to its parent, through the functions of lb/delegate.h. NULL delegates the operation to the parent
  * of the helper. */
 struct tc_lb_helper_ops {
     /* Returns a subchannel for one address of the endpoint, never NULL. Its states, the first one too, come through the
@@ -65,8 +65,8 @@ struct tc_lb_helper_ops {
     void (*update_state)(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                          struct tc_picker *picker);
     void (*request_reresolution)(struct tc_lb_helper *h);
-    /* Returns what log lines of the policies below begin with, the name of their cluster for example. Where no helper
-     * has it, they begin with the target. */
+    /* Returns the prefix of log lines of the policies below, the name of their cluster for example. Where no helper has
+     * it, they begin with the target. */
     struct tc_slice (*log_name)(const struct tc_lb_helper *h);
 };
 
@@ -78,7 +78,7 @@ struct tc_lb_helper {
 };
 
 struct tc_lb_update {
-    /* Borrowed for the call; the policy takes references of what it keeps. */
+    /* Borrowed for the call; the policy takes its own references. */
     struct tc_endpoints *endpoints;          /* NULL when endpoints_error says why there are none */
     const struct tc_status *endpoints_error; /* NULL or a failed resolution */
     struct tc_lb_config *config;             /* of the policy's own factory; never NULL */

@@ -1,4 +1,5 @@
-/* Statuses whose texts end with the resolution note: what the resolver says about the endpoints it found (A74, A88). */
+/* Statuses whose texts end with the resolution note: the resolver's remark about the endpoints that it found (A74,
+ * A88). */
 #ifndef TC_LB_RESOLUTION_NOTE_H
 #define TC_LB_RESOLUTION_NOTE_H
 

@@ -38,7 +38,7 @@ struct tc_subchannel_ops {
 /* One handle for each create_subchannel, with one watcher: the policy that created it. */
 struct tc_subchannel {
     const struct tc_subchannel_ops *ops;
-    struct tc_endpoint *endpoint; /* what it was created for; a reference */
+    struct tc_endpoint *endpoint; /* the endpoint that it was created for; a reference */
     struct tc_addr addr;          /* one of the endpoint's; owned */
     tc_subchannel_state_fn on_state;
     void *arg;
@@ -61,8 +61,8 @@ static inline void tc_subchannel_release(struct tc_subchannel *sc)
 
 /* A61's generic health report, for the pick_first of one endpoint that has chosen its subchannel: the present health
  * (OK: fit; borrowed, valid for the present call), and from then on each change through the serial queue. Asked for
- * again, the new function replaces the old. What ejects endpoints or checks their health wraps this, never the
- * connectivity: an unfit endpoint keeps its connection. */
+ * again, the new function replaces the old. Policies that eject endpoints or check their health wrap this report, never
+ * the connectivity: an unfit endpoint keeps its connection. */
 static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subchannel *sc,
                                                                  tc_subchannel_health_fn on_health, void *arg)
 {

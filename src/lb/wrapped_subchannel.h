@@ -1,4 +1,4 @@
-/* A subchannel in front of another, for policies that wrap what their child creates (outlier_detection,
+/* A subchannel in front of another, for policies that wrap the subchannels of their child (outlier_detection,
  * xds_override_host).
  *
  * The child policy holds the wrapper, the wrapper holds the subchannel of the policy above ("inner"), and calls pass
@@ -21,7 +21,7 @@ struct tc_wrapped_subchannels {
 };
 
 struct tc_wrapped_subchannel {
-    struct tc_subchannel base; /* what the child policy holds */
+    struct tc_subchannel base; /* the subchannel that the child policy holds */
     struct tc_lref ref;
     struct tc_wrapped_subchannels *set; /* NULL after the policy's shutdown */
     struct tc_link link;                /* of set->all, until the last reference goes */

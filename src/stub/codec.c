@@ -6,8 +6,8 @@
 #include "proto/unpack.h"
 #include "stub/arena.h"
 
-/* What an application's message may hold: its size on the wire bounds the values of a field and the bytes of a string,
- * and the arena bounds what they cost. */
+/* Limits for an application's message: its size on the wire bounds the values of a field and the bytes of a string, and
+ * the arena bounds their memory. */
 static const struct tc_scan_options limits = {.max_repeated = SIZE_MAX, .max_string_bytes = SIZE_MAX};
 
 const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,

@@ -1,4 +1,4 @@
-/* Messages of protobuf-c in arenas: what torc/protobuf_c.h and the stubs have in common. */
+/* Messages of protobuf-c in arenas, for torc/protobuf_c.h and for the stubs. */
 #ifndef TC_STUB_CODEC_H
 #define TC_STUB_CODEC_H
 

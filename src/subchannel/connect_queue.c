@@ -85,7 +85,7 @@ static struct tc_connect_line *line_get(struct tc_connect_queue *q, const struct
     return l;
 }
 
-/* Puts the line and its channel at the end of the lists where they belong now, or frees what is empty. */
+/* Moves the line and its channel to the end of the lists where they now belong, or frees them if they are empty. */
 static void line_place(struct tc_connect_queue *q, struct tc_connect_line *l)
 {
     struct tc_connect_channel *ch = l->channel;

@@ -15,7 +15,7 @@ struct tc_connect_queue {
     struct tc_connect_channel *channels;
     struct tc_link waiting; /* channels with entries that wait; the next channel first */
     struct tc_link again;   /* entries that had a connection before: they wait for the next loop turn alone */
-    struct tc_task turn;    /* begins what may begin in this loop turn */
+    struct tc_task turn;    /* begins the attempts that may begin in this loop turn */
     uint32_t begun;         /* in this loop turn */
     uint64_t under_way;
 };

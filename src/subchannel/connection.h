@@ -23,7 +23,7 @@ struct tc_connector {
     void (*cancel)(struct tc_connect *c);
 };
 
-/* What all connections of a pool share. Outlives them. */
+/* The environment that all connections of a pool share. Outlives them. */
 struct tc_connection_env {
     struct tc_loop *loop;
     const struct tc_connector *connector;
@@ -68,12 +68,12 @@ struct tc_connection {
     struct tc_status status; /* why, in TRANSIENT_FAILURE and after a loss */
     struct tc_backoff backoff;
     struct tc_barren *barren;              /* a reference */
-    struct tc_h2_glitch_rate *glitch_rate; /* what the server has cost, on all connections to it */
+    struct tc_h2_glitch_rate *glitch_rate; /* the server's glitches, on all connections to it */
     uint64_t keepalive_time_ms;
     /* An attempt: its limit; TRANSIENT_FAILURE: the backoff; READY: the next look at credentials. */
     struct tc_timer timer;
 
-    struct tc_transport *transport;       /* READY: what RPCs use */
+    struct tc_transport *transport;       /* READY: the transport that RPCs use */
     uint64_t epoch;                       /* of the credentials when the transport's handshake began */
     bool was_ready;                       /* at some time */
     struct tc_connection_attempt attempt; /* CONNECTING, and READY while the transport is being replaced */
@@ -97,7 +97,7 @@ void tc_connection_connect(struct tc_connection *c);
 /* Ends a backoff at once. */
 void tc_connection_reset_backoff(struct tc_connection *c);
 
-/* What the attempt waits for, for people: "the TLS handshake". */
+/* Returns the event that the attempt waits for, for people: "the TLS handshake". */
 const char *tc_connection_stage(const struct tc_connection *c);
 /* Returns true if private channels alone hold the connection, or held it last. */
 bool tc_connection_is_private(const struct tc_connection *c);

@@ -81,7 +81,7 @@ static void on_connection_state(struct tc_connection_watch *watch)
     h->follows = c->state != TORC_CONNECTIVITY_IDLE;
 }
 
-/* The connection may be in any state: the policy sees CONNECTING first, then what the state is. */
+/* The connection may be in any state: the policy sees CONNECTING first, then the connection's state. */
 static void handle_connect(struct tc_subchannel *sc)
 {
     struct handle *h = TC_CONTAINER_OF(sc, struct handle, base);

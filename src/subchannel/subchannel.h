@@ -1,4 +1,4 @@
-/* The innermost subchannels (lb/subchannel.h): what a channel makes for its policies, on connections of the runtime's
+/* The innermost subchannels (lb/subchannel.h), which a channel makes for its policies on connections of the runtime's
  * pool. Loop thread only. */
 #ifndef TC_SUBCHANNEL_SUBCHANNEL_H
 #define TC_SUBCHANNEL_SUBCHANNEL_H
@@ -8,7 +8,7 @@
 
 struct tc_transport;
 
-/* What happens on the connections of a channel's subchannels: "connect", "connected", "connect_failed", "closed". */
+/* An event of a connection of the channel's subchannels: "connect", "connected", "connect_failed", "closed". */
 typedef void (*tc_conn_observer_fn)(void *arg, const char *kind, struct tc_rstr *address, const char *reason);
 
 /* Makes a subchannel on the pool's connection to the address, which it shares. The policy sees IDLE until it connects
@@ -17,8 +17,8 @@ struct tc_subchannel *tc_subchannel_new(struct tc_pool *p, struct tc_conn_config
                                         const struct tc_addr *addr, tc_subchannel_state_fn on_state, void *arg,
                                         tc_conn_observer_fn observer, void *observer_arg);
 
-/* What the connection waits for, for people: "the TLS handshake". NULL if it is not CONNECTING or `sc` was not made by
- * tc_subchannel_new. */
+/* Returns the event that the connection waits for, for people: "the TLS handshake". NULL if it is not CONNECTING or
+ * `sc` was not made by tc_subchannel_new. */
 const char *tc_subchannel_stage(const struct tc_subchannel *sc);
 /* Returns the connected transport; NULL if there is none now or `sc` was not made by tc_subchannel_new. */
 struct tc_transport *tc_subchannel_transport(struct tc_subchannel *sc);

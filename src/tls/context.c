@@ -1,9 +1,9 @@
 /* TLS contexts out of PEM texts, with errors that say which part is bad: root certificates, certificate chain, private
  * key.
  *
- * What is configured, and why: TLS 1.2 or newer, and with TLS 1.2 only suites with forward secrecy and an AEAD (RFC
- * 9113, 9.2.2); ALPN "h2" and nothing else; no renegotiation, no compression, no tickets, no session cache. A key that
- * is encrypted is refused: OpenSSL would ask for a password on the terminal.
+ * The settings: TLS 1.2 or newer, and with TLS 1.2 only suites with forward secrecy and an AEAD (RFC 9113, 9.2.2); ALPN
+ * "h2" and nothing else; no renegotiation, no compression, no tickets, no session cache. A key that is encrypted is
+ * refused: OpenSSL would ask for a password on the terminal.
  *
  * Roots are trusted as listed (X509_V_FLAG_PARTIAL_CHAIN): a root may be an intermediate, or the peer's own
  * certificate. */

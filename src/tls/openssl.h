@@ -134,7 +134,7 @@ extern struct tc_openssl tc_openssl;
  * state apart at exit; where the application had OpenSSL initialised before, Torc's exit handler (base/exit.h) goes
  * first. */
 const char *tc_openssl_load(void);
-/* For tc_openssl_load: what is to be done once OpenSSL is there. */
+/* For tc_openssl_load: the initialisation after OpenSSL was loaded. */
 void tc_openssl_init(void);
 
 #ifndef TC_OPENSSL_ITSELF

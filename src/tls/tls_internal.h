@@ -55,7 +55,7 @@ static inline bool tc_tls_wire_pending(const struct tc_tls_wire *w)
     return w->in_at < w->in_len || w->paused || w->eof || w->read_error != 0;
 }
 
-/* What the verify callback of OpenSSL needs to know of the connection; the SSL's app data. */
+/* The connection's side of the verification, for OpenSSL's verify callback; the SSL's app data. */
 struct tc_tls_peer_check {
     const struct tc_tls_context *ctx;
     const char *name;  /* "" on servers */

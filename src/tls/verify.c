@@ -11,8 +11,8 @@
 #include "tls/san.h"
 #include "tls/tls_internal.h"
 
-/* Keeps the issuer's name when the authority is why the chain was refused. OpenSSL escapes what is not printable ASCII.
- */
+/* Keeps the issuer's name when the authority is why the chain was refused. OpenSSL escapes bytes that are not printable
+ * ASCII. */
 static void check_note_issuer(X509_STORE_CTX *store_ctx, struct tc_tls_peer_check *check)
 {
     X509 *cert = X509_STORE_CTX_get_current_cert(store_ctx);

@@ -1,7 +1,7 @@
-/* OpenSSL's BIO over a byte stream, with bounds on what a peer can make OpenSSL do at once.
+/* OpenSSL's BIO over a byte stream, with bounds on the work that a peer can cause at once.
  *
  *   in    one read of IN_BYTES at a time, a full record and a little; OpenSSL takes it from there
- *   out   what OpenSSL wrote and the stream below did not take yet; above OUT_LIMIT_BYTES OpenSSL must wait, so
+ *   out   bytes from OpenSSL that the stream below did not take yet; above OUT_LIMIT_BYTES OpenSSL must wait, so
  *         that answers to key updates cannot pile up
  *
  * A step (one call of OpenSSL that reads) may take STEP_BYTES, more than any record, so that each step makes progress.

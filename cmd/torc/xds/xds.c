@@ -231,7 +231,7 @@ static void show(struct xds *x, const xds_list *list)
         xds_print_all(list);
 }
 
-/* Prints news that belongs to no resource: among the lines for people, or on stderr beside output for programs. */
+/* Prints a change that belongs to no resource: among the lines for people, or on stderr beside output for programs. */
 static void tell(const struct xds *x, const char *what, const struct tc_status *status, const char *good,
                  const char *bad)
 {
@@ -245,7 +245,7 @@ static void tell(const struct xds *x, const char *what, const struct tc_status *
     fflush(out);
 }
 
-/* Returns whether the listener's own line says the same. */
+/* Returns whether the listener's own line already shows the ambient error. */
 static bool said_already(const struct xds *x)
 {
     for (const struct xds_seen *s = x->view.table; s && !tc_status_ok(&x->ambient); s = s->hh.next)

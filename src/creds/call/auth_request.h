@@ -15,7 +15,7 @@ struct tc_auth_field {
     struct tc_rstr *value;
 };
 
-/* What is added to an RPC. Immutable, may cross threads. */
+/* Metadata that is added to an RPC. Immutable, may cross threads. */
 struct tc_auth_metadata {
     struct tc_ref ref;
     size_t n;

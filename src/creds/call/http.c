@@ -27,8 +27,8 @@ static struct {
     char why[256];
 } lib;
 
-/* The requests that transfer_run, in this process and in its parents. The list and what it holds are under the
- * process's lock of rank TC_RANK_HTTP. */
+/* The requests that transfer_run, in this process and in its parents. The list and its entries are under the process's
+ * lock of rank TC_RANK_HTTP. */
 static struct tc_link requests = {&requests, &requests};
 
 static void requests_lock(void)

@@ -29,7 +29,7 @@ struct service_account {
     char *email, *key_id;
     EVP_PKEY *key;
     const struct tc_clock *clock;
-    struct tc_lock lock; /* guards what follows */
+    struct tc_lock lock; /* guards the members below */
     struct token tokens[MAX_TOKENS];
     struct tc_link signings;
 };

@@ -17,7 +17,7 @@ struct token_creds {
     torc_call_credentials base;
     struct tc_call_creds_ops ops; /* with the source's type and place */
     struct tc_token_source *source;
-    struct tc_lock lock; /* guards what follows */
+    struct tc_lock lock; /* guards the members below */
     struct tc_token_cache cache;
     TC_VEC(struct tc_auth_request *) waiting;
     bool started; /* `thread` is to be joined */

@@ -43,7 +43,7 @@ void tc_token_cache_fini(struct tc_token_cache *c);
 /* Called for an RPC. USE: c->metadata; FAIL: c->error; WAIT: for the fetch that runs. *fetch: the caller must start a
  * fetch. */
 enum tc_token_answer tc_token_cache_ask(struct tc_token_cache *c, bool *fetch);
-/* Stores the outcome of a fetch. Takes over what `token` holds. */
+/* Stores the outcome of a fetch. Takes ownership of the contents of `token`. */
 void tc_token_cache_store(struct tc_token_cache *c, struct tc_token *token);
 
 #endif

@@ -39,7 +39,7 @@ struct od_subchannel {
     tc_subchannel_health_fn on_health;
     void *health_arg;
     struct tc_status inner_health;
-    bool told_ejected; /* what the health watcher heard last */
+    bool told_ejected; /* the last report to the health watcher */
     struct tc_task health_task;
 };
 

@@ -65,7 +65,7 @@ struct priority {
     uint32_t used;
     TC_VEC(struct inactive_range) inactive; /* the highest priorities, which were deactivated last, at the end */
     struct tc_timer inactive_timer;         /* of the first range */
-    /* What was published. */
+    /* The last published state. */
     enum torc_connectivity published_state;
     struct tc_picker *published;         /* a reference; NULL: none yet, or that of no child */
     const struct priority_child *chosen; /* whose picker it is; NULL: none, or it ended */
@@ -186,7 +186,7 @@ static struct tc_status priority_child_update(struct priority *p, struct priorit
     return tc_named_child_update(&c->base, &update, config->config);
 }
 
-/* --- retention of what is not used --- */
+/* --- retention of children that are not in use --- */
 
 static void inactive_timer_set(struct priority *p)
 {

@@ -3,9 +3,9 @@
  * Each endpoint has a pick_first (an endpoint child), which is kept connected. The policy is READY if any child is,
  * else CONNECTING if any child connects, else in TRANSIENT_FAILURE.
  *
- * What a pick reads is the `rr_set`: by index the pickers of the READY children, the set of those indexes
- * (lb/index_set.h), and `next`. The policy changes it in place, so one endpoint's event costs O(log n) and a pick finds
- * the next READY endpoint however many are not. Pickers are published once in a turn of the loop.
+ * A pick reads the `rr_set`: by index the pickers of the READY children, the set of those indexes (lb/index_set.h), and
+ * `next`. The policy changes it in place, so one endpoint's event costs O(log n) and a pick finds the next READY
+ * endpoint however many are not. Pickers are published once in a turn of the loop.
  *
  * A new list keeps the children of endpoints that it still has. Children are made and updated in turns
  * (lb/connect_turns.h): those before `given` have the endpoints of the last update. */
@@ -165,7 +165,8 @@ static void on_ready_task(struct tc_task *task)
         rr_publish_ready(rr);
 }
 
-/* Publishes what follows from the children's states. Idempotent; must be the last thing that an event does. */
+/* Publishes the state and picker that follow from the children's states. Idempotent; must be the last thing that an
+ * event does. */
 static void rr_reconcile(struct round_robin *rr)
 {
     if (rr->updating || !rr->base.helper || rr->n == 0)

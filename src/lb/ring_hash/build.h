@@ -1,5 +1,5 @@
-/* The construction of a set's ring, in three steps so that the second may be on another thread: what is needed is
- * copied out of the sets on the loop's thread, the ring is built, the loop's thread takes it. */
+/* The construction of a set's ring, in three steps so that the second may be on another thread: the loop's thread
+ * copies the input out of the sets, the ring is built, the loop's thread takes the ring. */
 #ifndef TC_LB_RING_HASH_BUILD_H
 #define TC_LB_RING_HASH_BUILD_H
 

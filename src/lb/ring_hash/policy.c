@@ -101,8 +101,8 @@ static void rh_connect_any(struct tc_ring_hash *rh)
     rh->busy = false;
 }
 
-/* Connects what no pick will ask for, and publishes. The last thing that an event does, when its states are complete.
- */
+/* Connects endpoints that no pick will ask for, and publishes. The last thing that an event does, when its states are
+ * complete. */
 static void rh_reconcile(struct tc_ring_hash *rh)
 {
     if (rh->busy || !rh->set)

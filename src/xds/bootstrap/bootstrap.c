@@ -236,7 +236,7 @@ const struct tc_xds_server *tc_xds_bootstrap_server(const struct tc_xds_bootstra
     return server;
 }
 
-/* --- what is shared --- */
+/* --- sharing of clients --- */
 
 static bool servers_have_fallback(const struct tc_xds_server *servers, size_t n)
 {

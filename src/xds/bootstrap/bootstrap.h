@@ -74,7 +74,7 @@ const struct tc_xds_authority *tc_xds_bootstrap_authority(const struct tc_xds_bo
 const struct tc_xds_server *tc_xds_bootstrap_server(const struct tc_xds_bootstrap *b, const struct tc_rstr *key);
 /* Returns whether all targets hold the resources of this authority (NULL: the top level) in one client. */
 bool tc_xds_bootstrap_shares(const struct tc_xds_bootstrap *b, const struct tc_xds_authority *authority);
-/* Returns whether all targets hold what the server sends in one client. All authorities that name the server agree. */
+/* Returns whether all targets hold the server's resources in one client. All authorities that name the server agree. */
 bool tc_xds_bootstrap_shares_server(const struct tc_xds_bootstrap *b, const struct tc_xds_server *server);
 /* Returns whether any authority, the top level included, is shared (`shared`), or is not. */
 bool tc_xds_bootstrap_any(const struct tc_xds_bootstrap *b, bool shared);

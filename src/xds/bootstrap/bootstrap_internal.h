@@ -14,7 +14,7 @@ struct tc_xds_creds_check {
 };
 
 /* Returns member "xds_servers" of `obj`, *n servers, for tc_xds_servers_free; NULL with *n 0 when it is absent. Returns
- * what could be read also when there were errors. */
+ * the servers that could be read, also when there were errors. */
 struct tc_xds_server *tc_xds_servers_parse(const json_t *obj, const struct tc_xds_creds_check *creds, size_t *n,
                                            struct tc_validation_errors *f);
 void tc_xds_servers_free(struct tc_xds_server *servers, size_t n);

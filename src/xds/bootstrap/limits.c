@@ -32,7 +32,7 @@ void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, str
     if (!tc_json_get_obj(bootstrap, "torc.limits", &limits, f))
         return;
     tc_validation_push(f, ".torc.limits");
-    /* Its members are Torc's own, so that what is not known is a mistake of writing. */
+    /* Its members are Torc's own, so an unknown member is a typing error. */
     json_object_foreach((json_t *)limits, name, value)
     {
         size_t i = 0;

@@ -20,13 +20,13 @@ struct tc_xds_limits {
     uint64_t regexes_total_bytes; /* of all in one response, compiled */
 };
 
-/* What decode_bytes is when it is not set. */
+/* The default of decode_bytes. */
 #define TC_XDS_DECODE_BYTES ((uint64_t)48 << 20)
 
-/* What held_bytes is when it is not set. */
+/* The default of held_bytes. */
 #define TC_XDS_HELD_BYTES ((uint64_t)256 << 20)
 
-/* Reads the member, if there is one, of the bootstrap. What is wrong becomes an error with its path. */
+/* Reads the member, if there is one, of the bootstrap. Every mistake becomes an error with its path. */
 void tc_xds_limits_parse(const json_t *bootstrap, struct tc_xds_limits *out, struct tc_validation_errors *f);
 
 #endif

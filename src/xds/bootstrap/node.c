@@ -1,5 +1,5 @@
 /* The Node message of the bootstrap, serialised once: every stream sends the same bytes. Fields that A27 reserves for
- * the client (user agent, client features) replace what the file says. */
+ * the client (user agent, client features) replace those of the file. */
 #include <torc/version.h>
 
 #include "base/arena.h"
@@ -10,7 +10,7 @@
 
 #define NODE_BUDGET_BYTES (size_t)(16u << 20)
 
-/* What servers may count on (Envoy's list of client features; the second is A47's wrapper of resources). */
+/* The client features that servers may rely on (Envoy's list; the second is A47's wrapper of resources). */
 static char *const client_features[] = {
     "envoy.lb.does_not_support_overprovisioning",
     "xds.config.resource-in-sotw",

@@ -1,5 +1,5 @@
-/* The ADS stream of one server: when it opens, when something is sent on it, what its end means. What is said on it is
- * in ads_sotw.c and ads_delta.c, what is received in response.c. Loop thread only.
+/* The ADS stream of one server: when it opens, when it sends, and the effect of its end. ads_sotw.c and ads_delta.c
+ * write the requests, response.c handles the responses. Loop thread only.
  *
  *            tc_xds_ads_start                   first response
  *   (none) --------------------> stream, unproved -------------> stream, proved
@@ -16,7 +16,7 @@
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. Responses: the next one is read when the last holder of `token` lets go, or later
  * if the response was rejected at great cost (`pause`). While another thread decodes (`pending`), the end of the stream
- * waits, because what came before the end counts. */
+ * waits, because responses before the end count. */
 #include "xds/client/ads.h"
 
 #include "proto/wire.h"
@@ -278,7 +278,7 @@ static void on_stream_status(void *arg, const struct tc_status *status, bool loc
         tc_xds_ads_ended(ch, status, local);
         return;
     }
-    /* What came before the end counts: first that. */
+    /* Responses before the end count, and come first. */
     a->stream = NULL;
     tc_task_cancel(&a->send);
     tc_timer_stop(&a->quiet);
@@ -307,7 +307,7 @@ void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status,
     struct tc_xds_ads *a = &ch->ads;
     const char *uri = tc_rstr_cstr(ch->server->uri), *code = torc_status_code_name(status->code);
     bool seen = a->seen_response;
-    /* Not what a server may have run out of: that is its own affair (A57). */
+    /* `local` excludes a server that ran out of resources itself: such an end is an ordinary one (A57). */
     bool too_large = seen && local && status->code == TORC_STATUS_RESOURCE_EXHAUSTED;
     ads_forget_stream(ch);
     a->hold_backoff = too_large || (a->hold_backoff && !seen);

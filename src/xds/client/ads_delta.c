@@ -1,5 +1,5 @@
-/* ADS, incremental: a request says which names are new and which are gone, a response what changed, and each response
- * is answered by its nonce.
+/* ADS, incremental: a request names new and removed subscriptions, a response has the changes, and each response is
+ * answered by its nonce.
  *
  * The next response is read only when the answer to the last was handed over (`token` of the type, then `sent_token`),
  * so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first requests of a stream
@@ -24,7 +24,7 @@ enum { QUIET_MS = 1000 };
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest delta_request;
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest__InitialResourceVersionsEntry version_entry;
 
-/* --- what the request says --- */
+/* --- the changes that a request carries --- */
 
 struct delta_changes {
     TC_VEC(struct tc_xds_entry *) added;

@@ -9,8 +9,7 @@
  * may say that the resource is invalid or absent (tc_xds_channel_speaks_for). A95's fallback_on_reachability_only
  * leaves out the condition that something is missing.
  *
- * Every change of what is known of a server ends in authority_reconcile, which tells watchers what they do not know
- * yet. */
+ * Every change in the state of a server ends in authority_reconcile, which notifies watchers of news. */
 #include "xds/client/authority.h"
 
 #include "xds/client/ads.h"

@@ -150,7 +150,7 @@ static void on_resource_timer(struct tc_timer *timer)
 
 void tc_xds_entry_check_timer(struct tc_xds_entry *e)
 {
-    /* A57: only for what was never seen, only while the subscription is with a connected transport. */
+    /* A57: only for a resource that was never seen, only while the subscription is with a connected transport. */
     if (e->state != TC_XDS_REQUESTED || e->sent_on == 0) {
         tc_timer_stop(&e->timer);
         return;
@@ -234,8 +234,8 @@ bool tc_xds_entry_fits(const struct tc_xds_entry *e, size_t bytes, uint64_t *mos
 void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *source, struct tc_xds_resource *resource,
                          struct tc_slice bytes, struct tc_slice version, struct tc_xds_token *token)
 {
-    /* An equal resource keeps the old one in place, so that no one downstream sees a change. What it means may depend
-     * on where it is from. */
+    /* An equal resource keeps the old one in place, so that no one downstream sees a change. The value's meaning may
+     * depend on the server that sent it. */
     bool same_bytes = e->resource && tc_slice_eq(tc_rstr_slice(e->bytes), bytes);
     if (e->resource && ((same_bytes && e->source == source) || entry_type(e)->equal(e->resource, resource))) {
         tc_xds_resource_unref(resource);
@@ -274,7 +274,7 @@ void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct t
     tc_xds_entry_reconcile(e, token);
 }
 
-/* --- what watchers know --- */
+/* --- notification of watchers --- */
 
 const struct tc_status *tc_xds_entry_error(const struct tc_xds_entry *e)
 {

@@ -25,17 +25,17 @@ void tc_xds_entry_accept(struct tc_xds_entry *e, const struct tc_xds_server *sou
 /* A data error came; takes the status. `drop`: the resource in use goes (A88). */
 void tc_xds_entry_fail(struct tc_xds_entry *e, enum tc_xds_state state, struct tc_status error, struct tc_slice version,
                        bool drop, struct tc_xds_token *token);
-/* Asks whether the states of entries are logged, for what comes next. */
+/* Reads whether the states of entries are logged, for the calls that follow. */
 void tc_xds_entries_check_log(struct tc_xds_local_client *c);
 /* Starts or stops the does-not-exist timer as the entry's state says. */
 void tc_xds_entry_check_timer(struct tc_xds_entry *e);
 /* Returns the error that holds now, beside or instead of a value; borrowed. OK: none. */
 const struct tc_status *tc_xds_entry_error(const struct tc_xds_entry *e);
-/* Tells one watcher what there is: the resource if it is new to the watcher, and an error if there is one, or if only
- * the error changed. */
+/* Notifies one watcher: of the resource if it is new to the watcher, and of an error if there is one, or if only the
+ * error changed. */
 void tc_xds_entry_tell(const struct tc_xds_entry *e, struct tc_xds_watcher *w, bool new_resource,
                        struct tc_xds_token *token);
-/* Tells the watchers what they do not know yet; idempotent. */
+/* Notifies the watchers of news; idempotent. */
 void tc_xds_entry_reconcile(struct tc_xds_entry *e, struct tc_xds_token *token);
 
 #endif

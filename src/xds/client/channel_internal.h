@@ -9,7 +9,7 @@
 
 struct tc_xds_lrs;
 
-/* What an ADS stream knows of a type. */
+/* The state of a type on an ADS stream. */
 struct tc_xds_ads_type {
     struct tc_rstr *version; /* last ACKed; outlives streams; state of the world only */
     /* From the last response on this stream. Incremental: from the response to be answered, or NULL. */
@@ -26,7 +26,8 @@ struct tc_xds_ads_type {
     TC_VEC(struct tc_rstr *) dropped;
 };
 
-/* What differs between the two forms of ADS: state of the world (ads_sotw.h), and incremental (ads_delta.h). */
+/* The operations in which the two forms of ADS differ: state of the world (ads_sotw.h), and incremental
+ * (ads_delta.h). */
 struct tc_xds_ads_ops {
     const char *method;
     unsigned node_field; /* the number of the Node in a request */
@@ -76,9 +77,9 @@ struct tc_xds_ads {
     struct tc_xds_token *sent_token; /* of the response that the request on its way answers */
 };
 
-/* What a channel tells of its server. The parts that hear it stand above the channel: local_client.c names them. */
+/* Events of a channel's server. The parts that receive them stand above the channel: local_client.c names them. */
 struct tc_xds_channel_events {
-    /* Takes in a response. Returns false if it cannot be made out what the response is. */
+    /* Takes in a response. Returns false if the kind of the response cannot be determined. */
     bool (*on_response)(struct tc_xds_channel *ch, struct tc_rstr *message, struct tc_xds_token *token);
     /* The server cannot be reached, for this reason; takes the status. `of_stream`: a stream ended without a response,
      * or on a response that is too large; false: there is no connection. */

@@ -1,4 +1,4 @@
-/* The xDS client: watches resources by type and name over ADS, keeps what it received, and tells watchers.
+/* The xDS client: watches resources by type and name over ADS, keeps the resources, and notifies watchers.
  *
  * Watcher callbacks come by the loop's serial queue, never from inside a call. Each carries a token of the response's
  * flow control: the next response is read only when all tokens of the last were released (tc_xds_token_unref). */
@@ -33,7 +33,7 @@ struct tc_xds_watcher {
     void *remote;             /* of a remote client */
 };
 
-/* What a client that asks servers itself is made with (local_client.h). */
+/* The settings of a client that asks servers itself (local_client.h). */
 struct tc_xds_client_opts {
     /* The data-plane target whose client this is, for the log; empty: several targets share it. */
     struct tc_slice target;
@@ -55,8 +55,8 @@ void tc_xds_client_unref(struct tc_xds_client *c);
  * bootstrap does not have gives an error through on_changed. */
 void tc_xds_client_watch(struct tc_xds_client *c, const struct tc_xds_resource_type *type, struct tc_slice name,
                          struct tc_xds_watcher *watcher);
-/* Ends the watch: no callback follows. With the last watcher of a resource the subscription goes, and what is
- * cached, at the end of the present callbacks: another that begins to watch before still finds it. */
+/* Ends the watch: no callback follows. When the last watcher of a resource leaves, subscription and cached value go at
+ * the end of the present callbacks: a watcher that begins before then still finds them. */
 void tc_xds_client_unwatch(struct tc_xds_client *c, struct tc_xds_watcher *watcher);
 void tc_xds_client_reset_backoff(struct tc_xds_client *c);
 /* Returns the loads to report of a cluster's RPCs (A27: lrs_server self) to the server of the bootstrap with this key:

@@ -23,7 +23,7 @@ struct tc_xds_client_ops {
     struct tc_load_cluster *(*load)(struct tc_xds_client *c, const struct tc_xds_server *server,
                                     struct tc_rstr *cluster, struct tc_rstr *service);
     void (*dump)(const struct tc_xds_client *c, tc_xds_dump_fn fn, void *arg);
-    /* Ends what the kind has under way and frees it; calls tc_xds_client_fini. */
+    /* Ends the kind's work and frees the client; calls tc_xds_client_fini. */
     void (*free)(struct tc_xds_client *c);
 };
 

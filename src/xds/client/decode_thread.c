@@ -17,7 +17,7 @@
 #include "xds/client/cache.h"
 
 struct tc_xds_decode_job {
-    struct tc_xds_pending_response base; /* what the stream sees */
+    struct tc_xds_pending_response base; /* the part that the stream sees */
     struct tc_job background;
     struct tc_mail mail;
     struct tc_mailbox *box;
@@ -57,7 +57,7 @@ static void decode_job_free(struct tc_xds_decode_job *job)
     tc_free(job);
 }
 
-/* What is in use already is not decoded; nor, for the time being, what is not where the message has it. */
+/* Skips resources that are in use already, and those whose bytes do not lie in the message. */
 static void decode_job_collect(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r)
 {
     struct tc_xds_decode_job *job = ctx->collect_for;
@@ -151,7 +151,7 @@ bool tc_xds_decode_thread_begin(struct tc_xds_channel *ch, const struct tc_xds_r
         .ch = ch, .type = c->types.data[type], .type_index = type, .collect_for = job};
     job->message = tc_rstr_ref(message);
     variant->each(&ctx, m, decode_job_collect);
-    tc_validation_fini(&ctx.errors); /* what there is to say is said when the response is applied */
+    tc_validation_fini(&ctx.errors); /* errors are reported when the response is applied */
     if (job->bytes < least && !job->slow) {
         decode_job_free(job);
         return false;

@@ -40,7 +40,7 @@ static struct tc_xds_local_client *local_of(struct tc_xds_client *base)
     return TC_CONTAINER_OF(base, struct tc_xds_local_client, base);
 }
 
-/* --- what nobody watches --- */
+/* --- resources without watchers --- */
 
 /* Drops the entries that nobody watches, all of them when `all`, and then the authority if it is empty. */
 static void authority_settle(struct tc_xds_authority_state *s, bool all)
@@ -102,7 +102,7 @@ static void client_watch_name(struct tc_xds_local_client *c, const struct tc_xds
     if (added) {
         e = tc_xds_entry_new(s, index, name);
         tc_xds_authority_request(s, index);
-        /* A71: a new name may be what is missing while the server is down. */
+        /* A71: a new name may be the missing resource that starts the fallback while the server is down. */
         tc_xds_authority_fall_back(s);
     }
     tc_xds_watch_start(watcher, &c->base, e, &e->watches);

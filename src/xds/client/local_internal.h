@@ -13,7 +13,7 @@ struct tc_xds_channel_events;
 struct tc_xds_local_client {
     struct tc_xds_client base;
     struct tc_xds_transport_factory *factory;
-    const struct tc_xds_channel_events *events; /* what the parts above hear from each channel */
+    const struct tc_xds_channel_events *events; /* the events of each channel, for the parts above */
     struct tc_xds_client_opts opts;
     struct tc_rstr *target; /* owns the text of opts.target */
 
@@ -22,7 +22,7 @@ struct tc_xds_local_client {
     struct tc_link authorities;
     struct tc_link channels; /* one for each server in use, whichever authorities name it (A47) */
     struct tc_link orphans;  /* watchers of names that nobody can ask for; each got an error */
-    struct tc_task settle;   /* drops what nobody watches, when the present callbacks are through */
+    struct tc_task settle;   /* drops resources without watchers, when the present callbacks are through */
     uint64_t held_bytes;     /* of the resources in use, as received */
     uint64_t responses;      /* number of the last response, for tc_xds_entry.seen_in */
     bool logs_states; /* the states of resources are logged; asked once a response, which may have 65536 of them */

@@ -6,9 +6,9 @@
  * transport.
  *
  * When the last user goes, a last report follows, then the stream is half-closed and the server ends it (`ended`,
- * LINGER_MS): a stream that is reset may take with it what its server has not read yet. A stream that breaks puts its
- * report back into the store. on_settle_task is idempotent and decides what is to be done; it runs last in a turn,
- * since the channel, and this object with it, may go. */
+ * LINGER_MS): a reset could discard a report that the server has not read yet. A stream that breaks puts its report
+ * back into the store. on_settle_task is idempotent and decides the next step; it runs last in a turn, since the
+ * channel, and this object with it, may go. */
 #include "xds/client/lrs.h"
 
 #include "proto/unpack.h"
@@ -42,7 +42,7 @@ struct tc_xds_lrs {
     bool sending;                 /* a message is on its way to the transport */
     bool reporting;               /* it is a report */
     bool due;                     /* a report is to follow it */
-    bool answered;                /* what follows is known */
+    bool answered;                /* the members below are known */
     bool last;                    /* the report under way is the last */
     bool ended;                   /* nothing more is sent on this stream, whose end the server is to say */
     bool all;
@@ -50,7 +50,7 @@ struct tc_xds_lrs {
     uint64_t interval_ms;
     uint64_t opened_ms;
     struct tc_backoff backoff;
-    bool gathering; /* other loops are asked for what they counted, for the report that is due */
+    bool gathering; /* other loops are asked for their counts, for the report that is due */
     struct tc_timer retry, report, linger, gather;
     struct tc_task settle;
 };
@@ -70,7 +70,7 @@ static struct tc_load_filter lrs_filter(const struct tc_xds_lrs *l)
     return (struct tc_load_filter){l->all, l->clusters};
 }
 
-/* --- what is sent --- */
+/* --- requests --- */
 
 static void lrs_send_node(struct tc_xds_lrs *l)
 {

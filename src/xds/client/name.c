@@ -8,7 +8,7 @@
 #include "base/parse.h"
 
 #define SCHEME "xdstp:"
-/* RFC 3986 3.3 and 3.4: what may stand unescaped in a path, in a key or value of a query. */
+/* RFC 3986 3.3 and 3.4: the characters that may stand unescaped in a path, in a key or value of a query. */
 #define KEEP_PATH "!$&'()*+,;=:@/"
 #define KEEP_QUERY "!$'()*,;:@/?"
 
@@ -72,7 +72,7 @@ static struct tc_slice slice_cut_before(struct tc_slice *s, char c)
     return rest;
 }
 
-/* `rest` is what follows the scheme. NULL, or what is wrong. */
+/* `rest` is the text after the scheme. Returns NULL, or the reason why the name is invalid. */
 static const char *parse_federated(const struct tc_xds_resource_type *type, struct tc_slice rest,
                                    struct tc_buf *authority, struct tc_buf *text)
 {

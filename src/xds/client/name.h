@@ -7,7 +7,7 @@
 struct tc_xds_name {
     bool federated;            /* an xdstp: name */
     struct tc_rstr *authority; /* decoded; NULL for plain names, "" when an xdstp: name has none */
-    struct tc_rstr *text;      /* canonical: equal for equal names; what goes on the wire */
+    struct tc_rstr *text;      /* canonical: equal for equal names; the form on the wire */
 };
 
 /* Takes a name apart. False with a reason in *why (tc_free): an xdstp: name that is malformed or of another type. */

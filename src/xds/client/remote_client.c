@@ -6,9 +6,9 @@
  *   remote_stop_watch ---- stop -------------------------> tc_xds_client_unwatch
  *   watch_gone        <--- gone -------------------------- (frees the watch: nothing follows it)
  *
- * One watch has one `told` on its way at most. What changes meanwhile replaces what waits in `news`, under the mutex: a
- * loop that nobody turns holds one value of each watch, and its watcher may miss values in between. Resources are
- * immutable, so that both loops share them. Mail that a loop drops, because it ended, still frees what it carries. */
+ * One watch has one `told` on its way at most. A later change replaces the value that waits in `news`, under the mutex:
+ * a loop that nobody turns holds one value of each watch, and its watcher may miss values in between. Resources are
+ * immutable, so that both loops share them. Mail that a loop drops, because it ended, still frees its contents. */
 #include "xds/client/remote_client.h"
 
 #include <pthread.h>

@@ -90,7 +90,7 @@ static void counts_dropped(struct tc_mail *mail)
     counts_free(TC_CONTAINER_OF(mail, struct load_counts, mail));
 }
 
-/* Sends what was counted since the last time. `last`: RPCs in progress will not be counted here when they end. */
+/* Sends the counts since the last time. `last`: RPCs in progress will not be counted here when they end. */
 static void share_send_counts(struct load_share *s, bool last)
 {
     load_request m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_REQUEST__INIT;

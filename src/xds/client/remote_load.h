@@ -17,7 +17,7 @@ void tc_xds_remote_loads_init(struct tc_xds_remote_loads *loads, struct tc_loop 
 /* tc_xds_client_load. */
 struct tc_load_cluster *tc_xds_remote_load(struct tc_xds_remote_loads *loads, struct tc_rstr *server_key,
                                            struct tc_rstr *cluster, struct tc_rstr *service);
-/* What was counted goes to the origin; what is counted later is lost. */
+/* Counts so far go to the origin; later counts are lost. */
 void tc_xds_remote_loads_end(struct tc_xds_remote_loads *loads);
 
 #endif

@@ -16,13 +16,13 @@ struct tc_xds_resource {
     const struct tc_xds_resource_type *type;
 };
 
-/* What a decoder may ask: registries live outside (LB policies, HTTP filters, certificate providers), behind
- * `registries`, which only src/resource and src/mesh look into. They do not change. */
+/* The context of a decoder. LB policies, HTTP filters and certificate providers are behind `registries`, which only
+ * src/xds/resource and src/xds/domain look into. They do not change. */
 struct tc_xds_decode_context {
     const struct tc_xds_bootstrap *bootstrap;
     const struct tc_xds_server *server;
     const void *registries;
-    size_t *regex_bytes; /* what the regexes of the response take so far; NULL: each resource is on its own */
+    size_t *regex_bytes; /* the memory of the response's regexes so far; NULL: each resource is counted by itself */
 };
 
 struct tc_xds_resource_type {

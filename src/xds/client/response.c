@@ -27,7 +27,7 @@
 
 /* --- one resource --- */
 
-/* Puts a decoded resource, or what is wrong with it, where it belongs. Takes the resource. */
+/* Delivers a decoded resource, or its errors, to its entry. Takes the resource. */
 static void response_deliver(struct tc_xds_response_context *ctx, const struct tc_xds_response_resource *r,
                              struct tc_slice name, struct tc_xds_resource *resource, const char *text)
 {

@@ -4,7 +4,7 @@
 
 #include "xds/client/response_context.h"
 
-/* Decodes a resource and puts it, or what is wrong with it, where it belongs. */
+/* Decodes a resource, and delivers it, or its errors, to its entry. */
 void tc_xds_response_apply_resource(struct tc_xds_response_context *ctx,
                                     const struct tc_xds_response_resource *resource);
 /* xRFC TP3: the server says why it does not send a resource. */

@@ -1,5 +1,5 @@
-/* A response being taken in: its state, the resources in it, and the answer to it. What both forms of responses share.
- */
+/* A response being taken in: its state, the resources in it, and the answer to it. The context of applying a response,
+ * for both forms of responses. */
 #ifndef TC_XDS_CLIENT_RESPONSE_CONTEXT_H
 #define TC_XDS_CLIENT_RESPONSE_CONTEXT_H
 
@@ -54,8 +54,8 @@ struct tc_xds_entry *tc_xds_response_entry(const struct tc_xds_response_context 
  * NULL. */
 struct tc_xds_entry *tc_xds_response_unchanged(struct tc_xds_response_context *ctx,
                                                const struct tc_xds_response_resource *resource);
-/* What differs between a DiscoveryResponse, a DeltaDiscoveryResponse and a Resource wrapper, which uses the first five
- * members only. */
+/* The operations in which a DiscoveryResponse, a DeltaDiscoveryResponse and a Resource wrapper differ. The wrapper uses
+ * the first five members only. */
 struct tc_xds_response_variant {
     const ProtobufCMessageDescriptor *type;
     unsigned levels; /* for tc_xds_values_lift */

@@ -1,5 +1,5 @@
-/* A DeltaDiscoveryResponse, incremental: what changed, what is gone, and why something is not sent. A resource that is
- * not named stays as it is. */
+/* A DeltaDiscoveryResponse, incremental: changed resources, removed ones, and errors of resources that are not sent. A
+ * resource that is not named stays as it is. */
 #include "xds/client/response_delta.h"
 
 #include "xds/client/ads_delta.h"

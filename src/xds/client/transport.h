@@ -13,7 +13,7 @@ struct tc_xds_stream;
 struct tc_xds_stream_events {
     /* One message; the callee owns the reference. The next comes only after ops->read. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* What was given to send has been handed to a connected transport; the next may be sent (A57: the does-not-exist
+    /* The message given to `send` was handed to a connected transport; the next may be sent (A57: the does-not-exist
      * timers start here). */
     void (*on_sent)(void *arg);
     /* The stream is over; the last callback, after which the transport frees the stream (no cancel after it). `local`:

@@ -1,8 +1,8 @@
 /* Delivery to watchers, by the loop's queue.
  *
- * Each watcher has a queue of events and one task. A new value drops what is queued: a watcher that is slow sees the
- * newest state, not the history. One event is delivered a run, because a callback may end any watch, its own included.
- * An event holds the token of its response until the callback returns. */
+ * Each watcher has a queue of events and one task. A new value drops the queued ones: a slow watcher sees the newest
+ * state, not the history. One event is delivered a run, because a callback may end any watch, its own included. An
+ * event holds the token of its response until the callback returns. */
 #include "xds/client/watcher.h"
 
 #include "base/mem.h"
@@ -117,8 +117,8 @@ static void watch_queue_event(struct tc_xds_watcher *w, bool ambient, struct tc_
 void tc_xds_watch_changed(struct tc_xds_watcher *w, struct tc_xds_resource *resource, const struct tc_status *error,
                           struct tc_xds_token *token)
 {
-    /* It ends an ambient error by itself. Without an earlier event in the way, all watchers learn of the values of one
-     * response before what they defer then runs: what depends on several of them sees all or none. */
+    /* It ends an ambient error by itself. If no earlier event is queued, all watchers get the values of one response
+     * before any task that they defer runs: so a task that depends on several values sees all or none. */
     watch_drop_events(w->internal);
     watch_queue_event(w, false, resource, error, token);
 }

@@ -10,7 +10,7 @@ struct tc_xds_entry;
  * cache entry or NULL. The watcher goes into `list` by its link. */
 void tc_xds_watch_start(struct tc_xds_watcher *w, struct tc_xds_client *holder, struct tc_xds_entry *entry,
                         struct tc_link *list);
-/* Drops what is queued for the watcher and forgets it. */
+/* Drops the events queued for the watcher, and forgets the watcher. */
 void tc_xds_watch_stop(struct tc_xds_watcher *w);
 /* Stops all watchers of a list. */
 void tc_xds_watch_stop_all(struct tc_link *list);

@@ -1,4 +1,4 @@
-/* The bootstrap of a channel, with what xds/bootstrap cannot check: credentials, certificate providers, and the
+/* The bootstrap of a channel. Checks the parts that xds/bootstrap cannot: credentials, certificate providers, and the
  * servers' targets. */
 #ifndef TC_XDS_DOMAIN_BOOTSTRAP_ENV_H
 #define TC_XDS_DOMAIN_BOOTSTRAP_ENV_H

@@ -22,7 +22,7 @@
 #include "xds/domain/shared_domain.h"
 #include "xds/domain/validation_context.h"
 
-/* What takes a few milliseconds to decode. */
+/* Responses of this size take a few milliseconds to decode. */
 #define DECODE_THREAD_BYTES ((size_t)128 << 10)
 
 struct tc_xds_client_pool {

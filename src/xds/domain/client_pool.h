@@ -10,8 +10,8 @@
  *            watches to the shared one (xds/client/forwarding_client.h)
  *
  * In a runtime that has an xDS domain (torc/xds_domain.h) a target's client is a remote client, and the pool of the
- * domain's runtime has the clients (xds/domain/shared_domain.h). The pool also holds what else the channels of the
- * runtime share: the certificate providers. Loop thread only. */
+ * domain's runtime has the clients (xds/domain/shared_domain.h). The pool also holds the certificate providers, which
+ * the channels of the runtime share too. Loop thread only. */
 #ifndef TC_XDS_DOMAIN_CLIENT_POOL_H
 #define TC_XDS_DOMAIN_CLIENT_POOL_H
 

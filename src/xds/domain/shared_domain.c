@@ -131,11 +131,11 @@ static void origin_release(struct shared_origin *o)
     tc_free(o);
 }
 
-/* A remote client's hold on its origin: what the domain's loop needs to know. */
+/* A remote client's hold on its origin, for the domain's loop. */
 struct shared_hold {
     const struct tc_shared_domain_ops *ops;
     struct shared_origin *origin;
-    struct tc_resolver_env env; /* of what it holds, only what a client is made of */
+    struct tc_resolver_env env; /* only the members that a client is made of */
     void *hold;                 /* of the ops; the domain's loop */
 };
 

@@ -18,7 +18,7 @@
  * (tc_fork_generation) whose they are. Those of the parent do not end in a child. */
 static atomic_ullong active;
 
-/* What was decided for an RPC when it started. In the call's arena. */
+/* The decision for an RPC, made when it started. In the call's arena. */
 struct fault {
     bool delayed; /* counted in `active` */
     bool aborts;

@@ -79,7 +79,7 @@ static bool session_read_addresses(struct tc_slice text, struct tc_arena *arena,
     return true;
 }
 
-/* What the cookie says, followed as far as it can be; NULL, or why it is as good as none. */
+/* Follows the cookie as far as possible. Returns NULL, or the reason why the cookie has no effect. */
 static const char *cookie_follow(struct tc_filter_call *call, struct tc_slice value, struct tc_session *s,
                                  enum torc_log_level *level)
 {

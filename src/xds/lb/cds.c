@@ -8,9 +8,9 @@
  * endpoint lists (eds_tree) and the config of the child. Both keep what did not change: the same lists by pointer, and
  * the last config if the new one is equal, so that the policies below notice little.
  *
- * The cluster's TLS (A29) is applied where subchannels of the child pass. Another TLS makes the child new
- * (tc_graceful_switch_renew), since its connections are not what the cluster asks for; connections that may be
- * plaintext end at once.
+ * The cluster's TLS (A29) is applied where subchannels of the child pass. A change of the cluster's TLS makes the child
+ * new (tc_graceful_switch_renew), since its connections no longer have the security that the cluster asks for;
+ * connections that may be plaintext end at once.
  *
  * A cluster that has no data, or that is in error, has no child: the policy fails RPCs itself. */
 #include "xds/lb/cds.h"
@@ -68,11 +68,11 @@ struct cds {
     struct tc_cluster_config *cluster; /* as last taken in */
     size_t place;                      /* of the cluster in the last XdsConfig */
     struct tc_lb_config *child_config;
-    struct tc_lb_config *lb;         /* what the cluster's lb_config says */
+    struct tc_lb_config *lb;         /* the cluster's lb_config */
     struct tc_cluster_config *lb_of; /* whose it is */
     bool sessions;                   /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
-    struct tc_cluster_tls *tls; /* A29: what the cluster's connections are secured with; NULL: the channel's own */
+    struct tc_cluster_tls *tls; /* A29: the credentials of the cluster's connections; NULL: the channel's own */
     enum torc_connectivity published_state; /* TORC_CONNECTIVITY_SHUTDOWN: nothing yet */
 };
 
@@ -294,8 +294,8 @@ static void cds_attributes_unref(void *attributes)
     tc_xds_config_unref(attributes);
 }
 
-/* Returns what the texts of failures end with: the resolution note, and a hint that the cluster's TLS is ignored, which
- * may be why a server does not answer. */
+/* Returns the end of failure texts: the resolution note, and a hint if the cluster's TLS is ignored, which may be the
+ * reason why a server does not answer. */
 static struct tc_rstr *resolution_note_of(const struct cds *p, const struct tc_cluster_config *c)
 {
     if (!c->cluster->tls || p->base.helper->env->secured_by_xds)

@@ -1,4 +1,4 @@
-/* xds_cluster_impl (A37, A74, A75): what holds for all RPCs of one cluster.
+/* xds_cluster_impl (A37, A74, A75): limits and counts for all RPCs of one cluster.
  *
  * A pick passes, in this order: the EDS drops (each category drops its share at random), the circuit breaker (A32: a
  * limit of concurrent RPCs over all channels of the process), the child's pick; then trackers are added for the

@@ -1,8 +1,8 @@
 /* Makes the tree of endpoint lists of a cluster from its EDS resource: a list for each priority, and in it a list for
  * each of the priority's localities. Draining endpoints stand in the root alone, for xds_override_host (A55).
  *
- * What did not change between two resources is the same object in both trees: endpoints, lists of localities, lists of
- * priorities.
+ * Endpoints, lists of localities and lists of priorities that are equal in two resources are the same objects in both
+ * trees.
  *
  * A priority keeps its name by its localities (A37, A74): a priority that shares a locality with one of the last tree
  * takes over the name, and with it the connections. A name is never used for another priority later. */

@@ -1,4 +1,4 @@
-/* The policy of xds_override_host. What it is for is in override_host.h.
+/* The policy of xds_override_host. override_host.h has its purpose.
  *
  * - The set (override_host_map.c) has an entry for each address of the cluster, draining endpoints and all priorities
  *   included. An entry lists the subchannels to its address.

@@ -17,7 +17,7 @@ struct tc_cluster_tls;
  * handshakes fail with the reason until it has them. */
 struct tc_cluster_tls *tc_cluster_tls_new(struct tc_xds_client_pool *d, const struct tc_xds_bootstrap *b,
                                           const struct tc_cluster *cluster, struct tc_status *why);
-void tc_cluster_tls_free(struct tc_cluster_tls *t); /* NULL is allowed; connections hold what they need */
+void tc_cluster_tls_free(struct tc_cluster_tls *t); /* NULL is allowed; connections hold their own references */
 /* Returns whether connections made with one can serve the other. */
 bool tc_cluster_tls_eq(const struct tc_cluster_tls *a, const struct tc_cluster_tls *b);
 /* Returns a reference to the endpoint with this security and with the SNI for its hostname (A101). */

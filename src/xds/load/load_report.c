@@ -17,7 +17,7 @@ typedef Envoy__Config__Endpoint__V3__UpstreamLocalityStats locality_stats;
 typedef Envoy__Config__Endpoint__V3__UnnamedEndpointLoadMetricStats unnamed_stats;
 typedef Envoy__Config__Endpoint__V3__EndpointLoadMetricStats named_stats;
 
-/* A new message in the arena, whose memory has no limit here: what it costs, the store costs already. */
+/* A new message in the arena, whose memory has no limit here: the store takes as much already. */
 #define MAKE(arena, type, var, prefix)                                                                                 \
     type *var = tc_arena_calloc(arena, 1, sizeof(type));                                                               \
     prefix##__init(var)

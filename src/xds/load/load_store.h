@@ -73,7 +73,7 @@ struct tc_load_source {
     struct tc_link link;
     struct tc_load_store *store; /* NULL: in no store, or the store is gone */
     bool pending;
-    /* Asks for what was counted. tc_load_source_answered must follow, but not from inside. */
+    /* Asks for the counts. tc_load_source_answered must follow, but not from inside. */
     void (*ask)(struct tc_load_source *source);
 };
 
@@ -113,7 +113,7 @@ void tc_load_locality_started(struct tc_load_locality *l);
 void tc_load_locality_finished(struct tc_load_locality *l, bool success);
 /* The RPC never began, and is revoked in the turn that it was counted in: its counts are undone. */
 void tc_load_locality_revoked(struct tc_load_locality *l);
-/* One RPC's value of a metric; what is not finite is left out, and names beyond 256 in one locality. */
+/* Adds one RPC's value of a metric. Leaves out a value that is not finite, and names beyond 256 in one locality. */
 void tc_load_locality_metric(struct tc_load_locality *l, enum tc_load_metric kind, struct tc_slice name, double value);
 
 /* A cluster that was asked for, in a table by its name. */
@@ -128,8 +128,8 @@ struct tc_load_filter {
     const struct tc_load_name *names; /* the table */
 };
 
-/* Takes the counts since the last report out, as ClusterStats in the arena; what is all zero is left out. The report is
- * under way until the next call of settle. */
+/* Takes the counts since the last report out, as ClusterStats in the arena. Leaves out clusters and localities without
+ * counts. The report is under way until the next call of settle. */
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
                           struct tc_arena *arena, struct Envoy__Config__Endpoint__V3__ClusterStats ***out);
 /* The report was handed over, or it was not: then its counts go back into the next one. */

@@ -1,4 +1,4 @@
-/* The config selector of the xds resolver: what A31 and A42 decide for each RPC.
+/* The config selector of the xds resolver: A31's and A42's decisions for each RPC.
  *
  * Made once for a virtual host (tc_xds_config_same_routing), not for each update of endpoints. It holds a reference of
  * every cluster that the routes name, and each RPC takes one more, so that a cluster stays configured until its last

@@ -190,7 +190,7 @@ static bool quick_update(struct tc_dependency_manager *m)
     return true;
 }
 
-/* Finds out anew what is needed; reports once all of it is there. */
+/* Walks the dependencies anew; reports once all are there. */
 static void full_round(struct tc_dependency_manager *m)
 {
     struct tc_status error = {0};

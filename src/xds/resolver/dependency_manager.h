@@ -14,7 +14,8 @@ struct tc_dependency_events {
     /* A config that differs from the last; borrowed. */
     void (*on_config)(void *arg, struct tc_xds_config *config);
     /* There is nothing to route by: listener or route configuration are missing, cannot be used by a channel, or have
-     * no virtual host for the authority. What was reported before no longer holds. UNAVAILABLE, with the node's id. */
+     * no virtual host for the authority. The config reported before no longer holds. UNAVAILABLE, with the node's
+     * id. */
     void (*on_error)(void *arg, const struct tc_status *error);
 };
 
@@ -39,7 +40,8 @@ void tc_dependency_manager_unsubscribe(struct tc_dependency_manager *m, struct t
 /* A74: resolves the name of every LOGICAL_DNS cluster again, unless its answer is on its way already. */
 void tc_dependency_manager_request_reresolution(struct tc_dependency_manager *m);
 void tc_dependency_manager_reset_backoff(struct tc_dependency_manager *m);
-/* Appends what a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing when it waits for nothing. */
+/* Appends the resources that a config still waits for: 'CDS resource "c", EDS resource "e"'; nothing if all are
+ * there. */
 void tc_dependency_manager_pending(const struct tc_dependency_manager *m, struct tc_buf *out);
 
 #endif

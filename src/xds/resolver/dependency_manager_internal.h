@@ -24,14 +24,14 @@ struct tc_dep_node {
     bool in_use;              /* the config that was reported last was made from it */
     bool fresh;               /* its content has changed since the last report, and nothing else about it */
     /* EDS. */
-    struct tc_rstr *note;     /* what is wrong with the value; NULL: nothing */
+    struct tc_rstr *note;     /* the error of the value; NULL: none */
     struct tc_dep_node *user; /* a cluster that has these endpoints */
     bool shared;              /* more than one cluster has these endpoints */
     /* Clusters. */
     unsigned subscriptions;
     uint64_t route_mark;              /* of the round in which a route had it */
     struct tc_dns_watch *dns;         /* LOGICAL_DNS */
-    struct tc_rstr *dns_target;       /* what it resolves */
+    struct tc_rstr *dns_target;       /* the name that it resolves */
     struct tc_link answer;            /* on the manager's list `answered` */
     bool awaited;                     /* nothing is reported before its first answer */
     struct tc_cluster_config *config; /* as last reported */
@@ -68,10 +68,10 @@ struct tc_dependency_manager {
 
 typedef TC_VEC(struct tc_rstr *) tc_leaf_cluster_vec;
 
-/* What is too much about the graph of an aggregate; a later one counts for more. */
+/* The limit that the graph of an aggregate exceeds; if several, the later in this list counts. */
 enum tc_dep_excess { TC_DEP_WHOLE, TC_DEP_TOO_DEEP, TC_DEP_TOO_WIDE, TC_DEP_ALL_TOO_WIDE, TC_DEP_ALL_TOO_LARGE };
 
-/* What a root leads to. */
+/* The leaf clusters of a root. */
 struct tc_dep_tree {
     tc_leaf_cluster_vec leaf_clusters; /* in order, each once */
     enum tc_dep_excess excess;
@@ -79,7 +79,7 @@ struct tc_dep_tree {
 
 /* --- nodes (dependency_nodes.c) --- */
 
-/* What a whole round came to: an error to report, nothing yet, a config. */
+/* The outcome of a full round: an error to report, nothing yet, a config. */
 enum tc_dep_outcome { TC_DEP_FAILED, TC_DEP_WAITING, TC_DEP_COMPLETE };
 
 /* Starts to watch the resource. */
@@ -119,7 +119,7 @@ void tc_dep_refresh_content(const struct tc_dependency_manager *m, struct tc_dep
 /* Counts the node in *count if its resource or its DNS name is still to come, and names the first few. */
 enum { TC_DEP_MAX_NAMED_PENDING = 4 };
 void tc_dep_append_pending(struct tc_buf *out, const struct tc_dep_node *n, size_t *count);
-/* UNAVAILABLE with a text that names the resource, what is wrong, and the node; for a node with an error. */
+/* UNAVAILABLE with a text that names the resource, its error, and the xDS node; for a dependency with an error. */
 struct tc_status tc_dep_failure(const struct tc_dep_node *n);
 /* UNAVAILABLE: the listener is for servers; no virtual host of the table is ours, and what is amiss with the resources
  * that say so (a Listener that was removed stays in use, A88, which would explain a table that was emptied). */

@@ -1,4 +1,4 @@
-/* When tokens are used, waited for and fetched: A97's rules on a clock of the test. */
+/* A97's rules for the use and the fetching of tokens, on the test's clock. */
 #include "base/mem.h"
 #include "creds/call/token_cache.h"
 #include "support/cmocka.h"
@@ -82,7 +82,8 @@ static void test_life_of_a_token(void **state)
     expect(f, TC_TOKEN_WAIT, false);
     store(f, "one", 3600);
     expect(f, TC_TOKEN_USE, false);
-    /* 30 s are taken off; in the last minute before that it serves still, and one fetch begins. */
+    /* The cache lets a token expire 30 s early. In the minute before that it still uses the token, and one fetch
+     * begins. */
     advance(f, 3600 - 30 - 61);
     expect(f, TC_TOKEN_USE, false);
     advance(f, 2);
@@ -93,7 +94,7 @@ static void test_life_of_a_token(void **state)
     store(f, "two", 3600);
     expect(f, TC_TOKEN_USE, false);
     assert_string_equal(cached(f), "Bearer two");
-    /* Nobody called for a day: the next RPC waits. */
+    /* No RPC for a day: the next one waits. */
     advance(f, 86400);
     expect(f, TC_TOKEN_WAIT, true);
 }
@@ -127,7 +128,7 @@ static void test_outage_hurts_only_those_without(void **state)
     expect(f, TC_TOKEN_USE, true);
     store_failure(f, TORC_STATUS_UNAUTHENTICATED, "down for long");
     advance(f, 1);
-    /* Expired, and the backoff runs: the last attempt's status. */
+    /* Expired during the backoff: the RPC fails with the last attempt's status. */
     expect(f, TC_TOKEN_FAIL, false);
     assert_int_equal(f->cache.error.code, TORC_STATUS_UNAUTHENTICATED);
     assert_string_equal(tc_status_text(&f->cache.error), "down for long");
@@ -174,7 +175,7 @@ static void test_clocks(void **state)
     expect(f, TC_TOKEN_USE, false);
     advance(f, 3600);
     expect(f, TC_TOKEN_WAIT, true);
-    /* One that comes in its last 30 s: for those who waited alone. */
+    /* A token that comes in its last 30 s serves only the RPCs that already wait. */
     store(f, "old", 5);
     expect(f, TC_TOKEN_WAIT, true);
 }
