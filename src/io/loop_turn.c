@@ -265,3 +265,9 @@ void tc_loop_advance(struct tc_loop *loop, uint64_t ms)
     loop->now_ns = target_ms * TC_NS_PER_MS;
     tc_timers_advance(&loop->timers, target_ms);
 }
+
+void tc_loop_set_time(struct tc_loop *loop, uint64_t now_ns)
+{
+    assert(loop->manual && now_ns >= loop->now_ns);
+    loop->now_ns = now_ns;
+}

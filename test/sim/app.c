@@ -1,0 +1,116 @@
+#include "sim/app.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+struct app_call {
+    torc_call *call;
+    void (*done)(void *arg, const struct app_outcome *outcome);
+    void *arg;
+};
+
+static void app_fail(const char *what, torc_error *error)
+{
+    fprintf(stderr, "sim: %s: %s\n", what, error ? torc_error_text(error) : "");
+    abort();
+}
+
+struct app_domain *app_domain_new(void)
+{
+    return (struct app_domain *)torc_xds_domain_new(NULL);
+}
+
+void app_domain_free(struct app_domain *d)
+{
+    torc_xds_domain_free((torc_xds_domain *)d);
+}
+
+struct app_runtime *app_runtime_new(struct app_domain *domain)
+{
+    struct torc_runtime_options o;
+    torc_error *error = NULL;
+    torc_runtime_options_init(&o);
+    o.xds_domain = (torc_xds_domain *)domain;
+    torc_runtime *rt = torc_runtime_new(&o, &error);
+    if (!rt)
+        app_fail("no runtime", error);
+    return (struct app_runtime *)rt;
+}
+
+void app_runtime_free(struct app_runtime *rt)
+{
+    torc_runtime_free((torc_runtime *)rt);
+}
+
+struct app_channel *app_channel_new(struct app_runtime *rt, const char *target,
+                                    const struct app_channel_options *options)
+{
+    struct torc_channel_options o;
+    torc_error *error = NULL;
+    torc_channel_options_init(&o);
+    o.xds_bootstrap_json = options->bootstrap;
+    o.backoff_max_ms = options->backoff_max_ms;
+    o.connect_timeout_ms = options->connect_timeout_ms;
+    o.keepalive_time_ms = options->keepalive_time_ms;
+    o.keepalive_timeout_ms = options->keepalive_timeout_ms;
+    torc_channel *ch = torc_channel_new((torc_runtime *)rt, target, &o, &error);
+    if (!ch)
+        app_fail("no channel", error);
+    return (struct app_channel *)ch;
+}
+
+void app_channel_free(struct app_channel *ch)
+{
+    torc_channel_free((torc_channel *)ch);
+}
+
+static void app_on_result(const struct torc_result *result, void *arg)
+{
+    struct app_call *call = arg;
+    struct app_outcome outcome = {
+        .code = result->code,
+        .message = result->message,
+        .peer = result->peer,
+        .response = result->response ? torc_message_data(result->response) : NULL,
+        .response_size = torc_message_size(result->response),
+        .attempts = result->attempts,
+    };
+    call->done(call->arg, &outcome);
+}
+
+struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *options,
+                                void (*done)(void *arg, const struct app_outcome *outcome), void *arg)
+{
+    struct app_call *call = calloc(1, sizeof(*call));
+    struct torc_call_options o;
+    torc_error *error = NULL;
+    torc_metadata *md = torc_metadata_new();
+    call->done = done;
+    call->arg = arg;
+    torc_call_options_init(&o);
+    o.timeout_ms = options->timeout_ms;
+    o.wait_for_ready = options->wait_for_ready;
+    if (options->key) {
+        torc_metadata_add(md, "x-key", options->key, strlen(options->key));
+        o.metadata = md;
+    }
+    if (torc_call_unary_async((torc_channel *)ch, "/sim.Service/Unary", options->request, strlen(options->request), &o,
+                              app_on_result, call, &call->call, &error) != 0)
+        app_fail("no call", error);
+    torc_metadata_free(md);
+    return call;
+}
+
+void app_call_cancel(struct app_call *call)
+{
+    torc_call_cancel(call->call);
+}
+
+void app_call_free(struct app_call *call)
+{
+    torc_call_free(call->call);
+    free(call);
+}

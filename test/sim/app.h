@@ -1,0 +1,49 @@
+/* The application of a simulation: all that it asks of Torc's public API, in one place. */
+#ifndef SIM_APP_H
+#define SIM_APP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct app_domain;
+struct app_runtime;
+struct app_channel;
+struct app_call;
+
+struct app_domain *app_domain_new(void);
+void app_domain_free(struct app_domain *d);
+/* `domain` may be NULL. */
+struct app_runtime *app_runtime_new(struct app_domain *domain);
+void app_runtime_free(struct app_runtime *rt);
+
+struct app_channel_options {
+    const char *bootstrap;
+    uint64_t backoff_max_ms, connect_timeout_ms, keepalive_time_ms, keepalive_timeout_ms;
+};
+struct app_channel *app_channel_new(struct app_runtime *rt, const char *target, const struct app_channel_options *o);
+void app_channel_free(struct app_channel *ch);
+
+struct app_outcome {
+    int code;
+    const char *message, *peer;
+    const void *response; /* NULL: none */
+    size_t response_size;
+    uint32_t attempts;
+};
+
+struct app_call_options {
+    const char *request;
+    const char *key;    /* header x-key; NULL: none */
+    int64_t timeout_ms; /* < 0: none */
+    bool wait_for_ready;
+};
+
+/* One unary call; `done` is called once, from the world. The caller frees the handle, and not before `done` unless it
+ * wants no outcome. */
+struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *o,
+                                void (*done)(void *arg, const struct app_outcome *outcome), void *arg);
+void app_call_cancel(struct app_call *call);
+void app_call_free(struct app_call *call);
+
+#endif

@@ -1,0 +1,297 @@
+/* What befalls the mesh: faults of hosts and connections, and changes of resources.
+ *
+ * A resource that is bad or deleted disturbs nobody who had a good one (A88). Therefore routes, aggregates and
+ * listeners change only while all resources are good: whoever is sent to a cluster for the first time must find it. */
+#include "base/clock.h"
+#include "sim/net.h"
+#include "sim/oracle.h"
+#include "sim/servers.h"
+#include "sim/trace.h"
+#include "sim/workload_internal.h"
+#include "sim/world.h"
+
+enum { MAX_XDS_BACKOFF_MS = 150000, TIME_TO_HEAR_MS = MAX_XDS_BACKOFF_MS };
+
+static unsigned below(struct tc_rng *rng, unsigned n)
+{
+    return (unsigned)tc_rng_below(rng, n);
+}
+
+/* --- the mesh of a seed --- */
+
+static void locality_make(struct sim_client *c, struct sim_locality *l, unsigned priority, struct tc_rng *rng,
+                          bool used[SIM_HOSTS])
+{
+    *l = (struct sim_locality){.priority = priority, .weight = 1 + below(rng, 3)};
+    size_t n = 1 + below(rng, SIM_ENDPOINTS);
+    for (size_t i = 0; i < n; i++) {
+        unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
+        if (used[host])
+            continue; /* an address is in a resource once */
+        used[host] = true;
+        l->endpoints[l->n_endpoints++] = (struct sim_endpoint){host, 1 + below(rng, 3)};
+    }
+}
+
+static void endpoints_make(struct sim_client *c, struct sim_cluster *cluster, struct tc_rng *rng)
+{
+    bool used[SIM_HOSTS] = {false};
+    unsigned priority = 0;
+    cluster->n_localities = 1 + below(rng, SIM_LOCALITIES);
+    for (size_t i = 0; i < cluster->n_localities; i++) {
+        locality_make(c, &cluster->localities[i], priority, rng, used);
+        priority += sim_feature_on(c, SIM_FEATURE_PRIORITIES) ? below(rng, 2) : 0;
+    }
+}
+
+static void aggregate_make(struct sim_cluster *cluster, unsigned leaves, struct tc_rng *rng)
+{
+    unsigned first = below(rng, leaves);
+    cluster->is_aggregate = true;
+    cluster->n_children = 1 + below(rng, TC_MIN(leaves, SIM_CHILDREN));
+    for (unsigned i = 0; i < cluster->n_children; i++)
+        cluster->children[i] = (first + i) % leaves;
+}
+
+void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
+{
+    struct sim_mesh *m = &c->mesh;
+    m->n_hosts = 2 + below(rng, SIM_HOSTS - 1);
+    unsigned leaves = 1 + below(rng, SIM_CLUSTERS - 1);
+    m->n_clusters = leaves + (sim_feature_on(c, SIM_FEATURE_AGGREGATES) ? 1 : 0);
+    for (unsigned i = 0; i < leaves; i++) {
+        bool ring = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2);
+        m->clusters[i].policy = ring ? SIM_RING_HASH : SIM_ROUND_ROBIN;
+        endpoints_make(c, &m->clusters[i], rng);
+    }
+    if (m->n_clusters > leaves)
+        aggregate_make(&m->clusters[leaves], leaves, rng);
+    m->n_services = 1 + below(rng, SIM_SERVICES);
+    for (unsigned i = 0; i < m->n_services; i++)
+        m->services[i].cluster = below(rng, (unsigned)m->n_clusters);
+}
+
+void sim_mesh_serve(const struct sim_client *c)
+{
+    for (unsigned i = 0; i < c->mesh.n_clusters; i++) {
+        servers_put(&c->mesh, SIM_CLUSTER, i);
+        if (!c->mesh.clusters[i].is_aggregate)
+            servers_put(&c->mesh, SIM_ENDPOINTS_OF, i);
+    }
+    for (unsigned i = 0; i < c->mesh.n_services; i++)
+        servers_put(&c->mesh, SIM_LISTENER, i);
+}
+
+/* --- faults --- */
+
+static void host_turn(unsigned host, enum sim_host_mode mode)
+{
+    const char *address = sim_host_address(host);
+    static const char *const words[] = {"is up", "refuses connections", "falls silent"};
+    sim_story("host %u (%s) %s", host, address, words[mode]);
+    sim_host_set(address, mode);
+    if (mode != SIM_HOST_UP)
+        sim_host_break(address, mode == SIM_HOST_SILENT);
+    oracle_host(host, mode == SIM_HOST_UP, mode == SIM_HOST_SILENT, sim_now_ms());
+}
+
+static void fault_host(const struct sim_client *c, struct tc_rng *rng, enum sim_host_mode mode)
+{
+    unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
+    if (sim_host_mode(sim_host_address(host)) != SIM_HOST_UP)
+        mode = SIM_HOST_UP;
+    if (mode != SIM_HOST_UP)
+        sim_count(mode == SIM_HOST_SILENT ? SIM_COUNT_FAULT_SILENT : SIM_COUNT_FAULT_DOWN);
+    host_turn(host, mode);
+}
+
+static void control_plane_turn(struct sim_client *c, bool down)
+{
+    sim_story("the control plane is %s", down ? "unreachable" : "back");
+    c->control_plane_down = down;
+    sim_host_set(SIM_CONTROL_PLANE, down ? SIM_HOST_REFUSES : SIM_HOST_UP);
+    if (down) {
+        sim_count(SIM_COUNT_FAULT_CONTROL_PLANE);
+        sim_host_break(SIM_CONTROL_PLANE, false);
+    }
+    uint64_t now_ms = sim_now_ms();
+    if (down)
+        c->unheard = (c->unheard && c->back_ms + TIME_TO_HEAR_MS > now_ms) || c->changed_ms + TIME_TO_HEAR_MS > now_ms;
+    else
+        c->back_ms = now_ms;
+    /* A client may wait out the longest backoff before it asks again. */
+    oracle_disturbed(now_ms + (down ? 0 : MAX_XDS_BACKOFF_MS));
+}
+
+static void fault_goaway(const struct sim_client *c, struct tc_rng *rng)
+{
+    unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
+    sim_story("host %u sends GOAWAY", host);
+    sim_count(SIM_COUNT_FAULT_GOAWAY);
+    servers_goaway(host);
+    oracle_disturbed(sim_now_ms());
+}
+
+static void fault_sick(const struct sim_client *c, struct tc_rng *rng)
+{
+    static bool sick[SIM_HOSTS];
+    const int unavailable = 14;
+    unsigned host = below(rng, (unsigned)c->mesh.n_hosts);
+    sick[host] = !sick[host];
+    sim_story("host %u %s", host, sick[host] ? "answers every call with UNAVAILABLE" : "is well again");
+    if (sick[host])
+        sim_count(SIM_COUNT_FAULT_SICK);
+    servers_set_sick(host, sick[host] ? unavailable : 0);
+    oracle_sick(host, sick[host] ? unavailable : 0, sim_now_ms());
+}
+
+static void fault_stream_end(void)
+{
+    sim_story("the control plane ends its streams");
+    sim_count(SIM_COUNT_FAULT_STREAM_END);
+    servers_end_streams();
+    oracle_disturbed(sim_now_ms());
+}
+
+static void fault_connection(struct tc_rng *rng, enum sim_feature kind)
+{
+    uint64_t which = tc_rng_u64(rng);
+    if (kind == SIM_FEATURE_RESETS && sim_net_reset_one(which))
+        sim_count(SIM_COUNT_FAULT_RESET);
+    else if (kind == SIM_FEATURE_STALLS && sim_net_stall_one(which, tc_rng_below(rng, 3000000)))
+        sim_count(SIM_COUNT_FAULT_STALL);
+    else if (kind == SIM_FEATURE_HALF_OPEN && sim_net_silence_one(which))
+        sim_count(SIM_COUNT_FAULT_HALF_OPEN);
+    else if (kind == SIM_FEATURE_CUTS)
+        sim_net_cut_one(which, (size_t)tc_rng_below(rng, 2000));
+}
+
+void sim_step_fault(struct sim_client *c, struct tc_rng *rng)
+{
+    static const enum sim_feature kinds[] = {SIM_FEATURE_RESETS,        SIM_FEATURE_CUTS,   SIM_FEATURE_STALLS,
+                                             SIM_FEATURE_HALF_OPEN,     SIM_FEATURE_DOWN,   SIM_FEATURE_SILENT,
+                                             SIM_FEATURE_CONTROL_PLANE, SIM_FEATURE_GOAWAY, SIM_FEATURE_SICK,
+                                             SIM_FEATURE_STREAM_ENDS};
+    enum sim_feature kind = kinds[below(rng, TC_ARRAY_LEN(kinds))];
+    if (!sim_feature_on(c, kind))
+        return;
+    if (kind == SIM_FEATURE_DOWN)
+        fault_host(c, rng, SIM_HOST_REFUSES);
+    else if (kind == SIM_FEATURE_SILENT)
+        fault_host(c, rng, SIM_HOST_SILENT);
+    else if (kind == SIM_FEATURE_CONTROL_PLANE)
+        control_plane_turn(c, !c->control_plane_down);
+    else if (kind == SIM_FEATURE_GOAWAY)
+        fault_goaway(c, rng);
+    else if (kind == SIM_FEATURE_SICK)
+        fault_sick(c, rng);
+    else if (kind == SIM_FEATURE_STREAM_ENDS)
+        fault_stream_end();
+    else
+        fault_connection(rng, kind);
+}
+
+/* --- resources --- */
+
+static const char *const kind_names[SIM_RESOURCES] = {"listener s", "cluster c", "endpoints e"};
+
+static bool all_good(const struct sim_client *c)
+{
+    for (int kind = 0; kind < SIM_RESOURCES; kind++)
+        for (unsigned i = 0; i < SIM_CLUSTERS; i++)
+            if (c->served[kind][i] != SIM_SERVED_GOOD)
+                return false;
+    return true;
+}
+
+static void change_served(struct sim_client *c, enum sim_resource kind, unsigned which)
+{
+    c->served[kind][which] = SIM_SERVED_GOOD;
+    c->unheard = c->unheard || c->control_plane_down;
+    c->changed_ms = sim_now_ms();
+    servers_put(&c->mesh, kind, which);
+    oracle_changed(&c->mesh, sim_now_ms());
+}
+
+static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resource kind, unsigned which)
+{
+    struct sim_cluster *cluster = &c->mesh.clusters[which];
+    if (kind == SIM_ENDPOINTS_OF) {
+        endpoints_make(c, cluster, rng);
+        sim_count(SIM_COUNT_CHANGE_ENDPOINTS);
+    } else if (!all_good(c)) {
+        return;
+    } else if (kind == SIM_LISTENER) {
+        c->mesh.services[which].cluster = below(rng, (unsigned)c->mesh.n_clusters);
+        sim_count(SIM_COUNT_CHANGE_ROUTE);
+    } else if (cluster->is_aggregate) {
+        aggregate_make(cluster, (unsigned)c->mesh.n_clusters - 1, rng);
+        sim_count(SIM_COUNT_CHANGE_CLUSTER);
+    } else {
+        cluster->policy = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2) ? SIM_RING_HASH : SIM_ROUND_ROBIN;
+        sim_count(SIM_COUNT_CHANGE_CLUSTER);
+    }
+    sim_story("%s%u changes", kind_names[kind], which);
+    change_served(c, kind, which);
+}
+
+static void change_bad(struct sim_client *c, enum sim_resource kind, unsigned which)
+{
+    static const enum sim_count counts[] = {SIM_COUNT_CHANGE_BAD_LISTENER, SIM_COUNT_CHANGE_BAD_CLUSTER,
+                                            SIM_COUNT_CHANGE_BAD_ENDPOINTS};
+    sim_story("%s%u becomes invalid", kind_names[kind], which);
+    sim_count(counts[kind]);
+    c->served[kind][which] = SIM_SERVED_BAD;
+    servers_put_bad(&c->mesh, kind, which);
+}
+
+static void change_deleted(struct sim_client *c, enum sim_resource kind, unsigned which)
+{
+    sim_story("%s%u is deleted", kind_names[kind], which);
+    sim_count(SIM_COUNT_CHANGE_DELETED);
+    c->served[kind][which] = SIM_SERVED_DELETED;
+    servers_remove(kind, which);
+}
+
+static void change_restored(struct sim_client *c, enum sim_resource kind, unsigned which)
+{
+    sim_story("%s%u is restored", kind_names[kind], which);
+    sim_count(SIM_COUNT_CHANGE_RESTORED);
+    change_served(c, kind, which);
+}
+
+void sim_step_change(struct sim_client *c, struct tc_rng *rng)
+{
+    enum sim_resource kind = (enum sim_resource)below(rng, SIM_RESOURCES);
+    unsigned which = below(rng, (unsigned)(kind == SIM_LISTENER ? c->mesh.n_services : c->mesh.n_clusters));
+    unsigned what = below(rng, 3);
+    if (kind == SIM_ENDPOINTS_OF && c->mesh.clusters[which].is_aggregate)
+        kind = SIM_CLUSTER;
+    /* A version that clients have not heard of yet must not be overtaken by a bad one. */
+    bool heard = !c->control_plane_down && oracle_settled(sim_now_ms());
+    if (c->served[kind][which] != SIM_SERVED_GOOD)
+        change_restored(c, kind, which);
+    else if (what == 0 && sim_feature_on(c, SIM_FEATURE_CHANGES))
+        change_good(c, rng, kind, which);
+    else if (what == 1 && sim_feature_on(c, SIM_FEATURE_BAD_CHANGES) && heard)
+        change_bad(c, kind, which);
+    else if (what == 2 && sim_feature_on(c, SIM_FEATURE_DELETES) && heard)
+        change_deleted(c, kind, which);
+}
+
+void sim_heal(struct sim_client *c)
+{
+    sim_story("all is healed");
+    for (unsigned h = 0; h < c->mesh.n_hosts; h++) {
+        servers_set_sick(h, 0);
+        oracle_sick(h, 0, sim_now_ms());
+        if (sim_host_mode(sim_host_address(h)) != SIM_HOST_UP)
+            host_turn(h, SIM_HOST_UP);
+    }
+    if (c->control_plane_down)
+        control_plane_turn(c, false);
+    for (int kind = 0; kind < SIM_RESOURCES; kind++)
+        for (unsigned i = 0; i < SIM_CLUSTERS; i++)
+            if (c->served[kind][i] != SIM_SERVED_GOOD)
+                change_restored(c, (enum sim_resource)kind, i);
+}

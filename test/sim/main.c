@@ -1,0 +1,122 @@
+/* sim: runs seeds of the deterministic world.
+ *
+ *     sim --seed N [--steps K] [--skip 3,7-9] [--without a,b] [--trace|--detail]    one run, in this process
+ *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
+ *                                                                               a search: a process for each seed
+ *
+ * A search stops at the first seed with a violation (or a crash), makes its run shorter (shrink.c), and prints the
+ * command that replays it. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/search.h"
+#include "sim/trace.h"
+#include "sim/workload.h"
+
+static void usage(void)
+{
+    fprintf(stderr, "usage: sim --seed N [--steps K] [--skip LIST] [--without FEATURES] [--trace | --detail]\n"
+                    "       sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K] [--digests]\n");
+    exit(2);
+}
+
+static void parse_skip(struct sim_run *run, const char *list)
+{
+    while (*list) {
+        char *end;
+        unsigned long first = strtoul(list, &end, 10), last = first;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (; first <= last && first < SIM_MAX_STEPS; first++)
+            run->skip[first] = true;
+        if (end == list || (*end && *end != ','))
+            usage();
+        list = *end ? end + 1 : end;
+    }
+}
+
+static void parse_without(struct sim_run *run, const char *list)
+{
+    while (*list) {
+        size_t len = strcspn(list, ",");
+        int f = 0;
+        while (f < SIM_FEATURE_ALL &&
+               (strlen(sim_feature_names[f]) != len || strncmp(sim_feature_names[f], list, len) != 0))
+            f++;
+        if (f == SIM_FEATURE_ALL)
+            usage();
+        run->without |= UINT64_C(1) << f;
+        list += len + (list[len] == ',');
+    }
+}
+
+static int run_one(const struct sim_run *run, enum sim_trace_level level)
+{
+    sim_trace_begin(level);
+    sim_workload_run(run);
+    const char *found = sim_first_violation();
+    printf("seed %llu: %016llx, %llu calls%s%s\n", (unsigned long long)run->seed,
+           (unsigned long long)sim_trace_digest(), (unsigned long long)sim_counts[SIM_COUNT_CALLS],
+           found ? ", VIOLATION: " : "", found ? found : "");
+    return found ? 1 : 0;
+}
+
+struct given {
+    struct sim_search search;
+    enum sim_trace_level level;
+    bool one; /* a seed was given */
+};
+
+/* Returns false for an option that is not known. */
+static bool parse_option(struct given *o, int option)
+{
+    struct sim_run *run = &o->search.run;
+    uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
+    if (option == 's') {
+        run->seed = number;
+        o->one = true;
+    } else if (option == 'k') {
+        run->steps = (unsigned)number;
+    } else if (option == 'x') {
+        parse_skip(run, optarg);
+    } else if (option == 'w') {
+        parse_without(run, optarg);
+    } else if (option == 't' || option == 'd') {
+        o->level = option == 't' ? SIM_TRACE_STORY : SIM_TRACE_DETAIL;
+    } else if (option == 'c') {
+        o->search.count = number;
+    } else if (option == 'f') {
+        o->search.from = number;
+    } else if (option == 'F') {
+        o->search.from = (uint64_t)time(NULL) * 1000;
+    } else if (option == 'S') {
+        o->search.seconds = (unsigned)number;
+    } else if (option == 'j') {
+        o->search.jobs = (unsigned)number;
+    } else if (option == 'D') {
+        o->search.digests = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seed", 1, 0, 's'},    {"steps", 1, 0, 'k'}, {"skip", 1, 0, 'x'}, {"without", 1, 0, 'w'}, {"trace", 0, 0, 't'},
+        {"detail", 0, 0, 'd'},  {"count", 1, 0, 'c'}, {"from", 1, 0, 'f'}, {"seconds", 1, 0, 'S'}, {"jobs", 1, 0, 'j'},
+        {"digests", 0, 0, 'D'}, {"fresh", 0, 0, 'F'}, {0, 0, 0, 0},
+    };
+    struct given o = {.search = {.run = {.steps = 600}, .from = 1, .jobs = 1}};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        if (!parse_option(&o, c))
+            usage();
+    const struct sim_search *search = &o.search;
+    if (search->run.steps > SIM_MAX_STEPS || optind < argc || (!o.one && search->count == 0 && search->seconds == 0))
+        usage();
+    return o.one ? run_one(&search->run, o.level) : sim_search(search);
+}

@@ -1,0 +1,58 @@
+/* What the mesh of a run is: plain data that the workload changes, servers serve (servers.c), and the oracle judges by.
+ */
+#ifndef SIM_MESH_H
+#define SIM_MESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SIM_HOSTS = 12,
+    SIM_CLUSTERS = 5,
+    SIM_SERVICES = 3,
+    SIM_CHILDREN = 3,
+    SIM_LOCALITIES = 4,
+    SIM_ENDPOINTS = 4, /* of a locality */
+};
+
+enum sim_policy { SIM_ROUND_ROBIN, SIM_RING_HASH };
+
+struct sim_endpoint {
+    unsigned host, weight;
+};
+
+struct sim_locality {
+    unsigned priority, weight;
+    size_t n_endpoints;
+    struct sim_endpoint endpoints[SIM_ENDPOINTS];
+};
+
+struct sim_cluster {
+    bool is_aggregate;
+    size_t n_children; /* of an aggregate */
+    unsigned children[SIM_CHILDREN];
+    enum sim_policy policy; /* of others */
+    size_t n_localities;
+    struct sim_locality localities[SIM_LOCALITIES];
+};
+
+struct sim_service {
+    unsigned cluster;
+};
+
+struct sim_mesh {
+    size_t n_hosts, n_clusters, n_services;
+    struct sim_cluster clusters[SIM_CLUSTERS]; /* leaves first, then aggregates */
+    struct sim_service services[SIM_SERVICES];
+};
+
+/* The kinds of resources. */
+enum sim_resource { SIM_LISTENER, SIM_CLUSTER, SIM_ENDPOINTS_OF, SIM_RESOURCES };
+
+/* "10.1.0.H:8080", in memory of the callee that stays. */
+const char *sim_host_address(unsigned host);
+/* Returns the number of the host with this address; -1: none. */
+int sim_host_of(const char *address);
+
+#endif

@@ -1,0 +1,50 @@
+/* The oracle: what a client may do, by the texts, judged from the outside. It knows the mesh as last accepted, which
+ * endpoints can be reached, and what happened when; it sees calls begin and end, and nothing of the library but its
+ * public headers. oracle.c has the rules. */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include "sim/mesh.h"
+
+/* How long after the last disturbance a client must have settled: the longest of its timers, once over each endpoint.
+ */
+#define ORACLE_SETTLED_MS 60000
+
+struct oracle_call {
+    unsigned service;
+    int key;            /* of the header x-key; -1: none */
+    int64_t timeout_ms; /* < 0: none */
+    int asked_code;     /* that the backend is to answer with; 0: OK */
+    bool wait_for_ready, cancelled, freed;
+};
+
+struct oracle_outcome {
+    int code;
+    const char *message, *peer;
+    const char *response; /* with a NUL; NULL: none */
+    uint32_t attempts;
+    unsigned seen; /* how often backends were asked */
+};
+
+void oracle_begin(const struct sim_mesh *mesh, uint64_t now_ms);
+/* A good change of the mesh was made: it is in effect when it has been heard of. */
+void oracle_changed(const struct sim_mesh *mesh, uint64_t now_ms);
+/* Something happened to connections or servers that may cost calls. Moments may lie ahead. */
+void oracle_disturbed(uint64_t now_ms);
+/* Returns whether nothing has disturbed the world for long enough. */
+bool oracle_settled(uint64_t now_ms);
+void oracle_host(unsigned host, bool up, bool silent, uint64_t now_ms);
+void oracle_sick(unsigned host, int code, uint64_t now_ms);
+
+/* Returns the id of a call that begins. */
+uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms);
+void oracle_call_cancelled(uint64_t id);
+/* The application gave the handle up: no outcome may come. */
+void oracle_call_freed(uint64_t id);
+void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_t now_ms);
+/* Attempts to connect to a host over a settled period. */
+void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned runtimes);
+/* Judges what is left: every call must have ended. */
+void oracle_end(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* Where Torc meets the machine: what the simulation puts there. Most of it are functions of src that seams.c, net.c and
+ * names.c define in the library's stead (docs/internals/simulation.md has the list); here stands what the world itself
+ * needs of them. */
+#ifndef SIM_SEAMS_H
+#define SIM_SEAMS_H
+
+#include "base/common.h"
+
+/* Returns whether a background job could run now. */
+bool sim_job_ready(void);
+/* Runs the oldest background job whose moment has come, or any at the end of the world. Returns false when there is
+ * none. */
+bool sim_job_run(void);
+/* Sets how long a background job waits for its thread, at most. */
+void sim_jobs_set_delay(uint64_t most_ns);
+/* Sets how much CPU time passes, at most, from one reading of the thread's clock to the next. */
+void sim_cpu_set_cost(uint64_t most_ns);
+
+#endif

@@ -1,0 +1,18 @@
+/* A search: seeds in processes of their own, and what to do with one that fails. */
+#ifndef SIM_SEARCH_H
+#define SIM_SEARCH_H
+
+#include "sim/workload.h"
+
+struct sim_search {
+    struct sim_run run;   /* steps and features; the seed is set for each */
+    uint64_t from, count; /* count 0: until `seconds` are over */
+    unsigned seconds;     /* 0: no limit */
+    unsigned jobs;
+    bool digests; /* print the digest of each seed */
+};
+
+/* Returns 0 when no seed failed. Prints the table of counts, or the shortened run of the first seed that failed. */
+int sim_search(const struct sim_search *search);
+
+#endif

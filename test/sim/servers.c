@@ -1,0 +1,301 @@
+/* Backends and the control plane.
+ *
+ * A backend is a server with one unary method. A call waits for its delay on a timer of the server's loop and is then
+ * answered; when the call ends first, nothing is. The control plane is the embedded one (controlplane/control_plane.h),
+ * fed with YAML that is written from the mesh. */
+#include "sim/servers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "controlplane/control_plane.h"
+#include "server/server.h"
+#include "sim/net.h"
+#include "sim/trace.h"
+#include "sim/world.h"
+
+struct backend {
+    unsigned host;
+    struct tc_loop *loop;
+    struct tc_server *server;
+    struct tc_link calls;
+    int sick;
+};
+
+struct answer {
+    struct tc_link link;
+    struct backend *backend;
+    struct tc_server_call *call;
+    struct tc_timer timer;
+    uint64_t id;
+    int code;
+};
+
+static struct backend backends[SIM_HOSTS];
+static size_t n_backends;
+static struct tc_loop *control_loop;
+static struct tc_server *control_server;
+static struct tc_control_plane *control_plane;
+static TC_VEC(unsigned) seen; /* by id of the call */
+
+/* --- backends --- */
+
+static void answer_free(struct answer *a)
+{
+    tc_timer_stop(&a->timer);
+    tc_list_remove(&a->link);
+    tc_free(a);
+}
+
+static void answer_on_end(void *arg, const struct tc_status *why TC_UNUSED)
+{
+    answer_free(arg);
+}
+
+static void answer_on_timer(struct tc_timer *timer)
+{
+    struct answer *a = TC_CONTAINER_OF(timer, struct answer, timer);
+    int code = a->backend->sick ? a->backend->sick : a->code;
+    char text[64];
+    if (code) {
+        tc_server_call_finish(a->call, code, a->backend->sick ? "the backend is sick" : "as the request says", NULL);
+        return;
+    }
+    int n = snprintf(text, sizeof(text), "%u %llu", a->backend->host, (unsigned long long)a->id);
+    tc_server_call_reply(a->call, tc_slice_of(text, (size_t)n));
+}
+
+static void seen_add(uint64_t id)
+{
+    while (seen.len <= id)
+        *tc_vec_push(&seen) = 0;
+    seen.data[id]++;
+}
+
+unsigned servers_seen(uint64_t id)
+{
+    return id < seen.len ? seen.data[id] : 0;
+}
+
+static void backend_on_unary(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+{
+    static const struct tc_server_call_events events = {.on_end = answer_on_end};
+    struct answer *a = TC_NEW(struct answer);
+    char text[64], *rest = text;
+    struct tc_slice bytes = tc_rstr_slice(request);
+    size_t n = TC_MIN(bytes.len, sizeof(text) - 1);
+    memcpy(text, bytes.data, n);
+    text[n] = 0;
+    a->backend = arg;
+    a->call = call;
+    a->id = strtoull(rest, &rest, 10);
+    uint64_t delay_ms = strtoull(rest, &rest, 10);
+    a->code = (int)strtol(rest, &rest, 10);
+    tc_list_append(&a->backend->calls, &a->link);
+    tc_timer_init(&a->timer, a->backend->loop, answer_on_timer);
+    tc_server_call_set_events(call, &events, a);
+    seen_add(a->id);
+    tc_timer_start(&a->timer, delay_ms);
+}
+
+static struct tc_server *server_open(struct tc_loop *loop, const char *address)
+{
+    struct tc_server_opts opts;
+    struct tc_addr addr;
+    struct tc_status error = {0};
+    tc_server_opts_init(&opts);
+    struct tc_server *server = tc_server_new(loop, &opts);
+    sim_host_set(address, SIM_HOST_UP);
+    tc_addr_parse(&addr, tc_slice_str(address));
+    if (tc_server_listen(server, &addr, NULL, &error) != 0) {
+        fprintf(stderr, "sim: %s\n", tc_status_text(&error));
+        abort();
+    }
+    tc_addr_fini(&addr);
+    return server;
+}
+
+static void backend_open(unsigned host)
+{
+    struct backend *b = &backends[host];
+    *b = (struct backend){.host = host, .loop = tc_loop_new(NULL)};
+    tc_list_init(&b->calls);
+    b->server = server_open(b->loop, sim_host_address(host));
+    tc_server_add_unary(b->server, "/sim.Service/Unary", backend_on_unary, b);
+}
+
+static void backend_close(struct backend *b)
+{
+    tc_server_free(b->server);
+    while (!tc_list_empty(&b->calls))
+        answer_free(TC_CONTAINER_OF(b->calls.next, struct answer, link));
+    tc_loop_free(b->loop);
+}
+
+void servers_begin(size_t n_hosts)
+{
+    control_loop = tc_loop_new(NULL);
+    control_server = server_open(control_loop, SIM_CONTROL_PLANE);
+    control_plane = tc_control_plane_new(control_server);
+    for (n_backends = 0; n_backends < n_hosts; n_backends++)
+        backend_open((unsigned)n_backends);
+}
+
+void servers_end(void)
+{
+    for (size_t i = 0; i < n_backends; i++)
+        backend_close(&backends[i]);
+    tc_server_free(control_server);
+    tc_control_plane_free(control_plane);
+    tc_loop_free(control_loop);
+    tc_vec_fini(&seen);
+}
+
+void servers_goaway(unsigned host)
+{
+    tc_server_goaway(backends[host].server);
+}
+
+void servers_set_sick(unsigned host, int code)
+{
+    backends[host].sick = code;
+}
+
+/* --- resources --- */
+
+static void put(struct tc_buf *text)
+{
+    char *why = NULL;
+    if (tc_control_plane_put(control_plane, tc_buf_cstr(text), &why) != 0) {
+        fprintf(stderr, "sim: %s\n%s\n", why, tc_buf_cstr(text));
+        abort();
+    }
+    tc_buf_fini(text);
+}
+
+static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
+{
+    struct tc_buf b = {0};
+    tc_buf_printf(&b,
+                  "resources:\n"
+                  "- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n"
+                  "  name: s%u\n"
+                  "  api_listener:\n"
+                  "    api_listener:\n"
+                  "      \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3."
+                  "HttpConnectionManager\n"
+                  "      http_filters: [{name: router, typed_config: {\"@type\": type.googleapis.com/"
+                  "envoy.extensions.filters.http.router.v3.Router}}]\n"
+                  "      %s\n"
+                  "      route_config:\n"
+                  "        name: r%u\n"
+                  "        virtual_hosts:\n"
+                  "        - name: all\n"
+                  "          domains: [\"*\"]\n"
+                  "          routes: [{match: {prefix: \"\"}, route: {cluster: c%u, hash_policy: "
+                  "[{header: {header_name: x-key}}]}}]\n",
+                  which, good ? "" : "xff_num_trusted_hops: 1", which, mesh->services[which].cluster);
+    put(&b);
+}
+
+static void put_cluster(const struct sim_mesh *mesh, unsigned which, bool good)
+{
+    const struct sim_cluster *c = &mesh->clusters[which];
+    struct tc_buf b = {0};
+    tc_buf_printf(&b,
+                  "resources:\n"
+                  "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n"
+                  "  name: c%u\n",
+                  which);
+    if (c->is_aggregate) {
+        tc_buf_append_str(&b, "  cluster_type: {name: envoy.clusters.aggregate, typed_config: {\"@type\": "
+                              "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [");
+        for (size_t i = 0; good && i < c->n_children; i++)
+            tc_buf_printf(&b, "%sc%u", i ? ", " : "", c->children[i]);
+        tc_buf_append_str(&b, "]}}\n");
+    } else {
+        tc_buf_printf(&b,
+                      "  type: EDS\n"
+                      "  eds_cluster_config: {service_name: e%u, eds_config: {%s}}\n"
+                      "  lb_policy: %s\n",
+                      which, good ? "ads: {}" : "path: /none",
+                      c->policy == SIM_RING_HASH ? "RING_HASH" : "ROUND_ROBIN");
+    }
+    put(&b);
+}
+
+static void append_locality(struct tc_buf *b, const struct sim_locality *l, size_t number, bool good)
+{
+    tc_buf_printf(b,
+                  "  - priority: %u\n"
+                  "    load_balancing_weight: %u\n"
+                  "    locality: {sub_zone: l%zu}\n"
+                  "    lb_endpoints: [",
+                  good ? l->priority : l->priority + 1, l->weight, number);
+    for (size_t i = 0; i < l->n_endpoints; i++) {
+        const char *address = sim_host_address(l->endpoints[i].host);
+        int host_len = (int)(strchr(address, ':') - address);
+        tc_buf_printf(b,
+                      "%s{endpoint: {address: {socket_address: {address: %.*s, port_value: %s}}}, "
+                      "load_balancing_weight: %u}",
+                      i ? ", " : "", host_len, address, address + host_len + 1, l->endpoints[i].weight);
+    }
+    tc_buf_append_str(b, "]\n");
+}
+
+/* Bad endpoints begin with priority 1. */
+static void put_endpoints(const struct sim_mesh *mesh, unsigned which, bool good)
+{
+    const struct sim_cluster *c = &mesh->clusters[which];
+    struct tc_buf b = {0};
+    tc_buf_printf(&b,
+                  "resources:\n"
+                  "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n"
+                  "  cluster_name: e%u\n"
+                  "  endpoints:%s\n",
+                  which, c->n_localities == 0 ? " []" : "");
+    for (size_t i = 0; i < c->n_localities; i++)
+        append_locality(&b, &c->localities[i], i, good);
+    put(&b);
+}
+
+static void put_any(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which, bool good)
+{
+    if (kind == SIM_LISTENER)
+        put_listener(mesh, which, good);
+    else if (kind == SIM_CLUSTER)
+        put_cluster(mesh, which, good);
+    else
+        put_endpoints(mesh, which, good);
+}
+
+void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which)
+{
+    put_any(mesh, kind, which, true);
+}
+
+void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which)
+{
+    put_any(mesh, kind, which, false);
+}
+
+void servers_remove(enum sim_resource kind, unsigned which)
+{
+    static const char *const types[SIM_RESOURCES] = {
+        "type.googleapis.com/envoy.config.listener.v3.Listener",
+        "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+        "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+    };
+    static const char prefixes[SIM_RESOURCES] = {'s', 'c', 'e'};
+    char name[16];
+    snprintf(name, sizeof(name), "%c%u", prefixes[kind], which);
+    tc_control_plane_remove(control_plane, types[kind], name);
+}
+
+void servers_end_streams(void)
+{
+    tc_control_plane_end_streams(control_plane, TORC_STATUS_UNAVAILABLE, "the control plane ends its streams");
+}

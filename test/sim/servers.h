@@ -1,0 +1,31 @@
+/* The servers of the world: a control plane and backends, on the library's own server, each on a loop. */
+#ifndef SIM_SERVERS_H
+#define SIM_SERVERS_H
+
+#include "sim/mesh.h"
+
+#define SIM_CONTROL_PLANE "10.0.0.1:15010"
+
+void servers_begin(size_t n_hosts);
+void servers_end(void);
+
+/* --- the control plane --- */
+
+/* Puts one resource as the mesh has it: a service's listener, a cluster, or a cluster's endpoints. */
+void servers_put(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
+/* Puts a version of it that no client may accept. */
+void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsigned which);
+/* Leaves it out from now on. */
+void servers_remove(enum sim_resource kind, unsigned which);
+void servers_end_streams(void);
+
+/* --- backends --- */
+
+/* A backend answers "HOST ID" to a request "ID DELAY_MS CODE", or ends the call with the code if that is not 0. */
+void servers_goaway(unsigned host);
+/* The backend fails every call with the code; 0: it is well again. */
+void servers_set_sick(unsigned host, int code);
+/* Returns how often backends were asked for the call. */
+unsigned servers_seen(uint64_t id);
+
+#endif

@@ -1,0 +1,77 @@
+/* The trace of a run: what happened, in order, with the world's time. Story lines are for people; detail lines say
+ * which bytes went where. Both go into the digest, which two builds must have in common. */
+#ifndef SIM_TRACE_H
+#define SIM_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_PRINTF __attribute__((format(printf, 1, 2)))
+
+enum sim_trace_level { SIM_TRACE_NONE, SIM_TRACE_STORY, SIM_TRACE_DETAIL };
+
+/* Begins a trace that prints lines up to this level to standard output. */
+void sim_trace_begin(enum sim_trace_level print);
+void sim_story(const char *fmt, ...) SIM_PRINTF;
+void sim_detail(const char *fmt, ...) SIM_PRINTF;
+uint64_t sim_trace_digest(void);
+
+/* What occurred, for the table of counts: name and text. */
+#define SIM_COUNTS(X)                                                                                                  \
+    X(CALLS, "calls")                                                                                                  \
+    X(CALLS_OK, "calls: OK")                                                                                           \
+    X(CALLS_CANCELLED, "calls: CANCELLED")                                                                             \
+    X(CALLS_DEADLINE, "calls: DEADLINE_EXCEEDED")                                                                      \
+    X(CALLS_UNAVAILABLE, "calls: UNAVAILABLE")                                                                         \
+    X(CALLS_OTHER, "calls: other status")                                                                              \
+    X(CALLS_FREED, "calls: freed by the application")                                                                  \
+    X(CALLS_CERTAIN, "calls that had to succeed")                                                                      \
+    X(CALLS_DOOMED, "calls that had to fail")                                                                          \
+    X(CALLS_KEYED, "calls whose endpoint the ring named")                                                              \
+    X(POLICY_ROUND_ROBIN, "calls: round_robin")                                                                        \
+    X(POLICY_RING_HASH, "calls: ring_hash")                                                                            \
+    X(POLICY_AGGREGATE, "calls: aggregate cluster")                                                                    \
+    X(CONNECTS, "connections: attempts")                                                                               \
+    X(CONNECTS_REFUSED, "connections: refused")                                                                        \
+    X(CONNECTS_SILENT, "connections: silent")                                                                          \
+    X(FAULT_RESET, "fault: connection reset")                                                                          \
+    X(FAULT_CUT, "fault: connection cut at a byte")                                                                    \
+    X(FAULT_STALL, "fault: connection stalled")                                                                        \
+    X(FAULT_HALF_OPEN, "fault: half-open connection")                                                                  \
+    X(FAULT_DOWN, "fault: endpoint refuses")                                                                           \
+    X(FAULT_SILENT, "fault: endpoint silent")                                                                          \
+    X(FAULT_CONTROL_PLANE, "fault: control plane unreachable")                                                         \
+    X(FAULT_STREAM_END, "fault: ADS stream ended")                                                                     \
+    X(FAULT_GOAWAY, "fault: GOAWAY of an endpoint")                                                                    \
+    X(FAULT_SICK, "fault: endpoint answers errors")                                                                    \
+    X(SHORT_WRITES, "partial writes")                                                                                  \
+    X(CHANGE_ENDPOINTS, "change: endpoints")                                                                           \
+    X(CHANGE_CLUSTER, "change: cluster")                                                                               \
+    X(CHANGE_ROUTE, "change: route")                                                                                   \
+    X(CHANGE_BAD_ENDPOINTS, "change: bad endpoints")                                                                   \
+    X(CHANGE_BAD_CLUSTER, "change: bad cluster")                                                                       \
+    X(CHANGE_BAD_LISTENER, "change: bad listener")                                                                     \
+    X(CHANGE_DELETED, "change: resource deleted")                                                                      \
+    X(CHANGE_RESTORED, "change: resource restored")                                                                    \
+    X(CALMS, "calm periods")
+
+enum sim_count {
+#define X(name, text) SIM_COUNT_##name,
+    SIM_COUNTS(X)
+#undef X
+        SIM_COUNT_ALL
+};
+
+extern uint64_t sim_counts[SIM_COUNT_ALL];
+extern const char *const sim_count_texts[SIM_COUNT_ALL];
+static inline void sim_count(enum sim_count which)
+{
+    sim_counts[which]++;
+}
+
+/* The oracle's finding: prints it, and remembers the first one. */
+void sim_violation(const char *fmt, ...) SIM_PRINTF;
+/* Returns the first finding; NULL: none. */
+const char *sim_first_violation(void);
+
+#endif

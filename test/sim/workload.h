@@ -1,0 +1,56 @@
+/* A run: what the seed decides, step by step. */
+#ifndef SIM_WORKLOAD_H
+#define SIM_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a seed turns on or off (swarm testing): a fault that needs the absence of another is found too. */
+#define SIM_FEATURES(X)                                                                                                \
+    X(RING_HASH, "ring_hash")                                                                                          \
+    X(AGGREGATES, "aggregates")                                                                                        \
+    X(PRIORITIES, "priorities")                                                                                        \
+    X(DOMAIN, "domain")                                                                                                \
+    X(RESETS, "resets")                                                                                                \
+    X(CUTS, "cuts")                                                                                                    \
+    X(STALLS, "stalls")                                                                                                \
+    X(HALF_OPEN, "half-open")                                                                                          \
+    X(DOWN, "down")                                                                                                    \
+    X(SILENT, "silent")                                                                                                \
+    X(CONTROL_PLANE, "control-plane")                                                                                  \
+    X(STREAM_ENDS, "stream-ends")                                                                                      \
+    X(GOAWAY, "goaway")                                                                                                \
+    X(SICK, "sick")                                                                                                    \
+    X(CHANGES, "changes")                                                                                              \
+    X(BAD_CHANGES, "bad-changes")                                                                                      \
+    X(DELETES, "deletes")                                                                                              \
+    X(CANCELS, "cancels")                                                                                              \
+    X(FREES, "frees")                                                                                                  \
+    X(SHORT_DEADLINES, "short-deadlines")                                                                              \
+    X(SMALL_BUFFERS, "small-buffers")                                                                                  \
+    X(SLOW_JOBS, "slow-jobs")                                                                                          \
+    X(SLOW_CPU, "slow-cpu")
+
+enum sim_feature {
+#define X(name, text) SIM_FEATURE_##name,
+    SIM_FEATURES(X)
+#undef X
+        SIM_FEATURE_ALL
+};
+
+extern const char *const sim_feature_names[SIM_FEATURE_ALL];
+
+enum { SIM_MAX_STEPS = 4096 };
+
+struct sim_run {
+    uint64_t seed;
+    unsigned steps;
+    uint64_t without;         /* features that are off whatever the seed says: bits by enum sim_feature */
+    bool skip[SIM_MAX_STEPS]; /* steps that are left out */
+};
+
+/* Runs it in this process, which can do so once. Findings and counts are the trace's. */
+void sim_workload_run(const struct sim_run *run);
+
+#endif

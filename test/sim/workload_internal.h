@@ -1,0 +1,55 @@
+/* The state of a run, for workload.c (its life, calls), and changes.c (faults, changes of the mesh). */
+#ifndef SIM_WORKLOAD_INTERNAL_H
+#define SIM_WORKLOAD_INTERNAL_H
+
+#include "base/random.h"
+#include "base/vec.h"
+#include "sim/app.h"
+#include "sim/mesh.h"
+#include "sim/workload.h"
+
+enum { SIM_RUNTIMES = 2 };
+
+struct sim_client;
+
+struct client_call {
+    const struct sim_client *client;
+    struct app_call *app;
+    uint64_t id;
+    bool over;
+    bool freed;
+};
+
+enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
+
+struct sim_client {
+    const struct sim_run *run;
+    uint64_t features;
+    struct sim_mesh mesh;
+    enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
+    bool control_plane_down;
+    uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
+    bool unheard;                 /* clients may not have heard of a change */
+    struct app_domain *domain;
+    struct app_runtime *runtimes[SIM_RUNTIMES];
+    struct app_channel *channels[SIM_RUNTIMES][SIM_SERVICES];
+    size_t n_runtimes;
+    TC_VEC(struct client_call *) calls;
+};
+
+static inline bool sim_feature_on(const struct sim_client *c, enum sim_feature f)
+{
+    return (c->features >> f) & 1;
+}
+
+/* Makes the mesh of the seed. */
+void sim_mesh_make(struct sim_client *c, struct tc_rng *rng);
+void sim_mesh_serve(const struct sim_client *c);
+/* One fault, or the end of one. */
+void sim_step_fault(struct sim_client *c, struct tc_rng *rng);
+/* One change of a resource: good, bad, deleted or restored. */
+void sim_step_change(struct sim_client *c, struct tc_rng *rng);
+/* Ends every fault and restores every resource. */
+void sim_heal(struct sim_client *c);
+
+#endif

@@ -1,0 +1,211 @@
+/* The scheduler. Events wait in a binary heap by moment and order of setting, so that equal moments have one order. A
+ * step is one of:
+ *
+ *   turn   of a loop that has work or a due timer, chosen by chance among those that have
+ *   job    a background job whose moment has come (seams.c has tc_background_run)
+ *   time   moves to the next event or timer, and what is due then is run
+ *
+ * Every loop has the world's time: it is set when time moves, never by a loop itself. */
+#include "sim/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "sim/seams.h"
+
+static struct {
+    uint64_t now_ns, order;
+    struct tc_rng chance[SIM_CHANCES];
+    TC_VEC(struct tc_loop *) loops;
+    TC_VEC(struct sim_event *) heap;
+} world;
+
+/* The loops begin at one second (io/loop.c). */
+#define BEGIN_NS TC_NS_PER_S
+
+void sim_world_begin(uint64_t seed)
+{
+    world.now_ns = BEGIN_NS;
+    world.order = 0;
+    for (int i = 0; i < SIM_CHANCES; i++)
+        tc_rng_init_seed(&world.chance[i], seed * SIM_CHANCES + (uint64_t)i);
+}
+
+void sim_world_end(void)
+{
+    while (sim_job_run()) {
+    }
+    tc_vec_fini(&world.loops);
+    tc_vec_fini(&world.heap);
+}
+
+uint64_t sim_now_ns(void)
+{
+    return world.now_ns;
+}
+
+struct tc_rng *sim_chance(enum sim_chance which)
+{
+    return &world.chance[which];
+}
+
+uint64_t sim_below(enum sim_chance which, uint64_t n)
+{
+    return tc_rng_below(&world.chance[which], n);
+}
+
+bool sim_happens(enum sim_chance which, unsigned per_mille)
+{
+    return per_mille > 0 && sim_below(which, 1000) < per_mille;
+}
+
+/* --- events --- */
+
+static bool event_before(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static void heap_put(size_t place, struct sim_event *event)
+{
+    world.heap.data[place - 1] = event;
+    event->place = place;
+}
+
+static void heap_up(struct sim_event *event)
+{
+    size_t place = event->place;
+    while (place > 1 && event_before(event, world.heap.data[place / 2 - 1])) {
+        heap_put(place, world.heap.data[place / 2 - 1]);
+        place /= 2;
+    }
+    heap_put(place, event);
+}
+
+static void heap_down(struct sim_event *event)
+{
+    size_t place = event->place, child;
+    while ((child = place * 2) <= world.heap.len) {
+        if (child < world.heap.len && event_before(world.heap.data[child], world.heap.data[child - 1]))
+            child++;
+        if (!event_before(world.heap.data[child - 1], event))
+            break;
+        heap_put(place, world.heap.data[child - 1]);
+        place = child;
+    }
+    heap_put(place, event);
+}
+
+void sim_event_init(struct sim_event *event, void (*fn)(struct sim_event *event))
+{
+    *event = (struct sim_event){.fn = fn};
+}
+
+void sim_event_stop(struct sim_event *event)
+{
+    size_t place = event->place;
+    if (place == 0)
+        return;
+    struct sim_event *last = world.heap.data[--world.heap.len];
+    event->place = 0;
+    if (last == event)
+        return;
+    heap_put(place, last);
+    heap_up(last);
+    heap_down(last);
+}
+
+void sim_event_at(struct sim_event *event, uint64_t at_ns)
+{
+    sim_event_stop(event);
+    event->at_ns = TC_MAX(at_ns, world.now_ns);
+    event->order = world.order++;
+    *tc_vec_push(&world.heap) = event;
+    event->place = world.heap.len;
+    heap_up(event);
+}
+
+/* --- loops --- */
+
+void sim_world_adopt(struct tc_loop *loop)
+{
+    tc_loop_set_time(loop, world.now_ns);
+    *tc_vec_push(&world.loops) = loop;
+}
+
+void sim_world_release(struct tc_loop *loop)
+{
+    for (size_t i = 0; i < world.loops.len; i++)
+        if (world.loops.data[i] == loop) {
+            tc_vec_remove(&world.loops, i);
+            return;
+        }
+}
+
+size_t sim_world_loops(void)
+{
+    return world.loops.len;
+}
+
+/* --- steps --- */
+
+/* Turns a loop or runs a job, one of those that can. Returns false when none can. */
+static bool world_run_one(void)
+{
+    uint64_t now_ms = world.now_ns / TC_NS_PER_MS;
+    struct tc_loop *ready[32];
+    size_t n = 0, jobs = sim_job_ready() ? 1 : 0;
+    for (size_t i = 0; i < world.loops.len && n < TC_ARRAY_LEN(ready); i++)
+        if (tc_loop_next_ms(world.loops.data[i]) <= now_ms)
+            ready[n++] = world.loops.data[i];
+    if (n + jobs == 0)
+        return false;
+    size_t which = n + jobs == 1 ? 0 : (size_t)sim_below(SIM_CHANCE_TURNS, n + jobs);
+    if (which < n)
+        tc_loop_turn(ready[which], 0);
+    else
+        sim_job_run();
+    return true;
+}
+
+static uint64_t world_next_ns(void)
+{
+    uint64_t next_ns = world.heap.len > 0 ? world.heap.data[0]->at_ns : UINT64_MAX;
+    for (size_t i = 0; i < world.loops.len; i++) {
+        uint64_t ms = tc_loop_next_ms(world.loops.data[i]);
+        if (ms < UINT64_MAX / TC_NS_PER_MS)
+            next_ns = TC_MIN(next_ns, ms * TC_NS_PER_MS);
+    }
+    return next_ns;
+}
+
+static void world_set_time(uint64_t now_ns)
+{
+    world.now_ns = TC_MAX(world.now_ns, now_ns);
+    for (size_t i = 0; i < world.loops.len; i++)
+        tc_loop_set_time(world.loops.data[i], world.now_ns);
+}
+
+bool sim_world_step(uint64_t at_ns)
+{
+    if (world_run_one())
+        return true;
+    uint64_t next_ns = world_next_ns();
+    if (next_ns > at_ns)
+        return false;
+    world_set_time(next_ns);
+    while (world.heap.len > 0 && world.heap.data[0]->at_ns <= world.now_ns) {
+        struct sim_event *event = world.heap.data[0];
+        sim_event_stop(event);
+        event->fn(event);
+    }
+    return true;
+}
+
+void sim_world_run_until(uint64_t at_ns)
+{
+    while (sim_world_step(at_ns)) {
+    }
+    world_set_time(at_ns);
+}
