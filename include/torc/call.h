@@ -6,21 +6,15 @@
 #define TORC_CALL_H
 
 #include <torc/channel.h>
+#include <torc/result.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct torc_call torc_call;
-/* A received message: immutable, shared by count, any thread. */
-typedef struct torc_message torc_message;
-
-TORC_API const void *torc_message_data(const torc_message *message);
-/* Bytes; NULL counts 0. */
-TORC_API size_t torc_message_size(const torc_message *message);
-TORC_API torc_message *torc_message_ref(torc_message *message);
-/* NULL is allowed. */
-TORC_API void torc_message_unref(torc_message *message);
+/* The handle of an RPC (torc/stream.h). */
+typedef struct torc_call torc_stream;
 
 struct torc_call_options {
     size_t size;                        /* sizeof(struct torc_call_options), set by the init function */
@@ -51,6 +45,38 @@ struct torc_result {
 };
 
 TORC_API void torc_result_fini(struct torc_result *result);
+
+/* Makes a unary RPC and waits for its end. Never NULL: an RPC that could not start has a result too, and so has one for
+ * which there was no memory. torc_result_error says why: TORC_ESTATUS (the RPC ran), TORC_EINVAL (channel, method,
+ * options), TORC_EUNSUPPORTED (options of a newer version), TORC_EDEADLK (inside a callback of the channel's runtime),
+ * TORC_EFORK, TORC_ECLOSED. The request is borrowed for the call. The caller frees the result. Any thread. */
+TORC_API torc_result *torc_unary(torc_channel *channel, const char *method, const void *request, size_t request_size,
+                                 const struct torc_call_options *options);
+
+/* Makes a unary RPC and returns at once. 0: fn is called with the result exactly once, on the thread that drives the
+ * loop, never inside this function; at the latest inside torc_runtime_free. Negative, with an error: fn is not called
+ * (TORC_EINVAL, TORC_EUNSUPPORTED, TORC_EFORK, TORC_ECLOSED). The request is copied; with options.lend_request it is
+ * borrowed until fn is called.
+ *
+ * handle (NULL: none is made): stores a stream for torc_stream_cancel, torc_stream_finish and torc_stream_close, which
+ * the caller frees; torc_stream_free of an RPC that runs cancels it, and fn is called with CANCELLED. Any thread. */
+TORC_API int torc_unary_async(torc_channel *channel, const char *method, const void *request, size_t request_size,
+                              const struct torc_call_options *options, torc_result_fn fn, void *arg,
+                              torc_stream **handle, torc_error **error);
+
+/* Returns where an RPC would go now, without sending it: as torc_unary with options.explain, but it ends at the pick.
+ * It waits for the name to be resolved (no longer than timeout_ms), never for a connection. It counts nothing and asks
+ * for no connection; an idle channel leaves IDLE by it as by any RPC, and policies that connect by themselves
+ * (pick_first, round_robin) then do. The result's status is what an RPC would fail with at once (wait_for_ready
+ * counts), else OK; there is no response. torc_result_explain says besides "outcome": "send", "wait" (for a connection,
+ * to "endpoint" where a ring says which, else to any of "waits_for", addresses that are being connected), "fail" or
+ * "drop", and "channel": what torc_channel_describe gives. An application's own LB policy is asked as for any pick. Any
+ * thread. */
+TORC_API torc_result *torc_explain(torc_channel *channel, const char *method, const struct torc_call_options *options);
+
+/* torc_explain that returns at once; fn, handle and errors are those of torc_unary_async. */
+TORC_API int torc_explain_async(torc_channel *channel, const char *method, const struct torc_call_options *options,
+                                torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error);
 
 /* One unary RPC, blocking. 0 when the RPC ran (its outcome is in *result, which the caller ends with torc_result_fini);
  * negative when it could not be started: TORC_EINVAL (method, metadata), TORC_EDEADLK (from inside a callback),

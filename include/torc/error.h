@@ -87,7 +87,7 @@ TORC_API const char *torc_error_text(const torc_error *error);
 TORC_API torc_error *torc_error_new(int code, int layer, const char *text);
 
 /* Adds a reference, which torc_error_free gives back. Returns `error`. */
-TORC_API torc_error *torc_error_ref(torc_error *error);
+TORC_API torc_error *torc_error_ref(const torc_error *error);
 
 /* Gives back one reference. NULL is allowed. */
 TORC_API void torc_error_free(torc_error *error);

@@ -15,10 +15,13 @@
 #include <torc/lb.h>
 #include <torc/log.h>
 #include <torc/memory.h>
+#include <torc/message.h>
 #include <torc/metadata.h>
 #include <torc/resolver.h>
+#include <torc/result.h>
 #include <torc/runtime.h>
 #include <torc/status.h>
+#include <torc/stream.h>
 #include <torc/version.h>
 #include <torc/xds_domain.h>
 

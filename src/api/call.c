@@ -129,8 +129,11 @@ void tc_call_drop(torc_call *call)
     tc_rstr_unref(call->want_message);
     tc_rstr_unref(call->response);
     tc_call_drop_received(call);
-    if (call->done && !call->finished) /* nobody fetched the outcome of a blocking stream */
-        torc_result_fini(&call->outcome);
+    tc_rstr_unref(call->lent_message);
+    torc_result_free(call->end);
+    if (call->kind == TC_CALL_STREAM_BLOCKING && call->former.done &&
+        !call->former.finished) /* nobody fetched the outcome of a blocking stream */
+        torc_result_fini(&call->former.outcome);
     tc_call_pool_put(tc_call_pool_of(rt), call);
     tc_channel_unref(ch);
     tc_runtime_unref(rt);
@@ -246,7 +249,8 @@ static void on_task(struct tc_task *task)
     torc_call *call = TC_CONTAINER_OF(task, torc_call, task);
     struct tc_call *c = &call->core;
     pthread_mutex_lock(&call->mutex);
-    bool start = call->want_start, end = call->want_end, cancel = call->want_cancel, last = call->want_last;
+    bool start = call->want_start, end = call->want_end, cancel = call->want_cancel, last = call->want_last,
+         plain = call->want_plain;
     struct tc_rstr *message = call->want_message;
     size_t oversize = call->want_oversize;
     uint32_t reads = call->want_reads;
@@ -266,12 +270,15 @@ static void on_task(struct tc_task *task)
             tc_call_too_large(c, oversize);
         if (message) {
             tc_call_count(call, message->len);
-            tc_call_send(c, message, last);
+            if (plain)
+                tc_call_send_plain(c, message, last);
+            else
+                tc_call_send(c, message, last);
         }
         if (end)
             tc_call_send_end(c);
-        for (uint32_t i = 0; i < reads && c->stage != TC_CALL_DONE; i++)
-            tc_call_read(c);
+        call->reads_owed += reads;
+        tc_call_read_owed(call);
         if (cancel)
             tc_call_fail(c, tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_DEADLINE, "cancelled by the application"));
     }
@@ -281,7 +288,7 @@ static void on_task(struct tc_task *task)
 /* --- the events of a streaming call with callbacks --- */
 
 /* Returns false after torc_call_free, and in the child of a callback that forked: the parent has the callbacks. */
-static bool call_is_heard(const torc_call *call)
+bool tc_call_is_heard(const torc_call *call)
 {
     return !atomic_load_explicit(&call->detached, memory_order_acquire) &&
            TC_LIKELY(!tc_loop_forked(call->channel->loop));
@@ -290,15 +297,15 @@ static bool call_is_heard(const torc_call *call)
 static void on_headers(void *arg, const struct tc_headers *headers)
 {
     torc_call *call = arg;
-    if (call_is_heard(call) && call->events->on_headers)
-        call->events->on_headers(call, tc_metadata_in_arena(&call->core.arena, headers), call->arg);
+    if (tc_call_is_heard(call) && call->former.events->on_headers)
+        call->former.events->on_headers(call, tc_metadata_in_arena(&call->core.arena, headers), call->arg);
 }
 
 static void on_message(void *arg, struct tc_rstr *message)
 {
     torc_call *call = arg;
-    if (call_is_heard(call) && call->events->on_message)
-        call->events->on_message(call, (torc_message *)message, call->arg);
+    if (tc_call_is_heard(call) && call->former.events->on_message)
+        call->former.events->on_message(call, (torc_message *)message, call->arg);
     tc_rstr_unref(message);
 }
 
@@ -306,19 +313,19 @@ static void on_written(void *arg)
 {
     torc_call *call = arg;
     tc_call_written(call);
-    if (call_is_heard(call) && call->events->on_written)
-        call->events->on_written(call, call->arg);
+    if (tc_call_is_heard(call) && call->former.events->on_written)
+        call->former.events->on_written(call, call->arg);
 }
 
 static void on_done(void *arg, const struct tc_call_end *end)
 {
     torc_call *call = arg;
     tc_call_over(call);
-    if (!call_is_heard(call))
+    if (!tc_call_is_heard(call))
         return;
     struct torc_result result;
     tc_result_borrow(&result, call, end, NULL);
-    call->events->on_done(call, &result, call->arg);
+    call->former.events->on_done(call, &result, call->arg);
 }
 
 static const struct tc_call_events stream_events = {
@@ -337,7 +344,7 @@ torc_call *torc_call_start(torc_channel *ch, const char *method, const struct to
     }
     torc_call *call = tc_call_make(ch, method, options, TC_CALL_STREAM, &stream_events, error);
     if (call) {
-        call->events = events;
+        call->former.events = events;
         call->arg = arg;
     }
     return tc_call_launch_or_drop(call, error);
@@ -381,6 +388,28 @@ int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool
     return call_unlock(call, call_schedule(call, quietly));
 }
 
+int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly)
+{
+    int rc = call_lock(s);
+    if (rc != 0)
+        return rc;
+    if (s->write_over || s->kind != TC_STREAM || (flags & TORC_SEND_COMPRESS && !s->core.asked.gzip))
+        return call_unlock(s, TORC_ESTATE);
+    if (s->write_busy) {
+        s->tell_writable |= tell;
+        return call_unlock(s, TORC_EAGAIN);
+    }
+    if (message.len > TC_H2_MESSAGE_MAX)
+        s->want_oversize = message.len;
+    else
+        s->want_message = tc_rstr_new(message.data, message.len);
+    s->want_last = (flags & TORC_SEND_LAST) != 0;
+    s->want_plain = (flags & TORC_SEND_PLAIN) != 0;
+    s->write_busy = true;
+    s->write_over = s->want_last;
+    return call_unlock(s, call_schedule(s, quietly));
+}
+
 int tc_call_want_end(torc_call *call, bool quietly)
 {
     int rc = call_lock(call);
@@ -393,14 +422,14 @@ int tc_call_want_end(torc_call *call, bool quietly)
     return call_unlock(call, call_schedule(call, quietly));
 }
 
-int tc_call_want_read(torc_call *call, bool quietly)
+int tc_call_want_reads(torc_call *call, uint32_t n, bool quietly)
 {
     int rc = call_lock(call);
     if (rc != 0)
         return rc;
-    if (call->want_reads == UINT32_MAX)
+    if (n > UINT32_MAX - call->want_reads)
         return call_unlock(call, TORC_ELIMIT);
-    call->want_reads++;
+    call->want_reads += n;
     return call_unlock(call, call_schedule(call, quietly));
 }
 
@@ -416,10 +445,15 @@ int torc_call_write_done(torc_call *call)
 
 int torc_call_read(torc_call *call)
 {
-    return tc_call_want_read(call, false);
+    return tc_call_want_reads(call, 1, false);
 }
 
 void torc_call_cancel(torc_call *call)
+{
+    tc_call_want_cancel(call);
+}
+
+void tc_call_want_cancel(torc_call *call)
 {
     if (call_lock(call) != 0)
         return;

@@ -3,11 +3,14 @@
 #define TC_API_CALL_H
 
 #include "api/call_object.h"
+#include "channel/messages.h"
 
 /* Makes a call with the options, checked; the reference is the caller's. `events`: of the loop's call. Returns NULL
  * with an error. */
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
                         enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error);
+/* Stores the outcome, of which the stream takes the reference, and tells all who want to know. Loop thread. */
+void tc_stream_deliver_end(torc_stream *s, torc_result *result);
 /* Drops the messages that a blocking stream has received and nobody has taken. Under the runtime's lock, or by the last
  * owner. */
 void tc_call_drop_received(torc_call *call);
@@ -29,7 +32,21 @@ torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error);
  * drives it next, or else wakes it. */
 int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly);
 int tc_call_want_end(torc_call *call, bool quietly);
-int tc_call_want_read(torc_call *call, bool quietly);
+int tc_call_want_reads(torc_call *call, uint32_t n, bool quietly);
+void tc_call_want_cancel(torc_call *call);
+/* torc_stream_send that does not wait. `tell`: on_writable follows TORC_EAGAIN. */
+int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly);
+/* Returns false after torc_call_free, and in the child of a callback that forked: the parent has the callbacks. */
+bool tc_call_is_heard(const torc_call *call);
+
+/* Asks the loop's call for a few of the messages that are owed; the others follow as these come. Loop thread. */
+static inline void tc_call_read_owed(torc_call *call)
+{
+    enum { AT_ONCE = 16 };
+    struct tc_call *c = &call->core;
+    for (; call->reads_owed && c->messages.reads < AT_ONCE && c->stage != TC_CALL_DONE; call->reads_owed--)
+        tc_call_read(c);
+}
 
 /* Under a memory limit the call counts for itself and for `message_bytes` of a request on its way. Loop thread. */
 void tc_call_count(torc_call *call, size_t message_bytes);

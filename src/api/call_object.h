@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include <torc/call.h>
+#include <torc/stream.h>
 
 #include "channel/call_internal.h"
 
@@ -16,12 +16,22 @@ enum tc_call_kind {
     TC_CALL_UNARY_ASYNC,
     TC_CALL_STREAM,
     TC_CALL_STREAM_BLOCKING,
+    TC_STREAM,
 };
 
 /* A received message that a blocking reader has not fetched yet. */
 struct tc_received {
     struct tc_received *next;
     struct tc_rstr *message;
+};
+
+/* Of the functions of torc/call.h that torc/stream.h replaces. */
+struct tc_call_former {
+    torc_unary_fn unary_fn;
+    struct torc_result *result; /* UNARY_BLOCKING: where the outcome goes */
+    const struct torc_call_events *events;
+    bool written, done, finished;
+    struct torc_result outcome;
 };
 
 struct torc_call {
@@ -40,30 +50,40 @@ struct torc_call {
     bool want_start, want_end, want_cancel;
     struct tc_rstr *want_message;
     size_t want_oversize; /* size of a message that gRPC's prefix cannot tell, which was not copied; 0: none */
-    bool want_last;
+    bool want_last, want_plain;
+    bool tell_writable; /* a send found no room: on_writable follows */
     uint32_t want_reads;
-    bool write_busy; /* a message is under way */
-    bool write_over; /* half-closed */
-    bool over;       /* the call ended */
-    size_t counted;  /* loop: bytes that the call counts for under the runtime's memory limit */
+    bool write_busy;     /* a message is under way */
+    bool write_over;     /* half-closed */
+    bool over;           /* the call ended */
+    uint64_t reads_owed; /* loop: asked for, and not yet asked of the loop's call */
+    size_t counted;      /* loop: bytes that the call counts for under the runtime's memory limit */
 
     /* Unary. */
     struct tc_slice request;
     bool lent; /* the request is the caller's memory until it hears of the end */
     struct tc_rstr *response;
-    torc_unary_fn unary_fn;
     void *arg;
-    struct torc_result *result; /* UNARY_BLOCKING: where the outcome goes */
 
     /* STREAM. */
-    const struct torc_call_events *events;
+
+    struct tc_call_former former;
+
+    /* torc_stream: what it reports to. */
+    struct torc_stream_events heard;
+    torc_result_fn fn; /* of torc_unary_async */
 
     /* Blocking: under the runtime's lock. */
     struct tc_link waits; /* threads, by tc_wait.owner */
-    bool written, done, finished;
-    uint32_t reads_pending;
+    uint64_t reads_pending;
     struct tc_received *first_received, **last_received;
-    struct torc_result outcome;
+    /* torc_stream, under the runtime's lock too. */
+    torc_result *end;             /* the outcome; NULL: the RPC runs */
+    const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */
+    struct tc_rstr *lent_message; /* what the last torc_stream_receive gave */
+    bool receiving;               /* a thread is in torc_stream_receive */
+    bool draining;                /* torc_stream_finish drops what comes */
+    bool delivered;               /* the last callback has returned */
 };
 
 #endif

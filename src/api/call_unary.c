@@ -4,6 +4,7 @@
  * whose callers drive the loop it is posted without a wake-up, because this thread turns the loop next. A call that is
  * explained takes the same way and ends at the pick (asked.dry). */
 #include "api/call.h"
+#include "api/outcome.h"
 #include "api/result.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -25,18 +26,22 @@ static void on_message(void *arg, struct tc_rstr *message)
 static void outcome_deliver(torc_call *call, const struct tc_call_end *end)
 {
     struct tc_rstr *response = end->status.code == TORC_STATUS_OK ? call->response : NULL;
+    if (!call->former.result && !call->former.unary_fn) {
+        tc_stream_deliver_end(call, tc_result_make(call, end, response));
+        return;
+    }
     if (call->kind == TC_CALL_UNARY_BLOCKING) {
         torc_runtime *rt = call->channel->rt;
-        tc_result_own(call->result, call, end, tc_rstr_ref(response));
+        tc_result_own(call->former.result, call, end, tc_rstr_ref(response));
         tc_runtime_lock(rt);
-        call->done = true;
+        call->former.done = true;
         TC_LIST_FOREACH(it, &call->waits)
         tc_wait_wake(TC_CONTAINER_OF(it, struct tc_wait, owner));
         tc_runtime_unlock(rt);
     } else if (!atomic_load_explicit(&call->detached, memory_order_acquire)) {
         struct torc_result result;
         tc_result_borrow(&result, call, end, response);
-        call->unary_fn(&result, call->arg);
+        call->former.unary_fn(&result, call->arg);
     }
 }
 
@@ -77,18 +82,18 @@ static int unary_blocking(torc_channel *ch, const char *method, struct tc_slice 
     call->request = request;
     call->core.asked.dry = dry;
     call->core.asked.explain |= dry;
-    call->result = result;
+    call->former.result = result;
     tc_list_append(&call->waits, &wait.owner);
     bool drives = tc_runtime_caller_drives(rt);
     rc = drives ? tc_call_launch_quietly(call) : tc_call_launch(call);
     tc_runtime_lock(rt);
     if (drives && tc_runtime_driven(rt))
         tc_loop_wake(tc_runtime_loop(rt)); /* another thread drives the loop, and may sleep in it */
-    while (!call->done && rc == 0)
+    while (!call->former.done && rc == 0)
         rc = tc_runtime_wait(rt, &wait, UINT64_MAX);
     tc_list_remove(&wait.owner);
     /* The result is the caller's, so tc_call_drop must not free it. */
-    call->finished = true;
+    call->former.finished = true;
     tc_runtime_unlock(rt);
     tc_wait_fini(&wait);
     if (rc != TORC_EFORK) /* the process is exiting, and the loop may still hold the call */
@@ -100,6 +105,98 @@ int torc_call_unary(torc_channel *ch, const char *method, const void *request, s
                     const struct torc_call_options *options, struct torc_result *result)
 {
     return unary_blocking(ch, method, tc_slice_of(request, request_size), options, false, result);
+}
+
+static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_slice request,
+                               const struct torc_call_options *options, bool dry)
+{
+    torc_error *error = NULL;
+    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
+    if (TC_UNLIKELY(rc != 0))
+        return tc_result_refused_code(rc, "channel");
+    if (TC_UNLIKELY(!request.data && request.len))
+        return tc_result_refused_code(TORC_EINVAL, "request");
+    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &unary_events, &error);
+    if (TC_UNLIKELY(!call))
+        return tc_result_refused(error);
+    TC_NO_CANCEL;
+    torc_runtime *rt = ch->rt;
+    struct tc_wait wait;
+    tc_wait_init(&wait);
+    call->request = request;
+    call->core.asked.dry = dry;
+    call->core.asked.explain |= dry;
+    tc_list_append(&call->waits, &wait.owner);
+    bool drives = tc_runtime_caller_drives(rt);
+    rc = drives ? tc_call_launch_quietly(call) : tc_call_launch(call);
+    tc_runtime_lock(rt);
+    if (drives && tc_runtime_driven(rt))
+        tc_loop_wake(tc_runtime_loop(rt)); /* another thread drives the loop, and may sleep in it */
+    while (!call->end && rc == 0)
+        rc = tc_runtime_wait(rt, &wait, UINT64_MAX);
+    tc_list_remove(&wait.owner);
+    torc_result *result = call->end;
+    call->end = NULL;
+    tc_runtime_unlock(rt);
+    tc_wait_fini(&wait);
+    if (rc != TORC_EFORK) /* the process is exiting, and the loop may still hold the call */
+        tc_call_drop(call);
+    return result ? result : tc_result_refused_code(rc, "channel");
+}
+
+torc_result *torc_unary(torc_channel *ch, const char *method, const void *request, size_t request_size,
+                        const struct torc_call_options *options)
+{
+    return unary_wait(ch, method, tc_slice_of(request, request_size), options, false);
+}
+
+torc_result *torc_explain(torc_channel *ch, const char *method, const struct torc_call_options *options)
+{
+    return unary_wait(ch, method, tc_slice_of(NULL, 0), options, true);
+}
+
+static int unary_start(torc_channel *ch, const char *method, struct tc_slice request,
+                       const struct torc_call_options *options, bool dry, torc_result_fn fn, void *arg,
+                       torc_stream **handle, torc_error **error)
+{
+    torc_error *own = NULL;
+    torc_error **why = error ? error : &own;
+    torc_call *call = NULL;
+    if (!tc_error_pending(why) && (!fn || (!request.data && request.len)))
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", fn ? "request" : "fn");
+    else
+        call = tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &unary_events, why);
+    if (call) {
+        /* A request that is too large for gRPC is refused before its bytes are read. */
+        call->request = call->lent || request.len > TC_H2_MESSAGE_MAX
+                            ? request
+                            : tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);
+        call->core.asked.dry = dry;
+        call->core.asked.explain |= dry;
+        call->fn = fn;
+        call->arg = arg;
+        call = tc_call_launch_or_drop(call, why);
+    }
+    int rc = call ? 0 : torc_error_code(*why);
+    if (call && handle)
+        *handle = call;
+    else if (call)
+        tc_call_drop(call);
+    torc_error_free(own);
+    return rc;
+}
+
+int torc_unary_async(torc_channel *ch, const char *method, const void *request, size_t request_size,
+                     const struct torc_call_options *options, torc_result_fn fn, void *arg, torc_stream **handle,
+                     torc_error **error)
+{
+    return unary_start(ch, method, tc_slice_of(request, request_size), options, false, fn, arg, handle, error);
+}
+
+int torc_explain_async(torc_channel *ch, const char *method, const struct torc_call_options *options, torc_result_fn fn,
+                       void *arg, torc_stream **handle, torc_error **error)
+{
+    return unary_start(ch, method, tc_slice_of(NULL, 0), options, true, fn, arg, handle, error);
 }
 
 static int unary_async(torc_channel *ch, const char *method, struct tc_slice request,
@@ -125,7 +222,7 @@ static int unary_async(torc_channel *ch, const char *method, struct tc_slice req
                         : tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);
     call->core.asked.dry = dry;
     call->core.asked.explain |= dry;
-    call->unary_fn = fn;
+    call->former.unary_fn = fn;
     call->arg = arg;
     int rc = tc_call_launch(call);
     if (rc == 0 && handle)

@@ -168,6 +168,25 @@ void tc_metadata_copy_pair(struct tc_blocks *blocks, const struct tc_headers *he
         (*trailers_copy)->inside = true;
 }
 
+void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
+                              const struct tc_headers *trailers, const torc_metadata **headers_copy,
+                              const torc_metadata **trailers_copy)
+{
+    static torc_metadata none = {.flat = true, .inside = true};
+    const size_t align = _Alignof(torc_metadata);
+    size_t first = headers && headers->len ? (flat_bytes(headers) + align - 1) / align * align : 0;
+    size_t second = trailers && trailers->len ? flat_bytes(trailers) : 0;
+    char *block = tc_blocks_try_take(blocks, front + first + second);
+    if (!block)
+        return NULL;
+    torc_metadata *h = first ? metadata_fill(block + front, headers) : &none;
+    torc_metadata *t = second ? metadata_fill(block + front + first, trailers) : &none;
+    h->inside = t->inside = true;
+    *headers_copy = headers ? h : NULL;
+    *trailers_copy = trailers ? t : NULL;
+    return block;
+}
+
 torc_metadata *tc_metadata_in_arena(struct tc_arena *arena, const struct tc_headers *h)
 {
     void *block = h ? tc_arena_alloc(arena, flat_bytes(h)) : NULL;

@@ -26,6 +26,11 @@ struct torc_metadata {
 void tc_metadata_copy_pair(struct tc_blocks *blocks, const struct tc_headers *headers,
                            const struct tc_headers *trailers, torc_metadata **headers_copy,
                            torc_metadata **trailers_copy);
+/* Takes a block with `front` bytes (a multiple of the alignment of pointers), which the caller fills in, and copies of
+ * two lists behind them, which live as long as the block. NULL stays NULL. Returns NULL if there is no memory. */
+void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
+                              const struct tc_headers *trailers, const torc_metadata **headers_copy,
+                              const torc_metadata **trailers_copy);
 /* Copies a list into an arena; the copy is not to be freed. Returns NULL for NULL, and when the arena's budget is over.
  */
 torc_metadata *tc_metadata_in_arena(struct tc_arena *arena, const struct tc_headers *headers);

@@ -20,9 +20,9 @@ size_t torc_message_size(const torc_message *message)
     return message ? ((const struct tc_rstr *)message)->len : 0;
 }
 
-torc_message *torc_message_ref(torc_message *message)
+torc_message *torc_message_ref(const torc_message *message)
 {
-    return (torc_message *)tc_rstr_ref((struct tc_rstr *)message);
+    return (torc_message *)tc_rstr_ref((struct tc_rstr *)(uintptr_t)message);
 }
 
 void torc_message_unref(torc_message *message)

@@ -22,7 +22,7 @@ static void on_message(void *arg, struct tc_rstr *message)
     tc_runtime_lock(rt);
     if (call->reads_pending)
         call->reads_pending--;
-    if (atomic_load(&call->detached) || (call->finished && call->first_received)) {
+    if (atomic_load(&call->detached) || (call->former.finished && call->first_received)) {
         tc_rstr_unref(message);
     } else {
         struct tc_received *r = TC_NEW(struct tc_received);
@@ -40,7 +40,7 @@ static void on_written(void *arg)
     torc_runtime *rt = call->channel->rt;
     tc_call_written(call);
     tc_runtime_lock(rt);
-    call->written = true;
+    call->former.written = true;
     call_wake_waits(call);
     tc_runtime_unlock(rt);
 }
@@ -53,8 +53,8 @@ static void on_done(void *arg, const struct tc_call_end *end)
     struct torc_result outcome;
     tc_result_own(&outcome, call, end, NULL);
     tc_runtime_lock(rt);
-    call->outcome = outcome;
-    call->done = true;
+    call->former.outcome = outcome;
+    call->former.done = true;
     call_wake_waits(call);
     tc_runtime_unlock(rt);
 }
@@ -121,7 +121,7 @@ static void waiting_want_read(struct waiting *w)
     torc_call *call = w->call;
     call->reads_pending++;
     tc_runtime_unlock(call->channel->rt);
-    tc_call_want_read(call, w->quietly);
+    tc_call_want_reads(call, 1, w->quietly);
     tc_runtime_lock(call->channel->rt);
 }
 
@@ -141,15 +141,15 @@ int torc_call_send(torc_call *call, const void *message, size_t size, bool last)
     TC_NO_CANCEL;
     struct waiting w;
     wait_begin(&w, call);
-    call->written = false;
+    call->former.written = false;
     tc_runtime_unlock(call->channel->rt);
     rc = tc_call_want_write(call, tc_slice_of(message, size), last, w.quietly);
     tc_runtime_lock(call->channel->rt);
     if (rc == 0)
-        waiting_posted(&w, !call->written && !call->done);
-    while (rc == 0 && !call->written && !call->done)
+        waiting_posted(&w, !call->former.written && !call->former.done);
+    while (rc == 0 && !call->former.written && !call->former.done)
         rc = wait_once(&w);
-    if (rc == 0 && !call->written)
+    if (rc == 0 && !call->former.written)
         rc = TORC_ECLOSED;
     wait_end(&w);
     return rc;
@@ -163,10 +163,10 @@ int torc_call_receive(torc_call *call, torc_message **message)
     TC_NO_CANCEL;
     struct waiting w;
     wait_begin(&w, call);
-    while (rc == 0 && !call->first_received && !call->done) {
+    while (rc == 0 && !call->first_received && !call->former.done) {
         if (call->reads_pending == 0) {
             waiting_want_read(&w);
-            waiting_posted(&w, !call->first_received && !call->done);
+            waiting_posted(&w, !call->first_received && !call->former.done);
             continue;
         }
         rc = wait_once(&w);
@@ -192,23 +192,23 @@ int torc_call_finish(torc_call *call, struct torc_result *result)
     TC_NO_CANCEL;
     struct waiting w;
     wait_begin(&w, call);
-    if (call->finished) {
+    if (call->former.finished) {
         wait_end(&w);
         return TORC_ESTATE;
     }
-    call->finished = true;
+    call->former.finished = true;
     tc_runtime_unlock(call->channel->rt);
     /* An error means already half-closed, or over: both are fine. */
     rc = tc_call_want_end(call, w.quietly);
     tc_runtime_lock(call->channel->rt);
     if (rc == 0)
-        waiting_posted(&w, !call->done);
+        waiting_posted(&w, !call->former.done);
     rc = 0;
-    while (rc == 0 && !call->done) {
+    while (rc == 0 && !call->former.done) {
         /* The end comes behind the messages, so they must be read. */
         if (call->reads_pending == 0) {
             waiting_want_read(&w);
-            waiting_posted(&w, !call->done);
+            waiting_posted(&w, !call->former.done);
             continue;
         }
         rc = wait_once(&w);
@@ -217,7 +217,7 @@ int torc_call_finish(torc_call *call, struct torc_result *result)
         wait_end(&w);
         return rc;
     }
-    *result = call->outcome;
+    *result = call->former.outcome;
     /* Client streaming: the message that was not fetched is the response. */
     struct tc_received *r = call->first_received;
     if (r && result->code == TORC_STATUS_OK) {

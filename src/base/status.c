@@ -54,7 +54,8 @@ struct torc_error {
     struct tc_ref ref;
     int code;
     int layer;
-    char *text;
+    int status; /* enum torc_status_code */
+    struct tc_rstr *text;
 };
 
 static const struct code {
@@ -92,12 +93,13 @@ const char *torc_strerror(int code)
 }
 
 /* Takes over the text. */
-static torc_error *error_make(int code, int layer, char *text)
+static torc_error *error_make(int code, int layer, struct tc_rstr *text)
 {
     torc_error *e = TC_NEW(torc_error);
     tc_ref_init(&e->ref);
     e->code = code;
     e->layer = layer;
+    e->status = (int)codes[-code].status;
     e->text = text;
     return e;
 }
@@ -106,7 +108,7 @@ torc_error *torc_error_new(int code, int layer, const char *text)
 {
     if (code >= 0 || !code_is_known(code))
         code = TORC_EINVAL;
-    return error_make(code, layer, tc_strdup(text ? text : torc_strerror(code)));
+    return error_make(code, layer, tc_rstr_str(text ? text : torc_strerror(code)));
 }
 
 bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer, const char *fmt, ...)
@@ -117,7 +119,7 @@ bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer
         va_start(ap, fmt);
         tc_buf_vprintf(&text, fmt, ap);
         va_end(ap);
-        *error = error_make(code, (int)layer, tc_buf_take(&text));
+        *error = error_make(code, (int)layer, tc_rstr_of_buf(&text));
     }
     return false;
 }
@@ -125,15 +127,43 @@ bool tc_error_set(torc_error **error, enum torc_code code, enum torc_layer layer
 bool tc_error_take(torc_error **error, enum torc_code code, enum torc_layer layer, char *why)
 {
     if (error)
-        *error = error_make(code, (int)layer, why ? why : tc_strdup(torc_strerror(code)));
-    else
-        tc_free(why);
+        *error = error_make(code, (int)layer, tc_rstr_str(why ? why : torc_strerror(code)));
+    tc_free(why);
     return false;
 }
 
 bool tc_error_set_code(torc_error **error, int code, const char *what)
 {
     return tc_error_set(error, (enum torc_code)code, TORC_LAYER_API, "%s: %s", what, torc_strerror(code));
+}
+
+/* The text of a status is shared; one that is empty says nothing to a person. */
+static struct tc_rstr *status_sentence(const struct tc_status *s)
+{
+    if (s->text && s->text->len)
+        return tc_rstr_ref(s->text);
+    return tc_rstr_printf("%s %s without a message",
+                          s->layer == TORC_LAYER_PEER ? "the server answered" : "the RPC ended with",
+                          torc_status_code_name(s->code));
+}
+
+torc_error *tc_error_of_status(const struct tc_status *s)
+{
+    torc_error *e = error_make(TORC_ESTATUS, s->layer ? s->layer : TORC_LAYER_API, status_sentence(s));
+    e->status = s->code;
+    return e;
+}
+
+const torc_error *tc_error_no_memory(void)
+{
+    /* Its first reference is nobody's: it is never freed. */
+    static struct tc_rstr text = {.ref = {1}, .len = 13, .data = "out of memory"};
+    static torc_error no_memory = {.ref = {1},
+                                   .code = TORC_ELIMIT,
+                                   .layer = TORC_LAYER_LIMIT,
+                                   .status = TORC_STATUS_RESOURCE_EXHAUSTED,
+                                   .text = &text};
+    return &no_memory;
 }
 
 int torc_error_code(const torc_error *error)
@@ -143,7 +173,7 @@ int torc_error_code(const torc_error *error)
 
 int torc_error_status(const torc_error *error)
 {
-    return error ? (int)codes[-error->code].status : TORC_STATUS_OK;
+    return error ? error->status : TORC_STATUS_OK;
 }
 
 int torc_error_layer(const torc_error *error)
@@ -153,11 +183,12 @@ int torc_error_layer(const torc_error *error)
 
 const char *torc_error_text(const torc_error *error)
 {
-    return error ? error->text : "";
+    return error ? error->text->data : "";
 }
 
-torc_error *torc_error_ref(torc_error *error)
+torc_error *torc_error_ref(const torc_error *given)
 {
+    torc_error *error = (torc_error *)(uintptr_t)given;
     if (error)
         tc_ref_inc(&error->ref);
     return error;
@@ -167,7 +198,7 @@ void torc_error_free(torc_error *error)
 {
     if (!error || !tc_ref_dec(&error->ref))
         return;
-    tc_free(error->text);
+    tc_rstr_unref(error->text);
     tc_free(error);
 }
 

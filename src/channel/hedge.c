@@ -70,7 +70,9 @@ static void attempt_flush(struct attempt *a)
     if (m && !c->messages.sending) {
         a->next = m->next;
         bool end = parent->messages.half_close && !m->next;
-        if (m->owner)
+        if (m->owner && m->plain)
+            tc_call_send_plain(c, tc_rstr_ref(m->owner), end);
+        else if (m->owner)
             tc_call_send(c, tc_rstr_ref(m->owner), end);
         else
             tc_call_send_borrowed(c, m->bytes, end);

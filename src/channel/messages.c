@@ -40,7 +40,7 @@ void tc_call_too_large(struct tc_call *c, size_t bytes)
                                    "message to send larger than max (%zu vs. %zu)", bytes, max));
 }
 
-static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool end)
+static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain, bool end)
 {
     struct tc_call_messages *m = &c->messages;
     if (c->stage == TC_CALL_DONE || m->sending || m->half_close) {
@@ -53,6 +53,7 @@ static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr
         return TORC_ELIMIT;
     }
     struct tc_send_message *message = tc_send_buffer_push(&m->send, &c->arena, bytes, owner);
+    message->plain = plain;
     m->sending = true;
     m->half_close = end;
     if (c->hedge)
@@ -64,12 +65,17 @@ static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr
 
 int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end)
 {
-    return message_send(c, tc_rstr_slice(message), message, end);
+    return message_send(c, tc_rstr_slice(message), message, false, end);
+}
+
+int tc_call_send_plain(struct tc_call *c, struct tc_rstr *message, bool end)
+{
+    return message_send(c, tc_rstr_slice(message), message, true, end);
 }
 
 int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end)
 {
-    return message_send(c, message, NULL, end);
+    return message_send(c, message, NULL, false, end);
 }
 
 int tc_call_send_end(struct tc_call *c)
@@ -99,7 +105,7 @@ void tc_call_flush(struct tc_call *c)
         return;
     }
     bool end = m->half_close && !message->next;
-    int rc = tc_h2_stream_send(stream, message->bytes, c->asked.gzip, end);
+    int rc = tc_h2_stream_send(stream, message->bytes, c->asked.gzip && !message->plain, end);
     if (rc == TORC_ELIMIT) {
         tc_call_too_large(c, tc_h2_stream_rejected_bytes(stream));
         return;

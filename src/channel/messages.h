@@ -8,6 +8,8 @@
  * or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT for a message that is too long for gRPC's length
  * prefix. */
 int tc_call_send(struct tc_call *c, struct tc_rstr *message, bool end);
+/* tc_call_send of a message that is not compressed, whatever the call's option says. */
+int tc_call_send_plain(struct tc_call *c, struct tc_rstr *message, bool end);
 /* tc_call_send of a message whose bytes live as long as the call. */
 int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);
 /* Half-closes without a message. */

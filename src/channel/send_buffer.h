@@ -11,6 +11,7 @@ struct tc_send_message {
     struct tc_send_message *next;
     struct tc_slice bytes;
     struct tc_rstr *owner; /* NULL: the bytes live as long as the call */
+    bool plain;            /* is not compressed */
 };
 
 /* first ... next ... last: messages before `next` were written in the present attempt. */

@@ -175,6 +175,16 @@ int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns)
     return rc;
 }
 
+void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w)
+{
+    if (loop_is_free(rt)) {
+        drive_one_turn(rt, 0, w);
+        drive_pass_on(rt);
+    } else if (rt->driven) {
+        tc_loop_wake(rt->loop);
+    }
+}
+
 /* Waits while another thread drives the loop. */
 TC_APART static void wait_for_driver(torc_runtime *rt, int timeout_ms)
 {

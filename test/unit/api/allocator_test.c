@@ -119,7 +119,7 @@ static void round_of_a_call(void)
     assert_true(atomic_load(&frames) - frames_before >= 2);
     torc_error *error = NULL;
     assert_null(torc_channel_new(rt, "nosuch:x", NULL, &error));
-    assert_int_equal(((const struct head *)(const void *)torc_error_text(error) - 1)->mark, MARK);
+    assert_int_equal(((const struct head *)(const void *)error - 1)->mark, MARK);
     torc_error_clear(&error);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);

@@ -1,0 +1,237 @@
+/* Outcomes of RPCs: immutable and counted.
+ *
+ * A result is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and the response are
+ * references to what is shared anyway. So the usual outcome takes no memory that was not used before, and depends on
+ * nothing: blocks that are lent outlive the loop. What only failures have (the error, the details of google.rpc.Status)
+ * is made when the RPC fails, not when it is asked for, so that any thread may read a result. */
+#include "api/outcome.h"
+
+#include "api/explain.h"
+#include "api/metadata.h"
+#include "base/mem.h"
+#include "proto/wire.h"
+
+struct detail {
+    char *type_url;
+    struct tc_slice bytes; /* in the trailers */
+};
+
+struct tc_result {
+    struct tc_ref ref;
+    int code;
+    uint32_t attempts;
+    uint32_t n_details;
+    struct tc_rstr *text, *peer, *explain; /* NULL: none */
+    struct tc_rstr *response;
+    const torc_metadata *headers, *trailers; /* in this block, or static */
+    torc_error *error;                       /* NULL: OK, or no memory for a result */
+    struct detail *details;
+};
+
+static const struct tc_result *inside(const torc_result *r)
+{
+    return (const struct tc_result *)r;
+}
+
+/* --- details: google.rpc.Status {code = 1, message = 2, details = 3}, google.protobuf.Any {type_url = 1, value = 2}
+ * ---
+ */
+
+enum { STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2 };
+
+/* Returns the trailer; NULL data if it is absent or comes more than once. */
+static struct tc_slice details_bytes(const torc_metadata *trailers)
+{
+    struct tc_slice found = {0};
+    for (size_t i = 0; trailers && i < trailers->len; i++) {
+        const struct tc_metadata_field *f = &trailers->fields[i];
+        if (strcmp(f->name, "grpc-status-details-bin") != 0)
+            continue;
+        if (found.data)
+            return tc_slice_of(NULL, 0);
+        found = tc_slice_of(f->value, f->value_len);
+    }
+    return found;
+}
+
+/* Takes the next Any off the front of *rest. A type URL with a NUL in it is cut there. */
+static bool details_next(struct tc_slice *rest, struct tc_slice *any)
+{
+    struct tc_wire_field f;
+    while (tc_wire_next(rest, &f))
+        if (f.number == STATUS_DETAILS && f.is_bytes) {
+            *any = f.value;
+            return true;
+        }
+    return false;
+}
+
+/* Stores the details. Bytes that are not of the type give none. */
+static void details_read(struct tc_result *r)
+{
+    struct tc_slice rest = details_bytes(r->trailers), any;
+    uint32_t n = 0;
+    while (details_next(&rest, &any))
+        n++;
+    if (rest.len || !n) /* what cannot be read is left in `rest` */
+        return;
+    r->details = tc_calloc(n, sizeof(*r->details));
+    rest = details_bytes(r->trailers);
+    while (details_next(&rest, &any)) {
+        struct tc_slice url = tc_wire_find(any, ANY_TYPE_URL);
+        r->details[r->n_details++] = (struct detail){
+            .type_url = tc_strndup(url.data ? url.data : "", url.len),
+            .bytes = tc_wire_find(any, ANY_VALUE),
+        };
+    }
+}
+
+/* --- making one --- */
+
+static torc_result *result_no_memory(void)
+{
+    /* Its first reference is nobody's: it is never freed. */
+    static struct tc_result no_memory = {.ref = {1}, .code = TORC_STATUS_RESOURCE_EXHAUSTED};
+    tc_ref_inc(&no_memory.ref);
+    return (torc_result *)&no_memory;
+}
+
+torc_result *tc_result_make(torc_call *call, const struct tc_call_end *end, struct tc_rstr *response)
+{
+    const torc_metadata *headers, *trailers;
+    struct tc_result *r = tc_metadata_copy_behind(tc_loop_blocks(call->channel->loop), sizeof(*r), end->headers,
+                                                  end->trailers, &headers, &trailers);
+    if (!r)
+        return result_no_memory();
+    *r = (struct tc_result){
+        .code = end->status.code,
+        .attempts = end->attempts,
+        .text = tc_rstr_ref(end->status.text),
+        .peer = tc_rstr_ref(end->peer),
+        .response = tc_rstr_ref(response),
+        .headers = headers,
+        .trailers = trailers,
+    };
+    tc_ref_init(&r->ref);
+    if (TC_UNLIKELY(r->code != TORC_STATUS_OK)) {
+        r->error = tc_error_of_status(&end->status);
+        details_read(r);
+    }
+    if (TC_UNLIKELY(call->core.asked.explain))
+        r->explain = tc_rstr_str(tc_call_explain(&call->core));
+    return (torc_result *)r;
+}
+
+torc_result *tc_result_refused(torc_error *error)
+{
+    struct tc_result *r = tc_blocks_try_take(NULL, sizeof(*r));
+    if (!r) {
+        torc_error_free(error);
+        return result_no_memory();
+    }
+    *r = (struct tc_result){.code = torc_error_status(error), .error = error};
+    tc_ref_init(&r->ref);
+    return (torc_result *)r;
+}
+
+torc_result *tc_result_refused_code(int code, const char *what)
+{
+    torc_error *error = NULL;
+    tc_error_set_code(&error, code, what);
+    return tc_result_refused(error);
+}
+
+/* --- reading it --- */
+
+int torc_result_code(const torc_result *r)
+{
+    return r ? inside(r)->code : TORC_STATUS_UNKNOWN;
+}
+
+/* An RPC that could not start has no status message: its error says why. */
+const char *torc_result_text(const torc_result *r)
+{
+    if (!r || inside(r)->text)
+        return r ? inside(r)->text->data : "";
+    const torc_error *error = torc_result_error(r);
+    return torc_error_code(error) == TORC_ESTATUS ? "" : torc_error_text(error);
+}
+
+const torc_error *torc_result_error(const torc_result *r)
+{
+    if (!r || inside(r)->code == TORC_STATUS_OK || inside(r)->error)
+        return r ? inside(r)->error : NULL;
+    return tc_error_no_memory();
+}
+
+const torc_message *torc_result_response(const torc_result *r)
+{
+    return r ? (const torc_message *)inside(r)->response : NULL;
+}
+
+const torc_metadata *torc_result_headers(const torc_result *r)
+{
+    return r ? inside(r)->headers : NULL;
+}
+
+const torc_metadata *torc_result_trailers(const torc_result *r)
+{
+    return r ? inside(r)->trailers : NULL;
+}
+
+const char *torc_result_peer(const torc_result *r)
+{
+    return r ? tc_rstr_cstr(inside(r)->peer) : "";
+}
+
+uint32_t torc_result_attempts(const torc_result *r)
+{
+    return r ? inside(r)->attempts : 0;
+}
+
+const char *torc_result_explain(const torc_result *r)
+{
+    return r && inside(r)->explain ? inside(r)->explain->data : NULL;
+}
+
+int torc_result_detail(const torc_result *r, size_t i, const char **type_url, const void **bytes, size_t *size)
+{
+    if (!r)
+        return TORC_EINVAL;
+    if (i >= inside(r)->n_details)
+        return TORC_ENOTFOUND;
+    const struct detail *d = &inside(r)->details[i];
+    if (type_url)
+        *type_url = d->type_url;
+    if (bytes)
+        *bytes = d->bytes.data ? d->bytes.data : "";
+    if (size)
+        *size = d->bytes.len;
+    return 0;
+}
+
+torc_result *torc_result_ref(const torc_result *given)
+{
+    torc_result *r = (torc_result *)(uintptr_t)given;
+    if (r)
+        tc_ref_inc(&((struct tc_result *)r)->ref);
+    return r;
+}
+
+void torc_result_free(torc_result *given)
+{
+    struct tc_result *r = (struct tc_result *)given;
+    if (!r || !tc_ref_dec(&r->ref))
+        return;
+    tc_rstr_unref(r->text);
+    tc_rstr_unref(r->peer);
+    tc_rstr_unref(r->response);
+    if (TC_UNLIKELY(r->error != NULL)) {
+        torc_error_free(r->error);
+        for (uint32_t i = 0; i < r->n_details; i++)
+            tc_free(r->details[i].type_url);
+        tc_free(r->details);
+    }
+    tc_rstr_unref(r->explain);
+    tc_blocks_give(r);
+}

@@ -1,0 +1,14 @@
+/* The outcome of an RPC (torc/result.h). */
+#ifndef TC_API_OUTCOME_H
+#define TC_API_OUTCOME_H
+
+#include "api/call_object.h"
+
+/* Returns the result of a call that ended; the caller owns it. The response is borrowed; NULL: none. Loop thread. */
+torc_result *tc_result_make(torc_call *call, const struct tc_call_end *end, struct tc_rstr *response);
+/* Returns the result of an RPC that could not start. Takes over the error. Any thread. */
+torc_result *tc_result_refused(torc_error *error);
+/* tc_result_refused with an error of this code: "WHAT: the text of the code". */
+torc_result *tc_result_refused_code(int code, const char *what);
+
+#endif

@@ -1,0 +1,193 @@
+/* Streams (torc/stream.h): what the loop reports, and the functions that do not wait.
+ *
+ * What comes goes to the application's event, if it has one for it, else into the stream, where the functions of
+ * stream_wait.c find it: messages in a list, the initial metadata, the outcome. Both are told in the same place, so
+ * that a stream of events may be waited for, too.
+ *
+ * The end comes in three steps: `end` is stored, which is what waiting threads see; on_done is called; `delivered` says
+ * that it has returned, and torc_stream_close waits for that. After torc_stream_free (`detached`) only on_done is
+ * called. */
+#include "api/call.h"
+#include "api/metadata.h"
+#include "api/outcome.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/thread.h"
+#include "runtime/blocking.h"
+
+/* --- events of the loop's call --- */
+
+static void wake_waits(torc_stream *s)
+{
+    TC_LIST_FOREACH(it, &s->waits)
+    tc_wait_wake(TC_CONTAINER_OF(it, struct tc_wait, owner));
+}
+
+static void on_headers(void *arg, const struct tc_headers *headers)
+{
+    torc_stream *s = arg;
+    torc_runtime *rt = s->channel->rt;
+    torc_metadata *copy = tc_metadata_in_arena(&s->core.arena, headers);
+    tc_runtime_lock(rt);
+    s->initial = copy;
+    wake_waits(s);
+    tc_runtime_unlock(rt);
+    if (s->heard.on_headers && tc_call_is_heard(s))
+        s->heard.on_headers(s, copy, s->arg);
+}
+
+/* Keeps a message for torc_stream_receive. Takes over the reference. */
+static void message_keep(torc_stream *s, struct tc_rstr *message)
+{
+    struct tc_received *r = TC_NEW(struct tc_received);
+    r->message = message;
+    *s->last_received = r;
+    s->last_received = &r->next;
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    torc_stream *s = arg;
+    torc_runtime *rt = s->channel->rt;
+    tc_runtime_lock(rt);
+    if (s->reads_pending)
+        s->reads_pending--;
+    bool dropped = s->draining && (s->first_received || s->heard.on_message);
+    bool gone = dropped || atomic_load_explicit(&s->detached, memory_order_acquire);
+    bool kept = !gone && !s->heard.on_message;
+    if (kept) {
+        message_keep(s, message);
+        wake_waits(s);
+    }
+    s->reads_owed += s->draining; /* the end comes behind the messages */
+    tc_runtime_unlock(rt);
+    if (!gone && !kept && tc_call_is_heard(s))
+        s->heard.on_message(s, (const torc_message *)message, s->arg);
+    if (!kept)
+        tc_rstr_unref(message);
+    tc_call_read_owed(s);
+}
+
+static void on_written(void *arg)
+{
+    torc_stream *s = arg;
+    torc_runtime *rt = s->channel->rt;
+    pthread_mutex_lock(&s->mutex);
+    bool tell = s->tell_writable;
+    s->write_busy = s->tell_writable = false;
+    pthread_mutex_unlock(&s->mutex);
+    tc_call_count(s, 0);
+    tc_runtime_lock(rt);
+    wake_waits(s);
+    tc_runtime_unlock(rt);
+    if (tell && s->heard.on_writable && tc_call_is_heard(s))
+        s->heard.on_writable(s, s->arg);
+}
+
+void tc_stream_deliver_end(torc_stream *s, torc_result *result)
+{
+    torc_runtime *rt = s->channel->rt;
+    bool calls = (s->heard.on_done || s->fn) && TC_LIKELY(!tc_loop_forked(s->channel->loop));
+    tc_runtime_lock(rt);
+    s->end = result;
+    s->delivered = !calls;
+    wake_waits(s);
+    tc_runtime_unlock(rt);
+    if (!calls)
+        return;
+    if (s->fn)
+        s->fn(result, s->arg);
+    else
+        s->heard.on_done(atomic_load_explicit(&s->detached, memory_order_acquire) ? NULL : s, result, s->arg);
+    tc_runtime_lock(rt);
+    s->delivered = true;
+    wake_waits(s);
+    tc_runtime_unlock(rt);
+}
+
+static void on_done(void *arg, const struct tc_call_end *end)
+{
+    torc_stream *s = arg;
+    torc_runtime *rt = s->channel->rt;
+    tc_call_over(s);
+    tc_runtime_lock(rt);
+    struct tc_rstr *oldest =
+        s->first_received && end->status.code == TORC_STATUS_OK ? tc_rstr_ref(s->first_received->message) : NULL;
+    tc_runtime_unlock(rt);
+    torc_result *result = tc_result_make(s, end, oldest);
+    tc_rstr_unref(oldest);
+    tc_stream_deliver_end(s, result);
+}
+
+static const struct tc_call_events stream_events = {
+    .on_headers = on_headers,
+    .on_message = on_message,
+    .on_written = on_written,
+    .on_done = on_done,
+};
+
+/* --- making one --- */
+
+torc_stream *torc_stream_open(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                              torc_error **error)
+{
+    TC_NO_CANCEL;
+    return tc_call_launch_or_drop(tc_call_make(ch, method, options, TC_STREAM, &stream_events, error), error);
+}
+
+torc_stream *torc_stream_start(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                               const struct torc_stream_events *events, void *arg, torc_error **error)
+{
+    TC_NO_CANCEL;
+    struct torc_stream_events heard = {0};
+    if (tc_error_pending(error) || tc_options_take(&heard, sizeof(heard), events, "events", "its set-up", error) != 0)
+        return NULL;
+    if (!heard.on_done) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "events: on_done is required");
+        return NULL;
+    }
+    torc_stream *s = tc_call_make(ch, method, options, TC_STREAM, &stream_events, error);
+    if (s) {
+        s->heard = heard;
+        s->arg = arg;
+    }
+    return tc_call_launch_or_drop(s, error);
+}
+
+/* --- functions that do not wait --- */
+
+int torc_stream_half_close(torc_stream *s)
+{
+    if (s && s->kind != TC_STREAM)
+        return TORC_ESTATE;
+    return tc_call_want_end(s, false);
+}
+
+int torc_stream_want(torc_stream *s, uint32_t n)
+{
+    if (s && s->kind != TC_STREAM)
+        return TORC_ESTATE;
+    if (!s || s->heard.on_message)
+        return tc_call_want_reads(s, n, false);
+    TC_NO_CANCEL;
+    tc_runtime_lock(s->channel->rt);
+    int rc = tc_call_want_reads(s, n, false);
+    if (rc == 0)
+        s->reads_pending += n;
+    tc_runtime_unlock(s->channel->rt);
+    return rc;
+}
+
+void torc_stream_cancel(torc_stream *s)
+{
+    tc_call_want_cancel(s);
+}
+
+void torc_stream_free(torc_stream *s)
+{
+    if (!s || tc_runtime_check(s->channel->rt) == TORC_EFORK)
+        return;
+    atomic_store_explicit(&s->detached, true, memory_order_release);
+    tc_call_want_cancel(s);
+    tc_call_drop(s);
+}

@@ -1,0 +1,218 @@
+/* Functions of streams that may wait.
+ *
+ * What the loop reports (stream.c) is kept in the stream under the runtime's lock, and wakes the threads on `waits`. A
+ * thread brackets its wait with wait_begin and wait_end, which hold the lock and a reference, and looks again whenever
+ * it was woken: any number of threads may wait for different things of one stream. The lock is taken before the
+ * stream's mutex.
+ *
+ * A sender waits for room, not for its own message. In a runtime without a thread the sender drives the loop for a turn
+ * once its message was taken, since nobody else may do so. */
+#include "api/call.h"
+#include "api/outcome.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "runtime/blocking.h"
+
+/* A thread that waits for something of the stream. */
+struct stream_wait {
+    torc_stream *s;
+    struct tc_wait wait;
+    int64_t timeout_ms;
+    uint64_t until_ns;
+    bool quietly; /* its wishes are posted without a wake-up, because it drives the loop itself */
+};
+
+/* Returns whether the function may go on: TORC_EINVAL, TORC_EFORK, or TORC_EDEADLK if not. After
+ * torc_runtime_free it may: what has come before stays. */
+static int stream_check(const torc_stream *s, int64_t timeout_ms)
+{
+    if (!s || timeout_ms < -1)
+        return TORC_EINVAL;
+    if (tc_runtime_check(s->channel->rt) == TORC_EFORK)
+        return TORC_EFORK;
+    return timeout_ms != 0 && tc_loop_in_turn(s->channel->loop) ? TORC_EDEADLK : 0;
+}
+
+static void wait_begin(struct stream_wait *w, torc_stream *s, int64_t timeout_ms)
+{
+    torc_channel *ch = s->channel;
+    uint64_t now_ns = timeout_ms > 0 ? tc_loop_clock_ns(ch->loop) : 0;
+    /* Keeps the stream: another thread may free it meanwhile. */
+    tc_ref_inc(&s->zeroed);
+    w->s = s;
+    w->timeout_ms = timeout_ms;
+    w->until_ns = UINT64_MAX;
+    if (timeout_ms > 0 && (uint64_t)timeout_ms < (UINT64_MAX - now_ns) / TC_NS_PER_MS)
+        w->until_ns = now_ns + (uint64_t)timeout_ms * TC_NS_PER_MS;
+    w->quietly = timeout_ms != 0 && tc_runtime_caller_drives(ch->rt);
+    tc_wait_init(&w->wait);
+    tc_runtime_lock(ch->rt);
+    tc_list_append(&s->waits, &w->wait.owner);
+}
+
+static void wait_end(struct stream_wait *w)
+{
+    tc_list_remove(&w->wait.owner);
+    tc_runtime_unlock(w->s->channel->rt);
+    tc_wait_fini(&w->wait);
+    tc_call_drop(w->s);
+}
+
+static int wait_once(struct stream_wait *w)
+{
+    if (w->timeout_ms == 0)
+        return TORC_EAGAIN;
+    return tc_runtime_wait(w->s->channel->rt, &w->wait, w->until_ns);
+}
+
+/* After a quiet post: the thread's own wait begins with a turn that takes it. If another thread drives the loop and may
+ * sleep, the loop must be woken. */
+static void wait_posted(struct stream_wait *w)
+{
+    torc_runtime *rt = w->s->channel->rt;
+    if (w->quietly && tc_runtime_driven(rt))
+        tc_loop_wake(tc_runtime_loop(rt));
+}
+
+int torc_stream_send(torc_stream *s, const void *message, size_t size, unsigned flags, int64_t timeout_ms)
+{
+    const unsigned compress = TORC_SEND_COMPRESS | TORC_SEND_PLAIN;
+    int rc = stream_check(s, timeout_ms);
+    if (rc != 0)
+        return rc;
+    if ((!message && size) || flags & ~(TORC_SEND_LAST | compress) || (flags & compress) == compress)
+        return TORC_EINVAL;
+    TC_NO_CANCEL;
+    if (timeout_ms == 0)
+        return tc_stream_try_send(s, tc_slice_of(message, size), flags, true, false);
+    struct stream_wait w;
+    wait_begin(&w, s, timeout_ms);
+    while (rc == 0 && (rc = tc_stream_try_send(s, tc_slice_of(message, size), flags, false, w.quietly)) == TORC_EAGAIN)
+        rc = wait_once(&w);
+    if (rc == 0 && w.quietly)
+        tc_runtime_turn(s->channel->rt, &w.wait);
+    wait_end(&w);
+    return rc;
+}
+
+/* Asks for one more message, unless one that was asked for has yet to come. */
+static void wait_want_message(struct stream_wait *w)
+{
+    if (w->s->reads_pending)
+        return;
+    if (tc_call_want_reads(w->s, 1, w->quietly) == 0) {
+        w->s->reads_pending++;
+        wait_posted(w);
+    }
+}
+
+/* Lends the oldest message to the application, instead of the one before. */
+static const torc_message *message_lend(torc_stream *s)
+{
+    struct tc_received *r = s->first_received;
+    s->first_received = r->next;
+    if (!r->next)
+        s->last_received = &s->first_received;
+    tc_rstr_unref(s->lent_message);
+    s->lent_message = r->message;
+    tc_free(r);
+    return (const torc_message *)s->lent_message;
+}
+
+int torc_stream_receive(torc_stream *s, int64_t timeout_ms, const torc_message **message)
+{
+    int rc = message ? stream_check(s, timeout_ms) : TORC_EINVAL;
+    if (rc == 0 && (s->kind != TC_STREAM || s->heard.on_message))
+        rc = TORC_ESTATE;
+    if (rc != 0)
+        return rc;
+    TC_NO_CANCEL;
+    struct stream_wait w;
+    wait_begin(&w, s, timeout_ms);
+    if (s->receiving) {
+        wait_end(&w);
+        return TORC_ESTATE;
+    }
+    s->receiving = true;
+    while (rc == 0 && !s->first_received && !s->end) {
+        wait_want_message(&w);
+        rc = wait_once(&w);
+    }
+    if (rc == 0 && s->first_received && !s->draining) {
+        *message = message_lend(s);
+        rc = 1;
+    }
+    s->receiving = false;
+    wait_end(&w);
+    return rc;
+}
+
+int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata **headers)
+{
+    int rc = headers ? stream_check(s, timeout_ms) : TORC_EINVAL;
+    if (rc == 0 && s->kind != TC_STREAM)
+        rc = TORC_ESTATE;
+    if (rc != 0)
+        return rc;
+    TC_NO_CANCEL;
+    struct stream_wait w;
+    wait_begin(&w, s, timeout_ms);
+    while (rc == 0 && !s->initial && !s->end)
+        rc = wait_once(&w);
+    if (rc == 0 && !s->initial)
+        rc = TORC_ECLOSED;
+    if (rc == 0)
+        *headers = s->initial;
+    wait_end(&w);
+    return rc;
+}
+
+/* Half-closes, and has what comes be dropped. That the stream was half-closed, or is over, is fine. */
+static void wait_drain(struct stream_wait *w)
+{
+    torc_stream *s = w->s;
+    s->draining = true;
+    tc_call_want_end(s, w->quietly);
+    tc_call_want_reads(s, 1, w->quietly);
+    wait_posted(w);
+}
+
+torc_result *torc_stream_finish(torc_stream *s)
+{
+    int rc = stream_check(s, -1);
+    bool tries = rc == TORC_EDEADLK; /* the end may have come */
+    if (rc != 0 && !tries)
+        return tc_result_refused_code(rc, "stream");
+    TC_NO_CANCEL;
+    torc_result *result = NULL;
+    struct stream_wait w;
+    wait_begin(&w, s, tries ? 0 : -1);
+    if (!s->end && !tries && s->kind == TC_STREAM)
+        wait_drain(&w);
+    while (!s->end && !tries && (rc = wait_once(&w)) == 0) {
+    }
+    if (s->end) {
+        result = torc_result_ref(s->end);
+        tc_call_drop_received(s); /* a receiver on another thread sees the end */
+    }
+    wait_end(&w);
+    return result ? result : tc_result_refused_code(rc, "stream");
+}
+
+int torc_stream_close(torc_stream *s)
+{
+    int rc = stream_check(s, -1);
+    if (rc != 0)
+        return rc;
+    TC_NO_CANCEL;
+    atomic_store_explicit(&s->detached, true, memory_order_release);
+    tc_call_want_cancel(s);
+    struct stream_wait w;
+    wait_begin(&w, s, -1);
+    while (rc == 0 && !s->delivered)
+        rc = wait_once(&w);
+    wait_end(&w);
+    if (rc == 0)
+        tc_call_drop(s);
+    return rc;
+}

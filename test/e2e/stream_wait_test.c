@@ -1,0 +1,342 @@
+/* Streams for threads that wait: time limits, several senders, and who may wait where. Each in a runtime with a thread
+ * and in one that the waiting threads drive. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+static struct kit_backends *kit;
+static torc_runtime *rt;
+static torc_channel *ch;
+
+static void on_deaf_call(void *arg, struct tc_server_call *call)
+{
+    (void)arg, (void)call;
+}
+
+static void add_deaf(struct tc_server *server, void *arg)
+{
+    (void)arg;
+    tc_server_add_method(server, "/a.B/Deaf", on_deaf_call, NULL);
+}
+
+static int setup(enum torc_runtime_mode mode)
+{
+    kit = kit_backends_new(1, NULL);
+    kit_backends_do(kit, add_deaf, 0, NULL);
+    rt = kit_backends_runtime(mode);
+    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
+    return ch ? 0 : -1;
+}
+
+static int setup_thread(void **state)
+{
+    (void)state;
+    return setup(TORC_RUNTIME_THREAD);
+}
+
+static int setup_caller(void **state)
+{
+    (void)state;
+    return setup(TORC_RUNTIME_CALLER);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_channel_free(ch);
+    int rc = torc_runtime_free(rt);
+    kit_backends_free(kit);
+    return rc;
+}
+
+static void expect_code(torc_stream *s, int code)
+{
+    torc_result *r = torc_stream_finish(s);
+    assert_string_equal(torc_status_code_name(torc_result_code(r)), torc_status_code_name(code));
+    torc_result_free(r);
+}
+
+static void expect_message(torc_stream *s, const char *text)
+{
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+    assert_int_equal(torc_message_size(m), strlen(text));
+    assert_memory_equal(torc_message_data(m), text, strlen(text));
+}
+
+static void test_ping_pong(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    for (int i = 0; i < 200; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "m%d", i);
+        assert_int_equal(torc_stream_send(s, text, strlen(text), 0, -1), 0);
+        expect_message(s, text);
+    }
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_half_close(s), 0);
+    assert_int_equal(torc_stream_half_close(s), TORC_ESTATE);
+    assert_int_equal(torc_stream_send(s, "x", 1, 0, -1), TORC_ESTATE);
+    assert_int_equal(torc_stream_receive(s, -1, &m), 0);
+    assert_int_equal(torc_stream_receive(s, -1, &m), 0);
+    assert_null(m);
+    expect_code(s, TORC_STATUS_OK);
+    torc_stream_free(s);
+}
+
+/* Limits that pass lose nothing: every message comes once, in its order, however often it was asked for in vain. */
+static void test_receive_in_time(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    const torc_message *m = NULL;
+    for (int i = 0; i < 20; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), "m%d", i);
+        assert_int_equal(torc_stream_receive(s, 0, &m), TORC_EAGAIN);
+        assert_int_equal(torc_stream_receive(s, 1, &m), TORC_ETIMEDOUT);
+        assert_int_equal(torc_stream_send(s, text, strlen(text), 0, -1), 0);
+        int rc;
+        while ((rc = torc_stream_receive(s, i % 2, &m)) == TORC_EAGAIN || rc == TORC_ETIMEDOUT)
+            torc_runtime_poll(rt, 10);
+        assert_int_equal(rc, 1);
+        assert_memory_equal(torc_message_data(m), text, strlen(text));
+    }
+    expect_code(s, TORC_STATUS_OK);
+    torc_stream_free(s);
+}
+
+static void test_message_lives_until_the_next(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    const torc_message *m = NULL, *other = NULL;
+    assert_int_equal(torc_stream_send(s, "one", 3, 0, -1), 0);
+    assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+    assert_int_equal(torc_stream_receive(s, 1, &other), TORC_ETIMEDOUT);
+    assert_memory_equal(torc_message_data(m), "one", 3);
+    torc_message *kept = torc_message_ref(m);
+    assert_int_equal(torc_stream_send(s, "two", 3, TORC_SEND_LAST, -1), 0);
+    expect_message(s, "two");
+    expect_code(s, TORC_STATUS_OK);
+    torc_stream_free(s);
+    assert_memory_equal(torc_message_data(kept), "one", 3);
+    torc_message_unref(kept);
+}
+
+/* The server does not read: flow control stops the sender, and what was not taken was not sent. */
+static void test_send_in_time(void **state)
+{
+    (void)state;
+    static char payload[65536];
+    torc_stream *s = torc_stream_open(ch, "a.B/Deaf", NULL, NULL);
+    int n = 0, rc;
+    while ((rc = torc_stream_send(s, payload, sizeof(payload), 0, 50)) == 0 && n < 1000)
+        n++;
+    assert_int_equal(rc, TORC_ETIMEDOUT);
+    assert_in_range(n, 1, 300);
+    assert_int_equal(torc_stream_send(s, payload, 1, 0, 0), TORC_EAGAIN);
+    assert_int_equal(torc_stream_send(s, payload, 1, 0, 1), TORC_ETIMEDOUT);
+    torc_stream_cancel(s);
+    assert_int_equal(torc_stream_send(s, payload, 1, 0, -1), TORC_ECLOSED);
+    expect_code(s, TORC_STATUS_CANCELLED);
+    torc_stream_free(s);
+}
+
+struct sender {
+    pthread_t thread;
+    torc_stream *s;
+    int n, sent, rc;
+};
+
+static void *send_many(void *arg)
+{
+    struct sender *a = arg;
+    for (int i = 0; i < a->n && a->rc == 0; i++) {
+        a->rc = torc_stream_send(a->s, "message", 7, 0, -1);
+        a->sent += a->rc == 0;
+    }
+    return NULL;
+}
+
+static void test_two_senders_and_a_receiver(void **state)
+{
+    (void)state;
+    enum { N = 2000 };
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    struct sender senders[2] = {{.s = s, .n = N}, {.s = s, .n = N}};
+    for (int i = 0; i < 2; i++)
+        pthread_create(&senders[i].thread, NULL, send_many, &senders[i]);
+    for (int i = 0; i < 2 * N; i++)
+        expect_message(s, "message");
+    for (int i = 0; i < 2; i++) {
+        pthread_join(senders[i].thread, NULL);
+        assert_int_equal(senders[i].sent, N);
+    }
+    expect_code(s, TORC_STATUS_OK);
+    torc_stream_free(s);
+}
+
+/* One sender ends the stream while another sends: the other is refused, and neither waits for ever. */
+static void test_a_last_message_beside_another_sender(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+        struct sender a = {.s = s, .n = 1000000};
+        pthread_create(&a.thread, NULL, send_many, &a);
+        for (int i = 0; i < round; i++)
+            expect_message(s, "message");
+        assert_int_equal(torc_stream_send(s, "message", 7, TORC_SEND_LAST, -1), 0);
+        const torc_message *m;
+        int n = round, rc;
+        while ((rc = torc_stream_receive(s, -1, &m)) == 1)
+            n++;
+        assert_int_equal(rc, 0);
+        pthread_join(a.thread, NULL);
+        assert_true(a.rc == TORC_ESTATE || a.rc == TORC_ECLOSED);
+        assert_int_equal(n, a.sent + 1);
+        expect_code(s, TORC_STATUS_OK);
+        torc_stream_free(s);
+    }
+}
+
+static void test_headers_before_the_end(void **state)
+{
+    (void)state;
+    const torc_metadata *headers = NULL;
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_stream_headers(s, -1, &headers), 0);
+    assert_string_equal(torc_metadata_find(headers, "x-backend", NULL), "b0");
+    assert_int_equal(torc_stream_headers(s, 0, &headers), 0);
+    expect_code(s, TORC_STATUS_OK);
+    assert_int_equal(torc_stream_headers(s, 0, &headers), 0);
+    torc_stream_free(s);
+
+    s = torc_stream_open(ch, "a.B/Deaf", NULL, NULL);
+    assert_int_equal(torc_stream_headers(s, 20, &headers), TORC_ETIMEDOUT);
+    torc_stream_cancel(s);
+    assert_int_equal(torc_stream_headers(s, -1, &headers), TORC_ECLOSED);
+    torc_stream_free(s);
+}
+
+static void test_messages_ahead(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_stream_want(s, 0), 0);
+    assert_int_equal(torc_stream_want(s, UINT32_MAX), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(torc_stream_send(s, "m", 1, 0, -1), 0);
+    for (int i = 0; i < 100; i++)
+        expect_message(s, "m");
+    expect_code(s, TORC_STATUS_OK);
+    torc_stream_free(s);
+}
+
+static void test_finish_drops_and_repeats(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(torc_stream_send(s, i ? "other" : "first", 5, 0, -1), 0);
+    torc_result *a = torc_stream_finish(s), *b = torc_stream_finish(s);
+    assert_ptr_equal(a, b);
+    assert_int_equal(torc_result_code(a), TORC_STATUS_OK);
+    assert_null(torc_result_error(a));
+    assert_int_equal(torc_message_size(torc_result_response(a)), 5);
+    assert_memory_equal(torc_message_data(torc_result_response(a)), "first", 5);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(s, -1, &m), 0);
+    assert_int_equal(torc_stream_send(s, "x", 1, 0, -1), TORC_ECLOSED);
+    assert_int_equal(torc_stream_half_close(s), TORC_ECLOSED);
+    torc_result_free(a);
+    torc_stream_free(s);
+    assert_int_equal(torc_result_attempts(b), 1);
+    torc_result_free(b);
+}
+
+/* Each message is compressed or not for itself; the echo comes back whole in any case. */
+static void test_compression_of_a_message(void **state)
+{
+    (void)state;
+    struct torc_call_options options;
+    torc_call_options_init(&options);
+    options.gzip = 1;
+    static char text[4000];
+    memset(text, 'a', sizeof(text) - 1);
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", &options, NULL);
+    const unsigned flags[] = {0, TORC_SEND_PLAIN, TORC_SEND_COMPRESS};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(torc_stream_send(s, text, strlen(text), flags[i], -1), 0);
+        expect_message(s, text);
+    }
+    assert_int_equal(torc_stream_send(s, "x", 1, TORC_SEND_PLAIN | TORC_SEND_COMPRESS, -1), TORC_EINVAL);
+    expect_code(s, TORC_STATUS_OK);
+    torc_stream_free(s);
+    s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_stream_send(s, "x", 1, TORC_SEND_COMPRESS, -1), TORC_ESTATE);
+    assert_int_equal(torc_stream_send(s, "x", 1, TORC_SEND_PLAIN, -1), 0);
+    expect_message(s, "x");
+    torc_stream_free(s);
+}
+
+/* A result that was kept depends on nothing. */
+static void test_results_outlive_the_runtime(void **state)
+{
+    (void)state;
+    torc_runtime *own = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    torc_channel *c = torc_channel_new(own, kit_backends_target(kit), NULL, NULL);
+    torc_result *r = torc_unary(c, "a.B/Echo", "hello", 5, NULL);
+    torc_result *failed = torc_unary(c, "torc.test.Backend/Fail", "7", 1, NULL);
+    torc_stream *s = torc_stream_open(c, "a.B/Chat", NULL, NULL);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_send(s, "x", 1, 0, -1), 0);
+    torc_channel_free(c);
+    assert_int_equal(torc_runtime_free(own), 0);
+    assert_memory_equal(torc_message_data(torc_result_response(r)), "hello", 5);
+    assert_string_equal(torc_metadata_find(torc_result_headers(r), "x-backend", NULL), "b0");
+    assert_string_equal(torc_result_peer(r), kit_backends_address(kit, 0));
+    assert_int_equal(torc_error_status(torc_result_error(failed)), TORC_STATUS_PERMISSION_DENIED);
+    torc_result *again = torc_result_ref(r);
+    torc_result_free(r);
+    assert_int_equal(torc_result_code(again), TORC_STATUS_OK);
+    torc_result_free(again);
+    torc_result_free(failed);
+    /* The stream's handle stays good, too. */
+    assert_int_equal(torc_stream_send(s, "x", 1, 0, -1), TORC_ECLOSED);
+    assert_true(torc_stream_receive(s, -1, &m) >= 0);
+    expect_code(s, TORC_STATUS_CANCELLED);
+    assert_int_equal(torc_stream_close(s), 0);
+}
+
+#define IN_BOTH(test)                                                                                                  \
+    {#test " thread", test, setup_thread, teardown, NULL},                                                             \
+    {                                                                                                                  \
+#test " caller", test, setup_caller, teardown, NULL                                                            \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_BOTH(test_ping_pong),
+        IN_BOTH(test_receive_in_time),
+        IN_BOTH(test_message_lives_until_the_next),
+        IN_BOTH(test_send_in_time),
+        IN_BOTH(test_two_senders_and_a_receiver),
+        IN_BOTH(test_a_last_message_beside_another_sender),
+        IN_BOTH(test_headers_before_the_end),
+        IN_BOTH(test_messages_ahead),
+        IN_BOTH(test_finish_drops_and_repeats),
+        IN_BOTH(test_compression_of_a_message),
+        IN_BOTH(test_results_outlive_the_runtime),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
