@@ -5,18 +5,10 @@
 #include <string.h>
 
 #include "support/fakes/lb.h"
-#include "support/fakes/xds.h"
-#include "support/kits/resource.h"
+#include "support/kits/dependency.h"
 
-#include "api/builtin.h"
 #include "base/mem.h"
-#include "xds/client/local_client.h"
-#include "xds/resolver/dependency_manager.h"
 #include "xds/resource/route_match.h"
-
-#define TYPE(package, name) "type.googleapis.com/envoy.config." package ".v3." name
-
-static const char *const lds = TYPE("listener", "Listener"), *const cds = TYPE("cluster", "Cluster");
 
 enum { NAMES = 100 };
 
@@ -75,74 +67,22 @@ const struct tc_virtual_host *__wrap_tc_route_table_find(const struct tc_route_t
 }
 
 struct world {
-    struct tc_loop *loop;
-    struct fake_xds *fake;
-    struct fake_xds_server *server;
-    struct tc_xds_client *client;
-    struct tc_dependency_manager *manager;
-    int version;
+    struct kit_dependency k;
     struct tc_resolver_env dns_env;
-    unsigned configs;
-    struct tc_xds_config *config;   /* as last reported */
     struct tc_buf routes, clusters; /* of the control plane */
 };
 
-static void on_config(void *arg, struct tc_xds_config *config)
-{
-    struct world *w = arg;
-    w->configs++;
-    tc_xds_config_ref(config);
-    tc_xds_config_unref(w->config);
-    w->config = config;
-}
-
-static void on_error(void *arg, const struct tc_status *error)
-{
-    (void)arg;
-    fail_msg("%s", tc_status_text(error));
-}
-
-static const struct tc_dependency_events events = {.on_config = on_config, .on_error = on_error};
-
-static bool supported(void *arg, const char *type, const json_t *config)
-{
-    (void)arg;
-    (void)config;
-    return strcmp(type, "insecure") == 0;
-}
-
 static void open_world(struct world *w)
 {
-    static const char bootstrap[] = "{\"node\": {\"id\": \"n\"}, \"xds_servers\": "
-                                    "[{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}]}";
-    const struct tc_dependency_opts m = {
-        .listener = tc_slice_str("l"), .authority = tc_slice_str("svc"), .dns = &w->dns_env};
-    struct tc_status why = {0};
-    struct tc_xds_client_opts opts;
     *w = (struct world){0};
-    w->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
-    w->dns_env.loop = w->loop;
     resolvers = 0;
-    w->fake = fake_xds_new(w->loop);
-    w->server = fake_xds_server(w->fake, "s1");
-    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(tc_slice_str(bootstrap), supported, NULL, &why);
-    assert_non_null(b);
-    tc_xds_client_opts_init(&opts);
-    opts.registries = tc_builtin_validation_context();
-    w->client = tc_xds_local_client_new(w->loop, b, fake_xds_factory(w->fake), &opts);
-    tc_xds_bootstrap_unref(b);
-    w->manager = tc_dependency_manager_new(w->loop, w->client, &m, &events, w);
-    tc_loop_drain(w->loop);
+    kit_dependency_open(&w->k, NULL, &w->dns_env);
 }
 
 static void close_world(struct world *w)
 {
-    tc_dependency_manager_free(w->manager);
-    tc_xds_config_unref(w->config);
-    tc_xds_client_unref(w->client);
-    tc_loop_drain(w->loop);
-    fake_xds_free(w->fake);
-    tc_loop_free(w->loop);
+    assert_int_equal(w->k.errors, 0);
+    kit_dependency_close(&w->k);
     tc_buf_fini(&w->routes);
     tc_buf_fini(&w->clusters);
 }
@@ -150,15 +90,8 @@ static void close_world(struct world *w)
 static void respond(struct world *w, const char *type, const char *resources)
 {
     struct fake_xds_request *r;
-    char *json = tc_asprintf("{'versionInfo': '%d', 'nonce': '%d', 'typeUrl': '%s', 'resources': [%s]}", w->version,
-                             w->version, type, resources);
-    struct tc_buf bytes = kit_resource_message("envoy.service.discovery.v3.DiscoveryResponse", json);
-    w->version++;
-    fake_xds_send(w->server, tc_buf_slice(&bytes));
-    tc_buf_fini(&bytes);
-    tc_free(json);
-    tc_loop_drain(w->loop);
-    while ((r = fake_xds_take(w->server)))
+    kit_dependency_respond(&w->k, w->k.server, type, resources);
+    while ((r = fake_xds_take(w->k.server)))
         fake_xds_request_free(r);
 }
 
@@ -169,7 +102,7 @@ static void begin_aggregate(struct world *w, const char *name)
     tc_buf_printf(&w->clusters,
                   "%s{'@type': '%s', 'name': '%s', 'clusterType': {'name': 'a', 'typedConfig': {'@type': "
                   "'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig', 'clusters': [",
-                  w->clusters.len ? ", " : "", cds, name);
+                  w->clusters.len ? ", " : "", KIT_CDS, name);
 }
 
 static void end_aggregate(struct world *w)
@@ -214,25 +147,21 @@ static void roots(struct world *w, size_t n, const char *child)
 /* Sends it all. No leaf exists: after its time each counts as one that fails. */
 static void serve(struct world *w)
 {
-    char *listener =
-        tc_asprintf("{'@type': '%s', 'name': 'l', 'apiListener': {'apiListener': {'@type': 'type.googleapis.com/"
-                    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "
-                    "'httpFilters': [{'name': 'router', 'typedConfig': {'@type': "
-                    "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], 'routeConfig': "
-                    "{'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [%s]}]}}}}",
-                    lds, tc_buf_cstr(&w->routes));
-    respond(w, lds, listener);
+    char *listener = tc_asprintf(KIT_LISTENER("'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], "
+                                              "'routes': [%s]}]}"),
+                                 tc_buf_cstr(&w->routes));
+    respond(w, KIT_LDS, listener);
     tc_free(listener);
     /* Each level is asked for once the one above is known. */
     for (int level = 0; level < 3; level++)
-        respond(w, cds, tc_buf_cstr(&w->clusters));
-    tc_loop_advance(w->loop, 15000);
+        respond(w, KIT_CDS, tc_buf_cstr(&w->clusters));
+    tc_loop_advance(w->k.loop, 15000);
 }
 
 static void expect(const struct world *w, const char *name, size_t leaf_clusters, const char *error)
 {
-    assert_non_null(w->config);
-    const struct tc_cluster_config *c = tc_xds_config_cluster(w->config, tc_slice_str(name));
+    assert_non_null(w->k.config);
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w->k.config, tc_slice_str(name));
     assert_non_null(c);
     assert_string_equal(tc_status_text(&c->leaf_error), error);
     assert_int_equal(c->n_leaf_clusters, leaf_clusters);
@@ -254,7 +183,7 @@ static void leaves_of_an_aggregate(void **state)
     serve(&w);
     expect(&w, "alone", 1024, "");
     expect(&w, "again", 1024, "");
-    expect(&w, "wide", 0, "aggregate cluster graph for wide exceeds max leaf clusters (1024) (node ID:n)");
+    expect(&w, "wide", 0, "aggregate cluster graph for wide exceeds max leaf clusters (1024) (node ID:n1)");
     expect(&w, "small", 2, "");
     close_world(&w);
 }
@@ -273,10 +202,10 @@ static void leaves_of_all_aggregates(void **state)
     expect(&w, "r0", 1000, "");
     expect(&w, "r64", 1000, "");
     expect(&w, "r65", 0,
-           "aggregate cluster graph for r65 exceeds max leaf clusters of all aggregates (65536) (node ID:n)");
+           "aggregate cluster graph for r65 exceeds max leaf clusters of all aggregates (65536) (node ID:n1)");
     expect(&w, "small", 2, ""); /* fits still */
     expect(&w, "plain", 0, "");
-    assert_int_equal(w.config->n_clusters, 66 + 3 + 1000 + 2 + 1);
+    assert_int_equal(w.k.config->n_clusters, 66 + 3 + 1000 + 2 + 1);
     close_world(&w);
 }
 
@@ -292,8 +221,8 @@ static void names_of_all_aggregates(void **state)
     serve(&w);
     expect(&w, "r0", 1, "");
     expect(&w, "r260", 1, ""); /* 261 * 1001 */
-    expect(&w, "r261", 0, "aggregate cluster graph for r261 exceeds max names of all aggregates (262144) (node ID:n)");
-    expect(&w, "r262", 0, "aggregate cluster graph for r262 exceeds max names of all aggregates (262144) (node ID:n)");
+    expect(&w, "r261", 0, "aggregate cluster graph for r261 exceeds max names of all aggregates (262144) (node ID:n1)");
+    expect(&w, "r262", 0, "aggregate cluster graph for r262 exceeds max names of all aggregates (262144) (node ID:n1)");
     expect(&w, "plain", 0, "");
     close_world(&w);
 }
@@ -306,7 +235,7 @@ static void answer(struct world *w, size_t i, const char *addresses)
     else
         result.status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "injected error");
     assert_true(dns[i].base.env->on_result(dns[i].base.env->arg, &result));
-    tc_loop_drain(w->loop);
+    tc_loop_drain(w->k.loop);
 }
 
 /* A route to a LOGICAL_DNS cluster. */
@@ -316,7 +245,7 @@ static void dns_route(struct world *w, const char *name)
                   "%s{'@type': '%s', 'name': '%s', 'type': 'LOGICAL_DNS', 'loadAssignment': {'endpoints': "
                   "[{'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '%s.test', 'portValue': "
                   "80}}}}]}]}}",
-                  w->clusters.len ? ", " : "", cds, name, name);
+                  w->clusters.len ? ", " : "", KIT_CDS, name, name);
     route(w, name);
 }
 
@@ -342,27 +271,27 @@ static void answers_of_many_names(void **state)
     for (size_t i = 1; i < NAMES; i++)
         answer(&w, i, i % 2 ? "1.1.1.1:80" : NULL);
     assert_int_equal(rounds, 0);
-    assert_int_equal(w.configs, 0);
+    assert_int_equal(w.k.configs, 0);
     answer(&w, 2, "1.1.1.1:80"); /* a second one, while another is awaited */
     assert_int_equal(rounds, 0);
     answer(&w, 0, "1.1.1.1:80");
     assert_int_equal(rounds, 1);
-    assert_int_equal(w.configs, 1);
-    assert_int_equal(tc_xds_config_cluster(w.config, tc_slice_str("d2"))->dns->n, 1);
-    const struct tc_cluster_config *other = tc_xds_config_cluster(w.config, tc_slice_str("d3"));
+    assert_int_equal(w.k.configs, 1);
+    assert_int_equal(tc_xds_config_cluster(w.k.config, tc_slice_str("d2"))->dns->n, 1);
+    const struct tc_cluster_config *other = tc_xds_config_cluster(w.k.config, tc_slice_str("d3"));
     answer(&w, 0, "2.2.2.2:80");
-    assert_int_equal(w.configs, 2);
-    const struct tc_cluster_config *c = tc_xds_config_cluster(w.config, tc_slice_str("d0"));
+    assert_int_equal(w.k.configs, 2);
+    const struct tc_cluster_config *c = tc_xds_config_cluster(w.k.config, tc_slice_str("d0"));
     assert_int_equal(c->dns->n, 1);
-    assert_ptr_equal(tc_xds_config_cluster(w.config, tc_slice_str("d3")), other);
+    assert_ptr_equal(tc_xds_config_cluster(w.k.config, tc_slice_str("d3")), other);
     answer(&w, 0, "2.2.2.2:80"); /* nothing new */
-    assert_int_equal(w.configs, 2);
+    assert_int_equal(w.k.configs, 2);
     answer(&w, 0, NULL);
-    assert_int_equal(w.configs, 3);
-    c = tc_xds_config_cluster(w.config, tc_slice_str("d0"));
+    assert_int_equal(w.k.configs, 3);
+    c = tc_xds_config_cluster(w.k.config, tc_slice_str("d0"));
     assert_int_equal(c->dns->n, 1);
     assert_string_equal(c->resolution_note->data,
-                        "DNS resolution failed for d0.test:80: UNAVAILABLE: injected error (node ID:n)");
+                        "DNS resolution failed for d0.test:80: UNAVAILABLE: injected error (node ID:n1)");
     assert_int_equal(rounds, 1);
     close_world(&w);
 }
@@ -376,14 +305,14 @@ static void answer_that_is_awaited_no_more(void **state)
     dns_routes(&w);
     for (size_t i = 1; i < NAMES; i++)
         answer(&w, i, "1.1.1.1:80");
-    assert_int_equal(w.configs, 0);
+    assert_int_equal(w.k.configs, 0);
     w.routes.len = 0;
     route(&w, "d1");
     serve(&w);
-    assert_int_equal(w.configs, 1);
-    assert_int_equal(w.config->n_clusters, 1);
+    assert_int_equal(w.k.configs, 1);
+    assert_int_equal(w.k.config->n_clusters, 1);
     answer(&w, 1, "2.2.2.2:80");
-    assert_int_equal(w.configs, 2);
+    assert_int_equal(w.k.configs, 2);
     close_world(&w);
 }
 
@@ -397,14 +326,14 @@ static void requests_of_many_clusters(void **state)
     for (size_t i = 1; i < NAMES; i++)
         answer(&w, i, "1.1.1.1:80");
     for (size_t i = 0; i < NAMES; i++)
-        tc_dependency_manager_request_reresolution(w.manager);
+        tc_dependency_manager_request_reresolution(w.k.manager);
     assert_int_equal(dns[0].refreshed, 0); /* its first answer is on its way */
     for (size_t i = 1; i < NAMES; i++)
         assert_int_equal(dns[i].refreshed, 1);
     answer(&w, 0, "1.1.1.1:80");
     answer(&w, 5, NULL);
-    tc_dependency_manager_request_reresolution(w.manager);
-    tc_dependency_manager_request_reresolution(w.manager);
+    tc_dependency_manager_request_reresolution(w.k.manager);
+    tc_dependency_manager_request_reresolution(w.k.manager);
     assert_int_equal(dns[0].refreshed, 1);
     assert_int_equal(dns[5].refreshed, 2);
     assert_int_equal(dns[6].refreshed, 1);

@@ -4,126 +4,33 @@
 
 #include "support/case.h"
 #include "support/cmocka.h"
-#include "support/fakes/xds.h"
-#include "support/kits/resource.h"
+#include "support/kits/dependency.h"
 
-#include "api/builtin.h"
 #include "base/mem.h"
-#include "xds/client/local_client.h"
-#include "xds/resolver/dependency_manager.h"
 
-#define BOOTSTRAP                                                                                                      \
-    "{\"xds_servers\": [{\"server_uri\": \"s1\", \"channel_creds\": [{\"type\": \"insecure\"}]}], "                    \
-    "\"node\": {\"id\": \"n1\"}}"
-#define TYPE(package, name) "type.googleapis.com/envoy.config." package ".v3." name
-#define LDS TYPE("listener", "Listener")
-#define RDS TYPE("route", "RouteConfiguration")
-#define CDS TYPE("cluster", "Cluster")
-#define EDS TYPE("endpoint", "ClusterLoadAssignment")
-#define HCM                                                                                                            \
-    "'@type': "                                                                                                        \
-    "'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',"         \
-    "'httpFilters': [{'name': 'router', 'typedConfig': {'@type': "                                                     \
-    "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}]"
-#define LISTENER(routes) "{'@type': '" LDS "', 'name': 'l', 'apiListener': {'apiListener': {" HCM ", " routes "}}}"
-#define BY_RDS(name) LISTENER("'rds': {'routeConfigName': '" name "', 'configSource': {'ads': {}}}")
+#define BY_RDS(name) KIT_LISTENER("'rds': {'routeConfigName': '" name "', 'configSource': {'ads': {}}}")
 #define ROUTES(name, domain, routes)                                                                                   \
-    "{'@type': '" RDS "', 'name': '" name "', 'virtualHosts': [{'name': 'v', 'domains': ['" domain                     \
+    "{'@type': '" KIT_RDS "', 'name': '" name "', 'virtualHosts': [{'name': 'v', 'domains': ['" domain                 \
     "'], 'routes': [" routes "]}]}"
 #define TO(cluster) "{'match': {'prefix': '/" cluster "'}, 'route': {'cluster': '" cluster "'}}"
 #define CLUSTER(name)                                                                                                  \
-    "{'@type': '" CDS "', 'name': '" name "', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': {'ads': {}}}}"
+    "{'@type': '" KIT_CDS "', 'name': '" name "', 'type': 'EDS', 'edsClusterConfig': {'edsConfig': {'ads': {}}}}"
 #define AGGREGATE(name, list)                                                                                          \
-    "{'@type': '" CDS "', 'name': '" name "', 'clusterType': {'name': 'a', 'typedConfig': {'@type': "                  \
+    "{'@type': '" KIT_CDS "', 'name': '" name "', 'clusterType': {'name': 'a', 'typedConfig': {'@type': "              \
     "'type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig', 'clusters': [" list "]}}}"
 #define ENDPOINTS(name, port)                                                                                          \
-    "{'@type': '" EDS "', 'clusterName': '" name "', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': " \
+    "{'@type': '" KIT_EDS "', 'clusterName': '" name                                                                   \
+    "', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': "                                              \
     "'r'}, 'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': " port       \
     "}}}}]}]}"
 
-struct world {
-    struct tc_loop *loop;
-    struct fake_xds *fake;
-    struct fake_xds_server *server;
-    struct tc_xds_client *client;
-    struct tc_dependency_manager *manager;
-    int version;
-    /* What was reported. */
-    struct tc_xds_config *config;
-    struct tc_status error;
-    unsigned configs, errors;
-};
-
-static void on_config(void *arg, struct tc_xds_config *config)
+static void respond(struct kit_dependency *w, const char *type, const char *resources)
 {
-    struct world *w = arg;
-    w->configs++;
-    tc_xds_config_ref(config);
-    tc_xds_config_unref(w->config);
-    w->config = config;
-}
-
-static void on_error(void *arg, const struct tc_status *error)
-{
-    struct world *w = arg;
-    w->errors++;
-    tc_status_set(&w->error, tc_status_ref(error));
-}
-
-static const struct tc_dependency_events events = {.on_config = on_config, .on_error = on_error};
-
-static bool supported(void *arg, const char *type, const json_t *config)
-{
-    (void)arg;
-    (void)config;
-    return strcmp(type, "insecure") == 0;
-}
-
-static void open_world(struct world *w)
-{
-    struct tc_status why = {0};
-    struct tc_xds_client_opts opts;
-    *w = (struct world){0};
-    w->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
-    w->fake = fake_xds_new(w->loop);
-    w->server = fake_xds_server(w->fake, "s1");
-    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(tc_slice_str(BOOTSTRAP), supported, NULL, &why);
-    assert_non_null(b);
-    tc_xds_client_opts_init(&opts);
-    opts.registries = tc_builtin_validation_context();
-    w->client = tc_xds_local_client_new(w->loop, b, fake_xds_factory(w->fake), &opts);
-    tc_xds_bootstrap_unref(b);
-    struct tc_dependency_opts mopts = {.listener = tc_slice_str("l"), .authority = tc_slice_str("svc")};
-    w->manager = tc_dependency_manager_new(w->loop, w->client, &mopts, &events, w);
-    tc_loop_drain(w->loop);
-}
-
-static void close_world(struct world *w)
-{
-    tc_dependency_manager_free(w->manager);
-    tc_xds_client_unref(w->client);
-    tc_loop_drain(w->loop);
-    fake_xds_free(w->fake);
-    tc_loop_free(w->loop);
-    tc_xds_config_unref(w->config);
-    tc_status_fini(&w->error);
-}
-
-/* A response with these resources. */
-static void respond(struct world *w, const char *type, const char *resources)
-{
-    w->version++;
-    char *json = tc_asprintf("{'versionInfo': '%d', 'nonce': '%d', 'typeUrl': '%s', 'resources': [%s]}", w->version,
-                             w->version, type, resources);
-    struct tc_buf bytes = kit_resource_message("envoy.service.discovery.v3.DiscoveryResponse", json);
-    fake_xds_send(w->server, tc_buf_slice(&bytes));
-    tc_buf_fini(&bytes);
-    tc_free(json);
-    tc_loop_drain(w->loop);
+    kit_dependency_respond(w, w->server, type, resources);
 }
 
 /* The names of the last request for a type. */
-static const char *asked(struct world *w, const char *type)
+static const char *asked(struct kit_dependency *w, const char *type)
 {
     static char names[256];
     struct fake_xds_request *r;
@@ -136,7 +43,7 @@ static const char *asked(struct world *w, const char *type)
     return names;
 }
 
-static struct tc_cluster_config *cluster(const struct world *w, const char *name)
+static struct tc_cluster_config *cluster(const struct kit_dependency *w, const char *name)
 {
     assert_non_null(w->config);
     struct tc_cluster_config *c = tc_xds_config_cluster(w->config, tc_slice_str(name));
@@ -145,7 +52,7 @@ static struct tc_cluster_config *cluster(const struct world *w, const char *name
 }
 
 /* What the config waits for, as texts say it. */
-static void assert_pending(const struct world *w, const char *text)
+static void assert_pending(const struct kit_dependency *w, const char *text)
 {
     struct tc_buf b = {0};
     tc_dependency_manager_pending(w->manager, &b);
@@ -153,12 +60,12 @@ static void assert_pending(const struct world *w, const char *text)
     tc_buf_fini(&b);
 }
 
-static void one_cluster(struct world *w)
+static void one_cluster(struct kit_dependency *w)
 {
-    respond(w, LDS, BY_RDS("r"));
-    respond(w, RDS, ROUTES("r", "*", TO("c")));
-    respond(w, CDS, CLUSTER("c"));
-    respond(w, EDS, ENDPOINTS("c", "1"));
+    respond(w, KIT_LDS, BY_RDS("r"));
+    respond(w, KIT_RDS, ROUTES("r", "*", TO("c")));
+    respond(w, KIT_CDS, CLUSTER("c"));
+    respond(w, KIT_EDS, ENDPOINTS("c", "1"));
     assert_int_equal(w->configs, 1);
 }
 
@@ -166,53 +73,53 @@ static void one_cluster(struct world *w)
 static void whole_or_nothing(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
-    assert_string_equal(asked(&w, LDS), "l");
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    assert_string_equal(asked(&w, KIT_LDS), "l");
     assert_pending(&w, "LDS resource \"l\"");
-    respond(&w, LDS, BY_RDS("r"));
-    assert_string_equal(asked(&w, RDS), "r");
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    assert_string_equal(asked(&w, KIT_RDS), "r");
     assert_pending(&w, "RDS resource \"r\"");
-    respond(&w, RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
-    assert_string_equal(asked(&w, CDS), "a,b");
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
+    assert_string_equal(asked(&w, KIT_CDS), "a,b");
     assert_pending(&w, "CDS resource \"a\", CDS resource \"b\"");
-    respond(&w, CDS, CLUSTER("a") ", " CLUSTER("b"));
-    assert_string_equal(asked(&w, EDS), "a,b");
-    respond(&w, EDS, ENDPOINTS("a", "1"));
+    respond(&w, KIT_CDS, CLUSTER("a") ", " CLUSTER("b"));
+    assert_string_equal(asked(&w, KIT_EDS), "a,b");
+    respond(&w, KIT_EDS, ENDPOINTS("a", "1"));
     assert_int_equal(w.configs, 0);
     assert_pending(&w, "EDS resource \"b\"");
-    respond(&w, EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
+    respond(&w, KIT_EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
     assert_pending(&w, "");
     assert_int_equal(w.configs, 1);
     assert_int_equal(w.config->n_clusters, 2);
     assert_string_equal(w.config->vhost->name.data, "v");
     assert_string_equal(cluster(&w, "b")->resolution_note->data, "xDS node ID:n1");
     assert_int_equal(cluster(&w, "b")->eds->priorities[0].localities[0].n, 1);
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 static void only_what_changed_is_new(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
-    respond(&w, LDS, BY_RDS("r"));
-    respond(&w, RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
-    respond(&w, CDS, CLUSTER("a") ", " CLUSTER("b"));
-    respond(&w, EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
+    respond(&w, KIT_CDS, CLUSTER("a") ", " CLUSTER("b"));
+    respond(&w, KIT_EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
     struct tc_cluster_config *a = tc_cluster_config_ref(cluster(&w, "a"));
     struct tc_cluster_config *b = tc_cluster_config_ref(cluster(&w, "b"));
-    respond(&w, EDS, ENDPOINTS("b", "3"));
+    respond(&w, KIT_EDS, ENDPOINTS("b", "3"));
     assert_int_equal(w.configs, 2);
     assert_ptr_equal(cluster(&w, "a"), a);
     assert_ptr_not_equal(cluster(&w, "b"), b);
     /* The same again tells nobody. */
-    respond(&w, EDS, ENDPOINTS("b", "3"));
-    respond(&w, LDS, BY_RDS("r"));
+    respond(&w, KIT_EDS, ENDPOINTS("b", "3"));
+    respond(&w, KIT_LDS, BY_RDS("r"));
     assert_int_equal(w.configs, 2);
     tc_cluster_config_unref(a);
     tc_cluster_config_unref(b);
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* A mesh of two thousand clusters: one endpoint changes, and nothing else is new. */
@@ -220,7 +127,7 @@ static void two_thousand_clusters(void **state)
 {
     enum { N = 2000, CHANGED = 777 };
     (void)state;
-    struct world w;
+    struct kit_dependency w;
     struct tc_buf routes = {0}, clusters = {0}, endpoints = {0}, changed = {0};
     struct tc_cluster_config **before = tc_calloc(N, sizeof(*before));
     for (size_t i = 0; i < N; i++) {
@@ -230,21 +137,21 @@ static void two_thousand_clusters(void **state)
         tc_buf_printf(&endpoints, "%s" ENDPOINTS("c%zu", "%zu"), comma, i, i + 1);
         tc_buf_printf(&changed, "%s" ENDPOINTS("c%zu", "%zu"), comma, i, i == CHANGED ? N + 1 : i + 1);
     }
-    open_world(&w);
-    respond(&w, LDS, BY_RDS("r"));
+    kit_dependency_open(&w, NULL, NULL);
+    respond(&w, KIT_LDS, BY_RDS("r"));
     char *table = tc_asprintf(ROUTES("r", "*", "%s"), tc_buf_cstr(&routes));
-    respond(&w, RDS, table);
+    respond(&w, KIT_RDS, table);
     assert_pending(&w, "CDS resource \"c0\", CDS resource \"c1\", CDS resource \"c2\", CDS resource \"c3\" and 1996 "
                        "more");
-    respond(&w, CDS, tc_buf_cstr(&clusters));
-    respond(&w, EDS, tc_buf_cstr(&endpoints));
+    respond(&w, KIT_CDS, tc_buf_cstr(&clusters));
+    respond(&w, KIT_EDS, tc_buf_cstr(&endpoints));
     assert_int_equal(w.configs, 1);
     assert_int_equal(w.config->n_clusters, N);
     for (size_t i = 0; i < N; i++)
         before[i] = tc_cluster_config_ref(w.config->clusters[i]);
     /* All of them come again, as state of the world has it, and one is different. */
-    respond(&w, EDS, tc_buf_cstr(&changed));
-    respond(&w, CDS, tc_buf_cstr(&clusters));
+    respond(&w, KIT_EDS, tc_buf_cstr(&changed));
+    respond(&w, KIT_CDS, tc_buf_cstr(&clusters));
     assert_int_equal(w.configs, 2);
     assert_int_equal(w.config->n_clusters, N);
     size_t fresh = 0;
@@ -266,7 +173,7 @@ static void two_thousand_clusters(void **state)
     tc_buf_fini(&clusters);
     tc_buf_fini(&endpoints);
     tc_buf_fini(&changed);
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* The old route serves until the new one's clusters are there. */
@@ -274,56 +181,56 @@ static void new_route_waits_for_its_cluster(void **state)
 {
     TC_CASE(CM02);
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
     tc_dependency_manager_subscribe(w.manager, tc_slice_str("c"));
-    respond(&w, RDS, ROUTES("r", "*", TO("d")));
-    assert_string_equal(asked(&w, CDS), "c,d");
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("d")));
+    assert_string_equal(asked(&w, KIT_CDS), "c,d");
     assert_int_equal(w.configs, 1);
-    respond(&w, CDS, CLUSTER("c") ", " CLUSTER("d"));
+    respond(&w, KIT_CDS, CLUSTER("c") ", " CLUSTER("d"));
     assert_int_equal(w.configs, 1);
-    respond(&w, EDS, ENDPOINTS("d", "4"));
+    respond(&w, KIT_EDS, ENDPOINTS("d", "4"));
     assert_int_equal(w.configs, 2);
     /* "c" is held by someone. */
     assert_int_equal(w.config->n_clusters, 2);
-    assert_string_equal(asked(&w, CDS), "c,d");
+    assert_string_equal(asked(&w, KIT_CDS), "c,d");
     tc_dependency_manager_unsubscribe(w.manager, tc_slice_str("c"));
     tc_loop_drain(w.loop);
     assert_int_equal(w.configs, 3);
     assert_int_equal(w.config->n_clusters, 1);
-    assert_string_equal(asked(&w, CDS), "d");
-    close_world(&w);
+    assert_string_equal(asked(&w, KIT_CDS), "d");
+    kit_dependency_close(&w);
 }
 
 static void missing_cluster_is_its_own_trouble(void **state)
 {
     TC_CASE(CD21);
     (void)state;
-    struct world w;
-    open_world(&w);
-    respond(&w, LDS, BY_RDS("r"));
-    respond(&w, RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
-    respond(&w, CDS, CLUSTER("a"));
-    respond(&w, EDS, ENDPOINTS("a", "1"));
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("a") ", " TO("b")));
+    respond(&w, KIT_CDS, CLUSTER("a"));
+    respond(&w, KIT_EDS, ENDPOINTS("a", "1"));
     assert_int_equal(w.configs, 0);
     tc_loop_advance(w.loop, 15000);
     assert_int_equal(w.configs, 1);
     assert_true(tc_status_ok(&cluster(&w, "a")->status));
     assert_int_equal(cluster(&w, "b")->status.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(tc_status_text(&cluster(&w, "b")->status), "CDS resource \"b\" does not exist (node ID:n1)");
-    respond(&w, CDS, CLUSTER("a") ", " CLUSTER("b"));
-    respond(&w, EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
+    respond(&w, KIT_CDS, CLUSTER("a") ", " CLUSTER("b"));
+    respond(&w, KIT_EDS, ENDPOINTS("a", "1") ", " ENDPOINTS("b", "2"));
     assert_true(tc_status_ok(&cluster(&w, "b")->status));
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* A31: a cluster that does not exist, that RPCs hold and that no route has. */
 static void cluster_that_only_rpcs_have(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
     assert_false(cluster(&w, "c")->dropped);
     tc_dependency_manager_subscribe(w.manager, tc_slice_str("c"));
@@ -332,19 +239,19 @@ static void cluster_that_only_rpcs_have(void **state)
     tc_loop_advance(w.loop, 15000);
     assert_true(cluster(&w, "b")->dropped);
     assert_false(cluster(&w, "c")->dropped);
-    respond(&w, RDS, ROUTES("r", "*", TO("b")));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("b")));
     assert_false(cluster(&w, "b")->dropped);
     assert_false(cluster(&w, "c")->dropped);
-    respond(&w, RDS, ROUTES("r", "*", TO("c")));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
     assert_true(cluster(&w, "b")->dropped);
-    respond(&w, CDS, CLUSTER("c") ", " CLUSTER("b"));
-    respond(&w, EDS, ENDPOINTS("c", "1") ", " ENDPOINTS("b", "2"));
+    respond(&w, KIT_CDS, CLUSTER("c") ", " CLUSTER("b"));
+    respond(&w, KIT_EDS, ENDPOINTS("c", "1") ", " ENDPOINTS("b", "2"));
     assert_true(tc_status_ok(&cluster(&w, "b")->status));
     assert_false(cluster(&w, "b")->dropped);
     tc_dependency_manager_unsubscribe(w.manager, tc_slice_str("b"));
     tc_loop_drain(w.loop);
     assert_int_equal(w.config->n_clusters, 1);
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 static void notes_on_endpoints(void **state)
@@ -352,40 +259,40 @@ static void notes_on_endpoints(void **state)
     TC_CASE(ED14);
     TC_CASE(ED15);
     (void)state;
-    struct world w;
-    open_world(&w);
-    respond(&w, LDS, BY_RDS("r"));
-    respond(&w, RDS, ROUTES("r", "*", TO("c")));
-    respond(&w, CDS, CLUSTER("c"));
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
+    respond(&w, KIT_CDS, CLUSTER("c"));
     tc_loop_advance(w.loop, 15000);
     assert_string_equal(cluster(&w, "c")->resolution_note->data, "EDS resource c does not exist (node ID:n1)");
     assert_null(cluster(&w, "c")->eds);
-    respond(&w, EDS, "{'@type': '" EDS "', 'clusterName': 'c'}");
+    respond(&w, KIT_EDS, "{'@type': '" KIT_EDS "', 'clusterName': 'c'}");
     assert_string_equal(cluster(&w, "c")->resolution_note->data, "EDS resource c contains no localities (node ID:n1)");
-    respond(&w, EDS, "{'@type': '" EDS "', 'clusterName': 'c', 'endpoints': [{'locality': {'region': 'r'}}]}");
+    respond(&w, KIT_EDS, "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [{'locality': {'region': 'r'}}]}");
     assert_string_equal(cluster(&w, "c")->resolution_note->data,
                         "EDS resource c contains no localities: 1 has no load_balancing_weight, which leaves it out "
                         "(node ID:n1)");
-    respond(&w, EDS,
-            "{'@type': '" EDS "', 'clusterName': 'c', 'endpoints': [{'loadBalancingWeight': 1, 'locality': "
+    respond(&w, KIT_EDS,
+            "{'@type': '" KIT_EDS "', 'clusterName': 'c', 'endpoints': [{'loadBalancingWeight': 1, 'locality': "
             "{'region': 'r', 'zone': 'z', 'subZone': 's'}}]}");
     assert_string_equal(cluster(&w, "c")->resolution_note->data,
                         "EDS resource c contains empty localities: [{region=\"r\", zone=\"z\", sub_zone=\"s\"}] "
                         "(node ID:n1)");
-    respond(&w, EDS, ENDPOINTS("c", "1"));
+    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
     assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* A88: errors beside values go into the notes of the clusters that they concern. */
 static void ambient_errors(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
-    respond(&w, CDS,
-            "{'@type': '" CDS "', 'name': 'c', 'type': 'EDS', 'lbPolicy': 'MAGLEV', 'edsClusterConfig': "
+    respond(&w, KIT_CDS,
+            "{'@type': '" KIT_CDS "', 'name': 'c', 'type': 'EDS', 'lbPolicy': 'MAGLEV', 'edsClusterConfig': "
             "{'edsConfig': {'ads': {}}}}");
     assert_int_equal(w.configs, 2);
     const char *note = cluster(&w, "c")->resolution_note->data;
@@ -393,66 +300,66 @@ static void ambient_errors(void **state)
     assert_non_null(strstr(note, "MAGLEV"));
     assert_non_null(strstr(note, "node ID:n1"));
     assert_non_null(cluster(&w, "c")->cluster);
-    respond(&w, CDS, CLUSTER("c"));
+    respond(&w, KIT_CDS, CLUSTER("c"));
     assert_int_equal(w.configs, 3);
     assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
     /* Deleted, and in use all the same (A88): no word of "does not exist". */
-    respond(&w, CDS, "");
+    respond(&w, KIT_CDS, "");
     note = cluster(&w, "c")->resolution_note->data;
     assert_non_null(strstr(note, "CDS resource \"c\": xDS Cluster resource was deleted by server "));
     assert_non_null(cluster(&w, "c")->cluster);
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 static void nothing_to_route_by(void **state)
 {
     TC_CASE(AD12);
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     tc_loop_advance(w.loop, 15000);
     assert_int_equal(w.errors, 1);
     assert_int_equal(w.error.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(tc_status_text(&w.error), "LDS resource \"l\" does not exist (node ID:n1)");
-    respond(&w, LDS, BY_RDS("r"));
+    respond(&w, KIT_LDS, BY_RDS("r"));
     tc_loop_advance(w.loop, 15000);
     assert_string_equal(tc_status_text(&w.error), "RDS resource \"r\" does not exist (node ID:n1)");
-    respond(&w, RDS, ROUTES("r", "elsewhere", TO("c")));
+    respond(&w, KIT_RDS, ROUTES("r", "elsewhere", TO("c")));
     assert_string_equal(tc_status_text(&w.error),
                         "no virtual host for \"svc\" in route configuration \"r\" (node ID:n1)");
     assert_int_equal(w.configs, 0);
-    respond(&w, RDS, ROUTES("r", "svc", TO("c")));
-    respond(&w, CDS, CLUSTER("c"));
-    respond(&w, EDS, ENDPOINTS("c", "1"));
+    respond(&w, KIT_RDS, ROUTES("r", "svc", TO("c")));
+    respond(&w, KIT_CDS, CLUSTER("c"));
+    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
     assert_int_equal(w.configs, 1);
-    respond(&w, RDS, ROUTES("r", "elsewhere", TO("c")));
+    respond(&w, KIT_RDS, ROUTES("r", "elsewhere", TO("c")));
     assert_int_equal(w.errors, 4);
-    assert_string_equal(asked(&w, CDS), "");
-    close_world(&w);
+    assert_string_equal(asked(&w, KIT_CDS), "");
+    kit_dependency_close(&w);
 }
 
 /* A control plane whose service is gone empties its routes and takes its Listener away (A88: which stays in use). */
 static void empty_routes(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
-    respond(&w, RDS, "{'@type': '" RDS "', 'name': 'r'}");
+    respond(&w, KIT_RDS, "{'@type': '" KIT_RDS "', 'name': 'r'}");
     assert_string_equal(tc_status_text(&w.error),
                         "no virtual host for \"svc\" in route configuration \"r\", which has no virtual hosts at all "
                         "(node ID:n1)");
-    respond(&w, LDS, "");
+    respond(&w, KIT_LDS, "");
     assert_string_equal(tc_status_text(&w.error),
                         "no virtual host for \"svc\" in route configuration \"r\", which has no virtual hosts at all; "
                         "LDS resource \"l\": xDS Listener resource was deleted by server s1 (node ID:n1)");
-    respond(&w, LDS, BY_RDS("r"));
-    respond(&w, RDS, ROUTES("r", "*", TO("c")));
-    assert_string_equal(asked(&w, CDS), "c");
-    respond(&w, CDS, CLUSTER("c"));
-    respond(&w, EDS, ENDPOINTS("c", "1"));
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("c")));
+    assert_string_equal(asked(&w, KIT_CDS), "c");
+    respond(&w, KIT_CDS, CLUSTER("c"));
+    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
     assert_int_equal(w.configs, 2);
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* A Listener names other routes, which do not come, then the routes from before, which are refused by now: their last
@@ -460,15 +367,15 @@ static void empty_routes(void **state)
 static void routes_of_the_config_in_use_are_kept(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     one_cluster(&w);
-    respond(&w, LDS, BY_RDS("other"));
-    respond(&w, LDS, BY_RDS("third"));
+    respond(&w, KIT_LDS, BY_RDS("other"));
+    respond(&w, KIT_LDS, BY_RDS("third"));
     assert_pending(&w, "RDS resource \"third\"");
-    respond(&w, RDS, ROUTES("r", "a*b", TO("c"))); /* refused: a domain that cannot be */
-    respond(&w, CDS, "");
-    respond(&w, LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "a*b", TO("c"))); /* refused: a domain that cannot be */
+    respond(&w, KIT_CDS, "");
+    respond(&w, KIT_LDS, BY_RDS("r"));
     assert_pending(&w, "");
     assert_int_equal(w.errors, 0);
     assert_string_equal(w.config->routes->name->data, "r");
@@ -476,47 +383,48 @@ static void routes_of_the_config_in_use_are_kept(void **state)
     assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "was deleted by server"));
     assert_int_equal(cluster(&w, "c")->eds->priorities[0].localities[0].n, 1);
     /* Once others are in use they are not. */
-    while (*asked(&w, RDS))
+    while (*asked(&w, KIT_RDS))
         ;
-    respond(&w, LDS, BY_RDS("other"));
-    respond(&w, RDS, ROUTES("other", "*", TO("c")));
+    respond(&w, KIT_LDS, BY_RDS("other"));
+    respond(&w, KIT_RDS, ROUTES("other", "*", TO("c")));
     assert_string_equal(w.config->routes->name->data, "other");
-    assert_string_equal(asked(&w, RDS), "other");
-    close_world(&w);
+    assert_string_equal(asked(&w, KIT_RDS), "other");
+    kit_dependency_close(&w);
 }
 
 static void socket_listener(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
-    respond(&w, LDS,
-            "{'@type': '" LDS "', 'name': 'l', 'address': {'socketAddress': {'address': '1.1.1.1', "
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    respond(&w, KIT_LDS,
+            "{'@type': '" KIT_LDS "', 'name': 'l', 'address': {'socketAddress': {'address': '1.1.1.1', "
             "'portValue': 1}}}");
     assert_int_equal(w.errors, 1);
     assert_non_null(strstr(tc_status_text(&w.error), "socket listener"));
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 static void inline_routes(void **state)
 {
     (void)state;
-    struct world w;
-    open_world(&w);
-    respond(&w, LDS,
-            LISTENER("'routeConfig': {'name': 'in', 'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [" TO(
-                "c") "]}]}"));
-    respond(&w, CDS, CLUSTER("c"));
-    respond(&w, EDS, ENDPOINTS("c", "1"));
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    respond(
+        &w, KIT_LDS,
+        KIT_LISTENER("'routeConfig': {'name': 'in', 'virtualHosts': [{'name': 'v', 'domains': ['*'], 'routes': [" TO(
+            "c") "]}]}"));
+    respond(&w, KIT_CDS, CLUSTER("c"));
+    respond(&w, KIT_EDS, ENDPOINTS("c", "1"));
     assert_int_equal(w.configs, 1);
     assert_null(w.config->routes);
-    assert_string_equal(asked(&w, RDS), "");
-    close_world(&w);
+    assert_string_equal(asked(&w, KIT_RDS), "");
+    kit_dependency_close(&w);
 }
 
 /* --- aggregate clusters --- */
 
-static void expect_leaves(const struct world *w, const char *name, const char *want)
+static void expect_leaves(const struct kit_dependency *w, const char *name, const char *want)
 {
     struct tc_buf got = {0};
     const struct tc_cluster_config *c = cluster(w, name);
@@ -526,13 +434,13 @@ static void expect_leaves(const struct world *w, const char *name, const char *w
     tc_buf_fini(&got);
 }
 
-static void route_to(struct world *w, const char *clusters, const char *endpoints)
+static void route_to(struct kit_dependency *w, const char *clusters, const char *endpoints)
 {
-    respond(w, LDS, BY_RDS("r"));
-    respond(w, RDS, ROUTES("r", "*", TO("A")));
-    respond(w, CDS, clusters);
+    respond(w, KIT_LDS, BY_RDS("r"));
+    respond(w, KIT_RDS, ROUTES("r", "*", TO("A")));
+    respond(w, KIT_CDS, clusters);
     if (endpoints)
-        respond(w, EDS, endpoints);
+        respond(w, KIT_EDS, endpoints);
 }
 
 static void aggregate_graphs(void **state)
@@ -543,39 +451,40 @@ static void aggregate_graphs(void **state)
     TC_CASE(AG13);
     TC_CASE(AG22);
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     route_to(&w, AGGREGATE("A", "'B', 'C'"), NULL);
-    assert_string_equal(asked(&w, CDS), "A,B,C");
+    assert_string_equal(asked(&w, KIT_CDS), "A,B,C");
     /* A diamond: D once, at its earliest place. */
-    respond(&w, CDS, AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'D'") ", " AGGREGATE("C", "'D', 'E'"));
-    respond(&w, CDS,
+    respond(&w, KIT_CDS, AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'D'") ", " AGGREGATE("C", "'D', 'E'"));
+    respond(&w, KIT_CDS,
             AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'D'") ", " AGGREGATE("C", "'D', 'E'") ", " CLUSTER(
                 "D") ", " CLUSTER("E"));
-    respond(&w, EDS, ENDPOINTS("D", "1") ", " ENDPOINTS("E", "2"));
+    respond(&w, KIT_EDS, ENDPOINTS("D", "1") ", " ENDPOINTS("E", "2"));
     assert_int_equal(w.configs, 1);
     expect_leaves(&w, "A", "D,E");
     assert_int_equal(w.config->n_clusters, 5);
     /* Twice in the tree: C before D. */
-    respond(&w, CDS, AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'C', 'D'") ", " CLUSTER("C") ", " CLUSTER("D"));
-    respond(&w, EDS, ENDPOINTS("D", "1") ", " ENDPOINTS("C", "2"));
+    respond(&w, KIT_CDS,
+            AGGREGATE("A", "'B', 'C'") ", " AGGREGATE("B", "'C', 'D'") ", " CLUSTER("C") ", " CLUSTER("D"));
+    respond(&w, KIT_EDS, ENDPOINTS("D", "1") ", " ENDPOINTS("C", "2"));
     expect_leaves(&w, "A", "C,D");
-    assert_string_equal(asked(&w, EDS), "C,D");
+    assert_string_equal(asked(&w, KIT_EDS), "C,D");
     /* Loops. */
-    respond(&w, CDS, AGGREGATE("A", "'A', 'D'") ", " CLUSTER("D"));
+    respond(&w, KIT_CDS, AGGREGATE("A", "'A', 'D'") ", " CLUSTER("D"));
     expect_leaves(&w, "A", "D");
-    assert_string_equal(asked(&w, CDS), "A,D"); /* no longer B and C */
-    respond(&w, CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
+    assert_string_equal(asked(&w, KIT_CDS), "A,D"); /* no longer B and C */
+    respond(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
     /* B was unknown when that came. */
-    respond(&w, CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
+    respond(&w, KIT_CDS, AGGREGATE("A", "'B'") ", " AGGREGATE("B", "'A'"));
     expect_leaves(&w, "A", "");
     assert_string_equal(tc_status_text(&cluster(&w, "A")->leaf_error),
                         "aggregate cluster dependency graph for A has no leaf clusters (node ID:n1)");
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* A chain of n aggregates above a leaf. */
-static void send_chain(struct world *w, int n)
+static void send_chain(struct kit_dependency *w, int n)
 {
     struct tc_buf b = {0};
     for (int i = 0; i < n; i++) {
@@ -587,8 +496,8 @@ static void send_chain(struct world *w, int n)
     tc_buf_append_str(&b, CLUSTER("leaf"));
     /* Each level is asked for once the one above is known. */
     for (int i = 0; i <= n; i++)
-        respond(w, CDS, tc_buf_cstr(&b));
-    respond(w, EDS, ENDPOINTS("leaf", "1"));
+        respond(w, KIT_CDS, tc_buf_cstr(&b));
+    respond(w, KIT_EDS, ENDPOINTS("leaf", "1"));
     tc_buf_fini(&b);
 }
 
@@ -598,10 +507,10 @@ static void aggregate_depth(void **state)
     TC_CASE(AG15);
     TC_CASE(AG16);
     (void)state;
-    struct world w;
-    open_world(&w);
-    respond(&w, LDS, BY_RDS("r"));
-    respond(&w, RDS, ROUTES("r", "*", TO("A")));
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
+    respond(&w, KIT_LDS, BY_RDS("r"));
+    respond(&w, KIT_RDS, ROUTES("r", "*", TO("A")));
     send_chain(&w, 16);
     assert_int_equal(w.configs, 1);
     assert_string_equal(tc_status_text(&cluster(&w, "A")->leaf_error),
@@ -609,7 +518,7 @@ static void aggregate_depth(void **state)
     send_chain(&w, 15);
     expect_leaves(&w, "A", "leaf");
     assert_true(tc_status_ok(&cluster(&w, "A")->leaf_error));
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* A74: a leaf cluster that does not exist does not fail the other ones. */
@@ -617,43 +526,43 @@ static void missing_leaf(void **state)
 {
     TC_CASE(AG07);
     (void)state;
-    struct world w;
-    open_world(&w);
+    struct kit_dependency w;
+    kit_dependency_open(&w, NULL, NULL);
     route_to(&w, AGGREGATE("A", "'B', 'C'"), NULL);
-    respond(&w, CDS, AGGREGATE("A", "'B', 'C'") ", " CLUSTER("C"));
-    respond(&w, EDS, ENDPOINTS("C", "1"));
+    respond(&w, KIT_CDS, AGGREGATE("A", "'B', 'C'") ", " CLUSTER("C"));
+    respond(&w, KIT_EDS, ENDPOINTS("C", "1"));
     assert_int_equal(w.configs, 0);
     tc_loop_advance(w.loop, 15000);
     assert_int_equal(w.configs, 1);
     expect_leaves(&w, "A", "B,C");
     assert_false(tc_status_ok(&cluster(&w, "B")->status));
     assert_true(tc_status_ok(&cluster(&w, "C")->status));
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 /* A88: an aggregate cluster with an error beside its value keeps the leaves of that value. */
 static void ambient_errors_of_an_aggregate(void **state)
 {
     (void)state;
-    struct world w;
+    struct kit_dependency w;
     const char *good = AGGREGATE("A", "'B', 'C'") ", " CLUSTER("B") ", " CLUSTER("C");
-    open_world(&w);
+    kit_dependency_open(&w, NULL, NULL);
     route_to(&w, good, NULL);
-    respond(&w, CDS, good); /* B and C, too, are asked for now */
-    respond(&w, EDS, ENDPOINTS("B", "1") ", " ENDPOINTS("C", "2"));
+    respond(&w, KIT_CDS, good); /* B and C, too, are asked for now */
+    respond(&w, KIT_EDS, ENDPOINTS("B", "1") ", " ENDPOINTS("C", "2"));
     expect_leaves(&w, "A", "B,C");
-    respond(&w, CDS, AGGREGATE("A", "") ", " CLUSTER("B") ", " CLUSTER("C")); /* refused: it names no cluster */
+    respond(&w, KIT_CDS, AGGREGATE("A", "") ", " CLUSTER("B") ", " CLUSTER("C")); /* refused: it names no cluster */
     expect_leaves(&w, "A", "B,C");
     assert_non_null(strstr(cluster(&w, "A")->resolution_note->data, "CDS resource \"A\": "));
-    respond(&w, CDS, CLUSTER("B") ", " CLUSTER("C")); /* deleted */
+    respond(&w, KIT_CDS, CLUSTER("B") ", " CLUSTER("C")); /* deleted */
     expect_leaves(&w, "A", "B,C");
-    respond(&w, CDS, good); /* restored */
+    respond(&w, KIT_CDS, good); /* restored */
     expect_leaves(&w, "A", "B,C");
     assert_string_equal(cluster(&w, "A")->resolution_note->data, "xDS node ID:n1");
     fake_xds_fail(w.server, "connection refused");
     tc_loop_drain(w.loop);
     expect_leaves(&w, "A", "B,C");
-    close_world(&w);
+    kit_dependency_close(&w);
 }
 
 int main(void)

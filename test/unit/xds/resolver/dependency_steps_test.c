@@ -12,25 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/fakes/xds.h"
+#include "support/kits/dependency.h"
 #include "support/kits/resource.h"
-#include "support/kits/xds.h"
 
-#include "api/builtin.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "xds/client/local_client.h"
-#include "xds/resolver/dependency_manager.h"
 
-#define TYPE(package, name) "type.googleapis.com/envoy.config." package ".v3." name
 #define OF_A "xdstp://a/envoy.config."
 
 enum { CLUSTERS = 7, AT_TOP = 5, MAX_CHILDREN = 3, STEPS = 100, SEQUENCES = 200 };
 enum { LDS, RDS, CDS, EDS, TYPES };
 enum { TOP, OF_AUTHORITY, SERVERS };
 
-static const char *const type_urls[TYPES] = {TYPE("listener", "Listener"), TYPE("route", "RouteConfiguration"),
-                                             TYPE("cluster", "Cluster"), TYPE("endpoint", "ClusterLoadAssignment")};
+static const char *const type_urls[TYPES] = {KIT_LDS, KIT_RDS, KIT_CDS, KIT_EDS};
 static const char *const uris[SERVERS] = {"s1", "s2"};
 /* The last two of each are of the authority's server. */
 static const char *const cluster_names[CLUSTERS] = {
@@ -616,8 +610,6 @@ static void world_resources(struct world *w)
 
 static void world_open(struct world *w, unsigned seed)
 {
-    struct tc_status why = {0};
-    struct tc_xds_client_opts opts;
     *w = (struct world){.version = 1, .fail_on_data_errors = seed % 4 == 3, .incremental = seed % 3 == 1};
     tc_rng_init_seed(&w->rng, seed);
     w->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
@@ -632,14 +624,9 @@ static void world_open(struct world *w, unsigned seed)
         tc_asprintf("{\"xds_servers\": [" SERVER("s1") "], \"authorities\": {\"a\": {\"xds_servers\": "
                                                        "[" SERVER("s2") "]}}, \"node\": {\"id\": \"n1\"}}",
                     features, features);
-    struct tc_xds_bootstrap *b = tc_xds_bootstrap_parse(tc_slice_str(bootstrap), kit_xds_creds_supported, NULL, &why);
-    assert_non_null(b);
+    w->client = kit_dependency_client(w->loop, w->fake, bootstrap);
     tc_free(bootstrap);
     tc_free(features);
-    tc_xds_client_opts_init(&opts);
-    opts.registries = tc_builtin_validation_context();
-    w->client = tc_xds_local_client_new(w->loop, b, fake_xds_factory(w->fake), &opts);
-    tc_xds_bootstrap_unref(b);
     world_resources(w);
     view_open(&w->steps, w);
 }

@@ -1,0 +1,43 @@
+/* A dependency manager over the real xDS client, whose servers the test plays (fakes/xds), on a manual loop. */
+#ifndef TC_SUPPORT_KITS_DEPENDENCY_H
+#define TC_SUPPORT_KITS_DEPENDENCY_H
+
+#include "support/fakes/xds.h"
+#include "xds/client/client.h"
+#include "xds/resolver/dependency_manager.h"
+
+/* Type URLs, and a Listener "l" in proto3 JSON with these routes: "'rds': {...}" for example. */
+#define KIT_CONFIG_TYPE(package, name) "type.googleapis.com/envoy.config." package ".v3." name
+#define KIT_LDS KIT_CONFIG_TYPE("listener", "Listener")
+#define KIT_RDS KIT_CONFIG_TYPE("route", "RouteConfiguration")
+#define KIT_CDS KIT_CONFIG_TYPE("cluster", "Cluster")
+#define KIT_EDS KIT_CONFIG_TYPE("endpoint", "ClusterLoadAssignment")
+#define KIT_LISTENER(routes)                                                                                           \
+    "{'@type': '" KIT_LDS "', 'name': 'l', 'apiListener': {'apiListener': {'@type': "                                  \
+    "'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager', "        \
+    "'httpFilters': [{'name': 'router', 'typedConfig': {'@type': "                                                     \
+    "'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router'}}], " routes "}}}"
+
+struct kit_dependency {
+    struct tc_loop *loop;
+    struct fake_xds *fake;
+    struct fake_xds_server *server; /* the first server of the bootstrap */
+    struct tc_xds_client *client;
+    struct tc_dependency_manager *manager;
+    int version;                  /* of the last response */
+    struct tc_xds_config *config; /* the last one published, a reference */
+    struct tc_status error;       /* the last one reported */
+    unsigned configs, errors;     /* how many came */
+};
+
+/* Returns a client of this bootstrap, which takes every kind of credentials, with the built-in registries. */
+struct tc_xds_client *kit_dependency_client(struct tc_loop *loop, struct fake_xds *fake, const char *bootstrap);
+/* Makes a manager for the Listener "l" and the authority "svc". bootstrap NULL: one server "s1", node id "n1". dns_env
+ * is borrowed, and gets its loop here; NULL: the manager resolves no names. */
+void kit_dependency_open(struct kit_dependency *k, const char *bootstrap, struct tc_resolver_env *dns_env);
+void kit_dependency_close(struct kit_dependency *k);
+/* Sends a response with these resources, each in proto3 JSON, and runs the loop. */
+void kit_dependency_respond(struct kit_dependency *k, struct fake_xds_server *server, const char *type_url,
+                            const char *resources);
+
+#endif
