@@ -5,6 +5,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include "support/openssl_1_1.h"
+
 static bool add_names(X509 *certificate)
 {
     X509_NAME *name = X509_get_subject_name(certificate);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/strerror.h"
+
 /* Returns what the file is instead of a regular file; NULL: it is a regular file. */
 static const char *file_other_kind(mode_t mode)
 {
@@ -73,7 +75,7 @@ int tc_file_read(const char *path, size_t max, struct tc_buf *out, const char **
         snprintf(scratch, 128, "larger than %zu bytes", max);
         *why = scratch;
     } else if (rc && !*why) {
-        *why = strerror_r(rc, scratch, 128);
+        *why = tc_strerror(rc, scratch);
     }
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "io/descriptor.h"
 #include "io/socket.h"
 #include "io/watch.h"
 
@@ -103,7 +104,7 @@ static int connect_begin(struct tc_connect *c, bool *under_way)
     const struct sockaddr *sa = tc_addr_sockaddr(&c->addr, &un, &len);
     if (!tc_loop_uv(c->loop))
         return ENETDOWN; /* a manual loop has no network */
-    c->fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    c->fd = tc_descriptor_socket(sa->sa_family, SOCK_STREAM, 0);
     if (c->fd < 0)
         return errno;
     if (connect(c->fd, sa, len) == 0)

@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "io/descriptor.h"
 #include "io/watch.h"
 
 enum { DEFAULT_TIMEOUT_MS = 120000 };
@@ -52,11 +53,13 @@ struct tc_dns {
 
 /* --- the system calls that c-ares uses --- */
 
-/* Sockets close on exec, and a name server that resets a TCP connection raises no SIGPIPE. */
+/* Sockets close on exec, and a name server that resets a TCP connection raises no SIGPIPE. c-ares does both itself
+ * since 1.34, which has other functions for it. */
+#if ARES_VERSION < 0x012200
 
 static ares_socket_t dns_open(int family, int type, int protocol, void *arg TC_UNUSED)
 {
-    return socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    return tc_descriptor_socket(family, type, protocol);
 }
 
 static int dns_close(ares_socket_t fd, void *arg TC_UNUSED)
@@ -82,6 +85,14 @@ static ares_ssize_t dns_send(ares_socket_t fd, const struct iovec *iov, int n, v
 }
 
 static const struct ares_socket_functions socket_functions = {dns_open, dns_close, dns_connect, dns_receive, dns_send};
+
+static void dns_set_functions(ares_channel channel)
+{
+    ares_set_socket_functions(channel, &socket_functions, NULL);
+}
+#else
+static void dns_set_functions(ares_channel channel TC_UNUSED) {}
+#endif
 
 /* --- events of c-ares --- */
 
@@ -175,7 +186,7 @@ static int dns_make_channel(struct tc_dns *dns, bool *bad_servers)
     if (rc != ARES_SUCCESS)
         return rc;
     dns->ready = true;
-    ares_set_socket_functions(dns->channel, &socket_functions, NULL);
+    dns_set_functions(dns->channel);
     if (dns->servers)
         rc = ares_set_servers_ports_csv(dns->channel, dns->servers);
     *bad_servers = rc != ARES_SUCCESS;

@@ -1,17 +1,26 @@
 /* inotify on folders. A file is watched through its folder, so that a file which is replaced by rename, or is not there
  * yet, is seen too. The first change of a burst starts `settle`; changes meanwhile do not restart it. When the kernel's
- * queue of events overflows, everything counts as changed. */
+ * queue of events overflows, everything counts as changed.
+ *
+ * Where the system has no inotify, or the user no instance of it left, `poll` looks at the files instead. */
 #include "io/file_watch.h"
 
 #include <errno.h>
 #include <libgen.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "io/file_poll.h"
 #include "io/watch.h"
+
+#if defined(__linux__)
+#include <sys/inotify.h>
+#define HAVE_INOTIFY 1
+#else
+#define HAVE_INOTIFY 0
+#endif
 
 struct watched {
     int wd;
@@ -20,8 +29,9 @@ struct watched {
 
 struct tc_file_watch {
     TC_VEC(struct watched) watched;
-    struct tc_watch *watch;
-    int fd;
+    struct tc_watch *watch; /* of inotify's descriptor, or */
+    struct tc_file_poll *poll;
+    int fd; /* -1 with `poll` */
     struct tc_timer settle;
     uint64_t settle_ms;
     void (*fn)(void *arg);
@@ -34,6 +44,15 @@ static void watch_on_settled(struct tc_timer *timer)
     w->fn(w->arg);
 }
 
+/* A running timer is not restarted: a file that is written without pause must not put off the changes of others. */
+static void watch_changed(void *arg)
+{
+    struct tc_file_watch *w = arg;
+    if (!tc_timer_active(&w->settle))
+        tc_timer_start(&w->settle, w->settle_ms);
+}
+
+#if HAVE_INOTIFY
 static bool watch_concerns(const struct tc_file_watch *w, const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW)
@@ -58,9 +77,8 @@ static void watch_on_readable(void *arg, unsigned events TC_UNUSED, bool error T
             ours = ours || watch_concerns(w, event);
             p += sizeof(*event) + event->len;
         }
-    /* A running timer is not restarted: a file that is written without pause must not put off the changes of others. */
-    if (ours && !tc_timer_active(&w->settle))
-        tc_timer_start(&w->settle, w->settle_ms);
+    if (ours)
+        watch_changed(w);
 }
 
 /* Watches a folder as a whole, and a file by its name in its folder. Returns -1 with errno set on failure. */
@@ -81,29 +99,47 @@ static int watch_add_path(struct tc_file_watch *w, const char *path)
     return p->wd;
 }
 
+/* Returns false with errno set on failure; ENOSYS and EMFILE: there is no inotify. */
+static bool watch_by_inotify(struct tc_file_watch *w, struct tc_loop *loop, const char *const *paths, size_t n)
+{
+    w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    bool ok = w->fd >= 0;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = watch_add_path(w, paths[i]) >= 0;
+    w->watch = ok ? tc_watch_new(loop, w->fd, watch_on_readable, w) : NULL;
+    if (w->watch)
+        tc_watch_set(w->watch, TC_WATCH_READ);
+    return w->watch;
+}
+#else
+static bool watch_by_inotify(struct tc_file_watch *w TC_UNUSED, struct tc_loop *loop TC_UNUSED,
+                             const char *const *paths TC_UNUSED, size_t n TC_UNUSED)
+{
+    errno = ENOSYS;
+    return false;
+}
+#endif
+
 struct tc_file_watch *tc_file_watch_new(struct tc_loop *loop, const char *const *paths, size_t n, uint64_t settle_ms,
                                         void (*fn)(void *arg), void *arg)
 {
-    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (fd < 0)
-        return NULL;
     struct tc_file_watch *w = TC_NEW(struct tc_file_watch);
-    w->fd = fd;
+    w->fd = -1;
     w->settle_ms = settle_ms;
     w->fn = fn;
     w->arg = arg;
     tc_timer_init(&w->settle, loop, watch_on_settled);
-    bool ok = true;
-    for (size_t i = 0; i < n && ok; i++)
-        ok = watch_add_path(w, paths[i]) >= 0;
-    w->watch = ok ? tc_watch_new(loop, fd, watch_on_readable, w) : NULL;
-    if (!w->watch) {
+    bool ok = watch_by_inotify(w, loop, paths, n);
+    if (!ok && w->fd < 0 && (errno == ENOSYS || errno == EMFILE)) {
+        w->poll = tc_file_poll_new(loop, paths, n, watch_changed, w);
+        ok = w->poll;
+    }
+    if (!ok) {
         int saved = errno;
         tc_file_watch_free(w);
         errno = saved;
         return NULL;
     }
-    tc_watch_set(w->watch, TC_WATCH_READ);
     return w;
 }
 
@@ -113,7 +149,9 @@ void tc_file_watch_free(struct tc_file_watch *w)
         return;
     tc_timer_stop(&w->settle);
     tc_watch_close(w->watch);
-    close(w->fd);
+    tc_file_poll_free(w->poll);
+    if (w->fd >= 0)
+        close(w->fd);
     for (size_t i = 0; i < w->watched.len; i++)
         tc_free(w->watched.data[i].name);
     tc_vec_fini(&w->watched);

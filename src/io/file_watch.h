@@ -1,4 +1,5 @@
-/* Watches files and folders for change, by inotify on the folder, so that files replaced by rename are seen too. */
+/* Watches files and folders for change, so that files replaced by rename are seen too: by inotify on the folder, or
+ * where there is no inotify by a look a second (io/file_poll.h). */
 #ifndef TC_IO_FILE_WATCH_H
 #define TC_IO_FILE_WATCH_H
 

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "io/descriptor.h"
 #include "io/socket.h"
 #include "io/watch.h"
 
@@ -49,7 +50,7 @@ static void listen_on_pause_over(struct tc_timer *timer)
 /* Returns false when there is nothing more to accept now. */
 static bool listen_accept_one(struct tc_listen_socket *l)
 {
-    int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = tc_descriptor_accept(l->fd);
     struct tc_bytestream *bs = NULL;
     if (fd >= 0) {
         bs = tc_socket_new(l->loop, fd);
@@ -106,7 +107,7 @@ static void listen_on_watch(void *arg, unsigned events TC_UNUSED, bool error)
 /* Returns true when the socket at the path was left behind by a server: no process listens there. */
 static bool path_is_stale_socket(const struct sockaddr *sa, socklen_t len)
 {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = tc_descriptor_socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd < 0)
         return false;
     bool stale = connect(fd, sa, len) != 0 && errno == ECONNREFUSED;
@@ -152,7 +153,7 @@ static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
     struct sockaddr_un un;
     socklen_t len;
     const struct sockaddr *sa = tc_addr_sockaddr(addr, &un, &len);
-    l->fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    l->fd = tc_descriptor_socket(sa->sa_family, SOCK_STREAM, 0);
     if (l->fd < 0)
         return errno;
     bool is_path = sa->sa_family == AF_UNIX && un.sun_path[0] != 0;

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/strerror.h"
+#include "io/descriptor.h"
 #include "io/watch.h"
 
 struct tc_socket {
@@ -31,7 +33,7 @@ struct tc_socket {
 
 const char *tc_errno_text(int err, char scratch[128])
 {
-    return strerror_r(err, scratch, 128);
+    return tc_strerror(err, scratch);
 }
 
 static struct tc_socket *socket_of(struct tc_bytestream *bs)

@@ -2,11 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/common.h"
+
+/* On other systems libuv has no epoll instance: it reports itself what it could not do, and a child inherits no queue.
+ * */
+#ifdef __linux__
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 /* libuv ends the process when its first loop gets no pipe for signals. So as many descriptors as a loop takes are
  * opened first; eventfds, since a chroot may have no files. */
@@ -37,6 +41,32 @@ int tc_uv_add_descriptor(uv_loop_t *uv, int fd)
     return rc == 0 || errno == EEXIST ? 0 : -errno;
 }
 
+void tc_uv_leave_to_parent(uv_loop_t *uv)
+{
+    int epoll = epoll_create1(EPOLL_CLOEXEC), wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (epoll >= 0)
+        dup3(epoll, uv->backend_fd, O_CLOEXEC);
+    if (wakeup >= 0)
+        dup3(wakeup, uv->async_io_watcher.fd, O_CLOEXEC);
+    close(epoll);
+    close(wakeup);
+}
+#else
+static int uv_try_descriptors(void)
+{
+    return 0;
+}
+
+static void uv_close_leaked_epoll(const uv_loop_t *uv TC_UNUSED) {}
+
+int tc_uv_add_descriptor(uv_loop_t *uv TC_UNUSED, int fd TC_UNUSED)
+{
+    return 0;
+}
+
+void tc_uv_leave_to_parent(uv_loop_t *uv TC_UNUSED) {}
+#endif
+
 int tc_uv_loop_init(uv_loop_t *uv)
 {
     int rc = uv_try_descriptors();
@@ -53,15 +83,4 @@ int tc_uv_loop_init(uv_loop_t *uv)
     if (rc < 0)
         uv_loop_close(uv);
     return rc;
-}
-
-void tc_uv_leave_to_parent(uv_loop_t *uv)
-{
-    int epoll = epoll_create1(EPOLL_CLOEXEC), wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (epoll >= 0)
-        dup3(epoll, uv->backend_fd, O_CLOEXEC);
-    if (wakeup >= 0)
-        dup3(wakeup, uv->async_io_watcher.fd, O_CLOEXEC);
-    close(epoll);
-    close(wakeup);
 }

@@ -8,6 +8,8 @@
 #endif
 #include <math.h>
 
+#include "base/wide.h"
+
 enum {
     TARGETS = 64, /* running sums that are collected before they are counted */
     LANES = 4
@@ -49,15 +51,15 @@ uint32_t tc_ring_shares(const struct tc_ring_item *items, size_t n, uint64_t min
     if (n == 0)
         return 0;
     tc_ring_clamp(&min, &max, &cap);
-    unsigned __int128 sum = 0;
+    struct tc_wide sum = {0};
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
         uint64_t w = TC_MAX(items[i].weight, 1);
-        sum += w;
+        tc_wide_add(&sum, w);
         least = TC_MIN(least, w);
     }
     /* Plain IEEE doubles in A42's order: a fused or reordered operation would move keys. */
-    double total = (double)sum;
+    double total = tc_wide_double(sum);
     double min_norm = (double)least / total;
     double scale = fmin(ceil(min_norm * (double)min) / min_norm, (double)max);
     double targets[TARGETS], target = 0, norm = 0;

@@ -14,6 +14,14 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#if OPENSSL_VERSION_NUMBER < 0x30000000L
+#include "tls/openssl_1_1.h"
+#else
+#define TC_OPENSSL_RENAMED(X)                                                                                          \
+    X(EVP_PKEY_get_base_id)                                                                                            \
+    X(SSL_get1_peer_certificate)
+#endif
+
 /* Every function that is used. */
 #define TC_OPENSSL_FUNCTIONS(X)                                                                                        \
     X(ASN1_STRING_get0_data)                                                                                           \
@@ -43,7 +51,6 @@
     X(EVP_MD_CTX_free)                                                                                                 \
     X(EVP_MD_CTX_new)                                                                                                  \
     X(EVP_PKEY_free)                                                                                                   \
-    X(EVP_PKEY_get_base_id)                                                                                            \
     X(EVP_PKEY_up_ref)                                                                                                 \
     X(EVP_sha256)                                                                                                      \
     X(GENERAL_NAMES_free)                                                                                              \
@@ -75,7 +82,6 @@
     X(SSL_free)                                                                                                        \
     X(SSL_get0_alpn_selected)                                                                                          \
     X(SSL_get0_param)                                                                                                  \
-    X(SSL_get1_peer_certificate)                                                                                       \
     X(SSL_get_error)                                                                                                   \
     X(SSL_get_ex_data)                                                                                                 \
     X(SSL_get_ex_data_X509_STORE_CTX_idx)                                                                              \
@@ -117,7 +123,8 @@
     X(X509_get_issuer_name)                                                                                            \
     X(X509_verify_cert)                                                                                                \
     X(X509_verify_cert_error_string)                                                                                   \
-    X(d2i_X509)
+    X(d2i_X509)                                                                                                        \
+    TC_OPENSSL_RENAMED(X)
 
 #define TC_OPENSSL_MEMBER(name) __typeof__(name) *name;
 struct tc_openssl {
@@ -139,6 +146,12 @@ void tc_openssl_init(void);
 
 #ifndef TC_OPENSSL_ITSELF
 #include "tls/openssl_names.h" /* made by src/CMakeLists.txt: #define SSL_new tc_openssl.SSL_new, ... */
+#if OPENSSL_VERSION_NUMBER < 0x30000000L
+#undef EVP_PKEY_get_base_id
+#undef SSL_get1_peer_certificate
+#define EVP_PKEY_get_base_id tc_openssl.EVP_PKEY_base_id
+#define SSL_get1_peer_certificate tc_openssl.SSL_get_peer_certificate
+#endif
 #endif
 
 #endif

@@ -8,7 +8,11 @@
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 /* libcrypto comes with libssl, and its functions are found in libssl. */
+#ifdef OPENSSL_SHLIB_VERSION
 #define FILE_NAME "libssl.so." TEXT(OPENSSL_SHLIB_VERSION)
+#else
+#define FILE_NAME "libssl.so." SHLIB_VERSION_NUMBER
+#endif
 
 TC_DLOPEN_NOTE("tls", "TLS credentials, and keys of call credentials", "recommended", "\"" FILE_NAME "\"");
 

@@ -13,6 +13,7 @@
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 #include "support/kits/cert.h"
+#include "support/openssl_1_1.h"
 #include "tls/tls.h"
 
 #define HEADERS "torc.test.Backend/Headers"

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/wide.h"
 #include "lb/children.h"
 #include "lb/delegate.h"
 #include "lb/describe.h"
@@ -130,7 +131,7 @@ static enum tc_pick_kind target_pick(struct tc_picker *picker, const struct tc_p
     const struct target_picker *p = TC_CONTAINER_OF(picker, struct target_picker, base);
     const struct target_table *table = p->table;
     const struct tc_weight_tree *tree = &table->trees[p->state];
-    uint64_t key = (uint64_t)(((unsigned __int128)mix_random(args->random ^ table->salt) * tree->total) >> 64);
+    uint64_t key = tc_mul_high(mix_random(args->random ^ table->salt), tree->total);
     if (TC_UNLIKELY(!tree->total)) /* the policy was shut down: another picker is on its way */
         return TC_PICK_QUEUE;
     return tc_picker_pick(table->at[tc_weight_tree_find(tree, key)]->base.picker, args, out);

@@ -7,7 +7,7 @@
 /* Every RPC searches the table of localities by pointer: one multiplication mixes pointers well enough. Defined in
  * front of all headers, since some include uthash.h. */
 #define HASH_FUNCTION(key, len, hash)                                                                                  \
-    ((hash) = (unsigned)(((uint64_t) * (void *const *)(key)*UINT64_C(0x9e3779b97f4a7c15)) >> 32))
+    ((hash) = (unsigned)(((uint64_t)(uintptr_t) * (void *const *)(key)*UINT64_C(0x9e3779b97f4a7c15)) >> 32))
 #include "xds/lb/load_recorder.h"
 
 #include <stdlib.h>

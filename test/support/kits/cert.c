@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "support/cmocka.h"
+#include "support/openssl_1_1.h"
 
 static void add_extension(X509 *x509, X509 *issuer, int nid, const char *value)
 {

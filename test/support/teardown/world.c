@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "support/openssl_1_1.h"
 
 #define MATCH "[{exact: " TEARDOWN_NAME "}]"
 

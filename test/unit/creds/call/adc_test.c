@@ -13,6 +13,7 @@
 #include "creds/creds.h"
 #include "creds/registry.h"
 #include "support/cmocka.h"
+#include "support/openssl_1_1.h"
 
 static char folder[] = "/tmp/torc-adc-XXXXXX";
 

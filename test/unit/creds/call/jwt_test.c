@@ -7,6 +7,7 @@
 #include "creds/call/jwt.h"
 #include "creds/call/jwt_file.h"
 #include "support/cmocka.h"
+#include "support/openssl_1_1.h"
 
 static char *token_of(const char *payload)
 {

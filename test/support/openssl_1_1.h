@@ -1,0 +1,26 @@
+/* Functions of OpenSSL 3 that the tests use, for OpenSSL 1.1.1. */
+#ifndef TC_SUPPORT_OPENSSL_1_1_H
+#define TC_SUPPORT_OPENSSL_1_1_H
+
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/rsa.h>
+
+#if OPENSSL_VERSION_NUMBER < 0x30000000L
+static inline EVP_PKEY *tc_key_generate(int type, int bits)
+{
+    EVP_PKEY *key = NULL;
+    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_id(type, NULL);
+    if (ctx && EVP_PKEY_keygen_init(ctx) == 1 &&
+        (type == EVP_PKEY_RSA ? EVP_PKEY_CTX_set_rsa_keygen_bits(ctx, bits)
+                              : EVP_PKEY_CTX_set_ec_paramgen_curve_nid(ctx, NID_X9_62_prime256v1)) == 1)
+        EVP_PKEY_keygen(ctx, &key);
+    EVP_PKEY_CTX_free(ctx);
+    return key;
+}
+
+#define EVP_RSA_gen(bits) tc_key_generate(EVP_PKEY_RSA, bits)
+#define EVP_EC_gen(curve) tc_key_generate(EVP_PKEY_EC, 0) /* P-256 */
+#endif
+
+#endif
