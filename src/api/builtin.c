@@ -11,6 +11,7 @@
 #include "lb/policies/weighted_target.h"
 #include "lb/registry.h"
 #include "lb/ring_hash/policy.h"
+#if TC_WITH_XDS
 #include "xds/domain/validation_context.h"
 #include "xds/filter/fault_filter.h"
 #include "xds/filter/session_filter.h"
@@ -20,23 +21,36 @@
 #include "xds/lb/override_host.h"
 #include "xds/lb/wrr_locality.h"
 #include "xds/resolver/xds_resolver.h"
+#endif
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct tc_lb_registry *policies;
 
+#if TC_WITH_XDS
 static const struct tc_http_filter_type *const filters[] = {
     &tc_http_filter_router,
     &tc_http_filter_rbac,
     &tc_http_filter_fault,
     &tc_http_filter_session,
 };
+#endif
 
 void tc_builtin_add_policies(struct tc_lb_registry *registry)
 {
     static const struct tc_lb_factory *const all[] = {
-        &tc_pick_first_factory, &tc_round_robin_factory,       &tc_weighted_target_factory, &tc_priority_factory,
-        &tc_ring_hash_factory,  &tc_outlier_detection_factory, &tc_override_host_factory,   &tc_cluster_manager_factory,
-        &tc_cds_factory,        &tc_cluster_impl_factory,      &tc_wrr_locality_factory,
+        &tc_pick_first_factory,
+        &tc_round_robin_factory,
+        &tc_weighted_target_factory,
+        &tc_priority_factory,
+        &tc_ring_hash_factory,
+        &tc_outlier_detection_factory,
+#if TC_WITH_XDS
+        &tc_override_host_factory,
+        &tc_cluster_manager_factory,
+        &tc_cds_factory,
+        &tc_cluster_impl_factory,
+        &tc_wrr_locality_factory,
+#endif
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
         tc_lb_registry_add(registry, all[i]);
@@ -46,8 +60,10 @@ static void builtin_make(void)
 {
     policies = tc_lb_registry_new();
     tc_builtin_add_policies(policies);
+#if TC_WITH_XDS
     tc_xds_validation_init(policies, filters, TC_ARRAY_LEN(filters));
     tc_resolver_register(&tc_xds_resolver_class);
+#endif
 }
 
 void tc_builtin_init(void)
@@ -61,8 +77,10 @@ const struct tc_lb_registry *tc_builtin_policies(void)
     return policies;
 }
 
+#if TC_WITH_XDS
 const struct tc_xds_registries *tc_builtin_validation_context(void)
 {
     tc_builtin_init();
     return tc_xds_validation_context();
 }
+#endif

@@ -3,7 +3,8 @@
 #define TC_API_BUILTIN_H
 
 #include "lb/policy.h"
-#include "xds/resource/registry.h"
+
+struct tc_xds_registries;
 
 /* Registers the resolvers that stand above src/resolver ("xds") and hands the validation of xDS resources the built-in
  * LB policies and HTTP filters. Repeated calls do nothing. Must run before the first channel is made and before the

@@ -14,6 +14,7 @@ static torc_credentials *insecure_from_config(const json_t *config TC_UNUSED,
     return torc_credentials_insecure();
 }
 
+#if TC_WITH_TLS
 /* A65: the files of the config, read again when they change. */
 static torc_credentials *tls_from_config(const json_t *config, struct tc_validation_errors *errors)
 {
@@ -22,6 +23,9 @@ static torc_credentials *tls_from_config(const json_t *config, struct tc_validat
     return tc_validation_any(errors) ? NULL : tc_credentials_tls_files(&paths);
 }
 
+#endif
+
+#if TC_WITH_HTTP_CREDENTIALS
 static torc_credentials *google_default_from_config(const json_t *config TC_UNUSED, struct tc_validation_errors *errors)
 {
     torc_error *error = NULL;
@@ -32,11 +36,20 @@ static torc_credentials *google_default_from_config(const json_t *config TC_UNUS
     return c;
 }
 
+#endif
+
 static const struct {
     const char *type;
     torc_credentials *(*make)(const json_t *config, struct tc_validation_errors *errors);
 } types[] = {
-    {"insecure", insecure_from_config}, {"tls", tls_from_config}, {"google_default", google_default_from_config}};
+    {"insecure", insecure_from_config},
+#if TC_WITH_TLS
+    {"tls", tls_from_config},
+#endif
+#if TC_WITH_HTTP_CREDENTIALS
+    {"google_default", google_default_from_config},
+#endif
+};
 
 bool tc_creds_type_supported(const char *type)
 {

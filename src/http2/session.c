@@ -381,6 +381,9 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     return rc;
 }
 
+/* RFC 9218 2.1; nghttp2 has the name since 1.48. */
+enum { SETTINGS_NO_RFC7540_PRIORITIES = 9 };
+
 static void session_submit_settings(struct tc_h2_conn *c)
 {
     nghttp2_settings_entry iv[5];
@@ -388,7 +391,7 @@ static void session_submit_settings(struct tc_h2_conn *c)
     const struct tc_h2_limits *limits = &c->opts.limits;
     if (c->opts.server) {
         iv[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits->max_concurrent_streams};
-        iv[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1};
+        iv[n++] = (nghttp2_settings_entry){SETTINGS_NO_RFC7540_PRIORITIES, 1};
     } else {
         iv[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
     }

@@ -1,23 +1,12 @@
-/* JSON Web Tokens (RFC 7519, RFC 7515): reading the expiry, and signing. */
+/* JSON Web Tokens (RFC 7519, RFC 7515): reading the expiry. */
 #ifndef TC_CREDS_CALL_JWT_H
 #define TC_CREDS_CALL_JWT_H
 
 #include "base/buf.h"
 #include "base/slice.h"
-#include "tls/openssl.h"
 
 /* Reads when a token expires ("exp"): seconds since 1970, at most the year 9999. Nothing else is checked; the signature
  * is the server's to check (A97). Returns TORC_EPARSE with the reason in *why, which never quotes the token. */
 int tc_jwt_expiry(struct tc_slice token, int64_t *exp_s, const char **why);
-
-struct tc_jwt_claims {
-    const char *key_id; /* "kid" of the header */
-    const char *issuer; /* "iss" and "sub" */
-    const char *audience;
-    int64_t issued_s, expires_s;
-};
-
-/* Appends a token signed with an RSA key (RS256). TORC_EIO when OpenSSL cannot sign with it. */
-int tc_jwt_sign(struct tc_buf *out, EVP_PKEY *key, const struct tc_jwt_claims *claims);
 
 #endif

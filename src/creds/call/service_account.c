@@ -13,7 +13,7 @@
 #include "base/fork.h"
 #include "base/mem.h"
 #include "base/vec.h"
-#include "creds/call/jwt.h"
+#include "creds/call/jwt_sign.h"
 #include "io/background_thread.h"
 
 enum { LIFETIME_S = 3600, RENEW_S = 90, MARGIN_S = 30, MAX_TOKENS = 8 };

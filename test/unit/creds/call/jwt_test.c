@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "creds/call/jwt.h"
 #include "creds/call/jwt_file.h"
+#include "creds/call/jwt_sign.h"
 #include "support/cmocka.h"
 #include "support/openssl_1_1.h"
 

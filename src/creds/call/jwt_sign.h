@@ -1,0 +1,18 @@
+/* Signing of JSON Web Tokens (RFC 7515). */
+#ifndef TC_CREDS_CALL_JWT_SIGN_H
+#define TC_CREDS_CALL_JWT_SIGN_H
+
+#include "base/buf.h"
+#include "tls/openssl.h"
+
+struct tc_jwt_claims {
+    const char *key_id; /* "kid" of the header */
+    const char *issuer; /* "iss" and "sub" */
+    const char *audience;
+    int64_t issued_s, expires_s;
+};
+
+/* Appends a token signed with an RSA key (RS256). TORC_EIO when OpenSSL cannot sign with it. */
+int tc_jwt_sign(struct tc_buf *out, EVP_PKEY *key, const struct tc_jwt_claims *claims);
+
+#endif

@@ -1,0 +1,16 @@
+/* "google_default" in a library that was built without credentials by HTTP (TORC_HTTP_CREDENTIALS). */
+#include "base/status.h"
+#include "creds/creds.h"
+
+void torc_google_options_init(struct torc_google_options *options)
+{
+    *options = (struct torc_google_options){.size = sizeof(*options)};
+}
+
+torc_credentials *torc_credentials_google_default(const struct torc_google_options *options TC_UNUSED,
+                                                  torc_error **error)
+{
+    if (!tc_error_pending(error))
+        tc_error_set(error, TORC_EUNSUPPORTED, TORC_LAYER_CREDENTIALS, "Torc was built without credentials by HTTP");
+    return NULL;
+}

@@ -1,0 +1,50 @@
+/* TLS credentials and SPIFFE in a library that was built without TLS (TORC_TLS): each constructor fails with the
+ * reason. */
+#include "base/mem.h"
+#include "base/status.h"
+#include "creds/spiffe.h"
+#include "creds/tls.h"
+
+#define WITHOUT "Torc was built without TLS"
+
+void torc_tls_options_init(struct torc_tls_options *options)
+{
+    *options = (struct torc_tls_options){.size = sizeof(*options)};
+}
+
+void torc_tls_files_init(struct torc_tls_files *files)
+{
+    *files = (struct torc_tls_files){.size = sizeof(*files)};
+}
+
+torc_credentials *torc_credentials_tls(const struct torc_tls_options *options TC_UNUSED, torc_error **error)
+{
+    if (!tc_error_pending(error))
+        tc_error_set(error, TORC_EUNSUPPORTED, TORC_LAYER_TLS, "%s", WITHOUT);
+    return NULL;
+}
+
+torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files TC_UNUSED, torc_error **error)
+{
+    return torc_credentials_tls(NULL, error);
+}
+
+struct tc_spiffe_map *tc_spiffe_map_parse(struct tc_slice json TC_UNUSED, struct tc_validation_errors *errors)
+{
+    tc_validation_add(errors, "%s", WITHOUT);
+    return NULL;
+}
+
+struct tc_spiffe_map *tc_spiffe_map_ref(struct tc_spiffe_map *m)
+{
+    return m;
+}
+
+void tc_spiffe_map_unref(struct tc_spiffe_map *m TC_UNUSED) {}
+
+struct stack_st_X509 *tc_spiffe_map_roots(const struct tc_spiffe_map *m TC_UNUSED, struct x509_st *leaf TC_UNUSED,
+                                          struct tc_buf *why)
+{
+    tc_buf_append_str(why, WITHOUT);
+    return NULL;
+}

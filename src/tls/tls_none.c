@@ -1,0 +1,47 @@
+/* TLS in a library that was built without it (TORC_TLS): no context can be made, so that no handshake starts. */
+#include "base/mem.h"
+#include "base/status.h"
+#include "tls/san.h"
+#include "tls/tls.h"
+
+struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts TC_UNUSED, struct tc_status *error)
+{
+    tc_status_set(error, tc_status_make(TORC_STATUS_UNIMPLEMENTED, TORC_LAYER_TLS, "Torc was built without TLS"));
+    return NULL;
+}
+
+struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx)
+{
+    return ctx;
+}
+
+void tc_tls_context_unref(struct tc_tls_context *ctx TC_UNUSED) {}
+
+struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop TC_UNUSED, struct tc_tls_context *ctx TC_UNUSED,
+                                          struct tc_bytestream *bs, struct tc_slice server_name TC_UNUSED,
+                                          uint64_t timeout_ms TC_UNUSED, tc_tls_fn fn TC_UNUSED, void *arg TC_UNUSED)
+{
+    bs->ops->close(bs); /* never called: there is no context */
+    return NULL;
+}
+
+void tc_tls_handshake_cancel(struct tc_tls_handshake *h TC_UNUSED) {}
+
+bool tc_san_find(struct x509_st *cert TC_UNUSED, tc_san_fn fn TC_UNUSED, void *arg TC_UNUSED, size_t *n)
+{
+    if (n)
+        *n = 0;
+    return false;
+}
+
+bool tc_san_is_host(struct tc_slice host TC_UNUSED)
+{
+    return false;
+}
+
+bool tc_san_covers(struct tc_slice pattern TC_UNUSED, struct tc_slice host TC_UNUSED)
+{
+    return false;
+}
+
+void tc_cert_serial(struct x509_st *cert TC_UNUSED, struct tc_buf *out TC_UNUSED) {}
