@@ -1,5 +1,5 @@
-/* bench/memory's client on Torc; beside what memory.h says, `ring`: what each of N endpoints adds that is on a ring and
- * not connected. One thread drives all. */
+/* bench/memory's client on Torc; beside what memory.h says, `ring`: the bytes that each of N endpoints adds that is on
+ * a ring and not connected. One thread drives all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

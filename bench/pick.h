@@ -32,7 +32,7 @@ void pick_run(struct pick_world *w, enum pick_level level, unsigned picks);
 /* Counts the instructions of a pick at each level and number of endpoints, by running this program under callgrind:
  * out[size][level]. Returns false with a line that says why the count is skipped. */
 bool pick_count(const size_t *sizes, size_t n_sizes, double (*out)[PICK_LEVELS]);
-/* What the program does under callgrind. */
+/* The program's work under callgrind. */
 int pick_counted(const size_t *sizes, size_t n_sizes);
 
 #endif

@@ -30,7 +30,7 @@ int pick_counted(const size_t *sizes, size_t n_sizes)
     return 0;
 }
 
-/* Reads a dump. Its description, "Client Request: SIZE LEVEL", says what was measured. */
+/* Reads a dump. Its description, "Client Request: SIZE LEVEL", names the measurement. */
 static void read_dump(const char *path, size_t n_sizes, double (*out)[PICK_LEVELS])
 {
     static const char trigger[] = "Client Request: ";

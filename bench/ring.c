@@ -124,8 +124,8 @@ static inline uint64_t next_hash(uint64_t h, uint64_t found)
     return h ^ (h >> 29);
 }
 
-/* Each pick's hash depends on what the last pick found, so picks do not overlap. One ring is warm; many take turns, and
- * are cold. */
+/* Each pick's hash depends on the result of the last pick, so picks do not overlap. One ring is warm; many take turns,
+ * and are cold. */
 static double picks_ours(struct tc_ring **rings, size_t n_rings, unsigned picks)
 {
     uint64_t h = measure_random(), sum = 0;

@@ -17,7 +17,7 @@ struct figures {
 enum { CPU, TIME, P50, MBPS, RATE, FIGURES };
 static const char *const units[FIGURES] = {"us", "us", "us", "MB/s", "k/s"};
 
-/* What is measured of a load: one row for each figure and peer. */
+/* The measurements of a load: one row for each figure and peer. */
 struct subject {
     struct load load;
     const char *name, *of; /* of: the unit of the figures, "RPC" or "message" */

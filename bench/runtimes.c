@@ -1,4 +1,4 @@
-/* bench/runtimes: what additional runtimes bring. `bench_runtimes [SECONDS [RUNS]]`
+/* bench/runtimes: the gain of additional runtimes. `bench_runtimes [SECONDS [RUNS]]`
  *
  * One, two and four runtimes share an xDS domain; each has its own channel to the same cluster. RPCs that the circuit
  * breaker drops at once measure the client alone (route, hash, policies, the shared RPC count): their rate should grow

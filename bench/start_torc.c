@@ -1,4 +1,4 @@
-/* bench/start's client on Torc: what a minimal program does. */
+/* bench/start's client on Torc: a minimal program. */
 #include <torc/torc.h>
 
 #include "start.h"

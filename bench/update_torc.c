@@ -19,7 +19,7 @@ struct client {
     torc_channel *channel;
 };
 
-/* What the log has said since the order. The thread that runs the RPCs logs. */
+/* The log lines since the order. The thread that runs the RPCs logs. */
 static struct {
     uint64_t at_ns[UPDATE_PHASES];
     char connecting[WORD + 32], connected[WORD + 32]; /* the log lines that show the new endpoint's connection */

@@ -19,7 +19,7 @@ int cli_fail(const char *command, const char *fmt, ...) TC_PRINTF(2, 3);
 int cli_fail_error(const char *command, torc_error *error);
 /* The `warn` callback of a tc_resource_set. arg: the command's name. */
 void cli_left_out(void *arg, const char *file, const char *text);
-/* Prints what getopt_long's '?' and ':' mean, in one line. `option` is argv[optind - 1]. Returns CLI_USAGE. */
+/* Prints the error behind getopt_long's '?' or ':', in one line. `option` is argv[optind - 1]. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv);
 
 /* Checks the value of an option that names a file: an empty path is a usage error. */

@@ -14,7 +14,7 @@ struct tc_call_end {
     const struct tc_headers *headers;  /* NULL: none came */
     const struct tc_headers *trailers; /* NULL: none came */
     struct tc_rstr *peer;              /* text of the backend's address; NULL: none was reached */
-    uint32_t attempts;                 /* that a transport was given */
+    uint32_t attempts;                 /* attempts that were given to a transport */
 };
 
 /* Called from the loop, never from inside a function of the call. All but on_done may be NULL. */
@@ -22,7 +22,7 @@ struct tc_call_events {
     void (*on_headers)(void *arg, const struct tc_headers *headers);
     /* One message, after tc_call_read. The callee owns the reference. */
     void (*on_message)(void *arg, struct tc_rstr *message);
-    /* The message given to tc_call_send was handed to a connected transport, as far as flow control goes. */
+    /* The message given to tc_call_send was handed to a connected transport within its flow-control window. */
     void (*on_written)(void *arg);
     /* The end, exactly once and last; afterwards the call is gone. Not called after tc_call_cancel. */
     void (*on_done)(void *arg, const struct tc_call_end *end);

@@ -126,7 +126,7 @@ static void tell_early_reports(struct switch_place *s)
     bool reresolution = s->early.reresolution;
     s->early.picker = NULL;
     s->early.status = (struct tc_status){0};
-    /* Re-resolution goes first: telling the state may free the place. */
+    /* Re-resolution goes first: passing on the state may free the place. */
     if (reresolution)
         switch_request_reresolution(&s->helper);
     if (picker)

@@ -177,7 +177,7 @@ static void test_plugin(void **state)
     assert_int_equal(call(ch, NULL, seen, message), TORC_STATUS_INTERNAL);
     assert_non_null(strstr(message, "no such user"));
 
-    /* Nobody answers: the deadline's text says what was awaited; a late answer is ignored. */
+    /* Nobody answers: the deadline's text names the awaited event; a late answer is ignored. */
     p.how = NEVER;
     struct torc_call_options o;
     torc_call_options_init(&o);

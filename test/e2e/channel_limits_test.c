@@ -1,5 +1,5 @@
-/* Limits of messages, and deadlines in the past, on real sockets: what is too large or too late is not sent, and the
- * status says so. */
+/* Limits of messages, and deadlines in the past, on real sockets: messages that are too large or too late are not sent,
+ * and the status says so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -213,7 +213,7 @@ static void *read_all(void *arg)
     return NULL;
 }
 
-/* --- what it comes to --- */
+/* --- results --- */
 
 struct phase {
     const char *name;

@@ -1,6 +1,6 @@
-/* The wall clock jumps by a day and back: deadlines, backoff and timers do not follow; what expires by date does. The
- * program defines clock_gettime, time and gettimeofday, also for the libraries that it loads, so that it needs no right
- * to set the machine's clock. */
+/* The wall clock jumps by a day and back: deadlines, backoff and timers do not follow; objects that expire by date do.
+ * The program defines clock_gettime, time and gettimeofday, also for the libraries that it loads, so that it needs no
+ * right to set the machine's clock. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static void on_result(const struct torc_result *r, void *arg)
     atomic_fetch_add(&e->n, 1);
 }
 
-/* --- what does not follow --- */
+/* --- timers that do not follow the jump --- */
 
 /* A deadline and a timed wait run while the clock jumps in either direction. */
 static void deadlines(void **state)
@@ -209,7 +209,7 @@ static void a_mesh_under_load(void **state)
     kit_mesh_free(k);
 }
 
-/* --- what follows --- */
+/* --- dates that follow the jump --- */
 
 /* Writes a token that expires then into the file. Returns its text. */
 static char *write_token(const char *path, int64_t expires_s)

@@ -201,8 +201,8 @@ static void anothers_address(void **state)
     kit_cert_fini(&other);
 }
 
-/* Resolved addresses stay in use after the name server is gone; without it deadlines hold and the status says what was
- * awaited. When it is back, RPCs succeed again. */
+/* Resolved addresses stay in use after the name server is gone; without it deadlines hold and the status names the
+ * awaited event. When it is back, RPCs succeed again. */
 static void name_server_dies(void **state)
 {
     struct world *w = *state;

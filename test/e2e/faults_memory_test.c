@@ -268,7 +268,7 @@ static void on_no_memory(size_t size)
     _exit(7);
 }
 
-/* Runs fn in a child. Returns how it ended, and what it wrote on standard error. */
+/* Runs fn in a child. Returns its exit status, and its text on standard error. */
 static int in_child(void (*fn)(void), char *text, size_t size)
 {
     int out[2], status = 0;

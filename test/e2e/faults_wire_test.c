@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* What a busy machine may add to the expected times. */
+/* Time that a busy machine may add to the expected times. */
 enum { SLOW_MS = 60000 };
 
 static torc_runtime *rt; /* driven by this thread */

@@ -35,7 +35,7 @@ static char root_file[] = "/tmp/torc-hostile-root-XXXXXX";
 static torc_runtime *rt;
 static struct kit_load *load;
 
-/* --- what only a control plane can send --- */
+/* --- responses that only a control plane can send --- */
 
 /* Answers each request with a DiscoveryResponse of these fields. */
 static void respond(struct hostile_peer *p, const struct tc_buf *fields, unsigned times)

@@ -165,7 +165,7 @@ static void test_arguments_of_a_stream(void **state)
     assert_int_equal(torc_stream_close(s), 0);
 }
 
-/* --- what a callback may do, and free --- */
+/* --- calls and frees inside callbacks --- */
 
 enum where { ON_HEADERS, ON_MESSAGE, ON_WRITABLE, ON_DONE, NOWHERE };
 

@@ -201,7 +201,7 @@ static void an_applications_tokens(void **state)
     tc_buf_fini(&encoded);
 }
 
-/* Shows that the search works: what an application puts into metadata itself is not protected. */
+/* Shows that the search works: metadata that an application sets itself is not protected. */
 static void other_metadata_is_found(void **state)
 {
     (void)state;

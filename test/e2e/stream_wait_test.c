@@ -131,7 +131,7 @@ static void test_message_lives_until_the_next(void **state)
     torc_message_unref(kept);
 }
 
-/* The server does not read: flow control stops the sender, and what was not taken was not sent. */
+/* The server does not read: flow control stops the sender, and no message was sent that was not taken. */
 static void test_send_in_time(void **state)
 {
     (void)state;

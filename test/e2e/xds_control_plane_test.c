@@ -382,7 +382,7 @@ int main(void)
         cmocka_unit_test(hostile_messages),
         cmocka_unit_test(ten_thousand_calls),
     };
-    /* Measures what Torc holds, client and servers together, without memory retained by the allocator. */
+    /* Measures Torc's memory, client and servers together, without memory retained by the allocator. */
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -306,7 +306,7 @@ static void drops_all_even_without_endpoints(void **state)
     kit_mesh_world_close(&w);
 }
 
-/* --- what is refused --- */
+/* --- resources that are refused --- */
 
 static void sparse_priority_is_refused(void **state)
 {

@@ -1,8 +1,8 @@
 /* Responses of a control plane that are as large as the limits allow, with every kind of content. `torc call`, as a
  * process, rejects each, uses less than 2 s of CPU time, and its RPCs to another backend, 100 a second, go on.
  *
- * With the strict limits of docs/limits.md its peak grows by less than 32 MB. With the default limits a response has
- * up to 64 MiB; the peak is bounded by that and what it decodes to. */
+ * With the strict limits of docs/limits.md its peak grows by less than 32 MB. With the default limits a response has up
+ * to 64 MiB; the peak is bounded by that and by the decoded resources. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void send_it(struct tc_control_plane *cp, void *arg)
     tc_control_plane_send(cp, s->url, s->version, s->resources, s->n);
 }
 
-/* Sends the resource, waits for the NACK with this text, and adds to `wrong` what went wrong. */
+/* Sends the resource, waits for the NACK with this text, and adds failures to `wrong`. */
 static void play(const struct sending *s, const char *nack, long most_kb, struct tc_buf *wrong)
 {
     size_t bytes = 0;

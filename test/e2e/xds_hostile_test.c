@@ -28,7 +28,7 @@ static int64_t now_ns(void)
     return (int64_t)tc_system_clock.monotonic_ns(NULL);
 }
 
-/* --- what is sent --- */
+/* --- the hostile resources --- */
 
 struct sending {
     const struct tc_buf *resource;

@@ -90,8 +90,8 @@ static bool goes_home(struct world *w)
     return home;
 }
 
-/* Fails until backend 0 is ejected: a machine that stands still may put what fails and what answers into different
- * intervals. Returns how long that took. */
+/* Fails until backend 0 is ejected: a machine that stands still may put failures and answers into different intervals.
+ * Returns how long that took. */
 static uint64_t eject(struct world *w)
 {
     for (uint64_t began_ms = now_ms(); now_ms() - began_ms < 60000;) {

@@ -223,7 +223,7 @@ static void fail_once(struct kit_mesh_world *w, size_t i)
     torc_metadata_free(md);
 }
 
-/* --- what happens --- */
+/* --- events --- */
 
 static atomic_size_t hung;
 

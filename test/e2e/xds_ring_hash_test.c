@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 #define HEADER_HASH "[{header: {header_name: address_hash}}]"
-/* A sampled share of one half deviates by 0.0085, a seventh of what kit_mesh_expect_shares tolerates. Tests of shares
+/* A sampled share of one half deviates by 0.0085, a seventh of the tolerance of kit_mesh_expect_shares. Tests of shares
  * give their endpoints hash keys whose shares of the ring are within 0.01 of the weights' in every run. By ports, the
  * ring itself would deviate by 0.0078. */
 #define SAMPLE 3500

@@ -64,8 +64,8 @@ static void deadline_in_localities(void **state)
     the_deadline_tells_of_its_own_cluster(ROUND_ROBIN);
 }
 
-/* Insecure credentials where the Cluster asks for TLS: the server closes the connection, and the text explains why it
- * may. */
+/* Insecure credentials where the Cluster asks for TLS: the server closes the connection, and the text names the ignored
+ * TLS as a possible reason. */
 static void transport_socket_is_ignored(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(tc_system_clock.arg);
 }
 
-/* What a server sees of client certificates. */
+/* Client certificates as the server sees them. */
 struct witness {
     pthread_mutex_t lock;
     struct x509_st *awaited;

@@ -1,4 +1,4 @@
-/* Addresses: what parses has a canonical text, which parses to an equal address. */
+/* Addresses: a valid one has a canonical text, which parses to an equal address. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "io/addr.h"

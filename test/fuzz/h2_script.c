@@ -122,7 +122,7 @@ static void message(struct tc_fuzz_h2 *h, unsigned stream, bool end_stream)
     tc_buf_fini(&bytes);
 }
 
-/* The peer reads what has come and, if `polite`, answers PING and SETTINGS. */
+/* The peer reads the bytes that have come and, if `polite`, answers PING and SETTINGS. */
 static void take(struct tc_fuzz_h2 *h, bool polite)
 {
     struct tc_slice unread = fake_pipe_unread(h->pipe, 1);

@@ -1,4 +1,4 @@
-/* loadBalancingConfig lists: what parses twice is equal. */
+/* loadBalancingConfig lists: a list that parses, parsed twice, gives equal configs. */
 #include "api/builtin.h"
 #include "base/json.h"
 #include "base/mem.h"

@@ -37,7 +37,7 @@ struct run {
     const struct tc_rstr *key;
     struct cluster clusters[CLUSTERS];
     unsigned stream; /* the last stream with a message */
-    /* all: what happened. told: what delivered reports said. waiting: what a report says that waits for a
+    /* all: the counts so far. told: the counts of delivered reports. waiting: the counts of a report that waits for a
      * connection. */
     struct counts all, told, waiting;
 };

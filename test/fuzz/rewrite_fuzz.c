@@ -115,7 +115,7 @@ static const struct node *draw_branch(struct run *r, unsigned depth)
 
 /* --- the model --- */
 
-/* What must follow the branch that matches now: the rest after its group, and so on outwards. */
+/* The patterns that must follow the branch that matches now: the rest after its group, and so on outwards. */
 struct after {
     const struct node *group;
     int from;

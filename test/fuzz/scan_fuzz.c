@@ -28,7 +28,7 @@ static void check_scanned(const ProtobufCMessageDescriptor *type, struct tc_slic
     tc_validation_fini(&errors);
 }
 
-/* What was unpacked packs into bytes that unpack to the same message. */
+/* An unpacked message packs into bytes that unpack to the same message. */
 static void check_unpacked(const ProtobufCMessageDescriptor *type, const ProtobufCMessage *m)
 {
     struct tc_arena arena;

@@ -1,4 +1,4 @@
-/* Target URIs, and what the address resolvers make of them. */
+/* Target URIs, and the address resolvers' results for them. */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "resolver/builtin.h"

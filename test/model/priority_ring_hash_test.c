@@ -320,7 +320,7 @@ static void play(struct world *w, const struct event *events, size_t n)
         step(w, &events[i]);
 }
 
-/* Error texts tell of the past and do not influence what follows. They contain no quotes. */
+/* Error texts describe the past and do not influence later states. They contain no quotes. */
 static void drop_errors(struct tc_buf *text)
 {
     static const char member[] = ",\"error\":\"";
@@ -397,7 +397,7 @@ static bool reachable(const struct model_config *config, int endpoint)
     return false;
 }
 
-/* Applies what the network does next to the attempts and backoffs. Returns false if there are none. */
+/* Applies the network's next event to the attempts and backoffs. Returns false if there are none. */
 static bool network(struct world *w, int good)
 {
     enum torc_connectivity seen[CHILDREN][ENDPOINTS];

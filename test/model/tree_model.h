@@ -54,8 +54,8 @@ enum torc_connectivity model_seen(enum slot s);
 
 /* Makes the tree after its first update. */
 void model_start(struct model *m, const struct model_config *config);
-/* Applies the event. Where the gRFCs leave a choice (A61: "one IDLE endpoint, any"), follows `seen`, what the real tree
- * did. Returns NULL if that is allowed, else what is wrong. */
+/* Applies the event. Where the gRFCs leave a choice (A61: "one IDLE endpoint, any"), follows `seen`, the choice of the
+ * real tree. Returns NULL if that is allowed, else a text with the violation. */
 const char *model_apply(struct model *m, const struct event *e, enum torc_connectivity seen[CHILDREN][ENDPOINTS]);
 /* The child whose picker is the channel's. */
 int model_chosen(const struct model *m);

@@ -1,8 +1,8 @@
 /* torc bench: load from one thread, which drives the runtime itself.
  *
- * Closed loop: each call that ends starts the next. Open loop (--rps): calls start by the clock, whatever became of
- * earlier calls, and latency counts from the intended start, so that a stall of the server (or of this program) shows
- * in the latencies (no coordinated omission).
+ * Closed loop: each call that ends starts the next. Open loop (--rps): calls start by the clock, whether or not earlier
+ * calls have ended, and latency counts from the intended start, so that a stall of the server (or of this program)
+ * shows in the latencies (no coordinated omission).
  *
  * run() alternates between starting what is due and waiting for the loop. bench_call objects are reused through a free
  * list. Latencies go to a histogram of fixed size. */
@@ -322,7 +322,7 @@ static void print_text(const struct bench *b, double seconds)
     }
 }
 
-/* How long to wait for a connection: as long as a call would wait, at most what a person who watches would. */
+/* The wait for a connection: as long as a call would wait, bounded by the patience of a person who watches. */
 static uint64_t connect_ms(const struct bench *b)
 {
     return TC_MIN(b->args.deadline_ms, (uint64_t)CONNECT_MS);

@@ -1,8 +1,8 @@
 /* torc call: reads the command line into struct call_args.
  *
  * The table of options covers the subcommand's own and CONNECT_OPTIONS, which connect.c handles. Headers (-H) and
- * message data are decoded here, so that bad ones are usage errors before anything connects. call_args_parse checks
- * at its end what belongs together. */
+ * message data are decoded here, so that bad ones are usage errors before anything connects. call_args_parse checks at
+ * its end that the options fit together. */
 #include <getopt.h>
 #include <stdio.h>
 

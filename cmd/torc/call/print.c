@@ -98,7 +98,7 @@ static void append_shown_after(struct tc_buf *b, const char *before, const char 
     append_shown(b, text);
 }
 
-/* Appends what --explain prints for one call. The channel is printed once, at the end. */
+/* Appends the text of --explain for one call. The channel is printed once, at the end. */
 static void append_explanation(struct tc_buf *b, const char *json)
 {
     json_t *o = json_loads(json, 0, NULL);
@@ -141,7 +141,7 @@ static void print_result_json(uint64_t i, const struct torc_result *r, uint64_t 
     put_line(&b);
 }
 
-/* Appends what an unsent call waits for. */
+/* Appends the event that an unsent call waits for. */
 static void append_awaited(struct tc_buf *b, const json_t *explain, const char *endpoint)
 {
     const json_t *list = json_object_get(explain, "waits_for"), *item;
@@ -154,7 +154,7 @@ static void append_awaited(struct tc_buf *b, const json_t *explain, const char *
         append_shown_after(b, i ? ", " : "  for a connection to ", json_string_value(item));
 }
 
-/* Appends the beginning of a line: the status or, for --dry-run, what a call would do. */
+/* Appends the beginning of a line: the status or, for --dry-run, the fate of such a call. */
 static void append_status(struct tc_buf *b, const char *status, bool bad, const char *peer, uint64_t latency_us)
 {
     bool colour = cli_colour();

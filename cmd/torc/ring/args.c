@@ -1,7 +1,7 @@
 /* torc ring: reads its options into struct ring_opts.
  *
- * Endpoints come from -e, --endpoints or --resources. Changes (--add, --remove, --reweight) are collected in the
- * order given and applied by change.c. finish() checks what belongs together and fills in defaults.
+ * Endpoints come from -e, --endpoints or --resources. Changes (--add, --remove, --reweight) are collected in the order
+ * given and applied by change.c. finish() checks that the options fit together, and fills in defaults.
  *
  * Endpoints of equal key are merged as the policy merges them, before anything is shown. */
 #include <getopt.h>

@@ -1,4 +1,4 @@
-/* torc ring: what its files share. */
+/* torc ring: shared by its files. */
 #ifndef TORC_RING_COMMAND_H
 #define TORC_RING_COMMAND_H
 

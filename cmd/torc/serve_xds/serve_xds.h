@@ -1,4 +1,4 @@
-/* torc serve-xds: its log, and what --strict checks. */
+/* torc serve-xds: its log, and the checks of --strict. */
 #ifndef TORC_SERVE_XDS_H
 #define TORC_SERVE_XDS_H
 

@@ -1,4 +1,4 @@
-/* torc xds: what the client's cache held at the last look, and what changed since. */
+/* torc xds: the client's cache at the last look, and the changes since. */
 #include <stdlib.h>
 
 #include "xds.h"

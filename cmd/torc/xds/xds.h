@@ -1,4 +1,4 @@
-/* torc xds: what the client's cache held at the last look (view.c), and how it is printed (print.c). */
+/* torc xds: the client's cache at the last look (view.c), and how it is printed (print.c). */
 #ifndef TORC_XDS_H
 #define TORC_XDS_H
 

@@ -1,4 +1,4 @@
-/* The xDS bootstrap (A27): where control planes are and who this client is.
+/* The xDS bootstrap (A27): the addresses of control planes, and the identity of this client.
  *
  * Reads GRPC_XDS_BOOTSTRAP or GRPC_XDS_BOOTSTRAP_CONFIG, or a text that the channel was given, into one immutable
  * object that all threads share. The parts have files of their own: lists of servers (bootstrap_server.c), the Node

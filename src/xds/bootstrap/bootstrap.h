@@ -1,4 +1,4 @@
-/* The xDS bootstrap (A27): where control planes are and who this client is. Immutable; any thread. */
+/* The xDS bootstrap (A27): the addresses of control planes, and the identity of this client. Immutable; any thread. */
 #ifndef TC_XDS_BOOTSTRAP_BOOTSTRAP_H
 #define TC_XDS_BOOTSTRAP_BOOTSTRAP_H
 
@@ -43,7 +43,7 @@ struct tc_xds_authority {
 
 struct tc_xds_bootstrap {
     struct tc_ref ref;
-    struct tc_rstr *origin; /* file and variable, as texts about it begin; NULL: it was given as a text */
+    struct tc_rstr *origin; /* file and variable, as error texts name them; NULL: parsed from a text */
     struct tc_xds_server *servers;
     size_t n_servers; /* >= 1 */
     struct tc_xds_authority *authorities;
@@ -60,11 +60,12 @@ struct tc_xds_bootstrap {
 /* Returns whether a channel credential type is supported; the only thing the bootstrap asks of credentials. */
 typedef bool (*tc_xds_creds_supported_fn)(void *arg, const char *type, const json_t *config);
 
-/* Parses a bootstrap text. NULL with *error (INVALID_ARGUMENT): every error named by field path. */
+/* Parses a bootstrap text. Returns NULL with *error (INVALID_ARGUMENT), which names every mistake by field path, if the
+ * text is invalid. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_parse(struct tc_slice text, tc_xds_creds_supported_fn supported, void *arg,
                                                 struct tc_status *error);
-/* From GRPC_XDS_BOOTSTRAP (a path, wins) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON). The text of *error names path and reason.
- */
+/* Reads the bootstrap from GRPC_XDS_BOOTSTRAP (a path) or, if that is not set, from GRPC_XDS_BOOTSTRAP_CONFIG (JSON).
+ * Returns NULL with *error, which names path and reason, on failure. */
 struct tc_xds_bootstrap *tc_xds_bootstrap_from_environment(tc_xds_creds_supported_fn supported, void *arg,
                                                            struct tc_status *error);
 struct tc_xds_bootstrap *tc_xds_bootstrap_ref(struct tc_xds_bootstrap *b);

@@ -69,8 +69,9 @@ static bool sotw_make_request(struct tc_xds_channel *ch, size_t type, struct tc_
     tc_xds_ads_each_entry(ch, type, collect_name, &names);
     if (names.v.len)
         qsort(names.v.data, names.v.len, sizeof(*names.v.data), compare_names);
-    /* A first request without names would ask for everything. A later one unsubscribes, or answers a response that came
-     * after: its server did not heed the unsubscription, whose nonce was that of the response before. */
+    /* A first request without names would ask for everything. A later one unsubscribes from the last names, or answers
+     * a response that crossed the unsubscription: the server ignored the unsubscription because its nonce was the one
+     * of an older response. */
     const struct tc_xds_ads_type *t = &ch->ads.types.data[type];
     bool due = names.v.len || t->requested || (t->asked && t->nonce);
     if (due)

@@ -1,5 +1,5 @@
-/* The HTTP/2 negative cases of gRPC's doc/http2-interop-test-descriptions.md. The server checks what only it can see,
- * and answers with an error if the client is wrong. */
+/* The HTTP/2 negative cases of gRPC's doc/http2-interop-test-descriptions.md. The server makes the checks that only a
+ * server can make, and answers with an error if the client is wrong. */
 #include <semaphore.h>
 
 #include "rpc.h"

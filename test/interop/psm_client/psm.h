@@ -26,7 +26,7 @@ struct psm_options {
 /* 0, or the exit status with the reason printed. */
 int psm_options_parse(struct psm_options *o, int argc, char **argv);
 
-/* What to send; changed by XdsUpdateClientConfigureService. */
+/* The RPCs to send; changed by XdsUpdateClientConfigureService. */
 struct psm_config {
     bool wanted[PSM_RPCS];
     torc_metadata *metadata[PSM_RPCS];

@@ -1,3 +1,11 @@
+/* The counts of the interop client, and the driver's questions about them.
+ *
+ * psm_stats_accumulated answers with all counts at once. psm_stats_watch opens a watch over a block of RPCs, by their
+ * numbers: each RPC of the block that ends is counted in the watch, by backend, and when `left` is 0, or the timer
+ * fires, the answer is made and the watch is freed.
+ *
+ * RPCs end on the runtime's thread, questions come on the loop of the stats port; `lock` guards the counts and the
+ * list of watches. A watch that is complete leaves the list under the lock and goes to the loop by a post. */
 #include <pthread.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
-/* An HTTP/2 peer that sends what the test says, frame by frame, well formed or not: at the other end of a pipe on a
- * manual loop, or on a socket. It answers nothing by itself, and reads back what the other side sent as parsed frames.
- */
+/* An HTTP/2 peer that the test drives frame by frame, well formed or not: at the other end of a pipe on a manual loop,
+ * or on a socket. The peer answers nothing by itself, and parses the frames of the other side. */
 #ifndef TC_SUPPORT_FAKES_H2_H
 #define TC_SUPPORT_FAKES_H2_H
 
@@ -38,7 +37,7 @@ struct fake_h2 *fake_h2_new(struct fake_pipe *pipe, int end, bool server);
 struct fake_h2 *fake_h2_new_raw(bool server);
 void fake_h2_free(struct fake_h2 *p);
 
-/* While holding, what is sent is collected; the release sends it in one piece. */
+/* While holding, frames are collected; the release sends them in one piece. */
 void fake_h2_hold(struct fake_h2 *p, bool on);
 /* Any bytes. */
 void fake_h2_bytes(struct fake_h2 *p, const void *data, size_t len);
@@ -63,7 +62,7 @@ void fake_h2_window(struct fake_h2 *p, uint32_t stream, uint32_t increment);
 void fake_h2_feed(struct fake_h2 *p, const void *data, size_t len);
 struct tc_buf *fake_h2_take(struct fake_h2 *p);
 
-/* Parses what has come. The next frame, or NULL; valid until the next call. */
+/* Parses the bytes that have come. The next frame, or NULL; valid until the next call. */
 const struct fake_h2_frame *fake_h2_next(struct fake_h2 *p);
 /* Skips frames until one of that type (and stream, unless 0); NULL when there is none. */
 const struct fake_h2_frame *fake_h2_expect(struct fake_h2 *p, uint8_t type, uint32_t stream);

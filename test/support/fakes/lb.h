@@ -1,4 +1,4 @@
-/* A fake channel for LB policies on a loop with virtual time. It records what a policy reports, and makes subchannels
+/* A fake channel for LB policies on a loop with virtual time. It records the policy's reports, and makes subchannels
  * whose states the test sets by address. */
 #ifndef TC_SUPPORT_FAKES_LB_H
 #define TC_SUPPORT_FAKES_LB_H

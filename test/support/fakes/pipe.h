@@ -1,7 +1,7 @@
-/* A pair of byte streams in memory, for tests on a manual loop. What one end writes, the other reads. The test decides
- * how many bytes pass at a time, when the stream ends and when it breaks. Events come from the loop's serial queue: run
- * tc_loop_drain after a change. A test may own both ends as any code would, or leave one without an owner and play that
- * peer with fake_pipe_put and fake_pipe_take. */
+/* A pair of byte streams in memory, for tests on a manual loop. Each end reads the bytes that the other writes. The
+ * test decides how many bytes pass at a time, when the stream ends and when it breaks. Events come from the loop's
+ * serial queue: run tc_loop_drain after a change. A test may own both ends as any code would, or leave one without an
+ * owner and play that peer with fake_pipe_put and fake_pipe_take. */
 #ifndef TC_SUPPORT_FAKES_PIPE_H
 #define TC_SUPPORT_FAKES_PIPE_H
 
@@ -32,7 +32,7 @@ void fake_pipe_put(struct fake_pipe *p, int end, const void *data, size_t len);
 struct tc_slice fake_pipe_unread(const struct fake_pipe *p, int end);
 void fake_pipe_take(struct fake_pipe *p, int end, size_t len);
 
-/* `end` sends no more: the other end reads what is left, then 0. `end` can still read. */
+/* `end` sends no more: the other end reads the remaining bytes, then 0. `end` can still read. */
 void fake_pipe_finish(struct fake_pipe *p, int end);
 /* Makes reads of `end` (behind unread bytes, if `after_data`) and writes fail with this error and text. */
 void fake_pipe_fail(struct fake_pipe *p, int end, int error, const char *text, bool after_data);

@@ -1,7 +1,7 @@
 /* The transport of an xDS client, with the test as its servers.
  *
- * A server is found by URI and outlives transports and streams. What the client sends is decoded into struct
- * fake_xds_request and recorded. What the test sends is queued; `pump`, a task, makes one callback a run, because a
+ * A server is found by URI and outlives transports and streams. Requests of the client are decoded into struct
+ * fake_xds_request and recorded. Responses of the test are queued; `pump`, a task, makes one callback a run, because a
  * callback may end the stream. ADS (both forms) and LRS share the code; `kind` tells them apart. */
 #include "support/fakes/xds.h"
 

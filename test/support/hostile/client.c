@@ -36,7 +36,7 @@ static torc_runtime *rt;
 static torc_channel *good;
 static torc_credentials *creds; /* NULL: plaintext */
 static struct kit_cert root, cert;
-static struct tc_buf wrong; /* what went wrong, one line each */
+static struct tc_buf wrong; /* failures, one line each */
 static struct kit_load *load;
 
 static void append(struct hostile_rows rows)
@@ -142,7 +142,7 @@ static void play(size_t i)
     torc_channel *ch = torc_channel_new(rt, target, &o, NULL);
     assert_non_null(ch);
     struct footprint before = footprint_begin();
-    if (row->flags & HOSTILE_SHORT) /* the deadline covers what comes afterwards */
+    if (row->flags & HOSTILE_SHORT) /* the deadline covers the steps afterwards */
         assert_int_equal(torc_channel_connect(ch, 20000), 0);
     uint64_t begin_ns = tc_system_clock.monotonic_ns(tc_system_clock.arg);
     run_calls(ch, &b);

@@ -20,7 +20,7 @@ void hostile_resources_room(size_t bytes)
     room = bytes;
 }
 
-/* --- what they are made of --- */
+/* --- parts of the resources --- */
 
 static void fill(struct tc_buf *b, char with, size_t n)
 {

@@ -38,7 +38,7 @@ struct port {
     atomic_uint taken, over;
 };
 
-/* What both processes see. */
+/* Memory that both processes see. */
 struct board {
     struct port ports[HOSTILE_MAX];
     char backend[32];
@@ -97,7 +97,7 @@ void hostile_truncate(struct hostile_peer *p)
     p->truncated = true;
 }
 
-/* The result of a TLS operation as that of a socket's: of what is not done, errno says why. */
+/* The result of a TLS operation in the form of a socket's: 0 at the end, -1 with errno on failure. */
 static ssize_t as_socket(struct hostile_peer *p, int n)
 {
     if (n > 0)
@@ -119,7 +119,7 @@ static ssize_t put_some(struct hostile_peer *p, const void *data, size_t len)
                   : send(p->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Reads what is available without waiting. */
+/* Reads the available bytes without waiting. */
 static void take_in(struct hostile_peer *p)
 {
     char bytes[16384];

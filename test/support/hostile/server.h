@@ -42,8 +42,8 @@ void hostile_shrink(struct hostile_peer *p);
 struct fake_h2 *hostile_frames(struct hostile_peer *p);
 /* Stops reading from now on. */
 void hostile_deafen(struct hostile_peer *p);
-/* Sends the gathered frames and reads what comes meanwhile, unless deaf. Returns false if the client has closed, or
- * read nothing for 10 s; every later call then returns false too. */
+/* Sends the gathered frames, and unless deaf reads the client's bytes meanwhile. Returns false if the client has
+ * closed, or read nothing for 10 s; every later call then returns false too. */
 bool hostile_flush(struct hostile_peer *p);
 /* Calls hostile_flush if much has gathered. */
 bool hostile_flush_much(struct hostile_peer *p);

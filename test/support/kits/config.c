@@ -12,7 +12,7 @@
 #include "lb/registry.h"
 #include "support/kits/resource.h"
 
-/* Cuts the text at the character: *tail is what follows it. */
+/* Cuts the text at the character. *rest is the text after it. */
 static bool cut(struct tc_slice *text, char at, struct tc_slice *rest)
 {
     for (size_t i = 0; i < text->len; i++)

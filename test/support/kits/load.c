@@ -15,7 +15,7 @@ struct kit_load {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool stop; /* under the lock, with what follows */
+    bool stop; /* under the lock, with the members below */
     uint64_t started, done, longest_of_lap_ms;
     struct kit_load_report report;
 };

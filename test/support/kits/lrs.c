@@ -1,8 +1,8 @@
 /* Load reports of clients, as the LRS server of a mesh receives them.
  *
  * on_report runs on the servers' thread and adds each report to `told`; kit_lrs_look copies the sums to the test's
- * thread. `crash` closes the control plane in the turn of the next report, so that a test knows exactly what was
- * received before the crash. */
+ * thread. `crash` closes the control plane in the turn of the next report, so that a test knows exactly which reports
+ * came before the crash. */
 #include "support/kits/lrs.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct kit_lrs {
     struct kit_lrs_told told; /* on the servers' thread */
     struct kit_lrs_told copy; /* on the test's */
     bool crash, crashed;
-    /* what to request */
+    /* the settings to request */
     uint64_t interval_ms;
     const char *cluster;
     bool hold;

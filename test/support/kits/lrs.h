@@ -68,7 +68,7 @@ uint64_t kit_lrs_now_ns(void);
 
 /* --- callers --- */
 
-/* What a caller saw. dropped: by the assignment's categories; broken: by circuit breaking. */
+/* The outcomes of a caller's RPCs. dropped: by the assignment's categories; broken: by circuit breaking. */
 struct kit_lrs_seen {
     uint64_t ok, failed, dropped, broken;
 };

@@ -1,4 +1,4 @@
-/* `torc call` as a process, and what it holds and spends.
+/* `torc call` as a process: its memory, CPU time and descriptors.
  *
  * Its output goes to a file, from which finished_calls counts the lines written since the last look; so waiting for
  * calls needs no pipe and no thread. Memory and CPU time come from /proc/PID. A failed call, or any other line on

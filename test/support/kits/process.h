@@ -1,5 +1,5 @@
-/* `torc call` as a process against a kit_mesh's control plane: 100 calls a second, and what the process holds and
- * spends. It is a separate process so that the servers' memory and CPU time do not count. Failures in here fail the
+/* `torc call` as a process against a kit_mesh's control plane: 100 calls a second; the process's memory, CPU time and
+ * descriptors. A separate process, so that the servers' memory and CPU time do not count. Failures in here fail the
  * test. */
 #ifndef TC_SUPPORT_KITS_PROCESS_H
 #define TC_SUPPORT_KITS_PROCESS_H
@@ -8,8 +8,8 @@
 
 struct kit_process;
 
-/* Makes a mesh for it: "/good..." and RPCs with the header "to: good" go to the cluster "good" at backend 0, all others
- * to "victim" at backend 1, which has these fields (YAML lines; NULL: RING_HASH). */
+/* Makes a mesh for the process: "/good..." and RPCs with the header "to: good" go to the cluster "good" at backend 0,
+ * all others to "victim" at backend 1, which has these fields (YAML lines; NULL: RING_HASH). */
 struct kit_mesh *kit_process_mesh(const char *victim);
 
 /* Calls "/good.S/M" at "xds:///svc". `limits`: the bootstrap's `torc.limits` as JSON; NULL: none. */

@@ -41,7 +41,7 @@ char *kit_session_cookie(const char *fmt, ...) TC_PRINTF(1, 2);
 /* Decodes a set-cookie: returns its plain text, and in *cookie the value to send back. Both for tc_free. */
 char *kit_session_read_cookie(const char *set_cookie, char **cookie);
 /* kit_session_wait calls until an RPC of the session reaches the backend, kit_session_wait_leaves until none does: the
- * client then has what the control plane sent. */
+ * client then has the control plane's last update. */
 void kit_session_wait(struct kit_mesh_world *w, const char *cookie, size_t i);
 void kit_session_wait_leaves(struct kit_mesh_world *w, const char *cookie, size_t i);
 

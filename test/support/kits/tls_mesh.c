@@ -2,7 +2,7 @@
  *
  * Certificate files lie in a temporary folder; the bootstrap names a provider for each use of them. A test replaces a
  * file by rename and waits for the refresh interval, as an agent of a mesh does. kit_tls_mesh_expect_nothing_clear
- * looks through what a wire_proxy kept. */
+ * looks through the bytes that a wire_proxy kept. */
 #include "support/kits/tls_mesh.h"
 
 #include <stdio.h>

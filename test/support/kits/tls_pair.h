@@ -17,7 +17,7 @@ extern struct kit_tls_pair_certs kit_tls_pair_certs;
 void kit_tls_pair_certs_make(void);
 void kit_tls_pair_certs_free(void);
 
-/* One side: stores what it receives, and sends `to_send` when it can. */
+/* One side: stores received bytes, and sends `to_send` when it can. */
 struct kit_tls_pair_side {
     struct tc_loop *loop;
     struct tc_tls_handshake *handshake;
@@ -53,7 +53,7 @@ void kit_tls_pair_shake(struct kit_tls_pair *f, const struct tc_tls_opts *client
 void kit_tls_pair_side_on_handshake(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
 void kit_tls_pair_side_send(struct kit_tls_pair_side *s);
-/* Sends that many bytes across and compares what arrives. */
+/* Sends that many bytes across, and compares them with the bytes that arrive. */
 void kit_tls_pair_send_and_compare(struct kit_tls_pair *f, struct kit_tls_pair_side *from, struct kit_tls_pair_side *to,
                                    size_t len);
 void kit_tls_pair_assert_both_up(const struct kit_tls_pair *f);

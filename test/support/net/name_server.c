@@ -1,8 +1,8 @@
 /* A name server for tests, over UDP and TCP, on a thread.
  *
- * parse() takes the question from a query, answer() writes what the mode says, from a true answer to noise.
- * Everything that the test changes is under the lock; sockets are reopened on the same port by name_server_start. A
- * new server takes a port that is free for both UDP and TCP, holds it to its end, and starts silent. */
+ * parse() takes the question from a query, answer() writes the answer of the mode, from a true one to noise. Everything
+ * that the test changes is under the lock; sockets are reopened on the same port by name_server_start. A new server
+ * takes a port that is free for both UDP and TCP, holds it to its end, and starts silent. */
 #include "support/net/name_server.h"
 
 #include <arpa/inet.h>

@@ -249,7 +249,7 @@ static void *run(void *arg)
     }
 }
 
-/* --- what the tests say --- */
+/* --- settings by the tests --- */
 
 struct wire *wire_new(uint64_t seed)
 {

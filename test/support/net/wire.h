@@ -21,7 +21,7 @@ const char *wire_enter(void);
 /* `seed` decides which packets are lost. */
 struct wire *wire_new(uint64_t seed);
 void wire_free(struct wire *w);
-/* The address of path i to what listens on that port, "10.9.0.N:PORT"; borrowed. A new path drops nothing. */
+/* The address of path i to the listener on that port, "10.9.0.N:PORT"; borrowed. A new path drops nothing. */
 const char *wire_path(struct wire *w, unsigned i, uint16_t port);
 /* Sets the delay of a packet, in each direction. */
 void wire_delay(struct wire *w, unsigned i, unsigned ms);

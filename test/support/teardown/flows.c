@@ -15,7 +15,7 @@ static unsigned chance(struct tc_rng *rng, unsigned n)
     return (unsigned)tc_rng_below(rng, n);
 }
 
-/* What a flow decides about a channel. */
+/* A flow's choices for a channel. */
 struct plan {
     struct teardown *t;
     struct tc_rng *rng;

@@ -1,4 +1,4 @@
-/* torc_set_allocator: what Torc takes comes from the application's functions and goes back to them; and it is set
+/* torc_set_allocator: Torc's memory comes from the application's functions and goes back to them; the allocator is set
  * before everything else or not at all. */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
-/* Before each block stands what says whose it is. */
+/* Each block begins with a mark of its owner. */
 #define MARK UINT64_C(0x746f72632d746573)
 
 struct head {
@@ -43,7 +43,7 @@ static void give(void *ptr)
     struct head *h = (struct head *)ptr - 1;
     if (h->mark != MARK)
         atomic_store(&foreign, true);
-    /* As an arena that hands the memory out again. AddressSanitizer reports what a pool has left poisoned. */
+    /* As an arena that hands the memory out again. AddressSanitizer reports memory that a pool has left poisoned. */
     memset(ptr, 0xdd, h->size);
     h->mark = 0;
     atomic_fetch_sub(&live, 1);

@@ -1,5 +1,5 @@
-/* memory_limit_bytes: what calls and the application hold beyond the limit keeps new calls out, with a status that
- * names both numbers, until it is given back. The limit is soft: the call that crosses it still goes. */
+/* memory_limit_bytes: while calls and the application hold more than the limit, new calls fail with a status that names
+ * both numbers. The limit is soft: the call that crosses it still goes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 static torc_runtime *rt;
 static torc_channel *ch;
 static uint64_t limit_now;
-static unsigned long long held_then; /* what the last refusal named */
+static unsigned long long held_then; /* named by the last refusal */
 
 static void open_world(uint64_t limit)
 {

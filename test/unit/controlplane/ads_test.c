@@ -168,7 +168,7 @@ static void test_wildcard(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "2 1 X,Y");
 }
 
-/* What became due while mute comes with the next push, an empty first answer included. */
+/* Responses that became due while mute come with the next push, an empty first one included. */
 static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;

@@ -283,7 +283,7 @@ static void test_wildcard_by_name_with_initial_versions(void **state)
     assert_non_null(strstr(tc_buf_cstr(&f->last), "-gone"));
 }
 
-/* What became due while mute comes with the next push. */
+/* Responses that became due while mute come with the next push. */
 static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;

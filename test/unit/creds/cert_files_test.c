@@ -101,7 +101,7 @@ static void no_identity(struct fixture *f, const char *text)
     tc_free(why);
 }
 
-/* What failed is not read again at once: asks until it is, at most 10 s. */
+/* Files that failed are not read again at once: asks until they are, at most 10 s. */
 #define WAIT(f, condition)                                                                                             \
     do {                                                                                                               \
         uint64_t end_ = tc_system_clock.monotonic_ns(NULL) + 10 * TC_NS_PER_S;                                         \
@@ -220,7 +220,7 @@ static void a_map_takes_the_place_of_roots(void **state)
     WAIT(f, have_roots(f, other));
 }
 
-/* The interval is up: what the stamps do not show is read too. */
+/* The interval is over: changes that the stamps do not show are read too. */
 static void the_refresh_interval_counts(void **state)
 {
     struct fixture *f = *state;
@@ -269,7 +269,8 @@ static uint64_t epoch_of(struct tc_tls_source *s)
     return epoch;
 }
 
-/* What one source was made with, and another begins with after a change, are never one epoch. */
+/* Sources never have the same epoch if their files differ, also if one source saw the change and another began after
+ * it. */
 static void epochs_are_those_of_the_content(void **state)
 {
     struct fixture *f = *state;

@@ -73,7 +73,7 @@ static void test_tls_config(void **state)
     torc_credentials_unref(a);
     torc_credentials_unref(b);
 
-    /* Files may come later: what they are is seen by handshakes. */
+    /* Files may come later: handshakes read them. */
     torc_credentials *later = tc_creds_from_config("tls", "{\"ca_certificate_file\":\"/nothing\"}", NULL);
     assert_non_null(later);
     assert_int_equal(later->refresh_ns, TC_CERT_REFRESH_DEFAULT_NS);

@@ -1,5 +1,5 @@
-/* Secrets are overwritten before their memory is given up: the allocator's functions, as the library calls them, are
- * replaced by some that look for the secret in what they are given. */
+/* Secrets are overwritten before their memory is freed. The test replaces the allocator's functions by ones that search
+ * each freed block for the secret. */
 #include <malloc.h>
 #include <openssl/evp.h>
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ void __wrap_free(void *ptr)
 
 void *__wrap_realloc(void *ptr, size_t size)
 {
-    look(ptr); /* which may move */
+    look(ptr); /* realloc may move the block */
     return __real_realloc(ptr, size);
 }
 
@@ -59,7 +59,7 @@ static void end(void)
     assert_int_equal(found, 0);
 }
 
-/* That the test finds what it looks for. */
+/* Shows that the search finds a secret that was not overwritten. */
 static void test_the_test(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static int64_t noon(void *arg)
     return INT64_C(1700000000) * (int64_t)TC_NS_PER_S;
 }
 
-/* Signed, sent and given up; the end of its signature. */
+/* Makes a signed token, uses it for a call and frees it. Stores the end of its signature. */
 static void use_account(EVP_PKEY *key, char signature[41])
 {
     const struct tc_clock clock = {.realtime_ns = noon};
@@ -185,7 +185,7 @@ static void use_account(EVP_PKEY *key, char signature[41])
     tc_loop_free(loop);
 }
 
-/* The same claims have the same signature: what it will be is known when it is made again. */
+/* Equal claims have equal signatures: so the second signature is known in advance. */
 static void test_service_account(void **state)
 {
     (void)state;

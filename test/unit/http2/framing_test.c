@@ -81,7 +81,7 @@ static void announced_size_takes_no_memory(void **state)
     tc_buf_fini(&out);
 }
 
-/* While a message comes, at most twice what came is taken for it, and never more than was announced. */
+/* While a message comes, its memory is at most twice the bytes that came, and never more than was announced. */
 static void room_grows_with_what_came(void **state)
 {
     (void)state;

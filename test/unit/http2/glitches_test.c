@@ -347,7 +347,7 @@ static void put_late_messages(struct kit_h2 *t, int kind)
         fake_h2_headers(t->peer, 1, OK_TRAILERS, true);
 }
 
-/* After our reset a stream may still send what its window allows, in the smallest of messages, and its end. */
+/* After our reset a stream may still send as much as its window allows, in the smallest of messages, and its end. */
 static void late_frames_of_what_we_reset(void **state)
 {
     (void)state;

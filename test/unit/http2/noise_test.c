@@ -25,7 +25,7 @@ static const char *const fields[] = {
     ":method: GET\n:scheme: http\n:path: *\n",
 };
 
-/* State that keeps the noise near to what is allowed, so that a connection lives for a while. */
+/* State that keeps the noise nearly valid, so that a connection lives for a while. */
 struct noise {
     struct fake_h2 *peer;
     struct tc_rng rng;

@@ -39,7 +39,7 @@ static void bytes_wait_in_order(void **state)
     tc_blocks_end(blocks);
 }
 
-/* However much passes through, what is taken is at most twice the most that waited. */
+/* However much passes through, the memory is at most twice the most that ever waited. */
 static void what_waits_is_counted(void **state)
 {
     (void)state;

@@ -376,7 +376,7 @@ static void responses(void **state)
     }
 }
 
-/* Everything in one read: what a fast server sends. */
+/* A response of a fast server: everything in one read. */
 static void responses_in_one_piece(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static void check_text(const char *text, const char *canonical)
     assert_int_equal(tc_addr_parse(&again, tc_slice_str(out)), 0);
     assert_true(tc_addr_eq(&a, &again));
     assert_int_equal(tc_addr_hash(&a), tc_addr_hash(&again));
-    /* And so is what the system sees. */
+    /* The address for the system is equal, too. */
     struct sockaddr_un un;
     socklen_t len;
     const struct sockaddr *sa = tc_addr_sockaddr(&a, &un, &len);

@@ -62,7 +62,7 @@ static int reset(void **state)
 {
     (void)state;
     eventfds = adds = (struct fault){0};
-    tc_loop_free(tc_loop_new(NULL)); /* what libuv takes for all loops */
+    tc_loop_free(tc_loop_new(NULL)); /* descriptors that libuv takes for all loops */
     return 0;
 }
 

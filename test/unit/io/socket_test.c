@@ -309,7 +309,7 @@ static void a_file_that_is_no_socket_is_left_alone(void **state)
     unlink(link);
 }
 
-/* What stands at the path of a listener by the time it closes is removed only if it is the listener's own. */
+/* A listener that closes removes the file at its path only if the file is its own. */
 static void a_file_that_replaced_the_socket_stays(void **state)
 {
     struct fixture *f = *state;
@@ -531,7 +531,7 @@ static void a_forked_child_does_not_disturb_its_parents_sockets(void **state)
     connect_both(f);
     pid_t pid = fork();
     if (pid == 0) {
-        /* The child gives up what it inherited. */
+        /* The child closes the sockets and the loop that it inherited. */
         f->client.bs->ops->close(f->client.bs);
         f->accepted.data[0]->bs->ops->close(f->accepted.data[0]->bs);
         tc_listen_socket_close(f->listener);

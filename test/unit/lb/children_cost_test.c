@@ -193,7 +193,7 @@ static void the_first_priority_comes_and_goes(void **state)
     assert_same_cost("the first priority comes and goes", first_comes_and_goes);
 }
 
-/* What was deactivated ends in the end, and only that. */
+/* Deactivated children end in the end, and no others. */
 static void deactivated_priorities_end(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void localities_that_fail_again(void **state)
     assert_same_cost("localities fail again", fail_again);
 }
 
-/* What many localities report in one turn of the loop is published once. */
+/* Reports of many localities in one turn of the loop are published once. */
 static void localities_that_change_in_one_turn(void **state)
 {
     (void)state;

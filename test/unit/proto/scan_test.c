@@ -1,4 +1,4 @@
-/* proto/scan: what it refuses, what it strips, and that it stays small. */
+/* proto/scan: messages that it refuses, fields that it strips, and the bound on its memory. */
 #include <string.h>
 
 #include "proto/scan.h"

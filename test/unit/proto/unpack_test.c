@@ -259,7 +259,7 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-/* What scan's caps let through is bounded by the budget. */
+/* The budget bounds messages that scan's caps let through. */
 static void test_hostile_sizes_stay_small(void **state)
 {
     (void)state;

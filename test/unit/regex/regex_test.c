@@ -179,7 +179,7 @@ static void matching_is_linear(void **state)
     tc_regex_unref(r);
 }
 
-/* "60 x a DFA that fits nowhere": 60,000 instructions for each byte. What that may take is known before it is done. */
+/* "60 x a DFA that fits nowhere": 60,000 instructions for each byte. The cost is known before the replacement. */
 static void matching_has_a_budget(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void rewriting_has_a_budget(void **state)
     assert_in_range(replaced, 20, 100);
     if (FOOTPRINT_MEASURED)
         assert_true(ms < 200);
-    /* What has no room is not begun either: nothing is replaced. */
+    /* A replacement without room does not begin: nothing is replaced. */
     steps = 0;
     tc_buf_clear(&out);
     tc_regex_replace_all(r, tc_slice_of(text, 100), tc_slice_str("x"), &steps, &out);

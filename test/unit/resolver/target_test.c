@@ -56,7 +56,7 @@ static void test_malformed(void **state)
     }
 }
 
-/* Whatever its length, a target's error shows its beginning and says what is wrong. */
+/* The error of a target of any length shows its beginning and the reason. */
 static void test_long(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_authorities(void **state)
     }
 }
 
-/* What a resolver of literals reports. */
+/* The report of a resolver of literals. */
 struct seen {
     size_t results, n;
     char *first;

@@ -246,8 +246,8 @@ static void test_events_before_timers_after_idle_gap(void **state)
     assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit_backends_one, 0).requests == before)
         torc_runtime_poll(rt, 0);
-    /* Nobody drives until the answer is there and the deadline is over. The real clock is what the test is about, so it
-     * is waited for. */
+    /* Nobody drives until the answer is there and the deadline is over. The test is about the real clock, so it
+     * waits. */
     uint64_t end = tc_system_clock.monotonic_ns(NULL) + (TIMER_MS + 200) * TC_NS_PER_MS;
     struct pollfd pfd = {.fd = torc_runtime_fd(rt), .events = POLLIN};
     while (done == 0 && poll(&pfd, 1, -1) != 1)

@@ -428,7 +428,7 @@ static void addresses_of_one_network_are_one(void **state)
     fini(&f);
 }
 
-/* --- what waits for clients that do not read --- */
+/* --- bytes queued for clients that do not read --- */
 
 static void queued_bytes_are_bounded(void **state)
 {

@@ -1,4 +1,4 @@
-/* Messages that a server must not send: beyond its limit, and beyond what gRPC's prefix can tell. */
+/* Messages that a server must not send: beyond its limit, and too long for gRPC's length prefix. */
 #include <stdio.h>
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-/* torc/protobuf_c.h: messages in arenas, what is refused, and what it costs. */
+/* torc/protobuf_c.h: messages in arenas, refusals, and their cost. */
 #include <torc/protobuf_c.h>
 
 #include <stdio.h>

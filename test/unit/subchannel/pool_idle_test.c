@@ -293,7 +293,7 @@ static void on_answer(void *arg, const struct tc_h2_outcome *outcome)
     *(int *)arg = outcome->status.code;
 }
 
-/* What a server does before it ends a connection that has one request. */
+/* The server's actions before it ends a connection that has one request. */
 enum takes { CLOSES, RESETS, GOES_AWAY, GOES_AWAY_AND_CLOSES, ANSWERS_HEADERS, N_TAKES };
 enum answers { ANSWERS_AND_CLOSES = N_TAKES, GOES_AWAY_AND_ANSWERS, ANSWERS_AND_GOES_AWAY, N_WAYS };
 
@@ -469,7 +469,7 @@ static uint64_t first_ping_ms(struct place *p, uint64_t at_most_ms)
     return waited;
 }
 
-/* A8: each GOAWAY with too_many_pings doubles the time between pings of what connects to the address next. */
+/* A8: each GOAWAY with too_many_pings doubles the time between pings of the next connection to the address. */
 static void test_too_many_pings(void **state)
 {
     (void)state;

@@ -186,7 +186,7 @@ static void test_connect_timeout(void **state)
     fini(&s);
 }
 
-/* Subchannels that share a connection see what follows their own connect, in order. */
+/* Subchannels that share a connection see the states after their own connect, in order. */
 static void test_sharing(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Names in certificates: what they are, and which hosts a DNS name covers. */
+/* Names in certificates: their kinds, and the hosts that a DNS name covers. */
 #include "tls/san.h"
 
 #include <openssl/x509.h>

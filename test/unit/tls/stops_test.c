@@ -48,7 +48,7 @@ static void server_free(struct server *s)
     SSL_CTX_free(s->ctx);
 }
 
-/* Passes on what the server has to say, until it has sent `most` bytes in all. Returns false when there is no more. */
+/* Passes on the server's bytes, until it has sent `most` in all. Returns false when there is no more. */
 static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
 {
     for (bool more = true; more && s->sent < most;) {

@@ -115,7 +115,7 @@ static void test_file_content(void **state)
     assert_int_equal(out.error.code, TORC_STATUS_UNAUTHENTICATED);
     tc_status_fini(&out.error);
 
-    /* Beyond what nanoseconds can tell. */
+    /* Beyond the range of nanoseconds. */
     tc_free(token);
     token = token_of("{\"exp\":99999999999}");
     out = (struct tc_token){0};

@@ -118,7 +118,7 @@ static void removed(void **state)
     assert_told(&a, "value x;");
     assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);"); /* without 15 s */
     assert_int_equal(b.last_code, TORC_STATUS_NOT_FOUND);
-    respond(&kit_xds_eds, "n2", "-a"); /* A88: what is cached stays in use */
+    respond(&kit_xds_eds, "n2", "-a"); /* A88: the cached value stays in use */
     assert_told(&a, "ambient xDS ClusterLoadAssignment resource was deleted by server s1 (node ID:node1);");
     respond(&kit_xds_eds, "n3", "a|x@1");
     assert_told(&a, "clear;");
@@ -158,7 +158,8 @@ static void nack_names_the_resource(void **state)
     end();
 }
 
-/* After a break the server hears what is held, except what is not just the version it has. */
+/* After a break the request has the versions of cached resources, except those whose state is not exactly the server's
+ * version. */
 static void reconnect_tells_versions(void **state)
 {
     (void)state;

@@ -148,7 +148,7 @@ static void unchanged_resource(void **state)
     assert_request("Cluster [a] \"2\" \"n2\"");
     assert_told(&a, "");
     assert_int_equal(kit_xds_decoded, decoded);
-    /* Nor does it when what came in between was refused. */
+    /* An equal value after a refused response is not decoded again either. */
     kit_xds_respond(&k, k.server, &kit_xds_cds, "3", "n3", "a|bad", NULL);
     assert_non_null(strstr(kit_xds_request(&k, k.server), "\"n3\" NACK"));
     assert_int_equal(kit_xds_decoded, decoded + 1);
@@ -224,8 +224,8 @@ static void another_takes_over_within_the_turn(void **state)
     assert_true(k.server->open);
 }
 
-/* While a request is under way names come and go: the server must see that one was gone, else it would not send it to
- * who asks for it anew. */
+/* While a request is under way names come and go: the server must see the unsubscription of a name that is wanted
+ * again, or it would not send the resource again. */
 static void dropped_and_wanted_again_between_requests(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void dropped_and_wanted_again_between_requests(void **state)
     assert_request("ClusterLoadAssignment [a,b] \"1\" \"n1\"");
     assert_request("");
 
-    /* The stream ends while the response is worked on. */
+    /* The stream ends while a request waits for the transport. */
     k.server->connected = false;
     kit_xds_watch(&k, &kit_xds_eds, "d", &a);
     tc_loop_drain(k.loop);
@@ -304,7 +304,8 @@ static void client_ends_inside_a_callback(void **state)
     assert_false(k.server->open);
 }
 
-/* The server sent it before it read that nothing of the type is wanted any longer, whose nonce is an old one then. */
+/* A response that the server sent before it read the unsubscription from the last name of the type. The unsubscription
+ * has the nonce of an older response. */
 static void late_response(void **state)
 {
     (void)state;
@@ -323,10 +324,10 @@ static void late_response(void **state)
                    "value: is bad; "
                    "field other: is bad too");
     assert_request("");
-    /* Asked for again, it begins anew. */
+    /* A later subscription begins anew. */
     watch(&kit_xds_eds, "b", &b);
     assert_request("ClusterLoadAssignment [b] \"\" \"\"");
-    /* On a new stream nothing of the type was asked for: an answer would ask for all there is. */
+    /* The new stream has no request for the type: an ACK without names would subscribe to all resources. */
     kit_xds_unwatch(&k, &b);
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     tc_loop_advance(k.loop, 1000);

@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The worker does what it was given, and the loop what came of it. */
+/* The background thread decodes the job, and the loop applies the result. */
 static void decode(void)
 {
     gate_open(&g);
@@ -55,7 +55,7 @@ static void applied_when_decoded(void **state)
     kit_xds_fini(&k);
 }
 
-/* One that comes meanwhile waits; what is in use is not decoded again. */
+/* A response that comes meanwhile waits; resources in use are not decoded again. */
 static void one_after_another(void **state)
 {
     (void)state;
@@ -78,7 +78,7 @@ static void one_after_another(void **state)
     kit_xds_fini(&k);
 }
 
-/* What is watched when the response is applied counts, not what was watched when it came. */
+/* The watches at the time when the response is applied count, not those when it came. */
 static void watches_change_meanwhile(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void client_goes_meanwhile(void **state)
     assert_told(&a, "");
 }
 
-/* The last one goes, and the stream with it, while what it was sent is on its way. */
+/* The last watcher leaves, and the stream ends, while the response is being decoded. */
 static void watchers_go_meanwhile(void **state)
 {
     (void)state;

@@ -269,7 +269,7 @@ static void an_empty_primary_is_reachable(void **state)
     assert_told(&a, "clear;");
 }
 
-/* What the returning primary lacks, or has wrong, takes nothing away from what the fallback serves (A71). */
+/* Resources that the returning primary lacks, or has wrong, stay those of the fallback server (A71). */
 static void bad_answers_of_the_primary(const char *features, bool incremental)
 {
     tear_down(NULL);
@@ -300,7 +300,7 @@ static void bad_answers_of_the_primary(const char *features, bool incremental)
     assert_told(&a, "");
     assert_told(&b, "");
     assert_true(s2->open);
-    /* What S2 says counts still. */
+    /* S2's responses still count. */
     kit_xds_respond(&k, s2, &kit_xds_cds, "2", "n2", "a|new", NULL);
     assert_told(&a, "value new;");
     assert_told(&b, "error xDS Cluster resource was deleted by server s2 (node ID:node1);");

@@ -1,4 +1,4 @@
-/* Load reports: what is counted, what is sent when, and what becomes of it when the stream breaks. */
+/* Load reports: the counts, when they are sent, and their fate when the stream breaks. */
 #include <math.h>
 #include <time.h>
 
@@ -99,7 +99,7 @@ static void counts_by_locality(void **state)
     tc_load_locality_finished(b, true);
     tc_load_locality_finished(b, false);
     tc_loop_advance(k.loop, 2000);
-    assert_report("one/service 2.000s b:1+1/0~0;"); /* what is all zero is left out */
+    assert_report("one/service 2.000s b:1+1/0~0;"); /* clusters without counts are left out */
     tc_loop_advance(k.loop, 2000);
     assert_report("empty");
     tc_load_locality_started(a);
@@ -130,7 +130,7 @@ static void named_clusters_and_all(void **state)
     answer(1, (char[]){"two"});
     tc_loop_advance(k.loop, 1000);
     assert_report("two 2.000s a:2+0/2~0;");
-    answer(1, NULL); /* what was not asked for before is not lost */
+    answer(1, NULL); /* counts that were not asked for before are not lost */
     calls(l2, 1, 0, 0);
     tc_loop_advance(k.loop, 1000);
     assert_report("one 3.000s a:1+0/1~0;two 1.000s a:1+0/1~0;");
@@ -400,7 +400,7 @@ static void ends_with_its_last_user(void **state)
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->lrs_streams, 1);
     assert_true(fake_xds_lrs_streaming(k.server));
-    /* What was counted is said before it closes. */
+    /* The counts are reported before the stream closes. */
     calls(l, 2, 0, 1);
     tc_loop_advance(k.loop, 100);
     unload(again);

@@ -110,7 +110,7 @@ static void one_stream_tells_all(void **state)
     for (unsigned i = 0; i < REMOTES; i++)
         assert_string_equal(kit_xds_told(&r[i].w), "value v1;");
     assert_int_equal(k.server->streams, 1);
-    /* What the origin has comes to one that begins later; another's end changes nothing. */
+    /* A watcher that begins later gets the origin's values; the end of another watcher changes nothing. */
     tc_xds_client_unwatch(r[0].client, &r[0].w.base);
     settle();
     kit_xds_respond(&k, k.server, &kit_xds_eds, "2", "n2", "a|v2", NULL);
@@ -165,7 +165,7 @@ static void errors_come_over(void **state)
     kit_xds_watcher_fini(&odd);
 }
 
-/* A loop that nobody turns holds up nobody, and learns what holds in the end. */
+/* A loop that nobody turns holds up no other loop, and gets the newest state in the end. */
 static void a_loop_that_does_not_turn(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void a_report_waits_for_nobody(void **state)
     settle();
 }
 
-/* What a loop counts as under way when it ends is under way no more for the others. */
+/* RPCs that are under way on a loop when it ends no longer count as under way. */
 static void a_remote_client_ends_while_calls_run(void **state)
 {
     (void)state;

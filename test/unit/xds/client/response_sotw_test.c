@@ -71,7 +71,8 @@ static void twice_in_one_response(void **state)
     assert_request("Cluster [a] \"\" \"n1\" NACK 3 resource index 1: Cluster \"a\": the response has it twice");
 }
 
-/* What all resources together may have: the last value stays, and room is there again once another is gone. */
+/* The limit of all resources together: beyond it the last value stays, and there is room again once another resource is
+ * gone. */
 static void all_together_have_a_limit(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void resource_of_another_type(void **state)
                    "ClusterLoadAssignment");
 }
 
-/* CD20: each is named by its place, and what is good beside it is used. */
+/* CD20: each bad resource is named by its place, and good ones beside it are used. */
 static void good_among_bad(void **state)
 {
     TC_CASE(CD20);

@@ -12,7 +12,7 @@ static const char bootstrap[] = "{\"xds_servers\": [{\"server_uri\": \"s1\"}, {\
                                 " \"authorities\": {\"x\": {\"xds_servers\": [{\"server_uri\": \"sx\"}]}},"
                                 " \"node\": {\"id\": \"node1\"}}";
 
-/* Two targets and what they share, each with a transport of its own. */
+/* Two targets with a shared client, each with a transport of its own. */
 static struct kit_xds k; /* the shared client */
 static struct target {
     struct fake_xds *fake;

@@ -140,7 +140,7 @@ static void nothing_to_do_is_no_chain(void **state)
     close_world(&w);
 }
 
-/* One RPC through the chain of the only route: what its fault filter says. */
+/* One RPC through the chain of the only route: the verdict of the fault filter. */
 static enum tc_filter_verdict pass(struct world *w)
 {
     struct tc_filter_chain *chain = tc_http_filters_chain(w->config, route(w, 0), NULL);
@@ -207,7 +207,7 @@ static void headers_lower_the_share(void **state)
     while (pass(&w) != TC_FILTER_WAIT) {
     }
     assert_int_equal(w.call.wait_ns, 53000000);
-    /* In units of the filter's denominator; more than the filter has is what the filter has. */
+    /* In units of the filter's denominator, at most the filter's own share. */
     header(&w, "x-envoy-fault-delay-request-percentage", "1000");
     assert_in_range(share(&w, TC_FILTER_WAIT), 850, 1150);
     w.headers.data[1].value = tc_slice_str("9999");
@@ -221,7 +221,7 @@ static void headers_lower_the_share(void **state)
     close_world(&w);
 }
 
-/* What is under way in the parent never ends in the child. */
+/* Faults under way in the parent never end in the child. */
 static void a_child_counts_its_own_faults(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The stateful session filter without a channel around it: which cookies it follows and which it sets; and below it
- * cds, which tells xds_override_host what the cluster says of sessions. */
+/* The stateful session filter without a channel around it: which cookies it follows and which it sets. Also cds, which
+ * hands the cluster's session settings to xds_override_host. */
 #include <string.h>
 
 #include "support/case.h"
@@ -338,7 +338,7 @@ static const char *pick(struct fake_lb *f, const char *addr)
     ", 'upstreamConfig': {'name': 'x', 'typedConfig': {'@type': '" TYPE                                                \
     "upstreams.http.v3.HttpProtocolOptions', 'commonHttpProtocolOptions': {'idleTimeout': '10s'}}}"
 
-/* What the cluster says counts; without the filter in the listener nothing of it does. */
+/* The cluster's settings count, but only with the filter in the listener. */
 static void settings_of_the_cluster(void **state)
 {
     TC_CASE(SS10);
@@ -351,7 +351,7 @@ static void settings_of_the_cluster(void **state)
     fake_lb_set(f, "2.2.2.2:2", TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, "2.2.2.2:2"), "2.2.2.2:2");
     assert_string_equal(pick(f, "3.3.3.3:3"), A);
-    /* Other statuses: what is held for the wrong ones goes. */
+    /* Other statuses: connections held for endpoints of other statuses end. */
     update(f, "/", STATUSES, localities);
     assert_int_equal(fake_lb_count(f, "2.2.2.2:2"), 0);
     assert_string_equal(pick(f, "2.2.2.2:2"), A);

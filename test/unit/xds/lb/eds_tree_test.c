@@ -136,7 +136,7 @@ static void extreme_shares(void **state)
     tc_eds_tree_fini(&t);
 }
 
-/* Endpoints that all have the same share weigh 1 each, so that what did not change stays the same object. */
+/* Endpoints that all have the same share weigh 1 each, so that unchanged endpoints stay the same objects. */
 static void equal_shares(void **state)
 {
     (void)state;

@@ -95,8 +95,8 @@ static void unchanged_cluster_changes_nothing(void **state)
     kit_config_lb_free(f);
 }
 
-/* A DNS cluster asks for re-resolution when its endpoint fails and when its connection is lost; how often names are
- * resolved is the resolver's matter (unit/resolver/dns). An EDS cluster does not ask. */
+/* A DNS cluster asks for re-resolution when its endpoint fails and when its connection is lost; the resolver limits how
+ * often names are resolved (unit/resolver/dns). An EDS cluster does not ask. */
 static void dns_is_asked_again(void **state)
 {
     TC_CASE(DN04);
@@ -161,7 +161,7 @@ static void outlier_detection(void **state)
         assert_string_equal(fake_lb_pick_hash(f, 7), "DROP");
     kit_config_update(f, cds_of("c"), one_cluster(RING_HASH OUTLIERS, localities, NULL));
     tc_loop_advance(f->loop, 5000);
-    serve(f, 2, 1); /* one of three was not more than 40 %, one of two is */
+    serve(f, 2, 1); /* one failure of three is at most 40 %, one of two is more */
     tc_loop_advance(f->loop, 5000);
     /* The first priority fails, the second takes over, until the first is back. */
     assert_string_equal(fake_lb_pick_hash(f, 7), "QUEUE");

@@ -1,4 +1,4 @@
-/* An EDS resource of 50,000 endpoints, from its bytes to the policies: what it costs, and that a change of one endpoint
+/* An EDS resource of 50,000 endpoints, from its bytes to the policies: its cost, and that a change of one endpoint
  * leaves the others as they are. */
 #include <time.h>
 

@@ -268,7 +268,7 @@ static void clusters_are_held(void **state)
 #define LARGE "(?:[ab]*a[ab]{1000})?"
 #define LARGE_5 LARGE LARGE LARGE LARGE LARGE
 
-/* What regular expressions may take for one RPC: then it fails, and is matched by no later route. */
+/* The budget of regular expressions for one RPC: beyond it the RPC fails, and no later route matches. */
 static void matching_is_bounded(void **state)
 {
     (void)state;

@@ -177,7 +177,7 @@ static void leaves_of_an_aggregate(void **state)
     aggregate(&w, "many", "x", true, 1024);
     aggregate(&w, "two", "y", true, 2);
     root(&w, "alone", "many", NULL);
-    root(&w, "again", "many", "many"); /* what is there twice counts once */
+    root(&w, "again", "many", "many"); /* a leaf that is there twice counts once */
     root(&w, "wide", "many", "two");
     root(&w, "small", "two", NULL);
     serve(&w);

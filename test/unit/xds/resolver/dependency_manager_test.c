@@ -51,7 +51,7 @@ static struct tc_cluster_config *cluster(const struct kit_dependency *w, const c
     return c;
 }
 
-/* What the config waits for, as texts say it. */
+/* Asserts the text that names the resources which the config waits for. */
 static void assert_pending(const struct kit_dependency *w, const char *text)
 {
     struct tc_buf b = {0};

@@ -37,7 +37,7 @@ static const char *const eds_names[CLUSTERS] = {"e0",
                                                 OF_A "endpoint.v3.ClusterLoadAssignment/e5",
                                                 OF_A "endpoint.v3.ClusterLoadAssignment/e6"};
 
-/* What the test tells apart about a resource. */
+/* The parts of a resource that the test distinguishes. */
 struct value {
     unsigned roots; /* routes: a bit for each cluster that they name; 0: no virtual host is ours */
     enum { BY_EDS, BY_DNS, AGGREGATE } kind;
@@ -56,7 +56,7 @@ struct resource {
     struct value held; /* when good */
 };
 
-/* What one manager reported last. */
+/* The last report of one manager. */
 struct view {
     struct tc_dependency_manager *manager;
     struct tc_xds_config *config; /* NULL: an error, or nothing */
@@ -292,7 +292,8 @@ static unsigned type_of(const char *url)
     return t;
 }
 
-/* Answers what asks for other names than the request before it; an incremental request says which are new. */
+/* Answers a request if its names differ from those of the request before; an incremental request has only the new
+ * names. */
 static bool answer_request(struct world *w, unsigned server, const struct fake_xds_request *r)
 {
     struct server *s = &w->servers[server];
@@ -468,7 +469,7 @@ static void receive(struct world *w, struct resource *r)
     }
 }
 
-/* What is needed for the first time is asked for. */
+/* Requests the resources that are needed for the first time. */
 static void mark(struct world *w, struct resource *r)
 {
     if (r->marked)

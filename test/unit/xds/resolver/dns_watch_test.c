@@ -8,7 +8,7 @@
 
 static struct tc_loop *loop;
 static struct tc_resolver *resolver; /* the one that was made; NULL: none now */
-static char *name;                   /* what it was made for */
+static char *name;                   /* the target that it was made for */
 static unsigned started, refreshed, changes;
 
 static void on_start(struct tc_resolver *r)

@@ -1,4 +1,4 @@
-/* Fault injection's settings (A33): what is read, and what is refused. */
+/* Fault injection's settings (A33): valid ones, and refused ones. */
 #include "support/cmocka.h"
 #include "support/kits/resource.h"
 

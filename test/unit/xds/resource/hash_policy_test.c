@@ -132,7 +132,7 @@ static uint64_t rotl(uint64_t v)
     return (v << 1) | (v >> 63);
 }
 
-/* The rewrites of one RPC have one budget: those behind it hash what is there. Two that fit are not harmed. */
+/* The rewrites of one RPC share one budget: those beyond it hash the unchanged value. Two that fit are not harmed. */
 static void rewriting_is_bounded(void **state)
 {
     struct fixture *f = *state;

@@ -394,7 +394,7 @@ static void refused_regexes_are_charged(void **state)
     tc_buf_fini(&routes);
 }
 
-/* What one resource of a response used up the next one has not. */
+/* The budget that one resource of a response used is not there for the next one. */
 static void the_total_is_the_responses(void **state)
 {
     (void)state;
