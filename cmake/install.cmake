@@ -7,7 +7,7 @@ if(TARGET torc_regex AND shared IN_LIST TORC_KINDS) # libtorc.so loads it; nothi
   install(TARGETS torc_regex LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 endif()
 if(TORC_TOOLS)
-  install(TARGETS torc_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS torc_command protoc_gen_torc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   file(GLOB man_pages ${PROJECT_SOURCE_DIR}/docs/*.1)
   install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
@@ -48,12 +48,14 @@ list(JOIN TORC_STATIC_LIBS " " TORC_PC_LIBS)
 # The pkg-config file finds its prefix from where it lies, so that a staged or moved tree works.
 file(RELATIVE_PATH TORC_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/torc.pc.in ${PROJECT_BINARY_DIR}/torc.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/torc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/torc-stubs.pc.in ${PROJECT_BINARY_DIR}/torc-stubs.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/torc.pc ${PROJECT_BINARY_DIR}/torc-stubs.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/torcConfig.cmake.in ${PROJECT_BINARY_DIR}/torcConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/torc
-                              PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+                              PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/torcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/torcConfig.cmake ${PROJECT_BINARY_DIR}/torcConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/torcGenerate.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/torc)
 
 if(TORC_IS_TOP)

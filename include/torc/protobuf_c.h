@@ -10,7 +10,8 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include <torc/arena.h>
-#include <torc/error.h>
+#include <torc/stream.h>
+#include <torc/stub.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,74 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDe
  * strings are taken as they are: make them UTF-8, or receivers refuse the message. */
 TORC_API const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *arena, size_t *n,
                                           torc_error **error);
+
+/* Returns the detail of this type among the details of a failure (torc_result_detail), unpacked into `arena`; NULL if
+ * there is none, and NULL with an error if its bytes are malformed. For the messages of google/rpc/error_details.proto:
+ *
+ *     const Google__Rpc__RetryInfo *info = (const Google__Rpc__RetryInfo *)torc_protobuf_c_detail(
+ *         result, &google__rpc__retry_info__descriptor, arena, NULL);
+ */
+TORC_API const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *result,
+                                                        const ProtobufCMessageDescriptor *type, torc_arena *arena,
+                                                        torc_error **error);
+
+/* --- typed RPCs ---
+ *
+ * Code of protoc-gen-torc calls these; it has functions of each method's own types. A request must have been
+ * initialised (NAME__INIT); one of another type is TORC_EINVAL. A response whose bytes are malformed, as
+ * torc_protobuf_c_unpack says, fails the RPC with INTERNAL, and the error's layer is TORC_LAYER_CODEC. */
+
+/* A method, in constant memory. */
+struct torc_protobuf_c_method {
+    uint64_t size;         /* sizeof(struct torc_protobuf_c_method), as the code was generated */
+    void (*version)(void); /* torc_stub_v1 */
+    const char *path;      /* "/helloworld.Greeter/SayHello" */
+    const ProtobufCMessageDescriptor *request;
+    const ProtobufCMessageDescriptor *response;
+    int32_t client_streaming; /* 0 or 1 */
+    int32_t server_streaming; /* 0 or 1 */
+};
+
+/* torc_unary. */
+TORC_API torc_result *torc_protobuf_c_call(torc_channel *channel, const struct torc_protobuf_c_method *method,
+                                           const ProtobufCMessage *request, const struct torc_call_options *options);
+
+/* torc_unary_async. */
+TORC_API int torc_protobuf_c_async(torc_channel *channel, const struct torc_protobuf_c_method *method,
+                                   const ProtobufCMessage *request, const struct torc_call_options *options,
+                                   torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error);
+
+/* The response of a unary or client streaming RPC, which lives as long as the result. NULL: torc_result_error says
+ * why, or the result is of another method. Any thread. */
+TORC_API const ProtobufCMessage *torc_protobuf_c_response(const torc_result *result,
+                                                          const struct torc_protobuf_c_method *method);
+
+/* torc_stream_open. A server streaming RPC sends its request and half-closes; for other kinds `request` is NULL. */
+TORC_API torc_stream *torc_protobuf_c_open(torc_channel *channel, const struct torc_protobuf_c_method *method,
+                                           const ProtobufCMessage *request, const struct torc_call_options *options,
+                                           torc_error **error);
+
+/* torc_stream_start. A server streaming RPC sends its request and half-closes; for other kinds `request` is NULL. */
+TORC_API torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct torc_protobuf_c_method *method,
+                                            const ProtobufCMessage *request, const struct torc_call_options *options,
+                                            const struct torc_stream_events *events, void *arg, torc_error **error);
+
+/* torc_stream_send. TORC_EINVAL also for a stream of another method and a request of another type, TORC_ELIMIT: no
+ * memory. */
+TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *method,
+                                  const ProtobufCMessage *request, unsigned flags, int64_t timeout_ms);
+
+/* torc_stream_receive: 1 with *message, which lives until the next one of the stream, or the stream's free.
+ * TORC_EPARSE: the message is malformed; the RPC is cancelled, and its result says what is wrong. TORC_EINVAL also for
+ * a stream of another method. */
+TORC_API int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *method,
+                                     int64_t timeout_ms, const ProtobufCMessage **message);
+
+/* In on_message: the message that came, which lives until the next one of the stream. NULL: the message is malformed,
+ * the RPC is cancelled, and its result says what is wrong; or the stream is of another method. */
+TORC_API const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream,
+                                                         const struct torc_protobuf_c_method *method,
+                                                         const torc_message *message);
 
 #ifdef __cplusplus
 }

@@ -129,8 +129,10 @@ void tc_call_drop(torc_call *call)
     tc_rstr_unref(call->want_message);
     tc_rstr_unref(call->response);
     tc_call_drop_received(call);
-    tc_rstr_unref(call->lent_message);
+    tc_rstr_unref(call->lent_message.bytes);
     torc_result_free(call->end);
+    if (call->lent_message.typed)
+        call->lent_message.typed->free(call->lent_message.typed);
     if (call->kind == TC_CALL_STREAM_BLOCKING && call->former.done &&
         !call->former.finished) /* nobody fetched the outcome of a blocking stream */
         torc_result_fini(&call->former.outcome);

@@ -9,6 +9,7 @@
 
 #include <torc/stream.h>
 
+#include "api/typed.h"
 #include "channel/call_internal.h"
 
 enum tc_call_kind {
@@ -32,6 +33,12 @@ struct tc_call_former {
     const struct torc_call_events *events;
     bool written, done, finished;
     struct torc_result outcome;
+};
+
+/* What the application has of the message that it received last. */
+struct tc_lent {
+    struct tc_rstr *bytes;
+    _Atomic(struct tc_typed *) typed; /* any thread: a codec's */
 };
 
 struct torc_call {
@@ -80,7 +87,7 @@ struct torc_call {
     /* torc_stream, under the runtime's lock too. */
     torc_result *end;             /* the outcome; NULL: the RPC runs */
     const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */
-    struct tc_rstr *lent_message; /* what the last torc_stream_receive gave */
+    struct tc_lent lent_message;  /* what the last torc_stream_receive gave */
     bool receiving;               /* a thread is in torc_stream_receive */
     bool draining;                /* torc_stream_finish drops what comes */
     bool delivered;               /* the last callback has returned */

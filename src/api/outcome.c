@@ -3,11 +3,13 @@
  * A result is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and the response are
  * references to what is shared anyway. So the usual outcome takes no memory that was not used before, and depends on
  * nothing: blocks that are lent outlive the loop. What only failures have (the error, the details of google.rpc.Status)
- * is made when the RPC fails, not when it is asked for, so that any thread may read a result. */
+ * is made when the RPC fails, not when it is asked for, so that any thread may read a result. The one thing that comes
+ * later is what a codec made of the response (api/typed.h): the first thread that decodes it stores it for all. */
 #include "api/outcome.h"
 
 #include "api/explain.h"
 #include "api/metadata.h"
+#include "api/typed.h"
 #include "base/mem.h"
 #include "proto/wire.h"
 
@@ -26,6 +28,7 @@ struct tc_result {
     const torc_metadata *headers, *trailers; /* in this block, or static */
     torc_error *error;                       /* NULL: OK, or no memory for a result */
     struct detail *details;
+    _Atomic(struct tc_typed *) typed; /* NULL: nobody has decoded the response */
 };
 
 static const struct tc_result *inside(const torc_result *r)
@@ -88,10 +91,11 @@ static void details_read(struct tc_result *r)
 
 /* --- making one --- */
 
+/* Its first reference is nobody's: it is never freed. */
+static struct tc_result no_memory = {.ref = {1}, .code = TORC_STATUS_RESOURCE_EXHAUSTED};
+
 static torc_result *result_no_memory(void)
 {
-    /* Its first reference is nobody's: it is never freed. */
-    static struct tc_result no_memory = {.ref = {1}, .code = TORC_STATUS_RESOURCE_EXHAUSTED};
     tc_ref_inc(&no_memory.ref);
     return (torc_result *)&no_memory;
 }
@@ -141,16 +145,75 @@ torc_result *tc_result_refused_code(int code, const char *what)
     return tc_result_refused(error);
 }
 
+/* --- what a codec made of the response --- */
+
+struct tc_typed *tc_result_typed(const torc_result *r)
+{
+    return atomic_load_explicit(&((struct tc_result *)(uintptr_t)r)->typed, memory_order_acquire);
+}
+
+static struct tc_typed *keep_first(_Atomic(struct tc_typed *) *place, struct tc_typed *mine)
+{
+    struct tc_typed *first = NULL;
+    if (atomic_compare_exchange_strong(place, &first, mine))
+        return mine;
+    mine->free(mine);
+    return first;
+}
+
+struct tc_typed *tc_result_keep(const torc_result *r, struct tc_typed *mine)
+{
+    return keep_first(&((struct tc_result *)(uintptr_t)r)->typed, mine);
+}
+
+static void spoilt_free(struct tc_typed *d)
+{
+    torc_error_free(d->error);
+    tc_free(d);
+}
+
+void tc_result_spoil(const torc_result *r, torc_error *error)
+{
+    if (inside(r) == &no_memory) { /* it is every RPC's */
+        torc_error_free(error);
+        return;
+    }
+    struct tc_typed *d = TC_NEW(struct tc_typed);
+    *d = (struct tc_typed){.free = spoilt_free, .error = error};
+    tc_result_keep(r, d);
+}
+
+struct tc_typed *tc_stream_typed(torc_stream *stream)
+{
+    return atomic_load_explicit(&stream->lent_message.typed, memory_order_acquire);
+}
+
+struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine)
+{
+    return keep_first(&stream->lent_message.typed, mine);
+}
+
 /* --- reading it --- */
+
+/* Returns the error of malformed bytes, which is then the result's. */
+static const torc_error *spoilt(const torc_result *r)
+{
+    const struct tc_typed *d = r ? tc_result_typed(r) : NULL;
+    return d ? d->error : NULL;
+}
 
 int torc_result_code(const torc_result *r)
 {
+    if (TC_UNLIKELY(spoilt(r) != NULL))
+        return TORC_STATUS_INTERNAL;
     return r ? inside(r)->code : TORC_STATUS_UNKNOWN;
 }
 
 /* An RPC that could not start has no status message: its error says why. */
 const char *torc_result_text(const torc_result *r)
 {
+    if (TC_UNLIKELY(spoilt(r) != NULL))
+        return torc_error_text(spoilt(r));
     if (!r || inside(r)->text)
         return r ? inside(r)->text->data : "";
     const torc_error *error = torc_result_error(r);
@@ -159,6 +222,8 @@ const char *torc_result_text(const torc_result *r)
 
 const torc_error *torc_result_error(const torc_result *r)
 {
+    if (TC_UNLIKELY(spoilt(r) != NULL))
+        return spoilt(r);
     if (!r || inside(r)->code == TORC_STATUS_OK || inside(r)->error)
         return r ? inside(r)->error : NULL;
     return tc_error_no_memory();
@@ -166,7 +231,7 @@ const torc_error *torc_result_error(const torc_result *r)
 
 const torc_message *torc_result_response(const torc_result *r)
 {
-    return r ? (const torc_message *)inside(r)->response : NULL;
+    return r && !spoilt(r) ? (const torc_message *)inside(r)->response : NULL;
 }
 
 const torc_metadata *torc_result_headers(const torc_result *r)
@@ -233,5 +298,8 @@ void torc_result_free(torc_result *given)
         tc_free(r->details);
     }
     tc_rstr_unref(r->explain);
+    struct tc_typed *d = atomic_load_explicit(&r->typed, memory_order_relaxed);
+    if (d)
+        d->free(d);
     tc_blocks_give(r);
 }

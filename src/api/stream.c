@@ -10,6 +10,7 @@
 #include "api/call.h"
 #include "api/metadata.h"
 #include "api/outcome.h"
+#include "api/typed.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -89,6 +90,9 @@ void tc_stream_deliver_end(torc_stream *s, torc_result *result)
     torc_runtime *rt = s->channel->rt;
     bool calls = (s->heard.on_done || s->fn) && TC_LIKELY(!tc_loop_forked(s->channel->loop));
     tc_runtime_lock(rt);
+    struct tc_typed *typed = tc_stream_typed(s);
+    if (TC_UNLIKELY(typed && typed->error))
+        tc_result_spoil(result, torc_error_ref(typed->error));
     s->end = result;
     s->delivered = !calls;
     wake_waits(s);
@@ -138,6 +142,13 @@ torc_stream *torc_stream_open(torc_channel *ch, const char *method, const struct
 torc_stream *torc_stream_start(torc_channel *ch, const char *method, const struct torc_call_options *options,
                                const struct torc_stream_events *events, void *arg, torc_error **error)
 {
+    return tc_stream_start_with(ch, method, options, events, arg, NULL, error);
+}
+
+torc_stream *tc_stream_start_with(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                                  const struct torc_stream_events *events, void *arg, const struct tc_slice *first,
+                                  torc_error **error)
+{
     TC_NO_CANCEL;
     struct torc_stream_events heard = {0};
     if (tc_error_pending(error) || tc_options_take(&heard, sizeof(heard), events, "events", "its set-up", error) != 0)
@@ -151,7 +162,14 @@ torc_stream *torc_stream_start(torc_channel *ch, const char *method, const struc
         s->heard = heard;
         s->arg = arg;
     }
-    return tc_call_launch_or_drop(s, error);
+    if (!s || !first)
+        return tc_call_launch_or_drop(s, error);
+    tc_ref_inc(&s->zeroed); /* a callback may free the handle at once */
+    torc_stream *started = tc_call_launch_or_drop(s, error);
+    if (started) /* the first message has room, unless the RPC is over, whose result says why */
+        tc_stream_try_send(s, *first, TORC_SEND_LAST, false, false);
+    tc_call_drop(s);
+    return started;
 }
 
 /* --- functions that do not wait --- */
@@ -181,6 +199,21 @@ int torc_stream_want(torc_stream *s, uint32_t n)
 void torc_stream_cancel(torc_stream *s)
 {
     tc_call_want_cancel(s);
+}
+
+void tc_stream_spoil(torc_stream *s, torc_error *error)
+{
+    torc_runtime *rt = s->channel->rt;
+    tc_runtime_lock(rt);
+    if (s->end)
+        tc_result_spoil(s->end, torc_error_ref(error));
+    struct tc_typed *typed = tc_stream_typed(s);
+    if (typed->error)
+        torc_error_free(error);
+    else
+        typed->error = error;
+    tc_runtime_unlock(rt);
+    torc_stream_cancel(s);
 }
 
 void torc_stream_free(torc_stream *s)

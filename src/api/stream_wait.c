@@ -113,10 +113,10 @@ static const torc_message *message_lend(torc_stream *s)
     s->first_received = r->next;
     if (!r->next)
         s->last_received = &s->first_received;
-    tc_rstr_unref(s->lent_message);
-    s->lent_message = r->message;
+    tc_rstr_unref(s->lent_message.bytes);
+    s->lent_message.bytes = r->message;
     tc_free(r);
-    return (const torc_message *)s->lent_message;
+    return (const torc_message *)s->lent_message.bytes;
 }
 
 int torc_stream_receive(torc_stream *s, int64_t timeout_ms, const torc_message **message)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Torc against programs of other projects. Prints a table (suite, peer, version, cases, passed, failed, skipped).
 
-usage: run.py --build DIR [--strict] [--peers go,python,node,h2spec,published] [--meshes N] [--keys N] [--seed S] [SUITE ...]
+usage: run.py --build DIR [--strict] [--peers go,python,node,h2spec,published] [--meshes N] [--keys N] [--messages N] [--seed S] [SUITE ...]
 
 Exit 0 when all passed, 1 when a case failed (with --strict: or was skipped), 77 when everything was skipped."""
 import argparse
@@ -21,11 +21,12 @@ import suite_protos  # noqa: E402
 import suite_psm  # noqa: E402
 import suite_published  # noqa: E402
 import suite_rpc  # noqa: E402
+import suite_stubs  # noqa: E402
 
 SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "http2": suite_rpc.run_http2,
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
-          "psm": suite_psm.run, "agreement": suite_agreement.run}
+          "psm": suite_psm.run, "stubs": suite_stubs.run, "agreement": suite_agreement.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
 
@@ -57,6 +58,7 @@ def main():
     parser.add_argument("--peers", type=lambda text: text.split(","))
     parser.add_argument("--meshes", type=int, default=200)
     parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--messages", type=int, default=100000)
     parser.add_argument("--seed", default="torc")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     options = parser.parse_args()

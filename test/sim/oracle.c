@@ -14,11 +14,7 @@
  *   member      an endpoint that answers is one of the service
  *   group       and goes to the first group that has a reachable endpoint
  *   ring        calls of one key go to one endpoint (A42)
- *   quiet       nobody connects more often than backoff allows
- *
- * One exception, by the texts: a ring with two endpoints that cannot be reached may be in TRANSIENT_FAILURE while a
- * third connects (A42's aggregation, rule 2). With another group behind it A56 turns to that group, even to one that
- * fails. */
+ *   quiet       nobody connects more often than backoff allows */
 #include "sim/oracle.h"
 
 #include <stdio.h>
@@ -39,8 +35,7 @@ struct tracked {
 
 struct group {
     bool member[SIM_HOSTS];
-    size_t members, reachable, silent, sick;
-    bool ring;
+    size_t reachable, silent, sick;
 };
 
 static struct {
@@ -66,12 +61,11 @@ static size_t leaf_groups(const struct sim_cluster *c, struct group *groups, siz
         if (c->localities[i].priority >= priorities)
             priorities = c->localities[i].priority + 1;
     for (unsigned p = 0; p < priorities; p++, n++) {
-        groups[n] = (struct group){.ring = c->policy == SIM_RING_HASH};
+        groups[n] = (struct group){0};
         for (size_t i = 0; i < c->n_localities; i++)
             for (size_t k = 0; c->localities[i].priority == p && k < c->localities[i].n_endpoints; k++)
                 groups[n].member[c->localities[i].endpoints[k].host] = true;
         for (unsigned h = 0; h < SIM_HOSTS; h++) {
-            groups[n].members += groups[n].member[h];
             groups[n].reachable += groups[n].member[h] && o.hosts[h].up;
             groups[n].silent += groups[n].member[h] && o.hosts[h].silent;
             groups[n].sick += groups[n].member[h] && o.hosts[h].sick;
@@ -89,15 +83,6 @@ static size_t service_groups(unsigned service, struct group groups[MAX_GROUPS])
     for (size_t i = 0; i < c->n_children; i++)
         n = leaf_groups(&o.mesh.clusters[c->children[i]], groups, n);
     return n;
-}
-
-/* Returns true if the priorities may pass over a group that has a reachable endpoint. */
-static bool groups_may_be_passed_over(const struct group *groups, size_t n)
-{
-    bool any = false;
-    for (size_t g = 0; n > 1 && g < n; g++)
-        any = any || (groups[g].ring && groups[g].members >= groups[g].reachable + 2);
-    return any;
 }
 
 /* The policy of the leaf that has the group; of an aggregate whose leaves differ, the ring is not judged. */
@@ -250,8 +235,6 @@ static void judge_settled_ok(uint64_t id, const struct tracked *t, int host, con
     if (g == n)
         sim_violation("reachable: call %llu succeeded, and no endpoint of s%u is reachable", (unsigned long long)id,
                       t->call.service);
-    else if (groups_may_be_passed_over(groups, n))
-        return;
     else if (!groups[g].member[host])
         sim_violation("group: call %llu of s%u went to host %d, which is not in the group %zu", (unsigned long long)id,
                       t->call.service, host, g);
@@ -273,8 +256,6 @@ static void judge_settled_failure(uint64_t id, const struct tracked *t, const st
         return;
     }
     if (t->call.asked_code != 0 && r->code == t->call.asked_code)
-        return;
-    if (r->code == TORC_STATUS_UNAVAILABLE && groups_may_be_passed_over(groups, n))
         return;
     if (sick > 0 && r->code == TORC_STATUS_UNAVAILABLE && strstr(r->message, "sick"))
         return;

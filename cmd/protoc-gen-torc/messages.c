@@ -1,0 +1,202 @@
+/* The code of the messages, which protoc-gen-c writes.
+ *
+ * protoc-gen-c 1.4 does not say that it knows proto3's `optional`, so that protoc refuses such files before it is
+ * asked. Here it is handed a request in which the word is gone and its meaning is left: protoc describes an optional
+ * field as the one member of a oneof, "_name", which protobuf-c has always had: the field has a NAME_case.
+ *
+ * Extensions of options (validation rules, annotations) are for compilers. Without them, and without the imports that
+ * only they use, generated code needs no header of theirs. */
+#include "messages.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/table.h"
+
+extern char **environ;
+
+struct used_file {
+    UT_hash_handle hh; /* by the file's name */
+    const char *name;
+};
+
+struct usage {
+    const struct pgt_schema *schema;
+    struct tc_arena arena;
+    struct used_file *files; /* that define a type which is used */
+};
+
+static bool is_used(const struct usage *u, const char *file)
+{
+    struct used_file *known;
+    HASH_FIND(hh, u->files, file, strlen(file), known);
+    return known != NULL;
+}
+
+static void use_file(struct usage *u, const char *file)
+{
+    if (is_used(u, file))
+        return;
+    struct used_file *known = tc_arena_calloc(&u->arena, 1, sizeof(*known));
+    known->name = file;
+    HASH_ADD_KEYPTR(hh, u->files, known->name, strlen(known->name), known);
+}
+
+static void use(struct usage *u, const char *type)
+{
+    const pgt_file *home = pgt_schema_home(u->schema, type);
+    if (home)
+        use_file(u, home->name);
+}
+
+static size_t drop_custom_options(pgt_field **extensions, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!pgt_is_custom_option(extensions[i]))
+            extensions[kept++] = extensions[i];
+    return kept;
+}
+
+static void message_prepare(struct usage *u, pgt_message *m)
+{
+    m->n_extension = drop_custom_options(m->extension, m->n_extension);
+    for (size_t i = 0; i < m->n_field; i++) {
+        m->field[i]->has_proto3_optional = false;
+        use(u, m->field[i]->type_name);
+    }
+    for (size_t i = 0; i < m->n_nested_type; i++)
+        message_prepare(u, m->nested_type[i]);
+}
+
+/* Adds the files that import a used one publicly: who imports those sees its types. Files come after what they import,
+ * so that one pass finds all. */
+static void use_public_imports(struct usage *u, const Google__Protobuf__Compiler__CodeGeneratorRequest *request)
+{
+    for (size_t i = 0; i < request->n_proto_file; i++) {
+        const pgt_file *file = request->proto_file[i];
+        for (size_t k = 0; k < file->n_public_dependency; k++) {
+            int32_t index = file->public_dependency[k];
+            if (index >= 0 && (size_t)index < file->n_dependency && is_used(u, file->dependency[index]))
+                use_file(u, file->name);
+        }
+    }
+}
+
+static bool is_public(const pgt_file *file, size_t index)
+{
+    for (size_t i = 0; i < file->n_public_dependency; i++)
+        if (file->public_dependency[i] == (int32_t)index)
+            return true;
+    return false;
+}
+
+/* Public and weak imports are told by their index, which changes when one before them goes. */
+static void imports_prune(const struct usage *u, pgt_file *file)
+{
+    size_t kept = 0, n_public = 0;
+    for (size_t i = 0; i < file->n_dependency; i++) {
+        bool pub = is_public(file, i);
+        if (!pub && !is_used(u, file->dependency[i]))
+            continue;
+        if (pub)
+            file->public_dependency[n_public++] = (int32_t)kept;
+        file->dependency[kept++] = file->dependency[i];
+    }
+    file->n_dependency = kept;
+    file->n_public_dependency = n_public;
+    file->n_weak_dependency = 0;
+}
+
+void pgt_messages_prepare(const struct pgt_schema *schema,
+                          const Google__Protobuf__Compiler__CodeGeneratorRequest *request)
+{
+    for (size_t i = 0; i < request->n_proto_file; i++) {
+        struct usage u = {.schema = schema};
+        pgt_file *file = request->proto_file[i];
+        tc_arena_init(&u.arena, 0, 0);
+        file->n_extension = drop_custom_options(file->extension, file->n_extension);
+        for (size_t k = 0; k < file->n_message_type; k++)
+            message_prepare(&u, file->message_type[k]);
+        for (size_t k = 0; k < file->n_extension; k++) {
+            use(&u, file->extension[k]->extendee);
+            use(&u, file->extension[k]->type_name);
+        }
+        for (size_t k = 0; k < file->n_service; k++)
+            for (size_t j = 0; j < file->service[k]->n_method; j++) {
+                use(&u, file->service[k]->method[j]->input_type);
+                use(&u, file->service[k]->method[j]->output_type);
+            }
+        use_public_imports(&u, request);
+        imports_prune(&u, file);
+        HASH_CLEAR(hh, u.files);
+        tc_arena_fini(&u.arena);
+    }
+}
+
+/* The program's status as waitpid has it, or -1 with errno. Files instead of pipes: nobody can wait for the other. */
+static int spawn_and_wait(const char *program, FILE *in, FILE *out)
+{
+    posix_spawn_file_actions_t actions;
+    char *argv[] = {(char *)(uintptr_t)program, NULL};
+    pid_t pid;
+    int status, rv;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
+    rv = posix_spawnp(&pid, program, &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (rv != 0) {
+        errno = rv;
+        return -1;
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return status;
+}
+
+static void read_all(FILE *file, struct tc_buf *out)
+{
+    size_t n;
+    rewind(file);
+    do {
+        n = fread(tc_buf_reserve(out, 65536), 1, 65536, file);
+        out->len += n;
+    } while (n);
+}
+
+bool pgt_messages_run(struct tc_slice program, const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
+                      struct tc_buf *response, char **why)
+{
+    char *name = tc_slice_dup(program.data ? program : tc_slice_str("protoc-gen-c"));
+    size_t n = google__protobuf__compiler__code_generator_request__get_packed_size(request);
+    uint8_t *bytes = tc_malloc(n + 1);
+    FILE *in = tmpfile(), *out = tmpfile();
+    google__protobuf__compiler__code_generator_request__pack(request, bytes);
+    bool good = in && out && fwrite(bytes, 1, n, in) == n && fflush(in) == 0 && fseek(in, 0, SEEK_SET) == 0;
+    if (!good) {
+        tc_refuse(why, "messages: no temporary file: %s", strerror(errno));
+    } else {
+        int status = spawn_and_wait(name, in, out);
+        good = status == 0;
+        if (status == -1)
+            tc_refuse(why, "messages: cannot run %s: %s (protoc-gen-c=PATH names another)", name, strerror(errno));
+        else if (!good)
+            tc_refuse(why, "messages: %s ended with status %d", name, WIFEXITED(status) ? WEXITSTATUS(status) : status);
+        else
+            read_all(out, response);
+    }
+    if (in)
+        fclose(in);
+    if (out)
+        fclose(out);
+    tc_free(bytes);
+    tc_free(name);
+    return good;
+}

@@ -1,0 +1,125 @@
+/* Names in C. protobuf-c's rules: the parts of a full name are joined by "__"; in lower case a '_' comes before a
+ * capital letter that follows another kind of character, so that "SayHTTPHello" becomes "say_httphello". */
+#include "names.h"
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static char to_lower(char c)
+{
+    return is_upper(c) ? (char)(c - 'A' + 'a') : c;
+}
+
+static char to_upper(char c)
+{
+    return is_lower(c) ? (char)(c - 'a' + 'A') : c;
+}
+
+bool pgt_is_identifier(struct tc_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_upper(s.data[i]) && !is_lower(s.data[i]) && s.data[i] != '_' && (i == 0 || !is_digit(s.data[i])))
+            return false;
+    return s.len > 0;
+}
+
+bool pgt_is_full_name(struct tc_slice s)
+{
+    bool more = true;
+    struct tc_slice part;
+    while (tc_slice_split(&s, &more, '.', &part))
+        if (!pgt_is_identifier(part))
+            return false;
+    return true;
+}
+
+bool pgt_is_file_name(struct tc_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.data[i] < ' ' || s.data[i] == 0x7f || s.data[i] == '"' || s.data[i] == '\\')
+            return false;
+    return s.len > 0 && tc_slice_find(s, tc_slice_str("*/")) < 0 && tc_slice_find(s, tc_slice_str("/*")) < 0 &&
+           tc_slice_find(s, tc_slice_str("?\?")) < 0;
+}
+
+static void lower_part(struct tc_buf *out, struct tc_slice part)
+{
+    bool was_upper = true;
+    for (size_t i = 0; i < part.len; i++) {
+        bool upper = is_upper(part.data[i]);
+        if (upper && !was_upper)
+            tc_buf_append_char(out, '_');
+        tc_buf_append_char(out, to_lower(part.data[i]));
+        was_upper = upper;
+    }
+}
+
+static void camel_part(struct tc_buf *out, struct tc_slice part)
+{
+    bool next_is_upper = true;
+    for (size_t i = 0; i < part.len; i++) {
+        if (part.data[i] == '_') {
+            next_is_upper = true;
+            continue;
+        }
+        tc_buf_append_char(out, next_is_upper ? to_upper(part.data[i]) : part.data[i]);
+        next_is_upper = false;
+    }
+}
+
+static void each_part(struct tc_buf *out, struct tc_slice full_name, void (*append)(struct tc_buf *, struct tc_slice))
+{
+    bool more = true, first = true;
+    struct tc_slice part;
+    while (tc_slice_split(&full_name, &more, '.', &part)) {
+        if (!part.len)
+            continue;
+        if (!first)
+            tc_buf_append_str(out, "__");
+        append(out, part);
+        first = false;
+    }
+}
+
+void pgt_lower(struct tc_buf *out, struct tc_slice full_name)
+{
+    each_part(out, full_name, lower_part);
+}
+
+void pgt_camel(struct tc_buf *out, struct tc_slice full_name)
+{
+    each_part(out, full_name, camel_part);
+}
+
+void pgt_path(struct tc_buf *out, struct tc_slice path, bool upper)
+{
+    for (size_t i = 0; i < path.len; i++) {
+        char c = path.data[i];
+        if (c == '/')
+            tc_buf_append_str(out, "__");
+        else
+            tc_buf_append_char(out, is_lower(c) || is_upper(c) || is_digit(c) ? upper ? to_upper(c) : c : '_');
+    }
+}
+
+struct tc_slice pgt_stem(const char *path)
+{
+    struct tc_slice s = tc_slice_str(path);
+    static const char *const suffixes[] = {".protodevel", ".proto"};
+    for (size_t i = 0; i < TC_ARRAY_LEN(suffixes); i++)
+        if (tc_slice_ends(s, tc_slice_str(suffixes[i])))
+            return tc_slice_of(s.data, s.len - strlen(suffixes[i]));
+    return s;
+}

@@ -1,0 +1,18 @@
+/* The plugin's options: what stands in --torc_out=OPTIONS:DIR or --torc_opt=OPTIONS, "a,b=c". */
+#ifndef PGT_OPTIONS_H
+#define PGT_OPTIONS_H
+
+#include "base/slice.h"
+
+struct pgt_options {
+    bool messages;                /* runs protoc-gen-c too */
+    bool reflection;              /* the serialised FileDescriptorProto */
+    struct tc_slice prefix;       /* of function names instead of the package; NULL data: the package */
+    struct tc_slice protoc_gen_c; /* the program that `messages` runs; NULL data: protoc-gen-c, by PATH */
+};
+
+/* Reads the parameter, which the slices borrow. Returns false with the reason (tc_free) in *why for an option that is
+ * unknown or that this version does not have. */
+bool pgt_options_read(struct pgt_options *options, const char *parameter, char **why);
+
+#endif

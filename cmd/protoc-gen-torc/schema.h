@@ -1,0 +1,46 @@
+/* The files of one request: who defines which type, what the type is called in C, and what this version refuses. */
+#ifndef PGT_SCHEMA_H
+#define PGT_SCHEMA_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "google/protobuf/compiler/plugin.pb-c.h"
+
+typedef Google__Protobuf__FileDescriptorProto pgt_file;
+typedef Google__Protobuf__DescriptorProto pgt_message;
+typedef Google__Protobuf__FieldDescriptorProto pgt_field;
+typedef Google__Protobuf__ServiceDescriptorProto pgt_service;
+typedef Google__Protobuf__MethodDescriptorProto pgt_method;
+
+struct pgt_type;
+struct pgt_known_file;
+
+struct pgt_schema {
+    struct pgt_type *types;       /* by full name */
+    struct pgt_known_file *files; /* by name */
+    struct tc_arena arena;
+};
+
+/* Reads all files of the request, which the schema borrows. Returns false with the reason (tc_free) in *why when a name
+ * is not one. The caller ends the schema in any case. */
+bool pgt_schema_init(struct pgt_schema *schema, const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
+                     char **why);
+void pgt_schema_fini(struct pgt_schema *schema);
+
+/* NULL: the request has no such file. */
+pgt_file *pgt_schema_file(const struct pgt_schema *schema, const char *name);
+/* The file that defines a type (".pkg.Name"), or NULL. */
+const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *type);
+
+/* Appends the names that protobuf-c gives to a full name ("pkg.Name", a leading dot is dropped) of `file`: its package
+ * may be replaced by protobuf-c's option c_package. */
+void pgt_schema_lower(const pgt_file *file, const char *full_name, struct tc_buf *out);
+void pgt_schema_camel(const pgt_file *file, const char *full_name, struct tc_buf *out);
+
+/* Returns false with the reason in *why when the file has what protobuf-c or this version cannot generate: editions,
+ * groups, extensions other than options. */
+bool pgt_schema_accepts(const pgt_file *file, char **why);
+/* Returns true for an extension of google.protobuf.*Options, which is for compilers and never sent. */
+bool pgt_is_custom_option(const pgt_field *extension);
+
+#endif

@@ -1,0 +1,37 @@
+/* What a codec makes of a response or of a stream's messages (src/stub). Results and streams keep it and know nothing
+ * of it but how it ends, and whether the bytes were malformed: then the RPC failed with INTERNAL, whatever the server
+ * said. */
+#ifndef TC_API_TYPED_H
+#define TC_API_TYPED_H
+
+#include <torc/stream.h>
+
+#include "base/slice.h"
+
+/* Begins a codec's own struct. */
+struct tc_typed {
+    void (*free)(struct tc_typed *decoded);
+    const void *type;  /* the codec's: whose it is */
+    torc_error *error; /* of a result: the bytes are malformed. `free` frees it */
+};
+
+/* Returns what the result keeps, or NULL. */
+struct tc_typed *tc_result_typed(const torc_result *result);
+/* Makes the result keep `mine`, unless another thread was first: `mine` is freed then. Returns what it keeps. */
+struct tc_typed *tc_result_keep(const torc_result *result, struct tc_typed *mine);
+/* Makes the result one that failed with this error, which the call takes over. */
+void tc_result_spoil(const torc_result *result, torc_error *error);
+
+/* tc_result_typed and tc_result_keep of a stream; it is freed with the stream's last reference. */
+struct tc_typed *tc_stream_typed(torc_stream *stream);
+struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine);
+/* Ends the RPC: its result is spoilt with the error, which the call takes over. Any thread. */
+void tc_stream_spoil(torc_stream *stream, torc_error *error);
+
+/* torc_stream_start that sends `first` (NULL: nothing) as the only message: a callback may have freed the handle before
+ * its caller could. */
+torc_stream *tc_stream_start_with(torc_channel *channel, const char *method, const struct torc_call_options *options,
+                                  const struct torc_stream_events *events, void *arg, const struct tc_slice *first,
+                                  torc_error **error);
+
+#endif

@@ -1,0 +1,289 @@
+/* Typed RPCs with messages of protobuf-c (torc/protobuf_c.h): what generated code calls.
+ *
+ * A response is unpacked once, by the thread that waits (or in front of the callback), into an arena that the result
+ * keeps: one free for both. A stream keeps one arena for all of its messages, so that each lives until the next.
+ *
+ * Bytes that are malformed fail the RPC with INTERNAL, as a response that gRPC itself cannot read does: the result is
+ * spoilt, and a stream is cancelled. */
+#include <torc/protobuf_c.h>
+
+#include "api/outcome.h"
+#include "api/typed.h"
+#include "base/mem.h"
+#include "stub/arena.h"
+#include "stub/codec.h"
+
+enum { SMALL_BYTES = 1024 };
+
+/* --- requests --- */
+
+struct packed {
+    uint8_t small[SMALL_BYTES];
+    uint8_t *large; /* NULL: in small */
+    struct tc_slice bytes;
+};
+
+static int packed_init(struct packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message)
+{
+    const ProtobufCMessageDescriptor *type = message ? message->descriptor : NULL;
+    if (!type || (type != m->request && strcmp(type->name, m->request->name) != 0))
+        return TORC_EINVAL;
+    size_t n = protobuf_c_message_get_packed_size(message);
+    p->large = n > SMALL_BYTES ? tc_try_realloc(NULL, n) : NULL;
+    if (n > SMALL_BYTES && !p->large)
+        return TORC_ELIMIT;
+    uint8_t *to = p->large ? p->large : p->small;
+    p->bytes = tc_slice_of(to, protobuf_c_message_pack(message, to));
+    return 0;
+}
+
+static void packed_fini(struct packed *p)
+{
+    tc_free(p->large);
+}
+
+/* packed_init with an error that says what was expected. */
+static bool request_pack(struct packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
+                         torc_error **error)
+{
+    if (tc_error_pending(error))
+        return false;
+    if (!m)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "the method must not be NULL");
+    int rc = packed_init(p, m, message);
+    if (rc == TORC_EINVAL)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC, "%s: the request is not an initialised %s", m->path,
+                            m->request->name);
+    return rc == 0 || tc_error_set_code(error, rc, m->path);
+}
+
+/* --- results --- */
+
+struct decoded {
+    struct tc_typed base; /* type: of the message */
+    struct tc_arena arena;
+    const ProtobufCMessage *message; /* of a result */
+};
+
+static void decoded_free(struct tc_typed *base)
+{
+    struct decoded *d = TC_CONTAINER_OF(base, struct decoded, base);
+    torc_error_free(d->base.error);
+    tc_arena_fini(&d->arena);
+    tc_free(d);
+}
+
+static struct decoded *decoded_new(const void *type)
+{
+    struct decoded *d = TC_NEW(struct decoded);
+    d->base.free = decoded_free;
+    d->base.type = type;
+    tc_arena_init(&d->arena, 0, 0);
+    return d;
+}
+
+/* The error of an RPC that failed for this reason, which is freed. */
+static torc_error *malformed(const struct torc_protobuf_c_method *m, torc_error *reason)
+{
+    struct tc_status status = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "%s: malformed message: %s",
+                                             m->path, torc_error_text(reason));
+    torc_error *error = tc_error_of_status(&status);
+    tc_status_fini(&status);
+    torc_error_free(reason);
+    return error;
+}
+
+static struct tc_slice bytes_of(const torc_message *message)
+{
+    return tc_slice_of(torc_message_data(message), torc_message_size(message));
+}
+
+static struct tc_typed *result_decode(const torc_result *result, const struct torc_protobuf_c_method *m)
+{
+    struct decoded *d = decoded_new(m->response);
+    torc_error *reason = NULL;
+    d->message = tc_codec_unpack(m->response, bytes_of(torc_result_response(result)), &d->arena, &reason);
+    if (!d->message)
+        d->base.error = malformed(m, reason);
+    return tc_result_keep(result, &d->base);
+}
+
+const ProtobufCMessage *torc_protobuf_c_response(const torc_result *result, const struct torc_protobuf_c_method *m)
+{
+    if (!m || !torc_result_response(result))
+        return NULL;
+    struct tc_typed *d = tc_result_typed(result);
+    if (!d)
+        d = result_decode(result, m);
+    return d->type == m->response && !d->error ? TC_CONTAINER_OF(d, struct decoded, base)->message : NULL;
+}
+
+torc_result *torc_protobuf_c_call(torc_channel *channel, const struct torc_protobuf_c_method *m,
+                                  const ProtobufCMessage *request, const struct torc_call_options *options)
+{
+    struct packed p;
+    torc_error *error = NULL;
+    if (!request_pack(&p, m, request, &error))
+        return tc_result_refused(error);
+    torc_result *result = torc_unary(channel, m->path, p.bytes.data, p.bytes.len, options);
+    packed_fini(&p);
+    torc_protobuf_c_response(result, m); /* before anybody asks the result for its status */
+    return result;
+}
+
+struct async {
+    const struct torc_protobuf_c_method *method;
+    torc_result_fn fn;
+    void *arg;
+};
+
+static void on_result(const torc_result *result, void *arg)
+{
+    struct async *a = arg;
+    torc_protobuf_c_response(result, a->method);
+    a->fn(result, a->arg);
+    tc_free(a);
+}
+
+int torc_protobuf_c_async(torc_channel *channel, const struct torc_protobuf_c_method *m,
+                          const ProtobufCMessage *request, const struct torc_call_options *options, torc_result_fn fn,
+                          void *arg, torc_stream **handle, torc_error **error)
+{
+    struct packed p;
+    torc_error *reason = NULL, **why = error ? error : &reason;
+    if (tc_error_pending(error))
+        return torc_error_code(*error);
+    if (!fn)
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "fn must not be NULL");
+    int rc = TORC_EINVAL;
+    if (request_pack(&p, m, request, why)) {
+        struct async *a = TC_NEW(struct async);
+        *a = (struct async){m, fn, arg};
+        rc = torc_unary_async(channel, m->path, p.bytes.data, p.bytes.len, options, on_result, a, handle, why);
+        if (rc != 0)
+            tc_free(a);
+        packed_fini(&p);
+    }
+    if (rc != 0)
+        rc = torc_error_code(*why);
+    torc_error_free(reason);
+    return rc;
+}
+
+const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *result, const ProtobufCMessageDescriptor *type,
+                                               torc_arena *arena, torc_error **error)
+{
+    const char *url;
+    const void *bytes;
+    size_t n;
+    if (!type || !arena || tc_error_pending(error))
+        return NULL;
+    for (size_t i = 0; torc_result_detail(result, i, &url, &bytes, &n) == 0; i++) {
+        const char *slash = strrchr(url, '/');
+        if (slash && strcmp(slash + 1, type->name) == 0)
+            return tc_codec_unpack(type, tc_slice_of(bytes, n), &arena->arena, error);
+    }
+    return NULL;
+}
+
+/* --- streams --- */
+
+/* The stream's arena; NULL: the stream is of another method. The first who asks decides of which. */
+static struct decoded *stream_decoded(torc_stream *stream, const struct torc_protobuf_c_method *m)
+{
+    struct tc_typed *d = tc_stream_typed(stream);
+    if (!d)
+        d = tc_stream_keep(stream, &decoded_new(m)->base);
+    return d->type == m ? TC_CONTAINER_OF(d, struct decoded, base) : NULL;
+}
+
+static bool begin_check(const struct torc_protobuf_c_method *m, const ProtobufCMessage *request, torc_error **error)
+{
+    if (tc_error_pending(error))
+        return false;
+    if (m && !m->client_streaming == (request != NULL))
+        return true;
+    return tc_error_set(error, TORC_EINVAL, TORC_LAYER_CODEC,
+                        "%s: a server streaming RPC begins with one request, others "
+                        "begin with none",
+                        m ? m->path : "NULL");
+}
+
+torc_stream *torc_protobuf_c_open(torc_channel *channel, const struct torc_protobuf_c_method *m,
+                                  const ProtobufCMessage *request, const struct torc_call_options *options,
+                                  torc_error **error)
+{
+    struct packed p = {0};
+    if (!begin_check(m, request, error) || (request && !request_pack(&p, m, request, error)))
+        return NULL;
+    torc_stream *stream = torc_stream_open(channel, m->path, options, error);
+    if (stream) {
+        stream_decoded(stream, m);
+        if (request) /* the first message has room; if the RPC is over already, its result says why */
+            torc_stream_send(stream, p.bytes.data, p.bytes.len, TORC_SEND_LAST, 0);
+    }
+    packed_fini(&p);
+    return stream;
+}
+
+torc_stream *torc_protobuf_c_start(torc_channel *channel, const struct torc_protobuf_c_method *m,
+                                   const ProtobufCMessage *request, const struct torc_call_options *options,
+                                   const struct torc_stream_events *events, void *arg, torc_error **error)
+{
+    struct packed p = {0};
+    if (!begin_check(m, request, error) || (request && !request_pack(&p, m, request, error)))
+        return NULL;
+    torc_stream *stream =
+        tc_stream_start_with(channel, m->path, options, events, arg, request ? &p.bytes : NULL, error);
+    packed_fini(&p);
+    return stream;
+}
+
+int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobuf_c_method *m, const ProtobufCMessage *request,
+                         unsigned flags, int64_t timeout_ms)
+{
+    struct packed p;
+    if (!stream || !m || !stream_decoded(stream, m))
+        return TORC_EINVAL;
+    int rc = packed_init(&p, m, request);
+    if (rc != 0)
+        return rc;
+    rc = torc_stream_send(stream, p.bytes.data, p.bytes.len, flags, timeout_ms);
+    packed_fini(&p);
+    return rc;
+}
+
+/* Unpacks into the stream's arena, instead of the message before. */
+static const ProtobufCMessage *message_decode(torc_stream *stream, const struct torc_protobuf_c_method *m,
+                                              struct decoded *d, const torc_message *message)
+{
+    torc_error *reason = NULL;
+    tc_arena_reset(&d->arena);
+    const ProtobufCMessage *decoded = tc_codec_unpack(m->response, bytes_of(message), &d->arena, &reason);
+    if (!decoded)
+        tc_stream_spoil(stream, malformed(m, reason));
+    return decoded;
+}
+
+int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *m, int64_t timeout_ms,
+                            const ProtobufCMessage **message)
+{
+    struct decoded *d = stream && m && message ? stream_decoded(stream, m) : NULL;
+    const torc_message *bytes;
+    if (!d)
+        return TORC_EINVAL;
+    int rc = torc_stream_receive(stream, timeout_ms, &bytes);
+    if (rc != 1)
+        return rc;
+    const ProtobufCMessage *decoded = message_decode(stream, m, d, bytes);
+    if (decoded)
+        *message = decoded;
+    return decoded ? 1 : TORC_EPARSE;
+}
+
+const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream, const struct torc_protobuf_c_method *m,
+                                                const torc_message *message)
+{
+    struct decoded *d = stream && m && message ? stream_decoded(stream, m) : NULL;
+    return d ? message_decode(stream, m, d, message) : NULL;
+}

@@ -1,0 +1,136 @@
+"""protoc-gen-torc: what it refuses, by name; what it writes compiles without a warning; the installed plugin builds
+examples/helloworld by CMake and by make."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
+from support.kit import BUILD, SOURCE, WAIT, check, main, running
+
+STUBS, PROTO = os.path.join(SOURCE, "test", "stubs"), os.path.join(SOURCE, "proto")
+PLUGIN = os.path.join(BUILD, "protoc-gen-torc")
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+WELL_KNOWN = [f"google/protobuf/{name}.proto" for name in ("any", "duration", "empty", "struct", "timestamp", "wrappers")]
+
+
+def run(*args, **kwargs):
+    return subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=WAIT * 4, check=False, **kwargs)
+
+
+def sh(*args, **kwargs):
+    done = run(*args, **kwargs)
+    check(done.returncode == 0, f"{args}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def protoc(folder, options, *files, imports=(STUBS, PROTO)):
+    return run("protoc", f"--plugin=protoc-gen-torc={PLUGIN}", f"--torc_out={options}:{folder}", *(f"-I{i}" for i in imports), *files)
+
+
+def refused(options, text, proto='message M {}'):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "a.proto"), "w", encoding="utf-8") as out:
+            out.write(proto if proto.startswith("syntax") else f'syntax = "proto3"; package p; {proto}')
+        done = protoc(folder, options, "a.proto", imports=[folder])
+        check(done.returncode == 1 and text in done.stderr, f"{options} {proto}: exit {done.returncode}, {done.stderr}")
+        check(os.listdir(folder) == ["a.proto"], f"{options} {proto}: files were written")
+
+
+def test_options():
+    refused("side=server", "side=server: this version generates clients only")
+    refused("side=both", "side=both: this version generates clients only")
+    refused("side=peer", "side=peer: expected client")
+    refused("codec=nanopb", "codec=nanopb: this version generates code for protobuf-c only")
+    refused("codec=upb", "codec=upb: expected protobuf-c")
+    refused("strict", "strict is for servers")
+    refused("prefix=1a", "prefix=1a: expected a C identifier")
+    refused("messages=no", "unknown option 'messages=no'")
+    refused("message", "unknown option 'message': expected codec=")
+    refused("messages,protoc-gen-c=/nowhere", "messages: cannot run /nowhere: No such file or directory")
+    refused("messages,protoc-gen-c=false", "messages: false ended with status 1")
+
+
+def test_files():
+    proto2 = 'syntax = "proto2"; package p; message M { '
+    refused("messages", "a.proto: M.g is a group: protobuf-c has no groups", proto2 + "optional group G = 1 { } }")
+    refused("messages", "a.proto: more extends .p.M: protobuf-c has no extensions",
+            proto2 + "extensions 5; } extend M { optional int32 more = 5; }")
+    refused("messages", "a.proto: inner extends .p.M: protobuf-c has no extensions",
+            proto2 + "extensions 5; } message N { extend M { optional int32 inner = 5; } }")
+    refused("messages", "a.proto: the methods /p.S/GetIt and /p.S/get_it are one name in C, p__s__get_it",
+            "message M {} service S { rpc GetIt(M) returns (M); rpc get_it(M) returns (M); }")
+
+
+def compile_all(folder, files, languages):
+    """Compiles the files together, as each standard, with gcc and, where it is installed, clang. A count."""
+    with open(os.path.join(folder, "all.c"), "w", encoding="utf-8") as out:
+        out.write("".join(f'#include "{f}"\n' for f in files))
+    compiled = 0
+    for language, standards in languages.items():
+        for compiler in ("gcc", "clang") if language == "c" else ("g++", "clang++"):
+            for standard in standards if shutil.which(compiler) else ():
+                sh(compiler, "-x", language, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", folder, "-I",
+                   os.path.join(SOURCE, "include"), os.path.join(folder, "all.c"))
+                compiled += 1
+    return compiled
+
+
+def test_code_is_clean():
+    files = ["kinds.proto", "other.proto", "unused.proto", "mirror.proto", *WELL_KNOWN]
+    c, cxx = ("c99", "c11", "c17", "c2x"), ("c++11", "c++14", "c++17", "c++20")
+    with tempfile.TemporaryDirectory() as folder:
+        done = protoc(folder, "messages,reflection", *files)
+        check(done.returncode == 0, done.stderr)
+        calls = [f.replace(".proto", ".torc.c") for f in files]
+        check(compile_all(folder, calls, {"c": c, "c++": cxx}) >= 8, "calls in C and C++")
+        check(compile_all(folder, [f.replace(".proto", ".pb-c.c") for f in files], {"c": c}) >= 4, "messages in C")
+        with open(os.path.join(folder, "kinds.pb-c.h"), encoding="utf-8") as header:
+            check("unused" not in header.read(), "an import for options alone needs no header")
+
+
+def test_prefix_and_comments():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "a.proto"), "w", encoding="utf-8") as out:
+            out.write('syntax = "proto3"; package long.package;\nmessage M {}\n// Serves. */ int x; /* ??/\nservice HTTPServer {\n'
+                      '  /* Gets \u202eit. */\n  rpc GetIt(M) returns (M);\n}\n')
+        done = protoc(folder, "messages,prefix=short", "a.proto", imports=[folder])
+        check(done.returncode == 0, done.stderr)
+        with open(os.path.join(folder, "a.torc.h"), encoding="utf-8") as header:
+            text = header.read()
+        check("torc_result *short__httpserver__get_it__call(" in text, text)
+        check(" * Serves. * / int x; / * ? ?/\n" in text and " * Gets it.\n" in text, text)
+        check(compile_all(folder, ["a.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
+
+
+def test_not_a_request():
+    done = subprocess.run([PLUGIN], input=b"\x0a\xff\xff", capture_output=True, timeout=WAIT, check=False)
+    check(done.returncode == 1 and b"not a CodeGeneratorRequest: " in done.stderr, done.stderr)
+    check("--torc_out" in sh(PLUGIN, "--help") and sh(PLUGIN, "--version").startswith("protoc-gen-torc "), "help")
+
+
+def test_installed():
+    if os.environ.get("TORC_SANITIZE"):
+        return  # an application is not linked with the sanitizers' runtime
+    with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
+        address, prefix = backend.listening(), os.path.join(folder, "prefix")
+        sh("cmake", "--install", BUILD, "--prefix", prefix)
+        project = shutil.copytree(os.path.join(SOURCE, "examples", "helloworld"), os.path.join(folder, "helloworld"))
+        sh("cmake", "-S", project, "-B", f"{project}/b", f"-DCMAKE_PREFIX_PATH={prefix}")
+        sh("cmake", "--build", f"{project}/b")
+        check(sh(f"{project}/b/helloworld", address, "you") == "you\n", "by CMake; an echo server greets with the name")
+        pkgconfig = next(root for root, _, files in os.walk(prefix) if "torc-stubs.pc" in files)
+        env = {**os.environ, "PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": os.path.dirname(pkgconfig)}
+        sh("make", "-C", project, env=env)
+        check(sh(f"{project}/helloworld", address, "us", env=env) == "us\n", "by make")
+        if shutil.which("meson"):
+            sh("meson", "setup", f"{project}/m", project, env=env)
+            sh("meson", "compile", "-C", f"{project}/m", env=env)
+            check(sh(f"{project}/m/helloworld", address, "all", env=env) == "all\n", "by meson")
+
+
+if not shutil.which("protoc"):
+    print("protoc is not installed")
+    sys.exit(77)
+main(test_options, test_files, test_code_is_clean, test_prefix_and_comments, test_not_a_request, test_installed)

@@ -1,0 +1,313 @@
+/* Generated code (test/stubs/mirror.proto) against an echo server: all four kinds of methods, malformed bytes, and what
+ * is refused. Each in a runtime with a thread and in one that the waiting threads drive. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "mirror.torc.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+typedef Torc__Test__Kinds__Kinds Kinds;
+
+static struct kit_backends *kit;
+static torc_runtime *rt;
+static torc_channel *ch;
+
+static int setup(enum torc_runtime_mode mode)
+{
+    kit = kit_backends_new(1, NULL);
+    rt = kit_backends_runtime(mode);
+    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
+    return ch ? 0 : -1;
+}
+
+static int setup_thread(void **state)
+{
+    (void)state;
+    return setup(TORC_RUNTIME_THREAD);
+}
+
+static int setup_caller(void **state)
+{
+    (void)state;
+    return setup(TORC_RUNTIME_CALLER);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_channel_free(ch);
+    int rc = torc_runtime_free(rt);
+    kit_backends_free(kit);
+    return rc;
+}
+
+/* Methods of this test, whose answers are text and not messages. */
+static const struct torc_protobuf_c_method count_once = {sizeof(struct torc_protobuf_c_method),
+                                                         torc_stub_v1,
+                                                         "/torc.test.Backend/Count",
+                                                         &torc__test__kinds__kinds__descriptor,
+                                                         &torc__test__kinds__kinds__descriptor,
+                                                         0,
+                                                         0};
+static const struct torc_protobuf_c_method count_each = {sizeof(struct torc_protobuf_c_method),
+                                                         torc_stub_v1,
+                                                         "/torc.test.Backend/Count",
+                                                         &torc__test__kinds__kinds__descriptor,
+                                                         &torc__test__kinds__kinds__descriptor,
+                                                         0,
+                                                         1};
+
+static Kinds *request(int32_t number)
+{
+    static Kinds r;
+    torc__test__kinds__kinds__init(&r);
+    r.f_int32 = number;
+    r.f_string = (char *)"text";
+    r._o_int32_case = TORC__TEST__KINDS__KINDS___O_INT32_O_INT32;
+    return &r;
+}
+
+static void test_unary(void **state)
+{
+    (void)state;
+    torc_result *result = torc__test__mirror__mirror__once__call(ch, request(7), NULL);
+    const Kinds *reply = torc__test__mirror__mirror__once__response(result);
+    assert_non_null(reply);
+    assert_int_equal(reply->f_int32, 7);
+    assert_string_equal(reply->f_string, "text");
+    assert_int_equal(reply->_o_int32_case, TORC__TEST__KINDS__KINDS___O_INT32_O_INT32);
+    assert_ptr_equal(torc__test__mirror__mirror__once__response(result), reply);
+    assert_null(torc_protobuf_c_response(NULL, &count_once));
+    torc_result *kept = torc_result_ref(result);
+    torc_result_free(result);
+    assert_int_equal(reply->f_int32, 7);
+    torc_result_free(kept);
+}
+
+static void test_large_request(void **state)
+{
+    (void)state;
+    static char text[100001];
+    memset(text, 'x', sizeof(text) - 1);
+    Kinds *large = request(1);
+    large->f_string = text;
+    torc_result *result = torc__test__mirror__mirror__once__call(ch, large, NULL);
+    const Kinds *reply = torc__test__mirror__mirror__once__response(result);
+    assert_non_null(reply);
+    assert_int_equal(strlen(reply->f_string), sizeof(text) - 1);
+    torc_result_free(result);
+}
+
+static void on_once(const torc_result *result, void *arg)
+{
+    const Kinds *reply = torc__test__mirror__mirror__once__response(result);
+    *(int32_t *)arg = reply ? reply->f_int32 : -1;
+}
+
+static void test_async(void **state)
+{
+    (void)state;
+    int32_t got = 0;
+    torc_stream *handle = NULL;
+    assert_int_equal(torc__test__mirror__mirror__once__async(ch, request(8), NULL, on_once, &got, &handle, NULL), 0);
+    assert_int_equal(torc_stream_close(handle), 0); /* cancels, unless it has ended */
+    assert_true(got == 8 || got == -1);
+    assert_int_equal(torc__test__mirror__mirror__once__async(ch, request(9), NULL, on_once, &got, &handle, NULL), 0);
+    torc_result *result = torc_stream_finish(handle);
+    const Kinds *reply = torc__test__mirror__mirror__once__response(result);
+    assert_non_null(reply);
+    assert_int_equal(reply->f_int32, 9);
+    torc_result_free(result);
+    assert_int_equal(torc_stream_close(handle), 0);
+    assert_int_equal(got, 9);
+}
+
+static void test_server_streaming(void **state)
+{
+    (void)state;
+    torc_stream *s = torc__test__mirror__mirror__each__open(ch, request(3), NULL, NULL);
+    const Kinds *reply = NULL;
+    assert_int_equal(torc__test__mirror__mirror__each__receive(s, -1, &reply), 1);
+    assert_int_equal(reply->f_int32, 3);
+    assert_int_equal(torc__test__mirror__mirror__each__receive(s, -1, &reply), 0);
+    torc_result *result = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
+    torc_result_free(result);
+    torc_stream_free(s);
+}
+
+static void test_client_streaming(void **state)
+{
+    (void)state;
+    torc_stream *s = torc__test__mirror__mirror__last__open(ch, NULL, NULL);
+    assert_int_equal(torc__test__mirror__mirror__last__send(s, request(5), TORC_SEND_LAST, -1), 0);
+    torc_stream_want(s, 1);
+    torc_result *result = torc_stream_finish(s);
+    const Kinds *reply = torc__test__mirror__mirror__last__response(result);
+    assert_non_null(reply);
+    assert_int_equal(reply->f_int32, 5);
+    torc_result_free(result);
+    torc_stream_free(s);
+}
+
+static void test_both(void **state)
+{
+    (void)state;
+    torc_stream *s = torc__test__mirror__mirror__both__open(ch, NULL, NULL);
+    const Kinds *reply = NULL;
+    for (int32_t i = 0; i < 50; i++) {
+        assert_int_equal(torc__test__mirror__mirror__both__send(s, request(i), 0, -1), 0);
+        assert_int_equal(torc__test__mirror__mirror__both__receive(s, -1, &reply), 1);
+        assert_int_equal(reply->f_int32, i);
+    }
+    assert_int_equal(torc__test__mirror__mirror__each__receive(s, -1, &reply), TORC_EINVAL); /* another method's */
+    assert_int_equal(torc__test__mirror__mirror__last__send(s, request(1), 0, -1), TORC_EINVAL);
+    assert_int_equal(torc__test__mirror__mirror__both__receive(s, 0, &reply), TORC_EAGAIN);
+    torc_result *result = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
+    torc_result_free(result);
+    torc_stream_free(s);
+}
+
+struct heard {
+    const struct torc_protobuf_c_method *method; /* NULL: mirror's Each */
+    int32_t number;
+    int malformed, code, layer;
+    atomic_bool done;
+};
+
+static void on_message(torc_stream *stream, const torc_message *message, void *arg)
+{
+    struct heard *h = arg;
+    const Kinds *reply = h->method ? (const Kinds *)torc_protobuf_c_message(stream, h->method, message)
+                                   : torc__test__mirror__mirror__each__message(stream, message);
+    if (reply)
+        h->number = reply->f_int32;
+    else
+        h->malformed++;
+    torc_stream_want(stream, 1);
+}
+
+static void on_done(torc_stream *stream, const torc_result *result, void *arg)
+{
+    (void)stream;
+    struct heard *h = arg;
+    h->code = torc_result_code(result);
+    h->layer = torc_error_layer(torc_result_error(result));
+    atomic_store(&h->done, true);
+}
+
+static const struct torc_stream_events events = {.size = sizeof(events), .on_message = on_message, .on_done = on_done};
+
+/* Other RPCs meanwhile, which drive the loop if nobody else does: torc_stream_finish would drop the messages. */
+static void wait_for_the_end(torc_stream *s, struct heard *h)
+{
+    assert_non_null(s);
+    torc_stream_want(s, 1);
+    while (!atomic_load(&h->done))
+        torc_result_free(torc__test__mirror__mirror__once__call(ch, request(1), NULL));
+    assert_int_equal(torc_stream_close(s), 0);
+}
+
+static void test_events(void **state)
+{
+    (void)state;
+    struct heard heard = {.code = -1};
+    wait_for_the_end(torc__test__mirror__mirror__each__start(ch, request(6), NULL, &events, &heard, NULL), &heard);
+    assert_int_equal(heard.number, 6);
+    assert_int_equal(heard.code, TORC_STATUS_OK);
+}
+
+static void expect_malformed(const torc_result *result)
+{
+    const torc_error *error = torc_result_error(result);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_INTERNAL);
+    assert_int_equal(torc_error_status(error), TORC_STATUS_INTERNAL);
+    assert_int_equal(torc_error_layer(error), TORC_LAYER_CODEC);
+    assert_non_null(
+        strstr(torc_error_text(error), "/torc.test.Backend/Count: malformed message: torc.test.kinds.Kinds"));
+    assert_string_equal(torc_result_text(result), torc_error_text(error));
+    assert_null(torc_result_response(result));
+}
+
+static void test_malformed_response(void **state)
+{
+    (void)state;
+    torc_result *result = torc_protobuf_c_call(ch, &count_once, &request(1)->base, NULL);
+    expect_malformed(result);
+    assert_null(torc_protobuf_c_response(result, &count_once));
+    torc_result_free(result);
+}
+
+static void test_malformed_message(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_protobuf_c_open(ch, &count_each, &request(1)->base, NULL, NULL);
+    const ProtobufCMessage *message = NULL;
+    assert_int_equal(torc_protobuf_c_receive(s, &count_each, -1, &message), TORC_EPARSE);
+    assert_null(message);
+    torc_result *result = torc_stream_finish(s);
+    expect_malformed(result);
+    torc_result_free(result);
+    torc_stream_free(s);
+    struct heard heard = {.method = &count_each};
+    wait_for_the_end(torc_protobuf_c_start(ch, &count_each, &request(1)->base, NULL, &events, &heard, NULL), &heard);
+    assert_int_equal(heard.malformed, 1);
+    assert_int_equal(heard.code, TORC_STATUS_INTERNAL);
+    assert_int_equal(heard.layer, TORC_LAYER_CODEC);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    torc_error *error = NULL;
+    Kinds blank = {0};
+    torc_result *result = torc__test__mirror__mirror__once__call(ch, &blank, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(result)), TORC_EINVAL);
+    assert_null(torc__test__mirror__mirror__once__response(result));
+    torc_result_free(result);
+    result = torc__test__mirror__mirror__once__call(ch, NULL, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(result)), TORC_EINVAL);
+    torc_result_free(result);
+    result = torc__test__mirror__mirror__once__call(NULL, request(1), NULL);
+    assert_int_equal(torc_error_code(torc_result_error(result)), TORC_EINVAL);
+    torc_result_free(result);
+    assert_int_equal(torc__test__mirror__mirror__once__async(ch, request(1), NULL, NULL, NULL, NULL, &error),
+                     TORC_EINVAL);
+    torc_error_clear(&error);
+    assert_null(torc_protobuf_c_open(ch, &count_each, NULL, NULL, &error));
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    torc_error_clear(&error);
+    assert_int_equal(torc__test__mirror__mirror__both__send(NULL, request(1), 0, 0), TORC_EINVAL);
+    assert_null(torc__test__mirror__mirror__each__message(NULL, NULL));
+}
+
+static void test_description(void **state)
+{
+    (void)state;
+    assert_string_equal(torc_stub_file__mirror_proto.name, "mirror.proto");
+    assert_true(torc_stub_file__mirror_proto.descriptor_size > 100);
+    assert_memory_equal(torc_stub_file__mirror_proto.descriptor, "\x0a\x0cmirror.proto", 14);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unary),
+        cmocka_unit_test(test_large_request),
+        cmocka_unit_test(test_async),
+        cmocka_unit_test(test_server_streaming),
+        cmocka_unit_test(test_client_streaming),
+        cmocka_unit_test(test_both),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_malformed_response),
+        cmocka_unit_test(test_malformed_message),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_description),
+    };
+    int failed = cmocka_run_group_tests_name("a thread of the runtime", tests, setup_thread, teardown);
+    return failed + cmocka_run_group_tests_name("threads that wait", tests, setup_caller, teardown);
+}

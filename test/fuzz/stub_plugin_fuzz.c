@@ -1,0 +1,54 @@
+/* protoc-gen-torc: the input is a CodeGeneratorRequest. What comes out is a response without protoc-gen-c, whose run is
+ * left out here: the input names the program. */
+#include "fuzz.h"
+#include "messages.h"
+#include "plugin.h"
+
+bool __wrap_pgt_messages_run(struct tc_slice program, const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
+                             struct tc_buf *response, char **why);
+
+bool __wrap_pgt_messages_run(struct tc_slice program TC_UNUSED,
+                             const Google__Protobuf__Compiler__CodeGeneratorRequest *request,
+                             struct tc_buf *response TC_UNUSED, char **why)
+{
+    TC_FUZZ_CHECK(google__protobuf__compiler__code_generator_request__get_packed_size(request) > 0);
+    return tc_refuse(why, "not run here");
+}
+
+/* A comment that is ended by the text of a .proto would let the text be code. */
+static void check_header(const char *text)
+{
+    bool inside = false;
+    for (; *text; text++) {
+        if (inside)
+            TC_FUZZ_CHECK(text[0] != '/' || text[1] != '*');
+        if (!inside && text[0] == '/' && text[1] == '*') {
+            inside = true;
+            text++;
+        } else if (inside && text[0] == '*' && text[1] == '/') {
+            inside = false;
+            text++;
+            TC_FUZZ_CHECK(text[1] == '\n');
+        }
+    }
+    TC_FUZZ_CHECK(!inside);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tc_buf response = {0};
+    char *why = NULL;
+    bool good = pgt_run(tc_slice_of(data, size), &response, &why);
+    TC_FUZZ_CHECK(good == !why);
+    if (good) {
+        Google__Protobuf__Compiler__CodeGeneratorResponse *r =
+            google__protobuf__compiler__code_generator_response__unpack(NULL, response.len, (uint8_t *)response.data);
+        TC_FUZZ_CHECK(r && r->supported_features == 1 && (!r->error || r->n_file == 0));
+        for (size_t i = 0; i < r->n_file; i++)
+            check_header(r->file[i]->content);
+        google__protobuf__compiler__code_generator_response__free_unpacked(r, NULL);
+    }
+    free(why);
+    tc_buf_fini(&response);
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* Unpacks each message that comes and sends back what it packs to, for suite_stubs.py.
+ *
+ * A frame on standard input: a byte for the type (0: Kinds, 1: Old), the length in 4 bytes, little endian, the message.
+ * A frame back: a byte (1: a message, 0: an error's text), the length, the bytes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/protobuf_c.h>
+
+#include "kinds.pb-c.h"
+#include "other.pb-c.h"
+
+static const ProtobufCMessageDescriptor *const types[] = {&torc__test__kinds__kinds__descriptor,
+                                                          &torc__test__other__old__descriptor};
+
+static int put(unsigned char kind, const void *bytes, size_t n)
+{
+    unsigned char head[5] = {kind, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)(n >> 16),
+                             (unsigned char)(n >> 24)};
+    return fwrite(head, 1, 5, stdout) == 5 && fwrite(bytes, 1, n, stdout) == n && fflush(stdout) == 0;
+}
+
+static int mirror(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, torc_arena *arena)
+{
+    torc_error *error = NULL;
+    const ProtobufCMessage *message = torc_protobuf_c_unpack(type, bytes, n, arena, &error);
+    const void *back = torc_protobuf_c_pack(message, arena, &n, &error);
+    int good = back ? put(1, back, n) : put(0, torc_error_text(error), strlen(torc_error_text(error)));
+    torc_error_free(error);
+    return good;
+}
+
+int main(void)
+{
+    torc_arena *arena = torc_arena_new(0);
+    unsigned char head[5];
+    int good = 1;
+    while (good && fread(head, 1, 5, stdin) == 5) {
+        size_t n = (size_t)head[1] | (size_t)head[2] << 8 | (size_t)head[3] << 16 | (size_t)head[4] << 24;
+        void *bytes = malloc(n + 1);
+        good = bytes && head[0] < 2 && fread(bytes, 1, n, stdin) == n;
+        if (good)
+            good = mirror(types[head[0]], bytes, n, arena);
+        free(bytes);
+        torc_arena_reset(arena);
+    }
+    torc_arena_free(arena);
+    return !good;
+}
