@@ -1,5 +1,5 @@
-/* The load reporting server (LRS, StreamLoadStats): tells clients of which clusters they are to report and how often,
- * and hands on each report. */
+/* The load reporting server (LRS, StreamLoadStats): sends clients the clusters to report and the interval, and passes
+ * each report on. */
 #ifndef TC_CONTROLPLANE_LRS_H
 #define TC_CONTROLPLANE_LRS_H
 

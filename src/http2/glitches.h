@@ -67,7 +67,7 @@ int tc_h2_glitches_on_dropped(struct tc_h2_glitches *g, size_t bytes);
 void tc_h2_glitches_on_hidden(struct tc_h2_glitches *g, bool over);
 /* A frame of an RPC was sent, or a request came: the peer may answer with frames that carry nothing. */
 void tc_h2_glitches_on_carried(struct tc_h2_glitches *g);
-/* An RST_STREAM was sent; the stream's window lets the peer send so much still. */
+/* An RST_STREAM was sent; the stream's window lets the peer still send this many bytes. */
 void tc_h2_glitches_on_reset(struct tc_h2_glitches *g, uint32_t window_bytes);
 
 #endif

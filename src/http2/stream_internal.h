@@ -61,7 +61,7 @@ static inline bool tc_h2_stream_live(const struct tc_h2_stream *s)
 /* --- stream.c --- */
 
 void tc_h2_stream_init(struct tc_h2_stream *s, struct tc_h2_conn *c, struct tc_arena *arena);
-/* Something is to be delivered. */
+/* An event waits for delivery. */
 void tc_h2_stream_ready(struct tc_h2_stream *s);
 /* There is something for the data source to send. */
 void tc_h2_stream_resume(struct tc_h2_stream *s);

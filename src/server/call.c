@@ -1,8 +1,8 @@
 /* A call of the server.
  *
  * A message that is sent waits in the call's queue until the stream takes it: one at a time, the next with on_written.
- * The status follows the last message. What all calls queue is bounded, since a client that does not read makes us hold
- * its messages (max_queued_bytes).
+ * The status follows the last message. max_queued_bytes bounds the queued bytes of all calls, since a client that does
+ * not read makes us hold its messages.
  *
  * A call ends with its stream (on_end), at its deadline, or when its connection ends; tc_server_call_end is the one
  * place that frees it. tc_server_call_reset ends a call from inside a handler: only on_end is called after that, from
@@ -118,7 +118,7 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
         tc_server_conn_quiet(conn);
 }
 
-/* The next message is too large: the call ends with that status instead of the message and all that was to follow. */
+/* The next message is too large: the call ends with that status instead of this message and all later ones. */
 static void call_reject_message(struct tc_server_call *call)
 {
     size_t max = TC_MIN(call->conn->server->opts.http2.limits.max_send_message_bytes, (size_t)TC_H2_MESSAGE_MAX);
@@ -145,7 +145,7 @@ static bool call_send_next(struct tc_server_call *call)
     return call->current || call->finish;
 }
 
-/* The stream took the current message: the next one follows, or on_written of the owner. */
+/* The stream took the current message: sends the next one or, if none is queued, calls the owner's on_written. */
 static void call_on_written(void *arg)
 {
     struct tc_server_call *call = arg;

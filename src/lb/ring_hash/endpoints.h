@@ -52,7 +52,7 @@ struct tc_rh_set *tc_rh_set_new(size_t capacity);
 void tc_rh_set_unref(struct tc_rh_set *set);
 /* Appends an endpoint in IDLE; takes a reference. */
 void tc_rh_set_add(struct tc_rh_set *set, struct tc_endpoint *endpoint, uint64_t weight);
-/* Gives the set its ring, of which it takes over a reference. All endpoints must be IDLE still. */
+/* Gives the set its ring, of which it takes over a reference. All endpoints must still be IDLE. */
 void tc_rh_set_take_ring(struct tc_rh_set *set, struct tc_ring *ring);
 /* Moves child, state and picker from `from`, which endpoint i was in another set. Endpoint i must be on the ring. */
 void tc_rh_set_move(struct tc_rh_set *set, uint32_t i, struct tc_rh_endpoint *from);

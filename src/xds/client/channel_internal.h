@@ -41,7 +41,7 @@ struct tc_xds_ads_ops {
 
 /* A response that another thread decodes (decode_thread.h), as its stream sees it. */
 struct tc_xds_pending_response {
-    /* The stream ended, with this status. tc_xds_ads_ended is to follow once the response was applied. */
+    /* The stream ended, with this status. tc_xds_ads_ended must follow once the response was applied. */
     void (*on_stream_end)(struct tc_xds_pending_response *p, const struct tc_status *status, bool local);
     /* The response is not to be applied. */
     void (*abandon)(struct tc_xds_pending_response *p);

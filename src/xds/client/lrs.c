@@ -28,7 +28,7 @@ enum {
 #define MAX_INTERVAL_MS (UINT64_C(24) * 3600 * 1000)
 enum {
     MAX_CLUSTERS = 65536,
-    /* How long the server may take to end a stream that is through. */
+    /* How long the server may take to end a half-closed stream. */
     LINGER_MS = 5000,
 };
 
@@ -41,10 +41,10 @@ struct tc_xds_lrs {
     struct tc_xds_stream *stream; /* NULL: none now */
     bool sending;                 /* a message is on its way to the transport */
     bool reporting;               /* it is a report */
-    bool due;                     /* a report is to follow it */
+    bool due;                     /* a report follows this message */
     bool answered;                /* the members below are known */
     bool last;                    /* the report under way is the last */
-    bool ended;                   /* nothing more is sent on this stream, whose end the server is to say */
+    bool ended;                   /* this side of the stream is closed; the server's status is awaited */
     bool all;
     struct tc_load_name *clusters; /* that are asked for */
     uint64_t interval_ms;
@@ -86,7 +86,7 @@ static void lrs_send_node(struct tc_xds_lrs *l)
     tc_buf_fini(&b);
 }
 
-/* Reports that are empty are sent too: they say that all is well, and nothing to do. */
+/* Empty reports are sent too: they show the server that the client is there and had no load. */
 static void lrs_send_report(struct tc_xds_lrs *l)
 {
     Envoy__Service__LoadStats__V3__LoadStatsRequest m = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_REQUEST__INIT;
@@ -212,7 +212,7 @@ static bool response_interval(const load_response *m, uint64_t *ms)
     return true;
 }
 
-/* report_endpoint_granularity asks for more than gRPC clients count, who report by locality. */
+/* report_endpoint_granularity is ignored: gRPC clients report by locality. */
 static bool lrs_apply_response(struct tc_xds_lrs *l, const load_response *m)
 {
     uint64_t interval_ms;
@@ -226,7 +226,7 @@ static bool lrs_apply_response(struct tc_xds_lrs *l, const load_response *m)
         lrs_add_cluster(l, m->clusters[i]);
     TC_XDS_LOG(INFO, "xds %s: load reports every %llu ms of %s%u clusters", lrs_uri(l), (unsigned long long)interval_ms,
                l->all ? "all, not of " : "", HASH_COUNT(l->clusters));
-    /* The same again does not begin the interval anew. */
+    /* An equal response does not restart the interval. */
     if (!l->ended && (!l->answered || l->interval_ms != interval_ms))
         tc_timer_start(&l->report, interval_ms);
     l->interval_ms = interval_ms;
@@ -262,7 +262,7 @@ static void on_stream_message(void *arg, struct tc_rstr *message)
     tc_rstr_unref(message);
 }
 
-/* One that had worked for a while is followed by another at once. */
+/* After a stream that had worked for a while the next one opens at once. */
 static void on_stream_status(void *arg, const struct tc_status *status, bool local)
 {
     struct tc_xds_lrs *l = arg;
@@ -294,7 +294,7 @@ static void lrs_open_stream(struct tc_xds_lrs *l)
     lrs_send_node(l);
 }
 
-/* --- opened and closed as there is need --- */
+/* --- opening and closing on demand --- */
 
 /* Sends a last report, if the server wants reports. Then the stream is half-closed and ends with the server's status: a
  * reset could discard a report that the server has not read yet. */
@@ -337,7 +337,7 @@ static void on_linger_timer(struct tc_timer *timer)
     tc_loop_defer(lrs_loop(l), &l->settle);
 }
 
-/* Idempotent. The last thing that a turn does here: the channel, and this with it, may go. */
+/* Idempotent. Runs last in a turn, since it may free the channel, and this object with it. */
 static void on_settle_task(struct tc_task *task)
 {
     struct tc_xds_lrs *l = TC_CONTAINER_OF(task, struct tc_xds_lrs, settle);
@@ -346,7 +346,7 @@ static void on_settle_task(struct tc_task *task)
         return;
     }
     l->last = false;
-    if (!l->stream && !tc_timer_active(&l->retry)) /* a stream that is through ends first */
+    if (!l->stream && !tc_timer_active(&l->retry)) /* a half-closed stream ends first */
         lrs_open_stream(l);
 }
 

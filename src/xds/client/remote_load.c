@@ -212,7 +212,7 @@ static void share_ask(struct tc_load_source *source)
 {
     struct load_share *s = TC_CONTAINER_OF(source, struct load_share, source);
     if (s->asked)
-        return; /* a loop that nobody turns has it still */
+        return; /* a loop that nobody turns may still hold it */
     s->asked = true;
     tc_mailbox_send(s->here, &s->ask);
 }

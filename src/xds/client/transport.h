@@ -26,7 +26,7 @@ struct tc_xds_stream_ops {
     void (*send)(struct tc_xds_stream *s, struct tc_slice message);
     /* Wants one more message. */
     void (*read)(struct tc_xds_stream *s);
-    /* Nothing more will be sent: the server is to end it. Not while a message is on its way. */
+    /* Half-closes the stream: the server then ends it. Not while a message is on its way. */
     void (*end)(struct tc_xds_stream *s);
     /* Ends it without on_status; no callback after. Frees it. */
     void (*cancel)(struct tc_xds_stream *s);

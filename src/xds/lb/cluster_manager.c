@@ -231,7 +231,7 @@ static bool manager_take_config(struct manager *m, struct tc_lb_config *base)
     return true;
 }
 
-/* The cluster left the route configuration; RPCs hold it still. */
+/* The cluster left the route configuration; RPCs still hold it. */
 static bool cluster_is_dropped(struct cluster_child *c, const struct tc_xds_config *xds)
 {
     const struct tc_cluster_config *now =

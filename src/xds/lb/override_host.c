@@ -412,7 +412,7 @@ static void policy_log_fallback(struct oh_policy *p, const struct tc_session *s)
 }
 
 /* A75: READY before IDLE before CONNECTING before an entry without a subchannel; among equals the cookie's order.
- * Returns false when the child is to pick. */
+ * Returns false if the child must pick. */
 static bool pick_override(struct oh_policy *p, const struct tc_pick_args *args, struct tc_pick *out,
                           enum tc_pick_kind *kind)
 {

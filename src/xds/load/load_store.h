@@ -122,7 +122,7 @@ struct tc_load_name {
     UT_hash_handle hh;
 };
 
-/* Which clusters a report is to have. */
+/* The clusters that a report has. */
 struct tc_load_filter {
     bool all;
     const struct tc_load_name *names; /* the table */

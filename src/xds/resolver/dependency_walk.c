@@ -95,7 +95,8 @@ static void leaf_list_fini(tc_leaf_cluster_vec *leaf_clusters)
     tc_vec_fini(leaf_clusters);
 }
 
-/* An aggregate whose tree is known, among those before it. One that fails takes nothing from those after it. */
+/* Counts the leaf clusters of an aggregate, whose tree is known, towards the limit of all aggregates. An aggregate that
+ * exceeds a limit counts nothing. */
 static void aggregate_count_leaves(struct tc_dependency_manager *m, struct tc_dep_tree *tree)
 {
     if (!tree->excess && tree->leaf_clusters.len > max_leaf_clusters(m))

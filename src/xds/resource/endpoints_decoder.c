@@ -158,7 +158,7 @@ static bool health_is_used(int health)
 }
 
 /* Returns false when the endpoint is left out: an address is refused, or has no port (a named one, none, 0). Peers keep
- * that endpoint and fail to connect to port 0; what they do not do is to refuse the endpoints beside it. */
+ * that endpoint and fail to connect to port 0, but accept the endpoints beside it. */
 static bool decode_addresses(struct eds_decoder *e, const Envoy__Config__Endpoint__V3__Endpoint *from,
                              struct tc_eds_endpoint *out)
 {

@@ -6,7 +6,7 @@
 #include "xds/resource/cluster.h"
 #include "xds/resource/decoder.h"
 
-/* Returns what UpstreamTlsContext says, alone or inside of Http11ProxyUpstreamTransport (A86), which sets
+/* Returns the settings of an UpstreamTlsContext, alone or inside of Http11ProxyUpstreamTransport (A86), which sets
  * *http_connect. The arena keeps it. Returns NULL with errors, or if the proxy transport has no transport socket
  * inside. */
 const struct tc_upstream_tls *tc_decode_transport_socket(struct tc_decoder *dec,

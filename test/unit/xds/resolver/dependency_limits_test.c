@@ -125,7 +125,7 @@ static void route(struct world *w, const char *cluster)
                   cluster, cluster);
 }
 
-/* An aggregate that names but these two, and a route to it. */
+/* Adds an aggregate of these two clusters, and a route to the aggregate. */
 static void root(struct world *w, const char *name, const char *first, const char *second)
 {
     begin_aggregate(w, name);
@@ -134,7 +134,7 @@ static void root(struct world *w, const char *name, const char *first, const cha
     route(w, name);
 }
 
-/* n aggregates "r0", "r1", ... that name the same cluster, and routes to them. */
+/* Adds n aggregates "r0", "r1", ... of the same cluster, and routes to them. */
 static void roots(struct world *w, size_t n, const char *child)
 {
     for (size_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static void roots(struct world *w, size_t n, const char *child)
     }
 }
 
-/* Sends it all. No leaf exists: after its time each counts as one that fails. */
+/* Sends all resources. No leaf exists: after the does-not-exist timer each counts as failed. */
 static void serve(struct world *w)
 {
     char *listener = tc_asprintf(KIT_LISTENER("'routeConfig': {'virtualHosts': [{'name': 'v', 'domains': ['*'], "
@@ -203,7 +203,7 @@ static void leaves_of_all_aggregates(void **state)
     expect(&w, "r64", 1000, "");
     expect(&w, "r65", 0,
            "aggregate cluster graph for r65 exceeds max leaf clusters of all aggregates (65536) (node ID:n1)");
-    expect(&w, "small", 2, ""); /* fits still */
+    expect(&w, "small", 2, ""); /* still within the limit */
     expect(&w, "plain", 0, "");
     assert_int_equal(w.k.config->n_clusters, 66 + 3 + 1000 + 2 + 1);
     close_world(&w);
@@ -260,7 +260,7 @@ static void dns_routes(struct world *w)
     assert_int_equal(resolvers, NAMES);
 }
 
-/* Whatever the answers' number, the routes and all clusters are walked once for them. */
+/* Any number of DNS answers causes one walk over the routes and all clusters. */
 static void answers_of_many_names(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void answers_of_many_names(void **state)
         answer(&w, i, i % 2 ? "1.1.1.1:80" : NULL);
     assert_int_equal(rounds, 0);
     assert_int_equal(w.k.configs, 0);
-    answer(&w, 2, "1.1.1.1:80"); /* a second one, while another is awaited */
+    answer(&w, 2, "1.1.1.1:80"); /* a second answer for this cluster, before the first of another */
     assert_int_equal(rounds, 0);
     answer(&w, 0, "1.1.1.1:80");
     assert_int_equal(rounds, 1);
@@ -296,7 +296,7 @@ static void answers_of_many_names(void **state)
     close_world(&w);
 }
 
-/* The awaited one is routed to no more: the config is there without it. */
+/* No route leads to the awaited cluster any longer: the config comes without it. */
 static void answer_that_is_awaited_no_more(void **state)
 {
     (void)state;
@@ -316,7 +316,8 @@ static void answer_that_is_awaited_no_more(void **state)
     close_world(&w);
 }
 
-/* A74: a request is for all; but each is asked once for each of its answers, whoever requests. */
+/* A74: a re-resolution request is for all clusters. Each resolver is asked once for each of its answers, however many
+ * requests come. */
 static void requests_of_many_clusters(void **state)
 {
     (void)state;
