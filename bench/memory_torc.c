@@ -41,10 +41,8 @@ static char *target_of(const struct run *r, unsigned n)
 
 static torc_channel *open_channel(struct run *r, unsigned n, const char *config)
 {
-    struct torc_channel_options options;
-    torc_channel_options_init(&options);
-    options.service_config_json = config;
-    options.ring_size_cap = 65536;
+    struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                           .service_config_json = config, .ring_size_cap = 65536};
     char *target = target_of(r, n);
     torc_error *error = NULL;
     torc_channel *channel = torc_channel_new(r->runtime, target, &options, &error);
@@ -66,9 +64,7 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
 static void one_rpc(torc_channel *channel, torc_metadata *metadata)
 {
     struct torc_result result;
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    options.metadata = metadata;
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .metadata = metadata};
     if (torc_call_unary(channel, "bench.Echo/Echo", "", 0, &options, &result) != 0 || result.code != TORC_STATUS_OK) {
         fprintf(stderr, "memory_torc: the RPC failed\n");
         exit(1);
@@ -144,9 +140,7 @@ int main(int argc, char **argv)
         double (*run)(struct run *r);
     } kinds[] = {{"idle", idle}, {"connections", connections}, {"ring", on_ring}, {"calls", calls}};
     struct run r = {.port = argc == 4 ? argv[2] : "", .n = argc == 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 0};
-    struct torc_runtime_options options;
-    torc_runtime_options_init(&options);
-    options.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     r.runtime = torc_runtime_new(&options, NULL);
     for (size_t i = 0; r.n && r.runtime && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strcmp(kinds[i].name, argv[1]) == 0) {

@@ -83,9 +83,6 @@ static void run_async(struct run *r)
 
 static bool open_channel(struct run *r)
 {
-    struct torc_runtime_options o;
-    struct torc_channel_options options;
-    struct torc_tls_files files;
     char target[128];
     torc_error *error = NULL;
     const char *host = r->c.host;
@@ -96,15 +93,14 @@ static bool open_channel(struct run *r)
         fprintf(stderr, "bench/rpc_torc: thread: is for one RPC at a time\n");
         return false;
     }
-    torc_runtime_options_init(&o);
-    o.mode = thread ? TORC_RUNTIME_THREAD : TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options),
+                                     .mode = thread ? TORC_RUNTIME_THREAD : TORC_RUNTIME_CALLER};
     if (strncmp(host, "xds:", 4) == 0)
         snprintf(target, sizeof(target), "%s", host);
     else
         snprintf(target, sizeof(target), "ipv4:%s:%s", host, r->c.port);
-    torc_channel_options_init(&options);
-    torc_tls_files_init(&files);
-    files.ca_certificate_file = r->c.roots;
+    struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
+    struct torc_tls_files files = {TORC_SIZE(torc_tls_files), .ca_certificate_file = r->c.roots};
     if (r->c.roots && !(options.credentials = torc_credentials_tls_files(&files, &error))) {
         fprintf(stderr, "bench/rpc_torc: %s\n", torc_error_text(error));
         torc_error_free(error);
@@ -123,8 +119,7 @@ int main(int argc, char **argv)
         return 2;
     if (!open_channel(&r))
         return 1;
-    torc_call_options_init(&r.lending);
-    r.lending.lend_request = true;
+    r.lending = (struct torc_call_options){TORC_SIZE(torc_call_options), .lend_request = TORC_ON};
     if (r.c.kind != CLIENT_UNARY)
         run_streams(&r);
     else if (r.c.outstanding == 1)

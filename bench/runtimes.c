@@ -88,18 +88,14 @@ static double run(struct lane *lanes, unsigned n, uint64_t run_ns, double *cpu_n
 
 static void open_lane(struct lane *l, torc_xds_domain *domain, const char *bootstrap, const torc_metadata *md)
 {
-    struct torc_runtime_options ro;
-    struct torc_channel_options co;
     struct torc_result r;
     sem_init(&l->over, 0, 0);
-    torc_runtime_options_init(&ro);
-    ro.xds_domain = domain;
-    torc_channel_options_init(&co);
-    co.xds_bootstrap_json = bootstrap;
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .xds_domain = domain};
+    struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                      .xds_bootstrap_json = bootstrap};
     l->rt = torc_runtime_new(&ro, NULL);
     l->ch = torc_channel_new(l->rt, "xds:///svc", &co, NULL);
-    torc_call_options_init(&l->options);
-    l->options.metadata = md;
+    l->options = (struct torc_call_options){TORC_SIZE(torc_call_options), .metadata = md};
     torc_call_unary(l->ch, "bench.Echo/Echo", "x", 1, &l->options, &r);
     torc_result_fini(&r);
 }

@@ -5,12 +5,10 @@
 
 int main(int argc, char **argv)
 {
-    struct torc_runtime_options options;
     struct torc_result result;
     if (argc != 2)
         return 2;
-    torc_runtime_options_init(&options);
-    options.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_runtime *runtime = torc_runtime_new(&options, NULL);
     torc_channel *channel = runtime ? torc_channel_new(runtime, argv[1], NULL, NULL) : NULL;
     if (!channel || torc_call_unary(channel, START_METHOD, "", 0, NULL, &result) != 0)

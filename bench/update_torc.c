@@ -44,9 +44,8 @@ static void on_log(enum torc_log_level level, const char *module, const char *me
  * sent. */
 static bool call(struct client *c, const char *method, const char *key, const char *backend, bool *answered)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *metadata = torc_metadata_new();
     torc_metadata_add_string(metadata, UPDATE_KEY_HEADER, key);
     o.metadata = metadata;
@@ -79,12 +78,10 @@ static long memory_kb(const char *field)
 
 static bool first(struct client *c, const char *method, const char *key)
 {
-    struct torc_runtime_options options;
     bool answered;
     long before = memory_kb("VmRSS:");
     uint64_t began = measure_wall_ns();
-    torc_runtime_options_init(&options);
-    options.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     c->runtime = torc_runtime_new(&options, NULL);
     c->channel = c->runtime ? torc_channel_new(c->runtime, UPDATE_TARGET, NULL, NULL) : NULL;
     if (!c->channel || !call(c, method, key, "old", &answered) || !answered)

@@ -18,9 +18,7 @@ static void on_result(const struct torc_result *result, void *arg)
 
 int main(int argc, char **argv)
 {
-    struct torc_runtime_options ro;
-    torc_runtime_options_init(&ro);
-    ro.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_error *error = NULL;
     torc_runtime *runtime = torc_runtime_new(&ro, &error);
     torc_channel *channel = torc_channel_new(runtime, argc > 1 ? argv[1] : "127.0.0.1:50051", NULL, &error);

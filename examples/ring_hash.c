@@ -32,13 +32,11 @@ static void refused(torc_resolver_listener *listener, const struct backends *b)
 static void *start(const char *rest, torc_resolver_listener *listener, void *arg)
 {
     struct backends *b = arg;
-    struct torc_endpoint endpoints[MAX_BACKENDS] = {0};
+    struct torc_endpoint endpoints[MAX_BACKENDS];
     (void)rest;
-    for (int i = 0; i < b->n; i++) {
-        endpoints[i].addresses = &b->addresses[i];
-        endpoints[i].n_addresses = 1;
-        endpoints[i].hash_key = b->keys[i];
-    }
+    for (int i = 0; i < b->n; i++)
+        endpoints[i] = (struct torc_endpoint){TORC_SIZE(torc_endpoint), .addresses = &b->addresses[i], .n_addresses = 1,
+                                              .hash_key = b->keys[i]};
     int rc = torc_resolver_report(listener, endpoints, (size_t)b->n,
                                   "{\"loadBalancingConfig\":[{\"ring_hash\":{\"requestHashHeader\":\"session\"}}]}");
     if (rc != 0)
@@ -53,10 +51,8 @@ static void stop(void *state)
 
 static int call(torc_channel *channel, const char *session)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
-    o.timeout_ms = 5000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 5000};
     torc_metadata *metadata = torc_metadata_new();
     torc_metadata_add_string(metadata, "session", session);
     o.metadata = metadata;
@@ -86,9 +82,8 @@ int main(int argc, char **argv)
     const struct torc_resolver_factory shards = {
         .size = sizeof(shards), .scheme = "shards", .start = start, .stop = stop, .arg = &b};
     const struct torc_resolver_factory *const resolvers[] = {&shards, NULL};
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.resolvers = resolvers;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .resolvers = resolvers};
     torc_error *error = NULL;
     torc_channel *channel = torc_channel_new(NULL, "shards:all", &o, &error);
     if (!channel) {

@@ -12,9 +12,7 @@ int main(int argc, char **argv)
     torc_error *error = NULL;
 
     /* A runtime without a thread: blocking calls drive its loop themselves. */
-    struct torc_runtime_options ro;
-    torc_runtime_options_init(&ro);
-    ro.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_runtime *runtime = torc_runtime_new(&ro, NULL);
     torc_channel *channel = torc_channel_new(runtime, target, NULL, &error);
     if (!channel) {
@@ -26,10 +24,7 @@ int main(int argc, char **argv)
 
     torc_metadata *metadata = torc_metadata_new();
     torc_metadata_add_string(metadata, "x-user", "u1");
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    options.timeout_ms = 5000;
-    options.metadata = metadata;
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 5000, .metadata = metadata};
 
     struct torc_result result;
     int rc = torc_call_unary(channel, "echo.Echo/Say", message, strlen(message), &options, &result);

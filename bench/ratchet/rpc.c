@@ -42,13 +42,11 @@ static bool one_rpc(struct run *r, torc_channel *channel)
 int main(int argc, char **argv)
 {
     unsigned rounds = argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
-    struct torc_runtime_options options;
     if (rounds == 0) {
         fprintf(stderr, "usage: %s TARGET ROUNDS\n", argv[0]);
         return 2;
     }
-    torc_runtime_options_init(&options);
-    options.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     struct run r = {.runtime = torc_runtime_new(&options, NULL)};
     torc_channel *channel = r.runtime ? torc_channel_new(r.runtime, argv[1], NULL, NULL) : NULL;
     bool ok = channel != NULL;

@@ -123,9 +123,8 @@ static int refused(const char *command, const struct connect_args *a, const char
 
 static int make_google_default(const char *command, const struct connect_args *a, torc_credentials **out)
 {
-    struct torc_google_options o;
     struct tc_buf ca = {0};
-    torc_google_options_init(&o);
+    struct torc_google_options o = {TORC_SIZE(torc_google_options)};
     tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
     o.roots_pem = ca.len ? tc_buf_cstr(&ca) : NULL;
     torc_error *error = NULL;
@@ -138,9 +137,8 @@ static int make_google_default(const char *command, const struct connect_args *a
 
 static int make_tls(const char *command, const struct connect_args *a, torc_credentials **out)
 {
-    struct torc_tls_options o;
     struct tc_buf ca = {0}, cert = {0}, key = {0};
-    torc_tls_options_init(&o);
+    struct torc_tls_options o = {TORC_SIZE(torc_tls_options)};
     tc_buf_append_slice(&ca, tc_buf_slice(&a->ca));
     tc_buf_append_slice(&cert, tc_buf_slice(&a->cert));
     tc_buf_append_slice(&key, tc_buf_slice(&a->key));
@@ -177,18 +175,15 @@ static int make_credentials(const char *command, const struct connect_args *a, t
 int connect_channels(const char *command, struct connect_args *a, torc_runtime *runtime, size_t n,
                      torc_channel ***channels)
 {
-    struct torc_channel_options o;
     torc_credentials *creds;
     int rc = make_credentials(command, a, &creds);
     if (rc != 0)
         return rc;
-    torc_channel_options_init(&o);
-    o.credentials = creds;
-    o.authority = a->authority;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = creds, .authority = a->authority};
     if (a->service_config.len)
         o.service_config_json = tc_buf_cstr(&a->service_config);
     if (a->max_receive_bytes)
-        o.max_receive_message_bytes = a->max_receive_bytes;
+        o.max_receive_message_bytes = (int64_t)TC_MIN(a->max_receive_bytes, (uint64_t)INT64_MAX);
     *channels = tc_calloc(n, sizeof(torc_channel *));
     for (size_t i = 0; i < n && rc == 0; i++) {
         torc_error *error = NULL;

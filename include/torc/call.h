@@ -17,19 +17,18 @@ typedef struct torc_call torc_call;
 typedef struct torc_call torc_stream;
 
 struct torc_call_options {
-    size_t size;                        /* sizeof(struct torc_call_options), set by the init function */
-    int64_t timeout_ms;                 /* deadline from now; 0: it has passed, nothing is sent and the call ends with
-                                           DEADLINE_EXCEEDED; < 0: none (default) */
-    bool wait_for_ready;                /* wait through TRANSIENT_FAILURE instead of failing */
+    uint64_t size;
+    int64_t timeout_ms;                 /* the deadline, from now; 0: none; negative: it has passed, nothing is sent and
+                                           the call ends with DEADLINE_EXCEEDED. See torc_time_left (torc/time.h) */
     const torc_metadata *metadata;      /* copied; NULL: none */
-    uint64_t max_receive_message_bytes; /* 0: the channel's, whose 0 means empty messages alone; UINT64_MAX: no limit */
-    int gzip;                           /* compress request messages: 1 yes, 0 no, -1 as the channel says (default) */
-    bool explain;                       /* fill in explain_json of the result */
     torc_call_credentials *credentials; /* besides the channel's; the call takes its own reference; NULL: none */
-    bool lend_request; /* torc_call_unary_async: the request is not copied; its bytes stay until fn was called */
+    int64_t max_receive_message_bytes;  /* 0: the channel's; -1: no limit */
+    int32_t wait_for_ready;             /* wait through TRANSIENT_FAILURE instead of failing; 0: off */
+    int32_t gzip;                       /* compress request messages; 0: as the channel says */
+    int32_t explain;                    /* fill in explain_json of the result; 0: off */
+    int32_t lend_request;               /* torc_call_unary_async: the request is not copied; its bytes stay until fn was
+                                           called; 0: off */
 };
-
-TORC_API void torc_call_options_init(struct torc_call_options *options);
 
 /* The outcome of a call; what it points at is owned by it and freed by torc_result_fini. */
 struct torc_result {

@@ -15,6 +15,7 @@
 #include <torc/metadata.h>
 #include <torc/resolver.h>
 #include <torc/runtime.h>
+#include <torc/size.h>
 #include <torc/status.h>
 
 #ifdef __cplusplus
@@ -24,58 +25,55 @@ extern "C" {
 typedef struct torc_channel torc_channel;
 
 struct torc_channel_options {
-    size_t size;                        /* sizeof(struct torc_channel_options), set by the init function */
-    torc_credentials *credentials;      /* insecure; the channel takes its own reference. Must not be NULL: a function
-                                           that could not make credentials must not lead to plaintext */
-    const char *authority;              /* :authority and TLS name; NULL: from the target */
-    const char *user_agent;             /* put before "torc-c/VERSION"; NULL: none */
-    const char *service_config_json;    /* used when the resolver gives none; NULL: none */
-    bool disable_service_config_lookup; /* ignore the resolver's service config */
-    const char *xds_bootstrap_json;     /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
-    uint32_t ring_size_cap;             /* A42's local cap, 1..8388608; 0: GRPC_RING_HASH_CAP or 4096 */
-    uint64_t max_receive_message_bytes; /* 4194304; 0: empty messages alone; UINT64_MAX: no limit */
-    uint64_t max_send_message_bytes;    /* of a message after compression; UINT64_MAX; 0: empty messages alone. None is
-                                           larger than 4294967295, which is gRPC's own limit (RESOURCE_EXHAUSTED) */
-    uint64_t max_header_list_bytes;     /* of a response, decoded; 16384 */
-    uint64_t keepalive_time_ms;         /* 0: off; under 10000 is raised to 10000 */
-    uint64_t keepalive_timeout_ms;      /* 20000; with keepalive also TCP_USER_TIMEOUT (A18) */
-    bool keepalive_without_calls;
-    uint64_t backoff_initial_ms;      /* 1000 */
-    uint64_t backoff_max_ms;          /* 120000 */
-    double backoff_multiplier;        /* 1.6 */
-    double backoff_jitter;            /* 0.2 */
-    uint64_t connect_timeout_ms;      /* 20000, for TCP, TLS and HTTP/2 together */
-    uint64_t idle_timeout_ms;         /* back to IDLE without calls for so long; 1800000; UINT64_MAX: never */
-    bool gzip;                        /* compress request messages */
-    uint64_t dns_min_interval_ms;     /* between re-resolutions; 30000 */
-    uint64_t xds_resource_timeout_ms; /* A57's does-not-exist timer; 15000 */
-    const struct torc_resolver_factory *const
-        *resolvers;                                   /* the application's, tried before Torc's own; NULL-terminated;
-                                                           the factories are copied; what their strings and
-                                                           arg point at must live until stop has been called */
-    const struct torc_lb_factory *const *lb_policies; /* likewise; names of Torc's own policies are refused */
+    uint64_t size;
+    torc_credentials *credentials;   /* required: NULL is refused, because a function that could not make credentials
+                                        must not lead to plaintext. torc_credentials_insecure() is never NULL. The
+                                        channel takes its own reference */
+    const char *authority;           /* :authority and TLS name; NULL: from the target */
+    const char *user_agent;          /* put before "torc-c/VERSION"; NULL: none */
+    const char *service_config_json; /* used when the resolver gives none; NULL: none */
+    const char *xds_bootstrap_json;  /* instead of GRPC_XDS_BOOTSTRAP and GRPC_XDS_BOOTSTRAP_CONFIG; NULL: those */
     const char *http_proxy; /* "http://[user:password@]host[:port]", by HTTP CONNECT (A1), for dns:, ipv4: and ipv6:
                                targets; NULL: as grpc_proxy, https_proxy, http_proxy and no_proxy have it; "": none */
-    bool disable_retries;   /* ignore retry and hedging policies (A6, A44); requests that no server has
-                               seen are sent again all the same */
-    uint64_t retry_buffer_bytes;         /* of its request, what a call keeps for another attempt; 262144. A call that
-                                            sends more is committed to the attempt that it has (A6) */
-    uint64_t channel_retry_buffer_bytes; /* the same for all calls of the channel together; 16777216 */
-    uint64_t max_request_header_bytes;   /* of a request: names and values of its headers and 32 bytes for each, before
-                                            compression, some 600 bytes of Torc's own included; 1048576, at most
-                                            268435456. An RPC beyond it, or beyond what the   server says that it takes,
-                                            ends with RESOURCE_EXHAUSTED and is not sent */
+    const struct torc_resolver_factory *const
+        *resolvers; /* the application's, tried before Torc's own; NULL-terminated, NULL: none; the factories are
+                       copied; what their strings and arg point at must live until stop has been called */
+    const struct torc_lb_factory *const *lb_policies; /* the application's; NULL-terminated, NULL: none; copied as
+                                                         resolvers are; names of Torc's own policies are refused */
+    int32_t service_config_lookup;                    /* use the resolver's service config; 0: on */
+    int32_t retries;                   /* retry and hedging policies (A6, A44) count; 0: on. Requests that no server
+                                           has seen are sent again in any case */
+    int32_t gzip;                      /* compress request messages; 0: off */
+    int32_t keepalive_without_calls;   /* 0: off */
+    int64_t keepalive_time_ms;         /* 0 and -1: off; under 10000 is raised to 10000 */
+    int64_t keepalive_timeout_ms;      /* with keepalive also TCP_USER_TIMEOUT (A18); 0: 20000 */
+    int64_t connect_timeout_ms;        /* for TCP, TLS and HTTP/2 together; 0: 20000 */
+    int64_t idle_timeout_ms;           /* back to IDLE without calls for so long; 0: 1800000; -1: never */
+    int64_t backoff_initial_ms;        /* at most backoff_max_ms; 0: 1000 */
+    int64_t backoff_max_ms;            /* 0: 120000 */
+    double backoff_multiplier;         /* 1 to 1000; 0: 1.6 */
+    double backoff_jitter;             /* up to 1, a part of the delay; 0: 0.2; -1: none */
+    int64_t dns_min_interval_ms;       /* between re-resolutions; 0: 30000; -1: none */
+    int64_t xds_resource_timeout_ms;   /* A57's does-not-exist timer; 0: 15000 */
+    int64_t max_receive_message_bytes; /* 0: 4194304; -1: no limit */
+    int64_t max_send_message_bytes;    /* of a message after compression; 0 and -1: no limit. None is larger than
+                                           4294967295, which is gRPC's own limit (RESOURCE_EXHAUSTED) */
+    int64_t max_header_list_bytes;     /* of a response, decoded; 0: 16384 */
+    int64_t max_request_header_bytes;  /* of a request: names and values of its headers and 32 bytes for each, before
+                                           compression, some 600 bytes of Torc's own included; at most 268435456; 0:
+                                           1048576. An RPC beyond it, or beyond what the server says that it takes,
+                                           ends with RESOURCE_EXHAUSTED and is not sent */
+    int64_t retry_buffer_bytes;        /* of its request, what a call keeps for another attempt; 0: 262144; -1: nothing.
+                                           A call that sends more is committed to the attempt that it has (A6) */
+    int64_t channel_retry_buffer_bytes; /* what all calls of the channel keep together; 0: 16777216; -1: nothing */
+    int64_t ring_size_cap;              /* A42's local cap, at most 8388608; 0: GRPC_RING_HASH_CAP or 4096 */
 };
 
-/* Fills in the defaults. Options with size 0, which were never initialised, are refused wherever they are given, and so
- * are those in which a program that was built with newer headers has set what this library does not know: with
- * TORC_EUNSUPPORTED. */
-TORC_API void torc_channel_options_init(struct torc_channel_options *options);
-
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL
- * options: defaults. NULL with an error when target or options are malformed (TORC_EINVAL), options are of a newer
- * version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK) or cannot
- * be made (TORC_EIO). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any thread. */
+ * options: defaults, and plaintext. NULL with an error when target or options are malformed (TORC_EINVAL), options are
+ * of a newer version (TORC_EUNSUPPORTED), or the runtime has ended (TORC_ECLOSED), is the parent process's (TORC_EFORK)
+ * or cannot be made (TORC_EIO). Errors of resolution (an xDS bootstrap that is missing, say) are outcomes of RPCs. Any
+ * thread. */
 TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *target,
                                         const struct torc_channel_options *options, torc_error **error);
 

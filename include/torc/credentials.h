@@ -11,6 +11,7 @@
 #include <torc/error.h>
 #include <torc/export.h>
 #include <torc/metadata.h>
+#include <torc/size.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,34 +20,33 @@ extern "C" {
 typedef struct torc_credentials torc_credentials;
 
 struct torc_tls_options {
-    size_t size;
+    uint64_t size;
     const char *roots_pem;       /* trusted roots, PEM; NULL: the system's */
     const char *certificate_pem; /* the client's chain, PEM, with private_key_pem; NULL: none */
-    const char *private_key_pem;
+    const char *private_key_pem; /* with certificate_pem; NULL: none */
 };
-
-TORC_API void torc_tls_options_init(struct torc_tls_options *options);
 
 /* Files in PEM form. They are watched: what has changed counts from the next handshake on, and connections that stand
  * are replaced, without harm to their RPCs, within the refresh interval. What cannot be used, or a certificate without
  * its key, never takes the place of the last good content. Source: gRFC A65. */
 struct torc_tls_files {
-    size_t size;
+    uint64_t size;
     const char *ca_certificate_file; /* trusted roots; NULL: the system's */
     const char *certificate_file;    /* the client's chain, with private_key_file; NULL: none */
-    const char *private_key_file;
-    uint64_t refresh_interval_ms; /* 600000 */
+    const char *private_key_file;    /* with certificate_file; NULL: none */
+    int64_t refresh_interval_ms;     /* 0: 600000; -1: never, connections that stand are not replaced */
 };
 
-TORC_API void torc_tls_files_init(struct torc_tls_files *files);
-
-/* No transport security. */
+/* No transport security. Never NULL: there is one object, which lives as long as the process. It may be referenced and
+ * unreferenced as any other, which changes nothing. */
 TORC_API torc_credentials *torc_credentials_insecure(void);
-/* TLS 1.2 or newer, ALPN h2, the server's name checked against the channel's authority. The texts are copied. NULL with
- * an error (TORC_EINVAL) when one of them is malformed. */
+/* TLS 1.2 or newer, ALPN h2, the server's name checked against the channel's authority. The texts are copied. NULL
+ * options: defaults. NULL with an error when a text is malformed (TORC_EINVAL), OpenSSL is not there
+ * (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, torc_error **error);
-/* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error (TORC_EINVAL) when a file
- * cannot be read or used. */
+/* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error when a file
+ * cannot be read or used (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting
+ * (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, torc_error **error);
 /* What the control plane says for each cluster of an "xds:" target, by the certificate providers of the bootstrap; the
  * fallback, of which a reference is taken, for clusters that it says nothing of, and for other targets. A cluster whose
@@ -85,25 +85,25 @@ TORC_API torc_call_credentials *torc_call_credentials_composite(torc_call_creden
 TORC_API torc_call_credentials *torc_call_credentials_jwt_token_file(const char *path, torc_error **error);
 
 struct torc_google_options {
-    size_t size;
+    uint64_t size;
     const char *roots_pem; /* trusted roots of the channel, PEM; NULL: the file that GRPC_DEFAULT_SSL_ROOTS_FILE_PATH
                               names, or the system's */
     const char *credentials_file; /* instead of the files below; NULL: those */
     const char *metadata_host;    /* the metadata server, host[:port]; NULL: GCE_METADATA_HOST or Google's */
 };
-TORC_API void torc_google_options_init(struct torc_google_options *options);
 /* "google_default": TLS, and Google's application default credentials on each RPC, from the first of: the file that
  * GOOGLE_APPLICATION_CREDENTIALS names; application_default_credentials.json in CLOUDSDK_CONFIG or ~/.config/gcloud;
  * the metadata server. A service account signs its own JWT for the RPC's host; an authorized user's refresh token and
  * the metadata server give access tokens, cached and refreshed as with the JWT file; their token_uri is https or on
  * this machine. RPCs fail UNAVAILABLE or UNAUTHENTICATED without a valid token as A83 has it. NULL options: defaults.
- * NULL with an error (TORC_EINVAL) when a file is unreadable or malformed. */
+ * NULL with an error when a file is unreadable or malformed (TORC_EINVAL), OpenSSL or libcurl is not there
+ * (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
                                                            torc_error **error);
 
 /* What an application's own call credentials are asked for. Strings are borrowed for the callback. */
 struct torc_auth_context {
-    size_t size;
+    uint64_t size;
     const char *service_url; /* "https://host/package.Service" */
     const char *method;      /* "Method" */
 };

@@ -11,6 +11,7 @@
 
 #include <torc/connectivity.h>
 #include <torc/export.h>
+#include <torc/size.h>
 #include <torc/status.h>
 
 #ifdef __cplusplus
@@ -50,23 +51,23 @@ TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
 TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 
 struct torc_lb_factory {
-    size_t size;      /* sizeof(struct torc_lb_factory) */
-    const char *name; /* as service configs name it */
-    /* Makes a policy. */
+    uint64_t size;
+    const char *name; /* required; as service configs name it */
+    /* Required. Makes a policy. */
     void *(*create)(torc_lb_helper *helper, void *arg);
-    /* New endpoints or config; config_json is its object in the service config ("{}" when empty). */
+    /* Required. New endpoints or config; config_json is its object in the service config ("{}" when empty). */
     void (*update)(void *state, const torc_lb_endpoint *const *endpoints, size_t n, const char *config_json);
-    /* A child's new state. */
+    /* A child's new state (may be NULL). */
     void (*on_child_state)(void *state, torc_lb_child *child, void *child_arg, enum torc_connectivity child_state);
     /* Connect, if idle (may be NULL). */
     void (*exit_idle)(void *state);
-    /* Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the next
-     * torc_lb_update_state; while the policy shows TRANSIENT_FAILURE it fails, unless it is wait-for-ready. Must not
-     * call anything but the pick accessors. */
+    /* Required. Chooses the child that serves the RPC (its own picker decides then), or NULL: the RPC waits for the
+     * next torc_lb_update_state; while the policy shows TRANSIENT_FAILURE it fails, unless it is wait-for-ready. Must
+     * not call anything but the pick accessors. */
     torc_lb_child *(*pick)(void *state, torc_lb_pick *pick);
-    /* Ends it; children are destroyed by Torc if the policy has not. */
+    /* Required. Ends it; children are destroyed by Torc if the policy has not. */
     void (*destroy)(void *state);
-    void *arg;
+    void *arg; /* handed to create; may be NULL */
 };
 
 #ifdef __cplusplus

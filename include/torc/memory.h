@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <torc/export.h>
+#include <torc/size.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,7 +15,7 @@ extern "C" {
  * free of NULL does nothing. Torc asks for no block of 0 bytes. Each may be called on any thread, several at once, and
  * must not call Torc. All four are required. */
 struct torc_allocator {
-    size_t size; /* sizeof(struct torc_allocator), in bytes */
+    uint64_t size;
     void *(*malloc)(size_t size);
     void *(*calloc)(size_t n, size_t size);
     void *(*realloc)(void *ptr, size_t size);
@@ -24,8 +25,8 @@ struct torc_allocator {
 /* Makes Torc allocate with these functions until the process ends; the struct is copied. To be called once, before any
  * other function of Torc and while no other thread uses Torc. Returns TORC_ESTATE if Torc has allocated already, or if
  * an allocator was set before, or another thread is setting one; TORC_EINVAL if `allocator` or a function is NULL, or
- * the struct is smaller than this one; TORC_EUNSUPPORTED if fields are set that a newer version has added. When it
- * fails, nothing changes.
+ * its size is out of range; TORC_EUNSUPPORTED if fields are set that a newer version has added. When it fails, nothing
+ * changes.
  *
  * HTTP/2 sessions (nghttp2), decoded xDS messages (protobuf-c), hash tables and message compression (zlib) are
  * allocated so too. jansson, libuv, c-ares, OpenSSL, libcurl and RE2 keep

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <torc/export.h>
+#include <torc/size.h>
 #include <torc/status.h>
 
 #ifdef __cplusplus
@@ -15,17 +16,20 @@ extern "C" {
 
 /* One endpoint: the addresses of one server, and its attributes. All borrowed for the call that takes it. */
 struct torc_endpoint {
+    uint64_t size;
     const char *const *addresses; /* "127.0.0.1:80", "[::1]:80", "unix:/path" */
-    size_t n_addresses;           /* >= 1 */
-    uint32_t weight;              /* 0: 1. For weighted policies and ring_hash */
     const char *hash_key;         /* A76: its place on the ring; NULL or "": the first address */
+    uint64_t n_addresses;         /* >= 1 */
+    uint64_t weight;              /* for weighted policies and ring_hash, at most 4294967295; 0: 1 */
 };
 
 /* The channel's side of a resolver. */
 typedef struct torc_resolver_listener torc_resolver_listener;
 
-/* New endpoints (n may be 0), and optionally a service config (JSON; NULL: none). TORC_EINVAL for an address that is
- * not a literal, TORC_ECLOSED if the runtime has ended: nothing is reported then. Any thread. */
+/* New endpoints, an array of n (may be 0) whose elements all have the size that the first one tells, and optionally a
+ * service config (JSON; NULL: none). TORC_EINVAL for an address that is not a literal, a weight or size out of range,
+ * TORC_EUNSUPPORTED for fields of a newer version, TORC_ECLOSED if the runtime has ended: nothing is reported then. Any
+ * thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
 /* Resolution failed; RPCs fail with it unless there were endpoints before. Any thread. */
@@ -36,16 +40,16 @@ TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
 TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 
 struct torc_resolver_factory {
-    size_t size;        /* sizeof(struct torc_resolver_factory) */
-    const char *scheme; /* "myscheme": targets "myscheme:..." */
-    /* Starts a resolver for the part of the target behind "scheme:"; returns its state. It may report at once. The
-     * listener is valid until stop returns, longer with a reference. */
+    uint64_t size;
+    const char *scheme; /* required; "myscheme": targets "myscheme:..." */
+    /* Required. Starts a resolver for the part of the target behind "scheme:"; returns its state. It may report at
+     * once. The listener is valid until stop returns, longer with a reference. */
     void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
     /* The channel would like newer results (may be NULL). */
     void (*request_reresolution)(void *state);
-    /* Ends it; no report counts after it. */
+    /* Ends it (may be NULL); no report counts after it. */
     void (*stop)(void *state);
-    void *arg;
+    void *arg; /* handed to start; may be NULL */
 };
 
 #ifdef __cplusplus

@@ -34,6 +34,7 @@
 
 #include <torc/error.h>
 #include <torc/export.h>
+#include <torc/size.h>
 #include <torc/xds_domain.h>
 
 #ifdef __cplusplus
@@ -48,29 +49,27 @@ enum torc_runtime_mode {
 };
 
 struct torc_runtime_options {
-    size_t size; /* sizeof(struct torc_runtime_options), set by torc_runtime_options_init */
-    enum torc_runtime_mode mode;
-    uint64_t idle_connection_ms;   /* how long the pool keeps a connection that no policy holds; 30000 */
-    uint32_t max_idle_connections; /* how many of those; 1000 */
-    torc_xds_domain *xds_domain;   /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared (default). The
-                                      runtime holds it until it ends. Not in a child of the process that made it:
-                                      torc_runtime_new then fails with TORC_EFORK */
-    size_t csds_answer_bytes;    /* torc_csds_serve: of answers that clients have not taken yet, in all; a larger answer
-                                    is RESOURCE_EXHAUSTED. 32 MiB; 0 stands for that too */
-    uint64_t memory_limit_bytes; /* a soft limit, in bytes: while the runtime holds more, new calls fail at once with
-                                    RESOURCE_EXHAUSTED, and calls that have begun go on. 0: no limit (default). What
-                                    counts: 4096 bytes and the requests on their way for each call, the state of HTTP/2
-                                    connections, received messages from their first bytes until the application frees
-                                    them, also while nobody has asked for them, and metadata. Counted is the memory that
-                                    is taken for them: at most twice their size, or 128 bytes. But 64 KiB for a message
-                                    of which less has come; 1 MiB for a message of 513 KiB to 1 MiB that comes into
-                                    memory kept from an earlier one; and for what is unread on a stream four times the
-                                    most that waited there, until all is read. What does not count:
-                                    configuration (xDS resources, endpoints, rings, TLS) */
+    uint64_t size;
+    int64_t mode;                 /* enum torc_runtime_mode; 0: TORC_RUNTIME_THREAD */
+    int64_t idle_connection_ms;   /* how long the pool keeps a connection that no policy holds; 0: 30000; -1: it keeps
+                                     none */
+    int64_t max_idle_connections; /* how many the pool keeps, at most 4294967295; 0: 1000; -1: no limit */
+    int64_t csds_answer_bytes;    /* torc_csds_serve: of answers that clients have not taken yet, in all; a larger
+                                     answer is RESOURCE_EXHAUSTED. 0: 33554432; -1: no limit */
+    int64_t memory_limit_bytes;   /* a soft limit: while the runtime holds more, new calls fail at once with
+                                     RESOURCE_EXHAUSTED, and calls that have begun go on. 0 and -1: no limit. What
+                                     counts: 4096 bytes and the requests on their way for each call, the state of
+                                     HTTP/2 connections, received messages from their first bytes until the application
+                                     frees them, also while nobody has asked for them, and metadata. Counted is the
+                                     memory that is taken for them: at most twice their size, or 128 bytes. But 64 KiB
+                                     for a message of which less has come; 1 MiB for a message of 513 KiB to 1 MiB that
+                                     comes into memory kept from an earlier one; and for what is unread on a stream four
+                                     times the most that waited there, until all is read. What does not count:
+                                     configuration (xDS resources, endpoints, rings, TLS) */
+    torc_xds_domain *xds_domain;  /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared. The runtime
+                                     holds it until it ends. Not in a child of the process that made it:
+                                     torc_runtime_new then fails with TORC_EFORK */
 };
-
-/* Fills in the defaults. */
-TORC_API void torc_runtime_options_init(struct torc_runtime_options *options);
 
 /* NULL options: defaults. NULL with an error when options are malformed (TORC_EINVAL) or of a newer version
  * (TORC_EUNSUPPORTED), their xDS domain is the parent process's (TORC_EFORK), or the system refuses a loop or a thread

@@ -39,7 +39,7 @@ extern "C" {
 /* What happens to a stream. Called on the thread that drives the loop, one at a time, and never inside of the function
  * that caused it. Each may be NULL except on_done. */
 struct torc_stream_events {
-    uint64_t size; /* sizeof(struct torc_stream_events), as the program was compiled */
+    uint64_t size;
 
     /* The initial metadata of the response came, once, before the first message. Borrowed until the stream is freed. */
     void (*on_headers)(torc_stream *stream, const torc_metadata *headers, void *arg);

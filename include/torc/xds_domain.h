@@ -8,9 +8,7 @@
  * are counted over the whole process in any case.
  *
  *     torc_xds_domain *domain = torc_xds_domain_new(NULL);
- *     struct torc_runtime_options o;
- *     torc_runtime_options_init(&o);
- *     o.xds_domain = domain;
+ *     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .xds_domain = domain};
  *     for (int i = 0; i < 4; i++)
  *         runtimes[i] = torc_runtime_new(&o, NULL);
  *     torc_xds_domain_free(domain);   // the runtimes keep it

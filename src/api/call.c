@@ -19,11 +19,6 @@
 #include "channel/call_start.h"
 #include "runtime/blocking.h"
 
-void torc_call_options_init(struct torc_call_options *options)
-{
-    *options = (struct torc_call_options){.size = sizeof(*options), .timeout_ms = -1, .gzip = -1};
-}
-
 /* Returns "/service/method", with the leading slash added if need be; NULL data if the method is malformed. */
 static struct tc_slice path_make(struct tc_arena *arena, const char *method)
 {
@@ -54,16 +49,38 @@ static void options_apply(torc_call *call, const struct torc_call_options *o)
 {
     struct tc_call *c = &call->core;
     const torc_channel *ch = c->channel;
-    c->asked.wait_for_ready = o->wait_for_ready;
-    c->asked.gzip = o->gzip < 0 ? ch->opts.gzip : o->gzip != 0;
-    c->asked.explain = o->explain;
-    call->lent = o->lend_request && call->kind == TC_CALL_UNARY_ASYNC;
-    c->asked.max_receive_bytes = o->max_receive_message_bytes;
+    c->asked.wait_for_ready = o->wait_for_ready > 0;
+    c->asked.gzip = (o->gzip ? o->gzip : ch->opts.gzip) > 0;
+    c->asked.explain = o->explain > 0;
+    call->lent = o->lend_request > 0 && call->kind == TC_CALL_UNARY_ASYNC;
+    c->asked.max_receive_bytes = (uint64_t)o->max_receive_message_bytes; /* -1: UINT64_MAX */
     if (o->credentials)
         tc_call_use_credentials(c, o->credentials);
     c->deadline.started_ns = tc_loop_clock_ns(ch->loop);
-    if (o->timeout_ms >= 0 && (uint64_t)o->timeout_ms < (UINT64_MAX - c->deadline.started_ns) / TC_NS_PER_MS)
+    if (o->timeout_ms < 0)
+        c->deadline.at_ns = c->deadline.started_ns;
+    else if (o->timeout_ms > 0 && (uint64_t)o->timeout_ms < (UINT64_MAX - c->deadline.started_ns) / TC_NS_PER_MS)
         c->deadline.at_ns = c->deadline.started_ns + (uint64_t)o->timeout_ms * TC_NS_PER_MS;
+}
+
+static bool switch_is_valid(int32_t value)
+{
+    return (uint32_t)value + 1 <= 2;
+}
+
+/* Returns the options to use: `given` itself, without a copy, if it is a struct of this version and valid, as nearly
+ * always; else a copy in `copy`, or NULL with an error. */
+static const struct torc_call_options *options_read(const struct torc_call_options *given,
+                                                    struct torc_call_options *copy, torc_error **error)
+{
+    static const struct torc_call_options none = {TORC_SIZE(torc_call_options)};
+    if (!given)
+        return &none;
+    if (given->size == sizeof(*given) && given->max_receive_message_bytes >= -1 &&
+        switch_is_valid(given->wait_for_ready) && switch_is_valid(given->gzip) && switch_is_valid(given->explain) &&
+        switch_is_valid(given->lend_request))
+        return given;
+    return tc_options_take(TC_OPTIONS_CALL, copy, given, error) ? copy : NULL;
 }
 
 static void on_task(struct tc_task *task);
@@ -80,10 +97,11 @@ static bool can_start(torc_channel *ch, const char *method, torc_error **error)
 torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *given,
                         enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error)
 {
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    if (tc_error_pending(error) || !can_start(ch, method, error) ||
-        tc_options_take(&options, sizeof(options), given, "options", "torc_call_options_init", error) != 0)
+    struct torc_call_options copy;
+    if (tc_error_pending(error) || !can_start(ch, method, error))
+        return NULL;
+    const struct torc_call_options *options = options_read(given, &copy, error);
+    if (!options)
         return NULL;
     torc_call *call = tc_call_pool_get(tc_call_pool_of(ch->rt));
     tc_call_init(&call->core, ch);
@@ -97,14 +115,14 @@ torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_
     tc_list_init(&call->waits);
     tc_task_init(&call->task, on_task);
     call->core.asked.path = path_make(&call->core.arena, method);
-    if (!call->core.asked.path.data || tc_metadata_to_headers(options.metadata, &call->core.asked.metadata) != 0) {
+    if (!call->core.asked.path.data || tc_metadata_to_headers(options->metadata, &call->core.asked.metadata) != 0) {
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s",
                      call->core.asked.path.data ? "options: metadata: it is too large"
                                                 : "method: must be \"/package.Service/Method\"");
         tc_call_drop(call);
         return NULL;
     }
-    options_apply(call, &options);
+    options_apply(call, options);
     return call;
 }
 

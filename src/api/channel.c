@@ -11,7 +11,6 @@
 #include "api/resolver_adapter.h"
 #include "base/mem.h"
 #include "base/options.h"
-#include "base/sized.h"
 #include "base/thread.h"
 #include "channel/channel_internal.h"
 #include "channel/create.h"
@@ -27,12 +26,6 @@ struct app_plugins {
     size_t n_resolvers;
     struct tc_app_resolver_class resolvers[];
 };
-
-static bool resolver_is_well_formed(const struct torc_resolver_factory *cls)
-{
-    return cls->size >= offsetof(struct torc_resolver_factory, arg) && tc_sized_known(cls, sizeof(*cls)) &&
-           cls->scheme && cls->start;
-}
 
 static const struct tc_resolver_class *plugins_find_resolver(void *arg, struct tc_slice scheme)
 {
@@ -50,32 +43,36 @@ static void plugins_free(void *arg)
     tc_free(app);
 }
 
-/* Copies the resolvers; malformed ones are left out, so that their scheme has no resolver. */
-static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *const *resolvers)
+/* Copies the resolvers. Returns NULL with an error if one of them is malformed. */
+static struct app_plugins *app_plugins_new(const struct torc_resolver_factory *const *resolvers, torc_error **error)
 {
     size_t n = 0;
     while (resolvers && resolvers[n])
         n++;
     struct app_plugins *app = tc_calloc(1, sizeof(*app) + n * sizeof(app->resolvers[0]));
+    app->n_resolvers = n;
     for (size_t i = 0; i < n; i++)
-        if (resolver_is_well_formed(resolvers[i]))
-            tc_app_resolver_class_init(&app->resolvers[app->n_resolvers++], resolvers[i]);
+        if (!tc_app_resolver_class_init(&app->resolvers[i], resolvers[i], i, error)) {
+            tc_free(app);
+            return NULL;
+        }
     return app;
 }
 
-/* Returns false with an error when one of the application's LB policies is malformed. */
+/* Returns false with an error if one of the application's resolvers or LB policies is malformed. */
 static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_channel_options *given,
                          torc_error **error)
 {
     struct torc_channel_options o;
-    tc_channel_options_init(&o);
     *plugins = (struct tc_channel_plugins){.policies = tc_builtin_policies()};
-    if (tc_options_take(&o, sizeof(o), given, "options", "torc_channel_options_init", error) != 0)
+    if (!tc_options_take(TC_OPTIONS_CHANNEL, &o, given, error))
         return false;
     bool own_policies = o.lb_policies && o.lb_policies[0];
     if (!own_policies && !(o.resolvers && o.resolvers[0]))
         return true;
-    struct app_plugins *app = app_plugins_new(o.resolvers);
+    struct app_plugins *app = app_plugins_new(o.resolvers, error);
+    if (!app)
+        return false;
     plugins->find_resolver = plugins_find_resolver;
     plugins->arg = app;
     plugins->release = plugins_free;
@@ -88,11 +85,6 @@ static bool plugins_make(struct tc_channel_plugins *plugins, const struct torc_c
     }
     plugins->policies = tc_app_lb_factories_registry(app->policies);
     return true;
-}
-
-void torc_channel_options_init(struct torc_channel_options *options)
-{
-    tc_channel_options_init(options);
 }
 
 torc_channel *torc_channel_new(torc_runtime *rt, const char *target, const struct torc_channel_options *options,

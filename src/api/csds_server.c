@@ -8,6 +8,7 @@
  *
  * Either mailbox may be closed meanwhile; the snapshot is freed then. */
 #include "api/csds.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
@@ -241,7 +242,7 @@ static torc_csds *csds_start(torc_runtime *rt, const struct tc_addr *addr, torc_
     int rc = tc_runtime_do(rt, on_start, &st);
     rc = rc ? rc : st.rc;
     if (rc != 0) {
-        tc_error_set(error, (enum torc_code)rc, TORC_LAYER_API, "%s",
+        tc_error_set(error, (enum torc_code)rc, st.error.text ? TORC_LAYER_CONNECT : TORC_LAYER_API, "%s",
                      st.error.text ? tc_status_text(&st.error) : torc_strerror(rc));
         csds_unref(s);
         s = NULL;
@@ -262,7 +263,8 @@ torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_erro
     }
     if (!address || tc_addr_parse(&addr, tc_slice_str(address)) != 0) {
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
-                     "'%s' is not an address such as 127.0.0.1:0, [::1]:80 or unix:/path", address ? address : "");
+                     "address: \"" TC_SHOWN "\" is not an address such as 127.0.0.1:0, [::1]:80 or unix:/path",
+                     TC_SHOW(address ? address : ""));
         return NULL;
     }
     torc_csds *s = csds_start(rt, &addr, error);

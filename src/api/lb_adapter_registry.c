@@ -1,9 +1,12 @@
 /* The registry of a channel with LB policies of the application's own: the built-in policies, and copies of the
  * application's factories, which the channel keeps until it is destroyed. Declared in lb_adapter_api.h. */
+#include <stdio.h>
+
 #include "api/builtin.h"
 #include "api/lb_adapter.h"
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "lb/registry.h"
 
@@ -23,12 +26,27 @@ static struct tc_lb_registry *registry_make(void)
     return r;
 }
 
-/* Accepts the structs of older headers, which have at least the members before `arg`, and the structs of newer headers
- * if the members that this version does not know are zero. */
-static bool class_is_well_formed(const struct torc_lb_factory *app)
+/* Copies factory i. Returns false with an error if it is malformed or its name is taken. */
+static bool factory_add(struct tc_app_lb_factories *c, size_t i, const struct torc_lb_factory *given,
+                        torc_error **error)
 {
-    return app->size >= offsetof(struct torc_lb_factory, arg) && tc_sized_known(app, sizeof(*app)) && app->name &&
-           app->name[0] && app->create && app->update && app->pick && app->destroy;
+    struct torc_lb_factory *app = &c->at[i].app;
+    char title[sizeof("lb_policies[18446744073709551615]")];
+    snprintf(title, sizeof(title), "lb_policies[%zu]", i);
+    if (!tc_sized_read(app, sizeof(*app), given, title, "torc_lb_factory", error))
+        return false;
+    const char *missing = !app->name || !app->name[0] ? "name"
+                          : !app->create              ? "create"
+                          : !app->update              ? "update"
+                          : !app->pick                ? "pick"
+                          : !app->destroy             ? "destroy"
+                                                      : NULL;
+    if (missing)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is missing", title, missing);
+    tc_app_lb_factory_init(&c->at[i].factory, app);
+    return tc_lb_registry_add(c->registry, &c->at[i].factory) == 0 ||
+           tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: name: \"" TC_SHOWN "\" is taken", title,
+                        TC_SHOW(app->name));
 }
 
 struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory *const *list, torc_error **error)
@@ -44,22 +62,11 @@ struct tc_app_lb_factories *tc_app_lb_factories_new(const struct torc_lb_factory
     }
     struct tc_app_lb_factories *c = tc_calloc(1, sizeof(*c) + bytes);
     c->registry = registry_make();
-    for (size_t i = 0; i < n; i++) {
-        bool ok = class_is_well_formed(list[i]);
-        if (ok) {
-            memcpy(&c->at[i].app, list[i], TC_MIN(list[i]->size, sizeof(c->at[i].app)));
-            tc_app_lb_factory_init(&c->at[i].factory, &c->at[i].app);
-            ok = tc_lb_registry_add(c->registry, &c->at[i].factory) == 0;
-        }
-        if (!ok) {
-            tc_error_set(
-                error, TORC_EINVAL, TORC_LAYER_API,
-                "lb_policies[%zu] (\"%s\"): the factory is incomplete or a newer version's, or its name is taken", i,
-                list[i]->name ? list[i]->name : "");
+    for (size_t i = 0; i < n; i++)
+        if (!factory_add(c, i, list[i], error)) {
             tc_app_lb_factories_free(c);
             return NULL;
         }
-    }
     c->n = n;
     return c;
 }

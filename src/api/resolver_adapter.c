@@ -5,7 +5,11 @@
  * stopped meanwhile (owner is NULL then). */
 #include "api/resolver_adapter.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
+#include "base/options.h"
+#include "base/sized.h"
 #include "runtime/runtime.h"
 
 struct app_resolver;
@@ -67,21 +71,22 @@ static int listener_report(torc_resolver_listener *listener, struct tc_resolver_
     return TORC_ECLOSED;
 }
 
-/* Returns NULL if an address is missing or malformed. */
+/* Returns NULL if an address is missing or malformed, or the weight is too large. */
 static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e)
 {
     struct tc_endpoint *out = NULL;
     size_t done = 0;
-    if (!e->addresses || e->n_addresses == 0)
+    if (!e->addresses || e->n_addresses == 0 || e->n_addresses > SIZE_MAX / sizeof(struct tc_addr) ||
+        e->weight > UINT32_MAX)
         return NULL;
-    struct tc_addr *addrs = tc_calloc(e->n_addresses, sizeof(*addrs));
+    struct tc_addr *addrs = tc_calloc((size_t)e->n_addresses, sizeof(*addrs));
     while (done < e->n_addresses && e->addresses[done] &&
            tc_addr_parse(&addrs[done], tc_slice_str(e->addresses[done])) == 0)
         done++;
     if (done == e->n_addresses) {
         out = tc_endpoint_new(addrs, done);
-        out->weight = e->weight ? e->weight : 1;
-        out->lb_weight = e->weight;
+        out->lb_weight = (uint32_t)e->weight;
+        out->weight = out->lb_weight ? out->lb_weight : 1;
         if (e->hash_key && e->hash_key[0])
             out->hash_key = tc_rstr_str(e->hash_key);
     }
@@ -91,18 +96,29 @@ static struct tc_endpoint *endpoint_convert(const struct torc_endpoint *e)
     return out;
 }
 
+/* Converts element i of an array whose stride is the size that its first element tells. */
+static int endpoint_take(const struct torc_endpoint *first, size_t i, struct tc_endpoint **out)
+{
+    struct torc_endpoint e;
+    const struct torc_endpoint *given = (const void *)((const char *)first + i * (size_t)first->size);
+    int rc = given->size == first->size ? tc_sized_take(&e, sizeof(e), given) : TORC_EINVAL;
+    if (rc == 0 && !(*out = endpoint_convert(&e)))
+        rc = TORC_EINVAL;
+    return rc;
+}
+
 int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                          const char *service_config_json)
 {
     struct tc_endpoint **at = n ? tc_calloc(n, sizeof(struct tc_endpoint *)) : NULL;
     for (size_t i = 0; i < n; i++) {
-        at[i] = endpoint_convert(&endpoints[i]);
-        if (at[i])
+        int rc = endpoint_take(endpoints, i, &at[i]);
+        if (rc == 0)
             continue;
         while (i > 0)
             tc_endpoint_unref(at[--i]);
         tc_free(at);
-        return TORC_EINVAL;
+        return rc;
     }
     struct tc_resolver_result result = {
         .endpoints = tc_endpoints_take(at, n),
@@ -213,14 +229,21 @@ static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const s
     return true;
 }
 
-void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app)
+bool tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app, size_t i,
+                                torc_error **error)
 {
-    c->app = (struct torc_resolver_factory){0};
-    memcpy(&c->app, app, TC_MIN(app->size, sizeof(c->app)));
+    char title[sizeof("resolvers[18446744073709551615]")];
+    snprintf(title, sizeof(title), "resolvers[%zu]", i);
+    if (!tc_sized_read(&c->app, sizeof(c->app), app, title, "torc_resolver_factory", error))
+        return false;
+    if (!c->app.scheme || !c->app.start)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is NULL", title,
+                            c->app.scheme ? "start" : "scheme");
     c->base = (struct tc_resolver_class){
         .scheme = c->app.scheme,
         .authority = app_authority,
         .create = app_create,
         .arg = &c->app,
     };
+    return true;
 }

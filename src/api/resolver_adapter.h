@@ -4,6 +4,7 @@
 
 #include <torc/resolver.h>
 
+#include "base/status.h"
 #include "resolver/resolver.h"
 
 struct tc_app_resolver_class {
@@ -11,7 +12,8 @@ struct tc_app_resolver_class {
     struct torc_resolver_factory app; /* a copy: the resolver may end after the application's is gone */
 };
 
-/* `app` is copied. */
-void tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app);
+/* `app`, the factory number i of the channel's options, is copied. Returns false with an error if it is malformed. */
+bool tc_app_resolver_class_init(struct tc_app_resolver_class *c, const struct torc_resolver_factory *app, size_t i,
+                                torc_error **error);
 
 #endif

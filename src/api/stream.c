@@ -151,7 +151,8 @@ torc_stream *tc_stream_start_with(torc_channel *ch, const char *method, const st
 {
     TC_NO_CANCEL;
     struct torc_stream_events heard = {0};
-    if (tc_error_pending(error) || tc_options_take(&heard, sizeof(heard), events, "events", "its set-up", error) != 0)
+    if (tc_error_pending(error) ||
+        (events && !tc_sized_read(&heard, sizeof(heard), events, "events", "torc_stream_events", error)))
         return NULL;
     if (!heard.on_done) {
         tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "events: on_done is required");

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 
 #include <time.h>
+#include <torc/time.h>
 
 static uint64_t monotonic_ns(void *arg TC_UNUSED)
 {
@@ -24,3 +25,14 @@ uint64_t tc_thread_cpu_ns(void)
 }
 
 const struct tc_clock tc_system_clock = {monotonic_ns, realtime_ns, NULL};
+
+int64_t torc_time_ms(void)
+{
+    return (int64_t)(monotonic_ns(NULL) / TC_NS_PER_MS);
+}
+
+int64_t torc_time_left(int64_t end_ms)
+{
+    int64_t now_ms = torc_time_ms();
+    return end_ms > now_ms ? end_ms - now_ms : -1;
+}

@@ -65,16 +65,18 @@ static void first_free(void *ptr)
         mem_decide()->free(ptr);
 }
 
-int torc_set_allocator(const struct torc_allocator *a)
+int torc_set_allocator(const struct torc_allocator *given)
 {
-    if (!a || a->size < sizeof(*a) || !a->malloc || !a->calloc || !a->realloc || !a->free)
+    struct torc_allocator a;
+    int rc = given ? tc_sized_take(&a, sizeof(a), given) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    if (!a.malloc || !a.calloc || !a.realloc || !a.free)
         return TORC_EINVAL;
-    if (!tc_sized_known(a, sizeof(*a)))
-        return TORC_EUNSUPPORTED;
     const struct functions *expected = &untouched;
     if (mem_current() != expected || atomic_flag_test_and_set(&claimed))
         return TORC_ESTATE;
-    of_application = (struct functions){a->malloc, a->calloc, a->realloc, a->free};
+    of_application = (struct functions){a.malloc, a.calloc, a.realloc, a.free};
     return atomic_compare_exchange_strong(&functions, &expected, &of_application) ? 0 : TORC_ESTATE;
 }
 

@@ -1,3 +1,12 @@
+/* Options structs of applications: every field with its default and its range, as include/torc has them, and their
+ * reader.
+ *
+ * A struct is read by its size (base/sized.h), then each field is checked against its row in the table, and
+ * tc_options_complete puts there what 0 and -1 stand for, so that the rest of the library sees plain values. Calls are
+ * read without the table where nothing is wrong (api/call.c). Bindings set fields by name over the same table.
+ *
+ * The type of a field is that of its declaration. unit/base/options checks that the tables leave out no byte of the
+ * structs. To add a field: append it to the struct, and to its table. */
 #include "base/options.h"
 
 #include <torc/torc.h>
@@ -5,24 +14,216 @@
 #include "base/common.h"
 #include "base/sized.h"
 
-/* A larger size was never set by an init function: the struct is uninitialised. */
-enum { MAX_BYTES = 4096 };
+#define TYPE_OF(value)                                                                                                 \
+    _Generic((value), int64_t                                                                                          \
+             : TC_OPTION_INTEGER, int32_t                                                                              \
+             : TC_OPTION_SWITCH, double                                                                                \
+             : TC_OPTION_NUMBER, const char *                                                                          \
+             : TC_OPTION_TEXT, default                                                                                 \
+             : TC_OPTION_POINTER)
+#define FIELD(field) .name = #field, .offset = offsetof(struct OF, field), .type = TYPE_OF(((struct OF *)0)->field)
+/* An integer of least..most, with its default. */
+#define RANGE(standard, least, most) .of.range = {standard, least, most, 0, false}
+/* An integer of least..most, or -1, which stands for minus_one. */
+#define OR_MINUS_ONE(standard, least, most, minus_one) .of.range = {standard, least, most, minus_one, true}
+#define NO_LIMIT INT64_MAX
+#define ANY INT64_MAX
+#define ON .of.on = true
 
-int tc_options_take_other(void *to, size_t known, const void *given, const char *title, const char *init,
+#define OF torc_runtime_options
+static const struct tc_option runtime_fields[] = {
+    {FIELD(mode), RANGE(TORC_RUNTIME_THREAD, TORC_RUNTIME_THREAD, TORC_RUNTIME_CALLER)},
+    {FIELD(idle_connection_ms), OR_MINUS_ONE(30000, 1, ANY, 0)},
+    {FIELD(max_idle_connections), OR_MINUS_ONE(1000, 1, UINT32_MAX, UINT32_MAX)},
+    {FIELD(csds_answer_bytes), OR_MINUS_ONE(33554432, 1, ANY, NO_LIMIT)},
+    {FIELD(memory_limit_bytes), OR_MINUS_ONE(0, 1, ANY, 0)},
+    {FIELD(xds_domain)},
+};
+#undef OF
+
+#define OF torc_channel_options
+static const struct tc_option channel_fields[] = {
+    {FIELD(credentials)},
+    {FIELD(authority)},
+    {FIELD(user_agent)},
+    {FIELD(service_config_json)},
+    {FIELD(xds_bootstrap_json)},
+    {FIELD(http_proxy)},
+    {FIELD(resolvers)},
+    {FIELD(lb_policies)},
+    {FIELD(service_config_lookup), ON},
+    {FIELD(retries), ON},
+    {FIELD(gzip)},
+    {FIELD(keepalive_without_calls)},
+    {FIELD(keepalive_time_ms), OR_MINUS_ONE(0, 1, ANY, 0)},
+    {FIELD(keepalive_timeout_ms), RANGE(20000, 1, ANY)},
+    {FIELD(connect_timeout_ms), RANGE(20000, 1, ANY)},
+    {FIELD(idle_timeout_ms), OR_MINUS_ONE(1800000, 1, ANY, NO_LIMIT)},
+    {FIELD(backoff_initial_ms), RANGE(1000, 1, ANY)},
+    {FIELD(backoff_max_ms), RANGE(120000, 1, ANY)},
+    {FIELD(backoff_multiplier), .of.interval = {1.6, 1, 1000, 0, false}},
+    {FIELD(backoff_jitter), .of.interval = {0.2, 0, 1, 0, true}},
+    {FIELD(dns_min_interval_ms), OR_MINUS_ONE(30000, 1, ANY, 0)},
+    {FIELD(xds_resource_timeout_ms), RANGE(15000, 1, ANY)},
+    {FIELD(max_receive_message_bytes), OR_MINUS_ONE(4194304, 1, ANY, NO_LIMIT)},
+    {FIELD(max_send_message_bytes), OR_MINUS_ONE(NO_LIMIT, 1, ANY, NO_LIMIT)},
+    {FIELD(max_header_list_bytes), RANGE(16384, 1, ANY)},
+    {FIELD(max_request_header_bytes), RANGE(1048576, 1, 268435456)},
+    {FIELD(retry_buffer_bytes), OR_MINUS_ONE(262144, 1, ANY, 0)},
+    {FIELD(channel_retry_buffer_bytes), OR_MINUS_ONE(16777216, 1, ANY, 0)},
+    {FIELD(ring_size_cap), RANGE(0, 1, 8388608)},
+};
+#undef OF
+
+#define OF torc_call_options
+static const struct tc_option call_fields[] = {
+    {FIELD(timeout_ms), RANGE(0, INT64_MIN, ANY)},
+    {FIELD(metadata)},
+    {FIELD(credentials)},
+    {FIELD(max_receive_message_bytes), OR_MINUS_ONE(0, 1, ANY, NO_LIMIT)},
+    {FIELD(wait_for_ready)},
+    {FIELD(gzip)},
+    {FIELD(explain)},
+    {FIELD(lend_request)},
+};
+#undef OF
+
+#define OF torc_tls_options
+static const struct tc_option tls_fields[] = {{FIELD(roots_pem)}, {FIELD(certificate_pem)}, {FIELD(private_key_pem)}};
+#undef OF
+
+#define OF torc_tls_files
+static const struct tc_option tls_files_fields[] = {
+    {FIELD(ca_certificate_file)},
+    {FIELD(certificate_file)},
+    {FIELD(private_key_file)},
+    {FIELD(refresh_interval_ms), OR_MINUS_ONE(600000, 1, ANY, NO_LIMIT)},
+};
+#undef OF
+
+#define OF torc_google_options
+static const struct tc_option google_fields[] = {{FIELD(roots_pem)}, {FIELD(credentials_file)}, {FIELD(metadata_host)}};
+#undef OF
+
+#define STRUCT(tag, title, fields)                                                                                     \
+    {                                                                                                                  \
+#tag, title, sizeof(struct tag), fields, TC_ARRAY_LEN(fields)                                                  \
+    }
+
+const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS] = {
+    [TC_OPTIONS_RUNTIME] = STRUCT(torc_runtime_options, "options", runtime_fields),
+    [TC_OPTIONS_CHANNEL] = STRUCT(torc_channel_options, "options", channel_fields),
+    [TC_OPTIONS_CALL] = STRUCT(torc_call_options, "options", call_fields),
+    [TC_OPTIONS_TLS] = STRUCT(torc_tls_options, "options", tls_fields),
+    [TC_OPTIONS_TLS_FILES] = STRUCT(torc_tls_files, "files", tls_files_fields),
+    [TC_OPTIONS_GOOGLE] = STRUCT(torc_google_options, "options", google_fields),
+};
+
+/* --- the reader --- */
+
+bool tc_sized_read(void *to, size_t known, const void *given, const char *title, const char *tag, torc_error **error)
+{
+    uint64_t size;
+    int rc = tc_sized_take(to, known, given);
+    if (rc == 0)
+        return true;
+    memcpy(&size, given, sizeof(size));
+    if (rc == TORC_EINVAL)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "%s: size is %llu: initialise the struct with TORC_SIZE(%s)", title,
+                            (unsigned long long)size, tag);
+    return tc_error_set(error, TORC_EUNSUPPORTED, TORC_LAYER_API,
+                        "%s: fields are set that this library, Torc %s, does not know: the program was built with the "
+                        "headers of a newer version (struct %s has %llu bytes there, %zu here)",
+                        title, TORC_VERSION, tag, (unsigned long long)size, known);
+}
+
+static bool integer_check(const struct tc_options_struct *s, const struct tc_option *f, int64_t value,
                           torc_error **error)
 {
-    size_t size = *(const size_t *)given;
-    if (size < sizeof(size) || size > MAX_BYTES) {
-        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: size is %zu: call %s first", title, size, init);
-        return TORC_EINVAL;
+    const struct tc_option_range *r = &f->of.range;
+    if (value == 0 || (value >= r->least && value <= r->most) || (value == -1 && r->has_minus_one))
+        return true;
+    const char *others = r->has_minus_one ? "0, -1" : "0";
+    if (r->most == INT64_MAX)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %lld, must be %s or at least %lld",
+                            s->title, f->name, (long long)value, others, (long long)r->least);
+    return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %lld, must be %s or in %lld..%lld", s->title,
+                        f->name, (long long)value, others, (long long)r->least, (long long)r->most);
+}
+
+static bool number_check(const struct tc_options_struct *s, const struct tc_option *f, double value, torc_error **error)
+{
+    const struct tc_option_interval *r = &f->of.interval;
+    if (value == 0 || (value >= r->least && value <= r->most) || (value == -1 && r->has_minus_one))
+        return true;
+    return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is %g, must be %s or in %g..%g", s->title, f->name,
+                        value, r->has_minus_one ? "0, -1" : "0", r->least, r->most);
+}
+
+bool tc_option_check(const struct tc_options_struct *s, const struct tc_option *f, const void *options,
+                     torc_error **error)
+{
+    const void *at = (const char *)options + f->offset;
+    switch (f->type) {
+    case TC_OPTION_INTEGER:
+        return integer_check(s, f, *(const int64_t *)at, error);
+    case TC_OPTION_NUMBER:
+        return number_check(s, f, *(const double *)at, error);
+    case TC_OPTION_SWITCH: {
+        int32_t value = *(const int32_t *)at;
+        return (value >= TORC_OFF && value <= TORC_ON) ||
+               tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "%s: %s: is %d, must be 0, TORC_ON (1) or TORC_OFF (-1)", s->title, f->name, (int)value);
     }
-    if (!tc_sized_known(given, known)) {
-        tc_error_set(error, TORC_EUNSUPPORTED, TORC_LAYER_API,
-                     "%s: fields are set that this library, Torc %s, does not know: the program was built with "
-                     "the headers of a newer version (%zu bytes from %s, %zu known)",
-                     title, TORC_VERSION, size, init, known);
-        return TORC_EUNSUPPORTED;
+    case TC_OPTION_TEXT:
+    case TC_OPTION_POINTER:
+        break;
     }
-    memcpy(to, given, TC_MIN(size, known));
-    return 0;
+    return true;
+}
+
+bool tc_options_take(enum tc_options_kind kind, void *to, const void *given, torc_error **error)
+{
+    const struct tc_options_struct *s = &tc_options_structs[kind];
+    uint64_t size = s->size;
+    if (!given) {
+        memset(to, 0, s->size);
+        memcpy(to, &size, sizeof(size));
+        return true;
+    }
+    if (!tc_sized_read(to, s->size, given, s->title, s->tag, error))
+        return false;
+    memcpy(to, &size, sizeof(size));
+    for (size_t i = 0; i < s->n_fields; i++)
+        if (!tc_option_check(s, &s->fields[i], to, error))
+            return false;
+    return true;
+}
+
+static void field_complete(const struct tc_option *f, void *options)
+{
+    void *at = (char *)options + f->offset;
+    const struct tc_option_range *r = &f->of.range;
+    const struct tc_option_interval *d = &f->of.interval;
+    if (f->type == TC_OPTION_INTEGER) {
+        int64_t *value = at;
+        *value = *value == 0 ? r->standard : *value == -1 && r->has_minus_one ? r->minus_one : *value;
+    } else if (f->type == TC_OPTION_NUMBER) {
+        double *value = at;
+        *value = *value == 0 ? d->standard : *value == -1 && d->has_minus_one ? d->minus_one : *value;
+    } else if (f->type == TC_OPTION_SWITCH) {
+        int32_t *value = at;
+        *value = *value == 0 ? f->of.on : *value > 0;
+    }
+}
+
+bool tc_options_complete(enum tc_options_kind kind, void *to, const void *given, torc_error **error)
+{
+    const struct tc_options_struct *s = &tc_options_structs[kind];
+    if (!tc_options_take(kind, to, given, error))
+        return false;
+    for (size_t i = 0; i < s->n_fields; i++)
+        field_complete(&s->fields[i], to);
+    return true;
 }

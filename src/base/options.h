@@ -1,30 +1,81 @@
-/* Options structs of applications. They begin with their size, since a program may be built with older or newer headers
- * than the library. */
+/* Options structs of applications: one table of their fields, and one reader over it. Any thread. */
 #ifndef TC_BASE_OPTIONS_H
 #define TC_BASE_OPTIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
 #include "base/status.h"
 
-/* For tc_options_take: the struct has another size than the library's. */
-int tc_options_take_other(void *to, size_t known, const void *given, const char *title, const char *init,
-                          torc_error **error);
+enum tc_options_kind {
+    TC_OPTIONS_RUNTIME,
+    TC_OPTIONS_CHANNEL,
+    TC_OPTIONS_CALL,
+    TC_OPTIONS_TLS,
+    TC_OPTIONS_TLS_FILES,
+    TC_OPTIONS_GOOGLE,
+    TC_OPTIONS_KINDS
+};
 
-/* Copies `given`, which begins with its size, over the defaults in `to`, which has `known` bytes. NULL copies nothing.
- * Returns TORC_EINVAL when `given` was not filled in by the function named `init`, and TORC_EUNSUPPORTED when it sets
- * fields that only a newer version knows. The text of the error begins with `title`. */
-static inline int tc_options_take(void *to, size_t known, const void *given, const char *title, const char *init,
-                                  torc_error **error)
-{
-    if (!given)
-        return 0;
-    if (*(const size_t *)given != known)
-        return tc_options_take_other(to, known, given, title, init, error);
-    memcpy(to, given, known);
-    return 0;
-}
+enum tc_option_type {
+    TC_OPTION_INTEGER, /* int64_t */
+    TC_OPTION_SWITCH,  /* int32_t */
+    TC_OPTION_NUMBER,  /* double */
+    TC_OPTION_TEXT,    /* const char * */
+    TC_OPTION_POINTER,
+};
+
+/* Values of an integer. */
+struct tc_option_range {
+    int64_t standard; /* what 0 stands for */
+    int64_t least, most;
+    int64_t minus_one; /* what -1 stands for, if it may be given */
+    bool has_minus_one;
+};
+
+/* Values of a number. */
+struct tc_option_interval {
+    double standard, least, most;
+    double minus_one;
+    bool has_minus_one;
+};
+
+/* A field of a struct. A switch has nothing but `on`: whether it is on by default. */
+struct tc_option {
+    const char *name;
+    size_t offset;
+    enum tc_option_type type;
+    union {
+        struct tc_option_range range;
+        struct tc_option_interval interval;
+        bool on;
+    } of;
+};
+
+/* A struct. `fields` are all fields behind `size`, in their order. */
+struct tc_options_struct {
+    const char *tag;   /* "torc_channel_options" */
+    const char *title; /* how errors call it: "options" */
+    size_t size;
+    const struct tc_option *fields;
+    size_t n_fields;
+};
+
+extern const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS];
+
+/* Copies `given` (NULL: all fields are zero) to `to`, a struct of this version, and checks its fields. Returns false
+ * with an error if `given` has a size that is out of range or fields that are not known, or if a field is out of its
+ * range. */
+bool tc_options_take(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
+
+/* Does what tc_options_take does, and replaces each 0 by the default and each -1 by what it stands for: INT64_MAX where
+ * there is no limit. Switches become 1 and 0. */
+bool tc_options_complete(enum tc_options_kind kind, void *to, const void *given, torc_error **error);
+
+/* Returns false with an error if the value that `options`, a struct of this version, has for the field is out of
+ * range. */
+bool tc_option_check(const struct tc_options_struct *s, const struct tc_option *field, const void *options,
+                     torc_error **error);
+
+/* Reads a struct without a table: a factory, for instance. The text of the error begins with `title`. Returns
+ * false as tc_options_take does. */
+bool tc_sized_read(void *to, size_t known, const void *given, const char *title, const char *tag, torc_error **error);
 
 #endif

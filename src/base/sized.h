@@ -1,19 +1,33 @@
-/* Structs of applications that begin with their size: they may come from headers newer than the library. */
+/* Structs of applications that begin with their size (torc/size.h): a program may be built with older or newer headers
+ * than the library. */
 #ifndef TC_BASE_SIZED_H
 #define TC_BASE_SIZED_H
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <torc/error.h>
 
-/* Returns false when a field beyond the first `known` bytes of `given` is set: the library does not know that field. */
-static inline bool tc_sized_known(const void *given, size_t known)
+/* A larger size was never written by a compiler: the struct is not initialised. */
+enum { TC_SIZED_MAX = 4096 };
+
+/* Copies `given` to `to`, which has `known` bytes: fields that an older program does not know become zero. Returns
+ * TORC_EINVAL for a size that is out of range, and TORC_EUNSUPPORTED if a field beyond `known` bytes is set; `to` is
+ * untouched then. */
+static inline int tc_sized_take(void *to, size_t known, const void *given)
 {
+    uint64_t size;
     const unsigned char *bytes = given;
-    size_t size = *(const size_t *)given;
+    memcpy(&size, given, sizeof(size));
+    if (size < sizeof(size) || size > TC_SIZED_MAX)
+        return TORC_EINVAL;
     for (size_t i = known; i < size; i++)
         if (bytes[i])
-            return false;
-    return true;
+            return TORC_EUNSUPPORTED;
+    size_t n = size < known ? (size_t)size : known;
+    memcpy(to, given, n);
+    memset((char *)to + n, 0, known - n);
+    return 0;
 }
 
 #endif

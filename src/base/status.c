@@ -108,6 +108,8 @@ torc_error *torc_error_new(int code, int layer, const char *text)
 {
     if (code >= 0 || !code_is_known(code))
         code = TORC_EINVAL;
+    if (layer <= TORC_LAYER_NONE || layer > TORC_LAYER_PEER)
+        layer = TORC_LAYER_API;
     return error_make(code, layer, tc_rstr_str(text ? text : torc_strerror(code)));
 }
 

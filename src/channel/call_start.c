@@ -76,11 +76,12 @@ static void message_limits_set(struct tc_call *c)
 {
     const torc_channel *ch = c->channel;
     struct tc_h2_request *r = &c->attempt.request;
-    uint64_t receive = c->asked.max_receive_bytes ? c->asked.max_receive_bytes : ch->opts.max_receive_message_bytes;
+    uint64_t channels = (uint64_t)ch->opts.max_receive_message_bytes;
+    uint64_t receive = c->asked.max_receive_bytes ? c->asked.max_receive_bytes : channels;
     r->has_limits = true;
     r->max_receive_message_bytes = (size_t)TC_MIN(receive, c->config.max_response_bytes);
-    r->max_send_message_bytes =
-        (size_t)TC_MIN(ch->opts.max_send_message_bytes, TC_MIN(c->config.max_request_bytes, TC_H2_MESSAGE_MAX));
+    r->max_send_message_bytes = (size_t)TC_MIN((uint64_t)ch->opts.max_send_message_bytes,
+                                               TC_MIN(c->config.max_request_bytes, TC_H2_MESSAGE_MAX));
 }
 
 /* Returns false if the call has ended. */
@@ -108,7 +109,7 @@ static bool config_select(struct tc_call *c)
         method_config_use(c);
     }
     c->waits = c->asked.wait_for_ready || c->config.wait_for_ready == 1;
-    if (ch->opts.disable_retries)
+    if (!ch->opts.retries)
         c->retry.policy.max_attempts = 0;
     c->retry.policy.hedging &= c->retry.policy.max_attempts != 0;
     message_limits_set(c);

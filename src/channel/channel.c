@@ -167,8 +167,8 @@ void tc_channel_exit_idle(torc_channel *ch)
     }
     ch->lb.connect_wanted = true;
     ch->calls.last_active_ms = tc_loop_now_ms(ch->loop);
-    if (ch->opts.idle_timeout_ms != UINT64_MAX)
-        tc_timer_start(&ch->calls.idle_timer, ch->opts.idle_timeout_ms);
+    if (ch->opts.idle_timeout_ms != INT64_MAX)
+        tc_timer_start(&ch->calls.idle_timer, (uint64_t)ch->opts.idle_timeout_ms);
     ch->resolution.resolver = ch->resolver_class->create(ch->resolver_class, &ch->target, &ch->resolution.env);
     tc_channel_set_state(ch, TORC_CONNECTIVITY_CONNECTING, NULL, tc_picker_queue());
     ch->resolution.resolver->ops->start(ch->resolution.resolver);
@@ -197,7 +197,7 @@ static void channel_go_idle(torc_channel *ch)
 static void on_idle_timer(struct tc_timer *timer)
 {
     torc_channel *ch = TC_CONTAINER_OF(timer, torc_channel, calls.idle_timer);
-    uint64_t now_ms = tc_loop_now_ms(ch->loop), limit_ms = ch->opts.idle_timeout_ms;
+    uint64_t now_ms = tc_loop_now_ms(ch->loop), limit_ms = (uint64_t)ch->opts.idle_timeout_ms;
     uint64_t quiet_ms = ch->calls.n ? 0 : now_ms - ch->calls.last_active_ms;
     if (quiet_ms < limit_ms) {
         tc_timer_start(&ch->calls.idle_timer, limit_ms - quiet_ms);
@@ -247,7 +247,7 @@ static void resolution_failed(torc_channel *ch, const struct tc_status *status)
 static struct tc_service_config *choose_config(torc_channel *ch, const struct tc_resolver_result *r,
                                                struct tc_status *bad, bool *refused)
 {
-    if (!r->service_config || ch->opts.disable_service_config_lookup)
+    if (!r->service_config || !ch->opts.service_config_lookup)
         return tc_service_config_ref(ch->default_config);
     char *why = NULL;
     struct tc_service_config *c = tc_service_config_parse(ch->plugins.policies, tc_rstr_slice(r->service_config), &why);

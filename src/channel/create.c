@@ -70,16 +70,16 @@ static struct tc_conn_config *conn_config_make(const torc_channel *ch)
     c->creds = torc_credentials_ref(fallback ? fallback : own);
     struct tc_slice host = tc_addr_host_of(tc_rstr_slice(ch->authority)); /* the name that the certificate must have */
     c->server_name = tc_rstr_new(host.data, host.len);
-    c->backoff = (struct tc_backoff_opts){.initial_ms = o->backoff_initial_ms,
-                                          .max_ms = o->backoff_max_ms,
+    c->backoff = (struct tc_backoff_opts){.initial_ms = (uint64_t)o->backoff_initial_ms,
+                                          .max_ms = (uint64_t)o->backoff_max_ms,
                                           .multiplier = o->backoff_multiplier,
                                           .jitter = o->backoff_jitter};
-    c->connect_timeout_ms = o->connect_timeout_ms;
-    c->keepalive_time_ms = o->keepalive_time_ms;
-    c->keepalive_timeout_ms = o->keepalive_timeout_ms;
+    c->connect_timeout_ms = (uint64_t)o->connect_timeout_ms;
+    c->keepalive_time_ms = (uint64_t)o->keepalive_time_ms;
+    c->keepalive_timeout_ms = (uint64_t)o->keepalive_timeout_ms;
     c->keepalive_without_calls = o->keepalive_without_calls;
-    c->max_header_list_bytes = o->max_header_list_bytes;
-    c->max_request_header_bytes = o->max_request_header_bytes;
+    c->max_header_list_bytes = (uint64_t)o->max_header_list_bytes;
+    c->max_request_header_bytes = (uint64_t)o->max_request_header_bytes;
     c->is_private = ch->is_private;
     return c;
 }
@@ -93,8 +93,8 @@ static void envs_set(torc_channel *ch)
         .lb_registry = ch->plugins.policies,
         .authority = tc_rstr_slice(ch->authority),
         .xds_bootstrap_json = ch->xds_bootstrap_json,
-        .dns_min_interval_ms = o->dns_min_interval_ms,
-        .xds_resource_timeout_ms = o->xds_resource_timeout_ms,
+        .dns_min_interval_ms = (uint64_t)o->dns_min_interval_ms,
+        .xds_resource_timeout_ms = (uint64_t)o->xds_resource_timeout_ms,
         .credentials = tc_creds_channel(ch->credentials), /* A27: control planes do not get the call credentials */
         .runtime = ch->rt,
         .backoff = ch->conn_config->backoff,
@@ -109,7 +109,7 @@ static void envs_set(torc_channel *ch)
         .target = tc_slice_str(ch->target.text),
         .authority = tc_rstr_slice(ch->authority),
         .secured_by_xds = tc_credentials_xds_fallback(tc_creds_channel(ch->credentials)) != NULL,
-        .ring_size_cap = o->ring_size_cap,
+        .ring_size_cap = (uint32_t)o->ring_size_cap,
         .priority_failover_ms = 10000,
         .priority_retention_ms = 900000,
         .connection_attempt_delay_ms = 250,

@@ -16,8 +16,8 @@
 bool tc_call_over_buffer(const struct tc_call *c)
 {
     const torc_channel *ch = c->channel;
-    return c->messages.send.bytes > ch->opts.retry_buffer_bytes ||
-           ch->calls.kept_bytes > ch->opts.channel_retry_buffer_bytes;
+    return c->messages.send.bytes > (uint64_t)ch->opts.retry_buffer_bytes ||
+           ch->calls.kept_bytes > (uint64_t)ch->opts.channel_retry_buffer_bytes;
 }
 
 void tc_call_commit(struct tc_call *c)

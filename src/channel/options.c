@@ -1,4 +1,5 @@
-/* The defaults of channel options, and which options are refused. The texts go to the application. */
+/* Channel options that the table of base/options.c cannot judge: texts, and what one option says of another. The
+ * reasons go to the application. */
 #include "channel/options.h"
 
 #include <stdatomic.h>
@@ -10,35 +11,11 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
-#include "creds/creds.h"
 #include "io/addr.h"
 #include "resolver/proxy.h"
 #include "ring/ring.h"
 
-enum { MIN_KEEPALIVE_MS = 10000, MAX_REQUEST_HEADER_BYTES = 268435456 };
-
-void tc_channel_options_init(struct torc_channel_options *options)
-{
-    *options = (struct torc_channel_options){
-        .size = sizeof(*options),
-        .credentials = tc_creds_default(),
-        .max_receive_message_bytes = 4194304,
-        .max_send_message_bytes = UINT64_MAX,
-        .max_header_list_bytes = 16384,
-        .keepalive_timeout_ms = 20000,
-        .backoff_initial_ms = 1000,
-        .backoff_max_ms = 120000,
-        .backoff_multiplier = 1.6,
-        .backoff_jitter = 0.2,
-        .connect_timeout_ms = 20000,
-        .idle_timeout_ms = 1800000,
-        .dns_min_interval_ms = 30000,
-        .xds_resource_timeout_ms = 15000,
-        .retry_buffer_bytes = 262144,
-        .channel_retry_buffer_bytes = 16777216,
-        .max_request_header_bytes = 1048576,
-    };
-}
+enum { MIN_KEEPALIVE_MS = 10000 };
 
 /* A malformed value is warned of once in a process. */
 uint32_t tc_channel_default_ring_cap(void)
@@ -81,24 +58,10 @@ static bool authority_is_valid(struct tc_slice s)
 static const char *options_fault(const struct torc_channel_options *o)
 {
     if (!o->credentials)
-        return "credentials: they are NULL, as what made them returned; for plaintext give "
+        return "credentials: is NULL, as a function that could not make credentials returned; for plaintext give "
                "torc_credentials_insecure()";
-    if (o->ring_size_cap > TC_RING_SIZE_MAX)
-        return "ring_size_cap: must be at most 8388608";
-    if (!(o->backoff_multiplier >= 1.0) || o->backoff_multiplier > 1000.0)
-        return "backoff_multiplier: must be at least 1 and at most 1000";
-    if (!(o->backoff_jitter >= 0.0) || o->backoff_jitter > 1.0)
-        return "backoff_jitter: must be in 0..1";
-    if (o->backoff_initial_ms == 0 || o->backoff_max_ms < o->backoff_initial_ms)
-        return "backoff_initial_ms: must be at least 1 and at most backoff_max_ms";
-    if (o->connect_timeout_ms == 0)
-        return "connect_timeout_ms: must not be 0";
-    if (o->max_header_list_bytes == 0)
-        return "max_header_list_bytes: must not be 0";
-    if (o->max_request_header_bytes == 0 || o->max_request_header_bytes > MAX_REQUEST_HEADER_BYTES)
-        return "max_request_header_bytes: must be at least 1 and at most 268435456";
-    if (o->keepalive_time_ms && o->keepalive_timeout_ms == 0)
-        return "keepalive_timeout_ms: must not be 0";
+    if (o->backoff_max_ms < o->backoff_initial_ms)
+        return "backoff_initial_ms: must be at most backoff_max_ms";
     if (o->http_proxy && !proxy_is_valid(o->http_proxy))
         return "http_proxy: must be http://[user:password@]host[:port]";
     if (o->user_agent && !tc_header_value_valid(tc_slice_str(o->user_agent)))
@@ -109,10 +72,10 @@ static const char *options_fault(const struct torc_channel_options *o)
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given,
                                  torc_error **error)
 {
-    tc_channel_options_init(out);
-    if (tc_options_take(out, sizeof(*out), given, "options", "torc_channel_options_init", error) != 0)
+    if (!tc_options_complete(TC_OPTIONS_CHANNEL, out, given, error))
         return false;
-    out->size = sizeof(*out);
+    if (!given)
+        out->credentials = torc_credentials_insecure();
     if (out->authority && !authority_is_valid(tc_slice_str(out->authority)))
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
                             "options: authority: \"" TC_SHOWN "\" must be host[:port]", TC_SHOW(out->authority));

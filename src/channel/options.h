@@ -4,9 +4,8 @@
 
 #include <torc/channel.h>
 
-void tc_channel_options_init(struct torc_channel_options *options);
-/* Stores the defaults, overridden by `given` (NULL: none). Returns false with the reason in *why (tc_free) if an option
- * is refused. */
+/* Stores what `given` asks for (NULL: the defaults, as plaintext), with each 0 and -1 replaced by what it stands for
+ * (tc_options_complete). Returns false with an error if an option is refused. */
 bool tc_channel_options_complete(struct torc_channel_options *out, const struct torc_channel_options *given,
                                  torc_error **error);
 /* Returns the cap of rings where ring_size_cap is 0: GRPC_RING_HASH_CAP, or 4096. */

@@ -4,7 +4,7 @@
 
 torc_credentials *torc_credentials_ref(torc_credentials *c)
 {
-    if (c)
+    if (c && c->ops->free)
         tc_ref_inc(&c->ref);
     return c;
 }
@@ -12,6 +12,6 @@ torc_credentials *torc_credentials_ref(torc_credentials *c)
 void torc_credentials_unref(torc_credentials *c)
 {
     TC_NO_CANCEL;
-    if (c && tc_ref_dec(&c->ref))
+    if (c && c->ops->free && tc_ref_dec(&c->ref))
         c->ops->free(c);
 }

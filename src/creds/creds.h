@@ -32,7 +32,7 @@ struct tc_creds_ops {
     /* Returns a number that changes when certificates, keys or roots have changed; looks at the files behind them. Any
      * thread. NULL: they never change. */
     uint64_t (*epoch)(torc_credentials *c);
-    void (*free)(torc_credentials *c);
+    void (*free)(torc_credentials *c); /* NULL: static, and references are not counted */
 };
 
 /* Implementations embed it first. */
@@ -46,10 +46,6 @@ struct torc_credentials {
     torc_call_credentials *call;
     uint64_t refresh_ns; /* how long a connection may live with an old epoch; 0: for ever */
 };
-
-/* Returns the credentials that options have until the application sets them: insecure, and never freed. NULL in options
- * is refused: a constructor that failed must not silently become plaintext. */
-torc_credentials *tc_creds_default(void);
 
 /* Returns the credentials without call credentials, with which connections are made. Borrowed; `c` itself where it has
  * no call credentials. */

@@ -9,20 +9,14 @@
 #include "base/thread.h"
 #include "creds/call/adc.h"
 #include "creds/creds.h"
+#include "tls/tls.h"
 
 #define MAX_ROOTS_BYTES (16u * 1024u * 1024u)
-
-void torc_google_options_init(struct torc_google_options *options)
-{
-    *options = (struct torc_google_options){.size = sizeof(*options)};
-}
 
 static torc_credentials *google_tls_new(const char *roots_pem, const char *roots_file, torc_error **error)
 {
     char scratch[128];
-    struct torc_tls_options options;
-    torc_tls_options_init(&options);
-    options.roots_pem = roots_pem;
+    struct torc_tls_options options = {TORC_SIZE(torc_tls_options), .roots_pem = roots_pem};
     if (roots_pem || !roots_file)
         return torc_credentials_tls(&options, error);
     struct tc_buf text = {0};
@@ -33,7 +27,8 @@ static torc_credentials *google_tls_new(const char *roots_pem, const char *roots
     if (err == 0)
         c = torc_credentials_tls(&options, error);
     else
-        tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: %s: %s", roots_file, what);
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: " TC_SHOWN ": %s",
+                     TC_SHOW(roots_file), what);
     tc_buf_fini(&text);
     return c;
 }
@@ -43,9 +38,7 @@ torc_credentials *torc_credentials_google_default(const struct torc_google_optio
     TC_NO_CANCEL;
     char *why = NULL;
     struct torc_google_options o;
-    torc_google_options_init(&o);
-    if (tc_error_pending(error) ||
-        tc_options_take(&o, sizeof(o), given, "options", "torc_google_options_init", error) != 0)
+    if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_GOOGLE, &o, given, error) || !tc_tls_check(error))
         return NULL;
     const char *roots_file = getenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH");
     struct tc_adc_opts adc = {.credentials_file = o.credentials_file,

@@ -2,11 +2,6 @@
 #include "base/status.h"
 #include "creds/creds.h"
 
-void torc_google_options_init(struct torc_google_options *options)
-{
-    *options = (struct torc_google_options){.size = sizeof(*options)};
-}
-
 torc_credentials *torc_credentials_google_default(const struct torc_google_options *options TC_UNUSED,
                                                   torc_error **error)
 {

@@ -75,11 +75,6 @@ static struct tls_credentials *tls_new(const struct tc_creds_ops *ops, struct tc
     return c;
 }
 
-void torc_tls_options_init(struct torc_tls_options *options)
-{
-    *options = (struct torc_tls_options){.size = sizeof(*options)};
-}
-
 static struct tc_slice text_or_none(const char *text)
 {
     return text ? tc_slice_str(text) : tc_slice_of(NULL, 0);
@@ -123,9 +118,7 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
 {
     TC_NO_CANCEL;
     struct torc_tls_options options;
-    torc_tls_options_init(&options);
-    if (tc_error_pending(error) ||
-        tc_options_take(&options, sizeof(options), given, "options", "torc_tls_options_init", error) != 0)
+    if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_TLS, &options, given, error))
         return NULL;
     const struct tc_slice texts[PARTS] = {text_or_none(options.roots_pem), text_or_none(options.certificate_pem),
                                           text_or_none(options.private_key_pem)};
@@ -138,7 +131,8 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
     };
     struct tc_tls_context *context = tc_tls_context_new(&opts, &fault);
     if (!context) {
-        tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "%s", tc_status_text(&fault));
+        if (tc_tls_check(error))
+            tc_error_set(error, TORC_EINVAL, TORC_LAYER_TLS, "%s", tc_status_text(&fault));
         tc_status_fini(&fault);
         return NULL;
     }
@@ -163,23 +157,16 @@ torc_credentials *tc_credentials_tls_files(const struct tc_cert_paths *paths)
     return &c->base;
 }
 
-void torc_tls_files_init(struct torc_tls_files *files)
-{
-    *files = (struct torc_tls_files){.size = sizeof(*files),
-                                     .refresh_interval_ms = TC_CERT_REFRESH_DEFAULT_NS / TC_NS_PER_MS};
-}
-
-/* Copies the options over their defaults. Returns false with an error if they cannot be used. */
+/* Returns false with an error if the options cannot be used. */
 static bool files_accept(struct torc_tls_files *out, const struct torc_tls_files *given, torc_error **error)
 {
-    torc_tls_files_init(out);
     if (!given)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "files: it is NULL");
-    if (tc_options_take(out, sizeof(*out), given, "files", "torc_tls_files_init", error) != 0)
+    if (!tc_options_complete(TC_OPTIONS_TLS_FILES, out, given, error))
         return false;
     if (!out->certificate_file != !out->private_key_file)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
-                            "certificate_file and private_key_file must both be set, or neither");
+                            "files: certificate_file and private_key_file must both be set, or neither");
     return true;
 }
 
@@ -190,15 +177,20 @@ torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *given,
     char *why = NULL;
     if (tc_error_pending(error) || !files_accept(&files, given, error))
         return NULL;
+    uint64_t refresh_ms = (uint64_t)files.refresh_interval_ms;
     torc_credentials *c = tc_credentials_tls_files(&(struct tc_cert_paths){
         .ca_certificate_file = files.ca_certificate_file,
         .certificate_file = files.certificate_file,
         .private_key_file = files.private_key_file,
-        .refresh_interval_ns = TC_MIN(files.refresh_interval_ms, UINT64_MAX / TC_NS_PER_MS) * TC_NS_PER_MS,
+        .refresh_interval_ns =
+            refresh_ms < UINT64_MAX / TC_NS_PER_MS ? refresh_ms * TC_NS_PER_MS : UINT64_MAX /* never */,
     });
     struct tc_tls_context *context = tc_tls_source_context(&tls_of(c)->source, NULL, &why);
     if (!context) {
-        tc_error_take(error, TORC_EINVAL, TORC_LAYER_TLS, why);
+        if (tc_tls_check(error))
+            tc_error_take(error, TORC_EINVAL, TORC_LAYER_TLS, why);
+        else
+            tc_free(why);
         torc_credentials_unref(c);
         c = NULL;
     }

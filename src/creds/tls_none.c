@@ -7,16 +7,6 @@
 
 #define WITHOUT "Torc was built without TLS"
 
-void torc_tls_options_init(struct torc_tls_options *options)
-{
-    *options = (struct torc_tls_options){.size = sizeof(*options)};
-}
-
-void torc_tls_files_init(struct torc_tls_files *files)
-{
-    *files = (struct torc_tls_files){.size = sizeof(*files)};
-}
-
 torc_credentials *torc_credentials_tls(const struct torc_tls_options *options TC_UNUSED, torc_error **error)
 {
     if (!tc_error_pending(error))

@@ -25,17 +25,6 @@
 #include "runtime/xds_domain.h"
 #include "subchannel/pool.h"
 
-void torc_runtime_options_init(struct torc_runtime_options *options)
-{
-    *options = (struct torc_runtime_options){
-        .size = sizeof(*options),
-        .mode = TORC_RUNTIME_THREAD,
-        .idle_connection_ms = 30000,
-        .max_idle_connections = 1000,
-        .csds_answer_bytes = 32u << 20,
-    };
-}
-
 static struct tc_runtime_member *member_first_public(torc_runtime *rt)
 {
     TC_LIST_FOREACH(it, &rt->members)
@@ -94,38 +83,27 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
     rt->loop = tc_loop_ref(loop); /* whoever holds the runtime may post when the loop has ended */
     rt->fd = tc_loop_fd(loop);
     rt->own_loop = own_loop;
-    rt->mode = options->mode;
+    rt->mode = (enum torc_runtime_mode)options->mode;
     rt->xds_domain = options->xds_domain;
-    rt->csds_answer_bytes = options->csds_answer_bytes;
-    rt->memory_limit_bytes = options->memory_limit_bytes;
+    rt->csds_answer_bytes = (size_t)options->csds_answer_bytes;
+    rt->memory_limit_bytes = (uint64_t)options->memory_limit_bytes;
     tc_list_init(&rt->members);
     tc_list_init(&rt->waiters);
     tc_list_init(&rt->pollers);
     pthread_mutex_init(&rt->mutex, NULL);
     tc_task_init(&rt->shutdown, on_shutdown);
-    rt->pool = tc_pool_new(loop, options->idle_connection_ms, options->max_idle_connections);
+    rt->pool = tc_pool_new(loop, (uint64_t)options->idle_connection_ms,
+                           options->idle_connection_ms ? (uint32_t)options->max_idle_connections : 0);
     tc_loop_on_stopped(loop, tc_runtime_wake_all, rt);
     return rt;
-}
-
-static int options_complete(struct torc_runtime_options *out, const struct torc_runtime_options *given,
-                            torc_error **error)
-{
-    torc_runtime_options_init(out);
-    int rc = tc_options_take(out, sizeof(*out), given, "options", "torc_runtime_options_init", error);
-    out->size = sizeof(*out);
-    return rc;
 }
 
 /* Fills in the options and takes a hold of their domain. */
 static bool options_accept(struct torc_runtime_options *out, const struct torc_runtime_options *given,
                            torc_error **error)
 {
-    if (options_complete(out, given, error) != 0)
+    if (!tc_options_complete(TC_OPTIONS_RUNTIME, out, given, error))
         return false;
-    if (out->mode != TORC_RUNTIME_THREAD && out->mode != TORC_RUNTIME_CALLER)
-        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: mode: %d is not an enum torc_runtime_mode",
-                            (int)out->mode);
     if (out->xds_domain && !tc_xds_domain_hold(out->xds_domain))
         return tc_error_set(error, TORC_EFORK, TORC_LAYER_API, "options: xds_domain: it belongs to the parent process");
     return true;
@@ -163,7 +141,7 @@ torc_runtime *torc_runtime_new(const struct torc_runtime_options *given, torc_er
 torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_options *given)
 {
     struct torc_runtime_options options;
-    options_complete(&options, given, NULL);
+    tc_options_complete(TC_OPTIONS_RUNTIME, &options, given, NULL);
     options.mode = TORC_RUNTIME_CALLER;
     if (options.xds_domain)
         tc_xds_domain_hold(options.xds_domain);

@@ -204,6 +204,17 @@ struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct
     return ctx;
 }
 
+bool tc_tls_check(torc_error **error)
+{
+    const char *missing = tc_openssl_load();
+    if (missing)
+        return tc_error_set(error, TORC_EUNSUPPORTED, TORC_LAYER_TLS, "TLS is not available: %s", missing);
+    if (!tc_foreign_enter())
+        return tc_error_set(error, TORC_EFORK, TORC_LAYER_TLS, "TLS is not available: %s", TC_TLS_EXITING);
+    tc_foreign_leave();
+    return true;
+}
+
 struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx)
 {
     tc_ref_inc(&ctx->ref);

@@ -50,6 +50,9 @@ struct tc_tls_context;
 /* Makes a context. Returns NULL with INVALID_ARGUMENT and a text that says which part is bad and why, or with
  * UNAVAILABLE when OpenSSL cannot be loaded. */
 struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts, struct tc_status *error);
+/* Returns false with an error if no context can be made in this process: TORC_EUNSUPPORTED without OpenSSL, TORC_EFORK
+ * when the process is exiting. */
+bool tc_tls_check(torc_error **error);
 struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx);
 void tc_tls_context_unref(struct tc_tls_context *ctx); /* NULL is allowed */
 

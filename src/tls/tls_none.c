@@ -10,6 +10,11 @@ struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts TC_UNUS
     return NULL;
 }
 
+bool tc_tls_check(torc_error **error)
+{
+    return tc_error_set(error, TORC_EUNSUPPORTED, TORC_LAYER_TLS, "Torc was built without TLS");
+}
+
 struct tc_tls_context *tc_tls_context_ref(struct tc_tls_context *ctx)
 {
     return ctx;

@@ -199,9 +199,9 @@ static void shop_open(struct shop *s)
     kit_backends_do(s->kit, listen_on, 1, s->second);
     names_start(&s->names);
     snprintf(s->target, sizeof(s->target), "dns://127.0.0.1:%u/shop.test:%s", s->names.port, s->port);
-    torc_channel_options_init(&s->options);
-    s->options.backoff_initial_ms = 20;
-    s->options.backoff_max_ms = 40;
+    s->options =
+        (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                      .backoff_initial_ms = 20, .backoff_max_ms = 40};
 }
 
 static void shop_close(struct shop *s)
@@ -212,10 +212,7 @@ static void shop_close(struct shop *s)
 
 static int call(torc_channel *ch, bool wait, char peer[64], char text[256])
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.wait_for_ready = wait;
-    o.timeout_ms = 60000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = wait, .timeout_ms = 60000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
     int code = r.code;

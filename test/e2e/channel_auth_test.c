@@ -40,9 +40,7 @@ static int setup(void **state)
     so.tls = tls;
     secure = kit_backends_new(1, &so);
     plain = kit_backends_new(1, NULL);
-    struct torc_tls_options t;
-    torc_tls_options_init(&t);
-    t.roots_pem = ca.cert_pem;
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
     channel_creds = torc_credentials_tls(&t, NULL);
     return channel_creds ? 0 : -1;
 }
@@ -62,8 +60,7 @@ static int teardown(void **state)
 
 static torc_channel *open_channel(struct kit_backends *kit, torc_credentials *creds)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     if (creds)
         o.credentials = creds;
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
@@ -74,10 +71,7 @@ static torc_channel *open_channel(struct kit_backends *kit, torc_credentials *cr
 /* Makes a call. *seen: the request's headers as the backend saw them (NUL-terminated, truncated if long). */
 static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], char message[256])
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.credentials = own;
-    o.timeout_ms = 60000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .credentials = own, .timeout_ms = 60000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, HEADERS, "x", 1, &o, &r), 0);
     snprintf(seen, 2048, "%.*s", (int)torc_message_size(r.response), (const char *)torc_message_data(r.response));
@@ -179,9 +173,7 @@ static void test_plugin(void **state)
 
     /* Nobody answers: the deadline's text names the awaited event; a late answer is ignored. */
     p.how = NEVER;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 1000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, HEADERS, "", 0, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
@@ -191,7 +183,7 @@ static void test_plugin(void **state)
     answer(p.pending, 0);
 
     /* The channel is freed while an RPC waits; the answer comes afterwards. */
-    o.timeout_ms = -1;
+    o.timeout_ms = 0;
     struct torc_call_events events = {.on_done = on_done};
     int done = -1, asked = p.asked;
     torc_call *waiting = torc_call_start(ch, HEADERS, &o, &events, &done, NULL);
@@ -344,8 +336,7 @@ static void ask_control_plane(struct ads *a, torc_credentials *creds, const char
     kit_backends_do(server, serve_ads, 0, a);
     snprintf(bootstrap, sizeof(bootstrap), "{\"xds_servers\":[{\"server_uri\":\"ipv4:%s\"%s}],\"node\":{\"id\":\"n\"}}",
              kit_backends_address(server, 0), entry);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     if (creds)
         o.credentials = creds;
     o.xds_bootstrap_json = bootstrap;

@@ -96,17 +96,13 @@ static uint64_t now_ms(void)
 /* The server resets the stream with CANCEL, before or after the deadline. */
 static struct outcome reset_by_server(bool late)
 {
-    struct torc_runtime_options ro;
-    torc_runtime_options_init(&ro);
-    ro.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_runtime *rt = torc_runtime_new(&ro, NULL);
     struct server s;
     server_init(&s);
     torc_channel *ch = torc_channel_new(rt, s.target, NULL, NULL);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = late ? TIMEOUT_MS : 60000;
-    o.wait_for_ready = true;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = late ? TIMEOUT_MS : 60000,
+                                  .wait_for_ready = TORC_ON};
     uint64_t begun = now_ms();
     struct outcome outcome = {0};
     assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL, NULL), 0);

@@ -268,9 +268,8 @@ static void test_throttling(void **state)
 static void test_disabled(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.disable_retries = true;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .retries = TORC_OFF};
     torc_channel *ch = open_channel("{" POLICY("5", "0s") "}", &o);
     plan("u", NULL);
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);
@@ -313,7 +312,7 @@ static void test_buffer_limit(void **state)
     (void)state;
     struct torc_channel_options o;
     for (int of_channel = 0; of_channel < 2; of_channel++) {
-        torc_channel_options_init(&o);
+        o = (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
         if (of_channel)
             o.channel_retry_buffer_bytes = 10;
         else
@@ -349,9 +348,7 @@ static void test_ends_from_outside(void **state)
     torc_channel *ch = open_channel("{" POLICY("3", "0s") "}", NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
     plan("h", NULL);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 1000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);

@@ -71,11 +71,10 @@ static struct outcome send_by(enum way way, torc_channel *ch, const void *data, 
                               const struct torc_call_options *given)
 {
     static const struct torc_call_events events = {.on_done = on_done};
-    struct torc_call_options o;
     struct torc_result r;
     struct outcome out = {0};
     torc_call *call = NULL;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     if (given)
         o = *given;
     o.lend_request = way == LENT;
@@ -130,10 +129,7 @@ static void test_beyond_4_gib(void **state)
         torc_channel *ch = open_with(configs[i], NULL);
         for (int gzip = 0; gzip < 2; gzip++) {
             for (int way = 0; way < N_WAYS; way++) {
-                struct torc_call_options o;
-                torc_call_options_init(&o);
-                o.timeout_ms = 20000;
-                o.gzip = gzip;
+                struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 20000, .gzip = gzip};
                 struct outcome out = send_by((enum way)way, ch, data, size, &o);
                 expect((enum way)way, &out, TORC_STATUS_RESOURCE_EXHAUSTED,
                        "message to send larger than max (5368709120 vs. 4294967295)");
@@ -155,18 +151,15 @@ static void test_limit_of_a_compressed_request(void **state)
     size_t size = 100000;
     char *text = malloc(size);
     memset(text, 'a', size);
-    struct torc_channel_options channel_options;
-    torc_channel_options_init(&channel_options);
-    channel_options.max_send_message_bytes = 1000;
+    struct torc_channel_options channel_options = {
+        TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(), .max_send_message_bytes = 1000};
     for (int by_option = 0; by_option < 2; by_option++) {
         torc_channel *ch = open_with(by_option ? "{}" : LIMITS("1000", "200000"), by_option ? &channel_options : NULL);
         for (int way = 0; way < N_WAYS; way++) {
-            struct torc_call_options o;
-            torc_call_options_init(&o);
-            o.gzip = 1;
+            struct torc_call_options o = {TORC_SIZE(torc_call_options), .gzip = TORC_ON};
             struct outcome out = send_by((enum way)way, ch, text, size, &o);
             expect((enum way)way, &out, TORC_STATUS_OK, "");
-            o.gzip = 0;
+            o.gzip = TORC_OFF;
             out = send_by((enum way)way, ch, text, size, &o);
             expect((enum way)way, &out, TORC_STATUS_RESOURCE_EXHAUSTED,
                    "message to send larger than max (100000 vs. 1000)");
@@ -175,40 +168,38 @@ static void test_limit_of_a_compressed_request(void **state)
     }
     /* Compression makes it larger. */
     torc_channel *ch = open_with(LIMITS("20", "20"), NULL);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.gzip = 1;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .gzip = TORC_ON};
     struct outcome out = send_by(UNARY, ch, "12345678", 8, &o);
     expect(UNARY, &out, TORC_STATUS_RESOURCE_EXHAUSTED, " vs. 20)");
     free(text);
     torc_channel_free(ch);
 }
 
-/* A limit of 0 allows only empty messages. */
+/* The smallest limits: a byte by the options, empty messages alone by the service config. */
 static void test_limits_of_nothing(void **state)
 {
     (void)state;
-    struct torc_channel_options receive, send;
-    torc_channel_options_init(&receive);
-    torc_channel_options_init(&send);
-    receive.max_receive_message_bytes = 0;
-    send.max_send_message_bytes = 0;
+    struct torc_channel_options receive = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
+    struct torc_channel_options send = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
+    receive.max_receive_message_bytes = 1;
+    send.max_send_message_bytes = 1;
     struct {
         const char *config;
         struct torc_channel_options *options;
+        size_t most;
         const char *text;
     } rows[] = {
-        {"{}", &receive, "received message larger than max (1 vs. 0)"},
-        {"{}", &send, "message to send larger than max (1 vs. 0)"},
-        {LIMITS("100", "0"), NULL, "received message larger than max (1 vs. 0)"},
-        {LIMITS("0", "100"), NULL, "message to send larger than max (1 vs. 0)"},
+        {"{}", &receive, 1, "received message larger than max (2 vs. 1)"},
+        {"{}", &send, 1, "message to send larger than max (2 vs. 1)"},
+        {LIMITS("100", "0"), NULL, 0, "received message larger than max (1 vs. 0)"},
+        {LIMITS("0", "100"), NULL, 0, "message to send larger than max (1 vs. 0)"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         torc_channel *ch = open_with(rows[i].config, rows[i].options);
         for (int way = 0; way < N_WAYS; way++) {
-            struct outcome out = send_by((enum way)way, ch, "", 0, NULL);
+            struct outcome out = send_by((enum way)way, ch, "xy", rows[i].most, NULL);
             expect((enum way)way, &out, TORC_STATUS_OK, "");
-            out = send_by((enum way)way, ch, "x", 1, NULL);
+            out = send_by((enum way)way, ch, "xy", rows[i].most + 1, NULL);
             expect((enum way)way, &out, TORC_STATUS_RESOURCE_EXHAUSTED, rows[i].text);
         }
         torc_channel_free(ch);
@@ -219,16 +210,14 @@ static void test_limits_of_nothing(void **state)
 static void test_request_headers(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.max_request_header_bytes = 2000;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .max_request_header_bytes = 2000};
     torc_channel *ch = open_with("{}", &o);
     char value[2001];
     memset(value, 'v', 2000);
     value[2000] = '\0';
     for (int way = 0; way < N_WAYS; way++) {
-        struct torc_call_options co;
-        torc_call_options_init(&co);
+        struct torc_call_options co = {TORC_SIZE(torc_call_options)};
         torc_metadata *m = torc_metadata_new();
         torc_metadata_add(m, "k", value, 1000);
         co.metadata = m;
@@ -241,7 +230,7 @@ static void test_request_headers(void **state)
         torc_metadata_free(m);
     }
     torc_channel_free(ch);
-    static const uint64_t bad[] = {0, 268435457, UINT64_MAX};
+    static const int64_t bad[] = {-1, 268435457, INT64_MAX};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         torc_error *error = NULL;
         o.max_request_header_bytes = bad[i];
@@ -283,16 +272,13 @@ static void test_refused_is_not_tried_again(void **state)
     torc_metadata *m = torc_metadata_new();
     torc_metadata_add(m, "k", value, 3000);
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
-        struct torc_channel_options o;
-        torc_channel_options_init(&o);
-        o.max_request_header_bytes = 2000;
-        o.max_send_message_bytes = 2000;
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                         .max_request_header_bytes = 2000, .max_send_message_bytes = 2000};
         torc_channel *ch = open_with(configs[i], &o);
         assert_int_equal(torc_channel_connect(ch, 60000), 0);
         uint64_t before = kit_backends_counts(kit, 0).requests;
         for (int way = 0; way < N_WAYS; way++) {
-            struct torc_call_options co;
-            torc_call_options_init(&co);
+            struct torc_call_options co = {TORC_SIZE(torc_call_options)};
             co.timeout_ms = 60000; /* another attempt would come too late */
             struct outcome message = send_by((enum way)way, ch, value, 3000, &co);
             expect((enum way)way, &message, TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than max (3000");
@@ -330,17 +316,15 @@ static void test_deadlines_that_have_passed(void **state)
                 assert_int_equal(torc_channel_connect(ch, 60000), 0);
             uint64_t before = kit_backends_counts(kit, 0).requests;
             for (int way = 0; way < N_WAYS; way++) {
-                struct torc_call_options o;
-                torc_call_options_init(&o);
+                struct torc_call_options o = {TORC_SIZE(torc_call_options)};
                 if (i < 2)
-                    o.timeout_ms = 0;
+                    o.timeout_ms = -1;
                 struct outcome out = send_by((enum way)way, ch, "x", 1, &o);
                 expect((enum way)way, &out, TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after 0.000 s, before");
                 assert_int_equal(out.attempts, 0);
             }
             /* A call with time left, behind the late ones. */
-            struct torc_call_options o;
-            torc_call_options_init(&o);
+            struct torc_call_options o = {TORC_SIZE(torc_call_options)};
             if (i < 2) {
                 struct outcome out = send_by(UNARY, ch, "x", 1, &o);
                 expect(UNARY, &out, TORC_STATUS_OK, "");
@@ -356,9 +340,7 @@ static void test_explained_deadline(void **state)
 {
     (void)state;
     torc_channel *ch = open_with("{}", NULL);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 0;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = -1};
     struct torc_result r;
     assert_int_equal(torc_call_explain(ch, "a/b", &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);

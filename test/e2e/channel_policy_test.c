@@ -18,9 +18,7 @@ static torc_runtime *rt;
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     kit = kit_backends_new(4, NULL);
     rt = torc_runtime_new(&o, NULL);
     return 0;
@@ -52,8 +50,8 @@ static int report(struct names *names)
     for (size_t i = 0; i < names->n; i++) {
         addresses[i] = kit_backends_address(kit, i);
         snprintf(keys[i], sizeof(keys[i]), "k%zu", i);
-        endpoints[i] = (struct torc_endpoint){
-            .addresses = &addresses[i], .n_addresses = 1, .weight = 1, .hash_key = names->keyed ? keys[i] : NULL};
+        endpoints[i] = (struct torc_endpoint){TORC_SIZE(torc_endpoint), .addresses = &addresses[i], .n_addresses = 1,
+                                              .weight = 1, .hash_key = names->keyed ? keys[i] : NULL};
     }
     return torc_resolver_report(names->listener, endpoints, names->n, names->service_config);
 }
@@ -89,11 +87,8 @@ static torc_channel *open_names(struct names *names, struct torc_resolver_factor
                                           .stop = names_stop,
                                           .arg = names};
     const struct torc_resolver_factory *list[] = {cls, NULL};
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.resolvers = list;
-    o.lb_policies = policies;
-    o.service_config_json = service_config;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .resolvers = list, .lb_policies = policies, .service_config_json = service_config};
     torc_channel *ch = torc_channel_new(rt, "names:///shop", &o, NULL);
     assert_non_null(ch);
     return ch;
@@ -101,9 +96,7 @@ static torc_channel *open_names(struct names *names, struct torc_resolver_factor
 
 static char *call_peer(torc_channel *ch, const torc_metadata *md)
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.metadata = md;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
     assert_string_equal(r.message, "");
@@ -150,7 +143,7 @@ static void test_app_resolver(void **state)
 
     /* A list with an invalid address is rejected, and nothing changes. */
     const char *bad = "not an address";
-    struct torc_endpoint e = {.addresses = &bad, .n_addresses = 1};
+    struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &bad, .n_addresses = 1};
     assert_int_equal(torc_resolver_report(names.listener, &e, 1, NULL), TORC_EINVAL);
     /* An error after a good result does not fail RPCs. */
     assert_int_equal(torc_resolver_report_error(names.listener, TORC_STATUS_UNAVAILABLE, "gone"), 0);
@@ -328,10 +321,8 @@ static void test_app_policy(void **state)
     }
     assert_non_null(strstr(last_chooser->config, "red"));
     /* A waiting RPC is reported to the policy once, whatever the text of its status is made of. */
-    struct torc_call_options waiting;
     struct torc_result r;
-    torc_call_options_init(&waiting);
-    waiting.timeout_ms = 1000;
+    struct torc_call_options waiting = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     holds = true;
     picks = 0;
     assert_int_equal(torc_call_unary(ch, "/a/b", "", 0, &waiting, &r), 0);
@@ -348,9 +339,8 @@ static void test_app_policy(void **state)
     struct torc_lb_factory bad = chooser;
     bad.name = "pick_first";
     policies[0] = &bad;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.lb_policies = policies;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .lb_policies = policies};
     torc_error *error = NULL;
     assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &error));
     assert_non_null(strstr(torc_error_text(error), "pick_first"));

@@ -10,13 +10,10 @@
 static struct kit_backends *kit;
 static torc_runtime *rt;
 
-static void open_runtime(uint64_t idle_connection_ms, uint32_t max_idle)
+static void open_runtime(int64_t idle_connection_ms, int64_t max_idle)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
-    o.idle_connection_ms = idle_connection_ms;
-    o.max_idle_connections = max_idle;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER,
+                                     .idle_connection_ms = idle_connection_ms, .max_idle_connections = max_idle};
     rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
 }
@@ -69,9 +66,8 @@ static void test_idle_timeout(void **state)
 {
     (void)state;
     open_runtime(30000, 1000);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.idle_timeout_ms = 40;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .idle_timeout_ms = 40};
     torc_channel *ch = open_one(0, &o);
     call_ok(ch);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
@@ -121,7 +117,7 @@ static void report(struct names *names)
     struct torc_endpoint endpoints[4];
     for (size_t i = 0; i < names->n; i++) {
         addresses[i] = kit_backends_address(kit, i);
-        endpoints[i] = (struct torc_endpoint){.addresses = &addresses[i], .n_addresses = 1};
+        endpoints[i] = (struct torc_endpoint){TORC_SIZE(torc_endpoint), .addresses = &addresses[i], .n_addresses = 1};
     }
     assert_int_equal(torc_resolver_report(names->listener, endpoints, names->n, NULL), 0);
 }
@@ -155,10 +151,8 @@ static void test_left_closes_first(void **state)
         const struct torc_resolver_factory cls = {
             .size = sizeof(cls), .scheme = "names", .start = names_start, .stop = names_stop, .arg = &names};
         const struct torc_resolver_factory *list[] = {&cls, NULL};
-        struct torc_channel_options o;
-        torc_channel_options_init(&o);
-        o.resolvers = list;
-        o.service_config_json = config;
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                         .resolvers = list, .service_config_json = config};
         size_t before = kit_backends_counts(kit, 3).connections;
         torc_channel *ch = torc_channel_new(rt, "names:all", &o, NULL);
         torc_channel *other = open_one(3, NULL);
@@ -172,7 +166,7 @@ static void test_left_closes_first(void **state)
         if (names.n == 1) {
             /* pick_first: a list without its address. */
             const char *address = kit_backends_address(kit, 1);
-            struct torc_endpoint moved = {.addresses = &address, .n_addresses = 1};
+            struct torc_endpoint moved = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
             assert_int_equal(torc_resolver_report(names.listener, &moved, 1, NULL), 0);
         } else {
             names.n--;
@@ -199,8 +193,7 @@ static void test_a_new_channel_begins_afresh(void **state)
 {
     (void)state;
     open_runtime(30000, 1000);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     o.backoff_initial_ms = o.backoff_max_ms = 3600000;
     kit_backends_stop(kit, 0);
     torc_channel *ch = open_one(0, &o);

@@ -113,19 +113,16 @@ static void call_it(struct hostile *servers, size_t i, torc_credentials *creds)
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     char target[64];
     snprintf(target, sizeof(target), "ipv4:%s", hostile_address(servers, i));
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     if (creds)
         o.credentials = creds;
     torc_channel *ch = torc_channel_new(rt, target, &o, NULL);
     unsigned calls = 0, failed = 0;
     uint64_t began_ns = tc_system_clock.monotonic_ns(NULL), passed_ms = 0;
     while (passed_ms < CALLING_MS || (rows[i].answers && calls < ANSWERED_MIN && passed_ms < ANSWERED_MS_MAX)) {
-        struct torc_call_options co;
         struct torc_result r;
-        torc_call_options_init(&co);
-        co.wait_for_ready = !rows[i].answers;
-        co.timeout_ms = rows[i].answers ? 20000 : (int64_t)(CALLING_MS);
+        struct torc_call_options co = {TORC_SIZE(torc_call_options), .wait_for_ready = !rows[i].answers,
+                                       .timeout_ms = rows[i].answers ? 20000 : (int64_t)(CALLING_MS)};
         assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, &co, &r), 0);
         calls++;
         failed += r.code != TORC_STATUS_OK;
@@ -156,9 +153,7 @@ static void call_all(bool tls)
     if (tls) {
         root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
         cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "ends", .sans = "IP:127.0.0.1", .issuer = &root});
-        struct torc_tls_options o;
-        torc_tls_options_init(&o);
-        o.roots_pem = root.cert_pem;
+        struct torc_tls_options o = {TORC_SIZE(torc_tls_options), .roots_pem = root.cert_pem};
         creds = torc_credentials_tls(&o, NULL);
         assert_non_null(creds);
     }

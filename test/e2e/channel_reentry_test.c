@@ -77,7 +77,7 @@ static const struct torc_lb_factory lb = {.size = sizeof(lb),
 static void *names_start(const char *rest, torc_resolver_listener *l, void *arg)
 {
     static const char *const address = "127.0.0.1:1";
-    struct torc_endpoint e = {.addresses = &address, .n_addresses = 1};
+    struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
     (void)rest;
     (void)arg;
     listener = l;
@@ -122,15 +122,11 @@ static void run(void)
 {
     const struct torc_lb_factory *const policies[] = {&lb, NULL};
     const struct torc_resolver_factory *const resolvers[] = {&names, NULL};
-    struct torc_runtime_options ro;
-    struct torc_channel_options o;
     struct torc_result r;
     requests = connects = failures = 0;
-    torc_runtime_options_init(&ro);
-    ro.mode = TORC_RUNTIME_CALLER;
-    torc_channel_options_init(&o);
-    o.lb_policies = policies;
-    o.resolvers = resolvers;
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .lb_policies = policies, .resolvers = resolvers};
     torc_runtime *rt = torc_runtime_new(&ro, NULL);
     torc_channel *ch = torc_channel_new(rt, "mine:x", &o, NULL);
     assert_non_null(ch);

@@ -276,9 +276,7 @@ static void test_ends_during_backoff(void **state)
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("4", "100s") "}");
     script.fail = 100;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 2000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
@@ -354,11 +352,9 @@ static void test_no_endpoint(void **state)
 static void test_buffer_limits(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
     struct torc_result r;
-    torc_channel_options_init(&o);
-    o.service_config_json = "{" POLICY("3", "0.001s") "}";
-    o.retry_buffer_bytes = 3;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = "{" POLICY("3", "0.001s") "}", .retry_buffer_bytes = 3};
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     script.fail = 100;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 3);
@@ -367,9 +363,9 @@ static void test_buffer_limits(void **state)
     torc_result_fini(&r);
     torc_channel_free(ch);
 
-    torc_channel_options_init(&o);
-    o.service_config_json = "{" POLICY("3", "100s") "}";
-    o.channel_retry_buffer_bytes = 4;
+    o = (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                      .service_config_json = "{" POLICY("3", "100s") "}",
+                                      .channel_retry_buffer_bytes = 4};
     ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     int done = 0;
     size_t before = (size_t)kit_backends_counts(kit, 0).requests;
@@ -390,10 +386,8 @@ static void test_buffer_limits(void **state)
 static void test_disabled(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.service_config_json = "{" POLICY("4", "0.005s") "}";
-    o.disable_retries = true;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = "{" POLICY("4", "0.005s") "}", .retries = TORC_OFF};
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     script.fail = 100;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 1);

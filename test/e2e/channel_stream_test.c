@@ -15,9 +15,7 @@ static torc_channel *ch;
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     kit = kit_backends_new(1, NULL);
     rt = torc_runtime_new(&o, NULL);
     ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);

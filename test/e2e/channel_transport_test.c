@@ -70,9 +70,7 @@ static void test_stream_limit_queues(void **state)
         torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i], NULL);
     while (kit_backends_counts(kit, 0).open_calls < 4)
         torc_runtime_poll(rt, 10);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 1000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
@@ -164,9 +162,8 @@ static void test_channels_share_connections(void **state)
     }
     /* Channels share the kept connection, too. */
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.keepalive_time_ms = 60000;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .keepalive_time_ms = 60000};
     torc_channel *c = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_int_equal(call_code(c, "a/b"), TORC_STATUS_OK);
     assert_int_equal(kit_backends_counts(kit, 0).connections, 2);
@@ -257,19 +254,14 @@ static void fini_pki(struct pki *p)
 static int tls_call(struct kit_backends *kit, const char *roots, const struct kit_cert *client, const char *authority,
                     char **text)
 {
-    struct torc_tls_options t;
-    torc_tls_options_init(&t);
-    t.roots_pem = roots;
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = roots};
     if (client) {
         t.certificate_pem = client->cert_pem;
         t.private_key_pem = client->key_pem;
     }
     torc_credentials *creds = torc_credentials_tls(&t, NULL);
     assert_non_null(creds);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.credentials = creds;
-    o.authority = authority;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = creds, .authority = authority};
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_non_null(ch);
     torc_credentials_unref(creds);
@@ -322,9 +314,7 @@ static void test_tls(void **state)
 static void test_bad_tls_options(void **state)
 {
     (void)state;
-    struct torc_tls_options t;
-    torc_tls_options_init(&t);
-    t.roots_pem = "no certificate";
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = "no certificate"};
     torc_error *error = NULL;
     assert_null(torc_credentials_tls(&t, &error));
     assert_non_null(error);

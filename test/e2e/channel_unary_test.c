@@ -14,9 +14,7 @@ static torc_runtime *rt;
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     kit = kit_backends_new(3, NULL);
     rt = torc_runtime_new(&o, NULL);
     return 0;
@@ -98,9 +96,8 @@ static void test_refused_arguments(void **state)
     assert_null(torc_channel_new(rt, "ipv4:nonsense", NULL, &error));
     assert_non_null(strstr(torc_error_text(error), "nonsense"));
     torc_error_clear(&error);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.service_config_json = "{\"loadBalancingConfig\":[{\"nothing\":{}}]}";
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = "{\"loadBalancingConfig\":[{\"nothing\":{}}]}"};
     assert_null(torc_channel_new(rt, "ipv4:127.0.0.1:1", &o, &error));
     assert_non_null(strstr(torc_error_text(error), "loadBalancingConfig"));
     torc_error_clear(&error);
@@ -127,9 +124,7 @@ static void test_metadata_both_ways(void **state)
     assert_int_equal(torc_metadata_add_string(md, "X-Key", "v1"), 0);
     assert_int_equal(torc_metadata_add_string(md, "x-key", "v2"), 0);
     assert_int_equal(torc_metadata_add(md, "x-raw-bin", "\x00\xff\x01", 3), 0);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.metadata = md;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "test.Echo/Echo", "", 0, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_OK);
@@ -144,9 +139,7 @@ static void test_deadline_names_what_it_waited_for(void **state)
     (void)state;
     torc_channel *ch = open_one(0, NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 500;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Hang", "", 0, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
@@ -189,9 +182,7 @@ static void test_unreachable_fails_at_once(void **state)
     /* The server comes back: a waiting call succeeds when the backoff is cut short. */
     kit_backends_restart(kit, 2);
     torc_channel_reset_backoff(ch);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.wait_for_ready = true;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON};
     assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_OK);
     torc_result_fini(&r);
@@ -201,10 +192,8 @@ static void test_unreachable_fails_at_once(void **state)
 static void test_message_limits(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.max_receive_message_bytes = 1000;
-    o.max_send_message_bytes = 2000;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .max_receive_message_bytes = 1000, .max_send_message_bytes = 2000};
     torc_channel *ch = open_one(0, &o);
     char *big = calloc(1, 3000);
     struct torc_result r;
@@ -218,9 +207,7 @@ static void test_message_limits(void **state)
     assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
     assert_non_null(strstr(r.message, "2001 vs. 2000"));
     torc_result_fini(&r);
-    struct torc_call_options co;
-    torc_call_options_init(&co);
-    co.max_receive_message_bytes = UINT64_MAX;
+    struct torc_call_options co = {TORC_SIZE(torc_call_options), .max_receive_message_bytes = -1};
     assert_int_equal(torc_call_unary(ch, "a/b", big, 1500, &co, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_OK);
     assert_int_equal(torc_message_size(r.response), 1500);
@@ -232,9 +219,8 @@ static void test_message_limits(void **state)
 static void test_gzip(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.gzip = true;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .gzip = TORC_ON};
     torc_channel *ch = open_one(0, &o);
     size_t size = 200000;
     char *text = calloc(1, size);
@@ -252,11 +238,11 @@ static void test_gzip(void **state)
 static void test_method_config(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.service_config_json = "{\"methodConfig\":[{\"name\":[{\"service\":\"torc.test.Backend\",\"method\":\"Hang\"}],"
-                            "\"timeout\":\"0.05s\"},{\"name\":[{\"service\":\"small\"}],"
-                            "\"maxRequestMessageBytes\":3,\"maxResponseMessageBytes\":\"2\"}]}";
+    struct torc_channel_options o = {
+        TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+        .service_config_json = "{\"methodConfig\":[{\"name\":[{\"service\":\"torc.test.Backend\",\"method\":\"Hang\"}],"
+                               "\"timeout\":\"0.05s\"},{\"name\":[{\"service\":\"small\"}],"
+                               "\"maxRequestMessageBytes\":3,\"maxResponseMessageBytes\":\"2\"}]}"};
     torc_channel *ch = open_one(0, &o);
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Hang", "", 0, NULL, &r), 0);
@@ -291,9 +277,8 @@ static size_t call_backend(torc_channel *ch)
 static void test_round_robin(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.service_config_json = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}";
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"};
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_non_null(ch);
     /* Calls go to connected backends, so the first calls may miss some. */
@@ -387,9 +372,7 @@ struct lent {
 
 static void lend(torc_channel *ch, const char *method, struct lent *l, torc_unary_fn fn, torc_call **call)
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.lend_request = true;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .lend_request = TORC_ON};
     *l = (struct lent){.bytes = malloc(LENT_BYTES), .size = LENT_BYTES, .code = -1};
     for (size_t i = 0; i < l->size; i++)
         l->bytes[i] = (char)(i * 2654435761u >> 13);
@@ -443,9 +426,7 @@ static void test_explain(void **state)
 {
     (void)state;
     torc_channel *ch = open_one(0, NULL);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.explain = true;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .explain = TORC_ON};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
     assert_non_null(strstr(r.explain_json, kit_backends_address(kit, 0)));

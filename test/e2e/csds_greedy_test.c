@@ -75,12 +75,9 @@ static void put_clusters(struct kit_mesh *k)
 static size_t fetch(struct world *w, uint64_t patience_ms)
 {
     uint64_t began_ms = tc_system_clock.monotonic_ns(NULL) / TC_NS_PER_MS;
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
-    o.max_receive_message_bytes = 64u << 20;
-    o.timeout_ms = 60000;
-    o.wait_for_ready = true;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .max_receive_message_bytes = 64u << 20,
+                                  .timeout_ms = 60000, .wait_for_ready = TORC_ON};
     assert_int_equal(torc_call_unary(w->ask, SERVICE "FetchClientStatus", "", 0, &o, &r), 0);
     while (r.code == TORC_STATUS_UNAVAILABLE &&
            tc_system_clock.monotonic_ns(NULL) / TC_NS_PER_MS - began_ms < patience_ms) {
@@ -103,7 +100,6 @@ static size_t fetch(struct world *w, uint64_t patience_ms)
 static struct world open_world(void)
 {
     struct world w = {.k = kit_mesh_new(1)};
-    struct torc_channel_options o;
     torc_error *error = NULL;
     put_clusters(w.k);
     w.csds = torc_csds_serve(kit_mesh_runtime(w.k), "127.0.0.1:0", &error);
@@ -114,9 +110,8 @@ static struct world open_world(void)
     w.beside = torc_channel_new(w.other, kit_mesh_address(w.k, 0), NULL, NULL);
     kit_mesh_calls(w.beside, NULL, 10);
     w.asker = torc_runtime_new(NULL, NULL);
-    torc_channel_options_init(&o);
-    o.backoff_initial_ms = 20;
-    o.backoff_max_ms = 100;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .backoff_initial_ms = 20, .backoff_max_ms = 100};
     w.ask = torc_channel_new(w.asker, torc_csds_address(w.csds), &o, NULL);
     w.status_bytes = fetch(&w, 0);
     w.load = kit_load_new(w.ch, RPS, 1);

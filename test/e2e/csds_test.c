@@ -219,8 +219,7 @@ static void scopes(void **state)
 {
     (void)state;
     struct world w = open_world();
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     char *bootstrap = tc_asprintf("{\"torc.share_client\": false, %s", kit_mesh_bootstrap(w.k) + 1);
     o.xds_bootstrap_json = bootstrap;
     w.ch = kit_mesh_channel(w.k, "svc", &o);
@@ -349,9 +348,7 @@ static void by_function(void **state)
     free(bytes);
     assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, NULL, &size), TORC_EINVAL);
     /* A runtime driven by the application, asked from inside its callback; and one that does not use xDS. */
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     struct inside i = {.rt = torc_runtime_new(&o, NULL), .size = 1};
     assert_int_equal(torc_runtime_post(i.rt, dump_inside, &i), 0);
     while (!i.stopped)
@@ -371,14 +368,11 @@ static void answers_are_limited(void **state)
 {
     (void)state;
     struct world w = open_world();
-    struct torc_runtime_options o;
-    struct torc_channel_options co;
     torc_error *error = NULL;
-    torc_runtime_options_init(&o);
-    o.csds_answer_bytes = 400;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .csds_answer_bytes = 400};
     torc_runtime *rt = torc_runtime_new(&o, NULL);
-    torc_channel_options_init(&co);
-    co.xds_bootstrap_json = kit_mesh_bootstrap(w.k);
+    struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                      .xds_bootstrap_json = kit_mesh_bootstrap(w.k)};
     w.ch = torc_channel_new(rt, "xds:///svc", &co, &error);
     kit_mesh_calls(w.ch, NULL, 1);
     torc_csds_free(w.csds);
@@ -457,9 +451,18 @@ static void addresses_and_ends(void **state)
     struct world w = open_world();
     torc_error *error = NULL;
     assert_null(torc_csds_serve(kit_mesh_runtime(w.k), "nonsense", &error));
-    assert_non_null(strstr(torc_error_text(error), "'nonsense'"));
+    assert_non_null(strstr(torc_error_text(error), "address: \"nonsense\" is not an address"));
+    assert_int_equal(torc_error_layer(error), TORC_LAYER_API);
+    torc_error_clear(&error);
+    char nonsense[5000];
+    memset(nonsense, 'x', sizeof(nonsense) - 1);
+    nonsense[sizeof(nonsense) - 1] = '\0';
+    assert_null(torc_csds_serve(kit_mesh_runtime(w.k), nonsense, &error));
+    assert_in_range(strlen(torc_error_text(error)), 256, 400);
     torc_error_clear(&error);
     assert_null(torc_csds_serve(kit_mesh_runtime(w.k), torc_csds_address(w.csds), &error));
+    assert_int_equal(torc_error_code(error), TORC_EIO);
+    assert_int_equal(torc_error_layer(error), TORC_LAYER_CONNECT);
     assert_non_null(strstr(torc_error_text(error), torc_csds_address(w.csds))); /* in use */
     torc_error_clear(&error);
     assert_null(torc_csds_serve(kit_mesh_runtime(w.k), NULL, NULL));

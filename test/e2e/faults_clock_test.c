@@ -75,10 +75,8 @@ static int set_right(void **state)
 
 static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_credentials *creds)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.backoff_initial_ms = 50;
-    o.backoff_max_ms = 500;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .backoff_initial_ms = 50, .backoff_max_ms = 500};
     if (creds)
         o.credentials = creds;
     char *target = tc_asprintf("ipv4:%s", kit_backends_address(kit, i));
@@ -91,11 +89,9 @@ static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_crede
 /* Makes a call, asserts its code and that its message contains `part`, and returns its duration. */
 static uint64_t call(torc_channel *ch, const char *method, int64_t timeout_ms, int code, const char *part)
 {
-    struct torc_call_options o;
     struct torc_result r;
     uint64_t begun = now_ms();
-    torc_call_options_init(&o);
-    o.timeout_ms = timeout_ms;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = timeout_ms};
     assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
     if (r.code != code || !strstr(r.message, part))
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -130,10 +126,8 @@ static void deadlines(void **state)
     (void)state;
     call(ch, ECHO, 60000, TORC_STATUS_OK, "");
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
-        struct torc_call_options o;
         struct ended e = {0};
-        torc_call_options_init(&o);
-        o.timeout_ms = 1000;
+        struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
         uint64_t begun = now_ms();
         assert_int_equal(torc_call_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL, NULL), 0);
         jump(jumps[i]);
@@ -159,7 +153,6 @@ static void backoff(void **state)
     enum torc_connectivity now;
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
-        struct torc_call_options o;
         struct torc_result r;
         kit_backends_stop(kit, 0);
         /* The loss is noticed a moment later. */
@@ -168,9 +161,7 @@ static void backoff(void **state)
         jump(jumps[i]);
         kit_backends_restart(kit, 0);
         uint64_t begun = now_ms();
-        torc_call_options_init(&o);
-        o.wait_for_ready = true;
-        o.timeout_ms = 60000;
+        struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON, .timeout_ms = 60000};
         assert_int_equal(torc_call_unary(ch, ECHO, "x", 1, &o, &r), 0);
         if (r.code != TORC_STATUS_OK)
             fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -231,12 +222,9 @@ static char *write_token(const char *path, int64_t expires_s)
 /* Asserts that the backend sees this token. */
 static void expect_token(torc_channel *ch, torc_call_credentials *own, const char *token)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
-    o.timeout_ms = 60000;
-    o.credentials = own;
-    o.wait_for_ready = true;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000, .credentials = own,
+                                  .wait_for_ready = TORC_ON};
     assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Headers", "x", 1, &o, &r), 0);
     if (r.code != TORC_STATUS_OK)
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -250,7 +238,6 @@ static void dates(void **state)
 {
     char path[] = "/tmp/torc-clock-XXXXXX";
     struct tc_server_opts so;
-    struct torc_tls_options t;
     struct kit_cert ca = kit_cert_make(
         &(struct kit_cert_opts){.common_name = "ca", .ca = true, .valid_from_s = -HOUR_S, .valid_to_s = 30 * DAY_S});
     struct kit_cert leaf = kit_cert_make(&(struct kit_cert_opts){
@@ -266,8 +253,7 @@ static void dates(void **state)
                                 NULL);
     assert_non_null(so.tls);
     struct kit_backends *kit = kit_backends_new(2, &so);
-    torc_tls_options_init(&t);
-    t.roots_pem = ca.cert_pem;
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
     torc_credentials *creds = torc_credentials_tls(&t, NULL);
     torc_call_credentials *token = torc_call_credentials_jwt_token_file(path, NULL);
     torc_channel *old = channel_with(kit, 0, creds), *fresh = channel_with(kit, 1, creds);

@@ -23,9 +23,7 @@ struct world {
 static int setup(void **state)
 {
     struct world *w = TC_NEW(struct world);
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_runtime_free(
         torc_runtime_new(&o, NULL)); /* libuv keeps two descriptors of the first loop for the whole process */
     w->descriptors = footprint_descriptors();
@@ -52,8 +50,7 @@ static int teardown(void **state)
 /* Makes a channel to "shop.test" at the backend's port, resolved by the name server. */
 static torc_channel *channel_with(struct world *w, const struct torc_channel_options *options)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     if (options)
         o = *options;
     o.backoff_initial_ms = 50;
@@ -145,9 +142,8 @@ static void four_thousand_addresses(void **state)
 static void addresses_of_nobody(void **state)
 {
     struct world *w = *state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.service_config_json = "{\"loadBalancingConfig\": [{\"round_robin\": {}}]}";
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = "{\"loadBalancingConfig\": [{\"round_robin\": {}}]}"};
     name_server_set(w->names, NAMES_TRUE, "127.0.0.2,224.0.0.1,127.0.0.1,255.255.255.255");
     torc_channel *ch = channel_with(w, &o);
     for (int i = 0; i < 20; i++)
@@ -167,7 +163,6 @@ static void anothers_address(void **state)
     struct world *w = *state;
     struct tc_status error = {0};
     struct tc_server_opts so;
-    struct torc_tls_options t;
     struct torc_channel_options o;
     struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
     struct kit_cert other =
@@ -181,10 +176,8 @@ static void anothers_address(void **state)
     assert_non_null(so.tls);
     kit_backends_free(w->kit);
     w->kit = kit_backends_new(1, &so);
-    torc_tls_options_init(&t);
-    t.roots_pem = ca.cert_pem;
-    torc_channel_options_init(&o);
-    o.credentials = torc_credentials_tls(&t, NULL);
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
+    o = (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_tls(&t, NULL)};
     assert_non_null(o.credentials);
     name_server_set(w->names, NAMES_TRUE, "127.0.0.1");
     torc_channel *ch = channel_with(w, &o);

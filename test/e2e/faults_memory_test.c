@@ -67,10 +67,8 @@ static torc_runtime *rt; /* driven by this thread */
 
 static int setup(void **state)
 {
-    struct torc_runtime_options o;
     (void)state;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     rt = torc_runtime_new(&o, NULL);
     refused = 0;
     return rt ? 0 : -1;
@@ -101,11 +99,9 @@ static void add_large(struct tc_server *server, void *arg)
 
 static void call(torc_channel *ch, const char *method, int code, const char *part)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
-    o.timeout_ms = 60000;
-    o.max_receive_message_bytes = LARGE;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000,
+                                  .max_receive_message_bytes = LARGE};
     assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
     if (r.code != code || !strstr(r.message, part))
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -222,11 +218,9 @@ static void large_response(void **state)
     (void)state;
     struct kit_mesh *k = kit_mesh_new(2);
     struct tc_buf large = {0};
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = kit_mesh_bootstrap(k);
-    o.backoff_initial_ms = 50;
-    o.backoff_max_ms = 100;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = kit_mesh_bootstrap(k), .backoff_initial_ms = 50,
+                                     .backoff_max_ms = 100};
     kit_mesh_put_listener(k, "svc", "c", NULL);
     kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
     kit_mesh_put_endpoints(k, "c", "0/a: 0", NULL);

@@ -17,10 +17,8 @@
 
 static torc_channel *channel_to(const char *address)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.backoff_initial_ms = 50;
-    o.backoff_max_ms = 100;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .backoff_initial_ms = 50, .backoff_max_ms = 100};
     char *target = tc_asprintf("ipv4:%s", address);
     torc_channel *ch = torc_channel_new(NULL, target, &o, NULL);
     assert_non_null(ch);
@@ -96,10 +94,9 @@ static void no_way_to_the_control_plane(void **state)
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
                                   "\"insecure\"}]}], \"node\": {\"id\": \"n\"}}",
                                   wire_proxy_address(path));
-    struct torc_channel_options o;
     struct kit_load_report report;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = bootstrap;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = bootstrap};
     kit_mesh_put_listener(k, "svc", "c", NULL);
     kit_mesh_put_cluster(k, "c", "lb_policy: ROUND_ROBIN");
     kit_mesh_put_endpoints(k, "c", "0/a: 0", NULL);

@@ -27,9 +27,8 @@ static uint64_t now_ms(void)
 
 static void quick_backoff(struct torc_channel_options *o)
 {
-    torc_channel_options_init(o);
-    o->backoff_initial_ms = 50;
-    o->backoff_max_ms = 100;
+    *o = (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                       .backoff_initial_ms = 50, .backoff_max_ms = 100};
 }
 
 static torc_channel *channel_on(torc_runtime *runtime, const char *address, const struct torc_channel_options *options)
@@ -71,10 +70,7 @@ static void on_result(const struct torc_result *r, void *arg)
 
 static void start(struct batch *b, torc_channel *ch, const char *method, bool wait, int64_t timeout_ms)
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.wait_for_ready = wait;
-    o.timeout_ms = timeout_ms;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = wait, .timeout_ms = timeout_ms};
     b->begun++;
     assert_int_equal(torc_call_unary_async(ch, method, "x", 1, &o, on_result, b, NULL, NULL), 0);
 }
@@ -129,12 +125,10 @@ static void latency(void **state)
 /* Sends a message of 128 initial windows and receives its echo. Returns the duration. */
 static uint64_t send_large(torc_channel *ch)
 {
-    struct torc_call_options o;
     struct torc_result r;
     char *large = tc_calloc(1, LARGE);
-    torc_call_options_init(&o);
-    o.timeout_ms = 60000;
-    o.max_receive_message_bytes = LARGE;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000,
+                                  .max_receive_message_bytes = LARGE};
     uint64_t begun = now_ms();
     assert_int_equal(torc_call_unary(ch, "/a.B/C", large, LARGE, &o, &r), 0);
     uint64_t took = now_ms() - begun;
@@ -277,13 +271,11 @@ static void ring_moves(void **state)
     enum { USERS = 12, UNHEARD_MS = 2000 };
     struct wire *w = *state;
     struct kit_mesh *k = kit_mesh_new(3);
-    struct torc_channel_options o;
     unsigned home[USERS], moved = 0;
     put_ring(k, w);
-    torc_channel_options_init(&o);
-    o.connect_timeout_ms = 3000;
-    o.keepalive_time_ms = 10000;
-    o.keepalive_timeout_ms = UNHEARD_MS;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .connect_timeout_ms = 3000, .keepalive_time_ms = 10000,
+                                     .keepalive_timeout_ms = UNHEARD_MS};
     torc_channel *ch = kit_mesh_channel(k, "svc", &o);
     for (unsigned u = 0; u < USERS; u++)
         assert_in_range(home[u] = path_of(ch, u), 0, 2);
@@ -340,7 +332,7 @@ static void half_open(void **state)
     kit_backends_expect(other, false, 60000, TORC_STATUS_OK, "");
     struct kit_load *load = kit_load_new(other, 50, 1);
     uint64_t heard = now_ms();
-    start(&b, kept, "torc.test.Backend/Hang", false, -1);
+    start(&b, kept, "torc.test.Backend/Hang", false, 0);
     start(&c, bare, "torc.test.Backend/Hang", false, 8000);
     while (kit_backends_counts(kit, 0).open_calls < 1 || kit_backends_counts(kit, 1).open_calls < 1)
         torc_runtime_poll(rt, 10);

@@ -246,9 +246,8 @@ static int64_t some_timeout(struct tc_rng *rng)
 static void launch(struct slot *s)
 {
     struct world *w = s->w;
-    struct torc_call_options o;
     torc_call *call = NULL;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     snprintf(s->mark, sizeof(s->mark), "%lu", (unsigned long)(tc_rng_u64(&w->rng) >> 20));
     torc_metadata *m = torc_metadata_new();
     torc_metadata_add_string(m, "mark", s->mark);
@@ -302,18 +301,14 @@ static const char hedging[] = "{\"methodConfig\":[{\"name\":[{}],\"hedgingPolicy
 
 static void open_channels(struct world *w)
 {
-    struct torc_runtime_options ro;
-    torc_runtime_options_init(&ro);
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options)};
     w->rt = torc_runtime_new(&ro, NULL);
-    struct torc_tls_options to;
-    torc_tls_options_init(&to);
-    to.roots_pem = w->cert.cert_pem;
+    struct torc_tls_options to = {TORC_SIZE(torc_tls_options), .roots_pem = w->cert.cert_pem};
     w->creds = torc_credentials_tls(&to, NULL);
     assert_non_null(w->creds);
     for (size_t i = 0; i < SERVERS; i++) {
         bool secure = i >= CLEAR;
-        struct torc_channel_options o;
-        torc_channel_options_init(&o);
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
         if (secure)
             o.credentials = w->creds;
         if (i == CLEAR - 1)

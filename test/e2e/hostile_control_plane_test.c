@@ -144,7 +144,6 @@ static void make_certificates(void)
 static int open_world(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
     make_certificates();
     add_rows(hostile_flood_rows());
     add_rows(hostile_header_rows());
@@ -161,8 +160,7 @@ static int open_world(void **state)
     n_clear = n_plays;
     add_rows(hostile_tls_rows());
     over_tls = hostile_new(plays, n_plays, &cert);
-    torc_runtime_options_init(&o);
-    o.idle_connection_ms = 100;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .idle_connection_ms = 100};
     rt = torc_runtime_new(&o, NULL);
     return 0;
 }
@@ -209,7 +207,6 @@ static void on_result(const struct torc_result *r, void *arg)
 
 static torc_channel *ask_by(size_t play)
 {
-    struct torc_channel_options o;
     char *creds = servers == over_plaintext
                       ? tc_strdup("\"type\": \"insecure\"")
                       : tc_asprintf("\"type\": \"tls\", \"config\": {\"ca_certificate_file\": \"%s\"}", root_file);
@@ -217,8 +214,8 @@ static torc_channel *ask_by(size_t play)
                                   "\"node\": {\"id\": \"n\"}}",
                                   hostile_address(servers, play), creds);
     tc_free(creds);
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = bootstrap;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = bootstrap};
     torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
     assert_non_null(ch);
     tc_free(bootstrap);
@@ -230,9 +227,7 @@ static void play_batch(size_t first, size_t n)
     struct outcome out = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     struct ask asks[BATCH];
     torc_channel *channels[BATCH];
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = DEADLINE_MS;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = DEADLINE_MS};
     struct footprint before = footprint_begin();
     for (size_t i = 0; i < n; i++) {
         asks[i] = (struct ask){&out, first + i};

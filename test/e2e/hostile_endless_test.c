@@ -273,10 +273,9 @@ static void run_for_a_while(struct endless_run *run)
 static bool play(size_t i)
 {
     struct endless_run run = {.row = &rows[i], .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    struct torc_channel_options o;
     struct kit_load_report report;
     struct hostile *h = servers[rows[i].tls];
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     if (rows[i].tls)
         o.credentials = creds;
     char *target = tc_asprintf("ipv4:%s", hostile_address(h, i));
@@ -320,19 +319,15 @@ static int open_world(void **state)
 {
     (void)state;
     hostile_play_fn *plays[N_ROWS];
-    struct torc_runtime_options o;
-    struct torc_tls_options tls;
     for (size_t i = 0; i < N_ROWS; i++)
         plays[i] = rows[i].play;
     root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
     cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
     servers[0] = hostile_new(plays, N_ROWS, NULL);
     servers[1] = hostile_new(plays, N_ROWS, &cert);
-    torc_tls_options_init(&tls);
-    tls.roots_pem = root.cert_pem;
+    struct torc_tls_options tls = {TORC_SIZE(torc_tls_options), .roots_pem = root.cert_pem};
     creds = torc_credentials_tls(&tls, NULL);
-    torc_runtime_options_init(&o);
-    o.idle_connection_ms = 100;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .idle_connection_ms = 100};
     rt = torc_runtime_new(&o, NULL);
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers[0]));
     good = torc_channel_new(rt, target, NULL, NULL);

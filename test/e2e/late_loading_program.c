@@ -14,17 +14,13 @@ int main(int argc, char **argv)
         torc_error_clear(&error);
         return 1;
     }
-    struct torc_channel_options options;
-    torc_channel_options_init(&options);
-    options.credentials = credentials;
+    struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = credentials};
     torc_channel *channel = torc_channel_new(NULL, argv[1], &options, &error);
     if (!channel) {
         printf("no channel: %s\n", torc_error_text(error));
         return 1;
     }
-    struct torc_call_options call;
-    torc_call_options_init(&call);
-    call.timeout_ms = 10000;
+    struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 10000};
     struct torc_result result;
     if (torc_call_unary(channel, "echo.Echo/Say", "", 0, &call, &result) == 0) {
         printf("%s: %s\n", torc_status_code_name(result.code), result.message);

@@ -80,7 +80,7 @@ torc.torc_credentials_tls.restype = ctypes.c_void_p
 torc.torc_error_text.restype = ctypes.c_char_p
 error = ctypes.c_void_p()
 made = torc.torc_credentials_tls(None, ctypes.byref(error))
-print("made" if made else torc.torc_error_text(error).decode())
+print("made" if made else f"{torc.torc_error_text(error).decode()} {torc.torc_error_code(error)}")
 """
 
 
@@ -96,6 +96,7 @@ def test_tls_loads_openssl():
             pass  # a file that is no library
         done = run(sys.executable, "-c", TLS, LIBRARY, LD_LIBRARY_PATH=folder)
         check(done.stdout.startswith(f"TLS is not available: OpenSSL cannot be loaded: {folder}/{soname}: "), done.stdout)
+        check(done.stdout.endswith(" -9\n"), done.stdout)  # TORC_EUNSUPPORTED
 
 
 with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:

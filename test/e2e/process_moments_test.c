@@ -86,9 +86,7 @@ static int code_of_other;
 
 static void start_scene(enum torc_runtime_mode mode)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = mode;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = mode};
     sem_init(&began, 0, 0);
     sem_init(&go_on, 0, 0);
     sem_init(&returned, 0, 0);

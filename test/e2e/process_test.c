@@ -157,25 +157,18 @@ static char *ca_text;
 
 static torc_credentials *tls_of_files(void)
 {
-    struct torc_tls_files f;
-    torc_tls_files_init(&f);
-    f.ca_certificate_file = at.ca;
+    struct torc_tls_files f = {TORC_SIZE(torc_tls_files), .ca_certificate_file = at.ca};
     return torc_credentials_tls_files(&f, NULL);
 }
 
 /* Makes one handshake and one call with a token. Returns the call's code, or 1000 and more. */
 static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credentials *token)
 {
-    struct torc_channel_options co;
-    torc_channel_options_init(&co);
-    co.credentials = tls;
+    struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = tls};
     torc_channel *ch = torc_channel_new(rt, at.backend, &co, NULL);
     if (!ch)
         return 1000;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.credentials = token;
-    o.timeout_ms = CALL_MS;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .credentials = token, .timeout_ms = CALL_MS};
     struct torc_result r;
     int rc = torc_call_unary(ch, "torc.test.Backend/Headers", "x", 1, &o, &r);
     int code = rc == 0 ? r.code : 1000 - rc;
@@ -221,9 +214,7 @@ static torc_runtime *start(uint64_t seed, enum torc_runtime_mode mode)
     fclose(f);
     if (tc_rng_below(&rng, 2)) /* an application that uses OpenSSL, and initialised it */
         OPENSSL_init_crypto(0, NULL);
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = mode;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = mode};
     torc_runtime *own = torc_runtime_new(&o, NULL);
     shared_tls = tls_of_files();
     shared_token = tc_metadata_server_creds(at.tokens, CALL_MS);

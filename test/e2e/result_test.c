@@ -94,15 +94,13 @@ static void expect_layer_at(const char *target, const char *method, int status, 
 static void test_layers(void **state)
 {
     (void)state;
-    struct torc_call_options options;
-    torc_call_options_init(&options);
+    struct torc_call_options options = {TORC_SIZE(torc_call_options)};
     expect_layer(torc_unary(ch, "torc.test.Backend/Fail", "7", 1, NULL), TORC_STATUS_PERMISSION_DENIED,
                  TORC_LAYER_PEER);
     options.timeout_ms = 20;
     expect_layer(torc_unary(ch, "torc.test.Backend/Hang", "x", 1, &options), TORC_STATUS_DEADLINE_EXCEEDED,
                  TORC_LAYER_DEADLINE);
-    torc_call_options_init(&options);
-    options.max_receive_message_bytes = 10;
+    options = (struct torc_call_options){TORC_SIZE(torc_call_options), .max_receive_message_bytes = 10};
     expect_layer(torc_unary(ch, "a.B/Echo", "more than ten bytes", 19, &options), TORC_STATUS_RESOURCE_EXHAUSTED,
                  TORC_LAYER_LIMIT);
     torc_stream *s = torc_stream_open(ch, "torc.test.Backend/Hang", NULL, NULL);
@@ -186,9 +184,7 @@ static void test_details_of_nothing(void **state)
 static void test_explain(void **state)
 {
     (void)state;
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    options.explain = true;
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .explain = TORC_ON};
     torc_result *r = torc_unary(ch, "a.B/Echo", "x", 1, &options);
     assert_non_null(strstr(torc_result_explain(r), "\"endpoint\":"));
     torc_result_free(r);

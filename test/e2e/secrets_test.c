@@ -129,11 +129,8 @@ static int teardown(void **state)
 
 static void call(torc_channel *ch, const char *method, const char *request, torc_call_credentials *own, int code)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
-    o.credentials = own;
-    o.timeout_ms = 60000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .credentials = own, .timeout_ms = 60000};
     assert_int_equal(torc_call_unary(ch, method, request, strlen(request), &o, &r), 0);
     if (r.code != code)
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -145,10 +142,8 @@ static void use(const char *secret, torc_credentials *channel_creds, torc_call_c
 {
     needle = secret;
     given = found = 0;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.credentials = channel_creds;
-    o.service_config_json = config;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = channel_creds,
+                                     .service_config_json = config};
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_non_null(ch);
@@ -167,9 +162,7 @@ static void use(const char *secret, torc_credentials *channel_creds, torc_call_c
 
 static torc_credentials *channel_creds(void)
 {
-    struct torc_tls_options t;
-    torc_tls_options_init(&t);
-    t.roots_pem = ca.cert_pem;
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
     torc_credentials *c = torc_credentials_tls(&t, NULL);
     assert_non_null(c);
     return c;
@@ -233,11 +226,9 @@ static void access_tokens(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(configs); i++) {
-        struct torc_google_options o;
         torc_error *error = NULL;
-        torc_google_options_init(&o);
-        o.roots_pem = ca.cert_pem;
-        o.metadata_host = http_server_address(metadata);
+        struct torc_google_options o = {TORC_SIZE(torc_google_options), .roots_pem = ca.cert_pem,
+                                        .metadata_host = http_server_address(metadata)};
         torc_credentials *c = torc_credentials_google_default(&o, &error);
         if (!c)
             fail_msg("%s", torc_error_text(error));

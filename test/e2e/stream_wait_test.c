@@ -267,9 +267,7 @@ static void test_finish_drops_and_repeats(void **state)
 static void test_compression_of_a_message(void **state)
 {
     (void)state;
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    options.gzip = 1;
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .gzip = TORC_ON};
     static char text[4000];
     memset(text, 'a', sizeof(text) - 1);
     torc_stream *s = torc_stream_open(ch, "a.B/Chat", &options, NULL);

@@ -195,12 +195,10 @@ static void start_call(struct world *w)
     c->streaming = chance(w, 2);
     c->explained = !c->streaming && chance(w, 5) == 0;
     bool keep = chance(w, 2);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.wait_for_ready = chance(w, 2);
-    o.timeout_ms = chance(w, 2) ? (int64_t)chance(w, 20) : -1;
-    o.explain = chance(w, 4) == 0;
-    o.credentials = chance(w, 8) == 0 ? teardown_credentials(servers) : NULL;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = chance(w, 2) != 0,
+                                  .timeout_ms = chance(w, 2) ? (int64_t)chance(w, 20) - 1 : 0,
+                                  .explain = chance(w, 4) == 0,
+                                  .credentials = chance(w, 8) == 0 ? teardown_credentials(servers) : NULL};
     bool ask = w->csds && chance(w, 3) == 0; /* with the empty request */
     const char *method = ask ? CSDS : methods[chance(w, TC_ARRAY_LEN(methods))];
     c->writes_left = ask || chance(w, 3) ? 0 : 1 + chance(w, 4);
@@ -329,12 +327,11 @@ static void one_teardown(uint64_t seed)
     seed_now = seed;
     tc_rng_init_seed(&w->rng, seed);
     pthread_mutex_init(&w->lock, NULL);
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
     w->own_loop = chance(w, 3) != 0;
     o.mode = w->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD;
     if (chance(w, 4) == 0)
-        o.max_idle_connections = 0;
+        o.idle_connection_ms = -1;
     o.xds_domain = chance(w, 5) ? NULL : torc_xds_domain_new(NULL);
     w->rt = torc_runtime_new(&o, NULL);
     assert_non_null(w->rt);

@@ -62,7 +62,7 @@ static void *resolver_start(const char *rest, torc_resolver_listener *listener, 
     if (!atomic_compare_exchange_strong(&s->listener, &none, listener))
         torc_resolver_listener_unref(listener);
     const char *address = rest;
-    struct torc_endpoint e = {.addresses = &address, .n_addresses = 1};
+    struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
     torc_resolver_report(listener, &e, 1, NULL); /* rejected once the runtime has begun to end */
     return s;
 }
@@ -80,7 +80,7 @@ static int report(struct actor *a)
     if (chance(a, 4) == 0)
         return torc_resolver_report_error(listener, TORC_STATUS_UNAVAILABLE, "for a moment");
     const char *address = kit_backends_address(kit_backends_one, 0);
-    struct torc_endpoint e = {.addresses = &address, .n_addresses = 1};
+    struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
     return torc_resolver_report(listener, &e, 1, NULL);
 }
 
@@ -121,10 +121,9 @@ static const char *method(struct actor *a)
 
 static struct torc_call_options options(struct actor *a)
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = chance(a, 20);
-    o.wait_for_ready = chance(a, 2);
+    int64_t left = (int64_t)chance(a, 20);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = left ? left : -1,
+                                  .wait_for_ready = chance(a, 2) != 0};
     return o;
 }
 
@@ -246,11 +245,9 @@ static int post(struct actor *a)
 
 static torc_channel *channel_new(struct scene *s, bool resolved)
 {
-    struct torc_channel_options o;
     char target[64];
-    torc_channel_options_init(&o);
-    o.resolvers = s->resolvers;
-    o.backoff_initial_ms = 2;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .resolvers = s->resolvers, .backoff_initial_ms = 2};
     snprintf(target, sizeof(target), "held:%s", kit_backends_address(kit_backends_one, 0));
     return torc_channel_new(s->rt, resolved ? target : kit_backends_target(kit_backends_one), &o, NULL);
 }

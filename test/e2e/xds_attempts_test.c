@@ -89,15 +89,14 @@ static void retries_keep_the_hash(void **state)
 
 static torc_channel *open_ring(struct kit_mesh *k, const char *policy)
 {
-    struct torc_channel_options o;
     torc_error *error = NULL;
     kit_mesh_fail(k, 0, TORC_STATUS_UNAVAILABLE);
     char *target = tc_asprintf("ipv4:%s,%s", kit_mesh_address(k, 0), kit_mesh_address(k, 1));
     char *config = tc_asprintf("{\"loadBalancingConfig\":[{\"ring_hash_experimental\":{\"requestHashHeader\":\"k\"}}],"
                                "\"methodConfig\":[{\"name\":[{}],%s}]}",
                                policy);
-    torc_channel_options_init(&o);
-    o.service_config_json = config;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = config};
     torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &error);
     if (!ch)
         fail_msg("%s", torc_error_text(error));

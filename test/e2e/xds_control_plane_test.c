@@ -154,8 +154,7 @@ static void clients_of_targets(void **state)
     assert_int_equal(streams(w.k), 1);
     kit_mesh_calls(other, NULL, 1);
     assert_int_equal(streams(w.k), 1);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     char *bootstrap = tc_asprintf("{\"torc.share_client\": false, %s", kit_mesh_bootstrap(w.k) + 1);
     o.xds_bootstrap_json = bootstrap;
     torc_channel *alone[] = {kit_mesh_channel(w.k, "svc", &o), kit_mesh_channel(w.k, "svc", &o),

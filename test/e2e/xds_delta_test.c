@@ -71,8 +71,7 @@ struct world {
 static struct world open_world(bool incremental)
 {
     struct world w = {.k = kit_mesh_new(0)};
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     put_mesh(w.k, CLUSTERS, NULL);
     w.proxy = wire_proxy_new(kit_mesh_control_plane(w.k));
     w.bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
@@ -147,8 +146,7 @@ static void removal_and_nack(void **state)
 {
     (void)state;
     struct kit_mesh *k = kit_mesh_new(2);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
                                   "\"insecure\"}], \"server_features\": [\"torc.incremental_ads\", "
                                   "\"fail_on_data_errors\"]}], \"node\": {\"id\": \"test-node\"}}",

@@ -59,9 +59,8 @@ static void test_one_of_two_targets(void **state)
 {
     TC_CASE(FB06);
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = bootstrap;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = bootstrap};
     put_target(first, "cached", "0/a: 0");
     put_target(first, "new", "0/a: 1");
     put_target(second, "cached", "0/a: 0");

@@ -38,9 +38,8 @@ static struct kit_mesh_world open_world(const char *filters, const char *routes)
 static struct torc_result call(torc_channel *ch, const char *method, const char *request, const char *const *headers,
                                int64_t timeout_ms)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     for (size_t i = 0; headers && headers[i]; i += 2)
         torc_metadata_add_string(md, headers[i], headers[i + 1]);
@@ -438,10 +437,9 @@ static void put_named(struct kit_mesh_world *w, const char *name, const char *ad
 static torc_channel *named_channel(struct kit_mesh_world *w, const char *name, const char *features,
                                    torc_credentials *creds, const char *authority)
 {
-    struct torc_channel_options o;
     char *json = bootstrap(w, features);
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = json;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = json};
     if (creds)
         o.credentials = creds;
     o.authority = authority;
@@ -530,9 +528,7 @@ static void authority_is_verified(void **state)
     tc_server_opts_init(&so);
     so.tls = tls;
     struct kit_backends *secure = kit_backends_new(1, &so);
-    struct torc_tls_options t;
-    torc_tls_options_init(&t);
-    t.roots_pem = ca.cert_pem;
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
     torc_credentials *creds = torc_credentials_tls(&t, NULL);
     struct kit_mesh_world w = open_world("", ROUTE(""));
     put_named(&w, "good", kit_backends_address(secure, 0), "also.example:8443");

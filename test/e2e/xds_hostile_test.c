@@ -150,8 +150,7 @@ static void a_huge_response(void **state)
 static void a_limit_of_the_bootstrap(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     char *bootstrap = tc_asprintf("{\"xds_servers\": [{\"server_uri\": \"%s\", \"channel_creds\": [{\"type\": "
                                   "\"insecure\"}]}], \"node\": {\"id\": \"n\"}, "
                                   "\"torc.limits\": {\"ads_message_bytes\": 100}}",

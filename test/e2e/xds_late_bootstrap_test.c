@@ -22,11 +22,9 @@ static void put_file(const char *path, const char *text)
 
 static torc_channel *channel_of(struct kit_mesh *k, const char *target)
 {
-    struct torc_channel_options o;
     torc_error *error = NULL;
-    torc_channel_options_init(&o);
-    o.backoff_initial_ms = 50;
-    o.backoff_max_ms = 200;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .backoff_initial_ms = 50, .backoff_max_ms = 200};
     torc_channel *ch = torc_channel_new(kit_mesh_runtime(k), target, &o, &error);
     if (!ch)
         fail_msg("%s", torc_error_text(error));

@@ -216,9 +216,7 @@ static void slow_dns_after_dead_ring(void **state)
     kit_mesh_put_aggregate(k, "agg", "c1, dns");
     open_channel("agg");
     struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 60000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
     assert_int_equal(torc_call_unary_async(ch, "/test.Service/Method", "x", 1, &o, on_result, &w, NULL, NULL), 0);
     wire_proxy_wait_connections(proxy, 1);
     pthread_mutex_lock(&w.lock);

@@ -341,7 +341,6 @@ static void call_with_load(torc_channel *ch, double foo)
     Xds__Data__Orca__V3__OrcaLoadReport__NamedMetricsEntry entries[2];
     Xds__Data__Orca__V3__OrcaLoadReport__NamedMetricsEntry *map[2] = {&entries[0], &entries[1]};
     uint8_t bytes[128];
-    struct torc_call_options o;
     struct torc_result r;
     for (size_t i = 0; i < 2; i++) {
         xds__data__orca__v3__orca_load_report__named_metrics_entry__init(&entries[i]);
@@ -353,7 +352,7 @@ static void call_with_load(torc_channel *ch, double foo)
     report.named_metrics = map;
     report.n_named_metrics = 2;
     size_t n = xds__data__orca__v3__orca_load_report__pack(&report, bytes);
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     assert_int_equal(torc_metadata_add(md, "x-load-metrics-bin", bytes, n), 0);
     o.metadata = md;

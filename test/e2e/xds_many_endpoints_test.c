@@ -164,13 +164,10 @@ static void others_connect(void **state)
     (void)state;
     enum { SOON_MS = 60000, ATTEMPT_MS = 3600000 }; /* no silent attempt ends meanwhile */
     struct silence s;
-    struct torc_channel_options o;
-    struct torc_runtime_options ro;
-    torc_runtime_options_init(&ro);
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options)};
     torc_runtime *rt = torc_runtime_new(&ro, NULL);
-    torc_channel_options_init(&o);
-    o.connect_timeout_ms = ATTEMPT_MS;
-    o.xds_bootstrap_json = kit_mesh_bootstrap(k);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .connect_timeout_ms = ATTEMPT_MS, .xds_bootstrap_json = kit_mesh_bootstrap(k)};
     torc_channel *silent = torc_channel_new(rt, "xds:///svc", &o, NULL);
     kit_mesh_calls(silent, NULL, 1);
     silence_begin(&s);

@@ -73,12 +73,10 @@ static struct kit_mesh *mesh_of(size_t n)
 
 static torc_channel *channel_on(torc_runtime *rt, const char *bootstrap, size_t i)
 {
-    struct torc_channel_options o;
     char *target = tc_asprintf("xds:///s%zu", i);
     torc_error *error = NULL;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = bootstrap;
-    o.xds_resource_timeout_ms = 60000;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = bootstrap, .xds_resource_timeout_ms = 60000};
     torc_channel *ch = torc_channel_new(rt, target, &o, &error);
     if (!ch)
         fail_msg("%s", torc_error_text(error));
@@ -88,9 +86,7 @@ static torc_channel *channel_on(torc_runtime *rt, const char *bootstrap, size_t 
 
 static torc_runtime *runtime_in(torc_xds_domain *domain)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.xds_domain = domain;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .xds_domain = domain};
     torc_runtime *rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     return rt;
@@ -103,8 +99,7 @@ static void five_targets(void **state)
     (void)state;
     struct kit_mesh *k = mesh_of(TARGETS);
     torc_channel *ch[TARGETS];
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     o.xds_resource_timeout_ms = 3600000; /* the Cluster is awaited to the end of the test */
     kit_mesh_do(k, keep_one, NULL);
     /* A target that waits for a Cluster that never comes does not block the others. */

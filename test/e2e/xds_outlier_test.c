@@ -52,9 +52,8 @@ static void take_all(struct world *w, uint64_t *counts)
 /* Makes an RPC with key i that ends with INTERNAL. */
 static void fail_once(struct world *w, size_t i)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     const char *value = w->keys[i] + strlen("address_hash: ");
     assert_int_equal(torc_metadata_add(md, "address_hash", value, strlen(value)), 0);

@@ -210,9 +210,8 @@ static size_t reached(struct kit_mesh_world *w, const char *headers)
 /* Makes an RPC with the key of backend i that ends with INTERNAL. */
 static void fail_once(struct kit_mesh_world *w, size_t i)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     assert_int_equal(torc_metadata_add_string(md, "address_hash", keys[i] + strlen("address_hash: ")), 0);
     o.metadata = md;

@@ -138,9 +138,8 @@ static void channel_id_outlives_idleness(void **state)
     (void)state;
     struct kit_mesh_world w =
         kit_mesh_world_open(4, "0/a: 0, 1, 2, 3", NULL, "[{filter_state: {key: io.grpc.channel_id}}]");
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.idle_timeout_ms = 30;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .idle_timeout_ms = 30};
     torc_channel_free(w.ch);
     w.ch = kit_mesh_channel(w.k, "svc", &o);
     for (int i = 0; i < 8; i++) {

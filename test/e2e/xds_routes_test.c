@@ -25,11 +25,8 @@ static struct kit_mesh_world open_world(size_t clusters, const char *routes)
 
 static struct torc_result call_method(torc_channel *ch, const char *method, bool explain)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
-    o.timeout_ms = 60000;
-    o.explain = explain;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000, .explain = explain};
     assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
     return r;
 }
@@ -225,9 +222,8 @@ static void unused_clusters_go(void **state)
 
 static torc_channel *short_timeout(struct kit_mesh *k, const char *name)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.xds_resource_timeout_ms = 1000;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_resource_timeout_ms = 1000};
     return kit_mesh_channel(k, name, &o);
 }
 
@@ -280,14 +276,11 @@ static void waits_for_a_deleted_cluster(void **state)
     (void)state;
     struct kit_mesh_world w = open_world(1, "{match: {prefix: \"\"}, route: {cluster: nowhere}}");
     struct waiting rpc = {.code = -1};
-    struct torc_call_options o;
     char *json = NULL;
     torc_channel *ch = short_timeout(w.k, "svc");
     sem_init(&rpc.over, 0, 0);
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
-    torc_call_options_init(&o);
-    o.wait_for_ready = true;
-    o.timeout_ms = 60000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON, .timeout_ms = 60000};
     assert_int_equal(torc_call_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL, NULL), 0);
     /* The loop runs them in order: the RPC has its cluster by now. */
     assert_int_equal(torc_channel_describe(ch, &json), 0);
@@ -352,9 +345,8 @@ static void unknown_authority(void **state)
     TC_CASE(AD30);
     (void)state;
     struct kit_mesh_world w = open_world(1, NULL);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = kit_mesh_bootstrap(w.k);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = kit_mesh_bootstrap(w.k)};
     torc_channel *ch = torc_channel_new(kit_mesh_runtime(w.k), "xds://nobody/svc", &o, NULL);
     expect_text(ch, "/a.B/C",
                 "target \"xds://nobody/svc\": authority \"nobody\" is not in the xDS bootstrap (node ID:test-node)");

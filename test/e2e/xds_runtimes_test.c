@@ -35,10 +35,9 @@ static uint64_t now_ns(void)
 
 static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char *target)
 {
-    struct torc_channel_options o;
     torc_error *error = NULL;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = kit_mesh_bootstrap(k);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = kit_mesh_bootstrap(k)};
     o.xds_resource_timeout_ms = 60000; /* as kit_mesh_channel: the xDS client is the same */
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
@@ -50,10 +49,7 @@ static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char
 
 static torc_runtime *runtime_in(torc_xds_domain *domain, enum torc_runtime_mode mode)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = mode;
-    o.xds_domain = domain;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = mode, .xds_domain = domain};
     torc_runtime *rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     return rt;
@@ -177,8 +173,7 @@ static torc_call *hold(torc_channel *ch)
 {
     torc_error *error = NULL;
     torc_message *m = NULL;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     assert_int_equal(torc_metadata_add_string(md, "x-user", "a"), 0);
     o.metadata = md;
@@ -444,10 +439,8 @@ static void test_fork(void **state)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        struct torc_runtime_options o;
-        torc_runtime_options_init(&o);
-        o.mode = TORC_RUNTIME_CALLER;
-        o.xds_domain = domain;
+        struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER,
+                                         .xds_domain = domain};
         torc_error *error = NULL;
         int bad = torc_runtime_new(&o, &error) != NULL || torc_error_code(error) != TORC_EFORK;
         torc_error_free(error);
@@ -485,9 +478,8 @@ static void test_bad_bootstrap(void **state)
     (void)state;
     torc_xds_domain *domain = torc_xds_domain_new(NULL);
     torc_runtime *rt = runtime_in(domain, TORC_RUNTIME_CALLER);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = "{}";
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = "{}"};
     torc_channel *ch = torc_channel_new(rt, "xds:///svc", &o, NULL);
     assert_non_null(ch);
     struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);

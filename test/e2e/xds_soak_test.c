@@ -147,16 +147,12 @@ static void open_world(struct world *w, bool with_domain)
     put_top(w);
     kit_mesh_put_listener(w->k, "svc", "top", "[{header: {header_name: user}}]");
     for (size_t i = 0; i < w->n; i++) {
-        struct torc_channel_options co;
-        torc_channel_options_init(&co);
-        co.xds_bootstrap_json = kit_mesh_bootstrap(w->k);
-        co.backoff_initial_ms = 50;
-        co.backoff_max_ms = 200;
+        struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                          .xds_bootstrap_json = kit_mesh_bootstrap(w->k), .backoff_initial_ms = 50,
+                                          .backoff_max_ms = 200};
         if (with_domain) {
-            struct torc_runtime_options o;
-            torc_runtime_options_init(&o);
-            o.mode = TORC_RUNTIME_THREAD;
-            o.xds_domain = domain;
+            struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_THREAD,
+                                             .xds_domain = domain};
             w->rt[i] = torc_runtime_new(&o, NULL);
         }
         w->ch[i] = torc_channel_new(w->rt[i] ? w->rt[i] : kit_mesh_runtime(w->k), "xds:///svc", &co, NULL);

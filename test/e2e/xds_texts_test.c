@@ -76,16 +76,13 @@ static void transport_socket_is_ignored(void **state)
     kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 0), context);
     kit_tls_mesh_put_cluster(&w, "good", kit_mesh_address(w.k, 1), NULL);
     kit_tls_mesh_put_listener(&w);
-    struct torc_channel_options insecure;
-    torc_channel_options_init(&insecure);
-    insecure.xds_bootstrap_json = w.bootstrap;
+    struct torc_channel_options insecure = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                            .xds_bootstrap_json = w.bootstrap};
     torc_channel *ch = kit_mesh_channel(w.k, "svc", &insecure);
     struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
     expect_text(&r, TORC_STATUS_UNAVAILABLE, IGNORED);
     torc_result_fini(&r);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 60000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
     assert_int_equal(torc_call_explain(ch, "/a.B/C", &o, &r), 0);
     assert_non_null(strstr(r.explain_json, "\"security\":\"" IGNORED "\""));
     torc_result_fini(&r);

@@ -95,11 +95,8 @@ static void *call(void *arg)
     struct caller *c = arg;
     char header[32];
     while (c->rc == 0) {
-        struct torc_call_options o;
         struct torc_result r;
-        torc_call_options_init(&o);
-        o.timeout_ms = 60000;
-        o.wait_for_ready = true;
+        struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000, .wait_for_ready = TORC_ON};
         snprintf(header, sizeof(header), "%u", (unsigned)tc_rng_below(&c->rng, CLUSTERS));
         torc_metadata *md = torc_metadata_new();
         torc_metadata_add_string(md, "x-to", header);
@@ -128,17 +125,14 @@ struct member {
 
 static void member_start(struct member *m, torc_xds_domain *domain, struct tc_rng *rng)
 {
-    struct torc_runtime_options o;
-    struct torc_channel_options co;
-    torc_runtime_options_init(&o);
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
     m->own_loop = tc_rng_below(rng, 2);
     o.mode = m->own_loop ? TORC_RUNTIME_CALLER : TORC_RUNTIME_THREAD;
     o.xds_domain = domain;
     m->rt = torc_runtime_new(&o, NULL);
     assert_non_null(m->rt);
-    torc_channel_options_init(&co);
-    co.xds_bootstrap_json = kit_mesh_bootstrap(kit);
-    co.backoff_initial_ms = 50;
+    struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                      .xds_bootstrap_json = kit_mesh_bootstrap(kit), .backoff_initial_ms = 50};
     m->ch = torc_channel_new(m->rt, "xds:///svc", &co, NULL);
     assert_non_null(m->ch);
     m->n = (unsigned)tc_rng_below(rng, CALLERS + 1);

@@ -228,9 +228,8 @@ static void the_control_plane_is_behind_tls(void **state)
                     "\"private_key_file\": \"%s/key.pem\", \"refresh_interval\": \"1s\"}}]}], "
                     "\"node\": {\"id\": \"test-node\"}}",
                     kit_mesh_control_plane(k), d, d, d);
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = bootstrap;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = bootstrap};
     torc_channel *ch = kit_mesh_channel(k, "svc", &o);
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "late.pem\": No such file or directory");
     kit_tls_mesh_write(&files, "late.pem", files.other_root.cert_pem);
@@ -257,15 +256,10 @@ static void files_of_a_channel_are_replaced(void **state)
     kit_tls_mesh_secure(&f->w, 0, &named, NULL, NULL);
     char *ca = tc_asprintf("%s/root.pem", f->w.folder), *cert = tc_asprintf("%s/cert.pem", f->w.folder),
          *key = tc_asprintf("%s/key.pem", f->w.folder);
-    struct torc_tls_files files;
-    torc_tls_files_init(&files);
-    files.ca_certificate_file = ca;
-    files.certificate_file = cert;
-    files.private_key_file = key;
-    files.refresh_interval_ms = 1000;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.credentials = torc_credentials_tls_files(&files, NULL);
+    struct torc_tls_files files = {TORC_SIZE(torc_tls_files), .ca_certificate_file = ca, .certificate_file = cert,
+                                   .private_key_file = key, .refresh_interval_ms = 1000};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options),
+                                     .credentials = torc_credentials_tls_files(&files, NULL)};
     assert_non_null(o.credentials);
     torc_channel *ch = torc_channel_new(kit_mesh_runtime(f->w.k), wire_proxy_address(f->proxy), &o, NULL);
     assert_non_null(ch);
@@ -304,20 +298,15 @@ static void a_channels_tls_fails_closed(void **state)
         {NULL, root, "b.mesh.test", "TLS handshake with"},
     };
     for (size_t i = 0; i < TC_ARRAY_LEN(rows); i++) {
-        struct torc_tls_options t;
-        struct torc_channel_options o;
         if (rows[i].server)
             kit_tls_mesh_secure(&f->w, 0, rows[i].server, NULL, NULL);
         else
             kit_mesh_secure(f->w.k, 0, NULL);
         wire_proxy_forget(f->proxy);
-        torc_tls_options_init(&t);
-        t.roots_pem = rows[i].roots->cert_pem;
-        t.certificate_pem = f->w.client.cert_pem;
-        t.private_key_pem = f->w.client.key_pem;
-        torc_channel_options_init(&o);
-        o.credentials = torc_credentials_tls(&t, NULL);
-        o.authority = rows[i].authority;
+        struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = rows[i].roots->cert_pem,
+                                     .certificate_pem = f->w.client.cert_pem, .private_key_pem = f->w.client.key_pem};
+        struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_tls(&t, NULL),
+                                         .authority = rows[i].authority};
         torc_channel *ch = torc_channel_new(kit_mesh_runtime(f->w.k), wire_proxy_address(f->proxy), &o, NULL);
         assert_non_null(ch);
         kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, rows[i].reason);

@@ -372,15 +372,14 @@ static void other_credentials_ignore_the_context(void **state)
 {
     (void)state;
     struct kit_tls_mesh w;
-    struct torc_channel_options o;
     kit_tls_mesh_init(&w, 1, "1s");
     struct wire_proxy *proxy = wire_proxy_new(kit_mesh_address(w.k, 0));
     char *context = kit_tls_mesh_context("mesh", EXACT, "");
     kit_tls_mesh_put_cluster(&w, "c", wire_proxy_address(proxy), context);
     kit_tls_mesh_put_cluster(&w, "good", wire_proxy_address(proxy), context);
     kit_tls_mesh_put_listener(&w);
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = w.bootstrap;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = w.bootstrap};
     torc_channel *insecure = kit_mesh_channel(w.k, "svc", &o);
     kit_mesh_calls(insecure, NULL, 5);
     assert_true(wire_proxy_saw(proxy, "PRI * HTTP/2.0"));

@@ -4,6 +4,8 @@
 Every header of include/torc compiles alone and without a warning, with gcc and, where it is installed, with clang; all of them together as
 every standard of C and C++ that applications use. gcc also compiles them for 32 bits, where the compiler can (x86).
 
+Structs that begin with their size have fields of few types, all of them in a table of src/base/options.c.
+
 The structs have no implicit padding, on 64 and 32 bits, as a field that is added would change what a compiler puts there. PADDED lists the
 structs that still have padding; the list may only shrink."""
 import argparse
@@ -19,8 +21,12 @@ import tempfile
 STANDARDS = {"c": ("c99", "c11", "c17", "c2x"), "c++": ("c++11", "c++14", "c++17", "c++20")}
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes", "-Werror")
 # Structs with padding, by width: a struct that has none any longer is to be taken off.
-PADDED = {64: {"torc_call_options", "torc_channel_options", "torc_endpoint", "torc_result", "torc_runtime_options"},
-          32: {"torc_call_options", "torc_channel_options"}}
+PADDED = {64: {"torc_result"}, 32: set()}
+# Structs that base/options.c has no table of: their readers check what is required, and generated code fills in those of torc/stub.h.
+UNLISTED = {"torc_allocator", "torc_auth_context", "torc_endpoint", "torc_lb_factory", "torc_protobuf_c_method", "torc_resolver_factory",
+            "torc_stream_events", "torc_stub_file"}
+SIZED = re.compile(r"^struct (\w+) \{\n    uint64_t size;(.*?)^\};", re.M | re.S)
+FOREIGN = re.compile(r"^    (?:bool|enum|(?:unsigned )?long|size_t|ssize_t|int|unsigned|u?int\d+_t \w+ :)\b.*", re.M)
 STRUCT = re.compile(r"^(?:typedef )?struct (\w+)?.*\{")
 
 
@@ -55,6 +61,19 @@ def padding_findings(width, places):
         yield from sorted(f"struct {name}, {width} bits: {place}" for place in places[name])
     for name in sorted(PADDED[width] - places.keys()):
         yield f"struct {name} has no padding on {width} bits: take it off PADDED in test/lint/headers.py"
+
+
+def sized_findings(root, table):
+    """Structs that grow by their size: `table`, the text of base/options.c, has the fields of each, and their types are few."""
+    found = {}
+    for header in sorted(root.glob("torc/**/*.h")):
+        for name, body in SIZED.findall(header.read_text()):
+            found[name] = body
+    listed = set(re.findall(r"= STRUCT\((\w+),", table))
+    for name in sorted(found.keys() ^ (listed | UNLISTED)):
+        yield f"struct {name}: {'has no table in src/base/options.c' if name in found else 'is no longer in include/torc'}"
+    for name, body in found.items():
+        yield from (f"struct {name}: the type of `{field.strip()}`" for field in FOREIGN.findall(body))
 
 
 def thirty_two_bits(compiler, folder):
@@ -108,6 +127,7 @@ def main():
         for (what, _), text in zip(jobs, pool.map(lambda job: compile_all(*job[1]), jobs)):
             if text:
                 findings.append(f"{what}:\n{text}")
+        findings += sized_findings(root, (root.parent / "src" / "base" / "options.c").read_text())
         for width, options in ((64, ()), (32, narrow)):
             if options is not None:
                 findings += padding_findings(width, padded("gcc", [together], "-I", str(root), *options))

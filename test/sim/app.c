@@ -30,10 +30,8 @@ void app_domain_free(struct app_domain *d)
 
 struct app_runtime *app_runtime_new(struct app_domain *domain)
 {
-    struct torc_runtime_options o;
     torc_error *error = NULL;
-    torc_runtime_options_init(&o);
-    o.xds_domain = (torc_xds_domain *)domain;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .xds_domain = (torc_xds_domain *)domain};
     torc_runtime *rt = torc_runtime_new(&o, &error);
     if (!rt)
         app_fail("no runtime", error);
@@ -48,14 +46,14 @@ void app_runtime_free(struct app_runtime *rt)
 struct app_channel *app_channel_new(struct app_runtime *rt, const char *target,
                                     const struct app_channel_options *options)
 {
-    struct torc_channel_options o;
     torc_error *error = NULL;
-    torc_channel_options_init(&o);
-    o.xds_bootstrap_json = options->bootstrap;
-    o.backoff_max_ms = options->backoff_max_ms;
-    o.connect_timeout_ms = options->connect_timeout_ms;
-    o.keepalive_time_ms = options->keepalive_time_ms;
-    o.keepalive_timeout_ms = options->keepalive_timeout_ms;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options),
+                                     .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = options->bootstrap,
+                                     .backoff_max_ms = options->backoff_max_ms,
+                                     .connect_timeout_ms = options->connect_timeout_ms,
+                                     .keepalive_time_ms = options->keepalive_time_ms,
+                                     .keepalive_timeout_ms = options->keepalive_timeout_ms};
     torc_channel *ch = torc_channel_new((torc_runtime *)rt, target, &o, &error);
     if (!ch)
         app_fail("no channel", error);
@@ -85,14 +83,15 @@ struct app_call *app_call_start(struct app_channel *ch, const struct app_call_op
                                 void (*done)(void *arg, const struct app_outcome *outcome), void *arg)
 {
     struct app_call *call = calloc(1, sizeof(*call));
-    struct torc_call_options o;
     torc_error *error = NULL;
     torc_metadata *md = torc_metadata_new();
     call->done = done;
     call->arg = arg;
-    torc_call_options_init(&o);
-    o.timeout_ms = options->timeout_ms;
-    o.wait_for_ready = options->wait_for_ready;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options),
+                                  .timeout_ms = options->timeout_ms < 0   ? 0
+                                                : options->timeout_ms > 0 ? options->timeout_ms
+                                                                          : -1,
+                                  .wait_for_ready = options->wait_for_ready};
     if (options->key) {
         torc_metadata_add(md, "x-key", options->key, strlen(options->key));
         o.metadata = md;

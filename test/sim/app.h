@@ -19,7 +19,7 @@ void app_runtime_free(struct app_runtime *rt);
 
 struct app_channel_options {
     const char *bootstrap;
-    uint64_t backoff_max_ms, connect_timeout_ms, keepalive_time_ms, keepalive_timeout_ms;
+    int64_t backoff_max_ms, connect_timeout_ms, keepalive_time_ms, keepalive_timeout_ms;
 };
 struct app_channel *app_channel_new(struct app_runtime *rt, const char *target, const struct app_channel_options *o);
 void app_channel_free(struct app_channel *ch);
@@ -35,7 +35,7 @@ struct app_outcome {
 struct app_call_options {
     const char *request;
     const char *key;    /* header x-key; NULL: none */
-    int64_t timeout_ms; /* < 0: none */
+    int64_t timeout_ms; /* < 0: none; 0: it has passed */
     bool wait_for_ready;
 };
 

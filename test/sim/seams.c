@@ -88,8 +88,7 @@ void __wrap_tc_loop_free(struct tc_loop *loop)
 /* Every runtime is driven by the world, that of an xDS domain included. */
 torc_runtime *__wrap_torc_runtime_new(const struct torc_runtime_options *options, torc_error **error)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
     if (options)
         o = *options;
     o.mode = TORC_RUNTIME_CALLER;

@@ -331,10 +331,8 @@ static uint64_t connect_ms(const struct bench *b)
 /* The status that a call of the method would fail with now, or 0 if it would wait or be sent. */
 static int why_not(struct bench *b, torc_channel *channel)
 {
-    struct torc_call_options o;
     struct torc_result result;
-    torc_call_options_init(&o);
-    o.timeout_ms = 1;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1};
     if (torc_call_explain(channel, b->args.connect.method, &o, &result) != 0)
         return 0;
     int rc = result.code == TORC_STATUS_OK ? 0
@@ -377,16 +375,14 @@ static int connect_all(struct bench *b)
 
 static int prepare(struct bench *b)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_error *error = NULL;
     b->runtime = torc_runtime_new(&o, &error);
     if (!b->runtime)
         return cli_fail_error(NAME, error);
     prctl(PR_SET_TIMERSLACK, 1UL); /* ppoll wakes on time instead of up to 50 us late */
-    torc_call_options_init(&b->call_options);
-    b->call_options.timeout_ms = (int64_t)b->args.deadline_ms;
+    b->call_options =
+        (struct torc_call_options){TORC_SIZE(torc_call_options), .timeout_ms = (int64_t)b->args.deadline_ms};
     b->payload = tc_calloc(b->args.payload + 1, 1);
     memset(b->payload, 'x', b->args.payload);
     return connect_all(b);

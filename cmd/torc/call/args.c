@@ -167,7 +167,7 @@ static int apply(struct call_args *a, int c)
         return cli_duration_ms(NAME, "--duration", optarg, &a->duration_ms);
     case OPT_DEADLINE:
         if ((rc = cli_duration_ms(NAME, "--deadline", optarg, &ms)) == 0)
-            a->deadline_ms = (int64_t)ms;
+            a->timeout_ms = ms ? (int64_t)ms : -1;
         return rc;
     case OPT_WAIT:
         a->wait_for_ready = true;
@@ -214,7 +214,7 @@ static bool apply_flag(struct call_args *a, int c, int *verbose)
 int call_args_parse(struct call_args *a, int argc, char **argv)
 {
     int c, rc, verbose = 0;
-    *a = (struct call_args){.concurrency = 1, .channels = 1, .deadline_ms = -1};
+    *a = (struct call_args){.concurrency = 1, .channels = 1};
     opterr = 0;
     optind = 1;
     while ((c = getopt_long(argc, argv, ":d:H:n:c:o:vh", options, NULL)) != -1) {

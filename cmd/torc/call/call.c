@@ -122,11 +122,8 @@ static torc_metadata *make_metadata(struct run *r, uint64_t i)
 static void start_call(struct run *r, uint64_t intended_ns)
 {
     const struct call_args *a = &r->args;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = a->deadline_ms;
-    o.wait_for_ready = a->wait_for_ready;
-    o.explain = a->explain;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = a->timeout_ms,
+                                  .wait_for_ready = a->wait_for_ready, .explain = a->explain};
     torc_metadata *md = a->headers.len || a->cookies ? make_metadata(r, r->started) : NULL;
     o.metadata = md;
     struct one_call *c = TC_NEW(struct one_call);
@@ -248,9 +245,7 @@ int cmd_call(int argc, char **argv)
     int rc = call_args_parse(&r->args, argc, argv);
     if (rc != 0)
         goto done;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_error *error = NULL;
     r->runtime = torc_runtime_new(&o, &error);
     if (!r->runtime) {

@@ -25,7 +25,7 @@ struct call_args {
     uint64_t channels;
     double rps;           /* 0: unlimited */
     uint64_t duration_ms; /* 0: no limit */
-    int64_t deadline_ms;  /* < 0: no deadline */
+    int64_t timeout_ms;   /* as in torc_call_options */
     uint64_t hold_ms;
     bool has_data;
     bool wait_for_ready, json, quiet, events, explain, dry_run, cookies;

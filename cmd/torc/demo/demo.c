@@ -85,11 +85,9 @@ static int backend_of(const struct demo *d, const char *peer)
 /* Makes one RPC. Returns the backend that answered, or -1. `result` (may be NULL) is ended by the caller. */
 static int call(struct demo *d, const char *method, const char *user, bool explain, struct torc_result *result)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
-    o.timeout_ms = WAIT_NS / TC_NS_PER_MS;
-    o.explain = explain;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = WAIT_NS / TC_NS_PER_MS,
+                                  .explain = explain};
     torc_metadata *md = torc_metadata_new();
     if (user)
         torc_metadata_add_string(md, "user", user);
@@ -213,13 +211,10 @@ static bool setup(struct demo *d, char **why)
     if (!d->world || !put_endpoints(d, 4, why) || !put_single(d, "checkout-a", 3, why) ||
         !put_single(d, "checkout-b", 4, why) || !world_put(d->world, mesh, why))
         return false;
-    struct torc_runtime_options ro;
-    struct torc_channel_options co;
-    torc_runtime_options_init(&ro);
-    ro.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_error *error = NULL;
     d->runtime = torc_runtime_new(&ro, &error);
-    torc_channel_options_init(&co);
+    struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     char *bootstrap =
         tc_asprintf("{\"xds_servers\":[{\"server_uri\":\"%s\",\"channel_creds\":[{\"type\":\"insecure\"}]}],"
                     "\"node\":{\"id\":\"torc-demo\"}}",

@@ -13,6 +13,7 @@
 
 #include "api/builtin.h"
 #include "base/mem.h"
+#include "channel/options.h"
 #include "cli.h"
 #include "commands.h"
 #include "runtime/runtime.h"
@@ -169,17 +170,17 @@ static void start(void *arg)
 {
     struct xds *x = arg;
     struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    tc_channel_options_complete(&o, NULL, NULL);
     x->env = (struct tc_resolver_env){
         .loop = tc_runtime_loop(x->runtime),
         .lb_registry = tc_builtin_policies(),
         .authority = tc_buf_slice(&x->authority),
-        .dns_min_interval_ms = o.dns_min_interval_ms,
-        .xds_resource_timeout_ms = o.xds_resource_timeout_ms,
+        .dns_min_interval_ms = (uint64_t)o.dns_min_interval_ms,
+        .xds_resource_timeout_ms = (uint64_t)o.xds_resource_timeout_ms,
         .credentials = x->credentials,
         .runtime = x->runtime,
-        .backoff = {.initial_ms = o.backoff_initial_ms,
-                    .max_ms = o.backoff_max_ms,
+        .backoff = {.initial_ms = (uint64_t)o.backoff_initial_ms,
+                    .max_ms = (uint64_t)o.backoff_max_ms,
                     .multiplier = o.backoff_multiplier,
                     .jitter = o.backoff_jitter},
         .on_result = on_result,
@@ -341,9 +342,7 @@ static int once(struct xds *x)
 
 static int run(struct xds *x)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     torc_error *error = NULL;
     x->runtime = torc_runtime_new(&o, &error);
     if (!x->runtime)

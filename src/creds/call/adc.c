@@ -126,7 +126,7 @@ torc_call_credentials *tc_adc_parse(struct tc_slice text, const char *roots_file
     else if (type && strcmp(type, "authorized_user") == 0)
         c = authorized_user(v, roots_file, &f);
     else if (type)
-        tc_validation_add(&f, "type \"%s\" is not supported", type);
+        tc_validation_add(&f, "type \"" TC_SHOWN "\" is not supported", TC_SHOW(type));
     if (!c && why)
         *why = tc_strdup(tc_validation_text(&f));
     tc_validation_fini(&f);
@@ -147,7 +147,7 @@ static torc_call_credentials *adc_from_file(const char *path, const char *roots_
     if (err == 0)
         c = tc_adc_parse(tc_buf_slice(&text), roots_file, &reason);
     if (!c && !*absent && why)
-        *why = tc_asprintf("Google's credentials in %s: %s", path, err ? what : reason);
+        *why = tc_asprintf("Google's credentials in " TC_SHOWN ": %s", TC_SHOW(path), err ? what : reason);
     tc_free(reason);
     tc_buf_wipe(&text);
     return c;

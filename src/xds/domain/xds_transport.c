@@ -238,17 +238,18 @@ static torc_channel *server_open_channel(const struct tc_channel_transport_facto
     torc_credentials *creds = server_credentials(f, server, why);
     if (!creds)
         return NULL;
-    struct torc_channel_options opts;
-    tc_channel_options_init(&opts);
-    opts.credentials = creds;
-    opts.max_receive_message_bytes = f->max_message_bytes;
-    opts.keepalive_time_ms = KEEPALIVE_MS;
-    opts.idle_timeout_ms = UINT64_MAX;
-    opts.disable_service_config_lookup = true;
-    opts.backoff_initial_ms = f->backoff.initial_ms;
-    opts.backoff_max_ms = f->backoff.max_ms;
-    opts.backoff_multiplier = f->backoff.multiplier;
-    opts.backoff_jitter = f->backoff.jitter;
+    const struct torc_channel_options opts = {
+        TORC_SIZE(torc_channel_options),
+        .credentials = creds,
+        .max_receive_message_bytes = (int64_t)f->max_message_bytes,
+        .keepalive_time_ms = KEEPALIVE_MS,
+        .idle_timeout_ms = -1,
+        .service_config_lookup = TORC_OFF,
+        .backoff_initial_ms = (int64_t)f->backoff.initial_ms,
+        .backoff_max_ms = (int64_t)f->backoff.max_ms,
+        .backoff_multiplier = f->backoff.multiplier,
+        .backoff_jitter = f->backoff.jitter > 0 ? f->backoff.jitter : -1,
+    };
     torc_channel *channel =
         tc_channel_new_private(f->runtime, server->uri->data, &opts, tc_xds_validation_policies(), why);
     torc_credentials_unref(creds);

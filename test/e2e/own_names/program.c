@@ -32,9 +32,7 @@ int main(int argc, char **argv)
         torc_error_free(error);
         return 1;
     }
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    options.timeout_ms = 10000;
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 10000};
     struct torc_result result;
     if (torc_call_unary(channel, "echo.Echo/Say", "", 0, &options, &result) == 0) {
         printf("%s: %s\n", torc_status_code_name(result.code), result.message);

@@ -75,10 +75,7 @@ static void start_next(struct order *o)
         die("no memory");
     *slot = (struct slot){o, o->next++};
     torc_metadata *metadata = metadata_of(json_array_get(o->calls, slot->index));
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    options.timeout_ms = 20000;
-    options.metadata = metadata;
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 20000, .metadata = metadata};
     if (torc_call_unary_async(o->channel, "torc.test.Backend/Who", "", 0, &options, on_result, slot, NULL, NULL) != 0)
         die("a call could not be started");
     torc_metadata_free(metadata);
@@ -104,9 +101,9 @@ static void open_channel(struct order *o, const json_t *asked)
     if (o->channel && strcmp(torc_channel_target(o->channel), text) == 0)
         return;
     torc_channel_free(o->channel);
-    struct torc_channel_options options;
-    torc_channel_options_init(&options);
-    options.service_config_json = json_string_value(json_object_get(asked, "service_config"));
+    struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                           .service_config_json =
+                                               json_string_value(json_object_get(asked, "service_config"))};
     torc_error *error = NULL;
     o->channel = torc_channel_new(o->runtime, text, &options, &error);
     if (!o->channel)
@@ -130,9 +127,8 @@ static json_t *run(struct order *o, const json_t *asked)
 
 int main(void)
 {
-    struct torc_runtime_options options;
-    torc_runtime_options_init(&options);
-    options.max_idle_connections = 0; /* each mesh makes new connections, as with the other clients */
+    /* Each mesh makes new connections, as with the other clients. */
+    struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .idle_connection_ms = -1};
     struct order o = {.runtime = torc_runtime_new(&options, NULL)};
     if (!o.runtime || sem_init(&o.done, 0, 0) != 0)
         die("no runtime");

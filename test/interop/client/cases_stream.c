@@ -46,7 +46,7 @@ void case_client_compressed_streaming(struct interop *t)
 {
     const bool yes = true, no = false;
     struct torc_call_options options = interop_options();
-    options.gzip = 0;
+    options.gzip = TORC_OFF;
     torc_call *call = interop_open(t->channel, SERVICE "StreamingInputCall", &options);
     send_input(call, 27182, &yes, true);
     interop_finish(call, TORC_STATUS_INVALID_ARGUMENT);
@@ -57,7 +57,7 @@ void case_client_compressed_streaming(struct interop *t)
     send_input(call, 45904, &yes, true);
     finish_input(call, 73086);
 
-    options.gzip = 0;
+    options.gzip = TORC_OFF;
     call = interop_open(t->channel, SERVICE "StreamingInputCall", &options);
     send_input(call, 45904, &no, true);
     finish_input(call, 45904);

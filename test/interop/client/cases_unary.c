@@ -44,7 +44,7 @@ void case_client_compressed_unary(struct interop *t)
 
     /* The probe: a server that checks compression rejects an expectation that is wrong. */
     compressed.value = true;
-    options.gzip = 0;
+    options.gzip = TORC_OFF;
     interop_unary(t->channel, SERVICE "UnaryCall", &request.base, &options, &result);
     interop_expect(&result, TORC_STATUS_INVALID_ARGUMENT, NULL);
     torc_result_fini(&result);
@@ -54,7 +54,7 @@ void case_client_compressed_unary(struct interop *t)
     torc_result_fini(&result);
 
     compressed.value = false;
-    options.gzip = 0;
+    options.gzip = TORC_OFF;
     interop_unary_ok(t->channel, &request, &options, &result);
     torc_result_fini(&result);
     free(payload.body.data);

@@ -64,9 +64,7 @@ static torc_credentials *tls(const char *ca)
 {
     char *roots = read_file(ca);
     torc_error *error = NULL;
-    struct torc_tls_options options;
-    torc_tls_options_init(&options);
-    options.roots_pem = roots;
+    struct torc_tls_options options = {TORC_SIZE(torc_tls_options), .roots_pem = roots};
     torc_credentials *credentials = torc_credentials_tls(&options, &error);
     CHECK(credentials, "%s: %s", ca, torc_error_text(error));
     free(roots);
@@ -76,7 +74,8 @@ static torc_credentials *tls(const char *ca)
 int main(int argc, char **argv)
 {
     struct interop t = {.soak_iterations = 100};
-    torc_channel_options_init(&t.options);
+    t.options =
+        (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     const char *name = NULL, *ca = NULL;
     for (int i = 1; i < argc; i++) {
         const char *flag = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;

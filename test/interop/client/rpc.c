@@ -12,9 +12,7 @@ torc_channel *interop_channel(struct interop *t)
 
 struct torc_call_options interop_options(void)
 {
-    struct torc_call_options options;
-    torc_call_options_init(&options);
-    options.timeout_ms = DEADLINE_MS;
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = DEADLINE_MS};
     return options;
 }
 

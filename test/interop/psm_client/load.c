@@ -67,12 +67,10 @@ static void on_result(const struct torc_result *result, void *arg)
 
 static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kind)
 {
-    struct torc_call_options options;
     struct rpc *r = TC_NEW(struct rpc);
     *r = (struct rpc){l, psm_stats_started(l->stats, kind), kind};
-    torc_call_options_init(&options);
-    options.timeout_ms = l->config.timeout_ms;
-    options.metadata = l->config.metadata[kind];
+    struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = l->config.timeout_ms,
+                                        .metadata = l->config.metadata[kind]};
     int rc = torc_call_unary_async(channel, methods[kind], "", 0, &options, on_result, r, NULL, NULL);
     if (rc != 0) { /* only a bug of this program: a wrong method or wrong metadata */
         fprintf(stderr, "%s could not be started: %s\n", methods[kind], torc_strerror(rc));
@@ -94,9 +92,8 @@ static void on_timer(struct tc_timer *timer)
 
 static bool open_channels(struct psm_load *l)
 {
-    struct torc_channel_options options;
     unsigned opened = 0;
-    torc_channel_options_init(&options);
+    struct torc_channel_options options = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     torc_credentials *fallback = torc_credentials_insecure();
     if (l->options->secure)
         options.credentials = torc_credentials_xds(fallback, NULL);

@@ -88,9 +88,8 @@ static const struct torc_call_events unread = {.on_done = on_stream_done};
 
 static void run_calls(torc_channel *ch, struct batch *b)
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = b->row->flags & HOSTILE_SHORT ? 300 : 20000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options),
+                                  .timeout_ms = b->row->flags & HOSTILE_SHORT ? 300 : 20000};
     size_t len = b->row->flags & HOSTILE_LARGE ? 4000000 : 5;
     unsigned n = b->row->flags & HOSTILE_MANY ? MANY : 1;
     char *request = tc_calloc(1, len);
@@ -114,9 +113,7 @@ static void call_again(torc_channel *ch, size_t i)
 {
     const struct hostile_row *row = &all[i];
     struct torc_result r;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 20000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 20000};
     assert_int_equal(torc_call_unary(ch, "/a.B/C", "next", 4, &o, &r), 0);
     if (!matches(row->then ? row->then : "OK", &r))
         tc_buf_printf(&wrong, "%s: the next RPC: %s %s\n", row->name, torc_status_code_name(r.code), r.message);
@@ -133,9 +130,8 @@ static void play(size_t i)
 {
     const struct hostile_row *row = &all[i];
     struct batch b = {.row = row, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.connect_timeout_ms = row->flags & HOSTILE_DIALS ? 300 : 20000;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .connect_timeout_ms = row->flags & HOSTILE_DIALS ? 300 : 20000};
     if (creds)
         o.credentials = creds;
     char *target = tc_asprintf("ipv4:%s", hostile_address(servers, i));
@@ -173,11 +169,9 @@ static void play(size_t i)
 
 static void make_credentials(void)
 {
-    struct torc_tls_options o;
     root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
     cert = kit_cert_make(&(struct kit_cert_opts){.common_name = "hostile", .sans = "IP:127.0.0.1", .issuer = &root});
-    torc_tls_options_init(&o);
-    o.roots_pem = root.cert_pem;
+    struct torc_tls_options o = {TORC_SIZE(torc_tls_options), .roots_pem = root.cert_pem};
     creds = torc_credentials_tls(&o, NULL);
     assert_non_null(creds);
 }
@@ -186,7 +180,6 @@ static void make_credentials(void)
 static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
 {
     hostile_play_fn *plays[HOSTILE_MAX];
-    struct torc_runtime_options o;
     for (size_t i = 0; i < n; i++)
         append(rows[i]);
     for (size_t i = 0; i < n_all; i++)
@@ -194,7 +187,7 @@ static void servers_open(const struct hostile_rows *rows, size_t n, bool tls)
     if (tls)
         make_credentials();
     servers = hostile_new(plays, n_all, tls ? &cert : NULL);
-    torc_runtime_options_init(&o);
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options)};
     o.idle_connection_ms = 100; /* the connections of a case end soon after its channel */
     rt = torc_runtime_new(&o, NULL);
     char *target = tc_asprintf("ipv4:%s", hostile_backend(servers));

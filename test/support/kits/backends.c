@@ -216,9 +216,7 @@ int kit_backends_one_teardown(void **state)
 
 torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = mode;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = mode};
     torc_runtime *rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     return rt;
@@ -226,12 +224,10 @@ torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode)
 
 uint64_t kit_backends_expect(torc_channel *ch, bool wait_for_ready, int64_t timeout_ms, int code, const char *part)
 {
-    struct torc_call_options o;
     struct torc_result r;
     uint64_t begun = tc_system_clock.monotonic_ns(tc_system_clock.arg);
-    torc_call_options_init(&o);
-    o.wait_for_ready = wait_for_ready;
-    o.timeout_ms = timeout_ms;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = wait_for_ready,
+                                  .timeout_ms = timeout_ms};
     assert_int_equal(torc_call_unary(ch, "/a.B/C", "x", 1, &o, &r), 0);
     if (r.code != code || !strstr(r.message, part))
         fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
@@ -242,8 +238,7 @@ uint64_t kit_backends_expect(torc_channel *ch, bool wait_for_ready, int64_t time
 torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
                                    const struct torc_channel_options *options, const char *service_config)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     if (options)
         o = *options;
     if (service_config)

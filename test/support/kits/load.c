@@ -51,9 +51,8 @@ static void on_result(const struct torc_result *r, void *arg)
 
 static void start_one(struct kit_load *l, uint64_t i)
 {
-    struct torc_call_options o;
     char user[32];
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     int len = snprintf(user, sizeof(user), "u%llu", (unsigned long long)(i % l->keys));
     torc_metadata_add(md, "user", user, (size_t)len);

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define A57_DEFAULT_MS 15000
 #define WAIT_NS (60 * TC_NS_PER_S)
 
 static uint64_t now_ns(void)
@@ -32,15 +31,14 @@ const char *kit_mesh_bootstrap(const struct kit_mesh *k)
 
 torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struct torc_channel_options *options)
 {
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     if (options)
         o = *options;
     if (!o.xds_bootstrap_json)
         o.xds_bootstrap_json = k->bootstrap;
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
-    if (o.xds_resource_timeout_ms == A57_DEFAULT_MS)
+    if (!o.xds_resource_timeout_ms)
         o.xds_resource_timeout_ms = 60000; /* a machine that stalls must not make a resource one that does not exist */
     char *target = tc_asprintf("xds:///%s", name);
     torc_error *error = NULL;
@@ -71,9 +69,8 @@ static torc_metadata *parse_headers(const char *headers)
 
 struct torc_result kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms)
 {
-    struct torc_call_options o;
     struct torc_result r;
-    torc_call_options_init(&o);
+    struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = headers ? parse_headers(headers) : NULL;
     o.metadata = md;
     o.wait_for_ready = wait_for_ready;

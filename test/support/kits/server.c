@@ -9,9 +9,7 @@ void kit_server_init(struct kit_server *k)
 {
     struct tc_addr addr, bound;
     struct tc_status error = {0};
-    struct torc_runtime_options options;
-    torc_runtime_options_init(&options);
-    options.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options options = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     k->runtime = torc_runtime_new(&options, NULL);
     assert_non_null(k->runtime);
     k->loop = tc_runtime_loop(k->runtime);

@@ -147,11 +147,9 @@ void kit_tls_mesh_put_listener(struct kit_tls_mesh *w)
 
 torc_channel *kit_tls_mesh_channel(struct kit_tls_mesh *w, const char *name)
 {
-    struct torc_channel_options o;
     torc_credentials *insecure = torc_credentials_insecure(), *xds = torc_credentials_xds(insecure, NULL);
-    torc_channel_options_init(&o);
-    o.credentials = xds;
-    o.xds_bootstrap_json = w->bootstrap;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = xds,
+                                     .xds_bootstrap_json = w->bootstrap};
     torc_channel *ch = kit_mesh_channel(w->k, name, &o);
     torc_credentials_unref(xds);
     torc_credentials_unref(insecure);

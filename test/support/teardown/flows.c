@@ -142,12 +142,8 @@ static char *path_of(const struct teardown *t, const char *name)
 static void flow_tls_files(struct plan *p)
 {
     char *ca = path_of(p->t, "root.pem"), *cert = path_of(p->t, "cert.pem"), *key = path_of(p->t, "key.pem");
-    struct torc_tls_files files;
-    torc_tls_files_init(&files);
-    files.ca_certificate_file = ca;
-    files.certificate_file = cert;
-    files.private_key_file = key;
-    files.refresh_interval_ms = 20;
+    struct torc_tls_files files = {TORC_SIZE(torc_tls_files), .ca_certificate_file = ca, .certificate_file = cert,
+                                   .private_key_file = key, .refresh_interval_ms = 20};
     to_backend(p, SECURE);
     p->own = torc_credentials_tls_files(&files, NULL);
     tc_free(ca);
@@ -187,12 +183,10 @@ static void flow_jwt_file(struct plan *p)
 
 static void google(struct plan *p, const char *credentials_file)
 {
-    struct torc_google_options o;
     torc_error *error = NULL;
-    torc_google_options_init(&o);
-    o.roots_pem = p->t->tls.root.cert_pem;
-    o.metadata_host = http_server_address(p->t->metadata);
-    o.credentials_file = credentials_file;
+    struct torc_google_options o = {TORC_SIZE(torc_google_options), .roots_pem = p->t->tls.root.cert_pem,
+                                    .metadata_host = http_server_address(p->t->metadata),
+                                    .credentials_file = credentials_file};
     to_backend(p, OPEN);
     p->own = torc_credentials_google_default(&o, &error);
     if (!p->own)
@@ -263,11 +257,12 @@ torc_channel *teardown_channel(struct teardown *t, torc_runtime *rt, const char 
     struct plan p = {.t = t, .rng = rng, .csds = csds};
     size_t flow = *out = choose(rng);
     t->opened[flow]++;
-    torc_channel_options_init(&p.o);
-    p.o.xds_bootstrap_json = t->tls.bootstrap;
-    p.o.backoff_initial_ms = 5;
-    p.o.backoff_max_ms = 20;
-    p.o.connect_timeout_ms = chance(rng, 2) ? 5 : 20000;
+    p.o = (struct torc_channel_options){TORC_SIZE(torc_channel_options),
+                                        .credentials = torc_credentials_insecure(),
+                                        .xds_bootstrap_json = t->tls.bootstrap,
+                                        .backoff_initial_ms = 5,
+                                        .backoff_max_ms = 20,
+                                        .connect_timeout_ms = chance(rng, 2) ? 5 : 20000};
     flows[flow].plan(&p);
     char *proxy = p.o.http_proxy ? tc_asprintf("http://%s", p.o.http_proxy) : NULL;
     torc_error *error = NULL;

@@ -167,9 +167,7 @@ static void put_resources(struct teardown *t)
 
 static void make_credentials(struct teardown *t)
 {
-    struct torc_tls_options o;
-    torc_tls_options_init(&o);
-    o.roots_pem = t->tls.root.cert_pem;
+    struct torc_tls_options o = {TORC_SIZE(torc_tls_options), .roots_pem = t->tls.root.cert_pem};
     t->open = torc_credentials_tls(&o, NULL);
     o.certificate_pem = t->tls.client.cert_pem;
     o.private_key_pem = t->tls.client.key_pem;

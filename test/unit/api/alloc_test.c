@@ -59,9 +59,7 @@ static void client_on(struct client *c, torc_runtime *rt, torc_channel *ch)
     c->metadata = torc_metadata_new();
     assert_int_equal(torc_metadata_add_string(c->metadata, "x-user", "somebody"), 0);
     assert_int_equal(torc_metadata_add(c->metadata, "x-trace-bin", "\1\2\3\4\5\6\7\0", 8), 0);
-    torc_call_options_init(&c->options);
-    c->options.metadata = c->metadata;
-    c->options.timeout_ms = 30000;
+    c->options = (struct torc_call_options){TORC_SIZE(torc_call_options), .metadata = c->metadata, .timeout_ms = 30000};
     memset(c->request, 'r', sizeof(c->request));
 }
 

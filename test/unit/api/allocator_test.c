@@ -83,7 +83,11 @@ static void it_is_checked_and_set_once(void **state)
     a.calloc = NULL;
     assert_int_equal(torc_set_allocator(&a), TORC_EINVAL);
     a = ours();
-    a.size = sizeof(a) - 1;
+    a.size = offsetof(struct torc_allocator, free);
+    assert_int_equal(torc_set_allocator(&a), TORC_EINVAL);
+    a.size = 0;
+    assert_int_equal(torc_set_allocator(&a), TORC_EINVAL);
+    a.size = 4097;
     assert_int_equal(torc_set_allocator(&a), TORC_EINVAL);
     struct {
         struct torc_allocator known;
@@ -104,10 +108,7 @@ static void round_of_a_call(void)
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     unsigned long before = atomic_load(&taken), frames_before = atomic_load(&frames);
     unsigned long windows_before = atomic_load(&windows);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 30000;
-    o.gzip = 1;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000, .gzip = TORC_ON};
     static const char request[5000];
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", request, sizeof(request), &o, &r), 0);

@@ -17,7 +17,8 @@ static void test_channel_arguments(void **state)
     torc_error_clear(&error);
     assert_null(torc_channel_new(NULL, NULL, NULL, NULL));
     assert_null(torc_channel_new(NULL, "127.0.0.1:1", &zero, &error));
-    assert_string_equal(torc_error_text(error), "options: size is 0: call torc_channel_options_init first");
+    assert_string_equal(torc_error_text(error),
+                        "options: size is 0: initialise the struct with TORC_SIZE(torc_channel_options)");
     torc_error_clear(&error);
     torc_channel_free(NULL);
 }
@@ -28,7 +29,7 @@ static void test_channel_arguments(void **state)
         struct type known;                                                                                             \
         uint64_t later;                                                                                                \
     }
-#define LATER_INIT(x, init) (init(&(x).known), (x).known.size = sizeof(x), (x).later = 0)
+#define LATER_INIT(x, tag) (tag##_init(&(x).known), (x).known.size = sizeof(x), (x).later = 0)
 
 static void test_options_of_later_headers(void **state)
 {
@@ -39,10 +40,11 @@ static void test_options_of_later_headers(void **state)
     LATER(torc_tls_options) tls;
     struct torc_result r;
     torc_error *error = NULL;
-    LATER_INIT(channel, torc_channel_options_init);
-    LATER_INIT(call, torc_call_options_init);
-    LATER_INIT(runtime, torc_runtime_options_init);
-    LATER_INIT(tls, torc_tls_options_init);
+    LATER_INIT(channel, torc_channel_options);
+    LATER_INIT(call, torc_call_options);
+    LATER_INIT(runtime, torc_runtime_options);
+    LATER_INIT(tls, torc_tls_options);
+    channel.known.credentials = torc_credentials_insecure();
     /* Unknown fields that are zero do not matter. */
     torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &error);
     assert_non_null(ch);
@@ -57,7 +59,7 @@ static void test_options_of_later_headers(void **state)
     assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &error));
     assert_non_null(strstr(torc_error_text(error),
                            "options: fields are set that this library, Torc " TORC_VERSION ", does not know"));
-    assert_non_null(strstr(torc_error_text(error), "torc_channel_options_init"));
+    assert_non_null(strstr(torc_error_text(error), "torc_channel_options"));
     torc_error_clear(&error);
     assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &call.known, &r), TORC_EUNSUPPORTED);
     assert_null(torc_runtime_new(&runtime.known, &error));
@@ -67,9 +69,9 @@ static void test_options_of_later_headers(void **state)
     assert_non_null(strstr(torc_error_text(error), "does not know"));
     torc_error_clear(&error);
     /* A size of no version means that the options were not initialised. */
-    channel.known.size = SIZE_MAX;
+    channel.known.size = UINT64_MAX;
     assert_null(torc_channel_new(NULL, "127.0.0.1:1", &channel.known, &error));
-    assert_non_null(strstr(torc_error_text(error), "call torc_channel_options_init first"));
+    assert_non_null(strstr(torc_error_text(error), "initialise the struct with TORC_SIZE(torc_channel_options)"));
     torc_error_clear(&error);
     torc_channel_free(ch);
 }
@@ -78,35 +80,33 @@ static void test_options_of_later_headers(void **state)
 static void test_credentials_that_are_none(void **state)
 {
     (void)state;
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    torc_credentials *found = o.credentials, *insecure = torc_credentials_insecure();
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options)};
+    torc_credentials *insecure = torc_credentials_insecure();
     torc_error *error = NULL;
-    assert_non_null(found);
+    assert_non_null(insecure);
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, &error));
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    assert_non_null(strstr(torc_error_text(error), "options: credentials: is NULL"));
+    assert_non_null(strstr(torc_error_text(error), "torc_credentials_insecure()"));
+    torc_error_clear(&error);
     assert_null(torc_credentials_xds(NULL, &error));
     assert_non_null(strstr(torc_error_text(error), "fallback: it is NULL"));
     torc_error_clear(&error);
     o.credentials = torc_credentials_xds(NULL, NULL);
-    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, &error));
-    assert_non_null(strstr(torc_error_text(error), "options: credentials: they are NULL"));
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, NULL));
+    const struct torc_tls_options bad = {TORC_SIZE(torc_tls_options), .roots_pem = "none"};
+    o.credentials = torc_credentials_tls(&bad, &error);
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    assert_int_equal(torc_error_layer(error), TORC_LAYER_TLS);
     torc_error_clear(&error);
     assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, NULL));
-    struct torc_tls_options bad;
-    torc_tls_options_init(&bad);
-    bad.roots_pem = "none";
-    o.credentials = torc_credentials_tls(&bad, NULL);
-    assert_null(torc_channel_new(NULL, "127.0.0.1:1", &o, NULL));
-    o.credentials = insecure;
-    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &o, NULL);
-    assert_non_null(ch);
-    torc_channel_free(ch);
-    torc_credentials_unref(insecure);
     /* Static credentials stay when they are unreferenced. */
     for (int i = 0; i < 3; i++)
-        torc_credentials_unref(found);
-    torc_channel_options_init(&o);
-    assert_ptr_equal(o.credentials, found);
-    ch = torc_channel_new(NULL, "127.0.0.1:1", &o, NULL);
+        torc_credentials_unref(insecure);
+    assert_ptr_equal(torc_credentials_ref(insecure), insecure);
+    assert_ptr_equal(torc_credentials_insecure(), insecure);
+    o.credentials = insecure;
+    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &o, NULL);
     assert_non_null(ch);
     torc_channel_free(ch);
 }
@@ -166,6 +166,40 @@ static void test_call_arguments(void **state)
     assert_null(torc_call_open(ch, "a/b", &zero, &error));
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
     torc_error_clear(&error);
+    static const struct {
+        struct torc_call_options options;
+        const char *text;
+    } rows[] = {
+        {{TORC_SIZE(torc_call_options), .gzip = 2}, "options: gzip: is 2, must be 0, TORC_ON (1) or TORC_OFF (-1)"},
+        {{TORC_SIZE(torc_call_options), .wait_for_ready = -2}, "options: wait_for_ready: is -2"},
+        {{TORC_SIZE(torc_call_options), .explain = 3}, "options: explain: is 3"},
+        {{TORC_SIZE(torc_call_options), .lend_request = INT32_MIN}, "options: lend_request: is -2147483648"},
+        {{TORC_SIZE(torc_call_options), .max_receive_message_bytes = -2},
+         "options: max_receive_message_bytes: is -2, must be 0, -1 or at least 1"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_null(torc_call_open(ch, "a/b", &rows[i].options, &error));
+        assert_int_equal(torc_error_code(error), TORC_EINVAL);
+        assert_non_null(strstr(torc_error_text(error), rows[i].text));
+        torc_error_clear(&error);
+    }
+    torc_channel_free(ch);
+}
+
+/* A negative time limit has passed before the call begins; 0 is none. */
+static void test_time_limits(void **state)
+{
+    (void)state;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = INT64_MIN};
+    struct torc_result r;
+    torc_channel *ch = torc_channel_new(NULL, "ipv4:127.0.0.1:1", NULL, NULL);
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_fini(&r);
+    o.timeout_ms = 0;
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &o, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE); /* nobody listens there */
+    torc_result_fini(&r);
     torc_channel_free(ch);
 }
 
@@ -179,7 +213,7 @@ static void test_other_options(void **state)
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
     torc_error_clear(&error);
     assert_null(torc_credentials_tls(&tls, &error));
-    assert_non_null(strstr(torc_error_text(error), "torc_tls_options_init"));
+    assert_non_null(strstr(torc_error_text(error), "TORC_SIZE(torc_tls_options)"));
     torc_error_clear(&error);
 }
 
@@ -218,7 +252,7 @@ struct short_lived {
 static void *start(const char *rest, torc_resolver_listener *listener, void *arg)
 {
     const char *const address = "127.0.0.1:1";
-    struct torc_endpoint e = {.addresses = &address, .n_addresses = 1};
+    struct torc_endpoint e = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
     (void)rest;
     ((struct short_lived *)arg)->started++;
     torc_resolver_report(listener, &e, 1, NULL);
@@ -256,6 +290,113 @@ static void destroy_policy(void *policy)
     (void)policy;
 }
 
+static void expect_refused(const struct torc_channel_options *o, int code, const char *text)
+{
+    torc_error *error = NULL;
+    assert_null(torc_channel_new(NULL, "127.0.0.1:1", o, &error));
+    assert_int_equal(torc_error_code(error), code);
+    assert_non_null(strstr(torc_error_text(error), text));
+    torc_error_clear(&error);
+}
+
+/* Factories are read by their size, as options are. */
+static void test_factories(void **state)
+{
+    (void)state;
+    LATER(torc_resolver_factory) resolver = {.known = {.scheme = "own", .start = start, .stop = stop}};
+    LATER(torc_lb_factory)
+    policy = {
+        .known = {
+            .name = "own", .create = make_policy, .update = update_policy, .pick = pick, .destroy = destroy_policy}};
+    const struct torc_resolver_factory *const resolvers[] = {&resolver.known, NULL};
+    const struct torc_lb_factory *const policies[] = {&policy.known, NULL};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .resolvers = resolvers};
+    expect_refused(&o, TORC_EINVAL,
+                   "resolvers[0]: size is 0: initialise the struct with TORC_SIZE(torc_resolver_factory)");
+    resolver.known.size = 4097;
+    expect_refused(&o, TORC_EINVAL, "resolvers[0]: size is 4097");
+    resolver.known.size = sizeof(resolver);
+    resolver.later = 1;
+    expect_refused(&o, TORC_EUNSUPPORTED, "resolvers[0]: fields are set");
+    resolver.later = 0;
+    resolver.known.start = NULL;
+    expect_refused(&o, TORC_EINVAL, "resolvers[0]: start: is NULL");
+    resolver.known.size = sizeof(uint64_t);
+    expect_refused(&o, TORC_EINVAL, "resolvers[0]: scheme: is NULL");
+    o.resolvers = NULL;
+    o.lb_policies = policies;
+    expect_refused(&o, TORC_EINVAL, "lb_policies[0]: size is 0: initialise the struct with TORC_SIZE(torc_lb_factory)");
+    policy.known.size = UINT64_MAX;
+    expect_refused(&o, TORC_EINVAL, "lb_policies[0]: size is 18446744073709551615");
+    policy.known.size = sizeof(policy);
+    policy.later = 1;
+    expect_refused(&o, TORC_EUNSUPPORTED, "lb_policies[0]: fields are set");
+    policy.later = 0;
+    policy.known.pick = NULL;
+    expect_refused(&o, TORC_EINVAL, "lb_policies[0]: pick: is missing");
+    policy.known.pick = pick;
+    policy.known.name = "pick_first";
+    expect_refused(&o, TORC_EINVAL, "lb_policies[0]: name: \"pick_first\" is taken");
+    policy.known.name = "own";
+    torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", &o, NULL);
+    assert_non_null(ch);
+    torc_channel_free(ch);
+}
+
+static int reported[8];
+
+/* Arrays of endpoints whose elements are shorter or longer than the library's, or no endpoints at all. */
+static void *report_endpoints(const char *rest, torc_resolver_listener *listener, void *arg)
+{
+    static const char *const address = "127.0.0.1:1";
+    struct torc_endpoint one = {TORC_SIZE(torc_endpoint), .addresses = &address, .n_addresses = 1};
+    struct {
+        struct torc_endpoint known;
+        uint64_t later;
+    } longer[2] = {{one, 0}, {one, 0}};
+    struct torc_endpoint two[2] = {one, one};
+    (void)rest;
+    longer[0].known.size = longer[1].known.size = sizeof(longer[0]);
+    reported[0] = torc_resolver_report(listener, &longer[0].known, 2, NULL);
+    longer[1].later = 1;
+    reported[1] = torc_resolver_report(listener, &longer[0].known, 2, NULL);
+    two[1].size = 0;
+    reported[2] = torc_resolver_report(listener, two, 2, NULL);
+    two[0].size = 0;
+    reported[3] = torc_resolver_report(listener, two, 2, NULL);
+    one.weight = (uint64_t)UINT32_MAX + 1;
+    reported[4] = torc_resolver_report(listener, &one, 1, NULL);
+    one.weight = UINT32_MAX;
+    one.n_addresses = UINT64_MAX;
+    reported[5] = torc_resolver_report(listener, &one, 1, NULL);
+    one.n_addresses = 1;
+    one.size = offsetof(struct torc_endpoint, weight); /* an older program's */
+    reported[6] = torc_resolver_report(listener, &one, 1, NULL);
+    reported[7] = torc_resolver_report(listener, NULL, 0, NULL);
+    return arg;
+}
+
+static void test_endpoints(void **state)
+{
+    (void)state;
+    static const int wanted[] = {0, TORC_EUNSUPPORTED, TORC_EINVAL, TORC_EINVAL, TORC_EINVAL, TORC_EINVAL, 0, 0};
+    const struct torc_resolver_factory factory = {TORC_SIZE(torc_resolver_factory), .scheme = "own",
+                                                  .start = report_endpoints};
+    const struct torc_resolver_factory *const resolvers[] = {&factory, NULL};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .resolvers = resolvers};
+    struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
+    struct torc_result r;
+    torc_channel *ch = torc_channel_new(NULL, "own:x", &o, NULL);
+    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &call, &r), 0);
+    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result_fini(&r);
+    torc_channel_free(ch);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        assert_int_equal(reported[i], wanted[i]);
+}
+
 /* A channel ends after torc_channel_free has returned, off the loop's thread: it must not look at the classes that the
  * application gave it, which may be gone by then. */
 static torc_channel *channel_with_short_lived_classes(torc_runtime *rt, struct short_lived *s)
@@ -273,11 +414,9 @@ static torc_channel *channel_with_short_lived_classes(torc_runtime *rt, struct s
                                        .destroy = destroy_policy};
     const struct torc_resolver_factory *const resolvers[] = {resolver, NULL};
     const struct torc_lb_factory *const policies[] = {policy, NULL};
-    struct torc_channel_options o;
-    torc_channel_options_init(&o);
-    o.resolvers = resolvers;
-    o.lb_policies = policies;
-    o.service_config_json = "{\"loadBalancingConfig\":[{\"brief\":{}}]}";
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .resolvers = resolvers, .lb_policies = policies,
+                                     .service_config_json = "{\"loadBalancingConfig\":[{\"brief\":{}}]}"};
     torc_channel *ch = torc_channel_new(rt, "brief:x", &o, NULL);
     memset(resolver, 0xff, sizeof(*resolver));
     memset(policy, 0xff, sizeof(*policy));
@@ -292,11 +431,9 @@ static void test_classes_are_copied(void **state)
     struct short_lived s = {0};
     torc_runtime *rt = torc_runtime_new(NULL, NULL);
     torc_channel *ch = channel_with_short_lived_classes(rt, &s);
-    struct torc_call_options o;
     struct torc_result r;
     assert_non_null(ch);
-    torc_call_options_init(&o);
-    o.timeout_ms = 50;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 50};
     assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &o, &r), 0);
     assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
     torc_result_fini(&r);
@@ -357,6 +494,9 @@ int main(void)
         cmocka_unit_test(test_options_of_later_headers),
         cmocka_unit_test(test_channel_arguments),
         cmocka_unit_test(test_call_arguments),
+        cmocka_unit_test(test_time_limits),
+        cmocka_unit_test(test_factories),
+        cmocka_unit_test(test_endpoints),
         cmocka_unit_test(test_credentials_that_are_none),
         cmocka_unit_test(test_method_names),
         cmocka_unit_test(test_chain_of_calls),

@@ -25,13 +25,11 @@ static torc_channel *ch;
 static uint64_t limit_now;
 static unsigned long long held_then; /* named by the last refusal */
 
-static void open_world(uint64_t limit)
+static void open_world(int64_t limit)
 {
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    assert_int_equal(o.memory_limit_bytes, 0);
-    o.mode = TORC_RUNTIME_CALLER;
-    o.memory_limit_bytes = limit_now = limit;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER,
+                                     .memory_limit_bytes = limit};
+    limit_now = (uint64_t)limit;
     rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
@@ -46,9 +44,7 @@ static void close_world(void)
 /* Returns a call's code; its response stays with the caller in *kept, if kept is not NULL. */
 static int call(const void *request, size_t size, torc_message **kept)
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 30000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(ch, "a/b", request, size, &o, &r), 0);
     if (r.code == TORC_STATUS_RESOURCE_EXHAUSTED) {
@@ -109,9 +105,7 @@ static void on_unary(const struct torc_result *result, void *arg)
 
 static void start_calls(torc_call *calls[CALLS])
 {
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 30000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
     ended = refused = 0;
     for (int i = 0; i < CALLS; i++)
         assert_int_equal(
@@ -152,9 +146,7 @@ static void unread_messages_count(void **state)
     torc_call *streams[STREAMS];
     (void)state;
     open_world(UNREAD_LIMIT);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 2 * WAIT_MS;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2 * WAIT_MS};
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < STREAMS; i++) {
             streams[i] = torc_call_open(ch, "torc.test.Backend/Repeat", &o, NULL);
@@ -181,9 +173,7 @@ static void requests_count_until_they_are_written(void **state)
     static char large[LIMIT + 100000];
     (void)state;
     open_world(LIMIT);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 30000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
     torc_call *stream = torc_call_open(ch, "a/b", &o, NULL);
     assert_non_null(stream);
     for (int round = 0; round < 2; round++) {

@@ -58,6 +58,18 @@ static void without_a_text(void **state)
     torc_error_clear(&error);
 }
 
+/* Without a layer that is one, the error is the API's. */
+static void of_an_unknown_layer(void **state)
+{
+    (void)state;
+    static const int layers[] = {TORC_LAYER_NONE, -1, TORC_LAYER_PEER + 1, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < TC_ARRAY_LEN(layers); i++) {
+        torc_error *error = torc_error_new(TORC_EIO, layers[i], NULL);
+        assert_int_equal(torc_error_layer(error), TORC_LAYER_API);
+        torc_error_clear(&error);
+    }
+}
+
 /* Codes that are none, among them those of success, become TORC_EINVAL. */
 static void of_the_application(void **state)
 {
@@ -98,7 +110,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_error),       cmocka_unit_test(of_the_library),     cmocka_unit_test(nobody_wants_it),
-        cmocka_unit_test(without_a_text), cmocka_unit_test(of_the_application), cmocka_unit_test(all_codes),
+        cmocka_unit_test(without_a_text), cmocka_unit_test(of_the_application), cmocka_unit_test(of_an_unknown_layer),
+        cmocka_unit_test(all_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

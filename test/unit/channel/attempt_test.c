@@ -44,10 +44,9 @@ static void cancel(struct tc_connect *c)
 static void open_channel(const char *config)
 {
     static const struct tc_connector connector = {.start = start, .cancel = cancel};
-    struct torc_channel_options o;
     struct tc_status why = {0};
-    torc_channel_options_init(&o);
-    o.service_config_json = config;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .service_config_json = config};
     loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
     rt = tc_runtime_new_on(loop, NULL);
     tc_pool_set_connector(tc_runtime_pool(rt), &connector);

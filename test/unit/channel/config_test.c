@@ -7,6 +7,7 @@
 #include "api/builtin.h"
 #include "api/metadata.h"
 #include "base/mem.h"
+#include "base/options.h"
 #include "channel/options.h"
 #include "channel/service_config.h"
 #include "support/cmocka.h"
@@ -262,8 +263,8 @@ static void test_defaults(void **state)
     (void)state;
     struct torc_channel_options o;
     struct torc_runtime_options r;
-    torc_channel_options_init(&o);
-    torc_runtime_options_init(&r);
+    assert_true(tc_channel_options_complete(&o, NULL, NULL));
+    assert_true(tc_options_complete(TC_OPTIONS_RUNTIME, &r, NULL, NULL));
     assert_int_equal(o.max_receive_message_bytes, 4 << 20);
     assert_int_equal(o.max_header_list_bytes, 16384);
     assert_int_equal(o.max_request_header_bytes, 1 << 20);
@@ -271,6 +272,7 @@ static void test_defaults(void **state)
     assert_int_equal(o.backoff_initial_ms, 1000);
     assert_int_equal(o.backoff_max_ms, 120000);
     assert_true(o.backoff_multiplier > 1.59 && o.backoff_multiplier < 1.61);
+    assert_ptr_equal(o.credentials, torc_credentials_insecure());
     assert_int_equal(o.keepalive_time_ms, 0);
     assert_int_equal(o.retry_buffer_bytes, 256 << 10);
     assert_int_equal(o.channel_retry_buffer_bytes, 16 << 20);
@@ -284,9 +286,9 @@ static void test_defaults(void **state)
 static void test_options(void **state)
 {
     (void)state;
-    struct torc_channel_options o, out;
-    torc_channel_options_init(&o);
-    o.keepalive_time_ms = 1;
+    struct torc_channel_options out;
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .keepalive_time_ms = 1};
     unsetenv("GRPC_RING_HASH_CAP");
     assert_true(tc_channel_options_complete(&out, &o, NULL));
     assert_int_equal(out.keepalive_time_ms, 10000);
@@ -300,11 +302,11 @@ static void test_options(void **state)
     unsetenv("GRPC_RING_HASH_CAP");
     /* A shorter struct, of an older header: later fields have their defaults. */
     o.size = offsetof(struct torc_channel_options, authority);
-    o.connect_timeout_ms = 0;
+    o.connect_timeout_ms = 1;
     assert_true(tc_channel_options_complete(&out, &o, NULL));
     assert_int_equal(out.connect_timeout_ms, 20000);
-    torc_channel_options_init(&o);
-    o.backoff_multiplier = 0.5;
+    o = (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                      .backoff_multiplier = 0.5};
     torc_error *error = NULL;
     assert_false(tc_channel_options_complete(&out, &o, &error));
     assert_non_null(strstr(torc_error_text(error), "backoff_multiplier"));
@@ -316,10 +318,10 @@ static void test_authorities(void **state)
     static const char *const good[] = {"host", "host:80", "1.2.3.4:65535", "[::1]", "[::1]:80", "::1", "fe80::1"};
     static const char *const bad[] = {"",    "a b",    "a/b",     "host:", "host:x", "host:65536",
                                       ":80", "[::1]x", "[::1]:x", "[]:80", "[::1"};
-    struct torc_channel_options o, out;
+    struct torc_channel_options out;
     torc_error *error = NULL;
     (void)state;
-    torc_channel_options_init(&o);
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure()};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         o.authority = good[i];
         assert_true(tc_channel_options_complete(&out, &o, NULL));

@@ -105,9 +105,8 @@ static void test_tls_files(void **state)
     char *ca_file = write_file(ca.cert_pem), *key = write_file(ca.key_pem);
     expect_files_refused(NULL, "files: it is NULL");
     memset(&o, 0, sizeof(o));
-    expect_files_refused(&o, "call torc_tls_files_init first");
-    torc_tls_files_init(&o);
-    assert_int_equal(o.refresh_interval_ms, 600000);
+    expect_files_refused(&o, "files: size is 0: initialise the struct with TORC_SIZE(torc_tls_files)");
+    o = (struct torc_tls_files){TORC_SIZE(torc_tls_files)};
     o.ca_certificate_file = "/nothing";
     expect_files_refused(&o, "ca_certificate_file \"/nothing\": No such file");
     o.ca_certificate_file = key;
@@ -150,8 +149,7 @@ static void test_keys_of_texts(void **state)
 {
     (void)state;
     struct kit_cert ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
-    struct torc_tls_options o;
-    torc_tls_options_init(&o);
+    struct torc_tls_options o = {TORC_SIZE(torc_tls_options)};
     torc_credentials *system = torc_credentials_tls(&o, NULL);
     o.roots_pem = ca.cert_pem;
     torc_credentials *a = torc_credentials_tls(&o, NULL), *b = torc_credentials_tls(&o, NULL);

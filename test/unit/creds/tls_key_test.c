@@ -17,9 +17,7 @@ static int no_digest(EVP_MD_CTX *ctx, unsigned char *md, unsigned *len)
 
 static torc_credentials *make(const char *roots)
 {
-    struct torc_tls_options o;
-    torc_tls_options_init(&o);
-    o.roots_pem = roots;
+    struct torc_tls_options o = {TORC_SIZE(torc_tls_options), .roots_pem = roots};
     torc_credentials *c = torc_credentials_tls(&o, NULL);
     assert_non_null(c);
     return c;

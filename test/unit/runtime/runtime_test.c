@@ -76,9 +76,7 @@ static void test_blocking_threads_with_loop_thread(void **state)
 static void *hang_until_deadline(void *arg)
 {
     struct worker *w = arg;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = 2000;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
     struct torc_result r;
     assert_int_equal(torc_call_unary(w->ch, "torc.test.Backend/Hang", "", 0, &o, &r), 0);
     w->ok = r.code == TORC_STATUS_DEADLINE_EXCEEDED;
@@ -152,9 +150,7 @@ enum { TIMER_MS = 2000 };
 static void start_hanging(void *arg)
 {
     struct hanging *h = arg;
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = TIMER_MS;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = TIMER_MS};
     assert_int_equal(torc_call_unary_async(h->ch, "torc.test.Backend/Hang", "", 0, &o, on_hanging, h, NULL, NULL), 0);
 }
 
@@ -204,9 +200,7 @@ static void test_thread_mode_refuses_driving(void **state)
     assert_int_equal(torc_runtime_fd(rt), TORC_ESTATE);
     assert_int_equal(torc_runtime_free(rt), 0);
     assert_int_equal(torc_runtime_free(NULL), 0);
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = (enum torc_runtime_mode)7;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = (enum torc_runtime_mode)7};
     assert_null(torc_runtime_new(&o, NULL));
 }
 
@@ -238,9 +232,7 @@ static void test_events_before_timers_after_idle_gap(void **state)
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
-    struct torc_call_options o;
-    torc_call_options_init(&o);
-    o.timeout_ms = TIMER_MS;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = TIMER_MS};
     int done = 0;
     uint64_t before = kit_backends_counts(kit_backends_one, 0).requests;
     assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL, NULL), 0);
@@ -401,9 +393,7 @@ static void test_fork(void **state)
         torc_channel_free(ch);
         bad |= (torc_runtime_free(rt) != TORC_EFORK) << 5;
         /* A runtime of the child's own works. */
-        struct torc_runtime_options o;
-        torc_runtime_options_init(&o);
-        o.mode = TORC_RUNTIME_CALLER;
+        struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
         torc_runtime *own = torc_runtime_new(&o, NULL);
         torc_channel *other = torc_channel_new(own, kit_backends_target(kit_backends_one), NULL, NULL);
         bad |= !unary_ok(other) << 6;
@@ -457,9 +447,7 @@ static void test_sigpipe(void **state)
     char *big = calloc(1, 1 << 20);
     for (int i = 0; i < 10; i++) {
         torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
-        struct torc_call_options o;
-        torc_call_options_init(&o);
-        o.timeout_ms = 2000;
+        struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
         struct torc_result r;
         assert_int_equal(torc_call_unary(ch, "a/b", big, 1 << 20, &o, &r), 0);
         assert_int_not_equal(r.code, TORC_STATUS_OK);

@@ -169,9 +169,21 @@ static void test_channel_credentials(void **state)
     assert_null(tc_creds_from_config("google_default", NULL, &why));
     assert_non_null(strstr(why, "/nothing/here"));
     free(why);
+    /* What is quoted is bounded. */
+    char path[5000];
+    memset(path, 'x', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", path, 1);
+    assert_null(torc_credentials_google_default(NULL, &error));
+    assert_in_range(strlen(torc_error_text(error)), 256, 400);
+    torc_error_clear(&error);
+    struct torc_google_options unreadable = {TORC_SIZE(torc_google_options), .credentials_file = path};
+    assert_null(torc_credentials_google_default(&unreadable, &error));
+    assert_in_range(strlen(torc_error_text(error)), 256, 400);
+    torc_error_clear(&error);
     struct torc_google_options none = {0};
     assert_null(torc_credentials_google_default(&none, &error));
-    assert_non_null(strstr(torc_error_text(error), "torc_google_options_init"));
+    assert_non_null(strstr(torc_error_text(error), "TORC_SIZE(torc_google_options)"));
     torc_error_clear(&error);
     clean_environment();
 }

@@ -31,9 +31,7 @@ static struct tc_resolver_env env;
 static int set_up(void **state)
 {
     (void)state;
-    struct torc_runtime_options o;
-    torc_runtime_options_init(&o);
-    o.mode = TORC_RUNTIME_CALLER;
+    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     rt = torc_runtime_new(&o, NULL);
     assert_non_null(rt);
     d = tc_xds_client_pool_new(rt);
