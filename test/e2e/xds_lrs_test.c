@@ -1,4 +1,4 @@
-/* Load reports end to end: what the LRS server receives is what backends and callers counted. */
+/* Load reports end to end: the sums at the LRS server equal the counts of backends and callers. */
 #include <string.h>
 
 #include "support/case.h"
@@ -238,7 +238,7 @@ static void reports_no_longer_wanted(void **state)
     KIT_LRS_WAIT(w->lrs, told_ended(kit_lrs_told_cluster(t, "c")) >= w->seen.ok + w->seen.failed);
     assert_int_equal(kit_lrs_look(w->lrs)->streams, 1);
     assert_int_equal(kit_lrs_look(w->lrs)->streams_so_far, 1);
-    /* Removed: the rest is reported, and the stream ends. */
+    /* The cluster's lrs_server is removed: the remaining counts are reported, and the stream ends. */
     kit_lrs_ask(w->lrs, 3600000, NULL); /* no scheduled report from now on */
     uint64_t reports = kit_lrs_look(w->lrs)->reports;
     kit_lrs_calls(w->ch, 40, &w->seen);

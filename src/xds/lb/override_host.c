@@ -105,7 +105,7 @@ static void policy_publish_later(struct oh_policy *p)
     tc_loop_defer(p->wrapper.base.helper->env->loop, &p->publish_task);
 }
 
-/* Publishes a new picker if picks wait for this entry, since they would find something else now. */
+/* Publishes a new picker if picks wait for this entry, since its state has changed. */
 static void entry_changed(struct oh_policy *p, struct tc_override_entry *e)
 {
     if (e->awaited)
@@ -453,7 +453,8 @@ static bool pick_override(struct oh_policy *p, const struct tc_pick_args *args, 
     return true;
 }
 
-/* Has a pick that the child did not complete wait for the session's endpoints, too: they have failed. */
+/* The child did not complete the pick, and the session's endpoints have failed: makes their entries `awaited`, so that
+ * the pick also waits for them. */
 static void policy_await_session(struct oh_policy *p, const struct tc_session *s)
 {
     for (size_t i = 0; i < s->n; i++) {

@@ -1,4 +1,4 @@
-/* Decodes what a route matches (A28): path, headers, fraction.
+/* Decodes the matchers of a route (A28): path, headers, fraction.
  *
  * gRPC paths are "/service/method". A prefix or path that no such path can match leaves the route out without an error,
  * and so does a specifier or a query parameter that gRPC ignores. Invalid regexes and ranges are errors. Header names
@@ -17,7 +17,7 @@ struct tc_slice tc_decode_header_name(struct tc_decoder *dec, const char *name)
     return tc_slice_of(lower, len);
 }
 
-/* Returns whether a gRPC path, "/service/method", can begin so (A28). */
+/* Returns whether a gRPC path, "/service/method", can begin with the prefix (A28). */
 static bool prefix_possible(const char *prefix)
 {
     if (!*prefix)

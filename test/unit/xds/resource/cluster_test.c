@@ -160,7 +160,7 @@ static void policies_of_aggregates_are_ignored(void **state)
              "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
 }
 
-/* A48 is not built: round_robin serves in its stead, and one line in the log says so. */
+/* A48 is not supported: round_robin replaces least_request, and one log line says so. */
 static void least_request_becomes_round_robin(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void extension_policies(void **state)
              "[{\"pick_first\":{\"shuffleAddressList\":true}}]");
     check_lb(NULL, POLICIES(WRR(POLICY(LB "round_robin.v3.RoundRobin", ""))),
              "[{\"xds_wrr_locality_experimental\":{\"childPolicy\":[{\"round_robin\":{}}]}}]");
-    /* Unknown ones are skipped, and the first that is supported counts. */
+    /* Unknown policies are skipped, and the first supported one counts. */
     check_lb(NULL,
              POLICIES(POLICY(LB "least_request.v3.LeastRequest", "") "," POLICY(
                  "xds.type.v3.TypedStruct",
