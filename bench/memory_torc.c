@@ -63,13 +63,13 @@ static void on_event(const char *kind, const char *detail, const char *reason, v
 
 static void one_rpc(torc_channel *channel, torc_metadata *metadata)
 {
-    struct torc_result result;
     struct torc_call_options options = {TORC_SIZE(torc_call_options), .metadata = metadata};
-    if (torc_call_unary(channel, "bench.Echo/Echo", "", 0, &options, &result) != 0 || result.code != TORC_STATUS_OK) {
+    torc_result *result = torc_unary(channel, "bench.Echo/Echo", "", 0, &options);
+    if (torc_result_code(result) != TORC_STATUS_OK) {
         fprintf(stderr, "memory_torc: the RPC failed\n");
         exit(1);
     }
-    torc_result_fini(&result);
+    torc_result_free(result);
 }
 
 /* A connection counts as idle when nothing has used it for a while; until then it holds memory for the next call. */
@@ -115,7 +115,7 @@ static double on_ring(struct run *r)
     return (after - before) / r->n;
 }
 
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     (void)result, (void)arg;
 }
@@ -126,7 +126,7 @@ static double calls(struct run *r)
     one_rpc(channel, NULL);
     double before = memory_own();
     for (unsigned i = 0; i < r->n; i++)
-        if (torc_call_unary_async(channel, MEMORY_HANG, "", 0, NULL, on_result, NULL, NULL, NULL) != 0)
+        if (torc_unary_async(channel, MEMORY_HANG, "", 0, NULL, on_result, NULL, NULL, NULL) != 0)
             exit(1);
     /* An RPC behind the calls on the same connection: when it is answered, the server has the calls. */
     one_rpc(channel, NULL);

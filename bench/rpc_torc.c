@@ -21,15 +21,16 @@ void run_failed(struct run *r, int code, const char *message)
     r->failed = true;
 }
 
-static bool good(struct run *r, const struct torc_result *result)
+static bool good(struct run *r, const torc_result *result)
 {
-    if (result->code == TORC_STATUS_OK && torc_message_size(result->response) == r->c.payload_size)
+    if (torc_result_code(result) == TORC_STATUS_OK &&
+        torc_message_size(torc_result_response(result)) == r->c.payload_size)
         return true;
-    run_failed(r, result->code, result->message);
+    run_failed(r, torc_result_code(result), torc_result_text(result));
     return false;
 }
 
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     struct slot *s = arg;
     struct run *r = s->run;
@@ -46,8 +47,8 @@ static void start(struct slot *s)
     struct run *r = s->run;
     s->started_ns = measure_wall_ns();
     r->under_way++;
-    if (torc_call_unary_async(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, &r->lending, on_result, s,
-                              NULL, NULL)) {
+    if (torc_unary_async(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, &r->lending, on_result, s, NULL,
+                         NULL)) {
         r->under_way--;
         r->failed = true;
     }
@@ -57,15 +58,11 @@ static void run_blocking(struct run *r)
 {
     uint64_t now = measure_wall_ns();
     while (!r->failed && !client_over(&r->c, now)) {
-        struct torc_result result;
         uint64_t started = measure_wall_ns();
-        if (torc_call_unary(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, NULL, &result) != 0) {
-            r->failed = true;
-            return;
-        }
-        if (good(r, &result))
+        torc_result *result = torc_unary(r->channel, CLIENT_METHOD, r->c.payload, r->c.payload_size, NULL);
+        if (good(r, result))
             now = client_done(&r->c, started);
-        torc_result_fini(&result);
+        torc_result_free(result);
     }
 }
 

@@ -28,7 +28,7 @@ struct lane {
     uint64_t rpcs;
 };
 
-static void on_done(const struct torc_result *r, void *arg);
+static void on_done(const torc_result *r, void *arg);
 
 static void leave(struct lane *l)
 {
@@ -38,11 +38,11 @@ static void leave(struct lane *l)
 
 static void begin(struct lane *l)
 {
-    if (torc_call_unary_async(l->ch, "bench.Echo/Echo", "x", 1, &l->options, on_done, l, NULL, NULL) != 0)
+    if (torc_unary_async(l->ch, "bench.Echo/Echo", "x", 1, &l->options, on_done, l, NULL, NULL) != 0)
         leave(l);
 }
 
-static void on_done(const struct torc_result *r, void *arg)
+static void on_done(const torc_result *r, void *arg)
 {
     struct lane *l = arg;
     (void)r;
@@ -88,7 +88,7 @@ static double run(struct lane *lanes, unsigned n, uint64_t run_ns, double *cpu_n
 
 static void open_lane(struct lane *l, torc_xds_domain *domain, const char *bootstrap, const torc_metadata *md)
 {
-    struct torc_result r;
+    torc_result *r;
     sem_init(&l->over, 0, 0);
     struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .xds_domain = domain};
     struct torc_channel_options co = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -96,8 +96,8 @@ static void open_lane(struct lane *l, torc_xds_domain *domain, const char *boots
     l->rt = torc_runtime_new(&ro, NULL);
     l->ch = torc_channel_new(l->rt, "xds:///svc", &co, NULL);
     l->options = (struct torc_call_options){TORC_SIZE(torc_call_options), .metadata = md};
-    torc_call_unary(l->ch, "bench.Echo/Echo", "x", 1, &l->options, &r);
-    torc_result_fini(&r);
+    r = torc_unary(l->ch, "bench.Echo/Echo", "x", 1, &l->options);
+    torc_result_free(r);
 }
 
 struct settings {

@@ -44,21 +44,22 @@ static void on_log(enum torc_log_level level, const char *module, const char *me
  * sent. */
 static bool call(struct client *c, const char *method, const char *key, const char *backend, bool *answered)
 {
-    struct torc_result r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *metadata = torc_metadata_new();
     torc_metadata_add_string(metadata, UPDATE_KEY_HEADER, key);
     o.metadata = metadata;
     o.timeout_ms = UPDATE_TIMEOUT_MS;
-    int rc = torc_call_unary(c->channel, method, "x", 1, &o, &r);
+    torc_result *r = torc_unary(c->channel, method, "x", 1, &o);
     torc_metadata_free(metadata);
-    if (rc != 0)
+    if (torc_result_error(r) && torc_error_code(torc_result_error(r)) != TORC_ESTATUS) {
+        torc_result_free(r);
         return false;
-    const char *who = r.headers ? torc_metadata_find(r.headers, "x-backend", NULL) : NULL;
-    *answered = strcmp(backend, r.code == TORC_STATUS_OK && who ? who : "-") == 0;
-    if (r.code != TORC_STATUS_OK)
-        snprintf(failure, sizeof(failure), "%s", r.message);
-    torc_result_fini(&r);
+    }
+    const char *who = torc_result_headers(r) ? torc_metadata_find(torc_result_headers(r), "x-backend", NULL) : NULL;
+    *answered = strcmp(backend, torc_result_code(r) == TORC_STATUS_OK && who ? who : "-") == 0;
+    if (torc_result_code(r) != TORC_STATUS_OK)
+        snprintf(failure, sizeof(failure), "%s", torc_result_text(r));
+    torc_result_free(r);
     return true;
 }
 

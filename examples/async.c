@@ -15,14 +15,15 @@ struct progress {
 };
 
 /* Called on the loop's thread: keep it short, never block. */
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     struct progress *p = arg;
     pthread_mutex_lock(&p->lock);
     p->done++;
-    p->ok += result->code == TORC_STATUS_OK;
-    if (result->code != TORC_STATUS_OK && !p->failure[0])
-        snprintf(p->failure, sizeof(p->failure), "%s: %s", torc_status_code_name(result->code), result->message);
+    p->ok += torc_result_code(result) == TORC_STATUS_OK;
+    if (torc_result_code(result) != TORC_STATUS_OK && !p->failure[0])
+        snprintf(p->failure, sizeof(p->failure), "%s: %s", torc_status_code_name(torc_result_code(result)),
+                 torc_result_text(result));
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
 }
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
     }
     int started = 0;
     while (started < CALLS &&
-           torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &p, NULL, &error) == 0)
+           torc_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &p, NULL, &error) == 0)
         started++;
     if (error)
         fprintf(stderr, "call %d could not be started: %s\n", started + 1, torc_error_text(error));

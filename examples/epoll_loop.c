@@ -9,10 +9,11 @@
 static int left = 3;
 static int failed;
 
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
-    printf("call %d: %s from %s %s\n", *(int *)arg, torc_status_code_name(result->code), result->peer, result->message);
-    failed += result->code != TORC_STATUS_OK;
+    printf("call %d: %s from %s %s\n", *(int *)arg, torc_status_code_name(torc_result_code(result)),
+           torc_result_peer(result), torc_result_text(result));
+    failed += torc_result_code(result) != TORC_STATUS_OK;
     left--;
 }
 
@@ -36,7 +37,7 @@ int main(int argc, char **argv)
         return 1;
     }
     for (int i = 0; i < 3; i++) {
-        torc_call_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &numbers[i], NULL, &error);
+        torc_unary_async(channel, "echo.Echo/Say", "hello", 5, NULL, on_result, &numbers[i], NULL, &error);
         if (error) {
             fprintf(stderr, "call %d could not be started: %s\n", numbers[i], torc_error_text(error));
             return 1;

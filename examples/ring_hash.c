@@ -51,20 +51,15 @@ static void stop(void *state)
 
 static int call(torc_channel *channel, const char *session)
 {
-    struct torc_result r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 5000};
     torc_metadata *metadata = torc_metadata_new();
     torc_metadata_add_string(metadata, "session", session);
     o.metadata = metadata;
-    int rc = torc_call_unary(channel, "echo.Echo/Say", "", 0, &o, &r);
+    torc_result *r = torc_unary(channel, "echo.Echo/Say", "", 0, &o);
     torc_metadata_free(metadata);
-    if (rc != 0) {
-        fprintf(stderr, "%s: the call could not be started: %s\n", session, torc_strerror(rc));
-        return rc;
-    }
-    printf("%-8s -> %s %s\n", session, r.peer, r.message);
-    rc = r.code;
-    torc_result_fini(&r);
+    printf("%-8s -> %s %s\n", session, torc_result_peer(r), torc_error_text(torc_result_error(r)));
+    int rc = torc_result_code(r);
+    torc_result_free(r);
     return rc;
 }
 

@@ -14,7 +14,7 @@ int main(int argc, char **argv)
         return 1;
     }
     int received = 0;
-    torc_call *call = torc_call_open(channel, "echo.Echo/Chat", NULL, &error);
+    torc_stream *call = torc_stream_open(channel, "echo.Echo/Chat", NULL, &error);
     if (!call) {
         fprintf(stderr, "cannot start: %s\n", torc_error_text(error));
         torc_error_free(error);
@@ -24,23 +24,19 @@ int main(int argc, char **argv)
     for (int i = 0; i < 10; i++) {
         char text[32];
         int n = snprintf(text, sizeof(text), "message %d", i);
-        if (torc_call_send(call, text, (size_t)n, i == 9) != 0)
-            break; /* the call is over; torc_call_finish says why */
-        torc_message *message;
-        if (torc_call_receive(call, &message) != 1)
+        if (torc_stream_send(call, text, (size_t)n, i == 9 ? TORC_SEND_LAST : 0, -1) != 0)
+            break; /* the call is over; torc_stream_finish says why */
+        const torc_message *message;
+        if (torc_stream_receive(call, -1, &message) != 1)
             break;
         printf("%.*s\n", (int)torc_message_size(message), (const char *)torc_message_data(message));
-        torc_message_unref(message);
         received++;
     }
-    struct torc_result result;
-    int rc = torc_call_finish(call, &result);
-    if (rc == 0) {
-        printf("%s after %d messages %s\n", torc_status_code_name(result.code), received, result.message);
-        rc = result.code;
-        torc_result_fini(&result);
-    }
-    torc_call_free(call);
+    torc_result *result = torc_stream_finish(call);
+    int rc = torc_result_code(result);
+    printf("%s after %d messages %s\n", torc_status_code_name(rc), received, torc_result_text(result));
+    torc_result_free(result);
+    torc_stream_free(call);
     torc_channel_free(channel);
     return rc == 0 && received == 10 ? 0 : 1;
 }

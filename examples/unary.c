@@ -26,18 +26,13 @@ int main(int argc, char **argv)
     torc_metadata_add_string(metadata, "x-user", "u1");
     struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 5000, .metadata = metadata};
 
-    struct torc_result result;
-    int rc = torc_call_unary(channel, "echo.Echo/Say", message, strlen(message), &options, &result);
-    if (rc != 0) {
-        fprintf(stderr, "the call could not be started: %s\n", torc_strerror(rc));
-    } else {
-        printf("%s from %s (%s): %.*s%s\n", torc_status_code_name(result.code), result.peer,
-               result.headers ? torc_metadata_find(result.headers, "x-backend", NULL) : "-",
-               (int)torc_message_size(result.response), (const char *)torc_message_data(result.response),
-               result.message);
-        rc = result.code;
-        torc_result_fini(&result);
-    }
+    torc_result *result = torc_unary(channel, "echo.Echo/Say", message, strlen(message), &options);
+    int rc = torc_result_code(result);
+    printf("%s from %s (%s): %.*s%s\n", torc_status_code_name(torc_result_code(result)), torc_result_peer(result),
+           torc_result_headers(result) ? torc_metadata_find(torc_result_headers(result), "x-backend", NULL) : "-",
+           (int)torc_message_size(torc_result_response(result)),
+           (const char *)torc_message_data(torc_result_response(result)), torc_result_text(result));
+    torc_result_free(result);
     torc_metadata_free(metadata);
     torc_channel_free(channel);
     torc_runtime_free(runtime);

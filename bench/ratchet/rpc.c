@@ -16,20 +16,20 @@ struct run {
     unsigned long turns;
 };
 
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     struct run *r = arg;
     r->done = true;
-    r->failed = result->code != TORC_STATUS_OK;
+    r->failed = torc_result_code(result) != TORC_STATUS_OK;
     if (r->failed)
-        fprintf(stderr, "an RPC failed: %s %s\n", torc_status_code_name(result->code), result->message);
+        fprintf(stderr, "an RPC failed: %s %s\n", torc_status_code_name(torc_result_code(result)),
+                torc_result_text(result));
 }
 
 static bool one_rpc(struct run *r, torc_channel *channel)
 {
     r->done = false;
-    if (torc_call_unary_async(channel, "bench.Echo/Echo", request, sizeof(request), NULL, on_result, r, NULL, NULL) !=
-        0)
+    if (torc_unary_async(channel, "bench.Echo/Echo", request, sizeof(request), NULL, on_result, r, NULL, NULL) != 0)
         return false;
     for (torc_runtime_poll(r->runtime, 0); !r->done; torc_runtime_poll(r->runtime, 0)) {
         struct pollfd readable = {.fd = torc_runtime_fd(r->runtime), .events = POLLIN};

@@ -69,7 +69,7 @@ int connect_option(const char *command, struct connect_args *a, int code, const 
     }
 }
 
-/* Accepts the methods that torc_call_unary accepts. */
+/* Accepts the methods that torc_unary accepts. */
 static int check_method(const char *command, const char *text)
 {
     const char *method = text[0] == '/' ? text + 1 : text, *slash = strrchr(method, '/');

@@ -4,7 +4,7 @@
  *  - TORC_RUNTIME_THREAD (default): a thread of its own.
  *  - TORC_RUNTIME_CALLER: none; the application calls torc_runtime_poll, or waits for the descriptor of torc_runtime_fd
  *    with the timeout of torc_runtime_timeout_ms in an event loop of its own and then polls with timeout 0.
- *  - blocking calls (torc_call_unary and the like) on a TORC_RUNTIME_CALLER runtime drive the loop themselves, so that
+ *  - blocking calls (torc_unary and the like) on a TORC_RUNTIME_CALLER runtime drive the loop themselves, so that
  *    a simple program pays no thread hop. A second thread that blocks meanwhile waits and takes over the loop from the
  *    first.
  * Callbacks run on the thread that drives the loop. A blocking call from inside a callback is refused with
@@ -24,7 +24,7 @@
  * for quick_exit and _exit. OpenSSL is told not to free its own state at exit; libtorc.so is never unloaded.
  *
  * pthread_cancel: no function of Torc is cancelled in the middle. A thread that is cancelled inside one returns from it
- * as ever, and ends at its next cancellation point; a call that waits is ended by torc_call_cancel or its deadline.
+ * as ever, and ends at its next cancellation point; a call that waits is ended by torc_stream_cancel or its deadline.
  * Threads that call Torc must not have asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS). */
 #ifndef TORC_RUNTIME_H
 #define TORC_RUNTIME_H

@@ -4,7 +4,7 @@
  *     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
  *     for (int i = 0; i < 3; i++) {
  *         o.timeout_ms = torc_time_left(end);
- *         torc_call_unary(channel, method, request, size, &o, &results[i]);
+ *         results[i] = torc_unary(channel, method, request, size, &o);
  *     }
  *
  * Any thread. */

@@ -1,18 +1,17 @@
 /* Public calls: what any thread may ask, carried to the loop.
  *
- * torc_call (api/call_object.h) has two sides. Threads write what they want under `mutex` and have one task posted
+ * torc_stream (api/call_object.h) has two sides. Threads write what they want under `mutex` and have one task posted
  * (call_schedule); on_task takes all of it on the loop and asks the loop's call (struct tc_call) for it. So a thread
  * never touches the loop's call, and several wishes travel with one post.
  *
  * References (`zeroed`): the handle's, the loop's while the call runs (given back by call_release), and the task's
  * while it is on its way. The last one returns the call to the pool.
  *
- * Unary calls are in call_unary.c, blocking streams in stream_blocking.c. */
+ * Unary RPCs are in call_unary.c, streams in stream.c and stream_wait.c. */
 #include "api/call.h"
 
 #include "api/call_pool.h"
 #include "api/metadata.h"
-#include "api/result.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "channel/call_setup.h"
@@ -41,18 +40,18 @@ static struct tc_slice path_make(struct tc_arena *arena, const char *method)
 
 static void call_release(struct tc_call *core)
 {
-    tc_call_drop(TC_CONTAINER_OF(core, torc_call, core));
+    tc_call_drop(TC_CONTAINER_OF(core, torc_stream, core));
 }
 
 /* Fills in what the loop's call is asked for. The deadline counts from here, not from when the loop takes the call. */
-static void options_apply(torc_call *call, const struct torc_call_options *o)
+static void options_apply(torc_stream *call, const struct torc_call_options *o)
 {
     struct tc_call *c = &call->core;
     const torc_channel *ch = c->channel;
     c->asked.wait_for_ready = o->wait_for_ready > 0;
     c->asked.gzip = (o->gzip ? o->gzip : ch->opts.gzip) > 0;
     c->asked.explain = o->explain > 0;
-    call->lent = o->lend_request > 0 && call->kind == TC_CALL_UNARY_ASYNC;
+    call->lent = o->lend_request > 0 && call->kind != TC_CALL_UNARY_BLOCKING;
     c->asked.max_receive_bytes = (uint64_t)o->max_receive_message_bytes; /* -1: UINT64_MAX */
     if (o->credentials)
         tc_call_use_credentials(c, o->credentials);
@@ -94,8 +93,8 @@ static bool can_start(torc_channel *ch, const char *method, torc_error **error)
     return rc == 0 || tc_error_set_code(error, rc, "channel");
 }
 
-torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *given,
-                        enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error)
+torc_stream *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *given,
+                          enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error)
 {
     struct torc_call_options copy;
     if (tc_error_pending(error) || !can_start(ch, method, error))
@@ -103,7 +102,7 @@ torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_
     const struct torc_call_options *options = options_read(given, &copy, error);
     if (!options)
         return NULL;
-    torc_call *call = tc_call_pool_get(tc_call_pool_of(ch->rt));
+    torc_stream *call = tc_call_pool_get(tc_call_pool_of(ch->rt));
     tc_call_init(&call->core, ch);
     tc_ref_init(&call->zeroed);
     call->kind = kind;
@@ -126,7 +125,7 @@ torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_
     return call;
 }
 
-void tc_call_drop_received(torc_call *call)
+void tc_call_drop_received(torc_stream *call)
 {
     while (call->first_received) {
         struct tc_received *r = call->first_received;
@@ -137,7 +136,7 @@ void tc_call_drop_received(torc_call *call)
     call->last_received = &call->first_received;
 }
 
-void tc_call_drop(torc_call *call)
+void tc_call_drop(torc_stream *call)
 {
     if (!tc_ref_dec(&call->zeroed))
         return;
@@ -151,16 +150,13 @@ void tc_call_drop(torc_call *call)
     torc_result_free(call->end);
     if (call->lent_message.typed)
         call->lent_message.typed->free(call->lent_message.typed);
-    if (call->kind == TC_CALL_STREAM_BLOCKING && call->former.done &&
-        !call->former.finished) /* nobody fetched the outcome of a blocking stream */
-        torc_result_fini(&call->former.outcome);
     tc_call_pool_put(tc_call_pool_of(rt), call);
     tc_channel_unref(ch);
     tc_runtime_unref(rt);
 }
 
 /* Has the loop take what is wanted. With the mutex held. Returns TORC_ECLOSED if the loop has ended. */
-static int call_schedule(torc_call *call, bool quietly)
+static int call_schedule(torc_stream *call, bool quietly)
 {
     torc_runtime *rt = call->channel->rt;
     if (call->task_queued)
@@ -174,7 +170,7 @@ static int call_schedule(torc_call *call, bool quietly)
     return TORC_ECLOSED;
 }
 
-int tc_call_launch_quietly(torc_call *call)
+int tc_call_launch_quietly(torc_stream *call)
 {
     tc_ref_inc(&call->zeroed); /* the loop's, then the task's */
     tc_ref_inc(&call->zeroed);
@@ -187,7 +183,7 @@ int tc_call_launch_quietly(torc_call *call)
     return TORC_ECLOSED;
 }
 
-int tc_call_launch(torc_call *call)
+int tc_call_launch(torc_stream *call)
 {
     /* The loop's reference is taken first: the call may end before the post returns. */
     tc_ref_inc(&call->zeroed);
@@ -200,15 +196,7 @@ int tc_call_launch(torc_call *call)
     return rc;
 }
 
-bool tc_call_may_wait(torc_channel *ch, torc_error **error)
-{
-    if (tc_error_pending(error))
-        return false;
-    int rc = ch ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
-    return rc == 0 || tc_error_set_code(error, rc, "channel");
-}
-
-torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error)
+torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error)
 {
     int rc = call ? tc_call_launch(call) : 0;
     if (rc == 0)
@@ -220,14 +208,14 @@ torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error)
 
 enum { CALL_BYTES = 4096 }; /* what a call counts for beside its messages: its arena, and its share of fixed memory */
 
-void tc_call_count(torc_call *call, size_t message_bytes)
+void tc_call_count(torc_stream *call, size_t message_bytes)
 {
     if (call->counted)
         tc_runtime_count_memory(call->channel->rt, &call->counted, CALL_BYTES + message_bytes);
 }
 
 /* Ends a call that is about to begin if the runtime holds more than its limit; otherwise the call counts. */
-static bool call_refuse_over_limit(torc_call *call, uint64_t limit)
+static bool call_refuse_over_limit(torc_stream *call, uint64_t limit)
 {
     torc_runtime *rt = call->channel->rt;
     uint64_t held = tc_runtime_memory_held(rt);
@@ -241,13 +229,13 @@ static bool call_refuse_over_limit(torc_call *call, uint64_t limit)
     return true;
 }
 
-static void call_begin(torc_call *call)
+static void call_begin(torc_stream *call)
 {
     struct tc_call *c = &call->core;
     uint64_t limit = tc_runtime_memory_limit(call->channel->rt);
     if (!limit || !call_refuse_over_limit(call, limit))
         tc_call_begin(c);
-    if (call->kind == TC_CALL_UNARY_BLOCKING || call->kind == TC_CALL_UNARY_ASYNC) {
+    if (call->kind != TC_STREAM) {
         tc_call_send_borrowed(c, call->request, true);
         /* The response, and the end behind it. */
         tc_call_read(c);
@@ -258,7 +246,7 @@ static void call_begin(torc_call *call)
 /* The task of tc_call_launch_quietly: there is nothing to take but the start. */
 static void on_start(struct tc_task *task)
 {
-    torc_call *call = TC_CONTAINER_OF(task, torc_call, task);
+    torc_stream *call = TC_CONTAINER_OF(task, torc_stream, task);
     call_begin(call);
     tc_call_drop(call);
 }
@@ -266,7 +254,7 @@ static void on_start(struct tc_task *task)
 /* On the loop: does what was wanted, in the order of a call's life. */
 static void on_task(struct tc_task *task)
 {
-    torc_call *call = TC_CONTAINER_OF(task, torc_call, task);
+    torc_stream *call = TC_CONTAINER_OF(task, torc_stream, task);
     struct tc_call *c = &call->core;
     pthread_mutex_lock(&call->mutex);
     bool start = call->want_start, end = call->want_end, cancel = call->want_cancel, last = call->want_last,
@@ -305,74 +293,9 @@ static void on_task(struct tc_task *task)
     tc_call_drop(call);
 }
 
-/* --- the events of a streaming call with callbacks --- */
-
-/* Returns false after torc_call_free, and in the child of a callback that forked: the parent has the callbacks. */
-bool tc_call_is_heard(const torc_call *call)
-{
-    return !atomic_load_explicit(&call->detached, memory_order_acquire) &&
-           TC_LIKELY(!tc_loop_forked(call->channel->loop));
-}
-
-static void on_headers(void *arg, const struct tc_headers *headers)
-{
-    torc_call *call = arg;
-    if (tc_call_is_heard(call) && call->former.events->on_headers)
-        call->former.events->on_headers(call, tc_metadata_in_arena(&call->core.arena, headers), call->arg);
-}
-
-static void on_message(void *arg, struct tc_rstr *message)
-{
-    torc_call *call = arg;
-    if (tc_call_is_heard(call) && call->former.events->on_message)
-        call->former.events->on_message(call, (torc_message *)message, call->arg);
-    tc_rstr_unref(message);
-}
-
-static void on_written(void *arg)
-{
-    torc_call *call = arg;
-    tc_call_written(call);
-    if (tc_call_is_heard(call) && call->former.events->on_written)
-        call->former.events->on_written(call, call->arg);
-}
-
-static void on_done(void *arg, const struct tc_call_end *end)
-{
-    torc_call *call = arg;
-    tc_call_over(call);
-    if (!tc_call_is_heard(call))
-        return;
-    struct torc_result result;
-    tc_result_borrow(&result, call, end, NULL);
-    call->former.events->on_done(call, &result, call->arg);
-}
-
-static const struct tc_call_events stream_events = {
-    .on_headers = on_headers,
-    .on_message = on_message,
-    .on_written = on_written,
-    .on_done = on_done,
-};
-
-torc_call *torc_call_start(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                           const struct torc_call_events *events, void *arg, torc_error **error)
-{
-    if (!tc_error_pending(error) && (!events || !events->on_done)) {
-        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "events: on_done is required");
-        return NULL;
-    }
-    torc_call *call = tc_call_make(ch, method, options, TC_CALL_STREAM, &stream_events, error);
-    if (call) {
-        call->former.events = events;
-        call->arg = arg;
-    }
-    return tc_call_launch_or_drop(call, error);
-}
-
 /* Takes the mutex of a call that has not ended. Returns what tc_runtime_check returns, or TORC_ECLOSED, without the
  * mutex then. */
-static int call_lock(torc_call *call)
+static int call_lock(torc_stream *call)
 {
     int rc = call ? tc_runtime_check(call->channel->rt) : TORC_EINVAL;
     if (rc != 0)
@@ -384,30 +307,19 @@ static int call_lock(torc_call *call)
     return TORC_ECLOSED;
 }
 
-static int call_unlock(torc_call *call, int rc)
+static int call_unlock(torc_stream *call, int rc)
 {
     pthread_mutex_unlock(&call->mutex);
     return rc;
 }
 
-/* The message is copied here, so that the caller may reuse its memory. */
-int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly)
+bool tc_call_is_heard(const torc_stream *call)
 {
-    int rc = message.data || !message.len ? call_lock(call) : TORC_EINVAL;
-    if (rc != 0)
-        return rc;
-    if (call->write_busy || call->write_over)
-        return call_unlock(call, TORC_ESTATE);
-    if (message.len > TC_H2_MESSAGE_MAX)
-        call->want_oversize = message.len;
-    else
-        call->want_message = tc_rstr_new(message.data, message.len);
-    call->want_last = last;
-    call->write_busy = true;
-    call->write_over = last;
-    return call_unlock(call, call_schedule(call, quietly));
+    return !atomic_load_explicit(&call->detached, memory_order_acquire) &&
+           TC_LIKELY(!tc_loop_forked(call->channel->loop));
 }
 
+/* The message is copied here, so that the caller may reuse its memory. */
 int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly)
 {
     int rc = call_lock(s);
@@ -430,7 +342,7 @@ int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, 
     return call_unlock(s, call_schedule(s, quietly));
 }
 
-int tc_call_want_end(torc_call *call, bool quietly)
+int tc_call_want_end(torc_stream *call, bool quietly)
 {
     int rc = call_lock(call);
     if (rc != 0)
@@ -442,7 +354,7 @@ int tc_call_want_end(torc_call *call, bool quietly)
     return call_unlock(call, call_schedule(call, quietly));
 }
 
-int tc_call_want_reads(torc_call *call, uint32_t n, bool quietly)
+int tc_call_want_reads(torc_stream *call, uint32_t n, bool quietly)
 {
     int rc = call_lock(call);
     if (rc != 0)
@@ -453,43 +365,11 @@ int tc_call_want_reads(torc_call *call, uint32_t n, bool quietly)
     return call_unlock(call, call_schedule(call, quietly));
 }
 
-int torc_call_write(torc_call *call, const void *message, size_t size, bool last)
-{
-    return tc_call_want_write(call, tc_slice_of(message, size), last, false);
-}
-
-int torc_call_write_done(torc_call *call)
-{
-    return tc_call_want_end(call, false);
-}
-
-int torc_call_read(torc_call *call)
-{
-    return tc_call_want_reads(call, 1, false);
-}
-
-void torc_call_cancel(torc_call *call)
-{
-    tc_call_want_cancel(call);
-}
-
-void tc_call_want_cancel(torc_call *call)
+void tc_call_want_cancel(torc_stream *call)
 {
     if (call_lock(call) != 0)
         return;
     call->want_cancel = true;
     call_schedule(call, false);
     pthread_mutex_unlock(&call->mutex);
-}
-
-/* The request that was lent (torc_call_options.lend_request) needs the end to be called back: such a call is cancelled
- * but stays attached. */
-void torc_call_free(torc_call *call)
-{
-    if (!call || tc_runtime_check(call->channel->rt) == TORC_EFORK)
-        return;
-    if (!call->lent)
-        atomic_store_explicit(&call->detached, true, memory_order_release);
-    torc_call_cancel(call);
-    tc_call_drop(call);
 }

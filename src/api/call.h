@@ -7,40 +7,37 @@
 
 /* Makes a call with the options, checked; the reference is the caller's. `events`: of the loop's call. Returns NULL
  * with an error. */
-torc_call *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                        enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error);
+torc_stream *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
+                          enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error);
 /* Stores the outcome, of which the stream takes the reference, and tells all who want to know. Loop thread. */
 void tc_stream_deliver_end(torc_stream *s, torc_result *result);
-/* Drops the messages that a blocking stream has received and nobody has taken. Under the runtime's lock, or by the last
+/* Drops the messages that a stream has received and nobody has taken. Under the runtime's lock, or by the last
  * owner. */
-void tc_call_drop_received(torc_call *call);
+void tc_call_drop_received(torc_stream *call);
 /* Gives a reference back. */
-void tc_call_drop(torc_call *call);
+void tc_call_drop(torc_stream *call);
 
-/* Returns whether this thread may wait for a call of the channel; stores an error if not. */
-bool tc_call_may_wait(torc_channel *ch, torc_error **error);
 /* Starts the call; the loop's reference is added. Returns TORC_ECLOSED if the loop has ended; the call has not begun
  * then. */
-int tc_call_launch(torc_call *call);
+int tc_call_launch(torc_stream *call);
 /* tc_call_launch of a call without a handle, for a thread that drives the loop next, or else wakes it. */
-int tc_call_launch_quietly(torc_call *call);
+int tc_call_launch_quietly(torc_stream *call);
 /* Launches the call that tc_call_make returned, or gives it up and stores an error. NULL, when tc_call_make has failed,
  * stays NULL. */
-torc_call *tc_call_launch_or_drop(torc_call *call, torc_error **error);
+torc_stream *tc_call_launch_or_drop(torc_stream *call, torc_error **error);
 
-/* torc_call_write, torc_call_write_done and torc_call_read. `quietly`: without waking the loop, for a thread that
- * drives it next, or else wakes it. */
-int tc_call_want_write(torc_call *call, struct tc_slice message, bool last, bool quietly);
-int tc_call_want_end(torc_call *call, bool quietly);
-int tc_call_want_reads(torc_call *call, uint32_t n, bool quietly);
-void tc_call_want_cancel(torc_call *call);
+/* torc_stream_half_close, torc_stream_want and torc_stream_cancel. `quietly`: without waking the loop, for a thread
+ * that drives it next, or else wakes it. */
+int tc_call_want_end(torc_stream *call, bool quietly);
+int tc_call_want_reads(torc_stream *call, uint32_t n, bool quietly);
+void tc_call_want_cancel(torc_stream *call);
 /* torc_stream_send that does not wait. `tell`: on_writable follows TORC_EAGAIN. */
 int tc_stream_try_send(torc_stream *s, struct tc_slice message, unsigned flags, bool tell, bool quietly);
-/* Returns false after torc_call_free, and in the child of a callback that forked: the parent has the callbacks. */
-bool tc_call_is_heard(const torc_call *call);
+/* Returns false after torc_stream_free, and in the child of a callback that forked: the parent has the callbacks. */
+bool tc_call_is_heard(const torc_stream *call);
 
 /* Asks the loop's call for a few of the messages that are owed; the others follow as these come. Loop thread. */
-static inline void tc_call_read_owed(torc_call *call)
+static inline void tc_call_read_owed(torc_stream *call)
 {
     enum { AT_ONCE = 16 };
     struct tc_call *c = &call->core;
@@ -49,22 +46,13 @@ static inline void tc_call_read_owed(torc_call *call)
 }
 
 /* Under a memory limit the call counts for itself and for `message_bytes` of a request on its way. Loop thread. */
-void tc_call_count(torc_call *call, size_t message_bytes);
-
-/* A message was written: the next one may be sent. Loop thread. */
-static inline void tc_call_written(torc_call *call)
-{
-    pthread_mutex_lock(&call->mutex);
-    call->write_busy = false;
-    pthread_mutex_unlock(&call->mutex);
-    tc_call_count(call, 0);
-}
+void tc_call_count(torc_stream *call, size_t message_bytes);
 
 /* The loop's call has ended: threads can no longer want anything, and the call counts for nothing. Loop thread. */
-static inline void tc_call_over(torc_call *call)
+static inline void tc_call_over(torc_stream *call)
 {
-    /* A blocking unary call has no handle: no other thread looks at `over`. */
-    if (call->kind != TC_CALL_UNARY_BLOCKING) {
+    /* A unary call without a handle: no other thread looks at `over`. */
+    if (call->kind != TC_CALL_UNARY_BLOCKING && call->kind != TC_CALL_UNARY_ALONE) {
         pthread_mutex_lock(&call->mutex);
         call->over = true;
         pthread_mutex_unlock(&call->mutex);

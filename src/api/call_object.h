@@ -1,7 +1,7 @@
-/* torc_call: the loop's call, and what other threads ask of it. For src/api.
+/* torc_stream: the loop's call, and what other threads ask of it. For src/api.
  *
  * Who may touch what: `core` and the parts marked "loop" belong to the loop; what threads want is under `mutex`; what
- * blocking readers share with the loop is under the runtime's lock. */
+ * threads that wait share with the loop is under the runtime's lock, which is taken first. */
 #ifndef TC_API_CALL_OBJECT_H
 #define TC_API_CALL_OBJECT_H
 
@@ -13,26 +13,16 @@
 #include "channel/call_internal.h"
 
 enum tc_call_kind {
-    TC_CALL_UNARY_BLOCKING,
+    TC_CALL_UNARY_BLOCKING, /* has no handle */
     TC_CALL_UNARY_ASYNC,
-    TC_CALL_STREAM,
-    TC_CALL_STREAM_BLOCKING,
+    TC_CALL_UNARY_ALONE, /* asynchronous, and has no handle */
     TC_STREAM,
 };
 
-/* A received message that a blocking reader has not fetched yet. */
+/* A message that waits for torc_stream_receive. */
 struct tc_received {
     struct tc_received *next;
     struct tc_rstr *message;
-};
-
-/* Of the functions of torc/call.h that torc/stream.h replaces. */
-struct tc_call_former {
-    torc_unary_fn unary_fn;
-    struct torc_result *result; /* UNARY_BLOCKING: where the outcome goes */
-    const struct torc_call_events *events;
-    bool written, done, finished;
-    struct torc_result outcome;
 };
 
 /* What the application has of the message that it received last. */
@@ -41,16 +31,16 @@ struct tc_lent {
     _Atomic(struct tc_typed *) typed; /* any thread: a codec's */
 };
 
-struct torc_call {
+struct torc_stream {
     struct tc_call core; /* the loop's call */
-    torc_call *next_free;
+    torc_stream *next_free;
     pthread_mutex_t mutex;
 
     struct tc_ref zeroed; /* the first member that the pool zeroes. Counts handle, loop and task (call.c) */
     enum tc_call_kind kind;
     torc_channel *channel; /* borrowed from core */
     struct tc_task task;
-    atomic_bool detached; /* torc_call_free was called: no callbacks */
+    atomic_bool detached; /* torc_stream_free was called: only the last callback comes */
 
     /* Requests of threads (reads, writes, cancel) that the loop has not taken yet; under the mutex. */
     bool task_queued;
@@ -70,21 +60,16 @@ struct torc_call {
     struct tc_slice request;
     bool lent; /* the request is the caller's memory until it hears of the end */
     struct tc_rstr *response;
-    void *arg;
 
-    /* STREAM. */
-
-    struct tc_call_former former;
-
-    /* torc_stream: what it reports to. */
+    /* The application's callbacks. */
     struct torc_stream_events heard;
     torc_result_fn fn; /* of torc_unary_async */
+    void *arg;
 
-    /* Blocking: under the runtime's lock. */
+    /* For threads that wait, under the runtime's lock. */
     struct tc_link waits; /* threads, by tc_wait.owner */
     uint64_t reads_pending;
     struct tc_received *first_received, **last_received;
-    /* torc_stream, under the runtime's lock too. */
     torc_result *end;             /* the outcome; NULL: the RPC runs */
     const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */
     struct tc_lent lent_message;  /* what the last torc_stream_receive gave */

@@ -13,20 +13,20 @@ enum {
 
 struct tc_call_pool {
     pthread_mutex_t mutex;
-    torc_call *free;
+    torc_stream *free;
     size_t n;
 };
 
 /* Poisons everything but what the pool itself uses: the arena, the link and the lock. */
-static void call_poison(torc_call *call)
+static void call_poison(torc_stream *call)
 {
     const char *arena = (const char *)&call->core.arena, *behind = arena + sizeof(call->core.arena);
     tc_poison(call, (size_t)(arena - (const char *)call));
     tc_poison(behind, (size_t)((const char *)&call->next_free - behind));
-    tc_poison(&call->zeroed, sizeof(*call) - offsetof(torc_call, zeroed));
+    tc_poison(&call->zeroed, sizeof(*call) - offsetof(torc_stream, zeroed));
 }
 
-static void call_destroy(torc_call *call)
+static void call_destroy(torc_stream *call)
 {
     tc_unpoison(call, sizeof(*call));
     pthread_mutex_destroy(&call->mutex);
@@ -44,7 +44,7 @@ struct tc_call_pool *tc_call_pool_new(void)
 void tc_call_pool_free(struct tc_call_pool *p)
 {
     while (p->free) {
-        torc_call *next = p->free->next_free;
+        torc_stream *next = p->free->next_free;
         call_destroy(p->free);
         p->free = next;
     }
@@ -76,10 +76,10 @@ struct tc_call_pool *tc_call_pool_of(torc_runtime *rt)
     return p ? p : pool_make(shared);
 }
 
-torc_call *tc_call_pool_get(struct tc_call_pool *p)
+torc_stream *tc_call_pool_get(struct tc_call_pool *p)
 {
     pthread_mutex_lock(&p->mutex);
-    torc_call *call = p->free;
+    torc_stream *call = p->free;
     if (call) {
         p->free = call->next_free;
         p->n--;
@@ -87,7 +87,7 @@ torc_call *tc_call_pool_get(struct tc_call_pool *p)
     }
     pthread_mutex_unlock(&p->mutex);
     if (!call) {
-        call = TC_NEW(torc_call);
+        call = TC_NEW(torc_stream);
         tc_arena_init(&call->core.arena, ARENA_BYTES, 0);
         pthread_mutex_init(&call->mutex, NULL);
     }
@@ -96,14 +96,14 @@ torc_call *tc_call_pool_get(struct tc_call_pool *p)
 }
 
 /* Zeroes the call before it takes the lock. */
-void tc_call_pool_put(struct tc_call_pool *p, torc_call *call)
+void tc_call_pool_put(struct tc_call_pool *p, torc_stream *call)
 {
     /* As new, but for the arena's first block and the lock. */
     tc_arena_reset(&call->core.arena);
     struct tc_arena arena = call->core.arena;
     tc_zero(&call->core, sizeof(call->core));
     call->core.arena = arena;
-    tc_zero((char *)call + offsetof(torc_call, zeroed), sizeof(*call) - offsetof(torc_call, zeroed));
+    tc_zero((char *)call + offsetof(torc_stream, zeroed), sizeof(*call) - offsetof(torc_stream, zeroed));
     pthread_mutex_lock(&p->mutex);
     bool keep = p->n < MAX_POOLED;
     if (keep) {

@@ -5,7 +5,7 @@
 #include "runtime/runtime.h"
 
 struct tc_call_pool;
-struct torc_call;
+struct torc_stream;
 
 struct tc_call_pool *tc_call_pool_new(void);
 /* Frees the calls that lie in the pool. */
@@ -13,7 +13,7 @@ void tc_call_pool_free(struct tc_call_pool *p);
 /* Returns the runtime's pool, made with the first call and freed with the runtime. */
 struct tc_call_pool *tc_call_pool_of(torc_runtime *rt);
 /* Returns a call that is zeroed but for its arena (which is empty) and its lock. */
-struct torc_call *tc_call_pool_get(struct tc_call_pool *p);
-void tc_call_pool_put(struct tc_call_pool *p, struct torc_call *call);
+struct torc_stream *tc_call_pool_get(struct tc_call_pool *p);
+void tc_call_pool_put(struct tc_call_pool *p, struct torc_stream *call);
 
 #endif

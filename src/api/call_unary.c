@@ -4,7 +4,6 @@
  * whose callers drive the loop it is posted without a wake-up, because this thread turns the loop next. A call that is
  * explained takes the same way and ends at the pick (asked.dry). */
 #include "api/call.h"
-#include "api/outcome.h"
 #include "api/result.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -12,7 +11,7 @@
 
 static void on_message(void *arg, struct tc_rstr *message)
 {
-    torc_call *call = arg;
+    torc_stream *call = arg;
     if (!call->response) {
         call->response = message;
         return;
@@ -23,31 +22,22 @@ static void on_message(void *arg, struct tc_rstr *message)
                                              "call"));
 }
 
-static void outcome_deliver(torc_call *call, const struct tc_call_end *end)
+static void outcome_deliver(torc_stream *call, const struct tc_call_end *end)
 {
     struct tc_rstr *response = end->status.code == TORC_STATUS_OK ? call->response : NULL;
-    if (!call->former.result && !call->former.unary_fn) {
-        tc_stream_deliver_end(call, tc_result_make(call, end, response));
+    torc_result *result = tc_result_make(call, end, response);
+    if (call->kind != TC_CALL_UNARY_ALONE) {
+        tc_stream_deliver_end(call, result);
         return;
     }
-    if (call->kind == TC_CALL_UNARY_BLOCKING) {
-        torc_runtime *rt = call->channel->rt;
-        tc_result_own(call->former.result, call, end, tc_rstr_ref(response));
-        tc_runtime_lock(rt);
-        call->former.done = true;
-        TC_LIST_FOREACH(it, &call->waits)
-        tc_wait_wake(TC_CONTAINER_OF(it, struct tc_wait, owner));
-        tc_runtime_unlock(rt);
-    } else if (!atomic_load_explicit(&call->detached, memory_order_acquire)) {
-        struct torc_result result;
-        tc_result_borrow(&result, call, end, response);
-        call->former.unary_fn(&result, call->arg);
-    }
+    if (TC_LIKELY(!tc_loop_forked(call->channel->loop)))
+        call->fn(result, call->arg);
+    torc_result_free(result);
 }
 
 static void on_done(void *arg, const struct tc_call_end *end)
 {
-    torc_call *call = arg;
+    torc_stream *call = arg;
     tc_call_over(call);
     if (end->status.code != TORC_STATUS_OK || call->response || call->core.asked.dry) {
         outcome_deliver(call, end);
@@ -62,51 +52,6 @@ static void on_done(void *arg, const struct tc_call_end *end)
 
 static const struct tc_call_events unary_events = {.on_message = on_message, .on_done = on_done};
 
-static int unary_blocking(torc_channel *ch, const char *method, struct tc_slice request,
-                          const struct torc_call_options *options, bool dry, struct torc_result *result)
-{
-    int rc = ch && result && (request.data || !request.len) ? tc_runtime_check_blocking(ch->rt) : TORC_EINVAL;
-    if (rc != 0)
-        return rc;
-    torc_error *error = NULL;
-    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &unary_events, &error);
-    if (!call) {
-        rc = torc_error_code(error);
-        torc_error_free(error);
-        return rc;
-    }
-    TC_NO_CANCEL;
-    torc_runtime *rt = ch->rt;
-    struct tc_wait wait;
-    tc_wait_init(&wait);
-    call->request = request;
-    call->core.asked.dry = dry;
-    call->core.asked.explain |= dry;
-    call->former.result = result;
-    tc_list_append(&call->waits, &wait.owner);
-    bool drives = tc_runtime_caller_drives(rt);
-    rc = drives ? tc_call_launch_quietly(call) : tc_call_launch(call);
-    tc_runtime_lock(rt);
-    if (drives && tc_runtime_driven(rt))
-        tc_loop_wake(tc_runtime_loop(rt)); /* another thread drives the loop, and may sleep in it */
-    while (!call->former.done && rc == 0)
-        rc = tc_runtime_wait(rt, &wait, UINT64_MAX);
-    tc_list_remove(&wait.owner);
-    /* The result is the caller's, so tc_call_drop must not free it. */
-    call->former.finished = true;
-    tc_runtime_unlock(rt);
-    tc_wait_fini(&wait);
-    if (rc != TORC_EFORK) /* the process is exiting, and the loop may still hold the call */
-        tc_call_drop(call);
-    return rc;
-}
-
-int torc_call_unary(torc_channel *ch, const char *method, const void *request, size_t request_size,
-                    const struct torc_call_options *options, struct torc_result *result)
-{
-    return unary_blocking(ch, method, tc_slice_of(request, request_size), options, false, result);
-}
-
 static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_slice request,
                                const struct torc_call_options *options, bool dry)
 {
@@ -116,7 +61,7 @@ static torc_result *unary_wait(torc_channel *ch, const char *method, struct tc_s
         return tc_result_refused_code(rc, "channel");
     if (TC_UNLIKELY(!request.data && request.len))
         return tc_result_refused_code(TORC_EINVAL, "request");
-    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &unary_events, &error);
+    torc_stream *call = tc_call_make(ch, method, options, TC_CALL_UNARY_BLOCKING, &unary_events, &error);
     if (TC_UNLIKELY(!call))
         return tc_result_refused(error);
     TC_NO_CANCEL;
@@ -161,11 +106,12 @@ static int unary_start(torc_channel *ch, const char *method, struct tc_slice req
 {
     torc_error *own = NULL;
     torc_error **why = error ? error : &own;
-    torc_call *call = NULL;
+    torc_stream *call = NULL;
     if (!tc_error_pending(why) && (!fn || (!request.data && request.len)))
         tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", fn ? "request" : "fn");
     else
-        call = tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &unary_events, why);
+        call =
+            tc_call_make(ch, method, options, handle ? TC_CALL_UNARY_ASYNC : TC_CALL_UNARY_ALONE, &unary_events, why);
     if (call) {
         /* A request that is too large for gRPC is refused before its bytes are read. */
         call->request = call->lent || request.len > TC_H2_MESSAGE_MAX
@@ -197,58 +143,4 @@ int torc_explain_async(torc_channel *ch, const char *method, const struct torc_c
                        void *arg, torc_stream **handle, torc_error **error)
 {
     return unary_start(ch, method, tc_slice_of(NULL, 0), options, true, fn, arg, handle, error);
-}
-
-static int unary_async(torc_channel *ch, const char *method, struct tc_slice request,
-                       const struct torc_call_options *options, bool dry, torc_unary_fn fn, void *arg,
-                       torc_call **handle, torc_error **error)
-{
-    if (tc_error_pending(error))
-        return torc_error_code(*error);
-    if (!fn || (!request.data && request.len)) {
-        tc_error_set(error, TORC_EINVAL, TORC_LAYER_HTTP2, "%s: it is NULL", fn ? "request" : "fn");
-        return TORC_EINVAL;
-    }
-    torc_error *own = NULL;
-    torc_call *call = tc_call_make(ch, method, options, TC_CALL_UNARY_ASYNC, &unary_events, error ? error : &own);
-    if (!call) {
-        int code = torc_error_code(error ? *error : own);
-        torc_error_free(own);
-        return code;
-    }
-    /* A request that is too large for gRPC is refused before its bytes are read. */
-    call->request = call->lent || request.len > TC_H2_MESSAGE_MAX
-                        ? request
-                        : tc_slice_of(tc_arena_dup(&call->core.arena, request), request.len);
-    call->core.asked.dry = dry;
-    call->core.asked.explain |= dry;
-    call->former.unary_fn = fn;
-    call->arg = arg;
-    int rc = tc_call_launch(call);
-    if (rc == 0 && handle)
-        *handle = call;
-    else
-        tc_call_drop(call);
-    if (rc != 0)
-        tc_error_set_code(error, rc, "channel");
-    return rc;
-}
-
-int torc_call_unary_async(torc_channel *ch, const char *method, const void *request, size_t request_size,
-                          const struct torc_call_options *options, torc_unary_fn fn, void *arg, torc_call **handle,
-                          torc_error **error)
-{
-    return unary_async(ch, method, tc_slice_of(request, request_size), options, false, fn, arg, handle, error);
-}
-
-int torc_call_explain(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                      struct torc_result *result)
-{
-    return unary_blocking(ch, method, tc_slice_of(NULL, 0), options, true, result);
-}
-
-int torc_call_explain_async(torc_channel *ch, const char *method, const struct torc_call_options *options,
-                            torc_unary_fn fn, void *arg, torc_call **call, torc_error **error)
-{
-    return unary_async(ch, method, tc_slice_of(NULL, 0), options, true, fn, arg, call, error);
 }

@@ -1,7 +1,7 @@
 /* What `torc call --explain` prints, from the traces that the config selector, the filters and the pick left in the
  * call.
  *
- * A call that was sent tells where it went. A dry call (torc_call_explain) tells where it would go: the outcome of its
+ * A call that was sent tells where it went. A dry call (torc_explain) tells where it would go: the outcome of its
  * pick, what it would wait for, and the channel's tree of LB policies. */
 #include "api/explain.h"
 

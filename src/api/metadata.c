@@ -153,21 +153,6 @@ static torc_metadata *metadata_fill(void *block, const struct tc_headers *h)
     return m;
 }
 
-void tc_metadata_copy_pair(struct tc_blocks *blocks, const struct tc_headers *headers,
-                           const struct tc_headers *trailers, torc_metadata **headers_copy,
-                           torc_metadata **trailers_copy)
-{
-    static torc_metadata none = {.flat = true, .inside = true}; /* for lists without fields: nothing is allocated */
-    const size_t align = _Alignof(torc_metadata);
-    size_t first = headers && headers->len ? (flat_bytes(headers) + align - 1) / align * align : 0;
-    size_t second = trailers && trailers->len ? flat_bytes(trailers) : 0;
-    char *block = first + second ? tc_blocks_take(blocks, first + second) : NULL;
-    *headers_copy = first ? metadata_fill(block, headers) : headers ? &none : NULL;
-    *trailers_copy = second ? metadata_fill(block + first, trailers) : trailers ? &none : NULL;
-    if (first && second)
-        (*trailers_copy)->inside = true;
-}
-
 void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
                               const struct tc_headers *trailers, const torc_metadata **headers_copy,
                               const torc_metadata **trailers_copy)

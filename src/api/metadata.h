@@ -21,11 +21,6 @@ struct torc_metadata {
     bool inside; /* in another object's block, or static: torc_metadata_free leaves it alone */
 };
 
-/* Copies two lists into one block, which torc_metadata_free of both gives back; takes no block if there are no fields.
- * NULL stays NULL. */
-void tc_metadata_copy_pair(struct tc_blocks *blocks, const struct tc_headers *headers,
-                           const struct tc_headers *trailers, torc_metadata **headers_copy,
-                           torc_metadata **trailers_copy);
 /* Takes a block with `front` bytes (a multiple of the alignment of pointers), which the caller fills in, and copies of
  * two lists behind them, which live as long as the block. NULL stays NULL. Returns NULL if there is no memory. */
 void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,

@@ -1,14 +1,304 @@
-/* Outcomes of calls as torc_result, and messages.
+/* Outcomes of RPCs: immutable and counted.
  *
- * A result is either owned (tc_result_own: strings are references to shared ones, so that the usual outcome allocates
- * none; torc_result_fini gives them back) or borrowed for the length of a callback (tc_result_borrow: everything lives
- * in the call's arena). */
+ * A result is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and the response are
+ * references to what is shared anyway. So the usual outcome takes no memory that was not used before, and depends on
+ * nothing: blocks that are lent outlive the loop. What only failures have (the error, the details of google.rpc.Status)
+ * is made when the RPC fails, not when it is asked for, so that any thread may read a result. The one thing that comes
+ * later is what a codec made of the response (api/typed.h): the first thread that decodes it stores it for all. */
 #include "api/result.h"
-
-#include <pthread.h>
 
 #include "api/explain.h"
 #include "api/metadata.h"
+#include "api/typed.h"
+#include "base/mem.h"
+#include "proto/wire.h"
+
+struct detail {
+    char *type_url;
+    struct tc_slice bytes; /* in the trailers */
+};
+
+struct torc_result {
+    struct tc_ref ref;
+    int code;
+    uint32_t attempts;
+    uint32_t n_details;
+    struct tc_rstr *text, *peer, *explain; /* NULL: none */
+    struct tc_rstr *response;
+    const torc_metadata *headers, *trailers; /* in this block, or static */
+    torc_error *error;                       /* NULL: OK, or no memory for a result */
+    struct detail *details;
+    _Atomic(struct tc_typed *) typed; /* NULL: nobody has decoded the response */
+};
+
+/* --- details: google.rpc.Status {code = 1, message = 2, details = 3}, google.protobuf.Any {type_url = 1, value = 2}
+ * ---
+ */
+
+enum { STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2 };
+
+/* Returns the trailer; NULL data if it is absent or comes more than once. */
+static struct tc_slice details_bytes(const torc_metadata *trailers)
+{
+    struct tc_slice found = {0};
+    for (size_t i = 0; trailers && i < trailers->len; i++) {
+        const struct tc_metadata_field *f = &trailers->fields[i];
+        if (strcmp(f->name, "grpc-status-details-bin") != 0)
+            continue;
+        if (found.data)
+            return tc_slice_of(NULL, 0);
+        found = tc_slice_of(f->value, f->value_len);
+    }
+    return found;
+}
+
+/* Takes the next Any off the front of *rest. A type URL with a NUL in it is cut there. */
+static bool details_next(struct tc_slice *rest, struct tc_slice *any)
+{
+    struct tc_wire_field f;
+    while (tc_wire_next(rest, &f))
+        if (f.number == STATUS_DETAILS && f.is_bytes) {
+            *any = f.value;
+            return true;
+        }
+    return false;
+}
+
+/* Stores the details. Bytes that are not of the type give none. */
+static void details_read(torc_result *r)
+{
+    struct tc_slice rest = details_bytes(r->trailers), any;
+    uint32_t n = 0;
+    while (details_next(&rest, &any))
+        n++;
+    if (rest.len || !n) /* what cannot be read is left in `rest` */
+        return;
+    r->details = tc_calloc(n, sizeof(*r->details));
+    rest = details_bytes(r->trailers);
+    while (details_next(&rest, &any)) {
+        struct tc_slice url = tc_wire_find(any, ANY_TYPE_URL);
+        r->details[r->n_details++] = (struct detail){
+            .type_url = tc_strndup(url.data ? url.data : "", url.len),
+            .bytes = tc_wire_find(any, ANY_VALUE),
+        };
+    }
+}
+
+/* --- making one --- */
+
+/* Its first reference is nobody's: it is never freed. */
+static struct torc_result no_memory = {.ref = {1}, .code = TORC_STATUS_RESOURCE_EXHAUSTED};
+
+static torc_result *result_no_memory(void)
+{
+    tc_ref_inc(&no_memory.ref);
+    return &no_memory;
+}
+
+torc_result *tc_result_make(torc_stream *call, const struct tc_call_end *end, struct tc_rstr *response)
+{
+    const torc_metadata *headers, *trailers;
+    torc_result *r = tc_metadata_copy_behind(tc_loop_blocks(call->channel->loop), sizeof(*r), end->headers,
+                                             end->trailers, &headers, &trailers);
+    if (!r)
+        return result_no_memory();
+    *r = (struct torc_result){
+        .code = end->status.code,
+        .attempts = end->attempts,
+        .text = tc_rstr_ref(end->status.text),
+        .peer = tc_rstr_ref(end->peer),
+        .response = tc_rstr_ref(response),
+        .headers = headers,
+        .trailers = trailers,
+    };
+    tc_ref_init(&r->ref);
+    if (TC_UNLIKELY(r->code != TORC_STATUS_OK)) {
+        r->error = tc_error_of_status(&end->status);
+        details_read(r);
+    }
+    if (TC_UNLIKELY(call->core.asked.explain))
+        r->explain = tc_rstr_str(tc_call_explain(&call->core));
+    return r;
+}
+
+torc_result *tc_result_refused(torc_error *error)
+{
+    torc_result *r = tc_blocks_try_take(NULL, sizeof(*r));
+    if (!r) {
+        torc_error_free(error);
+        return result_no_memory();
+    }
+    *r = (struct torc_result){.code = torc_error_status(error), .error = error};
+    tc_ref_init(&r->ref);
+    return r;
+}
+
+torc_result *tc_result_refused_code(int code, const char *what)
+{
+    torc_error *error = NULL;
+    tc_error_set_code(&error, code, what);
+    return tc_result_refused(error);
+}
+
+/* --- what a codec made of the response --- */
+
+struct tc_typed *tc_result_typed(const torc_result *r)
+{
+    return atomic_load_explicit(&((torc_result *)(uintptr_t)r)->typed, memory_order_acquire);
+}
+
+static struct tc_typed *keep_first(_Atomic(struct tc_typed *) *place, struct tc_typed *mine)
+{
+    struct tc_typed *first = NULL;
+    if (atomic_compare_exchange_strong(place, &first, mine))
+        return mine;
+    mine->free(mine);
+    return first;
+}
+
+struct tc_typed *tc_result_keep(const torc_result *r, struct tc_typed *mine)
+{
+    return keep_first(&((torc_result *)(uintptr_t)r)->typed, mine);
+}
+
+static void spoilt_free(struct tc_typed *d)
+{
+    torc_error_free(d->error);
+    tc_free(d);
+}
+
+void tc_result_spoil(const torc_result *r, torc_error *error)
+{
+    if (r == &no_memory) { /* it is every RPC's */
+        torc_error_free(error);
+        return;
+    }
+    struct tc_typed *d = TC_NEW(struct tc_typed);
+    *d = (struct tc_typed){.free = spoilt_free, .error = error};
+    tc_result_keep(r, d);
+}
+
+struct tc_typed *tc_stream_typed(torc_stream *stream)
+{
+    return atomic_load_explicit(&stream->lent_message.typed, memory_order_acquire);
+}
+
+struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine)
+{
+    return keep_first(&stream->lent_message.typed, mine);
+}
+
+/* --- reading it --- */
+
+/* Returns the error of malformed bytes, which is then the result's. */
+static const torc_error *spoilt(const torc_result *r)
+{
+    const struct tc_typed *d = r ? tc_result_typed(r) : NULL;
+    return d ? d->error : NULL;
+}
+
+int torc_result_code(const torc_result *r)
+{
+    if (TC_UNLIKELY(spoilt(r) != NULL))
+        return TORC_STATUS_INTERNAL;
+    return r ? r->code : TORC_STATUS_UNKNOWN;
+}
+
+/* An RPC that could not start has no status message: its error says why. */
+const char *torc_result_text(const torc_result *r)
+{
+    if (TC_UNLIKELY(spoilt(r) != NULL))
+        return torc_error_text(spoilt(r));
+    if (!r || r->text)
+        return r ? r->text->data : "";
+    const torc_error *error = torc_result_error(r);
+    return torc_error_code(error) == TORC_ESTATUS ? "" : torc_error_text(error);
+}
+
+const torc_error *torc_result_error(const torc_result *r)
+{
+    if (TC_UNLIKELY(spoilt(r) != NULL))
+        return spoilt(r);
+    if (!r || r->code == TORC_STATUS_OK || r->error)
+        return r ? r->error : NULL;
+    return tc_error_no_memory();
+}
+
+const torc_message *torc_result_response(const torc_result *r)
+{
+    return r && !spoilt(r) ? (const torc_message *)r->response : NULL;
+}
+
+const torc_metadata *torc_result_headers(const torc_result *r)
+{
+    return r ? r->headers : NULL;
+}
+
+const torc_metadata *torc_result_trailers(const torc_result *r)
+{
+    return r ? r->trailers : NULL;
+}
+
+const char *torc_result_peer(const torc_result *r)
+{
+    return r ? tc_rstr_cstr(r->peer) : "";
+}
+
+uint32_t torc_result_attempts(const torc_result *r)
+{
+    return r ? r->attempts : 0;
+}
+
+const char *torc_result_explain(const torc_result *r)
+{
+    return r && r->explain ? r->explain->data : NULL;
+}
+
+int torc_result_detail(const torc_result *r, size_t i, const char **type_url, const void **bytes, size_t *size)
+{
+    if (!r)
+        return TORC_EINVAL;
+    if (i >= r->n_details)
+        return TORC_ENOTFOUND;
+    const struct detail *d = &r->details[i];
+    if (type_url)
+        *type_url = d->type_url;
+    if (bytes)
+        *bytes = d->bytes.data ? d->bytes.data : "";
+    if (size)
+        *size = d->bytes.len;
+    return 0;
+}
+
+torc_result *torc_result_ref(const torc_result *given)
+{
+    torc_result *r = (torc_result *)(uintptr_t)given;
+    if (r)
+        tc_ref_inc(&r->ref);
+    return r;
+}
+
+void torc_result_free(torc_result *r)
+{
+    if (!r || !tc_ref_dec(&r->ref))
+        return;
+    tc_rstr_unref(r->text);
+    tc_rstr_unref(r->peer);
+    tc_rstr_unref(r->response);
+    if (TC_UNLIKELY(r->error != NULL)) {
+        torc_error_free(r->error);
+        for (uint32_t i = 0; i < r->n_details; i++)
+            tc_free(r->details[i].type_url);
+        tc_free(r->details);
+    }
+    tc_rstr_unref(r->explain);
+    struct tc_typed *d = atomic_load_explicit(&r->typed, memory_order_relaxed);
+    if (d)
+        d->free(d);
+    tc_blocks_give(r);
+}
+
+/* --- messages --- */
 
 const void *torc_message_data(const torc_message *message)
 {
@@ -28,76 +318,4 @@ torc_message *torc_message_ref(const torc_message *message)
 void torc_message_unref(torc_message *message)
 {
     tc_rstr_unref((struct tc_rstr *)message);
-}
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct tc_rstr *empty;
-
-static void make_empty(void)
-{
-    empty = tc_rstr_str("");
-}
-
-static char *text_share(struct tc_rstr *s)
-{
-    if (s)
-        return tc_rstr_ref(s)->data;
-    pthread_once(&once, make_empty);
-    return tc_rstr_ref(empty)->data;
-}
-
-static void text_drop(char *text)
-{
-    if (text)
-        tc_rstr_unref(TC_CONTAINER_OF(text, struct tc_rstr, data));
-}
-
-void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response)
-{
-    *r = (struct torc_result){
-        .code = end->status.code,
-        .message = text_share(end->status.text),
-        .response = (torc_message *)response,
-        .peer = text_share(end->peer),
-        .attempts = end->attempts,
-    };
-    tc_metadata_copy_pair(tc_loop_blocks(call->channel->loop), end->headers, end->trailers, &r->headers, &r->trailers);
-    if (call->core.asked.explain) {
-        struct tc_rstr *text = tc_rstr_str(tc_call_explain(&call->core));
-        r->explain_json = text->data;
-    }
-}
-
-void torc_result_fini(struct torc_result *r)
-{
-    if (!r)
-        return;
-    text_drop(r->message);
-    text_drop(r->peer);
-    text_drop(r->explain_json);
-    torc_message_unref(r->response);
-    /* Headers and trailers may share one block, which the headers own. */
-    torc_metadata_free(r->trailers);
-    torc_metadata_free(r->headers);
-    *r = (struct torc_result){0};
-}
-
-static char *text_borrow(const struct tc_rstr *s)
-{
-    static char none[1];
-    return s ? (char *)(uintptr_t)s->data : none;
-}
-
-void tc_result_borrow(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response)
-{
-    *r = (struct torc_result){
-        .code = end->status.code,
-        .message = text_borrow(end->status.text),
-        .response = (torc_message *)response,
-        .headers = tc_metadata_in_arena(&call->core.arena, end->headers),
-        .trailers = tc_metadata_in_arena(&call->core.arena, end->trailers),
-        .peer = text_borrow(end->peer),
-        .attempts = end->attempts,
-        .explain_json = call->core.asked.explain ? (char *)(uintptr_t)tc_call_explain(&call->core) : NULL,
-    };
 }

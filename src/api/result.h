@@ -1,12 +1,14 @@
-/* Outcomes of calls as torc_result. Loop thread. */
+/* The outcome of an RPC (torc/result.h). */
 #ifndef TC_API_RESULT_H
 #define TC_API_RESULT_H
 
 #include "api/call_object.h"
 
-/* The outcome in memory that torc_result_fini frees. Takes over the response. */
-void tc_result_own(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response);
-/* The outcome in the call's arena, for the length of a callback. */
-void tc_result_borrow(struct torc_result *r, torc_call *call, const struct tc_call_end *end, struct tc_rstr *response);
+/* Returns the result of a call that ended; the caller owns it. The response is borrowed; NULL: none. Loop thread. */
+torc_result *tc_result_make(torc_stream *call, const struct tc_call_end *end, struct tc_rstr *response);
+/* Returns the result of an RPC that could not start. Takes over the error. Any thread. */
+torc_result *tc_result_refused(torc_error *error);
+/* tc_result_refused with an error of this code: "WHAT: the text of the code". */
+torc_result *tc_result_refused_code(int code, const char *what);
 
 #endif

@@ -9,7 +9,7 @@
  * called. */
 #include "api/call.h"
 #include "api/metadata.h"
-#include "api/outcome.h"
+#include "api/result.h"
 #include "api/typed.h"
 #include "base/mem.h"
 #include "base/options.h"

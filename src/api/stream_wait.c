@@ -8,7 +8,7 @@
  * A sender waits for room, not for its own message. In a runtime without a thread the sender drives the loop for a turn
  * once its message was taken, since nobody else may do so. */
 #include "api/call.h"
-#include "api/outcome.h"
+#include "api/result.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "runtime/blocking.h"

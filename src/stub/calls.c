@@ -7,7 +7,7 @@
  * spoilt, and a stream is cancelled. */
 #include <torc/protobuf_c.h>
 
-#include "api/outcome.h"
+#include "api/result.h"
 #include "api/typed.h"
 #include "base/mem.h"
 #include "stub/arena.h"

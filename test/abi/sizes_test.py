@@ -56,7 +56,6 @@ static void play(const char *address)
     struct torc_channel_options *co = POISONED(torc_channel_options);
     struct torc_call_options *o = POISONED(torc_call_options);
     const struct torc_resolver_factory *const resolvers[] = {names, NULL};
-    struct torc_result r;
     char target[128];
     torc_error *error = NULL;
     torc_runtime_options_init(ro);
@@ -87,10 +86,10 @@ static void play(const char *address)
     SET(o);
     if (!ch)
         ch = torc_channel_new(NULL, address, NULL, NULL);
-    int rc = torc_call_unary(ch, "a/b", "x", 1, o, &r);
-    printf("call %d %d\\n", rc, rc ? 0 : r.code);
-    if (rc == 0)
-        torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "x", 1, o);
+    int rc = torc_error_code(torc_result_error(r));
+    printf("call %d %d\\n", rc == TORC_ESTATUS ? 0 : rc, rc && rc != TORC_ESTATUS ? 0 : torc_result_code(r));
+    torc_result_free(r);
     torc_channel_free(ch);
     torc_runtime_free(rt);
 }

@@ -41,12 +41,11 @@ static void expect_unix(const char *target, const char *peer)
 {
     torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
     assert_non_null(ch);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "over a file", 11, NULL, &r), 0);
-    assert_string_equal(r.message, "");
-    assert_int_equal(torc_message_size(r.response), 11);
-    assert_string_equal(r.peer, peer);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "over a file", 11, NULL);
+    assert_string_equal(torc_result_text(r), "");
+    assert_int_equal(torc_message_size(torc_result_response(r)), 11);
+    assert_string_equal(torc_result_peer(r), peer);
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 
@@ -71,11 +70,10 @@ static void test_unix_sockets(void **state)
     /* Nothing listens: the text names the path. */
     snprintf(target, sizeof(target), "unix:%s/none", dir);
     torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_non_null(strstr(r.message, target));
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(torc_result_text(r), target));
+    torc_result_free(r);
     torc_channel_free(ch);
     kit_backends_free(kit);
     unlink(path);
@@ -213,12 +211,11 @@ static void shop_close(struct shop *s)
 static int call(torc_channel *ch, bool wait, char peer[64], char text[256])
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = wait, .timeout_ms = 60000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
-    int code = r.code;
-    snprintf(peer, 64, "%s", r.peer);
-    snprintf(text, 256, "%s", r.message);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, &o);
+    int code = torc_result_code(r);
+    snprintf(peer, 64, "%s", torc_result_peer(r));
+    snprintf(text, 256, "%s", torc_result_text(r));
+    torc_result_free(r);
     return code;
 }
 

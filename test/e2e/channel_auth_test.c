@@ -72,14 +72,14 @@ static torc_channel *open_channel(struct kit_backends *kit, torc_credentials *cr
 static int call(torc_channel *ch, torc_call_credentials *own, char seen[2048], char message[256])
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .credentials = own, .timeout_ms = 60000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, HEADERS, "x", 1, &o, &r), 0);
-    snprintf(seen, 2048, "%.*s", (int)torc_message_size(r.response), (const char *)torc_message_data(r.response));
-    snprintf(message, 256, "%s", r.message);
-    if (r.code)
-        print_message("%s: %s\n", torc_status_code_name(r.code), r.message);
-    int code = r.code;
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, HEADERS, "x", 1, &o);
+    snprintf(seen, 2048, "%.*s", (int)torc_message_size(torc_result_response(r)),
+             (const char *)torc_message_data(torc_result_response(r)));
+    snprintf(message, 256, "%s", torc_result_text(r));
+    if (torc_result_code(r))
+        print_message("%s: %s\n", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    int code = torc_result_code(r);
+    torc_result_free(r);
     return code;
 }
 
@@ -141,10 +141,10 @@ static void await_release(const struct plugin *p)
         assert_true(torc_runtime_poll(rt, 1000) >= 0);
 }
 
-static void on_done(torc_call *waiting, const struct torc_result *result, void *arg)
+static void on_done(torc_stream *waiting, const torc_result *result, void *arg)
 {
     (void)waiting;
-    *(int *)arg = result->code;
+    *(int *)arg = torc_result_code(result);
 }
 
 static void test_plugin(void **state)
@@ -174,19 +174,18 @@ static void test_plugin(void **state)
     /* Nobody answers: the deadline's text names the awaited event; a late answer is ignored. */
     p.how = NEVER;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, HEADERS, "", 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.message, "the call credentials (mine)"));
-    assert_int_equal(r.attempts, 0);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, HEADERS, "", 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_text(r), "the call credentials (mine)"));
+    assert_int_equal(torc_result_attempts(r), 0);
+    torc_result_free(r);
     answer(p.pending, 0);
 
     /* The channel is freed while an RPC waits; the answer comes afterwards. */
     o.timeout_ms = 0;
-    struct torc_call_events events = {.on_done = on_done};
+    struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
     int done = -1, asked = p.asked;
-    torc_call *waiting = torc_call_start(ch, HEADERS, &o, &events, &done, NULL);
+    torc_stream *waiting = torc_stream_start(ch, HEADERS, &o, &events, &done, NULL);
     assert_non_null(waiting);
     while (p.asked == asked)
         torc_runtime_poll(rt, 1000);
@@ -194,7 +193,7 @@ static void test_plugin(void **state)
     while (done < 0)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(done, TORC_STATUS_CANCELLED);
-    torc_call_free(waiting);
+    torc_stream_free(waiting);
     answer(p.pending, 0);
     torc_credentials_unref(both);
     assert_int_equal(p.released, 0);

@@ -78,12 +78,12 @@ struct outcome {
     char message[256];
 };
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
     struct outcome *o = arg;
     o->done = true;
-    o->code = result->code;
-    snprintf(o->message, sizeof(o->message), "%s", result->message);
+    o->code = torc_result_code(result);
+    snprintf(o->message, sizeof(o->message), "%s", torc_result_text(result));
 }
 
 static uint64_t now_ms(void)
@@ -105,7 +105,7 @@ static struct outcome reset_by_server(bool late)
                                   .wait_for_ready = TORC_ON};
     uint64_t begun = now_ms();
     struct outcome outcome = {0};
-    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "a/b", "x", 1, &o, on_unary, &outcome, NULL, NULL), 0);
     uint32_t stream = server_await_request(&s, rt);
     assert_false(outcome.done);
     /* The loop is not run meanwhile, so that the reset is there before the timer is checked. */

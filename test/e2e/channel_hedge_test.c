@@ -135,10 +135,9 @@ static void wait_cancelled(int n)
 /* Makes an RPC behind all attempts so far, on their connection: when it is over the server has seen them. */
 static void pass_by(torc_channel *ch)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "unhedged/M", "m", 1, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "unhedged/M", "m", 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
 }
 
 static int setup(void **state)
@@ -170,15 +169,14 @@ static torc_channel *open_channel(const char *config, const struct torc_channel_
 /* Makes a unary call with request "m", asserts its status, and returns its attempts. */
 static unsigned attempts_of(torc_channel *ch, int code)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
-    assert_int_equal(r.code, code);
-    assert_string_equal(r.message, code == TORC_STATUS_OK ? "" : "scripted");
+    torc_result *r = torc_unary(ch, "t/M", "m", 1, NULL);
+    assert_int_equal(torc_result_code(r), code);
+    assert_string_equal(torc_result_text(r), code == TORC_STATUS_OK ? "" : "scripted");
     if (code == TORC_STATUS_OK)
-        assert_memory_equal(torc_message_data(r.response), "done", 4);
-    assert_non_null(r.peer[0] ? r.peer : NULL);
-    unsigned attempts = r.attempts;
-    torc_result_fini(&r);
+        assert_memory_equal(torc_message_data(torc_result_response(r)), "done", 4);
+    assert_non_null(torc_result_peer(r)[0] ? torc_result_peer(r) : NULL);
+    unsigned attempts = torc_result_attempts(r);
+    torc_result_free(r);
     return attempts;
 }
 
@@ -282,22 +280,20 @@ static void test_stream(void **state)
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("3", "0.01s") "}", NULL);
     plan("hhi", NULL);
-    torc_call *call = torc_call_open(ch, "t/M", NULL, NULL);
-    assert_int_equal(torc_call_send(call, "a", 1, false), 0);
-    assert_int_equal(torc_call_send(call, "b", 1, false), 0);
+    torc_stream *call = torc_stream_open(ch, "t/M", NULL, NULL);
+    assert_int_equal(torc_stream_send(call, "a", 1, 0, -1), 0);
+    assert_int_equal(torc_stream_send(call, "b", 1, 0, -1), 0);
     while (seen().calls < 3)
         torc_runtime_poll(rt, 5);
-    assert_int_equal(torc_call_send(call, "c", 1, true), 0);
-    torc_message *m = NULL;
-    assert_int_equal(torc_call_receive(call, &m), 1);
+    assert_int_equal(torc_stream_send(call, "c", 1, TORC_SEND_LAST, -1), 0);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
     assert_memory_equal(torc_message_data(m), "done", 4);
-    torc_message_unref(m);
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    assert_int_equal(r.attempts, 3);
-    torc_result_fini(&r);
-    torc_call_free(call);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    assert_int_equal(torc_result_attempts(r), 3);
+    torc_result_free(r);
+    torc_stream_free(call);
     wait_cancelled(2);
     struct script s = seen();
     for (int i = 0; i < 3; i++)
@@ -319,24 +315,23 @@ static void test_buffer_limit(void **state)
             o.retry_buffer_bytes = 10;
         torc_channel *ch = open_channel("{" POLICY("3", "0s") "}", &o);
         plan("u", NULL);
-        torc_call *call = torc_call_open(ch, "t/M", NULL, NULL);
-        assert_int_equal(torc_call_send(call, "12345678", 8, false), 0);
+        torc_stream *call = torc_stream_open(ch, "t/M", NULL, NULL);
+        assert_int_equal(torc_stream_send(call, "12345678", 8, 0, -1), 0);
         while (seen().calls < 3)
             torc_runtime_poll(rt, 5);
-        assert_int_equal(torc_call_send(call, "90123456", 8, false), 0);
+        assert_int_equal(torc_stream_send(call, "90123456", 8, 0, -1), 0);
         wait_cancelled(2);
-        assert_int_equal(torc_call_send(call, "x", 1, true), 0);
-        struct torc_result r;
-        assert_int_equal(torc_call_finish(call, &r), 0);
-        assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-        assert_int_equal(r.attempts, 3);
-        torc_result_fini(&r);
-        torc_call_free(call);
+        assert_int_equal(torc_stream_send(call, "x", 1, TORC_SEND_LAST, -1), 0);
+        torc_result *r = torc_stream_finish(call);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+        assert_int_equal(torc_result_attempts(r), 3);
+        torc_result_free(r);
+        torc_stream_free(call);
         torc_channel_free(ch);
     }
 }
 
-static void count(const struct torc_result *r, void *arg)
+static void count(const torc_result *r, void *arg)
 {
     (void)r;
     ++*(int *)arg;
@@ -349,11 +344,10 @@ static void test_ends_from_outside(void **state)
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
     plan("h", NULL);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_int_equal(r.attempts, 3);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "t/M", "m", 1, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(torc_result_attempts(r), 3);
+    torc_result_free(r);
     pass_by(ch);
     while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 5);
@@ -361,15 +355,15 @@ static void test_ends_from_outside(void **state)
     /* The call is cancelled; the channel ends. */
     plan("h", NULL);
     int done = 0;
-    torc_call *call = NULL;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call, NULL), 0);
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL, NULL), 0);
+    torc_stream *call = NULL;
+    assert_int_equal(torc_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL, NULL), 0);
     while (seen().calls < 6)
         torc_runtime_poll(rt, 5);
-    torc_call_cancel(call);
+    torc_stream_cancel(call);
     while (done < 1)
         torc_runtime_poll(rt, 5);
-    torc_call_free(call);
+    torc_stream_free(call);
     torc_channel_free(ch);
     while (done < 2)
         torc_runtime_poll(rt, 5);
@@ -386,17 +380,16 @@ static void test_transparent(void **state)
     for (size_t i = 0; i < 3; i++) {
         torc_channel *ch = open_channel(delays[i], NULL);
         plan("r", NULL);
-        struct torc_result r;
-        assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
-        assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-        assert_int_equal(r.attempts, 6);
-        torc_result_fini(&r);
+        torc_result *r = torc_unary(ch, "t/M", "m", 1, NULL);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+        assert_int_equal(torc_result_attempts(r), 6);
+        torc_result_free(r);
         assert_int_equal(seen().calls, 6);
         plan("rhhho", NULL);
         if (i < 2) {
-            assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
-            assert_int_equal(r.code, TORC_STATUS_OK);
-            torc_result_fini(&r);
+            r = torc_unary(ch, "t/M", "m", 1, NULL);
+            assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+            torc_result_free(r);
             pass_by(ch); /* a sixth attempt may be on its way */
             assert_in_range(seen().calls, 5, 6);
         }
@@ -410,12 +403,11 @@ static void test_no_endpoint(void **state)
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("3", "0.01s") "}", NULL);
     kit_backends_stop(kit, 0);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_int_equal(r.attempts, 0);
-    assert_non_null(strstr(r.message, kit_backends_address(kit, 0)));
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "t/M", "m", 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(torc_result_attempts(r), 0);
+    assert_non_null(strstr(torc_result_text(r), kit_backends_address(kit, 0)));
+    torc_result_free(r);
     torc_channel_free(ch);
     kit_backends_restart(kit, 0);
 }

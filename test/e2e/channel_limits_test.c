@@ -41,18 +41,18 @@ struct outcome {
     char message[256];
 };
 
-static void take(struct outcome *o, const struct torc_result *r)
+static void take(struct outcome *o, const torc_result *r)
 {
-    *o = (struct outcome){.done = true, .code = r->code, .attempts = r->attempts};
-    snprintf(o->message, sizeof(o->message), "%s", r->message);
+    *o = (struct outcome){.done = true, .code = torc_result_code(r), .attempts = torc_result_attempts(r)};
+    snprintf(o->message, sizeof(o->message), "%s", torc_result_text(r));
 }
 
-static void on_unary(const struct torc_result *r, void *arg)
+static void on_unary(const torc_result *r, void *arg)
 {
     take(arg, r);
 }
 
-static void on_done(torc_call *call, const struct torc_result *r, void *arg)
+static void on_done(torc_stream *call, const torc_result *r, void *arg)
 {
     (void)call;
     take(arg, r);
@@ -70,40 +70,40 @@ enum way { UNARY, ASYNC, LENT, START, OPEN, N_WAYS };
 static struct outcome send_by(enum way way, torc_channel *ch, const void *data, size_t size,
                               const struct torc_call_options *given)
 {
-    static const struct torc_call_events events = {.on_done = on_done};
-    struct torc_result r;
+    static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
+    torc_result *r;
     struct outcome out = {0};
-    torc_call *call = NULL;
+    torc_stream *call = NULL;
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     if (given)
         o = *given;
     o.lend_request = way == LENT;
     switch (way) {
     case UNARY:
-        assert_int_equal(torc_call_unary(ch, "a/b", data, size, &o, &r), 0);
-        take(&out, &r);
-        torc_result_fini(&r);
+        r = torc_unary(ch, "a/b", data, size, &o);
+        take(&out, r);
+        torc_result_free(r);
         break;
     case START:
-        call = torc_call_start(ch, "a/b", &o, &events, &out, NULL);
-        assert_int_equal(torc_call_write(call, data, size, true), 0);
-        torc_call_read(call);
-        torc_call_read(call);
+        call = torc_stream_start(ch, "a/b", &o, &events, &out, NULL);
+        assert_int_equal(torc_stream_send(call, data, size, TORC_SEND_LAST, 0), 0);
+        torc_stream_want(call, 1);
+        torc_stream_want(call, 1);
         wait_for(&out);
         break;
     case OPEN:
-        call = torc_call_open(ch, "a/b", &o, NULL);
-        torc_call_send(call, data, size, true);
-        assert_int_equal(torc_call_finish(call, &r), 0);
-        take(&out, &r);
-        torc_result_fini(&r);
+        call = torc_stream_open(ch, "a/b", &o, NULL);
+        torc_stream_send(call, data, size, TORC_SEND_LAST, -1);
+        r = torc_stream_finish(call);
+        take(&out, r);
+        torc_result_free(r);
         break;
     default:
-        assert_int_equal(torc_call_unary_async(ch, "a/b", data, size, &o, on_unary, &out, NULL, NULL), 0);
+        assert_int_equal(torc_unary_async(ch, "a/b", data, size, &o, on_unary, &out, NULL, NULL), 0);
         wait_for(&out);
         break;
     }
-    torc_call_free(call);
+    torc_stream_free(call);
     return out;
 }
 
@@ -246,11 +246,10 @@ static void test_request_headers(void **state)
 /* An RPC that the server fails still has all its attempts: rejected requests have not taken throttling tokens. */
 static void expect_all_attempts(torc_channel *ch)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Fail", "14", 2, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_int_equal(r.attempts, 3);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "torc.test.Backend/Fail", "14", 2, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(torc_result_attempts(r), 3);
+    torc_result_free(r);
 }
 
 /* A request rejected by a limit on this side does not count as an attempt; retry and hedging do not repeat it. */
@@ -341,11 +340,10 @@ static void test_explained_deadline(void **state)
     (void)state;
     torc_channel *ch = open_with("{}", NULL);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = -1};
-    struct torc_result r;
-    assert_int_equal(torc_call_explain(ch, "a/b", &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.explain_json, "\"outcome\":\"fail\""));
-    torc_result_fini(&r);
+    torc_result *r = torc_explain(ch, "a/b", &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_explain(r), "\"outcome\":\"fail\""));
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 

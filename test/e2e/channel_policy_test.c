@@ -97,11 +97,10 @@ static torc_channel *open_names(struct names *names, struct torc_resolver_factor
 static char *call_peer(torc_channel *ch, const torc_metadata *md)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
-    assert_string_equal(r.message, "");
-    char *peer = tc_strdup(r.peer);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, &o);
+    assert_string_equal(torc_result_text(r), "");
+    char *peer = tc_strdup(torc_result_peer(r));
+    torc_result_free(r);
     return peer;
 }
 
@@ -163,23 +162,22 @@ static void test_resolver_error(void **state)
         torc_runtime_poll(rt, 100);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_CONNECTING);
     torc_resolver_report_error(names.listener, TORC_STATUS_NOT_FOUND, "no such shop");
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
     /* NOT_FOUND is not a status that a control plane may give (A54). */
-    assert_int_equal(r.code, TORC_STATUS_INTERNAL);
-    assert_non_null(strstr(r.message, "Illegal status code from control plane"));
-    assert_non_null(strstr(r.message, "no such shop"));
-    torc_result_fini(&r);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
+    assert_non_null(strstr(torc_result_text(r), "Illegal status code from control plane"));
+    assert_non_null(strstr(torc_result_text(r), "no such shop"));
+    torc_result_free(r);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 
     /* An invalid first service config fails RPCs too (A21); a good result ends that. */
     names.n = 1;
     names.service_config = "{\"loadBalancingConfig\":[{\"unheard_of\":{}}]}";
     assert_int_equal(report(&names), 0);
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_non_null(strstr(r.message, "service config"));
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(torc_result_text(r), "service config"));
+    torc_result_free(r);
     names.service_config = NULL;
     assert_int_equal(report(&names), 0);
     tc_free(call_peer(ch, NULL));
@@ -321,16 +319,16 @@ static void test_app_policy(void **state)
     }
     assert_non_null(strstr(last_chooser->config, "red"));
     /* A waiting RPC is reported to the policy once, whatever the text of its status is made of. */
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options waiting = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
     holds = true;
     picks = 0;
-    assert_int_equal(torc_call_unary(ch, "/a/b", "", 0, &waiting, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.message, "a connected endpoint of "));
+    r = torc_unary(ch, "/a/b", "", 0, &waiting);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_text(r), "a connected endpoint of "));
     assert_int_equal(picks, 1);
     holds = false;
-    torc_result_fini(&r);
+    torc_result_free(r);
     destroyed = 0;
     settle(ch);
     assert_int_equal(destroyed, 1);

@@ -43,11 +43,10 @@ static torc_channel *open_one(size_t i, const struct torc_channel_options *optio
 
 static void call_ok(torc_channel *ch)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, NULL, &r), 0);
-    assert_string_equal(r.message, "");
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "x", 1, NULL);
+    assert_string_equal(torc_result_text(r), "");
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
 }
 
 static void wait_open(size_t i, size_t want)
@@ -56,9 +55,9 @@ static void wait_open(size_t i, size_t want)
         torc_runtime_poll(rt, 10);
 }
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
-    *(int *)arg = result->code;
+    *(int *)arg = torc_result_code(result);
 }
 
 /* Without calls the channel goes IDLE and releases everything; the next call wakes it, on the kept connection. */
@@ -79,12 +78,12 @@ static void test_idle_timeout(void **state)
 
     /* A running call keeps the channel awake, even if no message comes. */
     int code = -1;
-    torc_call *call = NULL;
-    assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call, NULL), 0);
+    torc_stream *call = NULL;
+    assert_int_equal(torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &code, &call, NULL), 0);
     while (kit_backends_counts(kit, 0).open_calls == 0)
         torc_runtime_poll(rt, 10);
     assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 200, &now), TORC_ETIMEDOUT);
-    torc_call_free(call);
+    torc_stream_free(call);
     assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 60000, &now), 0);
     assert_int_equal(now, TORC_CONNECTIVITY_IDLE);
     torc_channel_free(ch);
@@ -197,10 +196,9 @@ static void test_a_new_channel_begins_afresh(void **state)
     o.backoff_initial_ms = o.backoff_max_ms = 3600000;
     kit_backends_stop(kit, 0);
     torc_channel *ch = open_one(0, &o);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "x", 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
     kit_backends_restart(kit, 0);
     torc_channel_free(ch);
     ch = open_one(0, &o);

@@ -122,7 +122,7 @@ static void run(void)
 {
     const struct torc_lb_factory *const policies[] = {&lb, NULL};
     const struct torc_resolver_factory *const resolvers[] = {&names, NULL};
-    struct torc_result r;
+    torc_result *r;
     requests = connects = failures = 0;
     struct torc_runtime_options ro = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -131,10 +131,10 @@ static void run(void)
     torc_channel *ch = torc_channel_new(rt, "mine:x", &o, NULL);
     assert_non_null(ch);
     assert_int_equal(torc_channel_observe(ch, on_event, NULL), 0);
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_non_null(strstr(r.message, "LB policy mine: gone"));
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(torc_result_text(r), "LB policy mine: gone"));
+    torc_result_free(r);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);
 }

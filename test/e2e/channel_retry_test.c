@@ -108,13 +108,12 @@ static torc_channel *open_channel(const char *config)
 /* Makes a unary call with request "m", asserts its status, and returns its attempts. */
 static unsigned attempts_of(torc_channel *ch, int code)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, NULL, &r), 0);
-    assert_int_equal(r.code, code);
-    assert_string_equal(r.message, code == TORC_STATUS_OK ? "" : "scripted");
-    unsigned attempts = r.attempts;
+    torc_result *r = torc_unary(ch, "t/M", "m", 1, NULL);
+    assert_int_equal(torc_result_code(r), code);
+    assert_string_equal(torc_result_text(r), code == TORC_STATUS_OK ? "" : "scripted");
+    unsigned attempts = torc_result_attempts(r);
     assert_int_equal(script.calls, attempts);
-    torc_result_fini(&r);
+    torc_result_free(r);
     return attempts;
 }
 
@@ -224,21 +223,19 @@ static void test_streamed_request(void **state)
     (void)state;
     torc_channel *ch = open_channel("{" POLICY("4", "0.005s") "}");
     script.fail = 2;
-    torc_call *call = torc_call_open(ch, "t/M", NULL, NULL);
-    assert_int_equal(torc_call_send(call, "a", 1, false), 0);
-    assert_int_equal(torc_call_send(call, "b", 1, false), 0);
-    assert_int_equal(torc_call_send(call, "c", 1, true), 0);
-    torc_message *m = NULL;
-    assert_int_equal(torc_call_receive(call, &m), 1);
+    torc_stream *call = torc_stream_open(ch, "t/M", NULL, NULL);
+    assert_int_equal(torc_stream_send(call, "a", 1, 0, -1), 0);
+    assert_int_equal(torc_stream_send(call, "b", 1, 0, -1), 0);
+    assert_int_equal(torc_stream_send(call, "c", 1, TORC_SEND_LAST, -1), 0);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
     assert_memory_equal(torc_message_data(m), "done", 4);
-    torc_message_unref(m);
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    assert_int_equal(r.attempts, 3);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    assert_int_equal(torc_result_attempts(r), 3);
     assert_string_equal(script.requests, "[abc][abc][abc]");
-    torc_result_fini(&r);
-    torc_call_free(call);
+    torc_result_free(r);
+    torc_stream_free(call);
     torc_channel_free(ch);
 }
 
@@ -250,24 +247,23 @@ static void test_large_request(void **state)
     size_t len = 300000;
     char *data = calloc(1, len);
     script.fail = 100;
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "t/M", data, len, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_int_equal(r.attempts, 1);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "t/M", data, len, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(torc_result_attempts(r), 1);
+    torc_result_free(r);
     free(data);
     torc_channel_free(ch);
 }
 
-static void count(const struct torc_result *r, void *arg)
+static void count(const torc_result *r, void *arg)
 {
     (void)r;
     ++*(int *)arg;
 }
 
-static void expect_ok(const struct torc_result *r, void *arg)
+static void expect_ok(const torc_result *r, void *arg)
 {
-    assert_int_equal(r->code, TORC_STATUS_OK);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     ++*(int *)arg;
 }
 
@@ -277,26 +273,25 @@ static void test_ends_during_backoff(void **state)
     torc_channel *ch = open_channel("{" POLICY("4", "100s") "}");
     script.fail = 100;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "t/M", "m", 1, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.message, "while waiting for another attempt (the last: UNAVAILABLE: scripted)"));
-    assert_int_equal(r.attempts, 1);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "t/M", "m", 1, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_text(r), "while waiting for another attempt (the last: UNAVAILABLE: scripted)"));
+    assert_int_equal(torc_result_attempts(r), 1);
+    torc_result_free(r);
 
     /* The call is cancelled during backoff; the channel ends during backoff. */
     int done = 0;
-    torc_call *call = NULL;
+    torc_stream *call = NULL;
     size_t before = (size_t)kit_backends_counts(kit, 0).requests;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call, NULL), 0);
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "t/M", "m", 1, NULL, count, &done, &call, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "t/M", "m", 1, NULL, count, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit, 0).requests < before + 2 || kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
-    torc_call_cancel(call);
+    torc_stream_cancel(call);
     while (done < 1)
         torc_runtime_poll(rt, 10);
     assert_int_equal(done, 1);
-    torc_call_free(call);
+    torc_stream_free(call);
     torc_channel_free(ch);
     while (done < 2)
         torc_runtime_poll(rt, 10);
@@ -312,13 +307,13 @@ static void test_transparent(void **state)
     assert_int_equal(attempts_of(plain, TORC_STATUS_OK), 2);
     assert_string_equal(script.previous, "--");
     assert_string_equal(script.requests, "[m][m]");
-    struct torc_result r;
+    torc_result *r;
     script.calls = 0;
     script.refuse = 2;
-    assert_int_equal(torc_call_unary(plain, "t/M", "m", 1, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_int_equal(r.attempts, 2);
-    torc_result_fini(&r);
+    r = torc_unary(plain, "t/M", "m", 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(torc_result_attempts(r), 2);
+    torc_result_free(r);
     torc_channel_free(plain);
 
     script.calls = 0;
@@ -336,7 +331,7 @@ static void test_no_endpoint(void **state)
     torc_channel *ch = open_channel("{" POLICY("5", "0.3s") "}");
     kit_backends_stop(kit, 0);
     int done = 0;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "m", 1, NULL, expect_ok, &done, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "t/M", "m", 1, NULL, expect_ok, &done, NULL, NULL), 0);
     while (torc_channel_state(ch, false) != TORC_CONNECTIVITY_TRANSIENT_FAILURE)
         torc_runtime_poll(rt, 10);
     kit_backends_restart(kit, 0);
@@ -352,15 +347,15 @@ static void test_no_endpoint(void **state)
 static void test_buffer_limits(void **state)
 {
     (void)state;
-    struct torc_result r;
+    torc_result *r;
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .service_config_json = "{" POLICY("3", "0.001s") "}", .retry_buffer_bytes = 3};
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     script.fail = 100;
     assert_int_equal(attempts_of(ch, TORC_STATUS_UNAVAILABLE), 3);
-    assert_int_equal(torc_call_unary(ch, "t/M", "four", 4, NULL, &r), 0);
-    assert_int_equal(r.attempts, 1);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "t/M", "four", 4, NULL);
+    assert_int_equal(torc_result_attempts(r), 1);
+    torc_result_free(r);
     torc_channel_free(ch);
 
     o = (struct torc_channel_options){TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
@@ -369,14 +364,14 @@ static void test_buffer_limits(void **state)
     ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     int done = 0;
     size_t before = (size_t)kit_backends_counts(kit, 0).requests;
-    assert_int_equal(torc_call_unary_async(ch, "t/M", "abc", 3, NULL, count, &done, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "t/M", "abc", 3, NULL, count, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit, 0).requests < before + 1 || kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
     /* The first call waits for its next attempt and keeps three bytes; the second call's do not fit. */
-    assert_int_equal(torc_call_unary(ch, "t/M", "abc", 3, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_int_equal(r.attempts, 1);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "t/M", "abc", 3, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_int_equal(torc_result_attempts(r), 1);
+    torc_result_free(r);
     assert_int_equal(done, 0);
     torc_channel_free(ch);
     while (done < 1)

@@ -34,100 +34,95 @@ static int teardown(void **state)
 static void test_blocking_ping_pong(void **state)
 {
     (void)state;
-    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
+    torc_stream *call = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
     assert_non_null(call);
     for (int i = 0; i < 50; i++) {
         char text[16];
         int n = snprintf(text, sizeof(text), "m%d", i);
-        assert_int_equal(torc_call_send(call, text, (size_t)n, false), 0);
-        torc_message *m = NULL;
-        assert_int_equal(torc_call_receive(call, &m), 1);
+        assert_int_equal(torc_stream_send(call, text, (size_t)n, 0, -1), 0);
+        const torc_message *m = NULL;
+        assert_int_equal(torc_stream_receive(call, -1, &m), 1);
         assert_int_equal(torc_message_size(m), n);
         assert_memory_equal(torc_message_data(m), text, (size_t)n);
-        torc_message_unref(m);
     }
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    assert_null(r.response);
-    assert_non_null(r.headers);
-    torc_result_fini(&r);
-    assert_int_equal(torc_call_finish(call, &r), TORC_ESTATE);
-    torc_call_free(call);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    assert_null(torc_result_response(r));
+    assert_non_null(torc_result_headers(r));
+    torc_result_free(r);
+    r = torc_stream_finish(call); /* the same again */
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_free(call);
 }
 
 static void test_blocking_end_of_stream(void **state)
 {
     (void)state;
-    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
-    assert_int_equal(torc_call_send(call, NULL, 5, false), TORC_EINVAL);
-    assert_int_equal(torc_call_write(call, NULL, 5, false), TORC_EINVAL);
-    assert_int_equal(torc_call_send(call, "one", 3, false), 0);
-    assert_int_equal(torc_call_send(call, "two", 3, true), 0);
-    assert_int_equal(torc_call_send(call, "three", 5, false), TORC_ESTATE);
-    torc_message *m = NULL;
-    assert_int_equal(torc_call_receive(call, &m), 1);
-    torc_message_unref(m);
-    assert_int_equal(torc_call_receive(call, &m), 1);
+    torc_stream *call = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_stream_send(call, NULL, 5, 0, -1), TORC_EINVAL);
+    assert_int_equal(torc_stream_send(call, NULL, 5, 0, 0), TORC_EINVAL);
+    assert_int_equal(torc_stream_send(call, "one", 3, 0, -1), 0);
+    assert_int_equal(torc_stream_send(call, "two", 3, TORC_SEND_LAST, -1), 0);
+    assert_int_equal(torc_stream_send(call, "three", 5, 0, -1), TORC_ESTATE);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
     assert_memory_equal(torc_message_data(m), "two", 3);
-    torc_message_unref(m);
-    assert_int_equal(torc_call_receive(call, &m), 0);
-    assert_int_equal(torc_call_receive(call, &m), 0);
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
-    torc_call_free(call);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 0);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 0);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_free(call);
 }
 
 static void test_client_streaming_response(void **state)
 {
     (void)state;
-    torc_call *call = torc_call_open(ch, "a.B/Upload", NULL, NULL);
-    assert_int_equal(torc_call_send(call, "first", 5, false), 0);
-    assert_int_equal(torc_call_send(call, "second", 6, false), 0);
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_stream *call = torc_stream_open(ch, "a.B/Upload", NULL, NULL);
+    assert_int_equal(torc_stream_send(call, "first", 5, 0, -1), 0);
+    assert_int_equal(torc_stream_send(call, "second", 6, 0, -1), 0);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     /* The first message not yet received; the others are dropped. */
-    assert_int_equal(torc_message_size(r.response), 5);
-    torc_message *m = NULL;
-    assert_int_equal(torc_call_receive(call, &m), 0);
+    assert_int_equal(torc_message_size(torc_result_response(r)), 5);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(call, -1, &m), 0);
     assert_null(m);
-    torc_result_fini(&r);
-    torc_call_free(call);
+    torc_result_free(r);
+    torc_stream_free(call);
 }
 
 static void test_blocking_failure(void **state)
 {
     (void)state;
-    torc_call *call = torc_call_open(ch, "torc.test.Backend/Fail", NULL, NULL);
+    torc_stream *call = torc_stream_open(ch, "torc.test.Backend/Fail", NULL, NULL);
     /* The end may overtake the completion of the send. */
-    int rc = torc_call_send(call, "5", 1, false);
+    int rc = torc_stream_send(call, "5", 1, 0, -1);
     assert_true(rc == 0 || rc == TORC_ECLOSED);
-    torc_message *m = NULL;
-    assert_int_equal(torc_call_receive(call, &m), 0);
-    assert_int_equal(torc_call_send(call, "x", 1, false), TORC_ECLOSED);
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_NOT_FOUND);
-    torc_result_fini(&r);
-    torc_call_free(call);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(call, -1, &m), 0);
+    assert_int_equal(torc_stream_send(call, "x", 1, 0, -1), TORC_ECLOSED);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_NOT_FOUND);
+    torc_result_free(r);
+    torc_stream_free(call);
 }
 
 static void test_blocking_free_without_finish(void **state)
 {
     (void)state;
-    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
-    assert_int_equal(torc_call_send(call, "x", 1, false), 0);
-    torc_call_free(call);
+    torc_stream *call = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    assert_int_equal(torc_stream_send(call, "x", 1, 0, -1), 0);
+    torc_stream_free(call);
     while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
 }
 
 /* A stream that writes as fast as it may and reads only when told to. */
 struct stream {
-    torc_call *call;
+    torc_stream *call;
     size_t message_bytes;
     int written, to_write, received, headers, done, code;
     bool greedy; /* requests the next message at once */
@@ -139,12 +134,14 @@ static char payload[65536];
 static void write_next(struct stream *s)
 {
     s->written++;
-    assert_int_equal(torc_call_write(s->call, payload, s->message_bytes, s->written == s->to_write), 0);
-    /* One write at a time. */
-    assert_int_equal(torc_call_write(s->call, payload, 1, false), TORC_ESTATE);
+    assert_int_equal(
+        torc_stream_send(s->call, payload, s->message_bytes, s->written == s->to_write ? TORC_SEND_LAST : 0, 0), 0);
+    /* One message at a time; on_writable follows. */
+    assert_int_equal(torc_stream_send(s->call, payload, 1, 0, 0),
+                     s->written == s->to_write ? TORC_ESTATE : TORC_EAGAIN);
 }
 
-static void on_headers(torc_call *call, const torc_metadata *headers, void *arg)
+static void on_headers(torc_stream *call, const torc_metadata *headers, void *arg)
 {
     struct stream *s = arg;
     assert_ptr_equal(call, s->call);
@@ -152,16 +149,16 @@ static void on_headers(torc_call *call, const torc_metadata *headers, void *arg)
     s->headers++;
 }
 
-static void on_message(torc_call *call, torc_message *message, void *arg)
+static void on_message(torc_stream *call, const torc_message *message, void *arg)
 {
     struct stream *s = arg;
     s->received++;
     s->received_bytes += torc_message_size(message);
     if (s->greedy)
-        torc_call_read(call);
+        torc_stream_want(call, 1);
 }
 
-static void on_written(torc_call *call, void *arg)
+static void on_writable(torc_stream *call, void *arg)
 {
     struct stream *s = arg;
     (void)call;
@@ -169,34 +166,35 @@ static void on_written(torc_call *call, void *arg)
         write_next(s);
 }
 
-static void on_done(torc_call *call, const struct torc_result *result, void *arg)
+static void on_done(torc_stream *call, const torc_result *result, void *arg)
 {
     struct stream *s = arg;
     (void)call;
     s->done++;
-    s->code = result->code;
+    s->code = torc_result_code(result);
 }
 
-static const struct torc_call_events events = {
-    .on_headers = on_headers, .on_message = on_message, .on_written = on_written, .on_done = on_done};
+static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_headers = on_headers,
+                                                 .on_message = on_message, .on_writable = on_writable,
+                                                 .on_done = on_done};
 
 static void test_async_stream(void **state)
 {
     (void)state;
     struct stream s = {.message_bytes = 10000, .to_write = 300, .greedy = true};
-    s.call = torc_call_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
+    s.call = torc_stream_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
     assert_non_null(s.call);
     write_next(&s);
-    torc_call_read(s.call);
+    torc_stream_want(s.call, 1);
     while (!s.done)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(s.code, TORC_STATUS_OK);
     assert_int_equal(s.headers, 1);
     assert_int_equal(s.received, 300);
     assert_int_equal(s.received_bytes, 3000000);
-    assert_int_equal(torc_call_write(s.call, "", 0, false), TORC_ECLOSED);
-    assert_int_equal(torc_call_read(s.call), TORC_ECLOSED);
-    torc_call_free(s.call);
+    assert_int_equal(torc_stream_send(s.call, "", 0, 0, 0), TORC_ECLOSED);
+    assert_int_equal(torc_stream_want(s.call, 1), TORC_ECLOSED);
+    torc_stream_free(s.call);
 }
 
 static void run_until_quiet(const int *counter)
@@ -226,34 +224,33 @@ static void test_write_back_pressure(void **state)
     kit_backends_do(kit, add_deaf, 0, NULL);
     /* The server does not read: writing stops long before 100 MB. */
     struct stream s = {.message_bytes = sizeof(payload), .to_write = 1600};
-    s.call = torc_call_start(ch, "a.B/Deaf", NULL, &events, &s, NULL);
+    s.call = torc_stream_start(ch, "a.B/Deaf", NULL, &events, &s, NULL);
     write_next(&s);
     run_until_quiet(&s.written);
     assert_in_range(s.written, 1, 300);
 
     /* Another call on the same connection is not blocked by it. */
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a.B/Unary", "x", 1, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
-    torc_call_cancel(s.call);
+    torc_result *r = torc_unary(ch, "a.B/Unary", "x", 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_cancel(s.call);
     while (!s.done)
         torc_runtime_poll(rt, 1000);
-    torc_call_free(s.call);
+    torc_stream_free(s.call);
 }
 
 static void test_read_back_pressure(void **state)
 {
     (void)state;
     struct stream s = {.message_bytes = sizeof(payload), .to_write = 200};
-    s.call = torc_call_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
+    s.call = torc_stream_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
     write_next(&s);
     run_until_quiet(&s.written);
     assert_int_equal(s.received, 0);
 
     /* One request, one message. */
-    torc_call_read(s.call);
-    torc_call_read(s.call);
+    torc_stream_want(s.call, 1);
+    torc_stream_want(s.call, 1);
     while (s.received < 2)
         torc_runtime_poll(rt, 100);
     run_until_quiet(&s.received);
@@ -261,73 +258,75 @@ static void test_read_back_pressure(void **state)
 
     /* Reading on lets the stream end. */
     s.greedy = true;
-    torc_call_read(s.call);
+    torc_stream_want(s.call, 1);
     while (!s.done)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(s.code, TORC_STATUS_OK);
     assert_int_equal(s.received, 200);
-    torc_call_free(s.call);
+    torc_stream_free(s.call);
 }
 
 static void test_cancel_mid_stream(void **state)
 {
     (void)state;
     struct stream s = {.message_bytes = 100, .to_write = 1000000, .greedy = true};
-    s.call = torc_call_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
+    s.call = torc_stream_start(ch, "a.B/Chat", NULL, &events, &s, NULL);
     write_next(&s);
-    torc_call_read(s.call);
+    torc_stream_want(s.call, 1);
     while (s.received < 10)
         torc_runtime_poll(rt, 1000);
-    torc_call_cancel(s.call);
+    torc_stream_cancel(s.call);
     while (!s.done)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(s.code, TORC_STATUS_CANCELLED);
     assert_int_equal(s.done, 1);
-    torc_call_free(s.call);
+    torc_stream_free(s.call);
 }
 
 static void test_server_streaming_half_close(void **state)
 {
     (void)state;
     struct stream s = {.message_bytes = 10, .to_write = 1, .greedy = true};
-    s.call = torc_call_start(ch, "a.B/List", NULL, &events, &s, NULL);
-    torc_call_read(s.call);
-    assert_int_equal(torc_call_write(s.call, payload, 10, false), 0);
+    s.call = torc_stream_start(ch, "a.B/List", NULL, &events, &s, NULL);
+    torc_stream_want(s.call, 1);
+    assert_int_equal(torc_stream_send(s.call, payload, 10, 0, 0), 0);
     s.written = 1;
-    assert_int_equal(torc_call_write_done(s.call), 0);
-    assert_int_equal(torc_call_write_done(s.call), TORC_ESTATE);
+    assert_int_equal(torc_stream_half_close(s.call), 0);
+    assert_int_equal(torc_stream_half_close(s.call), TORC_ESTATE);
     while (!s.done)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(s.code, TORC_STATUS_OK);
     assert_int_equal(s.received, 1);
-    torc_call_free(s.call);
+    torc_stream_free(s.call);
 }
 
-static void on_done_start_another(torc_call *call, const struct torc_result *result, void *arg)
+static void on_done_start_another(torc_stream *call, const torc_result *result, void *arg)
 {
     struct stream *s = arg;
     (void)result;
-    torc_call_free(call);
+    torc_stream_free(call);
     s->done++;
-    struct torc_result r;
+    torc_result *r;
     /* A blocking function is rejected inside a callback. */
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_EDEADLK);
+    r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EDEADLK);
+    torc_result_free(r);
     assert_int_equal(torc_runtime_poll(rt, 0), TORC_EDEADLK);
     assert_int_equal(torc_runtime_free(rt), TORC_EDEADLK);
-    torc_error *error = NULL;
-    assert_null(torc_call_open(ch, "a/b", NULL, &error));
-    assert_int_equal(torc_error_code(error), TORC_EDEADLK);
-    torc_error_clear(&error);
+    /* Opening a stream does not wait. */
+    torc_stream *other = torc_stream_open(ch, "a.B/List", NULL, NULL);
+    assert_non_null(other);
+    torc_stream_free(other);
     assert_int_equal(torc_channel_connect(ch, 0), TORC_EDEADLK);
 }
 
 static void test_blocking_refused_in_callback(void **state)
 {
     (void)state;
-    static const struct torc_call_events ending = {.on_done = on_done_start_another};
+    static const struct torc_stream_events ending = {TORC_SIZE(torc_stream_events), .on_done = on_done_start_another};
     struct stream s = {0};
-    torc_call *call = torc_call_start(ch, "a.B/List", NULL, &ending, &s, NULL);
-    torc_call_write_done(call);
+    torc_stream *call = torc_stream_start(ch, "a.B/List", NULL, &ending, &s, NULL);
+    torc_stream_half_close(call);
     while (!s.done)
         torc_runtime_poll(rt, 1000);
 }

@@ -28,12 +28,11 @@ static int teardown(void **state)
 
 static int call_code(torc_channel *ch, const char *method)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, method, "x", 1, NULL, &r), 0);
-    int code = r.code;
+    torc_result *r = torc_unary(ch, method, "x", 1, NULL);
+    int code = torc_result_code(r);
     if (code != TORC_STATUS_OK)
-        print_message("%s: %s\n", torc_status_code_name(code), r.message);
-    torc_result_fini(&r);
+        print_message("%s: %s\n", torc_status_code_name(code), torc_result_text(r));
+    torc_result_free(r);
     return code;
 }
 
@@ -41,11 +40,11 @@ struct batch {
     int done, ok;
 };
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
     struct batch *b = arg;
     b->done++;
-    b->ok += result->code == TORC_STATUS_OK;
+    b->ok += torc_result_code(result) == TORC_STATUS_OK;
 }
 
 static void test_stream_limit_queues(void **state)
@@ -58,27 +57,26 @@ static void test_stream_limit_queues(void **state)
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     struct batch b = {0};
     for (int i = 0; i < 200; i++)
-        assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL, NULL), 0);
+        assert_int_equal(torc_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL, NULL), 0);
     while (b.done < 200)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(b.ok, 200);
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
 
     /* Calls up to the stream limit: the next call waits, and its deadline's text says for what. */
-    torc_call *hanging[4];
+    torc_stream *hanging[4];
     for (int i = 0; i < 4; i++)
-        torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i], NULL);
+        torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &hanging[i], NULL);
     while (kit_backends_counts(kit, 0).open_calls < 4)
         torc_runtime_poll(rt, 10);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.message, "a free stream on the connection to 127.0.0.1:"));
-    assert_int_equal(r.attempts, 0);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_text(r), "a free stream on the connection to 127.0.0.1:"));
+    assert_int_equal(torc_result_attempts(r), 0);
+    torc_result_free(r);
     for (int i = 0; i < 4; i++)
-        torc_call_free(hanging[i]);
+        torc_stream_free(hanging[i]);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     torc_channel_free(ch);
     kit_backends_free(kit);
@@ -94,7 +92,7 @@ static void test_goaway_drains(void **state)
     int begun = 0;
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 50; i++, begun++)
-            torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL, NULL);
+            torc_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &b, NULL, NULL);
         torc_runtime_poll(rt, 0);
         kit_backends_goaway(kit, 0);
         torc_runtime_poll(rt, 0);
@@ -105,25 +103,22 @@ static void test_goaway_drains(void **state)
     assert_true(kit_backends_counts(kit, 0).connections > 1);
 
     /* A stream that is open when the GOAWAY comes runs to its end. */
-    torc_call *call = torc_call_open(ch, "a.B/Chat", NULL, NULL);
-    torc_message *m = NULL;
-    assert_int_equal(torc_call_send(call, "one", 3, false), 0);
-    assert_int_equal(torc_call_receive(call, &m), 1);
-    torc_message_unref(m);
+    torc_stream *call = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_send(call, "one", 3, 0, -1), 0);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
     kit_backends_goaway(kit, 0);
     while (torc_channel_state(ch, false) == TORC_CONNECTIVITY_READY)
         torc_runtime_poll(rt, 100);
     /* A61, A62: IDLE after the loss; the next call connects again. */
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_IDLE);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
-    assert_int_equal(torc_call_send(call, "two", 3, false), 0);
-    assert_int_equal(torc_call_receive(call, &m), 1);
-    torc_message_unref(m);
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
-    torc_call_free(call);
+    assert_int_equal(torc_stream_send(call, "two", 3, 0, -1), 0);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_free(call);
     torc_channel_free(ch);
     kit_backends_free(kit);
 }
@@ -135,7 +130,7 @@ static void test_server_restart(void **state)
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     assert_int_equal(call_code(ch, "a/b"), TORC_STATUS_OK);
     struct batch b = {0};
-    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL, NULL);
+    torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL, NULL);
     while (kit_backends_counts(kit, 0).open_calls < 1)
         torc_runtime_poll(rt, 10);
     kit_backends_stop(kit, 0);
@@ -265,12 +260,11 @@ static int tls_call(struct kit_backends *kit, const char *roots, const struct ki
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
     assert_non_null(ch);
     torc_credentials_unref(creds);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "tls", 3, NULL, &r), 0);
-    int code = r.code;
+    torc_result *r = torc_unary(ch, "a/b", "tls", 3, NULL);
+    int code = torc_result_code(r);
     if (text)
-        *text = strdup(r.message);
-    torc_result_fini(&r);
+        *text = strdup(torc_result_text(r));
+    torc_result_free(r);
     torc_channel_free(ch);
     return code;
 }

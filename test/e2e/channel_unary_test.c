@@ -45,16 +45,15 @@ static void echo(torc_runtime *runtime)
     assert_non_null(ch);
     assert_string_equal(torc_channel_target(ch), target);
     for (int i = 0; i < 100; i++) {
-        struct torc_result r;
-        assert_int_equal(torc_call_unary(ch, i % 2 ? "test.Echo/Echo" : "/test.Echo/Echo", "hello", 5, NULL, &r), 0);
-        assert_string_equal(r.message, "");
-        assert_int_equal(r.code, TORC_STATUS_OK);
-        assert_int_equal(torc_message_size(r.response), 5);
-        assert_memory_equal(torc_message_data(r.response), "hello", 5);
-        assert_string_equal(r.peer, kit_backends_address(kit, 0));
-        assert_int_equal(r.attempts, 1);
-        assert_string_equal(torc_metadata_find(r.headers, "x-backend", NULL), "b0");
-        torc_result_fini(&r);
+        torc_result *r = torc_unary(ch, i % 2 ? "test.Echo/Echo" : "/test.Echo/Echo", "hello", 5, NULL);
+        assert_string_equal(torc_result_text(r), "");
+        assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+        assert_int_equal(torc_message_size(torc_result_response(r)), 5);
+        assert_memory_equal(torc_message_data(torc_result_response(r)), "hello", 5);
+        assert_string_equal(torc_result_peer(r), kit_backends_address(kit, 0));
+        assert_int_equal(torc_result_attempts(r), 1);
+        assert_string_equal(torc_metadata_find(torc_result_headers(r), "x-backend", NULL), "b0");
+        torc_result_free(r);
     }
     torc_channel_free(ch);
 }
@@ -84,12 +83,16 @@ static void test_refused_arguments(void **state)
 {
     (void)state;
     torc_channel *ch = open_one(0, NULL);
-    struct torc_result r;
+    torc_result *r;
     static const char *const bad[] = {"", "/", "NoSlash", "/a/", "a b/c", "//c", NULL};
     for (size_t i = 0; bad[i]; i++)
-        assert_int_equal(torc_call_unary(ch, bad[i], "", 0, NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_unary(ch, NULL, "", 0, NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_unary_async(ch, "a/b", "", 0, NULL, NULL, NULL, NULL, NULL), TORC_EINVAL);
+        r = torc_unary(ch, bad[i], "", 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    r = torc_unary(ch, NULL, "", 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    assert_int_equal(torc_unary_async(ch, "a/b", "", 0, NULL, NULL, NULL, NULL, NULL), TORC_EINVAL);
     torc_channel_free(ch);
 
     torc_error *error = NULL;
@@ -107,12 +110,11 @@ static void test_failed_status(void **state)
 {
     (void)state;
     torc_channel *ch = open_one(1, NULL);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Fail", "7", 1, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_PERMISSION_DENIED);
-    assert_null(r.response);
-    assert_string_equal(r.peer, kit_backends_address(kit, 1));
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "torc.test.Backend/Fail", "7", 1, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_PERMISSION_DENIED);
+    assert_null(torc_result_response(r));
+    assert_string_equal(torc_result_peer(r), kit_backends_address(kit, 1));
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 
@@ -125,11 +127,10 @@ static void test_metadata_both_ways(void **state)
     assert_int_equal(torc_metadata_add_string(md, "x-key", "v2"), 0);
     assert_int_equal(torc_metadata_add(md, "x-raw-bin", "\x00\xff\x01", 3), 0);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "test.Echo/Echo", "", 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    assert_int_equal(torc_message_size(r.response), 0);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "test.Echo/Echo", "", 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    assert_int_equal(torc_message_size(torc_result_response(r)), 0);
+    torc_result_free(r);
     torc_metadata_free(md);
     torc_channel_free(ch);
 }
@@ -140,14 +141,13 @@ static void test_deadline_names_what_it_waited_for(void **state)
     torc_channel *ch = open_one(0, NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 500};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Hang", "", 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result *r = torc_unary(ch, "torc.test.Backend/Hang", "", 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
     /* Either side may see the end first. */
-    if (strstr(r.message, "while waiting"))
-        assert_non_null(
-            strstr(r.message, "deadline exceeded after 0.500 s while waiting for the response of 127.0.0.1:"));
-    torc_result_fini(&r);
+    if (strstr(torc_result_text(r), "while waiting"))
+        assert_non_null(strstr(torc_result_text(r),
+                               "deadline exceeded after 0.500 s while waiting for the response of 127.0.0.1:"));
+    torc_result_free(r);
     torc_channel_free(ch);
 
     /* Nothing listens on the port: the text of a waiting call gives the reason. */
@@ -155,13 +155,13 @@ static void test_deadline_names_what_it_waited_for(void **state)
     ch = open_one(2, NULL);
     o.wait_for_ready = true;
     o.timeout_ms = 1000;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.message, "a connected endpoint of ipv4:127.0.0.1:"));
-    assert_non_null(strstr(r.message, "Connection refused"));
-    assert_int_equal(r.attempts, 0);
-    assert_string_equal(r.peer, "");
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", "", 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_text(r), "a connected endpoint of ipv4:127.0.0.1:"));
+    assert_non_null(strstr(torc_result_text(r), "Connection refused"));
+    assert_int_equal(torc_result_attempts(r), 0);
+    assert_string_equal(torc_result_peer(r), "");
+    torc_result_free(r);
     torc_channel_free(ch);
     kit_backends_restart(kit, 2);
 }
@@ -171,21 +171,20 @@ static void test_unreachable_fails_at_once(void **state)
     (void)state;
     kit_backends_stop(kit, 2);
     torc_channel *ch = open_one(2, NULL);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_non_null(strstr(r.message, kit_backends_address(kit, 2)));
-    assert_non_null(strstr(r.message, "Connection refused"));
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(torc_result_text(r), kit_backends_address(kit, 2)));
+    assert_non_null(strstr(torc_result_text(r), "Connection refused"));
+    torc_result_free(r);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_TRANSIENT_FAILURE);
 
     /* The server comes back: a waiting call succeeds when the backoff is cut short. */
     kit_backends_restart(kit, 2);
     torc_channel_reset_backoff(ch);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON};
-    assert_int_equal(torc_call_unary(ch, "a/b", "x", 1, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", "x", 1, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 
@@ -196,22 +195,21 @@ static void test_message_limits(void **state)
                                      .max_receive_message_bytes = 1000, .max_send_message_bytes = 2000};
     torc_channel *ch = open_one(0, &o);
     char *big = calloc(1, 3000);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", big, 1000, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
-    assert_int_equal(torc_call_unary(ch, "a/b", big, 1001, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
-    torc_result_fini(&r);
-    assert_int_equal(torc_call_unary(ch, "a/b", big, 2001, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
-    assert_non_null(strstr(r.message, "2001 vs. 2000"));
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", big, 1000, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    r = torc_unary(ch, "a/b", big, 1001, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_free(r);
+    r = torc_unary(ch, "a/b", big, 2001, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(torc_result_text(r), "2001 vs. 2000"));
+    torc_result_free(r);
     struct torc_call_options co = {TORC_SIZE(torc_call_options), .max_receive_message_bytes = -1};
-    assert_int_equal(torc_call_unary(ch, "a/b", big, 1500, &co, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    assert_int_equal(torc_message_size(r.response), 1500);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", big, 1500, &co);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    assert_int_equal(torc_message_size(torc_result_response(r)), 1500);
+    torc_result_free(r);
     free(big);
     torc_channel_free(ch);
 }
@@ -225,12 +223,11 @@ static void test_gzip(void **state)
     size_t size = 200000;
     char *text = calloc(1, size);
     memset(text, 'a', size);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", text, size, NULL, &r), 0);
-    assert_string_equal(r.message, "");
-    assert_int_equal(torc_message_size(r.response), size);
-    assert_memory_equal(torc_message_data(r.response), text, size);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", text, size, NULL);
+    assert_string_equal(torc_result_text(r), "");
+    assert_int_equal(torc_message_size(torc_result_response(r)), size);
+    assert_memory_equal(torc_message_data(torc_result_response(r)), text, size);
+    torc_result_free(r);
     free(text);
     torc_channel_free(ch);
 }
@@ -244,32 +241,30 @@ static void test_method_config(void **state)
                                "\"timeout\":\"0.05s\"},{\"name\":[{\"service\":\"small\"}],"
                                "\"maxRequestMessageBytes\":3,\"maxResponseMessageBytes\":\"2\"}]}"};
     torc_channel *ch = open_one(0, &o);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Hang", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
-    assert_int_equal(torc_call_unary(ch, "small/x", "1234", 4, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
-    torc_result_fini(&r);
-    assert_int_equal(torc_call_unary(ch, "small/x", "123", 3, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
-    torc_result_fini(&r);
-    assert_int_equal(torc_call_unary(ch, "small/x", "12", 2, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "torc.test.Backend/Hang", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
+    r = torc_unary(ch, "small/x", "1234", 4, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_free(r);
+    r = torc_unary(ch, "small/x", "123", 3, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_free(r);
+    r = torc_unary(ch, "small/x", "12", 2, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 
 /* Returns which of the three backends answers a call. */
 static size_t call_backend(torc_channel *ch)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     size_t at = 0;
-    while (at < 3 && strcmp(r.peer, kit_backends_address(kit, at)) != 0)
+    while (at < 3 && strcmp(torc_result_peer(r), kit_backends_address(kit, at)) != 0)
         at++;
-    torc_result_fini(&r);
+    torc_result_free(r);
     assert_in_range(at, 0, 2);
     return at;
 }
@@ -296,15 +291,15 @@ static void test_round_robin(void **state)
 
 struct batch {
     int done, ok, cancelled;
-    torc_call *calls[64];
+    torc_stream *calls[64];
 };
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
     struct batch *b = arg;
     b->done++;
-    b->ok += result->code == TORC_STATUS_OK && torc_message_size(result->response) == 3;
-    b->cancelled += result->code == TORC_STATUS_CANCELLED;
+    b->ok += torc_result_code(result) == TORC_STATUS_OK && torc_message_size(torc_result_response(result)) == 3;
+    b->cancelled += torc_result_code(result) == TORC_STATUS_CANCELLED;
 }
 
 static void test_async_batch(void **state)
@@ -313,7 +308,7 @@ static void test_async_batch(void **state)
     torc_channel *ch = open_one(0, NULL);
     struct batch b = {0};
     for (int i = 0; i < 500; i++)
-        assert_int_equal(torc_call_unary_async(ch, "a/b", "abc", 3, NULL, on_unary, &b, NULL, NULL), 0);
+        assert_int_equal(torc_unary_async(ch, "a/b", "abc", 3, NULL, on_unary, &b, NULL, NULL), 0);
     assert_int_equal(b.done, 0);
     while (b.done < 500)
         assert_true(torc_runtime_poll(rt, 1000) >= 0);
@@ -328,20 +323,20 @@ static void test_async_cancel_and_free(void **state)
     torc_channel *ch = open_one(0, NULL);
     struct batch b = {0};
     for (int i = 0; i < 10; i++)
-        assert_int_equal(
-            torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &b.calls[i], NULL), 0);
+        assert_int_equal(torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, &b.calls[i], NULL),
+                         0);
     while (kit_backends_counts(kit, 0).open_calls < 10)
         torc_runtime_poll(rt, 10);
     for (int i = 0; i < 5; i++)
-        torc_call_cancel(b.calls[i]);
-    for (int i = 5; i < 10; i++) /* released: cancelled without a callback */
-        torc_call_free(b.calls[i]);
+        torc_stream_cancel(b.calls[i]);
+    for (int i = 5; i < 10; i++) /* released: cancelled, and told of it */
+        torc_stream_free(b.calls[i]);
     while (kit_backends_counts(kit, 0).open_calls > 0)
         torc_runtime_poll(rt, 10);
-    assert_int_equal(b.done, 5);
-    assert_int_equal(b.cancelled, 5);
+    assert_int_equal(b.done, 10);
+    assert_int_equal(b.cancelled, 10);
     for (int i = 0; i < 5; i++)
-        torc_call_free(b.calls[i]);
+        torc_stream_free(b.calls[i]);
     torc_channel_free(ch);
 }
 
@@ -351,7 +346,7 @@ static void test_channel_free_cancels(void **state)
     torc_channel *ch = open_one(0, NULL);
     struct batch b = {0};
     for (int i = 0; i < 3; i++)
-        assert_int_equal(torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL, NULL), 0);
+        assert_int_equal(torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &b, NULL, NULL), 0);
     while (kit_backends_counts(kit, 0).open_calls < 3)
         torc_runtime_poll(rt, 10);
     torc_channel_free(ch);
@@ -370,21 +365,21 @@ struct lent {
 
 #define LENT_BYTES ((size_t)1 << 20)
 
-static void lend(torc_channel *ch, const char *method, struct lent *l, torc_unary_fn fn, torc_call **call)
+static void lend(torc_channel *ch, const char *method, struct lent *l, torc_result_fn fn, torc_stream **call)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .lend_request = TORC_ON};
     *l = (struct lent){.bytes = malloc(LENT_BYTES), .size = LENT_BYTES, .code = -1};
     for (size_t i = 0; i < l->size; i++)
         l->bytes[i] = (char)(i * 2654435761u >> 13);
-    assert_int_equal(torc_call_unary_async(ch, method, l->bytes, l->size, &o, fn, l, call, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, method, l->bytes, l->size, &o, fn, l, call, NULL), 0);
 }
 
-static void on_lent(const struct torc_result *result, void *arg)
+static void on_lent(const torc_result *result, void *arg)
 {
     struct lent *l = arg;
-    l->code = result->code;
-    l->same = torc_message_size(result->response) == l->size &&
-              memcmp(torc_message_data(result->response), l->bytes, l->size) == 0;
+    l->code = torc_result_code(result);
+    l->same = torc_message_size(torc_result_response(result)) == l->size &&
+              memcmp(torc_message_data(torc_result_response(result)), l->bytes, l->size) == 0;
     free(l->bytes);
     l->bytes = NULL;
 }
@@ -394,7 +389,7 @@ static void test_lent_request(void **state)
     (void)state;
     torc_channel *ch = open_one(0, NULL);
     struct lent echoed[4], hung[3];
-    torc_call *calls[3];
+    torc_stream *calls[3];
     for (int i = 0; i < 4; i++)
         lend(ch, "a/b", &echoed[i], on_lent, NULL);
     for (int i = 0; i < 4; i++) {
@@ -408,8 +403,8 @@ static void test_lent_request(void **state)
         lend(ch, "torc.test.Backend/Hang", &hung[i], on_lent, &calls[i]);
     while (kit_backends_counts(kit, 0).open_calls < 3)
         torc_runtime_poll(rt, 10);
-    torc_call_cancel(calls[0]);
-    torc_call_free(calls[1]);
+    torc_stream_cancel(calls[0]);
+    torc_stream_free(calls[1]);
     assert_non_null(hung[1].bytes); /* never from inside the call */
     while (hung[0].code < 0 || hung[1].code < 0)
         torc_runtime_poll(rt, 100);
@@ -418,8 +413,8 @@ static void test_lent_request(void **state)
         torc_runtime_poll(rt, 100);
     for (int i = 0; i < 3; i++)
         assert_int_equal(hung[i].code, TORC_STATUS_CANCELLED);
-    torc_call_free(calls[0]);
-    torc_call_free(calls[2]);
+    torc_stream_free(calls[0]);
+    torc_stream_free(calls[2]);
 }
 
 static void test_explain(void **state)
@@ -427,11 +422,10 @@ static void test_explain(void **state)
     (void)state;
     torc_channel *ch = open_one(0, NULL);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .explain = TORC_ON};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, &o, &r), 0);
-    assert_non_null(strstr(r.explain_json, kit_backends_address(kit, 0)));
-    assert_non_null(strstr(r.explain_json, "\"walked\""));
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, &o);
+    assert_non_null(strstr(torc_result_explain(r), kit_backends_address(kit, 0)));
+    assert_non_null(strstr(torc_result_explain(r), "\"walked\""));
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 
@@ -441,30 +435,32 @@ static void test_explain_without_sending(void **state)
 {
     (void)state;
     torc_channel *ch = open_one(0, NULL);
-    struct torc_result r;
+    torc_result *r;
     char *json = NULL;
     assert_int_equal(torc_channel_describe(ch, NULL), TORC_EINVAL);
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     assert_null(strstr(json, "policy")); /* idle: the channel has not resolved anything */
     free(json);
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     uint64_t sent = kit_backends_counts(kit, 0).requests;
-    assert_int_equal(torc_call_explain(ch, "a/b", NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    assert_null(r.response);
-    assert_int_equal(r.attempts, 0);
-    assert_string_equal(r.peer, "");
-    assert_non_null(strstr(r.explain_json, "\"outcome\":\"send\""));
-    assert_non_null(strstr(r.explain_json, kit_backends_address(kit, 0)));
-    assert_non_null(strstr(r.explain_json, "\"channel\":{\"target\""));
-    torc_result_fini(&r);
+    r = torc_explain(ch, "a/b", NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    assert_null(torc_result_response(r));
+    assert_int_equal(torc_result_attempts(r), 0);
+    assert_string_equal(torc_result_peer(r), "");
+    assert_non_null(strstr(torc_result_explain(r), "\"outcome\":\"send\""));
+    assert_non_null(strstr(torc_result_explain(r), kit_backends_address(kit, 0)));
+    assert_non_null(strstr(torc_result_explain(r), "\"channel\":{\"target\""));
+    torc_result_free(r);
     assert_int_equal(kit_backends_counts(kit, 0).requests, sent);
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     assert_non_null(strstr(json, "\"selected\":true"));
     free(json);
-    assert_int_equal(torc_call_explain(ch, "", NULL, &r), TORC_EINVAL);
+    r = torc_explain(ch, "", NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 

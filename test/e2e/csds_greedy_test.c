@@ -75,25 +75,25 @@ static void put_clusters(struct kit_mesh *k)
 static size_t fetch(struct world *w, uint64_t patience_ms)
 {
     uint64_t began_ms = tc_system_clock.monotonic_ns(NULL) / TC_NS_PER_MS;
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .max_receive_message_bytes = 64u << 20,
                                   .timeout_ms = 60000, .wait_for_ready = TORC_ON};
-    assert_int_equal(torc_call_unary(w->ask, SERVICE "FetchClientStatus", "", 0, &o, &r), 0);
-    while (r.code == TORC_STATUS_UNAVAILABLE &&
+    r = torc_unary(w->ask, SERVICE "FetchClientStatus", "", 0, &o);
+    while (torc_result_code(r) == TORC_STATUS_UNAVAILABLE &&
            tc_system_clock.monotonic_ns(NULL) / TC_NS_PER_MS - began_ms < patience_ms) {
-        torc_result_fini(&r);
-        assert_int_equal(torc_call_unary(w->ask, SERVICE "FetchClientStatus", "", 0, &o, &r), 0);
+        torc_result_free(r);
+        r = torc_unary(w->ask, SERVICE "FetchClientStatus", "", 0, &o);
     }
-    if (r.code != TORC_STATUS_OK)
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    size_t size = torc_message_size(r.response);
-    Envoy__Service__Status__V3__ClientStatusResponse *m =
-        envoy__service__status__v3__client_status_response__unpack(NULL, size, torc_message_data(r.response));
+    if (torc_result_code(r) != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    size_t size = torc_message_size(torc_result_response(r));
+    Envoy__Service__Status__V3__ClientStatusResponse *m = envoy__service__status__v3__client_status_response__unpack(
+        NULL, size, torc_message_data(torc_result_response(r)));
     assert_non_null(m);
     assert_int_equal(m->n_config, 1);
     assert_true(m->config[0]->n_generic_xds_configs > CLUSTERS);
     envoy__service__status__v3__client_status_response__free_unpacked(m, NULL);
-    torc_result_fini(&r);
+    torc_result_free(r);
     return size;
 }
 

@@ -73,20 +73,19 @@ static void response_free(status_response *r)
     envoy__service__status__v3__client_status_response__free_unpacked(r, NULL);
 }
 
-static struct torc_result fetch(struct world *w, const char *request, size_t n)
+static torc_result *fetch(struct world *w, const char *request, size_t n)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(w->ask, SERVICE "FetchClientStatus", request, n, NULL, &r), 0);
+    torc_result *r = torc_unary(w->ask, SERVICE "FetchClientStatus", request, n, NULL);
     return r;
 }
 
 static status_response *fetched(struct world *w)
 {
-    struct torc_result r = fetch(w, "", 0);
-    if (r.code != TORC_STATUS_OK)
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    status_response *m = unpack(torc_message_data(r.response), torc_message_size(r.response));
-    torc_result_fini(&r);
+    torc_result *r = fetch(w, "", 0);
+    if (torc_result_code(r) != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    status_response *m = unpack(torc_message_data(torc_result_response(r)), torc_message_size(torc_result_response(r)));
+    torc_result_free(r);
     return m;
 }
 
@@ -272,37 +271,35 @@ static void streams_and_refusals(void **state)
 {
     (void)state;
     struct world w = open_world();
-    torc_message *m;
-    struct torc_result end;
+    const torc_message *m;
+    torc_result *end;
     torc_error *error = NULL;
-    torc_call *call = torc_call_open(w.ask, SERVICE "StreamClientStatus", NULL, &error);
+    torc_stream *call = torc_stream_open(w.ask, SERVICE "StreamClientStatus", NULL, &error);
     assert_non_null(call);
-    assert_int_equal(torc_call_send(call, "", 0, false), 0);
-    assert_int_equal(torc_call_receive(call, &m), 1);
+    assert_int_equal(torc_stream_send(call, "", 0, 0, -1), 0);
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
     assert_int_equal(torc_message_size(m), 0);
-    torc_message_unref(m);
     w.ch = kit_mesh_channel(w.k, "svc", NULL);
     kit_mesh_calls(w.ch, NULL, 1);
-    assert_int_equal(torc_call_send(call, "\x18\x01", 2, false), 0); /* exclude_resource_contents */
-    assert_int_equal(torc_call_receive(call, &m), 1);
+    assert_int_equal(torc_stream_send(call, "\x18\x01", 2, 0, -1), 0); /* exclude_resource_contents */
+    assert_int_equal(torc_stream_receive(call, -1, &m), 1);
     status_response *r = unpack(torc_message_data(m), torc_message_size(m));
     assert_int_equal(r->n_config, 1);
     assert_int_equal(resource_of(r, "xds:///svc", "Cluster", "c")->client_status, STATE(ACKED));
     assert_null(resource_of(r, "xds:///svc", "Cluster", "c")->xds_config);
     response_free(r);
-    torc_message_unref(m);
-    assert_int_equal(torc_call_finish(call, &end), 0);
-    assert_int_equal(end.code, TORC_STATUS_OK);
-    torc_result_fini(&end);
-    torc_call_free(call);
+    end = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(end), TORC_STATUS_OK);
+    torc_result_free(end);
+    torc_stream_free(call);
     /* Node matchers are meant for control planes. */
     end = fetch(&w, "\x0a\x00", 2);
-    assert_int_equal(end.code, TORC_STATUS_INVALID_ARGUMENT);
-    assert_non_null(strstr(end.message, "node_matchers"));
-    torc_result_fini(&end);
+    assert_int_equal(torc_result_code(end), TORC_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(torc_result_text(end), "node_matchers"));
+    torc_result_free(end);
     end = fetch(&w, "\xff", 1);
-    assert_int_equal(end.code, TORC_STATUS_INVALID_ARGUMENT);
-    torc_result_fini(&end);
+    assert_int_equal(torc_result_code(end), TORC_STATUS_INVALID_ARGUMENT);
+    torc_result_free(end);
     close_world(&w);
 }
 
@@ -380,10 +377,10 @@ static void answers_are_limited(void **state)
     assert_non_null(w.csds);
     torc_channel_free(w.ask);
     w.ask = torc_channel_new(w.asker, torc_csds_address(w.csds), NULL, NULL);
-    struct torc_result r = fetch(&w, "", 0);
-    assert_int_equal(r.code, TORC_STATUS_RESOURCE_EXHAUSTED);
-    assert_non_null(strstr(r.message, "vs. 400); ask with exclude_resource_contents"));
-    torc_result_fini(&r);
+    torc_result *r = fetch(&w, "", 0);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(torc_result_text(r), "vs. 400); ask with exclude_resource_contents"));
+    torc_result_free(r);
     torc_csds_free(w.csds);
     w.csds = NULL;
     torc_channel_free(w.ch);
@@ -476,10 +473,9 @@ static void addresses_and_ends(void **state)
     torc_channel *again = torc_channel_new(w.asker, address, NULL, NULL);
     assert_int_equal(torc_channel_connect(again, 20000), 0);
     torc_csds_free(w.csds);
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(again, SERVICE "FetchClientStatus", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(again, SERVICE "FetchClientStatus", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
     torc_channel_free(again);
     w.csds = torc_csds_serve(kit_mesh_runtime(w.k), address, &error);
     assert_non_null(w.csds);
@@ -491,9 +487,9 @@ static void addresses_and_ends(void **state)
     torc_channel *ch = torc_channel_new(w.asker, torc_csds_address(left), NULL, NULL);
     assert_int_equal(torc_channel_connect(ch, 60000), 0);
     torc_runtime_free(rt);
-    assert_int_equal(torc_call_unary(ch, SERVICE "FetchClientStatus", "", 0, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
+    r = torc_unary(ch, SERVICE "FetchClientStatus", "", 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
     torc_channel_free(ch);
     torc_csds_free(left);
     torc_csds_free(NULL);

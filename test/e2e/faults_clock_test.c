@@ -89,13 +89,13 @@ static torc_channel *channel_with(struct kit_backends *kit, size_t i, torc_crede
 /* Makes a call, asserts its code and that its message contains `part`, and returns its duration. */
 static uint64_t call(torc_channel *ch, const char *method, int64_t timeout_ms, int code, const char *part)
 {
-    struct torc_result r;
+    torc_result *r;
     uint64_t begun = now_ms();
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = timeout_ms};
-    assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
-    if (r.code != code || !strstr(r.message, part))
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    torc_result_fini(&r);
+    r = torc_unary(ch, method, "x", 1, &o);
+    if (torc_result_code(r) != code || !strstr(torc_result_text(r), part))
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    torc_result_free(r);
     return now_ms() - begun;
 }
 
@@ -107,10 +107,10 @@ struct ended {
     int code;
 };
 
-static void on_result(const struct torc_result *r, void *arg)
+static void on_result(const torc_result *r, void *arg)
 {
     struct ended *e = arg;
-    e->code = r->code;
+    e->code = torc_result_code(r);
     atomic_fetch_add(&e->n, 1);
 }
 
@@ -129,7 +129,7 @@ static void deadlines(void **state)
         struct ended e = {0};
         struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1000};
         uint64_t begun = now_ms();
-        assert_int_equal(torc_call_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL, NULL), 0);
+        assert_int_equal(torc_unary_async(ch, HANG, "x", 1, &o, on_result, &e, NULL, NULL), 0);
         jump(jumps[i]);
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, 100, &now), TORC_ETIMEDOUT);
         assert_in_range(now_ms() - begun, 100, SLOW_MS);
@@ -153,7 +153,7 @@ static void backoff(void **state)
     enum torc_connectivity now;
     (void)state;
     for (size_t i = 0; i < TC_ARRAY_LEN(jumps); i++) {
-        struct torc_result r;
+        torc_result *r;
         kit_backends_stop(kit, 0);
         /* The loss is noticed a moment later. */
         assert_int_equal(torc_channel_wait_state(ch, TORC_CONNECTIVITY_READY, -1, &now), 0);
@@ -162,11 +162,11 @@ static void backoff(void **state)
         kit_backends_restart(kit, 0);
         uint64_t begun = now_ms();
         struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON, .timeout_ms = 60000};
-        assert_int_equal(torc_call_unary(ch, ECHO, "x", 1, &o, &r), 0);
-        if (r.code != TORC_STATUS_OK)
-            fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+        r = torc_unary(ch, ECHO, "x", 1, &o);
+        if (torc_result_code(r) != TORC_STATUS_OK)
+            fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
         assert_in_range(now_ms() - begun, 0, SLOW_MS);
-        torc_result_fini(&r);
+        torc_result_free(r);
     }
     torc_channel_free(ch);
     kit_backends_free(kit);
@@ -222,16 +222,17 @@ static char *write_token(const char *path, int64_t expires_s)
 /* Asserts that the backend sees this token. */
 static void expect_token(torc_channel *ch, torc_call_credentials *own, const char *token)
 {
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000, .credentials = own,
                                   .wait_for_ready = TORC_ON};
-    assert_int_equal(torc_call_unary(ch, "torc.test.Backend/Headers", "x", 1, &o, &r), 0);
-    if (r.code != TORC_STATUS_OK)
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    struct tc_slice seen = tc_slice_of(torc_message_data(r.response), torc_message_size(r.response));
+    r = torc_unary(ch, "torc.test.Backend/Headers", "x", 1, &o);
+    if (torc_result_code(r) != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    struct tc_slice seen =
+        tc_slice_of(torc_message_data(torc_result_response(r)), torc_message_size(torc_result_response(r)));
     if (tc_slice_find(seen, tc_slice_str(token)) < 0)
         fail_msg("no %s in %.*s", token, (int)seen.len, seen.data);
-    torc_result_fini(&r);
+    torc_result_free(r);
 }
 
 static void dates(void **state)

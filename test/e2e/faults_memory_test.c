@@ -99,13 +99,13 @@ static void add_large(struct tc_server *server, void *arg)
 
 static void call(torc_channel *ch, const char *method, int code, const char *part)
 {
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000,
                                   .max_receive_message_bytes = LARGE};
-    assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
-    if (r.code != code || !strstr(r.message, part))
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    torc_result_fini(&r);
+    r = torc_unary(ch, method, "x", 1, &o);
+    if (torc_result_code(r) != code || !strstr(torc_result_text(r), part))
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    torc_result_free(r);
 }
 
 /* The RPC whose message cannot be allocated fails; others on the same connection are not affected. */
@@ -133,22 +133,23 @@ static void unread_message(void **state)
 {
     (void)state;
     struct kit_backends *kit = kit_backends_new(1, NULL);
-    struct torc_result r;
+    torc_result *r;
     kit_backends_do(kit, add_large, 0, NULL);
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
     call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
-    torc_call *large = torc_call_open(ch, "/test.Service/Large", NULL, NULL);
+    torc_stream *large = torc_stream_open(ch, "/test.Service/Large", NULL, NULL);
     assert_non_null(large);
-    assert_int_equal(torc_call_send(large, "x", 1, true), 0);
+    assert_int_equal(torc_stream_send(large, "x", 1, TORC_SEND_LAST, -1), 0);
     refuse_above = 16384;
     while (!refused)
         torc_runtime_poll(rt, 100);
     refuse_above = 0;
-    assert_int_equal(torc_call_finish(large, &r), 0);
-    if (r.code != TORC_STATUS_RESOURCE_EXHAUSTED || !strstr(r.message, "bytes that wait to be read"))
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    torc_result_fini(&r);
-    torc_call_free(large);
+    r = torc_stream_finish(large);
+    if (torc_result_code(r) != TORC_STATUS_RESOURCE_EXHAUSTED ||
+        !strstr(torc_result_text(r), "bytes that wait to be read"))
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    torc_result_free(r);
+    torc_stream_free(large);
     call(ch, "/test.Service/Echo", TORC_STATUS_OK, "");
     assert_int_equal(kit_backends_counts(kit, 0).connections, 1);
     torc_channel_free(ch);

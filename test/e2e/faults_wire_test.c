@@ -55,16 +55,16 @@ struct batch {
     uint64_t ended_ms;
 };
 
-static void on_result(const struct torc_result *r, void *arg)
+static void on_result(const torc_result *r, void *arg)
 {
     struct batch *b = arg;
     b->ended_ms = now_ms();
-    if (r->code == TORC_STATUS_OK) {
+    if (torc_result_code(r) == TORC_STATUS_OK) {
         b->ok++;
         return;
     }
-    b->code = r->code;
-    snprintf(b->text, sizeof(b->text), "%s", r->message);
+    b->code = torc_result_code(r);
+    snprintf(b->text, sizeof(b->text), "%s", torc_result_text(r));
     b->failed++;
 }
 
@@ -72,7 +72,7 @@ static void start(struct batch *b, torc_channel *ch, const char *method, bool wa
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = wait, .timeout_ms = timeout_ms};
     b->begun++;
-    assert_int_equal(torc_call_unary_async(ch, method, "x", 1, &o, on_result, b, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, method, "x", 1, &o, on_result, b, NULL, NULL), 0);
 }
 
 /* Runs until at most `running` calls are left. */
@@ -125,17 +125,17 @@ static void latency(void **state)
 /* Sends a message of 128 initial windows and receives its echo. Returns the duration. */
 static uint64_t send_large(torc_channel *ch)
 {
-    struct torc_result r;
+    torc_result *r;
     char *large = tc_calloc(1, LARGE);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000,
                                   .max_receive_message_bytes = LARGE};
     uint64_t begun = now_ms();
-    assert_int_equal(torc_call_unary(ch, "/a.B/C", large, LARGE, &o, &r), 0);
+    r = torc_unary(ch, "/a.B/C", large, LARGE, &o);
     uint64_t took = now_ms() - begun;
-    if (r.code != TORC_STATUS_OK)
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    assert_int_equal(torc_message_size(r.response), LARGE);
-    torc_result_fini(&r);
+    if (torc_result_code(r) != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    assert_int_equal(torc_message_size(torc_result_response(r)), LARGE);
+    torc_result_free(r);
     tc_free(large);
     return took;
 }
@@ -254,14 +254,14 @@ static unsigned path_of(torc_channel *ch, unsigned user)
 {
     char header[32];
     snprintf(header, sizeof(header), "user: u%u", user);
-    struct torc_result r = kit_mesh_call(ch, header, false, 60000);
+    torc_result *r = kit_mesh_call(ch, header, false, 60000);
     unsigned path = WIRE_PATHS;
-    if (r.code == TORC_STATUS_OK)
-        assert_int_equal(sscanf(r.peer, "10.9.0.%u:", &path), 1);
+    if (torc_result_code(r) == TORC_STATUS_OK)
+        assert_int_equal(sscanf(torc_result_peer(r), "10.9.0.%u:", &path), 1);
     else
-        assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
-    return r.code == TORC_STATUS_OK ? path - 2 : WIRE_PATHS;
+        assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
+    return torc_result_code(r) == TORC_STATUS_OK ? path - 2 : WIRE_PATHS;
 }
 
 /* A backend cut off by the network: its RPCs fail within the keepalive timeout, because sent data is not acknowledged
@@ -281,11 +281,11 @@ static void ring_moves(void **state)
         assert_in_range(home[u] = path_of(ch, u), 0, 2);
     wire_cut(w, home[0], true, true);
     uint64_t begun = now_ms();
-    struct torc_result r = kit_mesh_call(ch, "user: u0", false, 60000);
-    if (r.code != TORC_STATUS_UNAVAILABLE ||
-        !strstr(r.message, "nothing was acknowledged for 2000 ms, the keepalive timeout"))
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(ch, "user: u0", false, 60000);
+    if (torc_result_code(r) != TORC_STATUS_UNAVAILABLE ||
+        !strstr(torc_result_text(r), "nothing was acknowledged for 2000 ms, the keepalive timeout"))
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    torc_result_free(r);
     assert_in_range(now_ms() - begun, UNHEARD_MS, SLOW_MS);
     for (unsigned u = 0; u < USERS; u++) {
         unsigned path = path_of(ch, u);

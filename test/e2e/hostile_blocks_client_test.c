@@ -157,7 +157,7 @@ struct slot {
     struct world *w;
     size_t server;
     pthread_mutex_t lock;
-    torc_call *call; /* under the lock */
+    torc_stream *call; /* under the lock */
     char mark[24];
 };
 
@@ -207,27 +207,27 @@ static unsigned count_own(struct slot *s, const torc_metadata *m)
 
 static void launch(struct slot *s);
 
-static void on_result(const struct torc_result *r, void *arg)
+static void on_result(const torc_result *r, void *arg)
 {
     struct slot *s = arg;
     struct world *w = s->w;
-    unsigned own = count_own(s, r->headers), own_late = count_own(s, r->trailers);
-    if (r->code == TORC_STATUS_OK) {
+    unsigned own = count_own(s, torc_result_headers(r)), own_late = count_own(s, torc_result_trailers(r));
+    if (torc_result_code(r) == TORC_STATUS_OK) {
         atomic_fetch_add(&w->ok, 1);
         if (own != 3 || own_late != 3)
             complain(w, s, "marks", "not all of them");
-    } else if (r->code == TORC_STATUS_DEADLINE_EXCEEDED) {
+    } else if (torc_result_code(r) == TORC_STATUS_DEADLINE_EXCEEDED) {
         atomic_fetch_add(&w->late, 1);
-    } else if (r->code == TORC_STATUS_CANCELLED) {
+    } else if (torc_result_code(r) == TORC_STATUS_CANCELLED) {
         atomic_fetch_add(&w->cancelled, 1);
     } else if (atomic_fetch_add(&w->other, 1) == 0) {
-        print_message("%s: %s\n", torc_status_code_name(r->code), r->message);
+        print_message("%s: %s\n", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
     }
     pthread_mutex_lock(&s->lock);
-    torc_call *call = s->call;
+    torc_stream *call = s->call;
     s->call = NULL;
     pthread_mutex_unlock(&s->lock);
-    torc_call_free(call);
+    torc_stream_free(call);
     if (atomic_load(&w->over))
         atomic_fetch_sub(&w->running, 1);
     else
@@ -246,7 +246,7 @@ static int64_t some_timeout(struct tc_rng *rng)
 static void launch(struct slot *s)
 {
     struct world *w = s->w;
-    torc_call *call = NULL;
+    torc_stream *call = NULL;
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     snprintf(s->mark, sizeof(s->mark), "%lu", (unsigned long)(tc_rng_u64(&w->rng) >> 20));
     torc_metadata *m = torc_metadata_new();
@@ -256,8 +256,8 @@ static void launch(struct slot *s)
     o.timeout_ms = some_timeout(&w->rng);
     o.lend_request = true;
     size_t len = tc_rng_below(&w->rng, 3) ? 10 : LARGE;
-    assert_int_equal(
-        torc_call_unary_async(w->channels[s->server], "/a.B/C", w->large, len, &o, on_result, s, &call, NULL), 0);
+    assert_int_equal(torc_unary_async(w->channels[s->server], "/a.B/C", w->large, len, &o, on_result, s, &call, NULL),
+                     0);
     torc_metadata_free(m);
     pthread_mutex_lock(&s->lock);
     s->call = call;
@@ -290,7 +290,7 @@ static void cancel_some(struct world *w, unsigned seconds)
         struct slot *s = &w->slots[tc_rng_below(&rng, SERVERS)][tc_rng_below(&rng, SLOTS)];
         pthread_mutex_lock(&s->lock);
         if (s->call)
-            torc_call_cancel(s->call);
+            torc_stream_cancel(s->call);
         pthread_mutex_unlock(&s->lock);
     }
 }

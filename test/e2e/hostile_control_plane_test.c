@@ -192,15 +192,17 @@ struct ask {
 };
 
 /* No answer of such a control plane makes an RPC succeed. */
-static void on_result(const struct torc_result *r, void *arg)
+static void on_result(const torc_result *r, void *arg)
 {
     struct ask *ask = arg;
     struct outcome *o = ask->o;
     pthread_mutex_lock(&o->lock);
     o->done++;
-    print_message("%s: %s %.250s\n", names[ask->play], torc_status_code_name(r->code), r->message);
-    if ((r->code != TORC_STATUS_UNAVAILABLE && r->code != TORC_STATUS_DEADLINE_EXCEEDED) || !*r->message)
-        tc_buf_printf(&o->wrong, "%s: %s %s\n", names[ask->play], torc_status_code_name(r->code), r->message);
+    print_message("%s: %s %.250s\n", names[ask->play], torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+    if ((torc_result_code(r) != TORC_STATUS_UNAVAILABLE && torc_result_code(r) != TORC_STATUS_DEADLINE_EXCEEDED) ||
+        !*torc_result_text(r))
+        tc_buf_printf(&o->wrong, "%s: %s %s\n", names[ask->play], torc_status_code_name(torc_result_code(r)),
+                      torc_result_text(r));
     pthread_cond_signal(&o->changed);
     pthread_mutex_unlock(&o->lock);
 }
@@ -232,7 +234,7 @@ static void play_batch(size_t first, size_t n)
     for (size_t i = 0; i < n; i++) {
         asks[i] = (struct ask){&out, first + i};
         channels[i] = ask_by(first + i);
-        assert_int_equal(torc_call_unary_async(channels[i], "/a.B/C", "", 0, &o, on_result, &asks[i], NULL, NULL), 0);
+        assert_int_equal(torc_unary_async(channels[i], "/a.B/C", "", 0, &o, on_result, &asks[i], NULL, NULL), 0);
     }
     pthread_mutex_lock(&out.lock);
     while (out.done < n)

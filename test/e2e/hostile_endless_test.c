@@ -196,7 +196,7 @@ struct endless_run {
     torc_channel *ch;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    torc_call *call; /* under the lock, as are the members below; NULL: no call runs */
+    torc_stream *call; /* under the lock, as are the members below; NULL: no call runs */
     bool stop;
     uint64_t ended;
     char wrong[512];
@@ -205,42 +205,46 @@ struct endless_run {
 
 static void start(struct endless_run *run);
 
-static void on_message(torc_call *call, torc_message *message, void *arg)
+static void on_message(torc_stream *call, const torc_message *message, void *arg)
 {
     struct endless_run *run = arg;
     atomic_fetch_add(&run->messages, 1);
     atomic_fetch_add(&run->bytes, torc_message_size(message) + 5);
-    torc_call_read(call);
+    torc_stream_want(call, 1);
 }
 
-static void on_done(torc_call *call, const struct torc_result *r, void *arg)
+static void on_done(torc_stream *call, const torc_result *r, void *arg)
 {
     struct endless_run *run = arg;
     const struct endless *row = run->row;
     pthread_mutex_lock(&run->lock);
-    bool named = row->text && (r->code == TORC_STATUS_UNAVAILABLE || r->code == TORC_STATUS_RESOURCE_EXHAUSTED) &&
-                 (strstr(r->message, row->text) || (row->or_else && strstr(r->message, row->or_else)));
+    bool named =
+        row->text &&
+        (torc_result_code(r) == TORC_STATUS_UNAVAILABLE || torc_result_code(r) == TORC_STATUS_RESOURCE_EXHAUSTED) &&
+        (strstr(torc_result_text(r), row->text) || (row->or_else && strstr(torc_result_text(r), row->or_else)));
     if (named)
         run->ended++;
     else if (!run->stop)
-        snprintf(run->wrong, sizeof(run->wrong), "%s: %s %s", row->name, torc_status_code_name(r->code), r->message);
+        snprintf(run->wrong, sizeof(run->wrong), "%s: %s %s", row->name, torc_status_code_name(torc_result_code(r)),
+                 torc_result_text(r));
     run->call = NULL;
     if (named && !run->stop)
         start(run);
     pthread_cond_signal(&run->changed);
     pthread_mutex_unlock(&run->lock);
-    torc_call_free(call);
+    torc_stream_free(call);
 }
 
-static const struct torc_call_events events = {.on_message = on_message, .on_done = on_done};
+static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = on_message,
+                                                 .on_done = on_done};
 
 static void start(struct endless_run *run)
 {
     torc_error *error = NULL;
-    run->call = torc_call_start(run->ch, "/a.B/C", NULL, &events, run, &error);
+    run->call = torc_stream_start(run->ch, "/a.B/C", NULL, &events, run, &error);
     assert_non_null(run->call);
-    torc_call_write(run->call, "", 0, true);
-    torc_call_read(run->call);
+    torc_stream_send(run->call, "", 0, TORC_SEND_LAST, 0);
+    torc_stream_want(run->call, 1);
 }
 
 /* Returns whether an RPC has ended with the text, or one has read more than a window and reads on. */
@@ -263,7 +267,7 @@ static void run_for_a_while(struct endless_run *run)
     pthread_mutex_lock(&run->lock);
     run->stop = true;
     while (run->call) {
-        torc_call_cancel(run->call);
+        torc_stream_cancel(run->call);
         pthread_cond_wait(&run->changed, &run->lock);
     }
     pthread_mutex_unlock(&run->lock);

@@ -59,12 +59,10 @@ static torc_channel *channel;
 
 int main(int argc, char **argv)
 {
-    struct torc_result r;
     channel = torc_channel_new(NULL, argc > 1 ? argv[1] : "", NULL, NULL);
-    if (!channel || torc_call_unary(channel, "echo.Echo/Say", "hello", 5, NULL, &r) != 0)
-        return 2;
-    int code = r.code;
-    torc_result_fini(&r);
+    torc_result *result = torc_unary(channel, "echo.Echo/Say", "hello", 5, NULL);
+    int code = torc_result_code(result);
+    torc_result_free(result);
     return code;
 }
 """

@@ -127,7 +127,7 @@ def test_what_is_linked_loads_nothing():
         check(any(n.startswith(name) for n in needed), f"{name} is not among {needed}")
     check(not any("libtorc-regex" in n for n in needed), f"{needed}")
     exported = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    check("torc_regex_engine" not in exported and "torc_call_unary" in exported, "the table of RE2's functions is not exported")
+    check("torc_regex_engine" not in exported and "torc_unary" in exported, "the table of RE2's functions is not exported")
     with tempfile.TemporaryDirectory() as folder:
         done = rpc_with_regex(folder, LINKED)
         check(done.stdout.startswith("OK from") and not loads(done), done.stdout + str(loads(done)))

@@ -328,28 +328,28 @@ static void fork_here(void)
 
 static bool forks_when_done;
 
-static void on_done(torc_call *call, const struct torc_result *r, void *arg)
+static void on_done(torc_stream *call, const torc_result *r, void *arg)
 {
     (void)call;
     (void)arg;
     if (is_child)
         _exit(TWICE);
     n_done++;
-    n_fine += r->code == 0;
+    n_fine += torc_result_code(r) == 0;
     if (forks_when_done && n_done == 1)
         fork_here();
 }
 
-static const struct torc_call_events events = {.on_done = on_done};
-static torc_call *calls[2];
+static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
+static torc_stream *calls[2];
 
 static void start_calls(void)
 {
     for (int i = 0; i < 2; i++) {
-        calls[i] = torc_call_start(ch, "test.Echo/Echo", NULL, &events, NULL, NULL);
-        torc_call_write(calls[i], "x", 1, true);
-        torc_call_read(calls[i]);
-        torc_call_read(calls[i]);
+        calls[i] = torc_stream_start(ch, "test.Echo/Echo", NULL, &events, NULL, NULL);
+        torc_stream_send(calls[i], "x", 1, TORC_SEND_LAST, 0);
+        torc_stream_want(calls[i], 1);
+        torc_stream_want(calls[i], 1);
     }
 }
 
@@ -384,8 +384,8 @@ static void fork_in_callback(void)
         _exit(torc_runtime_poll(rt, 0) == TORC_EFORK ? FINE : WRONG);
     if (child_status != 0)
         _exit(WIFEXITED(child_status) ? WEXITSTATUS(child_status) : WRONG);
-    struct torc_result r;
-    if (torc_call_unary(ch, "test.Echo/Echo", "x", 1, NULL, &r) != 0 || r.code != 0)
+    torc_result *r = torc_unary(ch, "test.Echo/Echo", "x", 1, NULL);
+    if (torc_result_code(r) != 0)
         _exit(WRONG);
     /* The connection made before the fork is still in use. */
     _exit(n_fine == 2 && n_behind == 1 && kit_backends_counts(kit, 0).connections == 1 ? FINE : WRONG);

@@ -169,13 +169,12 @@ static int call_once(torc_runtime *rt, torc_credentials *tls, torc_call_credenti
     if (!ch)
         return 1000;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .credentials = token, .timeout_ms = CALL_MS};
-    struct torc_result r;
-    int rc = torc_call_unary(ch, "torc.test.Backend/Headers", "x", 1, &o, &r);
-    int code = rc == 0 ? r.code : 1000 - rc;
-    if (rc == 0 && code != 0)
-        fprintf(stderr, "%d: %s\n", code, r.message);
-    if (rc == 0)
-        torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "torc.test.Backend/Headers", "x", 1, &o);
+    int rc = torc_error_code(torc_result_error(r));
+    int code = rc == 0 || rc == TORC_ESTATUS ? torc_result_code(r) : 1000 - rc;
+    if (code != 0)
+        fprintf(stderr, "%d: %s\n", code, torc_result_text(r));
+    torc_result_free(r);
     torc_channel_free(ch);
     return code;
 }

@@ -52,11 +52,11 @@ static uint64_t seed_now;
 /* A call and its events; under the lock. */
 struct call {
     struct world *w;
-    torc_call *handle;
+    torc_stream *handle;
     bool streaming, explained, given_up;
     unsigned done;
     size_t flow;
-    unsigned writes_left; /* from inside on_written; set before the first write */
+    unsigned writes_left; /* from inside on_writable; set before the first write */
 };
 
 /* The objects of one teardown. */
@@ -81,10 +81,10 @@ static unsigned chance(struct world *w, unsigned n)
 
 /* --- giving up --- */
 
-static torc_call *take_call(struct world *w, size_t i)
+static torc_stream *take_call(struct world *w, size_t i)
 {
     pthread_mutex_lock(&w->lock);
-    torc_call *handle = w->calls[i].handle;
+    torc_stream *handle = w->calls[i].handle;
     w->calls[i].handle = NULL;
     w->calls[i].given_up |= handle != NULL;
     pthread_mutex_unlock(&w->lock);
@@ -103,7 +103,7 @@ static torc_channel *take_channel(struct world *w, size_t i)
 static void give_up(struct world *w, unsigned what)
 {
     if (what < CALLS)
-        torc_call_free(take_call(w, what));
+        torc_stream_free(take_call(w, what));
     else if (what < CALLS + CHANNELS)
         torc_channel_free(take_channel(w, what - CALLS));
 }
@@ -120,56 +120,59 @@ static void in_callback(struct world *w)
 
 /* --- calls --- */
 
-static void on_headers(torc_call *call, const torc_metadata *headers, void *arg)
+static void on_headers(torc_stream *call, const torc_metadata *headers, void *arg)
 {
     (void)call, (void)headers;
     in_callback(((struct call *)arg)->w);
 }
 
-static void on_message(torc_call *call, torc_message *message, void *arg)
+static void on_message(torc_stream *call, const torc_message *message, void *arg)
 {
     (void)call, (void)message;
     in_callback(((struct call *)arg)->w);
 }
 
 /* The call may have ended meanwhile. */
-static void write_some(torc_call *call, bool a_lot, bool last)
+static void write_some(torc_stream *call, bool a_lot, bool last)
 {
-    torc_call_write(call, a_lot ? much : "hello", a_lot ? sizeof(much) : 5, last);
+    torc_stream_send(call, a_lot ? much : "hello", a_lot ? sizeof(much) : 5, last ? TORC_SEND_LAST : 0, 0);
 }
 
-static void on_written(torc_call *call, void *arg)
+static void on_writable(torc_stream *call, void *arg)
 {
     struct call *c = arg;
-    if (c->writes_left > 0)
+    if (c->writes_left > 0) {
         write_some(call, true, --c->writes_left == 0);
+        write_some(call, true, false); /* finds no room, so that this function is called again */
+    }
     in_callback(c->w);
 }
 
-static void ended(struct call *c, const struct torc_result *r)
+static void ended(struct call *c, const torc_result *r)
 {
-    assert_non_null(r->message);
+    assert_non_null(torc_result_text(r));
     pthread_mutex_lock(&c->w->lock);
     c->done++;
     if (!c->given_up && !c->explained)
-        teardown_count(servers, c->flow, r->code);
+        teardown_count(servers, c->flow, torc_result_code(r));
     pthread_mutex_unlock(&c->w->lock);
     in_callback(c->w);
 }
 
-static void on_done(torc_call *call, const struct torc_result *result, void *arg)
+static void on_done(torc_stream *call, const torc_result *result, void *arg)
 {
     (void)call;
     ended(arg, result);
 }
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
     ended(arg, result);
 }
 
-static const struct torc_call_events events = {
-    .on_headers = on_headers, .on_message = on_message, .on_written = on_written, .on_done = on_done};
+static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_headers = on_headers,
+                                                 .on_message = on_message, .on_writable = on_writable,
+                                                 .on_done = on_done};
 
 static void on_channel_state(torc_channel *channel, enum torc_connectivity state, const char *text, void *arg)
 {
@@ -202,25 +205,27 @@ static void start_call(struct world *w)
     bool ask = w->csds && chance(w, 3) == 0; /* with the empty request */
     const char *method = ask ? CSDS : methods[chance(w, TC_ARRAY_LEN(methods))];
     c->writes_left = ask || chance(w, 3) ? 0 : 1 + chance(w, 4);
-    torc_call *handle = NULL;
+    torc_stream *handle = NULL;
     int rc = 0;
     if (c->streaming)
-        rc = (handle = torc_call_start(ch, method, &o, &events, c, NULL)) ? 0 : TORC_EINVAL;
+        rc = (handle = torc_stream_start(ch, method, &o, &events, c, NULL)) ? 0 : TORC_EINVAL;
     else if (c->explained)
-        rc = torc_call_explain_async(ch, method, &o, on_unary, c, keep ? &handle : NULL, NULL);
+        rc = torc_explain_async(ch, method, &o, on_unary, c, keep ? &handle : NULL, NULL);
     else
-        rc = torc_call_unary_async(ch, method, "14", ask ? 0 : 2, &o, on_unary, c, keep ? &handle : NULL, NULL);
+        rc = torc_unary_async(ch, method, "14", ask ? 0 : 2, &o, on_unary, c, keep ? &handle : NULL, NULL);
     assert_int_equal(rc, 0);
     torc_call_credentials_unref(o.credentials);
     if (c->streaming) {
         bool a_lot = c->writes_left > 0;
-        torc_call_read(handle);
+        torc_stream_want(handle, 1);
         if (ask)
-            torc_call_write(handle, "", 0, true);
+            torc_stream_send(handle, "", 0, TORC_SEND_LAST, 0);
         else
             write_some(handle, a_lot, !a_lot && chance(w, 2));
+        if (a_lot)
+            write_some(handle, true, false);
         if (chance(w, 2))
-            torc_call_read(handle);
+            torc_stream_want(handle, 1);
     }
     pthread_mutex_lock(&w->lock);
     c->handle = handle;
@@ -281,10 +286,10 @@ static void stir(struct world *w)
         break;
     case 5: {
         size_t i = chance(w, CALLS);
-        torc_call *call = take_call(w, i);
+        torc_stream *call = take_call(w, i);
         if (call)
-            torc_call_cancel(call);
-        torc_call_free(call);
+            torc_stream_cancel(call);
+        torc_stream_free(call);
         break;
     }
     case 6:

@@ -22,12 +22,12 @@ static struct tally call_all(torc_channel *ch, const char *headers)
 {
     struct tally t = {0};
     for (int i = 0; i < CALLS; i++) {
-        struct torc_result r = kit_mesh_call(ch, headers, false, 60000);
-        if (r.code != TORC_STATUS_OK && r.code != TORC_STATUS_UNAVAILABLE)
-            fail_msg("call %d: %s: %s", i, torc_status_code_name(r.code), r.message);
-        t.failed += r.code != TORC_STATUS_OK;
-        t.attempts += r.attempts;
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, headers, false, 60000);
+        if (torc_result_code(r) != TORC_STATUS_OK && torc_result_code(r) != TORC_STATUS_UNAVAILABLE)
+            fail_msg("call %d: %s: %s", i, torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+        t.failed += torc_result_code(r) != TORC_STATUS_OK;
+        t.attempts += torc_result_attempts(r);
+        torc_result_free(r);
     }
     return t;
 }
@@ -56,8 +56,8 @@ static torc_channel *open_mesh(struct kit_mesh *k, const char *localities, const
     tc_free(route);
     torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
     while (!kit_mesh_open_connections(k, 0) || !kit_mesh_open_connections(k, 1)) {
-        struct torc_result r = kit_mesh_call(ch, NULL, true, 5000);
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, NULL, true, 5000);
+        torc_result_free(r);
     }
     return ch;
 }
@@ -101,8 +101,8 @@ static torc_channel *open_ring(struct kit_mesh *k, const char *policy)
     if (!ch)
         fail_msg("%s", torc_error_text(error));
     while (!kit_mesh_open_connections(k, 0) || !kit_mesh_open_connections(k, 1)) {
-        struct torc_result r = kit_mesh_call(ch, NULL, true, 5000);
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, NULL, true, 5000);
+        torc_result_free(r);
     }
     tc_free(config);
     tc_free(target);

@@ -17,7 +17,7 @@
 /* Calls that the backend leaves unanswered. */
 struct open_calls {
     struct kit_mesh *k;
-    torc_call *calls[MOST];
+    torc_stream *calls[MOST];
     size_t n;
     uint64_t reached; /* at the backend */
     /* Each call that ended is in one count. */
@@ -25,10 +25,11 @@ struct open_calls {
     atomic_size_t others;
 };
 
-static void on_end(const struct torc_result *r, void *arg)
+static void on_end(const torc_result *r, void *arg)
 {
     struct open_calls *o = arg;
-    bool dropped = r->code == TORC_STATUS_UNAVAILABLE && strncmp(r->message, DROPPED, strlen(DROPPED)) == 0;
+    bool dropped =
+        torc_result_code(r) == TORC_STATUS_UNAVAILABLE && strncmp(torc_result_text(r), DROPPED, strlen(DROPPED)) == 0;
     atomic_fetch_add(dropped ? &o->dropped : &o->others, 1);
 }
 
@@ -36,7 +37,7 @@ static void on_end(const struct torc_result *r, void *arg)
 static void open_more(struct open_calls *o, torc_channel *ch, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        assert_int_equal(torc_call_unary_async(ch, HANG, "", 0, NULL, on_end, o, &o->calls[o->n++], NULL), 0);
+        assert_int_equal(torc_unary_async(ch, HANG, "", 0, NULL, on_end, o, &o->calls[o->n++], NULL), 0);
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
     while ((o->reached += kit_mesh_take(o->k, 0)) + atomic_load(&o->dropped) < o->n) {
         if (tc_system_clock.monotonic_ns(NULL) > until)
@@ -51,11 +52,11 @@ static void open_more(struct open_calls *o, torc_channel *ch, size_t n)
 static void cancel_all(struct open_calls *o)
 {
     for (size_t i = 0; i < o->n; i++)
-        torc_call_cancel(o->calls[i]);
+        torc_stream_cancel(o->calls[i]);
     while (atomic_load(&o->dropped) + atomic_load(&o->others) < o->n)
         (void)poll(NULL, 0, 1);
     for (size_t i = 0; i < o->n; i++)
-        torc_call_free(o->calls[i]);
+        torc_stream_free(o->calls[i]);
     o->n = 0;
     o->reached = 0;
     atomic_store(&o->dropped, 0);
@@ -94,9 +95,9 @@ static void wait_ok(torc_channel *ch)
 {
     uint64_t until = tc_system_clock.monotonic_ns(NULL) + WAIT_NS;
     for (;;) {
-        struct torc_result r = kit_mesh_call(ch, NULL, true, 5000);
-        int code = r.code;
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, NULL, true, 5000);
+        int code = torc_result_code(r);
+        torc_result_free(r);
         if (code == TORC_STATUS_OK)
             return;
         assert_true(tc_system_clock.monotonic_ns(NULL) < until);
@@ -128,11 +129,11 @@ static void shared_and_lowered(void **state)
     put_limit("max_requests: 2");
     kit_mesh_wait_failure(a, TORC_STATUS_UNAVAILABLE, DROPPED);
     assert_int_equal(atomic_load(&calls.others), 0);
-    torc_call_cancel(calls.calls[2]);
+    torc_stream_cancel(calls.calls[2]);
     while (atomic_load(&calls.others) == 0)
         (void)poll(NULL, 0, 1);
     kit_mesh_wait_failure(a, TORC_STATUS_UNAVAILABLE, DROPPED); /* two are open */
-    torc_call_cancel(calls.calls[1]);
+    torc_stream_cancel(calls.calls[1]);
     wait_ok(a);
     cancel_all(&calls);
     torc_channel_free(a);
@@ -201,11 +202,11 @@ static void not_retried(void **state)
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, DROPPED);
     kit_mesh_take(calls.k, 0);
     for (int wait_for_ready = 0; wait_for_ready < 2; wait_for_ready++) {
-        struct torc_result r = kit_mesh_call(ch, NULL, wait_for_ready, 60000);
-        assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-        assert_string_equal(r.message, DROPPED "0 concurrent requests (node ID:test-node)");
-        assert_int_equal(r.attempts, 0);
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, NULL, wait_for_ready, 60000);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+        assert_string_equal(torc_result_text(r), DROPPED "0 concurrent requests (node ID:test-node)");
+        assert_int_equal(torc_result_attempts(r), 0);
+        torc_result_free(r);
     }
     assert_int_equal(kit_mesh_take(calls.k, 0), 0);
     torc_channel_free(ch);

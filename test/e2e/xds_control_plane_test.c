@@ -309,12 +309,12 @@ struct load {
 
 static void next_call(struct load *l);
 
-static void on_call_done(const struct torc_result *result, void *arg)
+static void on_call_done(const torc_result *result, void *arg)
 {
     struct load *l = arg;
     pthread_mutex_lock(&l->lock);
     l->finished++;
-    l->failed += result->code != TORC_STATUS_OK;
+    l->failed += torc_result_code(result) != TORC_STATUS_OK;
     bool go_on = l->started < l->target;
     l->started += go_on;
     if (l->finished == l->target)
@@ -326,7 +326,7 @@ static void on_call_done(const struct torc_result *result, void *arg)
 
 static void next_call(struct load *l)
 {
-    assert_int_equal(torc_call_unary_async(l->ch, "/a.B/C", "hello", 5, NULL, on_call_done, l, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(l->ch, "/a.B/C", "hello", 5, NULL, on_call_done, l, NULL, NULL), 0);
 }
 
 static void run_calls(struct load *l, size_t target)

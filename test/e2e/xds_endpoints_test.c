@@ -77,9 +77,9 @@ static void connecting_during_failover(void **state)
     struct kit_mesh_world w = open_world(2, "0/a: 0; 1/b: 1", NULL);
     kit_mesh_stop(w.k, 0);
     kit_mesh_hold(w.k, 1);
-    struct torc_result r = kit_mesh_call(w.ch, NULL, false, 400);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(w.ch, NULL, false, 400);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
     assert_int_equal(torc_channel_state(w.ch, false), TORC_CONNECTIVITY_CONNECTING);
     kit_mesh_start(w.k, 1);
     kit_mesh_wait_backend(w.k, w.ch, NULL, 1);
@@ -249,14 +249,14 @@ static size_t count_drops(struct kit_mesh_world *w, size_t n, const char *text)
 {
     size_t drops = 0;
     for (size_t i = 0; i < n; i++) {
-        struct torc_result r = kit_mesh_call(w->ch, NULL, i % 2, 60000);
-        if (r.code != TORC_STATUS_OK) {
-            assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-            if (!strstr(r.message, text))
-                fail_msg("\"%s\" does not contain \"%s\"", r.message, text);
+        torc_result *r = kit_mesh_call(w->ch, NULL, i % 2, 60000);
+        if (torc_result_code(r) != TORC_STATUS_OK) {
+            assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+            if (!strstr(torc_result_text(r), text))
+                fail_msg("\"%s\" does not contain \"%s\"", torc_result_text(r), text);
             drops++;
         }
-        torc_result_fini(&r);
+        torc_result_free(r);
     }
     return drops;
 }
@@ -280,9 +280,9 @@ static void drops_add_up(void **state)
                            "denominator: TEN_THOUSAND}}]}");
     size_t until_new = 0;
     while (until_new < 10000) {
-        struct torc_result r = kit_mesh_call(w.ch, NULL, false, 60000);
-        bool is_new = r.code != TORC_STATUS_OK && strstr(r.message, "drop: some");
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(w.ch, NULL, false, 60000);
+        bool is_new = torc_result_code(r) != TORC_STATUS_OK && strstr(torc_result_text(r), "drop: some");
+        torc_result_free(r);
         until_new++;
         if (is_new)
             break;

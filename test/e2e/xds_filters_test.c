@@ -35,10 +35,10 @@ static struct kit_mesh_world open_world(const char *filters, const char *routes)
 }
 
 /* Makes a call. Headers are "name: value" pairs, ended by a NULL name; timeout_ms -1: 60 s. */
-static struct torc_result call(torc_channel *ch, const char *method, const char *request, const char *const *headers,
-                               int64_t timeout_ms)
+static torc_result *call(torc_channel *ch, const char *method, const char *request, const char *const *headers,
+                         int64_t timeout_ms)
 {
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     for (size_t i = 0; headers && headers[i]; i += 2)
@@ -46,7 +46,7 @@ static struct torc_result call(torc_channel *ch, const char *method, const char 
     o.metadata = md;
     o.explain = true;
     o.timeout_ms = timeout_ms < 0 ? 60000 : timeout_ms;
-    assert_int_equal(torc_call_unary(ch, method, request, strlen(request), &o, &r), 0);
+    r = torc_unary(ch, method, request, strlen(request), &o);
     torc_metadata_free(md);
     return r;
 }
@@ -54,9 +54,9 @@ static struct torc_result call(torc_channel *ch, const char *method, const char 
 static int code_with(torc_channel *ch, const char *name, const char *value)
 {
     const char *const headers[] = {name, value, NULL};
-    struct torc_result r = call(ch, ECHO, "x", name ? headers : NULL, -1);
-    int code = r.code;
-    torc_result_fini(&r);
+    torc_result *r = call(ch, ECHO, "x", name ? headers : NULL, -1);
+    int code = torc_result_code(r);
+    torc_result_free(r);
     return code;
 }
 
@@ -71,12 +71,13 @@ static void aborts(void **state)
 {
     (void)state;
     struct kit_mesh_world w = open_world(FILTER("chaos", ", abort: {grpc_status: 7, " ALWAYS "}"), ROUTE(""));
-    struct torc_result r = call(w.ch, ECHO, "x", NULL, -1);
-    assert_int_equal(r.code, TORC_STATUS_PERMISSION_DENIED);
-    assert_string_equal(r.message, "fault injected by the HTTP filter \"chaos\"");
-    assert_int_equal(r.attempts, 0);
-    assert_non_null(strstr(r.explain_json, "{\"filter\":\"chaos\",\"effect\":\"aborted with PERMISSION_DENIED\"}"));
-    torc_result_fini(&r);
+    torc_result *r = call(w.ch, ECHO, "x", NULL, -1);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_PERMISSION_DENIED);
+    assert_string_equal(torc_result_text(r), "fault injected by the HTTP filter \"chaos\"");
+    assert_int_equal(torc_result_attempts(r), 0);
+    assert_non_null(
+        strstr(torc_result_explain(r), "{\"filter\":\"chaos\",\"effect\":\"aborted with PERMISSION_DENIED\"}"));
+    torc_result_free(r);
     assert_int_equal(kit_mesh_take(w.k, 0), 0);
     kit_mesh_world_close(&w);
 }
@@ -100,14 +101,14 @@ static void status_codes(void **state)
         struct kit_mesh_world w = open_world(filter, ROUTE(""));
         assert_int_equal(code_with(w.ch, NULL, NULL), cases[i].code);
         if (i + 1 == TC_ARRAY_LEN(cases)) {
-            struct torc_result r;
-            torc_message *m = NULL;
-            torc_call *stream = torc_call_open(w.ch, ECHO, NULL, NULL);
-            assert_int_equal(torc_call_receive(stream, &m), 0);
-            assert_int_equal(torc_call_finish(stream, &r), 0);
-            assert_int_equal(r.code, TORC_STATUS_OK);
-            torc_result_fini(&r);
-            torc_call_free(stream);
+            torc_result *r;
+            const torc_message *m = NULL;
+            torc_stream *stream = torc_stream_open(w.ch, ECHO, NULL, NULL);
+            assert_int_equal(torc_stream_receive(stream, -1, &m), 0);
+            r = torc_stream_finish(stream);
+            assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+            torc_result_free(r);
+            torc_stream_free(stream);
         }
         kit_mesh_world_close(&w);
         tc_free(filter);
@@ -125,9 +126,9 @@ static void aborts_by_header(void **state)
     assert_int_equal(code_with(w.ch, "x-envoy-fault-abort-grpc-request", "17"), TORC_STATUS_OK);
     const char *const none[] = {"x-envoy-fault-abort-grpc-request", "3", "x-envoy-fault-abort-request-percentage", "0",
                                 NULL};
-    struct torc_result r = call(w.ch, ECHO, "x", none, -1);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = call(w.ch, ECHO, "x", none, -1);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     kit_mesh_world_close(&w);
 }
 
@@ -153,11 +154,11 @@ static void delays(void **state)
                                          ROUTE(""));
     kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
     int64_t began = now_ms();
-    struct torc_result r = call(w.ch, ECHO, "x", NULL, -1);
-    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result *r = call(w.ch, ECHO, "x", NULL, -1);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     assert_true(now_ms() - began >= 200);
-    assert_non_null(strstr(r.explain_json, "{\"filter\":\"slow\",\"effect\":\"delayed by 0.200 s\"}"));
-    torc_result_fini(&r);
+    assert_non_null(strstr(torc_result_explain(r), "{\"filter\":\"slow\",\"effect\":\"delayed by 0.200 s\"}"));
+    torc_result_free(r);
     /* The delay comes before the abort. */
     began = now_ms();
     assert_int_equal(code_with(w.ch, "x-envoy-fault-abort-grpc-request", "5"), TORC_STATUS_NOT_FOUND);
@@ -165,9 +166,9 @@ static void delays(void **state)
     kit_mesh_take(w.k, 0);
     /* The deadline counts from the start of the RPC. */
     r = call(w.ch, ECHO, "x", NULL, 20);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.message, "while waiting for the HTTP filter \"slow\", which delays the call"));
-    torc_result_fini(&r);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_text(r), "while waiting for the HTTP filter \"slow\", which delays the call"));
+    torc_result_free(r);
     assert_int_equal(kit_mesh_take(w.k, 0), 0);
     kit_mesh_world_close(&w);
 }
@@ -178,14 +179,14 @@ static void delays_by_header(void **state)
     struct kit_mesh_world w = open_world(FILTER("slow", ", delay: {header_delay: {}, " ALWAYS "}"), ROUTE(""));
     kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
     const char *const headers[] = {"x-envoy-fault-delay-request", "100000", NULL};
-    struct torc_result r = call(w.ch, ECHO, "x", headers, 20);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
+    torc_result *r = call(w.ch, ECHO, "x", headers, 20);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
     const char *const none[] = {"x-envoy-fault-delay-request", "100000", "x-envoy-fault-delay-request-percentage", "0",
                                 NULL};
     r = call(w.ch, ECHO, "x", none, -1);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     assert_int_equal(code_with(w.ch, NULL, NULL), TORC_STATUS_OK);
     kit_mesh_world_close(&w);
 }
@@ -197,7 +198,7 @@ struct ends {
     int n;
 };
 
-static void count(const struct torc_result *r, void *arg)
+static void count(const torc_result *r, void *arg)
 {
     struct ends *e = arg;
     (void)r;
@@ -223,16 +224,16 @@ static void active_faults_are_limited(void **state)
     struct kit_mesh_world w =
         open_world(FILTER("slow", ", delay: {fixed_delay: 1000s, " ALWAYS "}, max_active_faults: 1"), ROUTE(""));
     struct ends done = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-    torc_call *held = NULL;
+    torc_stream *held = NULL;
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(torc_call_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, &held, NULL), 0);
+        assert_int_equal(torc_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, &held, NULL), 0);
         assert_int_equal(code_with(w.ch, NULL, NULL), TORC_STATUS_OK);
-        torc_call_cancel(held);
+        torc_stream_cancel(held);
         wait_for(&done, round + 1);
-        torc_call_free(held);
+        torc_stream_free(held);
     }
     /* Delayed calls end with their channel. */
-    assert_int_equal(torc_call_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(w.ch, ECHO, "x", 1, NULL, count, &done, NULL, NULL), 0);
     kit_mesh_world_close(&w);
     wait_for(&done, 3);
 }
@@ -267,9 +268,9 @@ static void overrides(void **state)
                  {"/three/M", TORC_STATUS_INVALID_ARGUMENT},
                  {"/else/M", TORC_STATUS_CANCELLED}};
     for (size_t i = 0; i < TC_ARRAY_LEN(cases); i++) {
-        struct torc_result r = call(w.ch, cases[i].method, "x", NULL, -1);
-        assert_int_equal(r.code, cases[i].code);
-        torc_result_fini(&r);
+        torc_result *r = call(w.ch, cases[i].method, "x", NULL, -1);
+        assert_int_equal(torc_result_code(r), cases[i].code);
+        torc_result_free(r);
     }
     kit_mesh_world_close(&w);
 }
@@ -280,10 +281,10 @@ static unsigned attempts_of(torc_channel *ch, int code)
 {
     char text[8];
     snprintf(text, sizeof(text), "%d", code);
-    struct torc_result r = call(ch, FAIL, text, NULL, -1);
-    assert_int_equal(r.code, code);
-    unsigned attempts = r.attempts;
-    torc_result_fini(&r);
+    torc_result *r = call(ch, FAIL, text, NULL, -1);
+    assert_int_equal(torc_result_code(r), code);
+    unsigned attempts = torc_result_attempts(r);
+    torc_result_free(r);
     return attempts;
 }
 
@@ -357,13 +358,13 @@ static void retries_of_virtual_host(void **state)
 
 static void expect_deadline(torc_channel *ch, int64_t timeout_ms, double seconds)
 {
-    struct torc_result r = call(ch, HANG, "x", NULL, timeout_ms);
+    torc_result *r = call(ch, HANG, "x", NULL, timeout_ms);
     char text[64];
     snprintf(text, sizeof(text), "deadline exceeded after %.3f s", seconds);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    if (!strstr(r.message, text))
-        fail_msg("%s, not %s", r.message, text);
-    torc_result_fini(&r);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    if (!strstr(torc_result_text(r), text))
+        fail_msg("%s, not %s", torc_result_text(r), text);
+    torc_result_free(r);
 }
 
 static void deadlines(void **state)
@@ -450,15 +451,15 @@ static torc_channel *named_channel(struct kit_mesh_world *w, const char *name, c
 
 static void expect_authority(torc_channel *ch, const char *authority)
 {
-    struct torc_result r = call(ch, HEADERS, "x", NULL, -1);
-    assert_int_equal(r.code, TORC_STATUS_OK);
+    torc_result *r = call(ch, HEADERS, "x", NULL, -1);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     char *line = tc_asprintf(":authority: %s\n", authority),
-         *seen = tc_strndup(torc_message_data(r.response), torc_message_size(r.response));
+         *seen = tc_strndup(torc_message_data(torc_result_response(r)), torc_message_size(torc_result_response(r)));
     if (!strstr(seen, line))
         fail_msg("no %s in %s", line, seen);
     tc_free(seen);
     tc_free(line);
-    torc_result_fini(&r);
+    torc_result_free(r);
 }
 
 #define TRUSTED ", \"trusted_xds_server\""
@@ -470,9 +471,9 @@ static void authorities(void **state)
     put_named(&w, "named", kit_mesh_address(w.k, 0), "one.example:99");
     torc_channel *ch = named_channel(&w, "named", TRUSTED, NULL, NULL);
     expect_authority(ch, "one.example:99");
-    struct torc_result r = call(ch, HEADERS, "x", NULL, -1);
-    assert_non_null(strstr(r.explain_json, "\"authority\":\"one.example:99\""));
-    torc_result_fini(&r);
+    torc_result *r = call(ch, HEADERS, "x", NULL, -1);
+    assert_non_null(strstr(torc_result_explain(r), "\"authority\":\"one.example:99\""));
+    torc_result_free(r);
     torc_channel_free(ch);
     /* It takes precedence over the channel's options. */
     ch = named_channel(&w, "named", TRUSTED, NULL, "mine.example");
@@ -537,15 +538,15 @@ static void authority_is_verified(void **state)
     torc_channel_free(ch);
     put_named(&w, "bad", kit_backends_address(secure, 0), "evil.example");
     ch = named_channel(&w, "bad", TRUSTED, creds, NULL);
-    struct torc_result r = call(ch, HEADERS, "x", NULL, -1);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_non_null(strstr(r.message, "is not valid for the authority \"evil.example\""));
-    assert_int_equal(r.attempts, 0);
-    torc_result_fini(&r);
+    torc_result *r = call(ch, HEADERS, "x", NULL, -1);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(torc_result_text(r), "is not valid for the authority \"evil.example\""));
+    assert_int_equal(torc_result_attempts(r), 0);
+    torc_result_free(r);
     /* The route without a rewrite works. */
     r = call(ch, "/other/M", "x", NULL, -1);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     torc_channel_free(ch);
     kit_mesh_world_close(&w);
     torc_credentials_unref(creds);

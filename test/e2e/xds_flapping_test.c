@@ -50,13 +50,13 @@ static void wait_shape(struct kit_mesh *k, torc_channel *ch, size_t i)
 {
     bool there = false;
     for (unsigned tries = 0; !there; tries++) {
-        struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
-        if (r.code != TORC_STATUS_OK || tries == 20000)
-            fail_msg("flap to \"%s\": %s %s %s", shapes[i].localities, torc_status_code_name(r.code), r.message,
-                     r.peer);
-        there = strcmp(r.peer, kit_mesh_address(k, shapes[i].serves)) == 0 ||
-                strcmp(r.peer, kit_mesh_address(k, shapes[i].serves + 1)) == 0;
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, NULL, false, 60000);
+        if (torc_result_code(r) != TORC_STATUS_OK || tries == 20000)
+            fail_msg("flap to \"%s\": %s %s %s", shapes[i].localities, torc_status_code_name(torc_result_code(r)),
+                     torc_result_text(r), torc_result_peer(r));
+        there = strcmp(torc_result_peer(r), kit_mesh_address(k, shapes[i].serves)) == 0 ||
+                strcmp(torc_result_peer(r), kit_mesh_address(k, shapes[i].serves + 1)) == 0;
+        torc_result_free(r);
     }
 }
 

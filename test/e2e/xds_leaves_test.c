@@ -163,20 +163,21 @@ static void shared_with_a_route(void **state)
     tc_free(requests);
     torc_error *error = NULL;
     uint64_t before = kit_mesh_handled(k, 0);
-    torc_call *call = torc_call_open(ch, "/torc.test.Backend/Hang", NULL, &error);
+    torc_stream *call = torc_stream_open(ch, "/torc.test.Backend/Hang", NULL, &error);
     assert_non_null(call);
-    assert_int_equal(torc_call_send(call, "x", 1, true), 0);
+    assert_int_equal(torc_stream_send(call, "x", 1, TORC_SEND_LAST, -1), 0);
     while (kit_mesh_handled(k, 0) == before)
         ;
-    struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
+    torc_result *r = kit_mesh_call(ch, NULL, false, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
     assert_string_equal(
-        r.message, "circuit breaker drop: cluster \"c1\" is at its limit of 1 concurrent requests (node ID:test-node)");
-    torc_result_fini(&r);
-    torc_call_cancel(call);
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    torc_result_fini(&r);
-    torc_call_free(call);
+        torc_result_text(r),
+        "circuit breaker drop: cluster \"c1\" is at its limit of 1 concurrent requests (node ID:test-node)");
+    torc_result_free(r);
+    torc_stream_cancel(call);
+    r = torc_stream_finish(call);
+    torc_result_free(r);
+    torc_stream_free(call);
     kit_mesh_wait_backend(k, ch, NULL, 0);
 }
 
@@ -189,13 +190,13 @@ struct waiting {
     char text[256];
 };
 
-static void on_result(const struct torc_result *r, void *arg)
+static void on_result(const torc_result *r, void *arg)
 {
     struct waiting *w = arg;
     pthread_mutex_lock(&w->lock);
     w->done = true;
-    w->code = r->code;
-    snprintf(w->text, sizeof(w->text), "%s", r->message);
+    w->code = torc_result_code(r);
+    snprintf(w->text, sizeof(w->text), "%s", torc_result_text(r));
     pthread_cond_signal(&w->cond);
     pthread_mutex_unlock(&w->lock);
 }
@@ -217,7 +218,7 @@ static void slow_dns_after_dead_ring(void **state)
     open_channel("agg");
     struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
-    assert_int_equal(torc_call_unary_async(ch, "/test.Service/Method", "x", 1, &o, on_result, &w, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "/test.Service/Method", "x", 1, &o, on_result, &w, NULL, NULL), 0);
     wire_proxy_wait_connections(proxy, 1);
     pthread_mutex_lock(&w.lock);
     assert_false(w.done);

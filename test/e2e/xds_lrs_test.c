@@ -167,7 +167,7 @@ static void breaker_drops_without_a_category(void **state)
     kit_mesh_put_endpoints(w->k, "c", "0/a: 0", NULL);
     kit_mesh_put_cluster(w->k, "c", REPORTED "\n  circuit_breakers: {thresholds: [{max_requests: 1}]}");
     w->ch = kit_mesh_channel(w->k, "svc", NULL);
-    torc_call *held = kit_lrs_hang(w->k, w->ch); /* the only call that may be open */
+    torc_stream *held = kit_lrs_hang(w->k, w->ch); /* the only call that may be open */
     kit_lrs_calls(w->ch, 20, &w->seen);
     assert_int_equal(w->seen.broken, 20);
     KIT_LRS_WAIT(w->lrs, kit_lrs_told_cluster(t, "c")->dropped >= 20);
@@ -267,7 +267,7 @@ static void locality_goes_while_an_rpc_is_pending(void **state)
     kit_mesh_put_endpoints(w->k, "c", "0/a: 0", NULL);
     kit_mesh_put_cluster(w->k, "c", REPORTED);
     w->ch = kit_mesh_channel(w->k, "svc", NULL);
-    torc_call *held = kit_lrs_hang(w->k, w->ch);
+    torc_stream *held = kit_lrs_hang(w->k, w->ch);
     KIT_LRS_WAIT(w->lrs, kit_lrs_told_cluster(t, "c")->a.in_progress == 1);
     kit_mesh_put_endpoints(w->k, "c", "0/b: 1", NULL);
     kit_mesh_wait_backend(w->k, w->ch, NULL, 1);
@@ -341,7 +341,7 @@ static void call_with_load(torc_channel *ch, double foo)
     Xds__Data__Orca__V3__OrcaLoadReport__NamedMetricsEntry entries[2];
     Xds__Data__Orca__V3__OrcaLoadReport__NamedMetricsEntry *map[2] = {&entries[0], &entries[1]};
     uint8_t bytes[128];
-    struct torc_result r;
+    torc_result *r;
     for (size_t i = 0; i < 2; i++) {
         xds__data__orca__v3__orca_load_report__named_metrics_entry__init(&entries[i]);
         entries[i].key = i ? "bar" : "foo";
@@ -356,9 +356,9 @@ static void call_with_load(torc_channel *ch, double foo)
     torc_metadata *md = torc_metadata_new();
     assert_int_equal(torc_metadata_add(md, "x-load-metrics-bin", bytes, n), 0);
     o.metadata = md;
-    assert_int_equal(torc_call_unary(ch, "/test.Service/Method", "hello", 5, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "/test.Service/Method", "hello", 5, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     torc_metadata_free(md);
 }
 

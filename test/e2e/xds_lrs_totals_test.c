@@ -65,7 +65,7 @@ static void totals_are_exact(void **state)
     struct kit_lrs *lrs = kit_lrs_new(k, INTERVAL_MS);
     atomic_bool stop = false;
     struct caller callers[CALLERS] = {0};
-    torc_call *held[HELD];
+    torc_stream *held[HELD];
     struct kit_lrs_seen seen = {0};
     kit_mesh_put_listener(k, "svc", "c", NULL);
     kit_mesh_put_endpoints(k, "c", LOCALITIES, NULL);

@@ -158,11 +158,11 @@ static void call_keys(size_t where[KEYS])
     for (int i = 0; i < KEYS; i++) {
         char header[32];
         snprintf(header, sizeof(header), "user: u%d", i);
-        struct torc_result r = kit_mesh_call(ch, header, true, 60000);
-        assert_string_equal(r.message, "");
-        assert_int_equal(r.code, TORC_STATUS_OK);
-        where[i] = endpoint_of(r.peer);
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, header, true, 60000);
+        assert_string_equal(torc_result_text(r), "");
+        assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+        where[i] = endpoint_of(torc_result_peer(r));
+        torc_result_free(r);
     }
 }
 
@@ -248,9 +248,9 @@ static void all_refuse(void **state)
     expect_attempts(different(home));
     forget();
     kit_mesh_stop(k, 0);
-    struct torc_result r = kit_mesh_call(ch, "user: u0", false, 60000);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(ch, "user: u0", false, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
     /* Without another call: the rule reaches all endpoints. */
     wait_count(seen.failed, ENDPOINTS);
     kit_mesh_start(k, 0);

@@ -52,16 +52,16 @@ static void take_all(struct world *w, uint64_t *counts)
 /* Makes an RPC with key i that ends with INTERNAL. */
 static void fail_once(struct world *w, size_t i)
 {
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     const char *value = w->keys[i] + strlen("address_hash: ");
     assert_int_equal(torc_metadata_add(md, "address_hash", value, strlen(value)), 0);
     o.metadata = md;
     o.timeout_ms = 60000;
-    assert_int_equal(torc_call_unary(w->ch, "/torc.test.Backend/Fail", "13", 2, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_INTERNAL);
-    torc_result_fini(&r);
+    r = torc_unary(w->ch, "/torc.test.Backend/Fail", "13", 2, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
+    torc_result_free(r);
     torc_metadata_free(md);
 }
 
@@ -82,10 +82,10 @@ static void fail_one_of_all(struct world *w)
 
 static bool goes_home(struct world *w)
 {
-    struct torc_result r = kit_mesh_call(w->ch, w->keys[0], false, 60000);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    bool home = strcmp(r.peer, kit_mesh_address(w->k, 0)) == 0;
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(w->ch, w->keys[0], false, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    bool home = strcmp(torc_result_peer(r), kit_mesh_address(w->k, 0)) == 0;
+    torc_result_free(r);
     return home;
 }
 

@@ -197,28 +197,28 @@ static bool ejected(struct kit_mesh_world *w, size_t i)
 
 static size_t reached(struct kit_mesh_world *w, const char *headers)
 {
-    struct torc_result r = kit_mesh_call(w->ch, headers, true, 60000);
+    torc_result *r = kit_mesh_call(w->ch, headers, true, 60000);
     size_t at = N;
-    if (r.code != TORC_STATUS_OK)
-        fail_msg("%s: %s", torc_status_code_name(r.code), r.message);
+    if (torc_result_code(r) != TORC_STATUS_OK)
+        fail_msg("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
     for (size_t i = 0; i < N; i++)
-        at = strcmp(r.peer, kit_mesh_address(w->k, i)) == 0 ? i : at;
-    torc_result_fini(&r);
+        at = strcmp(torc_result_peer(r), kit_mesh_address(w->k, i)) == 0 ? i : at;
+    torc_result_free(r);
     return at;
 }
 
 /* Makes an RPC with the key of backend i that ends with INTERNAL. */
 static void fail_once(struct kit_mesh_world *w, size_t i)
 {
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = torc_metadata_new();
     assert_int_equal(torc_metadata_add_string(md, "address_hash", keys[i] + strlen("address_hash: ")), 0);
     o.metadata = md;
     o.timeout_ms = 60000;
-    assert_int_equal(torc_call_unary(w->ch, "/torc.test.Backend/Fail", "13", 2, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_INTERNAL);
-    torc_result_fini(&r);
+    r = torc_unary(w->ch, "/torc.test.Backend/Fail", "13", 2, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_INTERNAL);
+    torc_result_free(r);
     torc_metadata_free(md);
 }
 
@@ -226,7 +226,7 @@ static void fail_once(struct kit_mesh_world *w, size_t i)
 
 static atomic_size_t hung;
 
-static void on_hung(const struct torc_result *r, void *arg)
+static void on_hung(const torc_result *r, void *arg)
 {
     (void)r;
     (void)arg;
@@ -236,12 +236,12 @@ static void on_hung(const struct torc_result *r, void *arg)
 /* Three RPCs are open: a fourth is dropped, with or without a session. */
 static void breaks_the_circuit(struct kit_mesh_world *w)
 {
-    torc_call *calls[3];
+    torc_stream *calls[3];
     for (size_t i = 0; i < N; i++)
         kit_mesh_take(w->k, i);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(
-            torc_call_unary_async(w->ch, "/torc.test.Backend/Hang", "", 0, NULL, on_hung, NULL, &calls[i], NULL), 0);
+            torc_unary_async(w->ch, "/torc.test.Backend/Hang", "", 0, NULL, on_hung, NULL, &calls[i], NULL), 0);
     for (uint64_t n = 0, until = now_ns() + WAIT_NS; n < 3;) {
         for (size_t i = 0; i < N; i++)
             n += kit_mesh_take(w->k, i);
@@ -250,19 +250,19 @@ static void breaks_the_circuit(struct kit_mesh_world *w)
     }
     const char *const headers[] = {NULL, cookies[0]};
     for (size_t i = 0; i < 2; i++) {
-        struct torc_result r = kit_mesh_call(w->ch, headers[i], false, 60000);
-        assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-        assert_non_null(strstr(r.message, "circuit breaker drop"));
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(w->ch, headers[i], false, 60000);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+        assert_non_null(strstr(torc_result_text(r), "circuit breaker drop"));
+        torc_result_free(r);
     }
     for (size_t i = 0; i < 3; i++)
-        torc_call_cancel(calls[i]);
+        torc_stream_cancel(calls[i]);
     for (uint64_t until = now_ns() + WAIT_NS; atomic_load(&hung) < 3;) {
         assert_true(now_ns() < until);
         (void)poll(NULL, 0, 1);
     }
     for (size_t i = 0; i < 3; i++)
-        torc_call_free(calls[i]);
+        torc_stream_free(calls[i]);
 }
 
 static void eject(struct kit_mesh_world *w)

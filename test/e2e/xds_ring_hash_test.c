@@ -52,13 +52,13 @@ static void expect(struct kit_mesh_world *w, const char *headers, size_t n, doub
 
 static void expect_failure(torc_channel *ch, const char *headers, const char *text)
 {
-    struct torc_result r = kit_mesh_call(ch, headers, false, 60000);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    if (!strstr(r.message, text))
-        fail_msg("\"%s\" does not contain \"%s\"", r.message, text);
-    if (!strstr(r.message, "node ID:test-node"))
-        fail_msg("\"%s\" names no node", r.message);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(ch, headers, false, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    if (!strstr(torc_result_text(r), text))
+        fail_msg("\"%s\" does not contain \"%s\"", torc_result_text(r), text);
+    if (!strstr(torc_result_text(r), "node ID:test-node"))
+        fail_msg("\"%s\" names no node", torc_result_text(r));
+    torc_result_free(r);
 }
 
 static uint64_t connections(struct kit_mesh_world *w, size_t n)
@@ -325,9 +325,9 @@ static void connects_on_without_picks(void **state)
     struct kit_mesh_world w = kit_mesh_world_open(2, "0/a: 0, 1", NULL, HEADER_HASH);
     kit_mesh_hold(w.k, 0);
     char *h = hash_header(w.k, 0);
-    struct torc_result r = kit_mesh_call(w.ch, h, false, 1000);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(w.ch, h, false, 1000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
     assert_int_equal(kit_mesh_connections(w.k, 1), 0);
     kit_mesh_stop(w.k, 0);
     wait_ready(w.ch, 60000);
@@ -346,9 +346,9 @@ static void tries_one_after_the_other(void **state)
     kit_mesh_stop(w.k, 1);
     kit_mesh_stop(w.k, 2);
     char *h = hash_header(w.k, 0);
-    struct torc_result r = kit_mesh_call(w.ch, h, false, 1000);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(w.ch, h, false, 1000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
     assert_int_equal(kit_mesh_connections(w.k, 3), 0);
     kit_mesh_stop(w.k, 0);
     wait_ready(w.ch, 60000);
@@ -384,9 +384,9 @@ static void empty_locality_then_endpoint(void **state)
                    "empty address list: EDS resource c contains empty localities: "
                    "[{region=\"r\", zone=\"z\", sub_zone=\"locality0\"}]");
     kit_mesh_put_endpoints(w.k, "c", "0/locality0: 0", NULL);
-    struct torc_result r = kit_mesh_call(w.ch, NULL, true, 60000);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(w.ch, NULL, true, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     assert_int_equal(torc_channel_state(w.ch, false), TORC_CONNECTIVITY_READY);
     kit_mesh_world_close(&w);
 }

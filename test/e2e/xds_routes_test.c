@@ -23,29 +23,29 @@ static struct kit_mesh_world open_world(size_t clusters, const char *routes)
     return w;
 }
 
-static struct torc_result call_method(torc_channel *ch, const char *method, bool explain)
+static torc_result *call_method(torc_channel *ch, const char *method, bool explain)
 {
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000, .explain = explain};
-    assert_int_equal(torc_call_unary(ch, method, "x", 1, &o, &r), 0);
+    r = torc_unary(ch, method, "x", 1, &o);
     return r;
 }
 
 static void expect_method(struct kit_mesh_world *w, const char *method, size_t backend)
 {
-    struct torc_result r = call_method(w->ch, method, false);
-    assert_string_equal(r.message, "");
-    assert_string_equal(r.peer, kit_mesh_address(w->k, backend));
-    torc_result_fini(&r);
+    torc_result *r = call_method(w->ch, method, false);
+    assert_string_equal(torc_result_text(r), "");
+    assert_string_equal(torc_result_peer(r), kit_mesh_address(w->k, backend));
+    torc_result_free(r);
 }
 
 /* Calls until the backend answers the method. */
 static void wait_method(torc_channel *ch, const char *method)
 {
     for (int code = -1; code != TORC_STATUS_OK;) {
-        struct torc_result r = call_method(ch, method, false);
-        code = r.code;
-        torc_result_fini(&r);
+        torc_result *r = call_method(ch, method, false);
+        code = torc_result_code(r);
+        torc_result_free(r);
     }
 }
 
@@ -115,10 +115,10 @@ static void weighted_clusters(void **state)
 
 static void expect_text(torc_channel *ch, const char *method, const char *text)
 {
-    struct torc_result r = call_method(ch, method, false);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_string_equal(r.message, text);
-    torc_result_fini(&r);
+    torc_result *r = call_method(ch, method, false);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_string_equal(torc_result_text(r), text);
+    torc_result_free(r);
 }
 
 static void no_route(void **state)
@@ -141,14 +141,15 @@ static void waits_for_a_cluster(void **state)
 {
     (void)state;
     struct kit_mesh_world w = open_world(0, "{match: {prefix: \"\"}, route: {cluster: missing}}");
-    struct torc_result r = kit_mesh_call(w.ch, NULL, false, 10); /* makes the channel ask for it */
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(w.ch, NULL, false, 10); /* makes the channel ask for it */
+    torc_result_free(r);
     kit_mesh_wait_request(w.k, "Cluster  missing");
     r = kit_mesh_call(w.ch, NULL, false, 200);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(strstr(r.message, "while waiting for the name resolution of xds:///svc, which waits for CDS "
-                                      "resource \"missing\""));
-    torc_result_fini(&r);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(torc_result_text(r),
+                           "while waiting for the name resolution of xds:///svc, which waits for CDS "
+                           "resource \"missing\""));
+    torc_result_free(r);
     kit_mesh_world_close(&w);
 }
 
@@ -156,11 +157,11 @@ static void explains_itself(void **state)
 {
     (void)state;
     struct kit_mesh_world w = open_world(1, "{match: {prefix: /a.B/}, route: {cluster: c0}}");
-    struct torc_result r = call_method(w.ch, "/a.B/C", true);
-    assert_non_null(r.explain_json);
-    assert_non_null(strstr(r.explain_json, "\"cluster\":\"c0\""));
-    assert_non_null(strstr(r.explain_json, "prefix \\\"/a.B/\\\""));
-    torc_result_fini(&r);
+    torc_result *r = call_method(w.ch, "/a.B/C", true);
+    assert_non_null(torc_result_explain(r));
+    assert_non_null(strstr(torc_result_explain(r), "\"cluster\":\"c0\""));
+    assert_non_null(strstr(torc_result_explain(r), "prefix \\\"/a.B/\\\""));
+    torc_result_free(r);
     kit_mesh_world_close(&w);
 }
 
@@ -173,11 +174,10 @@ static void routes_switch_under_load(void **state)
     struct kit_mesh_world w = open_world(2, "{match: {prefix: \"\"}, route: {cluster: c0}}");
     torc_error *error = NULL;
     kit_mesh_calls(w.ch, NULL, 5);
-    torc_call *stream = torc_call_open(w.ch, "/a.B/C", NULL, &error);
-    torc_message *m = NULL;
-    assert_int_equal(torc_call_send(stream, "1", 1, false), 0);
-    assert_int_equal(torc_call_receive(stream, &m), 1);
-    torc_message_unref(m);
+    torc_stream *stream = torc_stream_open(w.ch, "/a.B/C", NULL, &error);
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_send(stream, "1", 1, 0, -1), 0);
+    assert_int_equal(torc_stream_receive(stream, -1, &m), 1);
     for (int i = 1; i <= 20; i++) {
         kit_mesh_put_routes(w.k, "svc",
                             i % 2 ? "{match: {prefix: \"\"}, route: {cluster: c1}}"
@@ -195,15 +195,14 @@ static void routes_switch_under_load(void **state)
     assert_non_null(strstr(requests, " c0 c1\n"));
     assert_false(asks_for_c1_only(requests));
     tc_free(requests);
-    struct torc_result r;
-    assert_int_equal(torc_call_send(stream, "2", 1, true), 0);
-    assert_int_equal(torc_call_receive(stream, &m), 1);
-    torc_message_unref(m);
-    assert_int_equal(torc_call_finish(stream, &r), 0);
-    assert_string_equal(r.message, "");
-    assert_string_equal(r.peer, kit_mesh_address(w.k, 0));
-    torc_result_fini(&r);
-    torc_call_free(stream);
+    torc_result *r;
+    assert_int_equal(torc_stream_send(stream, "2", 1, TORC_SEND_LAST, -1), 0);
+    assert_int_equal(torc_stream_receive(stream, -1, &m), 1);
+    r = torc_stream_finish(stream);
+    assert_string_equal(torc_result_text(r), "");
+    assert_string_equal(torc_result_peer(r), kit_mesh_address(w.k, 0));
+    torc_result_free(r);
+    torc_stream_free(stream);
     wait_for_c1_only(w.k);
     kit_mesh_world_close(&w);
 }
@@ -262,11 +261,11 @@ struct waiting {
     char text[256];
 };
 
-static void on_over(const struct torc_result *r, void *arg)
+static void on_over(const torc_result *r, void *arg)
 {
     struct waiting *w = arg;
-    w->code = r->code;
-    snprintf(w->text, sizeof(w->text), "%s", r->message);
+    w->code = torc_result_code(r);
+    snprintf(w->text, sizeof(w->text), "%s", torc_result_text(r));
     sem_post(&w->over);
 }
 
@@ -281,7 +280,7 @@ static void waits_for_a_deleted_cluster(void **state)
     sem_init(&rpc.over, 0, 0);
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON, .timeout_ms = 60000};
-    assert_int_equal(torc_call_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL, NULL), 0);
     /* The loop runs them in order: the RPC has its cluster by now. */
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     free(json);
@@ -353,10 +352,10 @@ static void unknown_authority(void **state)
     torc_channel_free(ch);
     o.xds_bootstrap_json = "{\"xds_servers\": 3}";
     ch = torc_channel_new(kit_mesh_runtime(w.k), "xds:///svc", &o, NULL);
-    struct torc_result r = call_method(ch, "/a.B/C", false);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_non_null(strstr(r.message, "xds_servers"));
-    torc_result_fini(&r);
+    torc_result *r = call_method(ch, "/a.B/C", false);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_non_null(strstr(torc_result_text(r), "xds_servers"));
+    torc_result_free(r);
     torc_channel_free(ch);
     kit_mesh_world_close(&w);
 }

@@ -9,10 +9,11 @@
 #define ROUND_ROBIN "lb_policy: ROUND_ROBIN"
 #define IGNORED "the Cluster has a transport_socket, which the channel's credentials ignore: they are not xds"
 
-static void expect_text(const struct torc_result *r, int code, const char *text)
+static void expect_text(const torc_result *r, int code, const char *text)
 {
-    if (r->code != code || !strstr(r->message, text))
-        fail_msg("%s: \"%s\" does not contain \"%s\"", torc_status_code_name(r->code), r->message, text);
+    if (torc_result_code(r) != code || !strstr(torc_result_text(r), text))
+        fail_msg("%s: \"%s\" does not contain \"%s\"", torc_status_code_name(torc_result_code(r)), torc_result_text(r),
+                 text);
 }
 
 /* c0 is READY, and so is the channel; c1 accepts the connection in silence, then refuses it. */
@@ -30,24 +31,24 @@ static void the_deadline_tells_of_its_own_cluster(const char *policy)
     torc_channel *ch = kit_mesh_channel(k, "svc", NULL);
     kit_mesh_calls(ch, NULL, 1);
     assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
-    struct torc_result r = kit_mesh_call(ch, "to: c1", false, 2000);
+    torc_result *r = kit_mesh_call(ch, "to: c1", false, 2000);
     char *text = tc_asprintf("while waiting for a connected endpoint of cluster \"c1\" of xds:///svc, which is "
                              "CONNECTING (the connection to %s waits for the server's HTTP/2 settings)",
                              kit_mesh_address(k, 1));
-    expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED, text);
+    expect_text(r, TORC_STATUS_DEADLINE_EXCEEDED, text);
     tc_free(text);
-    torc_result_fini(&r);
+    torc_result_free(r);
     kit_mesh_stop(k, 1);
     /* Without wait-for-ready an RPC fails; a waiting RPC then reports the same reason. */
-    while ((r = kit_mesh_call(ch, "to: c1", false, 5000)).code == TORC_STATUS_DEADLINE_EXCEEDED)
-        torc_result_fini(&r);
-    expect_text(&r, TORC_STATUS_UNAVAILABLE, kit_mesh_address(k, 1));
-    torc_result_fini(&r);
+    while (torc_result_code(r = kit_mesh_call(ch, "to: c1", false, 5000)) == TORC_STATUS_DEADLINE_EXCEEDED)
+        torc_result_free(r);
+    expect_text(r, TORC_STATUS_UNAVAILABLE, kit_mesh_address(k, 1));
+    torc_result_free(r);
     r = kit_mesh_call(ch, "to: c1", true, 1000);
-    expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED,
+    expect_text(r, TORC_STATUS_DEADLINE_EXCEEDED,
                 "while waiting for a connected endpoint of cluster \"c1\" of xds:///svc, which is TRANSIENT_FAILURE (");
-    expect_text(&r, TORC_STATUS_DEADLINE_EXCEEDED, kit_mesh_address(k, 1));
-    torc_result_fini(&r);
+    expect_text(r, TORC_STATUS_DEADLINE_EXCEEDED, kit_mesh_address(k, 1));
+    torc_result_free(r);
     torc_channel_free(ch);
     kit_mesh_free(k);
 }
@@ -79,19 +80,19 @@ static void transport_socket_is_ignored(void **state)
     struct torc_channel_options insecure = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                             .xds_bootstrap_json = w.bootstrap};
     torc_channel *ch = kit_mesh_channel(w.k, "svc", &insecure);
-    struct torc_result r = kit_mesh_call(ch, NULL, false, 60000);
-    expect_text(&r, TORC_STATUS_UNAVAILABLE, IGNORED);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(ch, NULL, false, 60000);
+    expect_text(r, TORC_STATUS_UNAVAILABLE, IGNORED);
+    torc_result_free(r);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
-    assert_int_equal(torc_call_explain(ch, "/a.B/C", &o, &r), 0);
-    assert_non_null(strstr(r.explain_json, "\"security\":\"" IGNORED "\""));
-    torc_result_fini(&r);
+    r = torc_explain(ch, "/a.B/C", &o);
+    assert_non_null(strstr(torc_result_explain(r), "\"security\":\"" IGNORED "\""));
+    torc_result_free(r);
     /* A cluster without a transport_socket has nothing to ignore. */
     kit_mesh_stop(w.k, 1);
     r = kit_mesh_call(ch, "to: good", false, 60000);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    assert_null(strstr(r.message, "transport_socket"));
-    torc_result_fini(&r);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    assert_null(strstr(torc_result_text(r), "transport_socket"));
+    torc_result_free(r);
     torc_channel_free(ch);
     /* xds credentials ignore nothing. */
     kit_tls_mesh_open(&w);
@@ -99,8 +100,8 @@ static void transport_socket_is_ignored(void **state)
     kit_mesh_stop(w.k, 0);
     kit_mesh_wait_failure(w.ch, TORC_STATUS_UNAVAILABLE, kit_mesh_address(w.k, 0));
     r = kit_mesh_call(w.ch, NULL, false, 60000);
-    assert_null(strstr(r.message, "transport_socket"));
-    torc_result_fini(&r);
+    assert_null(strstr(torc_result_text(r), "transport_socket"));
+    torc_result_free(r);
     tc_free(context);
     kit_tls_mesh_fini(&w);
 }
@@ -115,9 +116,9 @@ static void what_came_is_not_tls(void **state)
     kit_tls_mesh_put_cluster(&w, "c", kit_mesh_address(w.k, 0), context);
     kit_tls_mesh_put_cluster(&w, "good", kit_mesh_address(w.k, 0), context);
     kit_tls_mesh_open(&w);
-    struct torc_result r = kit_mesh_call(w.ch, NULL, false, 60000);
-    expect_text(&r, TORC_STATUS_UNAVAILABLE, "what came is not TLS");
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(w.ch, NULL, false, 60000);
+    expect_text(r, TORC_STATUS_UNAVAILABLE, "what came is not TLS");
+    torc_result_free(r);
     tc_free(context);
     kit_tls_mesh_fini(&w);
 }

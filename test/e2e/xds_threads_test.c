@@ -95,20 +95,23 @@ static void *call(void *arg)
     struct caller *c = arg;
     char header[32];
     while (c->rc == 0) {
-        struct torc_result r;
         struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000, .wait_for_ready = TORC_ON};
         snprintf(header, sizeof(header), "%u", (unsigned)tc_rng_below(&c->rng, CLUSTERS));
         torc_metadata *md = torc_metadata_new();
         torc_metadata_add_string(md, "x-to", header);
         o.metadata = md;
-        c->rc = torc_call_unary(c->ch, "test.Service/Echo", "x", 1, &o, &r);
+        torc_result *r = torc_unary(c->ch, "test.Service/Echo", "x", 1, &o);
         torc_metadata_free(md);
-        if (c->rc != 0)
+        int rc = torc_error_code(torc_result_error(r));
+        c->rc = rc == TORC_ESTATUS ? 0 : rc;
+        if (c->rc != 0) {
+            torc_result_free(r);
             break;
+        }
         atomic_fetch_add(&n_calls, 1);
-        atomic_fetch_add(&n_ok, r.code == TORC_STATUS_OK);
-        atomic_fetch_add(&c->ok, r.code == TORC_STATUS_OK);
-        torc_result_fini(&r);
+        atomic_fetch_add(&n_ok, torc_result_code(r) == TORC_STATUS_OK);
+        atomic_fetch_add(&c->ok, torc_result_code(r) == TORC_STATUS_OK);
+        torc_result_free(r);
     }
     return NULL;
 }

@@ -69,9 +69,9 @@ static void sni_is_sent(void **state)
     /* The endpoint's hostname is in the certificate. */
     wire_proxy_forget(f->proxy);
     put(f, "mesh", "[{exact: nobody}]", ", sni: sni.mesh.test, auto_host_sni: true, auto_sni_san_validation: true");
-    struct torc_result r = kit_mesh_call(f->w.ch, NULL, true, 60000);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(f->w.ch, NULL, true, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     assert_true(wire_proxy_saw(f->proxy, "b.mesh.test"));
 }
 
@@ -103,9 +103,9 @@ static void trust_bundles_count(void **state)
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "certificate verify failed: self-signed certificate");
     assert_int_equal(kit_mesh_take(f->w.k, 0), 0);
     kit_tls_mesh_write(&f->w, "map.json", mine);
-    struct torc_result r = kit_mesh_call(f->w.ch, NULL, true, 60000);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(f->w.ch, NULL, true, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     /* Names are still checked. */
     put(f, "spiffe", "[{prefix: \"spiffe://mesh.test/c\"}]", "");
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "is one that the cluster asks for");
@@ -145,9 +145,9 @@ static void security_changes(void **state)
     put(f, "mesh", "[{exact: c.mesh.test}]", "");
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "is one that the cluster asks for");
     put(f, "mesh", EXACT, "");
-    struct torc_result r = kit_mesh_call(f->w.ch, NULL, true, 60000);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(f->w.ch, NULL, true, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
 }
 
 /* Once a cluster has security, no RPC uses the plaintext connection, even if it is the only one. */
@@ -164,9 +164,9 @@ static void a_secured_cluster_sends_no_plaintext(void **state)
     wire_proxy_hold(f->proxy, true);
     put(f, "mesh", EXACT, "");
     wire_proxy_wait_connections(f->proxy, 2);
-    struct torc_result r = kit_mesh_call(f->w.ch, NULL, false, 300);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(f->w.ch, NULL, false, 300);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
     wire_proxy_hold(f->proxy, false);
     kit_mesh_wait_failure(f->w.ch, TORC_STATUS_UNAVAILABLE, "TLS handshake with");
     assert_int_equal(kit_mesh_take(f->w.k, 0), 0);
@@ -195,9 +195,9 @@ static void connections_are_shared_by_security(void **state)
     kit_tls_mesh_put_cluster(&f->w, "e", wire_proxy_address(f->proxy), NULL);
     kit_mesh_put_listener(f->w.k, "svc3", "e", NULL);
     second = kit_tls_mesh_channel(&f->w, "svc3");
-    struct torc_result r = kit_mesh_call(second, NULL, false, 60000);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(second, NULL, false, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
     torc_channel_free(second);
     tc_free(other);
 }
@@ -235,10 +235,10 @@ static void the_control_plane_is_behind_tls(void **state)
     kit_tls_mesh_write(&files, "late.pem", files.other_root.cert_pem);
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "certificate verify failed: self-signed certificate");
     kit_tls_mesh_write(&files, "late.pem", files.root.cert_pem);
-    struct torc_result r = kit_mesh_call(ch, NULL, true, 60000);
-    if (r.code != TORC_STATUS_OK)
-        fail_msg("%s", r.message);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(ch, NULL, true, 60000);
+    if (torc_result_code(r) != TORC_STATUS_OK)
+        fail_msg("%s", torc_result_text(r));
+    torc_result_free(r);
     torc_channel_free(ch);
     kit_mesh_free(k);
     tc_free(bootstrap);

@@ -352,9 +352,9 @@ static void a_provider_without_certificates_fails(void **state)
     /* Waiting RPCs are sent once the certificates are there. */
     kit_tls_mesh_write(&f->w, "late.pem", f->w.root.cert_pem);
     kit_mesh_wait_backend(f->w.k, f->w.ch, "to: good", 1);
-    struct torc_result r = kit_mesh_call(f->w.ch, NULL, true, 60000);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = kit_mesh_call(f->w.ch, NULL, true, 60000);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     kit_tls_mesh_expect_nothing_clear(f->proxy);
 }
 

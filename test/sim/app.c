@@ -7,7 +7,7 @@
 #include <torc/torc.h>
 
 struct app_call {
-    torc_call *call;
+    torc_stream *call;
     void (*done)(void *arg, const struct app_outcome *outcome);
     void *arg;
 };
@@ -65,16 +65,16 @@ void app_channel_free(struct app_channel *ch)
     torc_channel_free((torc_channel *)ch);
 }
 
-static void app_on_result(const struct torc_result *result, void *arg)
+static void app_on_result(const torc_result *result, void *arg)
 {
     struct app_call *call = arg;
     struct app_outcome outcome = {
-        .code = result->code,
-        .message = result->message,
-        .peer = result->peer,
-        .response = result->response ? torc_message_data(result->response) : NULL,
-        .response_size = torc_message_size(result->response),
-        .attempts = result->attempts,
+        .code = torc_result_code(result),
+        .message = torc_result_text(result),
+        .peer = torc_result_peer(result),
+        .response = torc_result_response(result) ? torc_message_data(torc_result_response(result)) : NULL,
+        .response_size = torc_message_size(torc_result_response(result)),
+        .attempts = torc_result_attempts(result),
     };
     call->done(call->arg, &outcome);
 }
@@ -96,8 +96,8 @@ struct app_call *app_call_start(struct app_channel *ch, const struct app_call_op
         torc_metadata_add(md, "x-key", options->key, strlen(options->key));
         o.metadata = md;
     }
-    if (torc_call_unary_async((torc_channel *)ch, "/sim.Service/Unary", options->request, strlen(options->request), &o,
-                              app_on_result, call, &call->call, &error) != 0)
+    if (torc_unary_async((torc_channel *)ch, "/sim.Service/Unary", options->request, strlen(options->request), &o,
+                         app_on_result, call, &call->call, &error) != 0)
         app_fail("no call", error);
     torc_metadata_free(md);
     return call;
@@ -105,11 +105,11 @@ struct app_call *app_call_start(struct app_channel *ch, const struct app_call_op
 
 void app_call_cancel(struct app_call *call)
 {
-    torc_call_cancel(call->call);
+    torc_stream_cancel(call->call);
 }
 
 void app_call_free(struct app_call *call)
 {
-    torc_call_free(call->call);
+    torc_stream_free(call->call);
     free(call);
 }

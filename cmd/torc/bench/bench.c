@@ -154,13 +154,14 @@ static int parse(struct bench_args *a, int argc, char **argv)
 
 static void start_call(struct bench *b, uint64_t begin_ns);
 
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     struct bench_call *c = arg;
     struct bench *b = c->bench;
     uint64_t now = now_ns();
     histogram_add(&b->latency_ns, now - c->begin_ns);
-    b->by_code[result->code >= 0 && result->code < CODES ? result->code : TORC_STATUS_UNKNOWN]++;
+    b->by_code[torc_result_code(result) >= 0 && torc_result_code(result) < CODES ? torc_result_code(result)
+                                                                                 : TORC_STATUS_UNKNOWN]++;
     b->done++;
     b->in_flight--;
     b->over_ns = now;
@@ -179,8 +180,8 @@ static void start_call(struct bench *b, uint64_t begin_ns)
         c = TC_NEW(struct bench_call);
     *c = (struct bench_call){.bench = b, .begin_ns = begin_ns};
     torc_channel *channel = b->channels[b->started % b->args.channels];
-    int rc = torc_call_unary_async(channel, b->args.connect.method, b->payload, b->args.payload, &b->call_options,
-                                   on_result, c, NULL, NULL);
+    int rc = torc_unary_async(channel, b->args.connect.method, b->payload, b->args.payload, &b->call_options, on_result,
+                              c, NULL, NULL);
     if (rc != 0) {
         connect_call_refused(NAME, b->args.connect.method, rc);
         b->refused = true;
@@ -331,14 +332,13 @@ static uint64_t connect_ms(const struct bench *b)
 /* The status that a call of the method would fail with now, or 0 if it would wait or be sent. */
 static int why_not(struct bench *b, torc_channel *channel)
 {
-    struct torc_result result;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1};
-    if (torc_call_explain(channel, b->args.connect.method, &o, &result) != 0)
-        return 0;
-    int rc = result.code == TORC_STATUS_OK ? 0
-                                           : cli_fail(NAME, "cannot connect to %s: %s: %s", b->args.connect.target,
-                                                      torc_status_code_name(result.code), result.message);
-    torc_result_fini(&result);
+    torc_result *result = torc_explain(channel, b->args.connect.method, &o);
+    int rc = torc_result_code(result) == TORC_STATUS_OK
+                 ? 0
+                 : cli_fail(NAME, "cannot connect to %s: %s: %s", b->args.connect.target,
+                            torc_status_code_name(torc_result_code(result)), torc_result_text(result));
+    torc_result_free(result);
     return rc;
 }
 

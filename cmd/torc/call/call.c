@@ -47,12 +47,12 @@ static const char *path_of(const struct call_args *a, struct tc_buf *path)
     return tc_buf_cstr(path);
 }
 
-static void keep_cookies(struct run *r, const struct torc_result *result)
+static void keep_cookies(struct run *r, const torc_result *result)
 {
     struct tc_buf path = {0};
     path_of(&r->args, &path);
-    cookie_jar_take(&r->jar, result->headers, tc_buf_cstr(&path), now_ns());
-    cookie_jar_take(&r->jar, result->trailers, tc_buf_cstr(&path), now_ns());
+    cookie_jar_take(&r->jar, torc_result_headers(result), tc_buf_cstr(&path), now_ns());
+    cookie_jar_take(&r->jar, torc_result_trailers(result), tc_buf_cstr(&path), now_ns());
     tc_buf_fini(&path);
 }
 
@@ -67,7 +67,7 @@ static void add_cookies(struct run *r, torc_metadata *md)
     tc_buf_fini(&path);
 }
 
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     struct one_call *c = arg;
     struct run *r = c->run;
@@ -129,9 +129,9 @@ static void start_call(struct run *r, uint64_t intended_ns)
     struct one_call *c = TC_NEW(struct one_call);
     *c = (struct one_call){r, r->started, intended_ns ? intended_ns : now_ns()};
     torc_channel *ch = r->channels[r->started % a->channels];
-    int rc = a->dry_run ? torc_call_explain_async(ch, a->connect.method, &o, on_result, c, NULL, NULL)
-                        : torc_call_unary_async(ch, a->connect.method, a->data.data, a->data.len, &o, on_result, c,
-                                                NULL, NULL);
+    int rc = a->dry_run
+                 ? torc_explain_async(ch, a->connect.method, &o, on_result, c, NULL, NULL)
+                 : torc_unary_async(ch, a->connect.method, a->data.data, a->data.len, &o, on_result, c, NULL, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
         connect_call_refused(NAME, a->connect.method, rc);

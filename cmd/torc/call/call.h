@@ -50,10 +50,10 @@ struct call_totals {
     double seconds, cpu_seconds;
 };
 
-void call_totals_add(struct call_totals *t, const struct torc_result *result, uint64_t latency_us);
+void call_totals_add(struct call_totals *t, const torc_result *result, uint64_t latency_us);
 void call_totals_fini(struct call_totals *t);
 
-void call_print_result(const struct call_args *a, uint64_t i, const struct torc_result *result, uint64_t latency_us);
+void call_print_result(const struct call_args *a, uint64_t i, const torc_result *result, uint64_t latency_us);
 void call_print_event(const struct call_args *a, uint64_t t_ms, const char *kind, const char *detail,
                       const char *reason);
 /* Prints a description of the channel, a JSON object. */

@@ -26,14 +26,14 @@ static void count(void *vec, const char *name)
     c->n = 1;
 }
 
-void call_totals_add(struct call_totals *t, const struct torc_result *result, uint64_t latency_us)
+void call_totals_add(struct call_totals *t, const torc_result *result, uint64_t latency_us)
 {
     t->calls++;
-    if (result->code == TORC_STATUS_OK)
+    if (torc_result_code(result) == TORC_STATUS_OK)
         t->ok++;
-    count(&t->by_status, torc_status_code_name(result->code));
-    if (result->peer[0])
-        count(&t->by_peer, result->peer);
+    count(&t->by_status, torc_status_code_name(torc_result_code(result)));
+    if (torc_result_peer(result)[0])
+        count(&t->by_peer, torc_result_peer(result));
     histogram_add(&t->latency_us, latency_us);
 }
 
@@ -117,25 +117,25 @@ static void put_line(struct tc_buf *b)
     tc_buf_fini(b);
 }
 
-static void print_result_json(uint64_t i, const struct torc_result *r, uint64_t latency_us)
+static void print_result_json(uint64_t i, const torc_result *r, uint64_t latency_us)
 {
     struct tc_buf b = {0};
     tc_buf_printf(&b, "{\"call\":{\"i\":%llu,\"code\":%d,\"status\":\"%s\",\"message\":", (unsigned long long)i,
-                  r->code, torc_status_code_name(r->code));
-    cli_json_string(&b, r->message, strlen(r->message));
+                  torc_result_code(r), torc_status_code_name(torc_result_code(r)));
+    cli_json_string(&b, torc_result_text(r), strlen(torc_result_text(r)));
     tc_buf_append_str(&b, ",\"peer\":");
-    cli_json_string(&b, r->peer, strlen(r->peer));
+    cli_json_string(&b, torc_result_peer(r), strlen(torc_result_peer(r)));
     tc_buf_printf(&b, ",\"latency_us\":%llu,\"attempts\":%u,\"response_hex\":\"", (unsigned long long)latency_us,
-                  r->attempts);
-    if (r->response)
-        tc_hex_encode(&b, torc_message_data(r->response), torc_message_size(r->response));
+                  torc_result_attempts(r));
+    if (torc_result_response(r))
+        tc_hex_encode(&b, torc_message_data(torc_result_response(r)), torc_message_size(torc_result_response(r)));
     tc_buf_append_str(&b, "\",\"headers\":");
-    append_metadata(&b, r->headers);
+    append_metadata(&b, torc_result_headers(r));
     tc_buf_append_str(&b, ",\"trailers\":");
-    append_metadata(&b, r->trailers);
-    if (r->explain_json) {
+    append_metadata(&b, torc_result_trailers(r));
+    if (torc_result_explain(r)) {
         tc_buf_append_str(&b, ",\"explain\":");
-        append_explanation(&b, r->explain_json);
+        append_explanation(&b, torc_result_explain(r));
     }
     tc_buf_append_str(&b, "}}");
     put_line(&b);
@@ -171,44 +171,46 @@ static const char *string_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-static void append_dry(struct tc_buf *b, const struct torc_result *r, uint64_t latency_us)
+static void append_dry(struct tc_buf *b, const torc_result *r, uint64_t latency_us)
 {
-    json_t *explain = json_loads(r->explain_json ? r->explain_json : "{}", 0, NULL);
+    json_t *explain = json_loads(torc_result_explain(r) ? torc_result_explain(r) : "{}", 0, NULL);
     const char *outcome = string_of(explain, "outcome"), *endpoint = string_of(explain, "endpoint");
-    append_status(b, r->code ? torc_status_code_name(r->code) : outcome, r->code != 0, endpoint, latency_us);
+    append_status(b, torc_result_code(r) ? torc_status_code_name(torc_result_code(r)) : outcome,
+                  torc_result_code(r) != 0, endpoint, latency_us);
     if (strcmp(outcome, "wait") == 0)
         append_awaited(b, explain, endpoint);
     json_decref(explain);
 }
 
-static void print_result_text(const struct call_args *a, uint64_t i, const struct torc_result *r, uint64_t latency_us)
+static void print_result_text(const struct call_args *a, uint64_t i, const torc_result *r, uint64_t latency_us)
 {
     struct tc_buf b = {0};
     tc_buf_printf(&b, "#%-5llu ", (unsigned long long)i);
     if (a->dry_run)
         append_dry(&b, r, latency_us);
     else
-        append_status(&b, torc_status_code_name(r->code), r->code != 0, r->peer, latency_us);
-    if (r->attempts > 1)
-        tc_buf_printf(&b, "  %u attempts", r->attempts);
-    if (r->code)
-        append_shown_after(&b, "  ", r->message);
-    size_t size = torc_message_size(r->response);
-    struct tc_slice text = tc_slice_of(torc_message_data(r->response), size);
+        append_status(&b, torc_status_code_name(torc_result_code(r)), torc_result_code(r) != 0, torc_result_peer(r),
+                      latency_us);
+    if (torc_result_attempts(r) > 1)
+        tc_buf_printf(&b, "  %u attempts", torc_result_attempts(r));
+    if (torc_result_code(r))
+        append_shown_after(&b, "  ", torc_result_text(r));
+    size_t size = torc_message_size(torc_result_response(r));
+    struct tc_slice text = tc_slice_of(torc_message_data(torc_result_response(r)), size);
     if (size && size <= 200 && tc_utf8_valid(text)) {
         tc_buf_append_str(&b, "  ");
         cli_json_string(&b, text.data, text.len);
     } else if (size) {
         tc_buf_printf(&b, "  (%zu bytes)", size);
     }
-    if (r->explain_json) {
+    if (torc_result_explain(r)) {
         tc_buf_append_str(&b, "\n       ");
-        append_explanation(&b, r->explain_json);
+        append_explanation(&b, torc_result_explain(r));
     }
     put_line(&b);
 }
 
-void call_print_result(const struct call_args *a, uint64_t i, const struct torc_result *result, uint64_t latency_us)
+void call_print_result(const struct call_args *a, uint64_t i, const torc_result *result, uint64_t latency_us)
 {
     if (a->quiet)
         return;

@@ -82,29 +82,26 @@ static int backend_of(const struct demo *d, const char *peer)
     return -1;
 }
 
-/* Makes one RPC. Returns the backend that answered, or -1. `result` (may be NULL) is ended by the caller. */
-static int call(struct demo *d, const char *method, const char *user, bool explain, struct torc_result *result)
+/* Makes one RPC. Returns the backend that answered, or -1. `result` (may be NULL) is freed by the caller. */
+static int call(struct demo *d, const char *method, const char *user, bool explain, torc_result **result)
 {
-    struct torc_result r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = WAIT_NS / TC_NS_PER_MS,
                                   .explain = explain};
     torc_metadata *md = torc_metadata_new();
     if (user)
         torc_metadata_add_string(md, "user", user);
     o.metadata = md;
-    int rc = torc_call_unary(d->channel, method, "hello", 5, &o, &r);
+    torc_result *r = torc_unary(d->channel, method, "hello", 5, &o);
     torc_metadata_free(md);
-    if (rc != 0)
-        return -1;
-    int who = r.code == TORC_STATUS_OK ? backend_of(d, r.peer) : -1;
+    int who = torc_result_code(r) == TORC_STATUS_OK ? backend_of(d, torc_result_peer(r)) : -1;
     if (who >= 0)
         d->sent[who]++;
-    if (r.code != TORC_STATUS_OK && !result)
-        say(d, "       %s: %s\n", torc_status_code_name(r.code), r.message);
+    if (torc_result_code(r) != TORC_STATUS_OK && !result)
+        say(d, "       %s: %s\n", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
     if (result)
         *result = r;
     else
-        torc_result_fini(&r);
+        torc_result_free(r);
     return who;
 }
 
@@ -325,21 +322,25 @@ static void show_split(struct demo *d)
 
 static void show_explanation(struct demo *d)
 {
-    struct torc_result r = {0};
+    torc_result *r = NULL;
     say(d, "Why did that RPC go there?\n");
     call(d, "shop.Orders/Get", "user-7", true, &r);
-    claim(d, r.code == TORC_STATUS_OK && r.explain_json && strstr(r.explain_json, "ring_index"), "user-7: %s",
-          r.explain_json ? r.explain_json : "no explanation");
-    tc_buf_printf(&d->figures, ",\"explained\":%s", r.explain_json ? r.explain_json : "null");
-    torc_result_fini(&r);
-    r = (struct torc_result){0};
+    claim(d,
+          torc_result_code(r) == TORC_STATUS_OK && torc_result_explain(r) &&
+              strstr(torc_result_explain(r), "ring_index"),
+          "user-7: %s", torc_result_explain(r) ? torc_result_explain(r) : "no explanation");
+    tc_buf_printf(&d->figures, ",\"explained\":%s", torc_result_explain(r) ? torc_result_explain(r) : "null");
+    torc_result_free(r);
+    r = NULL;
     say(d, "And why did this one fail?\n");
     call(d, "shop.Returns/Send", "user-7", false, &r);
-    claim(d, r.code == TORC_STATUS_UNAVAILABLE && r.message && strstr(r.message, "oute"), "%s: %s",
-          torc_status_code_name(r.code), r.message ? r.message : "");
+    claim(d,
+          torc_result_code(r) == TORC_STATUS_UNAVAILABLE && torc_result_text(r) && strstr(torc_result_text(r), "oute"),
+          "%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r) ? torc_result_text(r) : "");
     tc_buf_append_str(&d->figures, ",\"failure\":");
-    cli_json_string(&d->figures, r.message ? r.message : "", r.message ? strlen(r.message) : 0);
-    torc_result_fini(&r);
+    cli_json_string(&d->figures, torc_result_text(r) ? torc_result_text(r) : "",
+                    torc_result_text(r) ? strlen(torc_result_text(r)) : 0);
+    torc_result_free(r);
 }
 
 static void check_counts(struct demo *d)

@@ -33,11 +33,9 @@ int main(int argc, char **argv)
         return 1;
     }
     struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 10000};
-    struct torc_result result;
-    if (torc_call_unary(channel, "echo.Echo/Say", "", 0, &options, &result) == 0) {
-        printf("%s: %s\n", torc_status_code_name(result.code), result.message);
-        torc_result_fini(&result);
-    }
+    torc_result *result = torc_unary(channel, "echo.Echo/Say", "", 0, &options);
+    printf("%s: %s\n", torc_status_code_name(torc_result_code(result)), torc_result_text(result));
+    torc_result_free(result);
     printf("own status: %s\n", own_status_is_kept() ? "kept" : "broken");
     fflush(stdout);
     while (getchar() != EOF)

@@ -48,15 +48,17 @@ static torc_metadata *metadata_of(const json_t *headers)
 
 static void start_next(struct order *o);
 
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     struct slot *slot = arg;
     struct order *o = slot->order;
-    json_t *peer = result->code == TORC_STATUS_OK
-                       ? json_stringn(torc_message_data(result->response), torc_message_size(result->response))
-                       : json_sprintf("!%s %s", torc_status_code_name(result->code), result->message);
+    json_t *peer =
+        torc_result_code(result) == TORC_STATUS_OK
+            ? json_stringn(torc_message_data(torc_result_response(result)),
+                           torc_message_size(torc_result_response(result)))
+            : json_sprintf("!%s %s", torc_status_code_name(torc_result_code(result)), torc_result_text(result));
     /* The library's report of the peer must be true. */
-    if (result->code == TORC_STATUS_OK && strcmp(json_string_value(peer), result->peer) != 0)
+    if (torc_result_code(result) == TORC_STATUS_OK && strcmp(json_string_value(peer), torc_result_peer(result)) != 0)
         die("the peer is not who answered");
     json_array_set_new(o->peers, slot->index, peer);
     free(slot);
@@ -76,7 +78,7 @@ static void start_next(struct order *o)
     *slot = (struct slot){o, o->next++};
     torc_metadata *metadata = metadata_of(json_array_get(o->calls, slot->index));
     struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = 20000, .metadata = metadata};
-    if (torc_call_unary_async(o->channel, "torc.test.Backend/Who", "", 0, &options, on_result, slot, NULL, NULL) != 0)
+    if (torc_unary_async(o->channel, "torc.test.Backend/Who", "", 0, &options, on_result, slot, NULL, NULL) != 0)
         die("a call could not be started");
     torc_metadata_free(metadata);
     o->running++;

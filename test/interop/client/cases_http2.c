@@ -7,7 +7,7 @@
 #define RESPONSE_SIZE 4000
 #define PARALLEL 10
 
-static void unary(torc_channel *channel, struct torc_result *result)
+static void unary(torc_channel *channel, torc_result **result)
 {
     Grpc__Testing__Payload payload = interop_payload(1000);
     Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
@@ -19,11 +19,11 @@ static void unary(torc_channel *channel, struct torc_result *result)
 
 static void unary_ends_with(torc_channel *channel, int code)
 {
-    struct torc_result result;
+    torc_result *result;
     unary(channel, &result);
-    interop_expect(&result, code, NULL);
-    CHECK(result.attempts == 1, "%u attempts", result.attempts);
-    torc_result_fini(&result);
+    interop_expect(result, code, NULL);
+    CHECK(torc_result_attempts(result) == 1, "%u attempts", torc_result_attempts(result));
+    torc_result_free(result);
 }
 
 void case_goaway(struct interop *t)
@@ -63,13 +63,13 @@ struct parallel {
     int ok;
 };
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
     struct parallel *p = arg;
-    if (result->code == TORC_STATUS_OK)
+    if (torc_result_code(result) == TORC_STATUS_OK)
         p->ok++;
     else
-        fprintf(stderr, "%s: %s\n", torc_status_code_name(result->code), result->message);
+        fprintf(stderr, "%s: %s\n", torc_status_code_name(torc_result_code(result)), torc_result_text(result));
     sem_post(&p->done);
 }
 
@@ -84,8 +84,7 @@ void case_max_streams(struct interop *t)
     size_t size = protobuf_c_message_pack(&request.base, bytes);
     struct torc_call_options options = interop_options();
     for (int i = 0; i < PARALLEL; i++)
-        CHECK(torc_call_unary_async(t->channel, SERVICE "UnaryCall", bytes, size, &options, on_unary, &p, NULL, NULL) ==
-                  0,
+        CHECK(torc_unary_async(t->channel, SERVICE "UnaryCall", bytes, size, &options, on_unary, &p, NULL, NULL) == 0,
               "call %d", i);
     for (int i = 0; i < PARALLEL; i++)
         while (sem_wait(&p.done) != 0)

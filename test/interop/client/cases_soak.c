@@ -9,9 +9,9 @@ static void soak(struct interop *t, bool channel_per_call)
     request.response_size = 314159;
     for (int i = 0; i < t->soak_iterations; i++) {
         torc_channel *channel = channel_per_call ? interop_channel(t) : t->channel;
-        struct torc_result result;
+        torc_result *result;
         interop_unary_ok(channel, &request, NULL, &result);
-        torc_result_fini(&result);
+        torc_result_free(result);
         if (channel_per_call)
             torc_channel_free(channel);
     }

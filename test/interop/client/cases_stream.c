@@ -5,7 +5,7 @@ static const size_t request_sizes[] = {27182, 8, 1828, 45904};
 static const int32_t response_sizes[] = {31415, 9, 2653, 58979};
 enum { STEPS = 4 };
 
-static void send_input(torc_call *call, size_t size, const bool *compressed, bool last)
+static void send_input(torc_stream *call, size_t size, const bool *compressed, bool last)
 {
     Grpc__Testing__Payload payload = interop_payload(size);
     Grpc__Testing__BoolValue expect = GRPC__TESTING__BOOL_VALUE__INIT;
@@ -19,23 +19,23 @@ static void send_input(torc_call *call, size_t size, const bool *compressed, boo
     free(payload.body.data);
 }
 
-static void finish_input(torc_call *call, int32_t total)
+static void finish_input(torc_stream *call, int32_t total)
 {
-    struct torc_result result;
-    CHECK(torc_call_finish(call, &result) == 0, "finish");
-    interop_expect(&result, TORC_STATUS_OK, NULL);
-    CHECK(result.response, "no response");
+    torc_result *result;
+    result = torc_stream_finish(call);
+    interop_expect(result, TORC_STATUS_OK, NULL);
+    CHECK(torc_result_response(result), "no response");
     Grpc__Testing__StreamingInputCallResponse *response =
-        interop_unpack(&grpc__testing__streaming_input_call_response__descriptor, result.response);
+        interop_unpack(&grpc__testing__streaming_input_call_response__descriptor, torc_result_response(result));
     CHECK(response->aggregated_payload_size == total, "%d, wanted %d", response->aggregated_payload_size, total);
     protobuf_c_message_free_unpacked(&response->base, NULL);
-    torc_result_fini(&result);
-    torc_call_free(call);
+    torc_result_free(result);
+    torc_stream_free(call);
 }
 
 void case_client_streaming(struct interop *t)
 {
-    torc_call *call = interop_open(t->channel, SERVICE "StreamingInputCall", NULL);
+    torc_stream *call = interop_open(t->channel, SERVICE "StreamingInputCall", NULL);
     for (int i = 0; i < STEPS; i++)
         send_input(call, request_sizes[i], NULL, i == STEPS - 1);
     finish_input(call, 74922);
@@ -47,7 +47,7 @@ void case_client_compressed_streaming(struct interop *t)
     const bool yes = true, no = false;
     struct torc_call_options options = interop_options();
     options.gzip = TORC_OFF;
-    torc_call *call = interop_open(t->channel, SERVICE "StreamingInputCall", &options);
+    torc_stream *call = interop_open(t->channel, SERVICE "StreamingInputCall", &options);
     send_input(call, 27182, &yes, true);
     interop_finish(call, TORC_STATUS_INVALID_ARGUMENT);
 
@@ -80,7 +80,7 @@ static void output_call(torc_channel *channel, const int32_t *sizes, const bool 
     Grpc__Testing__StreamingOutputCallRequest request = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
     request.response_parameters = list;
     request.n_response_parameters = n;
-    torc_call *call = interop_open(channel, SERVICE "StreamingOutputCall", NULL);
+    torc_stream *call = interop_open(channel, SERVICE "StreamingOutputCall", NULL);
     interop_send(call, &request.base, true);
     for (size_t i = 0; i < n; i++) {
         long size = interop_receive_size(call);
@@ -100,7 +100,7 @@ void case_server_compressed_streaming(struct interop *t)
     output_call(t->channel, (const int32_t[]){31415, 92653}, (const bool[]){true, false}, 2);
 }
 
-static void send_output(torc_call *call, size_t payload_size, int32_t size, int32_t interval_us, bool last)
+static void send_output(torc_stream *call, size_t payload_size, int32_t size, int32_t interval_us, bool last)
 {
     Grpc__Testing__Payload payload = interop_payload(payload_size);
     Grpc__Testing__ResponseParameters wish = GRPC__TESTING__RESPONSE_PARAMETERS__INIT, *wishes[] = {&wish};
@@ -116,38 +116,38 @@ static void send_output(torc_call *call, size_t payload_size, int32_t size, int3
 
 void case_ping_pong(struct interop *t)
 {
-    torc_call *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
+    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
     for (int i = 0; i < STEPS; i++) {
         send_output(call, request_sizes[i], response_sizes[i], 0, false);
         long size = interop_receive_size(call);
         CHECK(size == response_sizes[i], "message %d: %ld bytes", i, size);
     }
-    CHECK(torc_call_write_done(call) == 0, "half-close");
+    CHECK(torc_stream_half_close(call) == 0, "half-close");
     CHECK(interop_receive_size(call) == -1, "a message too many");
     interop_finish(call, TORC_STATUS_OK);
 }
 
 void case_empty_stream(struct interop *t)
 {
-    torc_call *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
-    CHECK(torc_call_write_done(call) == 0, "half-close");
+    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
+    CHECK(torc_stream_half_close(call) == 0, "half-close");
     CHECK(interop_receive_size(call) == -1, "a message came");
     interop_finish(call, TORC_STATUS_OK);
 }
 
 void case_cancel_after_begin(struct interop *t)
 {
-    torc_call *call = interop_open(t->channel, SERVICE "StreamingInputCall", NULL);
-    torc_call_cancel(call);
+    torc_stream *call = interop_open(t->channel, SERVICE "StreamingInputCall", NULL);
+    torc_stream_cancel(call);
     interop_finish(call, TORC_STATUS_CANCELLED);
 }
 
 void case_cancel_after_first_response(struct interop *t)
 {
-    torc_call *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
+    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
     send_output(call, 27182, 31415, 0, false);
     CHECK(interop_receive_size(call) == 31415, "wrong size");
-    torc_call_cancel(call);
+    torc_stream_cancel(call);
     interop_finish(call, TORC_STATUS_CANCELLED);
 }
 
@@ -157,7 +157,7 @@ void case_timeout_on_sleeping_server(struct interop *t)
     case_empty_unary(t);
     struct torc_call_options options = interop_options();
     options.timeout_ms = 1;
-    torc_call *call = interop_open(t->channel, SERVICE "FullDuplexCall", &options);
+    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", &options);
     Grpc__Testing__Payload payload = interop_payload(27182);
     Grpc__Testing__StreamingOutputCallRequest request = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
     request.payload = &payload;

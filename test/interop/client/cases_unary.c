@@ -7,11 +7,12 @@
 void case_empty_unary(struct interop *t)
 {
     Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
-    struct torc_result result;
+    torc_result *result;
     interop_unary(t->channel, SERVICE "EmptyCall", &empty.base, NULL, &result);
-    interop_expect(&result, TORC_STATUS_OK, NULL);
-    CHECK(torc_message_size(result.response) == 0, "%zu bytes", torc_message_size(result.response));
-    torc_result_fini(&result);
+    interop_expect(result, TORC_STATUS_OK, NULL);
+    CHECK(torc_message_size(torc_result_response(result)) == 0, "%zu bytes",
+          torc_message_size(torc_result_response(result)));
+    torc_result_free(result);
 }
 
 static Grpc__Testing__SimpleRequest large(Grpc__Testing__Payload *payload)
@@ -27,9 +28,9 @@ void case_large_unary(struct interop *t)
 {
     Grpc__Testing__Payload payload;
     Grpc__Testing__SimpleRequest request = large(&payload);
-    struct torc_result result;
+    torc_result *result;
     interop_unary_ok(t->channel, &request, NULL, &result);
-    torc_result_fini(&result);
+    torc_result_free(result);
     free(payload.body.data);
 }
 
@@ -40,23 +41,23 @@ void case_client_compressed_unary(struct interop *t)
     Grpc__Testing__BoolValue compressed = GRPC__TESTING__BOOL_VALUE__INIT;
     request.expect_compressed = &compressed;
     struct torc_call_options options = interop_options();
-    struct torc_result result;
+    torc_result *result;
 
     /* The probe: a server that checks compression rejects an expectation that is wrong. */
     compressed.value = true;
     options.gzip = TORC_OFF;
     interop_unary(t->channel, SERVICE "UnaryCall", &request.base, &options, &result);
-    interop_expect(&result, TORC_STATUS_INVALID_ARGUMENT, NULL);
-    torc_result_fini(&result);
+    interop_expect(result, TORC_STATUS_INVALID_ARGUMENT, NULL);
+    torc_result_free(result);
 
     options.gzip = 1;
     interop_unary_ok(t->channel, &request, &options, &result);
-    torc_result_fini(&result);
+    torc_result_free(result);
 
     compressed.value = false;
     options.gzip = TORC_OFF;
     interop_unary_ok(t->channel, &request, &options, &result);
-    torc_result_fini(&result);
+    torc_result_free(result);
     free(payload.body.data);
 }
 
@@ -68,9 +69,9 @@ void case_server_compressed_unary(struct interop *t)
     request.response_compressed = &compressed;
     for (int i = 0; i < 2; i++) {
         compressed.value = i == 0;
-        struct torc_result result;
+        torc_result *result;
         interop_unary_ok(t->channel, &request, NULL, &result);
-        torc_result_fini(&result);
+        torc_result_free(result);
     }
     free(payload.body.data);
 }
@@ -78,12 +79,12 @@ void case_server_compressed_unary(struct interop *t)
 static const char INITIAL_NAME[] = "x-grpc-test-echo-initial", INITIAL[] = "test_initial_metadata_value";
 static const char TRAILING_NAME[] = "x-grpc-test-echo-trailing-bin", TRAILING[] = "\xab\xab\xab";
 
-static void check_echoed(const struct torc_result *result)
+static void check_echoed(const torc_result *result)
 {
-    const char *initial = torc_metadata_find(result->headers, INITIAL_NAME, NULL);
+    const char *initial = torc_metadata_find(torc_result_headers(result), INITIAL_NAME, NULL);
     CHECK(initial && strcmp(initial, INITIAL) == 0, "initial metadata \"%s\"", initial ? initial : "(none)");
     size_t len = 0;
-    const char *trailing = torc_metadata_find(result->trailers, TRAILING_NAME, &len);
+    const char *trailing = torc_metadata_find(torc_result_trailers(result), TRAILING_NAME, &len);
     CHECK(trailing && len == 3 && memcmp(trailing, TRAILING, 3) == 0, "trailing metadata of %zu bytes", len);
 }
 
@@ -97,10 +98,10 @@ void case_custom_metadata(struct interop *t)
 
     Grpc__Testing__Payload payload;
     Grpc__Testing__SimpleRequest request = large(&payload);
-    struct torc_result result;
+    torc_result *result;
     interop_unary_ok(t->channel, &request, &options, &result);
-    check_echoed(&result);
-    torc_result_fini(&result);
+    check_echoed(result);
+    torc_result_free(result);
 
     Grpc__Testing__ResponseParameters wish = GRPC__TESTING__RESPONSE_PARAMETERS__INIT, *wishes[] = {&wish};
     wish.size = RESPONSE_SIZE;
@@ -108,14 +109,14 @@ void case_custom_metadata(struct interop *t)
     streamed.payload = &payload;
     streamed.response_parameters = wishes;
     streamed.n_response_parameters = 1;
-    torc_call *call = interop_open(t->channel, SERVICE "FullDuplexCall", &options);
+    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", &options);
     interop_send(call, &streamed.base, true);
     CHECK(interop_receive_size(call) == RESPONSE_SIZE, "wrong size");
-    CHECK(torc_call_finish(call, &result) == 0, "finish");
-    interop_expect(&result, TORC_STATUS_OK, NULL);
-    check_echoed(&result);
-    torc_result_fini(&result);
-    torc_call_free(call);
+    result = torc_stream_finish(call);
+    interop_expect(result, TORC_STATUS_OK, NULL);
+    check_echoed(result);
+    torc_result_free(result);
+    torc_stream_free(call);
     torc_metadata_free(metadata);
     free(payload.body.data);
 }
@@ -124,10 +125,10 @@ static void unary_status(struct interop *t, Grpc__Testing__EchoStatus *status)
 {
     Grpc__Testing__SimpleRequest request = GRPC__TESTING__SIMPLE_REQUEST__INIT;
     request.response_status = status;
-    struct torc_result result;
+    torc_result *result;
     interop_unary(t->channel, SERVICE "UnaryCall", &request.base, NULL, &result);
-    interop_expect(&result, status->code, status->message);
-    torc_result_fini(&result);
+    interop_expect(result, status->code, status->message);
+    torc_result_free(result);
 }
 
 void case_status_code_and_message(struct interop *t)
@@ -140,14 +141,14 @@ void case_status_code_and_message(struct interop *t)
 
     Grpc__Testing__StreamingOutputCallRequest streamed = GRPC__TESTING__STREAMING_OUTPUT_CALL_REQUEST__INIT;
     streamed.response_status = &status;
-    torc_call *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
+    torc_stream *call = interop_open(t->channel, SERVICE "FullDuplexCall", NULL);
     interop_send(call, &streamed.base, true);
     CHECK(interop_receive_size(call) == -1, "a message came");
-    struct torc_result result;
-    CHECK(torc_call_finish(call, &result) == 0, "finish");
-    interop_expect(&result, TORC_STATUS_UNKNOWN, text);
-    torc_result_fini(&result);
-    torc_call_free(call);
+    torc_result *result;
+    result = torc_stream_finish(call);
+    interop_expect(result, TORC_STATUS_UNKNOWN, text);
+    torc_result_free(result);
+    torc_stream_free(call);
 }
 
 void case_special_status_message(struct interop *t)
@@ -162,10 +163,10 @@ void case_special_status_message(struct interop *t)
 static void unimplemented(struct interop *t, const char *method)
 {
     Grpc__Testing__Empty empty = GRPC__TESTING__EMPTY__INIT;
-    struct torc_result result;
+    torc_result *result;
     interop_unary(t->channel, method, &empty.base, NULL, &result);
-    interop_expect(&result, TORC_STATUS_UNIMPLEMENTED, NULL);
-    torc_result_fini(&result);
+    interop_expect(result, TORC_STATUS_UNIMPLEMENTED, NULL);
+    torc_result_free(result);
 }
 
 void case_unimplemented_method(struct interop *t)

@@ -26,14 +26,15 @@ static uint8_t *pack(const ProtobufCMessage *message, size_t *size)
 }
 
 void interop_unary(torc_channel *channel, const char *method, const ProtobufCMessage *request,
-                   const struct torc_call_options *options, struct torc_result *result)
+                   const struct torc_call_options *options, torc_result **result)
 {
     struct torc_call_options plain = interop_options();
     size_t size;
     uint8_t *bytes = pack(request, &size);
-    int rc = torc_call_unary(channel, method, bytes, size, options ? options : &plain, result);
+    *result = torc_unary(channel, method, bytes, size, options ? options : &plain);
     free(bytes);
-    CHECK(rc == 0, "%s could not be started: %s", method, torc_strerror(rc));
+    int rc = torc_error_code(torc_result_error(*result));
+    CHECK(rc == 0 || rc == TORC_ESTATUS, "%s could not be started: %s", method, torc_result_text(*result));
 }
 
 void *interop_unpack(const ProtobufCMessageDescriptor *type, const torc_message *message)
@@ -52,49 +53,50 @@ static bool all_zero(ProtobufCBinaryData bytes)
     return true;
 }
 
-void interop_expect(const struct torc_result *result, int code, const char *message)
+void interop_expect(const torc_result *result, int code, const char *message)
 {
-    CHECK(result->code == code, "%s (%s), wanted %s", torc_status_code_name(result->code), result->message,
-          torc_status_code_name(code));
-    CHECK(!message || strcmp(result->message, message) == 0, "message \"%s\", wanted \"%s\"", result->message, message);
+    CHECK(torc_result_code(result) == code, "%s (%s), wanted %s", torc_status_code_name(torc_result_code(result)),
+          torc_result_text(result), torc_status_code_name(code));
+    CHECK(!message || strcmp(torc_result_text(result), message) == 0, "message \"%s\", wanted \"%s\"",
+          torc_result_text(result), message);
 }
 
 void interop_unary_ok(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
-                      const struct torc_call_options *options, struct torc_result *result)
+                      const struct torc_call_options *options, torc_result **result)
 {
     interop_unary(channel, SERVICE "UnaryCall", &request->base, options, result);
-    interop_expect(result, TORC_STATUS_OK, NULL);
+    interop_expect(*result, TORC_STATUS_OK, NULL);
     Grpc__Testing__SimpleResponse *response =
-        interop_unpack(&grpc__testing__simple_response__descriptor, result->response);
+        interop_unpack(&grpc__testing__simple_response__descriptor, torc_result_response(*result));
     size_t got = response->payload ? response->payload->body.len : 0;
     CHECK(got == (size_t)request->response_size, "payload of %zu bytes", got);
     CHECK(got == 0 || all_zero(response->payload->body), "bytes that are not zero");
     protobuf_c_message_free_unpacked(&response->base, NULL);
 }
 
-torc_call *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options)
+torc_stream *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options)
 {
     struct torc_call_options plain = interop_options();
     torc_error *error = NULL;
-    torc_call *call = torc_call_open(channel, method, options ? options : &plain, &error);
+    torc_stream *call = torc_stream_open(channel, method, options ? options : &plain, &error);
     CHECK(call, "%s could not be started: %s", method, torc_error_text(error));
     return call;
 }
 
-void interop_send(torc_call *call, const ProtobufCMessage *message, bool last)
+void interop_send(torc_stream *call, const ProtobufCMessage *message, bool last)
 {
     size_t size;
     uint8_t *bytes = pack(message, &size);
-    int rc = torc_call_send(call, bytes, size, last);
+    int rc = torc_stream_send(call, bytes, size, last ? TORC_SEND_LAST : 0, -1);
     free(bytes);
-    /* The server may have sent its last message already; torc_call_finish has the status. */
+    /* The server may have sent its last message already; torc_stream_finish has the status. */
     CHECK(rc == 0 || rc == TORC_ECLOSED, "%s", torc_strerror(rc));
 }
 
-long interop_receive_size(torc_call *call)
+long interop_receive_size(torc_stream *call)
 {
-    torc_message *message = NULL;
-    int rc = torc_call_receive(call, &message);
+    const torc_message *message = NULL;
+    int rc = torc_stream_receive(call, -1, &message);
     CHECK(rc >= 0, "%s", torc_strerror(rc));
     if (rc == 0)
         return -1;
@@ -103,18 +105,15 @@ long interop_receive_size(torc_call *call)
     long size = response->payload ? (long)response->payload->body.len : 0;
     CHECK(size == 0 || all_zero(response->payload->body), "bytes that are not zero");
     protobuf_c_message_free_unpacked(&response->base, NULL);
-    torc_message_unref(message);
     return size;
 }
 
-void interop_finish(torc_call *call, int code)
+void interop_finish(torc_stream *call, int code)
 {
-    struct torc_result result;
-    int rc = torc_call_finish(call, &result);
-    CHECK(rc == 0, "%s", torc_strerror(rc));
-    interop_expect(&result, code, NULL);
-    torc_result_fini(&result);
-    torc_call_free(call);
+    torc_result *result = torc_stream_finish(call);
+    interop_expect(result, code, NULL);
+    torc_result_free(result);
+    torc_stream_free(call);
 }
 
 Grpc__Testing__Payload interop_payload(size_t n)

@@ -40,23 +40,23 @@ torc_channel *interop_channel(struct interop *t);
 /* Options of a call with a deadline that a healthy server meets. */
 struct torc_call_options interop_options(void);
 
-/* Makes one unary call; the caller ends *result with torc_result_fini. */
+/* Makes one unary call; the caller frees *result. */
 void interop_unary(torc_channel *channel, const char *method, const ProtobufCMessage *request,
-                   const struct torc_call_options *options, struct torc_result *result);
+                   const struct torc_call_options *options, torc_result **result);
 /* Unpacks a message; the caller frees it with protobuf_c_message_free_unpacked. Ends the program if it is malformed. */
 void *interop_unpack(const ProtobufCMessageDescriptor *type, const torc_message *message);
 /* Makes a UnaryCall that must be OK with a payload of request->response_size zero bytes. */
 void interop_unary_ok(torc_channel *channel, const Grpc__Testing__SimpleRequest *request,
-                      const struct torc_call_options *options, struct torc_result *result);
+                      const struct torc_call_options *options, torc_result **result);
 
-torc_call *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options);
-void interop_send(torc_call *call, const ProtobufCMessage *message, bool last);
+torc_stream *interop_open(torc_channel *channel, const char *method, const struct torc_call_options *options);
+void interop_send(torc_stream *call, const ProtobufCMessage *message, bool last);
 /* The payload size of the next StreamingOutputCallResponse, whose bytes must be 0; -1 at the end. */
-long interop_receive_size(torc_call *call);
+long interop_receive_size(torc_stream *call);
 /* Ends the call, whose code is asserted. */
-void interop_finish(torc_call *call, int code);
+void interop_finish(torc_stream *call, int code);
 /* Asserts a result's code and, unless NULL, its message. */
-void interop_expect(const struct torc_result *result, int code, const char *message);
+void interop_expect(const torc_result *result, int code, const char *message);
 
 /* n zero bytes as a payload; the caller frees body.data. */
 Grpc__Testing__Payload interop_payload(size_t n);

@@ -27,15 +27,16 @@ static const char *const methods[PSM_RPCS] = {"grpc.testing.TestService/EmptyCal
                                               "grpc.testing.TestService/UnaryCall"};
 
 /* The backend that answered: initial metadata have its name for every kind, a SimpleResponse too. For free(). */
-static char *hostname_of(const struct rpc *r, const struct torc_result *result)
+static char *hostname_of(const struct rpc *r, const torc_result *result)
 {
-    const char *name = torc_metadata_find(result->headers, "hostname", NULL);
+    const char *name = torc_metadata_find(torc_result_headers(result), "hostname", NULL);
     if (name)
         return tc_strdup(name);
     if (r->kind != PSM_UNARY_CALL)
         return NULL;
-    Grpc__Testing__SimpleResponse *response = grpc__testing__simple_response__unpack(
-        NULL, torc_message_size(result->response), (const uint8_t *)torc_message_data(result->response));
+    Grpc__Testing__SimpleResponse *response =
+        grpc__testing__simple_response__unpack(NULL, torc_message_size(torc_result_response(result)),
+                                               (const uint8_t *)torc_message_data(torc_result_response(result)));
     char *copy = response && response->hostname[0] ? tc_strdup(response->hostname) : NULL;
     if (response)
         grpc__testing__simple_response__free_unpacked(response, NULL);
@@ -43,22 +44,23 @@ static char *hostname_of(const struct rpc *r, const struct torc_result *result)
 }
 
 /* On the runtime's thread. */
-static void on_result(const struct torc_result *result, void *arg)
+static void on_result(const torc_result *result, void *arg)
 {
     struct rpc *r = arg;
     struct psm_load *l = r->load;
-    bool ok = result->code == TORC_STATUS_OK;
+    bool ok = torc_result_code(result) == TORC_STATUS_OK;
     char *hostname = ok ? hostname_of(r, result) : NULL;
     if (l->options->print_response) {
-        fprintf(stderr, "%s: %s %s%s%s\n", methods[r->kind], torc_status_code_name(result->code), result->message,
-                hostname ? " from " : "", hostname ? hostname : "");
+        fprintf(stderr, "%s: %s %s%s%s\n", methods[r->kind], torc_status_code_name(torc_result_code(result)),
+                torc_result_text(result), hostname ? " from " : "", hostname ? hostname : "");
     }
     psm_stats_ended(l->stats, r->number, r->kind, result, hostname);
     if (ok)
         atomic_store(&l->succeeded, true);
     else if (l->options->fail_on_failed_rpc && atomic_load(&l->succeeded) && !atomic_load(&l->closing) &&
              !atomic_exchange(&l->failed, true)) {
-        fprintf(stderr, "%s failed: %s %s\n", methods[r->kind], torc_status_code_name(result->code), result->message);
+        fprintf(stderr, "%s failed: %s %s\n", methods[r->kind], torc_status_code_name(torc_result_code(result)),
+                torc_result_text(result));
         tc_loop_wake(l->loop);
     }
     tc_free(hostname);
@@ -71,7 +73,7 @@ static void send_one(struct psm_load *l, torc_channel *channel, enum psm_rpc kin
     *r = (struct rpc){l, psm_stats_started(l->stats, kind), kind};
     struct torc_call_options options = {TORC_SIZE(torc_call_options), .timeout_ms = l->config.timeout_ms,
                                         .metadata = l->config.metadata[kind]};
-    int rc = torc_call_unary_async(channel, methods[kind], "", 0, &options, on_result, r, NULL, NULL);
+    int rc = torc_unary_async(channel, methods[kind], "", 0, &options, on_result, r, NULL, NULL);
     if (rc != 0) { /* only a bug of this program: a wrong method or wrong metadata */
         fprintf(stderr, "%s could not be started: %s\n", methods[kind], torc_strerror(rc));
         abort();

@@ -46,7 +46,7 @@ void psm_stats_free(struct psm_stats *s);
 /* Counts an RPC that starts. Returns its number. */
 uint64_t psm_stats_started(struct psm_stats *s, enum psm_rpc rpc);
 /* `hostname`: the backend that answered; NULL if none did. */
-void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const struct torc_result *result,
+void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const torc_result *result,
                      const char *hostname);
 /* Answers with all counts so far. Loop. */
 void psm_stats_accumulated(struct psm_stats *s, struct tc_server_call *call);

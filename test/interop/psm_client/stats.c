@@ -138,7 +138,7 @@ static void take_metadata(struct watch *w, struct rpc_metadata *m, const torc_me
     }
 }
 
-static void record(struct watch *w, enum psm_rpc rpc, const struct torc_result *result, const char *hostname)
+static void record(struct watch *w, enum psm_rpc rpc, const torc_result *result, const char *hostname)
 {
     if (!hostname) {
         w->failures++;
@@ -148,23 +148,25 @@ static void record(struct watch *w, enum psm_rpc rpc, const struct torc_result *
     p->counts[rpc]++;
     if (w->n_keys == 0)
         return;
-    size_t most = torc_metadata_count(result->headers) + torc_metadata_count(result->trailers);
+    size_t most = torc_metadata_count(torc_result_headers(result)) + torc_metadata_count(torc_result_trailers(result));
     struct rpc_metadata *m = tc_arena_calloc(&w->arena, 1, sizeof(*m));
     m->entries = tc_arena_calloc(&w->arena, most + 1, sizeof(*m->entries));
-    take_metadata(w, m, result->headers, GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__INITIAL);
-    take_metadata(w, m, result->trailers, GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__TRAILING);
+    take_metadata(w, m, torc_result_headers(result),
+                  GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__INITIAL);
+    take_metadata(w, m, torc_result_trailers(result),
+                  GRPC__TESTING__LOAD_BALANCER_STATS_RESPONSE__METADATA_TYPE__TRAILING);
     m->next = p->metadata;
     p->metadata = m;
     p->n_metadata++;
 }
 
-void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const struct torc_result *result,
+void psm_stats_ended(struct psm_stats *s, uint64_t number, enum psm_rpc rpc, const torc_result *result,
                      const char *hostname)
 {
     struct tc_link *link, *next;
     pthread_mutex_lock(&s->lock);
-    if (result->code >= 0 && result->code < CODES)
-        s->rpcs[rpc].results[result->code]++;
+    if (torc_result_code(result) >= 0 && torc_result_code(result) < CODES)
+        s->rpcs[rpc].results[torc_result_code(result)]++;
     for (link = s->watches.next; link != &s->watches; link = next) {
         struct watch *w = TC_CONTAINER_OF(link, struct watch, link);
         next = link->next;

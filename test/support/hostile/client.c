@@ -57,34 +57,34 @@ struct batch {
     char seen[256];
 };
 
-static bool matches(const char *outcome, const struct torc_result *r)
+static bool matches(const char *outcome, const torc_result *r)
 {
-    const char *name = torc_status_code_name(r->code);
+    const char *name = torc_status_code_name(torc_result_code(r));
     size_t len = strlen(name);
     if (!outcome || strncmp(outcome, name, len) != 0 || (outcome[len] != '\0' && outcome[len] != ' '))
         return false;
-    return outcome[len] == '\0' || strstr(r->message, outcome + len + 1);
+    return outcome[len] == '\0' || strstr(torc_result_text(r), outcome + len + 1);
 }
 
-static void on_result(const struct torc_result *r, void *arg)
+static void on_result(const torc_result *r, void *arg)
 {
     struct batch *b = arg;
     pthread_mutex_lock(&b->lock);
     b->done++;
-    snprintf(b->seen, sizeof(b->seen), "%s %s", torc_status_code_name(r->code), r->message);
+    snprintf(b->seen, sizeof(b->seen), "%s %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
     if (!matches(b->row->outcome, r) && !matches(b->row->or_else, r))
         b->wrong = true;
     pthread_cond_signal(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }
 
-static void on_stream_done(torc_call *call, const struct torc_result *r, void *arg)
+static void on_stream_done(torc_stream *call, const torc_result *r, void *arg)
 {
     (void)call;
     on_result(r, arg);
 }
 
-static const struct torc_call_events unread = {.on_done = on_stream_done};
+static const struct torc_stream_events unread = {TORC_SIZE(torc_stream_events), .on_done = on_stream_done};
 
 static void run_calls(torc_channel *ch, struct batch *b)
 {
@@ -93,17 +93,17 @@ static void run_calls(torc_channel *ch, struct batch *b)
     size_t len = b->row->flags & HOSTILE_LARGE ? 4000000 : 5;
     unsigned n = b->row->flags & HOSTILE_MANY ? MANY : 1;
     char *request = tc_calloc(1, len);
-    torc_call *stream = NULL;
+    torc_stream *stream = NULL;
     if (b->row->flags & HOSTILE_UNREAD)
-        assert_non_null(stream = torc_call_start(ch, "/a.B/C", &o, &unread, b, NULL));
+        assert_non_null(stream = torc_stream_start(ch, "/a.B/C", &o, &unread, b, NULL));
     for (unsigned i = stream ? 1 : 0; i < n; i++)
-        assert_int_equal(torc_call_unary_async(ch, "/a.B/C", request, len, &o, on_result, b, NULL, NULL), 0);
+        assert_int_equal(torc_unary_async(ch, "/a.B/C", request, len, &o, on_result, b, NULL, NULL), 0);
     tc_free(request);
     pthread_mutex_lock(&b->lock);
     while (b->done < n)
         pthread_cond_wait(&b->changed, &b->lock);
     pthread_mutex_unlock(&b->lock);
-    torc_call_free(stream);
+    torc_stream_free(stream);
     if (b->wrong)
         tc_buf_printf(&wrong, "%s: %s, not %s\n", b->row->name, b->seen, b->row->outcome);
 }
@@ -112,18 +112,19 @@ static void run_calls(torc_channel *ch, struct batch *b)
 static void call_again(torc_channel *ch, size_t i)
 {
     const struct hostile_row *row = &all[i];
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 20000};
-    assert_int_equal(torc_call_unary(ch, "/a.B/C", "next", 4, &o, &r), 0);
-    if (!matches(row->then ? row->then : "OK", &r))
-        tc_buf_printf(&wrong, "%s: the next RPC: %s %s\n", row->name, torc_status_code_name(r.code), r.message);
+    r = torc_unary(ch, "/a.B/C", "next", 4, &o);
+    if (!matches(row->then ? row->then : "OK", r))
+        tc_buf_printf(&wrong, "%s: the next RPC: %s %s\n", row->name, torc_status_code_name(torc_result_code(r)),
+                      torc_result_text(r));
     size_t len = 0;
-    const char *intact = torc_metadata_find(r.headers, "intact", &len);
+    const char *intact = torc_metadata_find(torc_result_headers(r), "intact", &len);
     if (!row->then && (!intact || len != 3 || memcmp(intact, "yes", 3) != 0))
         tc_buf_printf(&wrong, "%s: the next RPC has other headers\n", row->name);
     if (hostile_connections(servers, i) != 1)
         tc_buf_printf(&wrong, "%s: the next RPC has another connection\n", row->name);
-    torc_result_fini(&r);
+    torc_result_free(r);
 }
 
 static void play(size_t i)

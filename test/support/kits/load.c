@@ -42,10 +42,10 @@ static void count(struct kit_load *l, int code, const char *text, uint64_t took_
     pthread_mutex_unlock(&l->lock);
 }
 
-static void on_result(const struct torc_result *r, void *arg)
+static void on_result(const torc_result *r, void *arg)
 {
     struct one *one = arg;
-    count(one->load, r->code, r->message, (now_ns() - one->began_ns) / TC_NS_PER_MS);
+    count(one->load, torc_result_code(r), torc_result_text(r), (now_ns() - one->began_ns) / TC_NS_PER_MS);
     tc_free(one);
 }
 
@@ -60,7 +60,7 @@ static void start_one(struct kit_load *l, uint64_t i)
     o.timeout_ms = 60000;
     struct one *one = TC_NEW(struct one);
     *one = (struct one){l, now_ns()};
-    int rc = torc_call_unary_async(l->ch, "/test.Service/Method", "hello", 5, &o, on_result, one, NULL, NULL);
+    int rc = torc_unary_async(l->ch, "/test.Service/Method", "hello", 5, &o, on_result, one, NULL, NULL);
     torc_metadata_free(md);
     if (rc != 0) {
         count(l, TORC_STATUS_INTERNAL, torc_strerror(rc), 0);

@@ -255,26 +255,25 @@ const struct kit_lrs_metric *kit_lrs_metric(const struct kit_lrs_locality *l, co
 void kit_lrs_calls(torc_channel *ch, size_t n, struct kit_lrs_seen *seen)
 {
     for (size_t i = 0; i < n; i++) {
-        struct torc_result r;
+        torc_result *r;
         bool fail = i % 4 == 3;
-        assert_int_equal(torc_call_unary(ch, fail ? "/torc.test.Backend/Fail" : "/test.Service/Method",
-                                         fail ? "5" : "hello", fail ? 1 : 5, NULL, &r),
-                         0);
-        if (r.code == TORC_STATUS_OK)
+        r = torc_unary(ch, fail ? "/torc.test.Backend/Fail" : "/test.Service/Method", fail ? "5" : "hello",
+                       fail ? 1 : 5, NULL);
+        if (torc_result_code(r) == TORC_STATUS_OK)
             seen->ok++;
-        else if (r.code == TORC_STATUS_NOT_FOUND)
+        else if (torc_result_code(r) == TORC_STATUS_NOT_FOUND)
             seen->failed++;
-        else if (r.code == TORC_STATUS_UNAVAILABLE && strstr(r.message, "EDS-configured drop"))
+        else if (torc_result_code(r) == TORC_STATUS_UNAVAILABLE && strstr(torc_result_text(r), "EDS-configured drop"))
             seen->dropped++;
-        else if (r.code == TORC_STATUS_UNAVAILABLE && strstr(r.message, "circuit breaker drop"))
+        else if (torc_result_code(r) == TORC_STATUS_UNAVAILABLE && strstr(torc_result_text(r), "circuit breaker drop"))
             seen->broken++;
         else
-            fail_msg("call %zu: %s: %s", i, torc_status_code_name(r.code), r.message);
-        torc_result_fini(&r);
+            fail_msg("call %zu: %s: %s", i, torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+        torc_result_free(r);
     }
 }
 
-static void on_hang_done(torc_call *call, const struct torc_result *result, void *arg)
+static void on_hang_done(torc_stream *call, const torc_result *result, void *arg)
 {
     (void)call;
     (void)result;
@@ -289,21 +288,21 @@ static uint64_t handled(struct kit_mesh *k)
     return n;
 }
 
-torc_call *kit_lrs_hang(struct kit_mesh *k, torc_channel *ch)
+torc_stream *kit_lrs_hang(struct kit_mesh *k, torc_channel *ch)
 {
-    static const struct torc_call_events events = {.on_done = on_hang_done};
+    static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_hang_done};
     uint64_t until = kit_lrs_now_ns() + 60 * TC_NS_PER_S, before = handled(k);
-    torc_call *call = torc_call_start(ch, "/torc.test.Backend/Hang", NULL, &events, NULL, NULL);
+    torc_stream *call = torc_stream_start(ch, "/torc.test.Backend/Hang", NULL, &events, NULL, NULL);
     assert_non_null(call);
-    assert_int_equal(torc_call_write(call, "", 0, true), 0);
+    assert_int_equal(torc_stream_send(call, "", 0, TORC_SEND_LAST, 0), 0);
     while (handled(k) == before)
         if (kit_lrs_now_ns() > until)
             fail_msg("the call reached no backend");
     return call;
 }
 
-void kit_lrs_hang_end(torc_call *call)
+void kit_lrs_hang_end(torc_stream *call)
 {
-    torc_call_cancel(call);
-    torc_call_free(call);
+    torc_stream_cancel(call);
+    torc_stream_free(call);
 }

@@ -78,7 +78,7 @@ struct kit_lrs_seen {
 void kit_lrs_calls(torc_channel *ch, size_t n, struct kit_lrs_seen *seen);
 /* Makes a call that a backend receives and leaves unanswered; returns once the backend has it. No other calls may run
  * meanwhile. End it with kit_lrs_hang_end. */
-torc_call *kit_lrs_hang(struct kit_mesh *k, torc_channel *ch);
-void kit_lrs_hang_end(torc_call *call);
+torc_stream *kit_lrs_hang(struct kit_mesh *k, torc_channel *ch);
+void kit_lrs_hang_end(torc_stream *call);
 
 #endif

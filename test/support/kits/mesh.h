@@ -104,7 +104,7 @@ const char *kit_mesh_bootstrap(const struct kit_mesh *k);
 torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struct torc_channel_options *options);
 
 /* Makes one RPC with headers "name: value" by lines (NULL: none). The caller ends the result. */
-struct torc_result kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms);
+torc_result *kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms);
 /* Makes n calls; each must succeed. */
 void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n);
 /* Calls, waiting for ready, until backend i answers: at most 60 s. */

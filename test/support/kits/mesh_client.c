@@ -67,15 +67,15 @@ static torc_metadata *parse_headers(const char *headers)
     return md;
 }
 
-struct torc_result kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms)
+torc_result *kit_mesh_call(torc_channel *ch, const char *headers, bool wait_for_ready, int64_t timeout_ms)
 {
-    struct torc_result r;
+    torc_result *r;
     struct torc_call_options o = {TORC_SIZE(torc_call_options)};
     torc_metadata *md = headers ? parse_headers(headers) : NULL;
     o.metadata = md;
     o.wait_for_ready = wait_for_ready;
     o.timeout_ms = timeout_ms;
-    assert_int_equal(torc_call_unary(ch, "/test.Service/Method", "hello", 5, &o, &r), 0);
+    r = torc_unary(ch, "/test.Service/Method", "hello", 5, &o);
     torc_metadata_free(md);
     return r;
 }
@@ -83,10 +83,10 @@ struct torc_result kit_mesh_call(torc_channel *ch, const char *headers, bool wai
 void kit_mesh_calls(torc_channel *ch, const char *headers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct torc_result r = kit_mesh_call(ch, headers, false, 60000);
-        if (r.code != TORC_STATUS_OK)
-            fail_msg("call %zu: %s: %s", i, torc_status_code_name(r.code), r.message);
-        torc_result_fini(&r);
+        torc_result *r = kit_mesh_call(ch, headers, false, 60000);
+        if (torc_result_code(r) != TORC_STATUS_OK)
+            fail_msg("call %zu: %s: %s", i, torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+        torc_result_free(r);
     }
 }
 
@@ -96,11 +96,12 @@ void kit_mesh_wait_backend(struct kit_mesh *k, torc_channel *ch, const char *hea
     bool there = false;
     char *last = tc_strdup("");
     while (!there && now_ns() < until) {
-        struct torc_result r = kit_mesh_call(ch, headers, true, 5000);
-        there = r.code == TORC_STATUS_OK && strcmp(r.peer, kit_mesh_address(k, i)) == 0;
+        torc_result *r = kit_mesh_call(ch, headers, true, 5000);
+        there = torc_result_code(r) == TORC_STATUS_OK && strcmp(torc_result_peer(r), kit_mesh_address(k, i)) == 0;
         tc_free(last);
-        last = tc_asprintf("%s %s %s", torc_status_code_name(r.code), r.peer, r.message);
-        torc_result_fini(&r);
+        last = tc_asprintf("%s %s %s", torc_status_code_name(torc_result_code(r)), torc_result_peer(r),
+                           torc_result_text(r));
+        torc_result_free(r);
     }
     if (!there)
         fail_msg("no RPC reached backend %zu; the last: %s", i, last);
@@ -113,11 +114,11 @@ void kit_mesh_wait_failure(torc_channel *ch, int code, const char *text)
     bool there = false;
     char *last = tc_strdup("");
     while (!there && now_ns() < until) {
-        struct torc_result r = kit_mesh_call(ch, NULL, false, 5000);
-        there = r.code == code && strstr(r.message, text);
+        torc_result *r = kit_mesh_call(ch, NULL, false, 5000);
+        there = torc_result_code(r) == code && strstr(torc_result_text(r), text);
         tc_free(last);
-        last = tc_asprintf("%s: %s", torc_status_code_name(r.code), r.message);
-        torc_result_fini(&r);
+        last = tc_asprintf("%s: %s", torc_status_code_name(torc_result_code(r)), torc_result_text(r));
+        torc_result_free(r);
     }
     if (!there)
         fail_msg("expected %s with \"%s\"; the last: %s", torc_status_code_name(code), text, last);

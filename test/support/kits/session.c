@@ -32,21 +32,21 @@ static char *set_cookie_of(const torc_metadata *md)
 struct kit_session_answer kit_session_call_with(struct kit_mesh_world *w, const char *method, const char *request,
                                                 const char *const *cookies)
 {
-    struct torc_result r;
+    torc_result *r;
     struct kit_session_answer a = {.backend = SIZE_MAX};
     torc_metadata *md = torc_metadata_new();
     for (size_t i = 0; cookies[i]; i++)
         assert_int_equal(torc_metadata_add(md, "cookie", cookies[i], strlen(cookies[i])), 0);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .metadata = md, .timeout_ms = 60000};
-    assert_int_equal(torc_call_unary(w->ch, method, request, strlen(request), &o, &r), 0);
+    r = torc_unary(w->ch, method, request, strlen(request), &o);
     for (size_t i = 0; i < KIT_MESH_MAX && a.backend == SIZE_MAX; i++)
-        if (*r.peer && strcmp(kit_mesh_address(w->k, i), r.peer) == 0)
+        if (*torc_result_peer(r) && strcmp(kit_mesh_address(w->k, i), torc_result_peer(r)) == 0)
             a.backend = i;
-    a.code = r.code;
-    a.set_cookie = set_cookie_of(r.headers);
+    a.code = torc_result_code(r);
+    a.set_cookie = set_cookie_of(torc_result_headers(r));
     if (!a.set_cookie)
-        a.set_cookie = set_cookie_of(r.trailers);
-    torc_result_fini(&r);
+        a.set_cookie = set_cookie_of(torc_result_trailers(r));
+    torc_result_free(r);
     torc_metadata_free(md);
     return a;
 }

@@ -78,14 +78,14 @@ static void client_fini(struct client *c)
 static void block(struct client *c, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        struct torc_result r;
-        assert_int_equal(torc_call_unary(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options, &r), 0);
-        c->ok += r.code == TORC_STATUS_OK && torc_message_size(r.response) == sizeof(c->request);
-        torc_result_fini(&r);
+        torc_result *r = torc_unary(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options);
+        c->ok +=
+            torc_result_code(r) == TORC_STATUS_OK && torc_message_size(torc_result_response(r)) == sizeof(c->request);
+        torc_result_free(r);
     }
 }
 
-/* Blocking calls that drive the loop themselves: response and metadata are lent until torc_result_fini. */
+/* Blocking calls that drive the loop themselves: response and metadata are lent until torc_result_free. */
 static void test_blocking_without_thread(void **state)
 {
     (void)state;
@@ -101,22 +101,22 @@ static void test_blocking_without_thread(void **state)
     client_fini(&c);
 }
 
-static void on_unary(const struct torc_result *r, void *arg);
+static void on_unary(const torc_result *r, void *arg);
 
 static void begin(struct client *c)
 {
     c->begun++;
-    assert_int_equal(torc_call_unary_async(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options,
-                                           on_unary, c, NULL, NULL),
-                     0);
+    assert_int_equal(
+        torc_unary_async(c->ch, "test.Echo/Echo", c->request, sizeof(c->request), &c->options, on_unary, c, NULL, NULL),
+        0);
 }
 
 /* The end of each call begins the next. */
-static void on_unary(const struct torc_result *r, void *arg)
+static void on_unary(const torc_result *r, void *arg)
 {
     struct client *c = arg;
     c->done++;
-    c->ok += r->code == TORC_STATUS_OK && torc_message_size(r->response) == sizeof(c->request);
+    c->ok += torc_result_code(r) == TORC_STATUS_OK && torc_message_size(torc_result_response(r)) == sizeof(c->request);
     if (c->begun < c->limit)
         begin(c);
 }

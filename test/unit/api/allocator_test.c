@@ -110,10 +110,9 @@ static void round_of_a_call(void)
     unsigned long windows_before = atomic_load(&windows);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000, .gzip = TORC_ON};
     static const char request[5000];
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", request, sizeof(request), &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", request, sizeof(request), &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
     assert_true(atomic_load(&taken) - before > 20);
     assert_true(atomic_load(&windows) - windows_before >= 3);
     /* nghttp2's buffer for a whole frame, on either side. */

@@ -38,7 +38,7 @@ static void test_options_of_later_headers(void **state)
     LATER(torc_call_options) call;
     LATER(torc_runtime_options) runtime;
     LATER(torc_tls_options) tls;
-    struct torc_result r;
+    torc_result *r;
     torc_error *error = NULL;
     LATER_INIT(channel, torc_channel_options);
     LATER_INIT(call, torc_call_options);
@@ -61,7 +61,9 @@ static void test_options_of_later_headers(void **state)
                            "options: fields are set that this library, Torc " TORC_VERSION ", does not know"));
     assert_non_null(strstr(torc_error_text(error), "torc_channel_options"));
     torc_error_clear(&error);
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &call.known, &r), TORC_EUNSUPPORTED);
+    r = torc_unary(ch, "a/b", NULL, 0, &call.known);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EUNSUPPORTED);
+    torc_result_free(r);
     assert_null(torc_runtime_new(&runtime.known, &error));
     assert_int_equal(torc_error_code(error), TORC_EUNSUPPORTED);
     torc_error_clear(&error);
@@ -111,10 +113,10 @@ static void test_credentials_that_are_none(void **state)
     torc_channel_free(ch);
 }
 
-static void never(const struct torc_result *result, void *arg)
+static void never(const torc_result *result, void *arg)
 {
     (void)arg;
-    fail_msg("the call has an end: %s", result->message);
+    fail_msg("the call has an end: %s", torc_result_text(result));
 }
 
 /* Methods without a service, and methods that would break the header, are refused. */
@@ -125,14 +127,18 @@ static void test_method_names(void **state)
         "",      "/",      "noslash",     "/noslash", "a/",     "/a/",     "//",         "/ /b",  "a b/c",
         "a/b c", "a/b\nc", "a/b\r\nx: y", "a/\tb",    "a/\x01", "a/b\x7f", "a/\xc3\xa9", "/a/b ", " /a/b",
     };
-    struct torc_result r;
+    torc_result *r;
     torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", NULL, NULL);
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         torc_error *error = NULL;
-        assert_int_equal(torc_call_unary(ch, methods[i], NULL, 0, NULL, &r), TORC_EINVAL);
-        assert_int_equal(torc_call_unary_async(ch, methods[i], NULL, 0, NULL, never, NULL, NULL, NULL), TORC_EINVAL);
-        assert_int_equal(torc_call_explain(ch, methods[i], NULL, &r), TORC_EINVAL);
-        assert_null(torc_call_open(ch, methods[i], NULL, &error));
+        r = torc_unary(ch, methods[i], NULL, 0, NULL);
+        assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+        torc_result_free(r);
+        assert_int_equal(torc_unary_async(ch, methods[i], NULL, 0, NULL, never, NULL, NULL, NULL), TORC_EINVAL);
+        r = torc_explain(ch, methods[i], NULL);
+        assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+        torc_result_free(r);
+        assert_null(torc_stream_open(ch, methods[i], NULL, &error));
         assert_int_equal(torc_error_code(error), TORC_EINVAL);
         assert_int_equal(torc_error_layer(error), TORC_LAYER_API);
         assert_string_equal(torc_error_text(error), "method: must be \"/package.Service/Method\"");
@@ -143,7 +149,9 @@ static void test_method_names(void **state)
     memset(long_one, 'a', 65539);
     long_one[65539] = '\0';
     long_one[5] = '/';
-    assert_int_equal(torc_call_unary(ch, long_one, NULL, 0, NULL, &r), TORC_EINVAL);
+    r = torc_unary(ch, long_one, NULL, 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
     free(long_one);
     torc_channel_free(ch);
 }
@@ -152,18 +160,26 @@ static void test_call_arguments(void **state)
 {
     (void)state;
     struct torc_call_options zero = {.timeout_ms = 300};
-    struct torc_result r;
+    torc_result *r;
     torc_error *error = NULL;
     torc_channel *ch = torc_channel_new(NULL, "127.0.0.1:1", NULL, NULL);
     assert_non_null(ch);
-    assert_int_equal(torc_call_unary(NULL, "a/b", NULL, 0, NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_unary(ch, NULL, NULL, 0, NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &zero, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_unary(ch, "noslash", NULL, 0, NULL, &r), TORC_EINVAL);
-    assert_null(torc_call_open(NULL, "a/b", NULL, &error));
+    r = torc_unary(NULL, "a/b", NULL, 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    r = torc_unary(ch, NULL, NULL, 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    r = torc_unary(ch, "a/b", NULL, 0, &zero);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    r = torc_unary(ch, "noslash", NULL, 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    assert_null(torc_stream_open(NULL, "a/b", NULL, &error));
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
     torc_error_clear(&error);
-    assert_null(torc_call_open(ch, "a/b", &zero, &error));
+    assert_null(torc_stream_open(ch, "a/b", &zero, &error));
     assert_int_equal(torc_error_code(error), TORC_EINVAL);
     torc_error_clear(&error);
     static const struct {
@@ -178,7 +194,7 @@ static void test_call_arguments(void **state)
          "options: max_receive_message_bytes: is -2, must be 0, -1 or at least 1"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_null(torc_call_open(ch, "a/b", &rows[i].options, &error));
+        assert_null(torc_stream_open(ch, "a/b", &rows[i].options, &error));
         assert_int_equal(torc_error_code(error), TORC_EINVAL);
         assert_non_null(strstr(torc_error_text(error), rows[i].text));
         torc_error_clear(&error);
@@ -191,15 +207,15 @@ static void test_time_limits(void **state)
 {
     (void)state;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = INT64_MIN};
-    struct torc_result r;
+    torc_result *r;
     torc_channel *ch = torc_channel_new(NULL, "ipv4:127.0.0.1:1", NULL, NULL);
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", NULL, 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
     o.timeout_ms = 0;
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE); /* nobody listens there */
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", NULL, 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE); /* nobody listens there */
+    torc_result_free(r);
     torc_channel_free(ch);
 }
 
@@ -235,9 +251,9 @@ static void test_chain_of_calls(void **state)
     assert_null(torc_call_credentials_jwt_token_file("/token", &error));
     assert_null(torc_call_credentials_plugin("t", NULL, NULL, NULL, &error));
     assert_null(torc_csds_serve(rt, "127.0.0.1:0", &error));
-    assert_null(torc_call_open(ch, "a/b", NULL, &error));
-    assert_null(torc_call_start(ch, "a/b", NULL, NULL, NULL, &error));
-    assert_int_equal(torc_call_unary_async(ch, "a/b", NULL, 0, NULL, never, NULL, NULL, &error), TORC_EINVAL);
+    assert_null(torc_stream_open(ch, "a/b", NULL, &error));
+    assert_null(torc_stream_start(ch, "a/b", NULL, NULL, NULL, &error));
+    assert_int_equal(torc_unary_async(ch, "a/b", NULL, 0, NULL, never, NULL, NULL, &error), TORC_EINVAL);
     assert_ptr_equal(error, first);
     assert_non_null(strstr(torc_error_text(error), "fallback: it is NULL"));
     torc_error_clear(&error);
@@ -387,11 +403,11 @@ static void test_endpoints(void **state)
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .resolvers = resolvers};
     struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
-    struct torc_result r;
+    torc_result *r;
     torc_channel *ch = torc_channel_new(NULL, "own:x", &o, NULL);
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_UNAVAILABLE);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", NULL, 0, &call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
     torc_channel_free(ch);
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
         assert_int_equal(reported[i], wanted[i]);
@@ -431,12 +447,12 @@ static void test_classes_are_copied(void **state)
     struct short_lived s = {0};
     torc_runtime *rt = torc_runtime_new(NULL, NULL);
     torc_channel *ch = channel_with_short_lived_classes(rt, &s);
-    struct torc_result r;
+    torc_result *r;
     assert_non_null(ch);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 50};
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, &o, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_DEADLINE_EXCEEDED);
-    torc_result_fini(&r);
+    r = torc_unary(ch, "a/b", NULL, 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_DEADLINE_EXCEEDED);
+    torc_result_free(r);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);
     assert_int_equal(s.started, 1);
@@ -450,13 +466,17 @@ static void test_null(void **state)
     torc_channel *ch = torc_channel_new(NULL, "ipv4:127.0.0.1:1", NULL, NULL);
     torc_metadata *m = torc_metadata_new();
     torc_credentials *insecure = torc_credentials_insecure();
-    struct torc_result r;
-    torc_message *message;
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 0, NULL, NULL), TORC_EINVAL);
-    assert_int_equal(torc_call_unary(ch, "a/b", NULL, 5, NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_unary(ch, NULL, NULL, 0, NULL, &r), TORC_EINVAL);
-    assert_int_equal(torc_call_explain(ch, "a/b", NULL, NULL), TORC_EINVAL);
-    assert_int_equal(torc_call_explain(NULL, "a/b", NULL, &r), TORC_EINVAL);
+    torc_result *r;
+    const torc_message *message;
+    r = torc_unary(ch, "a/b", NULL, 5, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    r = torc_unary(ch, NULL, NULL, 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
+    r = torc_explain(NULL, "a/b", NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
     assert_int_equal(torc_channel_state(NULL, true), TORC_CONNECTIVITY_SHUTDOWN);
     assert_null(torc_channel_target(NULL));
     torc_channel_reset_backoff(NULL);
@@ -466,13 +486,15 @@ static void test_null(void **state)
     assert_int_equal(torc_channel_connect(NULL, 1), TORC_EINVAL);
     assert_int_equal(torc_channel_observe(NULL, NULL, NULL), TORC_EINVAL);
     assert_int_equal(torc_channel_describe(ch, NULL), TORC_EINVAL);
-    torc_result_fini(NULL);
-    torc_call_cancel(NULL);
-    assert_int_equal(torc_call_write(NULL, "", 0, true), TORC_EINVAL);
-    assert_int_equal(torc_call_write_done(NULL), TORC_EINVAL);
-    assert_int_equal(torc_call_read(NULL), TORC_EINVAL);
-    assert_int_equal(torc_call_receive(NULL, &message), TORC_EINVAL);
-    assert_int_equal(torc_call_finish(NULL, &r), TORC_EINVAL);
+    torc_result_free(NULL);
+    torc_stream_cancel(NULL);
+    assert_int_equal(torc_stream_send(NULL, "", 0, TORC_SEND_LAST, 0), TORC_EINVAL);
+    assert_int_equal(torc_stream_half_close(NULL), TORC_EINVAL);
+    assert_int_equal(torc_stream_want(NULL, 1), TORC_EINVAL);
+    assert_int_equal(torc_stream_receive(NULL, -1, &message), TORC_EINVAL);
+    r = torc_stream_finish(NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+    torc_result_free(r);
     assert_null(torc_credentials_ref(NULL));
     assert_null(torc_call_credentials_ref(NULL));
     assert_null(torc_credentials_composite(NULL, NULL, NULL));

@@ -16,10 +16,10 @@ static void as_new(void **state)
 {
     (void)state;
     struct tc_call_pool *p = tc_call_pool_new();
-    torc_call *call = tc_call_pool_get(p);
+    torc_stream *call = tc_call_pool_get(p);
     for (int round = 0; round < 3; round++) {
-        assert_zero(call, offsetof(torc_call, core.arena));
-        assert_zero(&call->zeroed, sizeof(*call) - offsetof(torc_call, zeroed));
+        assert_zero(call, offsetof(torc_stream, core.arena));
+        assert_zero(&call->zeroed, sizeof(*call) - offsetof(torc_stream, zeroed));
         assert_int_equal(pthread_mutex_trylock(&call->mutex), 0);
         pthread_mutex_unlock(&call->mutex);
         memset(tc_arena_alloc(&call->core.arena, 100), 'x', 100);
@@ -38,7 +38,7 @@ static void poisoned(void **state)
     if (!TC_POISONS)
         skip();
     struct tc_call_pool *p = tc_call_pool_new();
-    torc_call *call = tc_call_pool_get(p);
+    torc_stream *call = tc_call_pool_get(p);
     const char *in_arena = tc_arena_alloc(&call->core.arena, 100);
     tc_call_pool_put(p, call);
     assert_true(tc_is_poisoned(in_arena));

@@ -45,20 +45,20 @@ static void close_world(void)
 static int call(const void *request, size_t size, torc_message **kept)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", request, size, &o, &r), 0);
-    if (r.code == TORC_STATUS_RESOURCE_EXHAUSTED) {
+    torc_result *r = torc_unary(ch, "a/b", request, size, &o);
+    if (torc_result_code(r) == TORC_STATUS_RESOURCE_EXHAUSTED) {
         unsigned long long limit;
-        assert_int_equal(
-            sscanf(r.message, "the runtime holds %llu bytes, more than memory_limit_bytes (%llu)", &held_then, &limit),
-            2);
+        assert_int_equal(sscanf(torc_result_text(r),
+                                "the runtime holds %llu bytes, more than memory_limit_bytes (%llu)", &held_then,
+                                &limit),
+                         2);
         assert_int_equal(limit, limit_now);
         assert_true(held_then > limit);
     }
     if (kept)
-        *kept = r.code == TORC_STATUS_OK ? torc_message_ref(r.response) : NULL;
-    int code = r.code;
-    torc_result_fini(&r);
+        *kept = torc_result_code(r) == TORC_STATUS_OK ? torc_message_ref(torc_result_response(r)) : NULL;
+    int code = torc_result_code(r);
+    torc_result_free(r);
     return code;
 }
 
@@ -96,27 +96,27 @@ static void kept_messages_count(void **state)
 
 static unsigned ended, refused;
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
     (void)arg;
     ended++;
-    refused += result->code == TORC_STATUS_RESOURCE_EXHAUSTED;
+    refused += torc_result_code(result) == TORC_STATUS_RESOURCE_EXHAUSTED;
 }
 
-static void start_calls(torc_call *calls[CALLS])
+static void start_calls(torc_stream *calls[CALLS])
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
     ended = refused = 0;
     for (int i = 0; i < CALLS; i++)
-        assert_int_equal(
-            torc_call_unary_async(ch, "torc.test.Backend/Hang", "x", 1, &o, on_unary, NULL, &calls[i], NULL), 0);
+        assert_int_equal(torc_unary_async(ch, "torc.test.Backend/Hang", "x", 1, &o, on_unary, NULL, &calls[i], NULL),
+                         0);
     /* A call begins after the calls that were started before it. */
     call("x", 1, NULL);
 }
 
 static void calls_under_way_count(void **state)
 {
-    torc_call *calls[CALLS];
+    torc_stream *calls[CALLS];
     (void)state;
     open_world(CALLS_LIMIT);
     for (int round = 0; round < 3; round++) {
@@ -125,11 +125,11 @@ static void calls_under_way_count(void **state)
         assert_in_range(CALLS - ended, (CALLS_LIMIT - SESSION_BYTES) / (2 * CALL_BYTES), CALLS_LIMIT / CALL_BYTES + 1);
         assert_int_equal(refused, ended);
         for (int i = 0; i < CALLS; i++)
-            torc_call_cancel(calls[i]);
+            torc_stream_cancel(calls[i]);
         while (ended < CALLS)
             torc_runtime_poll(rt, -1);
         for (int i = 0; i < CALLS; i++)
-            torc_call_free(calls[i]);
+            torc_stream_free(calls[i]);
         assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
     }
     close_world();
@@ -143,24 +143,24 @@ static void unread_messages_count(void **state)
     _Static_assert(STREAMS * 2 * CALL_BYTES + SESSION_BYTES < UNREAD_LIMIT, "streams count for too much");
     _Static_assert(STREAMS * (WINDOW - PIECE) > UNREAD_LIMIT, "windows hold too little");
     static char piece[PIECE];
-    torc_call *streams[STREAMS];
+    torc_stream *streams[STREAMS];
     (void)state;
     open_world(UNREAD_LIMIT);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2 * WAIT_MS};
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < STREAMS; i++) {
-            streams[i] = torc_call_open(ch, "torc.test.Backend/Repeat", &o, NULL);
+            streams[i] = torc_stream_open(ch, "torc.test.Backend/Repeat", &o, NULL);
             assert_non_null(streams[i]);
         }
         /* All have begun before the first is answered. */
         for (int i = 0; i < STREAMS; i++)
-            assert_int_equal(torc_call_send(streams[i], piece, sizeof(piece), false), 0);
+            assert_int_equal(torc_stream_send(streams[i], piece, sizeof(piece), 0, -1), 0);
         uint64_t end = tc_system_clock.monotonic_ns(NULL) + WAIT_MS * TC_NS_PER_MS;
         while (call("x", 1, NULL) == TORC_STATUS_OK)
             assert_true(tc_system_clock.monotonic_ns(NULL) < end);
         for (int i = 0; i < STREAMS; i++) {
-            torc_call_cancel(streams[i]);
-            torc_call_free(streams[i]);
+            torc_stream_cancel(streams[i]);
+            torc_stream_free(streams[i]);
         }
         assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
     }
@@ -174,30 +174,32 @@ static void requests_count_until_they_are_written(void **state)
     (void)state;
     open_world(LIMIT);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
-    torc_call *stream = torc_call_open(ch, "a/b", &o, NULL);
+    torc_stream *stream = torc_stream_open(ch, "a/b", &o, NULL);
     assert_non_null(stream);
     for (int round = 0; round < 2; round++) {
-        torc_message *echo = NULL;
-        assert_int_equal(torc_call_send(stream, large, sizeof(large), false), 0);
-        assert_int_equal(torc_call_receive(stream, &echo), 1);
+        const torc_message *echo = NULL;
+        assert_int_equal(torc_stream_send(stream, large, sizeof(large), 0, -1), 0);
+        assert_int_equal(torc_stream_receive(stream, -1, &echo), 1);
         assert_int_equal(call("x", 1, NULL), TORC_STATUS_RESOURCE_EXHAUSTED);
-        torc_message_unref(echo);
+        /* The next message takes the place of the large one. */
+        assert_int_equal(torc_stream_send(stream, "x", 1, 0, -1), 0);
+        assert_int_equal(torc_stream_receive(stream, -1, &echo), 1);
         assert_int_equal(call("x", 1, NULL), TORC_STATUS_OK);
     }
-    torc_call_cancel(stream);
-    torc_call_free(stream);
+    torc_stream_cancel(stream);
+    torc_stream_free(stream);
     close_world();
 }
 
 static void without_a_limit_none_is_refused(void **state)
 {
-    torc_call *calls[CALLS];
+    torc_stream *calls[CALLS];
     (void)state;
     open_world(0);
     start_calls(calls);
     assert_int_equal(ended, 0);
     for (int i = 0; i < CALLS; i++)
-        torc_call_free(calls[i]);
+        torc_stream_free(calls[i]);
     close_world();
 }
 

@@ -70,22 +70,21 @@ static void close_client(struct client *c)
 
 static void block(struct client *c)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(c->ch, "test.Echo/Echo", "hello", 5, NULL, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(c->ch, "test.Echo/Echo", "hello", 5, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
 }
 
-static void on_unary(const struct torc_result *r, void *arg)
+static void on_unary(const torc_result *r, void *arg)
 {
     struct client *c = arg;
-    if (r->code == TORC_STATUS_OK)
+    if (torc_result_code(r) == TORC_STATUS_OK)
         atomic_fetch_add(&c->done, 1);
 }
 
 static void begin(struct client *c)
 {
-    assert_int_equal(torc_call_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(c->ch, "test.Echo/Echo", "hello", 5, NULL, on_unary, c, NULL, NULL), 0);
 }
 
 enum { CALLS = 500 };
@@ -110,24 +109,22 @@ static void test_blocking(void **state)
     close_client(&c);
 }
 
-static void ping_pong(torc_call *call, unsigned n)
+static void ping_pong(torc_stream *call, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        torc_message *m;
-        assert_int_equal(torc_call_send(call, "hello", 5, false), 0);
-        assert_int_equal(torc_call_receive(call, &m), 1);
+        const torc_message *m;
+        assert_int_equal(torc_stream_send(call, "hello", 5, 0, -1), 0);
+        assert_int_equal(torc_stream_receive(call, -1, &m), 1);
         assert_int_equal(torc_message_size(m), 5);
-        torc_message_unref(m);
     }
 }
 
-static void finish(torc_call *call)
+static void finish(torc_stream *call)
 {
-    struct torc_result r;
-    assert_int_equal(torc_call_finish(call, &r), 0);
-    assert_int_equal(r.code, TORC_STATUS_OK);
-    torc_result_fini(&r);
-    torc_call_free(call);
+    torc_result *r = torc_stream_finish(call);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+    torc_result_free(r);
+    torc_stream_free(call);
 }
 
 /* Each message of a stream is one write and no wake-up, in both directions. */
@@ -136,7 +133,7 @@ static void test_blocking_stream(void **state)
     (void)state;
     struct client c;
     open_client(&c, TORC_RUNTIME_CALLER);
-    torc_call *call = torc_call_open(c.ch, "test.Echo/Echo", NULL, NULL);
+    torc_stream *call = torc_stream_open(c.ch, "test.Echo/Echo", NULL, NULL);
     assert_non_null(call);
     ping_pong(call, 2);
     unsigned woken = atomic_load(&wakeups), before = writes;
@@ -146,7 +143,7 @@ static void test_blocking_stream(void **state)
     assert_int_equal(atomic_load(&wakeups) - woken, 0);
     assert_in_range(writes - before, CALLS, CALLS + CALLS / 10);
     finish(call);
-    assert_in_range(atomic_load(&wakeups) - woken, 0, 1); /* by torc_call_free */
+    assert_in_range(atomic_load(&wakeups) - woken, 0, 1); /* by torc_stream_free */
     close_client(&c);
 }
 
@@ -223,7 +220,7 @@ static void *stream_many(void *arg)
 {
     struct client *c = arg;
     for (unsigned i = 0; i < CALLS / 20; i++) {
-        torc_call *call = torc_call_open(c->ch, "test.Echo/Echo", NULL, NULL);
+        torc_stream *call = torc_stream_open(c->ch, "test.Echo/Echo", NULL, NULL);
         assert_non_null(call);
         ping_pong(call, 20);
         finish(call);

@@ -217,14 +217,14 @@ static void test_metadata_rules(void **state)
     struct tc_headers h;
     tc_headers_init(&h, &arena);
     assert_int_equal(tc_metadata_to_headers(m, &h), 0);
-    torc_metadata *copy, *second, *inside = tc_metadata_in_arena(&arena, &h);
-    tc_metadata_copy_pair(NULL, &h, &h, &copy, &second);
+    const torc_metadata *copy, *second, *inside = tc_metadata_in_arena(&arena, &h);
+    void *block = tc_metadata_copy_behind(NULL, 16, &h, &h, &copy, &second);
     for (size_t i = 0; i < 3; i++) {
         const char *n2;
         const void *v2;
         size_t l2;
         torc_metadata_at(m, i, &name, &value, &len);
-        torc_metadata *const copies[] = {copy, second, inside};
+        const torc_metadata *const copies[] = {copy, second, inside};
         for (size_t j = 0; j < TC_ARRAY_LEN(copies); j++) {
             assert_int_equal(torc_metadata_at(copies[j], i, &n2, &v2, &l2), 0);
             assert_string_equal(name, n2);
@@ -232,26 +232,24 @@ static void test_metadata_rules(void **state)
             assert_memory_equal(value, v2, len + 1);
         }
     }
-    assert_int_equal(torc_metadata_add_string(copy, "k", "v"), TORC_EINVAL);
-    torc_metadata_free(second);
-    torc_metadata_free(copy);
+    assert_int_equal(torc_metadata_add_string((torc_metadata *)(uintptr_t)copy, "k", "v"), TORC_EINVAL);
+    tc_blocks_give(block);
     /* Headers or trailers are missing or empty. */
     struct tc_headers nothing;
     tc_headers_init(&nothing, &arena);
-    tc_metadata_copy_pair(NULL, NULL, &h, &copy, &second);
+    block = tc_metadata_copy_behind(NULL, 16, NULL, &h, &copy, &second);
     assert_null(copy);
     assert_int_equal(torc_metadata_count(second), 3);
-    torc_metadata_free(second);
-    tc_metadata_copy_pair(NULL, &h, &nothing, &copy, &second);
+    tc_blocks_give(block);
+    block = tc_metadata_copy_behind(NULL, 16, &h, &nothing, &copy, &second);
     assert_int_equal(torc_metadata_count(copy), 3);
     assert_int_equal(torc_metadata_count(second), 0);
     assert_non_null(second);
-    torc_metadata_free(second);
-    torc_metadata_free(copy);
-    tc_metadata_copy_pair(NULL, &nothing, NULL, &copy, &second);
+    tc_blocks_give(block);
+    block = tc_metadata_copy_behind(NULL, 16, &nothing, NULL, &copy, &second);
     assert_non_null(copy);
     assert_null(second);
-    torc_metadata_free(copy);
+    tc_blocks_give(block);
     tc_arena_fini(&arena);
     torc_metadata_free(m);
     torc_metadata_free(NULL);

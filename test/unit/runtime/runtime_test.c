@@ -19,11 +19,9 @@
 
 static int unary_ok(torc_channel *ch)
 {
-    struct torc_result r;
-    if (torc_call_unary(ch, "a/b", "x", 1, NULL, &r) != 0)
-        return 0;
-    int ok = r.code == TORC_STATUS_OK;
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(ch, "a/b", "x", 1, NULL);
+    int ok = torc_result_code(r) == TORC_STATUS_OK;
+    torc_result_free(r);
     return ok;
 }
 
@@ -77,10 +75,9 @@ static void *hang_until_deadline(void *arg)
 {
     struct worker *w = arg;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(w->ch, "torc.test.Backend/Hang", "", 0, &o, &r), 0);
-    w->ok = r.code == TORC_STATUS_DEADLINE_EXCEEDED;
-    torc_result_fini(&r);
+    torc_result *r = torc_unary(w->ch, "torc.test.Backend/Hang", "", 0, &o);
+    w->ok = torc_result_code(r) == TORC_STATUS_DEADLINE_EXCEEDED;
+    torc_result_free(r);
     return NULL;
 }
 
@@ -106,9 +103,9 @@ static void test_second_thread_while_first_waits(void **state)
     assert_int_equal(torc_runtime_free(rt), 0);
 }
 
-static void on_unary(const struct torc_result *result, void *arg)
+static void on_unary(const torc_result *result, void *arg)
 {
-    *(int *)arg += result->code == TORC_STATUS_OK ? 1 : 1000;
+    *(int *)arg += torc_result_code(result) == TORC_STATUS_OK ? 1 : 1000;
 }
 
 static void test_application_epoll(void **state)
@@ -120,7 +117,7 @@ static void test_application_epoll(void **state)
     struct epoll_event ev = {.events = EPOLLIN};
     assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, torc_runtime_fd(rt), &ev), 0);
     for (int i = 0; i < 20; i++)
-        torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &done, NULL, NULL);
+        torc_unary_async(ch, "a/b", "x", 1, NULL, on_unary, &done, NULL, NULL);
     while (done < 20) {
         int n = epoll_wait(fd, &ev, 1, torc_runtime_timeout_ms(rt));
         assert_true(n >= 0);
@@ -137,10 +134,10 @@ struct hanging {
     int code, done;
 };
 
-static void on_hanging(const struct torc_result *result, void *arg)
+static void on_hanging(const torc_result *result, void *arg)
 {
     struct hanging *h = arg;
-    h->code = result->code;
+    h->code = torc_result_code(result);
     h->done++;
 }
 
@@ -151,7 +148,7 @@ static void start_hanging(void *arg)
 {
     struct hanging *h = arg;
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = TIMER_MS};
-    assert_int_equal(torc_call_unary_async(h->ch, "torc.test.Backend/Hang", "", 0, &o, on_hanging, h, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(h->ch, "torc.test.Backend/Hang", "", 0, &o, on_hanging, h, NULL, NULL), 0);
 }
 
 static void *call_once(void *arg)
@@ -235,7 +232,7 @@ static void test_events_before_timers_after_idle_gap(void **state)
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = TIMER_MS};
     int done = 0;
     uint64_t before = kit_backends_counts(kit_backends_one, 0).requests;
-    assert_int_equal(torc_call_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL, NULL), 0);
+    assert_int_equal(torc_unary_async(ch, "a/b", "x", 1, &o, on_unary, &done, NULL, NULL), 0);
     while (kit_backends_counts(kit_backends_one, 0).requests == before)
         torc_runtime_poll(rt, 0);
     /* Nobody drives until the answer is there and the deadline is over. The test is about the real clock, so it
@@ -259,15 +256,16 @@ static void test_free_ends_calls(void **state)
     torc_runtime *rt = torc_runtime_new(NULL, NULL);
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
     int done = 0;
-    torc_call *call = NULL;
-    torc_call_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call, NULL);
+    torc_stream *call = NULL;
+    torc_unary_async(ch, "torc.test.Backend/Hang", "", 0, NULL, on_unary, &done, &call, NULL);
     assert_int_equal(torc_runtime_free(rt), 0);
     assert_int_equal(done, 1000);
     /* Handles may be freed after their runtime. */
-    struct torc_result r;
-    assert_int_equal(torc_call_unary(ch, "a/b", "", 0, NULL, &r), TORC_ECLOSED);
+    torc_result *r = torc_unary(ch, "a/b", "", 0, NULL);
+    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_ECLOSED);
+    torc_result_free(r);
     assert_int_equal(torc_channel_state(ch, true), TORC_CONNECTIVITY_SHUTDOWN);
-    torc_call_free(call);
+    torc_stream_free(call);
     torc_channel_free(ch);
 }
 
@@ -341,15 +339,15 @@ static void test_runtime_freed_under_a_waiter(void **state)
 
 struct reader {
     pthread_t thread;
-    torc_call *call;
+    torc_stream *call;
     int rc;
 };
 
 static void *receive(void *arg)
 {
     struct reader *r = arg;
-    torc_message *m = NULL;
-    r->rc = torc_call_receive(r->call, &m);
+    const torc_message *m = NULL;
+    r->rc = torc_stream_receive(r->call, -1, &m);
     return NULL;
 }
 
@@ -359,14 +357,14 @@ static void test_call_freed_under_a_reader(void **state)
     (void)state;
     torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
     torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit_backends_one), NULL, NULL);
-    struct reader r = {.call = torc_call_open(ch, "torc.test.Backend/Hang", NULL, NULL)};
+    struct reader r = {.call = torc_stream_open(ch, "torc.test.Backend/Hang", NULL, NULL)};
     assert_non_null(r.call);
     while (kit_backends_counts(kit_backends_one, 0).open_calls > 0) /* of tests before */
         sched_yield();
     assert_int_equal(pthread_create(&r.thread, NULL, receive, &r), 0);
     while (kit_backends_counts(kit_backends_one, 0).open_calls == 0)
         sched_yield();
-    torc_call_free(r.call);
+    torc_stream_free(r.call);
     pthread_join(r.thread, NULL);
     assert_int_equal(r.rc, 0);
     torc_channel_free(ch);
@@ -383,10 +381,12 @@ static void test_fork(void **state)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        struct torc_result r;
+        torc_result *r;
         int bad = 0;
-        bad |= torc_call_unary(ch, "a/b", "x", 1, NULL, &r) != TORC_EFORK;
-        bad |= (torc_call_unary_async(ch, "a/b", "x", 1, NULL, on_unary, NULL, NULL, NULL) != TORC_EFORK) << 1;
+        r = torc_unary(ch, "a/b", "x", 1, NULL);
+        bad |= torc_error_code(torc_result_error(r)) != TORC_EFORK;
+        torc_result_free(r);
+        bad |= (torc_unary_async(ch, "a/b", "x", 1, NULL, on_unary, NULL, NULL, NULL) != TORC_EFORK) << 1;
         bad |= (torc_runtime_poll(rt, 0) != TORC_EFORK) << 2;
         bad |= (torc_runtime_fd(rt) != TORC_EFORK) << 3;
         bad |= (torc_channel_new(rt, "ipv4:127.0.0.1:1", NULL, NULL) != NULL) << 4;
@@ -448,10 +448,9 @@ static void test_sigpipe(void **state)
     for (int i = 0; i < 10; i++) {
         torc_channel *ch = torc_channel_new(rt, target, NULL, NULL);
         struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 2000};
-        struct torc_result r;
-        assert_int_equal(torc_call_unary(ch, "a/b", big, 1 << 20, &o, &r), 0);
-        assert_int_not_equal(r.code, TORC_STATUS_OK);
-        torc_result_fini(&r);
+        torc_result *r = torc_unary(ch, "a/b", big, 1 << 20, &o);
+        assert_int_not_equal(torc_result_code(r), TORC_STATUS_OK);
+        torc_result_free(r);
         torc_channel_reset_backoff(ch);
         torc_channel_free(ch);
     }
