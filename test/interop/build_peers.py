@@ -3,7 +3,7 @@
 programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec (go.sum). A peer that was
 built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node|h2spec ...]"""
+usage: build_peers.py --into DIR [go|python|node|h2spec|etcd ...]"""
 import argparse
 import contextlib
 import fcntl
@@ -59,6 +59,10 @@ def build_h2spec(into):
     build_module(into, "h2spec", "github.com/summerwind/h2spec/cmd/h2spec")
 
 
+def build_etcd(into):
+    build_module(into, "etcd", "./...")
+
+
 def build_python(into):
     wanted_version(sys.version.split()[0], (3, 10), "python")
     shutil.rmtree(into, ignore_errors=True)
@@ -81,9 +85,10 @@ def build_node(into):
     run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=into)
 
 
-BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "h2spec": build_h2spec}
+BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "h2spec": build_h2spec,
+            "etcd": build_etcd}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json"}
+INPUTS = {"go": "**/*", "etcd": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json"}
 
 
 def stamp_of(name):
