@@ -8,6 +8,7 @@
  * join the response. */
 #include "plugin.h"
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "emit.h"
 #include "messages.h"
@@ -115,6 +116,25 @@ static bool request_run(struct run *r)
     return !r->options.messages || messages_run(r);
 }
 
+static void *request_alloc(void *arena, size_t size)
+{
+    return tc_arena_alloc(arena, size);
+}
+
+static void request_free(void *arena, void *block)
+{
+    (void)arena;
+    (void)block;
+}
+
+/* Unpacks into the arena, because pgt_messages_prepare takes elements out of the request's arrays. */
+static request_t *request_unpack(struct tc_slice bytes, struct tc_arena *arena)
+{
+    ProtobufCAllocator allocator = {.alloc = request_alloc, .free = request_free, .allocator_data = arena};
+    return google__protobuf__compiler__code_generator_request__unpack(&allocator, bytes.len,
+                                                                      (const uint8_t *)bytes.data);
+}
+
 bool pgt_run(struct tc_slice bytes, struct tc_buf *out, char **why)
 {
     static const struct tc_scan_options limits = {
@@ -122,18 +142,21 @@ bool pgt_run(struct tc_slice bytes, struct tc_buf *out, char **why)
     struct tc_validation_errors errors = {0};
     struct tc_buf clean = {0};
     struct tc_slice scanned;
+    struct tc_arena arena;
+    tc_arena_init(&arena, 0, 0);
     request_t *request = NULL;
     if (tc_scan(&google__protobuf__compiler__code_generator_request__descriptor, bytes, &limits, &clean, &scanned,
                 &errors) == 0)
-        request =
-            google__protobuf__compiler__code_generator_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
+        request = request_unpack(bytes, &arena);
     if (!request)
         tc_refuse(why, "not a CodeGeneratorRequest: %s",
                   tc_validation_any(&errors) ? tc_validation_text(&errors) : "malformed");
     tc_validation_fini(&errors);
     tc_buf_fini(&clean);
-    if (!request)
+    if (!request) {
+        tc_arena_fini(&arena);
         return false;
+    }
     struct tc_buf files = {0};
     struct run r = {.request = request, .response = &files};
     response_t response = GOOGLE__PROTOBUF__COMPILER__CODE_GENERATOR_RESPONSE__INIT;
@@ -146,6 +169,6 @@ bool pgt_run(struct tc_slice bytes, struct tc_buf *out, char **why)
     tc_free(r.why);
     tc_buf_fini(&files);
     pgt_schema_fini(&r.schema);
-    google__protobuf__compiler__code_generator_request__free_unpacked(request, NULL);
+    tc_arena_fini(&arena);
     return true;
 }
