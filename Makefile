@@ -15,7 +15,7 @@ GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
 INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-more sim fuzz interop bench bench-check install uninstall deps-build deps-named deps-check abi-dump format clean
+.PHONY: all demo check check-more sim sim-mutants fuzz interop bench bench-check install uninstall deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@$(if $(CMAKE_ARGS),$(CONFIGURE))
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
@@ -73,6 +73,10 @@ sim: deps-named
 	@$(CONFIGURE)
 	@cmake --build $(BUILD) -j $(JOBS) --target sim
 	@$(BUILD)/test/sim/sim --fresh --seconds $(TIME) --jobs $(JOBS)
+
+# Does it find known faults? Builds and searches each of test/sim/mutants.txt; about an hour.
+sim-mutants: deps-named
+	@python3 test/sim/mutants.py --source . --work build-mutants --jobs $(JOBS) --seconds $(TIME)
 
 # Torc against programs of others, all of it: needs Go, Node and Python, and fails when one is missing.
 interop: deps-named

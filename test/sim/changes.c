@@ -71,8 +71,20 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
         m->services[i].cluster = below(rng, (unsigned)m->n_clusters);
 }
 
+static void mesh_story(const struct sim_client *c)
+{
+    char text[256];
+    for (unsigned i = 0; i < c->mesh.n_clusters; i++) {
+        sim_cluster_text(&c->mesh.clusters[i], text, sizeof(text));
+        sim_story("  c%u is %s", i, text);
+    }
+    for (unsigned i = 0; i < c->mesh.n_services; i++)
+        sim_story("  s%u goes to c%u", i, c->mesh.services[i].cluster);
+}
+
 void sim_mesh_serve(const struct sim_client *c)
 {
+    mesh_story(c);
     for (unsigned i = 0; i < c->mesh.n_clusters; i++) {
         servers_put(&c->mesh, SIM_CLUSTER, i);
         if (!c->mesh.clusters[i].is_aggregate)
@@ -232,6 +244,7 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     }
     sim_story("%s%u changes", kind_names[kind], which);
+    mesh_story(c);
     change_served(c, kind, which);
 }
 

@@ -96,6 +96,8 @@ static bool parse_option(struct given *o, int option)
         o->search.seconds = (unsigned)number;
     } else if (option == 'j') {
         o->search.jobs = (unsigned)number;
+    } else if (option == 'N') {
+        o->search.shortening = false;
     } else if (option == 'D') {
         o->search.digests = true;
     } else {
@@ -107,11 +109,12 @@ static bool parse_option(struct given *o, int option)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seed", 1, 0, 's'},    {"steps", 1, 0, 'k'}, {"skip", 1, 0, 'x'}, {"without", 1, 0, 'w'}, {"trace", 0, 0, 't'},
-        {"detail", 0, 0, 'd'},  {"count", 1, 0, 'c'}, {"from", 1, 0, 'f'}, {"seconds", 1, 0, 'S'}, {"jobs", 1, 0, 'j'},
-        {"digests", 0, 0, 'D'}, {"fresh", 0, 0, 'F'}, {0, 0, 0, 0},
+        {"seed", 1, 0, 's'},    {"steps", 1, 0, 'k'},  {"skip", 1, 0, 'x'},    {"without", 1, 0, 'w'},
+        {"trace", 0, 0, 't'},   {"detail", 0, 0, 'd'}, {"count", 1, 0, 'c'},   {"from", 1, 0, 'f'},
+        {"seconds", 1, 0, 'S'}, {"jobs", 1, 0, 'j'},   {"digests", 0, 0, 'D'}, {"no-shortening", 0, 0, 'N'},
+        {"fresh", 0, 0, 'F'},   {0, 0, 0, 0},
     };
-    struct given o = {.search = {.run = {.steps = 600}, .from = 1, .jobs = 1}};
+    struct given o = {.search = {.run = {.steps = 600}, .from = 1, .jobs = 1, .shortening = true}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         if (!parse_option(&o, c))
             usage();

@@ -18,3 +18,21 @@ int sim_host_of(const char *address)
             return (int)i;
     return -1;
 }
+
+void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size)
+{
+    size_t n = (size_t)snprintf(text, size, "%s",
+                                c->is_aggregate              ? "of"
+                                : c->policy == SIM_RING_HASH ? "ring_hash"
+                                                             : "round_robin");
+    for (size_t i = 0; c->is_aggregate && i < c->n_children && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, " c%u", c->children[i]);
+    for (size_t i = 0; !c->is_aggregate && i < c->n_localities; i++) {
+        const struct sim_locality *l = &c->localities[i];
+        if (n < size)
+            n += (size_t)snprintf(text + n, size - n, " %u/", l->priority);
+        for (size_t k = 0; k < l->n_endpoints && n < size; k++)
+            n += (size_t)snprintf(text + n, size - n, "%s%u*%u", k ? "," : "", l->endpoints[k].host,
+                                  l->endpoints[k].weight);
+    }
+}

@@ -50,6 +50,8 @@ struct sim_mesh {
 /* The kinds of resources. */
 enum sim_resource { SIM_LISTENER, SIM_CLUSTER, SIM_ENDPOINTS_OF, SIM_RESOURCES };
 
+/* Writes the cluster in short: "round_robin 0/3,4 1/ 1/7*2" (priority/hosts, a locality each), or "of c0, c1". */
+void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);
 /* "10.1.0.H:8080", in memory of the callee that stays. */
 const char *sim_host_address(unsigned host);
 /* Returns the number of the host with this address; -1: none. */

@@ -13,8 +13,12 @@
  *               call that has time enough succeeds; without one it does not
  *   member      an endpoint that answers is one of the service
  *   group       and goes to the first group that has a reachable endpoint
- *   ring        calls of one key go to one endpoint (A42)
- *   quiet       nobody connects more often than backoff allows */
+ *   ring        calls of a key go to the endpoint that the ring has for it (ring_model.c)
+ *   quiet       nobody connects more often than backoff allows
+ *
+ * One exception, by the texts: a ring with two endpoints that cannot be reached may be in TRANSIENT_FAILURE while a
+ * third connects (A42's aggregation, rule 2). With another group behind it A56 turns to that group, even to one that
+ * fails. */
 #include "sim/oracle.h"
 
 #include <stdio.h>
@@ -23,9 +27,17 @@
 
 #include <torc/status.h>
 
+#include "sim/ring_model.h"
 #include "sim/trace.h"
 
-enum { KEYS = 16, SLACK_MS = 5, FAST_MS = 5000, MAX_GROUPS = SIM_CHILDREN * SIM_LOCALITIES };
+enum {
+    KEYS = 16,
+    RUNTIMES = 2,
+    SLACK_MS = 5,
+    FAST_MS = 5000,
+    FAILOVER_MS = 10000,
+    MAX_GROUPS = SIM_CHILDREN * SIM_LOCALITIES
+};
 
 struct tracked {
     struct oracle_call call;
@@ -35,7 +47,10 @@ struct tracked {
 
 struct group {
     bool member[SIM_HOSTS];
-    size_t reachable, silent, sick;
+    size_t members, reachable, silent, sick;
+    bool ring;
+    const struct sim_cluster *cluster;
+    unsigned priority;
 };
 
 static struct {
@@ -46,8 +61,8 @@ static struct {
     } hosts[SIM_HOSTS];
     /* When a host was last an endpoint of the service; UINT64_MAX: it is one. 0: it never was. */
     uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
-    int key_host[SIM_SERVICES][KEYS]; /* since disturbed_ms; -1: not known */
-    uint64_t disturbed_ms;
+    bool key_answered[RUNTIMES][SIM_SERVICES][KEYS]; /* to a call that began settled, since disturbed_ms */
+    uint64_t disturbed_ms, connect_timeout_ms;
     struct tracked *calls;
     size_t n_calls, room;
 } o;
@@ -61,11 +76,12 @@ static size_t leaf_groups(const struct sim_cluster *c, struct group *groups, siz
         if (c->localities[i].priority >= priorities)
             priorities = c->localities[i].priority + 1;
     for (unsigned p = 0; p < priorities; p++, n++) {
-        groups[n] = (struct group){0};
+        groups[n] = (struct group){.ring = c->policy == SIM_RING_HASH, .cluster = c, .priority = p};
         for (size_t i = 0; i < c->n_localities; i++)
             for (size_t k = 0; c->localities[i].priority == p && k < c->localities[i].n_endpoints; k++)
                 groups[n].member[c->localities[i].endpoints[k].host] = true;
         for (unsigned h = 0; h < SIM_HOSTS; h++) {
+            groups[n].members += groups[n].member[h];
             groups[n].reachable += groups[n].member[h] && o.hosts[h].up;
             groups[n].silent += groups[n].member[h] && o.hosts[h].silent;
             groups[n].sick += groups[n].member[h] && o.hosts[h].sick;
@@ -85,16 +101,13 @@ static size_t service_groups(unsigned service, struct group groups[MAX_GROUPS])
     return n;
 }
 
-/* The policy of the leaf that has the group; of an aggregate whose leaves differ, the ring is not judged. */
-static bool service_has_ring(unsigned service)
+/* Returns true if the priorities may pass over a group that has a reachable endpoint. */
+static bool groups_may_be_passed_over(const struct group *groups, size_t n)
 {
-    const struct sim_cluster *c = &o.mesh.clusters[o.mesh.services[service].cluster];
-    if (!c->is_aggregate)
-        return c->policy == SIM_RING_HASH;
-    for (size_t i = 0; i < c->n_children; i++)
-        if (o.mesh.clusters[c->children[i]].policy != SIM_RING_HASH)
-            return false;
-    return true;
+    bool any = false;
+    for (size_t g = 0; n > 1 && g < n; g++)
+        any = any || (groups[g].ring && groups[g].members >= groups[g].reachable + 2);
+    return any;
 }
 
 static void note_members(uint64_t now_ms)
@@ -121,12 +134,13 @@ void oracle_disturbed(uint64_t now_ms)
     if (now_ms <= o.disturbed_ms && now_ms != UINT64_MAX)
         return;
     o.disturbed_ms = now_ms;
-    memset(o.key_host, 0xff, sizeof(o.key_host));
+    memset(o.key_answered, 0, sizeof(o.key_answered));
 }
 
-void oracle_begin(const struct sim_mesh *mesh, uint64_t now_ms)
+void oracle_begin(const struct sim_mesh *mesh, uint64_t connect_timeout_ms, uint64_t now_ms)
 {
     memset(&o, 0, sizeof(o));
+    o.connect_timeout_ms = connect_timeout_ms;
     for (unsigned h = 0; h < SIM_HOSTS; h++)
         o.hosts[h].up = true;
     oracle_changed(mesh, now_ms);
@@ -215,16 +229,20 @@ static int judge_answer(uint64_t id, const struct tracked *t, const struct oracl
     return host;
 }
 
-static void judge_ring(uint64_t id, const struct tracked *t, int host)
+static void judge_ring(uint64_t id, const struct tracked *t, int host, const struct group *group)
 {
-    if (t->call.key < 0 || !service_has_ring(t->call.service))
+    bool reachable[SIM_HOSTS];
+    char value[16];
+    if (t->call.key < 0 || !group->ring)
         return;
-    int *known = &o.key_host[t->call.service][t->call.key];
+    for (unsigned h = 0; h < SIM_HOSTS; h++)
+        reachable[h] = o.hosts[h].up;
+    snprintf(value, sizeof(value), "key-%d", t->call.key);
+    int expected = ring_model_host(group->cluster, group->priority, value, reachable);
     sim_count(SIM_COUNT_CALLS_KEYED);
-    if (*known >= 0 && *known != host)
-        sim_violation("ring: call %llu with key %d went to host %d, earlier ones to host %d", (unsigned long long)id,
-                      t->call.key, host, *known);
-    *known = host;
+    if (expected != host)
+        sim_violation("ring: call %llu with key %d went to host %d, the ring has host %d", (unsigned long long)id,
+                      t->call.key, host, expected);
 }
 
 static void judge_settled_ok(uint64_t id, const struct tracked *t, int host, const struct group *groups, size_t n)
@@ -235,32 +253,45 @@ static void judge_settled_ok(uint64_t id, const struct tracked *t, int host, con
     if (g == n)
         sim_violation("reachable: call %llu succeeded, and no endpoint of s%u is reachable", (unsigned long long)id,
                       t->call.service);
+    else if (groups_may_be_passed_over(groups, n))
+        return;
     else if (!groups[g].member[host])
         sim_violation("group: call %llu of s%u went to host %d, which is not in the group %zu", (unsigned long long)id,
                       t->call.service, host, g);
     else
-        judge_ring(id, t, host);
+        judge_ring(id, t, host, &groups[g]);
+}
+
+/* How long a call may wait for its endpoint: the failover timer of each group before, and a connection to each silent
+ * endpoint of the group that has a reachable one. A key that was answered since the last disturbance waits for nobody.
+ */
+static int64_t time_enough_ms(const struct oracle_call *c, const struct group *groups, size_t first)
+{
+    if (c->key >= 0 && o.key_answered[c->runtime][c->service][c->key])
+        return FAST_MS;
+    return FAST_MS + (int64_t)(first * FAILOVER_MS + groups[first].silent * o.connect_timeout_ms);
 }
 
 static void judge_settled_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                                   const struct group *groups, size_t n)
 {
-    size_t reachable = 0, silent = 0, sick = 0;
-    for (size_t g = 0; g < n; g++) {
-        reachable += groups[g].reachable;
-        silent += groups[g].silent;
+    size_t sick = 0, first = 0;
+    while (first < n && groups[first].reachable == 0)
+        first++;
+    for (size_t g = 0; g < n; g++)
         sick += groups[g].sick;
-    }
-    if (reachable == 0) {
+    if (first == n) {
         sim_count(SIM_COUNT_CALLS_DOOMED);
         return;
     }
     if (t->call.asked_code != 0 && r->code == t->call.asked_code)
         return;
+    if (r->code == TORC_STATUS_UNAVAILABLE && groups_may_be_passed_over(groups, n))
+        return;
     if (sick > 0 && r->code == TORC_STATUS_UNAVAILABLE && strstr(r->message, "sick"))
         return;
-    int64_t enough_ms = silent > 0 ? ORACLE_SETTLED_MS : FAST_MS;
-    if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && t->call.timeout_ms >= 0 && t->call.timeout_ms < enough_ms)
+    if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && t->call.timeout_ms >= 0 &&
+        t->call.timeout_ms < time_enough_ms(&t->call, groups, first))
         return;
     sim_violation("reachable: call %llu of s%u failed with %s: %s", (unsigned long long)id, t->call.service,
                   torc_status_code_name(r->code), r->message);
@@ -273,7 +304,9 @@ static void judge_settled(uint64_t id, const struct tracked *t, const struct ora
     sim_count(SIM_COUNT_CALLS_CERTAIN);
     if (r->code != TORC_STATUS_OK)
         judge_settled_failure(id, t, r, groups, n);
-    else if (host >= 0)
+    else if (host >= 0 && t->call.key >= 0)
+        o.key_answered[t->call.runtime][t->call.service][t->call.key] = true;
+    if (r->code == TORC_STATUS_OK && host >= 0)
         judge_settled_ok(id, t, host, groups, n);
 }
 

@@ -11,7 +11,7 @@
 #define ORACLE_SETTLED_MS 60000
 
 struct oracle_call {
-    unsigned service;
+    unsigned service, runtime;
     int key;            /* of the header x-key; -1: none */
     int64_t timeout_ms; /* < 0: none */
     int asked_code;     /* that the backend is to answer with; 0: OK */
@@ -26,7 +26,8 @@ struct oracle_outcome {
     unsigned seen; /* how often backends were asked */
 };
 
-void oracle_begin(const struct sim_mesh *mesh, uint64_t now_ms);
+/* connect_timeout_ms: the channels' option. */
+void oracle_begin(const struct sim_mesh *mesh, uint64_t connect_timeout_ms, uint64_t now_ms);
 /* A good change of the mesh was made: it is in effect when it has been heard of. */
 void oracle_changed(const struct sim_mesh *mesh, uint64_t now_ms);
 /* Something happened to connections or servers that may cost calls. Moments may lie ahead. */

@@ -141,11 +141,13 @@ static int search_failed(const struct sim_search *search, const struct slot *slo
     char violation[sizeof(slot->violation)];
     memcpy(violation, slot->violation, sizeof(violation));
     run.seed = slot->seed;
-    printf("seed %llu: VIOLATION: %s\nseed %llu: shortening\n", (unsigned long long)run.seed, violation,
-           (unsigned long long)run.seed);
+    printf("seed %llu: VIOLATION: %s\n", (unsigned long long)run.seed, violation);
     while (slot_wait(search->jobs)) {
     }
-    shorten(&run, violation);
+    if (search->shortening) {
+        printf("seed %llu: shortening\n", (unsigned long long)run.seed);
+        shorten(&run, violation);
+    }
     print_replay(&run);
     return 1;
 }

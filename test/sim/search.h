@@ -9,6 +9,7 @@ struct sim_search {
     uint64_t from, count; /* count 0: until `seconds` are over */
     unsigned seconds;     /* 0: no limit */
     unsigned jobs;
+    bool shortening;
     bool digests; /* print the digest of each seed */
 };
 

@@ -74,6 +74,7 @@ static void call_choose(struct sim_client *c, struct tc_rng *rng, struct oracle_
     static const int codes[] = {3, 5, 9, 13};
     bool is_short = sim_feature_on(c, SIM_FEATURE_SHORT_DEADLINES) && below(rng, 4) == 0;
     o->service = below(rng, (unsigned)c->mesh.n_services);
+    o->runtime = below(rng, (unsigned)c->n_runtimes);
     o->key = below(rng, 4) ? (int)below(rng, 16) : -1;
     o->timeout_ms =
         is_short ? short_ms[below(rng, TC_ARRAY_LEN(short_ms))] : timeouts_ms[below(rng, TC_ARRAY_LEN(timeouts_ms))];
@@ -85,17 +86,17 @@ static void call_start(struct sim_client *c, struct tc_rng *rng, const struct or
 {
     struct client_call *call = TC_NEW(struct client_call);
     char request[64], key[16];
-    unsigned runtime = below(rng, (unsigned)c->n_runtimes), delay_ms = below(rng, 8) ? below(rng, 4) : below(rng, 800);
+    unsigned delay_ms = below(rng, 8) ? below(rng, 4) : below(rng, 800);
     call->client = c;
     call->id = oracle_call_begins(o, sim_now_ms());
     snprintf(request, sizeof(request), "%llu %u %d", (unsigned long long)call->id, delay_ms, o->asked_code);
     snprintf(key, sizeof(key), "key-%d", o->key);
     sim_story("call %llu to s%u on runtime %u: key %d, deadline %lld ms, the backend takes %u ms and answers %d%s",
-              (unsigned long long)call->id, o->service, runtime, o->key, (long long)o->timeout_ms, delay_ms,
+              (unsigned long long)call->id, o->service, o->runtime, o->key, (long long)o->timeout_ms, delay_ms,
               o->asked_code, o->wait_for_ready ? ", waits for ready" : "");
     sim_count(SIM_COUNT_CALLS);
     *tc_vec_push(&c->calls) = call;
-    call->app = app_call_start(c->channels[runtime][o->service],
+    call->app = app_call_start(c->channels[o->runtime][o->service],
                                &(struct app_call_options){.request = request,
                                                           .key = o->key >= 0 ? key : NULL,
                                                           .timeout_ms = o->timeout_ms,
@@ -209,7 +210,7 @@ static void client_begin(struct sim_client *c)
         .bootstrap = "{\"xds_servers\": [{\"server_uri\": \"" SIM_CONTROL_PLANE "\", \"channel_creds\": [{\"type\": "
                      "\"insecure\"}], \"server_features\": [\"xds_v3\"]}], \"node\": {\"id\": \"sim\"}}",
         .backoff_max_ms = 4000,
-        .connect_timeout_ms = 3000,
+        .connect_timeout_ms = c->connect_timeout_ms,
         .keepalive_time_ms = 10000,
         .keepalive_timeout_ms = 2000,
     };
@@ -231,7 +232,9 @@ static void client_warm_up(struct sim_client *c, struct tc_rng *rng)
 {
     for (unsigned i = 0; i < c->n_runtimes * 4; i++)
         for (unsigned s = 0; s < c->mesh.n_services; s++)
-            call_start(c, rng, &(struct oracle_call){.service = s, .key = (int)i, .timeout_ms = -1});
+            call_start(c, rng,
+                       &(struct oracle_call){
+                           .service = s, .runtime = i % (unsigned)c->n_runtimes, .key = (int)i, .timeout_ms = -1});
     pass_ms(5000);
 }
 
@@ -257,7 +260,7 @@ static void net_begin(struct sim_client *c, struct tc_rng *rng)
         o.buffer_bytes = 16 + below(rng, 2000);
     sim_net_begin(&o);
     sim_jobs_set_delay(sim_feature_on(c, SIM_FEATURE_SLOW_JOBS) ? 200 * TC_NS_PER_MS : 0);
-    sim_cpu_set_cost(sim_feature_on(c, SIM_FEATURE_SLOW_CPU) ? 5 * TC_NS_PER_MS : 0);
+    sim_cpu_set_cost(sim_feature_on(c, SIM_FEATURE_SLOW_CPU) ? 50 * TC_NS_PER_MS : 0);
 }
 
 static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
@@ -283,7 +286,8 @@ void sim_workload_run(const struct sim_run *run)
     sim_mesh_make(&c, &rng);
     servers_begin(c.mesh.n_hosts);
     sim_mesh_serve(&c);
-    oracle_begin(&c.mesh, sim_now_ms());
+    c.connect_timeout_ms = sim_feature_on(&c, SIM_FEATURE_SLOW_CONNECTS) ? 20000 : 3000;
+    oracle_begin(&c.mesh, (uint64_t)c.connect_timeout_ms, sim_now_ms());
     client_begin(&c);
     client_warm_up(&c, &rng);
     for (unsigned i = 0; i < run->steps && !sim_first_violation(); i++)

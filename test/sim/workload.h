@@ -30,7 +30,8 @@
     X(SHORT_DEADLINES, "short-deadlines")                                                                              \
     X(SMALL_BUFFERS, "small-buffers")                                                                                  \
     X(SLOW_JOBS, "slow-jobs")                                                                                          \
-    X(SLOW_CPU, "slow-cpu")
+    X(SLOW_CPU, "slow-cpu")                                                                                            \
+    X(SLOW_CONNECTS, "slow-connects")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

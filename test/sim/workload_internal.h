@@ -25,6 +25,7 @@ enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
 struct sim_client {
     const struct sim_run *run;
     uint64_t features;
+    int64_t connect_timeout_ms;
     struct sim_mesh mesh;
     enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
     bool control_plane_down;

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Does the simulation find known faults? For each mutant of mutants.txt: builds `sim` with it in a copy of the sources, and searches
+until a seed fails, SECONDS at most. Prints a table; exits 1 if too few are found. `mutants.py --source DIR --work DIR [NAME...]`."""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+FOLDERS = ["src", "include", "proto", "cmake", "cmd", "test", "examples", "bench", "abi", "docs", "scripts", "stub"]
+LEAST_FOUND = 0.95
+
+
+def read_mutants(path):
+    """The mutants: name, file, line, replacement."""
+    found, name = [], None
+    for text in path.read_text().splitlines():
+        if text.startswith("file "):
+            found.append({"name": name, "file": text[5:]})
+        elif text.startswith("- "):
+            found[-1]["line"] = text[2:]
+        elif text.startswith("+ "):
+            found[-1]["replacement"] = text[2:]
+        elif text and not text.startswith("#"):
+            name = text
+    return found
+
+
+def apply(mutant, text):
+    """The text with the mutant's line replaced; None unless the line is there, once."""
+    lines = text.split("\n")
+    places = [i for i, line in enumerate(lines) if line.strip() == mutant["line"]]
+    if len(places) != 1:
+        return None
+    line = lines[places[0]]
+    lines[places[0]] = line[: len(line) - len(line.lstrip())] + mutant["replacement"]
+    return "\n".join(lines)
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+def copy_sources(source, work):
+    for name in FOLDERS:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, work / name, dirs_exist_ok=True)
+    for path in source.iterdir():
+        if path.is_file():
+            shutil.copy2(path, work / path.name)
+
+
+def build(work, jobs):
+    done = run(["cmake", "--build", str(work / "build"), "-j", str(jobs), "--target", "sim"])
+    return done.returncode == 0, done.stdout[-2000:]
+
+
+def search(work, seconds, jobs):
+    """The violation that a search finds, or None."""
+    command = [str(work / "build/test/sim/sim"), "--seconds", str(seconds), "--jobs", str(jobs), "--no-shortening"]
+    try:
+        out = run(command, timeout=seconds + 150).stdout
+    except subprocess.TimeoutExpired:
+        return "crash: the search hangs"
+    lines = [line for line in out.splitlines() if "VIOLATION: " in line]
+    return lines[0].split("VIOLATION: ")[1] if lines else None
+
+
+def try_mutant(mutant, args):
+    path = args.work / mutant["file"]
+    original = path.read_text()
+    text = apply(mutant, original)
+    if text is None:
+        return "does not apply", 0
+    path.write_text(text)
+    try:
+        built, _ = build(args.work, args.jobs)
+        begin = time.monotonic()
+        violation = search(args.work, args.seconds, args.jobs) if built else None
+        took = time.monotonic() - begin
+    finally:
+        path.write_text(original)
+    return (violation or "SURVIVES") if built else "does not compile", took
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    copy_sources(args.source, args.work)
+    run(["cmake", "-S", str(args.work), "-B", str(args.work / "build"), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"])
+    built, out = build(args.work, args.jobs)
+    if not built:
+        sys.exit(f"the sources do not build:\n{out}")
+    mutants = [m for m in read_mutants(args.source / "test/sim/mutants.txt") if not args.names or m["name"] in args.names]
+    found = 0
+    for mutant in mutants:
+        outcome, took = try_mutant(mutant, args)
+        found += ":" in outcome
+        print(f"{took:6.1f} s  {mutant['name']}: {outcome[:110]}", flush=True)
+    print(f"{found} of {len(mutants)} found")
+    sys.exit(0 if found >= LEAST_FOUND * len(mutants) else 1)
+
+
+if __name__ == "__main__":
+    main()

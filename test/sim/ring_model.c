@@ -1,0 +1,97 @@
+/* An endpoint's weight is the product of the shares of its locality and of itself there, each in UQ1.31 (A113);
+ * localities without endpoints count. The ring has as many entries as make the lightest endpoint's whole (min_ring_size
+ * 1024, the local cap 4096). Each endpoint gets entries until the running sum of the shares before and with it is
+ * reached. An entry's hash is XXH64 of "ADDRESS_N". */
+#include "sim/ring_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { MIN_RING = 1024, RING_CAP = 4096 };
+
+struct share {
+    unsigned host;
+    uint64_t weight;
+};
+
+struct entry {
+    uint64_t hash;
+    unsigned host;
+    size_t order;
+};
+
+static uint64_t share_of(uint64_t weight, uint64_t sum)
+{
+    return (weight << 31) / sum;
+}
+
+/* Fills in the endpoints of the priority. Returns how many. */
+static size_t shares_of(const struct sim_cluster *c, unsigned priority, struct share *shares)
+{
+    uint64_t localities = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_localities; i++)
+        if (c->localities[i].priority == priority)
+            localities += c->localities[i].weight;
+    for (size_t i = 0; i < c->n_localities; i++) {
+        const struct sim_locality *l = &c->localities[i];
+        uint64_t endpoints = 0;
+        for (size_t k = 0; k < l->n_endpoints; k++)
+            endpoints += l->endpoints[k].weight;
+        for (size_t k = 0; l->priority == priority && k < l->n_endpoints; k++) {
+            uint64_t product = (share_of(l->weight, localities) * share_of(l->endpoints[k].weight, endpoints)) >> 31;
+            shares[n++] = (struct share){l->endpoints[k].host, product ? product : 1};
+        }
+    }
+    return n;
+}
+
+static int entry_order(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static size_t ring_fill(const struct share *shares, size_t n, struct entry *ring)
+{
+    double sum = 0, least = 1, target = 0;
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)shares[i].weight;
+    for (size_t i = 0; i < n; i++)
+        least = fmin(least, (double)shares[i].weight / sum);
+    double scale = fmin(ceil(least * MIN_RING) / least, RING_CAP);
+    for (size_t i = 0; i < n; i++) {
+        target += scale * ((double)shares[i].weight / sum);
+        for (unsigned k = 0; (double)size < target && size < RING_CAP; k++) {
+            char key[64];
+            int len = snprintf(key, sizeof(key), "%s_%u", sim_host_address(shares[i].host), k);
+            ring[size] = (struct entry){XXH64(key, (size_t)len, 0), shares[i].host, size};
+            size++;
+        }
+    }
+    qsort(ring, size, sizeof(*ring), entry_order);
+    return size;
+}
+
+int ring_model_host(const struct sim_cluster *cluster, unsigned priority, const char *value,
+                    const bool reachable[SIM_HOSTS])
+{
+    static struct entry ring[RING_CAP];
+    struct share shares[SIM_LOCALITIES * SIM_ENDPOINTS];
+    uint64_t hash = XXH64(value, strlen(value), 0);
+    size_t size = ring_fill(shares, shares_of(cluster, priority, shares), ring), first = 0;
+    while (first < size && ring[first].hash < hash)
+        first++;
+    for (size_t k = 0; k < size; k++)
+        if (reachable[ring[(first + k) % size].host])
+            return (int)ring[(first + k) % size].host;
+    return -1;
+}
