@@ -18,6 +18,7 @@
 #include <torc/memory.h>
 #include <torc/message.h>
 #include <torc/metadata.h>
+#include <torc/options.h>
 #include <torc/resolver.h>
 #include <torc/result.h>
 #include <torc/runtime.h>
