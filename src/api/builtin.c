@@ -40,11 +40,11 @@ void tc_builtin_add_policies(struct tc_lb_registry *registry)
     static const struct tc_lb_factory *const all[] = {
         &tc_pick_first_factory,
         &tc_round_robin_factory,
-        &tc_weighted_target_factory,
-        &tc_priority_factory,
         &tc_ring_hash_factory,
         &tc_outlier_detection_factory,
 #if TC_WITH_XDS
+        &tc_weighted_target_factory,
+        &tc_priority_factory,
         &tc_override_host_factory,
         &tc_cluster_manager_factory,
         &tc_cds_factory,

@@ -4,4 +4,8 @@
 
 #define TC_OPENSSL_RENAMED(X) X(EVP_PKEY_base_id) X(SSL_get_peer_certificate)
 
+/* Version 1.1.1 has no such option: it reports an end without close_notify as a failed system call without an errno. */
+#define SSL_OP_IGNORE_UNEXPECTED_EOF 0
+#define SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL 1120
+
 #endif

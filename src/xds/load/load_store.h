@@ -10,8 +10,8 @@
 #include "base/rstr.h"
 #include "base/table.h"
 #include "base/vec.h"
+#include "pb/envoy/config/endpoint/v3/load_report.pb-c.h"
 
-struct Envoy__Config__Endpoint__V3__ClusterStats;
 struct tc_load_store;
 struct tc_load_cluster;
 struct tc_load_locality;
@@ -88,9 +88,9 @@ bool tc_load_store_gather(struct tc_load_store *s, void (*on_gathered)(void *arg
 /* Adds a report that was taken out of another store. RPCs that ended come off the RPCs in progress; so do those that
  * the report has in progress, because nobody counts them any longer (unless tc_load_stats_none_in_progress cleared
  * them). */
-void tc_load_store_add(struct tc_load_store *s, struct Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
+void tc_load_store_add(struct tc_load_store *s, Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n,
                        uint64_t now_ns);
-void tc_load_stats_none_in_progress(struct Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n);
+void tc_load_stats_none_in_progress(Envoy__Config__Endpoint__V3__ClusterStats **stats, size_t n);
 
 /* Returns the cluster's loads, with one more reference and one more user (whose end is tc_load_cluster_unuse). Counts
  * may be added as long as there is a reference; the store is to be reported as long as any cluster of it has a user.
@@ -131,7 +131,7 @@ struct tc_load_filter {
 /* Takes the counts since the last report out, as ClusterStats in the arena. Leaves out clusters and localities without
  * counts. The report is under way until the next call of settle. */
 size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *filter, uint64_t now_ns,
-                          struct tc_arena *arena, struct Envoy__Config__Endpoint__V3__ClusterStats ***out);
+                          struct tc_arena *arena, Envoy__Config__Endpoint__V3__ClusterStats ***out);
 /* The report was handed over, or it was not: then its counts go back into the next one. */
 void tc_load_store_settle(struct tc_load_store *s, bool handed_over);
 /* Returns whether a cluster that the filter names has counts to report. */
