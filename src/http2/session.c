@@ -371,8 +371,10 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
      * reason. Its estimate of a block is below the header list's size. */
     nghttp2_option_set_max_send_header_block_length(
         option, TC_MAX(c->opts.limits.max_request_header_bytes, (size_t)1024 * 1024) + HEADER_BLOCK_SLACK);
+#if NGHTTP2_VERSION_NUM >= 0x013200 /* earlier ones do not look at white space */
     /* gRPC strips white space around a value; the field stays. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option, 1);
+#endif
     if (c->opts.server)
         rc = nghttp2_session_server_new3(&c->ng, cb, c, option, &mem);
     else

@@ -151,6 +151,12 @@ void tc_openssl_init(void);
 #undef SSL_get1_peer_certificate
 #define EVP_PKEY_get_base_id tc_openssl.EVP_PKEY_base_id
 #define SSL_get1_peer_certificate tc_openssl.SSL_get_peer_certificate
+/* Functions in the headers of 1.1.1, which call OpenSSL by its own names. */
+#define sk_X509_new_null() ((STACK_OF(X509) *)OPENSSL_sk_new_null())
+#define sk_X509_push(sk, x) OPENSSL_sk_push((OPENSSL_STACK *)(sk), (x))
+#define sk_X509_pop_free(sk, fn) OPENSSL_sk_pop_free((OPENSSL_STACK *)(sk), (OPENSSL_sk_freefunc)(fn))
+#define sk_GENERAL_NAME_num(sk) OPENSSL_sk_num((const OPENSSL_STACK *)(sk))
+#define sk_GENERAL_NAME_value(sk, i) ((GENERAL_NAME *)OPENSSL_sk_value((const OPENSSL_STACK *)(sk), (i)))
 #endif
 #endif
 

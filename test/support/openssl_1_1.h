@@ -19,6 +19,7 @@ static inline EVP_PKEY *tc_key_generate(int type, int bits)
     return key;
 }
 
+#define X509_VERSION_3 2
 #define EVP_RSA_gen(bits) tc_key_generate(EVP_PKEY_RSA, bits)
 #define EVP_EC_gen(curve) tc_key_generate(EVP_PKEY_EC, 0) /* P-256 */
 #endif
