@@ -305,8 +305,8 @@ static void test_deadlines_that_have_passed(void **state)
         HEDGED,
         "{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"0s\"}]}",
         "{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"0s\",\"waitForReady\":true}]}",
-        "{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"0s\",\"hedgingPolicy\":{\"maxAttempts\":3,\"hedgingDelay\":"
-        "\"0s\",\"nonFatalStatusCodes\":[\"DEADLINE_EXCEEDED\"]}}]}",
+        ("{\"methodConfig\":[{\"name\":[{}],\"timeout\":\"0s\",\"hedgingPolicy\":{\"maxAttempts\":3,\"hedgingDelay\":"
+         "\"0s\",\"nonFatalStatusCodes\":[\"DEADLINE_EXCEEDED\"]}}]}"),
     };
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
         for (int connected = 0; connected < 2; connected++) {

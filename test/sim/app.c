@@ -10,6 +10,7 @@ struct app_call {
     torc_stream *call;
     void (*done)(void *arg, const struct app_outcome *outcome);
     void *arg;
+    bool over, freed; /* the last of the two frees it */
 };
 
 static void app_fail(const char *what, torc_error *error)
@@ -76,7 +77,11 @@ static void app_on_result(const torc_result *result, void *arg)
         .response_size = torc_message_size(torc_result_response(result)),
         .attempts = torc_result_attempts(result),
     };
-    call->done(call->arg, &outcome);
+    call->over = true;
+    if (call->freed)
+        free(call);
+    else
+        call->done(call->arg, &outcome);
 }
 
 struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *options,
@@ -111,5 +116,7 @@ void app_call_cancel(struct app_call *call)
 void app_call_free(struct app_call *call)
 {
     torc_stream_free(call->call);
-    free(call);
+    call->freed = true;
+    if (call->over)
+        free(call);
 }
