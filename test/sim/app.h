@@ -39,8 +39,8 @@ struct app_call_options {
     bool wait_for_ready;
 };
 
-/* One unary call; `done` is called once, from the world, and not after the handle was freed. The caller frees the handle.
- * A call that was freed early takes its memory along when Torc reports its end: without a report it is a leak. */
+/* One unary call; `done` is called once, from the world, and not after the handle was freed. The caller frees the
+ * handle. The memory of a call that was freed early goes when Torc reports its end: without a report it is a leak. */
 struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *o,
                                 void (*done)(void *arg, const struct app_outcome *outcome), void *arg);
 void app_call_cancel(struct app_call *call);
