@@ -61,6 +61,13 @@ static bool messages_add(struct pgt_schema *schema, const pgt_file *file, const 
     return true;
 }
 
+/* What protobuf-c's option puts in the package's place; "" without it. */
+static const char *c_package_of(const pgt_file *file)
+{
+    const char *name = file->options && file->options->pb_c_file ? file->options->pb_c_file->c_package : NULL;
+    return name ? name : "";
+}
+
 static bool file_add(struct pgt_schema *schema, pgt_file *file, char **why)
 {
     if (!file->name || !pgt_is_file_name(tc_slice_str(file->name)))
@@ -69,6 +76,9 @@ static bool file_add(struct pgt_schema *schema, pgt_file *file, char **why)
     const char *package = file->package ? file->package : "";
     if (*package && !pgt_is_full_name(tc_slice_str(package)))
         return tc_refuse(why, "%s: '" TC_SHOWN "' is not a package", file->name, TC_SHOW(package));
+    const char *c_package = c_package_of(file);
+    if (*c_package && !pgt_is_full_name(tc_slice_str(c_package)))
+        return tc_refuse(why, "%s: c_package: '" TC_SHOWN "' is not a package", file->name, TC_SHOW(c_package));
     if (pgt_schema_file(schema, file->name))
         return tc_refuse(why, "%s is twice in the request", file->name);
     struct pgt_known_file *known = tc_arena_calloc(&schema->arena, 1, sizeof(*known));
@@ -115,11 +125,11 @@ const pgt_file *pgt_schema_home(const struct pgt_schema *schema, const char *typ
 static void name_override(const pgt_file *file, const char *full_name, struct tc_buf *out)
 {
     const char *package = file->package ? file->package : "";
-    const char *other = file->options && file->options->pb_c_file ? file->options->pb_c_file->c_package : NULL;
+    const char *other = c_package_of(file);
     size_t n = strlen(package);
     full_name += *full_name == '.';
     bool inside = n && strncmp(full_name, package, n) == 0 && full_name[n] == '.';
-    if (other && *other && inside)
+    if (*other && inside)
         tc_buf_printf(out, "%s%s", other, full_name + n);
     else
         tc_buf_append_str(out, full_name);

@@ -125,15 +125,22 @@ torc_stream *tc_call_make(torc_channel *ch, const char *method, const struct tor
     return call;
 }
 
-void tc_call_drop_received(torc_stream *call)
+struct tc_received *tc_call_take_received(torc_stream *call)
 {
-    while (call->first_received) {
-        struct tc_received *r = call->first_received;
-        call->first_received = r->next;
+    struct tc_received *messages = call->first_received;
+    call->first_received = NULL;
+    call->last_received = &call->first_received;
+    return messages;
+}
+
+void tc_received_free(struct tc_received *messages)
+{
+    while (messages) {
+        struct tc_received *r = messages;
+        messages = r->next;
         tc_rstr_unref(r->message);
         tc_free(r);
     }
-    call->last_received = &call->first_received;
 }
 
 void tc_call_drop(torc_stream *call)
@@ -145,7 +152,7 @@ void tc_call_drop(torc_stream *call)
     tc_call_fini(&call->core);
     tc_rstr_unref(call->want_message);
     tc_rstr_unref(call->response);
-    tc_call_drop_received(call);
+    tc_received_free(tc_call_take_received(call));
     tc_rstr_unref(call->lent_message.bytes);
     torc_result_free(call->end);
     if (call->lent_message.typed)

@@ -11,9 +11,11 @@ torc_stream *tc_call_make(torc_channel *ch, const char *method, const struct tor
                           enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error);
 /* Stores the outcome, of which the stream takes the reference, and tells all who want to know. Loop thread. */
 void tc_stream_deliver_end(torc_stream *s, torc_result *result);
-/* Drops the messages that a stream has received and nobody has taken. Under the runtime's lock, or by the last
+/* Takes the messages that a stream has received and nobody has taken. Under the runtime's lock, or by the last
  * owner. */
-void tc_call_drop_received(torc_stream *call);
+struct tc_received *tc_call_take_received(torc_stream *call);
+/* Frees them. Not under a lock: a server may have sent many. */
+void tc_received_free(struct tc_received *messages);
 /* Gives a reference back. */
 void tc_call_drop(torc_stream *call);
 

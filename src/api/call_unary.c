@@ -106,7 +106,7 @@ static int unary_start(torc_channel *ch, const char *method, struct tc_slice req
 {
     torc_error *own = NULL;
     torc_error **why = error ? error : &own;
-    torc_stream *call = NULL;
+    torc_stream *call = NULL, *before = handle ? *handle : NULL;
     if (!tc_error_pending(why) && (!fn || (!request.data && request.len)))
         tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "%s: it is NULL", fn ? "request" : "fn");
     else
@@ -121,12 +121,14 @@ static int unary_start(torc_channel *ch, const char *method, struct tc_slice req
         call->core.asked.explain |= dry;
         call->fn = fn;
         call->arg = arg;
+        if (handle)
+            *handle = call; /* fn may look at it as soon as the call runs */
         call = tc_call_launch_or_drop(call, why);
+        if (!call && handle)
+            *handle = before;
     }
     int rc = call ? 0 : torc_error_code(*why);
-    if (call && handle)
-        *handle = call;
-    else if (call)
+    if (call && !handle)
         tc_call_drop(call);
     torc_error_free(own);
     return rc;

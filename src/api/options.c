@@ -95,8 +95,9 @@ static bool field_set(torc_options *o, const struct tc_option *f, const char *te
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: %s: is a pointer: call torc_options_set_pointer",
                             o->of->title, f->name);
     if (f->type == TC_OPTION_TEXT) {
+        char *fresh = text ? tc_strdup(text) : NULL; /* `text` may be the field's own */
         tc_free(*copy);
-        *copy = text ? tc_strdup(text) : NULL;
+        *copy = fresh;
         memcpy(at, copy, sizeof(*copy));
         return true;
     }

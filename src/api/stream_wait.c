@@ -185,6 +185,7 @@ torc_result *torc_stream_finish(torc_stream *s)
         return tc_result_refused_code(rc, "stream");
     TC_NO_CANCEL;
     torc_result *result = NULL;
+    struct tc_received *rest = NULL;
     struct stream_wait w;
     wait_begin(&w, s, tries ? 0 : -1);
     if (!s->end && !tries && s->kind == TC_STREAM)
@@ -193,9 +194,10 @@ torc_result *torc_stream_finish(torc_stream *s)
     }
     if (s->end) {
         result = torc_result_ref(s->end);
-        tc_call_drop_received(s); /* a receiver on another thread sees the end */
+        rest = tc_call_take_received(s); /* a receiver on another thread sees the end */
     }
     wait_end(&w);
+    tc_received_free(rest);
     return result ? result : tc_result_refused_code(rc, "stream");
 }
 

@@ -10,6 +10,7 @@
 #include "api/result.h"
 #include "api/typed.h"
 #include "base/mem.h"
+#include "base/options.h"
 #include "stub/arena.h"
 #include "stub/codec.h"
 
@@ -150,16 +151,21 @@ int torc_protobuf_c_async(torc_channel *channel, const struct torc_protobuf_c_me
                           void *arg, torc_stream **handle, torc_error **error)
 {
     struct packed p;
+    struct torc_call_options copying;
     torc_error *reason = NULL, **why = error ? error : &reason;
-    if (tc_error_pending(error))
-        return torc_error_code(*error);
+    if (tc_error_pending(error) || !tc_options_take(TC_OPTIONS_CALL, &copying, options, why)) {
+        int refused = torc_error_code(*why);
+        torc_error_free(reason);
+        return refused;
+    }
+    copying.lend_request = 0; /* the packed bytes are not the caller's: they end with this function */
     if (!fn)
         tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "fn must not be NULL");
     int rc = TORC_EINVAL;
     if (request_pack(&p, m, request, why)) {
         struct async *a = TC_NEW(struct async);
         *a = (struct async){m, fn, arg};
-        rc = torc_unary_async(channel, m->path, p.bytes.data, p.bytes.len, options, on_result, a, handle, why);
+        rc = torc_unary_async(channel, m->path, p.bytes.data, p.bytes.len, &copying, on_result, a, handle, why);
         if (rc != 0)
             tc_free(a);
         packed_fini(&p);

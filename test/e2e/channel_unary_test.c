@@ -85,10 +85,11 @@ static void test_refused_arguments(void **state)
     torc_channel *ch = open_one(0, NULL);
     torc_result *r;
     static const char *const bad[] = {"", "/", "NoSlash", "/a/", "a b/c", "//c", NULL};
-    for (size_t i = 0; bad[i]; i++)
+    for (size_t i = 0; bad[i]; i++) {
         r = torc_unary(ch, bad[i], "", 0, NULL);
-    assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
-    torc_result_free(r);
+        assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
+        torc_result_free(r);
+    }
     r = torc_unary(ch, NULL, "", 0, NULL);
     assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
     torc_result_free(r);

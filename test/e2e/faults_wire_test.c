@@ -256,12 +256,13 @@ static unsigned path_of(torc_channel *ch, unsigned user)
     snprintf(header, sizeof(header), "user: u%u", user);
     torc_result *r = kit_mesh_call(ch, header, false, 60000);
     unsigned path = WIRE_PATHS;
-    if (torc_result_code(r) == TORC_STATUS_OK)
+    bool served = torc_result_code(r) == TORC_STATUS_OK;
+    if (served)
         assert_int_equal(sscanf(torc_result_peer(r), "10.9.0.%u:", &path), 1);
     else
         assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
     torc_result_free(r);
-    return torc_result_code(r) == TORC_STATUS_OK ? path - 2 : WIRE_PATHS;
+    return served ? path - 2 : WIRE_PATHS;
 }
 
 /* A backend cut off by the network: its RPCs fail within the keepalive timeout, because sent data is not acknowledged
