@@ -153,22 +153,31 @@ static torc_metadata *metadata_fill(void *block, const struct tc_headers *h)
     return m;
 }
 
+/* Fills a part of a larger block, with which it is freed. */
+static const torc_metadata *metadata_fill_inside(void *part, const struct tc_headers *h)
+{
+    torc_metadata *m = metadata_fill(part, h);
+    m->inside = true;
+    return m;
+}
+
 void *tc_metadata_copy_behind(struct tc_blocks *blocks, size_t front, const struct tc_headers *headers,
                               const struct tc_headers *trailers, const torc_metadata **headers_copy,
                               const torc_metadata **trailers_copy)
 {
-    static torc_metadata none = {.flat = true, .inside = true};
+    static const torc_metadata none = {.flat = true, .inside = true};
     const size_t align = _Alignof(torc_metadata);
     size_t first = headers && headers->len ? (flat_bytes(headers) + align - 1) / align * align : 0;
     size_t second = trailers && trailers->len ? flat_bytes(trailers) : 0;
     char *block = tc_blocks_try_take(blocks, front + first + second);
     if (!block)
         return NULL;
-    torc_metadata *h = first ? metadata_fill(block + front, headers) : &none;
-    torc_metadata *t = second ? metadata_fill(block + front + first, trailers) : &none;
-    h->inside = t->inside = true;
-    *headers_copy = headers ? h : NULL;
-    *trailers_copy = trailers ? t : NULL;
+    *headers_copy = headers ? &none : NULL;
+    *trailers_copy = trailers ? &none : NULL;
+    if (first)
+        *headers_copy = metadata_fill_inside(block + front, headers);
+    if (second)
+        *trailers_copy = metadata_fill_inside(block + front + first, trailers);
     return block;
 }
 
