@@ -97,10 +97,11 @@ TORC_API int torc_stream_half_close(torc_stream *stream);
  * over. Does not wait. */
 TORC_API int torc_stream_want(torc_stream *stream, uint32_t n);
 
-/* Receives the next message: 1 with *message; 0 at the end of the RPC, when all messages have been received. The
- * message is borrowed until the next torc_stream_receive that returns 1, or the stream's free; torc_message_ref keeps
- * it. TORC_EAGAIN, TORC_ETIMEDOUT: none has come. TORC_ESTATE: another thread receives, or the stream has on_message,
- * or is a handle of torc_unary_async. *message is untouched unless 1 is returned. */
+/* Receives the next message: 1 with *message; 0 at the end of the RPC, when all messages have been received, or when
+ * another thread is in torc_stream_finish, which drops them, or has freed the stream. The message is borrowed until the
+ * next torc_stream_receive that returns 1, or the stream's free; torc_message_ref keeps it. TORC_EAGAIN,
+ * TORC_ETIMEDOUT: none has come. TORC_ESTATE: another thread receives, or the stream has on_message, or is a handle of
+ * torc_unary_async. *message is untouched unless 1 is returned. */
 TORC_API int torc_stream_receive(torc_stream *stream, int64_t timeout_ms, const torc_message **message);
 
 /* Waits for the initial metadata of the response: 0 with *headers, which live until the stream is freed. They come
@@ -125,8 +126,9 @@ TORC_API void torc_stream_free(torc_stream *stream);
 
 /* torc_stream_free that waits: when it returns 0, the last callback of the stream has returned. In a callback of the
  * stream's runtime, the stream's own on_done included, the last callback cannot be waited for: TORC_EDEADLK, and the
- * stream is as it was; torc_stream_free is the function to call there. TORC_EINVAL, TORC_EFORK: likewise nothing
- * happened. */
+ * stream is as it was; torc_stream_free is the function to call there. TORC_EINVAL, and TORC_EFORK in a child of a
+ * fork: likewise nothing happened. TORC_EFORK while the process exits: the RPC is cancelled, and the stream is not
+ * freed. */
 TORC_API int torc_stream_close(torc_stream *stream);
 
 #ifdef __cplusplus

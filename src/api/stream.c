@@ -175,31 +175,46 @@ torc_stream *tc_stream_start_with(torc_channel *ch, const char *method, const st
 
 /* --- functions that do not wait --- */
 
+/* Each holds the stream, because it may sleep on a lock while another thread frees the handle. */
+
 int torc_stream_half_close(torc_stream *s)
 {
-    if (s && s->kind != TC_STREAM)
-        return TORC_ESTATE;
-    return tc_call_want_end(s, false);
+    if (!s)
+        return TORC_EINVAL;
+    tc_ref_inc(&s->zeroed);
+    int rc = s->kind == TC_STREAM ? tc_call_want_end(s, false) : TORC_ESTATE;
+    tc_call_drop(s);
+    return rc;
 }
 
 int torc_stream_want(torc_stream *s, uint32_t n)
 {
-    if (s && s->kind != TC_STREAM)
-        return TORC_ESTATE;
-    if (!s || s->heard.on_message)
-        return tc_call_want_reads(s, n, false);
+    if (!s)
+        return TORC_EINVAL;
     TC_NO_CANCEL;
-    tc_runtime_lock(s->channel->rt);
-    int rc = tc_call_want_reads(s, n, false);
-    if (rc == 0)
-        s->reads_pending += n;
-    tc_runtime_unlock(s->channel->rt);
+    torc_runtime *rt = s->channel->rt;
+    tc_ref_inc(&s->zeroed);
+    int rc = s->kind == TC_STREAM ? tc_runtime_check(rt) : TORC_ESTATE;
+    if (rc == 0 && s->heard.on_message) {
+        rc = tc_call_want_reads(s, n, false);
+    } else if (rc == 0) {
+        tc_runtime_lock(rt);
+        rc = tc_call_want_reads(s, n, false);
+        if (rc == 0)
+            s->reads_pending += n;
+        tc_runtime_unlock(rt);
+    }
+    tc_call_drop(s);
     return rc;
 }
 
 void torc_stream_cancel(torc_stream *s)
 {
+    if (!s)
+        return;
+    tc_ref_inc(&s->zeroed);
     tc_call_want_cancel(s);
+    tc_call_drop(s);
 }
 
 void tc_stream_spoil(torc_stream *s, torc_error *error)

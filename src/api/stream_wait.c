@@ -83,8 +83,12 @@ int torc_stream_send(torc_stream *s, const void *message, size_t size, unsigned 
     if ((!message && size) || flags & ~(TORC_SEND_LAST | compress) || (flags & compress) == compress)
         return TORC_EINVAL;
     TC_NO_CANCEL;
-    if (timeout_ms == 0)
-        return tc_stream_try_send(s, tc_slice_of(message, size), flags, true, false);
+    if (timeout_ms == 0) {
+        tc_ref_inc(&s->zeroed);
+        rc = tc_stream_try_send(s, tc_slice_of(message, size), flags, true, false);
+        tc_call_drop(s);
+        return rc;
+    }
     struct stream_wait w;
     wait_begin(&w, s, timeout_ms);
     while (rc == 0 && (rc = tc_stream_try_send(s, tc_slice_of(message, size), flags, false, w.quietly)) == TORC_EAGAIN)
@@ -119,7 +123,8 @@ static const torc_message *message_lend(torc_stream *s)
     return (const torc_message *)s->lent_message.bytes;
 }
 
-int torc_stream_receive(torc_stream *s, int64_t timeout_ms, const torc_message **message)
+/* `hold`: the stream stays, and no other thread receives, until tc_stream_receive_end. */
+static int receive(torc_stream *s, int64_t timeout_ms, const torc_message **message, bool hold)
 {
     int rc = message ? stream_check(s, timeout_ms) : TORC_EINVAL;
     if (rc == 0 && (s->kind != TC_STREAM || s->heard.on_message))
@@ -138,13 +143,37 @@ int torc_stream_receive(torc_stream *s, int64_t timeout_ms, const torc_message *
         wait_want_message(&w);
         rc = wait_once(&w);
     }
-    if (rc == 0 && s->first_received && !s->draining) {
+    bool gone = s->draining || atomic_load_explicit(&s->detached, memory_order_acquire);
+    if (rc == 0 && s->first_received && !gone) {
         *message = message_lend(s);
         rc = 1;
     }
-    s->receiving = false;
+    s->receiving = hold && rc == 1;
+    if (s->receiving)
+        tc_ref_inc(&s->zeroed);
     wait_end(&w);
     return rc;
+}
+
+int torc_stream_receive(torc_stream *s, int64_t timeout_ms, const torc_message **message)
+{
+    return receive(s, timeout_ms, message, false);
+}
+
+int tc_stream_receive_begin(torc_stream *s, int64_t timeout_ms, const torc_message **message)
+{
+    return receive(s, timeout_ms, message, true);
+}
+
+bool tc_stream_receive_end(torc_stream *s)
+{
+    torc_runtime *rt = s->channel->rt;
+    tc_runtime_lock(rt);
+    s->receiving = false;
+    tc_runtime_unlock(rt);
+    bool kept = !atomic_load_explicit(&s->detached, memory_order_acquire);
+    tc_call_drop(s);
+    return kept;
 }
 
 int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata **headers)

@@ -28,6 +28,12 @@ struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine);
 /* Ends the RPC: its result is spoilt with the error, which the call takes over. Any thread. */
 void tc_stream_spoil(torc_stream *stream, torc_error *error);
 
+/* torc_stream_receive in two steps, between which a codec reads the message: the stream stays, also when another thread
+ * frees its handle, and no other thread receives. If the first returns 1, the second follows. It returns false if the
+ * handle was freed meanwhile: nothing of the stream may be given to the application then. */
+int tc_stream_receive_begin(torc_stream *stream, int64_t timeout_ms, const torc_message **message);
+bool tc_stream_receive_end(torc_stream *stream);
+
 /* torc_stream_start that sends `first` (NULL: nothing) as the only message: a callback may have freed the handle before
  * its caller could. */
 torc_stream *tc_stream_start_with(torc_channel *channel, const char *method, const struct torc_call_options *options,

@@ -278,10 +278,12 @@ int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_me
     const torc_message *bytes;
     if (!d)
         return TORC_EINVAL;
-    int rc = torc_stream_receive(stream, timeout_ms, &bytes);
+    int rc = tc_stream_receive_begin(stream, timeout_ms, &bytes);
     if (rc != 1)
         return rc;
     const ProtobufCMessage *decoded = message_decode(stream, m, d, bytes);
+    if (!tc_stream_receive_end(stream))
+        return 0;
     if (decoded)
         *message = decoded;
     return decoded ? 1 : TORC_EPARSE;

@@ -1,12 +1,15 @@
 /* Streams for threads that wait: time limits, several senders, and who may wait where. Each in a runtime with a thread
  * and in one that the waiting threads drive. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <torc/torc.h>
 
+#include "api/call_object.h"
+#include "runtime/blocking.h"
 #include "support/cmocka.h"
 #include "support/kits/backends.h"
 
@@ -287,6 +290,33 @@ static void test_compression_of_a_message(void **state)
 }
 
 /* A result that was kept depends on nothing. */
+static void *want_one(void *arg)
+{
+    assert_int_equal(torc_stream_want(arg, 1), TORC_ECLOSED);
+    return NULL;
+}
+
+/* A thread sleeps on the runtime's lock inside torc_stream_want, of an RPC that is over, while another frees the
+ * stream: the function holds the stream until it returns. */
+static void test_freed_while_another_thread_is_inside(void **state)
+{
+    (void)state;
+    torc_stream *s = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    pthread_t thread;
+    expect_code(s, TORC_STATUS_OK);
+    while (atomic_load(&s->zeroed.n) > 1) { /* the loop still has it */
+        torc_runtime_poll(rt, 1);
+        sched_yield();
+    }
+    tc_runtime_lock(rt);
+    assert_int_equal(pthread_create(&thread, NULL, want_one, s), 0);
+    while (atomic_load(&s->zeroed.n) == 1)
+        sched_yield(); /* never ends if the function does not hold the stream: the test's time limit says so */
+    torc_stream_free(s);
+    tc_runtime_unlock(rt);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static void test_results_outlive_the_runtime(void **state)
 {
     (void)state;
@@ -334,6 +364,7 @@ int main(void)
         IN_BOTH(test_messages_ahead),
         IN_BOTH(test_finish_drops_and_repeats),
         IN_BOTH(test_compression_of_a_message),
+        IN_BOTH(test_freed_while_another_thread_is_inside),
         IN_BOTH(test_results_outlive_the_runtime),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
