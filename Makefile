@@ -116,7 +116,7 @@ abi-dump: deps-named
 	@python3 test/lint/abi.py --source . --renew
 
 format:
-	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' '*.cc' | xargs $(shell command -v clang-format-14 || echo clang-format) -i
 
 clean:
 	@rm -rf $(BUILD) build-*

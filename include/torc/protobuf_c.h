@@ -94,8 +94,8 @@ TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobu
                                   const ProtobufCMessage *request, unsigned flags, int64_t timeout_ms);
 
 /* torc_stream_receive: 1 with *message, which lives until the next one of the stream, or the stream's free.
- * TORC_EPARSE: the message is malformed; the RPC is cancelled, and its result says what is wrong. TORC_EINVAL also for
- * a stream of another method. */
+ * TORC_EPARSE: the message is malformed; the RPC is cancelled, and its result says what is wrong, unless the
+ * application has that result already. TORC_EINVAL also for a stream of another method. */
 TORC_API int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                      int64_t timeout_ms, const ProtobufCMessage **message);
 

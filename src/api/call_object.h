@@ -73,6 +73,7 @@ struct torc_stream {
     torc_result *end;             /* the outcome; NULL: the RPC runs */
     const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */
     struct tc_lent lent_message;  /* what the last torc_stream_receive gave */
+    bool told;                    /* the application has seen the outcome, which stays as it is */
     bool receiving;               /* a thread is in torc_stream_receive */
     bool draining;                /* torc_stream_finish drops what comes */
     bool delivered;               /* the last callback has returned */

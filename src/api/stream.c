@@ -94,6 +94,7 @@ void tc_stream_deliver_end(torc_stream *s, torc_result *result)
     if (TC_UNLIKELY(typed && typed->error))
         tc_result_spoil(result, torc_error_ref(typed->error));
     s->end = result;
+    s->told = calls;
     s->delivered = !calls;
     wake_waits(s);
     tc_runtime_unlock(rt);
@@ -221,7 +222,7 @@ void tc_stream_spoil(torc_stream *s, torc_error *error)
 {
     torc_runtime *rt = s->channel->rt;
     tc_runtime_lock(rt);
-    if (s->end)
+    if (s->end && !s->told)
         tc_result_spoil(s->end, torc_error_ref(error));
     struct tc_typed *typed = tc_stream_typed(s);
     if (typed->error)

@@ -223,6 +223,7 @@ torc_result *torc_stream_finish(torc_stream *s)
     }
     if (s->end) {
         result = torc_result_ref(s->end);
+        s->told = true;
         rest = tc_call_take_received(s); /* a receiver on another thread sees the end */
     }
     wait_end(&w);

@@ -25,7 +25,8 @@ void tc_result_spoil(const torc_result *result, torc_error *error);
 /* tc_result_typed and tc_result_keep of a stream; it is freed with the stream's last reference. */
 struct tc_typed *tc_stream_typed(torc_stream *stream);
 struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine);
-/* Ends the RPC: its result is spoilt with the error, which the call takes over. Any thread. */
+/* Ends the RPC: its result is spoilt with the error, which the call takes over, unless the application has seen the
+ * result. Any thread. */
 void tc_stream_spoil(torc_stream *stream, torc_error *error);
 
 /* torc_stream_receive in two steps, between which a codec reads the message: the stream stays, also when another thread

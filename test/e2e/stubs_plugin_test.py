@@ -104,6 +104,33 @@ def test_prefix_and_comments():
         check(compile_all(folder, ["a.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
 
 
+def test_c_package():
+    """protobuf-c's option for the package's name in C: calls, messages and those of another file agree."""
+    header = run("pkg-config", "--variable=includedir", "libprotobuf-c").stdout.strip() or "/usr/include"
+    begin = 'syntax = "proto3"; import "protobuf-c/protobuf-c.proto"; '
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {"own.proto": begin + 'package far.away; option (pb_c_file).c_package = "near"; message M {}\n'
+                                                'service S { rpc GetIt(M) returns (M); }',
+                           "user.proto": 'syntax = "proto3"; package q; import "own.proto";\n'
+                                         'service T { rpc GetIt(far.away.M) returns (far.away.M); }'}.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+                out.write(text)
+        imports = [folder, header]
+        done = protoc(folder, "messages", "own.proto", "user.proto", imports=imports)
+        check(done.returncode == 0, done.stderr)
+        with open(os.path.join(folder, "own.torc.h"), encoding="utf-8") as written:
+            text = written.read()
+        check("torc_result *near__s__get_it__call(" in text and "const Near__M *request" in text, text)
+        with open(os.path.join(folder, "own.torc.c"), encoding="utf-8") as written:
+            check('"/far.away.S/GetIt"' in written.read(), "the path keeps the .proto's package")
+        check(compile_all(folder, ["own.torc.c", "user.torc.c"], {"c": ["c99"], "c++": ["c++11"]}) >= 2, "compiles")
+        bad = begin + 'package far; option (pb_c_file).c_package = "1;"; message M {}'
+        with open(os.path.join(folder, "bad.proto"), "w", encoding="utf-8") as out:
+            out.write(bad)
+        done = protoc(folder, "messages", "bad.proto", imports=imports)
+        check(done.returncode == 1 and "bad.proto: c_package: '1;' is not a package" in done.stderr, done.stderr)
+
+
 def test_not_a_request():
     done = subprocess.run([PLUGIN], input=b"\x0a\xff\xff", capture_output=True, timeout=WAIT, check=False)
     check(done.returncode == 1 and b"not a CodeGeneratorRequest: " in done.stderr, done.stderr)

@@ -125,6 +125,27 @@ static void test_async(void **state)
     assert_int_equal(got, 9);
 }
 
+/* lend_request lends the message, which is packed: its bytes are nobody's when the function has returned. */
+static void test_async_with_a_lent_request(void **state)
+{
+    (void)state;
+    static char text[100001];
+    memset(text, 'x', sizeof(text) - 1);
+    Kinds *large = request(10);
+    large->f_string = text;
+    struct torc_call_options lent = {.size = sizeof(lent), .lend_request = TORC_ON};
+    int32_t got = 0;
+    torc_stream *handle = NULL;
+    assert_int_equal(torc__test__mirror__mirror__once__async(ch, large, &lent, on_once, &got, &handle, NULL), 0);
+    torc_result *result = torc_stream_finish(handle);
+    const Kinds *reply = torc__test__mirror__mirror__once__response(result);
+    assert_non_null(reply);
+    assert_int_equal(reply->f_int32, 10);
+    assert_string_equal(reply->f_string, text);
+    torc_result_free(result);
+    assert_int_equal(torc_stream_close(handle), 0);
+}
+
 static void test_server_streaming(void **state)
 {
     (void)state;
@@ -260,6 +281,27 @@ static void test_malformed_message(void **state)
     assert_int_equal(heard.layer, TORC_LAYER_CODEC);
 }
 
+/* Malformed bytes that the application reads when it knows how the RPC ended do not change what it was told. */
+static void test_an_outcome_that_was_seen(void **state)
+{
+    (void)state;
+    static const struct torc_stream_events ends = {.size = sizeof(ends), .on_done = on_done};
+    struct heard heard = {.code = -1};
+    const ProtobufCMessage *message = NULL;
+    torc_stream *s = torc_protobuf_c_start(ch, &count_each, &request(1)->base, NULL, &ends, &heard, NULL);
+    assert_non_null(s);
+    torc_stream_want(s, 2);
+    while (!atomic_load(&heard.done))
+        torc_result_free(torc__test__mirror__mirror__once__call(ch, request(1), NULL));
+    assert_int_equal(heard.code, TORC_STATUS_OK);
+    assert_int_equal(torc_protobuf_c_receive(s, &count_each, -1, &message), TORC_EPARSE);
+    torc_result *result = torc_stream_finish(s);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
+    assert_null(torc_result_error(result));
+    torc_result_free(result);
+    assert_int_equal(torc_stream_close(s), 0);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -299,12 +341,14 @@ int main(void)
         cmocka_unit_test(test_unary),
         cmocka_unit_test(test_large_request),
         cmocka_unit_test(test_async),
+        cmocka_unit_test(test_async_with_a_lent_request),
         cmocka_unit_test(test_server_streaming),
         cmocka_unit_test(test_client_streaming),
         cmocka_unit_test(test_both),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_malformed_response),
         cmocka_unit_test(test_malformed_message),
+        cmocka_unit_test(test_an_outcome_that_was_seen),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_description),
     };

@@ -58,6 +58,7 @@ static void a_channel_of_options(void **state)
     assert_int_equal(torc_options_set(o, "backoff_multiplier", "2.5", &error), 0);
     assert_int_equal(torc_options_set(o, "user_agent", "first", &error), 0);
     assert_int_equal(torc_options_set(o, "user_agent", agent, &error), 0);
+    assert_int_equal(torc_options_set(o, "user_agent", data->user_agent, &error), 0); /* its own copy, written back */
     agent[0] = 'x';
     assert_int_equal(torc_options_set_pointer(o, "credentials", torc_credentials_insecure(), &error), 0);
     assert_int_equal(data->keepalive_time_ms, 20000);
