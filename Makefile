@@ -15,7 +15,7 @@ GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
 INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-more sim sim-mutants fuzz interop bench bench-check install uninstall deps-build deps-named deps-check abi-dump format clean
+.PHONY: all demo check check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@$(if $(CMAKE_ARGS),$(CONFIGURE))
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
@@ -110,6 +110,10 @@ install: all
 # Removes what the last `make install` of this tree wrote.
 uninstall:
 	@DESTDIR=$(DESTDIR) cmake -DMANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
+
+# The source release of the commit that is checked out, in build/dist (docs/release.md).
+dist:
+	@scripts/dist
 
 # Makes the ABI of include/torc the committed one (abi/): a change that CHANGELOG.md names.
 abi-dump: deps-named
