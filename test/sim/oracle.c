@@ -16,9 +16,10 @@
  *   ring        calls of a key go to the endpoint that the ring has for it (ring_model.c)
  *   quiet       nobody connects more often than backoff allows
  *
- * One exception, by the texts: a ring with two endpoints that cannot be reached may be in TRANSIENT_FAILURE while a
- * third connects (A42's aggregation, rule 2). With another group behind it A56 turns to that group, even to one that
- * fails. */
+ * Two exceptions, by the texts, for rings that have another group behind them. A ring with two endpoints that cannot be
+ * reached may be in TRANSIENT_FAILURE while a third connects (A42's aggregation, rule 2): A56 turns to the next group
+ * meanwhile, even to one that fails. And a ring connects one endpoint after the other (A42): while a silent one takes
+ * longer than A56's failover timer, the ring is in CONNECTING, and A56 passes it over. */
 #include "sim/oracle.h"
 
 #include <stdio.h>
@@ -101,13 +102,25 @@ static size_t service_groups(unsigned service, struct group groups[MAX_GROUPS])
     return n;
 }
 
-/* Returns true if the priorities may pass over a group that has a reachable endpoint. */
-static bool groups_may_be_passed_over(const struct group *groups, size_t n)
+/* Returns whether a group with a reachable endpoint may be passed over: see the exceptions above. */
+static bool group_may_be_passed_over(const struct group *group)
+{
+    bool two_failed = group->members >= group->reachable + 2;
+    bool too_slow = group->silent > 0 && group->members > 1 && o.connect_timeout_ms + SLACK_MS >= FAILOVER_MS;
+    return group->ring && (two_failed || too_slow);
+}
+
+/* Returns the group behind which no call goes: the first with a reachable endpoint that may not be passed over, else
+ * the last; n: no endpoint can be reached. */
+static size_t groups_last(const struct group *groups, size_t n)
 {
     bool any = false;
-    for (size_t g = 0; n > 1 && g < n; g++)
-        any = any || (groups[g].ring && groups[g].members >= groups[g].reachable + 2);
-    return any;
+    for (size_t g = 0; g < n; g++) {
+        any = any || groups[g].reachable > 0;
+        if (groups[g].reachable > 0 && (n == 1 || !group_may_be_passed_over(&groups[g])))
+            return g;
+    }
+    return any ? n - 1 : n;
 }
 
 static void note_members(uint64_t now_ms)
@@ -247,51 +260,57 @@ static void judge_ring(uint64_t id, const struct tracked *t, int host, const str
 
 static void judge_settled_ok(uint64_t id, const struct tracked *t, int host, const struct group *groups, size_t n)
 {
-    size_t g = 0;
-    while (g < n && groups[g].reachable == 0)
-        g++;
-    if (g == n)
+    const struct group *serving = NULL;
+    size_t last = groups_last(groups, n), n_serving = 0;
+    if (last == n) {
         sim_violation("reachable: call %llu succeeded, and no endpoint of s%u is reachable", (unsigned long long)id,
                       t->call.service);
-    else if (groups_may_be_passed_over(groups, n))
         return;
-    else if (!groups[g].member[host])
-        sim_violation("group: call %llu of s%u went to host %d, which is not in the group %zu", (unsigned long long)id,
-                      t->call.service, host, g);
-    else
-        judge_ring(id, t, host, &groups[g]);
+    }
+    for (size_t g = 0; g <= last; g++)
+        if (groups[g].member[host]) {
+            serving = &groups[g];
+            n_serving++;
+        }
+    if (n_serving == 0)
+        sim_violation("group: call %llu of s%u went to host %d, which is not in the groups up to %zu",
+                      (unsigned long long)id, t->call.service, host, last);
+    else if (n_serving == 1)
+        judge_ring(id, t, host, serving);
 }
 
 /* How long a call may wait for its endpoint: the failover timer of each group before, and a connection to each silent
- * endpoint of the group that has a reachable one. A key that was answered since the last disturbance waits for nobody.
- */
-static int64_t time_enough_ms(const struct oracle_call *c, const struct group *groups, size_t first)
+ * endpoint of the groups that may serve. A key that was answered since the last disturbance waits for nobody. */
+static int64_t time_enough_ms(const struct oracle_call *c, const struct group *groups, size_t last)
 {
+    int64_t enough_ms = FAST_MS + (int64_t)last * FAILOVER_MS;
     if (c->key >= 0 && o.key_answered[c->runtime][c->service][c->key])
         return FAST_MS;
-    return FAST_MS + (int64_t)(first * FAILOVER_MS + groups[first].silent * o.connect_timeout_ms);
+    for (size_t g = 0; g <= last; g++)
+        if (groups[g].reachable > 0)
+            enough_ms += (int64_t)(groups[g].silent * o.connect_timeout_ms);
+    return enough_ms;
 }
 
 static void judge_settled_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
                                   const struct group *groups, size_t n)
 {
-    size_t sick = 0, first = 0;
-    while (first < n && groups[first].reachable == 0)
-        first++;
+    size_t sick = 0, last = groups_last(groups, n);
     for (size_t g = 0; g < n; g++)
         sick += groups[g].sick;
-    if (first == n) {
+    if (last == n) {
         sim_count(SIM_COUNT_CALLS_DOOMED);
         return;
     }
     if (t->call.asked_code != 0 && r->code == t->call.asked_code)
         return;
-    if (r->code == TORC_STATUS_UNAVAILABLE && groups_may_be_passed_over(groups, n))
+    if (r->code == TORC_STATUS_UNAVAILABLE && n > 1 &&
+        (groups[last].reachable == 0 || group_may_be_passed_over(&groups[last])))
         return;
     if (sick > 0 && r->code == TORC_STATUS_UNAVAILABLE && strstr(r->message, "sick"))
         return;
     if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && t->call.timeout_ms >= 0 &&
-        t->call.timeout_ms < time_enough_ms(&t->call, groups, first))
+        t->call.timeout_ms < time_enough_ms(&t->call, groups, last))
         return;
     sim_violation("reachable: call %llu of s%u failed with %s: %s", (unsigned long long)id, t->call.service,
                   torc_status_code_name(r->code), r->message);
