@@ -1,12 +1,13 @@
-"""The installed library: README's program compiles with pkg-config and runs; the examples run; the CMake package is found."""
+"""The installed library: README's programs compile with pkg-config and run; the examples run; the CMake package is found."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["TORC_SOURCE_DIR"], "test"))
-from support.kit import BUILD, SOURCE, WAIT, check, free_address, main, running
+from support.kit import BUILD, SOURCE, WAIT, check, free_address, main, readme_program, running
 
 SANITIZED = bool(os.environ.get("TORC_SANITIZE"))
 
@@ -17,17 +18,23 @@ def sh(args, **kwargs):
     return done.stdout
 
 
+def installed(prefix):
+    """Installs below the prefix. The environment in which tools find the installation."""
+    sh(["cmake", "--install", BUILD, "--prefix", prefix])
+    pc_dir = next(root for root, _, files in os.walk(prefix) if "torc-stubs.pc" in files)
+    return {**os.environ, "PKG_CONFIG_PATH": pc_dir, "LD_LIBRARY_PATH": os.path.dirname(pc_dir),
+            "PATH": f"{prefix}/bin:{os.environ['PATH']}"}
+
+
 def test_readme_program():
     if SANITIZED:
         return  # an application is not linked with the sanitizers' runtime
     with tempfile.TemporaryDirectory() as folder, running("backend", "--name", "b1") as backend:
         address = backend.listening()
         sh(["cmake", "--install", BUILD, "--prefix", folder])
-        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
-            program = re.search(r"```c\n(.*?)```", readme.read(), re.S)[1]
         source = os.path.join(folder, "app.c")
         with open(source, "w", encoding="utf-8") as out:
-            out.write(program)
+            out.write(readme_program("torc_unary("))
         pc_dir = next(root for root, _, files in os.walk(folder) if "torc.pc" in files)
         env = {**os.environ, "PKG_CONFIG_PATH": pc_dir}
         flags = sh(["pkg-config", "--cflags", "--libs", "torc"], env=env).split()
@@ -50,6 +57,46 @@ def test_readme_program():
         sh(["cmake", "-S", folder, "-B", os.path.join(folder, "b"), f"-DCMAKE_PREFIX_PATH={folder}"])
         sh(["cmake", "--build", os.path.join(folder, "b")])
         check(sh([os.path.join(folder, "b", "app"), address]).strip() == f"OK from {address}: hello", "the CMake package")
+
+
+def test_readme_typed_program():
+    """README's first program, built by README's own lines; its code has at most 20."""
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
+        text = readme.read()
+    program = readme_program("helloworld.torc.h")
+    check(text.index(program) == text.index("```c\n") + 5, "the typed program is the first")
+    lines = program.strip().splitlines()
+    check(len(lines) <= 20, f"{len(lines)} lines")
+    built = "".join(f"{line}\n" for line in re.findall(r"(?m)^    ((?:protoc|cc) .*)$", text) if "torc" in line)
+    check(built.count("\n") == 2, f"two lines build it: {built}")
+    if SANITIZED:
+        return  # an application is not linked with the sanitizers' runtime
+    with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
+        address, app, env = backend.listening(), os.path.join(folder, "app"), installed(os.path.join(folder, "prefix"))
+        shutil.copy(os.path.join(SOURCE, "examples", "helloworld", "helloworld.proto"), folder)
+        with open(f"{app}.c", "w", encoding="utf-8") as out:
+            out.write(program)
+        sh(["sh", "-ec", built], cwd=folder, env=env)
+        check(sh([app, address], env=env) == "world\n", "the backend's echo greets with the name")
+        for target, why in ((free_address(), "Connection refused"), ("foo://x", "foo")):
+            done = subprocess.run([app, target], capture_output=True, text=True, timeout=WAIT, check=False, env=env)
+            check(done.returncode == 1 and why in done.stderr and not done.stdout, f"{target}: {done}")
+
+
+def test_guide():
+    """The guide's steps as they stand, but for the port, which is free."""
+    if SANITIZED:
+        return  # an application is not linked with the sanitizers' runtime
+    with open(os.path.join(SOURCE, "docs", "guide", "stubs.md"), encoding="utf-8") as guide:
+        steps = re.findall(r"^```(\w+)\n(.*?)^```", guide.read(), re.S | re.M)[:3]
+    check([kind for kind, _ in steps] == ["proto", "c", "sh"], f"three steps: {steps}")
+    with tempfile.TemporaryDirectory() as folder, running("backend") as backend:
+        address, env = backend.listening(), installed(os.path.join(folder, "prefix"))
+        for (_, text), name in zip(steps, ("helloworld.proto", "app.c")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+                out.write(text.replace("localhost:50051", address))
+        sh(["sh", "-ec", steps[2][1]], cwd=folder, env=env)
+        check(sh(["./app"], cwd=folder, env=env) == "world\n", "the backend's echo greets with the name")
 
 
 KEEPS_ITS_CHANNEL = r"""
@@ -112,4 +159,4 @@ def test_examples_say_why():
             check("DEADLINE_EXCEEDED" not in said and "success" not in said, f"{name} {target}: {said}")
 
 
-main(test_readme_program, test_a_kept_channel_is_no_leak, test_examples, test_examples_say_why)
+main(test_readme_program, test_readme_typed_program, test_guide, test_a_kept_channel_is_no_leak, test_examples, test_examples_say_why)

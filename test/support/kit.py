@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import socket
 import subprocess
 import threading
@@ -23,6 +24,13 @@ class Failure(Exception):
 def check(held, what):
     if not held:
         raise Failure(what)
+
+
+def readme_program(marked):
+    """The one C program in README.md that has the text `marked`."""
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
+        (program,) = [text for text in re.findall(r"```c\n(.*?)```", readme.read(), re.S) if marked in text]
+    return program
 
 
 def case(name):
