@@ -110,7 +110,7 @@ def alone(into):
 
 def build(name, base):
     """The folder of the built peer. Missing, or RuntimeError with the tool's output."""
-    into = pathlib.Path(base) / name
+    into = (pathlib.Path(base) / name).resolve()  # builders run in folders of their own
     with alone(into):
         stamp = into / ".built-from"
         if not stamp.exists() or stamp.read_text(encoding="ascii") != stamp_of(name):
