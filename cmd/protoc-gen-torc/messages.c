@@ -74,8 +74,8 @@ static void message_prepare(struct usage *u, pgt_message *m)
         message_prepare(u, m->nested_type[i]);
 }
 
-/* Adds the files that import a used one publicly: who imports those sees its types. Files come after what they import,
- * so that one pass finds all. */
+/* Adds the files that import a used file publicly: a file that imports one of them sees the used file's types. A file
+ * comes after its imports in the request, so that one pass finds all. */
 static void use_public_imports(struct usage *u, const Google__Protobuf__Compiler__CodeGeneratorRequest *request)
 {
     for (size_t i = 0; i < request->n_proto_file; i++) {

@@ -1,8 +1,8 @@
 /* The files of one request, by name and by what they define.
  *
  * protoc sends each file after those that it imports, complete and checked. Still every name is looked at before it
- * becomes a part of C code, as nothing says that it was protoc who wrote the request. What protobuf-c cannot generate
- * (groups, extensions) is found in the files that are to be generated, and nowhere else. */
+ * becomes a part of C code, because the request need not come from protoc. Constructs that protobuf-c cannot generate
+ * (groups, extensions) are looked for in the files that are to be generated, and nowhere else. */
 #include "schema.h"
 
 #include "base/table.h"

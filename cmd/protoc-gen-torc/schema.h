@@ -1,4 +1,5 @@
-/* The files of one request: who defines which type, what the type is called in C, and what this version refuses. */
+/* The files of one request: which file defines which type, the type's name in C, and the checks for what this version
+ * refuses. */
 #ifndef PGT_SCHEMA_H
 #define PGT_SCHEMA_H
 

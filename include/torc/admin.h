@@ -1,4 +1,5 @@
-/* What a running process shows of itself. SPDX-License-Identifier: Apache-2.0 */
+/* The xDS resources that a running process has, as a dump and as a gRPC service (CSDS). SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef TORC_ADMIN_H
 #define TORC_ADMIN_H
 
@@ -23,16 +24,16 @@ extern "C" {
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
 /* A gRPC server of the same: envoy.service.status.v3.ClientStatusDiscoveryService with FetchClientStatus and
- * StreamClientStatus, which answers each request as things are then. Whoever asks costs the application little, however
- * much they ask for: requests that wait share an answer, and docs/limits.md has the bounds. */
+ * StreamClientStatus, which answers each request as things are then. A client costs the application little, however
+ * much it asks for: requests that wait share an answer, and docs/limits.md has the bounds. */
 typedef struct torc_csds torc_csds;
 
 /* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and
- * whoever can connect may ask, so it is best a local one. The server has a thread of its own; the runtime's loop (NULL:
- * torc_runtime_default) only notes for each answer what there is, so that a runtime which nobody drives answers
- * nothing. It serves until torc_csds_free or the runtime's end. NULL with an error when the address is malformed
- * (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime has ended (TORC_ECLOSED). Waits as torc_csds_dump
- * does. Any thread. */
+ * every client that can connect gets answers, so a local address is best. The server has a thread of its own; the
+ * runtime's loop (NULL: torc_runtime_default) only notes for each answer what there is, so that a runtime which nobody
+ * drives answers nothing. It serves until torc_csds_free or the runtime's end. NULL with an error when the address is
+ * malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime has ended (TORC_ECLOSED). Waits as
+ * torc_csds_dump does. Any thread. */
 TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
 /* The address with the port that the system chose; as long as the server is not freed. */
 TORC_API const char *torc_csds_address(const torc_csds *server);

@@ -1,4 +1,4 @@
-/* Channel credentials, which make connections trusted, and call credentials, which say who calls, on each RPC.
+/* Channel credentials, which make connections trusted, and call credentials, which identify the caller on each RPC.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Immutable and shared; a channel keeps its own reference. Any thread. */
@@ -26,9 +26,9 @@ struct torc_tls_options {
     const char *private_key_pem; /* with certificate_pem; NULL: none */
 };
 
-/* Files in PEM form. They are watched: what has changed counts from the next handshake on, and connections that stand
- * are replaced, without harm to their RPCs, within the refresh interval. What cannot be used, or a certificate without
- * its key, never takes the place of the last good content. Source: gRFC A65. */
+/* Files in PEM form. They are watched: new content counts from the next handshake on, and established connections are
+ * replaced, without harm to their RPCs, within the refresh interval. Content that cannot be used, or a certificate
+ * without its key, never replaces the last good content. Source: gRFC A65. */
 struct torc_tls_files {
     uint64_t size;
     const char *ca_certificate_file; /* trusted roots; NULL: the system's */
@@ -48,11 +48,11 @@ TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *o
  * cannot be read or used (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting
  * (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files, torc_error **error);
-/* What the control plane says for each cluster of an "xds:" target, by the certificate providers of the bootstrap; the
- * fallback, of which a reference is taken, for clusters that it says nothing of, and for other targets. A cluster whose
- * security cannot be had fails its RPCs; nothing is sent to it as plaintext instead. NULL with an error
- * (TORC_EINVAL) when the fallback is NULL, itself xds, or a composite (call credentials go around the xds credentials).
- * Source: gRFCs A29, A82, A87, A101. */
+/* Uses the security that the control plane configures for each cluster of an "xds:" target, with the certificate
+ * providers of the bootstrap; uses `fallback`, of which it takes a reference, for clusters without such a configuration
+ * and for other targets. A cluster whose security cannot be set up fails its RPCs; nothing is sent to it as plaintext
+ * instead. NULL with an error (TORC_EINVAL) when the fallback is NULL, itself xds, or a composite (call credentials go
+ * around the xds credentials). Source: gRFCs A29, A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error);
 TORC_API torc_credentials *torc_credentials_ref(torc_credentials *credentials);
 /* NULL is allowed. */
@@ -101,7 +101,8 @@ struct torc_google_options {
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
                                                            torc_error **error);
 
-/* What an application's own call credentials are asked for. Strings are borrowed for the callback. */
+/* The RPC that an application's own call credentials are asked to authenticate. Strings are borrowed for the
+ * callback. */
 struct torc_auth_context {
     uint64_t size;
     const char *service_url; /* "https://host/package.Service" */

@@ -42,7 +42,7 @@ TORC_API void torc_lb_child_destroy(torc_lb_child *child);
 TORC_API void torc_lb_update_state(torc_lb_helper *helper, enum torc_connectivity state, const char *message);
 TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 
-/* What a pick may look at. Borrowed for the call. */
+/* The parts of an RPC that a pick may look at. Borrowed for the call. */
 TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
 /* The value of a request header (several joined by ','); NULL: absent. */
 TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);

@@ -1,4 +1,4 @@
-/* What Torc says of its own doing. SPDX-License-Identifier: Apache-2.0
+/* Torc's log lines: their levels, and the function that receives them. SPDX-License-Identifier: Apache-2.0
  *
  * Each line belongs to a module ("base", "io", "tls", "http2", "lb", "resolver", "channel", "xds", "resource", "mesh",
  * "server", "admin") and has a level. Nothing is written by default. The environment variable TORC_LOG sets levels at

@@ -1,4 +1,4 @@
-/* Where Torc's memory comes from, and what happens when there is none. SPDX-License-Identifier: Apache-2.0 */
+/* Torc's allocator, and the reaction to an allocation that fails. SPDX-License-Identifier: Apache-2.0 */
 #ifndef TORC_MEMORY_H
 #define TORC_MEMORY_H
 

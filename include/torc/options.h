@@ -32,9 +32,9 @@ TORC_API torc_options *torc_options_new(const char *kind, torc_error **error);
  * value. */
 TORC_API int torc_options_set(torc_options *options, const char *name, const char *value, torc_error **error);
 
-/* Sets a field that is a pointer: credentials, metadata, lists of factories. What it points at must stay until the
- * function that takes the options has returned. TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL when the
- * field is not a pointer. */
+/* Sets a field that is a pointer: credentials, metadata, lists of factories. The object that it points at must stay
+ * until the function that takes the options has returned. TORC_ENOTFOUND when the struct has no such field, TORC_EINVAL
+ * when the field is not a pointer. */
 TORC_API int torc_options_set_pointer(torc_options *options, const char *name, const void *value, torc_error **error);
 
 /* The struct, for a function that takes a pointer to one; as long as the object lives. NULL for NULL. */

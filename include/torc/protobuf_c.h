@@ -38,7 +38,8 @@ TORC_API const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_
                                           torc_error **error);
 
 /* Returns the detail of this type among the details of a failure (torc_result_detail), unpacked into `arena`; NULL if
- * there is none, and NULL with an error if its bytes are malformed. For the messages of google/rpc/error_details.proto:
+ * the failure has no such detail, and NULL with an error if its bytes are malformed. For the messages of
+ * google/rpc/error_details.proto:
  *
  *     const Google__Rpc__RetryInfo *info = (const Google__Rpc__RetryInfo *)torc_protobuf_c_detail(
  *         result, &google__rpc__retry_info__descriptor, arena, NULL);

@@ -11,9 +11,9 @@
  *     torc_result_free(result);
  *
  * A result that the application has been given never changes. It is counted, and depends on nothing: it may be kept
- * after the channel and the runtime were freed, and read by any thread. What its functions return is borrowed from it.
- * Each function accepts NULL, and then returns NULL, "", 0, or TORC_STATUS_UNKNOWN; torc_result_detail returns
- * TORC_EINVAL. */
+ * after the channel and the runtime were freed, and read by any thread. The pointers that its functions return are
+ * borrowed from it. Each function accepts NULL, and then returns NULL, "", 0, or TORC_STATUS_UNKNOWN;
+ * torc_result_detail returns TORC_EINVAL. */
 #ifndef TORC_RESULT_H
 #define TORC_RESULT_H
 

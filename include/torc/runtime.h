@@ -17,11 +17,12 @@
  *
  * exit, and the return of main: runtimes need not be freed. When the first loop is made, and again when OpenSSL or
  * libcurl is loaded, Torc registers an exit handler, which stops the threads of all runtimes, fetches of tokens and
- * background work. It waits for callbacks that run, for one second at most, and calls none. Blocking calls of other
- * threads, torc_runtime_free among them, return TORC_EFORK when the callback that runs has ended, as does every
- * function that is then called with such a runtime. So exit handlers that are registered before Torc is first used run
- * without Torc, and those that are registered later run with it. exit may be called from a callback. Nothing is done
- * for quick_exit and _exit. OpenSSL is told not to free its own state at exit; libtorc.so is never unloaded.
+ * background work. The handler waits for callbacks that run, for one second at most, and makes no callback itself.
+ * Blocking calls of other threads, torc_runtime_free among them, return TORC_EFORK when the callback that runs has
+ * ended, as does every function that is then called with such a runtime. So exit handlers that are registered before
+ * Torc is first used run without Torc, and those that are registered later run with it. exit may be called from a
+ * callback. Nothing is done for quick_exit and _exit. OpenSSL is told not to free its own state at exit; libtorc.so is
+ * never unloaded.
  *
  * pthread_cancel: no function of Torc is cancelled in the middle. A thread that is cancelled inside one returns from it
  * as ever, and ends at its next cancellation point; a call that waits is ended by torc_stream_cancel or its deadline.
@@ -57,15 +58,15 @@ struct torc_runtime_options {
     int64_t csds_answer_bytes;    /* torc_csds_serve: of answers that clients have not taken yet, in all; a larger
                                      answer is RESOURCE_EXHAUSTED. 0: 33554432; -1: no limit */
     int64_t memory_limit_bytes;   /* a soft limit: while the runtime holds more, new calls fail at once with
-                                     RESOURCE_EXHAUSTED, and calls that have begun go on. 0 and -1: no limit. What
-                                     counts: 4096 bytes and the requests on their way for each call, the state of
-                                     HTTP/2 connections, received messages from their first bytes until the application
-                                     frees them, also while nobody has asked for them, and metadata. Counted is the
-                                     memory that is taken for them: at most twice their size, or 128 bytes. But 64 KiB
-                                     for a message of which less has come; 1 MiB for a message of 513 KiB to 1 MiB that
-                                     comes into memory kept from an earlier one; and for what is unread on a stream four
-                                     times the most that waited there, until all is read. What does not count:
-                                     configuration (xDS resources, endpoints, rings, TLS) */
+                                   * RESOURCE_EXHAUSTED, and calls that have begun go on. 0 and -1: no limit. The memory
+                                   * that counts: 4096 bytes and the requests on their way for each call, the state of
+                                   * HTTP/2 connections, received messages from their first bytes until the application
+                                   * frees them, also while nobody has asked for them, and metadata. Counted is the
+                                   * memory that is taken for them: at most twice their size, or 128 bytes. But 64 KiB
+                                   * for a message of which less has come; 1 MiB for a message of 513 KiB to 1 MiB that
+                                   * comes into memory kept from an earlier one; and for what is unread on a stream four
+                                   * times the most that waited there, until all is read. Configuration does not count
+                                   * (xDS resources, endpoints, rings, TLS) */
     torc_xds_domain *xds_domain;  /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared. The runtime
                                      holds it until it ends. Not in a child of the process that made it:
                                      torc_runtime_new then fails with TORC_EFORK */
@@ -106,7 +107,8 @@ TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), voi
  * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later:
  * what a function had accepted ends as said above, what comes later returns TORC_ECLOSED. The handles of channels,
  * calls and listeners stay good until each is given up, and the handle of the runtime as long as one of those is held;
- * then its functions return TORC_ECLOSED. A thread that holds none of them must be done with the runtime before. */
+ * then its functions return TORC_ECLOSED. A thread without a handle of a channel, call or listener must be done with
+ * the runtime before. */
 TORC_API int torc_runtime_free(torc_runtime *runtime);
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* What happens to a stream. Called on the thread that drives the loop, one at a time, and never inside of the function
+/* The events of a stream. Called on the thread that drives the loop, one at a time, and never inside of the function
  * that caused it. Each may be NULL except on_done. */
 struct torc_stream_events {
     uint64_t size;

@@ -1,6 +1,7 @@
-/* What code of protoc-gen-torc needs whatever library its messages are of. SPDX-License-Identifier: Apache-2.0
+/* The part of the stubs that does not depend on the message library; used by the code that protoc-gen-torc generates.
+ * SPDX-License-Identifier: Apache-2.0
  *
- * An application includes NAME.torc.h, which includes this. */
+ * An application includes the generated NAME.torc.h, which includes this header. */
 #ifndef TORC_STUB_H
 #define TORC_STUB_H
 

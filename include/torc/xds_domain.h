@@ -1,4 +1,4 @@
-/* What several runtimes of a process share of the mesh. SPDX-License-Identifier: Apache-2.0
+/* xDS domains: several runtimes of a process share xDS clients and load reports. SPDX-License-Identifier: Apache-2.0
  *
  * A runtime is one loop on one thread; a program that wants more of its cores for RPCs makes several and spreads its
  * channels over them. Each has its own channels, LB policies and connections. Without more, each also has its own xDS

@@ -9,7 +9,8 @@
  * with an error. */
 torc_stream *tc_call_make(torc_channel *ch, const char *method, const struct torc_call_options *options,
                           enum tc_call_kind kind, const struct tc_call_events *events, torc_error **error);
-/* Stores the outcome, of which the stream takes the reference, and tells all who want to know. Loop thread. */
+/* Stores the outcome, of which the stream takes the reference, wakes the threads that wait for it, and calls back. Loop
+ * thread. */
 void tc_stream_deliver_end(torc_stream *s, torc_result *result);
 /* Takes the messages that a stream has received and nobody has taken. Under the runtime's lock, or by the last
  * owner. */

@@ -1,7 +1,7 @@
-/* torc_stream: the loop's call, and what other threads ask of it. For src/api.
+/* torc_stream: a call on the loop, and the requests of other threads to it. For src/api.
  *
- * Who may touch what: `core` and the parts marked "loop" belong to the loop; what threads want is under `mutex`; what
- * threads that wait share with the loop is under the runtime's lock, which is taken first. */
+ * `core` and the parts marked "loop" belong to the loop. The wishes of other threads are under `mutex`; what waiting
+ * threads share with the loop is under the runtime's lock, which is taken before `mutex`. */
 #ifndef TC_API_CALL_OBJECT_H
 #define TC_API_CALL_OBJECT_H
 
@@ -25,7 +25,7 @@ struct tc_received {
     struct tc_rstr *message;
 };
 
-/* What the application has of the message that it received last. */
+/* The message that the application received last, which it has borrowed. */
 struct tc_lent {
     struct tc_rstr *bytes;
     _Atomic(struct tc_typed *) typed; /* any thread: a codec's */

@@ -145,7 +145,7 @@ const char *torc_channel_target(const torc_channel *ch)
     return ch ? ch->target.text : NULL;
 }
 
-/* --- what a thread asks of the channel's loop --- */
+/* --- requests of threads to the channel's loop --- */
 
 struct request {
     struct tc_task task;

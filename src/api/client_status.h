@@ -1,4 +1,5 @@
-/* What an xDS client holds, as envoy.service.status.v3 has it (A40, A88; client_scope: A71). Loop thread of the client.
+/* The resources of an xDS client and their states, as messages of envoy.service.status.v3 (A40, A88; client_scope:
+ * A71). Loop thread of the client.
  */
 #ifndef TC_API_CLIENT_STATUS_H
 #define TC_API_CLIENT_STATUS_H

@@ -1,8 +1,8 @@
-/* What `torc call --explain` prints, from the traces that the config selector, the filters and the pick left in the
+/* The text of `torc call --explain`, from the traces that the config selector, the filters and the pick left in the
  * call.
  *
- * A call that was sent tells where it went. A dry call (torc_explain) tells where it would go: the outcome of its
- * pick, what it would wait for, and the channel's tree of LB policies. */
+ * For a call that was sent, the text says where it went. For a dry call (torc_explain) it says where the call would go:
+ * the outcome of its pick, what the call would wait for, and the channel's tree of LB policies. */
 #include "api/explain.h"
 
 #include "base/json.h"

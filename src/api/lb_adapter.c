@@ -290,7 +290,7 @@ static struct tc_status app_update(struct tc_lb_policy *policy, const struct tc_
     torc_lb_helper *p = TC_CONTAINER_OF(policy, torc_lb_helper, base);
     if (update->endpoints) {
         endpoints_hand_over(p, update->endpoints, TC_CONTAINER_OF(update->config, struct app_config, base)->json);
-    } else if (!p->published) { /* no endpoints yet, and none to come: fails until the first list */
+    } else if (!p->published) { /* no endpoints yet, since resolution failed: fails until the first list */
         p->shown = TORC_CONNECTIVITY_TRANSIENT_FAILURE;
         tc_status_set(&p->status, tc_status_ref(update->endpoints_error));
         policy_publish(p);

@@ -113,8 +113,8 @@ static bool field_set(torc_options *o, const struct tc_option *f, const char *te
     return ok;
 }
 
-/* What a setter of one value returns: the code of the error that it has stored in *error, which is freed if it is the
- * caller's `own`. */
+/* Ends a setter of one value: returns the code of the error in *error. `own` is the error's place when the application
+ * gave none, and is freed. */
 static int setter_end(bool ok, torc_error **error, torc_error *own)
 {
     int code = ok ? 0 : torc_error_code(*error);

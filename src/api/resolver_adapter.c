@@ -14,7 +14,7 @@
 
 struct app_resolver;
 
-/* What the application reports to, from any thread; it may outlive the resolver by its references. */
+/* The object that the application reports to, from any thread; it may outlive the resolver by its references. */
 struct torc_resolver_listener {
     struct tc_ref ref;
     torc_runtime *rt;

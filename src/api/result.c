@@ -2,9 +2,10 @@
  *
  * A result is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and the response are
  * references to what is shared anyway. So the usual outcome takes no memory that was not used before, and depends on
- * nothing: blocks that are lent outlive the loop. What only failures have (the error, the details of google.rpc.Status)
- * is made when the RPC fails, not when it is asked for, so that any thread may read a result. The one thing that comes
- * later is what a codec made of the response (api/typed.h): the first thread that decodes it stores it for all. */
+ * nothing: blocks that are lent outlive the loop. The parts that only failures have (the error, the details of
+ * google.rpc.Status) is made when the RPC fails, not when it is asked for, so that any thread may read a result. The
+ * one thing that comes later is what a codec made of the response (api/typed.h): the first thread that decodes it
+ * stores it for all. */
 #include "api/result.h"
 
 #include "api/explain.h"
@@ -64,7 +65,7 @@ static bool details_next(struct tc_slice *rest, struct tc_slice *any)
     return false;
 }
 
-/* Stores the details. Bytes that are not of the type give none. */
+/* Stores the details. Bytes that are not a google.rpc.Status give no details. */
 static void details_read(torc_result *r)
 {
     struct tc_slice rest = details_bytes(r->trailers), any;
@@ -140,7 +141,7 @@ torc_result *tc_result_refused_code(int code, const char *what)
     return tc_result_refused(error);
 }
 
-/* --- what a codec made of the response --- */
+/* --- the decoded response --- */
 
 struct tc_typed *tc_result_typed(const torc_result *r)
 {

@@ -17,7 +17,7 @@
 /* Classes of 128, 256, ... bytes, and one of large blocks. */
 #define SMALLEST 128u
 enum { LARGE = 5, CLASSES };
-/* What a class keeps for reuse: 1,024 blocks of the smallest size, enough for as many calls at a time. */
+/* Bytes that a class keeps for reuse: 1,024 blocks of the smallest size, enough for as many calls at a time. */
 enum { KEPT_BYTES = 128 * 1024, KEPT_LARGE = 4 };
 
 struct block {

@@ -26,7 +26,7 @@ void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
 /* Returns whether blocks of that size are reused. */
 bool tc_blocks_reuses(size_t size);
 /* Returns whether a block of at least that size lies ready, so that tc_blocks_take asks the system for nothing. The
- * taker's thread; NULL blocks keep none. */
+ * taker's thread; false for NULL. */
 bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
 /* Makes (`block` NULL) or resizes a block that is counted, and given back, as any other, but is never reused, whatever
  * its size. NULL when the system does not give so much; `block`, which must be of this function, is then as it was. */

@@ -6,7 +6,8 @@
  * foreign library, and then lets no thread enter a foreign library. It frees nothing and runs no callback of the
  * application. After it the runtimes of the process answer TORC_EFORK, as in a forked child.
  *
- * quick_exit and _exit run no handler of the libraries, and need none of Torc's. libtorc.so is never unloaded. */
+ * quick_exit and _exit run no handlers of libraries, so Torc's handler is not needed there. libtorc.so is never
+ * unloaded. */
 #ifndef TC_BASE_EXIT_H
 #define TC_BASE_EXIT_H
 

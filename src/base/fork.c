@@ -3,7 +3,7 @@
  *   before a fork   `registry`, then every lock of rank 0, 1, ..., then `foreign` for writing: no thread is inside
  *                   of OpenSSL, libcurl, RE2, dlopen or atexit
  *   in the parent   all are given back
- *   in the child    `foreign` is made anew (it names its writer by a thread that the child does not have), the
+ *   in the child    `foreign` is initialised again (it names its writer by a thread that the child does not have), the
  *                   generation is counted up, all locks are given back
  *
  * `foreign` is a read-write lock whose readers are the threads inside of a section. Sections nest: `foreign_depth`
@@ -92,8 +92,8 @@ static void fork_in_parent(void)
     locks_give();
 }
 
-/* Tells ThreadSanitizer that `foreign` is free before it is made anew: it does not see the assignment, and would take
- * the lock for held, and each later lock for taken below it. */
+/* Tells ThreadSanitizer that `foreign` is free before it is initialised again. ThreadSanitizer does not see the
+ * assignment: it would take the lock for held, and each later lock for taken below it. */
 static void foreign_was_given_back(void)
 {
 #if TSAN

@@ -46,11 +46,10 @@ void tc_lock_give(struct tc_lock *l);
 /* Returns the process's one lock of that rank. */
 struct tc_lock *tc_lock_of_process(enum tc_lock_rank rank);
 
-/* Begins a piece of work in a library that has locks of its own and resets none in a child: OpenSSL, libcurl, RE2, and
- * of the C library dlopen and atexit. Returns false when the process is exiting
- * (base/exit.h), since OpenSSL frees its state then: the library must not be called. May be nested on one thread. The
- * work must not wait for another thread, since fork and exit wait for its end. The thread is not cancelled before it
- * leaves. */
+/* Begins a piece of work in a library that has locks of its own and does not reset them in a child: OpenSSL, libcurl,
+ * RE2, and of the C library dlopen and atexit. Returns false when the process is exiting (base/exit.h), since OpenSSL
+ * frees its state then: the library must not be called. May be nested on one thread. The work must not wait for another
+ * thread, since fork and exit wait for its end. The thread is not cancelled before it leaves. */
 bool tc_foreign_enter(void);
 void tc_foreign_leave(void);
 /* Sets what each thread that was in a foreign section does last, inside of such a section: it frees OpenSSL's state of

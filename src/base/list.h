@@ -37,7 +37,7 @@ static inline void tc_list_prepend(struct tc_link *head, struct tc_link *link)
     tc_list_append(head->next, link);
 }
 
-/* Takes the link off its list; harmless when it is on none. */
+/* Takes the link off its list; does nothing to a link that is on no list. */
 static inline void tc_list_remove(struct tc_link *link)
 {
     link->prev->next = link->next;

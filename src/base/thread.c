@@ -15,7 +15,7 @@
 #include "base/ref.h"
 
 struct tc_thread {
-    struct tc_ref ref; /* one of the thread itself, one of whoever joins it */
+    struct tc_ref ref; /* one of the thread itself, one of the thread that joins it */
     pthread_t id;
     sem_t over;
     bool stays; /* it does not end before the process does */

@@ -24,7 +24,7 @@ const struct tc_headers *tc_call_filters_response(struct tc_call_filters *f, con
 void tc_call_filters_end(struct tc_call_filters *f);
 /* Returns the name of the filter that has the call wait. */
 const char *tc_call_filters_waiting(const struct tc_call_filters *f);
-/* What the filters did, for `torc call --explain`. NULL is allowed. */
+/* Returns the list of the filters' actions, for `torc call --explain`. NULL is allowed. */
 const struct tc_filter_note *tc_call_filters_notes(const struct tc_call_filters *f);
 
 #endif

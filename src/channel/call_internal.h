@@ -44,7 +44,7 @@ struct tc_call_deadline {
 
 /* The present attempt: a pick and its stream. */
 struct tc_call_attempt {
-    uint64_t random; /* for the pick: kept while the pick is queued, drawn anew for another attempt */
+    uint64_t random; /* for the pick: kept while the pick is queued; each attempt draws its own */
     bool has_random;
     struct tc_h2_request request;
     struct tc_transport *transport; /* WAIT_STREAM, and RUNNING while the stream is opened */

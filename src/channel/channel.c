@@ -243,7 +243,7 @@ static void resolution_failed(torc_channel *ch, const struct tc_status *status)
 }
 
 /* Returns the service config that a result brings into force (a reference), or NULL with *bad if the result's is
- * invalid and there is none to keep (A21). Sets *refused if the result's is invalid. */
+ * invalid and no earlier config can be kept (A21). Sets *refused if the result's is invalid. */
 static struct tc_service_config *choose_config(torc_channel *ch, const struct tc_resolver_result *r,
                                                struct tc_status *bad, bool *refused)
 {

@@ -65,7 +65,7 @@ static struct tc_conn_config *conn_config_make(const torc_channel *ch)
     const struct torc_channel_options *o = &ch->opts;
     struct tc_conn_config *c = TC_NEW(struct tc_conn_config);
     tc_ref_init(&c->ref);
-    /* A29: the fallback credentials, where the cluster has none. */
+    /* A29: the fallback credentials, for a cluster without TLS of its own. */
     torc_credentials *own = tc_creds_channel(ch->credentials), *fallback = tc_credentials_xds_fallback(own);
     c->creds = torc_credentials_ref(fallback ? fallback : own);
     struct tc_slice host = tc_addr_host_of(tc_rstr_slice(ch->authority)); /* the name that the certificate must have */

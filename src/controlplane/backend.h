@@ -1,4 +1,4 @@
-/* The echo backend: answers each message of any method with itself, and says who it is in the response header x-backend
+/* The echo backend: answers each message of any method with itself, and names itself in the response header x-backend
  * (among the trailers if the call fails). The bytes of a request header x-load-metrics-bin come back as its load report
  * (trailer endpoint-load-metrics-bin). For the command, the demo and tests. */
 #ifndef TC_CONTROLPLANE_BACKEND_H

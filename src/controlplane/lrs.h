@@ -13,7 +13,7 @@ struct tc_lrs;
 struct tc_lrs_config {
     uint64_t interval_ms;
     bool send_all_clusters;
-    const char *const *clusters; /* those to report; with send_all_clusters none is needed */
+    const char *const *clusters; /* the clusters to report; not needed with send_all_clusters */
     size_t n_clusters;
     bool endpoint_granularity;
 };

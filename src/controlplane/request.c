@@ -1,4 +1,4 @@
-/* Requests of ADS and LRS streams. A request lives in an arena that ends with tc_request_unpack: whoever needs a part
+/* Requests of ADS and LRS streams. A request lives in an arena that ends with tc_request_unpack: code that needs a part
  * of the request for longer copies it, as tc_request_node_take does. */
 #include "controlplane/request.h"
 

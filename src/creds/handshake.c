@@ -4,9 +4,9 @@
  *   fail   The outcome, an error, is known at the start.
  *   TLS    A struct tc_tls_handshake runs and calls back (handshake_on_tls).
  *
- * A known outcome is reported by a task, so that the callback never comes from inside of start. Whoever tells the
- * outcome frees the handshake first: the callback may end its owner. A cancel closes the byte stream, frees the
- * handshake, and no callback follows. Loop thread only. */
+ * A known outcome is reported by a task, so that the callback never comes from inside of start. The function that
+ * reports the outcome frees the handshake first: the callback may end its owner. A cancel closes the byte stream, frees
+ * the handshake, and no callback follows. Loop thread only. */
 #include "creds/handshake.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* TLS channel credentials, of two kinds: from texts, which never change and have one context, and from files, whose
- * context is made anew when they change (creds/tls_source.h).
+ * context is replaced when they change (creds/tls_source.h).
  *
  * The key says which connections may be shared. Credentials from texts have a digest of the texts in it, so that equal
  * texts share connections and the key holds no secret; credentials from files have the paths, since the content

@@ -90,7 +90,7 @@ static bool source_is_newer(const struct tc_tls_source *s, const struct tc_cert_
                           (identity && (int32_t)(identity->id - s->from_identity->id) < 0));
 }
 
-/* Makes the context anew when the files' content has changed. Takes over the references. */
+/* Replaces the context if the files' content has changed. Takes over the references. */
 static bool source_renew(struct tc_tls_source *s, struct tc_cert_roots *roots, struct tc_cert_identity *identity,
                          char **why)
 {

@@ -1,5 +1,5 @@
-/* The TLS context of clients whose roots, certificate and key come from files: made anew when their content has
- * changed. Any thread. */
+/* The TLS context of clients whose roots, certificate and key come from files: replaced when their content has changed.
+ * Any thread. */
 #ifndef TC_CREDS_TLS_SOURCE_H
 #define TC_CREDS_TLS_SOURCE_H
 

@@ -8,7 +8,7 @@
 #include "base/ref.h"
 
 struct tc_h2_glitch_rate {
-    struct tc_lref ref; /* the connections to the peer, and who makes them */
+    struct tc_lref ref; /* of the connections to the peer, and of the object that makes them */
     int64_t frames;     /* not paid for; negative: credit that our own frames gave */
     uint64_t at_ms;     /* time has paid up to then */
 };

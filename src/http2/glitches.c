@@ -1,9 +1,10 @@
-/* Counts glitches: frames that move no RPC on, and what they cost us.
+/* Counts glitches: frames that move no RPC on, weighted by their cost to us.
  *
  *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`.
  *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and it is judged by its type.
  *   on_hidden  what is left in `hidden` was skipped by nghttp2 without a callback (frames of closed streams, for the
- *              most part). What streams that we reset may still send (late_bytes) is not held against the peer.
+ *              most part). Bytes that streams may still send after we reset them (late_bytes) are not held against the
+ *              peer.
  *
  * A glitch adds to the peer's rate (glitch_rate.h); our own frames give credit, since the peer may have to answer them.
  * Header fields that nobody takes count by the cost of decoding them. */

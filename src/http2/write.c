@@ -190,7 +190,7 @@ static int gather_write(struct tc_h2_conn *c, struct tc_h2_gather *g)
         if (n < 0 && n != TORC_EAGAIN)
             return (int)n;
         if (n <= 0) {
-            /* A message belongs to its owner, who may free it after on_written: the rest is copied. */
+            /* A message belongs to its owner, which may free it after on_written: the rest is copied. */
             unsent_keep(c, iov, end);
             return TORC_EAGAIN;
         }

@@ -30,7 +30,7 @@ struct tc_bytestream_ops {
      * go to the kernel as far as that does not block. */
     void (*close)(struct tc_bytestream *bs);
     /* Returns true when the peer's certificate is valid for `host` (a name or an IP literal) too. NULL: the peer has no
-     * certificate, and none was asked for. */
+     * certificate and did not have to show one. */
     bool (*peer_is)(struct tc_bytestream *bs, struct tc_slice host);
 };
 

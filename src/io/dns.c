@@ -9,7 +9,7 @@
  *   done      The outcome is in `addrs` or `error`, and the task reports it: never from inside of c-ares, and never
  *             from inside of tc_dns_resolve, even for literals.
  *
- * Each query makes its channel anew, and so reads resolv.conf and /etc/hosts as they are. */
+ * Each query makes a channel of its own, and so reads resolv.conf and /etc/hosts as they are. */
 #include "io/dns.h"
 
 #include <ares.h>

@@ -1,5 +1,5 @@
 /* Name look-ups by c-ares: A and AAAA in parallel, results in the order of RFC 6724 as c-ares sorts them. Literals are
- * answered without a query. Each query reads /etc/hosts and resolv.conf anew. Each resolver has one tc_dns, which holds
+ * answered without a query. Each query reads /etc/hosts and resolv.conf. Each resolver has one tc_dns, which holds
  * little memory between queries. */
 #ifndef TC_IO_DNS_H
 #define TC_IO_DNS_H

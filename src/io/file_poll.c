@@ -22,7 +22,7 @@ struct tc_file_poll {
     void *arg;
 };
 
-/* Returns a number that changes with the file: 0 where there is none. `seed` is the name's. */
+/* Returns a number that changes with the file: 0 if the file does not exist. `seed` is the name's. */
 static uint64_t poll_stamp_file(int folder, const char *name, uint64_t seed)
 {
     struct stat st;

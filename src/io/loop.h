@@ -48,7 +48,7 @@ void tc_loop_defer(struct tc_loop *loop, struct tc_task *task);
 /* Runs the task once at the end of this turn (connections write their frames so); a task that is queued already stays.
  */
 void tc_loop_at_turn_end(struct tc_loop *loop, struct tc_task *task);
-/* Takes a task off the queue that it is on; harmless when it is on none. Not for posted tasks. */
+/* Takes a task off the queue that it is on; does nothing to a task that is on no queue. Not for posted tasks. */
 void tc_task_cancel(struct tc_task *task);
 /* Posts a task: the loop runs it in its next turn, and is woken if it sleeps. The task must stay alive until it has
  * run, and must not be posted again before. Returns false when the loop has ended: the task is still the caller's. The

@@ -232,7 +232,7 @@ bool tc_loop_in_turn(const struct tc_loop *loop)
     return atomic_load_explicit(&loop->turn_thread, memory_order_relaxed) == (uintptr_t)pthread_self();
 }
 
-/* --- for those who drive the loop --- */
+/* --- driving the loop --- */
 
 int tc_loop_fd(const struct tc_loop *loop)
 {

@@ -17,7 +17,7 @@
 
 struct tc_loop;
 
-/* Embedded in its owner, who starts and stops it with tc_timer_start and tc_timer_stop (io/loop.h). */
+/* Embedded in its owner, which starts and stops it with tc_timer_start and tc_timer_stop (io/loop.h). */
 struct tc_timer {
     struct tc_link link;
     struct tc_loop *loop;

@@ -79,13 +79,13 @@ struct tc_lb_helper {
 
 struct tc_lb_update {
     /* Borrowed for the call; the policy takes its own references. */
-    struct tc_endpoints *endpoints;          /* NULL when endpoints_error says why there are none */
+    struct tc_endpoints *endpoints;          /* NULL: there are no endpoints, and endpoints_error says why */
     const struct tc_status *endpoints_error; /* NULL or a failed resolution */
     struct tc_lb_config *config;             /* of the policy's own factory; never NULL */
     struct tc_rstr *resolution_note;         /* A74, A88: added to the texts of failures; NULL: none */
     void *attributes;                        /* the resolver's (for cds: the XdsConfig); NULL: none */
-    /* Keep the attributes beyond the call, for a policy that makes children later. NULL: they cannot be kept, and such
-     * children get none. */
+    /* Keep the attributes beyond the call, for a policy that makes children later. NULL: they cannot be kept, and
+     * children that are made later get no attributes. */
     void *(*attributes_ref)(void *attributes);
     void (*attributes_unref)(void *attributes);
 };

@@ -208,8 +208,8 @@ static void frame_pop(struct scanner *s)
         s->clean->data[f->length_at + i] = (char)((len & 0x7f) | (i + 1 < f->length_len ? 0x80 : 0));
 }
 
-/* Keeps the head of the message, tag and length, before the content: frame_pop writes the length anew if the content
- * has become shorter. */
+/* Keeps the head of the message, tag and length, before the content: frame_pop corrects the length if the content has
+ * become shorter. */
 static int message_enter(struct scanner *s, const ProtobufCFieldDescriptor *field, size_t index,
                          const struct item *item)
 {

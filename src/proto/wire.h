@@ -9,7 +9,7 @@
 
 enum tc_wire { TC_WIRE_VARINT, TC_WIRE_64BIT, TC_WIRE_LENGTH, TC_WIRE_32BIT = 5 };
 
-/* What the values of a field are in memory (protobuf-c's structs and JSON tell those apart), and on the wire. */
+/* The kind of a field's values, in memory (protobuf-c's structs and JSON tell the kinds apart) and on the wire. */
 enum tc_field_kind {
     TC_FIELD_I32,
     TC_FIELD_U32,

@@ -30,11 +30,11 @@ struct tc_regex_limits {
 struct tc_regex *tc_regex_new(struct tc_slice pattern, const struct tc_regex_limits *limits, char **why);
 struct tc_regex *tc_regex_ref(struct tc_regex *r);
 void tc_regex_unref(struct tc_regex *r);
-/* About how many bytes its program takes. The automata that matching builds come on top: at most 21 KiB for a program
- * of up to 64 instructions, and 213 bytes for each further one. */
+/* Returns about how many bytes the compiled program takes. Matching builds automata beside it: at most 21 KiB for a
+ * program of up to 64 instructions, and 213 bytes for each further instruction. */
 size_t tc_regex_memory(const struct tc_regex *r);
-/* What reading a pattern takes whatever its program becomes ("(?:\pL\pL){0}" has next to none), as the size of a
- * program that takes about as long to compile. */
+/* Returns the cost of parsing a pattern, as the size of a program that takes about as long to compile. The size of the
+ * pattern's own program says nothing of that cost: "(?:\pL\pL){0}" compiles to almost nothing. */
 size_t tc_regex_reading_cost(struct tc_slice pattern);
 /* Takes `n` off `*steps`. Returns false, and leaves 0, when fewer are left. */
 static inline bool tc_regex_take_steps(uint64_t *steps, uint64_t n)

@@ -7,7 +7,7 @@
 #include "io/loop.h"
 #include "resolver/config_selector.h"
 
-/* What a filter did to an RPC, for `torc call --explain`. */
+/* A filter's action on an RPC, for `torc call --explain`. */
 struct tc_filter_note {
     struct tc_filter_note *next;
     struct tc_slice filter; /* name of the instance */

@@ -20,7 +20,7 @@ struct tc_select_args {
     bool explain; /* fill in route text */
 };
 
-/* What was decided for the RPC. Strings live in the arena or as long as `hold`. */
+/* The decisions for one RPC. Strings live in the arena or as long as `hold`. */
 struct tc_call_config {
     uint64_t timeout_ns;        /* bound on the deadline by the route or method config; UINT64_MAX: none */
     struct tc_slice cluster;    /* for pick args */

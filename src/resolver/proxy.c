@@ -88,8 +88,8 @@ static bool host_split(struct tc_slice path, struct tc_slice *host)
     return tc_addr_split(path, host, &rest) && rest.len && rest.data[0] == ':';
 }
 
-/* What CONNECT asks for: the target with its port, or 443. Bytes that a target may have and a line of HTTP may not are
- * percent-encoded. */
+/* Returns the argument of CONNECT: the target with its port, or with 443. Bytes that a target may have and a line of
+ * HTTP may not are percent-encoded. */
 static struct tc_rstr *connect_target(struct tc_slice path)
 {
     struct tc_slice host;

@@ -13,9 +13,9 @@
 
 struct tc_resolver;
 
-/* What a resolver found. The receiver takes over all references. */
+/* A resolver's result. The receiver takes over all references. */
 struct tc_resolver_result {
-    struct tc_endpoints *endpoints;      /* NULL when status says why there are none */
+    struct tc_endpoints *endpoints;      /* NULL: there are no endpoints, and `status` says why */
     struct tc_status status;             /* of the endpoints */
     struct tc_rstr *service_config;      /* JSON, or NULL */
     struct tc_lb_config *lb_config;      /* decided by the resolver (xDS), wins over the service config's; NULL: none */
@@ -27,7 +27,7 @@ struct tc_resolver_result {
 
 void tc_resolver_result_fini(struct tc_resolver_result *r);
 
-/* What a resolver is given. Outlives the resolver. */
+/* The inputs of a resolver. Outlives the resolver. */
 struct tc_resolver_env {
     struct tc_loop *loop;
     const struct tc_lb_registry *lb_registry;

@@ -22,7 +22,7 @@
  *
  * To build: tc_ring_shares counts the entries of each item, tc_ring_keys (keys.c) hashes them, tc_ring_sort (sort.c)
  * sorts them and fills the index. A changed ring is made of the old one: update.c, which has a picture. Rings are
- * immutable once built, and shared by everybody who asks for the same one (cache.c). */
+ * immutable once built, and shared by all policies that ask for the same one (cache.c). */
 #include "ring/ring.h"
 
 #define XXH_INLINE_ALL

@@ -8,7 +8,7 @@
 #define TC_RING_ADDED UINT32_MAX
 
 /* Returns the ring of tc_ring_new(items, n, min, max, cap). Copies what `old` has in common with it, so it costs what
- * differs and one merge; builds anew where too much differs.
+ * differs and one merge; builds the whole ring where too much differs.
  *
  * old_items: the items that `old` was built of, in their order. from[i]: the index in old_items of the item with the
  * key of items[i], or TC_RING_ADDED; no index may come twice. Removed items and changed weights need no mark. */

@@ -1,9 +1,10 @@
-/* Threads that wait for the loop, and who drives the loop of a runtime without a thread.
+/* Threads that wait for the loop, and the choice of the thread that drives the loop of a runtime without a thread of
+ * its own.
  *
  * rt->mutex guards what waiting threads share with callbacks on the loop, and rt->driven: whether a thread is inside
  * tc_loop_turn. At most one is. In TORC_RUNTIME_CALLER mode a thread in tc_runtime_wait drives the loop whenever nobody
- * else does (drive_one_turn releases the mutex around the turn); the other waiters sleep on their conditions. Whoever
- * stops driving passes the loop on (drive_pass_on): to another waiter, or, if the application waits on the loop's
+ * else does (drive_one_turn releases the mutex around the turn); the other waiters sleep on their conditions. A thread
+ * that stops driving passes the loop on (drive_pass_on): to another waiter, or, if the application waits on the loop's
  * descriptor in an event loop of its own, by making the descriptor readable when there is work earlier than
  * torc_runtime_timeout_ms last returned (told_ms).
  *

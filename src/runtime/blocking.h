@@ -19,7 +19,7 @@
 /* A thread that waits; on its stack. */
 struct tc_wait {
     struct tc_link link;  /* among the runtime's waiters */
-    struct tc_link owner; /* on a list of whoever wakes it */
+    struct tc_link owner; /* on a list of the object that wakes it */
     pthread_cond_t cond;
     bool woken; /* under the runtime's lock */
 };

@@ -3,7 +3,7 @@
  * Three ways to drive the loop of a runtime:
  *
  *   TORC_RUNTIME_THREAD              a thread of the runtime's own (run_thread);
- *   TORC_RUNTIME_CALLER              the application's threads: whoever waits inside Torc, or calls torc_runtime_poll
+ *   TORC_RUNTIME_CALLER              the application's threads that wait inside Torc or call torc_runtime_poll
  *                                    (blocking.c);
  *   TORC_RUNTIME_CALLER, with a      an event loop of the application's own, which watches torc_runtime_fd and calls
  *   descriptor                       torc_runtime_poll when torc_runtime_timeout_ms is over.
@@ -80,7 +80,7 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
 {
     torc_runtime *rt = TC_NEW(torc_runtime);
     tc_ref_init(&rt->ref);
-    rt->loop = tc_loop_ref(loop); /* whoever holds the runtime may post when the loop has ended */
+    rt->loop = tc_loop_ref(loop); /* a thread that holds the runtime may post when the loop has ended */
     rt->fd = tc_loop_fd(loop);
     rt->own_loop = own_loop;
     rt->mode = (enum torc_runtime_mode)options->mode;

@@ -1,5 +1,5 @@
 /* The runtime: what its channels share, and how work gets to its loop. runtime/create.c makes and ends it,
- * runtime/blocking.c has the threads that wait and who drives the loop.
+ * runtime/blocking.c has the threads that wait and decides which one drives the loop.
  *
  * The memory is counted: the handle, the channels, their calls. torc_runtime_free ends the loop, but an object with a
  * reference may still call tc_runtime_check, which returns TORC_ECLOSED, and may post to the loop, which refuses the

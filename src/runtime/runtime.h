@@ -46,7 +46,8 @@ bool tc_runtime_run(torc_runtime *rt, struct tc_task *task);
  * Loop thread. */
 bool tc_runtime_stopped(const torc_runtime *rt);
 
-/* What the runtime ends before it ends itself: a channel embeds it. Leaves with tc_list_remove. Loop thread. */
+/* An object that the runtime ends before it ends itself: a channel embeds it. Leaves with tc_list_remove. Loop
+ * thread. */
 struct tc_runtime_member {
     struct tc_link link;
     bool is_private; /* serves public members, which are ended first */
@@ -55,8 +56,8 @@ struct tc_runtime_member {
 };
 void tc_runtime_join(torc_runtime *rt, struct tc_runtime_member *member);
 
-/* A slot for what api/ keeps for the threads that use a runtime (the pool of calls): whoever needs the value first
- * makes it and stores it with a compare-and-swap. It is destroyed with the runtime's memory. */
+/* A slot for a value that api/ keeps for the threads that use a runtime (the pool of calls): the first thread that
+ * needs the value makes it and stores it with a compare-and-swap. It is destroyed with the runtime's memory. */
 struct tc_runtime_shared {
     _Atomic(void *) value; /* NULL: not made yet */
     void (*_Atomic destroy)(void *value);

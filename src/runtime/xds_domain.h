@@ -11,7 +11,7 @@
 /* Returns the runtime on which the domain's own things run. */
 torc_runtime *tc_xds_domain_runtime(const torc_xds_domain *d);
 
-/* What a module keeps with a domain; made on first use, by any thread. */
+/* A value that a module keeps with a domain; made on first use, by any thread. */
 struct tc_xds_domain_part {
     /* Makes the value. Called once, for the runtime that comes first. */
     void *(*make)(torc_xds_domain *d);

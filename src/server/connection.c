@@ -1,4 +1,5 @@
-/* The connections of a server: who is let in, who gives way, and how long one may keep a place that it does not use.
+/* The connections of a server: which are accepted, which give way to new ones, and how long one may keep a place that
+ * it does not use.
  *
  *   OPENING   TLS, then the client's preface and SETTINGS. Ends the connection handshake_timeout_ms after accept.
  *   SERVING   Without a call for idle_timeout_ms the connection gets a GOAWAY. A call may be silent for ever:
@@ -13,7 +14,7 @@
 #include "http2/server_stream.h"
 #include "server/server_internal.h"
 
-/* --- who gives way --- */
+/* --- giving way --- */
 
 /* One host of IPv6 has 2^64 addresses: its first 64 bits count. */
 static void peer_key(const struct tc_addr *a, uint8_t key[17])
@@ -86,7 +87,7 @@ static bool conn_goes_before(const struct tc_server_conn *a, const struct tc_ser
     return a->moved_ms < b->moved_ms; /* among equals the one that was accepted first */
 }
 
-/* Makes one connection give way to a new one, which is counted already. Returns false if none may. */
+/* Closes one connection to make room for a new one, which is counted already. Returns false if all must stay. */
 static bool server_make_room(struct tc_server *s, const struct tc_server_conn *newcomer)
 {
     struct tc_server_conn *victim = NULL;

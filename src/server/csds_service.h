@@ -2,7 +2,8 @@
  * watches: each request has one answer.
  *
  * Answers are shared. A request waits until an answer is there that was begun after it came, and all requests that wait
- * get the same one; answers are made one at a time. So what the service costs does not grow with those who ask:
+ * get the same one; answers are made one at a time. So the cost of the service does not grow with the number of
+ * clients:
  *
  *   time     The next answer is begun when the maker has rested for 20 times what the last one took of its loop.
  *   memory   All answers that are with a client that has not taken them yet have at most max_bytes. At the limit the
@@ -15,7 +16,7 @@
 #include "server/call.h"
 #include "server/server.h"
 
-/* Embedded by who makes the answers: xDS clients (api/), or the embedded control plane. */
+/* Embedded in the maker of the answers: the xDS clients (api/), or the embedded control plane. */
 struct tc_csds_service {
     /* Begins to make a serialised ClientStatusResponse; `without_contents`: resources are named and not shown. Ends
      * with tc_csds_service_made, now or later. One at a time. */

@@ -194,7 +194,8 @@ const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *result, const 
 
 /* --- streams --- */
 
-/* The stream's arena; NULL: the stream is of another method. The first who asks decides of which. */
+/* Returns the stream's arena, or NULL if it belongs to another method: the first
+ * call binds the stream to its method. */
 static struct decoded *stream_decoded(torc_stream *stream, const struct torc_protobuf_c_method *m)
 {
     struct tc_typed *d = tc_stream_typed(stream);

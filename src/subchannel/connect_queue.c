@@ -28,10 +28,10 @@ enum {
     OWN = 8             /* under way: below it, a channel has little */
 };
 
-/* Who may begin, by how many are under way. */
+/* Which entries may begin, by the number of entries under way. */
 enum room {
     FOR_ALL,    /* less than half of the descriptors are connecting */
-    FOR_LINES,  /* less than five eighths: localities that have none under way */
+    FOR_LINES,  /* less than five eighths: localities without an entry under way */
     FOR_OTHERS, /* less than three quarters: channels that have fewer than OWN */
     FOR_NOBODY
 };

@@ -1,7 +1,7 @@
 /* One connection of a pool: the state machine that connects, backs off and connects again. Loop thread only.
  *
- * A connection does not know the pool. The pool hands it a struct tc_connection_env; whoever follows its states embeds
- * a struct tc_connection_watch. connection.c has the states. */
+ * A connection does not know the pool. The pool hands it a struct tc_connection_env; an object that follows its states
+ * embeds a struct tc_connection_watch. connection.c has the states. */
 #ifndef TC_SUBCHANNEL_CONNECTION_H
 #define TC_SUBCHANNEL_CONNECTION_H
 
@@ -61,7 +61,7 @@ struct tc_connection {
     struct tc_conn_config *config;
     struct tc_addr addr;
     struct tc_rstr *address; /* text of addr */
-    const void *locality;    /* of who asked for the connection last; identity only */
+    const void *locality;    /* of the subchannel that asked for the connection last; identity only */
     struct tc_link watches;  /* struct tc_connection_watch */
 
     enum torc_connectivity state;

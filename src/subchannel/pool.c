@@ -2,8 +2,8 @@
  *
  * Connections are found by key: the address, the way to it (a proxy), the credentials, and what else of the
  * tc_conn_config counts for a connection. A subchannel watches its connection; when the last watch goes, the connection
- * is kept for idle_ms (max_idle of them at most) if it is READY, or if its history must bind whoever comes back: a
- * backoff that runs, a server that ended connections without an answer, a server that has cost too much.
+ * is kept for idle_ms (max_idle of them at most) if it is READY, or if its history must bind the next subchannel of the
+ * address: a backoff that runs, a server that ended connections without an answer, a server that has cost too much.
  *
  * When there are more than max_idle, connections whose endpoint left the resource go first (LEFT), the oldest first.
  * Connections that a policy released on its own go next (STAYED): the policy may come back to them. */

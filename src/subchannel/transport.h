@@ -54,7 +54,7 @@ void tc_transport_judge_later(struct tc_transport *t, struct tc_barren *barren);
 struct tc_rstr *tc_transport_address(const struct tc_transport *t);
 /* ":scheme" of requests: "https" on a secure connection, else "http". */
 const char *tc_transport_scheme(const struct tc_transport *t);
-/* Opens a stream as tc_h2_client_stream_open does; behind those who wait already. */
+/* Opens a stream as tc_h2_client_stream_open does; queues behind the streams that wait already. */
 struct tc_h2_stream *tc_transport_open(struct tc_transport *t, const struct tc_h2_request *request,
                                        struct tc_arena *arena, const struct tc_h2_client_events *events, void *arg,
                                        int *error);

@@ -1,4 +1,4 @@
-/* Whom a TLS connection trusts: the name, the chain, and the words for a refusal.
+/* Verification of a TLS peer: its name, its chain, and the texts of refusals.
  *
  * OpenSSL verifies the chain. Three things are added: a verify callback of the context looks at the leaf last, and may
  * refuse what OpenSSL accepted, never the other way round; the roots may be chosen by the leaf (SPIFFE), which replaces

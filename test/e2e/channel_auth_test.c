@@ -293,7 +293,7 @@ static void test_jwt_file(void **state)
     torc_call_credentials_unref(good);
 }
 
-/* A control plane that records who calls, and answers nothing. */
+/* A control plane that records the credentials of its callers, and answers nothing. */
 struct ads {
     pthread_mutex_t mutex;
     pthread_cond_t cond;

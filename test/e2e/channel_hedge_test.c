@@ -11,7 +11,7 @@
 static struct kit_backends *kit;
 static torc_runtime *rt;
 
-/* What the server does with call i: 'h' holds it, 'o' answers, 'i' sends headers and then answers, 'u' fails with
+/* The server's action on call i: 'h' holds it, 'o' answers, 'i' sends headers and then answers, 'u' fails with
  * UNAVAILABLE, 'x' with INTERNAL, 'r' refuses the stream; the last letter holds for all later calls. While calls run,
  * only the servers' thread uses it. */
 struct script {

@@ -12,7 +12,7 @@
 #define OK_HEADERS ":status: 200\ncontent-type: application/grpc\n"
 #define CALLING_MS 1500
 /* 33 at once, then as the backoff allows: one after about a second. A connection that lasts for a second, since the
- * machine stalls, begins the count anew; without backoff there are hundreds. */
+ * machine stalls, begins the count again; without backoff there are hundreds. */
 #define CONNECTIONS_MAX (3 * 36)
 /* Servers that answer: with backoff there would be at most 40 within that time. */
 #define ANSWERED_MIN 46

@@ -418,7 +418,7 @@ static void test_last_callbacks_come_before_the_runtime_is_gone(void **state)
     }
 }
 
-/* Threads that wait for a stream are released by whoever ends it. */
+/* Threads that wait for a stream are released when any other thread ends the stream. */
 static void *receive_until_the_end(void *arg)
 {
     const torc_message *m;

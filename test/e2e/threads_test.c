@@ -110,7 +110,7 @@ static void on_done(torc_stream *call, const torc_result *result, void *arg)
 
 static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
 
-/* --- what a thread does; each returns 0 or TORC_ECLOSED, or what else the function may say --- */
+/* --- actions of a thread; each returns 0, TORC_ECLOSED, or another code that its function may return --- */
 
 static const char *method(struct actor *a)
 {

@@ -1,4 +1,5 @@
-/* The destinations of an RPC's attempts: one of two backends always fails, and each attempt draws a cluster anew. */
+/* The destinations of an RPC's attempts: one of two backends always fails, and each attempt draws a cluster of its
+ * own. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,7 +126,7 @@ static void retries_on_a_ring(void **state)
     kit_mesh_free(k);
 }
 
-/* Each hedged attempt draws anew, as soon as another one failed. */
+/* Each hedged attempt draws for itself, as soon as another one failed. */
 static void hedges_on_a_ring(void **state)
 {
     (void)state;

@@ -10,8 +10,8 @@
  * So the remaining connections are at most one for each endpoint with an attempt since the outage began; `bound` counts
  * them from the events. If servers refuse connections, each failure lets the rule start the next IDLE endpoint, and a
  * long outage reaches all hundred: the bound is 100. If servers are silent, one attempt stays CONNECTING and the rule
- * starts none: the bound is the number of endpoints that calls reached, plus one for each attempt that failed when the
- * servers came back. */
+ * starts no other: the bound is the number of endpoints that calls reached, plus one for each attempt that failed when
+ * the servers came back. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* protoc-gen-torc: the input is a CodeGeneratorRequest. What comes out is a response without protoc-gen-c, whose run is
- * left out here: the input names the program. */
+/* protoc-gen-torc: the input is a CodeGeneratorRequest. The output is a response. protoc-gen-c is not run: the input
+ * names the program. */
 #include "fuzz.h"
 #include "messages.h"
 #include "plugin.h"

@@ -26,6 +26,8 @@ PHRASES = [
     (r"\bof its own\b[^.:;]*\bof its own\b", "say whose, once"),
     (r"\bwould not have (?:it|them)\b", '"rejected"'),
     (r"\bnot any longer\b", '"no longer"'),
+    (r"\b[Ww]hoever\b", "name the thing: the thread, the caller, the client"),
+    (r"\banew\b", '"again", or the thing that is made'),
 ]
 # At the start of a comment.
 LEANING = [
@@ -35,6 +37,8 @@ LEANING = [
     (r"(?:True|False)\b(?!\.$)", '"Returns true if", "Returns false if"'),
     (r"Whether\b", '"Returns whether", "Decides whether"'),
     (r"Of (?:each|all|those|them)\b", "begins with its end"),
+    (r"(?:What|Who|Whom)\b(?!.*\?)", "begins without its noun"),
+    (r"--- (?:what|who|those)\b", "begins without its noun"),
 ]
 # Words of the code that the glossary of CONTRIBUTING.md replaced.
 GONE = [

@@ -1,7 +1,8 @@
-/* What befalls the mesh: faults of hosts and connections, and changes of resources.
+/* The changes of a run: faults of hosts and connections, and changes of resources.
  *
- * A resource that is bad or deleted disturbs nobody who had a good one (A88). Therefore routes, aggregates and
- * listeners change only while all resources are good: whoever is sent to a cluster for the first time must find it. */
+ * A resource that is bad or deleted disturbs no client that had a good one (A88). Therefore routes, aggregates and
+ * listeners change only while all resources are good: a client that is sent to a cluster for the first time must find
+ * it. */
 #include "base/clock.h"
 #include "sim/net.h"
 #include "sim/oracle.h"

@@ -1,4 +1,4 @@
-/* What the mesh of a run is: plain data that the workload changes, servers serve (servers.c), and the oracle judges by.
+/* The mesh of a run as plain data: the workload changes it, servers serve it (servers.c), and the oracle judges by it.
  */
 #ifndef SIM_MESH_H
 #define SIM_MESH_H

@@ -34,7 +34,7 @@ size_t sim_host_connections(const char *address);
 /* Returns how many attempts to connect to the address there were. */
 uint64_t sim_host_attempts(const char *address);
 
-/* Does it to one open connection, chosen by `which`; false: there is none. */
+/* Reset or stall one open connection, chosen by `which`. Return false if no connection is open. */
 bool sim_net_reset_one(uint64_t which);
 bool sim_net_stall_one(uint64_t which, uint64_t us);
 bool sim_net_cut_one(uint64_t which, size_t after_bytes);

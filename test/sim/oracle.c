@@ -140,7 +140,7 @@ static void note_members(uint64_t now_ms)
     }
 }
 
-/* --- what happens --- */
+/* --- events --- */
 
 void oracle_disturbed(uint64_t now_ms)
 {

@@ -1,7 +1,7 @@
 /* Searching and shortening.
  *
- * A seed runs in a child process: the world can be begun once a process, and a crash is a finding too. What a child
- * found it leaves in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps left out
+ * A seed runs in a child process: the world can be begun once a process, and a crash is a finding too. A child leaves
+ * its finding in a slot of shared memory. Shortening tries, in this order: fewer steps at the end, steps left out
  * (halves, quarters, ..., single ones), features turned off; a shorter run counts when it breaks the same rule. */
 #include "sim/search.h"
 

@@ -2,8 +2,8 @@
  *
  * Bytes that an end writes go into the other end's `flight` with the moment of their arrival, which never comes before
  * that of earlier bytes. Then they are in `inbox`, and the owner hears READABLE from its loop. A close is a chunk
- * without bytes. What arrives at a closed end is answered with a reset, as the kernel does. A connection lives until
- * both ends are closed. */
+ * without bytes. Bytes that arrive at a closed end are answered with a reset, as the kernel does. A connection lives
+ * until both ends are closed. */
 #include "base/mem.h"
 #include "sim/net_internal.h"
 #include "sim/trace.h"

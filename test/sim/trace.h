@@ -16,7 +16,7 @@ void sim_story(const char *fmt, ...) SIM_PRINTF;
 void sim_detail(const char *fmt, ...) SIM_PRINTF;
 uint64_t sim_trace_digest(void);
 
-/* What occurred, for the table of counts: name and text. */
+/* Occurrences for the table of counts: name and text. */
 #define SIM_COUNTS(X)                                                                                                  \
     X(CALLS, "calls")                                                                                                  \
     X(CALLS_OK, "calls: OK")                                                                                           \

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a seed turns on or off (swarm testing): a fault that needs the absence of another is found too. */
+/* Features that a seed turns on or off (swarm testing): a fault that needs the absence of another is found too. */
 #define SIM_FEATURES(X)                                                                                                \
     X(RING_HASH, "ring_hash")                                                                                          \
     X(AGGREGATES, "aggregates")                                                                                        \

@@ -10,14 +10,14 @@
 #include "base/random.h"
 #include "io/loop.h"
 
-/* What happens at a moment, embedded in its owner. */
+/* An event at a moment of virtual time, embedded in its owner. */
 struct sim_event {
     uint64_t at_ns, order;
     size_t place; /* in the heap, from 1; 0: not waiting */
     void (*fn)(struct sim_event *event);
 };
 
-/* Begins time and chance anew. */
+/* Sets the time back to its start, and seeds the random numbers. */
 void sim_world_begin(uint64_t seed);
 /* Runs what is left of background jobs and forgets the world. All loops must have ended. */
 void sim_world_end(void);

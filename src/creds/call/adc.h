@@ -1,4 +1,4 @@
-/* Application default credentials: where Google's libraries find out who they are (AIP-4110). */
+/* Application default credentials: the places where Google's libraries look for a program's identity (AIP-4110). */
 #ifndef TC_CREDS_CALL_ADC_H
 #define TC_CREDS_CALL_ADC_H
 

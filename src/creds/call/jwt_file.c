@@ -1,4 +1,4 @@
-/* A JWT in a file (A97): read anew for each fetch, so that a token which is rotated comes into use. Space around the
+/* A JWT in a file (A97): read for each fetch, so that a rotated token comes into use. Space around the
  * token is dropped, since editors add it. A file without a JWT that has an expiry is UNAUTHENTICATED, a file that
  * cannot be read UNAVAILABLE. */
 #include "creds/call/jwt_file.h"

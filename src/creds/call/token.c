@@ -1,5 +1,5 @@
 /* Call credentials out of a source of tokens: at most one fetch runs, on a thread of its own, and the RPCs that wait
- * for it are in `waiting`. What to do with an RPC is decided by token_cache. The lock is not held while a fetch runs,
+ * for it are in `waiting`. token_cache decides what to do with an RPC. The lock is not held while a fetch runs,
  * nor while requests are answered. A forked child forgets the fetch and the RPCs of its parent (`pid`). */
 #include "creds/call/token.h"
 

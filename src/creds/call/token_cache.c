@@ -4,7 +4,7 @@
  * The states of a cached token are ranges of the time that it has left:
  *
  *   TC_TOKEN_REFRESH_NS or more   it is used
- *   less                          it is used, and fetched anew
+ *   less                          it is used, and the next one fetched
  *   0                             RPCs wait for the fetch that runs, or fail while the backoff of the last failure
  *                                 lasts */
 #include "creds/call/token_cache.h"

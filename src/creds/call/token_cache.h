@@ -9,7 +9,7 @@
 
 /* A97: a token counts as expired this long before its end, since clocks differ and the server needs time too. */
 #define TC_TOKEN_MARGIN_NS (30 * TC_NS_PER_S)
-/* A97: a token that expires within this time is fetched anew while it still serves. */
+/* A97: a token that expires within this time still serves, while the next one is fetched. */
 #define TC_TOKEN_REFRESH_NS (60 * TC_NS_PER_S)
 
 /* The outcome of a fetch. */

@@ -1,4 +1,4 @@
-/* The set is made anew for each list of endpoints, and takes over the old set's counts and ejections by addresses.
+/* Each list of endpoints gets a new set, which takes over the old set's counts and ejections by addresses.
  *
  * A subchannel belongs to the endpoint with the same set of addresses. A child policy may have put its endpoints
  * together itself (an application's policy, or a list from before the update), hence the second map, by single address.

@@ -22,8 +22,8 @@ struct tc_outlier_set {
  * ejection of an endpoint in `before` move to the new set. Both lists must outlive their sets. */
 void tc_outlier_set_init(struct tc_outlier_set *set, const struct tc_endpoints *list, struct tc_outlier_set *before);
 void tc_outlier_set_fini(struct tc_outlier_set *set);
-/* Returns the endpoint with the addresses of `endpoint`; otherwise, since a child policy may put endpoints together
- * anew or hold one of an earlier list, an endpoint that has `addr`; otherwise NULL. Borrowed. */
+/* Returns the endpoint with the addresses of `endpoint`; otherwise, since a child policy may regroup addresses or hold
+ * an endpoint of an earlier list, an endpoint that has `addr`; otherwise NULL. Borrowed. */
 struct tc_outlier *tc_outlier_set_find(const struct tc_outlier_set *set, const struct tc_endpoint *endpoint,
                                        const struct tc_addr *addr);
 

@@ -2,7 +2,8 @@
  *
  * - RPC: the picker adds a tracker to each pick of an endpoint that is watched. When the RPC ends, the tracker counts a
  *   success or a failure for the endpoint. That is all an RPC costs.
- * - interval: policy_on_timer lets tc_outlier_sweep (ejection.c) decide who is ejected, then tells the wrappers.
+ * - interval: policy_on_timer lets tc_outlier_sweep (ejection.c) decide which endpoints are ejected, then tells the
+ *   wrappers.
  * - wrapper: passes everything through but health (A61). While its endpoint is ejected the watcher hears `unfit`
  *   instead of the health of the inner subchannel. Connectivity is never changed.
  * - update: a list of endpoints is compared by pointer. A new list makes a new set, which takes over the counts of

@@ -197,7 +197,8 @@ static void inactive_timer_set(struct priority *p)
         tc_timer_start(&p->inactive_timer, p->inactive.data[0].due_ms - TC_MIN(now_ms, p->inactive.data[0].due_ms));
 }
 
-/* Ends the children of the first range. Its priorities are candidates again: made anew if all above fail. */
+/* Ends the children of the first range. Its priorities are candidates again: their children are made again if all above
+ * fail. */
 static void on_inactive_timer(struct tc_timer *timer)
 {
     struct priority *p = TC_CONTAINER_OF(timer, struct priority, inactive_timer);

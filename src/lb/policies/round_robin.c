@@ -242,7 +242,7 @@ static void rr_forget_children(struct round_robin *rr)
     tc_connect_turn_cancel(&rr->turn);
 }
 
-/* Makes the set anew after the list of children changed, and keeps pickers and position. On entry the endpoint
+/* Rebuilds the set after the list of children changed, and keeps pickers and position. On entry the endpoint
  * children's `index` still refers to the old set. */
 static void rr_replace_set(struct round_robin *rr)
 {

@@ -200,7 +200,8 @@ static void wt_reconcile(struct weighted_target *wt)
         tc_loop_defer(wt->base.helper->env->loop, &wt->publish_task);
 }
 
-/* Moves the child's weight between the trees. While the policy updates its children, the table is built anew after. */
+/* Moves the child's weight between the trees. While the policy updates its children, the table is left alone: it is
+ * rebuilt after the update. */
 static void on_target_state(struct tc_named_child *c, enum torc_connectivity before)
 {
     struct weighted_target *wt = target_owner(c);

@@ -11,7 +11,7 @@
  *
  * A stream that had answered is not a failure (A57): the next follows at once, but not twice within the backoff's first
  * step. A stream that broke on a response that is too large counts as a failure, and its successor must get a response
- * before the backoff starts anew (`hold_backoff`).
+ * before the backoff starts from its beginning (`hold_backoff`).
  *
  * Requests: `turn` of a type puts it into a queue; one message is on its way at a time (`sending`), and the types of
  * one loop turn are sent once each. Responses: the next one is read when the last holder of `token` lets go, or later

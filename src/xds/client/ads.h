@@ -13,7 +13,8 @@ void tc_xds_ads_reset_backoff(struct tc_xds_channel *ch);
 void tc_xds_ads_proved(struct tc_xds_channel *ch);
 /* The response was rejected after `took_ns` of processor time: delays the next read. */
 void tc_xds_ads_pause(struct tc_xds_channel *ch, uint64_t took_ns);
-/* The stream ended: starts the next one, now or later, and tells whoever must know. */
+/* The stream ended: starts the next one, now or later. An end that makes the server count as down is reported to
+ * on_unreachable. */
 void tc_xds_ads_ended(struct tc_xds_channel *ch, const struct tc_status *status, bool local);
 
 #endif

@@ -43,7 +43,7 @@ static void changes_fini(struct delta_changes *c)
     tc_vec_fini(&c->version_list);
 }
 
-/* xDS protocol: who subscribes again gets the resource again, so nothing needs to be held back. */
+/* xDS protocol: a client that subscribes again gets the resource again, so nothing needs to be held back. */
 static void collect_added(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct delta_changes *c = arg;
@@ -101,8 +101,9 @@ static void collect_dropped(const struct tc_xds_channel *ch, size_t type, struct
     c->unsubscribe.len = kept;
 }
 
-/* Versions are the server's own. One whose state is not just that version is asked for anew, so that it is heard of
- * when the server has gone back to it. */
+/* Returns whether the first request of a stream may give the resource's version. A resource that is not exactly in the
+ * state of its version is asked for without one: the server then sends it in any case, also if the server has gone back
+ * to that version. */
 static bool entry_has_version(const struct tc_xds_entry *e, const struct tc_xds_channel *ch)
 {
     return e->resource && e->state == TC_XDS_ACKED && e->source == ch->server && e->version && e->version->len;

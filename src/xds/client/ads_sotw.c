@@ -56,7 +56,7 @@ static void sotw_write_request(struct tc_xds_channel *ch, size_t type, const str
     tc_rstr_clear(&t->nack);
     t->requested = t->asked = true;
     if (names->v.len == 0) {
-        /* No subscription of the type is left: later ones begin anew. */
+        /* No subscription of the type is left: the next one begins without version and nonce. */
         t->requested = false;
         tc_rstr_clear(&t->nonce);
         tc_rstr_clear(&t->version);

@@ -4,7 +4,7 @@
 
 #include "xds/client/local_internal.h"
 
-/* Returns the state of an authority (NULL: the top level), made with its first channel if there is none. */
+/* Returns the state of an authority (NULL: the top level), made with its first channel if it does not exist. */
 struct tc_xds_authority_state *tc_xds_authority_get(struct tc_xds_local_client *c,
                                                     const struct tc_xds_authority *authority);
 /* Its entries must be gone. */

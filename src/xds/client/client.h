@@ -23,7 +23,7 @@ struct tc_xds_watcher_ops {
     void (*on_ambient_error)(struct tc_xds_watcher *w, const struct tc_status *error, struct tc_xds_token *token);
 };
 
-/* Embedded in whoever watches. */
+/* A watch, embedded in the object that gets the values. */
 struct tc_xds_watcher {
     const struct tc_xds_watcher_ops *ops;
     /* The clients' own. */

@@ -11,7 +11,7 @@ struct tc_xds_decode_result {
     struct tc_slice bytes;
     struct tc_xds_resource *resource; /* NULL: none */
     struct tc_rstr *own_name;
-    struct tc_rstr *errors; /* their text; NULL: there are none */
+    struct tc_rstr *errors; /* their text; NULL: no errors */
 };
 
 /* Returns true if the response, unpacked into `arena` as `m`, will be decoded by the background thread and applied

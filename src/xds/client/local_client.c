@@ -5,9 +5,10 @@
  *   entry            a watched resource (cache.c)
  *   xds_channel      the connection to one server, shared by the authorities that name the server: ADS, LRS
  *
- * This file starts and ends watches, and wires the parts: tc_xds_channel_events says who hears what a channel tells. A
- * watch makes the authority and the entry if there are none. The last unwatch does not drop the entry at once: `settle`
- * does, when the callbacks of this turn are through, so that whoever takes over finds the value.
+ * This file starts and ends watches, and wires the parts: tc_xds_channel_events is the table of functions that hear of
+ * a channel's events. A watch makes the authority and the entry if they do not exist. The last unwatch does not drop
+ * the entry at once: `settle` does, when the callbacks of this turn are through, so that a watch which takes over finds
+ * the value.
  *
  * Read next: cache.c, authority.c, ads.c, response.c. Loop thread only. */
 #include "xds/client/local_client.h"
@@ -139,7 +140,7 @@ static void local_unwatch(struct tc_xds_client *base, struct tc_xds_watcher *wat
 {
     const struct tc_xds_entry *e = tc_xds_watch_entry(watcher);
     tc_xds_watch_stop(watcher);
-    /* Not at once: who takes over within the same turn finds the value still there. */
+    /* Not at once: a watch that takes over within the same turn finds the value still there. */
     if (e && tc_list_empty(&e->watches))
         tc_loop_defer(base->loop, &local_of(base)->settle);
 }

@@ -13,7 +13,7 @@
 #define KEEP_QUERY "!$'()*,;:@/?"
 
 struct param {
-    struct tc_buf key, value; /* encoded anew */
+    struct tc_buf key, value; /* encoded again */
 };
 
 /* Decodes and encodes again, so that two spellings become one. */

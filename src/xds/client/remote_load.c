@@ -6,8 +6,8 @@
  *   load_counts  mail: what was counted, as a LoadStatsRequest
  *
  * The end of a use travels behind the counts of the same turn, so that the origin does not drop the cluster before its
- * last counts arrive. RPCs in progress are reported by whoever counts them; the last flush says which are no longer
- * counted. */
+ * last counts arrive. RPCs in progress are reported by the client that counts them; its last flush says which it no
+ * longer counts. */
 #include "xds/client/remote_load.h"
 
 #include "base/mem.h"

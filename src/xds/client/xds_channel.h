@@ -4,8 +4,8 @@
 
 #include "xds/client/channel_internal.h"
 
-/* Returns the client's channel to this server, made if there is none. A47: equal entries have one channel, whichever
- * authority names them. */
+/* Returns the client's channel to this server, made if it does not exist. A47: equal entries have one channel,
+ * whichever authority names them. */
 struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const struct tc_xds_server *server);
 /* Ends one use of a authority (users). */
 void tc_xds_channel_put(struct tc_xds_channel *ch);

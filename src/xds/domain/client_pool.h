@@ -44,7 +44,7 @@ struct tc_xds_client_pool *tc_xds_client_pool_new(torc_runtime *runtime);
 /* The clients in use stay, each with no pool. */
 void tc_xds_client_pool_free(struct tc_xds_client_pool *p);
 
-/* The client for a channel's target, with one more user; made when there is none. Returns NULL with *error when the
+/* The client for a channel's target, with one more user; made if it does not exist. Returns NULL with *error when the
  * bootstrap cannot be read. */
 struct tc_pool_client *tc_pool_client_get(struct tc_xds_client_pool *p, const struct tc_resolver_env *env,
                                           struct tc_slice target, struct tc_status *error);

@@ -11,7 +11,7 @@
 /* The default limit on the size of a response. */
 #define TC_XDS_ADS_MAX_MESSAGE_BYTES (UINT64_C(64) << 20)
 
-/* Embedded in whoever owns the client; must outlive it. */
+/* Embedded in the object that owns the client; must outlive the client. */
 struct tc_channel_transport_factory {
     struct tc_xds_transport_factory base;
     torc_runtime *runtime;

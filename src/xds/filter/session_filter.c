@@ -5,7 +5,7 @@
  *   response   set-cookie with the endpoint that was picked, when there was no cookie or the endpoint is another
  *              one now
  *
- * A cookie that cannot be followed is as good as none: the RPC is routed as usual, and a line in the log says why. Only
+ * A cookie that cannot be followed has no effect: the RPC is routed as usual, and a line in the log says why. Only
  * IP addresses are followed. If a chain has several such filters, the last one with a cookie to follow decides. */
 #include "xds/filter/session_filter.h"
 

@@ -407,7 +407,8 @@ static void priority_finish(struct tc_eds_tree *tree, struct tc_eds_tree_priorit
 
 /* --- the root --- */
 
-/* Returns the draining endpoints, the same objects as in the last tree where they are equal. NULL: there are none. */
+/* Returns the draining endpoints, the same objects as in the last tree where they are equal. NULL if no endpoint
+ * drains. */
 static struct tc_endpoints *draining_endpoints(const struct tc_eds_tree *tree,
                                                const struct tc_eds_tree_priority *priorities,
                                                const struct tc_eds_priority *from, size_t n_priorities)

@@ -1,8 +1,8 @@
 /* xds_wrr_locality (A52): weighted_target over the localities of a priority.
  *
- * The localities and their weights come from the endpoint lists, so the config of the weighted_target is made anew with
- * each update; if it is equal to the last one, the last one is used again. A locality without endpoints is left out.
- * Picker and states are the child's: it reports straight to the parent. */
+ * The localities and their weights come from the endpoint lists, so each update makes a config for the weighted_target;
+ * if it is equal to the last one, the last one is used again. A locality without endpoints is left out. Picker and
+ * states are the child's: it reports straight to the parent. */
 #include "xds/lb/wrr_locality.h"
 
 #include "base/json.h"

@@ -5,11 +5,11 @@
  *   locality   RPCs in progress, issued, succeeded, failed; metrics of backends
  *
  * Every count has two numbers: `now` grows, `reported` is in the report under way. load_report.c moves one into the
- * other when it takes a report out, and back when the report was not handed over: no count is lost, none is sent twice.
+ * other when it takes a report out, and back when the report was not handed over: no count is lost or sent twice.
  *
- * A cluster has references (whoever may still count) and users (whoever wants it reported). The store is in use while
- * any cluster has a user. A cluster without users stays until its counts were reported, but at most MAX_IDLE_CLUSTERS
- * of them stay. RPCs that end after the store is gone count for nobody: cluster->store is NULL then.
+ * A cluster has references (objects that may still count) and users (objects that want it reported). The store is in
+ * use while any cluster has a user. A cluster without users stays until its counts were reported, but at most
+ * MAX_IDLE_CLUSTERS of them stay. RPCs that end after the store is gone count for nobody: cluster->store is NULL then.
  *
  * Fast path: tc_load_locality_started and _finished, two additions on the loop's thread without a lock. */
 #include "xds/load/load_store.h"

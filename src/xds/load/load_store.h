@@ -68,7 +68,7 @@ bool tc_load_store_in_use(const struct tc_load_store *s);
 void tc_load_store_on_use(struct tc_load_store *s,
                           void (*on_use)(void *arg, const struct tc_load_cluster *cluster, bool used), void *arg);
 
-/* Another loop where loads are counted for this store; embedded in whoever carries them here. */
+/* Another loop where loads are counted for this store; embedded in the object that carries the counts to this store. */
 struct tc_load_source {
     struct tc_link link;
     struct tc_load_store *store; /* NULL: in no store, or the store is gone */

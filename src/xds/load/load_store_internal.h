@@ -22,7 +22,7 @@ struct tc_load_store {
 /* Removes localities without references and counts, and the cluster if it has no user and no counts. `unasked`: removes
  * a cluster without users even if counts are left. */
 void tc_load_cluster_sweep(struct tc_load_cluster *c, bool unasked);
-/* Returns the cluster, borrowed. It is made, without a user, if there is none. */
+/* Returns the cluster, borrowed. It is made, without a user, if it does not exist. */
 struct tc_load_cluster *tc_load_cluster_find(struct tc_load_store *s, struct tc_rstr *cluster, struct tc_rstr *service,
                                              uint64_t now_ns);
 /* Count n RPCs at once, as tc_load_cluster_drop and tc_load_locality_metric count one. */

@@ -102,7 +102,7 @@ static struct tc_status selector_select(struct tc_config_selector *base, const s
         out->retry = &s->retries[route - s->config->vhost->routes];
     uint64_t timeout_ns =
         route->has_max_stream_duration ? route->max_stream_duration_ns : s->config->listener->max_stream_duration_ns;
-    out->timeout_ns = timeout_ns ? timeout_ns : UINT64_MAX; /* A31: 0 is none */
+    out->timeout_ns = timeout_ns ? timeout_ns : UINT64_MAX; /* A31: 0 means no timeout */
     /* A42: without a result, a random number that stays the RPC's for all its picks. */
     out->has_hash = true;
     if (!tc_hash_policies_compute(route->hash_policies, route->n_hash_policies, args->headers, s->channel_id,

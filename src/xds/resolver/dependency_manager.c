@@ -67,7 +67,8 @@ static void route_config_sweep(struct tc_dependency_manager *m, enum tc_dep_outc
         m->routes->in_use = outcome == TC_DEP_COMPLETE;
 }
 
-/* The virtual host to route by. NULL: with *error saying why there is none, or because it is still to come. */
+/* Returns the virtual host to route by. NULL with the reason in *error if there cannot be one; NULL, and *error as it
+ * was, while resources are still to come. */
 static const struct tc_virtual_host *find_virtual_host(struct tc_dependency_manager *m, struct tc_status *error)
 {
     const struct tc_listener *listener = m->listener->value ? tc_listener_of(m->listener->value) : NULL;
@@ -190,7 +191,7 @@ static bool quick_update(struct tc_dependency_manager *m)
     return true;
 }
 
-/* Walks the dependencies anew; reports once all are there. */
+/* Walks the dependencies again; reports once all are there. */
 static void full_round(struct tc_dependency_manager *m)
 {
     struct tc_status error = {0};

@@ -89,7 +89,7 @@ struct tc_dep_node *tc_dep_node_new(struct tc_dependency_manager *m, const struc
 void tc_dep_node_free(struct tc_dep_node *n);
 /* Returns whether neither a value nor an error of the resource is known yet. */
 bool tc_dep_node_pending(const struct tc_dep_node *n);
-/* Returns the node of that name in a table, made if there is none. */
+/* Returns the node of that name in a table, made if it does not exist. */
 struct tc_dep_node *tc_dep_node_get(struct tc_dependency_manager *m, struct tc_dep_node **table,
                                     const struct tc_xds_resource_type *type, struct tc_slice name);
 /* Frees the nodes that the round `mark` did not reach. A round that waits keeps those of the config in use. */
@@ -128,7 +128,8 @@ struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const st
                                  const struct tc_rstr *routes_name);
 /* UNAVAILABLE, with the node's id: why an aggregate has no leaves to use. */
 struct tc_status tc_dep_leaf_error(const struct tc_dep_node *n, enum tc_dep_excess excess, size_t limit);
-/* What an EDS resource lacks: "EDS resource n contains no localities"; NULL: nothing. */
+/* Returns the text for an EDS resource that lacks localities or endpoints ("EDS resource n contains no localities"),
+ * else NULL. */
 struct tc_rstr *tc_dep_eds_note(const struct tc_eds *eds);
 /* Returns the text for failures of one cluster's RPCs (A74, A88). `eds` is the node of its endpoints or NULL. */
 struct tc_rstr *tc_dep_resolution_note(const struct tc_dependency_manager *m, const struct tc_dep_node *cluster,

@@ -20,7 +20,7 @@ static size_t max_leaf_clusters(const struct tc_dependency_manager *m)
     return TC_MAX(named, (size_t)MAX_LEAVES);
 }
 
-/* What the root's tree is too much of, one more name at that depth counted; WHOLE: nothing. */
+/* Counts one more name at `depth` of the tree. Returns the limit that the tree exceeds with it, or TC_DEP_WHOLE. */
 static enum tc_dep_excess name_exceeds(struct tc_dependency_manager *m, const struct tc_dep_tree *tree, unsigned depth)
 {
     if (depth == 0)

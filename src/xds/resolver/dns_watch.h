@@ -17,7 +17,7 @@ void tc_dns_watch_refresh(struct tc_dns_watch *w);
 void tc_dns_watch_reset_backoff(struct tc_dns_watch *w);
 /* Returns the last good answer, a list of one endpoint, borrowed; NULL before the first one. */
 struct tc_endpoints *tc_dns_watch_endpoints(const struct tc_dns_watch *w);
-/* Returns why the last resolution failed; OK if it succeeded, or none has ended yet. Borrowed. */
+/* Returns why the last resolution failed; OK if it succeeded, or while the first one is not over. Borrowed. */
 const struct tc_status *tc_dns_watch_error(const struct tc_dns_watch *w);
 
 #endif

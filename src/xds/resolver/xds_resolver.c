@@ -2,10 +2,10 @@
  *
  *   bootstrap -> client (client_pool.h) -> dependency manager -> on_config -> report
  *
- * A report has three parts: the config selector (made anew only when routing changed), the LB config (a cluster manager
- * with a child for every cluster in use), the XdsConfig as attributes for the policies. Clusters in use are those that
- * the selector or an RPC refers to; when the last reference goes, the cluster leaves the LB config with the next
- * report.
+ * A report has three parts: the config selector (made again only when routing changed), the LB config (a cluster
+ * manager with a child for every cluster in use), the XdsConfig as attributes for the policies. Clusters in use are
+ * those that the selector or an RPC refers to; when the last reference goes, the cluster leaves the LB config with the
+ * next report.
  *
  * A bootstrap that cannot be read fails the channel's RPCs, and is read again with backoff: another process, such as
  * istio-agent, may write it later. A text that the channel was given stays as it is. Loop thread only. */
@@ -34,7 +34,7 @@ struct xds_resolver {
     struct tc_dependency_manager *manager;
     struct tc_cluster_refs clusters;
     struct tc_resolver_env dns_env; /* of LOGICAL_DNS clusters */
-    /* What to report. */
+    /* The next report: */
     struct tc_xds_config *config; /* the last good one; NULL: none yet */
     struct tc_config_selector *selector;
     struct tc_lb_config *lb_config; /* of the clusters in use; NULL: they have changed */

@@ -24,7 +24,8 @@ struct tc_cluster_refs {
     void (*on_unused)(struct tc_cluster_refs *refs, struct tc_rstr *name);
 };
 
-/* Returns the cluster of that name with one more reference. Makes a new cluster if there is none, and calls on_used. */
+/* Returns the cluster of that name with one more reference. If no cluster has that name, makes one and calls
+ * on_used. */
 struct tc_cluster_ref *tc_cluster_ref_get(struct tc_cluster_refs *refs, struct tc_rstr *name);
 /* Takes one more reference and returns `r`. */
 struct tc_cluster_ref *tc_cluster_ref_hold(struct tc_cluster_ref *r);

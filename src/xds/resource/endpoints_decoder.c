@@ -120,7 +120,8 @@ static struct tc_rstr *metadata_hash_key(struct tc_decoder *dec, const Envoy__Co
 #define ADDRESS_TYPE "/envoy.config.core.v3.Address"
 #define PROXY_KEY "envoy.http11_proxy_transport_socket.proxy_address"
 
-/* One value of typed_filter_metadata that is an Address (A86): errors where it is none that a proxy can have. */
+/* Decodes a value of typed_filter_metadata that is an Address (A86). Adds an error if a proxy cannot have that
+ * address. */
 static const struct tc_addr *metadata_address(struct tc_decoder *dec, struct tc_slice bytes)
 {
     const Envoy__Config__Core__V3__Address *a =
@@ -139,7 +140,7 @@ static const struct tc_addr *metadata_proxy(struct tc_decoder *dec, const Envoy_
     for (size_t i = 0; m && i < m->n_typed_filter_metadata; i++) {
         const Envoy__Config__Core__V3__Metadata__TypedFilterMetadataEntry *entry = m->typed_filter_metadata[i];
         const struct tc_addr *found = NULL;
-        /* Other types, and what is of none, are nothing to us. */
+        /* Entries of other types, or without a type, are skipped. */
         if (entry->value && tc_slice_ends(tc_slice_str(entry->value->type_url), tc_slice_str(ADDRESS_TYPE))) {
             tc_validation_push(dec->errors, ".metadata.typed_filter_metadata[\"%s\"]",
                                tc_decode_clip(dec, tc_slice_str(entry->key)));

@@ -16,12 +16,12 @@ struct tc_http_filter_type {
     const char *override_name; /* message name of overrides; NULL: it has none */
     bool terminal;
     bool on_clients; /* false: known, but for servers only */
-    /* Parses the message's bytes; NULL with errors when it is invalid. What it returns lives in the arena of `dec`; a
-     * filter without settings returns its type. */
+    /* Parses the message's bytes; NULL with errors when it is invalid. The returned config lives in the arena of `dec`;
+     * a filter without settings returns its type. */
     const void *(*parse)(const struct tc_http_filter_type *type, struct tc_slice config, struct tc_decoder *dec);
     const void *(*parse_override)(const struct tc_http_filter_type *type, struct tc_slice config,
                                   struct tc_decoder *dec);
-    /* What the filter does to RPCs (resolver/call_filter.h). NULL: nothing. */
+    /* The filter's work on RPCs (resolver/call_filter.h). NULL: the filter leaves RPCs alone. */
     const struct tc_call_filter_ops *ops;
     /* Returns false if the filter does nothing with this config: chains leave it out. NULL: it always acts. */
     bool (*applies)(const void *config);

@@ -181,7 +181,7 @@ static json_t *decode_policy(struct tc_decoder *dec, const Envoy__Config__Cluste
     return entry;
 }
 
-/* What is asked for and not supported: the message, or the name that a TypedStruct has in it. */
+/* Appends the name of a policy that is not supported: its message, or the name inside a TypedStruct. */
 static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, const Google__Protobuf__Any *any)
 {
     const char *slash = strrchr(any->type_url, '/');
@@ -198,8 +198,8 @@ static void names_append(struct tc_decoder *dec, struct tc_buf *list, size_t i, 
         tc_buf_printf(list, "%s%s", i ? ", " : "", i == MAX_NAMES ? "..." : tc_decode_clip(dec, name));
 }
 
-/* A48's policy is not built. Who asks for it wants even load, which round_robin gives; a refused Cluster would have no
- * RPCs at all. */
+/* A48's policy is not built. A control plane that asks for it wants even load, which round_robin gives; a refused
+ * Cluster would have no RPCs at all. */
 static void warn_of_round_robin(const struct tc_decoder *dec)
 {
     TC_LOG(TC_LOG_RESOURCE, TORC_LOG_WARN,

@@ -45,7 +45,7 @@ static void decode_routes(struct tc_decoder *dec, const Hcm *m, struct tc_listen
 
 static void decode_hcm(struct tc_decoder *dec, const Hcm *m, struct tc_listener *out)
 {
-    /* A41: these settings would change whom a request is taken to come from. */
+    /* A41: these settings would change the address that a request is taken to come from. */
     if (m->xff_num_trusted_hops)
         tc_validation_add_at(dec->errors, ".xff_num_trusted_hops", "must be zero");
     if (m->n_original_ip_detection_extensions)

@@ -20,7 +20,7 @@ struct tc_resource_arena {
     struct tc_slice bytes; /* the resource message as received: equal bytes are equal resources */
 };
 
-/* What every decoded resource begins with. */
+/* The first member of every decoded resource. */
 struct tc_decoded {
     struct tc_xds_resource head;
     struct tc_resource_arena arena;

@@ -32,13 +32,13 @@ enum tc_route_action_kind {
 
 struct tc_route {
     struct tc_slice name; /* may be empty */
-    /* What it matches. */
+    /* The match: all conditions must hold. */
     struct tc_string_matcher path; /* EXACT, PREFIX or REGEX */
     size_t n_headers;
     const struct tc_header_matcher *headers;
     bool has_fraction;
     uint32_t fraction_millionths;
-    /* What it does. */
+    /* The action. */
     enum tc_route_action_kind kind;
     struct tc_rstr *cluster;
     size_t n_weighted;

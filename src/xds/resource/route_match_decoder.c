@@ -137,7 +137,7 @@ bool tc_decode_route_match(struct tc_decoder *dec, const Envoy__Config__Route__V
         tc_validation_add(dec->errors, "field not present");
         return false;
     }
-    if (m->n_query_parameters) /* A28: a gRPC path has none, so the route can never match */
+    if (m->n_query_parameters) /* A28: a gRPC path has no query, so the route can never match */
         return false;
     if (!parse_path(dec, m, &out->path))
         return false;

@@ -14,7 +14,7 @@ struct tc_xds_client_pool;
 struct tc_xds_client;
 
 /* One cluster. A snapshot of its own: while nothing about the cluster changes, successive configs hold the same one, so
- * that whoever depends on it compares pointers. */
+ * that a user of the snapshot compares pointers. */
 struct tc_cluster_config {
     struct tc_ref ref;
     struct tc_rstr *name;

@@ -202,7 +202,7 @@ static void test_call_arguments(void **state)
     torc_channel_free(ch);
 }
 
-/* A negative time limit has passed before the call begins; 0 is none. */
+/* A negative time limit has passed before the call begins; 0 means no time limit. */
 static void test_time_limits(void **state)
 {
     (void)state;

@@ -207,7 +207,7 @@ static void test_posts_batch(void **state)
     close_client(&c);
 }
 
-/* Two threads block on one runtime: both are served, whoever drives. */
+/* Two threads block on one runtime: both are served, whichever of them drives. */
 static void *block_many(void *arg)
 {
     for (unsigned i = 0; i < CALLS; i++)

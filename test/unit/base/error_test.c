@@ -70,7 +70,7 @@ static void of_an_unknown_layer(void **state)
     }
 }
 
-/* Codes that are none, among them those of success, become TORC_EINVAL. */
+/* Numbers that are not error codes, 0 and positive ones among them, become TORC_EINVAL. */
 static void of_the_application(void **state)
 {
     (void)state;

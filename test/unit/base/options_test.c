@@ -94,7 +94,7 @@ static void sizes(void **state)
         given.size = s->size + 8;
         given.bytes[s->size] = 1;
         expect(k, &given, TORC_EUNSUPPORTED, s->tag);
-        /* What lies behind an older program's struct is not read. */
+        /* Memory behind an older program's struct is not read. */
         given.size = s->size;
         given.bytes[s->size] = 0xff;
         expect(k, &given, TORC_OK, "");

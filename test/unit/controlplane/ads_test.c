@@ -147,7 +147,7 @@ static void test_listeners_are_whole(void **state)
 {
     struct fixture *f = *state;
     request(f, LISTENER, "", NULL, "x", NULL);
-    assert_string_equal(tc_buf_cstr(&f->last), "0 1 "); /* the set has none of it, and the client may know */
+    assert_string_equal(tc_buf_cstr(&f->last), "0 1 "); /* the set has no Listener, and the client may know that */
     put(f, LISTENER, "x", "X1");
     assert_string_equal(tc_buf_cstr(&f->last), "1 2 X1");
     drop(f, LISTENER, "x");
@@ -155,7 +155,7 @@ static void test_listeners_are_whole(void **state)
     put(f, ENDPOINTS, "e", "E1");
     request(f, ENDPOINTS, "", NULL, "e", NULL);
     int sent = f->sent;
-    drop(f, ENDPOINTS, "e"); /* a response without endpoints deletes none: nothing to send */
+    drop(f, ENDPOINTS, "e"); /* a response cannot delete endpoints: nothing to send */
     assert_int_equal(f->sent, sent);
 }
 

@@ -102,7 +102,7 @@ static void on_repeat_done(void *arg, const struct tc_call_end *end)
     r->code = end->status.code;
 }
 
-/* Repeat: more messages than one go sends, until the client has enough; none without a message. */
+/* Repeat: sends messages, in more than one go, until the client has enough; an RPC without a message is refused. */
 static void test_repeat(void **state)
 {
     (void)state;

@@ -169,7 +169,7 @@ static void certificate_and_key_change_together(void **state)
     assert_true(have_identity(f, &f->a));
     write_file(f->key, f->b.key_pem);
     WAIT(f, have_identity(f, &f->b));
-    /* Roots are none of their business. */
+    /* The roots do not depend on certificate and key. */
     no_roots(f, "No such file");
 }
 
@@ -289,7 +289,7 @@ static void epochs_are_those_of_the_content(void **state)
     write_file(f->key, f->b.key_pem);
     tc_tls_source_init(&after, &(struct tc_tls_source_opts){.roots = again, .identity = again});
     assert_int_not_equal(epoch_of(&after), first);
-    /* The same files: the same content, the same number, whoever asks. */
+    /* The same files give every provider the same content and the same number. */
     tc_tls_source_init(&beside, &(struct tc_tls_source_opts){.roots = f->files, .identity = f->files});
     uint64_t second = epoch_of(&beside);
     assert_int_not_equal(second, first);

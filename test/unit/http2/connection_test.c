@@ -391,7 +391,7 @@ static void keepalive_unanswered(void **state)
     struct kit_h2 t;
     struct kit_h2_call call;
     kit_h2_init(&t, &opts, 0);
-    /* No PING while no call runs, and none at once when a call comes after a long pause. */
+    /* No PING is sent while no call runs, nor at once when a call comes after a long pause. */
     tc_loop_advance(t.loop, 100000);
     kit_h2_unary(&call, &t);
     assert_null(fake_h2_expect(t.peer, FAKE_H2_PING, 0));

@@ -22,7 +22,7 @@ static void test_socket(void **state TC_UNUSED)
     assert_true(tc_descriptor_socket(-1, SOCK_STREAM, 0) < 0);
 }
 
-/* What the sockets of systems without the flags go through. */
+/* The path of systems without the flags. */
 static void test_prepare(void **state TC_UNUSED)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);

@@ -54,7 +54,7 @@ static void bad_patterns_are_refused(void **state)
     (void)state;
     assert_refused("a[", NULL, "missing ]");
     assert_refused("(a", NULL, "missing )");
-    assert_refused("(?=a)", NULL, "invalid perl operator"); /* look-ahead is none of RE2's */
+    assert_refused("(?=a)", NULL, "invalid perl operator"); /* RE2 has no look-ahead */
     assert_refused("(a)\\1", NULL, "invalid escape");
 }
 

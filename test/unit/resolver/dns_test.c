@@ -67,7 +67,7 @@ static void ask(struct fixture *f)
     tc_loop_drain(f->loop);
 }
 
-/* 30 s lie between two look-ups, however often one is asked for; without a request there is none. */
+/* 30 s lie between two look-ups, however many are asked for; without a request nothing is looked up. */
 static void test_minimum_interval(void **state)
 {
     (void)state;

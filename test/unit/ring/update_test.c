@@ -1,4 +1,4 @@
-/* Updated rings against rings built anew; rings so large that their index is sparse. */
+/* Updated rings against rings built from nothing; rings so large that their index is sparse. */
 #include <stdio.h>
 
 #include "support/cmocka.h"
@@ -257,7 +257,7 @@ static void weights_bounds_and_ties_change(void **state)
     step(&m);
     drop(&m, 200);
     step(&m);
-    take_away(&m, 900); /* too many: built anew */
+    take_away(&m, 900); /* too many: built from nothing */
     step(&m);
     assert_false(m.ring->ties);
     /* All items are removed, then others added. */

@@ -1,4 +1,4 @@
-/* Driving a runtime: who drives, who waits, who is refused. Also fork, and a peer that resets. */
+/* Driving a runtime: which thread drives, which ones wait, which are refused. Also fork, and a peer that resets. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -141,7 +141,7 @@ static void on_hanging(const torc_result *result, void *arg)
     h->done++;
 }
 
-/* A timer of TIMER_MS, set by whoever drives. */
+/* A timer of TIMER_MS, set by the thread that drives. */
 enum { TIMER_MS = 2000 };
 
 static void start_hanging(void *arg)

@@ -187,7 +187,7 @@ static void silent_without_a_call(void **state)
     tc_loop_advance(f.loop, HANDSHAKE_MS);
     assert_false(is_in(&g));
     leave(&f, &g);
-    /* The idle time begins anew with the end of a call. */
+    /* The idle time starts again at the end of a call. */
     g = enter(&f, "10.0.0.1:1");
     tc_loop_advance(f.loop, IDLE_MS - 1);
     fake_h2_headers(g.peer, 1, REQUEST, false);

@@ -180,7 +180,7 @@ static void test_kept_for_a_while(void **state)
     give_up(0);
     assert_int_equal(tc_pool_idle_count(pool), 1);
     tc_loop_advance(loop, 29000);
-    /* The connection is used again, and its time starts anew. */
+    /* The connection is used again, and its time starts over. */
     hold(0);
     assert_int_equal(tc_pool_idle_count(pool), 0);
     assert_int_equal(places[0].attempts, 1);
@@ -234,7 +234,7 @@ static void test_connected_again_beside_silent_ones(void **state)
     fini();
 }
 
-/* A kept connection that ends is gone at once, and the next subchannel connects anew. */
+/* A kept connection that ends is gone at once, and the next subchannel makes another connection. */
 static void test_lost_while_kept(void **state)
 {
     (void)state;

@@ -238,7 +238,7 @@ static void a_replacement_that_fails_harms_nothing(void **state)
     tc_subchannel_release(sc);
 }
 
-/* The old connection goes while its replacement is on the way: the policy connects anew. */
+/* The old connection goes while its replacement is on the way: the policy connects again. */
 static void the_old_connection_goes_first(void **state)
 {
     (void)state;

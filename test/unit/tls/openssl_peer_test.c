@@ -323,7 +323,7 @@ static void key_update_answers_to_a_peer_that_does_not_read_are_bounded(void **s
     struct kit_tls_pair *f = *state;
     struct raw_peer peer = raw_server_up(f, TLS1_3_VERSION);
     fake_pipe_set_capacity(f->pipe, 0);
-    /* Each asks for an answer of some 22 bytes; none can leave. */
+    /* Each asks for an answer of some 22 bytes, which cannot leave. */
     for (int i = 0; i < 40000 && f->client.read_error == 0; i++) {
         if (i % 32 == 0)
             assert_int_equal(SSL_write(peer.ssl, "x", 1), 1); /* or they would be too many without data */

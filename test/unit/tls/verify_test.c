@@ -1,4 +1,4 @@
-/* Whom a handshake trusts: names, roots, certificates of clients, the verify callback; contexts. */
+/* Peers that a handshake accepts: names, roots, certificates of clients, the verify callback; contexts. */
 #include "tls/tls.h"
 
 #include <openssl/err.h>

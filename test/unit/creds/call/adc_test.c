@@ -169,7 +169,7 @@ static void test_channel_credentials(void **state)
     assert_null(tc_creds_from_config("google_default", NULL, &why));
     assert_non_null(strstr(why, "/nothing/here"));
     free(why);
-    /* What is quoted is bounded. */
+    /* Quoted parts of an error are bounded. */
     char path[5000];
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';

@@ -204,7 +204,7 @@ static void test_failure_and_end(void **state)
     torc_call_credentials_unref(c);
     assert_true(freed);
 
-    /* Freed under a fetch that would hang, by someone who gave up waiting. */
+    /* The credentials are freed under a fetch that would hang. */
     freed = false;
     s = new_source(&freed);
     c = tc_token_creds_new(&s->base, &tc_system_clock);
@@ -330,7 +330,8 @@ static void test_files(void **state)
     assert_int_equal(ask(c, loop, &a), 0); /* the file is not looked at while the token is valid */
     torc_call_credentials_unref(c);
 
-    /* Who writes the file is late: a token that expired is none, and the file is read again after the backoff. */
+    /* The file was not rewritten in time: an expired token counts as absent, and the file is read again after the
+     * backoff. */
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "e30.eyJleHAiOjF9.c2ln\n", 22), 22); /* {"exp":1} */
     close(fd);

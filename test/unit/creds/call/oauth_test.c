@@ -125,7 +125,7 @@ static void on_answer(struct tc_auth_waiter *w, struct tc_auth_metadata *m, cons
     assert_non_null(strstr(tc_status_text(error), "timed out after"));
 }
 
-/* One that takes the connection and the request, and says nothing: the kernel does so for who listens only. */
+/* A server that takes the connection and the request and says nothing: a socket that only listens is enough. */
 static void test_endpoint_that_hangs(void **state)
 {
     (void)state;

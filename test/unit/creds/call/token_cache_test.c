@@ -136,7 +136,7 @@ static void test_outage_hurts_only_those_without(void **state)
     expect(f, TC_TOKEN_WAIT, true);
     store(f, "two", 3600);
     expect(f, TC_TOKEN_USE, false);
-    /* The backoff begins anew after a success. */
+    /* The backoff begins from its start after a success. */
     advance(f, 3600);
     expect(f, TC_TOKEN_WAIT, true);
     store_failure(f, TORC_STATUS_UNAVAILABLE, "down");

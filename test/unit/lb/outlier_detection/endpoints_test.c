@@ -123,7 +123,7 @@ static void below_priority(void **state)
     assert_int_equal(kit_outlier_run(f, 10, "").at[0], 10);
 }
 
-/* Endpoints that a child policy made anew are found by their addresses. */
+/* Endpoints that a child policy made by itself are found by their addresses. */
 static void nested(void **state)
 {
     struct fake_lb *f = *state;

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* --- who is ejected --- */
+/* --- ejections --- */
 
 static void by_success_rate(void **state)
 {

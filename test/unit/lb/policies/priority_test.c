@@ -186,7 +186,7 @@ static void lower_children_are_kept_for_a_while(void **state)
     assert_string_equal(fake_lb_pick(f), A);
     tc_loop_advance(f->loop, RETENTION_MS - 1);
     assert_int_equal(fake_lb_count(f, B), 1);
-    /* Reactivated in time: the same connection, and the next retention begins anew. */
+    /* Reactivated in time: the same connection, and the next retention runs its full time. */
     fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
     fake_lb_set_failed(f, A, "down");
     fake_lb_take_connects(f);

@@ -65,7 +65,7 @@ static void endpoints_without_an_entry_do_not_count(void **state)
     fake_lb_free(f);
 }
 
-/* A connected endpoint that loses its last entry is released. With an entry again it starts anew. */
+/* A connected endpoint that loses its last entry is released. With an entry again it starts over. */
 static void endpoints_that_lose_their_entry(void **state)
 {
     (void)state;

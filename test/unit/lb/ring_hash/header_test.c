@@ -76,7 +76,7 @@ static void without_the_header_the_hash_is_random(void **state)
     struct fake_lb *f = *state;
     update(f, E0 " " E1 " " E2);
     uint64_t first = tc_xxh64(E0 "_0", strlen(E0 "_0")), second = tc_xxh64(E1 "_0", strlen(E1 "_0"));
-    /* Without the header the endpoint that the random number hits is connected, and none else while it connects. */
+    /* Without the header the endpoint that the random number hits is connected, and no other one while it connects. */
     assert_string_equal(pick_random(f, first), "QUEUE");
     assert_connects(f, E0 " ");
     assert_string_equal(pick_random(f, second), "QUEUE");

@@ -214,7 +214,8 @@ static void silence_of_an_unchanged_server(void **state)
     end();
 }
 
-/* Where a name was asked for anew the server has 15 s: the end of a stream before that is a failure, after that none.
+/* A server has 15 s to answer for a name that is asked for again: the end of a stream before that counts as a failure,
+ * a later end does not.
  */
 static void mute_server_and_a_name_it_does_not_know(void **state)
 {
@@ -344,7 +345,7 @@ static void istiod_forgets(void **state)
     (void)state;
     start("", "");
     watch(&kit_xds_cds, "a", &a);
-    watch(&kit_xds_cds, "b", &b); /* before it is known who answers */
+    watch(&kit_xds_cds, "b", &b); /* before it is known which server answers */
     assert_request("Cluster +[a] -[] {} \"\" node");
     assert_request("Cluster +[b] -[] {} \"\"");
     respond_as_istiod("n1", "a|x");

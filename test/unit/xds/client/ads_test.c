@@ -196,7 +196,7 @@ static void last_watcher_goes(void **state)
     tc_loop_drain(k.loop);
     assert_request("ClusterLoadAssignment [] \"1\" \"n1\"");
 
-    /* A subscription after that begins anew. */
+    /* A subscription after that begins without a version. */
     kit_xds_told(&a);
     watch(&kit_xds_eds, "a", &a);
     assert_told(&a, "");
@@ -324,7 +324,7 @@ static void late_response(void **state)
                    "value: is bad; "
                    "field other: is bad too");
     assert_request("");
-    /* A later subscription begins anew. */
+    /* A later subscription begins without a version. */
     watch(&kit_xds_eds, "b", &b);
     assert_request("ClusterLoadAssignment [b] \"\" \"\"");
     /* The new stream has no request for the type: an ACK without names would subscribe to all resources. */

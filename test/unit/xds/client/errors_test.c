@@ -117,7 +117,7 @@ static void new_stream_times_only_the_never_seen(void **state)
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->streams, 2);
-    tc_loop_advance(k.loop, 14999); /* b waits anew, not the rest of the old time */
+    tc_loop_advance(k.loop, 14999); /* b waits the full time, not the rest of the old one */
     assert_told(&b, "");
     tc_loop_advance(k.loop, 1);
     assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
@@ -325,7 +325,7 @@ static void stream_ends_after_an_answer(void **state)
     assert_told(&a, "");
     assert_request("Listener [a] \"1\" \"\" node");
 
-    /* Who does it again and again is not asked more often than once a second. */
+    /* A server that does it again and again is not asked more often than once a second. */
     kit_xds_respond(&k, k.server, &kit_xds_lds, "1", "n1", "a|x", NULL);
     fake_xds_end(k.server, TORC_STATUS_UNAVAILABLE, "bye");
     tc_loop_advance(k.loop, 999);

@@ -386,7 +386,7 @@ static void an_error_beside_a_value(void **state)
     assert_false(s2->open);
 }
 
-/* Opens the kit anew with S1 in the form of ADS that the case is about, and a cached. */
+/* Reopens the kit with S1 in the form of ADS that the case is about, and a cached. */
 static void with_a_cached(bool incremental)
 {
     tear_down(NULL);

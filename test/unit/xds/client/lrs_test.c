@@ -187,7 +187,7 @@ static void unhelpful_servers(void **state)
     assert_int_equal(k.server->lrs_streams, 1);
     tc_loop_advance(k.loop, 1200);
     assert_int_equal(k.server->lrs_streams, 2);
-    answer(0, NULL); /* an interval that is none */
+    answer(0, NULL); /* an interval of 0, which is refused */
     assert_false(fake_xds_lrs_streaming(k.server));
     tc_loop_advance(k.loop, 1200);
     assert_int_equal(k.server->lrs_streams, 2);
@@ -518,7 +518,7 @@ static void until_the_last_rpc(void **state)
     c = load(one, NULL);
     calls(l = locality(c, "a"), 1, 0, 0);
     tc_loop_advance(k.loop, 1000);
-    assert_report("one 1.000s a:1+0/1~0;"); /* begun anew */
+    assert_report("one 1.000s a:1+0/1~0;"); /* begun again */
     tc_load_locality_unref(l);
     unload(c);
     unload(other);

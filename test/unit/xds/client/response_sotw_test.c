@@ -171,7 +171,7 @@ static void wrapped_resource(void **state)
     assert_non_null(strstr(kit_xds_request(&k, k.server), "\"3\" NACK 3 resource index 0: ClusterLoadAssignment: "));
 }
 
-/* A wrapper that names a Cluster and has none does not say that the Cluster is gone. */
+/* A wrapper that names a Cluster and holds no Cluster does not mean that the Cluster is gone. */
 static void empty_wrapper_of_what_is_held(void **state)
 {
     (void)state;
@@ -251,8 +251,8 @@ static void good_among_bad(void **state)
     kit_xds_watcher_fini(&b);
 }
 
-/* Forms that nobody sends, and that mean what protobuf says all the same: the last of a field that stands twice, and
- * none at all. */
+/* Unusual forms that protobuf allows: a field that occurs twice, of which the last counts, and a field that is
+ * absent. */
 static void unusual_forms(void **state)
 {
     (void)state;

@@ -52,7 +52,7 @@ static void what_is_wrong_with_providers_names_file_and_variable(void **state)
     expect(NULL, wanted);
     tc_free(wanted);
     unsetenv("GRPC_XDS_BOOTSTRAP_CONFIG");
-    expect(BAD_PROVIDER, fault); /* who gave it as a text says so */
+    expect(BAD_PROVIDER, fault); /* given as a text: the error names no variable */
 }
 
 static void expect_uri(const char *uri, const char *reason)

@@ -2,8 +2,8 @@
  * restored, and servers that cannot be reached for a while. After every step two oracles are asked:
  *
  *   the model   knows no watches and no rounds. A resource that is needed has the last good value that its server sent
- *               while it was needed (A88); with fail_on_data_errors a refused or deleted one has none. What is needed
- *               follows from the values. The config holds these values and nothing else.
+ *               while it was needed (A88); with fail_on_data_errors a refused or deleted resource has no value. The
+ *               values decide which resources are needed. The config holds these values and nothing else.
  *   a manager   that starts now, over the same client: what it says, notes and errors among it, is what the first says.
  *
  * A third of the sequences has incremental ADS, a quarter fail_on_data_errors. */
@@ -412,7 +412,7 @@ static void change_cluster(struct world *w, struct resource *r)
     }
 }
 
-/* A new form, a refused form, none, or the last good one again. */
+/* Gives the resource a new form, a refused form, or the last good one again, or deletes it. */
 static void change(struct world *w, struct resource *r)
 {
     unsigned what = below(w, 8);

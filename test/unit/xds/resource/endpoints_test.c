@@ -276,7 +276,7 @@ static void endpoints_without_port_are_left_out(void **state)
     tc_xds_resource_unref(r);
 }
 
-/* A95's second half is not built: without endpoints in the resource itself there would be none at all. */
+/* A95's second half is not built. A resource that leaves its endpoints to a list collection would have no endpoints. */
 static void list_collections_are_refused(void **state)
 {
     (void)state;
