@@ -23,9 +23,9 @@ extern "C" {
  * TORC_EFORK; *bytes and *size are untouched then. Any thread. */
 TORC_API int torc_csds_dump(torc_runtime *runtime, bool without_contents, void **bytes, size_t *size);
 
-/* A gRPC server of the same: envoy.service.status.v3.ClientStatusDiscoveryService with FetchClientStatus and
- * StreamClientStatus, which answers each request as things are then. A client costs the application little, however
- * much it asks for: requests that wait share an answer, and docs/limits.md has the bounds. */
+/* A gRPC server of envoy.service.status.v3.ClientStatusDiscoveryService: FetchClientStatus and StreamClientStatus
+ * answer each request with the state of that moment, as torc_csds_dump returns it. A client costs the application
+ * little, however much it asks for: requests that wait share an answer, and docs/limits.md has the bounds. */
 typedef struct torc_csds torc_csds;
 
 /* Serves on an address: "127.0.0.1:50052" (port 0: the system chooses), "[::1]:50052", "unix:/path"; without TLS, and

@@ -1,7 +1,8 @@
 /* Memory that is freed in one piece. SPDX-License-Identifier: Apache-2.0
  *
- * An arena gives out memory bit by bit and takes all of it back at once. What is unpacked into an arena
- * (torc/protobuf_c.h) needs no other free. One thread at a time uses an arena. */
+ * An arena gives out memory bit by bit and takes all of it back at once: when it is reset, or freed by its owner, the
+ * application. A message that is unpacked into an arena (torc/protobuf_c.h) needs no free of its own. One thread at a
+ * time uses an arena. */
 #ifndef TORC_ARENA_H
 #define TORC_ARENA_H
 

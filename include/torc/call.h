@@ -1,7 +1,9 @@
-/* RPCs. SPDX-License-Identifier: Apache-2.0
+/* Unary RPCs, and the options of every RPC (streams: torc/stream.h). SPDX-License-Identifier: Apache-2.0
  *
- * Messages are bytes: serialise with what you like (protobuf-c, nanopb, ...). A method is "/package.Service/Method";
- * the leading slash may be left out. */
+ * Messages are bytes, serialised with any library (protobuf-c, nanopb, ...; torc/protobuf_c.h has typed calls). A
+ * method is "/package.Service/Method"; the leading slash may be left out. Every RPC ends with one torc_result, which
+ * the caller owns (torc_unary) or borrows inside a callback (torc_unary_async). All functions may be called on any
+ * thread; only those that wait are refused inside a callback. */
 #ifndef TORC_CALL_H
 #define TORC_CALL_H
 
@@ -41,20 +43,21 @@ TORC_API torc_result *torc_unary(torc_channel *channel, const char *method, cons
  * (TORC_EINVAL, TORC_EUNSUPPORTED, TORC_EFORK, TORC_ECLOSED). The request is copied; with options.lend_request it is
  * borrowed until fn is called.
  *
- * handle (NULL: none is made): stores a stream for torc_stream_cancel, torc_stream_finish and torc_stream_close, which
- * the caller frees; torc_stream_free of an RPC that runs cancels it, and fn is called with CANCELLED. Any thread. */
+ * handle: stores a stream for torc_stream_cancel, torc_stream_finish and torc_stream_close, which the caller frees;
+ * torc_stream_free of an RPC that runs cancels it, and fn is called with CANCELLED. NULL: the RPC gets no handle. Any
+ * thread. */
 TORC_API int torc_unary_async(torc_channel *channel, const char *method, const void *request, size_t request_size,
                               const struct torc_call_options *options, torc_result_fn fn, void *arg,
                               torc_stream **handle, torc_error **error);
 
-/* Returns where an RPC would go now, without sending it: as torc_unary with options.explain, but it ends at the pick.
- * It waits for the name to be resolved (no longer than timeout_ms), never for a connection. It counts nothing and asks
- * for no connection; an idle channel leaves IDLE by it as by any RPC, and policies that connect by themselves
- * (pick_first, round_robin) then do. The result's status is what an RPC would fail with at once (wait_for_ready
- * counts), else OK; there is no response. torc_result_explain says besides "outcome": "send", "wait" (for a connection,
- * to "endpoint" where a ring says which, else to any of "waits_for", addresses that are being connected), "fail" or
- * "drop", and "channel": what torc_channel_describe gives. An application's own LB policy is asked as for any pick. Any
- * thread. */
+/* Returns where an RPC would go now, without sending it: the RPC is made as torc_unary makes it with options.explain,
+ * and ends at the pick. It waits for the name to be resolved (no longer than timeout_ms), never for a connection. It
+ * counts nothing and asks for no connection; an idle channel leaves IDLE by it as by any RPC, and policies that connect
+ * by themselves (pick_first, round_robin) then do. The result's status is what an RPC would fail with at once
+ * (wait_for_ready counts), else OK; there is no response. torc_result_explain says besides "outcome": "send", "wait"
+ * (for a connection, to "endpoint" where a ring says which, else to any of "waits_for", addresses that are being
+ * connected), "fail" or "drop", and "channel": what torc_channel_describe gives. An application's own LB policy is
+ * asked as for any pick. Any thread. */
 TORC_API torc_result *torc_explain(torc_channel *channel, const char *method, const struct torc_call_options *options);
 
 /* torc_explain that returns at once; fn, handle and errors are those of torc_unary_async. */

@@ -1,4 +1,8 @@
-/* Channels: where RPCs start. SPDX-License-Identifier: Apache-2.0
+/* Channels, on which RPCs start. SPDX-License-Identifier: Apache-2.0
+ *
+ * A channel has a target, whose name it resolves, an LB policy that chooses a backend for each RPC, and connections,
+ * which it shares with the other channels of its runtime. It begins IDLE, connects with its first RPC, and ends
+ * with its handle, which the application frees once, or with its runtime. Functions may be called on any thread.
  *
  * Targets: "xds:///name", "dns:///host:port", "ipv4:a:p,b:p", "ipv6:[a]:p", "unix:path", "unix:///abs/path",
  * "unix-abstract:name", "host:port" (dns; the default port is 443), and the schemes of resolvers that the application
@@ -100,7 +104,7 @@ TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivi
  * TORC_ECLOSED when another thread frees the channel or its runtime meanwhile; TORC_EDEADLK in a callback. Any thread.
  */
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
-/* Retries at once what waits out a backoff. Any thread. */
+/* Ends all backoffs: connections and resolutions that wait are tried again at once. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
 /* The channel as it is, as one JSON object in memory for free(): {"target", "state", "status" (why, in
  * TRANSIENT_FAILURE), "pool" (of the runtime, without those to xDS servers: connections, and those of them that no

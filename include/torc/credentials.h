@@ -1,7 +1,8 @@
 /* Channel credentials, which make connections trusted, and call credentials, which identify the caller on each RPC.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Immutable and shared; a channel keeps its own reference. Any thread. */
+ * Credentials are immutable and counted: a constructor gives the caller one reference, and a channel or call keeps a
+ * reference of its own. Functions may be called on any thread. */
 #ifndef TORC_CREDENTIALS_H
 #define TORC_CREDENTIALS_H
 

@@ -1,7 +1,9 @@
 /* LB policies of the application's own. SPDX-License-Identifier: Apache-2.0
  *
- * A policy creates children of Torc's policies (pick_first for one endpoint, usually), hears their states, and
- * publishes a picker that chooses among them for each RPC. All functions are for the loop's thread. */
+ * An application gives a channel its factories (torc/channel.h), and a service config chooses one by its name. A policy
+ * creates children of Torc's policies (pick_first for one endpoint, usually), hears their states, and chooses among the
+ * children for each RPC. Torc owns the helper and the children; the policy owns its state, which `destroy` frees. All
+ * functions and callbacks are for the loop's thread; `pick` stands in each RPC's way and must be fast. */
 #ifndef TORC_LB_H
 #define TORC_LB_H
 

@@ -1,4 +1,6 @@
-/* Torc's allocator, and the reaction to an allocation that fails. SPDX-License-Identifier: Apache-2.0 */
+/* Torc's allocator, and the reaction to an allocation that fails. SPDX-License-Identifier: Apache-2.0
+ *
+ * Both are settings of the whole process, made while no other thread uses Torc. */
 #ifndef TORC_MEMORY_H
 #define TORC_MEMORY_H
 
@@ -28,25 +30,25 @@ struct torc_allocator {
  * its size is out of range; TORC_EUNSUPPORTED if fields are set that a newer version has added. When it fails, nothing
  * changes.
  *
- * HTTP/2 sessions (nghttp2), decoded xDS messages (protobuf-c), hash tables and message compression (zlib) are
- * allocated so too. jansson, libuv, c-ares, OpenSSL, libcurl and RE2 keep
- * their allocators: each has one for the whole process, which may use the same libraries; so do libc, stacks of
- * threads, and the options from which nghttp2 makes a session. "memory for free()" in the headers of Torc is memory for
- * the free of this allocator. Torc keeps some blocks until the process ends. */
+ * The allocator also serves HTTP/2 sessions (nghttp2), decoded xDS messages (protobuf-c), hash tables and message
+ * compression (zlib). It does not serve jansson, libuv, c-ares, OpenSSL, libcurl and RE2, because each of them has one
+ * allocator for the whole process, and the program may use the same library; nor libc, stacks of threads, and the
+ * options from which nghttp2 makes a session. "memory for free()" in the headers of Torc is memory for the free of this
+ * allocator. Torc keeps some blocks until the process ends. */
 TORC_API int torc_set_allocator(const struct torc_allocator *allocator);
 
-/* Sets what is done when there is no memory: fn is called with the size in bytes that was asked for (0: not known), on
- * the thread that asked. fn must not return (a longjmp out of Torc is a return) and must not call Torc, and it should
- * allocate nothing. It may write a log, and end the process by abort, _exit, quick_exit, exec, or exit, which waits for
- * Torc's threads for one second at most. NULL restores the default: a line on standard error that names the size, and
- * abort.
+/* Sets the function that is called when an allocation fails: fn gets the size in bytes that was asked for (0: not
+ * known), on the thread that asked. fn must not return (a longjmp out of Torc is a return) and must not call Torc, and
+ * it should allocate nothing. It may write a log, and end the process by abort, _exit, quick_exit, exec, or exit, which
+ * waits for Torc's threads for one second at most. NULL restores the default: a line on standard error that names the
+ * size, and abort.
  *
- * Memory for what a peer announces is asked for without fn, and its want fails the RPC, the stream or the resource: a
- * message, what it inflates to, bytes that wait to be read, a response of a control plane and its decoding. All other
- * memory of Torc comes here, also for what Torc keeps of what peers said: headers, accepted resources and their
- * endpoints, rings, regular expressions. docs/limits.md has what bounds it; see also memory_limit_bytes of struct
- * torc_runtime_options. Libraries with allocators of their own deal with the want of memory themselves (libuv aborts);
- * RE2's comes here. Not safe while another thread uses Torc. */
+ * fn is not called for memory whose size a peer announces: a message and its inflated form, bytes that wait to be read,
+ * a response of a control plane and its decoding. If that memory cannot be had, the RPC, the stream or the resource
+ * fails. fn is called for all other memory of Torc, also for data of peers that Torc keeps: headers, accepted resources
+ * and their endpoints, rings, regular expressions. docs/limits.md has the bounds; see also memory_limit_bytes of struct
+ * torc_runtime_options. Libraries with allocators of their own handle failures themselves (libuv aborts), except RE2,
+ * whose failures call fn. Not safe while another thread uses Torc. */
 TORC_API void torc_set_out_of_memory_handler(void (*fn)(size_t size));
 
 #ifdef __cplusplus

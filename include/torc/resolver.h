@@ -1,5 +1,9 @@
 /* Name resolvers of the application's own. SPDX-License-Identifier: Apache-2.0
- * All functions are for the loop's thread unless they say otherwise. */
+ *
+ * An application gives a channel its factories (torc/channel.h), and a target's scheme chooses one. A resolver reports
+ * endpoints, or an error, through the listener that `start` is given, at once or later, as often as it likes; the
+ * newest report counts. Reports are copied. The factory's functions are called on the loop's thread; the listener's
+ * functions may be called on any thread. */
 #ifndef TORC_RESOLVER_H
 #define TORC_RESOLVER_H
 

@@ -1,9 +1,8 @@
 /* Torc: a gRPC client with a proxyless service mesh. This header brings the whole API.
  *
- * A handle, or an argument that is needed, that is NULL: functions that return errors return TORC_EINVAL, those that
- * return a pointer return NULL, those that free or cancel do nothing. The functions of torc/inline.h, and functions
- * within callbacks of the application's resolvers and policies, need theirs.
- * SPDX-License-Identifier: Apache-2.0 */
+ * If a handle or a required argument is NULL, functions that return errors return TORC_EINVAL, functions that return a
+ * pointer return NULL, and functions that free or cancel do nothing. The functions of torc/inline.h, and functions for
+ * callbacks of the application's resolvers and policies, must not be given NULL. SPDX-License-Identifier: Apache-2.0 */
 #ifndef TORC_TORC_H
 #define TORC_TORC_H
 

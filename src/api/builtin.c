@@ -1,5 +1,6 @@
-/* The composition root. A new LB policy has its line in tc_builtin_add_policies, a new resolver in builtin_make, a new
- * HTTP filter in `filters`. */
+/* The composition root: the tables of LB policies, resolvers and HTTP filters, filled once a process and never freed. A
+ * new LB policy has its line in tc_builtin_add_policies, a new resolver in builtin_make, a new HTTP filter in
+ * `filters`. */
 #include "api/builtin.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
-/* Public calls: what any thread may ask, carried to the loop.
+/* Public calls: the requests of any thread, carried to the loop.
  *
  * torc_stream (api/call_object.h) has two sides. Threads write what they want under `mutex` and have one task posted
  * (call_schedule); on_task takes all of it on the loop and asks the loop's call (struct tc_call) for it. So a thread
- * never touches the loop's call, and several wishes travel with one post.
+ * never touches the loop's call, and several requests travel with one post.
  *
  * References (`zeroed`): the handle's, the loop's while the call runs (given back by call_release), and the task's
  * while it is on its way. The last one returns the call to the pool.

@@ -1,4 +1,5 @@
-/* Public calls: making one, and carrying what threads want to the loop. Any thread, unless a comment says otherwise. */
+/* Public calls for src/api: making a torc_stream, and carrying the requests of threads to the loop. Calls are counted;
+ * each caller holds a reference. Any thread, unless a comment says otherwise. */
 #ifndef TC_API_CALL_H
 #define TC_API_CALL_H
 
@@ -12,10 +13,10 @@ torc_stream *tc_call_make(torc_channel *ch, const char *method, const struct tor
 /* Stores the outcome, of which the stream takes the reference, wakes the threads that wait for it, and calls back. Loop
  * thread. */
 void tc_stream_deliver_end(torc_stream *s, torc_result *result);
-/* Takes the messages that a stream has received and nobody has taken. Under the runtime's lock, or by the last
+/* Takes the messages that the stream has received and the application has not. Under the runtime's lock, or by the last
  * owner. */
 struct tc_received *tc_call_take_received(torc_stream *call);
-/* Frees them. Not under a lock: a server may have sent many. */
+/* Frees the list. Not under a lock: a server may have sent many messages. */
 void tc_received_free(struct tc_received *messages);
 /* Gives a reference back. */
 void tc_call_drop(torc_stream *call);

@@ -1,7 +1,8 @@
 /* torc_stream: a call on the loop, and the requests of other threads to it. For src/api.
  *
- * `core` and the parts marked "loop" belong to the loop. The wishes of other threads are under `mutex`; what waiting
- * threads share with the loop is under the runtime's lock, which is taken before `mutex`. */
+ * `core` and the parts marked "loop" belong to the loop. The requests of other threads are under `mutex`; the part that
+ * waiting threads share with the loop is under the runtime's lock, which is taken before `mutex`. The object is counted
+ * (`zeroed`), and its memory is the pool's. */
 #ifndef TC_API_CALL_OBJECT_H
 #define TC_API_CALL_OBJECT_H
 
@@ -53,7 +54,7 @@ struct torc_stream {
     bool write_busy;     /* a message is under way */
     bool write_over;     /* half-closed */
     bool over;           /* the call ended */
-    uint64_t reads_owed; /* loop: asked for, and not yet asked of the loop's call */
+    uint64_t reads_owed; /* loop: messages that threads want and the loop's call was not asked for yet */
     size_t counted;      /* loop: bytes that the call counts for under the runtime's memory limit */
 
     /* Unary. */
@@ -73,9 +74,9 @@ struct torc_stream {
     torc_result *end;             /* the outcome; NULL: the RPC runs */
     const torc_metadata *initial; /* of the response, in the arena; NULL: have not come */
     struct tc_lent lent_message;  /* what the last torc_stream_receive gave */
-    bool told;                    /* the application has seen the outcome, which stays as it is */
+    bool told;                    /* the application has seen the outcome: it is final */
     bool receiving;               /* a thread is in torc_stream_receive */
-    bool draining;                /* torc_stream_finish drops what comes */
+    bool draining;                /* torc_stream_finish drops arriving messages */
     bool delivered;               /* the last callback has returned */
 };
 

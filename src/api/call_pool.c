@@ -1,5 +1,5 @@
-/* The pool of call objects. A call keeps its arena's first block and its lock while it lies in the pool; everything
- * else is zeroed. Under AddressSanitizer what lies in the pool is poisoned. */
+/* The pool of call objects: one a runtime, a stack under a mutex, for any thread. A call in the pool keeps its arena's
+ * first block and its lock; everything else of it is zeroed, and poisoned under AddressSanitizer. */
 #include "api/call_pool.h"
 
 #include "api/call_object.h"
@@ -95,7 +95,7 @@ torc_stream *tc_call_pool_get(struct tc_call_pool *p)
     return call;
 }
 
-/* Zeroes the call before it takes the lock. */
+/* Zeroes before it locks, so that threads wait only for the push. */
 void tc_call_pool_put(struct tc_call_pool *p, torc_stream *call)
 {
     /* As new, but for the arena's first block and the lock. */

@@ -1,5 +1,5 @@
-/* The status of xDS resources as envoy.service.status.v3 has it (A40). Messages live in an arena and borrow the bytes
- * of resources, so a snapshot of many clusters copies names and times alone. */
+/* The status of xDS resources as envoy.service.status.v3 has it (A40). Messages live in the caller's arena and borrow
+ * the bytes of resources, so a snapshot of many clusters copies only names and times. */
 #include "api/client_status.h"
 
 #include "proto/unpack.h"

@@ -1,6 +1,7 @@
-/* The application's own call credentials (torc_call_credentials_plugin). The application answers
- * torc_auth_request_complete from any thread, possibly from inside its function; the answer reaches the call by its
- * loop. */
+/* The application's own call credentials (torc_call_credentials_plugin). plugin_get hands each request to the
+ * application's function on the loop's thread. The application completes the request on any thread, possibly from
+ * inside that function; the answer is posted to the call's loop (creds/call/auth_request.h). The plugin is counted as
+ * all call credentials are, and calls `release` with its last reference. */
 #include "api/metadata.h"
 #include "base/mem.h"
 #include "base/status.h"

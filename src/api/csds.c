@@ -1,5 +1,6 @@
-/* The client status of a runtime's xDS clients at one moment (A40). A snapshot is made on the loop that has the clients
- * and may be serialised by any thread: it copies what is small and holds references to the resources' bytes. */
+/* The client status of a runtime's xDS clients at one moment (A40). A snapshot is made on the loop that has the
+ * clients, which is the loop of the xDS domain if the runtime is in one. It may be serialised and freed by any thread:
+ * it has copies of names and states, and references to the resources' bytes. */
 #include "api/csds.h"
 
 #include "api/client_status.h"

@@ -1,4 +1,4 @@
-/* The client status of a runtime's xDS clients. */
+/* The client status of a runtime's xDS clients, as a snapshot that any thread may read (A40). */
 #ifndef TC_API_CSDS_H
 #define TC_API_CSDS_H
 
@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "pb/envoy/service/status/v3/csds.pb-c.h"
 
-/* The client status of all xDS clients of a runtime at one moment. */
+/* The client status of all xDS clients of a runtime at one moment; immutable, owned by its maker. */
 struct tc_csds_snapshot;
 
 /* Returns the runtime that has the xDS clients of `rt`: its own, or that of the xDS domain which it shares with

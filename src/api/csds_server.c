@@ -1,7 +1,7 @@
 /* CSDS on an address of the application's choice.
  *
  * The server has a runtime of its own, whose thread does everything that a client can cause: it reads, serialises and
- * writes. The application's loop only makes a snapshot (api/csds.h) when it is asked for one by mail, at most one
+ * writes. The application's loop only makes a snapshot (api/csds.h) when a mail asks for it, at most one
  * at a time and a twentieth of its time (server/csds_service.h):
  *
  *   make ---mail---> on_asked, on the loop that has the xDS clients ---mail---> on_snapshot ---> tc_csds_service_made

@@ -6,7 +6,7 @@
 
 #include "lb/policy.h"
 
-/* A registry with the built-in policies and the application's factories. */
+/* A registry with the built-in policies and copies of the application's factories; owned by the channel. */
 struct tc_app_lb_factories;
 
 /* `list` ends with NULL. Returns NULL with an error if a factory is malformed or its name is taken.

@@ -1,8 +1,8 @@
-/* Streams (torc/stream.h): what the loop reports, and the functions that do not wait.
+/* Streams (torc/stream.h): the reports of the loop, and the functions that do not wait.
  *
- * What comes goes to the application's event, if it has one for it, else into the stream, where the functions of
- * stream_wait.c find it: messages in a list, the initial metadata, the outcome. Both are told in the same place, so
- * that a stream of events may be waited for, too.
+ * The loop reports the initial metadata, messages and the outcome. A report goes to the application's event, if there
+ * is one for it, else into the stream, where the functions of stream_wait.c find it. Both happen in the same place, so
+ * that a thread may wait for a stream of events, too.
  *
  * The end comes in three steps: `end` is stored, which is what waiting threads see; on_done is called; `delivered` says
  * that it has returned, and torc_stream_close waits for that. After torc_stream_free (`detached`) only on_done is

@@ -1,6 +1,6 @@
-/* Functions of streams that may wait.
+/* Functions of streams that may wait, for any thread.
  *
- * What the loop reports (stream.c) is kept in the stream under the runtime's lock, and wakes the threads on `waits`. A
+ * The loop's reports (stream.c) are kept in the stream under the runtime's lock, and wake the threads on `waits`. A
  * thread brackets its wait with wait_begin and wait_end, which hold the lock and a reference, and looks again whenever
  * it was woken: any number of threads may wait for different things of one stream. The lock is taken before the
  * stream's mutex.

@@ -1,4 +1,5 @@
-/* The application of a simulation: all that it asks of Torc's public API, in one place. */
+/* The application of a simulation. All uses of Torc's public API are here, so that the rest of the world need not
+ * include it. Everything runs on the world's one thread; handles belong to the caller. */
 #ifndef SIM_APP_H
 #define SIM_APP_H
 

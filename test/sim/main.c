@@ -4,7 +4,7 @@
  *     sim --count M [--from N | --fresh] [--seconds S] [--jobs J] [--steps K]
  *                                                                               a search: a process for each seed
  *
- * A search stops at the first seed with a violation (or a crash), makes its run shorter (shrink.c), and prints the
+ * A search stops at the first seed with a violation (or a crash), makes its run shorter (search.c), and prints the
  * command that replays it. */
 #include <getopt.h>
 #include <stdio.h>

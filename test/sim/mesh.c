@@ -1,3 +1,4 @@
+/* Names, addresses and texts of the simulated mesh. */
 #include "sim/mesh.h"
 
 #include <stdio.h>

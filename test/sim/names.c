@@ -1,4 +1,5 @@
-/* Names in the world: tc_dns. Literals are their own addresses; no other name is known yet. */
+/* The world's name resolution: tc_dns as src/io/dns.h has it. A literal is its own address; every other name is not
+ * found. */
 #include "base/mem.h"
 #include "io/dns.h"
 #include "sim/world.h"

@@ -1,7 +1,8 @@
 /* Hosts, and how connections begin.
  *
- * An attempt to connect is two ways of one delay: what the host is when the first way ends decides. A refusal comes
- * back after the second; a silent host never answers. The server's loop gets its end when the first way ends. */
+ * An attempt to connect takes a round trip of two equal delays. The state of the host after the first delay decides: if
+ * it listens, the server's loop gets its end of the connection then; a refusal comes back after the second delay; a
+ * silent host never answers. */
 #include "sim/net.h"
 
 #include "base/mem.h"

@@ -1,7 +1,8 @@
-/* The network of the world: what tc_connect_start, tc_listen_socket_new and byte streams do there.
+/* The network of the world, behind tc_connect_start, tc_listen_socket_new and byte streams.
  *
  * A host is an address. A connection has one delay in both directions, and carries bytes in order; connections overtake
- * one another. Whatever goes wrong is set here, by the workload, or is chance of the network's own stream. */
+ * one another. Faults are set here, by the workload; delays are drawn from the network's own stream of random
+ * numbers. */
 #ifndef SIM_NET_H
 #define SIM_NET_H
 

@@ -1,4 +1,5 @@
-/* Connections, for stream.c (the byte streams of both ends) and net.c (hosts, connecting, listening, faults). */
+/* Connections, for stream.c (the byte streams of both ends) and net.c (hosts, connecting, listening, faults). A
+ * connection is freed when both ends are closed. */
 #ifndef SIM_NET_INTERNAL_H
 #define SIM_NET_INTERNAL_H
 

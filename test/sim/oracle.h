@@ -1,6 +1,6 @@
-/* The oracle: what a client may do, by the texts, judged from the outside. It knows the mesh as last accepted, which
- * endpoints can be reached, and what happened when; it sees calls begin and end, and nothing of the library but its
- * public headers. oracle.c has the rules. */
+/* The oracle: judges from the outside whether a client does what gRPC's texts allow. It is told of the mesh as last
+ * accepted, of reachable endpoints and of faults, with their times; it sees calls begin and end. Of the library it
+ * knows the public headers alone. oracle.c has the rules. */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 

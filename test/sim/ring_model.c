@@ -1,4 +1,6 @@
-/* An endpoint's weight is the product of the shares of its locality and of itself there, each in UQ1.31 (A113);
+/* The oracle's ring, in plain steps:
+ *
+ * An endpoint's weight is the product of the shares of its locality and of itself there, each in UQ1.31 (A113);
  * localities without endpoints count. The ring has as many entries as make the lightest endpoint's whole (min_ring_size
  * 1024, the local cap 4096). Each endpoint gets entries until the running sum of the shares before and with it is
  * reached. An entry's hash is XXH64 of "ADDRESS_N". */

@@ -1,6 +1,6 @@
-/* Where Torc meets the machine: what the simulation puts there. Most of it are functions of src that seams.c, net.c and
- * names.c define in the library's stead (docs/internals/simulation.md has the list); here stands what the world itself
- * needs of them. */
+/* The simulated machine: clocks, threads and background jobs. Most of it are functions of src that seams.c, net.c and
+ * names.c define instead of the library (docs/internals/simulation.md has the list); this header has the functions that
+ * the world itself calls. */
 #ifndef SIM_SEAMS_H
 #define SIM_SEAMS_H
 

@@ -1,4 +1,4 @@
-/* A search: seeds in processes of their own, and what to do with one that fails. */
+/* A search: runs seeds in processes of their own, and shortens the first run that fails. */
 #ifndef SIM_SEARCH_H
 #define SIM_SEARCH_H
 

@@ -1,3 +1,5 @@
+/* The trace: lines go into the digest and, as far as `printed` allows, to standard output; counts into a table; the
+ * first violation is kept for the search. All of it belongs to the process, which has one world. */
 #include "sim/trace.h"
 
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * Each step has random numbers of its own, made of the seed and the step's number, so that a step which is left out
  * changes nothing of what the others want to do. A step makes calls, or does something to the world, and lets time
- * pass. A calm period is longer than ORACLE_SETTLED_MS: what the oracle knows for certain it knows after one. At the
+ * pass. A calm period is longer than ORACLE_SETTLED_MS: the oracle's strict rules apply after one. At the
  * end everything is healed, and every channel must work. */
 #include "sim/workload.h"
 

@@ -1,4 +1,4 @@
-/* A run: what the seed decides, step by step. */
+/* A run: its seed decides each step, so that a run can be repeated, shortened and searched for. */
 #ifndef SIM_WORKLOAD_H
 #define SIM_WORKLOAD_H
 

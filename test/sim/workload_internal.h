@@ -1,4 +1,5 @@
-/* The state of a run, for workload.c (its life, calls), and changes.c (faults, changes of the mesh). */
+/* The state of a run, for workload.c (its life, calls) and changes.c (faults, changes of the mesh). workload.c owns
+ * it. */
 #ifndef SIM_WORKLOAD_INTERNAL_H
 #define SIM_WORKLOAD_INTERNAL_H
 

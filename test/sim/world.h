@@ -1,9 +1,10 @@
-/* The world of a simulation: one time, the loops that live in it, what happens at which moment, and chance.
+/* The world of a simulation: one virtual time, the loops that live in it, events, and the random numbers.
  *
  * A world has no thread, no socket and no clock of the machine. Its scheduler does one thing after another: it turns a
- * loop that has work, or runs a background job; when there is nothing to do it moves the time to the next event. Which
- * of several comes first is chance, and chance is a function of the seed. One world a process: the functions of src/io
- * that world and network replace (seams.c, net.c) are functions of the process too. */
+ * loop that has work, or runs a background job; when there is nothing to do it moves the time to the next event. If
+ * several loops or jobs could run, a random number chooses one, and all random numbers follow from the seed. One world
+ * a process: the functions of src/io that world and network replace (seams.c, net.c) are functions of the process
+ * too. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
