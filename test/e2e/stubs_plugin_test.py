@@ -1,6 +1,7 @@
 """protoc-gen-torc: what it refuses, by name; what it writes compiles without a warning; the installed plugin builds
 examples/helloworld by CMake and by make."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,16 @@ def test_not_a_request():
     check("--torc_out" in sh(PLUGIN, "--help") and sh(PLUGIN, "--version").startswith("protoc-gen-torc "), "help")
 
 
+def test_etcd_is_short():
+    """examples/etcd, which test/interop runs against etcd, shows what a client costs: 60 lines without comments."""
+    with open(os.path.join(SOURCE, "examples", "etcd", "main.c"), encoding="utf-8") as source:
+        code = re.sub(r"/\*.*?\*/", "", source.read(), flags=re.S)
+    lines = [line for line in code.splitlines() if line.strip()]
+    check(len(lines) <= 60, f"{len(lines)} lines")
+    for call in ("put__call", "range__call", "txn__call", "watch__receive", "cancel_request", "keep_alive__receive"):
+        check(call in code, f"{call} is shown")
+
+
 def test_installed():
     if os.environ.get("TORC_SANITIZE"):
         return  # an application is not linked with the sanitizers' runtime
@@ -166,4 +177,4 @@ def test_installed():
 if not shutil.which("protoc"):
     print("protoc is not installed")
     sys.exit(77)
-main(test_options, test_files, test_code_is_clean, test_prefix_and_comments, test_c_package, test_not_a_request, test_installed)
+main(test_options, test_files, test_code_is_clean, test_prefix_and_comments, test_c_package, test_not_a_request, test_etcd_is_short, test_installed)

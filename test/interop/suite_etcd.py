@@ -5,7 +5,7 @@ import subprocess
 import build_peers
 from programs import HERE, Program
 
-WANTED = ["txn succeeded", "watch one", "watch two", "watch canceled", "range two", "lease kept for 60 s"]
+WANTED = ["txn 1", "watch one", "watch two", "watch canceled", "range two", "lease kept for 60 s"]
 
 
 def version():
