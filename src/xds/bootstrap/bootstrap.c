@@ -88,6 +88,7 @@ static void parse_top(const json_t *root, const struct tc_xds_creds_check *creds
         tc_validation_add_at(f, ".xds_servers", "must have at least one entry");
     parse_authorities(root, creds, b, f);
     b->node = tc_xds_node_parse(root, &b->node_id, f);
+    b->for_istiod = json_object_get(json_object_get(json_object_get(root, "node"), "metadata"), "GENERATOR") != NULL;
     b->server_listener_template = json_get_rstr(root, "server_listener_resource_name_template", NULL, f);
     b->client_default_listener_template =
         json_get_rstr(root, "client_default_listener_resource_name_template", "%s", f);

@@ -50,6 +50,9 @@ struct tc_xds_bootstrap {
     size_t n_authorities;
     struct tc_rstr *node_id;
     struct tc_rstr *node; /* the Node message, serialised, with user agent and client features filled in */
+    /* The node's metadata names a generator, which is how istiod knows what to make for whom: the servers are istiod,
+     * directly or by its agent. (istiod's responses do not say whose they are.) */
+    bool for_istiod;
     struct tc_rstr *server_listener_template;         /* or NULL */
     struct tc_rstr *client_default_listener_template; /* "%s" by default */
     json_t *certificate_providers;                    /* object, or NULL (kept for credentials) */

@@ -135,8 +135,7 @@ static void ads_forget_stream(struct tc_xds_channel *ch)
         t->token = NULL;
         tc_xds_ads_forget_dropped(t);
         t->turn = 0;
-        t->requested = t->asked = t->again = false;
-        t->subscribed = 0;
+        t->requested = t->asked = false;
         tc_xds_ads_each_entry(ch, i, entry_mark_unsent, NULL);
     }
 }

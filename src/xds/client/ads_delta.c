@@ -5,8 +5,10 @@
  * so that at most one answer is outstanding. Nothing is ever subscribed to by wildcard. The first requests of a stream
  * give the versions that are in the cache.
  *
- * Two kinds of servers need help: those that have nothing to add to those versions and stay silent, which must count as
- * reachable in the end (`quiet`), and istiod, which forgets the names of earlier requests (`forgets`). */
+ * Two kinds of servers need help. Those that have nothing to add to those versions stay silent, and must count as
+ * reachable in the end (`quiet`). And istiod, asked for one more name, sends that resource, and nothing of the names
+ * before ever after: it keeps the names of the last request that has any. So each such request to it has all of them.
+ */
 #include "xds/client/ads_delta.h"
 
 #include <stdlib.h>
@@ -54,7 +56,7 @@ static void collect_added(struct tc_xds_entry *e, uint32_t bit, void *arg)
     *tc_vec_push(&c->added) = e;
 }
 
-/* The rest of the names, for a server that forgets them. */
+/* The rest of the names, for istiod. */
 static void collect_again(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct delta_changes *c = arg;
@@ -166,7 +168,6 @@ static void delta_write_request(struct tc_xds_channel *ch, size_t type, const st
                tc_rstr_cstr(ch->server->uri), m.type_url, m.response_nonce, c->subscribe.len, c->unsubscribe.len,
                c->versions.len, t->nack ? " NACK: " : "", tc_rstr_cstr(t->nack));
     t->requested = t->asked = true;
-    t->subscribed += c->subscribe.len != 0;
     ch->ads.sent_token = type_take_answer(t);
 }
 
@@ -175,9 +176,8 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
     struct tc_xds_ads_type *t = &ch->ads.types.data[type];
     struct delta_changes c = {0};
     tc_xds_ads_each_entry(ch, type, collect_added, &c);
-    if (t->again || (ch->ads.forgets && c.added.len && t->requested))
+    if (ch->client->base.bootstrap->for_istiod && c.added.len && t->requested)
         tc_xds_ads_each_entry(ch, type, collect_again, &c);
-    t->again = false;
     if (c.added.len)
         qsort(c.added.data, c.added.len, sizeof(*c.added.data), compare_entries);
     collect_dropped(ch, type, &c);
@@ -190,30 +190,6 @@ static bool delta_make_request(struct tc_xds_channel *ch, size_t type, struct tc
         tc_xds_token_unref(type_take_answer(t));
     changes_fini(&c);
     return due;
-}
-
-/* --- servers that forget --- */
-
-/* istiod, asked for one more name, sends that resource, and nothing of the names before ever after. It keeps the names
- * of the last request that has any, so each such request has all of them. */
-#define FORGETFUL "\"istiod\""
-
-void tc_xds_ads_control_plane(struct tc_xds_channel *ch, struct tc_slice identifier)
-{
-    struct tc_xds_ads *a = &ch->ads;
-    if (a->forgets || tc_slice_find(identifier, tc_slice_str(FORGETFUL)) < 0)
-        return;
-    a->forgets = true;
-    TC_XDS_LOG(
-        WARN,
-        "xds %s: the server is istiod, which forgets what an incremental stream subscribed to when it asks for more; "
-        "each request that adds a name has all names of the type. Leave torc.incremental_ads out for istiod",
-        tc_rstr_cstr(ch->server->uri));
-    for (size_t type = 0; type < a->types.len; type++) {
-        a->types.data[type].again = a->types.data[type].subscribed > 1;
-        if (a->types.data[type].again)
-            tc_xds_ads_request(ch, type);
-    }
 }
 
 /* --- servers that have nothing to add --- */

@@ -6,7 +6,4 @@
 
 extern const struct tc_xds_ads_ops tc_xds_ads_delta;
 
-/* A response came from this control plane. */
-void tc_xds_ads_control_plane(struct tc_xds_channel *ch, struct tc_slice identifier);
-
 #endif

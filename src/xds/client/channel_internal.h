@@ -19,8 +19,6 @@ struct tc_xds_ads_type {
     uint64_t turn;              /* place in the queue of requests, the smallest first; 0: no request is due */
     bool requested;             /* requested on this stream; state of the world: with names */
     bool asked;                 /* ever requested on this stream: responses of the type must be answered */
-    unsigned subscribed;        /* incremental: how many requests of this stream subscribed to names */
-    bool again;                 /* incremental: the next request subscribes to all names */
     /* Names that the last request had and that were dropped from the cache since. A request that has such a name again
      * would tell the server nothing new, and it would not send the resource again. */
     TC_VEC(struct tc_rstr *) dropped;
@@ -72,7 +70,6 @@ struct tc_xds_ads {
     /* Incremental. gave_versions: the stream's first requests had versions, so that the server may stay silent.
      * asked_anew: they also had names without a version, which the server should answer. */
     bool gave_versions, asked_anew;
-    bool forgets; /* the server forgets names (ads_delta.c) */
     struct tc_timer quiet;
     struct tc_xds_token *sent_token; /* of the response that the request on its way answers */
 };

@@ -51,8 +51,6 @@ static void delta_apply(struct tc_xds_response_context *ctx, const ProtobufCMess
     TC_XDS_LOG(DEBUG, "xds %s: incremental response %s version \"%s\" nonce \"%s\" resources %zu removed %zu",
                tc_rstr_cstr(ctx->ch->server->uri), m->type_url, m->system_version_info, m->nonce, m->n_resources,
                m->n_removed_resources);
-    if (m->control_plane)
-        tc_xds_ads_control_plane(ctx->ch, tc_xds_text(m->control_plane->identifier));
     delta_each(ctx, message, tc_xds_response_apply_resource);
     ctx->version = tc_xds_text(m->system_version_info);
     for (size_t i = 0; i < m->n_resource_errors; i++)

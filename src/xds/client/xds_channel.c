@@ -39,6 +39,13 @@ struct tc_xds_channel *tc_xds_channel_get(struct tc_xds_local_client *c, const s
     ch->transport = c->factory->create(c->factory, server, on_connectivity, ch);
     TC_XDS_LOG(INFO, "xds %s: channel created for %s", tc_rstr_cstr(server->uri),
                c->target->len ? tc_rstr_cstr(c->target) : "all targets");
+    if (server->incremental && c->base.bootstrap->for_istiod)
+        TC_XDS_LOG(
+            WARN,
+            "xds %s: the bootstrap is for istiod, which forgets what an incremental stream subscribed to when it "
+            "asks for more; each request that adds a name has all names of the type. Leave torc.incremental_ads "
+            "out for istiod",
+            tc_rstr_cstr(server->uri));
     return ch;
 }
 
