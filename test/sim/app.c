@@ -11,9 +11,10 @@
 #include <torc/torc.h>
 
 struct app_call {
-    torc_stream *call;
-    void (*done)(void *arg, const struct app_outcome *outcome);
+    torc_stream *stream;
+    struct app_call_events events;
     void *arg;
+    unsigned n_messages, n_sent;
     bool over, freed; /* the last of the two frees it */
 };
 
@@ -70,43 +71,124 @@ void app_channel_free(struct app_channel *ch)
     torc_channel_free((torc_channel *)ch);
 }
 
-static void app_on_result(const torc_result *result, void *arg)
+/* --- calls --- */
+
+/* A response without messages may be trailers alone. */
+static const char *result_set_cookie(const torc_result *result)
 {
-    struct app_call *call = arg;
+    const char *found = torc_metadata_find(torc_result_headers(result), "set-cookie", NULL);
+    return found ? found : torc_metadata_find(torc_result_trailers(result), "set-cookie", NULL);
+}
+
+static void call_end(struct app_call *call, const torc_result *result)
+{
     struct app_outcome outcome = {
         .code = torc_result_code(result),
         .message = torc_result_text(result),
         .peer = torc_result_peer(result),
+        .set_cookie = result_set_cookie(result),
         .response = torc_result_response(result) ? torc_message_data(torc_result_response(result)) : NULL,
         .response_size = torc_message_size(torc_result_response(result)),
         .attempts = torc_result_attempts(result),
+        .layer = torc_error_layer(torc_result_error(result)),
     };
     call->over = true;
     if (call->freed)
         free(call);
     else
-        call->done(call->arg, &outcome);
+        call->events.on_done(call->arg, &outcome);
+}
+
+static void unary_on_result(const torc_result *result, void *arg)
+{
+    call_end(arg, result);
+}
+
+static void stream_on_done(torc_stream *stream, const torc_result *result, void *arg)
+{
+    (void)stream;
+    call_end(arg, result);
+}
+
+static void stream_on_message(torc_stream *stream, const torc_message *message, void *arg)
+{
+    struct app_call *call = arg;
+    if (call->freed)
+        return;
+    torc_stream_want(stream, 1);
+    call->events.on_message(call->arg, torc_message_data(message), torc_message_size(message));
+}
+
+/* Sends until there is no room. */
+static void stream_go_on(torc_stream *stream, struct app_call *call)
+{
+    int rc = 0;
+    if (call->n_messages == 0)
+        torc_stream_half_close(stream);
+    while (rc == 0 && call->n_sent < call->n_messages) {
+        size_t size;
+        const void *data = call->events.make(call->arg, call->n_sent, &size);
+        bool last = call->n_sent + 1 == call->n_messages;
+        rc = torc_stream_send(stream, data, size, last ? TORC_SEND_LAST : 0, 0);
+        call->n_sent += rc == 0;
+    }
+}
+
+static void stream_on_writable(torc_stream *stream, void *arg)
+{
+    struct app_call *call = arg;
+    if (!call->freed)
+        stream_go_on(stream, call);
+}
+
+static torc_stream *unary_start(torc_channel *ch, const char *request, const struct torc_call_options *o,
+                                struct app_call *call, torc_error **error)
+{
+    torc_stream *handle = NULL;
+    torc_unary_async(ch, "/sim.Service/Unary", request, strlen(request), o, unary_on_result, call, &handle, error);
+    return handle;
+}
+
+static torc_stream *stream_start(torc_channel *ch, enum sim_kind kind, const struct torc_call_options *o,
+                                 struct app_call *call, torc_error **error)
+{
+    static const char *const methods[SIM_KINDS] = {"", "/sim.Service/Client", "/sim.Service/Server",
+                                                   "/sim.Service/Both"};
+    const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_message = stream_on_message,
+                                              .on_writable = stream_on_writable, .on_done = stream_on_done};
+    torc_stream *stream = torc_stream_start(ch, methods[kind], o, &events, call, error);
+    if (!stream)
+        return NULL;
+    torc_stream_want(stream, 1);
+    stream_go_on(stream, call);
+    return stream;
 }
 
 struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *options,
-                                void (*done)(void *arg, const struct app_outcome *outcome), void *arg)
+                                const struct app_call_events *events, void *arg)
 {
     struct app_call *call = calloc(1, sizeof(*call));
     torc_error *error = NULL;
     torc_metadata *md = torc_metadata_new();
-    call->done = done;
+    call->events = *events;
     call->arg = arg;
+    call->n_messages = options->n_messages;
     struct torc_call_options o = {TORC_SIZE(torc_call_options),
                                   .timeout_ms = options->timeout_ms < 0   ? 0
                                                 : options->timeout_ms > 0 ? options->timeout_ms
                                                                           : -1,
-                                  .wait_for_ready = options->wait_for_ready};
-    if (options->key) {
-        torc_metadata_add(md, "x-key", options->key, strlen(options->key));
-        o.metadata = md;
+                                  .metadata = md, .wait_for_ready = options->wait_for_ready};
+    if (options->key)
+        torc_metadata_add_string(md, "x-key", options->key);
+    if (options->cookie)
+        torc_metadata_add_string(md, "cookie", options->cookie);
+    if (options->kind == SIM_UNARY) {
+        call->stream = unary_start((torc_channel *)ch, options->request, &o, call, &error);
+    } else {
+        torc_metadata_add_string(md, "x-call", options->request);
+        call->stream = stream_start((torc_channel *)ch, options->kind, &o, call, &error);
     }
-    if (torc_unary_async((torc_channel *)ch, "/sim.Service/Unary", options->request, strlen(options->request), &o,
-                         app_on_result, call, &call->call, &error) != 0)
+    if (!call->stream)
         app_fail("no call", error);
     torc_metadata_free(md);
     return call;
@@ -114,12 +196,12 @@ struct app_call *app_call_start(struct app_channel *ch, const struct app_call_op
 
 void app_call_cancel(struct app_call *call)
 {
-    torc_stream_cancel(call->call);
+    torc_stream_cancel(call->stream);
 }
 
 void app_call_free(struct app_call *call)
 {
-    torc_stream_free(call->call);
+    torc_stream_free(call->stream);
     call->freed = true;
     if (call->over)
         free(call);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/mesh.h"
+
 struct app_domain;
 struct app_runtime;
 struct app_channel;
@@ -28,22 +30,34 @@ void app_channel_free(struct app_channel *ch);
 struct app_outcome {
     int code;
     const char *message, *peer;
-    const void *response; /* NULL: none */
+    const char *set_cookie; /* of the response's headers; NULL: none */
+    const void *response;   /* NULL: none */
     size_t response_size;
     uint32_t attempts;
+    int layer; /* enum torc_layer */
 };
 
 struct app_call_options {
-    const char *request;
-    const char *key;    /* header x-key; NULL: none */
-    int64_t timeout_ms; /* < 0: none; 0: it has passed */
+    enum sim_kind kind;
+    const char *request; /* the message of a unary call, the header x-call of streams */
+    unsigned n_messages; /* that a stream sends, made by the event `make` */
+    const char *key;     /* header x-key; NULL: none */
+    const char *cookie;  /* header cookie; NULL: none */
+    int64_t timeout_ms;  /* < 0: none; 0: it has passed */
     bool wait_for_ready;
 };
 
-/* One unary call; `done` is called once, from the world, and not after the handle was freed. The caller frees the
- * handle. The memory of a call that was freed early goes when Torc reports its end: without a report it is a leak. */
+struct app_call_events {
+    /* Returns the message to send, borrowed until the next one. */
+    const void *(*make)(void *arg, unsigned index, size_t *size);
+    void (*on_message)(void *arg, const void *data, size_t size);
+    void (*on_done)(void *arg, const struct app_outcome *outcome);
+};
+
+/* One call. Events come from the world, on_done once, and none after the handle was freed. The caller frees the handle.
+ * The memory of a call that was freed early goes when Torc reports its end: without a report it is a leak. */
 struct app_call *app_call_start(struct app_channel *ch, const struct app_call_options *o,
-                                void (*done)(void *arg, const struct app_outcome *outcome), void *arg);
+                                const struct app_call_events *events, void *arg);
 void app_call_cancel(struct app_call *call);
 void app_call_free(struct app_call *call);
 

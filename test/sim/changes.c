@@ -54,6 +54,18 @@ static void aggregate_make(struct sim_cluster *cluster, unsigned leaves, struct 
         cluster->children[i] = (first + i) % leaves;
 }
 
+static unsigned breaker_choose(const struct sim_client *c, struct tc_rng *rng)
+{
+    return sim_feature_on(c, SIM_FEATURE_BREAKERS) && below(rng, 2) ? 1 + below(rng, 6) : 0;
+}
+
+static void service_make(const struct sim_client *c, struct sim_service *service, struct tc_rng *rng)
+{
+    service->cluster = below(rng, (unsigned)c->mesh.n_clusters);
+    service->retries = sim_feature_on(c, SIM_FEATURE_RETRIES) ? below(rng, 4) : 0;
+    service->sessions = sim_feature_on(c, SIM_FEATURE_SESSIONS) && below(rng, 3);
+}
+
 void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
 {
     struct sim_mesh *m = &c->mesh;
@@ -63,13 +75,14 @@ void sim_mesh_make(struct sim_client *c, struct tc_rng *rng)
     for (unsigned i = 0; i < leaves; i++) {
         bool ring = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2);
         m->clusters[i].policy = ring ? SIM_RING_HASH : SIM_ROUND_ROBIN;
+        m->clusters[i].max_requests = breaker_choose(c, rng);
         endpoints_make(c, &m->clusters[i], rng);
     }
     if (m->n_clusters > leaves)
         aggregate_make(&m->clusters[leaves], leaves, rng);
     m->n_services = 1 + below(rng, SIM_SERVICES);
     for (unsigned i = 0; i < m->n_services; i++)
-        m->services[i].cluster = below(rng, (unsigned)m->n_clusters);
+        service_make(c, &m->services[i], rng);
 }
 
 static void mesh_story(const struct sim_client *c)
@@ -80,7 +93,8 @@ static void mesh_story(const struct sim_client *c)
         sim_story("  c%u is %s", i, text);
     }
     for (unsigned i = 0; i < c->mesh.n_services; i++)
-        sim_story("  s%u goes to c%u", i, c->mesh.services[i].cluster);
+        sim_story("  s%u goes to c%u, %u retries%s", i, c->mesh.services[i].cluster, c->mesh.services[i].retries,
+                  c->mesh.services[i].sessions ? ", sessions" : "");
 }
 
 void sim_mesh_serve(const struct sim_client *c)
@@ -235,13 +249,14 @@ static void change_good(struct sim_client *c, struct tc_rng *rng, enum sim_resou
     } else if (!all_good(c)) {
         return;
     } else if (kind == SIM_LISTENER) {
-        c->mesh.services[which].cluster = below(rng, (unsigned)c->mesh.n_clusters);
+        service_make(c, &c->mesh.services[which], rng);
         sim_count(SIM_COUNT_CHANGE_ROUTE);
     } else if (cluster->is_aggregate) {
         aggregate_make(cluster, (unsigned)c->mesh.n_clusters - 1, rng);
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     } else {
         cluster->policy = sim_feature_on(c, SIM_FEATURE_RING_HASH) && below(rng, 2) ? SIM_RING_HASH : SIM_ROUND_ROBIN;
+        cluster->max_requests = breaker_choose(c, rng);
         sim_count(SIM_COUNT_CHANGE_CLUSTER);
     }
     sim_story("%s%u changes", kind_names[kind], which);

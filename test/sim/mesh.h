@@ -33,13 +33,19 @@ struct sim_cluster {
     size_t n_children; /* of an aggregate */
     unsigned children[SIM_CHILDREN];
     enum sim_policy policy; /* of others */
+    unsigned max_requests;  /* circuit breaking (A32); 0: none */
     size_t n_localities;
     struct sim_locality localities[SIM_LOCALITIES];
 };
 
 struct sim_service {
     unsigned cluster;
+    unsigned retries; /* after UNAVAILABLE (A44); 0: none */
+    bool sessions;    /* by cookie (A55) */
 };
+
+/* The kinds of calls. */
+enum sim_kind { SIM_UNARY, SIM_CLIENT_STREAM, SIM_SERVER_STREAM, SIM_BIDI_STREAM, SIM_KINDS };
 
 struct sim_mesh {
     size_t n_hosts, n_clusters, n_services;

@@ -12,9 +12,12 @@
 
 struct oracle_call {
     unsigned service, runtime;
-    int key;            /* of the header x-key; -1: none */
-    int64_t timeout_ms; /* < 0: none */
-    int asked_code;     /* that the backend is to answer with; 0: OK */
+    int key; /* of the header x-key; -1: none */
+    enum sim_kind kind;
+    unsigned n_messages;          /* of a stream: the client's, or those that a server stream is asked for */
+    int session, session_cluster; /* host and cluster of its cookie; -1: none */
+    int64_t timeout_ms;           /* < 0: none */
+    int asked_code;               /* that the backend is to answer with; 0: OK */
     bool wait_for_ready, cancelled, freed;
 };
 
@@ -23,7 +26,17 @@ struct oracle_outcome {
     const char *message, *peer;
     const char *response; /* with a NUL; NULL: none */
     uint32_t attempts;
-    unsigned seen; /* how often backends were asked */
+    unsigned seen;                /* how often backends were asked */
+    int layer;                    /* enum torc_layer */
+    int session, session_cluster; /* host and cluster of the cookie that came; -1: none */
+};
+
+/* A message of a stream, as it came. */
+struct oracle_message {
+    int from; /* the host */
+    uint64_t id;
+    unsigned index;
+    bool whole;
 };
 
 /* connect_timeout_ms: the channels' option. */
@@ -42,6 +55,9 @@ uint64_t oracle_call_begins(const struct oracle_call *call, uint64_t now_ms);
 void oracle_call_cancelled(uint64_t id);
 /* The application gave the handle up: no outcome may come. */
 void oracle_call_freed(uint64_t id);
+/* A backend got the call. */
+void oracle_call_seen(uint64_t id, uint64_t now_ms);
+void oracle_call_message(uint64_t id, const struct oracle_message *m);
 void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_t now_ms);
 /* Attempts to connect to a host over a settled period. */
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned runtimes);

@@ -1,7 +1,7 @@
 /* Backends and the control plane.
  *
- * A backend is a server with one unary method. A call waits for its delay on a timer of the server's loop and is then
- * answered; when the call ends first, nothing is. The control plane is the embedded one (controlplane/control_plane.h),
+ * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop and is
+ * then answered; when the call ends first, nothing is. The control plane is the embedded one (controlplane/control_plane.h),
  * fed with YAML that is written from the mesh. */
 #include "sim/servers.h"
 
@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "controlplane/control_plane.h"
 #include "server/server.h"
+#include "sim/message.h"
 #include "sim/net.h"
 #include "sim/trace.h"
 #include "sim/world.h"
@@ -25,13 +26,18 @@ struct backend {
     int sick;
 };
 
+/* A call that a backend has. */
 struct answer {
     struct tc_link link;
     struct backend *backend;
     struct tc_server_call *call;
     struct tc_timer timer;
+    enum sim_kind kind;
     uint64_t id;
     int code;
+    unsigned n_messages; /* that a server stream sends */
+    size_t message_size;
+    unsigned n_received;
 };
 
 static struct backend backends[SIM_HOSTS];
@@ -40,6 +46,7 @@ static struct tc_loop *control_loop;
 static struct tc_server *control_server;
 static struct tc_control_plane *control_plane;
 static TC_VEC(unsigned) seen; /* by id of the call */
+static void (*on_seen)(uint64_t id);
 
 /* --- backends --- */
 
@@ -55,17 +62,64 @@ static void answer_on_end(void *arg, const struct tc_status *why TC_UNUSED)
     answer_free(arg);
 }
 
+static void answer_fail(struct answer *a)
+{
+    int code = a->backend->sick ? a->backend->sick : a->code;
+    tc_server_call_finish(a->call, code, a->backend->sick ? "the backend is sick" : "as the request says", NULL);
+}
+
+static void answer_send(struct answer *a, unsigned index)
+{
+    size_t size;
+    const void *bytes =
+        sim_message_write(&(struct sim_message){a->backend->host, a->id, index}, a->message_size, &size);
+    tc_server_call_send(a->call, tc_slice_of(bytes, size));
+}
+
+/* The moment to answer. A stream that is to fail with a code of the request has sent half of its messages before. */
 static void answer_on_timer(struct tc_timer *timer)
 {
     struct answer *a = TC_CONTAINER_OF(timer, struct answer, timer);
-    int code = a->backend->sick ? a->backend->sick : a->code;
     char text[64];
-    if (code) {
-        tc_server_call_finish(a->call, code, a->backend->sick ? "the backend is sick" : "as the request says", NULL);
-        return;
+    if (!a->backend->sick && a->kind == SIM_SERVER_STREAM)
+        for (unsigned i = 0; i < (a->code ? a->n_messages / 2 : a->n_messages); i++)
+            answer_send(a, i);
+    if (a->backend->sick || a->code) {
+        answer_fail(a);
+    } else if (a->kind == SIM_SERVER_STREAM) {
+        tc_server_call_finish(a->call, TORC_STATUS_OK, "", NULL);
+    } else if (a->kind == SIM_UNARY) {
+        int n = snprintf(text, sizeof(text), "%u %llu", a->backend->host, (unsigned long long)a->id);
+        tc_server_call_reply(a->call, tc_slice_of(text, (size_t)n));
+    } else {
+        tc_server_call_read(a->call);
     }
-    int n = snprintf(text, sizeof(text), "%u %llu", a->backend->host, (unsigned long long)a->id);
-    tc_server_call_reply(a->call, tc_slice_of(text, (size_t)n));
+}
+
+/* A message of the client's stream: they come in order. */
+static void answer_on_message(void *arg, struct tc_rstr *message)
+{
+    struct answer *a = arg;
+    struct tc_slice bytes = tc_rstr_slice(message);
+    struct sim_message m;
+    if (!sim_message_read(&m, bytes.data, bytes.len) || m.from != SIM_HOSTS || m.id != a->id ||
+        m.index != a->n_received)
+        sim_violation("stream: host %u got something else as message %u of call %llu", a->backend->host, a->n_received,
+                      (unsigned long long)a->id);
+    a->message_size = bytes.len;
+    if (a->kind == SIM_BIDI_STREAM)
+        answer_send(a, a->n_received);
+    a->n_received++;
+    tc_rstr_unref(message);
+    tc_server_call_read(a->call);
+}
+
+static void answer_on_half_close(void *arg)
+{
+    struct answer *a = arg;
+    if (a->kind == SIM_CLIENT_STREAM)
+        answer_send(a, a->n_received);
+    tc_server_call_finish(a->call, TORC_STATUS_OK, "", NULL);
 }
 
 static void seen_add(uint64_t id)
@@ -80,25 +134,57 @@ unsigned servers_seen(uint64_t id)
     return id < seen.len ? seen.data[id] : 0;
 }
 
-static void backend_on_unary(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+/* "ID DELAY_MS CODE N SIZE" */
+static void answer_begin(struct backend *b, struct tc_server_call *call, enum sim_kind kind, struct tc_slice request)
 {
-    static const struct tc_server_call_events events = {.on_end = answer_on_end};
+    static const struct tc_server_call_events events = {
+        .on_message = answer_on_message, .on_half_close = answer_on_half_close, .on_end = answer_on_end};
     struct answer *a = TC_NEW(struct answer);
     char text[64], *rest = text;
-    struct tc_slice bytes = tc_rstr_slice(request);
-    size_t n = TC_MIN(bytes.len, sizeof(text) - 1);
-    memcpy(text, bytes.data, n);
+    size_t n = TC_MIN(request.len, sizeof(text) - 1);
+    memcpy(text, request.data, n);
     text[n] = 0;
-    a->backend = arg;
+    a->backend = b;
     a->call = call;
+    a->kind = kind;
     a->id = strtoull(rest, &rest, 10);
     uint64_t delay_ms = strtoull(rest, &rest, 10);
     a->code = (int)strtol(rest, &rest, 10);
-    tc_list_append(&a->backend->calls, &a->link);
-    tc_timer_init(&a->timer, a->backend->loop, answer_on_timer);
+    a->n_messages = (unsigned)strtoul(rest, &rest, 10);
+    a->message_size = (size_t)strtoul(rest, &rest, 10);
+    tc_list_append(&b->calls, &a->link);
+    tc_timer_init(&a->timer, b->loop, answer_on_timer);
     tc_server_call_set_events(call, &events, a);
     seen_add(a->id);
+    if (on_seen)
+        on_seen(a->id);
     tc_timer_start(&a->timer, delay_ms);
+}
+
+static void backend_on_unary(void *arg, struct tc_server_call *call, struct tc_rstr *request)
+{
+    answer_begin(arg, call, SIM_UNARY, tc_rstr_slice(request));
+}
+
+static void backend_on_stream(struct backend *b, struct tc_server_call *call, enum sim_kind kind)
+{
+    const struct tc_header *h = tc_headers_find(tc_server_call_metadata(call), tc_slice_str("x-call"));
+    answer_begin(b, call, kind, h ? h->value : tc_slice_str(""));
+}
+
+static void backend_on_client_stream(void *arg, struct tc_server_call *call)
+{
+    backend_on_stream(arg, call, SIM_CLIENT_STREAM);
+}
+
+static void backend_on_server_stream(void *arg, struct tc_server_call *call)
+{
+    backend_on_stream(arg, call, SIM_SERVER_STREAM);
+}
+
+static void backend_on_bidi_stream(void *arg, struct tc_server_call *call)
+{
+    backend_on_stream(arg, call, SIM_BIDI_STREAM);
 }
 
 static struct tc_server *server_open(struct tc_loop *loop, const char *address)
@@ -125,6 +211,9 @@ static void backend_open(unsigned host)
     tc_list_init(&b->calls);
     b->server = server_open(b->loop, sim_host_address(host));
     tc_server_add_unary(b->server, "/sim.Service/Unary", backend_on_unary, b);
+    tc_server_add_method(b->server, "/sim.Service/Client", backend_on_client_stream, b);
+    tc_server_add_method(b->server, "/sim.Service/Server", backend_on_server_stream, b);
+    tc_server_add_method(b->server, "/sim.Service/Both", backend_on_bidi_stream, b);
 }
 
 static void backend_close(struct backend *b)
@@ -135,8 +224,9 @@ static void backend_close(struct backend *b)
     tc_loop_free(b->loop);
 }
 
-void servers_begin(size_t n_hosts)
+void servers_begin(size_t n_hosts, void (*seen_fn)(uint64_t id))
 {
+    on_seen = seen_fn;
     control_loop = tc_loop_new(NULL);
     control_server = server_open(control_loop, SIM_CONTROL_PLANE);
     control_plane = tc_control_plane_new(control_server);
@@ -176,8 +266,15 @@ static void put(struct tc_buf *text)
     tc_buf_fini(text);
 }
 
+/* Sessions by a cookie of the name "sid" (A55). */
+#define SESSION_FILTER                                                                                                 \
+    "{name: session, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3." \
+    "StatefulSession, session_state: {name: cookie, typed_config: {\"@type\": type.googleapis.com/"                    \
+    "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState, cookie: {name: sid, ttl: 3600s}}}}}, "
+
 static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
 {
+    const struct sim_service *service = &mesh->services[which];
     struct tc_buf b = {0};
     tc_buf_printf(&b,
                   "resources:\n"
@@ -187,7 +284,7 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
                   "    api_listener:\n"
                   "      \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3."
                   "HttpConnectionManager\n"
-                  "      http_filters: [{name: router, typed_config: {\"@type\": type.googleapis.com/"
+                  "      http_filters: [%s{name: router, typed_config: {\"@type\": type.googleapis.com/"
                   "envoy.extensions.filters.http.router.v3.Router}}]\n"
                   "      %s\n"
                   "      route_config:\n"
@@ -196,8 +293,12 @@ static void put_listener(const struct sim_mesh *mesh, unsigned which, bool good)
                   "        - name: all\n"
                   "          domains: [\"*\"]\n"
                   "          routes: [{match: {prefix: \"\"}, route: {cluster: c%u, hash_policy: "
-                  "[{header: {header_name: x-key}}]}}]\n",
-                  which, good ? "" : "xff_num_trusted_hops: 1", which, mesh->services[which].cluster);
+                  "[{header: {header_name: x-key}}]",
+                  which, service->sessions ? SESSION_FILTER : "", good ? "" : "xff_num_trusted_hops: 1", which,
+                  service->cluster);
+    if (service->retries)
+        tc_buf_printf(&b, ", retry_policy: {retry_on: unavailable, num_retries: %u}", service->retries);
+    tc_buf_append_str(&b, "}}]\n");
     put(&b);
 }
 
@@ -223,6 +324,8 @@ static void put_cluster(const struct sim_mesh *mesh, unsigned which, bool good)
                       "  lb_policy: %s\n",
                       which, good ? "ads: {}" : "path: /none",
                       c->policy == SIM_RING_HASH ? "RING_HASH" : "ROUND_ROBIN");
+        if (c->max_requests)
+            tc_buf_printf(&b, "  circuit_breakers: {thresholds: [{max_requests: %u}]}\n", c->max_requests);
     }
     put(&b);
 }

@@ -6,7 +6,8 @@
 
 #define SIM_CONTROL_PLANE "10.0.0.1:15010"
 
-void servers_begin(size_t n_hosts);
+/* `seen` hears of each call that a backend gets. */
+void servers_begin(size_t n_hosts, void (*seen)(uint64_t id));
 void servers_end(void);
 
 /* --- the control plane --- */
@@ -21,7 +22,9 @@ void servers_end_streams(void);
 
 /* --- backends --- */
 
-/* A backend answers "HOST ID" to a request "ID DELAY_MS CODE", or ends the call with the code if that is not 0. */
+/* A call asks for "ID DELAY_MS CODE N SIZE". A backend answers a unary call "HOST ID"; of a stream of the client it
+ * sends the number of messages, of its own stream N messages of SIZE bytes, and each message of a stream both ways is
+ * answered. It ends the call with the code if that is not 0. */
 void servers_goaway(unsigned host);
 /* The backend fails every call with the code; 0: it is well again. */
 void servers_set_sick(unsigned host, int code);

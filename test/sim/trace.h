@@ -28,6 +28,21 @@ uint64_t sim_trace_digest(void);
     X(CALLS_CERTAIN, "calls that had to succeed")                                                                      \
     X(CALLS_DOOMED, "calls that had to fail")                                                                          \
     X(CALLS_KEYED, "calls whose endpoint the ring named")                                                              \
+    X(CALLS_SESSION, "calls whose endpoint the session named")                                                         \
+    X(CALLS_BREAKER, "calls that a circuit breaker dropped")                                                           \
+    X(CALLS_RETRIED, "calls that were retried")                                                                        \
+    X(KIND_UNARY, "calls: unary")                                                                                      \
+    X(KIND_CLIENT_STREAM, "calls: client streaming")                                                                   \
+    X(KIND_SERVER_STREAM, "calls: server streaming")                                                                   \
+    X(KIND_BIDI_STREAM, "calls: bidirectional streaming")                                                              \
+    X(LAYER_RESOLVER, "failures: layer resolver")                                                                      \
+    X(LAYER_XDS, "failures: layer xds")                                                                                \
+    X(LAYER_LB, "failures: layer lb")                                                                                  \
+    X(LAYER_CONNECT, "failures: layer connect")                                                                        \
+    X(LAYER_HTTP2, "failures: layer http2")                                                                            \
+    X(LAYER_LIMIT, "failures: layer limit")                                                                            \
+    X(LAYER_DEADLINE, "failures: layer deadline")                                                                      \
+    X(LAYER_PEER, "failures: layer peer")                                                                              \
     X(POLICY_ROUND_ROBIN, "calls: round_robin")                                                                        \
     X(POLICY_RING_HASH, "calls: ring_hash")                                                                            \
     X(POLICY_AGGREGATE, "calls: aggregate cluster")                                                                    \

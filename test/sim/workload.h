@@ -31,7 +31,11 @@
     X(SMALL_BUFFERS, "small-buffers")                                                                                  \
     X(SLOW_JOBS, "slow-jobs")                                                                                          \
     X(SLOW_CPU, "slow-cpu")                                                                                            \
-    X(SLOW_CONNECTS, "slow-connects")
+    X(SLOW_CONNECTS, "slow-connects")                                                                                  \
+    X(STREAMS, "streams")                                                                                              \
+    X(RETRIES, "retries")                                                                                              \
+    X(SESSIONS, "sessions")                                                                                            \
+    X(BREAKERS, "breakers")
 
 enum sim_feature {
 #define X(name, text) SIM_FEATURE_##name,

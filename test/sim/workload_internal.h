@@ -14,9 +14,11 @@ enum { SIM_RUNTIMES = 2 };
 struct sim_client;
 
 struct client_call {
-    const struct sim_client *client;
+    struct sim_client *client;
     struct app_call *app;
     uint64_t id;
+    unsigned service;
+    size_t message_size;
     bool over;
     bool freed;
 };
@@ -36,6 +38,7 @@ struct sim_client {
     struct app_runtime *runtimes[SIM_RUNTIMES];
     struct app_channel *channels[SIM_RUNTIMES][SIM_SERVICES];
     size_t n_runtimes;
+    char *cookies[SIM_SERVICES][SIM_HOSTS]; /* "sid=...": the last that a host of the service gave; NULL: none */
     TC_VEC(struct client_call *) calls;
 };
 
@@ -43,6 +46,18 @@ static inline bool sim_feature_on(const struct sim_client *c, enum sim_feature f
 {
     return (c->features >> f) & 1;
 }
+
+/* A step's calls. */
+void sim_step_calls(struct sim_client *c, struct tc_rng *rng);
+void sim_step_cancel(struct sim_client *c, struct tc_rng *rng);
+void sim_step_free(struct sim_client *c, struct tc_rng *rng);
+struct oracle_call;
+void sim_call_start(struct sim_client *c, struct tc_rng *rng, const struct oracle_call *o);
+/* Forgets the calls that are over, or all. */
+void sim_calls_sweep(struct sim_client *c, bool all);
+void sim_calls_end(struct sim_client *c);
+/* Tells the oracle of the network's faults, which may come by themselves, or last. */
+void sim_note_disturbance(const struct sim_client *c);
 
 /* Makes the mesh of the seed. */
 void sim_mesh_make(struct sim_client *c, struct tc_rng *rng);

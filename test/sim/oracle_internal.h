@@ -1,0 +1,63 @@
+/* The oracle's state, for oracle.c (what happens, rules that always hold), oracle_groups.c (who may serve), and
+ * oracle_settled.c (rules of a settled world). */
+#ifndef SIM_ORACLE_INTERNAL_H
+#define SIM_ORACLE_INTERNAL_H
+
+#include "sim/oracle.h"
+
+enum {
+    KEYS = 16,
+    RUNTIMES = 2,
+    SLACK_MS = 5,
+    FAST_MS = 5000,
+    FAILOVER_MS = 10000,
+    MAX_GROUPS = SIM_CHILDREN * SIM_LOCALITIES
+};
+
+struct tracked {
+    struct oracle_call call;
+    uint64_t began_ms, ended_ms;
+    unsigned cluster;    /* of its service, when it began */
+    unsigned n_received; /* messages of a stream */
+    int from;            /* the host that sent them; -1: none came */
+    bool ended;
+    bool serving; /* counted in oracle.serving */
+};
+
+/* A priority of a leaf cluster. */
+struct group {
+    bool member[SIM_HOSTS];
+    size_t members, reachable, silent, sick;
+    bool ring;
+    const struct sim_cluster *cluster;
+    unsigned priority;
+};
+
+struct oracle_state {
+    struct sim_mesh mesh;
+    struct {
+        bool up, silent;
+        int sick;
+    } hosts[SIM_HOSTS];
+    /* When a host was last an endpoint of the service; UINT64_MAX: it is one. 0: it never was. */
+    uint64_t member_ms[SIM_SERVICES][SIM_HOSTS];
+    bool key_answered[RUNTIMES][SIM_SERVICES][KEYS]; /* to a call that began settled, since disturbed_ms */
+    uint64_t disturbed_ms, connect_timeout_ms;
+    struct tracked *calls;
+    size_t n_calls, room;
+    unsigned serving[SIM_CLUSTERS]; /* calls of services without retries that began settled and are at a backend */
+};
+extern struct oracle_state oracle;
+
+/* Fills in the groups of a service, in their order. Returns how many. */
+size_t oracle_groups(unsigned service, struct group groups[MAX_GROUPS]);
+/* Returns whether a group with a reachable endpoint may be passed over: see the exceptions in oracle.c. */
+bool oracle_may_pass_over(const struct group *group);
+/* Returns the group behind which no call goes: the first with a reachable endpoint that may not be passed over, else
+ * the last; n: no endpoint can be reached. */
+size_t oracle_last_group(const struct group *groups, size_t n);
+
+/* Judges a call that began in a settled world and ended now. host: that answered, -1: none. */
+void oracle_judge_settled(uint64_t id, const struct oracle_outcome *r, int host, uint64_t now_ms);
+
+#endif

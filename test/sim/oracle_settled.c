@@ -1,0 +1,214 @@
+/* What must happen to a call in a world that nothing has disturbed for ORACLE_SETTLED_MS: the second half of the rules in
+ * oracle.c.
+ *
+ * A call that succeeds is judged by where it went: its session, its group, the ring. A call that fails must have been
+ * asked to, or a circuit breaker, a sick backend, its deadline or the mesh itself explains it, with the layer that goes
+ * with the reason. */
+#include <stdio.h>
+#include <string.h>
+
+#include <torc/error.h>
+#include <torc/status.h>
+
+#include "sim/oracle_internal.h"
+#include "sim/ring_model.h"
+#include "sim/trace.h"
+
+typedef unsigned long long ull;
+
+/* --- calls that succeed --- */
+
+static void judge_ring(uint64_t id, const struct tracked *t, int host, const struct group *group)
+{
+    bool reachable[SIM_HOSTS];
+    char value[16];
+    if (t->call.key < 0 || !group->ring)
+        return;
+    for (unsigned h = 0; h < SIM_HOSTS; h++)
+        reachable[h] = oracle.hosts[h].up;
+    snprintf(value, sizeof(value), "key-%d", t->call.key);
+    int expected = ring_model_host(group->cluster, group->priority, value, reachable);
+    sim_count(SIM_COUNT_CALLS_KEYED);
+    if (expected != host)
+        sim_violation("ring: call %llu with key %d went to host %d, the ring has host %d", (ull)id, t->call.key, host,
+                      expected);
+}
+
+/* Returns whether the session's cookie names an endpoint that the call must go to, if it can be reached: it is one of
+ * the cluster. Below an aggregate cluster the priorities choose the leaf cluster first (A75), so there it only may. */
+static bool session_counts(const struct tracked *t, const struct group *groups, size_t n, bool *must)
+{
+    const struct sim_service *service = &oracle.mesh.services[t->call.service];
+    *must = false;
+    if (!service->sessions || t->call.session < 0 || t->call.session_cluster != (int)service->cluster)
+        return false;
+    for (size_t g = 0; g < n; g++)
+        if (groups[g].member[t->call.session]) {
+            *must = oracle.hosts[t->call.session].up && !oracle.mesh.clusters[service->cluster].is_aggregate;
+            return true;
+        }
+    return false;
+}
+
+/* A55: the response tells the endpoint that served, unless the request's cookie named it. */
+static void judge_cookie(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, int host, bool counts)
+{
+    const struct sim_service *service = &oracle.mesh.services[t->call.service];
+    bool known = counts && host == t->call.session;
+    int expected = service->sessions && !known ? host : -1;
+    if (r->session != expected || (expected >= 0 && r->session_cluster != (int)service->cluster))
+        sim_violation("cookie: call %llu, which host %d of c%u answered, got the session of host %d, c%d", (ull)id, host,
+                      service->cluster, r->session, r->session_cluster);
+}
+
+static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, int host,
+                     const struct group *groups, size_t n)
+{
+    const struct group *serving = NULL;
+    size_t last = oracle_last_group(groups, n), n_serving = 0;
+    bool must, counts = session_counts(t, groups, n, &must);
+    judge_cookie(id, t, r, host, counts);
+    if (must) {
+        sim_count(SIM_COUNT_CALLS_SESSION);
+        if (host != t->call.session)
+            sim_violation("session: call %llu of the session of host %d went to host %d", (ull)id, t->call.session, host);
+        return;
+    }
+    if (last == n) {
+        sim_violation("reachable: call %llu succeeded, and no endpoint of s%u is reachable", (ull)id, t->call.service);
+        return;
+    }
+    for (size_t g = 0; g <= last; g++)
+        if (groups[g].member[host]) {
+            serving = &groups[g];
+            n_serving++;
+        }
+    if (counts && host == t->call.session)
+        return;
+    if (n_serving == 0)
+        sim_violation("group: call %llu of s%u went to host %d, which is not in the groups up to %zu", (ull)id,
+                      t->call.service, host, last);
+    else if (n_serving == 1)
+        judge_ring(id, t, host, serving);
+}
+
+/* --- calls that fail --- */
+
+/* How long a call may wait for its endpoint: the failover timer of each group before, and a connection to each silent
+ * endpoint of the groups that may serve, and to the session's. A key that was answered since the last disturbance waits
+ * for nobody. */
+static int64_t time_enough_ms(const struct oracle_call *c, const struct group *groups, size_t last)
+{
+    int64_t enough_ms = FAST_MS + (int64_t)last * FAILOVER_MS;
+    bool session_waits = c->session >= 0 && oracle.hosts[c->session].silent;
+    if (c->key >= 0 && oracle.key_answered[c->runtime][c->service][c->key] && c->session < 0)
+        return FAST_MS;
+    for (size_t g = 0; g <= last; g++)
+        if (groups[g].reachable > 0)
+            enough_ms += (int64_t)(groups[g].silent * oracle.connect_timeout_ms);
+    return enough_ms + (session_waits ? (int64_t)oracle.connect_timeout_ms : 0);
+}
+
+/* Returns how many calls but this one may be under way, at this moment, in a cluster. */
+static unsigned calls_under_way(uint64_t id, unsigned cluster, uint64_t now_ms)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < oracle.n_calls; i++) {
+        const struct tracked *t = &oracle.calls[i];
+        const struct sim_cluster *c = &oracle.mesh.clusters[t->cluster];
+        bool may = t->cluster == cluster;
+        for (size_t k = 0; c->is_aggregate && k < c->n_children; k++)
+            may = may || c->children[k] == cluster;
+        n += i != id && may && (!t->ended || t->ended_ms + SLACK_MS >= now_ms);
+    }
+    return n;
+}
+
+/* Returns true if it was a circuit breaker. */
+static bool judge_breaker(uint64_t id, const struct oracle_outcome *r, uint64_t now_ms)
+{
+    unsigned cluster, limit;
+    if (r->code != TORC_STATUS_UNAVAILABLE ||
+        sscanf(r->message, "circuit breaker drop: cluster \"c%u\" is at its limit of %u", &cluster, &limit) != 2)
+        return false;
+    sim_count(SIM_COUNT_CALLS_BREAKER);
+    if (cluster >= SIM_CLUSTERS || limit != oracle.mesh.clusters[cluster].max_requests)
+        sim_violation("breaker: call %llu was dropped for a limit that is not there: %s", (ull)id, r->message);
+    else if (calls_under_way(id, cluster, now_ms) < limit)
+        sim_violation("breaker: call %llu was dropped with %u calls under way in c%u, limit %u", (ull)id,
+                      calls_under_way(id, cluster, now_ms), cluster, limit);
+    if (r->layer != TORC_LAYER_LIMIT)
+        sim_violation("layer: call %llu was dropped by a circuit breaker, layer %d", (ull)id, r->layer);
+    return true;
+}
+
+/* A44: a call that fails because its backends are sick has been tried as often as the route allows, one that fails
+ * otherwise at no healthy backend more than once. */
+static void judge_tries(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, bool sick)
+{
+    unsigned most = 1 + oracle.mesh.services[t->call.service].retries;
+    if (r->layer != TORC_LAYER_PEER)
+        sim_violation("layer: a backend failed call %llu, layer %d: %s", (ull)id, r->layer, r->message);
+    if (sick && r->seen != most)
+        sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most, r->message);
+}
+
+/* Nothing can be reached. When every group has failed the last one answers (A56): with the error of a connection, or,
+ * if it has no endpoint, with that of the policy. */
+static void judge_doomed(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, const struct group *last)
+{
+    int expected = last->members > 0 ? TORC_LAYER_CONNECT : TORC_LAYER_LB;
+    sim_count(SIM_COUNT_CALLS_DOOMED);
+    if (r->code == TORC_STATUS_UNAVAILABLE && r->layer != expected)
+        sim_violation("layer: no endpoint of s%u can be reached, and call %llu failed in layer %d, expected %d: %s",
+                      t->call.service, (ull)id, r->layer, expected, r->message);
+    if (r->code != TORC_STATUS_UNAVAILABLE && r->code != TORC_STATUS_DEADLINE_EXCEEDED)
+        sim_violation("reachable: no endpoint of s%u can be reached, and call %llu failed with %s: %s", t->call.service,
+                      (ull)id, torc_status_code_name(r->code), r->message);
+}
+
+static void judge_failure(uint64_t id, const struct tracked *t, const struct oracle_outcome *r,
+                          const struct group *groups, size_t n, uint64_t now_ms)
+{
+    size_t sick = 0, last = oracle_last_group(groups, n);
+    bool must, is_sick = r->code == TORC_STATUS_UNAVAILABLE && strstr(r->message, "sick");
+    for (size_t g = 0; g < n; g++)
+        sick += groups[g].sick;
+    if (judge_breaker(id, r, now_ms))
+        return;
+    if ((t->call.asked_code != 0 && r->code == t->call.asked_code) || (sick > 0 && is_sick)) {
+        judge_tries(id, t, r, is_sick);
+        return;
+    }
+    session_counts(t, groups, n, &must);
+    if (last == n && !must) {
+        sim_count(SIM_COUNT_CALLS_DOOMED);
+        judge_doomed(id, t, r, &groups[n - 1]);
+        return;
+    }
+    if (r->code == TORC_STATUS_UNAVAILABLE && n > 1 &&
+        (last == n || groups[last].reachable == 0 || oracle_may_pass_over(&groups[last])))
+        return;
+    if (r->code == TORC_STATUS_DEADLINE_EXCEEDED && t->call.timeout_ms >= 0 &&
+        t->call.timeout_ms < time_enough_ms(&t->call, groups, last == n ? n - 1 : last))
+        return;
+    sim_violation("reachable: call %llu of s%u failed with %s: %s", (ull)id, t->call.service,
+                  torc_status_code_name(r->code), r->message);
+}
+
+void oracle_judge_settled(uint64_t id, const struct oracle_outcome *r, int host, uint64_t now_ms)
+{
+    const struct tracked *t = &oracle.calls[id];
+    struct group groups[MAX_GROUPS];
+    size_t n = oracle_groups(t->call.service, groups);
+    sim_count(SIM_COUNT_CALLS_CERTAIN);
+    if (r->seen > 1 + oracle.mesh.services[t->call.service].retries)
+        sim_violation("retries: backends saw call %llu %u times, s%u allows %u retries", (ull)id, r->seen,
+                      t->call.service, oracle.mesh.services[t->call.service].retries);
+    if (r->code != TORC_STATUS_OK)
+        judge_failure(id, t, r, groups, n, now_ms);
+    else if (host >= 0 && t->call.key >= 0)
+        oracle.key_answered[t->call.runtime][t->call.service][t->call.key] = true;
+    if (r->code == TORC_STATUS_OK && host >= 0)
+        judge_ok(id, t, r, host, groups, n);
+}
