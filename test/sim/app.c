@@ -49,6 +49,14 @@ void app_runtime_free(struct app_runtime *rt)
     torc_runtime_free((torc_runtime *)rt);
 }
 
+void *app_client_status(struct app_runtime *rt, size_t *size)
+{
+    void *bytes = NULL;
+    if (torc_csds_dump((torc_runtime *)rt, true, &bytes, size) != 0)
+        app_fail("no client status", NULL);
+    return bytes;
+}
+
 struct app_channel *app_channel_new(struct app_runtime *rt, const char *target,
                                     const struct app_channel_options *options)
 {

@@ -134,10 +134,11 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, const struct oracl
     snprintf(request, sizeof(request), "%llu %u %d %u %zu", (unsigned long long)call->id, delay_ms, o->asked_code,
              o->n_messages, call->message_size);
     snprintf(key, sizeof(key), "key-%d", o->key);
-    sim_story("%s %llu to s%u on runtime %u: key %d, deadline %lld ms, session %d, %u messages, the backend takes %u ms "
-              "and answers %d%s",
-              kinds[o->kind], (unsigned long long)call->id, o->service, o->runtime, o->key, (long long)o->timeout_ms,
-              o->session, o->n_messages, delay_ms, o->asked_code, o->wait_for_ready ? ", waits for ready" : "");
+    sim_story(
+        "%s %llu to s%u on runtime %u: key %d, deadline %lld ms, session %d, %u messages, the backend takes %u ms "
+        "and answers %d%s",
+        kinds[o->kind], (unsigned long long)call->id, o->service, o->runtime, o->key, (long long)o->timeout_ms,
+        o->session, o->n_messages, delay_ms, o->asked_code, o->wait_for_ready ? ", waits for ready" : "");
     sim_count(SIM_COUNT_CALLS);
     *tc_vec_push(&c->calls) = call;
     call->app =

@@ -231,9 +231,15 @@ static bool all_good(const struct sim_client *c)
     return true;
 }
 
+static void served_set(struct sim_client *c, enum sim_resource kind, unsigned which, enum sim_served served)
+{
+    c->served[kind][which] = served;
+    c->served_ms[kind][which] = sim_now_ms();
+}
+
 static void change_served(struct sim_client *c, enum sim_resource kind, unsigned which)
 {
-    c->served[kind][which] = SIM_SERVED_GOOD;
+    served_set(c, kind, which, SIM_SERVED_GOOD);
     c->unheard = c->unheard || c->control_plane_down;
     c->changed_ms = sim_now_ms();
     servers_put(&c->mesh, kind, which);
@@ -270,7 +276,7 @@ static void change_bad(struct sim_client *c, enum sim_resource kind, unsigned wh
                                             SIM_COUNT_CHANGE_BAD_ENDPOINTS};
     sim_story("%s%u becomes invalid", kind_names[kind], which);
     sim_count(counts[kind]);
-    c->served[kind][which] = SIM_SERVED_BAD;
+    served_set(c, kind, which, SIM_SERVED_BAD);
     servers_put_bad(&c->mesh, kind, which);
 }
 
@@ -278,7 +284,7 @@ static void change_deleted(struct sim_client *c, enum sim_resource kind, unsigne
 {
     sim_story("%s%u is deleted", kind_names[kind], which);
     sim_count(SIM_COUNT_CHANGE_DELETED);
-    c->served[kind][which] = SIM_SERVED_DELETED;
+    served_set(c, kind, which, SIM_SERVED_DELETED);
     servers_remove(kind, which);
 }
 

@@ -56,6 +56,9 @@ struct sim_mesh {
 /* The kinds of resources. */
 enum sim_resource { SIM_LISTENER, SIM_CLUSTER, SIM_ENDPOINTS_OF, SIM_RESOURCES };
 
+/* The version of a resource that the control plane serves. */
+enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
+
 /* Writes the cluster in short: "round_robin 0/3,4 1/ 1/7*2" (priority/hosts, a locality each), or "of c0, c1". */
 void sim_cluster_text(const struct sim_cluster *c, char *text, size_t size);
 /* "10.1.0.H:8080", in memory of the callee that stays. */

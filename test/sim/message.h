@@ -1,4 +1,4 @@
-/* What streams carry: a message says who sent it, for which call, and its number, and may have bytes after that which
+/* The messages of streams: each says who sent it, for which call, and its number, and may have bytes after that, which
  * must arrive as they were. */
 #ifndef SIM_MESSAGE_H
 #define SIM_MESSAGE_H

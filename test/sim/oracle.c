@@ -126,6 +126,7 @@ void oracle_call_cancelled(uint64_t id)
 void oracle_call_freed(uint64_t id)
 {
     oracle.calls[id].call.freed = true;
+    oracle.unknown += MAX_TRIES;
     serving_over(&oracle.calls[id]);
 }
 
@@ -224,6 +225,17 @@ static void count_outcome(const struct oracle_call *call, const struct oracle_ou
         sim_count(SIM_COUNT_CALLS_RETRIED);
 }
 
+/* Counts for the sums of load reports. */
+static void count_load(const struct tracked *t, const struct oracle_outcome *r)
+{
+    bool own = r->code == TORC_STATUS_CANCELLED || r->code == TORC_STATUS_DEADLINE_EXCEEDED;
+    oracle.attempts += r->attempts;
+    oracle.succeeded += r->code == TORC_STATUS_OK;
+    oracle.dropped += strstr(r->message, "circuit breaker drop") != NULL;
+    oracle.unsent += oracle_settled(t->began_ms) ? 0 : MAX_TRIES;
+    oracle.unknown += own; /* the answer may have been on its way */
+}
+
 void oracle_call_seen(uint64_t id, uint64_t now_ms)
 {
     struct tracked *t = &oracle.calls[id];
@@ -262,6 +274,7 @@ void oracle_call_ends(uint64_t id, const struct oracle_outcome *r, uint64_t now_
     t->ended_ms = now_ms;
     serving_over(t);
     count_outcome(&t->call, r);
+    count_load(t, r);
     judge_time(id, t, r, now_ms);
     judge_layer(id, t, r);
     if (r->code == TORC_STATUS_OK)

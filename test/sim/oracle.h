@@ -61,6 +61,24 @@ void oracle_call_message(uint64_t id, const struct oracle_message *m);
 void oracle_call_ends(uint64_t id, const struct oracle_outcome *outcome, uint64_t now_ms);
 /* Attempts to connect to a host over a settled period. */
 void oracle_attempts(unsigned host, uint64_t attempts, uint64_t period_ms, unsigned runtimes);
+/* The sums of all load reports. whole: none was lost. */
+struct oracle_loads {
+    uint64_t issued, succeeded, failed, dropped;
+    bool whole;
+};
+/* When all calls have ended, and their reports have come. */
+void oracle_loads(const struct oracle_loads *loads);
+
+/* A resource as CSDS shows it. */
+struct oracle_resource {
+    enum sim_resource kind;
+    unsigned which;
+    enum sim_served served; /* for ORACLE_SETTLED_MS */
+    int client_status;      /* envoy.admin.v3.ClientResourceStatus; 0: it is not shown */
+    bool has_error;
+};
+void oracle_resource(const struct oracle_resource *r);
+
 /* Judges what is left: every call must have ended. */
 void oracle_end(void);
 

@@ -1,5 +1,5 @@
-/* Which endpoints may serve, by the texts: the groups of a service are the priorities of its leaf clusters, in the order
- * of A37. */
+/* The endpoints that may serve, by the texts: the groups of a service are the priorities of its leaf clusters, in the
+ * order of A37. */
 #include "sim/oracle_internal.h"
 
 static size_t leaf_groups(const struct sim_cluster *c, struct group *groups, size_t n)

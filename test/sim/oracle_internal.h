@@ -7,6 +7,7 @@
 
 enum {
     KEYS = 16,
+    MAX_TRIES = 8, /* of a call, at most */
     RUNTIMES = 2,
     SLACK_MS = 5,
     FAST_MS = 5000,
@@ -45,6 +46,9 @@ struct oracle_state {
     uint64_t disturbed_ms, connect_timeout_ms;
     struct tracked *calls;
     size_t n_calls, room;
+    uint64_t attempts, succeeded, dropped; /* of calls that ended */
+    uint64_t unsent;                       /* attempts that connections may have lost before they were sent */
+    uint64_t unknown;                      /* calls that were freed, and ones that may have succeeded unseen */
     unsigned serving[SIM_CLUSTERS]; /* calls of services without retries that began settled and are at a backend */
 };
 extern struct oracle_state oracle;

@@ -1,4 +1,4 @@
-/* What must happen to a call in a world that nothing has disturbed for ORACLE_SETTLED_MS: the second half of the rules in
+/* The rules of a settled world, which nothing has disturbed for ORACLE_SETTLED_MS: the second half of the list in
  * oracle.c.
  *
  * A call that succeeds is judged by where it went: its session, its group, the ring. A call that fails must have been
@@ -57,8 +57,8 @@ static void judge_cookie(uint64_t id, const struct tracked *t, const struct orac
     bool known = counts && host == t->call.session;
     int expected = service->sessions && !known ? host : -1;
     if (r->session != expected || (expected >= 0 && r->session_cluster != (int)service->cluster))
-        sim_violation("cookie: call %llu, which host %d of c%u answered, got the session of host %d, c%d", (ull)id, host,
-                      service->cluster, r->session, r->session_cluster);
+        sim_violation("cookie: call %llu, which host %d of c%u answered, got the session of host %d, c%d", (ull)id,
+                      host, service->cluster, r->session, r->session_cluster);
 }
 
 static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_outcome *r, int host,
@@ -71,7 +71,8 @@ static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_o
     if (must) {
         sim_count(SIM_COUNT_CALLS_SESSION);
         if (host != t->call.session)
-            sim_violation("session: call %llu of the session of host %d went to host %d", (ull)id, t->call.session, host);
+            sim_violation("session: call %llu of the session of host %d went to host %d", (ull)id, t->call.session,
+                          host);
         return;
     }
     if (last == n) {
@@ -94,9 +95,9 @@ static void judge_ok(uint64_t id, const struct tracked *t, const struct oracle_o
 
 /* --- calls that fail --- */
 
-/* How long a call may wait for its endpoint: the failover timer of each group before, and a connection to each silent
- * endpoint of the groups that may serve, and to the session's. A key that was answered since the last disturbance waits
- * for nobody. */
+/* How long a call may wait for its endpoint: the failover timer of each group before, a connection to each silent
+ * endpoint of the groups that may serve, and for each try one to the silent endpoint of its session. A key that was
+ * answered since the last disturbance waits for nobody. */
 static int64_t time_enough_ms(const struct oracle_call *c, const struct group *groups, size_t last)
 {
     int64_t enough_ms = FAST_MS + (int64_t)last * FAILOVER_MS;
@@ -106,7 +107,9 @@ static int64_t time_enough_ms(const struct oracle_call *c, const struct group *g
     for (size_t g = 0; g <= last; g++)
         if (groups[g].reachable > 0)
             enough_ms += (int64_t)(groups[g].silent * oracle.connect_timeout_ms);
-    return enough_ms + (session_waits ? (int64_t)oracle.connect_timeout_ms : 0);
+    for (unsigned tries = 1 + oracle.mesh.services[c->service].retries; session_waits && tries > 0; tries--)
+        enough_ms += (int64_t)oracle.connect_timeout_ms;
+    return enough_ms;
 }
 
 /* Returns how many calls but this one may be under way, at this moment, in a cluster. */
@@ -150,7 +153,8 @@ static void judge_tries(uint64_t id, const struct tracked *t, const struct oracl
     if (r->layer != TORC_LAYER_PEER)
         sim_violation("layer: a backend failed call %llu, layer %d: %s", (ull)id, r->layer, r->message);
     if (sick && r->seen != most)
-        sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most, r->message);
+        sim_violation("retries: call %llu failed for good after %u of %u tries: %s", (ull)id, r->seen, most,
+                      r->message);
 }
 
 /* Nothing can be reached. When every group has failed the last one answers (A56): with the error of a connection, or,

@@ -1,8 +1,8 @@
 /* Backends and the control plane.
  *
  * A backend is a server with a method of each kind. A call waits for its delay on a timer of the server's loop and is
- * then answered; when the call ends first, nothing is. The control plane is the embedded one (controlplane/control_plane.h),
- * fed with YAML that is written from the mesh. */
+ * then answered; when the call ends first, nothing is. The control plane is the embedded one
+ * (controlplane/control_plane.h), fed with YAML that is written from the mesh. */
 #include "sim/servers.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "controlplane/control_plane.h"
+#include "controlplane/lrs.h"
 #include "server/server.h"
 #include "sim/message.h"
 #include "sim/net.h"
@@ -45,6 +46,8 @@ static size_t n_backends;
 static struct tc_loop *control_loop;
 static struct tc_server *control_server;
 static struct tc_control_plane *control_plane;
+static struct tc_lrs *lrs;
+static struct servers_loads loads;
 static TC_VEC(unsigned) seen; /* by id of the call */
 static void (*on_seen)(uint64_t id);
 
@@ -224,12 +227,42 @@ static void backend_close(struct backend *b)
     tc_loop_free(b->loop);
 }
 
+/* --- loads --- */
+
+static void on_report(void *arg TC_UNUSED, const struct tc_lrs_report *report)
+{
+    for (size_t i = 0; i < report->request->n_cluster_stats; i++) {
+        const Envoy__Config__Endpoint__V3__ClusterStats *c = report->request->cluster_stats[i];
+        loads.dropped += c->total_dropped_requests;
+        for (size_t k = 0; k < c->n_upstream_locality_stats; k++) {
+            const Envoy__Config__Endpoint__V3__UpstreamLocalityStats *l = c->upstream_locality_stats[k];
+            loads.issued += l->total_issued_requests;
+            loads.succeeded += l->total_successful_requests;
+            loads.failed += l->total_error_requests;
+        }
+    }
+    sim_count(SIM_COUNT_LOAD_REPORTS);
+    sim_story("a load report of %zu clusters: %llu issued, %llu succeeded, %llu failed, %llu dropped so far",
+              report->request->n_cluster_stats, (unsigned long long)loads.issued, (unsigned long long)loads.succeeded,
+              (unsigned long long)loads.failed, (unsigned long long)loads.dropped);
+}
+
+struct servers_loads servers_loads(void)
+{
+    struct servers_loads now = loads;
+    now.whole = tc_lrs_streams(lrs) > 0 && tc_lrs_streams(lrs) == tc_lrs_streams_so_far(lrs);
+    return now;
+}
+
 void servers_begin(size_t n_hosts, void (*seen_fn)(uint64_t id))
 {
     on_seen = seen_fn;
     control_loop = tc_loop_new(NULL);
     control_server = server_open(control_loop, SIM_CONTROL_PLANE);
     control_plane = tc_control_plane_new(control_server);
+    lrs = tc_lrs_new(control_server);
+    tc_lrs_observe(lrs, on_report, NULL);
+    tc_lrs_set(lrs, &(struct tc_lrs_config){.interval_ms = 30000, .send_all_clusters = true});
     for (n_backends = 0; n_backends < n_hosts; n_backends++)
         backend_open((unsigned)n_backends);
 }
@@ -240,6 +273,7 @@ void servers_end(void)
         backend_close(&backends[i]);
     tc_server_free(control_server);
     tc_control_plane_free(control_plane);
+    tc_lrs_free(lrs);
     tc_loop_free(control_loop);
     tc_vec_fini(&seen);
 }
@@ -324,6 +358,7 @@ static void put_cluster(const struct sim_mesh *mesh, unsigned which, bool good)
                       "  lb_policy: %s\n",
                       which, good ? "ads: {}" : "path: /none",
                       c->policy == SIM_RING_HASH ? "RING_HASH" : "ROUND_ROBIN");
+        tc_buf_append_str(&b, "  lrs_server: {self: {}}\n");
         if (c->max_requests)
             tc_buf_printf(&b, "  circuit_breakers: {thresholds: [{max_requests: %u}]}\n", c->max_requests);
     }

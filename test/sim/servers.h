@@ -2,6 +2,8 @@
 #ifndef SIM_SERVERS_H
 #define SIM_SERVERS_H
 
+#include <stdint.h>
+
 #include "sim/mesh.h"
 
 #define SIM_CONTROL_PLANE "10.0.0.1:15010"
@@ -19,6 +21,13 @@ void servers_put_bad(const struct sim_mesh *mesh, enum sim_resource kind, unsign
 /* Leaves it out from now on. */
 void servers_remove(enum sim_resource kind, unsigned which);
 void servers_end_streams(void);
+
+/* The sums of all load reports. */
+struct servers_loads {
+    uint64_t issued, succeeded, failed, dropped;
+    bool whole; /* no stream of reports ever broke */
+};
+struct servers_loads servers_loads(void);
 
 /* --- backends --- */
 

@@ -68,6 +68,9 @@ uint64_t sim_trace_digest(void);
     X(CHANGE_BAD_LISTENER, "change: bad listener")                                                                     \
     X(CHANGE_DELETED, "change: resource deleted")                                                                      \
     X(CHANGE_RESTORED, "change: resource restored")                                                                    \
+    X(LOAD_REPORTS, "load reports")                                                                                    \
+    X(LOADS_WHOLE, "runs whose loads must add up")                                                                     \
+    X(RESOURCES_SHOWN, "resources whose client status was judged")                                                     \
     X(CALMS, "calm periods")
 
 enum sim_count {

@@ -63,6 +63,9 @@ static void step_calm(struct sim_client *c, struct tc_rng *rng)
     sim_step_calls(c, rng);
     sim_step_calls(c, rng);
     pass_ms(1000);
+    sim_note_disturbance(c);
+    if (oracle_settled(sim_now_ms()) && !c->control_plane_down)
+        sim_show_resources(c);
 }
 
 static void step(struct sim_client *c, unsigned number)
@@ -158,6 +161,7 @@ static void client_heal_and_judge(struct sim_client *c, struct tc_rng *rng)
     sim_note_disturbance(c);
     client_warm_up(c, rng);
     pass_ms(ORACLE_SETTLED_MS * 2);
+    sim_show_loads();
 }
 
 static void on_seen(uint64_t id)

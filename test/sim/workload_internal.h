@@ -23,14 +23,13 @@ struct client_call {
     bool freed;
 };
 
-enum sim_served { SIM_SERVED_GOOD, SIM_SERVED_BAD, SIM_SERVED_DELETED };
-
 struct sim_client {
     const struct sim_run *run;
     uint64_t features;
     int64_t connect_timeout_ms;
     struct sim_mesh mesh;
     enum sim_served served[SIM_RESOURCES][SIM_CLUSTERS];
+    uint64_t served_ms[SIM_RESOURCES][SIM_CLUSTERS]; /* since when */
     bool control_plane_down;
     uint64_t changed_ms, back_ms; /* the last good change, the last return of the control plane */
     bool unheard;                 /* clients may not have heard of a change */
@@ -56,6 +55,9 @@ void sim_call_start(struct sim_client *c, struct tc_rng *rng, const struct oracl
 /* Forgets the calls that are over, or all. */
 void sim_calls_sweep(struct sim_client *c, bool all);
 void sim_calls_end(struct sim_client *c);
+/* Shows the oracle what the clients know of their resources (CSDS), and what they reported (LRS). */
+void sim_show_resources(const struct sim_client *c);
+void sim_show_loads(void);
 /* Tells the oracle of the network's faults, which may come by themselves, or last. */
 void sim_note_disturbance(const struct sim_client *c);
 
