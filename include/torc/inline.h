@@ -16,6 +16,7 @@
 #include <torc/memory.h>
 #include <torc/resolver.h>
 #include <torc/runtime.h>
+#include <torc/server.h>
 #include <torc/stream.h>
 
 #ifdef __cplusplus
@@ -83,6 +84,24 @@ static inline void torc_allocator_init(struct torc_allocator *allocator)
 }
 
 static inline void torc_stream_events_init(struct torc_stream_events *events)
+{
+    memset(events, 0, sizeof(*events));
+    events->size = sizeof(*events);
+}
+
+static inline void torc_server_options_init(struct torc_server_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static inline void torc_handler_init(struct torc_handler *handler)
+{
+    memset(handler, 0, sizeof(*handler));
+    handler->size = sizeof(*handler);
+}
+
+static inline void torc_server_call_events_init(struct torc_server_call_events *events)
 {
     memset(events, 0, sizeof(*events));
     events->size = sizeof(*events);

@@ -1,4 +1,4 @@
-/* Torc: a gRPC client with a proxyless service mesh. This header brings the whole API.
+/* Torc: gRPC clients and servers with a proxyless service mesh. This header brings the whole API.
  *
  * If a handle or a required argument is NULL, functions that return errors return TORC_EINVAL, functions that return a
  * pointer return NULL, and functions that free or cancel do nothing. The functions of torc/inline.h, and functions for
@@ -21,6 +21,7 @@
 #include <torc/resolver.h>
 #include <torc/result.h>
 #include <torc/runtime.h>
+#include <torc/server.h>
 #include <torc/size.h>
 #include <torc/status.h>
 #include <torc/stream.h>

@@ -11,18 +11,12 @@
 #include "api/metadata.h"
 #include "api/result.h"
 #include "api/typed.h"
+#include "api/wait.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "runtime/blocking.h"
 
 /* --- events of the loop's call --- */
-
-static void wake_waits(torc_stream *s)
-{
-    TC_LIST_FOREACH(it, &s->waits)
-    tc_wait_wake(TC_CONTAINER_OF(it, struct tc_wait, owner));
-}
 
 static void on_headers(void *arg, const struct tc_headers *headers)
 {
@@ -31,7 +25,7 @@ static void on_headers(void *arg, const struct tc_headers *headers)
     torc_metadata *copy = tc_metadata_in_arena(&s->core.arena, headers);
     tc_runtime_lock(rt);
     s->initial = copy;
-    wake_waits(s);
+    tc_wait_wake_all(&s->waits);
     tc_runtime_unlock(rt);
     if (s->heard.on_headers && tc_call_is_heard(s))
         s->heard.on_headers(s, copy, s->arg);
@@ -58,7 +52,7 @@ static void on_message(void *arg, struct tc_rstr *message)
     bool kept = !gone && !s->heard.on_message;
     if (kept) {
         message_keep(s, message);
-        wake_waits(s);
+        tc_wait_wake_all(&s->waits);
     }
     s->reads_owed += s->draining; /* the end comes behind the messages */
     tc_runtime_unlock(rt);
@@ -79,7 +73,7 @@ static void on_written(void *arg)
     pthread_mutex_unlock(&s->mutex);
     tc_call_count(s, 0);
     tc_runtime_lock(rt);
-    wake_waits(s);
+    tc_wait_wake_all(&s->waits);
     tc_runtime_unlock(rt);
     if (tell && s->heard.on_writable && tc_call_is_heard(s))
         s->heard.on_writable(s, s->arg);
@@ -96,7 +90,7 @@ void tc_stream_deliver_end(torc_stream *s, torc_result *result)
     s->end = result;
     s->told = calls;
     s->delivered = !calls;
-    wake_waits(s);
+    tc_wait_wake_all(&s->waits);
     tc_runtime_unlock(rt);
     if (!calls)
         return;
@@ -106,7 +100,7 @@ void tc_stream_deliver_end(torc_stream *s, torc_result *result)
         s->heard.on_done(atomic_load_explicit(&s->detached, memory_order_acquire) ? NULL : s, result, s->arg);
     tc_runtime_lock(rt);
     s->delivered = true;
-    wake_waits(s);
+    tc_wait_wake_all(&s->waits);
     tc_runtime_unlock(rt);
 }
 

@@ -9,69 +9,32 @@
  * once its message was taken, since nobody else may do so. */
 #include "api/call.h"
 #include "api/result.h"
+#include "api/wait.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "runtime/blocking.h"
 
-/* A thread that waits for something of the stream. */
+/* A thread that waits for something of the stream, which it keeps: another thread may free the handle meanwhile. */
 struct stream_wait {
     torc_stream *s;
-    struct tc_wait wait;
-    int64_t timeout_ms;
-    uint64_t until_ns;
-    bool quietly; /* its wishes are posted without a wake-up, because it drives the loop itself */
+    struct tc_timed_wait in;
 };
 
-/* Returns whether the function may go on: TORC_EINVAL, TORC_EFORK, or TORC_EDEADLK if not. After
- * torc_runtime_free it may: what has come before stays. */
 static int stream_check(const torc_stream *s, int64_t timeout_ms)
 {
-    if (!s || timeout_ms < -1)
-        return TORC_EINVAL;
-    if (tc_runtime_check(s->channel->rt) == TORC_EFORK)
-        return TORC_EFORK;
-    return timeout_ms != 0 && tc_loop_in_turn(s->channel->loop) ? TORC_EDEADLK : 0;
+    return s ? tc_wait_check(s->channel->rt, timeout_ms) : TORC_EINVAL;
 }
 
 static void wait_begin(struct stream_wait *w, torc_stream *s, int64_t timeout_ms)
 {
-    torc_channel *ch = s->channel;
-    uint64_t now_ns = timeout_ms > 0 ? tc_loop_clock_ns(ch->loop) : 0;
-    /* Keeps the stream: another thread may free it meanwhile. */
     tc_ref_inc(&s->zeroed);
     w->s = s;
-    w->timeout_ms = timeout_ms;
-    w->until_ns = UINT64_MAX;
-    if (timeout_ms > 0 && (uint64_t)timeout_ms < (UINT64_MAX - now_ns) / TC_NS_PER_MS)
-        w->until_ns = now_ns + (uint64_t)timeout_ms * TC_NS_PER_MS;
-    w->quietly = timeout_ms != 0 && tc_runtime_caller_drives(ch->rt);
-    tc_wait_init(&w->wait);
-    tc_runtime_lock(ch->rt);
-    tc_list_append(&s->waits, &w->wait.owner);
+    tc_timed_wait_begin(&w->in, s->channel->rt, &s->waits, timeout_ms);
 }
 
 static void wait_end(struct stream_wait *w)
 {
-    tc_list_remove(&w->wait.owner);
-    tc_runtime_unlock(w->s->channel->rt);
-    tc_wait_fini(&w->wait);
+    tc_timed_wait_end(&w->in);
     tc_call_drop(w->s);
-}
-
-static int wait_once(struct stream_wait *w)
-{
-    if (w->timeout_ms == 0)
-        return TORC_EAGAIN;
-    return tc_runtime_wait(w->s->channel->rt, &w->wait, w->until_ns);
-}
-
-/* After a quiet post: the thread's own wait begins with a turn that takes it. If another thread drives the loop and may
- * sleep, the loop must be woken. */
-static void wait_posted(struct stream_wait *w)
-{
-    torc_runtime *rt = w->s->channel->rt;
-    if (w->quietly && tc_runtime_driven(rt))
-        tc_loop_wake(tc_runtime_loop(rt));
 }
 
 int torc_stream_send(torc_stream *s, const void *message, size_t size, unsigned flags, int64_t timeout_ms)
@@ -91,10 +54,11 @@ int torc_stream_send(torc_stream *s, const void *message, size_t size, unsigned 
     }
     struct stream_wait w;
     wait_begin(&w, s, timeout_ms);
-    while (rc == 0 && (rc = tc_stream_try_send(s, tc_slice_of(message, size), flags, false, w.quietly)) == TORC_EAGAIN)
-        rc = wait_once(&w);
-    if (rc == 0 && w.quietly)
-        tc_runtime_turn(s->channel->rt, &w.wait);
+    while (rc == 0 &&
+           (rc = tc_stream_try_send(s, tc_slice_of(message, size), flags, false, w.in.quietly)) == TORC_EAGAIN)
+        rc = tc_timed_wait_once(&w.in);
+    if (rc == 0 && w.in.quietly)
+        tc_runtime_turn(s->channel->rt, &w.in.wait);
     wait_end(&w);
     return rc;
 }
@@ -104,9 +68,9 @@ static void wait_want_message(struct stream_wait *w)
 {
     if (w->s->reads_pending)
         return;
-    if (tc_call_want_reads(w->s, 1, w->quietly) == 0) {
+    if (tc_call_want_reads(w->s, 1, w->in.quietly) == 0) {
         w->s->reads_pending++;
-        wait_posted(w);
+        tc_timed_wait_posted(&w->in);
     }
 }
 
@@ -141,7 +105,7 @@ static int receive(torc_stream *s, int64_t timeout_ms, const torc_message **mess
     s->receiving = true;
     while (rc == 0 && !s->first_received && !s->end) {
         wait_want_message(&w);
-        rc = wait_once(&w);
+        rc = tc_timed_wait_once(&w.in);
     }
     bool gone = s->draining || atomic_load_explicit(&s->detached, memory_order_acquire);
     if (rc == 0 && s->first_received && !gone) {
@@ -187,7 +151,7 @@ int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata 
     struct stream_wait w;
     wait_begin(&w, s, timeout_ms);
     while (rc == 0 && !s->initial && !s->end)
-        rc = wait_once(&w);
+        rc = tc_timed_wait_once(&w.in);
     if (rc == 0 && !s->initial)
         rc = TORC_ECLOSED;
     if (rc == 0)
@@ -201,9 +165,9 @@ static void wait_drain(struct stream_wait *w)
 {
     torc_stream *s = w->s;
     s->draining = true;
-    tc_call_want_end(s, w->quietly);
-    tc_call_want_reads(s, 1, w->quietly);
-    wait_posted(w);
+    tc_call_want_end(s, w->in.quietly);
+    tc_call_want_reads(s, 1, w->in.quietly);
+    tc_timed_wait_posted(&w->in);
 }
 
 torc_result *torc_stream_finish(torc_stream *s)
@@ -219,7 +183,7 @@ torc_result *torc_stream_finish(torc_stream *s)
     wait_begin(&w, s, tries ? 0 : -1);
     if (!s->end && !tries && s->kind == TC_STREAM)
         wait_drain(&w);
-    while (!s->end && !tries && (rc = wait_once(&w)) == 0) {
+    while (!s->end && !tries && (rc = tc_timed_wait_once(&w.in)) == 0) {
     }
     if (s->end) {
         result = torc_result_ref(s->end);
@@ -242,7 +206,7 @@ int torc_stream_close(torc_stream *s)
     struct stream_wait w;
     wait_begin(&w, s, -1);
     while (rc == 0 && !s->delivered)
-        rc = wait_once(&w);
+        rc = tc_timed_wait_once(&w.in);
     wait_end(&w);
     if (rc == 0)
         tc_call_drop(s);

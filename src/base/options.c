@@ -105,6 +105,28 @@ static const struct tc_option tls_files_fields[] = {
 static const struct tc_option google_fields[] = {{FIELD(roots_pem)}, {FIELD(credentials_file)}, {FIELD(metadata_host)}};
 #undef OF
 
+#define OF torc_server_options
+static const struct tc_option server_fields[] = {
+    {FIELD(runtime)},
+    {FIELD(max_receive_message_bytes), OR_MINUS_ONE(4194304, 1, ANY, NO_LIMIT)},
+    {FIELD(max_send_message_bytes), OR_MINUS_ONE(NO_LIMIT, 1, ANY, NO_LIMIT)},
+    {FIELD(max_header_list_bytes), RANGE(8192, 1, ANY)},
+    {FIELD(send_buffer_bytes), RANGE(65536, 1, ANY)},
+    {FIELD(unsent_bytes), OR_MINUS_ONE(536870912, 1, ANY, NO_LIMIT)},
+    {FIELD(max_concurrent_streams), RANGE(100, 1, INT32_MAX)},
+    {FIELD(max_connections), OR_MINUS_ONE(0, 1, ANY, NO_LIMIT)},
+    {FIELD(handshake_timeout_ms), RANGE(20000, 1, ANY)},
+    {FIELD(keepalive_time_ms), OR_MINUS_ONE(7200000, 1, ANY, NO_LIMIT)},
+    {FIELD(keepalive_timeout_ms), RANGE(20000, 1, ANY)},
+    {FIELD(min_ping_interval_ms), OR_MINUS_ONE(300000, 1, ANY, 0)},
+    {FIELD(max_connection_idle_ms), OR_MINUS_ONE(NO_LIMIT, 1, ANY, NO_LIMIT)},
+    {FIELD(max_connection_age_ms), OR_MINUS_ONE(NO_LIMIT, 1, ANY, NO_LIMIT)},
+    {FIELD(max_connection_age_grace_ms), OR_MINUS_ONE(NO_LIMIT, 1, ANY, NO_LIMIT)},
+    {FIELD(pings_without_calls)},
+    {FIELD(gzip)},
+};
+#undef OF
+
 #define STRUCT(tag, title, fields)                                                                                     \
     {                                                                                                                  \
 #tag, title, sizeof(struct tag), fields, TC_ARRAY_LEN(fields)                                                  \
@@ -117,6 +139,7 @@ const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS] = {
     [TC_OPTIONS_TLS] = STRUCT(torc_tls_options, "options", tls_fields),
     [TC_OPTIONS_TLS_FILES] = STRUCT(torc_tls_files, "files", tls_files_fields),
     [TC_OPTIONS_GOOGLE] = STRUCT(torc_google_options, "options", google_fields),
+    [TC_OPTIONS_SERVER] = STRUCT(torc_server_options, "options", server_fields),
 };
 
 /* --- the reader --- */

@@ -9,6 +9,8 @@
 #include "io/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,12 +146,20 @@ static void listen_remove_path(const struct tc_listen_socket *l)
         unlink(path);
 }
 
-static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
+static int listen_read_addr(struct tc_listen_socket *l)
 {
     union {
         struct sockaddr any;
         struct sockaddr_storage storage;
     } bound;
+    socklen_t len = sizeof(bound);
+    if (getsockname(l->fd, &bound.any, &len) != 0)
+        return errno;
+    return tc_addr_from_sockaddr(&l->addr, &bound.any, len) == 0 ? 0 : EAFNOSUPPORT;
+}
+
+static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
+{
     struct sockaddr_un un;
     socklen_t len;
     const struct sockaddr *sa = tc_addr_sockaddr(addr, &un, &len);
@@ -166,12 +176,21 @@ static int listen_bind(struct tc_listen_socket *l, const struct tc_addr *addr)
         return err;
     if (is_path)
         listen_own_path(l, un.sun_path);
-    len = sizeof(bound);
-    if (getsockname(l->fd, &bound.any, &len) != 0)
+    err = listen_read_addr(l);
+    return err == 0 && listen(l->fd, SOMAXCONN) != 0 ? errno : err;
+}
+
+/* Returns the errno of a descriptor that is not a stream socket that listens. */
+static int listen_check_fd(int fd)
+{
+    int listens = 0, type = 0, flags = fcntl(fd, F_GETFL);
+    socklen_t len = sizeof(listens);
+    if (flags < 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) != 0)
         return errno;
-    if (tc_addr_from_sockaddr(&l->addr, &bound.any, len) != 0)
-        return EAFNOSUPPORT;
-    return listen(l->fd, SOMAXCONN) == 0 ? 0 : errno;
+    len = sizeof(type);
+    if (!listens || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 || type != SOCK_STREAM)
+        return EINVAL;
+    return fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? 0 : errno;
 }
 
 static void listen_release_fd(struct tc_listen_socket *l)
@@ -183,32 +202,80 @@ static void listen_release_fd(struct tc_listen_socket *l)
     l->fd = -1;
 }
 
-struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
-                                              void *arg, struct tc_status *error)
+static struct tc_listen_socket *listen_make(struct tc_loop *loop, tc_accept_fn fn, void *arg)
 {
     struct tc_listen_socket *l = TC_NEW(struct tc_listen_socket);
     l->loop = loop;
     l->fn = fn;
     l->arg = arg;
+    l->fd = -1;
     tc_timer_init(&l->pause, loop, listen_on_pause_over);
-    int err = listen_bind(l, addr);
-    if (err == 0) {
-        l->watch = tc_watch_new(loop, l->fd, listen_on_watch, l);
-        err = l->watch ? 0 : errno;
-    }
-    if (err != 0) {
-        char scratch[128];
-        char *text = tc_addr_text(addr);
-        const char *reason = err == ENOTSOCK ? "the file there is not a socket" : tc_errno_text(err, scratch);
-        tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "failed to listen on %s: %s",
-                                            text, reason));
-        tc_free(text);
-        listen_release_fd(l);
-        listen_free(l);
-        return NULL;
-    }
-    tc_watch_set(l->watch, TC_WATCH_READ);
     return l;
+}
+
+/* Begins to accept, unless there is an error already. Returns an errno. */
+static int listen_start(struct tc_listen_socket *l, int err)
+{
+    if (err != 0)
+        return err;
+    l->watch = tc_watch_new(l->loop, l->fd, listen_on_watch, l);
+    if (!l->watch)
+        return errno;
+    tc_watch_set(l->watch, TC_WATCH_READ);
+    return 0;
+}
+
+static struct tc_listen_socket *listen_fail(struct tc_listen_socket *l, int err, const char *where,
+                                            struct tc_status *error)
+{
+    char scratch[128];
+    const char *reason = err == ENOTSOCK ? "the file there is not a socket" : tc_errno_text(err, scratch);
+    tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT, "failed to listen on %s: %s",
+                                        where, reason));
+    listen_release_fd(l);
+    listen_free(l);
+    return NULL;
+}
+
+struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
+                                              void *arg, struct tc_status *error)
+{
+    struct tc_listen_socket *l = listen_make(loop, fn, arg);
+    int err = listen_start(l, listen_bind(l, addr));
+    if (err == 0)
+        return l;
+    char *text = tc_addr_text(addr);
+    listen_fail(l, err, text, error);
+    tc_free(text);
+    return NULL;
+}
+
+struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop, int fd, tc_accept_fn fn, void *arg,
+                                                struct tc_status *error)
+{
+    struct tc_listen_socket *l = listen_make(loop, fn, arg);
+    char text[32];
+    int err = listen_check_fd(fd);
+    snprintf(text, sizeof(text), "fd:%d", fd);
+    if (err == 0) {
+        l->fd = fd;
+        err = listen_start(l, listen_read_addr(l));
+    }
+    if (err == 0)
+        return l;
+    l->fd = -1; /* the caller's */
+    if (err != EINVAL && err != ENOTSOCK)
+        return listen_fail(l, err, text, error);
+    tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
+                                        "failed to listen on %s: it is not a stream socket that listens", text));
+    listen_free(l);
+    return NULL;
+}
+
+void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold)
+{
+    tc_timer_stop(&l->pause);
+    tc_watch_set(l->watch, hold ? 0 : TC_WATCH_READ);
 }
 
 const struct tc_addr *tc_listen_socket_addr(const struct tc_listen_socket *l)

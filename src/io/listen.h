@@ -15,6 +15,12 @@ typedef void (*tc_accept_fn)(void *arg, struct tc_bytestream *bs);
  * other file is left alone, and is an error. */
 struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct tc_addr *addr, tc_accept_fn fn,
                                               void *arg, struct tc_status *error);
+/* tc_listen_socket_new on a socket that listens already, such as one of systemd's, which it takes over unless it
+ * fails. It removes no path. */
+struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop, int fd, tc_accept_fn fn, void *arg,
+                                                struct tc_status *error);
+/* Stops accepting, or accepts again; connections wait in the system's queue meanwhile. */
+void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold);
 /* Returns the address as bound. */
 const struct tc_addr *tc_listen_socket_addr(const struct tc_listen_socket *l);
 /* Stops listening; no callback comes after it. */

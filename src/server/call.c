@@ -45,6 +45,7 @@ static struct tc_rstr *call_pop_message(struct tc_server_call *call)
         return NULL;
     struct tc_server_out *out = TC_CONTAINER_OF(link, struct tc_server_out, link);
     struct tc_rstr *message = out->message;
+    call->current_plain = out->plain;
     tc_free(out);
     return message;
 }
@@ -136,7 +137,8 @@ static void call_reject_message(struct tc_server_call *call)
 static bool call_send_next(struct tc_server_call *call)
 {
     if (!call->current && (call->current = call_pop_message(call)) &&
-        tc_h2_server_stream_send(call->stream, tc_rstr_slice(call->current), call->compress) == TORC_ELIMIT)
+        tc_h2_server_stream_send(call->stream, tc_rstr_slice(call->current), call->compress && !call->current_plain) ==
+            TORC_ELIMIT)
         call_reject_message(call);
     if (!call->ending && call->finish && !call->status_sent && tc_list_empty(&call->queue)) {
         call->status_sent = true;
@@ -152,8 +154,11 @@ static void call_on_written(void *arg)
     tc_server_conn_moved(call->conn);
     if (call->current) {
         call->conn->served++;
-        call_unqueue(call, call->current->len);
+        size_t len = call->current->len;
+        call_unqueue(call, len);
         tc_rstr_clear(&call->current);
+        if (!call->ending && call->events && call->events->on_sent)
+            call->events->on_sent(call->arg, len);
     }
     if (!call->ending && !call_send_next(call) && call->events && call->events->on_written)
         call->events->on_written(call->arg);
@@ -230,6 +235,8 @@ void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stre
     conn->server->counts.open_calls++;
     tc_h2_server_stream_set_events(stream, &stream_events, call);
     uint64_t timeout_ns = tc_h2_server_stream_timeout_ns(stream);
+    uint64_t now_ns = tc_loop_now_ns(loop);
+    call->deadline_ns = timeout_ns && timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX;
     if (timeout_ns)
         tc_timer_start(&call->deadline, (timeout_ns - 1) / TC_NS_PER_MS + 1);
     if (method->unary)
@@ -248,6 +255,16 @@ struct tc_slice tc_server_call_path(const struct tc_server_call *call)
 {
     const struct tc_header *h = tc_headers_find(tc_h2_server_stream_request(call->stream), tc_slice_str(":path"));
     return h ? h->value : tc_slice_of(NULL, 0);
+}
+
+const char *tc_server_call_peer(const struct tc_server_call *call)
+{
+    return call->conn->addr_text;
+}
+
+uint64_t tc_server_call_deadline_ns(const struct tc_server_call *call)
+{
+    return call->deadline_ns;
 }
 
 const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *call)
@@ -274,16 +291,27 @@ void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_he
     call->compress = encoding != TC_H2_IDENTITY;
 }
 
-void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message)
+static void call_queue(struct tc_server_call *call, struct tc_rstr *message, bool plain)
 {
     if (call->ending || call->finish)
         return;
     struct tc_server_out *out = TC_NEW(struct tc_server_out);
     out->message = tc_rstr_ref(message);
+    out->plain = plain;
     tc_list_append(&call->queue, &out->link);
     call_count_queued(call, message->len);
     if (!call->ending)
         call_send_next(call);
+}
+
+void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message)
+{
+    call_queue(call, message, false);
+}
+
+void tc_server_call_send_plain(struct tc_server_call *call, struct tc_rstr *message)
+{
+    call_queue(call, message, true);
 }
 
 void tc_server_call_send(struct tc_server_call *call, struct tc_slice message)

@@ -18,6 +18,8 @@ struct tc_server_call_events {
     void (*on_message)(void *arg, struct tc_rstr *message);
     /* The client half-closed after its last message; called only while a read is wanted. */
     void (*on_half_close)(void *arg);
+    /* A message of so many bytes was handed on. */
+    void (*on_sent)(void *arg, size_t len);
     /* All messages that were given to send were handed on as far as flow control goes. */
     void (*on_written)(void *arg);
     /* The call is over: OK (our status was written), CANCELLED (the client gave up), DEADLINE_EXCEEDED (its time ran
@@ -28,6 +30,10 @@ struct tc_server_call_events {
 
 void tc_server_call_set_events(struct tc_server_call *call, const struct tc_server_call_events *events, void *arg);
 struct tc_slice tc_server_call_path(const struct tc_server_call *call);
+/* Returns the client's address, borrowed until on_end. */
+const char *tc_server_call_peer(const struct tc_server_call *call);
+/* Returns when the deadline passes, in the time of tc_loop_now_ns; UINT64_MAX: never. */
+uint64_t tc_server_call_deadline_ns(const struct tc_server_call *call);
 /* Returns the request's metadata with pseudo-headers, borrowed until on_end. */
 const struct tc_headers *tc_server_call_metadata(const struct tc_server_call *call);
 /* Returns an arena that lives until on_end has returned. */
@@ -45,6 +51,8 @@ void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_he
 void tc_server_call_send(struct tc_server_call *call, struct tc_slice message);
 /* Sends a message as tc_server_call_send does, without a copy. Takes a reference of its own. */
 void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message);
+/* tc_server_call_send_ref of a message that is not compressed, whatever the encoding. */
+void tc_server_call_send_plain(struct tc_server_call *call, struct tc_rstr *message);
 /* Returns how many bytes wait for the stream to take them. */
 size_t tc_server_call_queued_bytes(const struct tc_server_call *call);
 /* Ends the call when what is queued has been sent. `trailers` may be NULL; everything is copied. Nothing may be sent

@@ -108,6 +108,22 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
 
 /* --- life --- */
 
+/* Ends a call whose connection ends. A stream that has a part of a message out can only be reset: its client has our
+ * headers, so that REFUSED_STREAM is UNAVAILABLE to it and no reason to send the request again. */
+static void conn_end_call(struct tc_server_call *call, const struct tc_status *why, uint32_t code)
+{
+    struct tc_h2_stream *stream = call->stream;
+    bool tells = why && call->conn->server->opts.status_at_end;
+    if (tells && !call->current && tc_h2_server_stream_send_status(stream, why, NULL) == 0) {
+        tc_server_call_end(call, why);
+        return;
+    }
+    code = tells && call->current ? TC_H2_REFUSED_STREAM : code;
+    tc_server_call_end(call, why);
+    /* The messages went with the call: the stream must not send from them. */
+    tc_h2_stream_cancel(stream, code);
+}
+
 void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why)
 {
     struct tc_server *s = conn->server;
@@ -117,13 +133,8 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
     peer_release(conn);
     tc_list_remove(&conn->link);
     tc_task_cancel(&conn->close);
-    while ((link = conn->calls.next) != &conn->calls) {
-        struct tc_server_call *call = TC_CONTAINER_OF(link, struct tc_server_call, link);
-        struct tc_h2_stream *stream = call->stream;
-        tc_server_call_end(call, why);
-        /* The messages went with the call: the stream must not send from them. */
-        tc_h2_stream_cancel(stream, code);
-    }
+    while ((link = conn->calls.next) != &conn->calls)
+        conn_end_call(TC_CONTAINER_OF(link, struct tc_server_call, link), why, code);
     tc_timer_stop(&conn->patience);
     if (conn->handshake)
         tc_tls_handshake_cancel(conn->handshake);

@@ -111,19 +111,41 @@ static void server_on_accept(void *arg, struct tc_bytestream *bs)
     tc_server_accept(l->server, bs);
 }
 
-int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error)
+/* `addr` NULL: the socket is `fd`. */
+static int server_listen(struct tc_server *s, const struct tc_addr *addr, int fd, struct tc_addr *bound,
+                         struct tc_status *error)
 {
     struct tc_server_listener *l = TC_NEW(struct tc_server_listener);
     l->server = s;
-    l->listener = tc_listen_socket_new(s->loop, addr, server_on_accept, l, error);
+    l->listener = addr ? tc_listen_socket_new(s->loop, addr, server_on_accept, l, error)
+                       : tc_listen_socket_adopt(s->loop, fd, server_on_accept, l, error);
     if (!l->listener) {
         tc_free(l);
         return TORC_EIO;
     }
+    if (s->held)
+        tc_listen_socket_hold(l->listener, true);
     tc_list_append(&s->listeners, &l->link);
     if (bound)
         *bound = tc_addr_ref(tc_listen_socket_addr(l->listener));
     return 0;
+}
+
+int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error)
+{
+    return server_listen(s, addr, -1, bound, error);
+}
+
+int tc_server_listen_fd(struct tc_server *s, int fd, struct tc_addr *bound, struct tc_status *error)
+{
+    return server_listen(s, NULL, fd, bound, error);
+}
+
+void tc_server_hold(struct tc_server *s, bool hold)
+{
+    s->held = hold;
+    TC_LIST_FOREACH(it, &s->listeners)
+    tc_listen_socket_hold(TC_CONTAINER_OF(it, struct tc_server_listener, link)->listener, hold);
 }
 
 void tc_server_stop_listening(struct tc_server *s)
@@ -169,15 +191,20 @@ void tc_server_drain(struct tc_server *s, uint64_t grace_ms, void (*fn)(void *ar
     tc_server_check_drained(s);
 }
 
+void tc_server_end(struct tc_server *s, const struct tc_status *why)
+{
+    struct tc_link *link;
+    tc_server_stop_listening(s);
+    while ((link = s->conns.next) != &s->conns)
+        tc_server_conn_end(TC_CONTAINER_OF(link, struct tc_server_conn, link), why);
+}
+
 void tc_server_free(struct tc_server *s)
 {
     if (!s)
         return;
-    struct tc_link *link;
     s->on_drained = NULL;
-    tc_server_stop_listening(s);
-    while ((link = s->conns.next) != &s->conns)
-        tc_server_conn_end(TC_CONTAINER_OF(link, struct tc_server_conn, link), NULL);
+    tc_server_end(s, NULL);
     tc_timer_stop(&s->grace);
     tc_task_cancel(&s->drained);
     struct tc_server_method *m, *next;

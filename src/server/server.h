@@ -18,7 +18,8 @@ struct tc_server_opts {
                                       limit */
     uint64_t idle_timeout_ms; /* without a call: GOAWAY, and closed handshake_timeout_ms later; 0: never (default) */
     size_t max_connections;   /* 0: no limit (default). At the limit see tc_server_accept. */
-    bool calls_give_way;     /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
+    bool calls_give_way; /* at the limit a connection with calls may be closed for a new one, too: REFUSED_STREAM */
+    bool status_at_end;  /* calls that the server cuts off end with UNAVAILABLE for the client too, not with a reset */
     size_t max_queued_bytes; /* of messages that wait in all calls, see tc_server_call_send; 0: no limit (default) */
 };
 
@@ -54,6 +55,10 @@ void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg)
 /* Listens on one more address. Stores the address as bound (port 0 resolved) in *bound unless that is NULL; the caller
  * ends it with tc_addr_fini. Returns TORC_EIO with a text in *error. */
 int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error);
+/* tc_server_listen on a socket that listens already, which it takes over unless it fails. */
+int tc_server_listen_fd(struct tc_server *s, int fd, struct tc_addr *bound, struct tc_status *error);
+/* Listeners do not accept from now on, those that will be added neither, or all accept again. */
+void tc_server_hold(struct tc_server *s, bool hold);
 /* Serves one connection over a byte stream, which it takes over (tests, and sockets that came otherwise).
  *
  * At max_connections one connection gives way: of the peer address with the most connections (IPv6: of its /64) the one
@@ -71,6 +76,9 @@ void tc_server_goaway(struct tc_server *s);
 /* Stops listening and drains all connections; `fn` is called once when the last is gone, or after grace_ms (0: no
  * limit) when the rest has been closed. A second call only shortens the grace. */
 void tc_server_drain(struct tc_server *s, uint64_t grace_ms, void (*fn)(void *arg), void *arg);
+/* Closes the listening sockets and all connections before it returns: calls end with this status. Not from inside a
+ * callback of the server. */
+void tc_server_end(struct tc_server *s, const struct tc_status *why);
 /* Ends everything at once and frees the server. Calls still open get no on_end; handlers are not called again. */
 void tc_server_free(struct tc_server *s);
 

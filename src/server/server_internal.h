@@ -59,6 +59,7 @@ struct tc_server {
     struct tc_link unsent;        /* of calls with queued messages, the longest waiting first */
     struct tc_server_counts counts;
     bool draining;
+    bool held; /* no listener accepts */
     void (*on_drained)(void *arg);
     void *drained_arg;
     struct tc_timer grace;
@@ -68,6 +69,7 @@ struct tc_server {
 struct tc_server_out {
     struct tc_link link;
     struct tc_rstr *message;
+    bool plain; /* must not be compressed */
 };
 
 struct tc_server_call {
@@ -79,6 +81,7 @@ struct tc_server_call {
     void *arg;
     struct tc_arena arena;
     struct tc_timer deadline;
+    uint64_t deadline_ns;
     struct tc_task end; /* calls on_end from the loop, after a reset */
     uint32_t reset_code;
     bool ending;             /* the call was reset: no event but on_end */
@@ -89,6 +92,7 @@ struct tc_server_call {
     struct tc_link unsent; /* in the server's list, while queued_bytes is not 0 */
     uint64_t moved_ms;     /* when the first message that waits began to wait */
     bool compress;
+    bool current_plain;
     bool finish;      /* the status follows the queue */
     bool status_sent; /* the stream has it */
     struct tc_status status;

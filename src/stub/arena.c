@@ -1,5 +1,5 @@
 /* torc_arena: the arena of base/arena.h as an object of the application. */
-#include "stub/arena.h"
+#include "api/arena.h"
 
 #include "base/mem.h"
 

@@ -7,11 +7,11 @@
  * spoilt, and a stream is cancelled. */
 #include <torc/protobuf_c.h>
 
+#include "api/arena.h"
 #include "api/result.h"
 #include "api/typed.h"
 #include "base/mem.h"
 #include "base/options.h"
-#include "stub/arena.h"
 #include "stub/codec.h"
 
 enum { SMALL_BYTES = 1024 };

@@ -3,8 +3,8 @@
 
 #include <torc/protobuf_c.h>
 
+#include "api/arena.h"
 #include "proto/unpack.h"
-#include "stub/arena.h"
 
 /* Limits for an application's message: its size on the wire bounds the values of a field and the bytes of a string, and
  * the arena bounds their memory. */

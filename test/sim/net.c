@@ -25,6 +25,7 @@ struct tc_listen_socket {
     TC_VEC(struct sim_end *) accepted; /* ends that the owner has not got yet */
     tc_accept_fn fn;
     void *arg;
+    bool held;
 };
 
 struct tc_connect {
@@ -325,7 +326,7 @@ void tc_connect_cancel(struct tc_connect *c)
 static void listen_on_accept(struct tc_task *task)
 {
     struct tc_listen_socket *l = TC_CONTAINER_OF(task, struct tc_listen_socket, accept);
-    while (l->accepted.len > 0) {
+    while (l->accepted.len > 0 && !l->held) {
         struct sim_end *end = l->accepted.data[0];
         tc_vec_remove(&l->accepted, 0);
         l->fn(l->arg, &end->bs);
@@ -352,6 +353,20 @@ struct tc_listen_socket *tc_listen_socket_new(struct tc_loop *loop, const struct
     }
     tc_free(text);
     return l;
+}
+
+struct tc_listen_socket *tc_listen_socket_adopt(struct tc_loop *loop TC_UNUSED, int fd, tc_accept_fn fn TC_UNUSED,
+                                                void *arg TC_UNUSED, struct tc_status *error)
+{
+    tc_status_set(error, tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_CONNECT,
+                                        "failed to listen on fd:%d: this world has no descriptors", fd));
+    return NULL;
+}
+
+void tc_listen_socket_hold(struct tc_listen_socket *l, bool hold)
+{
+    l->held = hold;
+    tc_loop_defer(l->loop, &l->accept);
 }
 
 const struct tc_addr *tc_listen_socket_addr(const struct tc_listen_socket *l)

@@ -54,8 +54,10 @@ static void hold_on_end(void *arg, const struct tc_status *why)
     f->call = NULL;
 }
 
-static const struct tc_server_call_events hold_events = {hold_on_message, hold_on_half_close, hold_on_written,
-                                                         hold_on_end};
+static const struct tc_server_call_events hold_events = {.on_message = hold_on_message,
+                                                         .on_half_close = hold_on_half_close,
+                                                         .on_written = hold_on_written,
+                                                         .on_end = hold_on_end};
 
 static void on_hold(void *arg, struct tc_server_call *call)
 {
@@ -99,7 +101,8 @@ static void echo_written(void *arg)
     tc_server_call_read(arg);
 }
 
-static const struct tc_server_call_events echo_events = {echo_message, echo_half_close, echo_written, NULL};
+static const struct tc_server_call_events echo_events = {
+    .on_message = echo_message, .on_half_close = echo_half_close, .on_written = echo_written};
 
 static void on_stream_echo(void *arg, struct tc_server_call *call)
 {

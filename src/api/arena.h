@@ -1,6 +1,6 @@
 /* The application's arena (torc/arena.h). */
-#ifndef TC_STUB_ARENA_H
-#define TC_STUB_ARENA_H
+#ifndef TC_API_ARENA_H
+#define TC_API_ARENA_H
 
 #include <torc/arena.h>
 

@@ -1,0 +1,516 @@
+/* torc_server_call: an RPC of a server, from its handler to its status. torc/server.h has the contract.
+ *
+ * What threads want (messages to send, messages to read, the initial metadata, the end) is kept in the call under the
+ * runtime's lock, and one task carries all of it to the loop (on_task), which asks the core's call (server/call.h).
+ * What the core reports is kept in the call for threads that wait (call_wait.c), or told to the application's events.
+ *
+ *   handler --- functions ---> finished: the handle is given up, the core sends what is left and the status
+ *      |
+ *      +--- the RPC ends before (on_end): `over`. The application still finishes, which frees.
+ *
+ * References: the handle's, given back by finish; the loop's, while the core's call exists; the task's, on its way; and
+ * one for each function of another thread that runs. `release` of the events comes when the handle is finished and the
+ * core's call is gone, whichever is last. */
+#include "api/server/server_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "api/metadata.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/thread.h"
+#include "http2/stream.h"
+
+void tc_message_queue_add(struct tc_message_queue *m, struct tc_rstr *bytes, bool plain)
+{
+    struct tc_queued_message *message = TC_NEW(struct tc_queued_message);
+    message->bytes = bytes;
+    message->plain = plain;
+    *m->last = message;
+    m->last = &message->next;
+}
+
+struct tc_rstr *tc_message_queue_take(struct tc_message_queue *m, bool *plain)
+{
+    struct tc_queued_message *message = m->first;
+    if (!message)
+        return NULL;
+    struct tc_rstr *bytes = message->bytes;
+    *plain = message->plain;
+    m->first = message->next;
+    if (!m->first)
+        m->last = &m->first;
+    tc_free(message);
+    return bytes;
+}
+
+static void messages_drop(struct tc_message_queue *m)
+{
+    struct tc_rstr *bytes;
+    bool plain;
+    while ((bytes = tc_message_queue_take(m, &plain)))
+        tc_rstr_unref(bytes);
+}
+
+/* Moves all messages. `to` must be empty. */
+static void messages_move(struct tc_message_queue *to, struct tc_message_queue *from)
+{
+    to->first = from->first;
+    to->last = from->first ? from->last : &to->first;
+    tc_message_queue_init(from);
+}
+
+void tc_api_call_drop(torc_server_call *c)
+{
+    if (!tc_ref_dec(&c->ref))
+        return;
+    torc_server *s = c->server;
+    messages_drop(&c->unsent);
+    messages_drop(&c->received);
+    tc_rstr_unref(c->ending.text);
+    tc_rstr_unref(c->lent);
+    tc_rstr_unref(c->request);
+    tc_arena_fini(&c->arena.arena);
+    tc_free(c);
+    tc_api_server_unref(s);
+}
+
+int tc_api_call_schedule(torc_server_call *c, bool quietly)
+{
+    if (c->task_queued)
+        return 0;
+    tc_ref_inc(&c->ref);
+    c->task_queued = quietly ? tc_loop_post_quietly(tc_runtime_loop(c->rt), &c->task) : tc_runtime_run(c->rt, &c->task);
+    if (c->task_queued)
+        return 0;
+    tc_ref_dec(&c->ref); /* never the last: the caller holds one */
+    return TORC_ECLOSED;
+}
+
+int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly)
+{
+    if (n > UINT32_MAX - c->reads_wanted)
+        return TORC_ELIMIT;
+    c->reads_wanted += n;
+    return tc_api_call_schedule(c, quietly);
+}
+
+/* --- the loop takes what is wanted --- */
+
+static void read_owed(torc_server_call *c)
+{
+    enum { AT_ONCE = 16 };
+    for (; c->core && c->reads_owed && c->reads < AT_ONCE; c->reads_owed--) {
+        c->reads++;
+        tc_server_call_read(c->core);
+    }
+}
+
+/* Calls `release` when it is due. With the lock held, which is released meanwhile. */
+static void release_if_due(torc_server_call *c)
+{
+    if (!c->finished || !c->over || c->released)
+        return;
+    c->released = true;
+    if (!c->heard.release)
+        return;
+    tc_runtime_unlock(c->rt);
+    if (!tc_loop_forked(tc_runtime_loop(c->rt)))
+        c->heard.release(c->arg);
+    tc_runtime_lock(c->rt);
+}
+
+/* The initial metadata goes before the first message, at the latest. */
+static void introduce(torc_server_call *c, const struct tc_headers *headers)
+{
+    if (c->introduced)
+        return;
+    c->introduced = true;
+    tc_server_call_send_headers(c->core, headers, c->server->opts.gzip ? TC_H2_GZIP : TC_H2_IDENTITY);
+}
+
+static void send_all(torc_server_call *c, struct tc_message_queue *messages)
+{
+    struct tc_rstr *bytes;
+    bool plain;
+    while ((bytes = tc_message_queue_take(messages, &plain))) {
+        if (c->core) {
+            introduce(c, NULL);
+            if (plain)
+                tc_server_call_send_plain(c->core, bytes);
+            else
+                tc_server_call_send_ref(c->core, bytes);
+        }
+        tc_rstr_unref(bytes);
+    }
+}
+
+static void on_task(struct tc_task *task)
+{
+    torc_server_call *c = TC_CONTAINER_OF(task, torc_server_call, task);
+    struct tc_message_queue messages;
+    tc_runtime_lock(c->rt);
+    c->task_queued = false;
+    messages_move(&messages, &c->unsent);
+    bool headers = c->headers_given, ends = c->ending_given;
+    c->headers_given = c->ending_given = false;
+    c->reads_owed += c->reads_wanted;
+    c->reads_wanted = 0;
+    release_if_due(c);
+    tc_runtime_unlock(c->rt);
+    if (headers && c->core)
+        introduce(c, &c->headers);
+    send_all(c, &messages);
+    if (ends && c->core)
+        tc_server_call_finish(c->core, c->ending.code, tc_rstr_cstr(c->ending.text), &c->ending.trailers);
+    read_owed(c);
+    tc_api_call_drop(c);
+}
+
+/* --- the core's events --- */
+
+/* Returns whether events are told, and copies them: false once the call was finished, and in the child of a callback
+ * that forked, since the parent has the callbacks. With the lock held. */
+static bool call_hears(const torc_server_call *c, struct torc_server_call_events *events)
+{
+    *events = c->heard;
+    return !c->finished && TC_LIKELY(!tc_loop_forked(tc_runtime_loop(c->rt)));
+}
+
+static void on_message(void *arg, struct tc_rstr *message)
+{
+    torc_server_call *c = arg;
+    struct torc_server_call_events heard;
+    c->reads--;
+    tc_runtime_lock(c->rt);
+    if (c->reads_pending)
+        c->reads_pending--;
+    bool hears = call_hears(c, &heard), kept = hears && !heard.on_message;
+    if (kept) {
+        tc_message_queue_add(&c->received, message, false);
+        tc_wait_wake_all(&c->waits);
+    }
+    tc_runtime_unlock(c->rt);
+    if (hears && !kept)
+        heard.on_message(c, (const torc_message *)message, c->arg);
+    if (!kept)
+        tc_rstr_unref(message);
+    read_owed(c);
+}
+
+static void on_half_close(void *arg)
+{
+    torc_server_call *c = arg;
+    struct torc_server_call_events heard;
+    tc_runtime_lock(c->rt);
+    c->half_closed = true;
+    tc_wait_wake_all(&c->waits);
+    bool hears = call_hears(c, &heard);
+    tc_runtime_unlock(c->rt);
+    if (hears && heard.on_half_close)
+        heard.on_half_close(c, c->arg);
+}
+
+static void on_sent(void *arg, size_t len)
+{
+    torc_server_call *c = arg;
+    struct torc_server_call_events heard;
+    tc_runtime_lock(c->rt);
+    c->unsent_bytes -= len;
+    c->n_unsent--;
+    /* A sender goes on when half of the room is free, so that it is not woken for each message. */
+    bool room = !c->n_unsent || c->unsent_bytes <= (uint64_t)c->server->opts.send_buffer_bytes / 2;
+    bool hears = call_hears(c, &heard) && c->tell_writable && room;
+    if (room) {
+        c->tell_writable = false;
+        tc_wait_wake_all(&c->waits);
+    }
+    tc_runtime_unlock(c->rt);
+    if (hears && heard.on_writable)
+        heard.on_writable(c, c->arg);
+}
+
+static void on_end(void *arg, const struct tc_status *why TC_UNUSED)
+{
+    torc_server_call *c = arg;
+    struct torc_server_call_events heard;
+    c->core = NULL;
+    tc_runtime_lock(c->rt);
+    c->over = c->server->ended ? TORC_ECLOSED : TORC_ECANCELED;
+    bool hears = call_hears(c, &heard);
+    tc_wait_wake_all(&c->waits);
+    release_if_due(c);
+    tc_runtime_unlock(c->rt);
+    if (hears && heard.on_cancel)
+        heard.on_cancel(c, c->arg);
+    tc_api_call_drop(c);
+}
+
+static const struct tc_server_call_events core_events = {
+    .on_message = on_message, .on_half_close = on_half_close, .on_sent = on_sent, .on_end = on_end};
+
+/* --- a call begins --- */
+
+/* Copies the metadata without the pseudo-headers, which come first. */
+static void call_describe(torc_server_call *c, struct tc_server_call *core)
+{
+    const struct tc_headers *all = tc_server_call_metadata(core);
+    const struct tc_header *authority = tc_headers_find(all, tc_slice_str(":authority"));
+    struct tc_headers own = *all;
+    while (own.len && own.data[0].name.len && own.data[0].name.data[0] == ':') {
+        own.data++;
+        own.len--;
+    }
+    struct tc_arena *arena = &c->arena.arena;
+    c->metadata = tc_metadata_in_arena(arena, &own);
+    c->path = tc_arena_dup(arena, tc_server_call_path(core));
+    c->authority = authority ? tc_arena_dup(arena, authority->value) : "";
+    c->peer = tc_arena_dup(arena, tc_slice_str(tc_server_call_peer(core)));
+    c->deadline_ns = tc_server_call_deadline_ns(core);
+}
+
+static torc_server_call *call_new(const struct tc_method *m, struct tc_server_call *core)
+{
+    torc_server_call *c = TC_NEW(torc_server_call);
+    tc_ref_init(&c->ref);
+    tc_ref_inc(&c->ref); /* the handle's and the loop's */
+    c->server = tc_api_server_ref(m->server);
+    c->rt = m->server->rt;
+    c->core = core;
+    tc_arena_init(&c->arena.arena, 0, 0);
+    tc_list_init(&c->waits);
+    tc_task_init(&c->task, on_task);
+    tc_message_queue_init(&c->unsent);
+    tc_message_queue_init(&c->received);
+    call_describe(c, core);
+    tc_server_call_set_events(core, &core_events, c);
+    return c;
+}
+
+void tc_api_call_on_stream(void *method, struct tc_server_call *core)
+{
+    const struct tc_method *m = method;
+    m->handler.stream(call_new(m, core), m->handler.arg);
+}
+
+void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_rstr *request)
+{
+    const struct tc_method *m = method;
+    torc_server_call *c = call_new(m, core);
+    c->request = tc_rstr_ref(request);
+    c->half_closed = true;
+    m->handler.unary(c, (const torc_message *)c->request, m->handler.arg);
+}
+
+/* --- functions that do not wait --- */
+
+/* Takes a reference and the lock. Returns 0, or what the function returns, without either. */
+static int call_enter(torc_server_call *c)
+{
+    int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    tc_ref_inc(&c->ref);
+    tc_runtime_lock(c->rt);
+    rc = tc_api_call_state(c);
+    if (rc == 0)
+        return 0;
+    tc_runtime_unlock(c->rt);
+    tc_api_call_drop(c);
+    return rc;
+}
+
+static int call_leave(torc_server_call *c, int rc)
+{
+    tc_runtime_unlock(c->rt);
+    tc_api_call_drop(c);
+    return rc;
+}
+
+int torc_server_call_want(torc_server_call *c, uint32_t n)
+{
+    TC_NO_CANCEL;
+    int rc = call_enter(c);
+    if (rc != 0)
+        return rc;
+    c->asked = true;
+    rc = tc_api_call_want_reads(c, n, false);
+    if (rc == 0 && !c->heard.on_message)
+        c->reads_pending += n;
+    return call_leave(c, rc);
+}
+
+int torc_server_call_set_events(torc_server_call *c, const struct torc_server_call_events *events, void *arg)
+{
+    struct torc_server_call_events heard;
+    torc_error *error = NULL;
+    TC_NO_CANCEL;
+    if (!c || !events)
+        return TORC_EINVAL;
+    if (!tc_sized_read(&heard, sizeof(heard), events, "events", "torc_server_call_events", &error)) {
+        int code = torc_error_code(error);
+        torc_error_free(error);
+        return code;
+    }
+    int rc = call_enter(c);
+    if (rc != 0)
+        return rc;
+    if (c->heard_set || c->asked)
+        return call_leave(c, TORC_ESTATE);
+    c->heard_set = true;
+    c->heard = heard;
+    c->arg = arg;
+    return call_leave(c, 0);
+}
+
+int torc_server_call_send_headers(torc_server_call *c, const torc_metadata *metadata)
+{
+    TC_NO_CANCEL;
+    int rc = call_enter(c);
+    if (rc != 0)
+        return rc;
+    if (c->headers_wanted)
+        return call_leave(c, TORC_ESTATE);
+    tc_headers_init(&c->headers, &c->arena.arena);
+    rc = tc_metadata_to_headers(metadata, &c->headers);
+    if (rc == 0) {
+        c->headers_wanted = c->headers_given = true;
+        rc = tc_api_call_schedule(c, false);
+    }
+    return call_leave(c, rc);
+}
+
+/* Ends the handle: `last` (a reference that is taken over; NULL: none), then the status. Returns `rc`, or what the
+ * state of the call says. */
+static int call_end(torc_server_call *c, struct tc_rstr *last, int code, const char *text,
+                    const torc_metadata *trailers, int rc)
+{
+    tc_runtime_lock(c->rt);
+    if (c->finished) { /* the handle is another's to give back */
+        tc_runtime_unlock(c->rt);
+        tc_rstr_unref(last);
+        return TORC_ESTATE;
+    }
+    bool posts = !c->over || c->heard.release;
+    if (!c->over) {
+        if (last) {
+            tc_message_queue_add(&c->unsent, last, false);
+            c->unsent_bytes += last->len;
+            c->n_unsent++;
+            last = NULL;
+        }
+        c->ending_given = true;
+        c->ending.code = code;
+        c->ending.text = text ? tc_rstr_str(text) : NULL;
+        tc_headers_init(&c->ending.trailers, &c->arena.arena);
+        tc_metadata_to_headers(trailers, &c->ending.trailers);
+    } else {
+        rc = c->over;
+    }
+    c->finished = true;
+    tc_wait_wake_all(&c->waits);
+    if (posts && tc_api_call_schedule(c, false) != 0) {
+        c->over = c->over ? c->over : TORC_ECLOSED; /* the loop has ended */
+        rc = c->over;
+        release_if_due(c);
+    }
+    tc_runtime_unlock(c->rt);
+    tc_rstr_unref(last);
+    tc_api_call_drop(c);
+    return rc;
+}
+
+int torc_server_call_finish(torc_server_call *c, int code, const char *text, const torc_metadata *trailers)
+{
+    TC_NO_CANCEL;
+    if (!c)
+        return TORC_EINVAL;
+    if (tc_runtime_check(c->rt) == TORC_EFORK)
+        return TORC_EFORK;
+    if (code < TORC_STATUS_OK || code > TORC_STATUS_UNAUTHENTICATED)
+        return call_end(c, NULL, TORC_STATUS_UNKNOWN, text, trailers, TORC_EINVAL);
+    return call_end(c, NULL, code, text, trailers, 0);
+}
+
+int torc_server_call_reply(torc_server_call *c, const void *message, size_t size)
+{
+    TC_NO_CANCEL;
+    if (!c)
+        return TORC_EINVAL;
+    if (tc_runtime_check(c->rt) == TORC_EFORK)
+        return TORC_EFORK;
+    if (!message && size)
+        return call_end(c, NULL, TORC_STATUS_INTERNAL, "the server's reply is NULL", NULL, TORC_EINVAL);
+    if (size > TC_H2_MESSAGE_MAX)
+        return call_end(c, NULL, TORC_STATUS_RESOURCE_EXHAUSTED, "message to send larger than 4 GiB", NULL,
+                        TORC_ELIMIT);
+    return call_end(c, tc_rstr_new(message, size), TORC_STATUS_OK, NULL, NULL, 0);
+}
+
+/* --- getters: what is constant from the beginning --- */
+
+const char *torc_server_call_method(const torc_server_call *c)
+{
+    return c ? c->path : NULL;
+}
+
+const torc_metadata *torc_server_call_metadata(const torc_server_call *c)
+{
+    return c ? c->metadata : NULL;
+}
+
+const char *torc_server_call_authority(const torc_server_call *c)
+{
+    return c ? c->authority : NULL;
+}
+
+const char *torc_server_call_peer(const torc_server_call *c)
+{
+    return c ? c->peer : NULL;
+}
+
+int64_t torc_server_call_time_left(const torc_server_call *c)
+{
+    if (!c)
+        return -1;
+    if (c->deadline_ns == UINT64_MAX)
+        return 0;
+    uint64_t now_ns = tc_loop_clock_ns(tc_runtime_loop(c->rt));
+    if (now_ns >= c->deadline_ns)
+        return -1;
+    return (int64_t)((c->deadline_ns - now_ns - 1) / TC_NS_PER_MS + 1);
+}
+
+int torc_server_call_cancelled(const torc_server_call *given)
+{
+    torc_server_call *c = (torc_server_call *)(uintptr_t)given;
+    int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc == TORC_ECLOSED ? 1 : rc;
+    tc_runtime_lock(c->rt);
+    rc = c->over != 0;
+    tc_runtime_unlock(c->rt);
+    return rc;
+}
+
+torc_arena *torc_server_call_arena(torc_server_call *c)
+{
+    return c ? &c->arena : NULL;
+}
+
+const char *torc_server_call_printf(torc_server_call *c, const char *format, ...)
+{
+    if (!c || !format)
+        return NULL;
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *text = n >= 0 ? tc_arena_alloc(&c->arena.arena, (size_t)n + 1) : NULL;
+    if (text)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
+}

@@ -1,0 +1,134 @@
+/* The functions of torc_server_call that may wait, as those of streams do (api/wait.h). */
+#include "api/server/server_internal.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "http2/stream.h"
+
+/* Begins a function: takes a reference and the lock. */
+static void wait_begin(struct tc_timed_wait *w, torc_server_call *c, int64_t timeout_ms)
+{
+    tc_ref_inc(&c->ref);
+    tc_timed_wait_begin(w, c->rt, &c->waits, timeout_ms);
+}
+
+static int wait_end(struct tc_timed_wait *w, torc_server_call *c, int rc)
+{
+    tc_timed_wait_end(w);
+    tc_api_call_drop(c);
+    return rc;
+}
+
+/* Returns whether the function may go on. */
+static int call_check(const torc_server_call *c, int64_t timeout_ms)
+{
+    int rc = c ? tc_runtime_check(c->rt) : TORC_EINVAL;
+    return rc ? rc : tc_wait_check(c->rt, timeout_ms);
+}
+
+/* Lends the oldest message to the application, instead of the one before. */
+static const torc_message *message_lend(torc_server_call *c)
+{
+    bool plain;
+    tc_rstr_unref(c->lent);
+    c->lent = tc_message_queue_take(&c->received, &plain);
+    return (const torc_message *)c->lent;
+}
+
+/* Asks for one more message, unless one that was asked for has yet to come. */
+static void want_message(torc_server_call *c, const struct tc_timed_wait *w)
+{
+    if (c->reads_pending || tc_api_call_want_reads(c, 1, w->quietly) != 0)
+        return;
+    c->reads_pending++;
+    tc_timed_wait_posted(w);
+}
+
+int torc_server_call_receive(torc_server_call *c, int64_t timeout_ms, const torc_message **message)
+{
+    int rc = message ? call_check(c, timeout_ms) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    TC_NO_CANCEL;
+    struct tc_timed_wait w;
+    wait_begin(&w, c, timeout_ms);
+    rc = tc_api_call_state(c);
+    if (rc == 0 && (c->receiving || c->heard.on_message))
+        rc = TORC_ESTATE;
+    if (rc != 0)
+        return wait_end(&w, c, rc);
+    c->receiving = c->asked = true;
+    while ((rc = tc_api_call_state(c)) == 0 && !c->received.first && !c->half_closed) {
+        want_message(c, &w);
+        if ((rc = tc_timed_wait_once(&w)) != 0)
+            break;
+    }
+    if (rc == 0 && c->received.first) {
+        *message = message_lend(c);
+        rc = 1;
+    }
+    c->receiving = false;
+    return wait_end(&w, c, rc);
+}
+
+static bool has_room(const torc_server_call *c, size_t size)
+{
+    uint64_t room = (uint64_t)c->server->opts.send_buffer_bytes;
+    return !c->n_unsent || (c->unsent_bytes < room && size <= room - c->unsent_bytes);
+}
+
+/* Takes the message, of which `copy` is made when there is room. With the lock held, which is released for the copy.
+ * Returns TORC_EAGAIN if there is no room. */
+static int try_send(torc_server_call *c, struct tc_rstr **copy, struct tc_slice message, unsigned flags, bool quietly)
+{
+    int rc = tc_api_call_state(c);
+    if (rc == 0 && !has_room(c, message.len))
+        rc = TORC_EAGAIN;
+    if (rc != 0)
+        return rc;
+    if (!*copy) {
+        tc_runtime_unlock(c->rt);
+        *copy = tc_rstr_new(message.data, message.len);
+        tc_runtime_lock(c->rt);
+        return try_send(c, copy, message, flags, quietly); /* another sender may have been faster */
+    }
+    tc_message_queue_add(&c->unsent, *copy, (flags & TORC_SEND_PLAIN) != 0);
+    *copy = NULL;
+    c->unsent_bytes += message.len;
+    c->n_unsent++;
+    c->headers_wanted = true;
+    return tc_api_call_schedule(c, quietly);
+}
+
+static int send_check(const torc_server_call *c, const void *message, size_t size, unsigned flags, int64_t timeout_ms)
+{
+    const unsigned compress = TORC_SEND_COMPRESS | TORC_SEND_PLAIN;
+    int rc = call_check(c, timeout_ms);
+    if (rc != 0)
+        return rc;
+    if ((!message && size) || flags & ~compress || (flags & compress) == compress)
+        return TORC_EINVAL;
+    if (size > TC_H2_MESSAGE_MAX)
+        return TORC_ELIMIT;
+    return flags & TORC_SEND_COMPRESS && !c->server->opts.gzip ? TORC_ESTATE : 0;
+}
+
+int torc_server_call_send(torc_server_call *c, const void *message, size_t size, unsigned flags, int64_t timeout_ms)
+{
+    int rc = send_check(c, message, size, flags, timeout_ms);
+    if (rc != 0)
+        return rc;
+    TC_NO_CANCEL;
+    struct tc_rstr *copy = NULL;
+    struct tc_timed_wait w;
+    wait_begin(&w, c, timeout_ms);
+    while ((rc = try_send(c, &copy, tc_slice_of(message, size), flags, w.quietly)) == TORC_EAGAIN)
+        if ((rc = tc_timed_wait_once(&w)) != 0)
+            break;
+    if (rc == TORC_EAGAIN)
+        c->tell_writable = true;
+    if (rc == 0 && w.quietly)
+        tc_runtime_turn(c->rt, &w.wait);
+    rc = wait_end(&w, c, rc);
+    tc_rstr_unref(copy);
+    return rc;
+}

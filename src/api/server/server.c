@@ -1,0 +1,524 @@
+/* torc_server: its methods, its addresses, its beginning and its end. torc/server.h has the contract.
+ *
+ * A server has two parts. `core` (server/server.h) lives on the loop and does the work; it ends by torc_server_free or
+ * with the runtime (server_end). torc_server is counted: the application, the loop and every call that the application
+ * has not finished hold it, and the methods stay as long. What is asked for from other threads runs on the loop by
+ * tc_runtime_do.
+ *
+ *   NEW        Methods and addresses are collected. Sockets listen, and nobody accepts.
+ *   STARTED    The methods are in the core's table, which no longer changes: lookups need no lock.
+ *   STOPPING   tc_server_drain runs.
+ *   STOPPED    No connection is left. The core stays until it is freed.
+ *
+ * The calls are in call.c and call_wait.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "api/server/server_internal.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/parse.h"
+#include "base/thread.h"
+#include "creds/creds.h"
+
+torc_server *tc_api_server_ref(torc_server *s)
+{
+    tc_ref_inc(&s->ref);
+    return s;
+}
+
+void tc_api_server_unref(torc_server *s)
+{
+    if (!tc_ref_dec(&s->ref))
+        return;
+    struct tc_method *m, *next;
+    HASH_ITER(hh, s->methods, m, next)
+    {
+        HASH_DEL(s->methods, m);
+        tc_free(m->path);
+        tc_free(m);
+    }
+    torc_runtime *rt = s->rt;
+    tc_free(s);
+    tc_runtime_unref(rt);
+}
+
+/* --- the end --- */
+
+/* The server has stopped: tells all who wait for that. Loop thread. */
+static void server_tell_stopped(torc_server *s)
+{
+    tc_runtime_lock(s->rt);
+    s->state = TC_SERVER_STOPPED;
+    struct tc_stop_fn *fns = s->stop_fns;
+    s->stop_fns = NULL;
+    tc_wait_wake_all(&s->waits);
+    tc_runtime_unlock(s->rt);
+    while (fns) {
+        struct tc_stop_fn *f = fns;
+        fns = f->next;
+        f->fn(f->arg);
+        tc_free(f);
+    }
+}
+
+/* Ends the loop's part, and gives its reference back. */
+static void server_end(torc_server *s, const struct tc_status *why)
+{
+    struct tc_server *core = s->core;
+    if (!core)
+        return;
+    tc_list_remove(&s->member.link);
+    tc_runtime_lock(s->rt);
+    s->ended = true;
+    tc_runtime_unlock(s->rt);
+    s->core = NULL;
+    tc_server_end(core, why);
+    tc_server_free(core);
+    server_tell_stopped(s);
+    for (struct tc_method *m = s->methods; m; m = m->hh.next)
+        if (m->handler.release)
+            m->handler.release(m->handler.arg);
+    tc_api_server_unref(s);
+}
+
+static void on_runtime_shutdown(struct tc_runtime_member *member, const struct tc_status *status)
+{
+    server_end(TC_CONTAINER_OF(member, torc_server, member), status);
+}
+
+static void on_free(void *arg)
+{
+    struct tc_status why = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_API, "the server was freed");
+    server_end(arg, &why);
+    tc_status_fini(&why);
+}
+
+static void on_free_task(struct tc_task *task)
+{
+    torc_server *s = TC_CONTAINER_OF(task, torc_server, free_task);
+    on_free(s);
+    tc_api_server_unref(s);
+}
+
+void torc_server_free(torc_server *s)
+{
+    if (!s)
+        return;
+    TC_NO_CANCEL;
+    int rc = tc_runtime_check_blocking(s->rt);
+    if (rc == TORC_EFORK)
+        return;
+    if (rc == TORC_EDEADLK && tc_runtime_run(s->rt, &s->free_task))
+        return; /* the task has the application's reference */
+    if (rc == 0 && tc_runtime_do(s->rt, on_free, s) == TORC_EFORK)
+        return;
+    tc_api_server_unref(s);
+}
+
+/* --- the beginning --- */
+
+struct making {
+    torc_server *s;
+    struct tc_server_opts opts;
+};
+
+static void on_make(void *arg)
+{
+    struct making *m = arg;
+    torc_server *s = m->s;
+    if (tc_runtime_stopped(s->rt))
+        return;
+    tc_api_server_ref(s);
+    s->core = tc_server_new(tc_runtime_loop(s->rt), &m->opts);
+    tc_server_hold(s->core, true);
+    tc_runtime_join(s->rt, &s->member);
+}
+
+enum { MIN_CONNECTIONS = 64, MAX_CONNECTIONS = 65536 };
+
+/* Returns how many connections leave a quarter of the process's descriptors to others. */
+static size_t connections_by_descriptors(void)
+{
+    struct rlimit files;
+    size_t max =
+        getrlimit(RLIMIT_NOFILE, &files) == 0 ? (size_t)TC_MIN(files.rlim_cur, (rlim_t)MAX_CONNECTIONS * 2) : 0;
+    return TC_MAX(TC_MIN(max / 4 * 3, (size_t)MAX_CONNECTIONS), (size_t)MIN_CONNECTIONS);
+}
+
+/* A limit in the core's terms; 0: none. */
+static uint64_t limit_or_none(int64_t value)
+{
+    return value == INT64_MAX ? 0 : (uint64_t)value;
+}
+
+static void opts_fill(struct tc_server_opts *to, const struct torc_server_options *o)
+{
+    tc_server_opts_init(to);
+    to->http2.limits.max_receive_message_bytes = (size_t)TC_MIN((uint64_t)o->max_receive_message_bytes, SIZE_MAX);
+    to->http2.limits.max_send_message_bytes = (size_t)TC_MIN((uint64_t)o->max_send_message_bytes, SIZE_MAX);
+    to->http2.limits.max_header_list_bytes = (size_t)TC_MIN((uint64_t)o->max_header_list_bytes, SIZE_MAX);
+    to->http2.limits.max_concurrent_streams = (uint32_t)o->max_concurrent_streams;
+    to->http2.keepalive = (struct tc_h2_keepalive){
+        .time_ms = limit_or_none(o->keepalive_time_ms),
+        .timeout_ms = (uint64_t)o->keepalive_timeout_ms,
+        .without_calls = o->pings_without_calls,
+        .min_interval_ms = (uint64_t)o->min_ping_interval_ms,
+        .max_age_ms = limit_or_none(o->max_connection_age_ms),
+        .max_age_grace_ms = limit_or_none(o->max_connection_age_grace_ms),
+    };
+    to->status_at_end = true;
+    to->handshake_timeout_ms = (uint64_t)o->handshake_timeout_ms;
+    to->idle_timeout_ms = limit_or_none(o->max_connection_idle_ms);
+    to->max_connections = o->max_connections ? (size_t)limit_or_none(o->max_connections) : connections_by_descriptors();
+    to->max_queued_bytes = (size_t)TC_MIN(limit_or_none(o->unsent_bytes), SIZE_MAX);
+}
+
+torc_server *torc_server_new(const struct torc_server_options *given, torc_error **error)
+{
+    TC_NO_CANCEL;
+    struct torc_server_options options;
+    if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_SERVER, &options, given, error))
+        return NULL;
+    torc_runtime *rt = options.runtime ? options.runtime : torc_runtime_default();
+    int rc = rt ? tc_runtime_check(rt) : TORC_EIO;
+    if (rc != 0) {
+        tc_error_set_code(error, rc, "options: runtime");
+        return NULL;
+    }
+    torc_server *s = TC_NEW(torc_server);
+    tc_ref_init(&s->ref);
+    s->rt = tc_runtime_ref(rt);
+    s->opts = options;
+    tc_list_init(&s->waits);
+    tc_list_init(&s->member.link);
+    s->member.on_shutdown = on_runtime_shutdown;
+    tc_task_init(&s->free_task, on_free_task);
+    struct making m = {.s = s};
+    opts_fill(&m.opts, &options);
+    rc = tc_runtime_do(rt, on_make, &m);
+    if (rc == 0 && !s->core)
+        rc = TORC_ECLOSED;
+    if (rc == 0)
+        return s;
+    tc_error_set_code(error, rc, "options: runtime");
+    if (rc != TORC_EFORK)
+        tc_api_server_unref(s);
+    return NULL;
+}
+
+/* Returns 0, or stores an error and returns its code. */
+static int server_check(const torc_server *s, torc_error **error)
+{
+    if (tc_error_pending(error))
+        return torc_error_code(*error);
+    int rc = s ? tc_runtime_check(s->rt) : TORC_EINVAL;
+    if (rc == TORC_EINVAL)
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it is NULL");
+    else if (rc != 0)
+        tc_error_set_code(error, rc, "server");
+    return rc;
+}
+
+/* Returns a copy of the method with its leading slash; NULL if it is malformed. */
+static char *method_path(const char *method)
+{
+    if (strcmp(method, "*") == 0)
+        return tc_strdup(method);
+    if (*method == '/')
+        method++;
+    const char *slash = strrchr(method, '/');
+    if (!slash || slash == method || !slash[1])
+        return NULL;
+    for (const char *at = method; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return NULL;
+    size_t len = strlen(method);
+    char *path = tc_malloc(len + 2);
+    path[0] = '/';
+    memcpy(path + 1, method, len + 1);
+    return path;
+}
+
+static bool handler_read(struct torc_handler *to, const struct torc_handler *given, bool any, torc_error **error)
+{
+    if (!given)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "handler: it is NULL");
+    if (!tc_sized_read(to, sizeof(*to), given, "handler", "torc_handler", error))
+        return false;
+    if (!to->unary == !to->stream)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "handler: exactly one of unary and stream must be set");
+    if (any && !to->stream)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "handler: stream must be set for the method \"*\"");
+    return true;
+}
+
+/* Adds the method, which is freed if it cannot be added. */
+static int server_add(torc_server *s, struct tc_method *m, torc_error **error)
+{
+    struct tc_method *other;
+    tc_runtime_lock(s->rt);
+    HASH_FIND_STR(s->methods, m->path, other);
+    int rc = s->ended ? TORC_ECLOSED : s->state != TC_SERVER_NEW ? TORC_ESTATE : other ? TORC_EEXIST : 0;
+    if (rc == 0)
+        HASH_ADD_KEYPTR(hh, s->methods, m->path, strlen(m->path), m);
+    tc_runtime_unlock(s->rt);
+    if (rc == 0)
+        return 0;
+    if (rc == TORC_EEXIST)
+        tc_error_set(error, rc, TORC_LAYER_API, "method: " TC_SHOWN " has a handler already", TC_SHOW(m->path));
+    else if (rc == TORC_ESTATE)
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it was started: methods are added before that");
+    else
+        tc_error_set_code(error, rc, "server");
+    tc_free(m->path);
+    tc_free(m);
+    return rc;
+}
+
+int torc_server_add_method(torc_server *s, const char *method, const struct torc_handler *given, torc_error **error)
+{
+    torc_error *own = NULL;
+    torc_error **why = error ? error : &own;
+    struct torc_handler handler;
+    int rc = server_check(s, why);
+    if (rc != 0) {
+        torc_error_free(own);
+        return rc;
+    }
+    char *path = method ? method_path(method) : NULL;
+    if (!path)
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "method: must be \"/package.Service/Method\" or \"*\"");
+    if (!path || !handler_read(&handler, given, strcmp(path, "*") == 0, why)) {
+        rc = torc_error_code(*why);
+        torc_error_free(own);
+        tc_free(path);
+        return rc;
+    }
+    TC_NO_CANCEL;
+    struct tc_method *m = TC_NEW(struct tc_method);
+    *m = (struct tc_method){.server = s, .handler = handler, .path = path};
+    return server_add(s, m, error);
+}
+
+/* --- listening --- */
+
+struct listening {
+    torc_server *s;
+    struct tc_addr addr;
+    int fd; /* -1: the address counts */
+    char *bound;
+    struct tc_status error;
+    int rc;
+};
+
+static void on_listen(void *arg)
+{
+    struct listening *l = arg;
+    struct tc_addr bound;
+    if (!l->s->core) {
+        l->rc = TORC_ECLOSED;
+        return;
+    }
+    if (l->s->state >= TC_SERVER_STOPPING) { /* written on this thread */
+        l->rc = TORC_ESTATE;
+        return;
+    }
+    l->rc = l->fd >= 0 ? tc_server_listen_fd(l->s->core, l->fd, &bound, &l->error)
+                       : tc_server_listen(l->s->core, &l->addr, &bound, &l->error);
+    if (l->rc != 0)
+        return;
+    l->bound = tc_addr_text(&bound);
+    tc_addr_fini(&bound);
+}
+
+static bool address_parse(struct listening *l, const char *text)
+{
+    struct tc_slice s = tc_slice_str(text), rest;
+    uint64_t fd;
+    l->fd = -1;
+    if (tc_slice_starts(s, tc_slice_str("fd:"))) {
+        rest = tc_slice_of(s.data + 3, s.len - 3);
+        if (tc_parse_u64(rest, INT32_MAX, &fd) != 0)
+            return false;
+        l->fd = (int)fd;
+        return true;
+    }
+    if (tc_slice_starts(s, tc_slice_str("unix-abstract:")))
+        return s.len > 14 && tc_addr_from_unix(&l->addr, tc_slice_of(s.data + 14, s.len - 14), true) == 0;
+    return tc_addr_parse(&l->addr, s) == 0;
+}
+
+static bool listen_accepts(struct listening *l, const char *address, const torc_credentials *credentials,
+                           torc_error **error)
+{
+    if (!credentials)
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "credentials: they are NULL");
+    if (credentials != torc_credentials_insecure())
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "credentials: these are not for servers");
+    if (!address || !address_parse(l, address))
+        return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                            "address: \"" TC_SHOWN
+                            "\" is not an address such as 127.0.0.1:0, [::]:80, unix:/path or fd:3",
+                            TC_SHOW(address ? address : ""));
+    return true;
+}
+
+int torc_server_listen(torc_server *s, const char *address, torc_credentials *credentials, char **bound,
+                       torc_error **error)
+{
+    TC_NO_CANCEL;
+    int rc = server_check(s, error);
+    struct listening l = {.s = s};
+    if (rc != 0)
+        return rc;
+    if (!listen_accepts(&l, address, credentials, error))
+        return TORC_EINVAL;
+    rc = tc_runtime_do(s->rt, on_listen, &l);
+    rc = rc ? rc : l.rc;
+    if (rc == TORC_EIO)
+        tc_error_set(error, rc, TORC_LAYER_CONNECT, "%s", tc_status_text(&l.error));
+    else if (rc == TORC_ESTATE)
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it is being stopped");
+    else if (rc != 0)
+        tc_error_set_code(error, rc, "server");
+    if (bound && rc == 0)
+        *bound = l.bound;
+    else
+        tc_free(l.bound);
+    tc_addr_fini(&l.addr);
+    tc_status_fini(&l.error);
+    return rc;
+}
+
+/* --- starting and stopping --- */
+
+struct asking {
+    torc_server *s;
+    int64_t grace_ms;
+    int rc;
+};
+
+static void on_start(void *arg)
+{
+    struct asking *a = arg;
+    torc_server *s = a->s;
+    tc_runtime_lock(s->rt);
+    a->rc = s->ended ? TORC_ECLOSED : s->state != TC_SERVER_NEW ? TORC_ESTATE : 0;
+    if (a->rc == 0)
+        s->state = TC_SERVER_STARTED;
+    tc_runtime_unlock(s->rt);
+    if (a->rc != 0)
+        return;
+    for (struct tc_method *m = s->methods; m; m = m->hh.next) {
+        if (strcmp(m->path, "*") == 0)
+            tc_server_set_default(s->core, tc_api_call_on_stream, m);
+        else if (m->handler.unary)
+            tc_server_add_unary(s->core, m->path, tc_api_call_on_unary, m);
+        else
+            tc_server_add_method(s->core, m->path, tc_api_call_on_stream, m);
+    }
+    tc_server_hold(s->core, false);
+}
+
+int torc_server_start(torc_server *s, torc_error **error)
+{
+    TC_NO_CANCEL;
+    int rc = server_check(s, error);
+    struct asking a = {.s = s};
+    if (rc != 0)
+        return rc;
+    rc = tc_runtime_do(s->rt, on_start, &a);
+    rc = rc ? rc : a.rc;
+    if (rc == TORC_ESTATE)
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it was started or stopped before");
+    else if (rc != 0)
+        tc_error_set_code(error, rc, "server");
+    return rc;
+}
+
+static void on_drained(void *arg)
+{
+    server_tell_stopped(arg);
+}
+
+/* Loop thread. */
+static void on_stop(void *arg)
+{
+    struct asking *a = arg;
+    torc_server *s = a->s;
+    tc_runtime_lock(s->rt);
+    bool over = s->ended || s->state == TC_SERVER_STOPPED;
+    if (!over)
+        s->state = TC_SERVER_STOPPING;
+    tc_runtime_unlock(s->rt);
+    if (over)
+        return;
+    tc_server_drain(s->core, a->grace_ms > 0 ? (uint64_t)a->grace_ms : 0, on_drained, s);
+    if (a->grace_ms == 0)
+        tc_server_close_connections(s->core);
+}
+
+int torc_server_stop(torc_server *s, int64_t grace_ms)
+{
+    TC_NO_CANCEL;
+    int rc = s && grace_ms >= -1 ? tc_runtime_check_blocking(s->rt) : TORC_EINVAL;
+    struct asking a = {.s = s, .grace_ms = grace_ms};
+    if (rc != 0)
+        return rc;
+    tc_api_server_ref(s);
+    rc = tc_runtime_do(s->rt, on_stop, &a);
+    if (rc == 0) {
+        struct tc_timed_wait w;
+        tc_timed_wait_begin(&w, s->rt, &s->waits, -1);
+        while (rc == 0 && s->state != TC_SERVER_STOPPED)
+            rc = tc_timed_wait_once(&w);
+        tc_timed_wait_end(&w);
+    }
+    tc_api_server_unref(s);
+    return rc;
+}
+
+struct stopping {
+    struct tc_task task;
+    struct asking ask;
+    struct tc_stop_fn *fn;
+};
+
+static void on_stop_task(struct tc_task *task)
+{
+    struct stopping *t = TC_CONTAINER_OF(task, struct stopping, task);
+    torc_server *s = t->ask.s;
+    tc_runtime_lock(s->rt);
+    bool over = s->ended || s->state == TC_SERVER_STOPPED;
+    t->fn->next = s->stop_fns;
+    s->stop_fns = t->fn;
+    tc_runtime_unlock(s->rt);
+    if (over)
+        server_tell_stopped(s);
+    else
+        on_stop(&t->ask);
+    tc_free(t);
+    tc_api_server_unref(s);
+}
+
+int torc_server_stop_async(torc_server *s, int64_t grace_ms, void (*fn)(void *arg), void *arg)
+{
+    TC_NO_CANCEL;
+    int rc = s && fn && grace_ms >= -1 ? tc_runtime_check(s->rt) : TORC_EINVAL;
+    if (rc != 0)
+        return rc;
+    struct stopping *t = TC_NEW(struct stopping);
+    t->ask = (struct asking){.s = s, .grace_ms = grace_ms};
+    t->fn = TC_NEW(struct tc_stop_fn);
+    *t->fn = (struct tc_stop_fn){.fn = fn, .arg = arg};
+    tc_task_init(&t->task, on_stop_task);
+    tc_api_server_ref(s);
+    if (tc_runtime_run(s->rt, &t->task))
+        return 0;
+    tc_free(t->fn);
+    tc_free(t);
+    tc_api_server_unref(s);
+    return TORC_ECLOSED;
+}

@@ -1,0 +1,269 @@
+/* Servers that end at moments of chance while threads answer their calls: by a stop, by being freed, by the end of the
+ * runtime. Clients cancel, run out of time and do not read. Whatever happens, each RPC ends, each call can be finished
+ * once, and the release of its events comes once. The arguments are freed there, so that a sanitizer sees an event that
+ * comes later. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+#include "support/number.h"
+
+enum { WORKERS = 3, RPCS = 12, CALLS = 64 };
+
+/* Calls on their way from handlers to workers. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    torc_server_call *calls[CALLS];
+    size_t n;
+    bool closed;
+} queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static atomic_uint seed;
+static atomic_int events_set, released, results, handler_releases;
+
+static unsigned chance(unsigned n)
+{
+    unsigned x = atomic_fetch_add(&seed, 2654435761u);
+    x ^= x >> 16;
+    x *= 0x7feb352du;
+    x ^= x >> 15;
+    return x % n;
+}
+
+static void hand_over(torc_server_call *call)
+{
+    pthread_mutex_lock(&queue.mutex);
+    bool taken = !queue.closed && queue.n < CALLS;
+    if (taken)
+        queue.calls[queue.n++] = call;
+    pthread_cond_signal(&queue.cond);
+    pthread_mutex_unlock(&queue.mutex);
+    if (!taken)
+        torc_server_call_finish(call, TORC_STATUS_UNAVAILABLE, "nobody takes calls", NULL);
+}
+
+static void on_unary(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)request, (void)arg;
+    hand_over(call);
+}
+
+static void on_stream(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    if (chance(8) == 0)
+        torc_server_call_reply(call, "at once", 7);
+    else
+        hand_over(call);
+}
+
+static void on_message(torc_server_call *call, const torc_message *m, void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+    if (torc_server_call_send(call, torc_message_data(m), torc_message_size(m), 0, 0) == 0)
+        torc_server_call_want(call, 1);
+}
+
+static void on_event(torc_server_call *call, void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+    torc_server_call_cancelled(call);
+}
+
+static void on_release(void *arg)
+{
+    free(arg);
+    atomic_fetch_add(&released, 1);
+}
+
+static void listen_to(torc_server_call *call)
+{
+    static const struct torc_server_call_events events = {
+        TORC_SIZE(torc_server_call_events),
+        .on_message = on_message,
+        .on_half_close = on_event,
+        .on_writable = on_event,
+        .on_cancel = on_event,
+        .release = on_release,
+    };
+    atomic_int *arg = calloc(1, sizeof(*arg));
+    if (torc_server_call_set_events(call, &events, arg) == 0)
+        atomic_fetch_add(&events_set, 1);
+    else
+        free(arg);
+    torc_server_call_want(call, 1 + chance(40));
+}
+
+static void work_on(torc_server_call *call)
+{
+    static char block[20000];
+    const torc_message *m;
+    switch (chance(6)) {
+    case 0:
+        torc_server_call_reply(call, "done", 4);
+        return;
+    case 1:
+        listen_to(call);
+        for (unsigned i = chance(200); i; i--)
+            sched_yield();
+        break;
+    case 2:
+        while (torc_server_call_send(call, block, sizeof(block), 0, 1) == 0) {
+        }
+        break;
+    case 3:
+        while (torc_server_call_receive(call, (int64_t)chance(3), &m) == 1)
+            if (torc_server_call_send(call, torc_message_data(m), torc_message_size(m), 0, -1) != 0)
+                break;
+        break;
+    case 4:
+        listen_to(call);
+        while (torc_server_call_send(call, block, sizeof(block), 0, 0) == 0) {
+        }
+        break;
+    default:
+        torc_server_call_send_headers(call, NULL);
+        torc_server_call_printf(call, "%s", torc_server_call_peer(call));
+    }
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+static void *worker(void *arg)
+{
+    for (;;) {
+        pthread_mutex_lock(&queue.mutex);
+        while (!queue.n && !queue.closed)
+            pthread_cond_wait(&queue.cond, &queue.mutex);
+        torc_server_call *call = queue.n ? queue.calls[--queue.n] : NULL;
+        pthread_mutex_unlock(&queue.mutex);
+        if (!call)
+            return arg;
+        work_on(call);
+    }
+}
+
+/* --- clients --- */
+
+static void on_result(const torc_result *result, void *arg)
+{
+    (void)result, (void)arg;
+    atomic_fetch_add(&results, 1);
+}
+
+static void on_done(torc_stream *s, const torc_result *result, void *arg)
+{
+    (void)s;
+    on_result(result, arg);
+}
+
+static void start_rpcs(torc_channel *ch, torc_stream **streams)
+{
+    static const struct torc_stream_events events = {TORC_SIZE(torc_stream_events), .on_done = on_done};
+    for (int i = 0; i < RPCS; i++) {
+        struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = chance(3) ? 0 : 1 + chance(5)};
+        streams[i] = NULL;
+        if (chance(2)) {
+            torc_unary_async(ch, "a.B/Unary", "request", 7, &o, on_result, NULL, &streams[i], NULL);
+            continue;
+        }
+        streams[i] = torc_stream_start(ch, "a.B/Stream", &o, &events, NULL, NULL);
+        torc_stream_want(streams[i], chance(30));
+        torc_stream_send(streams[i], "message", 7, chance(2) ? TORC_SEND_LAST : 0, 0);
+    }
+}
+
+static void count(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static torc_server *make_server(torc_runtime *rt, char **bound)
+{
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt, .send_buffer_bytes = 30000};
+    struct torc_handler unary = {TORC_SIZE(torc_handler), .unary = on_unary, .release = count,
+                                 .arg = &handler_releases};
+    struct torc_handler stream = {TORC_SIZE(torc_handler), .stream = on_stream, .release = count,
+                                  .arg = &handler_releases};
+    torc_server *server = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(server, "a.B/Unary", &unary, NULL), 0);
+    assert_int_equal(torc_server_add_method(server, "a.B/Stream", &stream, NULL), 0);
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), bound, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    return server;
+}
+
+static void end(torc_server *server, torc_runtime **rt, unsigned how)
+{
+    static atomic_int stops;
+    stops = 0;
+    if (how == 1)
+        assert_int_equal(torc_server_stop(server, (int64_t)chance(4)), 0);
+    if (how == 2)
+        assert_int_equal(torc_server_stop_async(server, (int64_t)chance(4), count, &stops), 0);
+    if (how == 3) {
+        assert_int_equal(torc_runtime_free(*rt), 0);
+        *rt = NULL;
+    }
+    torc_server_free(server);
+    assert_int_equal(stops, how == 2);
+}
+
+static void one_round(torc_runtime *client_rt)
+{
+    torc_runtime *rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    pthread_t workers[WORKERS];
+    torc_stream *streams[RPCS];
+    char *bound = NULL;
+    events_set = released = results = handler_releases = 0;
+    queue.closed = false;
+    torc_server *server = make_server(rt, &bound);
+    torc_channel *ch = torc_channel_new(client_rt, bound, NULL, NULL);
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_create(&workers[i], NULL, worker, NULL), 0);
+    start_rpcs(ch, streams);
+    for (unsigned i = chance(2000); i; i--)
+        sched_yield();
+    for (int i = 0; i < RPCS; i++)
+        if (chance(4) == 0)
+            torc_stream_cancel(streams[i]);
+    end(server, &rt, chance(4));
+    assert_int_equal(handler_releases, 2);
+    for (int i = 0; i < RPCS; i++)
+        torc_stream_free(streams[i]);
+    torc_channel_free(ch);
+    while (results < RPCS)
+        sched_yield();
+    pthread_mutex_lock(&queue.mutex);
+    queue.closed = true;
+    pthread_cond_broadcast(&queue.cond);
+    pthread_mutex_unlock(&queue.mutex);
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(workers[i], NULL);
+    assert_int_equal(torc_runtime_free(rt), 0);
+    assert_int_equal(queue.n, 0);
+    assert_int_equal(results, RPCS);
+    assert_int_equal(released, events_set);
+    free(bound);
+}
+
+static void test_ends_at_any_moment(void **state)
+{
+    (void)state;
+    torc_runtime *client_rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    for (uint64_t n = tc_env_number("TORC_THREAD_ROUNDS", 100); n > 0; n--)
+        one_round(client_rt);
+    assert_int_equal(torc_runtime_free(client_rt), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ends_at_any_moment)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+/* torc_server: its addresses, what it refuses, and its end inside a handler. The calls are in e2e/server. */
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+static torc_runtime *rt;
+static torc_server *server;
+static char *bound;
+static atomic_int releases;
+
+static void on_echo(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)arg;
+    torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
+}
+
+static void on_any(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    torc_server_call_reply(call, torc_server_call_method(call), strlen(torc_server_call_method(call)));
+}
+
+static void count(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    struct torc_handler echo = {TORC_SIZE(torc_handler), .unary = on_echo};
+    struct torc_handler any = {TORC_SIZE(torc_handler), .stream = on_any};
+    server = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(server, "a.B/Echo", &echo, NULL), 0);
+    assert_int_equal(torc_server_add_method(server, "*", &any, NULL), 0);
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_server_free(server);
+    free(bound);
+    return torc_runtime_free(rt);
+}
+
+/* --- addresses --- */
+
+static void test_any_method(void **state)
+{
+    (void)state;
+    torc_channel *ch = torc_channel_new(rt, bound, NULL, NULL);
+    torc_result *r = torc_unary(ch, "what.Ever/Method", "x", 1, NULL);
+    assert_int_equal(torc_message_size(torc_result_response(r)), 17);
+    assert_memory_equal(torc_message_data(torc_result_response(r)), "/what.Ever/Method", 17);
+    torc_result_free(r);
+    torc_channel_free(ch);
+}
+
+static void expect_on(const char *address)
+{
+    torc_error *error = NULL;
+    torc_channel *other = torc_channel_new(rt, address, NULL, &error);
+    torc_result *r = torc_unary(other, "a.B/Echo", "hi", 2, NULL);
+    assert_string_equal(torc_error_text(torc_result_error(r)), "");
+    torc_result_free(r);
+    torc_channel_free(other);
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    torc_error *error = NULL;
+    char *address = NULL, text[128];
+    assert_int_equal(torc_server_listen(server, "[::1]:0", torc_credentials_insecure(), &address, NULL), 0);
+    expect_on(address);
+    free(address);
+    snprintf(text, sizeof(text), "unix-abstract:torc-server-%d", (int)getpid());
+    assert_int_equal(torc_server_listen(server, text, torc_credentials_insecure(), &address, NULL), 0);
+    assert_string_equal(address, text);
+    expect_on(address);
+    free(address);
+    /* A socket that the test listens on. */
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    int n = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "torc-fd-%d", (int)getpid());
+    assert_int_equal(
+        bind(fd, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)), 0);
+    snprintf(text, sizeof(text), "fd:%d", fd);
+    assert_int_equal(torc_server_listen(server, text, torc_credentials_insecure(), NULL, &error), TORC_EIO);
+    assert_non_null(strstr(torc_error_text(error), "not a stream socket that listens"));
+    torc_error_clear(&error);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(torc_server_listen(server, text, torc_credentials_insecure(), &address, NULL), 0);
+    expect_on(address);
+    free(address);
+    assert_int_equal(torc_server_listen(server, bound, torc_credentials_insecure(), NULL, &error), TORC_EIO);
+    assert_non_null(strstr(torc_error_text(error), "in use"));
+    torc_error_clear(&error);
+}
+
+/* --- misuse --- */
+
+static void expect_refused(int code, int rc, torc_error **error, const char *part)
+{
+    assert_int_equal(rc, code);
+    assert_int_equal(torc_error_code(*error), code);
+    if (!strstr(torc_error_text(*error), part))
+        fail_msg("\"%s\" does not contain \"%s\"", torc_error_text(*error), part);
+    torc_error_clear(error);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    torc_error *e = NULL;
+    struct torc_handler none = {TORC_SIZE(torc_handler)}, both = none, good = none, unary = none;
+    both.unary = unary.unary = on_echo;
+    both.stream = good.stream = on_any;
+    assert_null(torc_server_new(&(struct torc_server_options){0}, &e));
+    expect_refused(TORC_EINVAL, TORC_EINVAL, &e, "size is 0");
+    assert_null(
+        torc_server_new(&(struct torc_server_options){TORC_SIZE(torc_server_options), .send_buffer_bytes = -1}, &e));
+    expect_refused(TORC_EINVAL, TORC_EINVAL, &e, "send_buffer_bytes");
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    torc_server *s = torc_server_new(&o, &e);
+    expect_refused(TORC_EINVAL, torc_server_add_method(NULL, "a/b", &good, &e), &e, "server");
+    static const char *const malformed[] = {NULL, "", "/", "a", "/a", "a/", "//a", "a b/c", "a/\x7f", "**"};
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+        expect_refused(TORC_EINVAL, torc_server_add_method(s, malformed[i], &good, &e), &e, "method");
+    expect_refused(TORC_EINVAL, torc_server_add_method(s, "a/b", NULL, &e), &e, "handler");
+    expect_refused(TORC_EINVAL, torc_server_add_method(s, "a/b", &none, &e), &e, "exactly one");
+    expect_refused(TORC_EINVAL, torc_server_add_method(s, "a/b", &both, &e), &e, "exactly one");
+    expect_refused(TORC_EINVAL, torc_server_add_method(s, "*", &unary, &e), &e, "stream must be set");
+    assert_int_equal(torc_server_add_method(s, "a/b", &good, &e), 0);
+    expect_refused(TORC_EEXIST, torc_server_add_method(s, "/a/b", &unary, &e), &e, "/a/b has a handler");
+    static const char *const bad[] = {
+        NULL, "", "localhost:80", "127.0.0.1", "fd:", "fd:x", "fd:-1", "unix:", "unix-abstract:"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        expect_refused(TORC_EINVAL, torc_server_listen(s, bad[i], torc_credentials_insecure(), NULL, &e), &e,
+                       "address");
+    expect_refused(TORC_EIO, torc_server_listen(s, "fd:999999", torc_credentials_insecure(), NULL, &e), &e,
+                   "fd:999999");
+    expect_refused(TORC_EINVAL, torc_server_listen(s, "127.0.0.1:0", NULL, NULL, &e), &e, "credentials");
+    expect_refused(TORC_EINVAL, torc_server_listen(NULL, "127.0.0.1:0", torc_credentials_insecure(), NULL, &e), &e,
+                   "server");
+    assert_int_equal(torc_server_start(s, &e), 0);
+    expect_refused(TORC_ESTATE, torc_server_start(s, &e), &e, "started");
+    expect_refused(TORC_ESTATE, torc_server_add_method(s, "a/c", &good, &e), &e, "started");
+    expect_refused(TORC_EINVAL, torc_server_start(NULL, &e), &e, "server");
+    assert_int_equal(torc_server_stop(s, -2), TORC_EINVAL);
+    assert_int_equal(torc_server_stop(NULL, 0), TORC_EINVAL);
+    assert_int_equal(torc_server_stop_async(s, 0, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_server_stop(s, 0), 0);
+    expect_refused(TORC_ESTATE, torc_server_start(s, &e), &e, "stopped");
+    /* A chain with an error does nothing. */
+    e = torc_error_new(TORC_ELIMIT, TORC_LAYER_API, "before");
+    assert_null(torc_server_new(NULL, &e));
+    assert_int_equal(torc_server_add_method(s, "q/q", &good, &e), TORC_ELIMIT);
+    assert_int_equal(torc_server_listen(s, "127.0.0.1:0", torc_credentials_insecure(), NULL, &e), TORC_ELIMIT);
+    assert_int_equal(torc_server_start(s, &e), TORC_ELIMIT);
+    torc_error_clear(&e);
+    torc_server_free(s);
+    torc_server_free(NULL);
+    const torc_message *m;
+    assert_int_equal(torc_server_call_receive(NULL, 0, &m), TORC_EINVAL);
+    assert_int_equal(torc_server_call_send(NULL, "", 0, 0, 0), TORC_EINVAL);
+    assert_int_equal(torc_server_call_want(NULL, 1), TORC_EINVAL);
+    assert_int_equal(torc_server_call_send_headers(NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_server_call_reply(NULL, "", 0), TORC_EINVAL);
+    assert_int_equal(torc_server_call_finish(NULL, 0, NULL, NULL), TORC_EINVAL);
+    const struct torc_server_call_events events = {TORC_SIZE(torc_server_call_events)};
+    assert_int_equal(torc_server_call_set_events(NULL, &events, NULL), TORC_EINVAL);
+    assert_int_equal(torc_server_call_cancelled(NULL), TORC_EINVAL);
+    assert_int_equal(torc_server_call_time_left(NULL), -1);
+    assert_null(torc_server_call_method(NULL));
+    assert_null(torc_server_call_metadata(NULL));
+    assert_null(torc_server_call_peer(NULL));
+    assert_null(torc_server_call_authority(NULL));
+    assert_null(torc_server_call_arena(NULL));
+    assert_null(torc_server_call_printf(NULL, "%d", 1));
+}
+
+/* --- the end --- */
+
+static torc_server *freed_inside;
+
+static void on_free_inside(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    assert_int_equal(torc_server_stop(freed_inside, 0), TORC_EDEADLK);
+    torc_server_free(freed_inside);
+    assert_int_equal(torc_server_call_cancelled(call), 0);
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+static void test_free_inside_a_handler(void **state)
+{
+    (void)state;
+    char *address = NULL;
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    struct torc_handler h = {TORC_SIZE(torc_handler), .stream = on_free_inside, .release = count, .arg = &releases};
+    freed_inside = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(freed_inside, "*", &h, NULL), 0);
+    assert_int_equal(torc_server_listen(freed_inside, "[::1]:0", torc_credentials_insecure(), &address, NULL), 0);
+    assert_int_equal(torc_server_start(freed_inside, NULL), 0);
+    torc_channel *other = torc_channel_new(rt, address, NULL, NULL);
+    torc_result *r = torc_unary(other, "x.Y/Z", NULL, 0, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
+    torc_result_free(r);
+    torc_channel_free(other);
+    free(address);
+    while (releases < 1)
+        sched_yield();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_method),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_free_inside_a_handler),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
