@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* The xDS resources that the channels of a runtime (NULL: torc_runtime_default) asked for, as gRFC A40 has it: a
- * serialized envoy.service.status.v3.ClientStatusResponse in *bytes, *size bytes, in memory for free(). It has one
+ * serialized envoy.service.status.v3.ClientStatusResponse in *bytes, *size bytes, for torc_free. It has one
  * ClientConfig for each xDS client, with its targets, divided by spaces, as client_scope (A71), the node as the control
  * plane sees it, and in generic_xds_configs each resource: its client_status (REQUESTED, DOES_NOT_EXIST, ACKED, NACKED,
  * RECEIVED_ERROR, TIMEOUT), the version and the bytes in use as they were received, when that was, and in error_state

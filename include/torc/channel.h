@@ -106,7 +106,7 @@ TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivi
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
 /* Ends all backoffs: connections and resolutions that wait are tried again at once. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
-/* The channel as it is, as one JSON object in memory for free(): {"target", "state", "status" (why, in
+/* The channel as it is, as one JSON object for torc_free: {"target", "state", "status" (why, in
  * TRANSIENT_FAILURE), "pool" (of the runtime, without those to xDS servers: connections, and those of them that no
  * policy holds), "child"}. "child" is the tree of LB policies: each {"policy": name, ...} with its children, endpoints,
  * states and timers; its members may grow in number. Absent while the channel is idle. Blocks until the loop has

@@ -33,9 +33,15 @@ struct torc_allocator {
  * The allocator also serves HTTP/2 sessions (nghttp2), decoded xDS messages (protobuf-c), hash tables and message
  * compression (zlib). It does not serve jansson, libuv, c-ares, OpenSSL, libcurl and RE2, because each of them has one
  * allocator for the whole process, and the program may use the same library; nor libc, stacks of threads, and the
- * options from which nghttp2 makes a session. "memory for free()" in the headers of Torc is memory for the free of this
- * allocator. Torc keeps some blocks until the process ends. */
+ * options from which nghttp2 makes a session. Memory that Torc gives to the application goes back by torc_free, also
+ * with an allocator of the application's own. Torc keeps some blocks until the process ends. */
 TORC_API int torc_set_allocator(const struct torc_allocator *allocator);
+
+/* Frees a string or bytes that a function of Torc has given to the application, as torc_channel_describe does: the
+ * header of each such function says so. Borrowed memory, objects that have a free function of their own, and memory of
+ * the application's own malloc must not come here, and Torc's memory must not go to the application's free. NULL is
+ * allowed. Works also after all channels and runtimes have ended. Any thread. */
+TORC_API void torc_free(void *ptr);
 
 /* Sets the function that is called when an allocation fails: fn gets the size in bytes that was asked for (0: not
  * known), on the thread that asked. fn must not return (a longjmp out of Torc is a return) and must not call Torc, and

@@ -204,7 +204,7 @@ int torc_channel_observe(torc_channel *ch, torc_channel_event_fn fn, void *arg)
 
 struct asked {
     const torc_channel *ch;
-    char *text; /* for free() */
+    char *text; /* for torc_free */
 };
 
 /* On the loop: writes the tree of LB policies. */

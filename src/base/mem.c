@@ -161,6 +161,11 @@ void tc_free(void *ptr)
     mem_current()->free(ptr);
 }
 
+void torc_free(void *ptr)
+{
+    tc_free(ptr);
+}
+
 void tc_free_secret(char *text)
 {
     if (text)

@@ -441,7 +441,7 @@ static void test_explain_without_sending(void **state)
     assert_int_equal(torc_channel_describe(ch, NULL), TORC_EINVAL);
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     assert_null(strstr(json, "policy")); /* idle: the channel has not resolved anything */
-    free(json);
+    torc_free(json);
     r = torc_unary(ch, "a/b", "", 0, NULL);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     torc_result_free(r);
@@ -458,7 +458,7 @@ static void test_explain_without_sending(void **state)
     assert_int_equal(kit_backends_counts(kit, 0).requests, sent);
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     assert_non_null(strstr(json, "\"selected\":true"));
-    free(json);
+    torc_free(json);
     r = torc_explain(ch, "", NULL);
     assert_int_equal(torc_error_code(torc_result_error(r)), TORC_EINVAL);
     torc_result_free(r);

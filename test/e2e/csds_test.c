@@ -330,7 +330,7 @@ static void by_function(void **state)
     size_t size = 1;
     assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, &bytes, &size), 0);
     assert_int_equal(size, 0);
-    free(bytes);
+    torc_free(bytes);
     w.ch = kit_mesh_channel(w.k, "svc", NULL);
     kit_mesh_calls(w.ch, NULL, 1);
     assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, &bytes, &size), 0);
@@ -342,7 +342,7 @@ static void by_function(void **state)
     tc_free(again);
     response_free(served);
     response_free(r);
-    free(bytes);
+    torc_free(bytes);
     assert_int_equal(torc_csds_dump(kit_mesh_runtime(w.k), false, NULL, &size), TORC_EINVAL);
     /* A runtime driven by the application, asked from inside its callback; and one that does not use xDS. */
     struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
@@ -353,9 +353,9 @@ static void by_function(void **state)
     assert_int_equal(i.rc, 0);
     assert_int_equal(i.size, 0);
     assert_non_null(i.csds);
-    free(i.bytes);
+    torc_free(i.bytes);
     assert_int_equal(torc_csds_dump(i.rt, false, &bytes, &size), 0); /* drives the runtime itself */
-    free(bytes);
+    torc_free(bytes);
     torc_runtime_free(i.rt);
     close_world(&w);
 }

@@ -254,8 +254,8 @@ static void look(struct world *w, size_t at)
         assert_int_equal(torc_channel_describe(ch, &json), 0);
     else
         assert_int_equal(torc_csds_dump(w->rt, chance(w, 2), &bytes, &n), 0);
-    free(json);
-    free(bytes);
+    torc_free(json);
+    torc_free(bytes);
     pthread_mutex_lock(&w->lock);
     w->channels[at] = ch;
     pthread_mutex_unlock(&w->lock);

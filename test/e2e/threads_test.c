@@ -215,7 +215,7 @@ static int describe(struct actor *a)
 {
     char *json = NULL;
     int rc = torc_channel_describe(a->ch, &json);
-    free(json);
+    torc_free(json);
     return rc;
 }
 
@@ -224,7 +224,7 @@ static int dump(struct actor *a)
     void *bytes = NULL;
     size_t n;
     int rc = torc_csds_dump(a->scene->rt, true, &bytes, &n);
-    free(bytes);
+    torc_free(bytes);
     return rc;
 }
 

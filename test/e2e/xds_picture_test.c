@@ -176,7 +176,7 @@ static json_t *describe(struct kit_mesh_world *w)
     assert_int_equal(torc_channel_describe(w->ch, &text), 0);
     json_t *channel = json_loads(text, 0, NULL);
     assert_non_null(channel);
-    free(text);
+    torc_free(text);
     return channel;
 }
 

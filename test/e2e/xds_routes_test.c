@@ -283,7 +283,7 @@ static void waits_for_a_deleted_cluster(void **state)
     assert_int_equal(torc_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL, NULL), 0);
     /* The loop runs them in order: the RPC has its cluster by now. */
     assert_int_equal(torc_channel_describe(ch, &json), 0);
-    free(json);
+    torc_free(json);
     kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c0}}");
     while (sem_wait(&rpc.over) != 0)
         ;

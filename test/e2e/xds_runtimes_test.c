@@ -161,7 +161,7 @@ static void test_dump(void **state)
         assert_int_equal(r->n_config, 1);
         assert_int_equal(r->config[0]->n_generic_xds_configs, 3);
         envoy__service__status__v3__client_status_response__free_unpacked(r, NULL);
-        free(bytes);
+        torc_free(bytes);
     }
     close_world(&w);
 }

@@ -219,7 +219,7 @@ static void show_channels(const struct run *r)
         char *json = NULL;
         if (torc_channel_describe(r->channels[i], &json) == 0)
             call_print_channel(&r->args, json);
-        free(json);
+        torc_free(json);
     }
 }
 

@@ -87,7 +87,7 @@ static void make_csds(struct tc_csds_service *csds, bool without_contents)
     /* On failure the message is empty: nothing is known. */
     (void)torc_csds_dump(psm_load_runtime(s->load), without_contents, &bytes, &size);
     tc_csds_service_made(csds, tc_rstr_new(bytes ? bytes : "", size), size, 0);
-    free(bytes);
+    torc_free(bytes);
 }
 
 void psm_service_register(struct psm_service *s, struct tc_server *server)

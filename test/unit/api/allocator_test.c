@@ -100,6 +100,23 @@ static void it_is_checked_and_set_once(void **state)
     assert_int_equal(torc_set_allocator(&a), TORC_ESTATE);
 }
 
+/* Strings and bytes come from the application's allocator, and torc_free gives them back to it. */
+static void handed_out_goes_back(torc_runtime *rt, torc_channel *ch)
+{
+    char *json = NULL;
+    void *bytes = NULL;
+    size_t size;
+    assert_int_equal(torc_channel_describe(ch, &json), 0);
+    assert_int_equal(torc_csds_dump(rt, false, &bytes, &size), 0);
+    assert_int_equal(((const struct head *)(const void *)json - 1)->mark, MARK);
+    assert_int_equal(((const struct head *)(const void *)bytes - 1)->mark, MARK);
+    long before = atomic_load(&live);
+    torc_free(json);
+    torc_free(bytes);
+    torc_free(NULL);
+    assert_int_equal(atomic_load(&live), before - 2);
+}
+
 /* A world with one call, made and taken down. */
 static void round_of_a_call(void)
 {
@@ -121,6 +138,7 @@ static void round_of_a_call(void)
     assert_null(torc_channel_new(rt, "nosuch:x", NULL, &error));
     assert_int_equal(((const struct head *)(const void *)error - 1)->mark, MARK);
     torc_error_clear(&error);
+    handed_out_goes_back(rt, ch);
     torc_channel_free(ch);
     assert_int_equal(torc_runtime_free(rt), 0);
     kit_backends_free(kit);
