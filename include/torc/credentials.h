@@ -102,25 +102,26 @@ struct torc_google_options {
 TORC_API torc_credentials *torc_credentials_google_default(const struct torc_google_options *options,
                                                            torc_error **error);
 
-/* The RPC that an application's own call credentials are asked to authenticate. Strings are borrowed for the
- * callback. */
-struct torc_auth_context {
-    uint64_t size;
-    const char *service_url; /* "https://host/package.Service" */
-    const char *method;      /* "Method" */
-};
-/* An RPC that waits for its metadata; ended by torc_auth_request_complete. */
+/* An RPC that waits for its metadata, until torc_auth_request_complete ends the request. The request does not depend on
+ * the RPC, the channel or the runtime: all of these may have ended. */
 typedef struct torc_auth_request torc_auth_request;
-/* On the loop's thread; must not block. Each request is completed once, from inside or later, from any thread. */
-typedef void (*torc_auth_fn)(const struct torc_auth_context *context, torc_auth_request *request, void *arg);
+/* Called on the loop's thread; must not block. Each request is completed once, from inside or later, from any thread,
+ * also when nobody waits for it any longer. */
+typedef void (*torc_auth_fn)(torc_auth_request *request, void *arg);
+/* Returns the service that the RPC calls, as the audience of a token: "https://host/package.Service". Borrowed until
+ * the request is completed; NULL for NULL. Any thread. */
+TORC_API const char *torc_auth_request_service_url(const torc_auth_request *request);
+/* Returns the method's name, without its service: "Method". Borrowed until the request is completed; NULL for NULL. Any
+ * thread. */
+TORC_API const char *torc_auth_request_method(const torc_auth_request *request);
 /* The application's own call credentials: fn is called for each RPC, and caches what it wants. release (may be NULL) is
  * called with arg when the last reference is gone. `type` is a name for messages; copied. NULL with an error
  * (TORC_EINVAL) when type or fn is NULL. */
 TORC_API torc_call_credentials *torc_call_credentials_plugin(const char *type, torc_auth_fn fn,
                                                              void (*release)(void *arg), void *arg, torc_error **error);
-/* Answers a request, and frees it: with TORC_STATUS_OK the metadata (copied, may be NULL) is added to the RPC; with
- * another code the RPC fails with it and the message (copied, may be NULL). Codes that A54 keeps from control planes
- * become INTERNAL. */
+/* Answers a request, and frees it; NULL is allowed, a request that was completed is not. With TORC_STATUS_OK the
+ * metadata (copied, may be NULL) is added to the RPC; with another code the RPC fails with it and the message (copied,
+ * may be NULL). Codes that A54 keeps from control planes become INTERNAL. */
 TORC_API void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
                                          const torc_metadata *metadata);
 

@@ -16,16 +16,33 @@ struct plugin {
     void *arg;
 };
 
-/* torc_auth_request is struct tc_auth_request under its public name. */
+/* Longer than the RPC: the application may ask for the texts until it has answered. */
+struct torc_auth_request {
+    struct tc_auth_request *answer;
+    char *service_url, *method;
+};
+
 static int plugin_get(torc_call_credentials *base, struct tc_loop *loop, const struct tc_auth_context *context,
                       struct tc_auth_waiter *w, struct tc_auth_metadata **out TC_UNUSED,
                       struct tc_status *error TC_UNUSED)
 {
     struct plugin *p = TC_CONTAINER_OF(base, struct plugin, base);
-    struct torc_auth_context public_context = {
-        .size = sizeof(public_context), .service_url = context->service_url, .method = context->method};
-    p->fn(&public_context, (torc_auth_request *)tc_auth_request_new(loop, w), p->arg);
+    torc_auth_request *request = TC_NEW(torc_auth_request);
+    request->answer = tc_auth_request_new(loop, w);
+    request->service_url = tc_strdup(context->service_url);
+    request->method = tc_strdup(context->method);
+    p->fn(request, p->arg);
     return TORC_EAGAIN;
+}
+
+const char *torc_auth_request_service_url(const torc_auth_request *request)
+{
+    return request ? request->service_url : NULL;
+}
+
+const char *torc_auth_request_method(const torc_auth_request *request)
+{
+    return request ? request->method : NULL;
 }
 
 static void plugin_free(torc_call_credentials *base)
@@ -74,7 +91,12 @@ static struct tc_auth_metadata *metadata_copy(const torc_metadata *metadata)
 void torc_auth_request_complete(torc_auth_request *request, int code, const char *message,
                                 const torc_metadata *metadata)
 {
-    struct tc_auth_request *r = (struct tc_auth_request *)request;
+    if (!request)
+        return;
+    struct tc_auth_request *r = request->answer;
+    tc_free(request->service_url);
+    tc_free(request->method);
+    tc_free(request);
     if (code == TORC_STATUS_OK) {
         tc_auth_request_complete(r, metadata_copy(metadata), NULL);
         return;

@@ -112,12 +112,12 @@ static void *answer_later(void *arg)
     return NULL;
 }
 
-static void on_ask(const struct torc_auth_context *context, torc_auth_request *request, void *arg)
+static void on_ask(torc_auth_request *request, void *arg)
 {
     struct plugin *p = arg;
     p->asked++;
-    snprintf(p->url, sizeof(p->url), "%s", context->service_url);
-    snprintf(p->method, sizeof(p->method), "%s", context->method);
+    snprintf(p->url, sizeof(p->url), "%s", torc_auth_request_service_url(request));
+    snprintf(p->method, sizeof(p->method), "%s", torc_auth_request_method(request));
     if (p->how == AT_ONCE) {
         answer(request, p->asked);
     } else if (p->how == REFUSE) {
@@ -194,7 +194,12 @@ static void test_plugin(void **state)
         torc_runtime_poll(rt, 1000);
     assert_int_equal(done, TORC_STATUS_CANCELLED);
     torc_stream_free(waiting);
+    assert_string_equal(torc_auth_request_service_url(p.pending), url); /* the RPC is gone, its texts are not */
+    assert_string_equal(torc_auth_request_method(p.pending), "Headers");
     answer(p.pending, 0);
+    assert_null(torc_auth_request_service_url(NULL));
+    assert_null(torc_auth_request_method(NULL));
+    torc_auth_request_complete(NULL, TORC_STATUS_OK, NULL, NULL);
     torc_credentials_unref(both);
     assert_int_equal(p.released, 0);
     torc_call_credentials_unref(cc);

@@ -170,9 +170,8 @@ static torc_credentials *channel_creds(void)
 
 static const char *const configs[] = {NULL, RETRIES, HEDGES};
 
-static void on_ask(const struct torc_auth_context *context, torc_auth_request *request, void *arg)
+static void on_ask(torc_auth_request *request, void *arg)
 {
-    (void)context;
     torc_metadata *m = torc_metadata_new();
     torc_metadata_add_string(m, "authorization", TOKEN);
     if (arg)

@@ -63,10 +63,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void on_ask(const struct torc_auth_context *context, torc_auth_request *request, void *arg)
+static void on_ask(torc_auth_request *request, void *arg)
 {
     struct answers *a = arg;
-    (void)context;
     pthread_mutex_lock(&a->lock);
     unsigned how = (unsigned)tc_rng_below(&a->rng, 8);
     bool later = how > 2, refuse = how == 0 || how == 7;
