@@ -13,6 +13,7 @@
 #include <torc/channel.h>
 #include <torc/credentials.h>
 #include <torc/lb.h>
+#include <torc/log.h>
 #include <torc/memory.h>
 #include <torc/resolver.h>
 #include <torc/runtime.h>
@@ -57,6 +58,12 @@ static inline void torc_google_options_init(struct torc_google_options *options)
 {
     memset(options, 0, sizeof(*options));
     options->size = sizeof(*options);
+}
+
+static inline void torc_log_sink_init(struct torc_log_sink *sink)
+{
+    memset(sink, 0, sizeof(*sink));
+    sink->size = sizeof(*sink);
 }
 
 static inline void torc_resolver_factory_init(struct torc_resolver_factory *factory)

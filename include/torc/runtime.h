@@ -35,6 +35,7 @@
 
 #include <torc/error.h>
 #include <torc/export.h>
+#include <torc/log.h>
 #include <torc/size.h>
 #include <torc/xds_domain.h>
 
@@ -70,11 +71,13 @@ struct torc_runtime_options {
     torc_xds_domain *xds_domain;  /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared. The runtime
                                      holds it until it ends. Not in a child of the process that made it:
                                      torc_runtime_new then fails with TORC_EFORK */
+    const struct torc_log_sink *log_sink; /* where the lines of this runtime's log go (torc/log.h); copied; NULL: to the
+                                             process's sink */
 };
 
-/* NULL options: defaults. NULL with an error when options are malformed (TORC_EINVAL) or of a newer version
- * (TORC_EUNSUPPORTED), their xDS domain is the parent process's (TORC_EFORK), or the system refuses a loop or a thread
- * (TORC_EIO). Any thread. */
+/* NULL options: defaults. NULL with an error when options or their log sink are malformed (TORC_EINVAL) or of a newer
+ * version (TORC_EUNSUPPORTED), their xDS domain is the parent process's (TORC_EFORK), or the system
+ * refuses a loop or a thread (TORC_EIO). Any thread. */
 TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 
 /* The process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL runtime.

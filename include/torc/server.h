@@ -123,7 +123,7 @@ TORC_API int torc_server_add_method(torc_server *server, const char *method, con
  * `credentials` say how the connections of this address are secured; they are never implied. Today those of
  * torc_credentials_insecure are accepted. The server takes its own reference.
  *
- * Stores the address as bound in *bound, memory for free(); NULL: not wanted. 0, or an error: TORC_EINVAL (server,
+ * Stores the address as bound in *bound, for torc_free; NULL: not wanted. 0, or an error: TORC_EINVAL (server,
  * address, credentials NULL or not for servers), TORC_EIO (the system refuses; the text has the reason), TORC_ESTATE
  * (the server is being stopped), TORC_EFORK, TORC_ECLOSED. */
 TORC_API int torc_server_listen(torc_server *server, const char *address, torc_credentials *credentials, char **bound,

@@ -28,6 +28,7 @@ enum tc_lock_rank {
     TC_RANK_COUNTERS,   /* one for the process: the counters of calls */
     TC_RANK_BACKGROUND, /* one for the process: the jobs of the background thread */
     TC_RANK_LOOPS,      /* one for the process: the loops that there are */
+    TC_RANK_LOG,        /* one for the process: the levels and sinks of the log */
     TC_RANKS,
 };
 

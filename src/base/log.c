@@ -1,9 +1,15 @@
 /* Levels by module, and where lines go.
  *
- * TORC_LOG is read once, with the first line that asks for its level, or the first call of torc_log_set_levels. A level
- * is one atomic byte, so that a line that is off costs a load and a compare. A line is formatted in full before it is
- * handed to the sink or written to standard error in one call. While another thread runs Torc's exit handler no line is
- * written: the application's sink may be gone. */
+ * A line goes to the sink of the runtime whose loop turns on the calling thread (`current`, set by each turn while
+ * there are such sinks), otherwise to the process's: the application's function, or standard error. A line is formatted
+ * in full before it is handed over in one call. A line that comes from inside of a sink is dropped, so that no sink is
+ * called from within itself.
+ *
+ * A line that is off costs a load and a compare: `hidden` says by how much TORC_LOG_TRACE exceeds the highest level
+ * that any sink wants. What passes is looked at again, by the levels of the sink that would get it. 0 lets all lines
+ * pass, as long as TORC_LOG has not been read: it is read with the first line, or the first call of a function here.
+ *
+ * While another thread runs Torc's exit handler no line is written: the application's sink may be gone. */
 #include "base/log.h"
 
 #include <pthread.h>
@@ -15,6 +21,18 @@
 #include "base/buf.h"
 #include "base/cancel.h"
 #include "base/exit.h"
+#include "base/fork.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/options.h"
+
+struct tc_log_sink {
+    struct tc_link link; /* in `sinks` */
+    struct torc_log_sink of;
+    bool has_levels; /* otherwise the process's count */
+    unsigned char levels[TC_LOG_MODULES];
+    unsigned generation; /* of the process that made it: a child's lines do not go to its parent's runtimes */
+};
 
 /* The names of TORC_LOG and of docs/operations/logs.md. */
 static const char *const module_names[TC_LOG_MODULES] = {
@@ -26,10 +44,19 @@ static const char *const module_names[TC_LOG_MODULES] = {
 
 static const char *const level_names[] = {"none", "error", "warn", "info", "debug", "trace"};
 
-static atomic_uchar levels[TC_LOG_MODULES];
+static atomic_uchar hidden[TC_LOG_MODULES];
+static atomic_uchar levels[TC_LOG_MODULES]; /* the process's */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static torc_log_fn sink;
-static void *sink_arg;
+static torc_log_fn process_sink;
+static void *process_sink_arg;
+
+/* The runtimes' sinks; under the lock of rank TC_RANK_LOG. */
+static struct tc_link sinks = {&sinks, &sinks};
+atomic_uint tc_log_sinks;
+static TC_THREAD_LOCAL struct tc_log_sink *current;
+static TC_THREAD_LOCAL bool writing;
+
+/* --- levels --- */
 
 static int log_find_name(const char *const *names, size_t n, struct tc_slice s)
 {
@@ -39,12 +66,11 @@ static int log_find_name(const char *const *names, size_t n, struct tc_slice s)
     return -1;
 }
 
-/* Applies "warn,xds=info" to `levels`, all of it or nothing. Returns TORC_EINVAL for an unknown name. */
-static int log_apply_spec(struct tc_slice spec)
+/* Applies "warn,xds=info" to `to`, all of it or nothing. Returns TORC_EINVAL for an unknown name. */
+static int log_read_spec(struct tc_slice spec, unsigned char to[TC_LOG_MODULES])
 {
     unsigned char next[TC_LOG_MODULES];
-    for (int i = 0; i < TC_LOG_MODULES; i++)
-        next[i] = atomic_load_explicit(&levels[i], memory_order_relaxed);
+    memcpy(next, to, sizeof(next));
     bool more = true;
     struct tc_slice part;
     while (tc_slice_split(&spec, &more, ',', &part)) {
@@ -57,8 +83,7 @@ static int log_apply_spec(struct tc_slice spec)
         if (level < 0)
             return TORC_EINVAL;
         if (eq < 0) {
-            for (int i = 0; i < TC_LOG_MODULES; i++)
-                next[i] = (unsigned char)level;
+            memset(next, level, sizeof(next));
             continue;
         }
         int module = log_find_name(module_names, TC_LOG_MODULES, tc_slice_of(part.data, (size_t)eq));
@@ -66,15 +91,42 @@ static int log_apply_spec(struct tc_slice spec)
             return TORC_EINVAL;
         next[module] = (unsigned char)level;
     }
+    memcpy(to, next, sizeof(next));
+    return 0;
+}
+
+/* Sets `hidden` by the process's levels and those of all sinks. Called with the lock. */
+static void log_update_hidden(void)
+{
+    for (int i = 0; i < TC_LOG_MODULES; i++) {
+        unsigned char most = atomic_load_explicit(&levels[i], memory_order_relaxed);
+        TC_LIST_FOREACH(it, &sinks)
+        {
+            const struct tc_log_sink *s = TC_CONTAINER_OF(it, struct tc_log_sink, link);
+            most = s->has_levels ? TC_MAX(most, s->levels[i]) : most;
+        }
+        atomic_store_explicit(&hidden[i], (unsigned char)(TORC_LOG_TRACE - most), memory_order_relaxed);
+    }
+}
+
+static int log_apply_spec(struct tc_slice spec)
+{
+    unsigned char next[TC_LOG_MODULES];
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOG));
+    for (int i = 0; i < TC_LOG_MODULES; i++)
+        next[i] = atomic_load_explicit(&levels[i], memory_order_relaxed);
+    int rc = log_read_spec(spec, next);
     for (int i = 0; i < TC_LOG_MODULES; i++)
         atomic_store_explicit(&levels[i], next[i], memory_order_relaxed);
-    return 0;
+    log_update_hidden();
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOG));
+    return rc;
 }
 
 static void log_read_environment(void)
 {
     const char *spec = getenv("TORC_LOG");
-    if (spec && log_apply_spec(tc_slice_str(spec)) != 0)
+    if (log_apply_spec(tc_slice_str(spec ? spec : "")) != 0)
         fprintf(stderr, "torc: TORC_LOG=%s names an unknown module or level; ignored\n", spec);
 }
 
@@ -86,16 +138,87 @@ int torc_log_set_levels(const char *spec)
     return log_apply_spec(tc_slice_str(spec));
 }
 
+/* --- sinks --- */
+
 void torc_log_set_sink(torc_log_fn fn, void *arg)
 {
-    sink = fn;
-    sink_arg = arg;
+    process_sink = fn;
+    process_sink_arg = arg;
+}
+
+struct tc_log_sink *tc_log_sink_new(const struct torc_log_sink *given, torc_error **error)
+{
+    struct torc_log_sink of;
+    unsigned char own[TC_LOG_MODULES] = {0};
+    if (!tc_options_take(TC_OPTIONS_LOG_SINK, &of, given, error))
+        return NULL;
+    if (!of.write) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "log_sink: write: is NULL");
+        return NULL;
+    }
+    if (of.levels && log_read_spec(tc_slice_str(of.levels), own) != 0) {
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
+                     "log_sink: levels: \"" TC_SHOWN "\" names an unknown module or level", TC_SHOW(of.levels));
+        return NULL;
+    }
+    pthread_once(&once, log_read_environment);
+    struct tc_log_sink *s = TC_NEW(struct tc_log_sink);
+    s->of = of;
+    s->has_levels = of.levels;
+    s->of.levels = NULL; /* the application's text */
+    memcpy(s->levels, own, sizeof(own));
+    s->generation = tc_fork_generation();
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOG));
+    tc_list_append(&sinks, &s->link);
+    atomic_fetch_add(&tc_log_sinks, 1);
+    log_update_hidden();
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOG));
+    return s;
+}
+
+void tc_log_sink_free(struct tc_log_sink *s, bool release)
+{
+    if (!s)
+        return;
+    tc_lock_take(tc_lock_of_process(TC_RANK_LOG));
+    tc_list_remove(&s->link);
+    atomic_fetch_sub(&tc_log_sinks, 1);
+    log_update_hidden();
+    tc_lock_give(tc_lock_of_process(TC_RANK_LOG));
+    if (release && s->of.release)
+        s->of.release(s->of.arg);
+    tc_free(s);
+}
+
+struct tc_log_sink *tc_log_enter(struct tc_log_sink *s)
+{
+    struct tc_log_sink *before = current;
+    current = s;
+    return before;
+}
+
+/* Returns the sink of the runtime whose turn this is; NULL: the process's. */
+static const struct tc_log_sink *log_sink(void)
+{
+    return current && current->generation == tc_fork_generation() ? current : NULL;
+}
+
+/* --- lines --- */
+
+/* The line has passed `hidden`. */
+static TC_APART bool log_wanted(enum tc_log_module module, enum torc_log_level level)
+{
+    pthread_once(&once, log_read_environment);
+    const struct tc_log_sink *s = log_sink();
+    unsigned char most =
+        s && s->has_levels ? s->levels[module] : atomic_load_explicit(&levels[module], memory_order_relaxed);
+    return (unsigned)level <= most;
 }
 
 bool tc_log_enabled(enum tc_log_module module, enum torc_log_level level)
 {
-    pthread_once(&once, log_read_environment);
-    return (unsigned)level <= atomic_load_explicit(&levels[module], memory_order_relaxed);
+    unsigned above = atomic_load_explicit(&hidden[module], memory_order_relaxed);
+    return (unsigned)level + above <= TORC_LOG_TRACE && log_wanted(module, level);
 }
 
 static void log_write_stderr(enum torc_log_level level, const char *module, const char *message)
@@ -113,14 +236,19 @@ void tc_log_write(enum tc_log_module module, enum torc_log_level level, const ch
     TC_NO_CANCEL;
     struct tc_buf b = {0};
     va_list ap;
-    if (tc_exiting_elsewhere())
-        return; /* the application's sink may be gone */
+    if (writing || tc_exiting_elsewhere())
+        return;
     va_start(ap, fmt);
     tc_buf_vprintf(&b, fmt, ap);
     va_end(ap);
-    if (sink)
-        sink(level, module_names[module], tc_buf_cstr(&b), sink_arg);
+    const struct tc_log_sink *s = log_sink();
+    writing = true;
+    if (s)
+        s->of.write(level, module_names[module], tc_buf_cstr(&b), s->of.arg);
+    else if (process_sink)
+        process_sink(level, module_names[module], tc_buf_cstr(&b), process_sink_arg);
     else
         log_write_stderr(level, module_names[module], tc_buf_cstr(&b));
+    writing = false;
     tc_buf_fini(&b);
 }

@@ -38,6 +38,7 @@ static const struct tc_option runtime_fields[] = {
     {FIELD(csds_answer_bytes), OR_MINUS_ONE(33554432, 1, ANY, NO_LIMIT)},
     {FIELD(memory_limit_bytes), OR_MINUS_ONE(0, 1, ANY, 0)},
     {FIELD(xds_domain)},
+    {FIELD(log_sink)},
 };
 #undef OF
 
@@ -127,6 +128,10 @@ static const struct tc_option server_fields[] = {
 };
 #undef OF
 
+#define OF torc_log_sink
+static const struct tc_option log_sink_fields[] = {{FIELD(write)}, {FIELD(release)}, {FIELD(arg)}, {FIELD(levels)}};
+#undef OF
+
 #define STRUCT(tag, title, fields)                                                                                     \
     {                                                                                                                  \
 #tag, title, sizeof(struct tag), fields, TC_ARRAY_LEN(fields)                                                  \
@@ -140,6 +145,7 @@ const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS] = {
     [TC_OPTIONS_TLS_FILES] = STRUCT(torc_tls_files, "files", tls_files_fields),
     [TC_OPTIONS_GOOGLE] = STRUCT(torc_google_options, "options", google_fields),
     [TC_OPTIONS_SERVER] = STRUCT(torc_server_options, "options", server_fields),
+    [TC_OPTIONS_LOG_SINK] = STRUCT(torc_log_sink, "log_sink", log_sink_fields),
 };
 
 /* --- the reader --- */

@@ -76,6 +76,11 @@ struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts)
     return loop;
 }
 
+void tc_loop_set_log(struct tc_loop *loop, struct tc_log_sink *sink)
+{
+    loop->log = sink;
+}
+
 struct tc_loop *tc_loop_ref(struct tc_loop *loop)
 {
     tc_ref_inc(&loop->ref);

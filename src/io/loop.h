@@ -15,6 +15,7 @@
 #include "io/timers.h"
 
 struct tc_loop;
+struct tc_log_sink;
 
 struct tc_loop_opts {
     bool manual; /* virtual time, no sockets */
@@ -106,6 +107,8 @@ bool tc_loop_forked(const struct tc_loop *loop);
 /* Returns true when the loop no longer turns and no thread is inside of a turn: the loop does not touch borrowed memory
  * again. Any thread. */
 bool tc_loop_left(const struct tc_loop *loop);
+/* Sets where lines go that are logged in the loop's turns; NULL: to the process's sink. Set between turns. */
+void tc_loop_set_log(struct tc_loop *loop, struct tc_log_sink *sink);
 /* Sets fn(arg), called when the process is exiting and no thread is inside of a turn any longer: on the thread that
  * exits the process, or on the thread that ends the last turn. May be called more than once. Set before the first turn.
  */

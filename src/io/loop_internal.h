@@ -35,6 +35,9 @@ struct tc_loop {
     atomic_uint generation;
     void (*on_stopped)(void *arg);
     void *on_stopped_arg;
+    struct tc_log_sink *log;        /* NULL: the process's */
+    struct tc_log_sink *log_before; /* of the thread, before the present turn */
+    bool log_entered;               /* the present turn has changed the thread's sink */
 
     /* Shared with other threads. */
     struct tc_posts posts; /* closed: the loop has ended */

@@ -20,6 +20,7 @@
 #include <assert.h>
 
 #include "base/exit.h"
+#include "base/log.h"
 #include "io/loop_internal.h"
 
 enum { MAX_TASKS_PER_TURN = 10000 };
@@ -166,6 +167,10 @@ static void events_take(struct tc_loop *loop, int timeout_ms)
 
 static void turn_leave(struct tc_loop *loop)
 {
+    if (TC_UNLIKELY(loop->log_entered)) {
+        loop->log_entered = false;
+        tc_log_enter(loop->log_before);
+    }
     /* From here on a post must wake the loop. The next turn sees an earlier post before it waits. */
     atomic_store(&loop->wants_wakeup, true);
     atomic_store(&loop->turn_thread, 0);
@@ -187,6 +192,11 @@ static bool turn_enter(struct tc_loop *loop)
         return false;
     }
     loop->any_event = false;
+    /* Also a loop without a sink: the turn may be inside a turn of a loop that has one. */
+    if (TC_UNLIKELY(atomic_load_explicit(&tc_log_sinks, memory_order_relaxed))) {
+        loop->log_entered = true;
+        loop->log_before = tc_log_enter(loop->log);
+    }
     return true;
 }
 

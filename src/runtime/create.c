@@ -17,6 +17,7 @@
 
 #include <errno.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -76,7 +77,9 @@ static void run_thread(void *arg)
     tc_runtime_unlock(rt);
 }
 
-static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const struct torc_runtime_options *options)
+/* Takes over the sink. */
+static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const struct torc_runtime_options *options,
+                                  struct tc_log_sink *log_sink)
 {
     torc_runtime *rt = TC_NEW(torc_runtime);
     tc_ref_init(&rt->ref);
@@ -85,6 +88,7 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
     rt->own_loop = own_loop;
     rt->mode = (enum torc_runtime_mode)options->mode;
     rt->xds_domain = options->xds_domain;
+    rt->log_sink = log_sink;
     rt->csds_answer_bytes = (size_t)options->csds_answer_bytes;
     rt->memory_limit_bytes = (uint64_t)options->memory_limit_bytes;
     tc_list_init(&rt->members);
@@ -95,33 +99,48 @@ static torc_runtime *runtime_make(struct tc_loop *loop, bool own_loop, const str
     rt->pool = tc_pool_new(loop, (uint64_t)options->idle_connection_ms,
                            options->idle_connection_ms ? (uint32_t)options->max_idle_connections : 0);
     tc_loop_on_stopped(loop, tc_runtime_wake_all, rt);
+    if (log_sink)
+        tc_loop_set_log(loop, log_sink);
     return rt;
 }
 
-/* Fills in the options and takes a hold of their domain. */
-static bool options_accept(struct torc_runtime_options *out, const struct torc_runtime_options *given,
-                           torc_error **error)
+/* Gives back what options_accept took, of a runtime that cannot be made. */
+static void options_drop(const struct torc_runtime_options *options, struct tc_log_sink *log_sink)
 {
+    tc_xds_domain_drop(options->xds_domain);
+    tc_log_sink_free(log_sink, false);
+}
+
+/* Fills in the options, takes a hold of their domain and makes their log sink. */
+static bool options_accept(struct torc_runtime_options *out, const struct torc_runtime_options *given,
+                           struct tc_log_sink **log_sink, torc_error **error)
+{
+    *log_sink = NULL;
     if (!tc_options_complete(TC_OPTIONS_RUNTIME, out, given, error))
         return false;
     if (out->xds_domain && !tc_xds_domain_hold(out->xds_domain))
         return tc_error_set(error, TORC_EFORK, TORC_LAYER_API, "options: xds_domain: it belongs to the parent process");
-    return true;
+    *log_sink = out->log_sink ? tc_log_sink_new(out->log_sink, error) : NULL;
+    if (*log_sink || !out->log_sink)
+        return true;
+    options_drop(out, NULL);
+    return false;
 }
 
 torc_runtime *torc_runtime_new(const struct torc_runtime_options *given, torc_error **error)
 {
     TC_NO_CANCEL;
     struct torc_runtime_options options;
-    if (tc_error_pending(error) || !options_accept(&options, given, error))
+    struct tc_log_sink *log_sink;
+    if (tc_error_pending(error) || !options_accept(&options, given, &log_sink, error))
         return NULL;
     struct tc_loop *loop = tc_loop_new(NULL);
     if (!loop) {
         tc_error_set(error, TORC_EIO, TORC_LAYER_API, "cannot make an event loop: %s", strerror(errno));
-        tc_xds_domain_drop(options.xds_domain);
+        options_drop(&options, log_sink);
         return NULL;
     }
-    torc_runtime *rt = runtime_make(loop, true, &options);
+    torc_runtime *rt = runtime_make(loop, true, &options, log_sink);
     if (rt->mode == TORC_RUNTIME_THREAD) {
         rt->driven = true;
         int rc = tc_thread_start(&rt->thread, run_thread, rt);
@@ -129,7 +148,7 @@ torc_runtime *torc_runtime_new(const struct torc_runtime_options *given, torc_er
             tc_pool_shutdown(rt->pool);
             tc_loop_free(loop);
             tc_pool_free(rt->pool);
-            tc_xds_domain_drop(rt->xds_domain);
+            options_drop(&options, log_sink);
             tc_runtime_unref(rt);
             tc_error_set(error, TORC_EIO, TORC_LAYER_API, "cannot start a thread: %s", strerror(rc));
             return NULL;
@@ -143,9 +162,10 @@ torc_runtime *tc_runtime_new_on(struct tc_loop *loop, const struct torc_runtime_
     struct torc_runtime_options options;
     tc_options_complete(TC_OPTIONS_RUNTIME, &options, given, NULL);
     options.mode = TORC_RUNTIME_CALLER;
+    struct tc_log_sink *log_sink = options.log_sink ? tc_log_sink_new(options.log_sink, NULL) : NULL;
     if (options.xds_domain)
         tc_xds_domain_hold(options.xds_domain);
-    return runtime_make(loop, false, &options);
+    return runtime_make(loop, false, &options, log_sink);
 }
 
 static _Atomic(torc_runtime *) default_runtime;
@@ -204,6 +224,10 @@ int torc_runtime_free(torc_runtime *rt)
     rt->pool = NULL;
     tc_xds_domain_drop(rt->xds_domain);
     rt->xds_domain = NULL;
+    if (rt->log_sink)
+        tc_loop_set_log(rt->loop, NULL); /* a test's loop turns on */
+    tc_log_sink_free(rt->log_sink, true);
+    rt->log_sink = NULL;
     tc_runtime_unref(rt);
     return 0;
 }

@@ -21,7 +21,8 @@ struct torc_runtime {
     bool own_loop;
     struct tc_pool *pool;
     struct tc_runtime_shared shared;
-    torc_xds_domain *xds_domain; /* NULL: none is shared */
+    torc_xds_domain *xds_domain;  /* NULL: none is shared */
+    struct tc_log_sink *log_sink; /* NULL: the process's */
     size_t csds_answer_bytes;
     uint64_t memory_limit_bytes; /* 0: none, and calls are not counted */
 

@@ -250,7 +250,7 @@ static void one_round(torc_runtime *client_rt)
     assert_int_equal(queue.n, 0);
     assert_int_equal(results, RPCS);
     assert_int_equal(released, events_set);
-    free(bound);
+    torc_free(bound);
 }
 
 static void test_ends_at_any_moment(void **state)

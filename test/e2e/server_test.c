@@ -175,7 +175,7 @@ static int teardown(void **state)
         assert_int_equal(atomic_load(&handlers_released), 5);
     server = NULL;
     torc_channel_free(ch);
-    free(bound);
+    torc_free(bound);
     assert_int_equal(torc_runtime_free(client_rt), 0);
     return torc_runtime_free(rt);
 }

@@ -54,7 +54,7 @@ static int teardown(void **state)
 {
     (void)state;
     torc_server_free(server);
-    free(bound);
+    torc_free(bound);
     return torc_runtime_free(rt);
 }
 
@@ -88,12 +88,12 @@ static void test_addresses(void **state)
     char *address = NULL, text[128];
     assert_int_equal(torc_server_listen(server, "[::1]:0", torc_credentials_insecure(), &address, NULL), 0);
     expect_on(address);
-    free(address);
+    torc_free(address);
     snprintf(text, sizeof(text), "unix-abstract:torc-server-%d", (int)getpid());
     assert_int_equal(torc_server_listen(server, text, torc_credentials_insecure(), &address, NULL), 0);
     assert_string_equal(address, text);
     expect_on(address);
-    free(address);
+    torc_free(address);
     /* A socket that the test listens on. */
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -107,7 +107,7 @@ static void test_addresses(void **state)
     assert_int_equal(listen(fd, 8), 0);
     assert_int_equal(torc_server_listen(server, text, torc_credentials_insecure(), &address, NULL), 0);
     expect_on(address);
-    free(address);
+    torc_free(address);
     assert_int_equal(torc_server_listen(server, bound, torc_credentials_insecure(), NULL, &error), TORC_EIO);
     assert_non_null(strstr(torc_error_text(error), "in use"));
     torc_error_clear(&error);
@@ -223,7 +223,7 @@ static void test_free_inside_a_handler(void **state)
     assert_int_equal(torc_result_code(r), TORC_STATUS_UNAVAILABLE);
     torc_result_free(r);
     torc_channel_free(other);
-    free(address);
+    torc_free(address);
     while (releases < 1)
         sched_yield();
 }
