@@ -15,20 +15,14 @@ static torc_channel *ch;
 static int setup(void **state)
 {
     (void)state;
-    struct torc_runtime_options o = {TORC_SIZE(torc_runtime_options), .mode = TORC_RUNTIME_CALLER};
-    kit = kit_backends_new(1, NULL);
-    rt = torc_runtime_new(&o, NULL);
-    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
-    return ch ? 0 : -1;
+    kit = kit_backends_open(TORC_RUNTIME_CALLER, &rt, &ch);
+    return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    torc_channel_free(ch);
-    int rc = torc_runtime_free(rt);
-    kit_backends_free(kit);
-    return rc;
+    return kit_backends_close(kit, rt, ch);
 }
 
 static void test_blocking_ping_pong(void **state)

@@ -21,19 +21,14 @@ static atomic_int ended; /* last callbacks that came */
 static int setup(void **state)
 {
     (void)state;
-    kit = kit_backends_new(1, NULL);
-    rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
-    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
-    return ch ? 0 : -1;
+    kit = kit_backends_open(TORC_RUNTIME_THREAD, &rt, &ch);
+    return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    torc_channel_free(ch);
-    int rc = torc_runtime_free(rt);
-    kit_backends_free(kit);
-    return rc;
+    return kit_backends_close(kit, rt, ch);
 }
 
 static void wait_ended(int n)

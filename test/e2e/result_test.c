@@ -55,20 +55,15 @@ static int setup(void **state)
         .size = sizeof(allocator), .malloc = malloc, .calloc = calloc, .realloc = give_or_refuse, .free = free};
     if (torc_set_allocator(&allocator) != 0)
         return -1;
-    kit = kit_backends_new(1, NULL);
+    kit = kit_backends_open(TORC_RUNTIME_CALLER, &rt, &ch);
     kit_backends_do(kit, add_details, 0, NULL);
-    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
-    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
-    return ch ? 0 : -1;
+    return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    torc_channel_free(ch);
-    int rc = torc_runtime_free(rt);
-    kit_backends_free(kit);
-    return rc;
+    return kit_backends_close(kit, rt, ch);
 }
 
 static void expect_layer(torc_result *r, int status, int layer)

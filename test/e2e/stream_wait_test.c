@@ -30,11 +30,9 @@ static void add_deaf(struct tc_server *server, void *arg)
 
 static int setup(enum torc_runtime_mode mode)
 {
-    kit = kit_backends_new(1, NULL);
+    kit = kit_backends_open(mode, &rt, &ch);
     kit_backends_do(kit, add_deaf, 0, NULL);
-    rt = kit_backends_runtime(mode);
-    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
-    return ch ? 0 : -1;
+    return 0;
 }
 
 static int setup_thread(void **state)
@@ -52,10 +50,7 @@ static int setup_caller(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    torc_channel_free(ch);
-    int rc = torc_runtime_free(rt);
-    kit_backends_free(kit);
-    return rc;
+    return kit_backends_close(kit, rt, ch);
 }
 
 static void expect_code(torc_stream *s, int code)

@@ -17,10 +17,8 @@ static torc_channel *ch;
 
 static int setup(enum torc_runtime_mode mode)
 {
-    kit = kit_backends_new(1, NULL);
-    rt = kit_backends_runtime(mode);
-    ch = torc_channel_new(rt, kit_backends_target(kit), NULL, NULL);
-    return ch ? 0 : -1;
+    kit = kit_backends_open(mode, &rt, &ch);
+    return 0;
 }
 
 static int setup_thread(void **state)
@@ -38,10 +36,7 @@ static int setup_caller(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    torc_channel_free(ch);
-    int rc = torc_runtime_free(rt);
-    kit_backends_free(kit);
-    return rc;
+    return kit_backends_close(kit, rt, ch);
 }
 
 /* Methods of this test, whose answers are text and not messages. */

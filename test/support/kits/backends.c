@@ -222,6 +222,23 @@ torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode)
     return rt;
 }
 
+struct kit_backends *kit_backends_open(enum torc_runtime_mode mode, torc_runtime **rt, torc_channel **ch)
+{
+    struct kit_backends *kit = kit_backends_new(1, NULL);
+    *rt = kit_backends_runtime(mode);
+    *ch = torc_channel_new(*rt, kit_backends_target(kit), NULL, NULL);
+    assert_non_null(*ch);
+    return kit;
+}
+
+int kit_backends_close(struct kit_backends *kit, torc_runtime *rt, torc_channel *ch)
+{
+    torc_channel_free(ch);
+    int rc = torc_runtime_free(rt);
+    kit_backends_free(kit);
+    return rc;
+}
+
 uint64_t kit_backends_expect(torc_channel *ch, bool wait_for_ready, int64_t timeout_ms, int code, const char *part)
 {
     torc_result *r;

@@ -45,4 +45,9 @@ torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
 /* A client's runtime; the test fails if it cannot be made. */
 torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode);
 
+/* Makes one echo server, a runtime in this mode, and a channel to the server. */
+struct kit_backends *kit_backends_open(enum torc_runtime_mode mode, torc_runtime **rt, torc_channel **ch);
+/* Frees the three. Returns torc_runtime_free's result. */
+int kit_backends_close(struct kit_backends *kit, torc_runtime *rt, torc_channel *ch);
+
 #endif

@@ -2,16 +2,12 @@
  * picker records the numbers of its picks. */
 #include <string.h>
 
-#include "api/builtin.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "channel/call_internal.h"
 #include "channel/call_start.h"
-#include "channel/create.h"
-#include "runtime/create.h"
-#include "subchannel/connection.h"
-#include "subchannel/pool.h"
 #include "support/cmocka.h"
+#include "support/kits/channel.h"
 
 #define CODES "\"retryableStatusCodes\":[\"UNAVAILABLE\"]"
 #define RETRY                                                                                                          \
@@ -20,47 +16,13 @@
 #define HEDGE "\"hedgingPolicy\":{\"maxAttempts\":4,\"hedgingDelay\":\"0s\"}"
 #define CONFIG(policy) "{\"methodConfig\":[{\"name\":[{}]," policy "}]}"
 
-static struct tc_loop *loop;
-static torc_runtime *rt;
-static torc_channel *ch;
+static struct kit_channel k;
 static enum tc_pick_kind answer;
 static TC_VEC(uint64_t) seen; /* the random number of each pick */
 
-/* Connections that never become ready. */
-static int dummy_attempt;
-
-static struct tc_connect *start(struct tc_loop *l, const struct tc_addr *addr, const struct tc_connect_opts *opts,
-                                tc_connect_fn fn, void *arg)
-{
-    (void)l, (void)addr, (void)opts, (void)fn, (void)arg;
-    return (struct tc_connect *)&dummy_attempt;
-}
-
-static void cancel(struct tc_connect *c)
-{
-    assert_ptr_equal(c, &dummy_attempt);
-}
-
-static void open_channel(const char *config)
-{
-    static const struct tc_connector connector = {.start = start, .cancel = cancel};
-    struct tc_status why = {0};
-    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
-                                     .service_config_json = config};
-    loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
-    rt = tc_runtime_new_on(loop, NULL);
-    tc_pool_set_connector(tc_runtime_pool(rt), &connector);
-    ch = tc_channel_new_private(rt, "ipv4:10.0.0.1:80", &o, tc_builtin_policies(), &why);
-    if (!ch)
-        fail_msg("%s", tc_status_text(&why));
-}
-
 static void close_channel(void)
 {
-    tc_channel_shutdown(ch);
-    tc_loop_drain(loop);
-    assert_int_equal(torc_runtime_free(rt), 0);
-    tc_loop_free(loop);
+    kit_channel_fini(&k);
     tc_vec_fini(&seen);
 }
 
@@ -86,8 +48,8 @@ static void publish(enum tc_pick_kind kind)
     p->ops = &ops;
     tc_lref_init(&p->ref);
     answer = kind;
-    tc_channel_set_state(ch, TORC_CONNECTIVITY_READY, NULL, p);
-    tc_loop_drain(loop);
+    tc_channel_set_state(k.ch, TORC_CONNECTIVITY_READY, NULL, p);
+    tc_loop_drain(k.loop);
 }
 
 static int ended; /* the call's code; -1: the call runs */
@@ -103,8 +65,8 @@ static struct tc_call *begin(void)
     static const struct tc_call_events events = {.on_done = on_done};
     struct tc_call_opts opts = {.method = tc_slice_str("/s/a")};
     ended = -1;
-    struct tc_call *c = tc_call_start(ch, &opts, &events, NULL);
-    tc_loop_drain(loop);
+    struct tc_call *c = tc_call_start(k.ch, &opts, &events, NULL);
+    tc_loop_drain(k.loop);
     return c;
 }
 
@@ -112,8 +74,8 @@ static void assert_all_differ(size_t n)
 {
     assert_int_equal(seen.len, n);
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < i; k++)
-            assert_true(seen.data[i] != seen.data[k]);
+        for (size_t j = 0; j < i; j++)
+            assert_true(seen.data[i] != seen.data[j]);
 }
 
 /* A queued pick keeps its number, so that no share is drawn for twice. The attempt after a failure has another number.
@@ -121,7 +83,7 @@ static void assert_all_differ(size_t n)
 static void test_retry(void **state)
 {
     (void)state;
-    open_channel(CONFIG(RETRY));
+    kit_channel_init(&k, CONFIG(RETRY));
     begin();
     publish(TC_PICK_QUEUE);
     publish(TC_PICK_QUEUE);
@@ -130,7 +92,7 @@ static void test_retry(void **state)
     seen.len = 0;
     publish(TC_PICK_FAIL); /* fails the first attempt, and the retries after their backoff */
     for (int i = 0; i < 3; i++)
-        tc_loop_advance(loop, 1300);
+        tc_loop_advance(k.loop, 1300);
     assert_int_equal(ended, TORC_STATUS_UNAVAILABLE);
     assert_all_differ(4);
     close_channel();
@@ -140,12 +102,12 @@ static void test_retry(void **state)
 static void test_retry_that_waits(void **state)
 {
     (void)state;
-    open_channel(CONFIG(RETRY));
+    kit_channel_init(&k, CONFIG(RETRY));
     struct tc_call *c = begin();
     publish(TC_PICK_FAIL);
     assert_int_equal(seen.len, 1);
     publish(TC_PICK_QUEUE);
-    tc_loop_advance(loop, 1300);
+    tc_loop_advance(k.loop, 1300);
     publish(TC_PICK_QUEUE);
     assert_int_equal(seen.len, 3);
     assert_true(seen.data[0] != seen.data[1]);
@@ -157,7 +119,7 @@ static void test_retry_that_waits(void **state)
 static void test_hedges(void **state)
 {
     (void)state;
-    open_channel(CONFIG(HEDGE));
+    kit_channel_init(&k, CONFIG(HEDGE));
     struct tc_call *c = begin();
     publish(TC_PICK_QUEUE);
     assert_all_differ(4);

@@ -2,58 +2,27 @@
  * test publishes its pickers and states. */
 #include <string.h>
 
-#include "api/builtin.h"
 #include "api/explain.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "channel/call_internal.h"
 #include "channel/call_start.h"
-#include "channel/create.h"
-#include "runtime/create.h"
-#include "subchannel/connection.h"
-#include "subchannel/pool.h"
 #include "support/cmocka.h"
+#include "support/kits/channel.h"
 
-static struct tc_loop *loop;
-static torc_runtime *rt;
-static torc_channel *ch;
-
-/* Connections that never become ready. */
-static int dummy_attempt;
-
-static struct tc_connect *start(struct tc_loop *l, const struct tc_addr *addr, const struct tc_connect_opts *opts,
-                                tc_connect_fn fn, void *arg)
-{
-    (void)l, (void)addr, (void)opts, (void)fn, (void)arg;
-    return (struct tc_connect *)&dummy_attempt;
-}
-
-static void cancel(struct tc_connect *c)
-{
-    assert_ptr_equal(c, &dummy_attempt);
-}
+static struct kit_channel k;
 
 static int setup(void **state)
 {
     (void)state;
-    static const struct tc_connector connector = {.start = start, .cancel = cancel};
-    struct tc_status why = {0};
-    loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 1});
-    rt = tc_runtime_new_on(loop, NULL);
-    tc_pool_set_connector(tc_runtime_pool(rt), &connector);
-    ch = tc_channel_new_private(rt, "ipv4:10.0.0.1:80", NULL, tc_builtin_policies(), &why);
-    assert_non_null(ch);
+    kit_channel_init(&k, NULL);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    if (ch)
-        tc_channel_shutdown(ch);
-    tc_loop_drain(loop);
-    assert_int_equal(torc_runtime_free(rt), 0);
-    tc_loop_free(loop);
+    kit_channel_fini(&k);
     return 0;
 }
 
@@ -103,7 +72,7 @@ static void publish(enum tc_pick_kind kind, int code)
     tc_lref_init(&s->base.ref);
     s->kind = kind;
     s->code = code;
-    tc_channel_set_state(ch, TORC_CONNECTIVITY_READY, NULL, &s->base);
+    tc_channel_set_state(k.ch, TORC_CONNECTIVITY_READY, NULL, &s->base);
 }
 
 /* Compares the calls that asked since the last comparison. */
@@ -136,7 +105,7 @@ static void begin(struct outcome *o, const char *method, bool wait, uint64_t tim
     static const struct tc_call_events events = {.on_done = on_done};
     struct tc_call_opts opts = {.method = tc_slice_str(method), .wait_for_ready = wait, .timeout_ns = timeout_ns};
     *o = (struct outcome){.code = -1};
-    o->call = tc_call_start(ch, &opts, &events, o);
+    o->call = tc_call_start(k.ch, &opts, &events, o);
 }
 
 static void fini(struct outcome *o)
@@ -155,24 +124,24 @@ static void test_order_and_turns(void **state)
     begin(&o[0], "/s/a", false, 0);
     begin(&o[1], "/s/b", true, 0);
     begin(&o[2], "/s/c", false, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("");
     publish(TC_PICK_QUEUE, 0);
     expect_asked(""); /* by the serial queue */
     publish(TC_PICK_QUEUE, 0);
     publish(TC_PICK_QUEUE, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("abc");
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("");
     begin(&o[3], "/s/d", false, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("d");
     /* A call that is cancelled while it waits does not pick again. */
     tc_call_cancel(o[1].call);
     o[1].call = NULL;
     publish(TC_PICK_QUEUE, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("acd");
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(o[i].code, -1);
@@ -186,16 +155,16 @@ static void test_fail_and_drop(void **state)
     struct outcome plain, waits;
     begin(&plain, "/s/a", false, 0);
     begin(&waits, "/s/b", true, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     publish(TC_PICK_FAIL, TORC_STATUS_UNAVAILABLE);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("ab");
     assert_int_equal(plain.code, TORC_STATUS_UNAVAILABLE);
     assert_string_equal(plain.text, "as scripted");
     assert_int_equal(waits.code, -1);
     /* A drop fails wait-for-ready calls, too. */
     publish(TC_PICK_DROP, TORC_STATUS_UNAVAILABLE);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("b");
     assert_int_equal(waits.code, TORC_STATUS_UNAVAILABLE);
     fini(&plain);
@@ -217,15 +186,15 @@ static void test_status_of_the_control_plane(void **state)
         for (size_t i = 0; i < TC_ARRAY_LEN(illegal); i++)
             bad |= illegal[i] == code;
         begin(&o, "/s/a", false, 0);
-        tc_loop_drain(loop);
+        tc_loop_drain(k.loop);
         publish(code % 2 ? TC_PICK_FAIL : TC_PICK_DROP, code);
-        tc_loop_drain(loop);
+        tc_loop_drain(k.loop);
         assert_int_equal(o.code, bad ? TORC_STATUS_INTERNAL : code);
         assert_non_null(strstr(o.text, "as scripted"));
         assert_true(bad == (strstr(o.text, "Illegal status code from control plane") != NULL));
         fini(&o);
         publish(TC_PICK_QUEUE, 0);
-        tc_loop_drain(loop);
+        tc_loop_drain(k.loop);
     }
     tc_buf_fini(&asked);
 }
@@ -236,16 +205,16 @@ static void test_deadline_while_queued(void **state)
     struct outcome first, second;
     begin(&first, "/s/a", false, 2 * TC_NS_PER_S);
     begin(&second, "/s/b", true, 3 * TC_NS_PER_S);
-    tc_loop_advance(loop, 1999);
+    tc_loop_advance(k.loop, 1999);
     assert_int_equal(first.code, -1);
-    tc_loop_advance(loop, 1);
+    tc_loop_advance(k.loop, 1);
     assert_int_equal(first.code, TORC_STATUS_DEADLINE_EXCEEDED);
     assert_non_null(strstr(first.text, "deadline exceeded after 2.000 s while waiting for a connected endpoint of "
                                        "ipv4:10.0.0.1:80, which is CONNECTING"));
     publish(TC_PICK_FAIL, TORC_STATUS_UNAVAILABLE);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     expect_asked("b");
-    tc_loop_advance(loop, 1000);
+    tc_loop_advance(k.loop, 1000);
     assert_int_equal(second.code, TORC_STATUS_DEADLINE_EXCEEDED);
     expect_asked("");
     fini(&first);
@@ -257,11 +226,11 @@ static void test_channel_ends(void **state)
     (void)state;
     struct outcome o;
     begin(&o, "/s/a", true, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     publish(TC_PICK_QUEUE, 0);
-    tc_channel_shutdown(ch); /* with a retry on its way */
-    ch = NULL;
-    tc_loop_drain(loop);
+    tc_channel_shutdown(k.ch); /* with a retry on its way */
+    k.ch = NULL;
+    tc_loop_drain(k.loop);
     expect_asked("");
     assert_int_equal(o.code, -1);
     o.call = NULL;
@@ -275,9 +244,9 @@ static void test_explanation_is_json(void **state)
     struct outcome o;
     begin(&o, "/s/a", true, 0);
     o.call->asked.explain = true;
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     publish(TC_PICK_QUEUE, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     assert_true(traced);
     json_t *v = json_loads(tc_call_explain(o.call), 0, NULL);
     assert_non_null(v);
@@ -310,7 +279,7 @@ static void on_watch(struct tc_channel_watch *watch, enum torc_connectivity stat
     if (w->remove)
         tc_channel_watch_remove(&w->remove->watch);
     if (w->add)
-        tc_channel_watch_add(ch, &w->add->watch);
+        tc_channel_watch_add(k.ch, &w->add->watch);
     w->remove = w->add = NULL;
 }
 
@@ -322,7 +291,7 @@ static void watch_init(struct watcher *w)
 
 static void expect_seen(struct watcher *w, const char *want)
 {
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     assert_string_equal(tc_buf_cstr(&w->seen), want);
     tc_buf_fini(&w->seen);
 }
@@ -332,7 +301,7 @@ static void go(enum torc_connectivity state, const char *text)
     struct tc_status status = {0};
     if (text)
         status = tc_status_make(TORC_STATUS_UNAVAILABLE, TORC_LAYER_LB, "%s", text);
-    tc_channel_set_state(ch, state, &status, tc_picker_queue());
+    tc_channel_set_state(k.ch, state, &status, tc_picker_queue());
     tc_status_fini(&status);
 }
 
@@ -343,9 +312,9 @@ static void test_watch_sees_all(void **state)
     (void)state;
     struct watcher w;
     watch_init(&w);
-    tc_channel_exit_idle(ch);
-    tc_loop_drain(loop);
-    tc_channel_watch_add(ch, &w.watch);
+    tc_channel_exit_idle(k.ch);
+    tc_loop_drain(k.loop);
+    tc_channel_watch_add(k.ch, &w.watch);
     expect_seen(&w, "");
     go(TORC_CONNECTIVITY_READY, NULL);
     go(TORC_CONNECTIVITY_IDLE, NULL);
@@ -356,9 +325,9 @@ static void test_watch_sees_all(void **state)
     go(TORC_CONNECTIVITY_READY, NULL);
     go(TORC_CONNECTIVITY_READY, NULL);
     expect_seen(&w, "RICT(two)R");
-    assert_int_equal(torc_channel_state(ch, false), TORC_CONNECTIVITY_READY);
+    assert_int_equal(torc_channel_state(k.ch, false), TORC_CONNECTIVITY_READY);
     go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "three");
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "four");
     expect_seen(&w, "T(three)T(four)");
     tc_channel_watch_remove(&w.watch);
@@ -375,10 +344,10 @@ static void test_watch_changes_inside(void **state)
     watch_init(&a);
     watch_init(&b);
     watch_init(&c);
-    tc_channel_exit_idle(ch);
-    tc_loop_drain(loop);
-    tc_channel_watch_add(ch, &a.watch);
-    tc_channel_watch_add(ch, &b.watch);
+    tc_channel_exit_idle(k.ch);
+    tc_loop_drain(k.loop);
+    tc_channel_watch_add(k.ch, &a.watch);
+    tc_channel_watch_add(k.ch, &b.watch);
     a.remove = &b;
     a.add = &c;
     go(TORC_CONNECTIVITY_READY, NULL);
@@ -397,8 +366,8 @@ static void test_watch_changes_inside(void **state)
     /* No watch is called after the shutdown, not even for states that were on their way. */
     expect_seen(&c, "R");
     go(TORC_CONNECTIVITY_IDLE, NULL);
-    tc_channel_shutdown(ch);
-    ch = NULL;
+    tc_channel_shutdown(k.ch);
+    k.ch = NULL;
     expect_seen(&c, "");
 }
 
@@ -421,20 +390,20 @@ static void test_watch_once(void **state)
 {
     (void)state;
     struct told same = {0}, other = {0};
-    tc_channel_exit_idle(ch);
-    tc_loop_drain(loop);
+    tc_channel_exit_idle(k.ch);
+    tc_loop_drain(k.loop);
     go(TORC_CONNECTIVITY_READY, NULL);
-    tc_loop_drain(loop);
-    assert_int_equal(torc_channel_watch_state(ch, TORC_CONNECTIVITY_READY, on_state, &same), 0);
-    assert_int_equal(torc_channel_watch_state(ch, TORC_CONNECTIVITY_IDLE, on_state, &other), 0);
+    tc_loop_drain(k.loop);
+    assert_int_equal(torc_channel_watch_state(k.ch, TORC_CONNECTIVITY_READY, on_state, &same), 0);
+    assert_int_equal(torc_channel_watch_state(k.ch, TORC_CONNECTIVITY_IDLE, on_state, &other), 0);
     assert_int_equal(other.n, 0);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     assert_int_equal(same.n, 0);
     assert_int_equal(other.n, 1);
     assert_int_equal(other.state, TORC_CONNECTIVITY_READY);
     go(TORC_CONNECTIVITY_TRANSIENT_FAILURE, "gone");
     go(TORC_CONNECTIVITY_IDLE, NULL);
-    tc_loop_drain(loop);
+    tc_loop_drain(k.loop);
     assert_int_equal(same.n, 1);
     assert_int_equal(same.state, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
     assert_int_equal(other.n, 1);

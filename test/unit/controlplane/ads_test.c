@@ -8,6 +8,7 @@
 #include "controlplane/yaml.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 #include "support/cmocka.h"
+#include "support/kits/resource_set.h"
 
 #define LISTENER "type.googleapis.com/envoy.config.listener.v3.Listener"
 #define WRAPPER "type.googleapis.com/envoy.service.discovery.v3.Resource"
@@ -15,11 +16,10 @@
 
 /* The last response that the stream sent, in words: "version nonce value,value". */
 struct fixture {
-    struct tc_resource_set *set;
+    struct kit_resource_set k;
     struct tc_ads *ads;
     struct tc_buf last;
     int sent, requests, errors;
-    bool mute;
 };
 
 static void on_send(void *arg, struct tc_slice bytes)
@@ -47,8 +47,7 @@ static void on_request(void *arg, const struct tc_ads_request *request)
 static const struct tc_resource_set *resources(void *arg, struct tc_slice node_id)
 {
     struct fixture *f = arg;
-    assert_true(tc_slice_eq_str(node_id, "n1"));
-    return f->mute ? NULL : f->set;
+    return kit_resource_set_of(&f->k, node_id);
 }
 
 static const struct tc_ads_events events = {on_send, on_request, resources};
@@ -56,7 +55,7 @@ static const struct tc_ads_events events = {on_send, on_request, resources};
 static int setup(void **state)
 {
     struct fixture *f = TC_NEW(struct fixture);
-    f->set = tc_resource_set_new();
+    kit_resource_set_init(&f->k);
     f->ads = tc_ads_new(&events, f);
     *state = f;
     return 0;
@@ -66,29 +65,16 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     tc_ads_free(f->ads);
-    tc_resource_set_free(f->set);
+    kit_resource_set_fini(&f->k);
     tc_buf_fini(&f->last);
     tc_free(f);
     return 0;
 }
 
+/* NULL value: removes it. */
 static void put(struct fixture *f, const char *type, const char *name, const char *value)
 {
-    struct tc_resource_set *next = tc_resource_set_copy(f->set);
-    tc_resource_set_put(next, tc_slice_str(type), tc_slice_str(name), tc_slice_str(value));
-    tc_resource_set_version(next, f->set);
-    tc_resource_set_free(f->set);
-    f->set = next;
-    tc_ads_push(f->ads);
-}
-
-static void drop(struct fixture *f, const char *type, const char *name)
-{
-    struct tc_resource_set *next = tc_resource_set_copy(f->set);
-    assert_true(tc_resource_set_remove(next, tc_slice_str(type), tc_slice_str(name)));
-    tc_resource_set_version(next, f->set);
-    tc_resource_set_free(f->set);
-    f->set = next;
+    kit_resource_set_put(&f->k, type, name, value);
     tc_ads_push(f->ads);
 }
 
@@ -150,12 +136,12 @@ static void test_listeners_are_whole(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "0 1 "); /* the set has no Listener, and the client may know that */
     put(f, LISTENER, "x", "X1");
     assert_string_equal(tc_buf_cstr(&f->last), "1 2 X1");
-    drop(f, LISTENER, "x");
+    put(f, LISTENER, "x", NULL);
     assert_string_equal(tc_buf_cstr(&f->last), "2 3 ");
     put(f, ENDPOINTS, "e", "E1");
     request(f, ENDPOINTS, "", NULL, "e", NULL);
     int sent = f->sent;
-    drop(f, ENDPOINTS, "e"); /* a response cannot delete endpoints: nothing to send */
+    put(f, ENDPOINTS, "e", NULL); /* a response cannot delete endpoints: nothing to send */
     assert_int_equal(f->sent, sent);
 }
 
@@ -173,11 +159,11 @@ static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;
     put(f, ENDPOINTS, "e", "E1");
-    f->mute = true;
+    f->k.mute = true;
     request(f, LISTENER, "", NULL, "x", NULL);
     request(f, ENDPOINTS, "", NULL, "e", NULL);
     assert_int_equal(f->sent, 0);
-    f->mute = false;
+    f->k.mute = false;
     tc_ads_push(f->ads);
     assert_int_equal(f->sent, 2);
     assert_string_equal(tc_buf_cstr(&f->last), "1 2 E1");

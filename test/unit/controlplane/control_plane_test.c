@@ -5,21 +5,16 @@
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 #include "proto/pack.h"
 #include "support/cmocka.h"
-#include "support/fakes/h2.h"
+#include "support/kits/server_pipe.h"
 
 #define ADS "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
 #define CLUSTER "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-#define REQUEST(method)                                                                                                \
-    ":method: POST\n:scheme: http\n:path: " ADS method "\n:authority: a\nte: trailers\ncontent-type: "                 \
-    "application/grpc\n"
+#define REQUEST(method) KIT_SERVER_PIPE_REQUEST(ADS method)
 #define TEXT_BYTES 100000
 
 struct fixture {
-    struct tc_loop *loop;
-    struct tc_server *server;
+    struct kit_server_pipe k;
     struct tc_control_plane *cp;
-    struct fake_pipe *pipe;
-    struct fake_h2 *peer;
     unsigned requests;
     uint64_t stream; /* of the last */
 };
@@ -40,23 +35,18 @@ static void put(struct fixture *f, const char *name, int version)
     if (tc_control_plane_put(f->cp, text, &why) != 0)
         fail_msg("%s", why);
     tc_free(text);
-    tc_loop_drain(f->loop);
+    tc_loop_drain(f->k.loop);
 }
 
 static int setup(void **state)
 {
     struct fixture *f = TC_NEW(struct fixture);
-    f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3});
-    f->server = tc_server_new(f->loop, NULL);
-    f->cp = tc_control_plane_new(f->server);
+    kit_server_pipe_init(&f->k, NULL);
+    f->cp = tc_control_plane_new(f->k.server);
     tc_control_plane_observe(f->cp, on_request, f);
     put(f, "a", 0);
     put(f, "b", 0);
-    f->pipe = fake_pipe_new(f->loop);
-    f->peer = fake_h2_new(f->pipe, 1, false);
-    tc_server_accept(f->server, fake_pipe_end(f->pipe, 0));
-    fake_h2_start(f->peer);
-    tc_loop_drain(f->loop);
+    kit_server_pipe_connect(&f->k, 0);
     *state = f;
     return 0;
 }
@@ -64,12 +54,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    tc_server_free(f->server);
+    tc_server_free(f->k.server);
+    f->k.server = NULL;
     tc_control_plane_free(f->cp);
-    tc_loop_drain(f->loop);
-    fake_h2_free(f->peer);
-    fake_pipe_free(f->pipe);
-    tc_loop_free(f->loop);
+    kit_server_pipe_fini(&f->k);
     tc_free(f);
     return 0;
 }
@@ -84,9 +72,9 @@ static void ask_on(struct fixture *f, uint32_t h2_stream, const char *name)
     r.resource_names = names;
     r.n_resource_names = 1;
     tc_pack(&r.base, &out);
-    fake_h2_message(f->peer, h2_stream, out.data, out.len, false);
+    fake_h2_message(f->k.peer, h2_stream, out.data, out.len, false);
     tc_buf_fini(&out);
-    tc_loop_drain(f->loop);
+    tc_loop_drain(f->k.loop);
 }
 
 static void ask(struct fixture *f, const char *name)
@@ -104,29 +92,29 @@ static void subscribe_incrementally(struct fixture *f)
     r.resource_names_subscribe = names;
     r.n_resource_names_subscribe = 1;
     tc_pack(&r.base, &out);
-    fake_h2_message(f->peer, 1, out.data, out.len, false);
+    fake_h2_message(f->k.peer, 1, out.data, out.len, false);
     tc_buf_fini(&out);
-    tc_loop_drain(f->loop);
+    tc_loop_drain(f->k.loop);
 }
 
 static void open_windows(struct fixture *f)
 {
-    fake_h2_window(f->peer, 0, 100000000);
-    fake_h2_window(f->peer, 1, 100000000);
-    tc_loop_drain(f->loop);
+    fake_h2_window(f->k.peer, 0, 100000000);
+    fake_h2_window(f->k.peer, 1, 100000000);
+    tc_loop_drain(f->k.loop);
 }
 
 static size_t queued_bytes(const struct fixture *f)
 {
     struct tc_server_counts counts;
-    tc_server_counts(f->server, &counts);
+    tc_server_counts(f->k.server, &counts);
     return counts.queued_bytes;
 }
 
 static void requests_wait_for_the_reader(void **state)
 {
     struct fixture *f = *state;
-    fake_h2_headers(f->peer, 1, REQUEST("StreamAggregatedResources"), false);
+    fake_h2_headers(f->k.peer, 1, REQUEST("StreamAggregatedResources"), false);
     for (int i = 0; i < 20; i++)
         ask(f, i % 2 ? "a" : "b");
     assert_int_equal(f->requests, 1);
@@ -145,7 +133,7 @@ static void change_often(struct fixture *f)
     open_windows(f);
     assert_int_equal(queued_bytes(f), 0);
     size_t bytes = 0;
-    for (const struct fake_h2_frame *frame; (frame = fake_h2_expect(f->peer, FAKE_H2_DATA, 1));)
+    for (const struct fake_h2_frame *frame; (frame = fake_h2_expect(f->k.peer, FAKE_H2_DATA, 1));)
         bytes += frame->len;
     assert_in_range(bytes, 2 * TEXT_BYTES, 2 * TEXT_BYTES + 2000);
 }
@@ -153,7 +141,7 @@ static void change_often(struct fixture *f)
 static void changes_wait_for_the_reader(void **state)
 {
     struct fixture *f = *state;
-    fake_h2_headers(f->peer, 1, REQUEST("StreamAggregatedResources"), false);
+    fake_h2_headers(f->k.peer, 1, REQUEST("StreamAggregatedResources"), false);
     ask(f, "a");
     change_often(f);
 }
@@ -161,7 +149,7 @@ static void changes_wait_for_the_reader(void **state)
 static void incremental_changes_wait_for_the_reader(void **state)
 {
     struct fixture *f = *state;
-    fake_h2_headers(f->peer, 1, REQUEST("DeltaAggregatedResources"), false);
+    fake_h2_headers(f->k.peer, 1, REQUEST("DeltaAggregatedResources"), false);
     subscribe_incrementally(f);
     change_often(f);
 }
@@ -169,10 +157,10 @@ static void incremental_changes_wait_for_the_reader(void **state)
 static void streams_are_numbered(void **state)
 {
     struct fixture *f = *state;
-    fake_h2_headers(f->peer, 1, REQUEST("StreamAggregatedResources"), false);
+    fake_h2_headers(f->k.peer, 1, REQUEST("StreamAggregatedResources"), false);
     ask_on(f, 1, "nobody has it");
     assert_int_equal(f->stream, 1);
-    fake_h2_headers(f->peer, 3, REQUEST("StreamAggregatedResources"), false);
+    fake_h2_headers(f->k.peer, 3, REQUEST("StreamAggregatedResources"), false);
     ask_on(f, 3, "nobody has it");
     assert_int_equal(f->stream, 2);
     ask_on(f, 1, "nor that");

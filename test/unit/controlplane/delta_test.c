@@ -6,6 +6,7 @@
 #include "controlplane/delta.h"
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 #include "support/cmocka.h"
+#include "support/kits/resource_set.h"
 
 #define CLUSTER "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 #define ENDPOINTS "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -15,13 +16,12 @@ typedef Envoy__Service__Discovery__V3__DeltaDiscoveryResponse delta_response;
 
 /* The last response in words: "nonce +name=value -removed". */
 struct fixture {
-    struct tc_resource_set *set;
+    struct kit_resource_set k;
     struct tc_delta *delta;
     struct tc_buf last, view;
     char version[32]; /* of the last resource sent */
     size_t last_bytes;
     int sent, errors;
-    bool mute;
 };
 
 static void on_send(void *arg, struct tc_slice bytes)
@@ -55,8 +55,7 @@ static void on_request(void *arg, const struct tc_ads_request *request)
 static const struct tc_resource_set *resources(void *arg, struct tc_slice node_id)
 {
     struct fixture *f = arg;
-    assert_true(tc_slice_eq_str(node_id, "n1"));
-    return f->mute ? NULL : f->set;
+    return kit_resource_set_of(&f->k, node_id);
 }
 
 static const struct tc_ads_events events = {on_send, on_request, resources};
@@ -64,7 +63,7 @@ static const struct tc_ads_events events = {on_send, on_request, resources};
 static int setup(void **state)
 {
     struct fixture *f = TC_NEW(struct fixture);
-    f->set = tc_resource_set_new();
+    kit_resource_set_init(&f->k);
     f->delta = tc_delta_new(&events, f);
     *state = f;
     return 0;
@@ -74,7 +73,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     tc_delta_free(f->delta);
-    tc_resource_set_free(f->set);
+    kit_resource_set_fini(&f->k);
     tc_buf_fini(&f->last);
     tc_buf_fini(&f->view);
     tc_free(f);
@@ -90,14 +89,7 @@ static void reconnect(struct fixture *f)
 /* NULL value: removes it. */
 static void put(struct fixture *f, const char *type, const char *name, const char *value)
 {
-    struct tc_resource_set *next = tc_resource_set_copy(f->set);
-    if (value)
-        tc_resource_set_put(next, tc_slice_str(type), tc_slice_str(name), tc_slice_str(value));
-    else
-        assert_true(tc_resource_set_remove(next, tc_slice_str(type), tc_slice_str(name)));
-    tc_resource_set_version(next, f->set);
-    tc_resource_set_free(f->set);
-    f->set = next;
+    kit_resource_set_put(&f->k, type, name, value);
     tc_delta_push(f->delta);
 }
 
@@ -288,11 +280,11 @@ static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;
     put(f, CLUSTER, "x", "X1");
-    f->mute = true;
+    f->k.mute = true;
     request(f, (struct ask){.type = CLUSTER});
     request(f, (struct ask){ENDPOINTS, .subscribe = "e"});
     assert_int_equal(f->sent, 0);
-    f->mute = false;
+    f->k.mute = false;
     tc_delta_push(f->delta);
     expect(f, 2, "2 -e");
     tc_delta_push(f->delta);
@@ -311,9 +303,9 @@ static void test_bytes_of_a_change(void **state)
         snprintf(name, sizeof(name), "cluster-%03d", i);
         tc_resource_set_put(big, tc_slice_str(ENDPOINTS), tc_slice_str(name), tc_slice_of(value, sizeof(value)));
     }
-    tc_resource_set_version(big, f->set);
-    tc_resource_set_free(f->set);
-    f->set = big;
+    tc_resource_set_version(big, f->k.set);
+    tc_resource_set_free(f->k.set);
+    f->k.set = big;
     request(f, (struct ask){ENDPOINTS, .subscribe = "*"});
     assert_true(f->last_bytes > 500000);
     put(f, ENDPOINTS, "cluster-500", "short");

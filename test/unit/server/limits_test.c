@@ -2,20 +2,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "server/call.h"
-#include "server/server.h"
 #include "support/cmocka.h"
-#include "support/fakes/h2.h"
-
-#define REQUEST_TO(path)                                                                                               \
-    ":method: POST\n:scheme: http\n:path: " path "\n:authority: a\nte: trailers\ncontent-type: application/grpc\n"
-
-struct fixture {
-    struct tc_loop *loop;
-    struct fake_pipe *pipe;
-    struct fake_h2 *peer;
-    struct tc_server *server;
-};
+#include "support/kits/server_pipe.h"
 
 static void on_echo(void *arg, struct tc_server_call *call, struct tc_rstr *request)
 {
@@ -23,34 +11,13 @@ static void on_echo(void *arg, struct tc_server_call *call, struct tc_rstr *requ
     tc_server_call_reply(call, tc_rstr_slice(request));
 }
 
-static void init(struct fixture *f, const struct tc_server_opts *opts)
-{
-    f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3});
-    f->server = tc_server_new(f->loop, opts);
-    tc_server_add_unary(f->server, "/t.S/Echo", on_echo, NULL);
-    f->pipe = fake_pipe_new(f->loop);
-    f->peer = fake_h2_new(f->pipe, 1, false);
-    tc_server_accept(f->server, fake_pipe_end(f->pipe, 0));
-    fake_h2_start(f->peer);
-    tc_loop_drain(f->loop);
-}
-
-static void fini(struct fixture *f)
-{
-    tc_server_free(f->server);
-    tc_loop_drain(f->loop);
-    fake_h2_free(f->peer);
-    fake_pipe_free(f->pipe);
-    tc_loop_free(f->loop);
-}
-
 /* Makes a unary call of the path. Asserts that the first headers of its answer have `part` in them. */
-static void expect_answer(struct fixture *f, uint32_t id, const char *fields, const char *part)
+static void expect_answer(struct kit_server_pipe *k, uint32_t id, const char *fields, const char *part)
 {
-    fake_h2_headers(f->peer, id, fields, false);
-    fake_h2_message(f->peer, id, "x", 1, true);
-    tc_loop_drain(f->loop);
-    const struct fake_h2_frame *frame = fake_h2_expect(f->peer, FAKE_H2_HEADERS, id);
+    fake_h2_headers(k->peer, id, fields, false);
+    fake_h2_message(k->peer, id, "x", 1, true);
+    tc_loop_drain(k->loop);
+    const struct fake_h2_frame *frame = fake_h2_expect(k->peer, FAKE_H2_HEADERS, id);
     assert_non_null(frame);
     if (!strstr(frame->headers, part))
         fail_msg("%s has no %s", frame->headers, part);
@@ -79,18 +46,20 @@ static void large_messages_to_send(void **state)
     tc_ref_init(&rows[0]->ref);
     rows[0]->len = huge;
     for (size_t i = 0; i < 2; i++) {
-        struct fixture f;
+        struct kit_server_pipe k;
         struct tc_server_opts opts;
         char answer[256];
         tc_server_opts_init(&opts);
         if (i == 1)
             opts.http2.limits.max_send_message_bytes = 10;
-        init(&f, &opts);
-        tc_server_add_unary(f.server, "/t.S/Large", on_large, rows[i]);
+        kit_server_pipe_init(&k, &opts);
+        tc_server_add_unary(k.server, "/t.S/Echo", on_echo, NULL);
+        tc_server_add_unary(k.server, "/t.S/Large", on_large, rows[i]);
+        kit_server_pipe_connect(&k, 0);
         snprintf(answer, sizeof(answer), "grpc-status: 8\ngrpc-message: %s\n", texts[i]);
-        expect_answer(&f, 1, REQUEST_TO("/t.S/Large"), answer);
-        expect_answer(&f, 3, REQUEST_TO("/t.S/Echo"), ":status: 200\n");
-        fini(&f);
+        expect_answer(&k, 1, KIT_SERVER_PIPE_REQUEST("/t.S/Large"), answer);
+        expect_answer(&k, 3, KIT_SERVER_PIPE_REQUEST("/t.S/Echo"), ":status: 200\n");
+        kit_server_pipe_fini(&k);
     }
     munmap(rows[0], sizeof(struct tc_rstr) + huge);
     tc_rstr_unref(rows[1]);

@@ -1,23 +1,15 @@
 /* The server and its side of HTTP/2, against a scripted client. */
-#include "server/call.h"
-#include "server/server.h"
-
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "support/cmocka.h"
-#include "support/fakes/h2.h"
+#include "support/kits/server_pipe.h"
 
-#define REQUEST                                                                                                        \
-    ":method: POST\n:scheme: http\n:path: /t.S/Echo\n:authority: a\nte: trailers\ncontent-type: application/grpc\n"
-#define REQUEST_TO(path)                                                                                               \
-    ":method: POST\n:scheme: http\n:path: " path "\n:authority: a\nte: trailers\ncontent-type: application/grpc\n"
+#define REQUEST_TO KIT_SERVER_PIPE_REQUEST
+#define REQUEST REQUEST_TO("/t.S/Echo")
 
 struct fixture {
-    struct tc_loop *loop;
-    struct fake_pipe *pipe;
-    struct fake_h2 *peer;
-    struct tc_server *server;
+    struct kit_server_pipe k;
     struct tc_server_call *call; /* the last call of /t.S/Hold, while it lives */
     unsigned messages, half_closes, written, ends, drained;
     int end_code;
@@ -48,7 +40,7 @@ static void hold_on_end(void *arg, const struct tc_status *why)
     f->end_code = why->code;
     /* The metadata lives until on_end returns. */
     struct tc_server_counts counts;
-    tc_server_counts(f->server, &counts);
+    tc_server_counts(f->k.server, &counts);
     if (counts.open_calls == 0 && f->call)
         assert_non_null(tc_headers_find(tc_server_call_metadata(f->call), tc_slice_str(":path")));
     f->call = NULL;
@@ -116,50 +108,35 @@ static void on_stream_echo(void *arg, struct tc_server_call *call)
     tc_server_call_read(call);
 }
 
-static void connect_peer(struct fixture *f, size_t chunk)
-{
-    f->pipe = fake_pipe_new(f->loop);
-    fake_pipe_set_read_chunk(f->pipe, chunk);
-    f->peer = fake_h2_new(f->pipe, 1, false);
-    tc_server_accept(f->server, fake_pipe_end(f->pipe, 0));
-    fake_h2_start(f->peer);
-    tc_loop_drain(f->loop);
-}
-
 static void init(struct fixture *f, const struct tc_server_opts *opts, size_t chunk)
 {
     memset(f, 0, sizeof(*f));
-    f->loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3});
-    f->server = tc_server_new(f->loop, opts);
-    tc_server_add_method(f->server, "/t.S/Hold", on_hold, f);
-    tc_server_add_method(f->server, "/t.S/Stream", on_stream_echo, f);
-    tc_server_add_unary(f->server, "/t.S/Echo", on_unary, f);
-    connect_peer(f, chunk);
+    kit_server_pipe_init(&f->k, opts);
+    tc_server_add_method(f->k.server, "/t.S/Hold", on_hold, f);
+    tc_server_add_method(f->k.server, "/t.S/Stream", on_stream_echo, f);
+    tc_server_add_unary(f->k.server, "/t.S/Echo", on_unary, f);
+    kit_server_pipe_connect(&f->k, chunk);
 }
 
 static void fini(struct fixture *f)
 {
-    tc_server_free(f->server);
-    tc_loop_drain(f->loop);
-    fake_h2_free(f->peer);
-    fake_pipe_free(f->pipe);
-    tc_loop_free(f->loop);
+    kit_server_pipe_fini(&f->k);
 }
 
 /* Returns the answer to a request of these header fields, with a message unless `message` is NULL. */
 static void ask(struct fixture *f, uint32_t id, const char *fields, const char *message)
 {
-    fake_h2_headers(f->peer, id, fields, false);
+    fake_h2_headers(f->k.peer, id, fields, false);
     if (message)
-        fake_h2_message(f->peer, id, message, strlen(message), true);
+        fake_h2_message(f->k.peer, id, message, strlen(message), true);
     else
-        fake_h2_data(f->peer, id, "", 0, true);
-    tc_loop_drain(f->loop);
+        fake_h2_data(f->k.peer, id, "", 0, true);
+    tc_loop_drain(f->k.loop);
 }
 
 static void expect_headers(struct fixture *f, uint32_t id, const char *part, bool end)
 {
-    const struct fake_h2_frame *frame = fake_h2_expect(f->peer, FAKE_H2_HEADERS, id);
+    const struct fake_h2_frame *frame = fake_h2_expect(f->k.peer, FAKE_H2_HEADERS, id);
     assert_non_null(frame);
     if (!strstr(frame->headers, part))
         fail_msg("no '%s' in\n%s", part, frame->headers);
@@ -174,7 +151,7 @@ static void unary(void **state)
         init(&f, NULL, chunk);
         ask(&f, 1, REQUEST, "hello");
         expect_headers(&f, 1, ":status: 200\ncontent-type: application/grpc\n", false);
-        const struct fake_h2_frame *frame = fake_h2_next(f.peer);
+        const struct fake_h2_frame *frame = fake_h2_next(f.k.peer);
         assert_int_equal(frame->type, FAKE_H2_DATA);
         assert_int_equal(frame->flags, 0);
         assert_memory_equal(frame->payload, "\0\0\0\0\5hello", 10);
@@ -186,7 +163,7 @@ static void unary(void **state)
         ask(&f, 7, REQUEST_TO("/t.S/None"), "x");
         expect_headers(&f, 7, "grpc-status: 12\ngrpc-message: unknown method /t.S/None\n", true);
         struct tc_server_counts counts;
-        tc_server_counts(f.server, &counts);
+        tc_server_counts(f.k.server, &counts);
         assert_int_equal(counts.requests, 4);
         assert_int_equal(counts.connections, 1);
         assert_int_equal(counts.open_calls, 0);
@@ -202,29 +179,29 @@ static void an_answer_is_one_write(void **state)
     char *text = tc_calloc(1, 40001);
     init(&f, NULL, 0);
     ask(&f, 1, REQUEST, "hello");
-    size_t before = fake_pipe_writes(f.pipe, 0);
+    size_t before = fake_pipe_writes(f.k.pipe, 0);
     ask(&f, 3, REQUEST, "hello");
-    assert_int_equal(fake_pipe_writes(f.pipe, 0) - before, 1);
+    assert_int_equal(fake_pipe_writes(f.k.pipe, 0) - before, 1);
     memset(text, 'x', 40000);
-    before = fake_pipe_writes(f.pipe, 0);
+    before = fake_pipe_writes(f.k.pipe, 0);
     ask(&f, 5, REQUEST, text);
-    assert_int_equal(fake_pipe_writes(f.pipe, 0) - before, 1);
+    assert_int_equal(fake_pipe_writes(f.k.pipe, 0) - before, 1);
     for (uint32_t id = 1; id <= 5; id += 2) {
         expect_headers(&f, id, ":status: 200\n", false);
         expect_headers(&f, id, "grpc-status: 0\n", true);
     }
     /* The status leaves with the last of several messages. */
-    fake_h2_headers(f.peer, 7, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
-    before = fake_pipe_writes(f.pipe, 0);
+    fake_h2_headers(f.k.peer, 7, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
+    before = fake_pipe_writes(f.k.pipe, 0);
     for (int i = 0; i < 3; i++)
         tc_server_call_send(f.call, tc_slice_of("abc", 3));
     tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
-    tc_loop_drain(f.loop);
-    assert_int_equal(fake_pipe_writes(f.pipe, 0) - before, 3);
+    tc_loop_drain(f.k.loop);
+    assert_int_equal(fake_pipe_writes(f.k.pipe, 0) - before, 3);
     expect_headers(&f, 7, ":status: 200\n", false);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(fake_h2_next(f.peer)->type, FAKE_H2_DATA);
+        assert_int_equal(fake_h2_next(f.k.peer)->type, FAKE_H2_DATA);
     expect_headers(&f, 7, "grpc-status: 0\n", true);
     assert_int_equal(f.ends, 1);
     tc_free(text);
@@ -285,12 +262,12 @@ static void message_limit(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST, false);
-    fake_h2_data(f.peer, 1, "\0\xff\xff\xff\xff", 5, false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 1, REQUEST, false);
+    fake_h2_data(f.k.peer, 1, "\0\xff\xff\xff\xff", 5, false);
+    tc_loop_drain(f.k.loop);
     expect_headers(&f, 1, "grpc-status: 8\ngrpc-message: received message larger than max (4294967295 vs. 4194304)\n",
                    true);
-    assert_non_null(fake_h2_expect(f.peer, FAKE_H2_RST_STREAM, 1));
+    assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_RST_STREAM, 1));
     fini(&f);
 }
 
@@ -300,17 +277,17 @@ static void streaming_with_metadata_and_gzip(void **state)
     for (size_t chunk = 0; chunk < 2; chunk++) {
         struct fixture f;
         init(&f, NULL, chunk);
-        fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Stream") "grpc-accept-encoding: identity,gzip\n", false);
-        fake_h2_message(f.peer, 1, "one", 3, false);
-        tc_loop_drain(f.loop);
+        fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Stream") "grpc-accept-encoding: identity,gzip\n", false);
+        fake_h2_message(f.k.peer, 1, "one", 3, false);
+        tc_loop_drain(f.k.loop);
         expect_headers(&f, 1, "grpc-encoding: gzip\nx-backend: b1\ny-bin: AAE\n", false);
-        const struct fake_h2_frame *frame = fake_h2_next(f.peer);
+        const struct fake_h2_frame *frame = fake_h2_next(f.k.peer);
         assert_int_equal(frame->payload[0], 1);
-        fake_h2_message(f.peer, 1, "two", 3, false);
-        fake_h2_message(f.peer, 1, "three", 5, true);
-        tc_loop_drain(f.loop);
-        assert_non_null(fake_h2_expect(f.peer, FAKE_H2_DATA, 1));
-        assert_non_null(fake_h2_expect(f.peer, FAKE_H2_DATA, 1));
+        fake_h2_message(f.k.peer, 1, "two", 3, false);
+        fake_h2_message(f.k.peer, 1, "three", 5, true);
+        tc_loop_drain(f.k.loop);
+        assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_DATA, 1));
+        assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_DATA, 1));
         expect_headers(&f, 1, "grpc-status: 0\n", true);
         fini(&f);
     }
@@ -321,29 +298,29 @@ static void call_events(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold") "k: v\nz-bin: YQ,Yg==\nuser-agent: me\n", false);
-    fake_h2_message(f.peer, 1, "one", 3, false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold") "k: v\nz-bin: YQ,Yg==\nuser-agent: me\n", false);
+    fake_h2_message(f.k.peer, 1, "one", 3, false);
+    tc_loop_drain(f.k.loop);
     assert_string_equal(f.path, "/t.S/Hold");
     assert_string_equal(f.metadata, ":path=/t.S/Hold;:authority=a;k=v;z-bin=a;z-bin=b;user-agent=me;");
     assert_int_equal(f.messages, 0);
     tc_server_call_read(f.call);
-    tc_loop_drain(f.loop);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.messages, 1);
-    fake_h2_data(f.peer, 1, "", 0, true);
-    tc_loop_drain(f.loop);
+    fake_h2_data(f.k.peer, 1, "", 0, true);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.half_closes, 0);
     tc_server_call_read(f.call);
-    tc_loop_drain(f.loop);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.half_closes, 1);
     tc_server_call_send(f.call, tc_slice_of("a", 1));
     tc_server_call_send(f.call, tc_slice_of("b", 1));
     tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
     tc_server_call_send(f.call, tc_slice_of("c", 1));
-    tc_loop_drain(f.loop);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.ends, 1);
     assert_int_equal(f.end_code, TORC_STATUS_OK);
-    assert_int_equal(fake_h2_count(f.peer, FAKE_H2_DATA, 1), 2);
+    assert_int_equal(fake_h2_count(f.k.peer, FAKE_H2_DATA, 1), 2);
     fini(&f);
 }
 
@@ -352,22 +329,22 @@ static void client_cancels(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
     assert_non_null(f.call);
-    fake_h2_rst(f.peer, 1, 8);
-    tc_loop_drain(f.loop);
+    fake_h2_rst(f.k.peer, 1, 8);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.ends, 1);
     assert_int_equal(f.end_code, TORC_STATUS_CANCELLED);
     /* And closes. */
-    fake_h2_headers(f.peer, 3, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
-    fake_pipe_finish(f.pipe, 1);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 3, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
+    fake_pipe_finish(f.k.pipe, 1);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.ends, 2);
     assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
     struct tc_server_counts counts;
-    tc_server_counts(f.server, &counts);
+    tc_server_counts(f.k.server, &counts);
     assert_int_equal(counts.open_connections, 0);
     fini(&f);
 }
@@ -377,14 +354,14 @@ static void deadline(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold") "grpc-timeout: 250m\n", false);
-    tc_loop_drain(f.loop);
-    tc_loop_advance(f.loop, 249);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold") "grpc-timeout: 250m\n", false);
+    tc_loop_drain(f.k.loop);
+    tc_loop_advance(f.k.loop, 249);
     assert_int_equal(f.ends, 0);
-    tc_loop_advance(f.loop, 1);
+    tc_loop_advance(f.k.loop, 1);
     assert_int_equal(f.ends, 1);
     assert_int_equal(f.end_code, TORC_STATUS_DEADLINE_EXCEEDED);
-    assert_non_null(fake_h2_expect(f.peer, FAKE_H2_RST_STREAM, 1));
+    assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_RST_STREAM, 1));
     fini(&f);
 }
 
@@ -393,26 +370,26 @@ static void reset_and_close(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
     tc_server_call_send(f.call, tc_slice_of("lost", 4));
     tc_server_call_reset(f.call, 11);
     assert_int_equal(f.ends, 0);
-    tc_loop_drain(f.loop);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.ends, 1);
     assert_int_equal(f.end_code, TORC_STATUS_CANCELLED);
-    const struct fake_h2_frame *frame = fake_h2_expect(f.peer, FAKE_H2_RST_STREAM, 1);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_RST_STREAM, 1);
     assert_non_null(frame);
     assert_int_equal(frame->payload[3], 11);
-    fake_h2_headers(f.peer, 3, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 3, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
     tc_server_call_send(f.call, tc_slice_of("lost", 4));
-    tc_server_close_connections(f.server);
+    tc_server_close_connections(f.k.server);
     assert_int_equal(f.ends, 1);
-    tc_loop_drain(f.loop);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.ends, 2);
     assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
-    assert_true(fake_pipe_closed(f.pipe, 0));
+    assert_true(fake_pipe_closed(f.k.pipe, 0));
     fini(&f);
 }
 
@@ -421,8 +398,8 @@ static void freed_with_open_calls(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
     tc_server_call_send(f.call, tc_slice_of("lost", 4));
     fini(&f);
     assert_int_equal(f.ends, 0);
@@ -436,18 +413,18 @@ static void too_many_streams(void **state)
     opts.http2.limits.max_concurrent_streams = 2;
     struct fixture f;
     init(&f, &opts, 0);
-    const struct fake_h2_frame *frame = fake_h2_expect(f.peer, FAKE_H2_SETTINGS, 0);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_SETTINGS, 0);
     assert_memory_equal(frame->payload, "\0\3\0\0\0\2", 6);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), false);
-    fake_h2_headers(f.peer, 3, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), false);
+    fake_h2_headers(f.k.peer, 3, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
     struct tc_server_counts counts;
-    tc_server_counts(f.server, &counts);
+    tc_server_counts(f.k.server, &counts);
     assert_int_equal(counts.open_calls, 2);
     assert_int_equal(counts.open_connections, 1);
-    fake_h2_headers(f.peer, 5, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
-    tc_server_counts(f.server, &counts);
+    fake_h2_headers(f.k.peer, 5, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
+    tc_server_counts(f.k.server, &counts);
     assert_int_equal(counts.open_calls, 0);
     assert_int_equal(counts.open_connections, 0);
     fini(&f);
@@ -462,13 +439,13 @@ static void rapid_reset(void **state)
     init(&f, NULL, 0);
     uint32_t id = 1;
     for (; id < 10000; id += 2) {
-        fake_h2_headers(f.peer, id, REQUEST_TO("/t.S/Hold"), false);
-        fake_h2_rst(f.peer, id, 8);
+        fake_h2_headers(f.k.peer, id, REQUEST_TO("/t.S/Hold"), false);
+        fake_h2_rst(f.k.peer, id, 8);
         if (id % 100 == 99)
-            tc_loop_drain(f.loop);
+            tc_loop_drain(f.k.loop);
     }
-    tc_loop_drain(f.loop);
-    tc_server_counts(f.server, &counts);
+    tc_loop_drain(f.k.loop);
+    tc_server_counts(f.k.server, &counts);
     assert_int_equal(counts.open_connections, 0);
     assert_in_range(counts.requests, 0, 1500);
     fini(&f);
@@ -486,21 +463,21 @@ static void windows_of_requests(void **state)
     struct tc_server_counts counts;
     init(&f, &opts, 0);
     for (uint32_t id = 1; id < 2 * REQUESTS; id += 2) {
-        fake_h2_headers(f.peer, id, REQUEST_TO("/t.S/Hold"), false);
+        fake_h2_headers(f.k.peer, id, REQUEST_TO("/t.S/Hold"), false);
         for (int i = 0; i < 3; i++)
-            fake_h2_window(f.peer, id, 1);
+            fake_h2_window(f.k.peer, id, 1);
         if (id % 100 == 99)
-            tc_loop_drain(f.loop);
+            tc_loop_drain(f.k.loop);
     }
-    tc_loop_drain(f.loop);
-    tc_server_counts(f.server, &counts);
+    tc_loop_drain(f.k.loop);
+    tc_server_counts(f.k.server, &counts);
     assert_int_equal(counts.open_calls, REQUESTS);
     int windows = 0;
     for (; counts.open_connections && windows < 100000; windows += 100) {
         for (int i = 0; i < 100; i++)
-            fake_h2_window(f.peer, 1, 1);
-        tc_loop_drain(f.loop);
-        tc_server_counts(f.server, &counts);
+            fake_h2_window(f.k.peer, 1, 1);
+        tc_loop_drain(f.k.loop);
+        tc_server_counts(f.k.server, &counts);
     }
     assert_in_range(windows, REQUESTS, REQUESTS + 20100);
     assert_int_equal(f.ends, REQUESTS);
@@ -512,28 +489,28 @@ static void ping_policy(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
     /* PINGs within the rules. */
     for (int i = 0; i < 5; i++) {
-        fake_h2_ping(f.peer, "12345678", false);
-        tc_loop_advance(f.loop, 300000);
+        fake_h2_ping(f.k.peer, "12345678", false);
+        tc_loop_advance(f.k.loop, 300000);
     }
     assert_int_equal(f.ends, 0);
     /* Frames of ours make a PING lawful (BDP probes). */
     for (int i = 0; i < 10; i++) {
         tc_server_call_send(f.call, tc_slice_of("x", 1));
-        tc_loop_drain(f.loop);
-        fake_h2_ping(f.peer, "12345678", false);
-        tc_loop_drain(f.loop);
+        tc_loop_drain(f.k.loop);
+        fake_h2_ping(f.k.peer, "12345678", false);
+        tc_loop_drain(f.k.loop);
     }
     assert_int_equal(f.ends, 0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(f.ends, 0);
-        fake_h2_ping(f.peer, "12345678", false);
-        tc_loop_drain(f.loop);
+        fake_h2_ping(f.k.peer, "12345678", false);
+        tc_loop_drain(f.k.loop);
     }
-    const struct fake_h2_frame *frame = fake_h2_expect(f.peer, FAKE_H2_GOAWAY, 0);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(frame);
     assert_int_equal(frame->payload[7], 11);
     assert_string_equal(frame->payload + 8, "too_many_pings");
@@ -551,30 +528,30 @@ static void graceful_drain(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), true);
-    tc_loop_drain(f.loop);
-    tc_server_drain(f.server, 0, on_drained, &f);
-    tc_loop_drain(f.loop);
-    const struct fake_h2_frame *frame = fake_h2_expect(f.peer, FAKE_H2_PING, 0);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), true);
+    tc_loop_drain(f.k.loop);
+    tc_server_drain(f.k.server, 0, on_drained, &f);
+    tc_loop_drain(f.k.loop);
+    const struct fake_h2_frame *frame = fake_h2_expect(f.k.peer, FAKE_H2_PING, 0);
     assert_non_null(frame);
     char ping[8];
     memcpy(ping, frame->payload, 8);
-    frame = fake_h2_expect(f.peer, FAKE_H2_GOAWAY, 0);
+    frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(frame);
     assert_memory_equal(frame->payload, "\x7f\xff\xff\xff\0\0\0\0", 8);
     /* A request that was on its way is served. */
-    fake_h2_headers(f.peer, 3, REQUEST, false);
-    fake_h2_message(f.peer, 3, "hi", 2, true);
-    fake_h2_ping(f.peer, ping, true);
-    tc_loop_drain(f.loop);
-    frame = fake_h2_expect(f.peer, FAKE_H2_GOAWAY, 0);
+    fake_h2_headers(f.k.peer, 3, REQUEST, false);
+    fake_h2_message(f.k.peer, 3, "hi", 2, true);
+    fake_h2_ping(f.k.peer, ping, true);
+    tc_loop_drain(f.k.loop);
+    frame = fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0);
     assert_non_null(frame);
     assert_int_equal(frame->payload[3], 3);
     assert_int_equal(f.drained, 0);
     tc_server_call_finish(f.call, TORC_STATUS_OK, NULL, NULL);
-    tc_loop_drain(f.loop);
+    tc_loop_drain(f.k.loop);
     assert_int_equal(f.drained, 1);
-    assert_true(fake_pipe_closed(f.pipe, 0));
+    assert_true(fake_pipe_closed(f.k.pipe, 0));
     fini(&f);
 }
 
@@ -583,12 +560,12 @@ static void drain_with_grace(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), true);
-    tc_loop_drain(f.loop);
-    tc_server_drain(f.server, 1000, on_drained, &f);
-    tc_loop_advance(f.loop, 999);
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), true);
+    tc_loop_drain(f.k.loop);
+    tc_server_drain(f.k.server, 1000, on_drained, &f);
+    tc_loop_advance(f.k.loop, 999);
     assert_int_equal(f.drained, 0);
-    tc_loop_advance(f.loop, 1);
+    tc_loop_advance(f.k.loop, 1);
     assert_int_equal(f.ends, 1);
     assert_int_equal(f.end_code, TORC_STATUS_UNAVAILABLE);
     assert_int_equal(f.drained, 1);
@@ -604,17 +581,17 @@ static void max_age(void **state)
     opts.http2.keepalive.max_age_grace_ms = 3000;
     struct fixture f;
     init(&f, &opts, 0);
-    fake_h2_headers(f.peer, 1, REQUEST_TO("/t.S/Hold"), false);
-    tc_loop_drain(f.loop);
-    tc_loop_advance(f.loop, 8999);
-    assert_null(fake_h2_expect(f.peer, FAKE_H2_GOAWAY, 0));
-    tc_loop_advance(f.loop, 2001);
-    assert_non_null(fake_h2_expect(f.peer, FAKE_H2_GOAWAY, 0));
+    fake_h2_headers(f.k.peer, 1, REQUEST_TO("/t.S/Hold"), false);
+    tc_loop_drain(f.k.loop);
+    tc_loop_advance(f.k.loop, 8999);
+    assert_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
+    tc_loop_advance(f.k.loop, 2001);
+    assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
     /* The PING stays unanswered: the last GOAWAY after 5 s, the end after the grace. */
-    tc_loop_advance(f.loop, 5000);
-    assert_non_null(fake_h2_expect(f.peer, FAKE_H2_GOAWAY, 0));
+    tc_loop_advance(f.k.loop, 5000);
+    assert_non_null(fake_h2_expect(f.k.peer, FAKE_H2_GOAWAY, 0));
     assert_int_equal(f.ends, 0);
-    tc_loop_advance(f.loop, 3000);
+    tc_loop_advance(f.k.loop, 3000);
     assert_int_equal(f.ends, 1);
     fini(&f);
 }
@@ -624,16 +601,16 @@ static void bad_preface(void **state)
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
-    fake_h2_free(f.peer);
-    tc_server_close_connections(f.server);
-    tc_loop_drain(f.loop);
-    fake_pipe_free(f.pipe);
-    f.pipe = fake_pipe_new(f.loop);
-    f.peer = fake_h2_new(f.pipe, 1, false);
-    tc_server_accept(f.server, fake_pipe_end(f.pipe, 0));
-    fake_h2_bytes(f.peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
-    tc_loop_drain(f.loop);
-    assert_true(fake_pipe_closed(f.pipe, 0));
+    fake_h2_free(f.k.peer);
+    tc_server_close_connections(f.k.server);
+    tc_loop_drain(f.k.loop);
+    fake_pipe_free(f.k.pipe);
+    f.k.pipe = fake_pipe_new(f.k.loop);
+    f.k.peer = fake_h2_new(f.k.pipe, 1, false);
+    tc_server_accept(f.k.server, fake_pipe_end(f.k.pipe, 0));
+    fake_h2_bytes(f.k.peer, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
+    tc_loop_drain(f.k.loop);
+    assert_true(fake_pipe_closed(f.k.pipe, 0));
     fini(&f);
 }
 

@@ -1,0 +1,20 @@
+/* The resources that a control plane has, for tests of one ADS stream: each change makes the next set, as
+ * controlplane/control_plane.h does. The stream is the test's, which pushes after a change. */
+#ifndef TC_SUPPORT_KITS_RESOURCE_SET_H
+#define TC_SUPPORT_KITS_RESOURCE_SET_H
+
+#include "controlplane/resource_set.h"
+
+struct kit_resource_set {
+    struct tc_resource_set *set;
+    bool mute; /* the node has no set */
+};
+
+void kit_resource_set_init(struct kit_resource_set *k);
+void kit_resource_set_fini(struct kit_resource_set *k);
+/* Adds or replaces a resource; removes it, which must be there, when `value` is NULL. */
+void kit_resource_set_put(struct kit_resource_set *k, const char *type, const char *name, const char *value);
+/* Returns the set as a stream asks for it: of node "n1". */
+const struct tc_resource_set *kit_resource_set_of(const struct kit_resource_set *k, struct tc_slice node_id);
+
+#endif

@@ -1,0 +1,26 @@
+/* A server on a manual loop, and a scripted HTTP/2 client of it over a pipe in memory. */
+#ifndef TC_SUPPORT_KITS_SERVER_PIPE_H
+#define TC_SUPPORT_KITS_SERVER_PIPE_H
+
+#include "server/call.h"
+#include "server/server.h"
+#include "support/fakes/h2.h"
+
+/* The headers of a request, from ":method" on. `path` is a literal. */
+#define KIT_SERVER_PIPE_REQUEST(path)                                                                                  \
+    ":method: POST\n:scheme: http\n:path: " path "\n:authority: a\nte: trailers\ncontent-type: application/grpc\n"
+
+struct kit_server_pipe {
+    struct tc_loop *loop;
+    struct tc_server *server; /* NULL: the test has freed it */
+    struct fake_pipe *pipe;
+    struct fake_h2 *peer; /* the client */
+};
+
+/* Makes the server, without a client yet: the test adds methods first. opts NULL: the defaults. */
+void kit_server_pipe_init(struct kit_server_pipe *k, const struct tc_server_opts *opts);
+/* Connects the client. read_chunk: bytes of one read of the server; 0: unlimited. */
+void kit_server_pipe_connect(struct kit_server_pipe *k, size_t read_chunk);
+void kit_server_pipe_fini(struct kit_server_pipe *k);
+
+#endif
