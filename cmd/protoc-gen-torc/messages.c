@@ -1,8 +1,8 @@
 /* The code of the messages, which protoc-gen-c writes.
  *
- * protoc-gen-c 1.4 does not say that it knows proto3's `optional`, so that protoc refuses such files before it is
- * asked. Here it is handed a request in which the word is gone and its meaning is left: protoc describes an optional
- * field as the one member of a oneof, "_name", which protobuf-c has always had: the field has a NAME_case.
+ * protoc-gen-c 1.4 does not announce support for proto3's `optional`, so protoc would refuse such files. This plugin
+ * announces it, and runs protoc-gen-c with a request that has the same meaning without the mark: protoc describes an
+ * optional field as the only member of a oneof "_name", and protobuf-c generates NAME_case for any oneof.
  *
  * Extensions of options (validation rules, annotations) are for compilers. Without them, and without the imports that
  * only they use, generated code needs no header of theirs. */
@@ -28,7 +28,7 @@ struct used_file {
 struct usage {
     const struct pgt_schema *schema;
     struct tc_arena arena;
-    struct used_file *files; /* that define a type which is used */
+    struct used_file *files; /* files that define a type which is used */
 };
 
 static bool is_used(const struct usage *u, const char *file)
@@ -96,7 +96,7 @@ static bool is_public(const pgt_file *file, size_t index)
     return false;
 }
 
-/* Public and weak imports are told by their index, which changes when one before them goes. */
+/* Public and weak imports are lists of indices, which change when an earlier import is removed. */
 static void imports_prune(const struct usage *u, pgt_file *file)
 {
     size_t kept = 0, n_public = 0;
@@ -139,7 +139,8 @@ void pgt_messages_prepare(const struct pgt_schema *schema,
     }
 }
 
-/* The program's status as waitpid has it, or -1 with errno. Files instead of pipes: nobody can wait for the other. */
+/* Returns the program's status as waitpid has it, or -1 with errno. `in` and `out` are files instead of pipes, so that
+ * the two processes cannot block each other. */
 static int spawn_and_wait(const char *program, FILE *in, FILE *out)
 {
     posix_spawn_file_actions_t actions;

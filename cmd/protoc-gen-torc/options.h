@@ -1,4 +1,4 @@
-/* The plugin's options: what stands in --torc_out=OPTIONS:DIR or --torc_opt=OPTIONS, "a,b=c". */
+/* The plugin's options: OPTIONS of --torc_out=OPTIONS:DIR or --torc_opt=OPTIONS, "a,b=c". */
 #ifndef PGT_OPTIONS_H
 #define PGT_OPTIONS_H
 

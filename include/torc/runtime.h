@@ -107,8 +107,8 @@ TORC_API int torc_runtime_post(torc_runtime *runtime, void (*fn)(void *arg), voi
 /* Shuts down: channels that are still there are shut down, calls end with UNAVAILABLE, the thread is joined, memory
  * goes. TORC_EDEADLK from inside a callback. Any thread. NULL is allowed.
  *
- * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later:
- * what a function had accepted ends as said above, what comes later returns TORC_ECLOSED. The handles of channels,
+ * Other threads may be inside any function of the runtime's channels, calls and resolver listeners, or enter it later.
+ * RPCs that had begun end as said above; a function that is called later returns TORC_ECLOSED. The handles of channels,
  * calls and listeners stay good until each is given up, and the handle of the runtime as long as one of those is held;
  * then its functions return TORC_ECLOSED. A thread without a handle of a channel, call or listener must be done with
  * the runtime before. */

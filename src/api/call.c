@@ -162,7 +162,8 @@ void tc_call_drop(torc_stream *call)
     tc_runtime_unref(rt);
 }
 
-/* Has the loop take what is wanted. With the mutex held. Returns TORC_ECLOSED if the loop has ended. */
+/* Posts the task that carries the requests to the loop, unless it is posted. With the mutex held. Returns TORC_ECLOSED
+ * if the loop has ended. */
 static int call_schedule(torc_stream *call, bool quietly)
 {
     torc_runtime *rt = call->channel->rt;
@@ -258,7 +259,7 @@ static void on_start(struct tc_task *task)
     tc_call_drop(call);
 }
 
-/* On the loop: does what was wanted, in the order of a call's life. */
+/* On the loop: carries out the requests, in the order of a call's life. */
 static void on_task(struct tc_task *task)
 {
     torc_stream *call = TC_CONTAINER_OF(task, torc_stream, task);

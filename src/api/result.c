@@ -1,8 +1,8 @@
 /* Outcomes of RPCs: immutable and counted.
  *
  * A result is one block of the loop's (base/blocks.h): the struct, then the metadata. Texts and the response are
- * references to what is shared anyway. So the usual outcome takes no memory that was not used before, and depends on
- * nothing: blocks that are lent outlive the loop. The parts that only failures have (the error, the details of
+ * references to strings that others share. So the usual outcome takes no memory that was not used before, and depends
+ * on nothing: blocks that are lent outlive the loop. The parts that only failures have (the error, the details of
  * google.rpc.Status) are made when the RPC fails, not when they are asked for, so that any thread may read a result.
  * One part comes later, the decoded response (api/typed.h): the first thread that decodes the response stores it for
  * all. */

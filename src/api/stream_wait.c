@@ -6,7 +6,7 @@
  * stream's mutex.
  *
  * A sender waits for room, not for its own message. In a runtime without a thread the sender drives the loop for a turn
- * once its message was taken, since nobody else may do so. */
+ * once its message was taken, since it may be the only thread. */
 #include "api/call.h"
 #include "api/result.h"
 #include "api/wait.h"
@@ -63,7 +63,7 @@ int torc_stream_send(torc_stream *s, const void *message, size_t size, unsigned 
     return rc;
 }
 
-/* Asks for one more message, unless one that was asked for has yet to come. */
+/* Asks for one more message, unless an earlier request for a message is unanswered. */
 static void wait_want_message(struct stream_wait *w)
 {
     if (w->s->reads_pending)
@@ -74,7 +74,7 @@ static void wait_want_message(struct stream_wait *w)
     }
 }
 
-/* Lends the oldest message to the application, instead of the one before. */
+/* Lends the oldest message to the application, and takes back the message lent before. */
 static const torc_message *message_lend(torc_stream *s)
 {
     struct tc_received *r = s->first_received;
@@ -160,7 +160,7 @@ int torc_stream_headers(torc_stream *s, int64_t timeout_ms, const torc_metadata 
     return rc;
 }
 
-/* Half-closes, and has what comes be dropped. That the stream was half-closed, or is over, is fine. */
+/* Half-closes the stream, unless it is half-closed or over, and has all further messages dropped. */
 static void wait_drain(struct stream_wait *w)
 {
     torc_stream *s = w->s;

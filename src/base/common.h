@@ -8,7 +8,7 @@
 
 #include <torc/error.h>
 
-/* The struct of type `type` whose member `member` is at `ptr`. */
+/* Returns the struct of type `type` whose member `member` is at `ptr`. */
 #define TC_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define TC_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define TC_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))

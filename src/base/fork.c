@@ -39,7 +39,7 @@ static pthread_rwlock_t foreign = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER
 static atomic_bool foreign_closed;
 static TC_THREAD_LOCAL unsigned foreign_depth;
 
-/* The last thing that each thread does which was in a foreign section. */
+/* Called at the end of each thread that was in a foreign section. */
 static _Atomic(void (*)(void)) cleanup;
 static TC_THREAD_LOCAL bool has_cleanup;
 static pthread_key_t cleanup_key;

@@ -1,6 +1,6 @@
 /* Header fields in an arena. A list that grows leaves its old array in the arena: lists are short, and double. Names
  * are compared byte by byte, since they are lower case on the wire (HTTP/2). Which names and values gRPC allows is
- * decided here, for metadata of applications and of call credentials alike; what comes from the network is checked by
+ * decided here, for metadata of applications and of call credentials alike; fields from the network are checked by
  * nghttp2. */
 #include "base/headers.h"
 

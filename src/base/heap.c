@@ -72,7 +72,7 @@ static unsigned heap_class_of(size_t size)
         return 0;
     if (size > LARGEST)
         return CLASSES;
-    /* The power of two below the size, and which half of the way to the next power it lies in. */
+    /* A class is half of the way from one power of two to the next. */
     unsigned above = (unsigned)size - 1, log2 = 31 - (unsigned)__builtin_clz(above);
     return 2 * (log2 - 6) + 1 + (above >> (log2 - 1) & 1);
 }

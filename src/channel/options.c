@@ -54,7 +54,7 @@ static bool authority_is_valid(struct tc_slice s)
            (rest.data[0] == ':' && tc_parse_u64(tc_slice_of(rest.data + 1, rest.len - 1), UINT16_MAX, &port) == 0);
 }
 
-/* Returns what is wrong with the options, or NULL. */
+/* Returns the text of a fault in the options, or NULL. */
 static const char *options_fault(const struct torc_channel_options *o)
 {
     if (!o->credentials)

@@ -4,8 +4,8 @@
  *   on_header    Fields that gRPC defines are kept in the stream; metadata goes to `headers` or `trailers`.
  *   on_block     The block is complete. A 1xx block is forgotten. The first other block is the headers, or, if it ends
  *                the stream, trailers-only. A later block counts only if it ends the stream.
- *   conclude     END_STREAM came: one outcome, from grpc-status if there is one, else from HTTP's status, else from
- *                what is missing (status_of_http, status_of_nothing).
+ *   conclude     END_STREAM came: one outcome, from grpc-status if there is one, else from HTTP's status, else a status
+ *                that says which part is missing (status_of_http, status_of_nothing).
  *
  * Values are copied to the call's arena. A value that does not fit counts as a block beyond the limit. */
 #include "base/parse.h"

@@ -197,7 +197,7 @@ TC_APART static void client_stream_deliver_done(struct tc_h2_client_stream *clie
     s->outcome = (struct tc_status){0};
     const struct tc_h2_client_events *events = client_events_of(s);
     void *arg = s->arg;
-    /* The server is done and we were not: nothing more is sent. */
+    /* The server ended the RPC before the request was complete: nothing more is sent. */
     tc_h2_stream_reset(s, NGHTTP2_NO_ERROR);
     tc_h2_stream_release(s);
     if (events->on_done)

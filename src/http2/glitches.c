@@ -2,7 +2,7 @@
  *
  *   on_bytes   reads the head of each frame before nghttp2 does, and adds its cost to `hidden`.
  *   on_frame   nghttp2 shows the frame: its cost leaves `hidden`, and it is judged by its type.
- *   on_hidden  what is left in `hidden` was skipped by nghttp2 without a callback (frames of closed streams, for the
+ *   on_hidden  the rest of `hidden` was skipped by nghttp2 without a callback (frames of closed streams, for the
  *              most part). Bytes that streams may still send after we reset them (late_bytes) are not held against the
  *              peer.
  *

@@ -53,7 +53,7 @@ void tc_h2_glitches_on_bytes(struct tc_h2_glitches *g, const uint8_t *at, size_t
 int tc_h2_glitches_on_frame(struct tc_h2_glitches *g, nghttp2_session *ng, const nghttp2_frame_hd *hd);
 /* A DATA frame of a stream that nghttp2 knows has come as a whole. */
 void tc_h2_glitches_on_data(struct tc_h2_glitches *g, const nghttp2_data *data);
-/* A header block begins that nghttp2 shows. */
+/* A header block begins, which nghttp2 shows. */
 static inline void tc_h2_glitches_on_block(struct tc_h2_glitches *g, const nghttp2_frame_hd *hd)
 {
     g->block_shown = true;

@@ -2,9 +2,9 @@
  *
  * Bytes that nobody asked for wait in `pending`, undecoded, and keep the stream's window shut by as much. Bytes that
  * are asked for are decoded at once, without a copy to `pending`. nghttp2 is notified of the bytes taken (consume), and
- * opens the window by halves; for a message larger than the window it is opened for the whole message, since what is
- * wanted as a whole need not come by halves. Inflated bytes are counted for the connection, so that a few compressed
- * bytes do not keep the loop from others. */
+ * opens the window by halves; for a message larger than the window it is opened for the whole message, since the
+ * message is wanted as a whole. Inflated bytes are counted for the connection, so that a few compressed bytes do not
+ * keep the loop from others. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 

@@ -107,7 +107,8 @@ static int session_on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t id,
     (void)flags;
     struct tc_h2_conn *c = user_data;
     c->glitches.empty_frames = 0;
-    /* The connection's window bounds only what is on the way: a stream that nobody reads must not hold back the others.
+    /* The connection's window bounds only bytes that are on the way: a stream that nobody reads must not hold back the
+     * others.
      */
     c->unconsumed += (uint32_t)len;
     if (c->unconsumed >= CONSUME_BYTES) {

@@ -1,7 +1,7 @@
 /* HTTP CONNECT: asks the proxy at the other end of a byte stream for a tunnel.
  *
  *   write   the request; what the socket does not take now waits for WRITABLE
- *   read    the head of the answer, never a byte beyond its empty line, since what follows belongs to the tunnel: each
+ *   read    the head of the answer, never a byte beyond its empty line, since later bytes belong to the tunnel: each
  *           read asks for at most the bytes that the "\r\n\r\n" still lacks
  *   end     2xx hands the byte stream on; every other outcome closes it and fails with a text that names proxy, target
  *           and reason
@@ -63,7 +63,7 @@ void tc_http_connect_cancel(struct tc_http_connect *c)
     connect_free(c);
 }
 
-/* The reason may be of the byte stream, which is closed here. */
+/* `reason` may be memory of the byte stream: the text is made before the stream is closed. */
 static void connect_fail(struct tc_http_connect *c, const char *reason)
 {
     tc_http_connect_fn fn = c->fn;

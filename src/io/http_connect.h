@@ -1,4 +1,4 @@
-/* Tunnels through an HTTP proxy: HTTP CONNECT (RFC 9110, section 9.3.6; A1, A86). */
+/* Tunnels through an HTTP proxy: HTTP CONNECT (RFC 9110, section 9.3.6; A1, A86). Loop thread only. */
 #ifndef TC_IO_HTTP_CONNECT_H
 #define TC_IO_HTTP_CONNECT_H
 
@@ -14,8 +14,8 @@ struct tc_http_connect; /* a request that runs; freed with its end or by cancel 
  * byte is the next to read; or with NULL and a status (UNAVAILABLE) that names proxy, target and reason. */
 typedef void (*tc_http_connect_fn)(void *arg, struct tc_bytestream *bs, const struct tc_status *error);
 
-/* Asks the proxy at the other end of `bs`, which it takes over. There is no time limit: the caller has one. Strings are
- * copied. */
+/* Asks the proxy at the other end of `bs`, which it takes over, for a tunnel to `target`. `authorization` is the value
+ * of Proxy-Authorization; empty: none. There is no time limit: the caller has one. Strings are copied. */
 struct tc_http_connect *tc_http_connect_start(struct tc_loop *loop, struct tc_bytestream *bs, struct tc_slice target,
                                               struct tc_slice authorization, tc_http_connect_fn fn, void *arg);
 /* Gives up and closes the byte stream; no callback. */

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* Grows with each change of what is below. */
+/* Grows with each change of the declarations below. */
 #define TC_REGEX_ENGINE_VERSION 3u
 
 /* Receives a text, possibly in parts. */

@@ -2,14 +2,14 @@
  *
  * Between two changed entries lies a run of old entries, which is copied: the hashes as they are, the items renumbered.
  * Runs of a few entries are the rule where a bound decides the ring's size, so copies go in blocks of 16, of which the
- * next one overwrites what was too much; and whether an entry is added or removed is arithmetic, not a branch. The
- * index is moved in the same way: from the bucket after each changed entry on it is one higher or lower. */
+ * next one overwrites the surplus; and whether an entry is added or removed is arithmetic, not a branch. The index is
+ * moved in the same way: from the bucket after each changed entry on it is one higher or lower. */
 #include "ring/merge.h"
 
 #include "base/mem.h"
 
 enum {
-    BLOCK = 16,            /* entries that are copied at a time; the padding takes what is too much */
+    BLOCK = 16,            /* entries that are copied at a time; the padding takes the surplus */
     SHORT_RUN = 8 * BLOCK, /* entries of a run up to which it is copied in blocks */
     LANES = 4,
     INDEX_BLOCK = 2 * LANES /* buckets that are moved at a time */
@@ -116,7 +116,7 @@ static void ring_move_index(struct tc_ring *r, const struct tc_ring *old, const 
     unsigned shift = r->shift;
     for (uint32_t k = 0; k <= e.n; k++) {
         uint32_t until = k < e.n ? (uint32_t)(e.hash[k] >> shift) : buckets;
-        /* Whole blocks, at least one; the next ones overwrite what is too much. */
+        /* Whole blocks, at least one; the next ones overwrite the surplus. */
         do {
             index_move_block(out + b, in + b, delta);
             b += INDEX_BLOCK;

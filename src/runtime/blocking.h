@@ -37,8 +37,8 @@ void tc_runtime_unlock(torc_runtime *rt);
  * (TORC_ETIMEDOUT; UINT64_MAX: never). TORC_EFORK when the process is exiting and the loop's last turn has ended, so
  * that what the loop was lent may be taken back: while the loop is inside a turn, an exit alone does not end a wait. */
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
-/* With the lock held, in a runtime whose callers drive the loop: the loop takes what was posted quietly, by a turn of
- * this thread that does not wait, or by the thread that drives it now. */
+/* With the lock held, in a runtime whose callers drive the loop: the loop runs the tasks that were posted without a
+ * wake-up: in a turn of this thread that does not wait, or on the thread that drives the loop now. */
 void tc_runtime_turn(torc_runtime *rt, const struct tc_wait *w);
 /* Runs fn on the loop and waits until it has run; at once when the caller is inside a callback of the runtime. Returns
  * what tc_runtime_check returns, or TORC_ECLOSED if the loop has ended since; fn is not called then. */

@@ -46,7 +46,7 @@ static void on_post(struct tc_task *task)
     fn(arg);
 }
 
-/* fn runs on the loop, after what was posted before it. */
+/* fn runs on the loop, after all tasks that were posted earlier. */
 int torc_runtime_post(torc_runtime *rt, void (*fn)(void *arg), void *arg)
 {
     int rc = tc_runtime_check(rt);

@@ -42,8 +42,8 @@ struct tc_pool *tc_runtime_pool(const torc_runtime *rt);
  * twice before it ran. Returns false if the loop has ended since tc_runtime_check; the task does not run then. The
  * caller holds a reference, directly or by a channel or a call, that the task does not give up. Any thread. */
 bool tc_runtime_run(torc_runtime *rt, struct tc_task *task);
-/* Returns true once the runtime has shut down what it had. The loop still runs what was posted, but nothing new begins.
- * Loop thread. */
+/* Returns true once the runtime has shut down its channels and connections. The loop still runs posted tasks, but
+ * nothing new begins. Loop thread. */
 bool tc_runtime_stopped(const torc_runtime *rt);
 
 /* An object that the runtime ends before it ends itself: a channel embeds it. Leaves with tc_list_remove. Loop

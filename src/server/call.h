@@ -55,8 +55,8 @@ void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *messag
 void tc_server_call_send_plain(struct tc_server_call *call, struct tc_rstr *message);
 /* Returns how many bytes wait for the stream to take them. */
 size_t tc_server_call_queued_bytes(const struct tc_server_call *call);
-/* Ends the call when what is queued has been sent. `trailers` may be NULL; everything is copied. Nothing may be sent
- * after it. */
+/* Ends the call when all queued messages have been sent. `trailers` may be NULL; everything is copied. Nothing may be
+ * sent after it. */
 void tc_server_call_finish(struct tc_server_call *call, int code, const char *text, const struct tc_headers *trailers);
 /* Sends a message, then OK. */
 void tc_server_call_reply(struct tc_server_call *call, struct tc_slice message);

@@ -1,12 +1,13 @@
-/* The client status discovery service (CSDS, A40): both of its methods, over whatever makes the answer. Neither
- * watches: each request has one answer.
+/* The client status discovery service (CSDS, A40): both of its methods, for any maker of answers. Neither method
+ * watches: each request gets one answer. Loop thread of the server.
  *
  * Answers are shared. A request waits until an answer is there that was begun after it came, and all requests that wait
  * get the same one; answers are made one at a time. So the cost of the service does not grow with the number of
  * clients:
  *
- *   time     The next answer is begun when the maker has rested for 20 times what the last one took of its loop.
- *   memory   All answers that are with a client that has not taken them yet have at most max_bytes. At the limit the
+ *   time     The next answer is begun when the maker has rested for 20 times as long as the last one kept its loop, at
+ *   most 1 s. memory All answers that are with a client that has not taken them yet have at most max_bytes. At the
+ *   limit the
  *            next answer waits until one was taken; calls whose client has not taken theirs for 5 s are reset. */
 #ifndef TC_SERVER_CSDS_SERVICE_H
 #define TC_SERVER_CSDS_SERVICE_H
@@ -39,9 +40,9 @@ enum { TC_CSDS_MAX_BYTES = 32 << 20 };
 /* Registers FetchClientStatus and StreamClientStatus. The service must live as long as the server takes calls. Requests
  * with node_matchers end with INVALID_ARGUMENT. */
 void tc_csds_service_register(struct tc_server *server, struct tc_csds_service *service);
-/* The answer that `make` began. Takes over the response. NULL: its `bytes` are too many, or there is no memory for
- * them; then RESOURCE_EXHAUSTED is answered. `took_ns`: how long making it kept the loop that has the data. On the
- * server's loop. */
+/* Delivers the answer that `make` began. Takes over the response. NULL: its `bytes` are too many, or there is no memory
+ * for them; the requests then end with RESOURCE_EXHAUSTED. `took_ns`: how long the making kept the loop that has the
+ * data. On the server's loop. */
 void tc_csds_service_made(struct tc_csds_service *service, struct tc_rstr *response, size_t bytes, uint64_t took_ns);
 /* Returns how many bytes a response may have. */
 size_t tc_csds_service_max_bytes(const struct tc_csds_service *service);

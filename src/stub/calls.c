@@ -43,7 +43,7 @@ static void packed_fini(struct packed *p)
     tc_free(p->large);
 }
 
-/* packed_init with an error that says what was expected. */
+/* packed_init with an error that names the expected type. */
 static bool request_pack(struct packed *p, const struct torc_protobuf_c_method *m, const ProtobufCMessage *message,
                          torc_error **error)
 {

@@ -8,7 +8,7 @@
 #include "base/status.h"
 
 /* Unpacks into `arena`, whose budget is lowered for that time to what the message may cost. Returns NULL with an error
- * of TORC_LAYER_CODEC, whose text names the type and the field; what was allocated so far stays in the arena. */
+ * of TORC_LAYER_CODEC, whose text names the type and the field; memory that was allocated so far stays in the arena. */
 const ProtobufCMessage *tc_codec_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes,
                                         struct tc_arena *arena, torc_error **error);
 

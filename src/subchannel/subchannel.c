@@ -1,8 +1,8 @@
 /* Innermost subchannels: handles on connections of the pool.
  *
  * Policies of several channels may share a connection, which is in any state when a policy comes to it. A handle hides
- * that: it shows IDLE until its policy connects it, then CONNECTING, then the connection's state and what follows,
- * until IDLE again. So each policy sees a state machine in order, whatever the other users do.
+ * that: it shows IDLE until its policy connects it, then CONNECTING, then the connection's states, until IDLE again. So
+ * each policy sees a state machine in order, whatever the other users do.
  *
  * States are delivered through the serial queue, one note each; the policy may release the handle from inside such a
  * report. */

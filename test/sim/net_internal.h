@@ -16,7 +16,7 @@ struct sim_chunk {
     size_t len;     /* 0: the end of the stream */
 };
 
-/* One end, with what is on its way to it. */
+/* One end, with the bytes that are on their way to it. */
 struct sim_end {
     struct tc_bytestream bs;
     struct sim_connection *connection;

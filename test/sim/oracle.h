@@ -79,7 +79,7 @@ struct oracle_resource {
 };
 void oracle_resource(const struct oracle_resource *r);
 
-/* Judges what is left: every call must have ended. */
+/* Judges the end of the run: every call must have ended. */
 void oracle_end(void);
 
 #endif

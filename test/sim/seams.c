@@ -18,7 +18,7 @@
 #include "io/file_watch.h"
 #include "sim/world.h"
 
-/* The linker's names of what is wrapped. */
+/* The linker's names of the wrapped functions. */
 struct tc_loop *__wrap_tc_loop_new(const struct tc_loop_opts *opts);
 struct tc_loop *__real_tc_loop_new(const struct tc_loop_opts *opts);
 void __wrap_tc_loop_free(struct tc_loop *loop);

@@ -3,7 +3,7 @@
  *
  *   turn   of a loop that has work or a due timer, chosen by chance among those that have
  *   job    a background job whose moment has come (seams.c has tc_background_run)
- *   time   moves to the next event or timer, and what is due then is run
+ *   time   moves to the next event or timer, and runs all that are due then
  *
  * Every loop has the world's time: it is set when time moves, never by a loop itself. */
 #include "sim/world.h"

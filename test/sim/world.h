@@ -20,7 +20,7 @@ struct sim_event {
 
 /* Sets the time back to its start, and seeds the random numbers. */
 void sim_world_begin(uint64_t seed);
-/* Runs what is left of background jobs and forgets the world. All loops must have ended. */
+/* Runs the remaining background jobs and forgets the world. All loops must have ended. */
 void sim_world_end(void);
 
 uint64_t sim_now_ns(void);

@@ -8,8 +8,8 @@
  *   TRANSIENT_FAILURE decides: an IDLE one is connected and the pick queues. With a random hash (A76) the first READY
  *   endpoint takes the RPC, and one IDLE endpoint on the way is connected unless one is connecting already.
  *
- * A pick writes nothing but the wish to connect an endpoint (tc_rh_set_want). Whatever explains a pick (`trace`) is off
- * the fast path. */
+ * A pick writes nothing but a request to connect an endpoint (tc_rh_set_want). Whatever explains a pick (`trace`) is
+ * off the fast path. */
 #include "lb/ring_hash/picker.h"
 
 #include "base/hash.h"

@@ -20,7 +20,7 @@
 
 #include "pb/envoy/service/discovery/v3/discovery.pb-c.h"
 
-/* A stream that is up this long has a server that has nothing to add to the versions that it was told. */
+/* After this time on a stream, the server has no news beyond the versions that the client gave it. */
 enum { QUIET_MS = 1000 };
 
 typedef Envoy__Service__Discovery__V3__DeltaDiscoveryRequest delta_request;
@@ -56,7 +56,7 @@ static void collect_added(struct tc_xds_entry *e, uint32_t bit, void *arg)
     *tc_vec_push(&c->added) = e;
 }
 
-/* The rest of the names, for istiod. */
+/* The other names of the type, for istiod. */
 static void collect_again(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
     struct delta_changes *c = arg;

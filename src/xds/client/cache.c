@@ -1,4 +1,4 @@
-/* The cache's entries: what is known of a watched resource, and what its watchers were notified of.
+/* The cache's entries: the state of a watched resource, and the last notification of its watchers.
  *
  *               accept            fail
  *   REQUESTED ----------> ACKED ----------> NACKED, DOES_NOT_EXIST, RECEIVED_ERROR

@@ -1,4 +1,4 @@
-/* The cache's entries: what is known of a watched resource (A88's states), and what its watchers were notified of. */
+/* The cache's entries: the state of a watched resource (A88), and the last notification of its watchers. */
 #ifndef TC_XDS_CLIENT_CACHE_H
 #define TC_XDS_CLIENT_CACHE_H
 

@@ -82,7 +82,7 @@ static void on_client_settle(struct tc_task *task)
 
 /* --- watches --- */
 
-/* A watcher of a name that cannot be asked for gets the reason, and nothing ever after. */
+/* A watcher of a name that cannot be asked for gets the reason, and no event after it. */
 static void watcher_fail(struct tc_xds_local_client *c, struct tc_xds_watcher *w, const char *why)
 {
     struct tc_status error =

@@ -3,7 +3,7 @@
  *
  *   load_share   the loads for one server; lives on both loops and ends with the mail `gone`
  *   load_use     mail: a cluster got its first user, or lost its last
- *   load_counts  mail: what was counted, as a LoadStatsRequest
+ *   load_counts  mail: the counts, as a LoadStatsRequest
  *
  * The end of a use travels behind the counts of the same turn, so that the origin does not drop the cluster before its
  * last counts arrive. RPCs in progress are reported by the client that counts them; its last flush says which it no

@@ -1,4 +1,5 @@
-/* The subscriptions of an ADS stream. Data only: ads.c has the stream, and sends the requests that are queued here. */
+/* The subscriptions of an ADS stream. Data only: ads.c has the stream, and sends the requests that are queued here.
+ * Loop thread only. */
 #include "xds/client/subscriptions.h"
 
 #include "xds/client/server_order.h"

@@ -157,13 +157,14 @@ static void manager_forget_fresh(struct tc_dependency_manager *m)
     m->fresh.len = 0;
 }
 
-/* The cluster that a fresh node is, or has its endpoints from it. */
+/* Returns the cluster of a fresh node: the node itself, or the cluster that gets its endpoints from the node. */
 static struct tc_dep_node *cluster_of_node(struct tc_dep_node *fresh)
 {
     return fresh->type == &tc_eds_type ? fresh->user : fresh;
 }
 
-/* Reports the last config with the fresh nodes' content, at the cost of those nodes; false: it takes a whole round. */
+/* Reports the last config with the fresh nodes' new content; its cost grows with these nodes alone. Returns false if a
+ * full round is needed. */
 static bool quick_update(struct tc_dependency_manager *m)
 {
     bool differs = false;

@@ -121,8 +121,8 @@ enum { TC_DEP_MAX_NAMED_PENDING = 4 };
 void tc_dep_append_pending(struct tc_buf *out, const struct tc_dep_node *n, size_t *count);
 /* UNAVAILABLE with a text that names the resource, its error, and the xDS node; for a dependency with an error. */
 struct tc_status tc_dep_failure(const struct tc_dep_node *n);
-/* UNAVAILABLE: the listener is for servers; no virtual host of the table is ours, and what is amiss with the resources
- * that say so (a Listener that was removed stays in use, A88, which would explain a table that was emptied). */
+/* UNAVAILABLE: the listener is for servers; no virtual host of the table is ours, and the faults of the resources that
+ * say so (a Listener that was removed stays in use, A88, which would explain a table that was emptied). */
 struct tc_status tc_dep_socket_listener(const struct tc_dependency_manager *m);
 struct tc_status tc_dep_no_vhost(const struct tc_dependency_manager *m, const struct tc_route_table *table,
                                  const struct tc_rstr *routes_name);

@@ -22,7 +22,8 @@ static void manager_keep_token(struct tc_dependency_manager *m, struct tc_xds_to
     tc_loop_defer(m->loop, &m->task);
 }
 
-/* Nothing but the node's own content has changed: what is needed stays the same, and so do all clusters but one. */
+/* Only the node's own content has changed: the set of needed resources stays the same, and so do all clusters but
+ * one. */
 static void node_content_changed(struct tc_dep_node *n)
 {
     if (n->fresh)

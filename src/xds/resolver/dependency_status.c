@@ -1,4 +1,5 @@
-/* The texts of the dependency manager: why there is no config, why a cluster has no endpoints, what is still to come.
+/* The texts of the dependency manager: why there is no config, why a cluster has no endpoints, which resources are
+ * still to come.
  *
  * A text names the service (LDS, RDS, CDS, EDS), the resource and the node's id, so that the reader of a failed RPC's
  * status knows where to look. Errors beside values (A88) go into a cluster's resolution note, which the LB policies

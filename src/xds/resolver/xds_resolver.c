@@ -88,7 +88,7 @@ static void on_report(struct tc_task *task)
         result.endpoints = tc_endpoints_empty();
         result.selector = tc_config_selector_ref(r->selector);
     } else {
-        /* The policy fails what is not yet on its way; nothing can be routed. */
+        /* Nothing can be routed: the policy fails all RPCs that are not yet on their way. */
         result.status = tc_status_ref(&r->error);
     }
     TC_LOG(TC_LOG_MESH, TORC_LOG_DEBUG, "%s: config of %zu clusters%s%s", r->target.text,

@@ -440,7 +440,7 @@ static void decode_assignment(struct eds_decoder *e, const Assignment *m, struct
     warn_of_faulty_endpoints(e, m->cluster_name);
 }
 
-/* Into `arena` what is not endpoints. NULL with an error. */
+/* Unpacks into `arena` everything but the endpoints. NULL with an error. */
 static const Assignment *unpack_assignment(struct eds_decoder *e, struct tc_slice bytes, struct tc_arena *arena)
 {
     ProtobufCMessage *m = NULL;

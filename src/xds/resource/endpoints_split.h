@@ -21,7 +21,7 @@ struct tc_endpoint_counts tc_endpoints_count(struct tc_slice assignment);
 /* *out is zeroed. */
 void tc_endpoints_lift(struct tc_slice assignment, struct tc_lifted_endpoints *out);
 void tc_lifted_endpoints_fini(struct tc_lifted_endpoints *l);
-/* The next LbEndpoint of a locality, borrowed; false: there is none. */
+/* Stores the next LbEndpoint of a locality, borrowed. Returns false behind the last one. */
 bool tc_endpoints_next(struct tc_slice *locality, struct tc_slice *endpoint);
 size_t tc_endpoints_of(struct tc_slice locality);
 

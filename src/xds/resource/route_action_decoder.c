@@ -208,7 +208,7 @@ static bool decode_cluster(struct tc_decoder *dec, const RouteConfiguration *m, 
                                  "unknown cluster specifier plugin name \"%s\"",
                                  tc_decode_clip(dec, tc_slice_str(a->cluster_specifier_plugin)));
         return false;
-    default: /* A28: cluster_header and what is newer */
+    default: /* A28: cluster_header and newer kinds */
         return false;
     }
 }

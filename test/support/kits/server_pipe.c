@@ -2,7 +2,8 @@
 
 void kit_server_pipe_init(struct kit_server_pipe *k, const struct tc_server_opts *opts)
 {
-    *k = (struct kit_server_pipe){.loop = tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3})};
+    *k = (struct kit_server_pipe){.loop =
+                                      tc_loop_new(&(struct tc_loop_opts){.manual = true, .seeded = true, .seed = 3})};
     k->server = tc_server_new(k->loop, opts);
 }
 

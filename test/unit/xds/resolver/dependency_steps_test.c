@@ -315,7 +315,8 @@ static bool answer_request(struct world *w, unsigned server, const struct fake_x
     return true;
 }
 
-/* Incremental: all that was asked for by now in one response, as what comes apart may be used apart. */
+/* Incremental: all resources that are asked for by now in one response, since resources of two responses may take
+ * effect one after the other. */
 static void respond_due(struct world *w, unsigned server)
 {
     for (unsigned type = 0; type < TYPES; type++) {
