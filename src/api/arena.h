@@ -1,4 +1,4 @@
-/* The application's arena (torc/arena.h). */
+/* The application's arena (torc/arena.h). One thread at a time. */
 #ifndef TC_API_ARENA_H
 #define TC_API_ARENA_H
 

@@ -1,6 +1,6 @@
 /* An arena: many small allocations that die together. A budget bounds what one arena may take where a peer decides how
  * much is needed; memory that the system does not give counts as beyond the budget. Bytes that are not handed out are
- * poisoned. */
+ * poisoned. One thread at a time. */
 #ifndef TC_BASE_ARENA_H
 #define TC_BASE_ARENA_H
 

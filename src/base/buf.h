@@ -1,4 +1,4 @@
-/* A growable run of bytes, also the string builder. Embedded; zero-initialised is empty. */
+/* A growable run of bytes, also the string builder. Embedded; zero-initialised is empty. One thread at a time. */
 #ifndef TC_BASE_BUF_H
 #define TC_BASE_BUF_H
 

@@ -1,4 +1,4 @@
-/* XXH64, seed 0: the hash of A42 for requests and ring entries alike. */
+/* XXH64, seed 0: the hash of A42 for requests and ring entries alike. Pure functions, any thread. */
 #ifndef TC_BASE_HASH_H
 #define TC_BASE_HASH_H
 

@@ -1,4 +1,5 @@
-/* Reading jansson values, with the field path of every validation error. */
+/* Reading jansson values, with the field path of every validation error. Any thread, on
+ * values that no thread changes. */
 #ifndef TC_BASE_JSON_H
 #define TC_BASE_JSON_H
 

@@ -1,4 +1,5 @@
-/* Shared libraries that are loaded on first use, so that they cost nothing in the many programs that never use them. */
+/* Shared libraries that are loaded on first use, so that they cost nothing in the many programs that never use them.
+ * Any thread. */
 #ifndef TC_BASE_LIBRARY_H
 #define TC_BASE_LIBRARY_H
 

@@ -1,4 +1,5 @@
-/* A doubly linked list, intrusive and circular around its head. A link that is on no list points at itself. */
+/* A doubly linked list, intrusive and circular around its head. A link that is on no list points at itself. One thread
+ * at a time. */
 #ifndef TC_BASE_LIST_H
 #define TC_BASE_LIST_H
 

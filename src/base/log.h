@@ -1,5 +1,5 @@
 /* Logging: TC_LOG(TC_LOG_LB, TORC_LOG_INFO, "format", ...). Costs one load and a compare where the level is off. A line
- * of level INFO or above has a row in docs/operations/logs.md; test/lint/logs.py compares them. */
+ * of level INFO or above has a row in docs/operations/logs.md; test/lint/logs.py compares them. Any thread. */
 #ifndef TC_BASE_LOG_H
 #define TC_BASE_LOG_H
 

@@ -1,7 +1,7 @@
 /* Memory, from the allocator of the application if it set one (torc_set_allocator). Out of memory ends the process here
  * and nowhere else, through a handler that the application can set (torc_set_out_of_memory_handler); so no allocation
  * returns NULL and no caller checks. Where a peer chooses the size, tc_try_realloc may return NULL, and the operation
- * that needed the memory fails. Sizes are multiplied with an overflow check. */
+ * that needed the memory fails. Sizes are multiplied with an overflow check. Any thread. */
 #ifndef TC_BASE_MEM_H
 #define TC_BASE_MEM_H
 

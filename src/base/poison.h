@@ -4,7 +4,8 @@
  *
  * Links and arenas that a pool itself reads stay unpoisoned: the leak checker does not follow pointers in poisoned
  * memory. A pool unpoisons what it gives back: the allocator may be the application's (torc_set_allocator), whose arena
- * writes to the memory or hands it out again, and AddressSanitizer's own malloc alone unpoisons by itself. */
+ * writes to the memory or hands it out again, and AddressSanitizer's own malloc alone unpoisons by itself. Any
+ * thread. */
 #ifndef TC_BASE_POISON_H
 #define TC_BASE_POISON_H
 

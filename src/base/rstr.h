@@ -1,5 +1,5 @@
-/* Shared immutable bytes: strings (`tc_rstr`, NUL-terminated) and received messages alike. Atomic count, so they may
- * cross runtimes. */
+/* Shared immutable bytes: strings (`tc_rstr`, NUL-terminated) and received messages alike. The count is atomic: any
+ * thread. */
 #ifndef TC_BASE_RSTR_H
 #define TC_BASE_RSTR_H
 

@@ -1,5 +1,5 @@
 /* Structs of applications that begin with their size (torc/size.h): a program may be built with older or newer headers
- * than the library. */
+ * than the library. Pure functions, any thread. */
 #ifndef TC_BASE_SIZED_H
 #define TC_BASE_SIZED_H
 

@@ -1,4 +1,4 @@
-/* A borrowed run of bytes. The function that hands it out says how long it lives. */
+/* A borrowed run of bytes. The function that hands it out says how long it lives. Pure functions, any thread. */
 #ifndef TC_BASE_SLICE_H
 #define TC_BASE_SLICE_H
 

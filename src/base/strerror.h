@@ -1,4 +1,4 @@
-/* strerror_r, of which the systems have two kinds: GNU's returns the text, that of POSIX an int. */
+/* strerror_r, of which the systems have two kinds: GNU's returns the text, that of POSIX an int. Any thread. */
 #ifndef TC_BASE_STRERROR_H
 #define TC_BASE_STRERROR_H
 

@@ -1,4 +1,5 @@
-/* Hash tables: uthash, with the memory of base/mem.h. The one place that includes uthash.h. */
+/* Hash tables: uthash, with the memory of base/mem.h. The one place that includes uthash.h. A table is for one thread
+ * at a time. */
 #ifndef TC_BASE_TABLE_H
 #define TC_BASE_TABLE_H
 

@@ -5,7 +5,7 @@
  *     tc_validation_add(&e, "must be ads or self");
  *
  * gives "field eds_cluster_config.eds_config: must be ads or self". Resources, the bootstrap, and the configs of LB
- * policies use it. */
+ * policies use it. One thread at a time. */
 #ifndef TC_BASE_VALIDATION_ERRORS_H
 #define TC_BASE_VALIDATION_ERRORS_H
 

@@ -1,5 +1,5 @@
 /* Products and sums of 128 bits, in the words that every machine has: compilers have no __int128 for machines of 32
- * bits. */
+ * bits. Pure functions, any thread. */
 #ifndef TC_BASE_WIDE_H
 #define TC_BASE_WIDE_H
 

@@ -1,5 +1,6 @@
 /* The server's side of one state-of-the-world ADS stream: the client's subscriptions, the resources sent to it, and its
- * ACKs and NACKs. Knows no transport: bytes come in, bytes go out. The incremental variant is controlplane/delta.h. */
+ * ACKs and NACKs. Knows no transport: bytes come in, bytes go out. The incremental variant is controlplane/delta.h. The
+ * thread of its server's loop. */
 #ifndef TC_CONTROLPLANE_ADS_H
 #define TC_CONTROLPLANE_ADS_H
 

@@ -1,6 +1,6 @@
 /* The echo backend: answers each message of any method with itself, and names itself in the response header x-backend
  * (among the trailers if the call fails). The bytes of a request header x-load-metrics-bin come back as its load report
- * (trailer endpoint-load-metrics-bin). For the command, the demo and tests. */
+ * (trailer endpoint-load-metrics-bin). For the command, the demo and tests. The thread of its server's loop. */
 #ifndef TC_CONTROLPLANE_BACKEND_H
 #define TC_CONTROLPLANE_BACKEND_H
 

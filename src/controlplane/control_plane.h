@@ -1,5 +1,6 @@
 /* The embedded control plane: serves sets of resources to ADS clients, state of the world and incremental, on a gRPC
- * server, and pushes changes. Load reports are controlplane/lrs.h, its view of its clients controlplane/csds.h. */
+ * server, and pushes changes. Load reports are controlplane/lrs.h, its view of its clients controlplane/csds.h. Owned
+ * by the caller; the thread of its server's loop. */
 #ifndef TC_CONTROLPLANE_CONTROL_PLANE_H
 #define TC_CONTROLPLANE_CONTROL_PLANE_H
 

@@ -1,5 +1,5 @@
 /* The server's side of one incremental ADS stream: the client's subscriptions and the version of each resource that it
- * has. Only differences are sent. Knows no transport: bytes come in, bytes go out. */
+ * has. Only differences are sent. Knows no transport: bytes come in, bytes go out. The thread of its server's loop. */
 #ifndef TC_CONTROLPLANE_DELTA_H
 #define TC_CONTROLPLANE_DELTA_H
 

@@ -1,5 +1,5 @@
 /* The load reporting server (LRS, StreamLoadStats): sends clients the clusters to report and the interval, and passes
- * each report on. */
+ * each report on. The thread of its server's loop. */
 #ifndef TC_CONTROLPLANE_LRS_H
 #define TC_CONTROLPLANE_LRS_H
 

@@ -1,4 +1,5 @@
-/* Requests of ADS and LRS streams at the server: decoding them, and the node that sends them. */
+/* Requests of ADS and LRS streams at the server: decoding them, and the node that sends them. Pure functions, any
+ * thread. */
 #ifndef TC_CONTROLPLANE_REQUEST_H
 #define TC_CONTROLPLANE_REQUEST_H
 

@@ -1,4 +1,4 @@
-/* Resource sets from files and JSON. */
+/* Resource sets from files and JSON. Any thread. */
 #ifndef TC_CONTROLPLANE_RESOURCE_LOAD_H
 #define TC_CONTROLPLANE_RESOURCE_LOAD_H
 

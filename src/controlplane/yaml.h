@@ -1,4 +1,4 @@
-/* YAML to JSON values, so that files in either form go one way. */
+/* YAML to JSON values, so that files in either form go one way. Pure functions, any thread. */
 #ifndef TC_CONTROLPLANE_YAML_H
 #define TC_CONTROLPLANE_YAML_H
 

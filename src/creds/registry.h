@@ -1,5 +1,5 @@
 /* Channel credentials by name, as the bootstrap's channel_creds name them: "insecure", "tls" (A65), "google_default".
- */
+ * Any thread. */
 #ifndef TC_CREDS_REGISTRY_H
 #define TC_CREDS_REGISTRY_H
 

@@ -1,4 +1,4 @@
-/* TLS channel credentials from files that are replaced (A65). */
+/* TLS channel credentials from files that are replaced (A65). Any thread. */
 #ifndef TC_CREDS_TLS_H
 #define TC_CREDS_TLS_H
 

@@ -1,4 +1,5 @@
-/* xds credentials (A29), as a channel sees them: the channel uses the fallback for clusters that bring no security. */
+/* xds credentials (A29), as a channel sees them: the channel uses the fallback for clusters that bring no security. Any
+ * thread. */
 #ifndef TC_CREDS_XDS_H
 #define TC_CREDS_XDS_H
 

@@ -1,4 +1,4 @@
-/* The client's half of a call: the request that opens it, and the outcome that ends it. */
+/* The client's half of a call: the request that opens it, and the outcome that ends it. Loop thread only. */
 #ifndef TC_HTTP2_CLIENT_STREAM_H
 #define TC_HTTP2_CLIENT_STREAM_H
 

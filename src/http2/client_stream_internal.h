@@ -1,4 +1,4 @@
-/* The inside of the client's half of a stream. Only a client's files touch it. */
+/* The inside of the client's half of a stream. Only a client's files touch it. Loop thread only. */
 #ifndef TC_HTTP2_CLIENT_STREAM_INTERNAL_H
 #define TC_HTTP2_CLIENT_STREAM_INTERNAL_H
 

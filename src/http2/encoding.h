@@ -1,4 +1,4 @@
-/* Compression of single messages (gRPC's grpc-encoding): identity and gzip. */
+/* Compression of single messages (gRPC's grpc-encoding): identity and gzip. Pure functions, any thread. */
 #ifndef TC_HTTP2_ENCODING_H
 #define TC_HTTP2_ENCODING_H
 

@@ -1,5 +1,5 @@
 /* gRPC's length-prefixed messages (PROTOCOL-HTTP2.md, "Length-Prefixed-Message"): the five-byte prefix, and a decoder
- * that takes bytes as they come. */
+ * that takes bytes as they come. A decoder is for one thread. */
 #ifndef TC_HTTP2_FRAMING_H
 #define TC_HTTP2_FRAMING_H
 

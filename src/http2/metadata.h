@@ -1,4 +1,4 @@
-/* Metadata between gRPC's form and the fields of a header block. */
+/* Metadata between gRPC's form and the fields of a header block. The thread of the connection's loop. */
 #ifndef TC_HTTP2_METADATA_H
 #define TC_HTTP2_METADATA_H
 

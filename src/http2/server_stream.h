@@ -1,4 +1,4 @@
-/* The server's half of a call: a request that arrived, and the response to it. */
+/* The server's half of a call: a request that arrived, and the response to it. Loop thread only. */
 #ifndef TC_HTTP2_SERVER_STREAM_H
 #define TC_HTTP2_SERVER_STREAM_H
 

@@ -1,4 +1,4 @@
-/* The inside of the server's half of a stream. Only a server's files touch it. */
+/* The inside of the server's half of a stream. Only a server's files touch it. Loop thread only. */
 #ifndef TC_HTTP2_SERVER_STREAM_INTERNAL_H
 #define TC_HTTP2_SERVER_STREAM_INTERNAL_H
 

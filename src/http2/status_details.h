@@ -1,4 +1,4 @@
-/* grpc-status-details-bin. */
+/* grpc-status-details-bin. Pure functions, any thread. */
 #ifndef TC_HTTP2_STATUS_DETAILS_H
 #define TC_HTTP2_STATUS_DETAILS_H
 

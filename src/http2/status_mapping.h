@@ -1,4 +1,4 @@
-/* Mapping of HTTP and HTTP/2 errors to gRPC statuses, for responses without grpc-status. */
+/* Mapping of HTTP and HTTP/2 errors to gRPC statuses, for responses without grpc-status. Pure functions, any thread. */
 #ifndef TC_HTTP2_STATUS_MAPPING_H
 #define TC_HTTP2_STATUS_MAPPING_H
 

@@ -2,7 +2,8 @@
  * begins in http2/client_stream.h, a server's in http2/server_stream.h.
  *
  * Reading is by demand: tc_h2_stream_read asks for one message; without demand received bytes stay within the stream's
- * flow-control window. Writing takes one message at a time: on_written says that the next may come. */
+ * flow-control window. Writing takes one message at a time: on_written says that the next may come. Loop thread
+ * only. */
 #ifndef TC_HTTP2_STREAM_H
 #define TC_HTTP2_STREAM_H
 

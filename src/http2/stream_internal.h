@@ -1,4 +1,4 @@
-/* The inside of a stream that clients and servers share. */
+/* The inside of a stream that clients and servers share. Loop thread only. */
 #ifndef TC_HTTP2_STREAM_INTERNAL_H
 #define TC_HTTP2_STREAM_INTERNAL_H
 

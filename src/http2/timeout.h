@@ -1,4 +1,4 @@
-/* The value of grpc-timeout: at most 8 digits and a unit (PROTOCOL-HTTP2.md). */
+/* The value of grpc-timeout: at most 8 digits and a unit (PROTOCOL-HTTP2.md). Pure functions, any thread. */
 #ifndef TC_HTTP2_TIMEOUT_H
 #define TC_HTTP2_TIMEOUT_H
 

@@ -1,6 +1,6 @@
 /* A socket address: IPv4, IPv6 or Unix, by value. Its text is canonical and part of the ring hash's contract:
  * "1.2.3.4:80", "[::1]:80" (RFC 5952, as inet_ntop prints; v4-mapped addresses stay IPv6), "unix:/path",
- * "unix-abstract:name". */
+ * "unix-abstract:name". Pure functions, any thread. */
 #ifndef TC_IO_ADDR_H
 #define TC_IO_ADDR_H
 

@@ -1,4 +1,5 @@
-/* Connection backoff (gRPC's connection-backoff.md): initial 1 s, x1.6, at most 120 s, jitter 20 %. */
+/* Connection backoff (gRPC's connection-backoff.md): initial 1 s, x1.6, at most 120 s, jitter 20 %. One thread at a
+ * time. */
 #ifndef TC_IO_BACKOFF_H
 #define TC_IO_BACKOFF_H
 

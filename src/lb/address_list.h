@@ -1,5 +1,5 @@
 /* The order in which pick_first tries addresses: endpoints flattened, duplicates dropped, address families interleaved.
- */
+ * Loop thread only. */
 #ifndef TC_LB_ADDRESS_LIST_H
 #define TC_LB_ADDRESS_LIST_H
 

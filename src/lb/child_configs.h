@@ -1,5 +1,5 @@
 /* The config of a policy with children and nothing else of its own: priority, weighted_target, xds_cluster_manager;
- * with one child, cds, xds_cluster_impl and xds_wrr_locality. */
+ * with one child, cds, xds_cluster_impl and xds_wrr_locality. Immutable and counted, any thread. */
 #ifndef TC_LB_CHILD_CONFIGS_H
 #define TC_LB_CHILD_CONFIGS_H
 

@@ -1,4 +1,4 @@
-/* The names of connectivity states. */
+/* The names of connectivity states. Pure functions, any thread. */
 #ifndef TC_LB_CONNECTIVITY_H
 #define TC_LB_CONNECTIVITY_H
 

@@ -1,4 +1,5 @@
-/* Endpoints as a resolver found them, with their addresses and attributes: immutable shared snapshots.
+/* Endpoints as a resolver found them, with their addresses and attributes: immutable snapshots, shared and counted by
+ * any thread.
  *
  * A tree of lists replaces gRPC's hierarchical path attribute: the list for a policy with named children (priority,
  * weighted_target) holds one list for each child. Handing a child its endpoints is a search by name, and a child whose

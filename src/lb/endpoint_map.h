@@ -1,5 +1,5 @@
 /* A hash map from endpoints to their places in a list. The key is the unordered set of addresses, which is an
- * endpoint's identity (A61). */
+ * endpoint's identity (A61). One thread at a time. */
 #ifndef TC_LB_ENDPOINT_MAP_H
 #define TC_LB_ENDPOINT_MAP_H
 

@@ -1,5 +1,5 @@
 /* A set of numbers below n that finds the next member from any place in O(log n), base 64: level 0 has a bit for each
- * number, level k + 1 a bit for each word of level k that is not zero. */
+ * number, level k + 1 a bit for each word of level k that is not zero. One thread at a time. */
 #ifndef TC_LB_INDEX_SET_H
 #define TC_LB_INDEX_SET_H
 

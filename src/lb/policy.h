@@ -127,7 +127,7 @@ struct tc_lb_factory {
                                          struct tc_validation_errors *errors);
     void (*free_config)(struct tc_lb_config *config);                                 /* NULL: tc_free */
     bool (*equal_config)(const struct tc_lb_config *a, const struct tc_lb_config *b); /* NULL: by pointer only */
-    void *arg; /* api/lb_adapter.h: the application's class */
+    void *arg; /* api/lb_adapter.h: the application's factory */
 };
 
 static inline struct tc_lb_policy *tc_lb_create(const struct tc_lb_factory *factory, struct tc_lb_helper *helper)

@@ -1,5 +1,5 @@
 /* The registry of policy factories by name, and the parsing of the configs that name them. api/builtin.c names the
- * built-in ones. */
+ * built-in ones. Filled by one thread, then read by any. */
 #ifndef TC_LB_REGISTRY_H
 #define TC_LB_REGISTRY_H
 

@@ -1,5 +1,5 @@
 /* Statuses whose texts end with the resolution note: the resolver's remark about the endpoints that it found (A74,
- * A88). */
+ * A88). Any thread. */
 #ifndef TC_LB_RESOLUTION_NOTE_H
 #define TC_LB_RESOLUTION_NOTE_H
 

@@ -1,5 +1,5 @@
 /* The exchange between the stateful session filter and xds_override_host for one RPC (A55, A61): the addresses in the
- * RPC's cookie go down with the pick, the addresses of the picked endpoint come back up. */
+ * RPC's cookie go down with the pick, the addresses of the picked endpoint come back up. Loop thread only. */
 #ifndef TC_LB_SESSION_AFFINITY_H
 #define TC_LB_SESSION_AFFINITY_H
 

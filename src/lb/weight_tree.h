@@ -1,4 +1,5 @@
-/* Weights in order, with their running sums (a Fenwick tree): a weight changes, and a place is drawn, in O(log n). */
+/* Weights in order, with their running sums (a Fenwick tree): a weight changes, and a place is drawn, in O(log n). One
+ * thread at a time. */
 #ifndef TC_LB_WEIGHT_TREE_H
 #define TC_LB_WEIGHT_TREE_H
 

@@ -1,5 +1,6 @@
 /* proto3 JSON, both ways, over the descriptors: any message of proto/, with the special forms of the well-known types.
- * Messages within an Any are found by their type URL (proto/types.h). Source: the ProtoJSON page of protobuf.dev. */
+ * Messages within an Any are found by their type URL (proto/types.h). Source: the ProtoJSON page of protobuf.dev. Pure
+ * functions, any thread. */
 #ifndef TC_PROTO_JSON_H
 #define TC_PROTO_JSON_H
 

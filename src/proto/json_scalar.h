@@ -1,6 +1,5 @@
 /* Scalars of proto3 JSON: numbers as numbers or as strings, integers also as reals without a fraction. Internal to
- * src/proto.
- */
+ * src/proto. Pure functions, any thread. */
 #ifndef TC_PROTO_JSON_SCALAR_H
 #define TC_PROTO_JSON_SCALAR_H
 

@@ -1,4 +1,4 @@
-/* Serialises protobuf messages of our own making. */
+/* Serialises protobuf messages of our own making. Pure functions, any thread. */
 #ifndef TC_PROTO_PACK_H
 #define TC_PROTO_PACK_H
 

@@ -1,5 +1,5 @@
 /* Unpacks protobuf messages from outside: proto/scan, then protobuf-c into an arena, whose budget bounds what one
- * message may cost. Nothing of a message that was unpacked here is freed but with its arena. */
+ * message may cost. Nothing of a message that was unpacked here is freed but with its arena. Any thread. */
 #ifndef TC_PROTO_UNPACK_H
 #define TC_PROTO_UNPACK_H
 

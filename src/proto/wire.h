@@ -1,5 +1,5 @@
 /* The outermost fields of a serialised message, one after another, without unpacking it: to find a name, or what can be
- * read of a message that is malformed further on. */
+ * read of a message that is malformed further on. Pure functions, any thread. */
 #ifndef TC_PROTO_WIRE_H
 #define TC_PROTO_WIRE_H
 

@@ -1,4 +1,5 @@
-/* The well-known types that have a JSON form of their own, and the texts of two of them. Internal to src/proto. */
+/* The well-known types that have a JSON form of their own, and the texts of two of them. Internal to src/proto. Pure
+ * functions, any thread. */
 #ifndef TC_PROTO_WKT_H
 #define TC_PROTO_WKT_H
 

@@ -1,4 +1,4 @@
-/* The resolvers of src/resolver, for its registry. */
+/* The resolvers of src/resolver, for its registry. Any thread. */
 #ifndef TC_RESOLVER_BUILTIN_H
 #define TC_RESOLVER_BUILTIN_H
 

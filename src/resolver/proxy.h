@@ -5,7 +5,8 @@
 
 #include "resolver/resolver.h"
 
-/* A resolver class around the target's own. Zeroed unless tc_proxy_class_init returned true. */
+/* A tc_resolver_class around the target's own, owned by the channel, which reads it on its loop's thread. Zeroed unless
+ * tc_proxy_class_init returned true. */
 struct tc_proxy_class {
     struct tc_resolver_class base;
     const struct tc_resolver_class *inner;

@@ -1,4 +1,5 @@
-/* The retry and hedging policy of an RPC (A6, A44), in one form for service configs and routes. */
+/* The retry and hedging policy of an RPC (A6, A44), in one form for service configs and routes. Plain data of the
+ * config that holds it. */
 #ifndef TC_RESOLVER_RETRY_POLICY_H
 #define TC_RESOLVER_RETRY_POLICY_H
 

@@ -1,4 +1,5 @@
-/* Target URIs (gRPC doc/naming.md): scheme:[//authority/]endpoint, and bare "host:port" for dns. */
+/* Target URIs (gRPC doc/naming.md): scheme:[//authority/]endpoint, and bare "host:port" for dns. Pure functions, any
+ * thread. */
 #ifndef TC_RESOLVER_TARGET_H
 #define TC_RESOLVER_TARGET_H
 

@@ -1,4 +1,4 @@
-/* The items of a ring, and the limits of its size (A42). */
+/* The items of a ring, and the limits of its size (A42). Plain data. */
 #ifndef TC_RING_ITEM_H
 #define TC_RING_ITEM_H
 

@@ -1,4 +1,4 @@
-/* The hashes of a ring's entries. Internal to the ring. */
+/* The hashes of a ring's entries. Internal to the ring. Pure functions, any thread. */
 #ifndef TC_RING_KEYS_H
 #define TC_RING_KEYS_H
 

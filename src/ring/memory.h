@@ -1,4 +1,4 @@
-/* Large blocks of memory, for rings and for what they are built with. Internal to the ring. */
+/* Large blocks of memory, for rings and for what they are built with. Internal to the ring. Any thread. */
 #ifndef TC_RING_MEMORY_H
 #define TC_RING_MEMORY_H
 

@@ -1,5 +1,5 @@
 /* The last step of an update: the new ring out of the old one and the entries that only one of the two has. Internal to
- * the ring. */
+ * the ring. Pure functions, any thread. */
 #ifndef TC_RING_MERGE_H
 #define TC_RING_MERGE_H
 

@@ -1,4 +1,5 @@
 /* The inside of a ring, for the files that make one: ring.c, update.c, merge.c and cache.c. All other code uses ring.h.
+ * One thread makes a ring; then it is constant, for any thread.
  *
  * A search (tc_ring_find) reads `shift`, `index` and `hash`, then the caller reads `item`; nothing else of a ring is on
  * a pick's path. */

@@ -1,4 +1,4 @@
-/* The number of entries that each item of a ring gets (A42). Internal to the ring. */
+/* The number of entries that each item of a ring gets (A42). Internal to the ring. Pure functions, any thread. */
 #ifndef TC_RING_SHARES_H
 #define TC_RING_SHARES_H
 

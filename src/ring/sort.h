@@ -5,7 +5,7 @@
  * Internal to the ring.
  *
  * Use: tc_ring_sort_init with the number of entries, tc_ring_sort_keys (or room and add) until all are there,
- * tc_ring_sort_finish. */
+ * tc_ring_sort_finish. One thread at a time. */
 #ifndef TC_RING_SORT_H
 #define TC_RING_SORT_H
 

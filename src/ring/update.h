@@ -1,4 +1,4 @@
-/* A ring made of an old one. */
+/* A ring made of an old one. Any thread. */
 #ifndef TC_RING_UPDATE_H
 #define TC_RING_UPDATE_H
 

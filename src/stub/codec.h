@@ -1,4 +1,5 @@
-/* Messages of protobuf-c in arenas, for torc/protobuf_c.h and for the stubs. */
+/* Messages of protobuf-c in arenas, for torc/protobuf_c.h and for the stubs. Any thread, on an arena that no other
+ * thread uses. */
 #ifndef TC_STUB_CODEC_H
 #define TC_STUB_CODEC_H
 

@@ -1,5 +1,6 @@
-/* The security of connections to one endpoint, where the cluster sets it instead of the channel (A29). It is attached
- * to the endpoint of a subchannel on its way from the policies to the channel. */
+/* The security of connections to one endpoint, where the cluster sets it instead of the channel (A29). A policy
+ * attaches it to the endpoint of a subchannel, and the channel reads it. Immutable and counted with the endpoint. Any
+ * thread. */
 #ifndef TC_SUBCHANNEL_ENDPOINT_SECURITY_H
 #define TC_SUBCHANNEL_ENDPOINT_SECURITY_H
 

@@ -1,4 +1,5 @@
-/* The names in a certificate: its subject alternative names, and how a DNS name among them covers a host. */
+/* The names in a certificate: its subject alternative names, and how a DNS name among them covers a host. Pure
+ * functions, any thread. */
 #ifndef TC_TLS_SAN_H
 #define TC_TLS_SAN_H
 

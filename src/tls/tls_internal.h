@@ -1,4 +1,5 @@
-/* The inside of contexts and streams, for the files of src/tls: context.c, stream.c, verify.c, wire.c. */
+/* The inside of contexts and streams, for the files of src/tls: context.c, stream.c, verify.c, wire.c. A stream belongs
+ * to its loop's thread; contexts are for any thread. */
 #ifndef TC_TLS_TLS_INTERNAL_H
 #define TC_TLS_TLS_INTERNAL_H
 

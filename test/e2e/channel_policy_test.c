@@ -333,7 +333,7 @@ static void test_app_policy(void **state)
     settle(ch);
     assert_int_equal(destroyed, 1);
 
-    /* A name that Torc itself uses is rejected, and so is a class that lacks functions. */
+    /* A name that Torc itself uses is rejected, and so is a factory that lacks functions. */
     struct torc_lb_factory bad = chooser;
     bad.name = "pick_first";
     policies[0] = &bad;

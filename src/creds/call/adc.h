@@ -1,4 +1,5 @@
-/* Application default credentials: the places where Google's libraries look for a program's identity (AIP-4110). */
+/* Application default credentials: the places where Google's libraries look for a program's identity (AIP-4110). Any
+ * thread. */
 #ifndef TC_CREDS_CALL_ADC_H
 #define TC_CREDS_CALL_ADC_H
 

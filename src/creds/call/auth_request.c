@@ -1,4 +1,6 @@
-/* A request has two references: one of the plugin that answers, one of the loop's side. The loop's side gives its
+/* Auth requests: an RPC asks for call credentials, and the credentials answer on any thread.
+ *
+ * A request has two references: one of the credentials, which answer, one of the loop's side. The loop's side gives its
  * reference up when the task has delivered, or in tc_auth_waiter_cancel when no task was posted: there was no answer,
  * or the loop has ended and refused the task. The mutex decides between an answer and a cancel that meet: after a
  * cancel has returned, the waiter is not called and the loop is not touched. */
@@ -54,7 +56,7 @@ void tc_auth_metadata_unref(struct tc_auth_metadata *m)
 }
 
 struct tc_auth_request {
-    struct tc_ref ref; /* one of the plugin, one of the loop's side */
+    struct tc_ref ref; /* one of the credentials, one of the loop's side */
     pthread_mutex_t mutex;
     struct tc_loop *loop;          /* its memory stays as long as a waiter waits */
     struct tc_auth_waiter *waiter; /* under the mutex; NULL: no RPC waits any longer */

@@ -38,7 +38,7 @@ struct tc_auth_waiter {
     void (*fn)(struct tc_auth_waiter *w, struct tc_auth_metadata *metadata, const struct tc_status *error);
 };
 
-/* Makes the request that `w` waits for. The plugin owns the request until it answers, on any thread. */
+/* Makes the request that `w` waits for. The credentials own the request until they answer, on any thread. */
 struct tc_auth_request *tc_auth_request_new(struct tc_loop *loop, struct tc_auth_waiter *w);
 /* Answers and frees the request: takes over a reference to metadata, or copies a status where metadata is NULL. Any
  * thread, once. A waiter that was cancelled is not called, nor is one

@@ -1,4 +1,4 @@
-/* JSON Web Tokens (RFC 7519, RFC 7515): reading the expiry. */
+/* JSON Web Tokens (RFC 7519, RFC 7515): reading the expiry. Pure functions, any thread. */
 #ifndef TC_CREDS_CALL_JWT_H
 #define TC_CREDS_CALL_JWT_H
 

@@ -1,4 +1,4 @@
-/* Signing of JSON Web Tokens (RFC 7515). */
+/* Signing of JSON Web Tokens (RFC 7515). Any thread. */
 #ifndef TC_CREDS_CALL_JWT_SIGN_H
 #define TC_CREDS_CALL_JWT_SIGN_H
 

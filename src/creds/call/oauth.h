@@ -1,4 +1,5 @@
-/* Access tokens of OAuth 2.0 (RFC 6749, section 5): reading an endpoint's answer, and Google's two endpoints. */
+/* Access tokens of OAuth 2.0 (RFC 6749, section 5): reading an endpoint's answer, and Google's two endpoints. Any
+ * thread. */
 #ifndef TC_CREDS_CALL_OAUTH_H
 #define TC_CREDS_CALL_OAUTH_H
 

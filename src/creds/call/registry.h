@@ -1,4 +1,4 @@
-/* Call credentials by name, as the bootstrap's call_creds name them (A97). */
+/* Call credentials by name, as the bootstrap's call_creds name them (A97). Any thread. */
 #ifndef TC_CREDS_CALL_REGISTRY_H
 #define TC_CREDS_CALL_REGISTRY_H
 

@@ -1,5 +1,5 @@
 /* The config of outlier_detection: A50's OutlierDetectionLoadBalancingConfig, from JSON and from code (cds makes it
- * from a Cluster). Immutable and counted, as all LB configs are. Owns a reference of its child. */
+ * from a Cluster). Immutable and counted, as all LB configs are; any thread. Owns a reference of its child. */
 #ifndef TC_LB_OUTLIER_DETECTION_CONFIG_H
 #define TC_LB_OUTLIER_DETECTION_CONFIG_H
 

@@ -1,5 +1,5 @@
 /* A50's ejection algorithms, over the outcomes of each endpoint's RPCs. Knows neither subchannels nor timers: the
- * policy counts into struct tc_outlier, calls the sweep, and acts on `ejected`. */
+ * policy counts into struct tc_outlier, calls the sweep, and acts on `ejected`. Loop thread only. */
 #ifndef TC_LB_OUTLIER_DETECTION_EJECTION_H
 #define TC_LB_OUTLIER_DETECTION_EJECTION_H
 

@@ -1,4 +1,4 @@
-/* round_robin (A61): the connected endpoints one after the other. Has no settings. */
+/* round_robin (A61): the connected endpoints one after the other. Has no settings. Loop thread only. */
 #ifndef TC_LB_POLICIES_ROUND_ROBIN_H
 #define TC_LB_POLICIES_ROUND_ROBIN_H
 

@@ -1,4 +1,5 @@
-/* The config of ring_hash: A42's RingHashLoadBalancingConfig with A76's header, from JSON and from code. */
+/* The config of ring_hash: A42's RingHashLoadBalancingConfig with A76's header, from JSON and from code. Immutable and
+ * counted, any thread. */
 #ifndef TC_LB_RING_HASH_CONFIG_H
 #define TC_LB_RING_HASH_CONFIG_H
 

@@ -1,4 +1,4 @@
-/* The endpoints of an update, found again in the set that the policy has. */
+/* The endpoints of an update, found again in the set that the policy has. Loop thread only. */
 #ifndef TC_LB_RING_HASH_ENDPOINTS_UPDATE_H
 #define TC_LB_RING_HASH_ENDPOINTS_UPDATE_H
 

@@ -1,4 +1,4 @@
-/* The picker of ring_hash. */
+/* The picker of ring_hash. Loop thread only. */
 #ifndef TC_LB_RING_HASH_PICKER_H
 #define TC_LB_RING_HASH_PICKER_H
 

@@ -1,4 +1,5 @@
-/* ring_hash (A42 with the picker of A61, and A76): sends each RPC to the endpoint that its hash hits on the ring. */
+/* ring_hash (A42 with the picker of A61, and A76): sends each RPC to the endpoint that its hash hits on the ring. Loop
+ * thread only. */
 #ifndef TC_LB_RING_HASH_POLICY_H
 #define TC_LB_RING_HASH_POLICY_H
 

@@ -1,5 +1,5 @@
 /* The parts of the bootstrap's parser: bootstrap.c reads the outermost object and calls the other files for its
- * members. Each adds its errors with their paths and goes on, so that one read shows all errors. */
+ * members. Each adds its errors with their paths and goes on, so that one read shows all errors. Any thread. */
 #ifndef TC_XDS_BOOTSTRAP_BOOTSTRAP_INTERNAL_H
 #define TC_XDS_BOOTSTRAP_BOOTSTRAP_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* Caps on hostile sizes from the bootstrap's member "torc.limits". Other programs that read the bootstrap ignore the
- * member. Zero means not set: the default holds. */
+ * member. Zero means not set: the default holds. Any thread. */
 #ifndef TC_XDS_BOOTSTRAP_LIMITS_H
 #define TC_XDS_BOOTSTRAP_LIMITS_H
 

@@ -1,4 +1,4 @@
-/* The ADS stream of one server, in both forms of ADS. */
+/* The ADS stream of one server, in both forms of ADS. Loop thread only. */
 #ifndef TC_XDS_CLIENT_ADS_H
 #define TC_XDS_CLIENT_ADS_H
 

@@ -1,4 +1,4 @@
-/* ADS, incremental. */
+/* ADS, incremental. Loop thread only. */
 #ifndef TC_XDS_CLIENT_ADS_DELTA_H
 #define TC_XDS_CLIENT_ADS_DELTA_H
 

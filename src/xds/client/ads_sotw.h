@@ -1,4 +1,4 @@
-/* ADS, state of the world. */
+/* ADS, state of the world. Loop thread only. */
 #ifndef TC_XDS_CLIENT_ADS_SOTW_H
 #define TC_XDS_CLIENT_ADS_SOTW_H
 

@@ -1,4 +1,4 @@
-/* An authority in use: its entries, its servers, and A71's fallback between them. */
+/* An authority in use: its entries, its servers, and A71's fallback between them. Loop thread only. */
 #ifndef TC_XDS_CLIENT_AUTHORITY_H
 #define TC_XDS_CLIENT_AUTHORITY_H
 

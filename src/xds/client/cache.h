@@ -1,4 +1,5 @@
-/* The cache's entries: the state of a watched resource (A88), and the last notification of its watchers. */
+/* The cache's entries: the state of a watched resource (A88), and the last notification of its watchers. Loop thread
+ * only. */
 #ifndef TC_XDS_CLIENT_CACHE_H
 #define TC_XDS_CLIENT_CACHE_H
 

@@ -1,4 +1,5 @@
-/* The inside of a local client (xds/client/local_client.h): the authorities in use, and the cache entries of each. */
+/* The inside of a local client (xds/client/local_client.h): the authorities in use, and the cache entries of each. Loop
+ * thread only. */
 #ifndef TC_XDS_CLIENT_LOCAL_INTERNAL_H
 #define TC_XDS_CLIENT_LOCAL_INTERNAL_H
 

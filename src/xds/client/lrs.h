@@ -1,6 +1,6 @@
 /* Load reports (LRS, A27) to one server: a stream that is open while any cluster's loads are to be reported there. The
  * server says which clusters and how often; a stream that breaks is opened again without losing counts that were not
- * handed over. Other folders use tc_xds_client_load. */
+ * handed over. Other folders use tc_xds_client_load. Loop thread only. */
 #ifndef TC_XDS_CLIENT_LRS_H
 #define TC_XDS_CLIENT_LRS_H
 

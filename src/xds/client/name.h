@@ -1,4 +1,5 @@
-/* Names of resources: plain ones, and A47's xdstp://authority/type/id?key=value names with their canonical form. */
+/* Names of resources: plain ones, and A47's xdstp://authority/type/id?key=value names with their canonical form. Pure
+ * functions, any thread. */
 #ifndef TC_XDS_CLIENT_NAME_H
 #define TC_XDS_CLIENT_NAME_H
 

@@ -1,4 +1,5 @@
-/* Taking in a response: resources decoded and delivered, errors collected for one NACK (A46), the answer prepared. */
+/* Taking in a response: resources decoded and delivered, errors collected for one NACK (A46), the answer prepared. Loop
+ * thread only. */
 #ifndef TC_XDS_CLIENT_RESPONSE_H
 #define TC_XDS_CLIENT_RESPONSE_H
 

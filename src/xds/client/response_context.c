@@ -1,4 +1,5 @@
-/* A response being taken in: its type, its errors, its answer. Knows neither the entries' states nor threads.
+/* The context of applying a response: its type, its errors, its answer. Knows neither the entries' states nor the
+ * decode thread.
  *
  * Errors are collected over the whole response (tc_xds_response_add_error), NACK_MAX_BYTES of text at most;
  * tc_xds_response_end answers it, with an ACK, or a NACK that has this text.

@@ -1,5 +1,5 @@
-/* A response being taken in: its state, the resources in it, and the answer to it. The context of applying a response,
- * for both forms of responses. */
+/* The context of applying a response, for both forms of responses: the state, the resources of the response, and the
+ * answer to it. Loop thread only. */
 #ifndef TC_XDS_CLIENT_RESPONSE_CONTEXT_H
 #define TC_XDS_CLIENT_RESPONSE_CONTEXT_H
 
@@ -80,7 +80,7 @@ int tc_xds_response_unpack(const struct tc_xds_response_variant *variant, struct
 /* Returns the index of a type that the stream asked for, else TC_XDS_NO_TYPE: an answer of a type that was never asked
  * for could be taken for a first request, and one without names asks for everything. */
 size_t tc_xds_response_type(struct tc_xds_channel *ch, struct tc_slice type_url);
-/* Errors whose text fits a NACK. */
+/* Makes a list of errors whose text fits a NACK. */
 void tc_xds_response_errors_init(struct tc_validation_errors *f);
 /* Queues the ACK, or the NACK if there are errors. */
 void tc_xds_response_answer(struct tc_xds_channel *ch, size_t type, struct tc_slice version, struct tc_slice nonce,

@@ -1,4 +1,4 @@
-/* A DeltaDiscoveryResponse, incremental. */
+/* A DeltaDiscoveryResponse, incremental. Loop thread only. */
 #ifndef TC_XDS_CLIENT_RESPONSE_DELTA_H
 #define TC_XDS_CLIENT_RESPONSE_DELTA_H
 

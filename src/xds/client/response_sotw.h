@@ -1,4 +1,4 @@
-/* A DiscoveryResponse, state of the world. */
+/* A DiscoveryResponse, state of the world. Loop thread only. */
 #ifndef TC_XDS_CLIENT_RESPONSE_SOTW_H
 #define TC_XDS_CLIENT_RESPONSE_SOTW_H
 

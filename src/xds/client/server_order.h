@@ -1,4 +1,4 @@
-/* The servers of an authority that are in use, in order of preference, and their state (A71). */
+/* The servers of an authority that are in use, in order of preference, and their state (A71). Loop thread only. */
 #ifndef TC_XDS_CLIENT_SERVER_ORDER_H
 #define TC_XDS_CLIENT_SERVER_ORDER_H
 

@@ -1,4 +1,5 @@
-/* The subscriptions of an ADS stream: a queue of the types whose requests are due, and the entries of each type. */
+/* The subscriptions of an ADS stream: a queue of the types whose requests are due, and the entries of each type. Loop
+ * thread only. */
 #ifndef TC_XDS_CLIENT_SUBSCRIPTIONS_H
 #define TC_XDS_CLIENT_SUBSCRIPTIONS_H
 

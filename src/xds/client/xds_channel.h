@@ -1,4 +1,4 @@
-/* The life of an xds_channel, the connection to one server. */
+/* The life of an xds_channel, the connection to one server. Loop thread only. */
 #ifndef TC_XDS_CLIENT_XDS_CHANNEL_H
 #define TC_XDS_CLIENT_XDS_CHANNEL_H
 

@@ -1,12 +1,12 @@
 /* The bootstrap of a channel. Checks the parts that xds/bootstrap cannot: credentials, certificate providers, and the
- * servers' targets. */
+ * servers' targets. Any thread. */
 #ifndef TC_XDS_DOMAIN_BOOTSTRAP_ENV_H
 #define TC_XDS_DOMAIN_BOOTSTRAP_ENV_H
 
 #include "resolver/resolver.h"
 #include "xds/bootstrap/bootstrap.h"
 
-/* Reads the bootstrap that the env names; NULL with *error. */
+/* Returns the bootstrap that the env names, with one reference; NULL with *error. */
 struct tc_xds_bootstrap *tc_bootstrap_env_read(const struct tc_resolver_env *env, struct tc_status *error);
 /* Returns why this URI cannot be the target of a control plane (tc_free), or NULL. */
 char *tc_bootstrap_env_uri_error(const char *uri);

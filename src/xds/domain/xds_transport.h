@@ -1,4 +1,4 @@
-/* The xDS client's transport on Torc's own channels (xds/client/transport.h). */
+/* The xDS client's transport on Torc's own channels (xds/client/transport.h). Loop thread only. */
 #ifndef TC_XDS_DOMAIN_XDS_TRANSPORT_H
 #define TC_XDS_DOMAIN_XDS_TRANSPORT_H
 

@@ -1,4 +1,4 @@
-/* Fault injection (A33): delays RPCs and ends them, by settings or as the RPC's own metadata asks. */
+/* Fault injection (A33): delays RPCs and ends them, by settings or as the RPC's own metadata asks. Loop thread only. */
 #ifndef TC_XDS_FILTER_FAULT_FILTER_H
 #define TC_XDS_FILTER_FAULT_FILTER_H
 

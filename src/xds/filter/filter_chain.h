@@ -1,4 +1,4 @@
-/* The HTTP filters of RPCs on one route, in order. */
+/* The HTTP filters of RPCs on one route, in order. Loop thread only. */
 #ifndef TC_XDS_FILTER_FILTER_CHAIN_H
 #define TC_XDS_FILTER_FILTER_CHAIN_H
 

@@ -1,5 +1,5 @@
 /* Which HTTP filters an RPC on a route passes, with the most specific settings of each (A39). A filter has a type
- * (xds/resource/http_filter.h) and operations (resolver/call_filter.h). */
+ * (xds/resource/http_filter.h) and operations (resolver/call_filter.h). Loop thread only. */
 #ifndef TC_XDS_FILTER_HTTP_FILTERS_H
 #define TC_XDS_FILTER_HTTP_FILTERS_H
 

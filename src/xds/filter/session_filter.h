@@ -1,6 +1,6 @@
 /* Stateful sessions (A55, A60, A61): an RPC's cookie names the cluster and the endpoint that its session is at; a
  * response sets the cookie when there was none, or when the session is elsewhere now. The cookie's value is, in base64,
- * "1.1.1.1:80[,2.2.2.2:80...];cluster:NAME", the address in use first. */
+ * "1.1.1.1:80[,2.2.2.2:80...];cluster:NAME", the address in use first. Loop thread only. */
 #ifndef TC_XDS_FILTER_SESSION_FILTER_H
 #define TC_XDS_FILTER_SESSION_FILTER_H
 

@@ -1,7 +1,7 @@
 /* cds (A74, A75): one cluster out of the XdsConfig in its attributes. A leaf cluster becomes
  *     outlier_detection -> xds_cluster_impl -> xds_override_host -> priority -> for each priority the policy that the
  *     cluster asks for;
- * an aggregate becomes priority -> a cds for each leaf cluster. */
+ * an aggregate becomes priority -> a cds for each leaf cluster. Loop thread only. */
 #ifndef TC_XDS_LB_CDS_H
 #define TC_XDS_LB_CDS_H
 

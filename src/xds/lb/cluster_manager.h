@@ -1,4 +1,5 @@
-/* xds_cluster_manager (A31): a child for each cluster, chosen by the cluster that the config selector gave the RPC. */
+/* xds_cluster_manager (A31): a child for each cluster, chosen by the cluster that the config selector gave the RPC.
+ * Loop thread only. */
 #ifndef TC_XDS_LB_CLUSTER_MANAGER_H
 #define TC_XDS_LB_CLUSTER_MANAGER_H
 

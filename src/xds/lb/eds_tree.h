@@ -5,7 +5,8 @@
  * trees.
  *
  * A priority keeps its name by its localities (A37, A74): a priority that shares a locality with one of the last tree
- * takes over the name, and with it the connections. A name is never used for another priority later. */
+ * takes over the name, and with it the connections. A name is never used for another priority later. Loop thread
+ * only. */
 #ifndef TC_XDS_LB_EDS_TREE_H
 #define TC_XDS_LB_EDS_TREE_H
 

@@ -7,7 +7,7 @@
  *
  * The list of endpoints that the policy gets has the draining ones at its top level; the child never gets them. Only
  * connectivity and EDS health decide on an endpoint: an endpoint that outlier detection has ejected keeps its
- * sessions. */
+ * sessions. Loop thread only. */
 #ifndef TC_XDS_LB_OVERRIDE_HOST_H
 #define TC_XDS_LB_OVERRIDE_HOST_H
 

@@ -1,5 +1,5 @@
 /* The config of xds_override_host: A55's OverrideHostLoadBalancingPolicyConfig with A75's idle timeout, from JSON and
- * from code. */
+ * from code. Immutable and counted, any thread. */
 #ifndef TC_XDS_LB_OVERRIDE_HOST_CONFIG_H
 #define TC_XDS_LB_OVERRIDE_HOST_CONFIG_H
 

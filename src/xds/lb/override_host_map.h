@@ -1,4 +1,5 @@
-/* The addresses of a cluster by which xds_override_host finds the endpoints of sessions, and its facts about each. */
+/* The addresses of a cluster by which xds_override_host finds the endpoints of sessions, and its facts about each. Loop
+ * thread only. */
 #ifndef TC_XDS_LB_OVERRIDE_HOST_MAP_H
 #define TC_XDS_LB_OVERRIDE_HOST_MAP_H
 

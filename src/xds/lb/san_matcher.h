@@ -1,4 +1,4 @@
-/* Checks that a server's certificate has a name that the cluster asks for (A29, A101). */
+/* Checks that a server's certificate has a name that the cluster asks for (A29, A101). Any thread. */
 #ifndef TC_XDS_LB_SAN_MATCHER_H
 #define TC_XDS_LB_SAN_MATCHER_H
 

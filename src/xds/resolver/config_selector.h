@@ -1,4 +1,5 @@
-/* The config selector of the xds resolver (A31, A42): route, cluster, hash and timeout of each RPC. */
+/* The config selector of the xds resolver (A31, A42): route, cluster, hash and timeout of each RPC. Loop thread
+ * only. */
 #ifndef TC_XDS_RESOLVER_CONFIG_SELECTOR_H
 #define TC_XDS_RESOLVER_CONFIG_SELECTOR_H
 

@@ -1,4 +1,4 @@
-/* From a target of the xds resolver to names (A47). */
+/* From a target of the xds resolver to names (A47). Pure functions, any thread. */
 #ifndef TC_XDS_RESOLVER_LISTENER_NAME_H
 #define TC_XDS_RESOLVER_LISTENER_NAME_H
 

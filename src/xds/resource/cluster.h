@@ -1,4 +1,5 @@
-/* Cluster (A27, A37, A42, A50, A52, A55, A75): data. Immutable; everything lives as long as the resource. */
+/* Cluster (A27, A37, A42, A50, A52, A55, A75): data. Immutable; everything lives as long as the resource. Any
+ * thread. */
 #ifndef TC_XDS_RESOURCE_CLUSTER_H
 #define TC_XDS_RESOURCE_CLUSTER_H
 

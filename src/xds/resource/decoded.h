@@ -1,5 +1,5 @@
 /* The frame around the decoding of a resource, which all types share: tc_decode_begin, the type's own part,
- * tc_decode_end. A type's struct has struct tc_decoded first. */
+ * tc_decode_end. A type's struct has struct tc_decoded first. Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_DECODED_H
 #define TC_XDS_RESOURCE_DECODED_H
 

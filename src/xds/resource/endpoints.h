@@ -1,4 +1,5 @@
-/* ClusterLoadAssignment (A27, A55, A61, A76, A81): data. Immutable; everything lives as long as the resource. */
+/* ClusterLoadAssignment (A27, A55, A61, A76, A81): data. Immutable; everything lives as long as the resource. Any
+ * thread. */
 #ifndef TC_XDS_RESOURCE_ENDPOINTS_H
 #define TC_XDS_RESOURCE_ENDPOINTS_H
 

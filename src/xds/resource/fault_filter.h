@@ -1,4 +1,4 @@
-/* The fault injection filter's settings (A33): envoy.extensions.filters.http.fault.v3.HTTPFault. */
+/* The fault injection filter's settings (A33): envoy.extensions.filters.http.fault.v3.HTTPFault. Any thread. */
 #ifndef TC_XDS_RESOURCE_FAULT_FILTER_H
 #define TC_XDS_RESOURCE_FAULT_FILTER_H
 

@@ -1,4 +1,4 @@
-/* The hash policies of a route (A42): data and computation. */
+/* The hash policies of a route (A42): data and computation. Any thread. */
 #ifndef TC_XDS_RESOURCE_HASH_POLICY_H
 #define TC_XDS_RESOURCE_HASH_POLICY_H
 

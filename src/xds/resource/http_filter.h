@@ -1,6 +1,6 @@
 /* HTTP filters (A39): their types, instances in a listener, overrides in virtual hosts, routes and weighted clusters. A
  * filter that acts on RPCs has its type in src/xds/filter, its config's parser in src/xds/resource, and a row in
- * api/builtin.c. */
+ * api/builtin.c. Any thread. */
 #ifndef TC_XDS_RESOURCE_HTTP_FILTER_H
 #define TC_XDS_RESOURCE_HTTP_FILTER_H
 

@@ -1,4 +1,4 @@
-/* Parsers of HTTP filter chains and overrides (A39). */
+/* Parsers of HTTP filter chains and overrides (A39). Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_HTTP_FILTER_DECODER_H
 #define TC_XDS_RESOURCE_HTTP_FILTER_DECODER_H
 

@@ -1,7 +1,9 @@
 /* Converts the load balancing of a Cluster into the config that LB policies read (A42, A52): a JSON
  * loadBalancingConfig list of one entry, as C-core and grpc-go make it:
  *     ROUND_ROBIN -> [{"xds_wrr_locality_experimental": {"childPolicy": [{"round_robin": {}}]}}]
- *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}] */
+ *     RING_HASH   -> [{"ring_hash_experimental": {"minRingSize": 1024, "maxRingSize": 8388608}}]
+ *
+ * Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_LB_CONFIG_H
 #define TC_XDS_RESOURCE_LB_CONFIG_H
 

@@ -1,4 +1,4 @@
-/* Listener as a client reads it: the API listener's HttpConnectionManager (A27, A39). Immutable. */
+/* Listener as a client reads it: the API listener's HttpConnectionManager (A27, A39). Immutable. Any thread. */
 #ifndef TC_XDS_RESOURCE_LISTENER_H
 #define TC_XDS_RESOURCE_LISTENER_H
 

@@ -1,4 +1,4 @@
-/* The parser of a cluster's outlier_detection (A50). */
+/* The parser of a cluster's outlier_detection (A50). Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_OUTLIER_DECODER_H
 #define TC_XDS_RESOURCE_OUTLIER_DECODER_H
 

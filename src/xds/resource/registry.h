@@ -1,4 +1,4 @@
-/* The registries of a decode context: their defaults, and lookups in them. */
+/* The registries of a decode context: their defaults, and lookups in them. Any thread. */
 #ifndef TC_XDS_RESOURCE_REGISTRY_H
 #define TC_XDS_RESOURCE_REGISTRY_H
 

@@ -1,6 +1,6 @@
 /* The registries that validation asks, handed in by the caller of the decoder (xds/resource includes neither LB
  * policies nor certificate providers), and the caps on hostile sizes. tc_xds_decode_context.registries points at the
- * struct. */
+ * struct. Any thread. */
 #ifndef TC_XDS_RESOURCE_REGISTRY_TYPES_H
 #define TC_XDS_RESOURCE_REGISTRY_TYPES_H
 

@@ -1,5 +1,5 @@
 /* The memory of a decoded resource: an arena for its structs and texts, and a list of what must be released with it
- * (shared strings, regexes, JSON). Every pointer inside a resource's data lives as long as the resource. */
+ * (shared strings, regexes, JSON). Every pointer inside a resource's data lives as long as the resource. Any thread. */
 #ifndef TC_XDS_RESOURCE_RESOURCE_ARENA_H
 #define TC_XDS_RESOURCE_RESOURCE_ARENA_H
 

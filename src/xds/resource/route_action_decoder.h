@@ -1,4 +1,5 @@
-/* Decodes what a route does with an RPC that matched it (A28, A44, A81). */
+/* Decodes what a route does with an RPC that matched it (A28, A44, A81). Any thread decodes, each with a context of its
+ * own. */
 #ifndef TC_XDS_RESOURCE_ROUTE_ACTION_DECODER_H
 #define TC_XDS_RESOURCE_ROUTE_ACTION_DECODER_H
 

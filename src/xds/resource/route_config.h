@@ -1,5 +1,5 @@
 /* RouteConfiguration (A28, A31, A36, A42, A44, A81): data, and the look-ups that the config selector makes. Immutable;
- * everything lives as long as the resource. */
+ * everything lives as long as the resource. Any thread. */
 #ifndef TC_XDS_RESOURCE_ROUTE_CONFIG_H
 #define TC_XDS_RESOURCE_ROUTE_CONFIG_H
 

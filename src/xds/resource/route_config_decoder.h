@@ -1,4 +1,5 @@
-/* Decodes a table of virtual hosts, which stands in a RouteConfiguration or inline in a Listener. */
+/* Decodes a table of virtual hosts, which stands in a RouteConfiguration or inline in a Listener. Any thread decodes,
+ * each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H
 #define TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H
 

@@ -1,4 +1,4 @@
-/* Routing of an RPC: its virtual host and route (A27, A28), and the cluster of a weighted route. */
+/* Routing of an RPC: its virtual host and route (A27, A28), and the cluster of a weighted route. Any thread. */
 #ifndef TC_XDS_RESOURCE_ROUTE_MATCH_H
 #define TC_XDS_RESOURCE_ROUTE_MATCH_H
 

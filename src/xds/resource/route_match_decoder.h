@@ -1,4 +1,4 @@
-/* Parsers of what a route matches (A28). */
+/* Parsers of what a route matches (A28). Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_ROUTE_MATCH_DECODER_H
 #define TC_XDS_RESOURCE_ROUTE_MATCH_DECODER_H
 

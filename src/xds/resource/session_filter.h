@@ -1,5 +1,5 @@
 /* The stateful session filter's settings (A55): envoy.extensions.filters.http.stateful_session.v3.StatefulSession with
- * cookie-based session state. */
+ * cookie-based session state. Any thread. */
 #ifndef TC_XDS_RESOURCE_SESSION_FILTER_H
 #define TC_XDS_RESOURCE_SESSION_FILTER_H
 

@@ -1,4 +1,4 @@
-/* The parser of a cluster's transport_socket (A29, A86). */
+/* The parser of a cluster's transport_socket (A29, A86). Any thread decodes, each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_TRANSPORT_SOCKET_DECODER_H
 #define TC_XDS_RESOURCE_TRANSPORT_SOCKET_DECODER_H
 

@@ -1,5 +1,5 @@
 /* XdsConfig (A74): everything that a channel needs to route and balance, as one immutable snapshot. The dependency
- * manager makes it, the resolver hands it down, and policies find it as the attributes of their updates. */
+ * manager makes it, the resolver hands it down, and policies find it as the attributes of their updates. Any thread. */
 #ifndef TC_XDS_RESOURCE_XDS_CONFIG_H
 #define TC_XDS_RESOURCE_XDS_CONFIG_H
 

@@ -1,4 +1,4 @@
-/* Resources as large as the limits allow, of every kind of content, each rejected for another reason. */
+/* Resources as large as the limits allow, of every kind of content, each rejected for a reason of its own. */
 #ifndef TC_SUPPORT_HOSTILE_RESOURCES_H
 #define TC_SUPPORT_HOSTILE_RESOURCES_H
 
@@ -11,7 +11,7 @@
 
 enum {
     HOSTILE_SLOW = 1,           /* needs much CPU time */
-    HOSTILE_REGEXES = 2,        /* its cost does not depend on the room */
+    HOSTILE_REGEXES = 2,        /* its cost does not depend on the size of the response */
     HOSTILE_MOST_ENDPOINTS = 4, /* 262,144 endpoints, and one too many */
 };
 

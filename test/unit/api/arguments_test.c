@@ -79,7 +79,7 @@ static void test_options_of_later_headers(void **state)
 }
 
 /* Credentials that could not be made do not lead to a plaintext connection. */
-static void test_credentials_that_are_none(void **state)
+static void test_credentials_that_failed(void **state)
 {
     (void)state;
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options)};
@@ -413,9 +413,9 @@ static void test_endpoints(void **state)
         assert_int_equal(reported[i], wanted[i]);
 }
 
-/* A channel ends after torc_channel_free has returned, off the loop's thread: it must not look at the classes that the
- * application gave it, which may be gone by then. */
-static torc_channel *channel_with_short_lived_classes(torc_runtime *rt, struct short_lived *s)
+/* A channel ends after torc_channel_free has returned, off the loop's thread: it must not look at the factories that
+ * the application gave it, which may be gone by then. */
+static torc_channel *channel_with_short_lived_factories(torc_runtime *rt, struct short_lived *s)
 {
     struct torc_resolver_factory *resolver = calloc(1, sizeof(*resolver));
     struct torc_lb_factory *policy = calloc(1, sizeof(*policy));
@@ -441,12 +441,12 @@ static torc_channel *channel_with_short_lived_classes(torc_runtime *rt, struct s
     return ch;
 }
 
-static void test_classes_are_copied(void **state)
+static void test_factories_are_copied(void **state)
 {
     (void)state;
     struct short_lived s = {0};
     torc_runtime *rt = torc_runtime_new(NULL, NULL);
-    torc_channel *ch = channel_with_short_lived_classes(rt, &s);
+    torc_channel *ch = channel_with_short_lived_factories(rt, &s);
     torc_result *r;
     assert_non_null(ch);
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 50};
@@ -519,11 +519,11 @@ int main(void)
         cmocka_unit_test(test_time_limits),
         cmocka_unit_test(test_factories),
         cmocka_unit_test(test_endpoints),
-        cmocka_unit_test(test_credentials_that_are_none),
+        cmocka_unit_test(test_credentials_that_failed),
         cmocka_unit_test(test_method_names),
         cmocka_unit_test(test_chain_of_calls),
         cmocka_unit_test(test_other_options),
-        cmocka_unit_test(test_classes_are_copied),
+        cmocka_unit_test(test_factories_are_copied),
         cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

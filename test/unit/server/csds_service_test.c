@@ -1,4 +1,5 @@
-/* The client status service over a maker that the test plays: which requests share an answer, and when there is none.
+/* The client status service over a maker that the test plays: which requests share an answer, and when no answer is
+ * made.
  */
 #include "server/csds_service.h"
 
