@@ -1,4 +1,4 @@
-/* The composition root: the one file that names every resolver, LB policy and HTTP filter of Torc. */
+/* The composition root: the one file that names every resolver, LB policy and HTTP filter of Torc. Any thread. */
 #ifndef TC_API_BUILTIN_H
 #define TC_API_BUILTIN_H
 

@@ -1,4 +1,4 @@
-/* Files read whole: certificates, keys, tokens, configuration. */
+/* Files read whole: certificates, keys, tokens, configuration. Any thread. */
 #ifndef TC_BASE_FILE_H
 #define TC_BASE_FILE_H
 

@@ -1,4 +1,5 @@
-/* Service configs (gRPC doc/service_config.md): the LB policy and the settings of methods. */
+/* Service configs (gRPC doc/service_config.md): the LB policy and the settings of methods. Immutable and counted; any
+ * thread. */
 #ifndef TC_CHANNEL_SERVICE_CONFIG_H
 #define TC_CHANNEL_SERVICE_CONFIG_H
 

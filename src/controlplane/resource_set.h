@@ -1,4 +1,5 @@
-/* A set of xDS resources as a control plane serves them: by type and name, each type with a version. Owned by one loop.
+/* A set of xDS resources as a control plane serves them: by type and name, each type with a version. Owned by its
+ * maker; one thread at a time.
  */
 #ifndef TC_CONTROLPLANE_RESOURCE_SET_H
 #define TC_CONTROLPLANE_RESOURCE_SET_H

@@ -1,4 +1,5 @@
-/* Channel credentials inside the library: how a connected byte stream becomes a trusted one. Immutable, shared. */
+/* Channel credentials inside the library: how a connected byte stream becomes a trusted one. Immutable and counted, any
+ * thread. */
 #ifndef TC_CREDS_CREDS_H
 #define TC_CREDS_CREDS_H
 

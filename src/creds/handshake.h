@@ -1,5 +1,5 @@
 /* The handshakes that channel credentials are made of: none, a failure that is known beforehand, TLS. Each tells its
- * outcome from the loop. */
+ * outcome from the loop. Loop thread only. */
 #ifndef TC_CREDS_HANDSHAKE_H
 #define TC_CREDS_HANDSHAKE_H
 

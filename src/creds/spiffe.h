@@ -1,4 +1,5 @@
-/* SPIFFE (A87): identities in certificates, and trust bundle maps, which hold the roots of each trust domain. */
+/* SPIFFE (A87): identities in certificates, and trust bundle maps, which hold the roots of each trust domain. Any
+ * thread. */
 #ifndef TC_CREDS_SPIFFE_H
 #define TC_CREDS_SPIFFE_H
 

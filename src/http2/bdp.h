@@ -1,5 +1,5 @@
 /* The bandwidth-delay product of a path: how many bytes come between a PING and its answer. When they fill the window
- * of a stream, the window doubles. */
+ * of a stream, the window doubles. Loop thread only. */
 #ifndef TC_HTTP2_BDP_H
 #define TC_HTTP2_BDP_H
 

@@ -2,7 +2,7 @@
  *
  * nghttp2's callbacks only record and submit. Recorded events are delivered after nghttp2 returned, from the loop,
  * never from inside a call of the owner. Frames that calls submit are written once, at the end of the turn. Every queue
- * that a peer can make us fill is bounded. */
+ * that a peer can make us fill is bounded. Owned by its maker; loop thread only. */
 #ifndef TC_HTTP2_CONNECTION_H
 #define TC_HTTP2_CONNECTION_H
 

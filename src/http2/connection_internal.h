@@ -1,4 +1,4 @@
-/* The inside of a connection, for its files and the files of its streams. */
+/* The inside of a connection, for its files and the files of its streams. Loop thread only. */
 #ifndef TC_HTTP2_CONNECTION_INTERNAL_H
 #define TC_HTTP2_CONNECTION_INTERNAL_H
 

@@ -2,7 +2,7 @@
  * nghttp2, since nghttp2 passes over some frames without a word.
  *
  * A connection whose peer sends too many of them ends with GOAWAY (ENHANCE_YOUR_CALM). nghttp2's callbacks must not end
- * it: they record a violation, which the reader acts on after nghttp2 has returned. */
+ * it: they record a violation, which the reader acts on after nghttp2 has returned. Loop thread only. */
 #ifndef TC_HTTP2_GLITCHES_H
 #define TC_HTTP2_GLITCHES_H
 

@@ -1,5 +1,5 @@
 /* Received bytes of a stream that wait until a message is asked for. They lie in the loop's blocks, so that they count
- * as lent (base/blocks.h). */
+ * as lent (base/blocks.h). Loop thread only. */
 #ifndef TC_HTTP2_PENDING_H
 #define TC_HTTP2_PENDING_H
 

@@ -8,11 +8,12 @@
 struct tc_h2_server_stream {
     struct tc_h2_stream stream;
     struct tc_arena own_arena;
-    struct tc_h2_server_stream *next_spare; /* a spare one has this and own_arena, the rest of it is poisoned */
+    struct tc_h2_server_stream *next_spare; /* a spare stream uses this member and own_arena alone; the rest is
+                                             * poisoned */
 
-    bool on_stream_due;
-    bool rejected;  /* answered by us, the owner never sees it */
-    bool responded; /* response headers were submitted */
+    bool on_stream_due; /* the owner is to hear of the request */
+    bool rejected;      /* answered by us: the owner never sees the call */
+    bool responded;     /* response headers were submitted */
     bool half_close_notified;
 
     /* The contents of the request's headers. */
@@ -36,8 +37,8 @@ static inline struct tc_h2_server_stream *tc_h2_server_stream_of(struct tc_h2_st
 struct tc_h2_stream *tc_h2_server_stream_new(struct tc_h2_conn *c, int32_t id);
 /* Frees the stream, which was taken off the connection, or keeps it for the next request. */
 void tc_h2_server_stream_free(struct tc_h2_conn *c, struct tc_h2_server_stream *s);
-/* Ends the call for a failure that was found here with a status; messages not delivered are dropped. Takes over the
- * status. */
+/* Ends the call with `status`, for a failure that was found on this side. Undelivered messages are dropped. Takes over
+ * the status. */
 void tc_h2_server_stream_abort(struct tc_h2_server_stream *s, struct tc_status status);
 /* The data source has come to the end of the messages: submits the trailers. */
 void tc_h2_server_stream_submit_trailers(struct tc_h2_server_stream *s);

@@ -3,7 +3,8 @@
  *
  * on_event comes from the loop, never from inside a call on the byte stream. READABLE is level-like: after it the owner
  * reads until TORC_EAGAIN (or stops wanting to read with set_reading(false)). WRITABLE comes once after a write
- * returned TORC_EAGAIN. End of stream and errors show up as READABLE and then in read's result. */
+ * returned TORC_EAGAIN. End of stream and errors show up as READABLE and then in read's result. A stream belongs to one
+ * owner, until `close`. Loop thread only. */
 #ifndef TC_IO_BYTESTREAM_H
 #define TC_IO_BYTESTREAM_H
 

@@ -1,4 +1,4 @@
-/* One attempt to connect to one address, bounded in time. */
+/* One attempt to connect to one address, bounded in time. Loop thread only. */
 #ifndef TC_IO_CONNECT_H
 #define TC_IO_CONNECT_H
 

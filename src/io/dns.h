@@ -1,6 +1,6 @@
 /* Name look-ups by c-ares: A and AAAA in parallel, results in the order of RFC 6724 as c-ares sorts them. Literals are
  * answered without a query. Each query reads /etc/hosts and resolv.conf. Each resolver has one tc_dns, which holds
- * little memory between queries. */
+ * little memory between queries. Loop thread only. */
 #ifndef TC_IO_DNS_H
 #define TC_IO_DNS_H
 

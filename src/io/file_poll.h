@@ -1,5 +1,5 @@
 /* Files and folders that are looked at once a second: file watching for systems without inotify, and for processes
- * whose user has no inotify instance left. Internal to src/io. */
+ * whose user has no inotify instance left. Internal to src/io. Loop thread only. */
 #ifndef TC_IO_FILE_POLL_H
 #define TC_IO_FILE_POLL_H
 

@@ -1,4 +1,4 @@
-/* A listening socket. */
+/* A listening socket. Loop thread only. */
 #ifndef TC_IO_LISTEN_H
 #define TC_IO_LISTEN_H
 

@@ -1,5 +1,6 @@
 /* A hierarchical timer wheel: O(1) start and stop, expiry in order of due time and, within one millisecond, of
- * starting. Internal to src/io: owners use tc_timer (loop.h).
+ * starting. The wheel is internal to src/io; owners embed a tc_timer and use tc_timer_start and tc_timer_stop (loop.h).
+ * Loop thread only.
  *
  * A timer sits at the level of the highest 6-bit digit in which its due time differs from the wheel's time, in the slot
  * of that digit. When the wheel reaches a slot's first instant, the slot's timers move to lower levels, in order; so
@@ -12,7 +13,7 @@
 #define TC_TIMERS_BITS 6
 #define TC_TIMERS_SLOTS (1 << TC_TIMERS_BITS)
 #define TC_TIMERS_LEVELS 8
-/* Longer delays than this (some 2,000 years) count as this. */
+/* Longer delays (2^46 ms are some 2,000 years) count as this one. */
 #define TC_TIMERS_MAX_DELAY_MS (UINT64_C(1) << 46)
 
 struct tc_loop;

@@ -1,4 +1,4 @@
-/* Checks before calls of libuv, which ends the process when the system refuses what it needs. */
+/* Checks before calls of libuv: libuv ends the process when the system refuses a descriptor or memory. Any thread. */
 #ifndef TC_IO_UV_LOOP_H
 #define TC_IO_UV_LOOP_H
 

@@ -1,4 +1,4 @@
-/* One descriptor that the loop watches (uv_poll). Internal to src/io. */
+/* One descriptor that the loop watches (uv_poll). Internal to src/io. Loop thread only. */
 #ifndef TC_IO_WATCH_H
 #define TC_IO_WATCH_H
 

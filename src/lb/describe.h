@@ -1,7 +1,7 @@
 /* The state of a tree of policies as JSON, for `torc call --explain`, and for tests that must tell two states apart.
  *
  * A policy writes the members of its object; the caller writes the braces around them. A policy must write everything
- * that decides what it does next, texts of errors excepted: the model tests rely on that. */
+ * that decides what it does next, texts of errors excepted: the model tests rely on that. Loop thread only. */
 #ifndef TC_LB_DESCRIBE_H
 #define TC_LB_DESCRIBE_H
 

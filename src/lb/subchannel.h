@@ -3,7 +3,7 @@
  *
  * State changes come through the loop's serial queue, never from inside a call: IDLE -> CONNECTING -> READY or
  * TRANSIENT_FAILURE; READY -> IDLE when the connection is lost (GOAWAY included); TRANSIENT_FAILURE -> IDLE when the
- * backoff is over (A61, A62: pick_first then connects again). */
+ * backoff is over (A61, A62: pick_first then connects again). Loop thread only. */
 #ifndef TC_LB_SUBCHANNEL_H
 #define TC_LB_SUBCHANNEL_H
 

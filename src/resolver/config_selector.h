@@ -1,5 +1,5 @@
-/* The config selector (A31): decides route, cluster, timeout and hash of each RPC before the pick. Immutable; shared on
- * the loop. */
+/* The config selector (A31): decides route, cluster, timeout and hash of each RPC before the pick. Immutable, counted.
+ * Loop thread only. */
 #ifndef TC_RESOLVER_CONFIG_SELECTOR_H
 #define TC_RESOLVER_CONFIG_SELECTOR_H
 

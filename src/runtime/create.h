@@ -1,4 +1,4 @@
-/* Making runtimes for tests; applications use torc/runtime.h. */
+/* Making runtimes for tests; applications use torc/runtime.h. Any thread. */
 #ifndef TC_RUNTIME_CREATE_H
 #define TC_RUNTIME_CREATE_H
 

@@ -1,4 +1,4 @@
-/* The inside of the gRPC server, shared by its files: server, connections, calls. */
+/* The inside of the gRPC server, shared by its files: server, connections, calls. Loop thread only. */
 #ifndef TC_SERVER_SERVER_INTERNAL_H
 #define TC_SERVER_SERVER_INTERNAL_H
 

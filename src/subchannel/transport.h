@@ -1,5 +1,5 @@
 /* A connected transport: an HTTP/2 connection and the calls that wait for a stream on it (MAX_CONCURRENT_STREAMS). It
- * outlives its place in the pool: after a GOAWAY it goes on until its last stream ended. */
+ * outlives its place in the pool: after a GOAWAY it goes on until its last stream ended. Counted. Loop thread only. */
 #ifndef TC_SUBCHANNEL_TRANSPORT_H
 #define TC_SUBCHANNEL_TRANSPORT_H
 

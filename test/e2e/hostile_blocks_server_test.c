@@ -1,6 +1,6 @@
-/* Clients that begin header blocks and let calls end before they finish the block: trailers without END_HEADERS whose
- * deadline passes meanwhile, answers left unread so that the server can send nothing, or so much at once that a turn
- * of the server ends inside a block.
+/* Clients that begin a header block, and finish it only after calls have ended. There are three ways to get there:
+ * trailers without END_HEADERS, until the call's deadline has passed; answers that the client does not read, so that
+ * the server can send nothing; so many bytes at once that a turn of the server ends inside a block.
  *
  * Over several connections, plaintext and TLS. Asserts that each call of the server has the headers of its own
  * connection, and so has each answer. Runs for TORC_SOAK_SECONDS (3 by default). */
@@ -231,7 +231,8 @@ static void play(struct hostile_peer *p)
     take_answers(c, p);
 }
 
-/* Calls, deadlines and answers that show something, for a run of 3 s. A slow machine takes longer for them. */
+/* Returns whether enough calls, deadlines and answers occurred to prove something. A slow machine needs longer than 3
+ * s. */
 static bool seen_enough(void)
 {
     return atomic_load(&served) >= 150 && atomic_load(&late) >= 60 && atomic_load(&answered) >= 60;

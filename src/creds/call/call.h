@@ -1,5 +1,5 @@
 /* Call credentials inside the library: metadata that proves the caller's identity, for each RPC. Immutable and shared
- * by any number of runtimes; each kind guards its cache by a lock of its own. */
+ * by any number of runtimes; each kind guards its cache by a lock of its own. Any thread. */
 #ifndef TC_CREDS_CALL_CALL_H
 #define TC_CREDS_CALL_CALL_H
 

@@ -1,4 +1,4 @@
-/* Call credentials of a JWT in a file (A97). */
+/* Call credentials of a JWT in a file (A97). Any thread. */
 #ifndef TC_CREDS_CALL_JWT_FILE_H
 #define TC_CREDS_CALL_JWT_FILE_H
 

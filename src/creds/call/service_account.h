@@ -1,4 +1,4 @@
-/* Call credentials of a service account's key: JWTs that it signs itself (Google's AIP-4111). */
+/* Call credentials of a service account's key: JWTs that it signs itself (Google's AIP-4111). Any thread. */
 #ifndef TC_CREDS_CALL_SERVICE_ACCOUNT_H
 #define TC_CREDS_CALL_SERVICE_ACCOUNT_H
 

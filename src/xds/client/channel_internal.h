@@ -1,5 +1,5 @@
 /* An xds_channel: the connection to one server, with its ADS stream and its load reports. Data; see xds_channel.h for
- * its life, ads.h and subscriptions.h for the stream, lrs.h for reports. */
+ * its life, ads.h and subscriptions.h for the stream, lrs.h for reports. Loop thread only. */
 #ifndef TC_XDS_CLIENT_CHANNEL_INTERNAL_H
 #define TC_XDS_CLIENT_CHANNEL_INTERNAL_H
 

@@ -1,7 +1,8 @@
 /* The xDS client: watches resources by type and name over ADS, keeps the resources, and notifies watchers.
  *
  * Watcher callbacks come by the loop's serial queue, never from inside a call. Each carries a token of the response's
- * flow control: the next response is read only when all tokens of the last were released (tc_xds_token_unref). */
+ * flow control: the next response is read only when all tokens of the last were released (tc_xds_token_unref). Counted.
+ * Loop thread only. */
 #ifndef TC_XDS_CLIENT_CLIENT_H
 #define TC_XDS_CLIENT_CLIENT_H
 

@@ -1,5 +1,6 @@
 /* The xDS client of one target in a runtime where targets share the resources of some authorities (A71): it sends each
- * watch to the client that all targets share or to the target's own, as tc_xds_bootstrap_shares says. */
+ * watch to the client that all targets share or to the target's own, as tc_xds_bootstrap_shares says. Loop thread
+ * only. */
 #ifndef TC_XDS_CLIENT_FORWARDING_CLIENT_H
 #define TC_XDS_CLIENT_FORWARDING_CLIENT_H
 

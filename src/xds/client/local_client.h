@@ -1,5 +1,5 @@
 /* The xDS client that asks servers itself: ADS streams, a cache, A71's fallback, and load reports. Shared by the
- * channels of one target, or of several (xds/domain/client_pool.h). */
+ * channels of one target, or of several (xds/domain/client_pool.h). Loop thread only. */
 #ifndef TC_XDS_CLIENT_LOCAL_CLIENT_H
 #define TC_XDS_CLIENT_LOCAL_CLIENT_H
 

@@ -1,4 +1,5 @@
-/* The load reports of a remote client: counted on its own loop, handed to its origin's client. */
+/* The load reports of a remote client: counted on its own loop, handed to its origin's client. Each function says its
+ * thread. */
 #ifndef TC_XDS_CLIENT_REMOTE_LOAD_H
 #define TC_XDS_CLIENT_REMOTE_LOAD_H
 

@@ -1,5 +1,5 @@
 /* The interface through which the xDS client reaches its servers without knowing channels. xds/domain implements it
- * with Torc's own channels, tests implement it with a script. */
+ * with Torc's own channels, tests implement it with a script. Loop thread only. */
 #ifndef TC_XDS_CLIENT_TRANSPORT_H
 #define TC_XDS_CLIENT_TRANSPORT_H
 

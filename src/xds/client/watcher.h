@@ -1,4 +1,4 @@
-/* Delivery to watchers: callbacks come by the loop's queue, one a run, never from inside a call. */
+/* Delivery to watchers: callbacks come by the loop's queue, one a run, never from inside a call. Loop thread only. */
 #ifndef TC_XDS_CLIENT_WATCHER_H
 #define TC_XDS_CLIENT_WATCHER_H
 

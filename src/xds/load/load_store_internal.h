@@ -1,4 +1,5 @@
-/* The inside of a load store, for its reports (load_report.c) and for counts of other loops (load_source.c). */
+/* The inside of a load store, for its reports (load_report.c) and for counts of other loops (load_source.c). Loop
+ * thread only. */
 #ifndef TC_XDS_LOAD_LOAD_STORE_INTERNAL_H
 #define TC_XDS_LOAD_LOAD_STORE_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* The inside of the dependency manager: the resources that it watches, and how they become texts and cluster
- * snapshots. */
+ * snapshots. Loop thread only. */
 #ifndef TC_XDS_RESOLVER_DEPENDENCY_MANAGER_INTERNAL_H
 #define TC_XDS_RESOLVER_DEPENDENCY_MANAGER_INTERNAL_H
 

@@ -1,4 +1,5 @@
-/* The addresses of a LOGICAL_DNS cluster (A37, A61): a DNS resolver whose whole answer is one endpoint. */
+/* The addresses of a LOGICAL_DNS cluster (A37, A61): a DNS resolver whose whole answer is one endpoint. Loop thread
+ * only. */
 #ifndef TC_XDS_RESOLVER_DNS_WATCH_H
 #define TC_XDS_RESOLVER_DNS_WATCH_H
 

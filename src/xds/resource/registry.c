@@ -1,5 +1,5 @@
-/* The default registries: the HTTP filters that need no code, caps on hostile sizes, and the switches of the
- * environment.
+/* The default registries: the HTTP filters that have no code of their own, caps on hostile sizes, and the switches of
+ * the environment.
  *
  * The caps hold where the bootstrap's "torc.limits" says nothing (docs/limits.md). The environment is read once, by
  * tc_xds_registries_init, so that all resources of a client are decoded alike. */

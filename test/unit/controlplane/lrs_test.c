@@ -49,7 +49,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* NULL node, NULL cluster: none. */
+/* Sends a report, without a node if node_id is NULL, and without clusters if `cluster` is NULL. */
 static void report(struct kit_server_call *c, const char *node_id, const char *cluster, uint64_t dropped)
 {
     Envoy__Service__LoadStats__V3__LoadStatsRequest r = ENVOY__SERVICE__LOAD_STATS__V3__LOAD_STATS_REQUEST__INIT;
