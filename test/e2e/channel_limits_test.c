@@ -322,7 +322,7 @@ static void test_deadlines_that_have_passed(void **state)
                 expect((enum way)way, &out, TORC_STATUS_DEADLINE_EXCEEDED, "deadline exceeded after 0.000 s, before");
                 assert_int_equal(out.attempts, 0);
             }
-            /* A call with time left, behind the late ones. */
+            /* A call with time left, queued behind the late calls. */
             struct torc_call_options o = {TORC_SIZE(torc_call_options)};
             if (i < 2) {
                 struct outcome out = send_by(UNARY, ch, "x", 1, &o);

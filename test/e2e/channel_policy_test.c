@@ -127,7 +127,7 @@ static void test_app_resolver(void **state)
     struct names names = {.n = 2, .service_config = "{\"loadBalancingConfig\":[{\"round_robin\":{}}]}"};
     struct torc_resolver_factory cls;
     torc_channel *ch = open_names(&names, &cls, NULL, NULL);
-    /* Calls go to connected backends, so the first calls may miss one. */
+    /* Calls go to connected backends, so the first calls may miss a backend. */
     bool reached[2] = {false};
     for (int i = 0; i < 100000 && !(reached[0] && reached[1]); i++)
         reached[call_backend(ch)] = true;

@@ -223,7 +223,7 @@ static void test_write_back_pressure(void **state)
     run_until_quiet(&s.written);
     assert_in_range(s.written, 1, 300);
 
-    /* Another call on the same connection is not blocked by it. */
+    /* Another call on the same connection is not blocked by the unread stream. */
     torc_result *r = torc_unary(ch, "a.B/Unary", "x", 1, NULL);
     assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
     torc_result_free(r);

@@ -313,7 +313,7 @@ static void test_async_batch(void **state)
     assert_int_equal(b.done, 0);
     while (b.done < 500)
         assert_true(torc_runtime_poll(rt, 1000) >= 0);
-    /* More than the server's MAX_CONCURRENT_STREAMS: the others waited. */
+    /* More calls than the server's MAX_CONCURRENT_STREAMS: the surplus waited. */
     assert_int_equal(b.ok, 500);
     torc_channel_free(ch);
 }
@@ -356,7 +356,7 @@ static void test_channel_free_cancels(void **state)
     assert_int_equal(b.cancelled, 3);
 }
 
-/* A lent request: it is released by its callback, not before. */
+/* A lent request is released by its callback, not before. */
 struct lent {
     char *bytes;
     size_t size;

@@ -135,7 +135,7 @@ static void deadlines(void **state)
         assert_in_range(now_ms() - begun, 100, SLOW_MS);
         uint64_t took = call(ch, HANG, 1000, TORC_STATUS_DEADLINE_EXCEEDED, "waiting for the response");
         assert_in_range(took, 1000, SLOW_MS);
-        while (!atomic_load(&e.n)) /* its deadline precedes that of the one that is over */
+        while (!atomic_load(&e.n)) /* its deadline is earlier than that of the call that is over */
             call(ch, ECHO, 60000, TORC_STATUS_OK, "");
         assert_int_equal(e.code, TORC_STATUS_DEADLINE_EXCEEDED);
         assert_in_range(now_ms() - begun, 1000, SLOW_MS);

@@ -128,7 +128,7 @@ static void large_message(void **state)
     kit_backends_free(kit);
 }
 
-/* A message for a call that does not read. */
+/* A message of a stream whose application does not read. */
 static void unread_message(void **state)
 {
     (void)state;

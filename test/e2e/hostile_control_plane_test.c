@@ -29,7 +29,7 @@ static const char *names[HOSTILE_MAX];
 static hostile_play_fn *plays[HOSTILE_MAX];
 static size_t n_plays, n_clear; /* the first plays are plaintext */
 static struct hostile *over_plaintext, *over_tls;
-static struct hostile *servers; /* one of the plays */
+static struct hostile *servers; /* over_plaintext or over_tls */
 static struct kit_cert root, cert;
 static char root_file[] = "/tmp/torc-hostile-root-XXXXXX";
 static torc_runtime *rt;

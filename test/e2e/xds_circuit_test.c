@@ -20,7 +20,7 @@ struct open_calls {
     torc_stream *calls[MOST];
     size_t n;
     uint64_t reached; /* at the backend */
-    /* Each call that ended is in one count. */
+    /* Each call that ended is in exactly one of the counts. */
     atomic_size_t dropped; /* dropped at once */
     atomic_size_t others;
 };
@@ -115,7 +115,7 @@ static void shared_and_lowered(void **state)
     wait_ok(b);
     kit_mesh_take(calls.k, 0);
     open_more(&calls, a, 1);
-    wait_ok(b); /* one is left */
+    wait_ok(b); /* one call is left */
     kit_mesh_take(calls.k, 0);
     open_more(&calls, b, 1);
     kit_mesh_wait_failure(a, TORC_STATUS_UNAVAILABLE, DROPPED);

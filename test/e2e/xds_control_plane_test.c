@@ -170,7 +170,7 @@ static void clients_of_targets(void **state)
     for (size_t i = 0; i < TC_ARRAY_LEN(alone); i++)
         torc_channel_free(alone[i]);
     tc_free(bootstrap);
-    /* The streams of the others end with them; ctest bounds the wait. */
+    /* The streams of the freed channels end; ctest bounds the wait. */
     while (streams(w.k) != 1)
         kit_mesh_calls(w.ch, NULL, 1);
     kit_mesh_world_close(&w);

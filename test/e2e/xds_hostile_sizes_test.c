@@ -150,7 +150,7 @@ static void many_resources(void **state)
         resources[i] = tc_slice_str("\x0a\x01x");
     play(&(struct sending){CDS, "65,537 resources", resources, N + 1}, "NACK", GROWN_KB_MAX, &wrong);
     play(&(struct sending){CDS, "65,536 resources", resources, N}, "NACK", GROWN_KB_MAX, &wrong);
-    /* And a large resource among them. */
+    /* A large resource among many small ones. */
     hostile_half_unknown_fields(&b);
     resources[0] = tc_slice_of(b.data, b.len / 8);
     play(&(struct sending){EDS, "65,536 resources, one of them large", resources, N}, "NACK", GROWN_KB_MAX, &wrong);

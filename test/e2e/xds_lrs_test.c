@@ -112,7 +112,7 @@ static void all_clusters_and_named_ones(void **state)
                         "{match: {prefix: \"/torc.test\"}, route: {cluster: d}},"
                         "{match: {prefix: \"\"}, route: {cluster: c}}");
     w->ch = kit_mesh_channel(w->k, "svc", NULL);
-    kit_lrs_calls(w->ch, 40, &w->seen); /* 30 good ones to c, 10 bad ones to d */
+    kit_lrs_calls(w->ch, 40, &w->seen); /* 30 successful calls to c, 10 failed ones to d */
     KIT_LRS_WAIT(w->lrs, kit_lrs_told_cluster(t, "c")->a.success == 30 && kit_lrs_told_cluster(t, "d")->b.error == 10);
     /* An unknown cluster: nothing is reported, and nothing is lost. */
     kit_lrs_ask(w->lrs, INTERVAL_MS, "bogus");
@@ -122,7 +122,7 @@ static void all_clusters_and_named_ones(void **state)
     empty = kit_lrs_look(w->lrs)->empty;
     KIT_LRS_WAIT(w->lrs, t->empty >= empty + 3);
     assert_int_equal(kit_lrs_look(w->lrs)->clusters[0].reports, told);
-    /* One of the two clusters, then the other. */
+    /* The server asks for one of the two clusters, then for the other. */
     kit_lrs_ask(w->lrs, INTERVAL_MS, "c");
     KIT_LRS_WAIT(w->lrs, kit_lrs_told_cluster(t, "c")->a.success == 60);
     assert_int_equal(kit_lrs_told_cluster(kit_lrs_look(w->lrs), "d")->b.error, 10);

@@ -115,7 +115,7 @@ static void leaves_and_returns(void **state)
         soon = eject(&w) < SOON_MS;
         uint64_t left_ms = now_ms();
         kit_mesh_wait_backend(w.k, w.ch, w.keys[0], 0);
-        soon &= now_ms() - left_ms < (uint64_t)(i + 1) * SOON_MS; /* each time it is ejected for a second more */
+        soon &= now_ms() - left_ms < (uint64_t)(i + 1) * SOON_MS; /* each ejection lasts a second longer */
     }
     assert_true(soon);
     /* No new connection was made for it. */

@@ -184,7 +184,7 @@ static void routes_switch_under_load(void **state)
                                   : "{match: {prefix: \"\"}, route: {cluster: c0}}");
         kit_mesh_calls(w.ch, NULL, 20);
     }
-    kit_mesh_wait_accepted(w.k, "Listener", "svc", "c0"); /* the last of them */
+    kit_mesh_wait_accepted(w.k, "Listener", "svc", "c0"); /* the last call */
     kit_mesh_wait_backend(w.k, w.ch, NULL, 0);
     tc_free(kit_mesh_requests(w.k));
     kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c1}}");
@@ -248,7 +248,7 @@ static void missing_cluster(void **state)
                                             "{match: {prefix: \"\"}, route: {cluster: nowhere}}");
     torc_channel *ch = short_timeout(w.k, "svc");
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
-    wait_method(ch, "/a.B/C"); /* what a slow server sent after the timeout counts as well */
+    wait_method(ch, "/a.B/C"); /* bytes that a slow server sent after the timeout count as well */
     struct kit_mesh_world only = {w.k, ch};
     expect_method(&only, "/a.B/C", 0);
     torc_channel_free(ch);
@@ -281,7 +281,7 @@ static void waits_for_a_deleted_cluster(void **state)
     kit_mesh_wait_failure(ch, TORC_STATUS_UNAVAILABLE, "CDS resource \"nowhere\" does not exist (node ID:test-node)");
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .wait_for_ready = TORC_ON, .timeout_ms = 60000};
     assert_int_equal(torc_unary_async(ch, "/a.B/C", "x", 1, &o, on_over, &rpc, NULL, NULL), 0);
-    /* The loop runs them in order: the RPC has its cluster by now. */
+    /* The loop runs its tasks in order: the RPC has its cluster by now. */
     assert_int_equal(torc_channel_describe(ch, &json), 0);
     torc_free(json);
     kit_mesh_put_routes(w.k, "svc", "{match: {prefix: \"\"}, route: {cluster: c0}}");

@@ -38,7 +38,7 @@ static torc_channel *channel_on(struct kit_mesh *k, torc_runtime *rt, const char
     torc_error *error = NULL;
     struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
                                      .xds_bootstrap_json = kit_mesh_bootstrap(k)};
-    o.xds_resource_timeout_ms = 60000; /* as kit_mesh_channel: the xDS client is the same */
+    o.xds_resource_timeout_ms = 60000; /* settings of kit_mesh_channel, so that both channels have one xDS client */
     o.backoff_initial_ms = 50;
     o.backoff_max_ms = 200;
     torc_channel *ch = torc_channel_new(rt, target, &o, &error);

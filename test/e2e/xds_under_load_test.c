@@ -93,7 +93,7 @@ static void goaway_on_each(void **state)
     finish("GOAWAY", n, 4);
 }
 
-/* Away for half a second, back with other endpoints. */
+/* The control plane is away for half a second, and comes back with other endpoints. */
 static void control_plane_restart(void **state)
 {
     (void)state;

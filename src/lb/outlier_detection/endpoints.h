@@ -1,5 +1,5 @@
-/* The endpoints that outlier_detection watches. A lookup takes the endpoint and address of which a child policy creates
- * a subchannel.
+/* The endpoints that outlier_detection watches. A lookup takes the endpoint and the address for which a child policy
+ * creates a subchannel.
  *
  * An update makes a new set, and the state of endpoints that stay moves into it. The set owns each struct tc_outlier
  * and borrows the endpoints. Loop thread only. */
@@ -18,8 +18,8 @@ struct tc_outlier_set {
     struct tc_addr_map by_addr;         /* by each address: its first endpoint */
 };
 
-/* Fills the set with each endpoint of the list and of the lists below it once (NULL: with none). The counts and
- * ejection of an endpoint in `before` move to the new set. Both lists must outlive their sets. */
+/* Fills the set with the endpoints of the list and of the lists below it, each once. list NULL: an empty set. The
+ * counts and ejection of an endpoint in `before` move to the new set. Both lists must outlive their sets. */
 void tc_outlier_set_init(struct tc_outlier_set *set, const struct tc_endpoints *list, struct tc_outlier_set *before);
 void tc_outlier_set_fini(struct tc_outlier_set *set);
 /* Returns the endpoint with the addresses of `endpoint`; otherwise, since a child policy may regroup addresses or hold

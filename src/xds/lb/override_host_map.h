@@ -25,7 +25,7 @@ struct tc_override_set {
     struct tc_addr_map by_addr;
 };
 
-/* Fills the set with each address of the list and of the lists below it once (NULL: with none). Entries of `before`
+/* Fills the set with each address of the list and of the lists below it once. NULL: an empty set. Entries of `before`
  * whose address is in the list move to the new set. Both lists must outlive their sets. */
 void tc_override_set_init(struct tc_override_set *set, const struct tc_endpoints *list, struct tc_override_set *before);
 /* Frees the entries. The subchannels must be off their lists. */

@@ -8,7 +8,7 @@
  * next report.
  *
  * A bootstrap that cannot be read fails the channel's RPCs, and is read again with backoff: another process, such as
- * istio-agent, may write it later. A text that the channel was given stays as it is. Loop thread only. */
+ * istio-agent, may write it later. A bootstrap that the channel was given as a text is read once. Loop thread only. */
 #include "xds/resolver/xds_resolver.h"
 
 #include <stdlib.h>
@@ -210,8 +210,7 @@ static void resolver_find_client(struct xds_resolver *r)
     tc_status_fini(&why);
 }
 
-/* Reports the error, or begins to watch. Another process may write the bootstrap file later, as istio-agent does; a
- * text that the channel was given stays as it is. */
+/* Reports the error, and reads the bootstrap again later unless it was given as a text; or begins to watch. */
 static void resolver_go_on(struct xds_resolver *r)
 {
     if (tc_status_ok(&r->error)) {

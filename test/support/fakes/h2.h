@@ -33,7 +33,7 @@ struct fake_h2;
 /* A peer that holds end `end` of the pipe; a client role expects no preface and sends one, a server role the reverse.
  * The pipe is the test's. */
 struct fake_h2 *fake_h2_new(struct fake_pipe *pipe, int end, bool server);
-/* The same without a pipe: the test moves bytes itself by fake_h2_feed and fake_h2_take. */
+/* Makes a peer without a pipe: the test moves bytes itself by fake_h2_feed and fake_h2_take. */
 struct fake_h2 *fake_h2_new_raw(bool server);
 void fake_h2_free(struct fake_h2 *p);
 

@@ -71,7 +71,7 @@ static ssize_t fail(struct pipe_end *e, int error, const char *text)
     return error;
 }
 
-/* Tells the other end's writer, if it waits, that there is room. */
+/* Tells the other end's writer, if it waits, that the pipe has room. */
 static void made_room(struct pipe_end *e)
 {
     if (e->other->want_write && e->unread.len < e->pipe->capacity) {

@@ -25,8 +25,8 @@ struct kit_dependency {
     struct tc_xds_client *client;
     struct tc_dependency_manager *manager;
     int version;                  /* of the last response */
-    struct tc_xds_config *config; /* the last one published, a reference */
-    struct tc_status error;       /* the last one reported */
+    struct tc_xds_config *config; /* the config published last, a reference */
+    struct tc_status error;       /* the error reported last */
     unsigned configs, errors;     /* how many came */
 };
 

@@ -58,7 +58,7 @@ static void without_a_text(void **state)
     torc_error_clear(&error);
 }
 
-/* Without a layer that is one, the error is the API's. */
+/* An error with an unknown layer counts as the API's. */
 static void of_an_unknown_layer(void **state)
 {
     (void)state;

@@ -81,7 +81,7 @@ static void sizes(void **state)
     memset(large, 1, 100000);
     assert_ptr_equal(tc_heap_grow(heap, large, 1000), large);
     tc_heap_give(heap, large);
-    assert_int_equal(tc_heap_kept(heap), 0); /* large ones are the system's */
+    assert_int_equal(tc_heap_kept(heap), 0); /* large blocks are the system's */
     tc_heap_give(heap, NULL);
     void *grown = tc_heap_grow(heap, NULL, 10);
     assert_int_equal((uintptr_t)grown % 16, 0);

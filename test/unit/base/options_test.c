@@ -181,7 +181,7 @@ static void completion(void **state)
     assert_int_equal(to.retries, 1);
     assert_int_equal(to.gzip, 0);
     assert_true(to.backoff_jitter > 0.19 && to.backoff_jitter < 0.21);
-    /* The reader alone leaves them. */
+    /* tc_options_take alone leaves 0 and -1 as they are. */
     assert_true(tc_options_take(TC_OPTIONS_CHANNEL, &to, &given, NULL));
     assert_int_equal(to.retries, TORC_OFF);
     assert_int_equal(to.backoff_max_ms, 0);

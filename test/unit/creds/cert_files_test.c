@@ -232,7 +232,7 @@ static void the_refresh_interval_counts(void **state)
     write_file(f->ca, f->root.cert_pem);
     WAIT(f, have_roots(f, f->root.cert_pem));
     struct tc_cert_roots *roots = tc_cert_files_roots(f->files, NULL);
-    /* Read again and again, it stays the same object. */
+    /* Content that is read again and is unchanged stays the same object. */
     for (uint64_t end = tc_system_clock.monotonic_ns(NULL) + 5 * TC_NS_PER_MS;
          tc_system_clock.monotonic_ns(NULL) < end;) {
         struct tc_cert_roots *now = tc_cert_files_roots(f->files, NULL);

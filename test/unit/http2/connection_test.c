@@ -327,7 +327,7 @@ static void response_outlives_the_connection(void **state)
     call.auto_read = false;
     answer(&t, 1);
     kit_h2_call_fini(&call);
-    /* The helper asks for one message; two come. */
+    /* kit_h2_unary asks for one message; the server sends two. */
     kit_h2_unary(&call, &t);
     call.auto_read = false;
     fake_h2_headers(t.peer, 3, OK, false);
@@ -377,7 +377,7 @@ static void keepalive_answered(void **state)
         memcpy(data, f->payload, 8);
         fake_h2_ping(t.peer, data, true);
         kit_h2_run(&t);
-        /* The answer ends the wait; the next PING is one period after it. */
+        /* The answer ends the wait; the next PING is one period after the answer. */
         tc_loop_advance(t.loop, 0);
     }
     assert_int_equal(t.closed, 0);

@@ -35,7 +35,7 @@ static void stalled_stream_blocks_nobody(void **state)
     assert_in_range(opened, 400 * 16005 - WINDOW, 400 * 16005);
     assert_int_equal(t.closed, 0);
     assert_int_equal(stalled.messages, 0);
-    /* Once it is read, it goes on. */
+    /* Once the stalled stream is read, it goes on. */
     for (unsigned i = 0; i < 4; i++) {
         tc_h2_stream_read(stalled.stream);
         kit_h2_run(&t);

@@ -210,7 +210,7 @@ static void count_from_now(struct kit_h2 *t)
     t->conn->glitches.rate->at_ms = tc_loop_now_ms(t->loop);
 }
 
-/* Their content counts as well, by the KiB. */
+/* The frames' content counts as well, by the KiB. */
 static void large_glitches(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void large_glitches(void **state)
     static const struct {
         uint8_t type;
         size_t len;
-        int n; /* one more is too many */
+        int n; /* one more frame is too many */
     } kinds[] = {{0xfa, 16384, 588}, {0xfa, 1024, 5000}, {0xfa, 1023, 10000}, {FAKE_H2_GOAWAY, 16384, 588}};
     for (size_t k = 0; k < TC_ARRAY_LEN(kinds); k++) {
         struct kit_h2 t;

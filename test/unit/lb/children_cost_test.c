@@ -193,7 +193,7 @@ static void the_first_priority_comes_and_goes(void **state)
     assert_same_cost("the first priority comes and goes", first_comes_and_goes);
 }
 
-/* Deactivated children end in the end, and no others. */
+/* Only deactivated children are ended, after their retention time. */
 static void deactivated_priorities_end(void **state)
 {
     (void)state;

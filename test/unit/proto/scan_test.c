@@ -153,7 +153,7 @@ static void test_malformed(void **state)
            BYTES("\x9d\x06"
                  "123"),
            "field number 99 is cut short at byte 0");
-    /* a message inside that claims more than the one around it has */
+    /* an inner message that claims more bytes than the outer one has */
     refuse(NODE,
            BYTES("\x22\x03\x0a\x05"
                  "abcde"),

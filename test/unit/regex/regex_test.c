@@ -206,7 +206,7 @@ static void matching_has_a_budget(void **state)
     tc_buf_fini(&pattern);
 }
 
-/* Each match looks at all that follows, for the b that does not come. */
+/* Each search for a match looks through the whole rest of the text for a b that is not there. */
 static void rewriting_has_a_budget(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@
 struct fixture {
     struct tc_loop *loop;
     struct tc_server *server;
-    struct tc_server_call *call; /* the last one */
+    struct tc_server_call *call; /* the last call */
     unsigned ends;
     int end_code;
 };
@@ -371,7 +371,7 @@ static void addresses_share(void **state)
         init(&f, &opts);
         for (size_t k = 0; k < 8; k++)
             many[k] = enter(&f, pairs[i][0]);
-        struct guest other = knock(&f, pairs[i][1]); /* the least used, but the only one of its address */
+        struct guest other = knock(&f, pairs[i][1]); /* the least used connection, but the only one from its address */
         assert_true(is_in(&other));
         for (size_t k = 0; k < 8; k++)
             more[k] = enter(&f, pairs[i][0]);

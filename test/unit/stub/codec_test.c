@@ -60,7 +60,7 @@ static void test_empty_message(void **state)
     torc_arena_free(arena);
 }
 
-/* A list in a value in a list: `levels` messages within each other. */
+/* Lists and values in turn: `levels` messages within each other. */
 static void nest(struct tc_buf *out, size_t levels)
 {
     for (size_t i = 0; i < levels; i++) {

@@ -227,7 +227,7 @@ static void key_updates_without_data_are_bounded(void **state)
     size_t sent = fake_pipe_unread(f->pipe, 0).len;
     tc_loop_drain(f->loop);
     assert_too_many_messages(f);
-    assert_true(fake_pipe_unread(f->pipe, 0).len > sent / 4); /* the rest was not looked at */
+    assert_true(fake_pipe_unread(f->pipe, 0).len > sent / 4); /* the other bytes were not looked at */
     raw_free(&peer);
 }
 

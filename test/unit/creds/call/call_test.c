@@ -169,7 +169,7 @@ static void test_one_fetch_at_a_time(void **state)
     assert_string_equal(elsewhere.token, "Bearer t1");
     assert_int_equal(gone.answers, 0);
     assert_int_equal(s->begun, 1);
-    /* Early, beside those that use the present one. */
+    /* The next token is fetched early, while RPCs use the present one. */
     for (int i = 0; i < 5; i++) {
         assert_int_equal(ask(c, loop, &a), 0);
         assert_string_equal(a.token, "Bearer t1");

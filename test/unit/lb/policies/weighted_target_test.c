@@ -219,7 +219,7 @@ static void many_children_in_one_turn(void **state)
         enum torc_connectivity to, joined;
         unsigned reports;
     } steps[] = {
-        {TORC_CONNECTIVITY_READY, TORC_CONNECTIVITY_READY, 2},     /* the first one, and all others */
+        {TORC_CONNECTIVITY_READY, TORC_CONNECTIVITY_READY, 2},     /* the first child, and all others */
         {TORC_CONNECTIVITY_IDLE, TORC_CONNECTIVITY_CONNECTING, 2}, /* they connect again */
         {TORC_CONNECTIVITY_READY, TORC_CONNECTIVITY_READY, 2},
     };

@@ -49,7 +49,7 @@ static void endpoints_without_an_entry_do_not_count(void **state)
     tc_loop_advance(f->loop, 1000);
     assert_int_equal(fake_lb_count(f, E1) + fake_lb_count(f, E3), 0);
     assert_string_equal(tc_buf_cstr(&f->history), "IDLE CONNECTING TF ");
-    /* exit_idle does not connect them, either. */
+    /* exit_idle does not connect endpoints without an entry, either. */
     fake_lb_set(f, first, TORC_CONNECTIVITY_IDLE);
     fake_lb_set(f, first, TORC_CONNECTIVITY_READY);
     assert_string_equal(pick(f, E0), first);
@@ -82,7 +82,7 @@ static void endpoints_that_lose_their_entry(void **state)
     assert_string_equal(pick(f, E1), "FAIL");
     update(f, 1024);
     fake_lb_take_connects(f);
-    assert_true(fake_lb_count(f, E1) + fake_lb_count(f, E3) == 1); /* the policy connects one without a pick */
+    assert_true(fake_lb_count(f, E1) + fake_lb_count(f, E3) == 1); /* the policy connects an endpoint without a pick */
     assert_string_equal(pick(f, E1), "QUEUE");
     assert_int_equal(fake_lb_state(f, E1), TORC_CONNECTIVITY_CONNECTING);
     fake_lb_free(f);

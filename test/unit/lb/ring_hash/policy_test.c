@@ -199,7 +199,7 @@ static void aggregation(void **state)
     update(f, E0);
     pick(f, E0);
     fake_lb_set_failed(f, E0, "down");
-    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE); /* the only one */
+    assert_int_equal(f->state, TORC_CONNECTIVITY_TRANSIENT_FAILURE); /* the only endpoint */
     update(f, E0 " " E1);
     assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING); /* one failing, one connecting */
     update(f, E0 " " E1 " " E2);

@@ -115,7 +115,7 @@ static void call_creds(void **state)
     assert_int_equal(json_array_size(b->servers[0].call_creds), 2);
     struct tc_xds_bootstrap *other = parse(WITH("[{\"type\": \"magic\"}]"));
     assert_null(other->servers[0].call_creds);
-    /* Another client for other credentials. */
+    /* Other credentials make another client. */
     assert_false(tc_rstr_eq(b->servers[0].key, other->servers[0].key));
     tc_xds_bootstrap_unref(b);
     tc_xds_bootstrap_unref(other);
@@ -327,7 +327,7 @@ static void shared_clients(void **state)
         bool top, x; /* shared */
     } cases[] = {
         {SHARE("], \"authorities\": {\"x\": {}}"), true, true},
-        {SHARE("," SERVER "], \"authorities\": {\"x\": {}}"), true, true}, /* twice the same */
+        {SHARE("," SERVER "], \"authorities\": {\"x\": {}}"), true, true}, /* one server twice */
         {SHARE("," OTHER "], \"authorities\": {\"x\": {}}"), false, false},
         {SHARE("," OTHER "], \"authorities\": {\"x\": {\"xds_servers\": [" THIRD "]}}"), false, true},
         /* A server of x stands in a list with fallbacks, too. */

@@ -76,7 +76,7 @@ static void both_down(void **state)
     watch("b", &b);
     assert_told(&b, "error " S2_DOWN ";");
 
-    /* The primary comes back, with no help from anybody. */
+    /* The primary comes back by itself. */
     fake_xds_connect(s1);
     kit_xds_respond(&k, s1, &kit_xds_eds, "1", "n1", "a|main", "b|main", NULL);
     assert_told(&a, "value main;");
@@ -96,7 +96,7 @@ static void all_cached(void **state)
     assert_false(s2->open);
     assert_told(&a, "value main;"); /* S2 has not failed */
 
-    /* A name that is not cached needs the fallback, which is asked for everything. */
+    /* A name that is not cached needs the fallback server, which is asked for all names. */
     watch("b", &b);
     assert_told(&b, "");
     assert_told(&a, "");
@@ -163,7 +163,7 @@ static void primary_drops_after_an_answer(void **state)
     assert_told(&b, "");
     assert_int_equal(s1->streams, 2);
 
-    /* The next stream gets no answer: now it is one. */
+    /* The next stream ends without an answer: S1 has failed. */
     fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
     tc_loop_drain(k.loop);
     assert_true(s2->open);
@@ -201,7 +201,7 @@ static void timer_over_both_servers(void **state)
     tc_loop_advance(k.loop, 10000);
     fake_xds_end(s2, TORC_STATUS_UNAVAILABLE, "gone");
     s2->connected = false;
-    tc_loop_advance(k.loop, 60000); /* none of the two */
+    tc_loop_advance(k.loop, 60000); /* neither server is connected */
     assert_int_equal(state_now(), TC_XDS_REQUESTED);
     fake_xds_connect(s1);
     tc_loop_advance(k.loop, 10000);
@@ -259,11 +259,11 @@ static void an_empty_primary_is_reachable(void **state)
     tc_loop_advance(k.loop, 15000); /* b was asked for at S1 */
     assert_told(&b, "error xDS ClusterLoadAssignment resource does not exist (node ID:node1);");
     assert_told(&a, "");
-    /* With S1 gone too, all are. */
+    /* With S1 gone too, no server is reachable. */
     go_down(s1, "down");
     assert_told(&a, "ambient " S2_DOWN ";");
     assert_told(&b, "error " S2_DOWN ";");
-    /* One of them is enough. */
+    /* One reachable server is enough. */
     fake_xds_connect(s1);
     kit_xds_respond(&k, s1, &kit_xds_eds, "2", "n2", NULL);
     assert_told(&a, "clear;");
@@ -294,7 +294,7 @@ static void bad_answers_of_the_primary(const char *features, bool incremental)
         kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n1", "-a", "b|bad@1", NULL);
         kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n2", "!a", NULL);
     } else {
-        kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", NULL); /* neither of them */
+        kit_xds_respond(&k, s1, &kit_xds_cds, "1", "n1", NULL); /* neither resource */
         kit_xds_respond(&k, s1, &kit_xds_cds, "2", "n2", "a|bad", NULL);
     }
     assert_told(&a, "");
@@ -304,7 +304,7 @@ static void bad_answers_of_the_primary(const char *features, bool incremental)
     kit_xds_respond(&k, s2, &kit_xds_cds, "2", "n2", "a|new", NULL);
     assert_told(&a, "value new;");
     assert_told(&b, "error xDS Cluster resource was deleted by server s2 (node ID:node1);");
-    /* A valid resource of S1 ends the fallback; then its word is the only one. */
+    /* A valid resource of S1 ends the fallback; from then on only S1's responses count. */
     if (incremental)
         kit_xds_respond_delta(&k, s1, &kit_xds_cds, "n3", "b|main@2", "-a", NULL);
     else

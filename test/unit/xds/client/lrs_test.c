@@ -264,7 +264,7 @@ static void thousands_of_clusters(void **state)
     }
     for (unsigned i = 0; i < N; i++)
         unload(clusters[i]);
-    /* One after another it is 4e8 comparisons of names, and seconds. */
+    /* Comparing every name with every other one would be 4e8 comparisons, and take seconds. */
     assert_true(clock() - before < CLOCKS_PER_SEC);
 }
 
@@ -313,7 +313,7 @@ static void names_do_not_run_together(void **state)
     for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
         for (size_t j = 0; j < i; j++)
             assert_ptr_not_equal(all[i], all[j]);
-    struct tc_load_cluster *same = load(abc, none); /* no service and one without a name are the same */
+    struct tc_load_cluster *same = load(abc, none); /* an absent service and a service without a name are the same */
     assert_ptr_equal(same, all[2]);
     unload(same);
     for (size_t i = 0; i < TC_ARRAY_LEN(all); i++)
@@ -355,7 +355,7 @@ static void intervals_are_measured(void **state)
     struct tc_load_locality *l = locality(c, "a");
     tc_loop_drain(k.loop);
     answer(1, NULL);
-    answer(1, NULL); /* the same again changes nothing */
+    answer(1, NULL); /* an equal answer changes nothing */
     assert_report("node node1;");
     calls(l, 1, 0, 0);
     k.server->connected = false;
@@ -409,7 +409,7 @@ static void ends_with_its_last_user(void **state)
     assert_report("");
     assert_int_equal(k.server->half_closed, 1);
     tc_loop_advance(k.loop, 1000);
-    assert_true(fake_xds_lrs_streaming(k.server)); /* it is the server's to end */
+    assert_true(fake_xds_lrs_streaming(k.server)); /* the server has to end the stream */
     fake_xds_lrs_end(k.server, TORC_STATUS_OK, "");
     tc_loop_drain(k.loop);
     assert_false(fake_xds_lrs_streaming(k.server));
@@ -454,7 +454,7 @@ static void streams_that_linger(void **state)
     tc_loop_drain(k.loop);
     assert_int_equal(k.server->lrs_streams, 2);
     assert_report("node node1;");
-    /* A server that does not end it. */
+    /* A server that does not end the stream. */
     answer(10, NULL);
     unload(c);
     tc_loop_drain(k.loop);

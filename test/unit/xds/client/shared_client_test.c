@@ -207,7 +207,7 @@ static void one_stream_to_a_server_of_two_authorities(void **state)
     kit_xds_respond(&k, server(&one, "s1"), &kit_xds_eds, "1", "n1", "a|top", NAME("a") "|x", NULL);
     assert_told(&one.top, "value top;");
     assert_told(&one.shared, "value x;");
-    /* Loads of both go the same way. */
+    /* The loads of both authorities go over one LRS stream. */
     struct tc_rstr *cluster = tc_rstr_str("c");
     struct tc_load_cluster *loads =
         tc_xds_client_load(one.client, k.bootstrap->authorities[0].servers[0].key, cluster, NULL);

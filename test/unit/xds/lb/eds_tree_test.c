@@ -193,7 +193,7 @@ static void only_what_changed_is_new(void **state)
 {
     (void)state;
     struct tc_eds_tree t = {0};
-    setenv(SHUFFLING, "false", 1); /* so that weights do not depend on how many there are */
+    setenv(SHUFFLING, "false", 1); /* so that weights do not depend on the number of endpoints */
     take(&t, "0/a: 1.1.1.1:1 1.1.1.1:2; 0/b: 1.1.1.1:3; 1/c: 1.1.1.1:4");
     /* References keep new objects from lying at the same addresses. */
     struct tc_endpoints *root = tc_endpoints_ref(t.root), *p0 = tc_endpoints_ref(t.priorities[0].node);
@@ -253,7 +253,7 @@ static void names_follow_localities(void **state)
     assert_name(&t, 0, "priority-0");
     assert_name(&t, 1, "priority-1");
     const struct tc_endpoints *a = t.priorities[0].node;
-    /* A new one in front: the old ones keep name and list. */
+    /* A new priority in front: the old ones keep name and list. */
     take(&t, "0/b: 1.1.1.1:2; 1/a: 1.1.1.1:1; 2/c: 1.1.1.1:3");
     assert_name(&t, 0, "priority-2");
     assert_name(&t, 1, "priority-0");

@@ -171,7 +171,7 @@ static void draining(void **state)
         assert_string_not_equal(fake_lb_pick(f), A);
     assert_int_equal(fake_lb_count(f, A), 1);
     assert_connects(f, "");
-    /* Removed from the resource, it is gone. */
+    /* An endpoint that the resource no longer has is gone. */
     update(f, B " " C, "", "", fields);
     assert_int_equal(fake_lb_count(f, A), 0);
     assert_string_not_equal(pick(f, A), A);
@@ -373,7 +373,7 @@ static void survives_a_move(void **state)
     assert_string_equal(pick(f, A), A);
     assert_string_equal(fake_lb_pick(f), B);
     assert_connects(f, "");
-    /* Unused for long enough, it is released. */
+    /* A subchannel that was unused for long enough is released. */
     tc_loop_advance(f->loop, 20000);
     assert_int_equal(fake_lb_count(f, A), 0);
 }
@@ -460,7 +460,7 @@ static void off(void **state)
     assert_string_not_equal(pick(f, A), pick(f, A));
     assert_int_equal(session.picked.len, 0);
     assert_int_equal(tc_loop_timeout_ms(f->loop), -1);
-    /* With sessions again, the child's connections serve them. */
+    /* When sessions are on again, the child's connections serve them. */
     s.sessions = true;
     assert_true(fake_lb_update(f, fake_lb_endpoints(A " " B),
                                tc_override_config_new(&tc_override_host_factory, &s, child), NULL));

@@ -152,7 +152,7 @@ static void serve(struct world *w)
                                  tc_buf_cstr(&w->routes));
     respond(w, KIT_LDS, listener);
     tc_free(listener);
-    /* Each level is asked for once the one above is known. */
+    /* Each level of clusters is asked for once the level above is known. */
     for (int level = 0; level < 3; level++)
         respond(w, KIT_CDS, tc_buf_cstr(&w->clusters));
     tc_loop_advance(w->k.loop, 15000);

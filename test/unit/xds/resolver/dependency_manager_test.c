@@ -113,7 +113,7 @@ static void only_what_changed_is_new(void **state)
     assert_int_equal(w.configs, 2);
     assert_ptr_equal(cluster(&w, "a"), a);
     assert_ptr_not_equal(cluster(&w, "b"), b);
-    /* The same again tells nobody. */
+    /* An equal resource notifies nobody. */
     respond(&w, KIT_EDS, ENDPOINTS("b", "3"));
     respond(&w, KIT_LDS, BY_RDS("r"));
     assert_int_equal(w.configs, 2);
@@ -303,7 +303,7 @@ static void ambient_errors(void **state)
     respond(&w, KIT_CDS, CLUSTER("c"));
     assert_int_equal(w.configs, 3);
     assert_string_equal(cluster(&w, "c")->resolution_note->data, "xDS node ID:n1");
-    /* Deleted, and in use all the same (A88): no word of "does not exist". */
+    /* A deleted resource stays in use (A88): no text says "does not exist". */
     respond(&w, KIT_CDS, "");
     note = cluster(&w, "c")->resolution_note->data;
     assert_non_null(strstr(note, "CDS resource \"c\": xDS Cluster resource was deleted by server "));
@@ -382,7 +382,7 @@ static void routes_of_the_config_in_use_are_kept(void **state)
     assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "RDS resource \"r\": invalid"));
     assert_non_null(strstr(cluster(&w, "c")->resolution_note->data, "was deleted by server"));
     assert_int_equal(cluster(&w, "c")->eds->priorities[0].localities[0].n, 1);
-    /* Once others are in use they are not. */
+    /* Once other routes are in use, the old ones are not. */
     while (*asked(&w, KIT_RDS))
         ;
     respond(&w, KIT_LDS, BY_RDS("other"));
@@ -494,7 +494,7 @@ static void send_chain(struct kit_dependency *w, int n)
         tc_buf_printf(&b, AGGREGATE("%s", "'%s'") ", ", name, child);
     }
     tc_buf_append_str(&b, CLUSTER("leaf"));
-    /* Each level is asked for once the one above is known. */
+    /* Each level of clusters is asked for once the level above is known. */
     for (int i = 0; i <= n; i++)
         respond(w, KIT_CDS, tc_buf_cstr(&b));
     respond(w, KIT_EDS, ENDPOINTS("leaf", "1"));

@@ -259,7 +259,7 @@ static bool listed(const char *list, const char *name)
     return false;
 }
 
-/* Incremental: those of the list, as resources or as removed ones. */
+/* Incremental: sends the resources of the list, or removes them. */
 static void respond_delta(struct world *w, unsigned server, unsigned type, const char *names)
 {
     struct tc_buf b = {0}, removed = {0};
@@ -444,7 +444,8 @@ static void step(struct world *w)
     if (what == 0)
         change(w, LISTENER(w));
     else if (what <= 2 &&
-             !w->servers[TOP].down) /* else routes and clusters would come one after the other, and what is */
+             !w->servers[TOP].down) /* else routes and clusters would come one after the other, and resources that
+                                     * are */
         change(w, ROUTES(w));       /* not needed in between is forgotten, which the model does not know */
     else if (what <= 6 && s->down)
         come_up(s);

@@ -7,7 +7,7 @@
 #include "support/fakes/lb.h"
 
 static struct tc_loop *loop;
-static struct tc_resolver *resolver; /* the one that was made; NULL: none now */
+static struct tc_resolver *resolver; /* the resolver that was made; NULL: it has ended */
 static char *name;                   /* the target that it was made for */
 static unsigned started, refreshed, changes;
 

@@ -17,7 +17,7 @@
     "', 'clusterName': 'c', 'endpoints': [{'loadBalancingWeight': 1, 'locality': {'region': 'r'}, "                    \
     "'lbEndpoints': [{'endpoint': {'address': {'socketAddress': {'address': '1.1.1.1', 'portValue': 1}}}}]}]}"
 
-/* Sends the resources that a control plane sends before the clusters: the routes by RDS, or inline in the Listener. */
+/* The resources that a control plane sends before the clusters: the routes by RDS, or inline in the Listener. */
 struct routes {
     const char *listener, *table; /* table NULL: inline */
 };

@@ -156,7 +156,7 @@ static void rewriting_is_bounded(void **state)
     uint64_t first = 0;
     assert_true(tc_hash_policies_compute(p, 1, &f->headers, 7, &first));
     assert_hash(f, p, 3, rotl(rotl(first) ^ none) ^ none);
-    assert_hash(f, p, 1, first); /* it is the same each time */
+    assert_hash(f, p, 1, first); /* the hash is the same each time */
     tc_regex_unref(quadratic);
 }
 

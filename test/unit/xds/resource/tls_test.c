@@ -91,7 +91,7 @@ static void sni_is_read(void **state)
     }
 }
 
-/* A29: with an instance to go by, other certificates do not count. */
+/* A29: if a provider instance is named, other kinds of certificates are ignored. */
 static void an_instance_goes_before_other_certificates(void **state)
 {
     (void)state;
