@@ -444,9 +444,9 @@ static void step(struct world *w)
     if (what == 0)
         change(w, LISTENER(w));
     else if (what <= 2 &&
-             !w->servers[TOP].down) /* else routes and clusters would come one after the other, and resources that
-                                     * are */
-        change(w, ROUTES(w));       /* not needed in between is forgotten, which the model does not know */
+             !w->servers[TOP]
+                  .down)      /* else routes and clusters would come apart, and a resource that is not needed in */
+        change(w, ROUTES(w)); /* between is forgotten, which the model does not know */
     else if (what <= 6 && s->down)
         come_up(s);
     else if (what <= 4)
