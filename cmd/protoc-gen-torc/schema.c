@@ -61,7 +61,7 @@ static bool messages_add(struct pgt_schema *schema, const pgt_file *file, const 
     return true;
 }
 
-/* The package in C by protobuf-c's option; "" without it. */
+/* Returns the package in C by protobuf-c's option; "" without it. */
 static const char *c_package_of(const pgt_file *file)
 {
     const char *name = file->options && file->options->pb_c_file ? file->options->pb_c_file->c_package : NULL;

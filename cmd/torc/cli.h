@@ -28,7 +28,7 @@ int cli_path(const char *command, const char *option, const char *path);
 int cli_u64(const char *command, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int cli_size(const char *command, const char *option, const char *text, uint64_t *out);
 int cli_duration_ms(const char *command, const char *option, const char *text, uint64_t *out);
-/* A rate in calls per second, bounded so that times computed from it cannot overflow. */
+/* Reads a rate in calls per second, bounded so that times computed from it cannot overflow. */
 int cli_rate(const char *command, const char *option, const char *text, double *out);
 /* Parses -o text|json. */
 int cli_output(const char *command, const char *text, bool *json);
@@ -45,8 +45,8 @@ int cli_read_pem(const char *command, const char *option, const char *kind, cons
 bool cli_flush(void);
 /* Returns true if output could not be written: the work has lost its reader. */
 bool cli_output_lost(void);
-/* The exit status of a command: `status`, or CLI_FAILED with a line that says why if output was lost. If the reader of
- * a pipe went away, the line is left out. `command` may be NULL. */
+/* Returns the exit status of a command: `status`, or CLI_FAILED with a line that says why if output was lost. If the
+ * reader of a pipe went away, the line is left out. `command` may be NULL. */
 int cli_end_output(const char *command, int status);
 /* Opens closed standard descriptors, so that no socket takes their numbers and writes to them fail as they should.
  * Ignores SIGPIPE and SIGXFSZ: a file that may not grow is an error like a full disk. */

@@ -3,7 +3,7 @@
 #include "base/parse.h"
 #include "cli.h"
 
-/* Bytes of the UTF-8 character at `p`, or 0 if it is not UTF-8. */
+/* Returns the size of the UTF-8 character at `p`, or 0 if it is not UTF-8. */
 static size_t character(const char *p, size_t left)
 {
     unsigned char c = (unsigned char)*p;
@@ -11,7 +11,7 @@ static size_t character(const char *p, size_t left)
     return n <= left && tc_utf8_valid(tc_slice_of(p, n)) ? n : 0;
 }
 
-/* The code of a control character (C0, DEL, C1: 0x9b begins a sequence, as ESC [ does), or -1. */
+/* Returns the code of a control character (C0, DEL, C1: 0x9b begins a sequence, as ESC [ does), or -1. */
 static int control(const char *p, size_t n)
 {
     unsigned char c = (unsigned char)p[0];

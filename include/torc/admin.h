@@ -35,7 +35,7 @@ typedef struct torc_csds torc_csds;
  * malformed (TORC_EINVAL) or cannot be listened on (TORC_EIO), or the runtime has ended (TORC_ECLOSED). Waits as
  * torc_csds_dump does. Any thread. */
 TORC_API torc_csds *torc_csds_serve(torc_runtime *runtime, const char *address, torc_error **error);
-/* The address with the port that the system chose; as long as the server is not freed. */
+/* Returns the address with the port that the system chose; as long as the server is not freed. */
 TORC_API const char *torc_csds_address(const torc_csds *server);
 /* Stops it: the port and connections are closed when it returns. NULL is allowed. Any thread; but not while
  * torc_runtime_free runs on another. */

@@ -16,8 +16,8 @@ extern "C" {
 
 typedef struct torc_arena torc_arena;
 
-/* A new arena, which the caller frees. max_bytes: what it gives out at most until it is reset; 0: no limit of the
- * arena's own. */
+/* Returns a new arena, which the caller frees. max_bytes: what it gives out at most until it is reset; 0: no limit of
+ * the arena's own. */
 TORC_API torc_arena *torc_arena_new(uint64_t max_bytes);
 
 /* `size` bytes, aligned for any type and not zeroed; they live until the arena is reset or freed. NULL: the arena is

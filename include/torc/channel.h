@@ -85,8 +85,8 @@ TORC_API torc_channel *torc_channel_new(torc_runtime *runtime, const char *targe
  * off the loop's thread. NULL is allowed. Any thread. */
 TORC_API void torc_channel_free(torc_channel *channel);
 
-/* The state as last published, TORC_CONNECTIVITY_SHUTDOWN for NULL; with try_to_connect an IDLE channel starts to
- * connect. Any thread. */
+/* Returns the state as last published, TORC_CONNECTIVITY_SHUTDOWN for NULL; with try_to_connect an IDLE channel starts
+ * to connect. Any thread. */
 TORC_API enum torc_connectivity torc_channel_state(torc_channel *channel, bool try_to_connect);
 
 /* Called on the loop's thread when the state is no longer `last`, once. `status_text`: why, in TRANSIENT_FAILURE. */
@@ -113,7 +113,7 @@ TORC_API void torc_channel_reset_backoff(torc_channel *channel);
  * looked: TORC_EINVAL, TORC_EDEADLK (from inside a callback), TORC_EFORK, TORC_ECLOSED; *json is untouched then. Any
  * thread. */
 TORC_API int torc_channel_describe(torc_channel *channel, char **json);
-/* The target as given, borrowed from the channel. */
+/* Returns the target as given, borrowed from the channel. */
 TORC_API const char *torc_channel_target(const torc_channel *channel);
 
 /* Connection events in their order, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";

@@ -67,21 +67,21 @@ enum torc_layer {
 /* Why something failed: immutable, counted, for any thread. NULL is success, in every function here. */
 typedef struct torc_error torc_error;
 
-/* An enum torc_code; TORC_OK for NULL. */
+/* Returns an enum torc_code; TORC_OK for NULL. */
 TORC_API int torc_error_code(const torc_error *error);
 
-/* An enum torc_status_code, also for errors that no server sent: TORC_EINVAL gives TORC_STATUS_INVALID_ARGUMENT,
- * TORC_ETIMEDOUT TORC_STATUS_DEADLINE_EXCEEDED and so on. TORC_STATUS_OK for NULL. */
+/* Returns an enum torc_status_code, also for errors that no server sent: TORC_EINVAL gives
+ * TORC_STATUS_INVALID_ARGUMENT, TORC_ETIMEDOUT TORC_STATUS_DEADLINE_EXCEEDED and so on. TORC_STATUS_OK for NULL. */
 TORC_API int torc_error_status(const torc_error *error);
 
-/* An enum torc_layer; TORC_LAYER_NONE for NULL. */
+/* Returns an enum torc_layer; TORC_LAYER_NONE for NULL. */
 TORC_API int torc_error_layer(const torc_error *error);
 
-/* One sentence for a person that names the thing and the reason; "" for NULL. It lives with the error. A part of it may
- * be what the caller gave (a target, a path), byte for byte: escape it before it goes to a terminal. */
+/* Returns one sentence for a person that names the thing and the reason; "" for NULL. It lives with the error. A part
+ * of it may be what the caller gave (a target, a path), byte for byte: escape it before it goes to a terminal. */
 TORC_API const char *torc_error_text(const torc_error *error);
 
-/* An error of the application's own, for functions of Torc that take one. code: a negative enum torc_code, else
+/* Returns an error of the application's own, for functions of Torc that take one. code: a negative enum torc_code, else
  * TORC_EINVAL is used; layer: an enum torc_layer, but TORC_LAYER_NONE and unknown numbers become TORC_LAYER_API; text:
  * copied, NULL counts as the text of the code. The caller frees it. */
 TORC_API torc_error *torc_error_new(int code, int layer, const char *text);
@@ -96,7 +96,7 @@ TORC_API void torc_error_free(torc_error *error);
  * allowed. */
 TORC_API void torc_error_clear(torc_error **error);
 
-/* A short constant text for an enum torc_code ("invalid argument"); never NULL. Any thread. */
+/* Returns a short constant text for an enum torc_code ("invalid argument"); never NULL. Any thread. */
 TORC_API const char *torc_strerror(int code);
 
 #ifdef __cplusplus

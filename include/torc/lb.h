@@ -27,13 +27,13 @@ typedef struct torc_lb_pick torc_lb_pick; /* one RPC that wants to be placed */
 
 /* An endpoint of the update; borrowed for the call. */
 TORC_API size_t torc_lb_endpoint_address_count(const torc_lb_endpoint *endpoint);
-/* Text of address i; borrowed as the endpoint is. */
+/* Returns the text of address i; borrowed as the endpoint is. */
 TORC_API const char *torc_lb_endpoint_address(const torc_lb_endpoint *endpoint, size_t i);
 TORC_API uint64_t torc_lb_endpoint_weight(const torc_lb_endpoint *endpoint);
 TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint);
 
-/* A child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings. `arg` comes back
- * in on_child_state. NULL when the name is unknown. */
+/* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings. `arg`
+ * comes back in on_child_state. NULL when the name is unknown. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
 /* Gives it its endpoints. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
@@ -46,10 +46,10 @@ TORC_API void torc_lb_request_reresolution(torc_lb_helper *helper);
 
 /* The parts of an RPC that a pick may look at. Borrowed for the call. */
 TORC_API const char *torc_lb_pick_method(const torc_lb_pick *pick);
-/* The value of a request header (several joined by ','); NULL: absent. */
+/* Returns the value of a request header (several joined by ','); NULL: absent. */
 TORC_API const char *torc_lb_pick_header(torc_lb_pick *pick, const char *name);
-/* A uniform random number. It stays the same while the RPC waits in the queue and is picked for again; each retry and
- * each hedge has a number of its own. */
+/* Returns a uniform random number. It stays the same while the RPC waits in the queue and is picked for again; each
+ * retry and each hedge has a number of its own. */
 TORC_API uint64_t torc_lb_pick_random(const torc_lb_pick *pick);
 
 struct torc_lb_factory {

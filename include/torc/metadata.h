@@ -27,13 +27,13 @@ TORC_API void torc_metadata_free(torc_metadata *metadata);
 TORC_API int torc_metadata_add(torc_metadata *metadata, const char *name, const void *value, size_t value_len);
 /* torc_metadata_add with a NUL-terminated string. */
 TORC_API int torc_metadata_add_string(torc_metadata *metadata, const char *name, const char *value);
-/* Number of fields; NULL counts 0. */
+/* Returns the number of fields; NULL counts 0. */
 TORC_API size_t torc_metadata_count(const torc_metadata *metadata);
 /* Stores name and value of field i, both borrowed and NUL-terminated. Returns 0, or TORC_ENOTFOUND beyond the last
  * field. Any output may be NULL. */
 TORC_API int torc_metadata_at(const torc_metadata *metadata, size_t i, const char **name, const void **value,
                               size_t *value_len);
-/* The value of the first field of that name, borrowed and NUL-terminated, or NULL. */
+/* Returns the value of the first field of that name, borrowed and NUL-terminated, or NULL. */
 TORC_API const char *torc_metadata_find(const torc_metadata *metadata, const char *name, size_t *value_len);
 
 #ifdef __cplusplus

@@ -59,15 +59,15 @@ struct torc_runtime_options {
     int64_t csds_answer_bytes;    /* torc_csds_serve: of answers that clients have not taken yet, in all; a larger
                                      answer is RESOURCE_EXHAUSTED. 0: 33554432; -1: no limit */
     int64_t memory_limit_bytes;   /* a soft limit: while the runtime holds more, new calls fail at once with
-                                   * RESOURCE_EXHAUSTED, and calls that have begun go on. 0 and -1: no limit. The memory
-                                   * that counts: 4096 bytes and the requests on their way for each call, the state of
-                                   * HTTP/2 connections, received messages from their first bytes until the application
-                                   * frees them, also while nobody has asked for them, and metadata. Counted is the
-                                   * memory that is taken for them: at most twice their size, or 128 bytes. But 64 KiB
-                                   * for a message of which less has come; 1 MiB for a message of 513 KiB to 1 MiB that
-                                   * comes into memory kept from an earlier one; and for what is unread on a stream four
-                                   * times the most that waited there, until all is read. Configuration does not count
-                                   * (xDS resources, endpoints, rings, TLS) */
+                                     RESOURCE_EXHAUSTED, and calls that have begun go on. 0 and -1: no limit. The memory
+                                     that counts: 4096 bytes and the requests on their way for each call, the state of
+                                     HTTP/2 connections, metadata, and received messages from their first bytes until
+                                     the application frees them, also before it asks for them. An item counts with the
+                                     memory that holds it, at most twice its size, or 128 bytes, with three exceptions:
+                                     64 KiB for a message of which less has come; 1 MiB for a message of 513 KiB to 1
+                                     MiB that comes into memory kept from an earlier one; and for the unread bytes of a
+                                     stream four times the most that waited there, until all are read. Configuration
+                                     does not count (xDS resources, endpoints, rings, TLS) */
     torc_xds_domain *xds_domain;  /* shared with other runtimes, see torc/xds_domain.h; NULL: not shared. The runtime
                                      holds it until it ends. Not in a child of the process that made it:
                                      torc_runtime_new then fails with TORC_EFORK */
@@ -80,8 +80,8 @@ struct torc_runtime_options {
  * refuses a loop or a thread (TORC_EIO). Any thread. */
 TORC_API torc_runtime *torc_runtime_new(const struct torc_runtime_options *options, torc_error **error);
 
-/* The process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL runtime.
- * It lives until the process ends. Any thread. */
+/* Returns the process's shared runtime with its own thread, made on first use; what torc_channel_new uses for a NULL
+ * runtime. It lives until the process ends. Any thread. */
 TORC_API torc_runtime *torc_runtime_default(void);
 
 /* One turn: takes in events and runs what is due, waiting at most timeout_ms (-1: until something happens). Returns 1
@@ -90,8 +90,8 @@ TORC_API torc_runtime *torc_runtime_default(void);
  * timeout_ms). */
 TORC_API int torc_runtime_poll(torc_runtime *runtime, int timeout_ms);
 
-/* A descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking call of
- * another thread that drove the loop and leaves work or timers behind makes it readable as well, unless
+/* Returns a descriptor that is readable when the runtime has events to take in; it belongs to the runtime. A blocking
+ * call of another thread that drove the loop and leaves work or timers behind makes it readable as well, unless
  * torc_runtime_timeout_ms told of them. TORC_ESTATE for a runtime with a thread, TORC_EFORK, TORC_ECLOSED. Any thread.
  */
 TORC_API int torc_runtime_fd(const torc_runtime *runtime);

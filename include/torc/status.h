@@ -29,11 +29,11 @@ enum torc_status_code {
     TORC_STATUS_UNAUTHENTICATED = 16,
 };
 
-/* The name of a code as gRPC writes it ("UNAVAILABLE"); "UNKNOWN" for a number that gRPC does not define.
+/* Returns the name of a code as gRPC writes it ("UNAVAILABLE"); "UNKNOWN" for a number that gRPC does not define.
  * Any thread. */
 TORC_API const char *torc_status_code_name(int code);
 
-/* The number of a code name ("UNAVAILABLE", exact), or -1. Any thread. */
+/* Returns the number of a code name ("UNAVAILABLE", exact), or -1. Any thread. */
 TORC_API int torc_status_code_from_name(const char *name);
 
 #ifdef __cplusplus

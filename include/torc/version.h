@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The version of the library that is loaded, "0.1.0". Any thread. */
+/* Returns the version of the library that is loaded, "0.1.0". Any thread. */
 TORC_API const char *torc_version(void);
 
 #ifdef __cplusplus

@@ -27,8 +27,8 @@ extern "C" {
 
 typedef struct torc_xds_domain torc_xds_domain;
 
-/* A new domain, for torc_runtime_options.xds_domain. NULL with an error (TORC_EIO) when the system refuses a loop or
- * a thread. Any thread. */
+/* Returns a new domain, for torc_runtime_options.xds_domain. NULL with an error (TORC_EIO) when the system refuses a
+ * loop or a thread. Any thread. */
 TORC_API torc_xds_domain *torc_xds_domain_new(torc_error **error);
 
 /* Gives up the application's hold: the domain ends with the last runtime that was made with it, or now when there is

@@ -43,7 +43,7 @@ static void call_release(struct tc_call *core)
     tc_call_drop(TC_CONTAINER_OF(core, torc_stream, core));
 }
 
-/* Fills in what the loop's call is asked for. The deadline counts from here, not from when the loop takes the call. */
+/* Copies the options to the loop's call. The deadline counts from here, not from when the loop takes the call. */
 static void options_apply(torc_stream *call, const struct torc_call_options *o)
 {
     struct tc_call *c = &call->core;
@@ -251,7 +251,7 @@ static void call_begin(torc_stream *call)
     }
 }
 
-/* The task of tc_call_launch_quietly: there is nothing to take but the start. */
+/* The task of tc_call_launch_quietly: the call has no request but its start. */
 static void on_start(struct tc_task *task)
 {
     torc_stream *call = TC_CONTAINER_OF(task, torc_stream, task);

@@ -115,7 +115,7 @@ const char *torc_metadata_find(const torc_metadata *m, const char *name, size_t 
     return NULL;
 }
 
-/* The size of a flat copy: the object, its fields, and the texts with their NULs. */
+/* Returns the size of a flat copy: the object, its fields, and the texts with their NULs. */
 static size_t flat_bytes(const struct tc_headers *h)
 {
     size_t bytes = sizeof(torc_metadata) + h->len * sizeof(struct tc_metadata_field);

@@ -220,7 +220,7 @@ static struct tc_resolver *app_create(const struct tc_resolver_class *cls, const
     return &a->base;
 }
 
-/* The last part of the path, as gRPC takes it for targets of other schemes. */
+/* Returns the last part of the path, as gRPC takes it for targets of other schemes. */
 static bool app_authority(const struct tc_resolver_class *cls TC_UNUSED, const struct tc_target *target,
                           struct tc_buf *out, char **why TC_UNUSED)
 {

@@ -31,7 +31,8 @@ bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
 /* Makes (`block` NULL) or resizes a block that is counted, and given back, as any other, but is never reused, whatever
  * its size. NULL when the system does not give so much; `block`, which must be of this function, is then as it was. */
 void *tc_blocks_try_resize(struct tc_blocks *b, void *block, size_t size);
-/* Bytes of the blocks that are lent: a reused size counts in full, any other as it was asked for. The taker's thread.
+/* Returns the bytes of the lent blocks: a reused size counts in full, any other as it was asked for. The taker's
+ * thread.
  */
 size_t tc_blocks_lent(const struct tc_blocks *b);
 /* Gives a block back to the tc_blocks it came from. Any thread. */

@@ -46,7 +46,7 @@ static inline void tc_list_remove(struct tc_link *link)
     tc_list_init(link);
 }
 
-/* The first link, taken off, or NULL. */
+/* Returns the first link, taken off, or NULL. */
 static inline struct tc_link *tc_list_pop(struct tc_link *head)
 {
     struct tc_link *link = head->next;

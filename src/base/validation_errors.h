@@ -50,7 +50,7 @@ static inline bool tc_validation_any(const struct tc_validation_errors *e)
     return e->count != 0;
 }
 
-/* All errors, "; " between them; borrowed. */
+/* Returns all errors, "; " between them; borrowed. */
 const char *tc_validation_text(struct tc_validation_errors *e);
 
 #endif

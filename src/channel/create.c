@@ -59,7 +59,7 @@ static bool default_config_set(torc_channel *ch, torc_error **error)
     return ch->default_config || tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
 }
 
-/* The settings of the channel's connections, unless a cluster secures its own connections (A29). */
+/* Returns the settings of the channel's connections, unless a cluster secures its own connections (A29). */
 static struct tc_conn_config *conn_config_make(const torc_channel *ch)
 {
     const struct torc_channel_options *o = &ch->opts;

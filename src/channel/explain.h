@@ -11,7 +11,7 @@ struct tc_describe;
 /* The JSON of torc_channel_describe. */
 void tc_channel_describe(const torc_channel *ch, const char *key, struct tc_describe *d);
 
-/* The arguments of a call's pick. `trace` may be NULL. */
+/* Returns the arguments of a call's pick. `trace` may be NULL. */
 static inline struct tc_pick_args tc_call_pick_args(struct tc_call *c, struct tc_pick_trace *trace)
 {
     return (struct tc_pick_args){

@@ -1,5 +1,6 @@
-/* The handshakes that channel credentials are made of: none, a failure that is known beforehand, TLS. Each tells its
- * outcome from the loop. Loop thread only. */
+/* The handshakes of channel credentials: none, a failure that is known beforehand, TLS. Each takes over the byte
+ * stream, reports its outcome by a callback from the loop, and is freed with the outcome or by its cancel. Loop thread
+ * only. */
 #ifndef TC_CREDS_HANDSHAKE_H
 #define TC_CREDS_HANDSHAKE_H
 

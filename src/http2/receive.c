@@ -1,10 +1,10 @@
 /* DATA on its way to messages, by demand.
  *
- * Bytes that nobody asked for wait in `pending`, undecoded, and keep the stream's window shut by as much. Bytes that
- * are asked for are decoded at once, without a copy to `pending`. nghttp2 is notified of the bytes taken (consume), and
- * opens the window by halves; for a message larger than the window it is opened for the whole message, since the
- * message is wanted as a whole. Inflated bytes are counted for the connection, so that a few compressed bytes do not
- * keep the loop from others. */
+ * Bytes that were not asked for wait undecoded in `pending`, and the stream's window is smaller by their number. Bytes
+ * that are asked for are decoded at once, without a copy to `pending`. stream_consume tells nghttp2 how many bytes were
+ * taken, and nghttp2 opens the window by halves; for a message larger than the window it is opened for the whole
+ * message, since the message is wanted as a whole. Inflated bytes are counted for the connection, so that a few
+ * compressed bytes do not keep the loop from others. */
 #include "http2/client_stream_internal.h"
 #include "http2/server_stream_internal.h"
 
@@ -25,8 +25,9 @@ static void stream_consume(struct tc_h2_stream *s, size_t len)
         tc_h2_conn_flush_later(c);
 }
 
-/* Opens the stream's window for the `rest` of a message that the owner asked for. For one stream at a time: several
- * streams keep the connection busy without it, and a bounded number of bytes under way stays in the caches. */
+/* Opens the stream's window for the `rest` of a message that the owner asked for. Only one stream of a connection at a
+ * time gets that: several streams keep the connection busy anyway, and few bytes under way fit the processor's
+ * caches. */
 static void stream_open_window(struct tc_h2_stream *s, size_t rest)
 {
     struct tc_h2_conn *c = s->c;

@@ -9,7 +9,7 @@ struct tc_h2_server_stream {
     struct tc_h2_stream stream;
     struct tc_arena own_arena;
     struct tc_h2_server_stream *next_spare; /* a spare stream uses this member and own_arena alone; the rest is
-                                             * poisoned */
+                                               poisoned */
 
     bool on_stream_due; /* the owner is to hear of the request */
     bool rejected;      /* answered by us: the owner never sees the call */

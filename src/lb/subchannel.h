@@ -73,7 +73,7 @@ static inline const struct tc_status *tc_subchannel_watch_health(struct tc_subch
     return &fit;
 }
 
-/* The channel's own subchannel behind any wrapping. */
+/* Returns the channel's own subchannel behind any wrapping. */
 static inline struct tc_subchannel *tc_subchannel_innermost(struct tc_subchannel *sc)
 {
     struct tc_subchannel *inner;

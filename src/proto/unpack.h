@@ -34,7 +34,7 @@ void *tc_proto_map_get(void *const *entries, size_t n, const char *key);
  * rest, and returns how many are left. */
 size_t tc_proto_map_dedupe(void **entries, size_t n);
 
-/* A borrowed slice of a bytes field. */
+/* Returns a borrowed slice of a bytes field. */
 static inline struct tc_slice tc_proto_bytes(ProtobufCBinaryData b)
 {
     return tc_slice_of(b.data, b.len);

@@ -12,7 +12,7 @@ extern const struct tc_resolver_class tc_resolver_dns;
 
 /* Returns a resolver that reports the endpoints once. Takes over the reference. */
 struct tc_resolver *tc_fixed_resolver_new(const struct tc_resolver_env *env, struct tc_endpoints *endpoints);
-/* One endpoint for each address. The addresses are copied. */
+/* Returns one endpoint for each address. The addresses are copied. */
 struct tc_endpoints *tc_endpoints_of_addrs(const struct tc_addr *addrs, size_t n);
 
 #endif

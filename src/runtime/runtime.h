@@ -66,7 +66,7 @@ struct tc_runtime_shared *tc_runtime_shared(torc_runtime *rt);
 
 /* Returns the option memory_limit_bytes; 0: none. Any thread. */
 uint64_t tc_runtime_memory_limit(const torc_runtime *rt);
-/* Bytes that count against the limit. Loop thread. */
+/* Returns the bytes that count against the limit. Loop thread. */
 uint64_t tc_runtime_memory_held(const torc_runtime *rt);
 /* An owner that counted for *counted bytes counts for `bytes` from now on. Loop thread. */
 void tc_runtime_count_memory(torc_runtime *rt, size_t *counted, size_t bytes);

@@ -83,7 +83,7 @@ static struct decoded *decoded_new(const void *type)
     return d;
 }
 
-/* The error of an RPC that failed for this reason, which is freed. */
+/* Returns the error of an RPC that failed for this reason, which is freed. */
 static torc_error *malformed(const struct torc_protobuf_c_method *m, torc_error *reason)
 {
     struct tc_status status = tc_status_make(TORC_STATUS_INTERNAL, TORC_LAYER_CODEC, "%s: malformed message: %s",

@@ -32,7 +32,8 @@ struct tc_conn_config *tc_conn_config_ref(struct tc_conn_config *c);
 /* NULL is allowed. */
 void tc_conn_config_unref(struct tc_conn_config *c);
 
-/* The config that the channel itself has: its `gone` is the channel's, and its address identifies the channel. */
+/* Returns the config that the channel itself has: its `gone` is the channel's, and its address identifies the
+ * channel. */
 static inline const struct tc_conn_config *tc_conn_config_of_channel(const struct tc_conn_config *c)
 {
     return c->channel ? c->channel : c;

@@ -22,7 +22,7 @@ struct footprint {
 struct footprint footprint_begin(void);
 /* The peak above the memory resident at `begin`, and the CPU time since. */
 struct footprint footprint_since(const struct footprint *begin);
-/* The number of open descriptors, plus a constant. */
+/* Returns the number of open descriptors, plus a constant. */
 size_t footprint_descriptors(void);
 
 #endif

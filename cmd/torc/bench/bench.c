@@ -193,7 +193,7 @@ static void start_call(struct bench *b, uint64_t begin_ns)
         b->most_in_flight = b->in_flight;
 }
 
-/* The intended start of the nth call. */
+/* Returns the intended start of the nth call. */
 static uint64_t due_ns(const struct bench *b, uint64_t n)
 {
     return b->begin_ns + (uint64_t)((double)n * 1e9 / b->args.rps);
@@ -323,13 +323,13 @@ static void print_text(const struct bench *b, double seconds)
     }
 }
 
-/* The wait for a connection: as long as a call would wait, bounded by the patience of a person who watches. */
+/* Returns the wait for a connection: as long as a call would wait, bounded by the patience of a person who watches. */
 static uint64_t connect_ms(const struct bench *b)
 {
     return TC_MIN(b->args.deadline_ms, (uint64_t)CONNECT_MS);
 }
 
-/* The status that a call of the method would fail with now, or 0 if it would wait or be sent. */
+/* Returns the status that a call of the method would fail with now, or 0 if it would wait or be sent. */
 static int why_not(struct bench *b, torc_channel *channel)
 {
     struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 1};

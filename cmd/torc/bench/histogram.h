@@ -14,7 +14,7 @@ struct histogram {
 };
 
 void histogram_add(struct histogram *h, uint64_t value);
-/* The value at quantile q (0 to 1), at most 0.8 % too large; the maximum for q = 1; 0 if empty. */
+/* Returns the value at quantile q (0 to 1), at most 0.8 % too large; the maximum for q = 1; 0 if empty. */
 uint64_t histogram_at(const struct histogram *h, double q);
 
 #endif

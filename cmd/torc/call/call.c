@@ -39,7 +39,7 @@ static uint64_t now_ns(void)
     return tc_system_clock.monotonic_ns(NULL);
 }
 
-/* The request's path: METHOD with a slash before it. */
+/* Returns the request's path: METHOD with a slash before it. */
 static const char *path_of(const struct call_args *a, struct tc_buf *path)
 {
     tc_buf_append_str(path, a->connect.method[0] == '/' ? "" : "/");

@@ -25,7 +25,7 @@ bool world_put(struct world *w, const char *yaml, char **why);
 void world_stop_backend(struct world *w, int i);
 /* Listens on the backend's port again. */
 bool world_start_backend(struct world *w, int i, char **why);
-/* The requests that the backend has counted. */
+/* Returns the number of requests that the backend has counted. */
 uint64_t world_requests(struct world *w, int i);
 
 #endif

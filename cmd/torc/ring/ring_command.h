@@ -52,19 +52,19 @@ void ring_opts_fini(struct ring_opts *o);
 int ring_read_resources(struct ring_opts *o);
 
 void ring_list_fini(struct ring_list *l);
-/* The index of the key, or the length of the list. */
+/* Returns the index of the key, or the length of the list. */
 size_t ring_list_find(const struct ring_list *l, const char *key);
 /* Builds the ring of the list, with the sizes of the options. */
 struct tc_ring *ring_build(const struct ring_list *l, const struct ring_opts *o);
 
-/* The width of the hash space that an entry owns, in 2^-64. 0 means all of it: the ring has one entry. */
+/* Returns the width of the hash space that an entry owns, in 2^-64. 0 means all of it: the ring has one entry. */
 static inline uint64_t ring_width(const struct tc_ring *r, uint32_t entry)
 {
     uint32_t before = entry ? entry - 1 : tc_ring_size(r) - 1;
     return tc_ring_hash_at(r, entry) - tc_ring_hash_at(r, before);
 }
 
-/* The share of the hash space of each endpoint, in [0, 1]; freed with tc_free. */
+/* Returns the share of the hash space of each endpoint, in [0, 1]; freed with tc_free. */
 double *ring_shares(const struct tc_ring *r, size_t n);
 
 /* --add, --remove, --reweight. Returns an exit status. */

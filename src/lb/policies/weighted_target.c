@@ -159,7 +159,7 @@ static struct tc_picker *target_picker_new(struct target_table *table, enum torc
 
 /* --- states --- */
 
-/* Why the last child in the table failed. The caller ends it. */
+/* Returns why the last child in the table failed. The caller ends it. */
 static struct tc_status last_failure(const struct weighted_target *wt)
 {
     const struct tc_weight_tree *failed = &wt->table->trees[TORC_CONNECTIVITY_TRANSIENT_FAILURE];

@@ -68,7 +68,7 @@ static void entry_mark_unsent(struct tc_xds_entry *e, uint32_t bit, void *arg)
 
 /* --- requests --- */
 
-/* The type whose turn it is, or TC_XDS_NO_TYPE. */
+/* Returns the type whose turn it is, or TC_XDS_NO_TYPE. */
 static size_t next_type_to_send(const struct tc_xds_ads *a)
 {
     size_t best = TC_XDS_NO_TYPE;

@@ -1,4 +1,5 @@
-/* The resources' own bytes taken out of a response before it is unpacked, so that large ones are not copied. Any thread. */
+/* The resources' own bytes taken out of a response before it is unpacked, so that large ones are not copied. Any
+ * thread. */
 #ifndef TC_XDS_CLIENT_RESPONSE_VALUES_H
 #define TC_XDS_CLIENT_RESPONSE_VALUES_H
 

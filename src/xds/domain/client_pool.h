@@ -35,9 +35,9 @@ struct tc_pool_client {
     UT_hash_handle hh; /* the group's */
 };
 
-/* The runtime's pool; made on first use, ends with the runtime. */
+/* Returns the runtime's pool; made on first use, ends with the runtime. */
 struct tc_xds_client_pool *tc_xds_client_pool_of(torc_runtime *runtime);
-/* The runtime's pool, or NULL when nothing used xDS so far. */
+/* Returns the runtime's pool, or NULL when nothing used xDS so far. */
 const struct tc_xds_client_pool *tc_xds_client_pool_find(torc_runtime *runtime);
 /* One by itself, for tests: without an xDS domain. */
 struct tc_xds_client_pool *tc_xds_client_pool_new(torc_runtime *runtime);

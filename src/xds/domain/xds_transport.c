@@ -211,7 +211,7 @@ static torc_credentials *with_call_credentials(torc_credentials *creds, const js
     return both;
 }
 
-/* The credentials of a server, with one reference; NULL with *why set. */
+/* Returns the credentials of a server, with one reference; NULL with *why set. */
 static torc_credentials *server_credentials(const struct tc_channel_transport_factory *f,
                                             const struct tc_xds_server *server, struct tc_status *why)
 {

@@ -34,7 +34,7 @@ static bool cookie_path_matches(struct tc_slice cookie, struct tc_slice request)
     return request.len == cookie.len || cookie.data[cookie.len - 1] == '/' || request.data[cookie.len] == '/';
 }
 
-/* The value of the first cookie of that name in one field's "a=1; b=2". */
+/* Returns the value of the first cookie of that name in one field's "a=1; b=2". */
 static bool cookie_find_in_field(struct tc_slice field, struct tc_slice name, struct tc_slice *value)
 {
     bool more = true;

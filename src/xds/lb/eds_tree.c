@@ -297,7 +297,7 @@ static bool endpoints_are_same_pointers(struct tc_endpoint **at, size_t n, const
     return list && list->n == n && (n == 0 || memcmp(at, list->at, n * sizeof(struct tc_endpoint *)) == 0);
 }
 
-/* The list of one locality's usable endpoints; the last one if it has the same pointers. */
+/* Returns the list of one locality's usable endpoints; the last one if it has the same pointers. */
 static struct tc_endpoints *locality_list_make(const struct tc_eds_locality *from, struct tc_locality *locality,
                                                struct tc_endpoints *last, const struct locality_weights *w)
 {

@@ -62,7 +62,7 @@ bool tc_decode_duration_ns(struct tc_decoder *dec, const char *field, const Goog
                            uint64_t *ns);
 bool tc_decode_duration_ms(struct tc_decoder *dec, const char *field, const Google__Protobuf__Duration *d,
                            uint64_t *ms); /* rounded up */
-/* A FractionalPercent as millionths, at most 1,000,000. NULL is refused as absent. */
+/* Converts a FractionalPercent to millionths, at most 1,000,000. NULL is refused as absent. */
 bool tc_decode_fraction(struct tc_decoder *dec, const char *field, const Envoy__Type__V3__FractionalPercent *f,
                         uint32_t *millionths);
 /* NULL with an error for an absent message, an empty or a bad pattern. The resource arena keeps the regex. */

@@ -18,7 +18,8 @@ typedef Envoy__Config__Route__V3__FilterConfig FilterConfig;
 
 enum { STRUCT_DEPTH = 32 };
 
-/* A TypedStruct's type, and its value as that type's message (A39). An unknown type keeps its name alone. */
+/* Converts a TypedStruct: its type, and its value as a message of that type (A39). Of an unknown type only the name is
+ * kept. */
 static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedStruct *from, struct tc_any *any)
 {
     const ProtobufCMessageDescriptor *type = tc_proto_type_of_url(tc_slice_str(from->type_url));
@@ -47,7 +48,7 @@ static bool any_from_struct(struct tc_decoder *dec, const Xds__Type__V3__TypedSt
     return dec->errors->count == errors;
 }
 
-/* A filter's config in its Any, or in a TypedStruct in it. */
+/* Decodes a filter's config in its Any, or in a TypedStruct in it. */
 static bool decode_config(struct tc_decoder *dec, const Google__Protobuf__Any *from, struct tc_any *any)
 {
     if (!tc_decode_any(dec, from, any))
@@ -59,7 +60,8 @@ static bool decode_config(struct tc_decoder *dec, const Google__Protobuf__Any *f
     return m && any_from_struct(dec, m, any);
 }
 
-/* The filter type of one chain entry; NULL when it is left out (LR05, LR06), with an error unless it is optional. */
+/* Returns the filter type of one chain entry; NULL when it is left out (LR05, LR06), with an error unless it is
+ * optional. */
 static const struct tc_http_filter_type *chain_filter_type(struct tc_decoder *dec, const struct tc_any *any,
                                                            bool optional)
 {

@@ -66,8 +66,8 @@ struct tc_buf *fake_h2_take(struct fake_h2 *p);
 const struct fake_h2_frame *fake_h2_next(struct fake_h2 *p);
 /* Skips frames until one of that type (and stream, unless 0); NULL when there is none. */
 const struct fake_h2_frame *fake_h2_expect(struct fake_h2 *p, uint8_t type, uint32_t stream);
-/* How many frames of the type (and stream, unless 0) have come and been parsed since the last call; all others are
- * skipped. */
+/* Returns how many frames of the type (and stream, unless 0) have come and been parsed since the last call; all others
+ * are skipped. */
 size_t fake_h2_count(struct fake_h2 *p, uint8_t type, uint32_t stream);
 
 #endif

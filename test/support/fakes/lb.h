@@ -58,12 +58,12 @@ void fake_lb_set_failed(struct fake_lb *f, const char *addr, const char *why);
 void fake_lb_set_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
 /* Sets f->subchannels.data[i] without running the loop: the policy is told in the next turn. */
 void fake_lb_queue_at(struct fake_lb *f, size_t i, enum torc_connectivity state);
-/* The number of existing subchannels with that address, or with any address if NULL. */
+/* Returns the number of existing subchannels with that address, or with any address if NULL. */
 unsigned fake_lb_count(const struct fake_lb *f, const char *addr);
-/* The state of the address's subchannel; TORC_CONNECTIVITY_SHUTDOWN if there is none. */
+/* Returns the state of the address's subchannel; TORC_CONNECTIVITY_SHUTDOWN if there is none. */
 enum torc_connectivity fake_lb_state(const struct fake_lb *f, const char *addr);
 
-/* The state of the subchannel of the endpoint with that address in the locality of that zone;
+/* Returns the state of the subchannel of the endpoint with that address in the locality of that zone;
  * TORC_CONNECTIVITY_SHUTDOWN if there is none. */
 enum torc_connectivity fake_lb_state_in(const struct fake_lb *f, const char *addr, const char *zone);
 void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum torc_connectivity state);
@@ -71,9 +71,9 @@ void fake_lb_set_in(struct fake_lb *f, const char *addr, const char *zone, enum 
 /* Picks with f->args and runs the loop. Returns the address, "QUEUE", "FAIL" or "DROP", valid until the next pick. */
 const char *fake_lb_pick(struct fake_lb *f);
 const char *fake_lb_pick_hash(struct fake_lb *f, uint64_t hash);
-/* The status message that the last pick failed with. */
+/* Returns the status message that the last pick failed with. */
 const char *fake_lb_pick_error(const struct fake_lb *f);
-/* The connection attempts since the last call of this function, in order: "1.1.1.1:1 2.2.2.2:2 ". */
+/* Returns the connection attempts since the last call of this function, in order: "1.1.1.1:1 2.2.2.2:2 ". */
 const char *fake_lb_take_connects(struct fake_lb *f);
 
 #define assert_connects(f, text) assert_string_equal(fake_lb_take_connects(f), text)

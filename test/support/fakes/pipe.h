@@ -39,7 +39,7 @@ void fake_pipe_fail(struct fake_pipe *p, int end, int error, const char *text, b
 /* Returns true if the owner of `end` has closed it. The other end then reads 0 and its writes fail with
  * TORC_ECLOSED. */
 bool fake_pipe_closed(const struct fake_pipe *p, int end);
-/* The number of writev calls of `end` that took bytes: each would have been a system call. */
+/* Returns the number of writev calls of `end` that took bytes: each would have been a system call. */
 size_t fake_pipe_writes(const struct fake_pipe *p, int end);
 
 #endif

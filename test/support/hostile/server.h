@@ -21,7 +21,7 @@ void hostile_free(struct hostile *h);
 /* "127.0.0.1:PORT" of play i, and of the good backend; borrowed. */
 const char *hostile_address(const struct hostile *h, size_t i);
 const char *hostile_backend(const struct hostile *h);
-/* The number of connections that play i has accepted. */
+/* Returns the number of connections that play i has accepted. */
 unsigned hostile_connections(const struct hostile *h, size_t i);
 /* Waits until no connection of play i is being played. Returns false after 20 s. */
 bool hostile_wait_over(const struct hostile *h, size_t i);
@@ -32,7 +32,7 @@ bool hostile_visit(const char *address, bool tls, hostile_play_fn *play, void *a
 
 /* --- for plays --- */
 
-/* The number of this play, or the number given to hostile_visit. */
+/* Returns the number of this play, or the number given to hostile_visit. */
 size_t hostile_number(const struct hostile_peer *p);
 void *hostile_arg(const struct hostile_peer *p);
 /* Shrinks the socket's buffers: a peer that does not read soon blocks the writer. */

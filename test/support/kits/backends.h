@@ -39,10 +39,11 @@ extern struct kit_backends *kit_backends_one;
 int kit_backends_one_setup(void **state);
 int kit_backends_one_teardown(void **state);
 
-/* A channel to all backends with these options (NULL: the defaults) and this service config (JSON; NULL: none). */
+/* Returns a channel to all backends with these options (NULL: the defaults) and this service config (JSON; NULL:
+ * none). */
 torc_channel *kit_backends_channel(struct kit_backends *kit, torc_runtime *rt,
                                    const struct torc_channel_options *options, const char *service_config);
-/* A client's runtime; the test fails if it cannot be made. */
+/* Returns a client's runtime; the test fails if it cannot be made. */
 torc_runtime *kit_backends_runtime(enum torc_runtime_mode mode);
 
 /* Makes one echo server, a runtime in this mode, and a channel to the server. */

@@ -57,8 +57,8 @@ extern const struct tc_h2_request kit_h2_request;
 
 /* Reads a 32-bit number as frames store it. */
 uint32_t kit_h2_u32(const char *p);
-/* The sum of the window increments for a stream that the peer has received since the last call. Other frames are
- * dropped. */
+/* Returns the sum of the window increments for a stream that the peer has received since the last call. Other frames
+ * are dropped. */
 size_t kit_h2_increments(struct fake_h2 *peer, uint32_t stream);
 /* Opens a call and sends its request, "hi". auto_read: each message requests the next. No message is requested yet. */
 void kit_h2_open_reading(struct kit_h2_call *call, struct kit_h2 *t, bool auto_read);

@@ -18,7 +18,7 @@ struct kit_load_report {
 struct kit_load *kit_load_new(torc_channel *ch, unsigned rps, unsigned keys);
 /* Waits until that many calls have been started. */
 void kit_load_wait(struct kit_load *l, uint64_t calls);
-/* The longest call that ended since the last call of this function, in ms. */
+/* Returns the longest call that ended since the last call of this function, in ms. */
 uint64_t kit_load_lap(struct kit_load *l);
 /* Stops, and waits for all calls. */
 void kit_load_free(struct kit_load *l, struct kit_load_report *report);

@@ -40,19 +40,19 @@ void kit_mesh_spread(struct kit_mesh *k, size_t i);
 void kit_mesh_secure(struct kit_mesh *k, size_t i, const struct tc_tls_opts *tls);
 /* Starts backend i again on its port, failing every call with this code (0: echoing). Its counts start from 0. */
 void kit_mesh_fail(struct kit_mesh *k, size_t i, int code);
-/* The open connections to backend i. */
+/* Returns the number of open connections to backend i. */
 uint64_t kit_mesh_open_connections(struct kit_mesh *k, size_t i);
 /* Replaces the backend by a port that accepts connections and never answers. kit_mesh_stop closes that port. */
 void kit_mesh_hold(struct kit_mesh *k, size_t i);
-/* The requests to backend i since the last call of this function. */
+/* Returns the number of requests to backend i since the last call of this function. */
 uint64_t kit_mesh_take(struct kit_mesh *k, size_t i);
-/* The requests to backend i since the start. */
+/* Returns the number of requests to backend i since the start. */
 uint64_t kit_mesh_handled(struct kit_mesh *k, size_t i);
-/* The connections to backend i since the start. */
+/* Returns the number of connections to backend i since the start. */
 uint64_t kit_mesh_connections(struct kit_mesh *k, size_t i);
-/* The open connections to the control plane. */
+/* Returns the number of open connections to the control plane. */
 uint64_t kit_mesh_open_control_connections(struct kit_mesh *k);
-/* The LRS server beside the control plane; use it on the servers' thread. */
+/* Returns the LRS server beside the control plane; use it on the servers' thread. */
 struct tc_lrs *kit_mesh_lrs(struct kit_mesh *k);
 /* Runs fn on the servers' thread and waits until it returns. */
 void kit_mesh_do(struct kit_mesh *k, void (*fn)(struct tc_control_plane *cp, void *arg), void *arg);
@@ -82,8 +82,8 @@ void kit_mesh_put_dns(struct kit_mesh *k, const char *name, const char *host, co
  * additional address, *WEIGHT, then #HASH_KEY or !HEALTH. `more`: further fields, or NULL. */
 void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *localities, const char *more);
 
-/* The client's requests since the last call of this function, one a line: "Cluster version names... [initial n] [NACK
- * text]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
+/* Returns the client's requests since the last call of this function, one a line: "Cluster version names... [initial n]
+ * [NACK text]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
 /* Takes requests until one contains `text`, at most 60 s. An answer to an earlier response counts too: where that may
@@ -98,7 +98,7 @@ void kit_mesh_wait_accepted(struct kit_mesh *k, const char *type, const char *na
 /* --- channels --- */
 
 torc_runtime *kit_mesh_runtime(struct kit_mesh *k);
-/* The bootstrap for this control plane; borrowed. */
+/* Returns the bootstrap for this control plane; borrowed. */
 const char *kit_mesh_bootstrap(const struct kit_mesh *k);
 /* Makes a channel to "xds:///NAME". options may be NULL; bootstrap and short backoffs are set in any case. */
 torc_channel *kit_mesh_channel(struct kit_mesh *k, const char *name, const struct torc_channel_options *options);

@@ -37,7 +37,7 @@ struct kit_outlier_counts {
 
 /* Makes n RPCs one after another; RPCs to a `failing` address fail. */
 struct kit_outlier_counts kit_outlier_run(struct fake_lb *f, unsigned n, const char *failing);
-/* The number of addresses with this count. */
+/* Returns the number of addresses with this count. */
 unsigned kit_outlier_count_of(const struct kit_outlier_counts *c, unsigned value);
 /* Makes eight successful RPCs. Returns true if the address gets any. */
 bool kit_outlier_in_service(struct fake_lb *f, const char *addr);

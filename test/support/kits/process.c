@@ -46,7 +46,7 @@ static char *temp_file(void)
     return path;
 }
 
-/* The kit's bootstrap with these limits. */
+/* Returns the kit's bootstrap with these limits. */
 static char *bootstrap_with(const struct kit_mesh *k, const char *limits)
 {
     const char *plain = kit_mesh_bootstrap(k);

@@ -19,7 +19,7 @@ void kit_process_free(struct kit_process *c);
 void kit_process_go_on(struct kit_process *c, size_t more);
 /* Waits until the log contains the text, at most a minute. */
 void kit_process_wait_log(struct kit_process *c, const char *part);
-/* The longest call since the last call of this function, in ms. */
+/* Returns the longest call since the last call of this function, in ms. */
 double kit_process_longest_ms(struct kit_process *c);
 
 /* Resident memory in kB, and CPU time so far, which (unlike wall time) does not count other load on the machine. */
@@ -28,7 +28,7 @@ double kit_process_cpu_ms(const struct kit_process *c);
 /* The peak of resident memory since the last reset. */
 long kit_process_peak_kb(const struct kit_process *c);
 void kit_process_reset_peak(const struct kit_process *c);
-/* The number of open descriptors. */
+/* Returns the number of open descriptors. */
 size_t kit_process_descriptors(const struct kit_process *c);
 
 #endif

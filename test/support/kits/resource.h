@@ -4,7 +4,7 @@
 
 #include "xds/resource/registry.h"
 
-/* The serialised message of that type. Fails the test if the JSON is not valid. The caller ends the buffer. */
+/* Returns the serialised message of that type. Fails the test if the JSON is not valid. The caller ends the buffer. */
 struct tc_buf kit_resource_message(const char *full_name, const char *json);
 /* Decodes the resource. ctx NULL: with the validation context of the process. If it is invalid, returns NULL and the
  * text in *errors (tc_free); otherwise *errors is NULL. */

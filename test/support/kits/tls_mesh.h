@@ -34,8 +34,8 @@ void kit_tls_mesh_secure(struct kit_tls_mesh *w, size_t i, const struct kit_cert
 /* Puts a round_robin cluster of the endpoint "HOST:PORT" with hostname "b.mesh.test". tls: fields of its
  * UpstreamTlsContext (the inside of a YAML flow map); NULL: no transport_socket. */
 void kit_tls_mesh_put_cluster(struct kit_tls_mesh *w, const char *name, const char *address, const char *tls);
-/* An UpstreamTlsContext with identity "mesh" and these roots, matchers for names (a YAML flow list), and more of the
- * outer message ("", ", sni: x"). The caller frees it with tc_free. */
+/* Returns an UpstreamTlsContext with identity "mesh" and these roots, matchers for names (a YAML flow list), and more
+ * of the outer message ("", ", sni: x"). The caller frees it with tc_free. */
 char *kit_tls_mesh_context(const char *roots, const char *sans, const char *more);
 /* Puts a listener "svc" that sends RPCs with the header "to: good" to the cluster "good", all others to "c". */
 void kit_tls_mesh_put_listener(struct kit_tls_mesh *w);

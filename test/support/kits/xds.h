@@ -29,7 +29,7 @@ struct kit_xds_watcher {
 void kit_xds_watcher_init(struct kit_xds_watcher *w);
 void kit_xds_watcher_fini(struct kit_xds_watcher *w);
 void kit_xds_release(struct kit_xds_watcher *w);
-/* The events since the last call; borrowed until the next. */
+/* Returns the events since the last call; borrowed until the next. */
 const char *kit_xds_told(struct kit_xds_watcher *w);
 
 struct kit_xds {
@@ -49,8 +49,8 @@ void kit_xds_fini(struct kit_xds *k);
 void kit_xds_watch(struct kit_xds *k, const struct tc_xds_resource_type *type, const char *name,
                    struct kit_xds_watcher *w);
 void kit_xds_unwatch(struct kit_xds *k, struct kit_xds_watcher *w);
-/* The server's next request as "Type [names] version nonce" and " NACK text"; "" if there is none. A delta request is
- * "Type +[subscribed] -[unsubscribed] {initial versions} nonce". */
+/* Returns the server's next request as "Type [names] version nonce" and " NACK text"; "" if there is none. A delta
+ * request is "Type +[subscribed] -[unsubscribed] {initial versions} nonce". */
 const char *kit_xds_request(struct kit_xds *k, struct fake_xds_server *s);
 /* Sends a response of these resources, ended by NULL, and runs the loop. */
 void kit_xds_respond(struct kit_xds *k, struct fake_xds_server *s, const struct tc_xds_resource_type *type,

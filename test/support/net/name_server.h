@@ -34,7 +34,7 @@ void name_server_set(struct name_server *s, enum name_mode mode, const char *add
 /* name_server_stop closes the sockets; name_server_start opens them again on the same port. */
 void name_server_stop(struct name_server *s);
 void name_server_start(struct name_server *s);
-/* The number of questions so far. */
+/* Returns the number of questions so far. */
 uint64_t name_server_questions(struct name_server *s);
 
 #endif

@@ -21,7 +21,7 @@ const char *wire_enter(void);
 /* `seed` decides which packets are lost. */
 struct wire *wire_new(uint64_t seed);
 void wire_free(struct wire *w);
-/* The address of path i to the listener on that port, "10.9.0.N:PORT"; borrowed. A new path drops nothing. */
+/* Returns the address of path i to the listener on that port, "10.9.0.N:PORT"; borrowed. A new path drops nothing. */
 const char *wire_path(struct wire *w, unsigned i, uint16_t port);
 /* Sets the delay of a packet, in each direction. */
 void wire_delay(struct wire *w, unsigned i, unsigned ms);
@@ -31,7 +31,7 @@ void wire_loss(struct wire *w, unsigned i, double share);
 void wire_cut(struct wire *w, unsigned i, bool to, bool from);
 /* Waits until no packet has come for that long and none is delayed. */
 void wire_wait_quiet(struct wire *w, unsigned i, unsigned ms);
-/* The packets of the path that passed, and that were dropped, since it was made. */
+/* Return the numbers of packets of the path that passed, and that were dropped, since it was made. */
 uint64_t wire_passed(struct wire *w, unsigned i);
 uint64_t wire_lost(struct wire *w, unsigned i);
 

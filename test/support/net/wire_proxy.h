@@ -15,9 +15,9 @@ void wire_proxy_free(struct wire_proxy *p);
 void wire_proxy_hold(struct wire_proxy *p, bool hold);
 /* Waits until the proxy has accepted that many connections. */
 void wire_proxy_wait_connections(struct wire_proxy *p, unsigned n);
-/* The proxy's own "127.0.0.1:PORT"; borrowed. */
+/* Returns the proxy's own "127.0.0.1:PORT"; borrowed. */
 const char *wire_proxy_address(const struct wire_proxy *p);
-/* Bytes that came from the target, and that went to it, since the last call of each. */
+/* Return the numbers of bytes that came from the target, and that went to it, since the last call of each. */
 uint64_t wire_proxy_take_received(struct wire_proxy *p);
 uint64_t wire_proxy_take_sent(struct wire_proxy *p);
 /* Returns true if the text passed in either direction, within the first 16 MiB since the last wire_proxy_forget. */

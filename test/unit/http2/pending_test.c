@@ -39,7 +39,8 @@ static void bytes_wait_in_order(void **state)
     tc_blocks_end(blocks);
 }
 
-/* However much passes through, the memory is at most twice the most that ever waited. */
+/* While bytes only come, the memory is at most twice their number. While bytes come and go, it is at most four times
+ * the most that waited. */
 static void what_waits_is_counted(void **state)
 {
     (void)state;

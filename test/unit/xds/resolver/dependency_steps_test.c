@@ -443,10 +443,8 @@ static void step(struct world *w)
     struct server *s = &w->servers[below(w, SERVERS)];
     if (what == 0)
         change(w, LISTENER(w));
-    else if (what <= 2 &&
-             !w->servers[TOP]
-                  .down)      /* else routes and clusters would come apart, and a resource that is not needed in */
-        change(w, ROUTES(w)); /* between is forgotten, which the model does not know */
+    else if (what <= 2 && !w->servers[TOP].down) /* while it is down, routes come before their clusters, and the */
+        change(w, ROUTES(w)); /* manager forgets resources that are not needed in between: not in the model */
     else if (what <= 6 && s->down)
         come_up(s);
     else if (what <= 4)
