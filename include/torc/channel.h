@@ -52,7 +52,8 @@ struct torc_channel_options {
     int64_t keepalive_time_ms;         /* 0 and -1: off; under 10000 is raised to 10000 */
     int64_t keepalive_timeout_ms;      /* with keepalive also TCP_USER_TIMEOUT (A18); 0: 20000 */
     int64_t connect_timeout_ms;        /* for TCP, TLS and HTTP/2 together; 0: 20000 */
-    int64_t idle_timeout_ms;           /* back to IDLE without calls for so long; 0: 1800000; -1: never */
+    int64_t idle_timeout_ms;           /* the channel becomes IDLE after this time without calls; 0: 1800000; -1:
+                                          never */
     int64_t backoff_initial_ms;        /* at most backoff_max_ms; 0: 1000 */
     int64_t backoff_max_ms;            /* 0: 120000 */
     double backoff_multiplier;         /* 1 to 1000; 0: 1.6 */

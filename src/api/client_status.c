@@ -24,7 +24,7 @@ client_config *tc_client_status_new(struct tc_arena *arena, const struct tc_xds_
     return c;
 }
 
-/* NULL for 0, a time that is not known. */
+/* Returns NULL for 0, which stands for an unknown time. */
 static Google__Protobuf__Timestamp *timestamp_make(struct tc_arena *arena, int64_t ns)
 {
     if (ns == 0)

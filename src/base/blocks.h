@@ -21,7 +21,7 @@ void tc_blocks_end(struct tc_blocks *b);
 /* Returns a block of at least `size` bytes, aligned for anything, for tc_blocks_give. Only one thread at a time. NULL
  * blocks: from the system. */
 void *tc_blocks_take(struct tc_blocks *b, size_t size);
-/* tc_blocks_take for a size that a peer chooses: returns NULL when the system does not give so much. */
+/* tc_blocks_take for a size that a peer chooses: returns NULL if the system does not give the memory. */
 void *tc_blocks_try_take(struct tc_blocks *b, size_t size);
 /* Returns whether blocks of that size are reused. */
 bool tc_blocks_reuses(size_t size);
@@ -29,7 +29,8 @@ bool tc_blocks_reuses(size_t size);
  * taker's thread; false for NULL. */
 bool tc_blocks_keeps(struct tc_blocks *b, size_t size);
 /* Makes (`block` NULL) or resizes a block that is counted, and given back, as any other, but is never reused, whatever
- * its size. NULL when the system does not give so much; `block`, which must be of this function, is then as it was. */
+ * its size. Returns NULL if the system does not give the memory; `block`, which must be of this function, is then as it
+ * was. */
 void *tc_blocks_try_resize(struct tc_blocks *b, void *block, size_t size);
 /* Returns the bytes of the lent blocks: a reused size counts in full, any other as it was asked for. The taker's
  * thread.

@@ -17,7 +17,7 @@ int tc_call_send_end(struct tc_call *c);
 /* Asks for one more message; demands add up. */
 void tc_call_read(struct tc_call *c);
 
-/* Ends the call with RESOURCE_EXHAUSTED: a message of so many bytes cannot be sent. */
+/* Ends the call with RESOURCE_EXHAUSTED, because a message of this size cannot be sent. */
 void tc_call_too_large(struct tc_call *c, size_t bytes);
 
 /* --- for src/channel --- */

@@ -78,7 +78,8 @@ static void echo_read_on(struct echo *e)
         tc_server_call_read(e->call);
 }
 
-/* Bounded by number, too: empty messages queue no bytes. */
+/* Sends the message again until enough is queued. The number of messages is bounded, too, because empty messages queue
+ * no bytes. */
 static void echo_repeat(struct echo *e)
 {
     for (size_t n = 0; n < REPEAT_AT_ONCE && tc_server_call_queued_bytes(e->call) <= MAX_QUEUED_BYTES; n++)

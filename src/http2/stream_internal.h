@@ -89,7 +89,7 @@ static inline bool tc_h2_stream_set_outcome(struct tc_h2_stream *s, struct tc_st
 
 /* --- receive.c --- */
 
-/* So much was inflated that other streams have their turn first; compressed messages wait. */
+/* compressed messages wait: many bytes were inflated in this turn, and other streams come first */
 enum { TC_H2_INFLATED_AT_ONCE = 1 << 20 };
 void tc_h2_stream_on_data(struct tc_h2_stream *s, const uint8_t *data, size_t len);
 /* Decodes waiting bytes, as far as messages are asked for. */

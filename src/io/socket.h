@@ -7,8 +7,8 @@
 
 /* Takes over a connected, non-blocking descriptor. NULL with errno set; then the descriptor is still the caller's. */
 struct tc_bytestream *tc_socket_new(struct tc_loop *loop, int fd);
-/* A18: what was sent may go unacknowledged so long (0: the system's default). Sockets of other families than IPv4 and
- * IPv6 have no such limit. */
+/* A18: the time that sent bytes may stay unacknowledged (0: the system's default). Sockets of other families than IPv4
+ * and IPv6 have no such limit. */
 void tc_socket_set_user_timeout(int fd, int family, uint64_t ms);
 /* Returns the system's words for an errno. `scratch` must live as long as the result. */
 const char *tc_errno_text(int err, char scratch[128]);

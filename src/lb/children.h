@@ -5,8 +5,8 @@
  * while, so that its connections are there if it comes back (A56, A28).
  *
  * The policy embeds `struct tc_children`, and a `struct tc_named_child` first in a struct of its own for each child.
- * An event of one child costs the same however many there are; only tc_children_begin_update's counterpart
- * tc_children_sweep, tc_children_reset_backoff and tc_children_end walk all. Loop thread only. */
+ * The cost of one child's event does not grow with the number of children. Only tc_children_sweep,
+ * tc_children_reset_backoff and tc_children_end walk over all of them. Loop thread only. */
 #ifndef TC_LB_CHILDREN_H
 #define TC_LB_CHILDREN_H
 
@@ -39,7 +39,7 @@ struct tc_children_ops {
     void (*on_new)(struct tc_named_child *c);
     /* The child reported; `before` is the state that it reported last. May come from inside the child's update. */
     void (*on_state)(struct tc_named_child *c, enum torc_connectivity before);
-    /* The child ends, while everything in it is still there. NULL: nothing to do. */
+    /* The child ends; all of its members are still valid. NULL: nothing to do. */
     void (*on_end)(struct tc_named_child *c);
 };
 
@@ -56,7 +56,7 @@ void tc_children_end(struct tc_children *set);
 
 /* --- an update --- */
 
-/* From here on no child is listed. */
+/* Begins an update, in which no child is listed yet. */
 void tc_children_begin_update(struct tc_children *set);
 /* Returns the child of that name, made if need be, and lists it. */
 struct tc_named_child *tc_children_list(struct tc_children *set, struct tc_rstr *name);
@@ -74,7 +74,7 @@ static inline bool tc_named_child_is_listed(const struct tc_named_child *c)
 
 /* --- at any time --- */
 
-/* NULL when there is none of that name. Inline: xds_cluster_manager's pick. */
+/* Returns the child of that name, or NULL. Inline, because each pick of xds_cluster_manager calls it. */
 static inline struct tc_named_child *tc_children_find(const struct tc_children *set, struct tc_slice name)
 {
     struct tc_named_child *c = NULL;
@@ -83,13 +83,13 @@ static inline struct tc_named_child *tc_children_find(const struct tc_children *
 }
 
 void tc_children_reset_backoff(struct tc_children *set);
-/* Ends the child after so long, unless it is already retained: the first call counts. */
+/* Ends the child after retention_ms. If the child is retained already, the time of the first call counts. */
 void tc_named_child_retain(struct tc_named_child *c, uint64_t retention_ms);
 void tc_named_child_end(struct tc_named_child *c);
 /* Writes "state", and "error" in TRANSIENT_FAILURE. */
 void tc_named_child_describe_state(const struct tc_named_child *c, enum torc_connectivity state, struct tc_describe *d);
 
-/* The picker of a child's report, as helper.update_state of the ops. */
+/* The update_state of `ops->helper`: takes over the picker, stores the child's report, and calls on_state. */
 void tc_children_update_state(struct tc_lb_helper *h, enum torc_connectivity state, const struct tc_status *status,
                               struct tc_picker *picker);
 

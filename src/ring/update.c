@@ -26,7 +26,7 @@
 #include "ring/shares.h"
 #include "ring/sort.h"
 
-enum { REBUILD_PART = 4 }; /* one in so many entries: if more change, a build is cheaper */
+enum { REBUILD_PART = 4 }; /* if more than one entry in this number changes, a build is cheaper */
 
 /* Items that are consecutive in both rings: new indexes from `now` on, old ones from `before` on. */
 struct run {

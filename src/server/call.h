@@ -18,7 +18,7 @@ struct tc_server_call_events {
     void (*on_message)(void *arg, struct tc_rstr *message);
     /* The client half-closed after its last message; called only while a read is wanted. */
     void (*on_half_close)(void *arg);
-    /* A message of so many bytes was handed on. */
+    /* A message of this size was handed to the connection. */
     void (*on_sent)(void *arg, size_t len);
     /* All messages that were given to send were handed on as far as flow control goes. */
     void (*on_written)(void *arg);

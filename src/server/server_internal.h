@@ -23,7 +23,7 @@ struct tc_server_listener {
     struct tc_listen_socket *listener;
 };
 
-/* A connection whose client has not taken or sent a message for so long is stalled. */
+/* A connection is stalled if its client has neither taken nor sent a message for this time. */
 enum { TC_SERVER_STALLED_MS = 5000 };
 
 /* The connections of one peer address. */

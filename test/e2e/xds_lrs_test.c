@@ -204,7 +204,7 @@ static void a_stream_that_breaks(void **state)
     kit_lrs_calls(w->ch, 40, &w->seen);
     struct kit_lrs_cluster before = told_all(w);
     kit_lrs_hold(w->lrs, true);
-    KIT_LRS_WAIT(w->lrs, t->streams_so_far >= 2 && t->streams >= 1); /* and stays silent */
+    KIT_LRS_WAIT(w->lrs, t->streams_so_far >= 2 && t->streams >= 1); /* and the server stays silent on it */
     uint64_t away_ns = kit_lrs_now_ns();
     kit_lrs_calls(w->ch, 40, &w->seen);
     while (kit_lrs_now_ns() < away_ns + INTERVAL_MS * UINT64_C(3000000)) /* longer than an interval */
@@ -380,7 +380,7 @@ static void metrics_that_are_listed(void **state)
     w->ch = kit_mesh_channel(w->k, "svc", NULL);
     for (int i = 1; i <= 4; i++)
         call_with_load(w->ch, i);
-    kit_lrs_calls(w->ch, 4, &w->seen); /* without a report by themselves */
+    kit_lrs_calls(w->ch, 4, &w->seen); /* calls without a load report of the backend */
     KIT_LRS_WAIT(w->lrs, told_ended(kit_lrs_told_cluster(t, "c")) >= 8);
     struct kit_lrs_locality a = kit_lrs_told_cluster(kit_lrs_look(w->lrs), "c")->a;
     assert_metric(&a, "cpu", 4, 2.0);

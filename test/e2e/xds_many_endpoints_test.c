@@ -102,7 +102,7 @@ static void assign(const char *version, uint32_t n, uint16_t port)
     tc_buf_fini(&b);
 }
 
-/* Calls to other backends while the client has so many endpoints to connect to. */
+/* Calls to other backends while the client connects to the many endpoints. */
 static void others_go_on(const char *what, uint32_t n, uint16_t port)
 {
     long before_kb = kit_process_resident_kb(client);

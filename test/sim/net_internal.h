@@ -40,7 +40,7 @@ struct sim_connection {
     char *address;          /* the server's */
     uint64_t delay_ns, stalled_until_ns;
     size_t buffer_bytes;
-    size_t cut_after;         /* so many bytes arrive yet; SIZE_MAX: no limit */
+    size_t cut_after;         /* this many bytes still arrive; SIZE_MAX: no limit */
     bool silent;              /* nothing arrives any longer, and nobody is told */
     struct sim_event give_up; /* the system's: sent bytes were not acknowledged */
     uint64_t user_timeout_ns;

@@ -42,8 +42,8 @@ struct tc_xds_client_opts {
     struct tc_backoff_opts backoff;
     const void *registries; /* for decode contexts; with decode_thread_bytes for other threads too, at any time */
     size_t max_resources_per_response; /* 65536 */
-    size_t decode_thread_bytes; /* from so many on, or where it may be slow, another thread decodes; 0, the default:
-                                   never */
+    size_t decode_thread_bytes; /* responses of this size and slow ones are decoded on another thread; 0, the default:
+                                   none */
 };
 
 struct tc_xds_client *tc_xds_client_ref(struct tc_xds_client *c);

@@ -3,7 +3,7 @@
 #include "support/cmocka.h"
 #include "support/kits/h2.h"
 
-/* Makes a call with one value of so many bytes. Returns its outcome, or -1 if the call was sent. */
+/* Makes a call whose metadata has one value of this size. Returns its outcome, or -1 if the call was sent. */
 static int send_headers(struct kit_h2 *t, size_t bytes, char text[512])
 {
     struct kit_h2_call call;

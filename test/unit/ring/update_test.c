@@ -269,7 +269,7 @@ static void weights_bounds_and_ties_change(void **state)
     tc_ring_unref(m.ring);
 }
 
-/* So many entries have one hash that their group has no room for them while they are sorted. */
+/* More entries have one hash than the sort's group has room for. */
 static void many_equal_hashes_stay_in_order(void **state)
 {
     (void)state;

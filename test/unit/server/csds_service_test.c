@@ -33,7 +33,7 @@ static void make(struct tc_csds_service *service, bool without_contents)
     f->waiting = true;
 }
 
-/* Ends the answer that was begun, with so many bytes, of which the first is `mark`. */
+/* Ends the answer that was begun, with `len` bytes, of which the first is `mark`. */
 static void made(struct fixture *f, char mark, size_t len, uint64_t took_ns)
 {
     char *bytes = tc_calloc(1, len);

@@ -74,7 +74,8 @@ static bool pump(struct server *s, struct kit_tls_pair *f, size_t most)
 
 enum end { SILENT, CLOSED, GARBAGE, N_ENDS };
 
-/* The client's outcome after `most` bytes of the server: false when there are not so many before it has a connection.
+/* The client's outcome after `most` bytes of the server: false if the client is connected before the server has sent
+ * that many.
  */
 static bool stop_at(int version, size_t most, enum end end)
 {

@@ -58,7 +58,8 @@ static void ejected_and_gone(void **state)
     kit_outlier_run(f, 40, A);
     tc_loop_advance(f->loop, 10 * SECOND);
     assert_ejected(f, A);
-    /* The endpoint stays ejected while others are added and removed. Removed and added again it is new. */
+    /* The endpoint stays ejected while others are added and removed. An endpoint that was removed and is added again
+     * counts as new. */
     kit_outlier_update(f, A " " B " " C, KEEN ", " RR);
     assert_ejected(f, A);
     kit_outlier_update(f, B " " C, KEEN ", " RR);
@@ -113,7 +114,8 @@ static void below_priority(void **state)
                                fake_lb_config(f, "outlier_detection", json, NULL), NULL));
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, A).at[0], 10);
-    /* 10 % of two endpoints are one. Its priority fails, and the next one is used. */
+    /* 10 % of two endpoints allow one ejection. The ejected endpoint's priority fails, and the next priority is
+     * used. */
     tc_loop_advance(f->loop, 10 * SECOND);
     fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
     assert_int_equal(kit_outlier_run(f, 10, B).at[1], 10);

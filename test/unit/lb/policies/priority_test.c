@@ -405,7 +405,7 @@ static void config_faults(void **state)
     tc_free(why);
 }
 
-/* Returns the processor time in which a config of so many children is parsed: {MEMBER: {NAME: CHILD}...} and `list`. */
+/* Returns the CPU time of parsing a config with this number of children: {MEMBER: {NAME: CHILD}...} and `list`. */
 static uint64_t parse_ns(struct fake_lb *f, const char *policy, const char *member, const char *child, unsigned n,
                          const char *list)
 {

@@ -358,7 +358,7 @@ static void caps_hold(void **state)
         "routes[1].match.safe_regex: the regexes of the response take more than regexes_total_bytes, 1024");
 }
 
-/* By default so many routes as these can be decoded, and no more than the bootstrap says. */
+/* The default limits allow this many routes; the bootstrap's limit can be lower. */
 static void decoding_has_a_budget(void **state)
 {
     (void)state;
