@@ -1,3 +1,4 @@
+/* Runs a program under valgrind and reads the dump that it leaves. */
 #include "callgrind.h"
 
 #include <ctype.h>

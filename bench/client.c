@@ -1,3 +1,4 @@
+/* The benchmark's client: keeps a number of RPCs outstanding and collects their latencies. */
 #include "client.h"
 
 #include <stdio.h>

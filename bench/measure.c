@@ -1,3 +1,4 @@
+/* Pairs are measured in turn; the median of their ratios is printed with the range. */
 #include "measure.h"
 
 #include <sched.h>

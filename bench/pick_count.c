@@ -1,3 +1,4 @@
+/* Counts the instructions of picks: the program runs itself under callgrind and reads the dumps. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

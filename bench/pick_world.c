@@ -1,3 +1,4 @@
+/* Trees of policies, and picks through each of their levels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Starts the servers of the benchmarks as processes, and reads their ports. */
 #include "server.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Builds the trees from JSON configs and endpoint lists in memory. */
 #include "tree.h"
 
 #include <stdio.h>

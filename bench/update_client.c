@@ -1,3 +1,4 @@
+/* The client's process: started, asked by lines, and read. */
 #include "update_client.h"
 
 #include <errno.h>

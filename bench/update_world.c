@@ -1,3 +1,4 @@
+/* Resource sets are made outside of the servers' thread and pushed by a task on it. */
 #include "update_world.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* Sockets and TLS for the client that uses nghttp2 alone. */
 #include "nghttp2_wire.h"
 
 #include <errno.h>

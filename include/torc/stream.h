@@ -14,8 +14,8 @@
  *     torc_stream_free(stream);
  *
  * A program that lives in callbacks starts it with a table of events (torc_stream_start), asks for messages with
- * torc_stream_want, and sends with a timeout of 0. Functions and events may be mixed: what has no callback is received
- * by the functions.
+ * torc_stream_want, and sends with a timeout of 0. Functions and events may be mixed: the functions receive everything
+ * that has no callback.
  *
  * timeout_ms: 0 tries and never waits (TORC_EAGAIN), -1 waits for ever, and after more milliseconds than given the
  * functions return TORC_ETIMEDOUT. Nothing is lost by either: ask again. Other negative numbers are TORC_EINVAL. Inside
@@ -87,12 +87,12 @@ enum torc_send_flags {
 TORC_API int torc_stream_send(torc_stream *stream, const void *message, size_t size, unsigned flags,
                               int64_t timeout_ms);
 
-/* Ends what the client sends, without a message. TORC_ESTATE after the last message or a half-close, and on the handle
+/* Half-closes the stream without a message. TORC_ESTATE after the last message or a half-close, and on the handle
  * of torc_unary_async; TORC_ECLOSED when the RPC is over. Does not wait. */
 TORC_API int torc_stream_half_close(torc_stream *stream);
 
-/* Asks for `n` more messages; demands add up. The server may send what flow control allows; no message is delivered
- * that nobody asked for. Without on_message, torc_stream_receive finds the messages ready: it asks for one by itself.
+/* Asks for `n` more messages; demands add up. The server may send what flow control allows; a message is delivered only
+ * if it was asked for. Without on_message, torc_stream_receive finds the messages ready: it asks for one by itself.
  * TORC_ELIMIT: more than UINT32_MAX are asked for. TORC_ESTATE: a handle of torc_unary_async. TORC_ECLOSED: the RPC is
  * over. Does not wait. */
 TORC_API int torc_stream_want(torc_stream *stream, uint32_t n);
@@ -120,15 +120,14 @@ TORC_API torc_result *torc_stream_finish(torc_stream *stream);
 TORC_API void torc_stream_cancel(torc_stream *stream);
 
 /* Gives up the handle and cancels the RPC if it runs. No callback starts afterwards but on_done, or the function of
- * torc_unary_async (called in a thread of its own: after the loop has seen it). Does not wait. NULL is allowed, and
- * nothing happens in a child of a fork. */
+ * torc_unary_async. When it is called outside of the loop's thread, one that is just starting may still run. Does not
+ * wait. NULL is allowed, and nothing happens in a child of a fork. */
 TORC_API void torc_stream_free(torc_stream *stream);
 
 /* torc_stream_free that waits: when it returns 0, the last callback of the stream has returned. In a callback of the
  * stream's runtime, the stream's own on_done included, the last callback cannot be waited for: TORC_EDEADLK, and the
  * stream is as it was; torc_stream_free is the function to call there. TORC_EINVAL, and TORC_EFORK in a child of a
- * fork: likewise nothing happened. TORC_EFORK while the process exits: the RPC is cancelled, and the stream is not
- * freed. */
+ * fork: nothing has happened. TORC_EFORK while the process exits: the RPC is cancelled, and the stream is not freed. */
 TORC_API int torc_stream_close(torc_stream *stream);
 
 #ifdef __cplusplus

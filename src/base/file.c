@@ -1,3 +1,5 @@
+/* A file is checked before and after it is opened: only a regular file is read, because opening a device has effects
+ * and reading a FIFO may wait for ever. Any thread. */
 #include "base/file.h"
 
 #include <errno.h>

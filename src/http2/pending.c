@@ -1,3 +1,5 @@
+/* One block of doubling capacity. The bytes that wait are data[at..len); when more than half of the block was taken,
+ * the rest moves to the front, and an empty block is given back. */
 #include "http2/pending.h"
 
 #include <string.h>

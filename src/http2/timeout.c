@@ -1,3 +1,4 @@
+/* grpc-timeout to nanoseconds and back. */
 #include "http2/timeout.h"
 
 #include "base/clock.h"

@@ -1,3 +1,5 @@
+/* Jobs wait in a list under one lock of the process. The thread is started for the first job and ends with the last.
+ * Where the system refuses a thread, the caller runs the job itself. */
 #include "io/background_thread.h"
 
 #include "base/exit.h"

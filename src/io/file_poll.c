@@ -1,3 +1,5 @@
+/* Every second each path gets a stamp, a hash of what stat says of the file, or of all files of the folder. A stamp
+ * that differs from the last one is a change. Loop thread only. */
 #include "io/file_poll.h"
 
 #include <dirent.h>

@@ -23,13 +23,14 @@ struct tc_loop_opts {
     uint64_t seed;
 };
 
-/* NULL opts: a real loop. NULL with errno set when the system refuses (descriptors exhausted). Any thread. */
+/* Returns a loop with one reference; opts NULL: a loop on real time. Returns NULL with errno set when the system
+ * refuses (descriptors exhausted). Any thread. */
 struct tc_loop *tc_loop_new(const struct tc_loop_opts *opts);
 /* Ends a loop without users: turns until all posts have run and its handles are closed, then drops the caller's
  * reference. Asserts (in debug builds) that no timer or task remains. From then on posts are refused. */
 void tc_loop_free(struct tc_loop *loop);
-/* A thread that may post to the loop, or wake it, when the loop has ended holds a reference: the memory stays, and a
- * post is refused. Any thread. */
+/* Takes a reference, as a thread needs that may post to the loop or wake it after the loop's end: the memory stays, and
+ * a post is refused. Any thread. */
 struct tc_loop *tc_loop_ref(struct tc_loop *loop);
 void tc_loop_unref(struct tc_loop *loop);
 
@@ -82,8 +83,8 @@ void tc_timer_init(struct tc_timer *timer, struct tc_loop *loop, void (*fn)(stru
 void tc_timer_start(struct tc_timer *timer, uint64_t delay_ms);
 void tc_timer_stop(struct tc_timer *timer);
 
-/* One turn; waits for events at most timeout_ms (-1: until something happens, 0: not at all). Returns true when it did
- * anything. Not re-entrant. */
+/* Runs one turn; waits for events at most timeout_ms (-1: until something happens, 0: not at all). Returns true when it
+ * did anything. Not re-entrant. */
 bool tc_loop_turn(struct tc_loop *loop, int timeout_ms);
 /* Runs a turn for posts alone: no events, no timers, and so no system call before their work is done. Returns false,
  * and does nothing, unless events were taken in within the last millisecond: no task acts on a state from before an
@@ -91,8 +92,8 @@ bool tc_loop_turn(struct tc_loop *loop, int timeout_ms);
 bool tc_loop_turn_posts(struct tc_loop *loop);
 /* Wakes a loop that waits in tc_loop_turn. Any thread, and signal handlers. */
 void tc_loop_wake(struct tc_loop *loop);
-/* For applications that drive the loop: a descriptor that becomes readable when there are events, and how long to wait
- * for the next timer (-1: no timer; 0: work is queued). */
+/* For applications that drive the loop. Return a descriptor that becomes readable when there are events, and the time
+ * to wait for the next timer (-1: no timer; 0: work is queued). */
 int tc_loop_fd(const struct tc_loop *loop);
 int tc_loop_timeout_ms(const struct tc_loop *loop);
 /* Returns when the loop has work of its own, in the time of tc_loop_now_ms (0: now; UINT64_MAX: no timer is set); and

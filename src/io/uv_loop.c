@@ -1,3 +1,5 @@
+/* libuv calls abort, or leaks, where these functions report an error: they try beforehand what the system could
+ * refuse. */
 #include "io/uv_loop.h"
 
 #include <errno.h>

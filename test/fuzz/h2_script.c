@@ -1,3 +1,4 @@
+/* An input as a script: bytes choose frames of the peer, actions of the loop and of the socket. */
 #include "h2_script.h"
 
 #define MESSAGE_MAX_BYTES 4096u

@@ -1,3 +1,4 @@
+/* Decodes the input as a resource of one type, and holds the decoder to its promises. */
 #include "resource.h"
 
 #include "api/builtin.h"

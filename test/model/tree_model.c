@@ -1,3 +1,5 @@
+/* Events change the slots of endpoints; the states of children and of the tree are computed from the slots, as A42 and
+ * A56 say. */
 #include "tree_model.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Reads /proc/self/status and getrusage. */
 #include "support/footprint.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Buckets with a relative width of at most 1/128, in a fixed array. */
 #include "histogram.h"
 
 #include <math.h>

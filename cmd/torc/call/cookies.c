@@ -1,3 +1,4 @@
+/* The cookie jar of torc call: a list of cookies by name and path, as RFC 6265 stores them. */
 #include "cookies.h"
 
 #include <string.h>

@@ -11,7 +11,8 @@ struct tc_xds_name {
     struct tc_rstr *text;      /* canonical: equal for equal names; the form on the wire */
 };
 
-/* Takes a name apart. False with a reason in *why (tc_free): an xdstp: name that is malformed or of another type. */
+/* Takes a name apart. Returns false with a reason in *why (tc_free) for an xdstp: name that is malformed or of another
+ * type. */
 bool tc_xds_name_parse(const struct tc_xds_resource_type *type, struct tc_slice text, struct tc_xds_name *out,
                        char **why);
 void tc_xds_name_fini(struct tc_xds_name *n);

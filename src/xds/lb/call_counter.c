@@ -1,3 +1,5 @@
+/* A table of the process, by cluster and EDS service, under one lock. A counter stays in the table while it has users.
+ * A forked child begins with an empty table. */
 #include "xds/lb/call_counter.h"
 
 #include "base/fork.h"

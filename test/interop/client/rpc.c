@@ -1,3 +1,4 @@
+/* Calls with protobuf-c messages over the public API; a check that fails ends the program. */
 #include "rpc.h"
 
 #define DEADLINE_MS 20000

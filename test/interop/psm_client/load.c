@@ -1,3 +1,5 @@
+/* The RPCs of the PSM client: at the asked rate over all channels, by a timer of the loop. Results come on the
+ * runtime's thread and go to psm_stats. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads the PSM client's command line into struct psm_options. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

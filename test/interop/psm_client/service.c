@@ -1,3 +1,4 @@
+/* The services by which the test driver controls the PSM client: unary methods with protobuf messages. */
 #include <stdlib.h>
 
 #include "base/mem.h"

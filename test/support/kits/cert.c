@@ -1,3 +1,4 @@
+/* Keys and certificates by OpenSSL: EC keys, signed by an issuer or by themselves. */
 #include "support/kits/cert.h"
 
 #include <openssl/evp.h>

@@ -1,3 +1,4 @@
+/* The manager's events are recorded in the kit; responses are made from JSON and sent by the fake server. */
 #include "support/kits/dependency.h"
 
 #include "support/cmocka.h"

@@ -1,3 +1,4 @@
+/* outlier_detection over fakes/lb: updates from short texts, and runs of RPCs that succeed or fail by address. */
 #include "support/kits/outlier.h"
 
 #include "support/cmocka.h"

@@ -1,3 +1,4 @@
+/* From JSON with single quotes to a serialised message, and through the decoder of its type. */
 #include "support/kits/resource.h"
 
 #include "support/cmocka.h"

@@ -1,3 +1,4 @@
+/* Server and channel are driven by one runtime, whose loop the test turns. */
 #include "support/kits/server.h"
 
 #include "api/builtin.h"

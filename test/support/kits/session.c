@@ -1,3 +1,4 @@
+/* Each RPC's set-cookie is read from the response's metadata. */
 #include "support/kits/session.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Prints load reports as one line each, so that a test compares texts. */
 #include "support/kits/xds_lrs.h"
 
 #include "support/cmocka.h"

@@ -1,3 +1,4 @@
+/* Late answers wait in a list for a thread, which completes each after its delay. */
 #include "support/teardown/answers.h"
 
 #include <poll.h>

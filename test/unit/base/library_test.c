@@ -1,3 +1,4 @@
+/* Loading a library: the functions' order, and the errors. */
 #include "base/library.h"
 
 #include <string.h>

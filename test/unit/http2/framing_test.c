@@ -1,3 +1,4 @@
+/* Length-prefixed messages: the decoder fed in all sizes of pieces, its memory, gzip. */
 #include "http2/framing.h"
 
 #include <string.h>

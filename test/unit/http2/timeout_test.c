@@ -1,3 +1,4 @@
+/* grpc-timeout both ways. */
 #include "http2/timeout.h"
 
 #include <string.h>

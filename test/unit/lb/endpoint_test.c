@@ -1,3 +1,4 @@
+/* Endpoints: identity, equality, named lists, and the map by address sets. */
 #include "lb/endpoint.h"
 
 #include "support/cmocka.h"

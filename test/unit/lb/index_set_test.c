@@ -1,3 +1,4 @@
+/* The set of indexes against an array of booleans, and with millions of members. */
 #include "lb/index_set.h"
 
 #include "support/case.h"

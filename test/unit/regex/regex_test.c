@@ -1,3 +1,4 @@
+/* Regular expressions: matches, refusals, and bounds on memory and time. */
 #include "regex/regex.h"
 
 #include <string.h>

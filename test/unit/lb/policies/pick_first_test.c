@@ -1,3 +1,4 @@
+/* pick_first on virtual time: the order of attempts, shuffling, updates, failures. */
 #include "lb/policies/pick_first.h"
 
 #include "support/case.h"

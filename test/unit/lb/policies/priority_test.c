@@ -1,3 +1,4 @@
+/* priority on virtual time: failover, its timer, retention of children, and configs. */
 #include "lb/policies/priority.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* round_robin on virtual time: turns, states of endpoints, and updates. */
 #include "lb/policies/round_robin.h"
 
 #include "support/case.h"

@@ -1,3 +1,4 @@
+/* weighted_target on virtual time: shares of picks, aggregated states, and children that come and go. */
 #include "lb/policies/weighted_target.h"
 
 #include "support/case.h"

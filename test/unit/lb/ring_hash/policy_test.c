@@ -1,3 +1,4 @@
+/* ring_hash on virtual time: the walk of a pick, connecting, aggregated states, and rings that change. */
 #include "lb/ring_hash/policy.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The bootstrap's members: valid ones, refused ones, and the environment. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

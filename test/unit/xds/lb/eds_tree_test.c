@@ -1,3 +1,4 @@
+/* The tree of endpoint lists: weights, and objects that stay the same over updates. */
 #include <stdlib.h>
 
 #include "support/case.h"

@@ -1,3 +1,4 @@
+/* The config selector: routes, weights, hashes, timeouts, and clusters in use. */
 #include <string.h>
 
 #include "support/case.h"

@@ -1,3 +1,4 @@
+/* Listener names from targets and templates. */
 #include <string.h>
 
 #include "support/case.h"

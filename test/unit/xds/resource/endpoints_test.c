@@ -1,3 +1,4 @@
+/* ClusterLoadAssignments: valid ones, and refused ones with their errors. */
 #include "xds/resource/endpoints.h"
 #include "xds/resource/registry.h"
 

@@ -1,3 +1,4 @@
+/* Hash policies against headers of RPCs. */
 #include "xds/resource/hash_policy.h"
 
 #include "support/case.h"

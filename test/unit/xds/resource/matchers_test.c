@@ -1,3 +1,4 @@
+/* Matchers of strings, headers and fractions. */
 #include "xds/resource/matchers.h"
 
 #include "support/case.h"

@@ -1,3 +1,4 @@
+/* RouteConfigurations: domains, matches, actions, overrides, and refused ones with their errors. */
 #include "xds/resource/registry.h"
 #include "xds/resource/route_config.h"
 #include "xds/resource/route_match.h"

@@ -1,3 +1,4 @@
+/* A Cluster's transport_socket: TLS contexts, proxies, and refused ones with their errors. */
 #include "xds/resource/cluster.h"
 #include "xds/resource/registry.h"
 
