@@ -30,6 +30,15 @@ if(TORC_TOOLS OR TORC_TESTS)
   torc_library(YAML yaml-0.1)
 endif()
 
+# nghttp2 has it since 1.61, and distributions put it into older versions.
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES PkgConfig::NGHTTP2)
+check_symbol_exists(nghttp2_option_set_max_continuations nghttp2/nghttp2.h TORC_HAS_MAX_CONTINUATIONS)
+unset(CMAKE_REQUIRED_LIBRARIES)
+if(NOT TORC_HAS_MAX_CONTINUATIONS)
+  message(STATUS "nghttp2 is without a limit of CONTINUATION frames (CVE-2024-28182): update it")
+endif()
+
 # Debian's libuv.pc does not name the static library.
 pkg_check_modules(UV_STATIC QUIET libuv-static)
 

@@ -367,7 +367,9 @@ static int session_new(struct tc_h2_conn *c, const nghttp2_session_callbacks *cb
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_outbound_ack(option, c->opts.limits.max_queued_control);
+#if TC_HAS_MAX_CONTINUATIONS
     nghttp2_option_set_max_continuations(option, MAX_CONTINUATIONS);
+#endif
     /* The peer's setting and our own limit are checked before a request is submitted: nghttp2's check would hide the
      * reason. Its estimate of a block is below the header list's size. */
     nghttp2_option_set_max_send_header_block_length(

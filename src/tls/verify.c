@@ -135,7 +135,9 @@ static void reason_append_verify(long result, const struct tc_tls_peer_check *ch
         tc_buf_append(out, check->why.data, check->why.len);
         return;
     }
-    tc_buf_append_str(out, X509_verify_cert_error_string(result));
+    /* OpenSSL before 3 begins this text, and no other, with a capital. */
+    tc_buf_append_str(out, result == X509_V_ERR_HOSTNAME_MISMATCH ? "hostname mismatch"
+                                                                  : X509_verify_cert_error_string(result));
     if (result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH)
         tc_buf_printf(out, ": the certificate is not valid for \"%s\"", check->name);
     else if (check->issuer[0])

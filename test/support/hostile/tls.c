@@ -8,6 +8,7 @@
 #include "support/hostile/rows.h"
 
 #include "base/mem.h"
+#include "support/openssl_1_1.h"
 
 /* Reads the client's first flight. */
 static bool hello(struct hostile_peer *p)

@@ -1,7 +1,6 @@
 /* Secrets are overwritten before their memory is freed. The test replaces the allocator's functions by ones that search
  * each freed block for the secret. */
 #include <malloc.h>
-#include <openssl/evp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include "creds/cert_files.h"
 #include "support/cmocka.h"
 #include "support/kits/cert.h"
+#include "support/openssl_1_1.h"
 
 void __real_free(void *ptr);
 void *__real_realloc(void *ptr, size_t size);
@@ -189,7 +189,7 @@ static void use_account(EVP_PKEY *key, char signature[41])
 static void test_service_account(void **state)
 {
     (void)state;
-    EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
+    EVP_PKEY *key = EVP_RSA_gen(2048);
     char signature[41], again[41];
     use_account(key, signature);
     begin(signature);
