@@ -13,6 +13,38 @@ if(TORC_TOOLS)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/torc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
+# Where there is Python: man pages of sections 3 and 7, from the headers and README.md, and the command's completions for shells.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND AND TORC_IS_TOP)
+  set(man ${PROJECT_BINARY_DIR}/man)
+  file(MAKE_DIRECTORY ${man})
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/torc/*.h)
+  add_custom_command(
+    OUTPUT ${man}/man7/torc.7
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/man ${man}
+    DEPENDS ${PROJECT_SOURCE_DIR}/scripts/man ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/docs/torc.1 ${headers}
+    COMMENT "Man pages"
+    VERBATIM)
+  add_custom_target(torc_man ALL DEPENDS ${man}/man7/torc.7)
+  add_dependencies(torc_products torc_man)
+  install(DIRECTORY ${man}/ DESTINATION ${CMAKE_INSTALL_MANDIR} FILES_MATCHING PATTERN "*.[37]")
+endif()
+if(Python3_FOUND AND TORC_TOOLS AND TORC_IS_TOP)
+  set(completion ${PROJECT_BINARY_DIR}/completion)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmd/torc/*.c ${PROJECT_SOURCE_DIR}/cmd/torc/*.h)
+  add_custom_command(
+    OUTPUT ${completion}/torc ${completion}/_torc ${completion}/torc.fish
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/completion ${completion}
+    DEPENDS ${PROJECT_SOURCE_DIR}/scripts/completion ${sources}
+    COMMENT "Completions"
+    VERBATIM)
+  add_custom_target(torc_completion ALL DEPENDS ${completion}/torc)
+  add_dependencies(torc_products torc_completion)
+  install(FILES ${completion}/torc DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${completion}/_torc DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${completion}/torc.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
 # What a program that links libtorc.a needs: modules of pkg-config, with their versions, and libraries that have none.
 set(TORC_STATIC_MODULES libnghttp2 libcares jansson zlib)
 if(TORC_XDS)

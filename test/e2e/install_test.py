@@ -49,7 +49,8 @@ def test_readme_program():
         with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
             late = "TORC_LATE_LOADING:BOOL=ON" in cache.read()
         check(os.path.exists(os.path.join(library, "libtorc-regex.so.0.1")) == late, "the library of regexes is installed")
-        for page in ("share/man/man1/torc.1", "bin/torc", "include/torc/torc.h"):
+        for page in ("share/man/man1/torc.1", "share/man/man3/torc_unary.3", "share/man/man7/torc.7", "bin/torc",
+                     "share/bash-completion/completions/torc", "include/torc/torc.h"):
             check(os.path.exists(os.path.join(folder, page)), f"{page} is installed")
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as out_file:
             out_file.write("cmake_minimum_required(VERSION 3.25)\nproject(app C)\nfind_package(torc REQUIRED)\n"

@@ -9,6 +9,8 @@ PLACES = [  # file, pattern of the version there
     ("include/torc/version.h", r'^#define TORC_VERSION "(.*)"$'),
     ("docs/*.1", r'^\.TH \S+ 1 "\d{4}-\d\d-\d\d" "torc (.*?)"'),
     ("CHANGELOG.md", r"^## (\S+)"),
+    ("debian/changelog", r"^torc \((\S+)\)"),
+    ("packaging/torc.spec", r"^Version: +(\S+)"),
 ]
 
 
