@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/table.h"
+#include "names.h"
 
 extern char **environ;
 
@@ -63,12 +64,40 @@ static size_t drop_custom_options(pgt_field **extensions, size_t n)
     return kept;
 }
 
+/* Makes room for a field `base`: the struct of a message begins with a member of that name, unless protobuf-c's option
+ * base_field_name has another. The options are constant, and nobody frees a request piece by piece. */
+static void base_rename(pgt_message *m)
+{
+    static Google__Protobuf__ProtobufCMessageOptions only_name = GOOGLE__PROTOBUF__PROTOBUF_CMESSAGE_OPTIONS__INIT;
+    static Google__Protobuf__MessageOptions only_option = GOOGLE__PROTOBUF__MESSAGE_OPTIONS__INIT;
+    static char name[] = "protobuf_c_base";
+    only_name.base_field_name = name;
+    only_option.pb_c_msg = &only_name;
+    if (!m->options)
+        m->options = &only_option;
+    else if (!m->options->pb_c_msg)
+        m->options->pb_c_msg = &only_name;
+    else if (!m->options->pb_c_msg->base_field_name)
+        m->options->pb_c_msg->base_field_name = name;
+}
+
+static bool is_base(const pgt_field *field)
+{
+    struct tc_buf lower = {0};
+    pgt_lower(&lower, tc_slice_str(field->name ? field->name : ""));
+    bool is = strcmp(tc_buf_cstr(&lower), "base") == 0;
+    tc_buf_fini(&lower);
+    return is;
+}
+
 static void message_prepare(struct usage *u, pgt_message *m)
 {
     m->n_extension = drop_custom_options(m->extension, m->n_extension);
     for (size_t i = 0; i < m->n_field; i++) {
         m->field[i]->has_proto3_optional = false;
         use(u, m->field[i]->type_name);
+        if (is_base(m->field[i]))
+            base_rename(m);
     }
     for (size_t i = 0; i < m->n_nested_type; i++)
         message_prepare(u, m->nested_type[i]);
@@ -134,6 +163,7 @@ void pgt_messages_prepare(const struct pgt_schema *schema,
             }
         use_public_imports(&u, request);
         imports_prune(&u, file);
+        file->n_service = 0; /* protobuf-c's own services, whose members may be words of C++: Torc's stand for them */
         HASH_CLEAR(hh, u.files);
         tc_arena_fini(&u.arena);
     }

@@ -95,7 +95,7 @@ def test_prefix_and_comments():
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "a.proto"), "w", encoding="utf-8") as out:
             out.write('syntax = "proto3"; package long.package;\nmessage M {}\n// Serves. */ int x; /* ??/\nservice HTTPServer {\n'
-                      '  /* Gets \u202eit. */\n  rpc GetIt(M) returns (M);\n}\n')
+                      '  /* Gets \u202eit. */\n  rpc GetIt(M) returns (M);\n  rpc export(M) returns (M);\n}\n')
         done = protoc(folder, "messages,prefix=short", "a.proto", imports=[folder])
         check(done.returncode == 0, done.stderr)
         with open(os.path.join(folder, "a.torc.h"), encoding="utf-8") as header:

@@ -3,7 +3,7 @@
 programs (go.sum), a Python environment (hashes in requirements.txt), Node packages (package-lock.json), h2spec (go.sum). A peer that was
 built from the same sources is left as it is, without network. Exit 0, or 77 with the reason when a toolchain is missing.
 
-usage: build_peers.py --into DIR [go|python|node|h2spec|etcd ...]"""
+usage: build_peers.py --into DIR [go|python|node|h2spec|etcd|otlp|descriptors ...]"""
 import argparse
 import contextlib
 import fcntl
@@ -63,6 +63,14 @@ def build_etcd(into):
     build_module(into, "etcd", "./...")
 
 
+def build_descriptors(into):
+    build_module(into, "descriptors", "./...")
+
+
+def build_otlp(into):
+    build_module(into, "otlp", "./...")
+
+
 def build_python(into):
     wanted_version(sys.version.split()[0], (3, 10), "python")
     shutil.rmtree(into, ignore_errors=True)
@@ -86,9 +94,9 @@ def build_node(into):
 
 
 BUILDERS = {"go": build_go, "python": build_python, "node": build_node, "h2spec": build_h2spec,
-            "etcd": build_etcd}
+            "etcd": build_etcd, "otlp": build_otlp, "descriptors": build_descriptors}
 # What a peer is made of, beside its sources.
-INPUTS = {"go": "**/*", "etcd": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json"}
+INPUTS = {"go": "**/*", "etcd": "**/*", "otlp": "**/*", "descriptors": "**/*", "h2spec": "go.*", "python": "requirements.txt", "node": "package*.json"}
 
 
 def stamp_of(name):

@@ -15,9 +15,11 @@ import build_peers  # noqa: E402
 import programs  # noqa: E402
 import suite_agreement  # noqa: E402
 import suite_control_plane  # noqa: E402
+import suite_corpora  # noqa: E402
 import suite_csds  # noqa: E402
 import suite_etcd  # noqa: E402
 import suite_h2spec  # noqa: E402
+import suite_otlp  # noqa: E402
 import suite_protos  # noqa: E402
 import suite_psm  # noqa: E402
 import suite_published  # noqa: E402
@@ -27,7 +29,7 @@ import suite_stubs  # noqa: E402
 SUITES = {"published": suite_published.run, "protos": suite_protos.run, "rpc": suite_rpc.run, "http2": suite_rpc.run_http2,
           "h2spec": suite_h2spec.run,
           "control_plane": suite_control_plane.run, "csds": suite_csds.run,
-          "psm": suite_psm.run, "stubs": suite_stubs.run, "etcd": suite_etcd.run, "agreement": suite_agreement.run}
+          "psm": suite_psm.run, "stubs": suite_stubs.run, "corpora": suite_corpora.run, "etcd": suite_etcd.run, "otlp": suite_otlp.run, "agreement": suite_agreement.run}
 COLUMNS = ["suite", "peer", "version", "cases", "passed", "failed", "skipped"]
 
 
