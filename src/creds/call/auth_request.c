@@ -1,15 +1,9 @@
-/* Auth requests: an RPC asks for call credentials, and the credentials answer on any thread.
- *
- * A request has two references: one of the credentials, which answer, one of the loop's side. The loop's side gives its
- * reference up when the task has delivered, or in tc_auth_waiter_cancel when no task was posted: there was no answer,
- * or the loop has ended and refused the task. The mutex decides between an answer and a cancel that meet: after a
- * cancel has returned, the waiter is not called and the loop is not touched. */
+/* Auth requests: an RPC asks for call credentials, and the credentials answer on any thread (io/question.h). */
 #include "creds/call/auth_request.h"
-
-#include <pthread.h>
 
 #include "base/headers.h"
 #include "base/mem.h"
+#include "io/question.h"
 
 struct tc_auth_metadata *tc_auth_metadata_new(const struct tc_auth_field *fields, size_t n)
 {
@@ -56,49 +50,38 @@ void tc_auth_metadata_unref(struct tc_auth_metadata *m)
 }
 
 struct tc_auth_request {
-    struct tc_ref ref; /* one of the credentials, one of the loop's side */
-    pthread_mutex_t mutex;
-    struct tc_loop *loop;          /* its memory stays as long as a waiter waits */
-    struct tc_auth_waiter *waiter; /* under the mutex; NULL: no RPC waits any longer */
-    bool posted;                   /* under the mutex: the loop took the task, which has the loop's reference */
-    struct tc_task task;
+    struct tc_question question;
     struct tc_auth_metadata *metadata;
     struct tc_status error;
 };
 
-static void auth_request_unref(struct tc_auth_request *r)
+static struct tc_auth_request *auth_request_of(struct tc_question *q)
 {
-    if (!tc_ref_dec(&r->ref))
-        return;
+    return TC_CONTAINER_OF(q, struct tc_auth_request, question);
+}
+
+static void auth_request_deliver(struct tc_question *q, void *waiter)
+{
+    struct tc_auth_request *r = auth_request_of(q);
+    struct tc_auth_waiter *w = waiter;
+    w->request = NULL;
+    w->fn(w, r->metadata, &r->error);
+}
+
+static void auth_request_free(struct tc_question *q)
+{
+    struct tc_auth_request *r = auth_request_of(q);
     tc_auth_metadata_unref(r->metadata);
     tc_status_fini(&r->error);
-    pthread_mutex_destroy(&r->mutex);
     tc_free(r);
 }
 
-static void auth_request_deliver(struct tc_task *task)
-{
-    struct tc_auth_request *r = TC_CONTAINER_OF(task, struct tc_auth_request, task);
-    pthread_mutex_lock(&r->mutex);
-    struct tc_auth_waiter *w = r->waiter;
-    r->waiter = NULL;
-    pthread_mutex_unlock(&r->mutex);
-    if (w) {
-        w->request = NULL;
-        w->fn(w, r->metadata, &r->error);
-    }
-    auth_request_unref(r);
-}
+static const struct tc_question_ops question_ops = {.deliver = auth_request_deliver, .free = auth_request_free};
 
 struct tc_auth_request *tc_auth_request_new(struct tc_loop *loop, struct tc_auth_waiter *w)
 {
     struct tc_auth_request *r = TC_NEW(struct tc_auth_request);
-    tc_ref_init(&r->ref);
-    tc_ref_inc(&r->ref);
-    pthread_mutex_init(&r->mutex, NULL);
-    r->loop = loop;
-    r->waiter = w;
-    tc_task_init(&r->task, auth_request_deliver);
+    tc_question_init(&r->question, &question_ops, loop, w);
     w->request = r;
     return r;
 }
@@ -109,24 +92,13 @@ void tc_auth_request_complete(struct tc_auth_request *r, struct tc_auth_metadata
     r->metadata = metadata;
     if (!metadata)
         r->error = tc_status_ref(error);
-    pthread_mutex_lock(&r->mutex);
-    /* Under the mutex: the waiter keeps the loop's memory until it has cancelled, and cancelling waits for it. */
-    if (r->waiter)
-        r->posted = tc_loop_post(r->loop, &r->task);
-    pthread_mutex_unlock(&r->mutex);
-    auth_request_unref(r);
+    tc_question_answer(&r->question);
 }
 
 void tc_auth_waiter_cancel(struct tc_auth_waiter *w)
 {
     struct tc_auth_request *r = w->request;
-    if (!r)
-        return;
     w->request = NULL;
-    pthread_mutex_lock(&r->mutex);
-    r->waiter = NULL;
-    bool posted = r->posted;
-    pthread_mutex_unlock(&r->mutex);
-    if (!posted)
-        auth_request_unref(r);
+    if (r)
+        tc_question_cancel(&r->question);
 }
