@@ -13,6 +13,7 @@
 #include <torc/export.h>
 #include <torc/metadata.h>
 #include <torc/size.h>
+#include <torc/tls_peer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,17 @@ struct torc_tls_options {
     const char *roots_pem;       /* trusted roots, PEM; NULL: the system's */
     const char *certificate_pem; /* the client's chain, PEM, with private_key_pem; NULL: none */
     const char *private_key_pem; /* with certificate_pem; NULL: none */
+    /* The application's own check of each server, after Torc's (torc/tls_peer.h); NULL: none. Connections are shared by
+     * channels with these very credentials alone. The check is for the server's name: an RPC whose authority is another
+     * one's (gRFC A81) fails. */
+    torc_tls_verify_fn verify;
+    void (*verify_release)(void *arg); /* called with verify_arg when the last reference to the credentials is gone, and
+                                          no check follows; not when they could not be made. NULL: none */
+    void *verify_arg;
+    int32_t skip_verify; /* neither the server's chain nor its name is checked: without `verify`, anybody in between can
+                            read and change everything, call credentials included. Logged once as a warning. TORC_EINVAL
+                            with roots_pem; 0: off */
+    int32_t skip_name;   /* the server's name is not checked: `verify` does that, TORC_EINVAL without it; 0: off */
 };
 
 /* Files in PEM form. They are watched: new content counts from the next handshake on, and established connections are
@@ -42,8 +54,8 @@ struct torc_tls_files {
  * unreferenced as any other, which changes nothing. */
 TORC_API torc_credentials *torc_credentials_insecure(void);
 /* TLS 1.2 or newer, ALPN h2, the server's name checked against the channel's authority. The texts are copied. NULL
- * options: defaults. NULL with an error when a text is malformed (TORC_EINVAL), OpenSSL is not there
- * (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
+ * options: defaults. NULL with an error when a text is malformed or fields contradict (TORC_EINVAL), OpenSSL is not
+ * there (TORC_EUNSUPPORTED), or the process is exiting (TORC_EFORK). */
 TORC_API torc_credentials *torc_credentials_tls(const struct torc_tls_options *options, torc_error **error);
 /* TLS as torc_credentials_tls makes it, from files. Paths are copied. NULL with an error when a file
  * cannot be read or used (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting

@@ -26,6 +26,7 @@
 #include <torc/status.h>
 #include <torc/stream.h>
 #include <torc/time.h>
+#include <torc/tls_peer.h>
 #include <torc/version.h>
 #include <torc/xds_domain.h>
 

@@ -90,7 +90,10 @@ static const struct tc_option call_fields[] = {
 #undef OF
 
 #define OF torc_tls_options
-static const struct tc_option tls_fields[] = {{FIELD(roots_pem)}, {FIELD(certificate_pem)}, {FIELD(private_key_pem)}};
+static const struct tc_option tls_fields[] = {
+    {FIELD(roots_pem)},      {FIELD(certificate_pem)}, {FIELD(private_key_pem)}, {FIELD(verify)},
+    {FIELD(verify_release)}, {FIELD(verify_arg)},      {FIELD(skip_verify)},     {FIELD(skip_name)},
+};
 #undef OF
 
 #define OF torc_tls_files

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/fork.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/parse.h"
@@ -22,6 +23,7 @@ struct tls_credentials {
     torc_credentials base;
     struct tc_tls_context *fixed; /* of texts; NULL: the source's context counts */
     struct tc_tls_source source;
+    struct tc_tls_hook hook; /* of texts */
 };
 
 static struct tls_credentials *tls_of(torc_credentials *base)
@@ -32,7 +34,8 @@ static struct tls_credentials *tls_of(torc_credentials *base)
 static struct tc_creds_handshake *tls_start(torc_credentials *base, struct tc_loop *loop, struct tc_bytestream *bs,
                                             const struct tc_creds_peer *peer, tc_creds_fn fn, void *arg)
 {
-    return tc_creds_handshake_tls(loop, tls_of(base)->fixed, bs, peer, fn, arg);
+    struct tls_credentials *c = tls_of(base);
+    return tc_creds_handshake_tls(loop, c->fixed, c->hook.fn ? &c->hook : NULL, bs, peer, fn, arg);
 }
 
 static void tls_free(torc_credentials *base)
@@ -43,6 +46,8 @@ static void tls_free(torc_credentials *base)
     else
         tc_tls_source_fini(&c->source);
     tc_rstr_unref(c->base.key);
+    if (c->hook.release)
+        c->hook.release(c->hook.arg);
     tc_free(c);
 }
 
@@ -90,15 +95,16 @@ static bool texts_digest(EVP_MD_CTX *md, const struct tc_slice texts[PARTS], uin
     return ok && EVP_DigestFinal_ex(md, digest, len) == 1;
 }
 
-/* Returns a key that is equal for equal texts, and only for those. Without a digest (OpenSSL is out of memory, or its
- * provider has no SHA-256) the key is equal to no other. */
-static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS])
+/* Returns a key that is equal for equal texts that are used alike, and only for those. The key is equal to no other for
+ * credentials with a hook, which may tell servers apart by anything, and without a digest (OpenSSL is out of memory, or
+ * its provider has no SHA-256). */
+static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS], const struct torc_tls_options *options)
 {
-    static atomic_ullong unhashed;
+    static atomic_ullong unique;
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     bool ok = false;
-    if (tc_foreign_enter()) {
+    if (!options->verify && tc_foreign_enter()) {
         EVP_MD_CTX *md = EVP_MD_CTX_new();
         ok = texts_digest(md, texts, digest, &len);
         EVP_MD_CTX_free(md);
@@ -106,25 +112,47 @@ static struct tc_rstr *texts_key(const struct tc_slice texts[PARTS])
     }
     struct tc_buf b = {0};
     if (ok) {
-        tc_buf_append_str(&b, "tls:");
+        tc_buf_append_str(&b, options->skip_verify ? "tls-unverified:" : "tls:");
         tc_hex_encode(&b, digest, len);
     } else {
-        tc_buf_printf(&b, "tls-unhashed:%llu", atomic_fetch_add(&unhashed, 1));
+        tc_buf_printf(&b, "tls-unique:%llu", atomic_fetch_add(&unique, 1));
     }
     return tc_rstr_of_buf(&b);
+}
+
+/* Returns false with an error if the fields contradict each other. */
+static bool options_check(const struct torc_tls_options *o, torc_error **error)
+{
+    const char *fault = o->skip_verify && o->roots_pem
+                            ? "roots_pem: must be NULL with skip_verify, which trusts no root"
+                        : o->skip_name && !o->verify ? "skip_name: needs verify, which checks the name instead"
+                                                     : NULL;
+    return !fault || tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "options: %s", fault);
+}
+
+static void warn_of_skipping(const struct torc_tls_options *o)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (o->skip_verify && tc_log_enabled(TC_LOG_TLS, TORC_LOG_WARN) && !atomic_flag_test_and_set(&told))
+        TC_LOG(TC_LOG_TLS, TORC_LOG_WARN,
+               "TLS credentials with skip_verify: the certificates of servers are not verified");
 }
 
 torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, torc_error **error)
 {
     TC_NO_CANCEL;
     struct torc_tls_options options;
-    if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_TLS, &options, given, error))
+    if (tc_error_pending(error) || !tc_options_complete(TC_OPTIONS_TLS, &options, given, error) ||
+        !options_check(&options, error))
         return NULL;
     const struct tc_slice texts[PARTS] = {text_or_none(options.roots_pem), text_or_none(options.certificate_pem),
                                           text_or_none(options.private_key_pem)};
     struct tc_status fault = {0};
     struct tc_tls_opts opts = {
-        .verify = TC_TLS_VERIFY_FULL,
+        .verify = options.skip_verify ? TC_TLS_VERIFY_NONE
+                  : options.skip_name ? TC_TLS_VERIFY_CHAIN
+                                      : TC_TLS_VERIFY_FULL,
+        .one_name = options.verify != NULL,
         .roots_pem = texts[ROOTS],
         .certificate_pem = texts[CERTIFICATE],
         .private_key_pem = texts[KEY],
@@ -136,8 +164,10 @@ torc_credentials *torc_credentials_tls(const struct torc_tls_options *given, tor
         tc_status_fini(&fault);
         return NULL;
     }
-    struct tls_credentials *c = tls_new(&text_ops, texts_key(texts));
+    warn_of_skipping(&options);
+    struct tls_credentials *c = tls_new(&text_ops, texts_key(texts, &options));
     c->fixed = context;
+    c->hook = (struct tc_tls_hook){options.verify, options.verify_release, options.verify_arg};
     return &c->base;
 }
 

@@ -181,6 +181,7 @@ static struct tc_tls_context *context_make(const struct tc_tls_opts *opts, struc
     ctx->verify_fn = opts->verify_fn;
     ctx->roots_fn = opts->roots_fn;
     ctx->verify_arg = opts->verify_arg;
+    ctx->one_name = opts->one_name;
     ctx->verify_arg_free = opts->verify_arg_free;
     tc_tls_prepare_context(ctx);
     ssl_ctx = NULL;

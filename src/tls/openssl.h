@@ -82,9 +82,11 @@
     X(SSL_free)                                                                                                        \
     X(SSL_get0_alpn_selected)                                                                                          \
     X(SSL_get0_param)                                                                                                  \
+    X(SSL_get0_verified_chain)                                                                                         \
     X(SSL_get_error)                                                                                                   \
     X(SSL_get_ex_data)                                                                                                 \
     X(SSL_get_ex_data_X509_STORE_CTX_idx)                                                                              \
+    X(SSL_get_peer_cert_chain)                                                                                         \
     X(SSL_get_verify_result)                                                                                           \
     X(SSL_has_pending)                                                                                                 \
     X(SSL_new)                                                                                                         \
@@ -124,6 +126,7 @@
     X(X509_verify_cert)                                                                                                \
     X(X509_verify_cert_error_string)                                                                                   \
     X(d2i_X509)                                                                                                        \
+    X(i2d_X509)                                                                                                        \
     TC_OPENSSL_RENAMED(X)
 
 #define TC_OPENSSL_MEMBER(name) __typeof__(name) *name;

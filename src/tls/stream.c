@@ -349,7 +349,8 @@ static bool tls_peer_is(struct tc_bytestream *bs, struct tc_slice host)
 {
     struct tls_stream *t = stream_of(bs);
     char *name = name_plain(host);
-    bool inside = tc_foreign_enter(), ok = inside && tc_tls_peer_is(t->ssl, t->ctx, name);
+    bool own = !t->ctx->one_name || tc_slice_ieq(tc_slice_str(name), tc_slice_str(t->name));
+    bool inside = own && tc_foreign_enter(), ok = inside && tc_tls_peer_is(t->ssl, t->ctx, name);
     if (inside)
         tc_foreign_leave();
     tc_free(name);
@@ -357,6 +358,14 @@ static bool tls_peer_is(struct tc_bytestream *bs, struct tc_slice host)
 }
 
 static const struct tc_bytestream_ops tls_ops = {tls_read, tls_writev, tls_set_reading, tls_close, tls_peer_is};
+
+SSL *tc_tls_stream_ssl(struct tc_bytestream *bs, const struct tc_tls_context **ctx, const char **name)
+{
+    const struct tls_stream *t = stream_of(bs);
+    *ctx = t->ctx;
+    *name = t->name;
+    return t->ssl;
+}
 
 static bool stream_make_ssl_inside(struct tls_stream *t)
 {

@@ -41,6 +41,8 @@ struct tc_tls_opts {
     tc_tls_verify_fn verify_fn;      /* may be NULL; must not be with TC_TLS_VERIFY_NONE */
     tc_tls_roots_fn roots_fn;        /* used instead of roots_pem; may be NULL */
     void *verify_arg;                /* of both functions; outlives the context, unless verify_arg_free frees it */
+    bool one_name;                   /* who made the context has looked at the peer for the handshake's name alone: the
+                                        connection is for no other one */
     void (*verify_arg_free)(void *); /* called when the context is freed, not when it could not be made; may be NULL */
 };
 

@@ -18,8 +18,12 @@ struct tc_tls_context {
     tc_tls_verify_fn verify_fn;
     tc_tls_roots_fn roots_fn;
     void *verify_arg;
+    bool one_name;
     void (*verify_arg_free)(void *arg);
 };
+
+/* Returns the SSL of a byte stream of tc_tls_fn, its context and the name of its handshake, borrowed. */
+SSL *tc_tls_stream_ssl(struct tc_bytestream *bs, const struct tc_tls_context **ctx, const char **name);
 
 /* The most TLS messages that a peer may send in a row without data. A handshake has about seven; then come a few
  * tickets, and a key update now and then. OpenSSL takes in any number of them in one SSL_read. */

@@ -1,8 +1,7 @@
 /* TLS in a library that was built without it (TORC_TLS): no context can be made, so that no handshake starts. */
 #include "base/mem.h"
 #include "base/status.h"
-#include "tls/san.h"
-#include "tls/tls.h"
+#include "tls/identity.h"
 
 struct tc_tls_context *tc_tls_context_new(const struct tc_tls_opts *opts TC_UNUSED, struct tc_status *error)
 {
@@ -31,6 +30,14 @@ struct tc_tls_handshake *tc_tls_handshake(struct tc_loop *loop TC_UNUSED, struct
 }
 
 void tc_tls_handshake_cancel(struct tc_tls_handshake *h TC_UNUSED) {}
+
+bool tc_tls_identify(struct tc_bytestream *bs TC_UNUSED, struct tc_tls_identity *out TC_UNUSED, struct tc_buf *why)
+{
+    tc_buf_append_str(why, "Torc was built without TLS");
+    return false;
+}
+
+void tc_tls_identity_fini(struct tc_tls_identity *id TC_UNUSED) {}
 
 bool tc_san_find(struct x509_st *cert TC_UNUSED, tc_san_fn fn TC_UNUSED, void *arg TC_UNUSED, size_t *n)
 {

@@ -310,6 +310,23 @@ static void any_name_where_none_was_looked_at(void **state)
     assert_true(f->client.bs->ops->peer_is(f->client.bs, tc_slice_str("any.test")));
 }
 
+/* A hook of the application has accepted the peer under one name. */
+static void one_name_alone(void **state)
+{
+    struct kit_tls_pair *f = *state;
+    struct tc_tls_opts client = kit_tls_pair_client_opts(),
+                       server = kit_tls_pair_server_opts(&kit_tls_pair_certs.server);
+    client.one_name = true;
+    kit_tls_pair_shake(f, &client, "backend.test.", &server);
+    kit_tls_pair_assert_both_up(f);
+    struct tc_bytestream *bs = f->client.bs;
+    assert_true(bs->ops->peer_is(bs, tc_slice_str("backend.test")));
+    assert_true(bs->ops->peer_is(bs, tc_slice_str("Backend.test.")));
+    assert_false(bs->ops->peer_is(bs, tc_slice_str("a.wild.test"))); /* of the same certificate */
+    assert_false(bs->ops->peer_is(bs, tc_slice_str("127.0.0.1")));
+    assert_false(bs->ops->peer_is(bs, tc_slice_str("")));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_tls_pair_setup, kit_tls_pair_teardown)
 
 int main(void)
@@ -319,6 +336,7 @@ int main(void)
         T(names_are_matched_by_rfc_9525),
         T(ip_literals_are_matched),
         T(a_wrong_name_is_refused),
+        T(one_name_alone),
         T(a_wrong_ip_is_refused),
         T(a_wildcard_is_one_label),
         T(a_common_name_is_no_name),

@@ -1,0 +1,28 @@
+/* The application's hook that looks at TLS servers (torc/tls_peer.h), as a question of a handshake. */
+#ifndef TC_CREDS_TLS_PEER_H
+#define TC_CREDS_TLS_PEER_H
+
+#include <torc/tls_peer.h>
+
+#include "base/status.h"
+#include "io/bytestream.h"
+#include "io/loop.h"
+
+/* fn NULL: there is no hook. */
+struct tc_tls_hook {
+    torc_tls_verify_fn fn;
+    void (*release)(void *arg);
+    void *arg;
+};
+
+/* Called once from the loop, never from inside tc_tls_peer_ask. NULL: the server was accepted. */
+typedef void (*tc_tls_verdict_fn)(void *arg, const char *refusal);
+
+/* Asks the hook, which must live until the verdict or the cancel, about a byte stream that TLS was established on.
+ * Returns NULL with the reason in `why` if the server's identity cannot be had: it is to be refused. */
+struct torc_tls_peer *tc_tls_peer_ask(struct tc_loop *loop, const struct tc_tls_hook *hook, struct tc_bytestream *bs,
+                                      tc_tls_verdict_fn fn, void *arg, struct tc_buf *why);
+/* The verdict is no longer wanted. Not after it came. */
+void tc_tls_peer_cancel(struct torc_tls_peer *peer);
+
+#endif

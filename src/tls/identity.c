@@ -1,0 +1,77 @@
+/* Copies a server's identity out of OpenSSL, so that any thread may read it after the connection has ended.
+ *
+ * The verified chain is given instead of what the server sent: a server may send any certificate along with its chain,
+ * and an application that looks for a pinned one among them must find only what vouches for the server. */
+#include "tls/identity.h"
+
+#include "base/fork.h"
+#include "tls/tls_internal.h"
+
+void tc_tls_identity_fini(struct tc_tls_identity *id)
+{
+    for (size_t i = 0; i < id->certificates.len; i++)
+        tc_rstr_unref(id->certificates.data[i]);
+    for (size_t i = 0; i < id->names.len; i++)
+        tc_rstr_unref(id->names.data[i].text);
+    tc_vec_fini(&id->certificates);
+    tc_vec_fini(&id->names);
+    tc_free(id->server_name);
+    id->server_name = NULL;
+}
+
+/* Returns true to stop: there are too many. */
+static bool identity_add_name(void *arg, enum tc_san_kind kind, struct tc_slice name)
+{
+    struct tc_tls_identity *id = arg;
+    if (id->names.len == TC_TLS_MAX_NAMES)
+        return true;
+    *tc_vec_push(&id->names) = (struct tc_tls_name){kind, tc_rstr_new(name.data, name.len)};
+    return false;
+}
+
+static bool identity_add_certificate(struct tc_tls_identity *id, X509 *cert)
+{
+    int len = i2d_X509(cert, NULL);
+    if (len <= 0)
+        return false;
+    unsigned char *der = tc_malloc((size_t)len), *end = der;
+    bool ok = i2d_X509(cert, &end) == len;
+    if (ok)
+        *tc_vec_push(&id->certificates) = tc_rstr_new(der, (size_t)len);
+    tc_free(der);
+    return ok;
+}
+
+static bool identity_read(SSL *ssl, bool verified, struct tc_tls_identity *id, struct tc_buf *why)
+{
+    ERR_clear_error();
+    STACK_OF(X509) *chain = verified ? SSL_get0_verified_chain(ssl) : SSL_get_peer_cert_chain(ssl);
+    bool ok = chain && sk_X509_num(chain) > 0;
+    for (int i = 0; ok && i < sk_X509_num(chain); i++)
+        ok = identity_add_certificate(id, sk_X509_value(chain, i));
+    bool many = ok && tc_san_find(sk_X509_value(chain, 0), identity_add_name, id, NULL);
+    if (many)
+        tc_buf_printf(why, "the certificate has more than %d names", TC_TLS_MAX_NAMES);
+    else if (!ok)
+        tc_buf_append_str(why, "the server's certificates cannot be read");
+    ERR_clear_error();
+    return ok && !many;
+}
+
+bool tc_tls_identify(struct tc_bytestream *bs, struct tc_tls_identity *out, struct tc_buf *why)
+{
+    const struct tc_tls_context *ctx;
+    const char *name;
+    SSL *ssl = tc_tls_stream_ssl(bs, &ctx, &name);
+    if (!tc_foreign_enter()) {
+        tc_buf_append_str(why, TC_TLS_EXITING);
+        return false;
+    }
+    bool ok = identity_read(ssl, ctx->verify != TC_TLS_VERIFY_NONE, out, why);
+    tc_foreign_leave();
+    if (ok)
+        out->server_name = tc_strdup(name);
+    else
+        tc_tls_identity_fini(out);
+    return ok;
+}

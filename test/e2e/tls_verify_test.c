@@ -1,0 +1,485 @@
+/* The application's own check of TLS servers, and credentials that skip Torc's, on real connections. */
+#include <openssl/x509.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "base/buf.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
+#include "tls/identity.h"
+#include "tls/tls.h"
+
+static torc_runtime *rt;
+static struct kit_cert ca, leaf, stranger;
+
+/* Of the servers, which borrow them. */
+static struct tc_tls_context *contexts[8];
+static size_t n_contexts;
+
+static struct tc_tls_context *server_context(const char *chain_pem, const struct kit_cert *cert)
+{
+    struct tc_tls_context *tls = tc_tls_context_new(&(struct tc_tls_opts){.server = true,
+                                                                          .verify = TC_TLS_VERIFY_NONE,
+                                                                          .certificate_pem = tc_slice_str(chain_pem),
+                                                                          .private_key_pem = kit_cert_key(cert)},
+                                                    NULL);
+    assert_non_null(tls);
+    assert_true(n_contexts < sizeof(contexts) / sizeof(contexts[0]));
+    contexts[n_contexts++] = tls;
+    return tls;
+}
+
+static struct kit_backends *backends_new(const char *chain_pem, const struct kit_cert *cert)
+{
+    struct tc_server_opts so;
+    tc_server_opts_init(&so);
+    so.tls = server_context(chain_pem, cert);
+    return kit_backends_new(1, &so);
+}
+
+/* "b" sends, besides its chain, a certificate that has nothing to do with it. */
+static struct kit_backends *good;
+
+static int setup(void **state)
+{
+    (void)state;
+    rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    ca = kit_cert_make(&(struct kit_cert_opts){.common_name = "ca", .ca = true});
+    stranger = kit_cert_make(&(struct kit_cert_opts){.common_name = "stranger", .sans = "DNS:x.test", .ca = true});
+    leaf = kit_cert_make(&(struct kit_cert_opts){
+        .common_name = "b", .sans = "IP:127.0.0.1,DNS:b.test,URI:spiffe://td/b,email:b@b.test", .issuer = &ca});
+    char chain[16384];
+    snprintf(chain, sizeof(chain), "%s%s", leaf.cert_pem, stranger.cert_pem);
+    good = backends_new(chain, &leaf);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    int rc = torc_runtime_free(rt);
+    kit_backends_free(good);
+    for (size_t i = 0; i < n_contexts; i++)
+        tc_tls_context_unref(contexts[i]);
+    kit_cert_fini(&leaf);
+    kit_cert_fini(&stranger);
+    kit_cert_fini(&ca);
+    return rc;
+}
+
+/* --- a hook --- */
+
+enum how { ACCEPT, REFUSE, REFUSE_WITHOUT_WORDS, ACCEPT_ON_A_THREAD, REFUSE_ON_A_THREAD, LATER };
+
+struct hook {
+    enum how how;
+    int asked, released;
+    torc_tls_peer *pending;
+    pthread_t thread;
+    void (*look)(torc_tls_peer *peer);
+};
+
+static void answer(torc_tls_peer *peer, enum how how)
+{
+    if (how == ACCEPT || how == ACCEPT_ON_A_THREAD)
+        torc_tls_peer_accept(peer);
+    else
+        torc_tls_peer_refuse(peer, how == REFUSE_WITHOUT_WORDS ? NULL : "not the pinned one");
+}
+
+static void *answer_on_thread(void *arg)
+{
+    const struct hook *h = arg;
+    if (h->look)
+        h->look(h->pending);
+    answer(h->pending, h->how);
+    return NULL;
+}
+
+static void on_verify(torc_tls_peer *peer, void *arg)
+{
+    struct hook *h = arg;
+    h->asked++;
+    h->pending = peer;
+    if (h->how == LATER)
+        return;
+    if (h->how == ACCEPT_ON_A_THREAD || h->how == REFUSE_ON_A_THREAD) {
+        assert_int_equal(pthread_create(&h->thread, NULL, answer_on_thread, h), 0);
+        return;
+    }
+    if (h->look)
+        h->look(peer);
+    answer(peer, h->how);
+}
+
+static void on_release(void *arg)
+{
+    ((struct hook *)arg)->released++;
+}
+
+static torc_credentials *credentials_with(struct hook *h, struct torc_tls_options o)
+{
+    o.size = sizeof(o);
+    o.verify = on_verify;
+    o.verify_release = on_release;
+    o.verify_arg = h;
+    torc_credentials *c = torc_credentials_tls(&o, NULL);
+    assert_non_null(c);
+    return c;
+}
+
+static torc_channel *channel_new(struct kit_backends *kit, torc_credentials *creds, int64_t connect_timeout_ms)
+{
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = creds,
+                                     .connect_timeout_ms = connect_timeout_ms};
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(kit), &o, NULL);
+    assert_non_null(ch);
+    return ch;
+}
+
+/* Makes an RPC on a channel of its own, with these credentials, of which the reference is given up. */
+static void expect(struct kit_backends *kit, torc_credentials *creds, int code, const char *part)
+{
+    torc_channel *ch = channel_new(kit, creds, 0);
+    kit_backends_expect(ch, false, 60000, code, part);
+    torc_channel_free(ch);
+    torc_credentials_unref(creds);
+}
+
+static void await_release(const struct hook *h)
+{
+    while (h->released == 0)
+        assert_true(torc_runtime_poll(rt, 1000) >= 0);
+    assert_int_equal(h->released, 1);
+}
+
+static void await_question(const struct hook *h)
+{
+    while (!h->pending)
+        assert_true(torc_runtime_poll(rt, 1000) >= 0);
+}
+
+static struct torc_tls_options trusting(const struct kit_cert *root)
+{
+    return (struct torc_tls_options){.roots_pem = root->cert_pem};
+}
+
+/* --- the peer as a hook sees it --- */
+
+static void assert_certificate(const torc_tls_peer *peer, size_t i, const struct kit_cert *cert)
+{
+    unsigned char *der = NULL;
+    int len = i2d_X509(cert->x509, &der);
+    const void *got;
+    size_t size;
+    assert_int_equal(torc_tls_peer_certificate(peer, i, &got, &size), 0);
+    assert_int_equal(size, len);
+    assert_memory_equal(got, der, size);
+    OPENSSL_free(der);
+}
+
+static void assert_name(const torc_tls_peer *peer, size_t i, int32_t kind, const char *text)
+{
+    int32_t got_kind;
+    const char *name;
+    size_t size;
+    assert_int_equal(torc_tls_peer_name(peer, i, &got_kind, &name, &size), 0);
+    assert_int_equal(got_kind, kind);
+    assert_string_equal(name, text);
+    assert_int_equal(size, strlen(text));
+}
+
+/* The server's own certificate and the root, not the third that the server sent. */
+static void look_at_all(torc_tls_peer *peer)
+{
+    assert_string_equal(torc_tls_peer_server_name(peer), "127.0.0.1");
+    assert_string_equal(torc_tls_peer_address(peer), kit_backends_address(good, 0));
+    assert_certificate(peer, 0, &leaf);
+    assert_certificate(peer, 1, &ca);
+    assert_int_equal(torc_tls_peer_certificate(peer, 2, NULL, NULL), TORC_ENOTFOUND);
+    assert_name(peer, 0, TORC_TLS_NAME_IP, "127.0.0.1");
+    assert_name(peer, 1, TORC_TLS_NAME_DNS, "b.test");
+    assert_name(peer, 2, TORC_TLS_NAME_URI, "spiffe://td/b");
+    assert_name(peer, 3, TORC_TLS_NAME_EMAIL, "b@b.test");
+    assert_int_equal(torc_tls_peer_name(peer, 4, NULL, NULL, NULL), TORC_ENOTFOUND);
+    assert_int_equal(torc_tls_peer_name(peer, 0, NULL, NULL, NULL), 0);
+    assert_int_equal(torc_tls_peer_certificate(peer, SIZE_MAX, NULL, NULL), TORC_ENOTFOUND);
+}
+
+static void it_sees_the_verified_chain(void **state)
+{
+    (void)state;
+    struct hook h = {.how = ACCEPT, .look = look_at_all};
+    expect(good, credentials_with(&h, trusting(&ca)), TORC_STATUS_OK, "");
+    assert_int_equal(h.asked, 1);
+    await_release(&h);
+    h = (struct hook){.how = ACCEPT_ON_A_THREAD, .look = look_at_all};
+    expect(good, credentials_with(&h, trusting(&ca)), TORC_STATUS_OK, "");
+    pthread_join(h.thread, NULL);
+    await_release(&h);
+    assert_null(torc_tls_peer_server_name(NULL));
+    assert_null(torc_tls_peer_address(NULL));
+    assert_int_equal(torc_tls_peer_certificate(NULL, 0, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_tls_peer_name(NULL, 0, NULL, NULL, NULL), TORC_EINVAL);
+    torc_tls_peer_accept(NULL);
+    torc_tls_peer_refuse(NULL, NULL);
+}
+
+/* --- verdicts --- */
+
+static void what_it_refuses_gets_nothing(void **state)
+{
+    (void)state;
+    static const enum how hows[] = {REFUSE, REFUSE_ON_A_THREAD, REFUSE_WITHOUT_WORDS};
+    uint64_t before = kit_backends_counts(good, 0).requests;
+    for (size_t i = 0; i < 3; i++) {
+        struct hook h = {.how = hows[i]};
+        expect(good, credentials_with(&h, trusting(&ca)), TORC_STATUS_UNAVAILABLE,
+               i == 2 ? "the application's check refused the server: no reason was given"
+                      : "the application's check refused the server: not the pinned one");
+        if (hows[i] == REFUSE_ON_A_THREAD)
+            pthread_join(h.thread, NULL);
+        assert_int_equal(h.asked, 1);
+        await_release(&h);
+    }
+    assert_int_equal(kit_backends_counts(good, 0).requests, before);
+}
+
+static void it_accepts_nothing_that_torc_refuses(void **state)
+{
+    (void)state;
+    struct hook h = {.how = ACCEPT};
+    expect(good, credentials_with(&h, trusting(&stranger)), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+    await_release(&h);
+    h = (struct hook){.how = ACCEPT};
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .authority = "other.test"};
+    o.credentials = credentials_with(&h, trusting(&ca));
+    torc_channel *ch = torc_channel_new(rt, kit_backends_target(good), &o, NULL);
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "the certificate is not valid for \"other.test\"");
+    torc_channel_free(ch);
+    torc_credentials_unref(o.credentials);
+    await_release(&h);
+    assert_int_equal(h.asked, 0);
+}
+
+/* The limit of connecting counts. The answer that comes later changes nothing. */
+static void no_answer_is_a_refusal(void **state)
+{
+    (void)state;
+    struct hook h = {.how = LATER};
+    torc_credentials *creds = credentials_with(&h, trusting(&ca));
+    torc_channel *ch = channel_new(good, creds, 300);
+    uint64_t before = kit_backends_counts(good, 0).requests;
+    kit_backends_expect(ch, false, 60000, TORC_STATUS_UNAVAILABLE, "timed out after 300 ms, waiting for the TLS");
+    assert_int_equal(h.asked, 1);
+    assert_string_equal(torc_tls_peer_server_name(h.pending), "127.0.0.1");
+    torc_channel_free(ch);
+    torc_credentials_unref(creds);
+    await_release(&h);
+    torc_tls_peer_accept(h.pending);
+    assert_int_equal(kit_backends_counts(good, 0).requests, before);
+}
+
+/* The channel, or the runtime, ends while the hook thinks. */
+static void the_end_meanwhile(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct hook h = {.how = LATER};
+        torc_runtime *mine = kit_backends_runtime(TORC_RUNTIME_CALLER), *other = rt;
+        rt = mine;
+        torc_credentials *creds = credentials_with(&h, trusting(&ca));
+        torc_channel *ch = channel_new(good, creds, 0);
+        torc_credentials_unref(creds);
+        torc_channel_state(ch, true);
+        await_question(&h);
+        if (how == 0) {
+            torc_channel_free(ch);
+            torc_tls_peer_accept(h.pending);
+            await_release(&h);
+        }
+        if (how == 2)
+            torc_tls_peer_accept(h.pending); /* posted, not delivered */
+        assert_int_equal(torc_runtime_free(mine), 0);
+        if (how != 0)
+            torc_channel_free(ch);
+        if (how == 1)
+            torc_tls_peer_accept(h.pending);
+        assert_int_equal(h.released, 1);
+        rt = other;
+    }
+}
+
+static void connections_are_not_shared_across_hooks(void **state)
+{
+    (void)state;
+    static struct hook a = {.how = ACCEPT}; /* the runtime keeps an idle connection that has it */
+    struct hook b = {.how = REFUSE};
+    struct torc_tls_options plain = {TORC_SIZE(torc_tls_options), .roots_pem = ca.cert_pem};
+    torc_credentials *creds[] = {credentials_with(&a, trusting(&ca)), credentials_with(&b, trusting(&ca)),
+                                 torc_credentials_tls(&plain, NULL)};
+    torc_channel *without = channel_new(good, creds[2], 0), *first = channel_new(good, creds[0], 0),
+                 *second = channel_new(good, creds[0], 0), *refused = channel_new(good, creds[1], 0);
+    kit_backends_expect(without, false, 60000, TORC_STATUS_OK, "");
+    kit_backends_expect(first, false, 60000, TORC_STATUS_OK, "");
+    kit_backends_expect(second, false, 60000, TORC_STATUS_OK, "");
+    assert_int_equal(a.asked, 1); /* the same credentials share */
+    kit_backends_expect(refused, false, 60000, TORC_STATUS_UNAVAILABLE, "not the pinned one");
+    torc_channel_free(without);
+    torc_channel_free(first);
+    torc_channel_free(second);
+    torc_channel_free(refused);
+    for (int i = 0; i < 3; i++)
+        torc_credentials_unref(creds[i]);
+    await_release(&b);
+    assert_int_equal(a.released, 0);
+}
+
+/* --- skipped checks --- */
+
+static void skip_name(void **state)
+{
+    (void)state;
+    struct kit_cert named =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "n", .sans = "URI:spiffe://td/other", .issuer = &ca});
+    struct kit_backends *kit = backends_new(named.cert_pem, &named);
+    struct hook h = {.how = ACCEPT};
+    expect(kit, credentials_with(&h, trusting(&ca)), TORC_STATUS_UNAVAILABLE, "is not valid for");
+    assert_int_equal(h.asked, 0);
+    await_release(&h);
+    struct torc_tls_options o = trusting(&ca);
+    o.skip_name = TORC_ON;
+    h = (struct hook){.how = ACCEPT};
+    expect(kit, credentials_with(&h, o), TORC_STATUS_OK, "");
+    assert_int_equal(h.asked, 1);
+    o.roots_pem = stranger.cert_pem; /* the chain is checked */
+    struct hook never = {.how = ACCEPT};
+    expect(kit, credentials_with(&never, o), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+    assert_int_equal(never.asked, 0);
+    await_release(&never);
+    kit_backends_free(kit);
+    kit_cert_fini(&named);
+    while (h.released == 0) /* the idle connection has gone with its server */
+        assert_true(torc_runtime_poll(rt, 1000) >= 0);
+}
+
+static int warnings;
+
+static void on_line(enum torc_log_level level, const char *module, const char *message, void *arg)
+{
+    (void)arg;
+    if (level == TORC_LOG_WARN && strcmp(module, "tls") == 0 && strstr(message, "skip_verify"))
+        warnings++;
+}
+
+static void look_at_what_was_sent(torc_tls_peer *peer)
+{
+    assert_certificate(peer, 0, &leaf);
+    assert_certificate(peer, 1, &stranger);
+    assert_int_equal(torc_tls_peer_certificate(peer, 2, NULL, NULL), TORC_ENOTFOUND);
+}
+
+static void skip_verify(void **state)
+{
+    (void)state;
+    torc_log_set_sink(on_line, NULL);
+    assert_int_equal(torc_log_set_levels("tls=warn"), 0);
+    struct torc_tls_options o = {TORC_SIZE(torc_tls_options)};
+    expect(good, torc_credentials_tls(&o, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+    assert_int_equal(warnings, 0);
+    o.skip_verify = TORC_OFF;
+    expect(good, torc_credentials_tls(&o, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+    assert_int_equal(warnings, 0);
+    o.skip_verify = TORC_ON;
+    expect(good, torc_credentials_tls(&o, NULL), TORC_STATUS_OK, "");
+    assert_int_equal(warnings, 1);
+    /* The unverified connection is idle now: credentials that verify do not find it. */
+    o.skip_verify = 0;
+    expect(good, torc_credentials_tls(&o, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+    /* The hook alone decides. */
+    o.skip_verify = TORC_ON;
+    struct hook h = {.how = REFUSE};
+    expect(good, credentials_with(&h, o), TORC_STATUS_UNAVAILABLE, "not the pinned one");
+    await_release(&h);
+    struct hook sent = {.how = ACCEPT, .look = look_at_what_was_sent};
+    expect(good, credentials_with(&sent, o), TORC_STATUS_OK, "");
+    assert_int_equal(sent.asked, 1);
+    assert_int_equal(warnings, 1);
+    assert_int_equal(torc_log_set_levels("none"), 0);
+    torc_log_set_sink(NULL, NULL);
+    kit_backends_stop(good, 0);
+    kit_backends_restart(good, 0);
+    await_release(&sent);
+}
+
+static void refused(struct torc_tls_options o, const char *text)
+{
+    torc_error *error = NULL;
+    o.size = sizeof(o);
+    assert_null(torc_credentials_tls(&o, &error));
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    assert_non_null(strstr(torc_error_text(error), text));
+    torc_error_clear(&error);
+}
+
+static void contradictions_are_refused(void **state)
+{
+    (void)state;
+    struct hook h = {.how = ACCEPT};
+    refused((struct torc_tls_options){.skip_verify = TORC_ON, .roots_pem = ca.cert_pem},
+            "roots_pem: must be NULL with skip_verify");
+    refused((struct torc_tls_options){.skip_name = TORC_ON}, "skip_name: needs verify");
+    refused((struct torc_tls_options){.skip_verify = 2}, "skip_verify: is 2");
+    refused((struct torc_tls_options){.roots_pem = "no PEM", .verify_release = on_release, .verify_arg = &h}, "");
+    assert_int_equal(h.released, 0);
+    /* An older program's struct, whose memory goes on with other things. */
+    struct torc_tls_options older = {.size = offsetof(struct torc_tls_options, verify), .skip_verify = TORC_ON};
+    expect(good, torc_credentials_tls(&older, NULL), TORC_STATUS_UNAVAILABLE, "certificate verify failed");
+}
+
+/* --- a limit --- */
+
+static void names_of_a_certificate_are_bounded(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        struct tc_buf sans = {0};
+        tc_buf_append_str(&sans, "IP:127.0.0.1");
+        for (int i = 1; i < TC_TLS_MAX_NAMES + more; i++)
+            tc_buf_printf(&sans, ",DNS:n%d.test", i);
+        struct kit_cert many =
+            kit_cert_make(&(struct kit_cert_opts){.common_name = "m", .sans = tc_buf_cstr(&sans), .issuer = &ca});
+        struct kit_backends *kit = backends_new(many.cert_pem, &many);
+        struct hook h = {.how = ACCEPT};
+        expect(kit, credentials_with(&h, trusting(&ca)), more ? TORC_STATUS_UNAVAILABLE : TORC_STATUS_OK,
+               more ? "the certificate has more than 4096 names" : "");
+        assert_int_equal(h.asked, !more);
+        kit_backends_free(kit);
+        kit_cert_fini(&many);
+        tc_buf_fini(&sans);
+        await_release(&h);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_sees_the_verified_chain),
+        cmocka_unit_test(what_it_refuses_gets_nothing),
+        cmocka_unit_test(it_accepts_nothing_that_torc_refuses),
+        cmocka_unit_test(no_answer_is_a_refusal),
+        cmocka_unit_test(the_end_meanwhile),
+        cmocka_unit_test(skip_name),
+        cmocka_unit_test(skip_verify),
+        cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(names_of_a_certificate_are_bounded),
+        cmocka_unit_test(connections_are_not_shared_across_hooks),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
