@@ -15,6 +15,7 @@
 
 #include <torc/connectivity.h>
 #include <torc/credentials.h>
+#include <torc/interceptor.h>
 #include <torc/lb.h>
 #include <torc/metadata.h>
 #include <torc/resolver.h>
@@ -72,6 +73,8 @@ struct torc_channel_options {
                                            A call that sends more is committed to the attempt that it has (A6) */
     int64_t channel_retry_buffer_bytes; /* what all calls of the channel keep together; 0: 16777216; -1: nothing */
     int64_t ring_size_cap;              /* A42's local cap, at most 8388608; 0: GRPC_RING_HASH_CAP or 4096 */
+    const struct torc_interceptor *const *interceptors; /* the application's, outermost first, at most 64
+                                                           (torc/interceptor.h); NULL-terminated, NULL: none; copied */
 };
 
 /* Makes a channel; nothing connects before the first RPC or torc_channel_connect. NULL runtime: the default one; NULL

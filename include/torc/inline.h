@@ -12,6 +12,7 @@
 #include <torc/call.h>
 #include <torc/channel.h>
 #include <torc/credentials.h>
+#include <torc/interceptor.h>
 #include <torc/lb.h>
 #include <torc/log.h>
 #include <torc/memory.h>
@@ -88,6 +89,12 @@ static inline void torc_allocator_init(struct torc_allocator *allocator)
 {
     memset(allocator, 0, sizeof(*allocator));
     allocator->size = sizeof(*allocator);
+}
+
+static inline void torc_interceptor_init(struct torc_interceptor *interceptor)
+{
+    memset(interceptor, 0, sizeof(*interceptor));
+    interceptor->size = sizeof(*interceptor);
 }
 
 static inline void torc_stream_events_init(struct torc_stream_events *events)

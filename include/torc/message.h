@@ -20,6 +20,10 @@ extern "C" {
 
 typedef struct torc_message torc_message;
 
+/* Makes a message with a copy of the bytes, for an interceptor that replaces one (torc/interceptor.h). The caller gives
+ * it back with torc_message_unref, or hands it over. NULL when `data` is NULL and `size` is not 0. */
+TORC_API torc_message *torc_message_new(const void *data, size_t size);
+
 /* Returns the bytes, which live as long as the message. They are followed by a NUL that does not count. NULL for NULL.
  */
 TORC_API const void *torc_message_data(const torc_message *message);

@@ -12,6 +12,7 @@
 #include <torc/credentials.h>
 #include <torc/error.h>
 #include <torc/inline.h>
+#include <torc/interceptor.h>
 #include <torc/lb.h>
 #include <torc/log.h>
 #include <torc/memory.h>

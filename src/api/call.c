@@ -245,9 +245,7 @@ static void call_begin(torc_stream *call)
         tc_call_begin(c);
     if (call->kind != TC_STREAM) {
         tc_call_send_borrowed(c, call->request, true);
-        /* The response, and the end behind it. */
-        tc_call_read(c);
-        tc_call_read(c);
+        tc_call_read(c, 2); /* the response, and the end behind it */
     }
 }
 

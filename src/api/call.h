@@ -46,7 +46,7 @@ static inline void tc_call_read_owed(torc_stream *call)
     enum { AT_ONCE = 16 };
     struct tc_call *c = &call->core;
     for (; call->reads_owed && c->messages.reads < AT_ONCE && c->stage != TC_CALL_DONE; call->reads_owed--)
-        tc_call_read(c);
+        tc_call_read(c, 1);
 }
 
 /* Under a memory limit the call counts for itself and for `message_bytes` of a request on its way. Loop thread. */

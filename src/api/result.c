@@ -301,6 +301,11 @@ void torc_result_free(torc_result *r)
 
 /* --- messages --- */
 
+torc_message *torc_message_new(const void *data, size_t size)
+{
+    return data || !size ? (torc_message *)tc_rstr_new(data, size) : NULL;
+}
+
 const void *torc_message_data(const torc_message *message)
 {
     return message ? ((const struct tc_rstr *)message)->data : NULL;

@@ -73,6 +73,7 @@ static const struct tc_option channel_fields[] = {
     {FIELD(retry_buffer_bytes), OR_MINUS_ONE(262144, 1, ANY, 0)},
     {FIELD(channel_retry_buffer_bytes), OR_MINUS_ONE(16777216, 1, ANY, 0)},
     {FIELD(ring_size_cap), RANGE(0, 1, 8388608)},
+    {FIELD(interceptors)},
 };
 #undef OF
 
@@ -135,6 +136,22 @@ static const struct tc_option server_fields[] = {
 static const struct tc_option log_sink_fields[] = {{FIELD(write)}, {FIELD(release)}, {FIELD(arg)}, {FIELD(levels)}};
 #undef OF
 
+#define OF torc_interceptor
+static const struct tc_option interceptor_fields[] = {
+    {FIELD(state_size), RANGE(0, 1, 65536)},
+    {FIELD(name)},
+    {FIELD(on_start)},
+    {FIELD(on_attempt)},
+    {FIELD(on_message)},
+    {FIELD(on_status)},
+    {FIELD(on_pick)},
+    {FIELD(on_wire)},
+    {FIELD(on_end)},
+    {FIELD(release)},
+    {FIELD(arg)},
+};
+#undef OF
+
 #define STRUCT(tag, title, fields)                                                                                     \
     {                                                                                                                  \
 #tag, title, sizeof(struct tag), fields, TC_ARRAY_LEN(fields)                                                  \
@@ -149,6 +166,7 @@ const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS] = {
     [TC_OPTIONS_GOOGLE] = STRUCT(torc_google_options, "options", google_fields),
     [TC_OPTIONS_SERVER] = STRUCT(torc_server_options, "options", server_fields),
     [TC_OPTIONS_LOG_SINK] = STRUCT(torc_log_sink, "log_sink", log_sink_fields),
+    [TC_OPTIONS_INTERCEPTOR] = STRUCT(torc_interceptor, "interceptor", interceptor_fields),
 };
 
 /* --- the reader --- */

@@ -13,6 +13,7 @@ enum tc_options_kind {
     TC_OPTIONS_GOOGLE,
     TC_OPTIONS_SERVER,
     TC_OPTIONS_LOG_SINK,
+    TC_OPTIONS_INTERCEPTOR,
     TC_OPTIONS_KINDS
 };
 

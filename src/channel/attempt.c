@@ -1,6 +1,7 @@
 /* The attempts of a call: a pick, and a stream on the connection it chose.
  *
- * Fast path: tc_call_pick -> attempt_use_pick -> attempt_open_stream -> stream events -> on_done -> tc_call_finish.
+ * Fast path: tc_call_attempt -> tc_call_pick -> attempt_use_pick -> attempt_open_stream -> stream events -> on_done ->
+ * tc_call_finish.
  *
  * What leads back to the pick, each time after the pick's trackers were notified:
  *   the pick was for nothing (the connection is gone, or has no stream and ends): the pick is queued;
@@ -72,7 +73,7 @@ static bool attempt_retry(struct tc_call *c, const struct tc_status *status, con
 
 static void on_retry_timer(struct tc_timer *timer)
 {
-    tc_call_pick(TC_CONTAINER_OF(timer, struct tc_call, retry_timer));
+    tc_call_attempt(TC_CONTAINER_OF(timer, struct tc_call, retry_timer));
 }
 
 /* --- the stream --- */
@@ -82,6 +83,7 @@ static void on_headers(void *arg, const struct tc_headers *headers)
     struct tc_call *c = arg;
     c->attempt.headers = c->filters ? tc_call_filters_response(c->filters, headers, c->attempt.peer) : headers;
     tc_call_commit(c);
+    tc_call_tell_wire(c, TORC_WIRE_HEADERS, 0, TORC_STATUS_OK);
     if (c->events->on_headers)
         c->events->on_headers(c->arg, c->attempt.headers);
 }
@@ -92,12 +94,13 @@ static void on_done(void *arg, const struct tc_h2_outcome *outcome)
     struct tc_call *rpc = c->parent ? c->parent : c;
     c->attempt.stream = NULL;
     c->attempt.transport = NULL;
+    tc_call_tell_wire(c, TORC_WIRE_ENDED, 0, outcome->status.code);
     if (outcome->unprocessed && !c->messages.committed && (outcome->unsent || !rpc->retried)) {
         rpc->retried |= !outcome->unsent;
         c->attempt.n -= outcome->unsent;
         tc_call_tell_trackers(c, &outcome->status, NULL);
         attempt_reset(c);
-        tc_call_pick(c);
+        tc_call_attempt(c);
         return;
     }
     c->attempt.refused |= outcome->rejected;
@@ -184,6 +187,7 @@ static void attempt_open_stream(struct tc_call *c, struct tc_transport *t)
     a->n += tc_h2_client_stream_sendable(a->stream);
     tc_rstr_unref(a->peer);
     a->peer = tc_rstr_ref(tc_transport_address(t));
+    tc_call_tell_wire(c, TORC_WIRE_OPENED, 0, TORC_STATUS_OK);
     tc_call_flush(c);
     if (c->messages.reads_given < c->messages.reads)
         tc_call_flush_reads(c);
@@ -226,6 +230,32 @@ static void attempt_use_pick(struct tc_call *c, const struct tc_pick *pick)
         pick_give_up(c); /* the connection was lost, and the policy is notified in this loop turn */
 }
 
+/* Asks the picker with a trace, of which the interceptors hear. */
+TC_APART static enum tc_pick_kind pick_watched(struct tc_call *c, struct tc_pick_args *args, struct tc_pick *pick)
+{
+    static const int outcomes[] = {[TC_PICK_COMPLETE] = TORC_PICK_COMPLETE,
+                                   [TC_PICK_QUEUE] = TORC_PICK_QUEUE,
+                                   [TC_PICK_FAIL] = TORC_PICK_FAIL,
+                                   [TC_PICK_DROP] = TORC_PICK_DROP};
+    struct tc_sight *sight = tc_rpc_sight(c->parent ? c->parent->rpc : c->rpc, TC_HOOK_PICK);
+    struct tc_arena *texts = &sight->texts;
+    struct tc_pick_trace trace = {.arena = texts};
+    if (!args->trace)
+        args->trace = &trace;
+    const struct tc_pick_trace *t = args->trace;
+    enum tc_pick_kind kind = tc_picker_pick(c->channel->lb.picker, args, pick);
+    sight->pick = (struct torc_pick){
+        .outcome = outcomes[kind],
+        .attempt = c->attempt.number,
+        .endpoint = tc_arena_dup(texts, t->endpoint),
+        .policy = tc_arena_dup(texts, t->policy),
+        .cluster = tc_arena_dup(texts, t->cluster.len ? t->cluster : c->config.cluster),
+        .code = pick->status.code,
+        .text = tc_arena_dup(texts, tc_rstr_slice(pick->status.text)),
+    };
+    return kind;
+}
+
 void tc_call_pick(struct tc_call *c)
 {
     struct tc_call_attempt *a = &c->attempt;
@@ -241,7 +271,8 @@ void tc_call_pick(struct tc_call *c)
         return;
     }
     struct tc_pick pick = {0};
-    switch (tc_picker_pick(ch->lb.picker, &args, &pick)) {
+    switch (TC_UNLIKELY(c->asked.watch_picks) ? pick_watched(c, &args, &pick)
+                                              : tc_picker_pick(ch->lb.picker, &args, &pick)) {
     case TC_PICK_COMPLETE:
         attempt_use_pick(c, &pick);
         break;
@@ -265,6 +296,46 @@ void tc_call_pick(struct tc_call *c)
         return;
     }
     tc_status_fini(&pick.status);
+}
+
+/* --- the begin of an attempt --- */
+
+static void on_attempt_passed(struct tc_walk *w, enum tc_walk_end end)
+{
+    struct tc_call *c = w->call;
+    if (end == TC_WALK_FAILED) {
+        c->attempt.refused = true; /* a hedge ends all of its RPC */
+        tc_call_fail(c, tc_status_ref(&w->failure));
+    } else if (end == TC_WALK_PASSED) {
+        tc_call_pick(c);
+    }
+}
+
+/* An RPC with interceptors: counts the attempt, and has it pass their on_attempt. */
+TC_APART static void attempt_intercept(struct tc_call *c, torc_rpc *rpc)
+{
+    struct tc_call_attempt *a = &c->attempt;
+    a->number = ++rpc->attempts;
+    if (!tc_rpc_has(rpc, TC_HOOK_ATTEMPT)) {
+        tc_call_pick(c);
+        return;
+    }
+    if (!a->walk)
+        a->walk = tc_arena_calloc(&c->arena, 1, sizeof(*a->walk));
+    a->walk->number = a->number;
+    a->walk->call = c;
+    a->walk->resumed = on_attempt_passed;
+    c->stage = TC_CALL_WAIT_INTERCEPTOR;
+    tc_walk_begin_later(a->walk, rpc, TC_HOOK_ATTEMPT, false);
+}
+
+void tc_call_attempt(struct tc_call *c)
+{
+    torc_rpc *rpc = c->parent ? c->parent->rpc : c->rpc;
+    if (TC_UNLIKELY(rpc != NULL))
+        attempt_intercept(c, rpc);
+    else
+        tc_call_pick(c);
 }
 
 void tc_call_attempt_init(struct tc_call *c)

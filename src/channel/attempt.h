@@ -5,6 +5,8 @@
 struct tc_call;
 
 void tc_call_attempt_init(struct tc_call *c);
+/* An attempt begins: interceptors see it, then it picks. */
+void tc_call_attempt(struct tc_call *c);
 /* Picks, and goes on as the pick says: opens a stream, waits, retries or fails. */
 void tc_call_pick(struct tc_call *c);
 

@@ -24,7 +24,12 @@
  * DEADLINE_EXCEEDED says what the stage waited for (explain.c).
  *
  * Two ways to end: tc_call_finish calls on_done from inside and is for events of the stream; tc_call_fail has the
- * serial queue call it, and is safe everywhere else. */
+ * serial queue call it, and is safe everywhere else.
+ *
+ * With interceptors (rpc.h) a call in DONE may still have its outcome on the way to on_done: it waits behind a received
+ * message that an interceptor holds up, or for an interceptor itself (`waits_at_end`). Then the channel knows the call
+ * again and the deadline counts; tc_call_fail for either of them, or for the application, overrules the outcome. A
+ * message that waits may also turn out to be the fault that ends the call. */
 #include "channel/call.h"
 
 #include "channel/call_internal.h"
@@ -64,10 +69,117 @@ static void call_done(struct tc_call *c)
     c->release(c);
 }
 
+/* --- the outcome on its way through interceptors --- */
+
+static void outcome_deliver(struct tc_call *c)
+{
+    tc_rpc_end(c->rpc);
+    call_done(c);
+}
+
+/* No interceptor holds up the outcome of a call whose time is over, or whose channel has ended. */
+static bool outcome_hurries(const struct tc_call *c)
+{
+    return c->status.layer == TORC_LAYER_DEADLINE || c->channel->ended;
+}
+
+/* Until the outcome goes on, the deadline counts, and the channel knows the call. */
+static void outcome_wait(struct tc_call *c)
+{
+    uint64_t at = c->deadline.at_ns, now = tc_loop_now_ns(c->channel->loop), left = at > now ? at - now : 0;
+    c->rpc->waits_at_end = true;
+    tc_list_append(&c->channel->calls.all, &c->member.link);
+    if (at != UINT64_MAX)
+        tc_timer_start(&c->deadline.timer, (left + TC_NS_PER_MS - 1) / TC_NS_PER_MS);
+}
+
+static void outcome_stop_waiting(struct tc_call *c)
+{
+    c->rpc->waits_at_end = false;
+    tc_list_remove(&c->member.link);
+    tc_timer_stop(&c->deadline.timer);
+    tc_task_cancel(&c->deadline.expired);
+}
+
+static void on_outcome_passed(struct tc_walk *w, enum tc_walk_end end)
+{
+    struct tc_call *c = w->call;
+    outcome_stop_waiting(c);
+    if (end == TC_WALK_WAITS)
+        outcome_wait(c);
+    else
+        outcome_deliver(c);
+}
+
+/* Calls on_done, or waits: on_outcome_passed or tc_call_outcome_next follows. */
+static void outcome_go_on(struct tc_call *c)
+{
+    torc_rpc *rpc = c->rpc;
+    if (rpc->received.message && !outcome_hurries(c)) { /* the status comes behind the messages */
+        outcome_wait(c);
+        return;
+    }
+    tc_walk_stop(&rpc->received);
+    enum tc_walk_end end;
+    rpc->main.hurried = outcome_hurries(c);
+    if (rpc->ending) {
+        end = tc_walk_go_on(&rpc->main);
+    } else {
+        rpc->ending = true;
+        rpc->main.call = c;
+        rpc->main.resumed = on_outcome_passed;
+        end = tc_walk_begin(&rpc->main, rpc, TC_HOOK_STATUS, true);
+    }
+    if (end == TC_WALK_WAITS)
+        outcome_wait(c);
+    else
+        outcome_deliver(c);
+}
+
+/* Takes over the status, which replaces an outcome that waits. */
+static void outcome_overrule(struct tc_call *c, struct tc_status status)
+{
+    outcome_stop_waiting(c);
+    tc_walk_let_go(&c->rpc->main);
+    tc_walk_stop(&c->rpc->received);
+    tc_status_set(&c->status, status);
+    c->trailers = NULL;
+    c->rpc->shown_trailers = NULL;
+    tc_loop_defer(c->channel->loop, &c->done);
+}
+
+void tc_call_outcome_next(struct tc_call *c, const struct tc_status *failure)
+{
+    if (failure) {
+        outcome_overrule(c, tc_status_ref(failure));
+        return;
+    }
+    outcome_stop_waiting(c);
+    outcome_go_on(c);
+}
+
 static void on_done(struct tc_task *task)
 {
-    call_done(TC_CONTAINER_OF(task, struct tc_call, done));
+    struct tc_call *c = TC_CONTAINER_OF(task, struct tc_call, done);
+    if (TC_UNLIKELY(c->rpc != NULL))
+        outcome_go_on(c);
+    else
+        call_done(c);
 }
+
+void tc_call_tell_wire_now(struct tc_call *c, int event, size_t bytes, int code)
+{
+    struct tc_sight *sight = tc_rpc_sight(c->parent ? c->parent->rpc : c->rpc, TC_HOOK_WIRE);
+    sight->wire = (struct torc_wire){
+        .event = event,
+        .attempt = c->attempt.number,
+        .peer = tc_arena_dup(&sight->texts, tc_rstr_slice(c->attempt.peer)),
+        .bytes = bytes,
+        .code = code,
+    };
+}
+
+/* --- the end --- */
 
 /* Gives back what the config selector holds for the call. explain.c needs the cluster's name beyond that. */
 static void config_release(struct tc_call *c)
@@ -92,10 +204,16 @@ static void call_detach(struct tc_call *c, const struct tc_status *status, const
     tc_task_cancel(&c->deadline.expired);
     tc_list_remove(&c->queue.link);
     tc_list_remove(&c->capacity.link);
+    if (TC_UNLIKELY(c->rpc != NULL))
+        tc_rpc_stop(c->rpc, false);
+    if (TC_UNLIKELY(c->attempt.walk != NULL))
+        tc_walk_stop(c->attempt.walk);
     if (c->credentials)
         tc_call_credentials_stop(c->credentials);
-    if (c->attempt.stream)
+    if (c->attempt.stream) {
         tc_h2_stream_cancel(c->attempt.stream, 8); /* CANCEL */
+        tc_call_tell_wire(c, TORC_WIRE_ENDED, 0, status->code);
+    }
     c->attempt.stream = NULL;
     c->attempt.transport = NULL;
     tc_send_buffer_clear(&c->messages.send);
@@ -116,19 +234,36 @@ void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_
     call_detach(c, &status, trailers);
     tc_status_set(&c->status, status);
     c->trailers = trailers;
-    call_done(c);
-}
-
-void tc_call_fail(struct tc_call *c, struct tc_status status)
-{
-    if (c->stage == TC_CALL_DONE) {
-        tc_status_fini(&status);
+    if (TC_LIKELY(c->rpc == NULL)) {
+        call_done(c);
         return;
     }
+    tc_task_init(&c->done, on_done);
+    outcome_go_on(c);
+}
+
+void tc_call_fail_in_order(struct tc_call *c, struct tc_status status)
+{
     call_detach(c, &status, NULL);
     tc_status_set(&c->status, status);
     tc_task_init(&c->done, on_done);
     tc_loop_defer(c->channel->loop, &c->done);
+}
+
+void tc_call_fail(struct tc_call *c, struct tc_status status)
+{
+    if (TC_UNLIKELY(c->rpc != NULL)) {
+        if (c->rpc->waits_at_end && (!c->rpc->ending || status.layer == TORC_LAYER_DEADLINE || c->channel->ended)) {
+            outcome_overrule(c, status);
+            return;
+        }
+        if (c->stage != TC_CALL_DONE)
+            tc_walk_stop(&c->rpc->received);
+    }
+    if (c->stage == TC_CALL_DONE)
+        tc_status_fini(&status);
+    else
+        tc_call_fail_in_order(c, status);
 }
 
 void tc_call_cancel(struct tc_call *c)
@@ -137,9 +272,14 @@ void tc_call_cancel(struct tc_call *c)
         struct tc_status status =
             tc_status_make(TORC_STATUS_CANCELLED, TORC_LAYER_DEADLINE, "cancelled by the application");
         call_detach(c, &status, NULL);
-        tc_status_fini(&status);
+        tc_status_set(&c->status, status);
     } else {
         tc_task_cancel(&c->done);
+    }
+    if (TC_UNLIKELY(c->rpc != NULL)) {
+        outcome_stop_waiting(c);
+        tc_rpc_stop(c->rpc, true);
+        tc_rpc_end(c->rpc);
     }
     c->release(c);
 }

@@ -6,18 +6,21 @@
 #include "channel/call_credentials.h"
 #include "channel/call_filters.h"
 #include "channel/channel_internal.h"
+#include "channel/hedge_ops.h"
 #include "channel/retry.h"
+#include "channel/rpc.h"
 #include "channel/send_buffer.h"
 #include "http2/client_stream.h"
 #include "subchannel/transport.h"
 
 enum tc_call_stage {
     TC_CALL_NEW,
-    TC_CALL_WAIT_CONFIG, /* for the resolver */
-    TC_CALL_WAIT_FILTER, /* for an HTTP filter that delays the call */
-    TC_CALL_WAIT_PICK,   /* for a picker that has a connected endpoint */
-    TC_CALL_WAIT_AUTH,   /* for call credentials */
-    TC_CALL_WAIT_STREAM, /* for a stream on the chosen connection */
+    TC_CALL_WAIT_INTERCEPTOR, /* before the RPC or an attempt begins */
+    TC_CALL_WAIT_CONFIG,      /* for the resolver */
+    TC_CALL_WAIT_FILTER,      /* for an HTTP filter that delays the call */
+    TC_CALL_WAIT_PICK,        /* for a picker that has a connected endpoint */
+    TC_CALL_WAIT_AUTH,        /* for call credentials */
+    TC_CALL_WAIT_STREAM,      /* for a stream on the chosen connection */
     TC_CALL_RUNNING,
     TC_CALL_HEDGING,    /* attempts run side by side (hedge.h) */
     TC_CALL_WAIT_RETRY, /* for the backoff before another attempt */
@@ -32,6 +35,8 @@ struct tc_call_asked {
     bool gzip;
     bool explain;
     bool dry;                   /* ends at the pick and is not sent; explain is set */
+    bool watch_picks;           /* interceptors observe picks */
+    bool watch_wire;            /* and what happens to attempts */
     uint64_t max_receive_bytes; /* 0: the channel's */
 };
 
@@ -54,8 +59,10 @@ struct tc_call_attempt {
     const char *outcome; /* of a dry call's pick; NULL: the call did not come that far */
     struct tc_rstr *peer;
     const struct tc_headers *headers;
-    uint32_t n;   /* attempts that a transport was given */
-    bool refused; /* a limit on this side refused the request, and would refuse it again */
+    struct tc_walk *walk; /* past on_attempt; NULL: no interceptor has it */
+    uint32_t number;      /* as interceptors count */
+    uint32_t n;           /* attempts that a transport was given */
+    bool refused;         /* a limit on this side refused the request, and would refuse it again */
 };
 
 /* Messages both ways. */
@@ -70,24 +77,7 @@ struct tc_call_messages {
     bool end_sent;
     struct tc_task dropped; /* the stream refused a message, because the server has ended it */
     uint32_t reads;         /* demands that are not answered yet */
-    uint32_t reads_given;   /* of them, given to the stream */
-};
-
-/* Attempts side by side, as the files below hedge.c see them. */
-struct tc_hedge {
-    const struct tc_hedge_ops *ops;
-    unsigned n; /* attempts so far */
-};
-
-struct tc_hedge_ops {
-    /* A message was pushed to the parent's send buffer, or (NULL) the parent half-closed. */
-    void (*send)(struct tc_hedge *h, struct tc_send_message *message);
-    /* One more message is wanted. */
-    void (*read)(struct tc_hedge *h);
-    /* The parent is over: cancels the attempts that run. Attempts keep everything that the parent points at. */
-    void (*stop)(struct tc_hedge *h);
-    /* Frees the attempts. */
-    void (*free)(struct tc_hedge *h);
+    uint32_t reads_given;   /* of them, given to the stream, or to the attempt that won */
 };
 
 struct tc_call {
@@ -103,6 +93,7 @@ struct tc_call {
     /* Called when the call is gone (after on_done, or cancelled): gives back the memory. */
     void (*release)(struct tc_call *c);
 
+    torc_rpc *rpc; /* NULL: the channel has no interceptors, or this is a hedged attempt */
     struct tc_call_asked asked;
     struct tc_call_deadline deadline;
 
@@ -127,12 +118,23 @@ struct tc_call {
 };
 
 /* Ends the call with a status of Torc's own; on_done comes by the serial queue. Takes over the status. Does nothing to
- * a call that has ended. */
+ * a call that has ended, but for an outcome that waits for interceptors (call.c). */
 void tc_call_fail(struct tc_call *c, struct tc_status status);
+/* Ends the call so, behind a received message that an interceptor holds up. */
+void tc_call_fail_in_order(struct tc_call *c, struct tc_status status);
+/* Interceptors have let the received message go, or (`failure`) refused it, for which the outcome waited. */
+void tc_call_outcome_next(struct tc_call *c, const struct tc_status *failure);
 /* Ends the call at once, with on_done from inside, after which the call may be gone: for events of the stream on the
  * loop's thread, never for a call in stage DONE. Takes over the status; `trailers` (may be NULL) must live until
  * on_done has returned. */
 void tc_call_finish(struct tc_call *c, struct tc_status status, const struct tc_headers *trailers);
+/* Tells interceptors that observe it of an event (enum torc_wire_kind) of the attempt. */
+void tc_call_tell_wire_now(struct tc_call *c, int event, size_t bytes, int code);
+static inline void tc_call_tell_wire(struct tc_call *c, int event, size_t bytes, int code)
+{
+    if (TC_UNLIKELY(c->asked.watch_wire))
+        tc_call_tell_wire_now(c, event, bytes, code);
+}
 /* Tells the pick's trackers that the attempt is over (status NULL: the pick was for nothing). */
 void tc_call_tell_trackers(struct tc_call *c, const struct tc_status *status, const struct tc_headers *trailers);
 /* Drops everything except the outcome, which on_done may read. */

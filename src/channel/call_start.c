@@ -1,6 +1,8 @@
 /* The stages of a call up to its first attempt (call.c has the picture):
  *
- *   tc_call_begin -> call_resolved     at once, or when the resolver has a result
+ *   tc_call_begin -> rpc_begin         on_start of the channel's interceptors, if it has any; it may be delayed there
+ *                 -> call_go_on        the deadline, credentials
+ *                 -> call_resolved     at once, or when the resolver has a result
  *                 -> config_select     A31's config selector, or the service config's method config: route, cluster,
  *                                      timeout, retry policy, message limits
  *                 -> filters_start     the route's HTTP filters, if it has any; one of them may delay the call
@@ -21,7 +23,7 @@ static void call_first_attempt(struct tc_call *c)
     if (TC_UNLIKELY(c->retry.policy.hedging && !c->asked.dry))
         tc_hedge_start(c);
     else
-        tc_call_pick(c);
+        tc_call_attempt(c);
 }
 
 /* --- HTTP filters --- */
@@ -176,14 +178,8 @@ void tc_call_refuse(struct tc_call *c, struct tc_status why)
     tc_call_fail(c, why);
 }
 
-void tc_call_begin(struct tc_call *c)
+static void call_go_on(struct tc_call *c)
 {
-    torc_channel *ch = c->channel;
-    channel_join(c);
-    if (ch->ended) {
-        tc_call_fail(c, tc_status_ref(&ch->end_status));
-        return;
-    }
     request_fill(c);
     if (tc_call_end_if_late(c))
         return;
@@ -191,6 +187,46 @@ void tc_call_begin(struct tc_call *c)
     if (c->deadline.at_ns != UINT64_MAX)
         tc_call_deadline_arm(c);
     call_resolved(c);
+}
+
+/* The call has passed the on_start of its interceptors, or one of them refused it. */
+static void on_rpc_begun(struct tc_walk *w, enum tc_walk_end end)
+{
+    struct tc_call *c = w->call;
+    if (end == TC_WALK_FAILED) {
+        tc_call_fail(c, tc_status_ref(&w->failure));
+    } else if (end == TC_WALK_PASSED) {
+        c->rpc->begun = true;
+        call_go_on(c);
+        tc_call_send_held(c);
+    }
+}
+
+static void rpc_begin(struct tc_call *c)
+{
+    const torc_channel *ch = c->channel;
+    torc_rpc *rpc = tc_rpc_new(ch->interceptors, ch->rt, c, &c->arena, &c->asked.metadata, &c->status);
+    c->rpc = rpc;
+    c->asked.watch_picks = tc_rpc_has(rpc, TC_HOOK_PICK);
+    c->asked.watch_wire = tc_rpc_has(rpc, TC_HOOK_WIRE);
+    c->stage = TC_CALL_WAIT_INTERCEPTOR;
+    if (c->deadline.at_ns != UINT64_MAX)
+        tc_call_deadline_arm(c);
+    rpc->main.call = c;
+    rpc->main.resumed = on_rpc_begun;
+    on_rpc_begun(&rpc->main, tc_walk_begin(&rpc->main, rpc, TC_HOOK_START, false));
+}
+
+void tc_call_begin(struct tc_call *c)
+{
+    torc_channel *ch = c->channel;
+    channel_join(c);
+    if (ch->ended)
+        tc_call_fail(c, tc_status_ref(&ch->end_status));
+    else if (TC_UNLIKELY(ch->interceptors != NULL && !c->asked.dry))
+        rpc_begin(c);
+    else
+        call_go_on(c);
 }
 
 static void private_release(struct tc_call *c)

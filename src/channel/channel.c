@@ -39,7 +39,9 @@ static void channel_destroy(torc_channel *ch)
     tc_proxy_class_fini(&ch->proxied);
     tc_target_fini(&ch->target);
     tc_runtime_unref(ch->rt);
+    struct tc_interceptors *interceptors = ch->interceptors;
     tc_free(ch);
+    tc_interceptors_free(interceptors); /* last: it calls the application */
 }
 
 torc_channel *tc_channel_ref(torc_channel *ch)

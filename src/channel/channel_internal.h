@@ -7,6 +7,7 @@
 
 #include "base/ref.h"
 #include "channel/channel.h"
+#include "channel/interceptors.h"
 #include "channel/pick_queue.h"
 #include "channel/retry.h"
 #include "channel/service_config.h"
@@ -81,6 +82,7 @@ struct torc_channel {
     struct tc_service_config *default_config; /* NULL: none */
     torc_credentials *credentials;
     struct tc_conn_config *conn_config;
+    struct tc_interceptors *interceptors; /* NULL: none */
 
     /* Of public functions, which any thread may call. */
     struct tc_task free_task;

@@ -59,6 +59,16 @@ static bool default_config_set(torc_channel *ch, torc_error **error)
     return ch->default_config || tc_error_take(error, TORC_EINVAL, TORC_LAYER_RESOLVER, why);
 }
 
+/* The last step that may fail: from here on the channel calls `release` of each interceptor. */
+static bool interceptors_set(torc_channel *ch, torc_error **error)
+{
+    const struct torc_interceptor *const *list = ch->opts.interceptors;
+    if (!list || !list[0])
+        return true;
+    ch->interceptors = tc_interceptors_new(list, error);
+    return ch->interceptors != NULL;
+}
+
 /* Returns the settings of the channel's connections, unless a cluster secures its own connections (A29). */
 static struct tc_conn_config *conn_config_make(const torc_channel *ch)
 {
@@ -155,7 +165,7 @@ torc_channel *tc_channel_make(torc_runtime *rt, const char *target, const struct
     ch->member.is_private = is_private;
     ch->member.on_shutdown = on_runtime_shutdown;
     if (!tc_channel_options_complete(&ch->opts, options, error) || !target_set(ch, target, error) ||
-        !default_config_set(ch, error)) {
+        !default_config_set(ch, error) || !interceptors_set(ch, error)) {
         tc_channel_unref(ch);
         return NULL;
     }

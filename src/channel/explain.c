@@ -72,6 +72,13 @@ static void text_append_awaited(struct tc_call *c, struct tc_buf *b)
 const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b)
 {
     const torc_channel *ch = c->channel;
+    const char *holder = c->rpc ? tc_rpc_holder(c->rpc) : NULL;
+    if (!holder && c->attempt.walk)
+        holder = tc_walk_holder(c->attempt.walk);
+    if (holder) {
+        tc_buf_printf(b, "the interceptor \"" TC_SHOWN "\", which delays the call", TC_SHOW(holder));
+        return tc_buf_cstr(b);
+    }
     switch (c->stage) {
     case TC_CALL_NEW:
     case TC_CALL_WAIT_CONFIG:
@@ -79,6 +86,9 @@ const char *tc_call_awaited_text(struct tc_call *c, struct tc_buf *b)
         text_append_pending(ch, b);
         if (!tc_status_ok(&ch->resolution.error))
             tc_buf_printf(b, " (last: %s)", tc_status_text(&ch->resolution.error));
+        break;
+    case TC_CALL_WAIT_INTERCEPTOR:
+        tc_buf_append_str(b, "the interceptors of the channel");
         break;
     case TC_CALL_WAIT_FILTER:
         tc_buf_printf(b, "the HTTP filter \"%s\", which delays the call", tc_call_filters_waiting(c->filters));

@@ -94,6 +94,8 @@ static void attempt_cancel(struct attempt *a)
     tc_call_cancel(a->call);
 }
 
+static void hedge_read(struct tc_hedge *base);
+
 /* A6: commits the call to this attempt; the other attempts end. */
 static void attempt_win(struct attempt *winner)
 {
@@ -106,8 +108,7 @@ static void attempt_win(struct attempt *winner)
             attempt_cancel(&h->attempts[i]);
     parent->messages.send.next = winner->next;
     tc_call_commit(parent);
-    for (uint32_t i = 0; i < parent->messages.reads; i++)
-        tc_call_read(winner->call);
+    hedge_read(&h->base);
 }
 
 /* The parent shows the attempt's peer, trace and session. */
@@ -139,12 +140,7 @@ static void on_headers(void *arg, const struct tc_headers *headers)
 static void on_message(void *arg, struct tc_rstr *message)
 {
     struct attempt *a = arg;
-    struct tc_call *parent = a->hedge->parent;
-    parent->messages.reads--;
-    if (parent->events->on_message)
-        parent->events->on_message(parent->arg, message);
-    else
-        tc_rstr_unref(message);
+    tc_call_deliver(a->hedge->parent, message);
 }
 
 static void on_written(void *arg)
@@ -194,7 +190,8 @@ static void attempt_finish(struct attempt *a)
     if (parent->filters && trailers && !c->attempt.headers)
         trailers = tc_call_filters_response(parent->filters, trailers, parent->attempt.peer);
     parent->trailers = trailers;
-    tc_call_fail(parent, tc_status_ref(&c->status));
+    if (parent->stage != TC_CALL_DONE)
+        tc_call_fail_in_order(parent, tc_status_ref(&c->status));
 }
 
 /* Ends the call as its last attempt ended, if nothing runs and nothing will begin. */
@@ -282,7 +279,7 @@ static bool attempt_start(struct hedge *h)
     attempt_inherit(c, parent);
     tc_call_setup_credentials(c);
     tc_channel_call_began(c->channel);
-    tc_call_pick(c);
+    tc_call_attempt(c);
     attempt_flush(a);
     return true;
 }
@@ -322,8 +319,11 @@ static void hedge_send(struct tc_hedge *base, struct tc_send_message *message)
 static void hedge_read(struct tc_hedge *base)
 {
     struct hedge *h = of_base(base);
-    if (h->winner && !h->winner->over)
-        tc_call_read(h->winner->call);
+    struct tc_call_messages *m = &h->parent->messages;
+    while (h->winner && !h->winner->over && m->reads_given < m->reads && tc_call_may_read(h->parent)) {
+        m->reads_given++;
+        tc_call_read(h->winner->call, 1);
+    }
 }
 
 static void hedge_stop(struct tc_hedge *base)

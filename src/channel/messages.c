@@ -40,6 +40,117 @@ void tc_call_too_large(struct tc_call *c, size_t bytes)
                                    "message to send larger than max (%zu vs. %zu)", bytes, max));
 }
 
+/* Puts a message to the others that are to be written. Takes over the owner. */
+static void message_push(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain, bool end)
+{
+    struct tc_call_messages *m = &c->messages;
+    struct tc_send_message *message = tc_send_buffer_push(&m->send, &c->arena, bytes, owner);
+    message->plain = plain;
+    m->sending = true;
+    m->half_close = end;
+    if (c->hedge)
+        c->hedge->ops->send(c->hedge, message);
+    else
+        tc_call_flush(c);
+}
+
+/* --- interceptors, both ways --- */
+
+static void on_sent_passed(struct tc_walk *w, enum tc_walk_end end)
+{
+    struct tc_call *c = w->call;
+    if (end == TC_WALK_FAILED) {
+        tc_call_fail(c, tc_status_ref(&w->failure));
+    } else if (end == TC_WALK_PASSED) {
+        struct tc_rstr *message = w->message;
+        w->message = NULL;
+        if (message->len <= TC_H2_MESSAGE_MAX) {
+            message_push(c, tc_rstr_slice(message), message, c->rpc->sent_plain, c->rpc->sent_last);
+        } else {
+            tc_call_too_large(c, message->len);
+            tc_rstr_unref(message);
+        }
+    }
+}
+
+void tc_call_send_held(struct tc_call *c)
+{
+    struct tc_walk *w = &c->rpc->sent;
+    if (w->message && c->stage != TC_CALL_DONE)
+        on_sent_passed(w, tc_walk_begin(w, c->rpc, TC_HOOK_MESSAGE, false));
+}
+
+/* The message passes the interceptors, at once or when the request has passed on_start. */
+TC_APART static void message_intercept(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain,
+                                       bool end)
+{
+    torc_rpc *rpc = c->rpc;
+    c->messages.sending = true;
+    rpc->sent.message = owner ? owner : tc_rstr_new(bytes.data, bytes.len);
+    rpc->sent.call = c;
+    rpc->sent.resumed = on_sent_passed;
+    rpc->sent_plain = plain;
+    rpc->sent_last = end;
+    if (rpc->begun)
+        tc_call_send_held(c);
+}
+
+static void message_give(struct tc_call *c, struct tc_rstr *message)
+{
+    if (c->events->on_message)
+        c->events->on_message(c->arg, message);
+    else
+        tc_rstr_unref(message);
+}
+
+static void on_received_passed(struct tc_walk *w, enum tc_walk_end end)
+{
+    struct tc_call *c = w->call;
+    if (end == TC_WALK_WAITS)
+        return;
+    if (end == TC_WALK_PASSED) {
+        struct tc_rstr *message = w->message;
+        w->message = NULL;
+        message_give(c, message);
+    }
+    const struct tc_status *failure = end == TC_WALK_FAILED ? &w->failure : NULL;
+    if (c->stage == TC_CALL_DONE && c->rpc->waits_at_end)
+        tc_call_outcome_next(c, failure);
+    else if (failure)
+        tc_call_fail(c, tc_status_ref(failure));
+    else if (c->hedge)
+        c->hedge->ops->read(c->hedge);
+    else
+        tc_call_flush_reads(c);
+}
+
+TC_APART static void message_intercept_received(struct tc_call *c, struct tc_rstr *message)
+{
+    struct tc_walk *w = &c->rpc->received;
+    w->message = message;
+    w->call = c;
+    w->resumed = on_received_passed;
+    on_received_passed(w, tc_walk_begin(w, c->rpc, TC_HOOK_MESSAGE, true));
+}
+
+static inline void message_deliver(struct tc_call *c, struct tc_rstr *message)
+{
+    c->messages.reads--;
+    c->messages.reads_given--;
+    if (TC_LIKELY(!c->rpc) || !tc_rpc_has(c->rpc, TC_HOOK_MESSAGE)) {
+        message_give(c, message);
+        return;
+    }
+    message_intercept_received(c, message);
+}
+
+void tc_call_deliver(struct tc_call *c, struct tc_rstr *message)
+{
+    message_deliver(c, message);
+}
+
+/* --- sending --- */
+
 static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr *owner, bool plain, bool end)
 {
     struct tc_call_messages *m = &c->messages;
@@ -52,14 +163,10 @@ static int message_send(struct tc_call *c, struct tc_slice bytes, struct tc_rstr
         tc_rstr_unref(owner);
         return TORC_ELIMIT;
     }
-    struct tc_send_message *message = tc_send_buffer_push(&m->send, &c->arena, bytes, owner);
-    message->plain = plain;
-    m->sending = true;
-    m->half_close = end;
-    if (c->hedge)
-        c->hedge->ops->send(c->hedge, message);
+    if (TC_UNLIKELY(c->rpc != NULL) && tc_rpc_has(c->rpc, TC_HOOK_MESSAGE))
+        message_intercept(c, bytes, owner, plain, end);
     else
-        tc_call_flush(c);
+        message_push(c, bytes, owner, plain, end);
     return 0;
 }
 
@@ -84,6 +191,11 @@ int tc_call_send_end(struct tc_call *c)
         return TORC_ECLOSED;
     if (c->messages.half_close)
         return TORC_ESTATE;
+    if (TC_UNLIKELY(c->rpc != NULL) && c->rpc->sent.message) { /* goes behind the message that interceptors have */
+        bool before = c->rpc->sent_last;
+        c->rpc->sent_last = true;
+        return before ? TORC_ESTATE : 0;
+    }
     c->messages.half_close = true;
     if (c->hedge)
         c->hedge->ops->send(c->hedge, NULL);
@@ -123,6 +235,7 @@ void tc_call_on_written(void *arg)
     struct tc_call *c = arg;
     struct tc_call_messages *m = &c->messages;
     m->writing = false;
+    tc_call_tell_wire(c, TORC_WIRE_SENT, m->send.next->bytes.len, TORC_STATUS_OK);
     m->send.next = m->send.next->next;
     m->n_written++;
     if (!m->committed && tc_call_over_buffer(c))
@@ -166,17 +279,17 @@ void tc_call_messages_rewind(struct tc_call *c)
 
 void tc_call_flush_reads(struct tc_call *c)
 {
-    while (c->attempt.stream && c->messages.reads_given < c->messages.reads) {
+    while (c->attempt.stream && c->messages.reads_given < c->messages.reads && tc_call_may_read(c)) {
         c->messages.reads_given++;
         tc_h2_stream_read(c->attempt.stream);
     }
 }
 
-void tc_call_read(struct tc_call *c)
+void tc_call_read(struct tc_call *c, uint32_t n)
 {
-    if (c->stage == TC_CALL_DONE || c->messages.reads == UINT32_MAX)
+    if (c->stage == TC_CALL_DONE || n > UINT32_MAX - c->messages.reads)
         return;
-    c->messages.reads++;
+    c->messages.reads += n;
     if (c->hedge)
         c->hedge->ops->read(c->hedge);
     else
@@ -188,10 +301,6 @@ void tc_call_on_message(void *arg, struct tc_rstr *message)
     struct tc_call *c = arg;
     if (!c->messages.committed)
         tc_call_commit(c);
-    c->messages.reads--;
-    c->messages.reads_given--;
-    if (c->events->on_message)
-        c->events->on_message(c->arg, message);
-    else
-        tc_rstr_unref(message);
+    tc_call_tell_wire(c, TORC_WIRE_RECEIVED, message->len, TORC_STATUS_OK);
+    message_deliver(c, message);
 }

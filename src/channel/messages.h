@@ -2,7 +2,7 @@
 #ifndef TC_CHANNEL_MESSAGES_H
 #define TC_CHANNEL_MESSAGES_H
 
-#include "channel/call.h"
+#include "channel/call_internal.h"
 
 /* Sends one message and takes over its reference. `end`: half-closes after it. TORC_ESTATE while a message is under way
  * or after the last; TORC_ECLOSED after the call's end; TORC_ELIMIT for a message that is too long for gRPC's length
@@ -14,13 +14,24 @@ int tc_call_send_plain(struct tc_call *c, struct tc_rstr *message, bool end);
 int tc_call_send_borrowed(struct tc_call *c, struct tc_slice message, bool end);
 /* Half-closes without a message. */
 int tc_call_send_end(struct tc_call *c);
-/* Asks for one more message; demands add up. */
-void tc_call_read(struct tc_call *c);
+/* Asks for n more messages; demands add up. */
+void tc_call_read(struct tc_call *c, uint32_t n);
 
 /* Ends the call with RESOURCE_EXHAUSTED, because a message of this size cannot be sent. */
 void tc_call_too_large(struct tc_call *c, size_t bytes);
 
 /* --- for src/channel --- */
+
+/* The request has passed on_start: a message that was sent before goes on. */
+void tc_call_send_held(struct tc_call *c);
+/* A message came from the stream, or from the attempt that won. Takes over the reference. */
+void tc_call_deliver(struct tc_call *c, struct tc_rstr *message);
+/* Returns false if the next message may not be asked for now: interceptors that see messages get one at a time. */
+static inline bool tc_call_may_read(const struct tc_call *c)
+{
+    return TC_LIKELY(!c->rpc) || !tc_rpc_has(c->rpc, TC_HOOK_MESSAGE) ||
+           (!c->rpc->received.message && c->messages.reads_given == 0);
+}
 
 void tc_call_messages_init(struct tc_call *c);
 /* Gives the stream the next message, or the half-close. */

@@ -144,13 +144,14 @@ def test_examples():
         check("OK after 10 messages" in sh([f"{example}/streaming", first]), "streaming")
         check("100 of 100 calls OK" in sh([f"{example}/async", first]), "async")
         check(sh([f"{example}/epoll_loop", first]).count("OK from") == 3, "epoll_loop")
+        check("/echo.Echo/Say to " + first + ": OK" in sh([f"{example}/interceptor", first]), "interceptor")
         lines = sh([f"{example}/ring_hash", first, second]).splitlines()
         check(len(lines) == 8 and lines[:4] == lines[4:], f"the same session, the same backend: {lines}")
 
 
 def test_examples_say_why():
     closed = free_address()
-    for name in ("unary", "streaming", "async", "epoll_loop", "ring_hash"):
+    for name in ("unary", "streaming", "async", "epoll_loop", "ring_hash", "interceptor"):
         for target in ("foo://x", "dns:", closed):
             done = subprocess.run([os.path.join(BUILD, "examples", name), target], capture_output=True, text=True,
                                   timeout=WAIT * 2, check=False)

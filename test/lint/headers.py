@@ -26,7 +26,8 @@ PADDED = {64: set(), 32: set()}
 UNLISTED = {"torc_allocator", "torc_endpoint", "torc_handler", "torc_lb_factory", "torc_protobuf_c_method", "torc_resolver_factory",
             "torc_server_call_events", "torc_stream_events", "torc_stub_file"}
 SIZED = re.compile(r"^struct (\w+) \{\n    uint64_t size;(.*?)^\};", re.M | re.S)
-FOREIGN = re.compile(r"^    (?:bool|enum|(?:unsigned )?long|size_t|ssize_t|int|unsigned|u?int\d+_t \w+ :)\b.*", re.M)
+# Not of functions that a field points at: what they return is no part of the struct.
+FOREIGN = re.compile(r"^    (?:bool|enum|(?:unsigned )?long|size_t|ssize_t|int|unsigned|u?int\d+_t \w+ :)\b(?! \(\*).*", re.M)
 STRUCT = re.compile(r"^(?:typedef )?struct (\w+)?.*\{")
 
 

@@ -103,7 +103,7 @@ static void stream_read(struct tc_xds_stream *base)
 {
     struct channel_stream *s = TC_CONTAINER_OF(base, struct channel_stream, base);
     if (s->call)
-        tc_call_read(s->call);
+        tc_call_read(s->call, 1);
 }
 
 static void stream_end(struct tc_xds_stream *base)

@@ -39,7 +39,7 @@ static void on_message(void *arg, struct tc_rstr *message)
 {
     struct kit_server_call *c = arg;
     *tc_vec_push(&c->messages) = message;
-    tc_call_read(c->call);
+    tc_call_read(c->call, 1);
 }
 
 static void on_written(void *arg)
@@ -63,7 +63,7 @@ void kit_server_open(struct kit_server *k, struct kit_server_call *c, const char
     struct tc_call_opts opts = {.method = tc_slice_str(method), .wait_for_ready = true};
     *c = (struct kit_server_call){.kit = k};
     c->call = tc_call_start(k->channel, &opts, &events, c);
-    tc_call_read(c->call);
+    tc_call_read(c->call, 1);
 }
 
 void kit_server_send(struct kit_server_call *c, struct tc_slice message, bool end)

@@ -36,7 +36,7 @@ static void on_message(void *arg, struct tc_rstr *message)
     assert_int_equal(message->len, MESSAGE_BYTES);
     w->received++;
     tc_rstr_unref(message);
-    tc_call_read(w->call);
+    tc_call_read(w->call, 1);
 }
 
 static void on_done(void *arg, const struct tc_call_end *end)
@@ -66,7 +66,7 @@ static void test_back_pressure(void **state)
         assert_true(w.sent < MESSAGES);
     assert_true(w.sent < MESSAGES);
     assert_int_equal(w.received, 0);
-    tc_call_read(w.call);
+    tc_call_read(w.call, 1);
     KIT_SERVER_UNTIL(&k, w.done);
     assert_int_equal(w.code, TORC_STATUS_OK);
     assert_int_equal(w.received, MESSAGES);
@@ -88,7 +88,7 @@ static void on_repeated(void *arg, struct tc_rstr *message)
     assert_true(tc_slice_eq_str(tc_rstr_slice(message), "again"));
     tc_rstr_unref(message);
     if (++r->received < r->wanted) {
-        tc_call_read(r->call);
+        tc_call_read(r->call, 1);
         return;
     }
     tc_call_cancel(r->call);
@@ -114,12 +114,12 @@ static void test_repeat(void **state)
     struct tc_backend *backend = tc_backend_new(k.server, &(struct tc_backend_opts){.name = "b"});
     r.call = tc_call_start(k.channel, &opts, &events, &r);
     assert_int_equal(tc_call_send(r.call, tc_rstr_new("again", 5), true), 0);
-    tc_call_read(r.call);
+    tc_call_read(r.call, 1);
     KIT_SERVER_UNTIL(&k, r.done);
     assert_int_equal(r.received, r.wanted);
     empty.call = tc_call_start(k.channel, &opts, &events, &empty);
     assert_int_equal(tc_call_send_end(empty.call), 0);
-    tc_call_read(empty.call);
+    tc_call_read(empty.call, 1);
     KIT_SERVER_UNTIL(&k, empty.done);
     assert_int_equal(empty.code, TORC_STATUS_INVALID_ARGUMENT);
     kit_server_fini(&k);

@@ -1,0 +1,203 @@
+/* The functions of interceptors (torc/interceptor.h), over channel/rpc.h.
+ *
+ * Those of an RPC are for its hooks: `in` is the walk that is inside a hook with a verdict, and `ending` says that
+ * there is an outcome to be read. Metadata that is shown is copied to the call's arena once, and again when a field
+ * was added. Those of a torc_pending are for the thread that has it: nothing of the RPC is touched before the loop
+ * resumes it. */
+#include <torc/interceptor.h>
+
+#include "api/call_object.h"
+#include "api/metadata.h"
+#include "channel/rpc.h"
+
+/* --- the RPC --- */
+
+/* NUL-terminated: the path and the target were made so. */
+const char *torc_rpc_method(const torc_rpc *rpc)
+{
+    return rpc ? rpc->call->asked.path.data : NULL;
+}
+
+const char *torc_rpc_target(const torc_rpc *rpc)
+{
+    return rpc ? rpc->call->channel->target.text : NULL;
+}
+
+const char *torc_rpc_authority(const torc_rpc *rpc)
+{
+    return rpc ? tc_rstr_cstr(rpc->call->channel->authority) : NULL;
+}
+
+const char *torc_rpc_peer(const torc_rpc *rpc)
+{
+    return rpc ? tc_rstr_cstr(rpc->call->attempt.peer) : "";
+}
+
+int64_t torc_rpc_time_left(const torc_rpc *rpc)
+{
+    uint64_t at_ns = rpc ? rpc->call->deadline.at_ns : UINT64_MAX;
+    if (at_ns == UINT64_MAX)
+        return 0;
+    uint64_t now_ns = tc_loop_clock_ns(rpc->call->channel->loop);
+    return at_ns > now_ns ? (int64_t)((at_ns - now_ns + TC_NS_PER_MS - 1) / TC_NS_PER_MS) : -1;
+}
+
+uint32_t torc_rpc_attempts(const torc_rpc *rpc)
+{
+    return rpc ? rpc->attempts : 0;
+}
+
+static const torc_metadata *shown(torc_rpc *rpc, const torc_metadata **copy, const struct tc_headers *headers)
+{
+    if (!*copy)
+        *copy = tc_metadata_in_arena(rpc->arena, headers);
+    return *copy;
+}
+
+const torc_metadata *torc_rpc_metadata(torc_rpc *rpc)
+{
+    return rpc ? shown(rpc, &rpc->shown_metadata, rpc->metadata) : NULL;
+}
+
+/* Adds a field that an application may add to metadata. */
+static int header_add(struct tc_headers *headers, const char *name, const void *value, size_t value_len)
+{
+    torc_metadata *one = torc_metadata_new();
+    int rc = torc_metadata_add(one, name, value, value_len);
+    if (rc == 0)
+        rc = tc_metadata_to_headers(one, headers);
+    torc_metadata_free(one);
+    return rc;
+}
+
+int torc_rpc_add_metadata(torc_rpc *rpc, const char *name, const void *value, size_t value_len)
+{
+    if (!rpc)
+        return TORC_EINVAL;
+    if (!rpc->in || rpc->in->hook != TC_HOOK_START)
+        return TORC_ESTATE;
+    rpc->shown_metadata = NULL;
+    return header_add(rpc->metadata, name, value, value_len);
+}
+
+int torc_rpc_set_text(torc_rpc *rpc, const char *text)
+{
+    if (!rpc)
+        return TORC_EINVAL;
+    if (!rpc->in)
+        return TORC_ESTATE;
+    tc_rstr_unref(rpc->text);
+    rpc->text = text ? tc_rstr_str(text) : NULL;
+    return 0;
+}
+
+const torc_metadata *torc_rpc_headers(torc_rpc *rpc)
+{
+    return rpc && rpc->ending ? shown(rpc, &rpc->shown_headers, rpc->call->attempt.headers) : NULL;
+}
+
+const torc_metadata *torc_rpc_trailers(torc_rpc *rpc)
+{
+    return rpc && rpc->ending ? shown(rpc, &rpc->shown_trailers, rpc->call->trailers) : NULL;
+}
+
+const char *torc_rpc_text(const torc_rpc *rpc)
+{
+    return rpc && rpc->ending ? tc_status_text(rpc->status) : "";
+}
+
+int torc_rpc_layer(const torc_rpc *rpc)
+{
+    return rpc && rpc->ending && rpc->status->code != TORC_STATUS_OK ? rpc->status->layer : TORC_LAYER_NONE;
+}
+
+/* --- delays --- */
+
+torc_pending *torc_rpc_suspend(torc_rpc *rpc)
+{
+    return rpc ? tc_rpc_suspend(rpc) : NULL;
+}
+
+int torc_pending_add_metadata(torc_pending *p, const char *name, const void *value, size_t value_len)
+{
+    return p ? header_add(&p->metadata, name, value, value_len) : TORC_EINVAL;
+}
+
+int torc_pending_set_message(torc_pending *p, torc_message *message)
+{
+    if (!p || !message) {
+        torc_message_unref(message);
+        return TORC_EINVAL;
+    }
+    torc_message_unref((torc_message *)p->message);
+    p->message = (struct tc_rstr *)message;
+    return 0;
+}
+
+void torc_rpc_resume(torc_pending *p, int verdict, const char *text)
+{
+    if (p && tc_runtime_check(p->rt) != TORC_EFORK)
+        tc_pending_resume(p, verdict, text ? tc_rstr_str(text) : NULL);
+}
+
+/* --- picks and events --- */
+
+int torc_pick_outcome(const torc_pick *pick)
+{
+    return pick ? pick->outcome : 0;
+}
+
+uint32_t torc_pick_attempt(const torc_pick *pick)
+{
+    return pick ? pick->attempt : 0;
+}
+
+const char *torc_pick_endpoint(const torc_pick *pick)
+{
+    return pick ? pick->endpoint : "";
+}
+
+const char *torc_pick_policy(const torc_pick *pick)
+{
+    return pick ? pick->policy : "";
+}
+
+const char *torc_pick_cluster(const torc_pick *pick)
+{
+    return pick ? pick->cluster : "";
+}
+
+int torc_pick_code(const torc_pick *pick)
+{
+    return pick ? pick->code : TORC_STATUS_OK;
+}
+
+const char *torc_pick_text(const torc_pick *pick)
+{
+    return pick ? pick->text : "";
+}
+
+int torc_wire_event(const torc_wire *wire)
+{
+    return wire ? wire->event : 0;
+}
+
+uint32_t torc_wire_attempt(const torc_wire *wire)
+{
+    return wire ? wire->attempt : 0;
+}
+
+const char *torc_wire_peer(const torc_wire *wire)
+{
+    return wire ? wire->peer : "";
+}
+
+uint64_t torc_wire_bytes(const torc_wire *wire)
+{
+    return wire ? wire->bytes : 0;
+}
+
+int torc_wire_code(const torc_wire *wire)
+{
+    return wire ? wire->code : TORC_STATUS_OK;
+}

@@ -1,0 +1,24 @@
+/* Attempts side by side (hedge.h), as the files below hedge.c see them. Loop thread only. */
+#ifndef TC_CHANNEL_HEDGE_OPS_H
+#define TC_CHANNEL_HEDGE_OPS_H
+
+struct tc_hedge_ops;
+struct tc_send_message;
+
+struct tc_hedge {
+    const struct tc_hedge_ops *ops;
+    unsigned n; /* attempts so far */
+};
+
+struct tc_hedge_ops {
+    /* A message was pushed to the parent's send buffer, or (NULL) the parent half-closed. */
+    void (*send)(struct tc_hedge *h, struct tc_send_message *message);
+    /* One more message is wanted. */
+    void (*read)(struct tc_hedge *h);
+    /* The parent is over: cancels the attempts that run. Attempts keep everything that the parent points at. */
+    void (*stop)(struct tc_hedge *h);
+    /* Frees the attempts. */
+    void (*free)(struct tc_hedge *h);
+};
+
+#endif

@@ -1,0 +1,139 @@
+/* An RPC on its way through the interceptors of its channel: walks, and delays (torc/interceptor.h). Knows no calls.
+ *
+ * A walk takes something (the request, an attempt, a message, the status) past the interceptors that have one hook, in
+ * one direction. An interceptor may refuse it, or hold it up: then the walk ends with TC_WALK_WAITS, and `resumed`
+ * comes when it has gone on. Loop thread only, unless a function says otherwise. */
+#ifndef TC_CHANNEL_RPC_H
+#define TC_CHANNEL_RPC_H
+
+#include "base/headers.h"
+#include "base/status.h"
+#include "channel/interceptors.h"
+#include "runtime/runtime.h"
+
+struct tc_call;
+
+enum tc_walk_end { TC_WALK_PASSED, TC_WALK_WAITS, TC_WALK_FAILED };
+
+struct tc_walk {
+    torc_rpc *rpc; /* NULL: it has not begun */
+    enum tc_hook hook;
+    bool outward;
+    bool hurried;  /* nothing holds it up: TORC_PENDING counts as 0 */
+    uint32_t left; /* interceptors of the hook that it has still to pass */
+    uint32_t number;
+    torc_pending *pending;    /* NULL: no interceptor holds it up */
+    struct tc_rstr *message;  /* of TC_HOOK_MESSAGE: owned, until the owner of the walk takes it */
+    struct tc_status failure; /* of TC_WALK_FAILED: owned, as `message` is */
+    void (*resumed)(struct tc_walk *w, enum tc_walk_end end);
+    struct tc_call *call; /* for `resumed` */
+    struct tc_task begin; /* tc_walk_begin_later */
+};
+
+/* An RPC, in its call's arena from its begin to its end. */
+struct torc_rpc {
+    torc_runtime *rt;
+    const struct tc_interceptors *list;
+    struct tc_call *call;
+    struct tc_arena *arena;
+    struct tc_headers *metadata; /* of the request */
+    struct tc_status *status;    /* the outcome, once it is `ending` */
+    struct tc_walk *in;          /* the walk that is inside a hook; NULL: none */
+    struct tc_rstr *text;        /* torc_rpc_set_text */
+    const torc_metadata *shown_metadata, *shown_headers, *shown_trailers; /* copies; NULL: not made */
+    uint32_t attempts;
+    uint32_t started; /* interceptors, from the outermost, that the RPC has come to: they have on_end */
+    uint32_t passed;  /* interceptors that have let the RPC go on: they have on_status */
+    struct tc_sight *first_sight, **last_sight; /* what observers have not been told yet */
+    struct tc_task tell;
+    bool begun;                 /* the request has passed on_start */
+    bool ending;                /* there is an outcome */
+    bool waits_at_end;          /* the outcome waits: for an interceptor, or behind a received message */
+    bool sent_plain, sent_last; /* of sent.message */
+    struct tc_walk main;        /* on_start, then on_status */
+    struct tc_walk sent;        /* a request message; its `message` is set before it begins, while the RPC starts */
+    struct tc_walk received;    /* a response message */
+    char *states;
+};
+
+/* A pick and an event, as observers see them. */
+struct torc_pick {
+    int outcome;
+    uint32_t attempt;
+    const char *endpoint, *policy, *cluster;
+    int code;
+    const char *text;
+};
+
+struct torc_wire {
+    int event;
+    uint32_t attempt;
+    const char *peer;
+    uint64_t bytes;
+    int code;
+};
+
+/* One of the two on its way to the observers, with its texts. */
+struct tc_sight {
+    struct tc_sight *next;
+    enum tc_hook hook; /* TC_HOOK_PICK or TC_HOOK_WIRE */
+    struct torc_pick pick;
+    struct torc_wire wire;
+    struct tc_arena texts;
+};
+
+/* The RPC lives in the arena; everything is borrowed. */
+torc_rpc *tc_rpc_new(const struct tc_interceptors *list, torc_runtime *rt, struct tc_call *call, struct tc_arena *arena,
+                     struct tc_headers *metadata, struct tc_status *status);
+
+static inline bool tc_rpc_has(const torc_rpc *rpc, enum tc_hook hook)
+{
+    return rpc->list->rows[hook].n != 0;
+}
+
+/* Begins a walk, which is zeroed or over, with w->call, w->resumed and (messages) w->message set. */
+enum tc_walk_end tc_walk_begin(struct tc_walk *w, torc_rpc *rpc, enum tc_hook hook, bool outward);
+/* Begins a walk by the serial queue: `resumed` comes, unless the walk is stopped. For callers that the application may
+ * stand above. */
+void tc_walk_begin_later(struct tc_walk *w, torc_rpc *rpc, enum tc_hook hook, bool outward);
+/* Goes on with a walk that TC_WALK_WAITS left or tc_walk_let_go has freed. */
+enum tc_walk_end tc_walk_go_on(struct tc_walk *w);
+/* The interceptor that holds up the walk no longer does; nothing else changes. */
+void tc_walk_let_go(struct tc_walk *w);
+/* Ends the walk, with what it carries. Harmless when it is over. */
+void tc_walk_stop(struct tc_walk *w);
+/* Returns the name of the interceptor that holds up the walk, or NULL. */
+const char *tc_walk_holder(const struct tc_walk *w);
+/* Returns the name of an interceptor that holds up the request, a message or the outcome, or NULL. */
+const char *tc_rpc_holder(const torc_rpc *rpc);
+
+/* Stops the walks of request and request message; `messages`: of the response message too. */
+void tc_rpc_stop(torc_rpc *rpc, bool messages);
+/* Tells the interceptors of the end. All walks are over. */
+void tc_rpc_end(torc_rpc *rpc);
+/* Returns a new sight, for the caller to fill in; its texts may be in sight->texts. The serial queue tells the
+ * observers of it, or the next hook that answers does: observers may take apart its cause (their own LB policy). */
+struct tc_sight *tc_rpc_sight(torc_rpc *rpc, enum tc_hook hook);
+
+/* --- delays --- */
+
+/* Counted: one reference is the interceptor's, the other the walk's. */
+struct torc_pending {
+    struct tc_ref ref;
+    torc_runtime *rt;     /* a reference */
+    struct tc_walk *walk; /* the loop's; NULL: the walk has gone on without it */
+    struct tc_task task;
+    /* The interceptor's, until it resumes. */
+    int verdict;
+    struct tc_rstr *text;
+    struct tc_rstr *message; /* NULL: as it was */
+    struct tc_arena arena;
+    struct tc_headers metadata; /* to be added */
+};
+
+/* Returns NULL outside of a hook that may delay, and if the hook has one already. */
+torc_pending *tc_rpc_suspend(torc_rpc *rpc);
+/* Takes over the interceptor's reference, and the text. Any thread. */
+void tc_pending_resume(torc_pending *p, int verdict, struct tc_rstr *text);
+
+#endif

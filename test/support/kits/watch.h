@@ -1,0 +1,90 @@
+/* Two interceptors that record their hooks, and give a verdict at one of them; a backend, a runtime, and a channel that
+ * has them both. */
+#ifndef TC_SUPPORT_KITS_WATCH_H
+#define TC_SUPPORT_KITS_WATCH_H
+
+#include <stdatomic.h>
+
+#include <torc/torc.h>
+
+#include "support/kits/backends.h"
+
+/* Methods of the backend. RETRY and HEDGE have the policies of their names, and fail server_fails times. */
+#define KIT_WATCH_ECHO "/t/Echo"
+#define KIT_WATCH_SEEN "/t/Seen"
+#define KIT_WATCH_HANG "/torc.test.Backend/Hang"
+#define KIT_WATCH_FAIL "/torc.test.Backend/Fail"
+#define KIT_WATCH_RETRY "/retry/M"
+#define KIT_WATCH_HEDGE "/hedge/M"
+
+enum kit_watch_hook {
+    KIT_WATCH_START,
+    KIT_WATCH_ATTEMPT,
+    KIT_WATCH_SENT,
+    KIT_WATCH_RECEIVED,
+    KIT_WATCH_STATUS,
+    KIT_WATCH_HOOKS,
+    KIT_WATCH_NEVER
+};
+
+struct kit_watcher {
+    char name; /* the first letter of the interceptor's */
+    enum kit_watch_hook at;
+    int verdict;                    /* there */
+    const char *text;               /* of the verdict; NULL: none */
+    void (*in_hook)(torc_rpc *rpc); /* called there; NULL: nothing */
+    int ends, releases, picks;
+    int opened, closed, sent, received; /* events of attempts */
+    int64_t bytes;
+    torc_pending *pending; /* of the verdict TORC_PENDING */
+};
+
+struct kit_watch {
+    struct kit_backends *kit;
+    torc_runtime *rt;
+    torc_channel *ch;
+    struct kit_watcher outer, inner;
+    /* Hooks in their order, each with the letter of its interceptor: s start, aN attempt, >(M) sent, <(M) received,
+     * =CODE status, .CODE end. */
+    char events[512];
+    char last_text[128]; /* of the status, as the last on_end saw it */
+    atomic_int server_calls, server_fails;
+    char server_saw[32]; /* by KIT_WATCH_SEEN: the header x-added */
+};
+extern struct kit_watch kit_watch;
+
+extern const char kit_watch_config[]; /* the service config */
+
+/* For cmocka. kit_watch_setup has a runtime that the test drives, kit_watch_setup_thread one with a thread. The
+ * teardown asserts that the interceptors were released once. */
+int kit_watch_group_setup(void **state);
+int kit_watch_group_teardown(void **state);
+int kit_watch_setup_in(enum torc_runtime_mode mode);
+int kit_watch_setup(void **state);
+int kit_watch_setup_thread(void **state);
+int kit_watch_teardown(void **state);
+
+/* Sets the watcher, and returns its interceptor. */
+struct torc_interceptor kit_watch_interceptor_of(struct kit_watcher *w, const char *name);
+/* The channel was freed: waits until its interceptors were released, and makes another channel with watchers that have
+ * seen nothing. */
+void kit_watch_channel_renew(void);
+
+/* Makes a unary RPC and asserts its outcome. */
+void kit_watch_expect(const char *method, int64_t timeout_ms, int code, const char *text);
+/* Asserts and clears the events. */
+void kit_watch_expect_events(const char *wanted);
+void kit_watch_expect_message(const torc_message *m, const char *text);
+
+/* The watcher delays the next RPC at the hook; turn_until_pending waits for it; resume ends the delay. */
+void kit_watch_delay(struct kit_watcher *w, enum kit_watch_hook at);
+void kit_watch_turn_until_pending(const struct kit_watcher *w);
+void kit_watch_resume(struct kit_watcher *w, int verdict, const char *text);
+/* Starts a unary RPC, and turns the loop until the inner watcher delays it at the hook. */
+torc_stream *kit_watch_start_delayed(enum kit_watch_hook at, torc_result **result);
+/* torc_stream_finish and torc_stream_free. */
+torc_result *kit_watch_finish(torc_stream *s);
+/* A torc_result_fn that stores a reference in *arg. */
+void kit_watch_drop_result(const torc_result *result, void *arg);
+
+#endif

@@ -1,0 +1,105 @@
+/* The frozen list: an array for each hook, places for the states, names, and what is refused. */
+#include "channel/interceptors.h"
+
+#include <string.h>
+
+#include "base/status.h"
+#include "support/cmocka.h"
+
+static int released[3];
+
+static int start(torc_rpc *rpc, void *state, void *arg)
+{
+    (void)rpc, (void)state, (void)arg;
+    return 0;
+}
+
+static void end(torc_rpc *rpc, int code, void *state, void *arg)
+{
+    (void)rpc, (void)code, (void)state, (void)arg;
+}
+
+static void release(void *arg)
+{
+    int n = released[0] + released[1] + released[2];
+    *(int *)arg = n + 1;
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    char name[] = "named";
+    struct torc_interceptor a = {TORC_SIZE(torc_interceptor), .state_size = 1, .name = name, .on_start = start};
+    const struct torc_interceptor b = {TORC_SIZE(torc_interceptor), .release = release, .arg = &released[1]};
+    const struct torc_interceptor c = {TORC_SIZE(torc_interceptor), .state_size = 17, .on_start = start, .on_end = end};
+    const struct torc_interceptor *const list[] = {&a, &b, &c, NULL};
+    torc_error *error = NULL;
+    struct tc_interceptors *l = tc_interceptors_new(list, &error);
+    assert_null(error);
+    memset(&a, 0, sizeof(a)); /* it was copied, and so was its name */
+    memset(name, 'x', sizeof(name) - 1);
+    assert_int_equal(l->n, 3);
+    assert_int_equal(l->rows[TC_HOOK_START].n, 2);
+    assert_ptr_equal(l->rows[TC_HOOK_START].at[0], &l->list[0]);
+    assert_ptr_equal(l->rows[TC_HOOK_START].at[1], &l->list[2]);
+    assert_int_equal(l->rows[TC_HOOK_END].n, 1);
+    for (int hook = TC_HOOK_ATTEMPT; hook < TC_HOOK_END; hook++)
+        assert_int_equal(l->rows[hook].n, 0);
+    assert_string_equal(l->list[0].app.name, "named");
+    assert_string_equal(l->list[1].app.name, "interceptors[1]");
+    assert_int_equal(l->list[0].state_at, 0);
+    assert_int_equal(l->list[2].state_at, 16);
+    assert_int_equal(l->state_bytes, 48);
+    tc_interceptors_free(l);
+    assert_int_equal(released[1], 1);
+    tc_interceptors_free(NULL);
+}
+
+/* A struct of other headers: shorter, and longer with a field that is set. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    struct {
+        struct torc_interceptor known;
+        uint64_t more;
+    } longer = {.known = {.size = sizeof(longer), .on_start = start}, .more = 0};
+    struct torc_interceptor shorter = {.size = offsetof(struct torc_interceptor, on_attempt), .on_start = start};
+    shorter.on_end = end; /* beyond its size */
+    const struct torc_interceptor *const list[] = {&longer.known, &shorter, NULL};
+    torc_error *error = NULL;
+    struct tc_interceptors *l = tc_interceptors_new(list, &error);
+    assert_non_null(l);
+    assert_int_equal(l->rows[TC_HOOK_START].n, 2);
+    assert_int_equal(l->rows[TC_HOOK_END].n, 0);
+    tc_interceptors_free(l);
+    longer.more = 1;
+    assert_null(tc_interceptors_new(list, &error));
+    assert_int_equal(torc_error_code(error), TORC_EUNSUPPORTED);
+    torc_error_free(error);
+}
+
+/* Nothing is released of a list that was not taken. */
+static void test_refused(void **state)
+{
+    (void)state;
+    memset(released, 0, sizeof(released));
+    const struct torc_interceptor good = {TORC_SIZE(torc_interceptor), .release = release, .arg = &released[0]};
+    const struct torc_interceptor bad = {TORC_SIZE(torc_interceptor), .state_size = 1 << 20};
+    const struct torc_interceptor *const list[] = {&good, &bad, NULL};
+    torc_error *error = NULL;
+    assert_null(tc_interceptors_new(list, &error));
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    assert_string_equal(torc_error_text(error), "interceptors[1]: state_size: is 1048576, must be 0 or in 1..65536");
+    torc_error_free(error);
+    assert_int_equal(released[0], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
