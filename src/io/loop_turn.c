@@ -95,10 +95,22 @@ int tc_loop_wait_ms(const struct tc_loop *loop, uint64_t at_ms)
     return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
 }
 
+/* Returns true if libuv has descriptors that it has not told the kernel about. Old versions leave them out of
+ * uv_backend_timeout. */
+static bool loop_has_untold(const struct tc_loop *loop)
+{
+#if UV_VERSION_HEX < 0x012c00
+    return loop->uv.watcher_queue[0] != (const void *)loop->uv.watcher_queue;
+#else
+    (void)loop;
+    return false;
+#endif
+}
+
 uint64_t tc_loop_next_ms(const struct tc_loop *loop)
 {
     /* libuv says 0 when it has handles to close, or descriptors that it has not told the kernel about. */
-    if (!loop->manual && uv_backend_timeout(&loop->uv) == 0)
+    if (!loop->manual && (uv_backend_timeout(&loop->uv) == 0 || loop_has_untold(loop)))
         return 0;
     return loop_next_ms(loop);
 }

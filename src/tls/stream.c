@@ -268,6 +268,11 @@ static ssize_t tls_read(struct tc_bytestream *bs, void *buf, size_t len)
     case SSL_ERROR_ZERO_RETURN:
         t->bs.cut = !t->wire.close_notify;
         return 0;
+    case SSL_ERROR_SYSCALL: /* of OpenSSL 1.1.1: an end without close_notify */
+        if (!t->wire.eof || t->wire.read_error != 0 || t->wire.write_error != 0)
+            return stream_fail(t);
+        t->bs.cut = true;
+        return 0;
     default:
         return stream_fail(t);
     }

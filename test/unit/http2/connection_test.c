@@ -465,6 +465,8 @@ static void peer_that_does_not_read(void **state)
 static void continuation_flood(void **state)
 {
     (void)state;
+    if (!TC_HAS_MAX_CONTINUATIONS)
+        skip();
     struct kit_h2 t;
     struct kit_h2_call call;
     struct tc_buf block = {0};
