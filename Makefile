@@ -10,12 +10,13 @@ BUILD := build
 ASAN := build-asan
 TSAN := build-tsan
 FUZZ := build-fuzz
+COVERAGE := build-coverage
 TIME ?= 60
 GENERATOR := $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 CONFIGURE = cmake -S . -B $(BUILD) $(GENERATOR) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTORC_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_ARGS) >/dev/null
 INSTALL_DEPS := scripts/install-deps $(if $(filter no,$(DEPS)),--check)
 
-.PHONY: all demo check check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist deps-build deps-named deps-check abi-dump format clean
+.PHONY: all demo check check-more sim sim-mutants fuzz interop bench bench-check install uninstall dist tidy coverage deps-build deps-named deps-check abi-dump format clean
 all: $(BUILD)/build.ninja
 	@$(if $(CMAKE_ARGS),$(CONFIGURE))
 	@cmake --build $(BUILD) -j $(JOBS) --target torc_products
@@ -114,6 +115,20 @@ uninstall:
 # The source release of the commit that is checked out, in build/dist (docs/release.md).
 dist:
 	@scripts/dist
+
+# Faults that clang-tidy finds in what is compiled (.clang-tidy has the list, and what is left out).
+tidy: deps-named
+	@cmake --preset release -DTORC_WERROR=$(WERROR) >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target torc_protos protoc_gen_torc
+	find src cmd -name '*.c' | sort | xargs -P $(JOBS) -n 8 $(shell command -v clang-tidy-14 || echo clang-tidy) -p $(BUILD) --quiet
+
+# The share of src that unit and model tests reach, by gcov; fails below test/coverage.txt.
+coverage: deps-named
+	@cmake --preset coverage -DTORC_WERROR=$(WERROR) >/dev/null
+	cmake --build $(COVERAGE) -j $(JOBS) --target torc_unit_tests torc_model_tests
+	@find $(COVERAGE) -name '*.gcda' -delete
+	ctest --test-dir $(COVERAGE) -j $(JOBS) -L 'unit|model' -LE fuzz --output-on-failure
+	@scripts/coverage $(COVERAGE)
 
 # Makes the ABI of include/torc the committed one (abi/): a change that CHANGELOG.md names.
 abi-dump: deps-named

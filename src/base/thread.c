@@ -44,8 +44,9 @@ static void *thread_main(void *arg)
     t->stays = stays;
     sem_post(&t->over);
     thread_unref(t);
-    while (stays)
-        pause();
+    if (stays)
+        for (;;)
+            pause();
     return NULL;
 }
 
