@@ -67,6 +67,45 @@ TORC_API torc_credentials *torc_credentials_tls_files(const struct torc_tls_file
  * instead. NULL with an error (TORC_EINVAL) when the fallback is NULL, itself xds, or a composite (call credentials go
  * around the xds credentials). Source: gRFCs A29, A82, A87, A101. */
 TORC_API torc_credentials *torc_credentials_xds(torc_credentials *fallback, torc_error **error);
+/* --- of servers: for torc_server_listen ---
+ *
+ * Channels refuse these with TORC_EINVAL. The insecure credentials serve both sides. */
+
+/* The demand for certificates of clients, where the server has roots to verify them with. */
+enum torc_client_certificates {
+    TORC_CLIENT_CERTIFICATES_REQUIRED = 0, /* the handshake fails without one */
+    TORC_CLIENT_CERTIFICATES_OPTIONAL = 1, /* asked for, and verified if one comes */
+};
+
+struct torc_server_tls_options {
+    uint64_t size;
+    const char *certificate_pem;  /* the server's chain, PEM, leaf first; required */
+    const char *private_key_pem;  /* required */
+    const char *client_roots_pem; /* trusted roots of clients, PEM; NULL: no certificate is asked of clients */
+    int64_t client_certificates;  /* enum torc_client_certificates; must be 0 without client_roots_pem */
+};
+
+/* Files in PEM form, which are watched as those of struct torc_tls_files: what has changed counts from the next
+ * connection on. */
+struct torc_server_tls_files {
+    uint64_t size;
+    const char *certificate_file;           /* the server's chain; required */
+    const char *private_key_file;           /* required */
+    const char *client_ca_certificate_file; /* trusted roots of clients; NULL: no certificate is asked of clients */
+    int64_t client_certificates; /* enum torc_client_certificates; must be 0 without client_ca_certificate_file */
+    int64_t refresh_interval_ms; /* 0: 600000; -1: never */
+};
+
+/* TLS 1.2 or newer, ALPN h2. The texts are copied. NULL with an error when a text is missing or malformed, or the key
+ * is not the certificate's (TORC_EINVAL), OpenSSL is not there (TORC_EUNSUPPORTED), or the process is exiting
+ * (TORC_EFORK). */
+TORC_API torc_credentials *torc_server_credentials_tls(const struct torc_server_tls_options *options,
+                                                       torc_error **error);
+/* torc_server_credentials_tls from files. Paths are copied. NULL with an error also when a file cannot be read
+ * (TORC_EINVAL). */
+TORC_API torc_credentials *torc_server_credentials_tls_files(const struct torc_server_tls_files *files,
+                                                             torc_error **error);
+
 TORC_API torc_credentials *torc_credentials_ref(torc_credentials *credentials);
 /* NULL is allowed. */
 TORC_API void torc_credentials_unref(torc_credentials *credentials);

@@ -109,6 +109,24 @@ static inline void torc_server_options_init(struct torc_server_options *options)
     options->size = sizeof(*options);
 }
 
+static inline void torc_server_tls_options_init(struct torc_server_tls_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static inline void torc_server_tls_files_init(struct torc_server_tls_files *files)
+{
+    memset(files, 0, sizeof(*files));
+    files->size = sizeof(*files);
+}
+
+static inline void torc_method_options_init(struct torc_method_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
 static inline void torc_handler_init(struct torc_handler *handler)
 {
     memset(handler, 0, sizeof(*handler));

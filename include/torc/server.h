@@ -84,7 +84,8 @@ struct torc_server_options {
 };
 
 /* The functions that answer a method. Exactly one of `unary` and `stream` is set. Called on the thread that drives the
- * loop; must not block. The call is the application's from then on. */
+ * loop, where it must not block, or on a thread of the method's pool (torc_server_limit). The call is the application's
+ * from then on. */
 struct torc_handler {
     uint64_t size;
 
@@ -114,14 +115,44 @@ TORC_API torc_server *torc_server_new(const struct torc_server_options *options,
 TORC_API int torc_server_add_method(torc_server *server, const char *method, const struct torc_handler *handler,
                                     torc_error **error);
 
+/* Threads for handlers that wait. */
+typedef struct torc_pool torc_pool;
+
+/* Makes a pool of `threads` threads (1 to 4096), in whose queue `queue` calls may wait (1 to 1048576). NULL with an
+ * error: TORC_EINVAL, TORC_EIO (the system refuses a thread). The threads block all signals. */
+TORC_API torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error);
+
+/* Takes no more calls, which end with RESOURCE_EXHAUSTED from then on, waits until the handlers of those that it has
+ * taken have returned, and ends the threads. 0; TORC_EDEADLK on a thread of the pool: nothing happened. NULL is
+ * allowed: 0. TORC_EFORK in a child of a fork: the pool is the parent's. */
+TORC_API int torc_pool_free(torc_pool *pool);
+
+/* Limits of a method. */
+struct torc_method_options {
+    uint64_t size;
+    torc_pool *pool; /* handlers run on its threads, and may wait; when its queue is full, RPCs end with
+                        RESOURCE_EXHAUSTED. NULL: on the thread that drives the loop. The server takes a reference */
+    int64_t max_receive_message_bytes; /* instead of the server's; 0: the server's; -1: no limit */
+    int64_t max_calls;                 /* RPCs at a time, more end with RESOURCE_EXHAUSTED; 0 and -1: no limit */
+    int64_t max_timeout_ms;            /* RPCs end with DEADLINE_EXCEEDED then, also those whose client waits longer, or
+                                          without a limit; 0 and -1: no limit */
+};
+
+/* Sets the limits of "package.Service/Method", of all methods of "package.Service", or with "*" of all methods; for
+ * each method the most exact counts alone. Methods need not be registered before. The options are copied. 0, or an
+ * error: TORC_EINVAL (server, name, options), TORC_EUNSUPPORTED, TORC_EEXIST (the name has limits), TORC_ESTATE (after
+ * torc_server_start), TORC_EFORK, TORC_ECLOSED. */
+TORC_API int torc_server_limit(torc_server *server, const char *name, const struct torc_method_options *options,
+                               torc_error **error);
+
 /* Listens on an address: "127.0.0.1:50051", "[::]:0" (the system chooses the port; an IPv6 wildcard takes IPv4 too
  * where the system does), "unix:/path" (a socket that a dead server left is replaced), "unix-abstract:name", or "fd:3"
  * (a socket that listens already, as systemd passes it; the server owns the descriptor from then on, and does not
  * remove the path of its Unix socket). Names are not resolved. Connections wait in the system's queue until
  * torc_server_start; after it, an address may be added at any time.
  *
- * `credentials` say how the connections of this address are secured; they are never implied. Today those of
- * torc_credentials_insecure are accepted. The server takes its own reference.
+ * `credentials` say how the connections of this address are secured; they are never implied. For servers are
+ * torc_credentials_insecure and torc_server_credentials_tls. The server takes its own reference.
  *
  * Stores the address as bound in *bound, for torc_free; NULL: not wanted. 0, or an error: TORC_EINVAL (server,
  * address, credentials NULL or not for servers), TORC_EIO (the system refuses; the text has the reason), TORC_ESTATE
@@ -146,7 +177,8 @@ TORC_API int torc_server_stop(torc_server *server, int64_t grace_ms);
 TORC_API int torc_server_stop_async(torc_server *server, int64_t grace_ms, void (*fn)(void *arg), void *arg);
 
 /* Ends everything at once: connections close, RPCs are cancelled, handlers are released. When it returns, no handler
- * runs and none will be called; inside a callback: when the callback has returned. Calls that are not finished stay the
+ * runs and none will be called; inside a callback: when the callback has returned. Handlers on a pool may run on:
+ * torc_pool_free waits for them.  Calls that are not finished stay the
  * application's. NULL is allowed, and nothing happens in a child of a fork. */
 TORC_API void torc_server_free(torc_server *server);
 
@@ -163,6 +195,30 @@ TORC_API const char *torc_server_call_authority(const torc_server_call *call);
 
 /* The client's address ("127.0.0.1:40000", "unix:"); lives until the call is finished. */
 TORC_API const char *torc_server_call_peer(const torc_server_call *call);
+
+/* 1 when the connection has transport security, else 0; TORC_EINVAL for NULL. */
+TORC_API int torc_server_call_secure(const torc_server_call *call);
+
+/* The kinds of names in a certificate. Later versions may add numbers. */
+enum torc_name_kind {
+    TORC_NAME_DNS = 0,
+    TORC_NAME_URI = 1,
+    TORC_NAME_EMAIL = 2,
+    TORC_NAME_IP = 3, /* its text (RFC 5952) */
+};
+
+/* Stores subject alternative name `i` of the client's certificate, counted from 0: its enum torc_name_kind and its
+ * text, which lives until the call is finished. Each output may be NULL. 0, or TORC_ENOTFOUND beyond the last, so also
+ * when the client showed no certificate; TORC_EINVAL for NULL. */
+TORC_API int torc_server_call_peer_name(const torc_server_call *call, size_t i, int *kind, const char **name);
+
+/* The SPIFFE id of the client's certificate ("spiffe://domain/path"): its only URI, if it is one (gRFC A87). NULL: it
+ * has none. Lives until the call is finished. */
+TORC_API const char *torc_server_call_spiffe_id(const torc_server_call *call);
+
+/* The client's certificate in DER; lives until the call is finished. 0, or TORC_ENOTFOUND when the client showed none;
+ * TORC_EINVAL for NULL arguments. */
+TORC_API int torc_server_call_peer_certificate(const torc_server_call *call, const void **der, size_t *size);
 
 /* The time left of the client's deadline, as torc_call_options.timeout_ms of an RPC that is made on the call's behalf:
  * milliseconds, 0 if there is no deadline, -1 if it has passed. -1 for NULL. */

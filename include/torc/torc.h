@@ -11,6 +11,7 @@
 #include <torc/channel.h>
 #include <torc/credentials.h>
 #include <torc/error.h>
+#include <torc/health.h>
 #include <torc/inline.h>
 #include <torc/interceptor.h>
 #include <torc/lb.h>

@@ -152,6 +152,34 @@ static const struct tc_option interceptor_fields[] = {
 };
 #undef OF
 
+#define OF torc_method_options
+static const struct tc_option method_fields[] = {
+    {FIELD(pool)},
+    {FIELD(max_receive_message_bytes), OR_MINUS_ONE(0, 1, ANY, NO_LIMIT)},
+    {FIELD(max_calls), OR_MINUS_ONE(0, 1, ANY, 0)},
+    {FIELD(max_timeout_ms), OR_MINUS_ONE(0, 1, ANY, 0)},
+};
+#undef OF
+
+#define OF torc_server_tls_options
+static const struct tc_option server_tls_fields[] = {
+    {FIELD(certificate_pem)},
+    {FIELD(private_key_pem)},
+    {FIELD(client_roots_pem)},
+    {FIELD(client_certificates), RANGE(0, 0, TORC_CLIENT_CERTIFICATES_OPTIONAL)},
+};
+#undef OF
+
+#define OF torc_server_tls_files
+static const struct tc_option server_tls_files_fields[] = {
+    {FIELD(certificate_file)},
+    {FIELD(private_key_file)},
+    {FIELD(client_ca_certificate_file)},
+    {FIELD(client_certificates), RANGE(0, 0, TORC_CLIENT_CERTIFICATES_OPTIONAL)},
+    {FIELD(refresh_interval_ms), OR_MINUS_ONE(600000, 1, ANY, NO_LIMIT)},
+};
+#undef OF
+
 #define STRUCT(tag, title, fields)                                                                                     \
     {                                                                                                                  \
 #tag, title, sizeof(struct tag), fields, TC_ARRAY_LEN(fields)                                                  \
@@ -167,6 +195,9 @@ const struct tc_options_struct tc_options_structs[TC_OPTIONS_KINDS] = {
     [TC_OPTIONS_SERVER] = STRUCT(torc_server_options, "options", server_fields),
     [TC_OPTIONS_LOG_SINK] = STRUCT(torc_log_sink, "log_sink", log_sink_fields),
     [TC_OPTIONS_INTERCEPTOR] = STRUCT(torc_interceptor, "interceptor", interceptor_fields),
+    [TC_OPTIONS_METHOD] = STRUCT(torc_method_options, "options", method_fields),
+    [TC_OPTIONS_SERVER_TLS] = STRUCT(torc_server_tls_options, "options", server_tls_fields),
+    [TC_OPTIONS_SERVER_TLS_FILES] = STRUCT(torc_server_tls_files, "files", server_tls_files_fields),
 };
 
 /* --- the reader --- */

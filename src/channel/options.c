@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
+#include "creds/creds.h"
 #include "io/addr.h"
 #include "resolver/proxy.h"
 #include "ring/ring.h"
@@ -60,6 +61,8 @@ static const char *options_fault(const struct torc_channel_options *o)
     if (!o->credentials)
         return "credentials: is NULL, as a function that could not make credentials returned; for plaintext give "
                "torc_credentials_insecure()";
+    if (tc_creds_channel(o->credentials)->for_servers)
+        return "credentials: these are for servers";
     if (o->backoff_max_ms < o->backoff_initial_ms)
         return "backoff_initial_ms: must be at most backoff_max_ms";
     if (o->http_proxy && !proxy_is_valid(o->http_proxy))

@@ -19,10 +19,27 @@ torc_credentials *torc_credentials_tls_files(const struct torc_tls_files *files 
     return torc_credentials_tls(NULL, error);
 }
 
+torc_credentials *torc_server_credentials_tls(const struct torc_server_tls_options *options TC_UNUSED,
+                                              torc_error **error)
+{
+    return torc_credentials_tls(NULL, error);
+}
+
+torc_credentials *torc_server_credentials_tls_files(const struct torc_server_tls_files *files TC_UNUSED,
+                                                    torc_error **error)
+{
+    return torc_credentials_tls(NULL, error);
+}
+
 struct tc_spiffe_map *tc_spiffe_map_parse(struct tc_slice json TC_UNUSED, struct tc_validation_errors *errors)
 {
     tc_validation_add(errors, "%s", WITHOUT);
     return NULL;
+}
+
+const char *tc_spiffe_id_parse(struct tc_slice id TC_UNUSED, struct tc_slice *domain TC_UNUSED)
+{
+    return WITHOUT;
 }
 
 struct tc_spiffe_map *tc_spiffe_map_ref(struct tc_spiffe_map *m)

@@ -61,6 +61,7 @@ static struct tc_tls_context *source_make_context(const struct tc_tls_source *s,
     check->verify_arg = s->opts.verify_arg;
     check->map = roots && roots->spiffe ? tc_spiffe_map_ref(roots->spiffe) : NULL;
     struct tc_tls_opts opts = {
+        .server = s->opts.server,
         .verify = s->opts.verify,
         .verify_fn = check->verify_fn ? check_on_verify : NULL,
         .roots_fn = check->map ? check_on_roots : NULL,

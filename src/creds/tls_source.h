@@ -1,4 +1,4 @@
-/* The TLS context of clients whose roots, certificate and key come from files: replaced when their content has changed.
+/* A TLS context whose roots, certificate and key come from files: replaced when their content has changed.
  * Any thread. */
 #ifndef TC_CREDS_TLS_SOURCE_H
 #define TC_CREDS_TLS_SOURCE_H
@@ -10,6 +10,7 @@
 struct tc_tls_source_opts {
     struct tc_cert_files *roots;    /* NULL: the system's roots */
     struct tc_cert_files *identity; /* NULL: no client certificate. May be the same files. */
+    bool server;
     enum tc_tls_verify verify;
     tc_tls_verify_fn verify_fn; /* may be NULL */
     void *verify_arg;           /* outlives the handshakes */

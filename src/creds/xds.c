@@ -37,6 +37,8 @@ static const char *fallback_fault(const torc_credentials *fallback)
         return "fallback: it is NULL; for plaintext give torc_credentials_insecure()";
     if (fallback->call)
         return "fallback: it has call credentials; put those around the xds credentials";
+    if (fallback->for_servers)
+        return "fallback: these credentials are for servers";
     return tc_credentials_xds_fallback(fallback) ? "fallback: it is xds credentials itself" : NULL;
 }
 

@@ -1,7 +1,11 @@
 /* A request on its way in: its header fields, and the requests that are rejected here, which the owner never sees.
  *
  * gRPC over HTTP/2 demands an HTTP status for a request that is not gRPC (405 for a wrong method, 415 for a wrong
- * content-type), and a gRPC status for a malformed gRPC request. A rejected request's DATA is discarded. */
+ * content-type), and a gRPC status for a malformed gRPC request. A rejected request's DATA is discarded.
+ *
+ * A path is "/service/method" or is rejected, before anybody decides by it who may call what: a path that was put right
+ * here would be another than the one that was allowed (CVE-2026-33186 of grpc-go). A41: `host` stands for a missing
+ * :authority, and is dropped beside one. nghttp2 rejects several of either, and headers of a connection. */
 #include "http2/server_stream_internal.h"
 #include "http2/timeout.h"
 
@@ -18,6 +22,26 @@ static void request_on_pseudo(struct tc_h2_server_stream *s, struct tc_slice nam
         s->stream.block.over = true;
     else if (path)
         s->path = s->stream.headers.data[s->stream.headers.len - 1].value;
+    s->has_authority |= !path;
+}
+
+/* Puts the authority where the pseudo-header would be. */
+static void request_on_host(struct tc_h2_server_stream *s, struct tc_slice value)
+{
+    struct tc_headers *h = &s->stream.headers;
+    if (s->has_authority)
+        return;
+    s->has_authority = true;
+    if (tc_headers_add_copy(h, tc_slice_str(":authority"), value)) {
+        s->stream.block.over = true;
+        return;
+    }
+    struct tc_header authority = h->data[h->len - 1];
+    size_t at = 0;
+    while (at < h->len - 1 && h->data[at].name.data[0] == ':')
+        at++;
+    memmove(&h->data[at + 1], &h->data[at], (h->len - 1 - at) * sizeof(authority));
+    h->data[at] = authority;
 }
 
 /* If a field that a request may have once comes more often, the last one counts, as in a response. */
@@ -48,6 +72,10 @@ void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slic
         request_on_pseudo(s, name, value);
         return;
     }
+    if (tc_slice_eq_str(name, "host")) {
+        request_on_host(s, value);
+        return;
+    }
     if (request_on_grpc_field(s, name, tc_slice_trim(value)))
         return;
     int rc = tc_h2_metadata_add(&s->stream.block, &s->stream.c->scratch, name, value);
@@ -57,11 +85,24 @@ void tc_h2_server_stream_on_header(struct tc_h2_server_stream *s, struct tc_slic
         s->stream.block.over = true;
 }
 
-static void reject_http(struct tc_h2_server_stream *s, const char *status)
+/* For those who look at HTTP alone the HTTP status, for clients of gRPC its status too. */
+static void reject_http(struct tc_h2_server_stream *s, const char *status, const char *code, const char *text)
 {
-    nghttp2_nv nv = tc_h2_nv(tc_slice_str(":status"), tc_slice_str(status), NGHTTP2_NV_FLAG_NO_COPY_NAME);
+    nghttp2_nv nva[] = {
+        tc_h2_nv(tc_slice_str(":status"), tc_slice_str(status), NGHTTP2_NV_FLAG_NO_COPY_NAME),
+        tc_h2_nv(tc_slice_str("grpc-status"), tc_slice_str(code), NGHTTP2_NV_FLAG_NO_COPY_NAME),
+        tc_h2_nv(tc_slice_str("grpc-message"), tc_slice_str(text), NGHTTP2_NV_FLAG_NO_COPY_NAME),
+    };
     s->rejected = s->stream.send.end_wanted = s->stream.recv.discard = true;
-    nghttp2_submit_response(s->stream.c->ng, s->stream.id, &nv, 1, NULL);
+    nghttp2_submit_response(s->stream.c->ng, s->stream.id, nva, TC_ARRAY_LEN(nva), NULL);
+}
+
+/* Returns whether a path is "/service/method". */
+static bool path_is_valid(struct tc_slice path)
+{
+    if (path.len < 4 || path.data[0] != '/' || path.data[1] == '/')
+        return false;
+    return memchr(path.data + 2, '/', path.len - 2) != NULL && path.data[path.len - 1] != '/';
 }
 
 static void reject_grpc(struct tc_h2_server_stream *s, int code, const char *text)
@@ -83,10 +124,10 @@ void tc_h2_server_stream_on_block(struct tc_h2_server_stream *s, bool end_stream
     if (s->stream.block.over)
         reject_grpc(s, TORC_STATUS_RESOURCE_EXHAUSTED, "request headers larger than max");
     else if (!s->is_post)
-        reject_http(s, "405");
+        reject_http(s, "405", "13", "the method of the request must be POST");
     else if (!s->stream.is_grpc)
-        reject_http(s, "415");
-    else if (!s->path.len || s->path.data[0] != '/')
+        reject_http(s, "415", "3", "the content-type of the request must be application/grpc");
+    else if (!path_is_valid(s->path))
         reject_grpc(s, TORC_STATUS_UNIMPLEMENTED, "malformed method name");
     else if (s->bad_timeout)
         reject_grpc(s, TORC_STATUS_INTERNAL, "malformed grpc-timeout");

@@ -100,6 +100,11 @@ uint64_t tc_h2_server_stream_timeout_ns(const struct tc_h2_stream *s)
     return TC_CONTAINER_OF(s, const struct tc_h2_server_stream, stream)->timeout_ns;
 }
 
+void tc_h2_server_stream_limit_messages(struct tc_h2_stream *s, size_t max_bytes)
+{
+    s->recv.decoder.max_bytes = max_bytes;
+}
+
 /* --- the response --- */
 
 /* Appends the response headers that every answer has. */

@@ -106,6 +106,7 @@ void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why
     tc_timer_stop(&call->deadline);
     tc_task_cancel(&call->end);
     conn->server->counts.open_calls--;
+    call->method->calls--;
     call_unqueue(call, call->queued_bytes);
     call->ending = true;
     if (why && call->events && call->events->on_end)
@@ -217,8 +218,15 @@ static const struct tc_h2_server_events stream_events = {
     .on_end = call_on_end,
 };
 
-void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream,
-                          const struct tc_server_method *method)
+/* Returns the client's timeout, or the method's if that is shorter; 0: none. */
+static uint64_t call_timeout_ns(const struct tc_server_call *call)
+{
+    uint64_t asked_ns = tc_h2_server_stream_timeout_ns(call->stream), most_ms = call->method->limits.max_timeout_ms;
+    uint64_t most_ns = TC_MIN(most_ms, UINT64_MAX / TC_NS_PER_MS) * TC_NS_PER_MS;
+    return most_ns && (!asked_ns || most_ns < asked_ns) ? most_ns : asked_ns;
+}
+
+void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method)
 {
     struct tc_loop *loop = conn->server->loop;
     struct tc_server_call *call = TC_NEW(struct tc_server_call);
@@ -233,8 +241,11 @@ void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stre
     tc_timer_init(&call->deadline, loop, call_on_deadline);
     tc_task_init(&call->end, call_on_end_task);
     conn->server->counts.open_calls++;
+    method->calls++;
     tc_h2_server_stream_set_events(stream, &stream_events, call);
-    uint64_t timeout_ns = tc_h2_server_stream_timeout_ns(stream);
+    uint64_t timeout_ns = call_timeout_ns(call);
+    if (method->limits.max_receive_message_bytes)
+        tc_h2_server_stream_limit_messages(stream, method->limits.max_receive_message_bytes);
     uint64_t now_ns = tc_loop_now_ns(loop);
     call->deadline_ns = timeout_ns && timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX;
     if (timeout_ns)
@@ -260,6 +271,16 @@ struct tc_slice tc_server_call_path(const struct tc_server_call *call)
 const char *tc_server_call_peer(const struct tc_server_call *call)
 {
     return call->conn->addr_text;
+}
+
+bool tc_server_call_secure(const struct tc_server_call *call)
+{
+    return call->conn->secure;
+}
+
+struct tc_tls_peer *tc_server_call_tls_peer(const struct tc_server_call *call)
+{
+    return call->conn->tls_peer;
 }
 
 uint64_t tc_server_call_deadline_ns(const struct tc_server_call *call)

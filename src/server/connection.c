@@ -108,13 +108,15 @@ static bool server_make_room(struct tc_server *s, const struct tc_server_conn *n
 
 /* --- life --- */
 
-/* Ends a call whose connection ends. A stream that has a part of a message out can only be reset: its client has our
- * headers, so that REFUSED_STREAM is UNAVAILABLE to it and no reason to send the request again. */
+/* Ends a call whose connection ends. A status that has not left yet leaves with the close. A stream that has a part of
+ * a message out can only be reset: its client has our headers, so that REFUSED_STREAM is UNAVAILABLE to it and no
+ * reason to send the request again. */
 static void conn_end_call(struct tc_server_call *call, const struct tc_status *why, uint32_t code)
 {
     struct tc_h2_stream *stream = call->stream;
     bool tells = why && call->conn->server->opts.status_at_end;
-    if (tells && !call->current && tc_h2_server_stream_send_status(stream, why, NULL) == 0) {
+    bool answered = tells && !call->current && call->status_sent;
+    if (answered || (tells && !call->current && tc_h2_server_stream_send_status(stream, why, NULL) == 0)) {
         tc_server_call_end(call, why);
         return;
     }
@@ -138,6 +140,10 @@ void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why
     tc_timer_stop(&conn->patience);
     if (conn->handshake)
         tc_tls_handshake_cancel(conn->handshake);
+    if (conn->creds_handshake)
+        conn->credentials->ops->cancel(conn->creds_handshake);
+    torc_credentials_unref(conn->credentials);
+    tc_tls_peer_unref(conn->tls_peer);
     if (conn->h2)
         tc_h2_conn_close(conn->h2);
     tc_free(conn->addr_text);
@@ -222,14 +228,16 @@ static void conn_on_stream(void *arg, struct tc_h2_stream *stream)
         HASH_FIND(hh, s->methods, path->value.data, path->value.len, m);
     if (!m && s->fallback.fn)
         m = &s->fallback;
-    if (m) {
+    if (m && (!m->limits.max_calls || m->calls < m->limits.max_calls)) {
         tc_server_conn_moved(conn);
         tc_server_call_begin(conn, stream, m);
         return;
     }
     struct tc_status status =
-        tc_status_make(TORC_STATUS_UNIMPLEMENTED, TORC_LAYER_HTTP2, "unknown method %.*s",
-                       path ? (int)TC_MIN(path->value.len, (size_t)256) : 0, path ? path->value.data : "");
+        m ? tc_status_make(TORC_STATUS_RESOURCE_EXHAUSTED, TORC_LAYER_LIMIT, "the method has %llu calls already",
+                           (unsigned long long)m->calls)
+          : tc_status_make(TORC_STATUS_UNIMPLEMENTED, TORC_LAYER_HTTP2, "unknown method %.*s",
+                           path ? (int)TC_MIN(path->value.len, (size_t)256) : 0, path ? path->value.data : "");
     tc_h2_server_stream_set_events(stream, &no_events, NULL);
     tc_h2_server_stream_send_status(stream, &status, NULL);
     tc_status_fini(&status);
@@ -252,7 +260,10 @@ static void conn_on_handshake(void *arg, struct tc_bytestream *bs, const struct 
 {
     struct tc_server_conn *conn = arg;
     conn->handshake = NULL;
+    conn->creds_handshake = NULL;
     if (bs) {
+        conn->secure = bs->secure;
+        conn->tls_peer = tc_tls_peer_ref(bs->tls_peer);
         conn_start_http2(conn, bs);
         return;
     }
@@ -261,7 +272,23 @@ static void conn_on_handshake(void *arg, struct tc_bytestream *bs, const struct 
     tc_server_conn_end(conn, NULL);
 }
 
-void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs)
+/* Secures the connection as its listener says, or else as the server's options say, and goes on to HTTP/2. */
+static void conn_start(struct tc_server_conn *conn, struct tc_bytestream *bs)
+{
+    struct tc_server *s = conn->server;
+    if (conn->credentials) {
+        struct tc_creds_peer peer = {.addr = &bs->peer, .timeout_ms = s->opts.handshake_timeout_ms};
+        conn->creds_handshake =
+            conn->credentials->ops->start(conn->credentials, s->loop, bs, &peer, conn_on_handshake, conn);
+    } else if (s->opts.tls) {
+        conn->handshake = tc_tls_handshake(s->loop, s->opts.tls, bs, tc_slice_of("", 0), s->opts.handshake_timeout_ms,
+                                           conn_on_handshake, conn);
+    } else {
+        conn_start_http2(conn, bs);
+    }
+}
+
+void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials)
 {
     struct tc_server_conn *conn = TC_NEW(struct tc_server_conn);
     conn->server = s;
@@ -281,9 +308,6 @@ void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs)
     s->counts.open_connections++;
     conn->addr_text = tc_addr_text(&bs->peer);
     TC_LOG(TC_LOG_SERVER, TORC_LOG_DEBUG, "%s: connection accepted", conn->addr_text);
-    if (s->opts.tls)
-        conn->handshake = tc_tls_handshake(s->loop, s->opts.tls, bs, tc_slice_of("", 0), s->opts.handshake_timeout_ms,
-                                           conn_on_handshake, conn);
-    else
-        conn_start_http2(conn, bs);
+    conn->credentials = credentials && credentials->for_servers ? torc_credentials_ref(credentials) : NULL;
+    conn_start(conn, bs);
 }

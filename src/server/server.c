@@ -98,29 +98,44 @@ void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg)
     s->fallback = (struct tc_server_method){.fn = fn, .arg = arg};
 }
 
+void tc_server_limit(struct tc_server *s, const char *path, const struct tc_server_limits *limits)
+{
+    struct tc_server_method *m = &s->fallback;
+    if (strcmp(path, "*") != 0)
+        HASH_FIND_STR(s->methods, path, m);
+    if (m)
+        m->limits = *limits;
+}
+
 /* --- listeners --- */
 
 void tc_server_accept(struct tc_server *s, struct tc_bytestream *bs)
 {
-    tc_server_conn_new(s, bs);
+    tc_server_conn_new(s, bs, NULL);
 }
 
 static void server_on_accept(void *arg, struct tc_bytestream *bs)
 {
     struct tc_server_listener *l = arg;
-    tc_server_accept(l->server, bs);
+    tc_server_conn_new(l->server, bs, l->credentials);
 }
 
-/* `addr` NULL: the socket is `fd`. */
-static int server_listen(struct tc_server *s, const struct tc_addr *addr, int fd, struct tc_addr *bound,
-                         struct tc_status *error)
+static void listener_free(struct tc_server_listener *l)
+{
+    torc_credentials_unref(l->credentials);
+    tc_free(l);
+}
+
+int tc_server_listen_with(struct tc_server *s, const struct tc_addr *addr, int fd, torc_credentials *credentials,
+                          struct tc_addr *bound, struct tc_status *error)
 {
     struct tc_server_listener *l = TC_NEW(struct tc_server_listener);
     l->server = s;
+    l->credentials = credentials ? torc_credentials_ref(credentials) : NULL;
     l->listener = addr ? tc_listen_socket_new(s->loop, addr, server_on_accept, l, error)
                        : tc_listen_socket_adopt(s->loop, fd, server_on_accept, l, error);
     if (!l->listener) {
-        tc_free(l);
+        listener_free(l);
         return TORC_EIO;
     }
     if (s->held)
@@ -133,12 +148,7 @@ static int server_listen(struct tc_server *s, const struct tc_addr *addr, int fd
 
 int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error)
 {
-    return server_listen(s, addr, -1, bound, error);
-}
-
-int tc_server_listen_fd(struct tc_server *s, int fd, struct tc_addr *bound, struct tc_status *error)
-{
-    return server_listen(s, NULL, fd, bound, error);
+    return tc_server_listen_with(s, addr, -1, NULL, bound, error);
 }
 
 void tc_server_hold(struct tc_server *s, bool hold)
@@ -154,7 +164,7 @@ void tc_server_stop_listening(struct tc_server *s)
     while ((link = tc_list_pop(&s->listeners))) {
         struct tc_server_listener *l = TC_CONTAINER_OF(link, struct tc_server_listener, link);
         tc_listen_socket_close(l->listener);
-        tc_free(l);
+        listener_free(l);
     }
 }
 

@@ -4,6 +4,8 @@
 #ifndef TC_SERVER_SERVER_H
 #define TC_SERVER_SERVER_H
 
+#include <torc/credentials.h>
+
 #include "http2/connection.h"
 #include "io/addr.h"
 
@@ -49,14 +51,24 @@ struct tc_server *tc_server_new(struct tc_loop *loop, const struct tc_server_opt
 /* Registers a handler for a full method ("/package.Service/Method"); a later one replaces it. Strings are copied. */
 void tc_server_add_method(struct tc_server *s, const char *path, tc_server_call_fn fn, void *arg);
 void tc_server_add_unary(struct tc_server *s, const char *path, tc_server_unary_fn fn, void *arg);
+/* The limits of one method, or of all methods without a handler of their own (path "*"). 0: none. */
+struct tc_server_limits {
+    size_t max_receive_message_bytes; /* instead of the connection's */
+    uint64_t max_calls;               /* at a time; beyond it RESOURCE_EXHAUSTED */
+    uint64_t max_timeout_ms;          /* the deadline at the latest */
+};
+/* Sets the limits of a method that has been registered. */
+void tc_server_limit(struct tc_server *s, const char *path, const struct tc_server_limits *limits);
 /* Registers a handler for all other methods, which end with UNIMPLEMENTED without it. */
 void tc_server_set_default(struct tc_server *s, tc_server_call_fn fn, void *arg);
 
 /* Listens on one more address. Stores the address as bound (port 0 resolved) in *bound unless that is NULL; the caller
  * ends it with tc_addr_fini. Returns TORC_EIO with a text in *error. */
 int tc_server_listen(struct tc_server *s, const struct tc_addr *addr, struct tc_addr *bound, struct tc_status *error);
-/* tc_server_listen on a socket that listens already, which it takes over unless it fails. */
-int tc_server_listen_fd(struct tc_server *s, int fd, struct tc_addr *bound, struct tc_status *error);
+/* tc_server_listen with credentials of its own, instead of opts.tls; the listener takes a reference. `addr` NULL: on
+ * the socket `fd`, which listens already and is taken over unless the function fails. */
+int tc_server_listen_with(struct tc_server *s, const struct tc_addr *addr, int fd, torc_credentials *credentials,
+                          struct tc_addr *bound, struct tc_status *error);
 /* Listeners do not accept from now on, those that will be added neither, or all accept again. */
 void tc_server_hold(struct tc_server *s, bool hold);
 /* Serves one connection over a byte stream, which it takes over (tests, and sockets that came otherwise).

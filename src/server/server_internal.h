@@ -5,8 +5,10 @@
 #include "base/arena.h"
 #include "base/headers.h"
 #include "base/table.h"
+#include "creds/creds.h"
 #include "io/listen.h"
 #include "server/server.h"
+#include "tls/peer.h"
 #include "tls/tls.h"
 
 struct tc_server_method {
@@ -15,12 +17,15 @@ struct tc_server_method {
     tc_server_unary_fn unary;
     void *arg;
     char *path;
+    struct tc_server_limits limits;
+    uint64_t calls; /* that run */
 };
 
 struct tc_server_listener {
     struct tc_link link;
     struct tc_server *server;
     struct tc_listen_socket *listener;
+    torc_credentials *credentials; /* NULL: opts.tls of the server counts */
 };
 
 /* A connection is stalled if its client has neither taken nor sent a message for this time. */
@@ -36,8 +41,12 @@ struct tc_server_peer {
 struct tc_server_conn {
     struct tc_link link;
     struct tc_server *server;
-    struct tc_h2_conn *h2;              /* NULL during TLS */
-    struct tc_tls_handshake *handshake; /* NULL after TLS, and without */
+    struct tc_h2_conn *h2;                      /* NULL during TLS */
+    struct tc_tls_handshake *handshake;         /* NULL after TLS, and without */
+    struct tc_creds_handshake *creds_handshake; /* the same under credentials of the listener */
+    torc_credentials *credentials;              /* a reference, or NULL */
+    struct tc_tls_peer *tls_peer;               /* a reference; NULL: the client showed no certificate */
+    bool secure;
     struct tc_link calls;
     struct tc_task close;        /* closes the connection from the loop */
     struct tc_server_peer *peer; /* NULL once the connection gives way */
@@ -76,7 +85,7 @@ struct tc_server_call {
     struct tc_link link;
     struct tc_server_conn *conn;
     struct tc_h2_stream *stream;
-    const struct tc_server_method *method;
+    struct tc_server_method *method;
     const struct tc_server_call_events *events;
     void *arg;
     struct tc_arena arena;
@@ -107,7 +116,7 @@ void tc_server_check_drained(struct tc_server *s);
 /* --- connection.c --- */
 
 /* Serves a connection over a byte stream, which it takes over: see tc_server_accept. */
-void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs);
+void tc_server_conn_new(struct tc_server *s, struct tc_bytestream *bs, torc_credentials *credentials);
 /* Ends a connection and its calls. `why` NULL: the calls end without on_end. */
 void tc_server_conn_end(struct tc_server_conn *conn, const struct tc_status *why);
 /* A call of the connection began, ended, or got or sent a message. */
@@ -118,8 +127,7 @@ void tc_server_conn_quiet(struct tc_server_conn *conn);
 /* --- call.c --- */
 
 /* A request has come: makes its call and calls the handler. */
-void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream,
-                          const struct tc_server_method *method);
+void tc_server_call_begin(struct tc_server_conn *conn, struct tc_h2_stream *stream, struct tc_server_method *method);
 /* Tells on_end, unless why is NULL, and frees the call. The stream is not touched. */
 void tc_server_call_end(struct tc_server_call *call, const struct tc_status *why);
 

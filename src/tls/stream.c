@@ -18,6 +18,7 @@
 
 #include "base/fork.h"
 #include "base/mem.h"
+#include "tls/peer.h"
 #include "tls/tls_internal.h"
 
 enum { RECORD_BYTES = 16 * 1024, MAX_RECORDS_PER_WRITE = 4 };
@@ -59,6 +60,7 @@ static void stream_on_release(struct tc_task *task)
         SSL_free(t->ssl);
         tc_foreign_leave();
     }
+    tc_tls_peer_unref(t->bs.tls_peer);
     tc_tls_context_unref(t->ctx);
     tc_buf_fini(&t->check.why);
     tc_tls_wire_fini(&t->wire);
@@ -142,6 +144,18 @@ static void handshake_fail_with_reason(struct tls_stream *t)
     tc_buf_fini(&reason);
 }
 
+/* Keeps the certificate of a client that showed one. */
+static void stream_note_peer(struct tls_stream *t)
+{
+    if (!t->ctx->server || !tc_foreign_enter())
+        return;
+    X509 *leaf = SSL_get1_peer_certificate(t->ssl);
+    if (leaf)
+        t->bs.tls_peer = tc_tls_peer_new(leaf);
+    X509_free(leaf);
+    tc_foreign_leave();
+}
+
 static void stream_establish(struct tls_stream *t)
 {
     const unsigned char *alpn;
@@ -151,6 +165,7 @@ static void stream_establish(struct tls_stream *t)
         handshake_fail(t, "peer did not negotiate h2 by ALPN");
         return;
     }
+    stream_note_peer(t);
     t->established = true;
     t->wire.messages = 0;
     t->bs.alpn = "h2";

@@ -11,7 +11,7 @@
  * References: the handle's, given back by finish; the loop's, while the core's call exists; the task's, on its way; and
  * one for each function of another thread that runs. `release` of the events comes when the handle is finished and the
  * core's call is gone, whichever is last. */
-#include "api/server/server_internal.h"
+#include "api/server/call_object.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/thread.h"
+#include "creds/spiffe.h"
 #include "http2/stream.h"
 
 void tc_message_queue_add(struct tc_message_queue *m, struct tc_rstr *bytes, bool plain)
@@ -71,6 +72,7 @@ void tc_api_call_drop(torc_server_call *c)
     tc_rstr_unref(c->ending.text);
     tc_rstr_unref(c->lent);
     tc_rstr_unref(c->request);
+    tc_tls_peer_unref(c->facts.tls_peer);
     tc_arena_fini(&c->arena.arena);
     tc_free(c);
     tc_api_server_unref(s);
@@ -263,11 +265,13 @@ static void call_describe(torc_server_call *c, struct tc_server_call *core)
         own.len--;
     }
     struct tc_arena *arena = &c->arena.arena;
-    c->metadata = tc_metadata_in_arena(arena, &own);
-    c->path = tc_arena_dup(arena, tc_server_call_path(core));
-    c->authority = authority ? tc_arena_dup(arena, authority->value) : "";
-    c->peer = tc_arena_dup(arena, tc_slice_str(tc_server_call_peer(core)));
-    c->deadline_ns = tc_server_call_deadline_ns(core);
+    c->facts.metadata = tc_metadata_in_arena(arena, &own);
+    c->facts.path = tc_arena_dup(arena, tc_server_call_path(core));
+    c->facts.authority = authority ? tc_arena_dup(arena, authority->value) : "";
+    c->facts.peer = tc_arena_dup(arena, tc_slice_str(tc_server_call_peer(core)));
+    c->facts.deadline_ns = tc_server_call_deadline_ns(core);
+    c->facts.secure = tc_server_call_secure(core);
+    c->facts.tls_peer = tc_tls_peer_ref(tc_server_call_tls_peer(core));
 }
 
 static torc_server_call *call_new(const struct tc_method *m, struct tc_server_call *core)
@@ -288,10 +292,48 @@ static torc_server_call *call_new(const struct tc_method *m, struct tc_server_ca
     return c;
 }
 
+static void call_handle(const struct tc_method *m, torc_server_call *c)
+{
+    if (m->handler.unary)
+        m->handler.unary(c, (const torc_message *)c->request, m->handler.arg);
+    else
+        m->handler.stream(c, m->handler.arg);
+}
+
+/* On a thread of a pool. An RPC that ended while it waited has no use for an answer. */
+static void on_job(struct tc_pool_job *job)
+{
+    torc_server_call *c = TC_CONTAINER_OF(job, torc_server_call, job);
+    torc_server *s = tc_api_server_ref(c->server);
+    int over = torc_server_call_cancelled(c);
+    if (over == 0)
+        call_handle(c->method, c);
+    else if (over > 0)
+        torc_server_call_finish(c, TORC_STATUS_CANCELLED, NULL, NULL);
+    tc_api_server_handlers_end(s);
+    tc_api_server_unref(s);
+}
+
+/* Calls the handler, here or on the method's pool. */
+static void call_start(const struct tc_method *m, torc_server_call *c)
+{
+    if (!m->pool) {
+        call_handle(m, c);
+        return;
+    }
+    c->method = m;
+    c->job.run = on_job;
+    atomic_fetch_add(&c->server->handlers, 1);
+    if (tc_pool_run(m->pool, &c->job))
+        return;
+    tc_api_server_handlers_end(c->server);
+    torc_server_call_finish(c, TORC_STATUS_RESOURCE_EXHAUSTED, "the pool of the method's threads is full", NULL);
+}
+
 void tc_api_call_on_stream(void *method, struct tc_server_call *core)
 {
     const struct tc_method *m = method;
-    m->handler.stream(call_new(m, core), m->handler.arg);
+    call_start(m, call_new(m, core));
 }
 
 void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_rstr *request)
@@ -300,7 +342,7 @@ void tc_api_call_on_unary(void *method, struct tc_server_call *core, struct tc_r
     torc_server_call *c = call_new(m, core);
     c->request = tc_rstr_ref(request);
     c->half_closed = true;
-    m->handler.unary(c, (const torc_message *)c->request, m->handler.arg);
+    call_start(m, c);
 }
 
 /* --- functions that do not wait --- */
@@ -452,34 +494,82 @@ int torc_server_call_reply(torc_server_call *c, const void *message, size_t size
 
 const char *torc_server_call_method(const torc_server_call *c)
 {
-    return c ? c->path : NULL;
+    return c ? c->facts.path : NULL;
 }
 
 const torc_metadata *torc_server_call_metadata(const torc_server_call *c)
 {
-    return c ? c->metadata : NULL;
+    return c ? c->facts.metadata : NULL;
 }
 
 const char *torc_server_call_authority(const torc_server_call *c)
 {
-    return c ? c->authority : NULL;
+    return c ? c->facts.authority : NULL;
 }
 
 const char *torc_server_call_peer(const torc_server_call *c)
 {
-    return c ? c->peer : NULL;
+    return c ? c->facts.peer : NULL;
+}
+
+int torc_server_call_secure(const torc_server_call *c)
+{
+    return c ? c->facts.secure : TORC_EINVAL;
+}
+
+_Static_assert((int)TC_SAN_DNS == TORC_NAME_DNS && (int)TC_SAN_URI == TORC_NAME_URI &&
+                   (int)TC_SAN_EMAIL == TORC_NAME_EMAIL && (int)TC_SAN_IP == TORC_NAME_IP,
+               "the kinds of names are the same");
+
+int torc_server_call_peer_name(const torc_server_call *c, size_t i, int *kind, const char **name)
+{
+    if (!c)
+        return TORC_EINVAL;
+    if (!c->facts.tls_peer || i >= c->facts.tls_peer->names.len)
+        return TORC_ENOTFOUND;
+    if (kind)
+        *kind = (int)c->facts.tls_peer->names.data[i].kind;
+    if (name)
+        *name = c->facts.tls_peer->names.data[i].text;
+    return 0;
+}
+
+const char *torc_server_call_spiffe_id(const torc_server_call *c)
+{
+    const char *id = NULL, *name;
+    struct tc_slice domain;
+    int kind;
+    for (size_t i = 0; torc_server_call_peer_name(c, i, &kind, &name) == 0; i++) {
+        if (kind != TORC_NAME_URI)
+            continue;
+        if (id)
+            return NULL;
+        id = name;
+    }
+    return id && !tc_spiffe_id_parse(tc_slice_str(id), &domain) ? id : NULL;
+}
+
+int torc_server_call_peer_certificate(const torc_server_call *c, const void **der, size_t *size)
+{
+    if (!c || !der || !size)
+        return TORC_EINVAL;
+    if (!c->facts.tls_peer || !c->facts.tls_peer->der)
+        return TORC_ENOTFOUND;
+    *der = c->facts.tls_peer->der->data;
+    *size = c->facts.tls_peer->der->len;
+    return 0;
 }
 
 int64_t torc_server_call_time_left(const torc_server_call *c)
 {
     if (!c)
         return -1;
-    if (c->deadline_ns == UINT64_MAX)
+    if (c->facts.deadline_ns == UINT64_MAX)
         return 0;
     uint64_t now_ns = tc_loop_clock_ns(tc_runtime_loop(c->rt));
-    if (now_ns >= c->deadline_ns)
+    if (now_ns >= c->facts.deadline_ns)
         return -1;
-    return (int64_t)((c->deadline_ns - now_ns - 1) / TC_NS_PER_MS + 1);
+    return (int64_t)((c->facts.deadline_ns - now_ns - 1) / TC_NS_PER_MS + 1);
 }
 
 int torc_server_call_cancelled(const torc_server_call *given)

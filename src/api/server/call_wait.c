@@ -1,5 +1,5 @@
 /* The functions of torc_server_call that may wait, as those of streams do (api/wait.h). */
-#include "api/server/server_internal.h"
+#include "api/server/call_object.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "http2/stream.h"

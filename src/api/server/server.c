@@ -39,6 +39,14 @@ void tc_api_server_unref(torc_server *s)
         tc_free(m->path);
         tc_free(m);
     }
+    struct tc_method_limits *l, *after;
+    HASH_ITER(hh, s->limits, l, after)
+    {
+        HASH_DEL(s->limits, l);
+        tc_pool_unref(l->opts.pool);
+        tc_free(l->name);
+        tc_free(l);
+    }
     torc_runtime *rt = s->rt;
     tc_free(s);
     tc_runtime_unref(rt);
@@ -63,6 +71,15 @@ static void server_tell_stopped(torc_server *s)
     }
 }
 
+void tc_api_server_handlers_end(torc_server *s)
+{
+    if (atomic_fetch_sub(&s->handlers, 1) != 1)
+        return;
+    for (struct tc_method *m = s->methods; m; m = m->hh.next)
+        if (m->handler.release)
+            m->handler.release(m->handler.arg);
+}
+
 /* Ends the loop's part, and gives its reference back. */
 static void server_end(torc_server *s, const struct tc_status *why)
 {
@@ -77,9 +94,7 @@ static void server_end(torc_server *s, const struct tc_status *why)
     tc_server_end(core, why);
     tc_server_free(core);
     server_tell_stopped(s);
-    for (struct tc_method *m = s->methods; m; m = m->hh.next)
-        if (m->handler.release)
-            m->handler.release(m->handler.arg);
+    tc_api_server_handlers_end(s);
     tc_api_server_unref(s);
 }
 
@@ -189,6 +204,7 @@ torc_server *torc_server_new(const struct torc_server_options *given, torc_error
     }
     torc_server *s = TC_NEW(torc_server);
     tc_ref_init(&s->ref);
+    atomic_init(&s->handlers, 1);
     s->rt = tc_runtime_ref(rt);
     s->opts = options;
     tc_list_init(&s->waits);
@@ -302,12 +318,90 @@ int torc_server_add_method(torc_server *s, const char *method, const struct torc
     return server_add(s, m, error);
 }
 
+/* --- limits of methods --- */
+
+/* Returns a copy of the name with a leading slash; NULL if it is neither a method, nor a service, nor "*". */
+static char *limits_name(const char *name)
+{
+    if (strchr(name, '/'))
+        return strchr(name + 1, '/') ? method_path(name) : NULL;
+    char *with_method = tc_asprintf("%s/x", name), *path = strcmp(name, "*") == 0 ? tc_strdup(name) : NULL;
+    if (!path && (path = method_path(with_method)))
+        path[strlen(path) - 2] = '\0';
+    tc_free(with_method);
+    return path;
+}
+
+/* Adds the limits, which are freed if they cannot be added. */
+static int server_add_limits(torc_server *s, struct tc_method_limits *l, torc_error **error)
+{
+    struct tc_method_limits *other;
+    tc_runtime_lock(s->rt);
+    HASH_FIND_STR(s->limits, l->name, other);
+    int rc = s->ended ? TORC_ECLOSED : s->state != TC_SERVER_NEW ? TORC_ESTATE : other ? TORC_EEXIST : 0;
+    if (rc == 0)
+        HASH_ADD_KEYPTR(hh, s->limits, l->name, strlen(l->name), l);
+    tc_runtime_unlock(s->rt);
+    if (rc == 0)
+        return 0;
+    if (rc == TORC_EEXIST)
+        tc_error_set(error, rc, TORC_LAYER_API, "name: " TC_SHOWN " has limits already", TC_SHOW(l->name));
+    else if (rc == TORC_ESTATE)
+        tc_error_set(error, rc, TORC_LAYER_API, "server: it was started: limits are set before that");
+    else
+        tc_error_set_code(error, rc, "server");
+    tc_pool_unref(l->opts.pool);
+    tc_free(l->name);
+    tc_free(l);
+    return rc;
+}
+
+int torc_server_limit(torc_server *s, const char *name, const struct torc_method_options *given, torc_error **error)
+{
+    TC_NO_CANCEL;
+    torc_error *own = NULL;
+    torc_error **why = error ? error : &own;
+    struct torc_method_options options;
+    int rc = server_check(s, why);
+    char *path = rc == 0 && name ? limits_name(name) : NULL;
+    if (rc == 0 && !path)
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API,
+                     "name: must be \"package.Service/Method\", \"package.Service\" or \"*\"");
+    if (rc == 0 && path && !given)
+        tc_error_set(why, TORC_EINVAL, TORC_LAYER_API, "options: they are NULL");
+    if (rc == 0 && !*why && tc_options_complete(TC_OPTIONS_METHOD, &options, given, why)) {
+        struct tc_method_limits *l = TC_NEW(struct tc_method_limits);
+        l->opts = options;
+        l->name = path;
+        tc_pool_ref(options.pool);
+        return server_add_limits(s, l, error);
+    }
+    rc = torc_error_code(*why);
+    torc_error_free(own);
+    tc_free(path);
+    return rc;
+}
+
+/* Returns the limits of a method: its own, or its service's, or those of all; NULL: none. */
+static const struct tc_method_limits *limits_of(const torc_server *s, const char *path)
+{
+    struct tc_method_limits *l;
+    HASH_FIND_STR(s->limits, path, l);
+    size_t service = (size_t)(strrchr(path, '/') ? strrchr(path, '/') - path : 0);
+    if (!l && service)
+        HASH_FIND(hh, s->limits, path, service, l);
+    if (!l)
+        HASH_FIND_STR(s->limits, "*", l);
+    return l;
+}
+
 /* --- listening --- */
 
 struct listening {
     torc_server *s;
     struct tc_addr addr;
     int fd; /* -1: the address counts */
+    torc_credentials *credentials;
     char *bound;
     struct tc_status error;
     int rc;
@@ -325,8 +419,7 @@ static void on_listen(void *arg)
         l->rc = TORC_ESTATE;
         return;
     }
-    l->rc = l->fd >= 0 ? tc_server_listen_fd(l->s->core, l->fd, &bound, &l->error)
-                       : tc_server_listen(l->s->core, &l->addr, &bound, &l->error);
+    l->rc = tc_server_listen_with(l->s->core, l->fd < 0 ? &l->addr : NULL, l->fd, l->credentials, &bound, &l->error);
     if (l->rc != 0)
         return;
     l->bound = tc_addr_text(&bound);
@@ -355,7 +448,7 @@ static bool listen_accepts(struct listening *l, const char *address, const torc_
 {
     if (!credentials)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "credentials: they are NULL");
-    if (credentials != torc_credentials_insecure())
+    if (credentials != torc_credentials_insecure() && !credentials->for_servers)
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "credentials: these are not for servers");
     if (!address || !address_parse(l, address))
         return tc_error_set(error, TORC_EINVAL, TORC_LAYER_API,
@@ -370,7 +463,7 @@ int torc_server_listen(torc_server *s, const char *address, torc_credentials *cr
 {
     TC_NO_CANCEL;
     int rc = server_check(s, error);
-    struct listening l = {.s = s};
+    struct listening l = {.s = s, .credentials = credentials};
     if (rc != 0)
         return rc;
     if (!listen_accepts(&l, address, credentials, error))
@@ -393,6 +486,14 @@ int torc_server_listen(torc_server *s, const char *address, torc_credentials *cr
 }
 
 /* --- starting and stopping --- */
+
+void tc_api_server_on_stopping(torc_server *s, void (*fn)(void *arg), void *arg)
+{
+    tc_runtime_lock(s->rt);
+    s->on_stopping = fn;
+    s->stopping_arg = arg;
+    tc_runtime_unlock(s->rt);
+}
 
 struct asking {
     torc_server *s;
@@ -418,6 +519,17 @@ static void on_start(void *arg)
             tc_server_add_unary(s->core, m->path, tc_api_call_on_unary, m);
         else
             tc_server_add_method(s->core, m->path, tc_api_call_on_stream, m);
+        const struct tc_method_limits *l = limits_of(s, m->path);
+        if (!l)
+            continue;
+        m->pool = l->opts.pool;
+        tc_server_limit(s->core, m->path,
+                        &(struct tc_server_limits){
+                            .max_receive_message_bytes =
+                                (size_t)TC_MIN((uint64_t)l->opts.max_receive_message_bytes, (uint64_t)SIZE_MAX),
+                            .max_calls = (uint64_t)l->opts.max_calls,
+                            .max_timeout_ms = (uint64_t)l->opts.max_timeout_ms,
+                        });
     }
     tc_server_hold(s->core, false);
 }
@@ -450,11 +562,14 @@ static void on_stop(void *arg)
     torc_server *s = a->s;
     tc_runtime_lock(s->rt);
     bool over = s->ended || s->state == TC_SERVER_STOPPED;
+    void (*on_stopping)(void *arg) = over || s->state == TC_SERVER_STOPPING ? NULL : s->on_stopping;
     if (!over)
         s->state = TC_SERVER_STOPPING;
     tc_runtime_unlock(s->rt);
     if (over)
         return;
+    if (on_stopping)
+        on_stopping(s->stopping_arg);
     tc_server_drain(s->core, a->grace_ms > 0 ? (uint64_t)a->grace_ms : 0, on_drained, s);
     if (a->grace_ms == 0)
         tc_server_close_connections(s->core);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "support/case.h"
 #include "support/cmocka.h"
 #include "support/kits/server_pipe.h"
 
@@ -351,6 +352,7 @@ static void client_cancels(void **state)
 
 static void deadline(void **state)
 {
+    TC_CASE(SV10);
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);
@@ -486,6 +488,8 @@ static void windows_of_requests(void **state)
 
 static void ping_policy(void **state)
 {
+    TC_CASE(SV18);
+    TC_CASE(SV19);
     (void)state;
     struct fixture f;
     init(&f, NULL, 0);

@@ -1,0 +1,107 @@
+/* torc_server_call: the loop's call, and what other threads ask of it.
+ *
+ * Who may touch what: `core` and what is marked "loop" belong to the loop; what is marked "lock" is under the runtime's
+ * lock; all else is constant once the call was made. */
+#ifndef TC_API_SERVER_CALL_OBJECT_H
+#define TC_API_SERVER_CALL_OBJECT_H
+
+#include "api/arena.h"
+#include "api/server/server_internal.h"
+#include "base/headers.h"
+#include "base/rstr.h"
+#include "server/call.h"
+#include "tls/peer.h"
+
+/* A message that the loop has not taken yet, or that nobody has received yet. */
+struct tc_queued_message {
+    struct tc_queued_message *next;
+    struct tc_rstr *bytes;
+    bool plain;
+};
+
+struct tc_message_queue {
+    struct tc_queued_message *first, **last;
+};
+
+static inline void tc_message_queue_init(struct tc_message_queue *m)
+{
+    m->first = NULL;
+    m->last = &m->first;
+}
+/* Takes over the reference. */
+void tc_message_queue_add(struct tc_message_queue *m, struct tc_rstr *bytes, bool plain);
+/* Returns the oldest message's bytes with their reference, NULL if there is none. */
+struct tc_rstr *tc_message_queue_take(struct tc_message_queue *m, bool *plain);
+
+/* How an RPC is to end. */
+struct tc_call_ending {
+    int code;
+    struct tc_rstr *text;
+    struct tc_headers trailers; /* in the arena */
+};
+
+/* The facts of a request, which are constant. Texts are in the call's arena. */
+struct tc_call_facts {
+    const char *path, *authority, *peer;
+    const torc_metadata *metadata;
+    uint64_t deadline_ns;         /* UINT64_MAX: none */
+    struct tc_tls_peer *tls_peer; /* a reference; NULL: the client showed no certificate */
+    bool secure;
+};
+
+struct torc_server_call {
+    struct tc_ref ref;   /* the handle's, the loop's while the RPC runs, the task's, and each function's that runs */
+    torc_server *server; /* a reference */
+    torc_runtime *rt;    /* the server's */
+    struct torc_arena arena;
+    struct tc_call_facts facts;
+    struct tc_rstr *request; /* of a unary handler */
+    struct tc_task task;
+    struct tc_pool_job job;         /* of a pool that is to call the handler */
+    const struct tc_method *method; /* of the job */
+    struct tc_server_call *core;    /* loop: NULL once the RPC is over */
+    uint64_t reads_owed;            /* loop: asked for, and not yet asked of the core */
+    unsigned reads;                 /* loop: asked of the core */
+    bool introduced;                /* loop: the core has the initial metadata */
+
+    /* Lock: */
+    struct tc_link waits;
+    int over;            /* 0: the RPC runs; TORC_ECANCELED or TORC_ECLOSED */
+    bool finished;       /* the handle was given up */
+    bool task_queued;    /* the task is on its way to the loop */
+    bool headers_wanted; /* the initial metadata is settled: sent, or on the way */
+    bool headers_given;  /* by torc_server_call_send_headers, and the loop has not taken them */
+    struct tc_headers headers;
+    struct tc_message_queue unsent;
+    size_t unsent_bytes; /* taken of the application and not written yet */
+    size_t n_unsent;
+    bool tell_writable;
+    bool ending_given;
+    struct tc_call_ending ending;
+    uint64_t reads_wanted;  /* the loop has not taken them */
+    uint64_t reads_pending; /* asked for by threads and not come yet */
+    struct tc_message_queue received;
+    struct tc_rstr *lent;
+    bool receiving;
+    bool half_closed;
+    bool asked; /* want or receive was called */
+    bool heard_set;
+    bool released; /* events.release was called, or is not to be */
+    struct torc_server_call_events heard;
+    void *arg;
+};
+
+/* Has the loop take what the call wants, with the lock held. Returns TORC_ECLOSED if the loop has ended. */
+int tc_api_call_schedule(torc_server_call *c, bool quietly);
+/* Gives a reference back. */
+void tc_api_call_drop(torc_server_call *c);
+/* Asks for `n` more messages, with the lock held. */
+int tc_api_call_want_reads(torc_server_call *c, uint32_t n, bool quietly);
+/* Returns 0 if the call can be used: TORC_ESTATE once it was finished, TORC_ECANCELED or TORC_ECLOSED once its RPC is
+ * over. With the lock held. */
+static inline int tc_api_call_state(const torc_server_call *c)
+{
+    return c->finished ? TORC_ESTATE : c->over;
+}
+
+#endif

@@ -1,0 +1,295 @@
+/* grpc.health.v1 over the public API of servers: Check, List, Watch.
+ *
+ * Services and watchers are under one mutex. A watcher is a call that waits: each change of its service is sent without
+ * waiting, and if there is no room, the newest status follows on on_writable. The mutex is taken before the runtime's
+ * lock, and never by a function that holds it: events come without it.
+ *
+ * Memory is counted: the application's handle, the server's three methods (by their release), each watcher. */
+#include <torc/health.h>
+
+#include <pthread.h>
+
+#include "api/server/server_internal.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "base/thread.h"
+#include "proto/wire.h"
+
+enum {
+    SERVICE_UNKNOWN = 3,
+    NEVER = -1, /* a watcher has been sent nothing */
+    MAX_LISTED = 100,
+    MAX_NAME = 1024,
+    MAX_REQUEST = 4096,
+};
+
+#define METHOD(name) "/grpc.health.v1.Health/" name
+
+struct service {
+    UT_hash_handle hh;
+    int status;
+    char name[];
+};
+
+struct watcher {
+    struct tc_link link;
+    torc_health *health; /* a reference */
+    torc_server_call *call;
+    int sent;
+    size_t name_len;
+    char name[]; /* as the client sent it */
+};
+
+struct torc_health {
+    struct tc_ref ref;
+    pthread_mutex_t mutex;
+    /* Under the mutex: */
+    struct service *services;
+    struct tc_link watchers;
+    bool over; /* all are NOT_SERVING for good */
+};
+
+static void health_unref(torc_health *h)
+{
+    if (!tc_ref_dec(&h->ref))
+        return;
+    struct service *s, *next;
+    HASH_ITER(hh, h->services, s, next)
+    {
+        HASH_DEL(h->services, s);
+        tc_free(s);
+    }
+    pthread_mutex_destroy(&h->mutex);
+    tc_free(h);
+}
+
+static void on_release(void *arg)
+{
+    health_unref(arg);
+}
+
+/* Returns the status of a service, SERVICE_UNKNOWN if nobody has set it. */
+static int status_of(const torc_health *h, const char *name, size_t len)
+{
+    const struct service *s;
+    HASH_FIND(hh, h->services, name, len, s);
+    return s ? s->status : SERVICE_UNKNOWN;
+}
+
+/* Writes a HealthCheckResponse: its one field, which is left out when it is 0. Returns the size. */
+static size_t response_write(int status, char out[2])
+{
+    out[0] = 1 << 3 | TC_WIRE_VARINT;
+    out[1] = (char)status;
+    return status ? 2 : 0;
+}
+
+static struct tc_slice service_asked(const torc_message *request)
+{
+    struct tc_slice name = tc_wire_find(tc_slice_of(torc_message_data(request), torc_message_size(request)), 1);
+    return name.data ? name : tc_slice_of("", 0);
+}
+
+/* --- Check and List --- */
+
+static void on_check(torc_server_call *call, const torc_message *request, void *arg)
+{
+    torc_health *h = arg;
+    struct tc_slice name = service_asked(request);
+    pthread_mutex_lock(&h->mutex);
+    int status = status_of(h, name.data, name.len);
+    pthread_mutex_unlock(&h->mutex);
+    char response[2];
+    if (status == SERVICE_UNKNOWN)
+        torc_server_call_finish(call, TORC_STATUS_NOT_FOUND, "unknown service", NULL);
+    else
+        torc_server_call_reply(call, response, response_write(status, response));
+}
+
+/* Appends an entry of the map. */
+static void entry_append(struct tc_buf *out, const struct service *s)
+{
+    struct tc_buf entry = {0};
+    char response[2];
+    tc_wire_append(&entry, 1, tc_slice_str(s->name));
+    tc_wire_append(&entry, 2, tc_slice_of(response, response_write(s->status, response)));
+    tc_wire_append(out, 1, tc_buf_slice(&entry));
+    tc_buf_fini(&entry);
+}
+
+static void on_list(torc_server_call *call, const torc_message *request TC_UNUSED, void *arg)
+{
+    torc_health *h = arg;
+    struct tc_buf out = {0};
+    pthread_mutex_lock(&h->mutex);
+    bool many = HASH_COUNT(h->services) > MAX_LISTED;
+    for (const struct service *s = h->services; s && !many; s = s->hh.next)
+        entry_append(&out, s);
+    pthread_mutex_unlock(&h->mutex);
+    if (many)
+        torc_server_call_finish(call, TORC_STATUS_RESOURCE_EXHAUSTED, "the server has more than 100 services", NULL);
+    else
+        torc_server_call_reply(call, out.data, out.len);
+    tc_buf_fini(&out);
+}
+
+/* --- Watch --- */
+
+/* Sends the status if the client has another. With the mutex held. */
+static void watcher_push(struct watcher *w)
+{
+    char response[2];
+    int status = status_of(w->health, w->name, w->name_len);
+    if (status != w->sent && torc_server_call_send(w->call, response, response_write(status, response), 0, 0) == 0)
+        w->sent = status;
+}
+
+static void on_writable(torc_server_call *call TC_UNUSED, void *arg)
+{
+    struct watcher *w = arg;
+    pthread_mutex_lock(&w->health->mutex);
+    watcher_push(w);
+    pthread_mutex_unlock(&w->health->mutex);
+}
+
+static void on_cancel(torc_server_call *call, void *arg)
+{
+    struct watcher *w = arg;
+    pthread_mutex_lock(&w->health->mutex);
+    tc_list_remove(&w->link);
+    pthread_mutex_unlock(&w->health->mutex);
+    torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL);
+}
+
+static void on_watch_over(void *arg)
+{
+    struct watcher *w = arg;
+    health_unref(w->health);
+    tc_free(w);
+}
+
+static const struct torc_server_call_events watch_events = {
+    TORC_SIZE(torc_server_call_events), .on_writable = on_writable, .on_cancel = on_cancel, .release = on_watch_over};
+
+static void on_watch(torc_server_call *call, const torc_message *request, void *arg)
+{
+    torc_health *h = arg;
+    struct tc_slice name = service_asked(request);
+    struct watcher *w = tc_malloc(sizeof(*w) + name.len);
+    w->health = h;
+    w->call = call;
+    w->sent = NEVER;
+    w->name_len = name.len;
+    if (name.len)
+        memcpy(w->name, name.data, name.len);
+    tc_list_init(&w->link);
+    tc_ref_inc(&h->ref);
+    /* The events wait for the mutex: none comes before the watcher is on the list. */
+    pthread_mutex_lock(&h->mutex);
+    bool runs = torc_server_call_set_events(call, &watch_events, w) == 0;
+    if (runs) {
+        tc_list_append(&h->watchers, &w->link);
+        watcher_push(w);
+    }
+    pthread_mutex_unlock(&h->mutex);
+    if (!runs) {
+        on_watch_over(w);
+        torc_server_call_finish(call, TORC_STATUS_CANCELLED, NULL, NULL);
+    }
+}
+
+/* --- the application --- */
+
+/* With the mutex held. */
+static void service_set(torc_health *h, const char *name, int status)
+{
+    size_t len = strlen(name);
+    struct service *s;
+    HASH_FIND(hh, h->services, name, len, s);
+    if (!s) {
+        s = tc_malloc(sizeof(*s) + len + 1);
+        memcpy(s->name, name, len + 1);
+        HASH_ADD_KEYPTR(hh, h->services, s->name, len, s);
+    }
+    s->status = status;
+}
+
+static void push_all(torc_health *h)
+{
+    TC_LIST_FOREACH(it, &h->watchers)
+    watcher_push(TC_CONTAINER_OF(it, struct watcher, link));
+}
+
+/* The server begins to stop; its methods hold the health. */
+static void on_stopping(void *arg)
+{
+    torc_health_shutdown(arg);
+}
+
+torc_health *torc_health_new(torc_server *server, torc_error **error)
+{
+    TC_NO_CANCEL;
+    static const struct {
+        const char *method;
+        void (*unary)(torc_server_call *call, const torc_message *request, void *arg);
+    } methods[] = {{METHOD("Check"), on_check}, {METHOD("List"), on_list}, {METHOD("Watch"), on_watch}};
+    if (tc_error_pending(error))
+        return NULL;
+    torc_health *h = TC_NEW(torc_health);
+    tc_ref_init(&h->ref);
+    pthread_mutex_init(&h->mutex, NULL);
+    tc_list_init(&h->watchers);
+    service_set(h, "", TORC_HEALTH_SERVING);
+    for (size_t i = 0; i < TC_ARRAY_LEN(methods); i++) {
+        struct torc_handler handler = {TORC_SIZE(torc_handler), .unary = methods[i].unary, .release = on_release,
+                                       .arg = h};
+        tc_ref_inc(&h->ref);
+        if (torc_server_add_method(server, methods[i].method, &handler, error) != 0) {
+            health_unref(h); /* the reference of this method */
+            health_unref(h);
+            return NULL;
+        }
+    }
+    /* A watcher's request stays with its call. Limits that the application has set for the service count instead. */
+    const struct torc_method_options small = {TORC_SIZE(torc_method_options), .max_receive_message_bytes = MAX_REQUEST};
+    torc_server_limit(server, "grpc.health.v1.Health", &small, NULL);
+    tc_api_server_on_stopping(server, on_stopping, h);
+    return h;
+}
+
+int torc_health_set(torc_health *h, const char *service, int status)
+{
+    TC_NO_CANCEL;
+    size_t len = service ? strlen(service) : 0;
+    if (!h || !service || len > MAX_NAME || !tc_utf8_valid(tc_slice_of(service, len)) || status < TORC_HEALTH_UNKNOWN ||
+        status > TORC_HEALTH_NOT_SERVING)
+        return TORC_EINVAL;
+    pthread_mutex_lock(&h->mutex);
+    int rc = h->over ? TORC_ESTATE : 0;
+    if (rc == 0) {
+        service_set(h, service, status);
+        push_all(h);
+    }
+    pthread_mutex_unlock(&h->mutex);
+    return rc;
+}
+
+void torc_health_shutdown(torc_health *h)
+{
+    if (!h)
+        return;
+    TC_NO_CANCEL;
+    pthread_mutex_lock(&h->mutex);
+    h->over = true;
+    for (struct service *s = h->services; s; s = s->hh.next)
+        s->status = TORC_HEALTH_NOT_SERVING;
+    push_all(h);
+    pthread_mutex_unlock(&h->mutex);
+}
+
+void torc_health_free(torc_health *h)
+{
+    if (h)
+        health_unref(h);
+}

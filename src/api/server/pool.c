@@ -1,0 +1,155 @@
+/* Pools of threads for handlers.
+ *
+ * A job is taken as long as the queue has room. Threads run jobs in the order in which they came; a pool that was freed
+ * takes no more, and its threads end when the queue is empty.
+ *
+ * The threads are as the application's own: Torc's exit handler does not wait for them, and what they call of Torc
+ * returns TORC_EFORK then. Memory is counted: the application and the servers that use the pool hold it. */
+#include "api/server/pool.h"
+
+#include <signal.h>
+
+#include "base/fork.h"
+#include "base/mem.h"
+#include "base/ref.h"
+#include "base/status.h"
+#include "base/thread.h"
+
+enum { MAX_THREADS = 4096, MAX_QUEUE = 1048576 };
+
+struct torc_pool {
+    struct tc_ref ref;
+    unsigned generation; /* of forks, when the pool was made */
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    size_t n_threads;
+    pthread_t *threads;
+    /* Under the mutex: */
+    struct tc_link jobs;
+    size_t n_jobs, max_jobs;
+    bool closed;
+};
+
+torc_pool *tc_pool_ref(torc_pool *pool)
+{
+    if (pool)
+        tc_ref_inc(&pool->ref);
+    return pool;
+}
+
+void tc_pool_unref(torc_pool *pool)
+{
+    if (!pool || !tc_ref_dec(&pool->ref))
+        return;
+    pthread_cond_destroy(&pool->cond);
+    pthread_mutex_destroy(&pool->mutex);
+    tc_free(pool->threads);
+    tc_free(pool);
+}
+
+bool tc_pool_run(torc_pool *pool, struct tc_pool_job *job)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool taken = !pool->closed && pool->n_jobs < pool->max_jobs;
+    if (taken) {
+        tc_list_append(&pool->jobs, &job->link);
+        pool->n_jobs++;
+        pthread_cond_signal(&pool->cond);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return taken;
+}
+
+static void *pool_main(void *arg)
+{
+    torc_pool *pool = arg;
+    tc_cancel_disable();
+    pthread_mutex_lock(&pool->mutex);
+    for (;;) {
+        struct tc_link *link = tc_list_pop(&pool->jobs);
+        if (link) {
+            pool->n_jobs--;
+            pthread_mutex_unlock(&pool->mutex);
+            struct tc_pool_job *job = TC_CONTAINER_OF(link, struct tc_pool_job, link);
+            job->run(job);
+            pthread_mutex_lock(&pool->mutex);
+        } else if (pool->closed) {
+            break;
+        } else {
+            pthread_cond_wait(&pool->cond, &pool->mutex);
+        }
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return NULL;
+}
+
+/* Ends the threads, and waits for them. */
+static void pool_stop(torc_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    pool->closed = true;
+    pthread_cond_broadcast(&pool->cond);
+    pthread_mutex_unlock(&pool->mutex);
+    for (size_t i = 0; i < pool->n_threads; i++)
+        pthread_join(pool->threads[i], NULL);
+    pool->n_threads = 0;
+}
+
+/* Returns 0 or an errno. */
+static int pool_start(torc_pool *pool, size_t threads)
+{
+    sigset_t all, before;
+    int rc = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (rc == 0 && pool->n_threads < threads) {
+        rc = pthread_create(&pool->threads[pool->n_threads], NULL, pool_main, pool);
+        pool->n_threads += rc == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+torc_pool *torc_pool_new(int64_t threads, int64_t queue, torc_error **error)
+{
+    TC_NO_CANCEL;
+    if (tc_error_pending(error))
+        return NULL;
+    if (threads < 1 || threads > MAX_THREADS || queue < 1 || queue > MAX_QUEUE) {
+        bool bad_threads = threads < 1 || threads > MAX_THREADS;
+        tc_error_set(error, TORC_EINVAL, TORC_LAYER_API, "%s: is %lld, must be in 1..%d",
+                     bad_threads ? "threads" : "queue", (long long)(bad_threads ? threads : queue),
+                     bad_threads ? MAX_THREADS : MAX_QUEUE);
+        return NULL;
+    }
+    torc_pool *pool = TC_NEW(torc_pool);
+    tc_ref_init(&pool->ref);
+    pool->generation = tc_fork_generation();
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->cond, NULL);
+    tc_list_init(&pool->jobs);
+    pool->max_jobs = (size_t)queue;
+    pool->threads = tc_calloc((size_t)threads, sizeof(*pool->threads));
+    int rc = pool_start(pool, (size_t)threads);
+    if (rc == 0)
+        return pool;
+    tc_error_set(error, TORC_EIO, TORC_LAYER_API, "cannot start a thread: %s", strerror(rc));
+    pool_stop(pool);
+    tc_pool_unref(pool);
+    return NULL;
+}
+
+int torc_pool_free(torc_pool *pool)
+{
+    TC_NO_CANCEL;
+    if (!pool)
+        return 0;
+    if (pool->generation != tc_fork_generation())
+        return TORC_EFORK;
+    for (size_t i = 0; i < pool->n_threads; i++)
+        if (pthread_equal(pool->threads[i], pthread_self()))
+            return TORC_EDEADLK;
+    pool_stop(pool);
+    tc_pool_unref(pool);
+    return 0;
+}

@@ -1,0 +1,231 @@
+/* grpc.health.v1 of a server (torc/health.h). */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/case.h"
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+static torc_runtime *rt;
+static torc_server *server;
+static torc_health *health;
+static torc_channel *ch;
+
+static int setup(void **state)
+{
+    (void)state;
+    char *bound;
+    torc_error *error = NULL;
+    rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    server = torc_server_new(&o, &error);
+    health = torc_health_new(server, &error);
+    torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, &error);
+    torc_server_start(server, &error);
+    assert_string_equal(torc_error_text(error), "");
+    ch = torc_channel_new(rt, bound, NULL, NULL);
+    torc_free(bound);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    torc_channel_free(ch);
+    torc_server_free(server);
+    torc_health_free(health);
+    return torc_runtime_free(rt);
+}
+
+/* Asks Check about a service. Returns its status, or less than 0: the code of the RPC. */
+static int check(const char *service)
+{
+    char request[64];
+    int n = snprintf(request, sizeof(request), "\n%c%s", (char)strlen(service), service);
+    torc_result *r = torc_unary(ch, "grpc.health.v1.Health/Check", request, *service ? (size_t)n : 0, NULL);
+    const torc_message *m = torc_result_response(r);
+    int status = -torc_result_code(r);
+    if (status == 0 && torc_message_size(m) == 2 && *(const char *)torc_message_data(m) == 8)
+        status = ((const char *)torc_message_data(m))[1];
+    torc_result_free(r);
+    return status;
+}
+
+static torc_stream *watch(const char *service)
+{
+    char request[64];
+    int n = snprintf(request, sizeof(request), "\n%c%s", (char)strlen(service), service);
+    torc_stream *s = torc_stream_open(ch, "grpc.health.v1.Health/Watch", NULL, NULL);
+    assert_int_equal(torc_stream_send(s, request, (size_t)n, TORC_SEND_LAST, -1), 0);
+    return s;
+}
+
+static void expect_next(torc_stream *s, int status)
+{
+    const torc_message *m = NULL;
+    assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+    assert_int_equal(torc_message_size(m), 2);
+    assert_int_equal(((const char *)torc_message_data(m))[1], status);
+}
+
+static void test_check(void **state)
+{
+    TC_CASE(HC01);
+    (void)state;
+    assert_int_equal(check(""), TORC_HEALTH_SERVING);
+    assert_int_equal(check("a.B"), -TORC_STATUS_NOT_FOUND);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_NOT_SERVING), 0);
+    assert_int_equal(check("a.B"), TORC_HEALTH_NOT_SERVING);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_UNKNOWN), 0);
+    assert_int_equal(check("a.B"), TORC_HEALTH_UNKNOWN);
+    assert_int_equal(torc_health_set(health, "", TORC_HEALTH_NOT_SERVING), 0);
+    assert_int_equal(check(""), TORC_HEALTH_NOT_SERVING);
+}
+
+static void test_watch(void **state)
+{
+    TC_CASE(HC02);
+    TC_CASE(HC03);
+    (void)state;
+    torc_stream *s = watch("a.B");
+    expect_next(s, 3);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_SERVING), 0);
+    expect_next(s, TORC_HEALTH_SERVING);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_SERVING), 0);
+    assert_int_equal(torc_health_set(health, "other", TORC_HEALTH_SERVING), 0);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_NOT_SERVING), 0);
+    expect_next(s, TORC_HEALTH_NOT_SERVING);
+    torc_stream_free(s);
+}
+
+static void test_shutdown(void **state)
+{
+    TC_CASE(HC04);
+    (void)state;
+    torc_stream *s = watch("a.B");
+    expect_next(s, 3);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_SERVING), 0);
+    expect_next(s, TORC_HEALTH_SERVING);
+    torc_health_shutdown(health);
+    expect_next(s, TORC_HEALTH_NOT_SERVING);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_SERVING), TORC_ESTATE);
+    assert_int_equal(check("a.B"), TORC_HEALTH_NOT_SERVING);
+    assert_int_equal(check(""), TORC_HEALTH_NOT_SERVING);
+    torc_stream_free(s);
+}
+
+/* A server that stops says so first. */
+static void test_stop(void **state)
+{
+    (void)state;
+    torc_stream *s = watch("");
+    expect_next(s, TORC_HEALTH_SERVING);
+    assert_int_equal(torc_server_stop_async(server, -1, free, NULL), 0);
+    expect_next(s, TORC_HEALTH_NOT_SERVING);
+    torc_stream_free(s);
+    assert_int_equal(torc_server_stop(server, -1), 0);
+}
+
+static int listed(size_t *size)
+{
+    torc_result *r = torc_unary(ch, "grpc.health.v1.Health/List", NULL, 0, NULL);
+    int code = torc_result_code(r);
+    *size = torc_message_size(torc_result_response(r));
+    if (code == TORC_STATUS_OK)
+        assert_memory_equal(torc_message_data(torc_result_response(r)), "\n\6\n\0\22\2\10\1", 8); /* "": SERVING */
+    torc_result_free(r);
+    return code;
+}
+
+static void test_list(void **state)
+{
+    TC_CASE(HC05);
+    (void)state;
+    size_t size;
+    char name[16];
+    for (int i = 1; i < 100; i++) {
+        snprintf(name, sizeof(name), "a.B%03d", i);
+        assert_int_equal(torc_health_set(health, name, TORC_HEALTH_SERVING), 0);
+    }
+    assert_int_equal(listed(&size), TORC_STATUS_OK);
+    assert_int_equal(size, 8 + 99 * 14);
+    assert_int_equal(torc_health_set(health, "one more", TORC_HEALTH_SERVING), 0);
+    assert_int_equal(listed(&size), TORC_STATUS_RESOURCE_EXHAUSTED);
+}
+
+/* A client that does not read gets the newest status when it does; the server holds no more than its window. */
+static void test_slow_reader(void **state)
+{
+    (void)state;
+    torc_stream *s = watch("a.B");
+    expect_next(s, 3);
+    for (int i = 0; i < 100000; i++)
+        assert_int_equal(torc_health_set(health, "a.B", i % 2 ? TORC_HEALTH_SERVING : TORC_HEALTH_NOT_SERVING), 0);
+    assert_int_equal(torc_health_set(health, "a.B", TORC_HEALTH_UNKNOWN), 0);
+    const torc_message *m = NULL;
+    int n = 0;
+    do { /* UNKNOWN is the empty message */
+        assert_int_equal(torc_stream_receive(s, -1, &m), 1);
+        n++;
+    } while (torc_message_size(m) > 0);
+    assert_in_range(n, 1, 100001);
+    torc_stream_free(s);
+}
+
+/* A client cannot make each watch hold a large request. */
+static void test_large_request(void **state)
+{
+    (void)state;
+    char request[5000] = {0};
+    torc_result *r = torc_unary(ch, "grpc.health.v1.Health/Watch", request, sizeof(request), NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    torc_result_free(r);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    torc_error *e = NULL;
+    char long_name[1100];
+    memset(long_name, 'a', sizeof(long_name));
+    long_name[1025] = '\0';
+    assert_int_equal(torc_health_set(NULL, "", 1), TORC_EINVAL);
+    assert_int_equal(torc_health_set(health, NULL, 1), TORC_EINVAL);
+    assert_int_equal(torc_health_set(health, "", 3), TORC_EINVAL);
+    assert_int_equal(torc_health_set(health, "", -1), TORC_EINVAL);
+    assert_int_equal(torc_health_set(health, "\xff", 1), TORC_EINVAL);
+    assert_int_equal(torc_health_set(health, long_name, 1), TORC_EINVAL);
+    long_name[1024] = '\0';
+    assert_int_equal(torc_health_set(health, long_name, 1), 0);
+    torc_health_shutdown(NULL);
+    torc_health_free(NULL);
+    assert_null(torc_health_new(NULL, &e));
+    assert_int_equal(torc_error_code(e), TORC_EINVAL);
+    torc_error_clear(&e);
+    assert_null(torc_health_new(server, &e));
+    assert_int_equal(torc_error_code(e), TORC_ESTATE); /* it was started */
+    torc_error_clear(&e);
+    torc_server *other = torc_server_new(NULL, NULL);
+    torc_health *first = torc_health_new(other, NULL);
+    assert_non_null(first);
+    assert_null(torc_health_new(other, &e));
+    assert_int_equal(torc_error_code(e), TORC_EEXIST);
+    torc_error_clear(&e);
+    torc_server_free(other);
+    assert_int_equal(torc_health_set(first, "", TORC_HEALTH_NOT_SERVING), 0);
+    torc_health_free(first);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_check), TEST(test_watch),       TEST(test_shutdown),      TEST(test_stop),
+        TEST(test_list),  TEST(test_slow_reader), TEST(test_large_request), TEST(test_misuse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* Servers with TLS: each address has its credentials, the client's certificate reaches the handler, files are reloaded,
+ * and neither side takes credentials that are the other's. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+#include "support/kits/cert.h"
+
+static struct kit_cert root, other_root, leaf, second_leaf, client, nobody;
+static torc_runtime *rt;
+static torc_server *server;
+static char dir[] = "/tmp/torc-server-tls-XXXXXX";
+
+/* Answers with what the client's certificate says. */
+static void on_who(torc_server_call *call, const torc_message *request, void *arg)
+{
+    const char *name, *id = torc_server_call_spiffe_id(call);
+    const void *der = NULL;
+    size_t size = 0;
+    int kind, rc = torc_server_call_peer_certificate(call, &der, &size);
+    (void)request, (void)arg;
+    const char *text =
+        torc_server_call_printf(call, "%d %s %d", torc_server_call_secure(call), id ? id : "-", rc == 0 && size > 100);
+    for (size_t i = 0; torc_server_call_peer_name(call, i, &kind, &name) == 0; i++)
+        text = torc_server_call_printf(call, "%s %d:%s", text, kind, name);
+    torc_server_call_reply(call, text, strlen(text));
+}
+
+static void make_certs(void)
+{
+    root = kit_cert_make(&(struct kit_cert_opts){.common_name = "root", .ca = true});
+    other_root = kit_cert_make(&(struct kit_cert_opts){.common_name = "other", .ca = true});
+    leaf = kit_cert_make(&(struct kit_cert_opts){.common_name = "s", .sans = "IP:127.0.0.1", .issuer = &root});
+    second_leaf =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "s2", .sans = "IP:127.0.0.1", .issuer = &other_root});
+    client = kit_cert_make(&(struct kit_cert_opts){
+        .common_name = "c", .sans = "URI:spiffe://example.org/web,DNS:web.example.org,IP:::1", .issuer = &root});
+    nobody =
+        kit_cert_make(&(struct kit_cert_opts){.common_name = "n", .sans = "URI:spiffe://x/y", .issuer = &other_root});
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct torc_handler who = {TORC_SIZE(torc_handler), .unary = on_who};
+    make_certs();
+    assert_non_null(mkdtemp(dir));
+    rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    server = torc_server_new(&o, NULL);
+    assert_int_equal(torc_server_add_method(server, "a.B/Who", &who, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    struct kit_cert *all[] = {&root, &other_root, &leaf, &second_leaf, &client, &nobody};
+    char path[128];
+    torc_server_free(server);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        kit_cert_fini(all[i]);
+    static const char *const names[] = {"cert", "key", "ca"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        unlink(path);
+    }
+    rmdir(dir);
+    return torc_runtime_free(rt);
+}
+
+static char *listen_with(torc_credentials *credentials)
+{
+    char *bound = NULL;
+    torc_error *error = NULL;
+    torc_server_listen(server, "127.0.0.1:0", credentials, &bound, &error);
+    assert_string_equal(torc_error_text(error), "");
+    torc_credentials_unref(credentials);
+    return bound;
+}
+
+static torc_credentials *texts(const struct kit_cert *clients, int64_t how)
+{
+    struct torc_server_tls_options o = {TORC_SIZE(torc_server_tls_options), .certificate_pem = leaf.cert_pem,
+                                        .private_key_pem = leaf.key_pem, .client_certificates = how,
+                                        .client_roots_pem = clients ? clients->cert_pem : NULL};
+    torc_error *error = NULL;
+    torc_credentials *c = torc_server_credentials_tls(&o, &error);
+    assert_string_equal(torc_error_text(error), "");
+    return c;
+}
+
+/* Asks once, with a connection of its own. The caller frees the result. */
+static torc_result *ask(const char *address, const struct kit_cert *trusted, const struct kit_cert *own)
+{
+    struct torc_tls_options t = {TORC_SIZE(torc_tls_options), .roots_pem = trusted ? trusted->cert_pem : NULL};
+    if (own) {
+        t.certificate_pem = own->cert_pem;
+        t.private_key_pem = own->key_pem;
+    }
+    torc_credentials *c = trusted ? torc_credentials_tls(&t, NULL) : torc_credentials_insecure();
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = c};
+    torc_runtime *own_rt = kit_backends_runtime(TORC_RUNTIME_CALLER);
+    torc_channel *ch = torc_channel_new(own_rt, address, &o, NULL);
+    torc_result *r = torc_unary(ch, "a.B/Who", NULL, 0, NULL);
+    torc_channel_free(ch);
+    torc_runtime_free(own_rt);
+    torc_credentials_unref(c);
+    return r;
+}
+
+/* `expected` NULL: UNAVAILABLE. */
+static void expect_at(int line, const char *address, const struct kit_cert *trusted, const struct kit_cert *own,
+                      const char *expected)
+{
+    torc_result *r = ask(address, trusted, own);
+    const torc_message *m = torc_result_response(r);
+    bool good = torc_result_code(r) == (expected ? TORC_STATUS_OK : TORC_STATUS_UNAVAILABLE);
+    if (good && expected)
+        good =
+            torc_message_size(m) == strlen(expected) && memcmp(torc_message_data(m), expected, strlen(expected)) == 0;
+    if (!good)
+        fail_msg("line %d: %d %s %.*s", line, torc_result_code(r), torc_result_text(r), (int)torc_message_size(m),
+                 (const char *)torc_message_data(m));
+    torc_result_free(r);
+}
+
+#define expect(...) expect_at(__LINE__, __VA_ARGS__)
+
+#define CLIENT "1 spiffe://example.org/web 1 1:spiffe://example.org/web 0:web.example.org 3:::1"
+
+static void test_each_address_has_its_own(void **state)
+{
+    (void)state;
+    char *plain = listen_with(torc_credentials_insecure()), *tls = listen_with(texts(NULL, 0));
+    char *required = listen_with(texts(&root, TORC_CLIENT_CERTIFICATES_REQUIRED));
+    char *optional = listen_with(texts(&root, TORC_CLIENT_CERTIFICATES_OPTIONAL));
+    expect(plain, NULL, NULL, "0 - 0");
+    expect(plain, &root, NULL, NULL);
+    expect(tls, NULL, NULL, NULL);
+    expect(tls, &root, NULL, "1 - 0");
+    expect(tls, &root, &client, "1 - 0"); /* nobody asked for it */
+    expect(tls, &other_root, NULL, NULL);
+    expect(required, &root, NULL, NULL);
+    expect(required, &root, &nobody, NULL);
+    expect(required, &root, &client, CLIENT);
+    expect(optional, &root, NULL, "1 - 0");
+    expect(optional, &root, &nobody, NULL);
+    expect(optional, &root, &client, CLIENT);
+    torc_free(plain);
+    torc_free(tls);
+    torc_free(required);
+    torc_free(optional);
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[128], fresh[144];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    FILE *f = fopen(fresh, "w");
+    assert_true(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    assert_int_equal(rename(fresh, path), 0);
+}
+
+static void test_files_are_reloaded(void **state)
+{
+    (void)state;
+    char cert[128], key[128], ca[128];
+    snprintf(cert, sizeof(cert), "%s/cert", dir);
+    snprintf(key, sizeof(key), "%s/key", dir);
+    snprintf(ca, sizeof(ca), "%s/ca", dir);
+    struct torc_server_tls_files f = {TORC_SIZE(torc_server_tls_files), .certificate_file = cert,
+                                      .private_key_file = key, .client_ca_certificate_file = ca};
+    torc_error *error = NULL;
+    assert_null(torc_server_credentials_tls_files(&f, &error));
+    assert_int_equal(torc_error_code(error), TORC_EINVAL);
+    torc_error_clear(&error);
+    put("cert", leaf.cert_pem);
+    put("key", leaf.key_pem);
+    put("ca", root.cert_pem);
+    torc_credentials *c = torc_server_credentials_tls_files(&f, &error);
+    assert_string_equal(torc_error_text(error), "");
+    char *address = listen_with(c);
+    expect(address, &root, &client, CLIENT);
+    expect(address, &root, &nobody, NULL);
+    put("cert", second_leaf.cert_pem); /* without its key: the pair before it stays */
+    expect(address, &root, &client, CLIENT);
+    put("key", second_leaf.key_pem);
+    int code; /* a pair that did not fit is looked at again after 100 ms */
+    do {
+        torc_result *r = ask(address, &other_root, &client);
+        code = torc_result_code(r);
+        torc_result_free(r);
+    } while (code == TORC_STATUS_UNAVAILABLE);
+    expect(address, &root, &client, NULL);
+    expect(address, &other_root, &client, CLIENT);
+    put("ca", other_root.cert_pem);
+    expect(address, &other_root, &client, NULL);
+    expect(address, &other_root, &nobody, "1 spiffe://x/y 1 1:spiffe://x/y");
+    torc_free(address);
+}
+
+static void expect_error(torc_credentials *c, torc_error **error, const char *part)
+{
+    assert_null(c);
+    if (torc_error_code(*error) != TORC_EINVAL || !strstr(torc_error_text(*error), part))
+        fail_msg("%d \"%s\"", torc_error_code(*error), torc_error_text(*error));
+    torc_error_clear(error);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    torc_error *e = NULL;
+    struct torc_server_tls_options o = {TORC_SIZE(torc_server_tls_options), .certificate_pem = leaf.cert_pem};
+    expect_error(torc_server_credentials_tls(NULL, &e), &e, "must be set");
+    expect_error(torc_server_credentials_tls(&o, &e), &e, "must be set");
+    o.private_key_pem = client.key_pem;
+    expect_error(torc_server_credentials_tls(&o, &e), &e, "key");
+    o.private_key_pem = leaf.key_pem;
+    o.client_certificates = 1;
+    expect_error(torc_server_credentials_tls(&o, &e), &e, "no roots");
+    o.client_certificates = 2;
+    expect_error(torc_server_credentials_tls(&o, &e), &e, "client_certificates");
+    o.client_certificates = 0;
+    o.client_roots_pem = "none";
+    expect_error(torc_server_credentials_tls(&o, &e), &e, "root certificates");
+    expect_error(torc_server_credentials_tls_files(NULL, &e), &e, "must be set");
+    /* Credentials of the other side. */
+    torc_credentials *servers = texts(NULL, 0), *clients = torc_credentials_tls(NULL, NULL);
+    struct torc_channel_options c = {TORC_SIZE(torc_channel_options), .credentials = servers};
+    assert_null(torc_channel_new(rt, "127.0.0.1:1", &c, &e));
+    expect_error(NULL, &e, "for servers");
+    expect_error(torc_credentials_xds(servers, &e), &e, "for servers");
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", clients, NULL, &e), TORC_EINVAL);
+    expect_error(NULL, &e, "not for servers");
+    torc_credentials_unref(servers);
+    torc_credentials_unref(clients);
+    const void *der;
+    size_t size;
+    assert_int_equal(torc_server_call_secure(NULL), TORC_EINVAL);
+    assert_int_equal(torc_server_call_peer_name(NULL, 0, NULL, NULL), TORC_EINVAL);
+    assert_int_equal(torc_server_call_peer_certificate(NULL, &der, &size), TORC_EINVAL);
+    assert_null(torc_server_call_spiffe_id(NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_address_has_its_own),
+        cmocka_unit_test(test_files_are_reloaded),
+        cmocka_unit_test(test_misuse),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

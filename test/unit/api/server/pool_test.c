@@ -1,0 +1,289 @@
+/* Pools of threads and limits of methods (torc/server.h). */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <torc/torc.h>
+
+#include "support/cmocka.h"
+#include "support/kits/backends.h"
+
+static torc_runtime *rt;
+static torc_server *server;
+static torc_pool *pool;
+static torc_channel *ch;
+
+/* Handlers wait at the gate. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    int waiting;
+    bool open;
+} gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static atomic_int results[17], releases;
+
+static void gate_pass(void)
+{
+    pthread_mutex_lock(&gate.mutex);
+    gate.waiting++;
+    pthread_cond_broadcast(&gate.cond);
+    while (!gate.open)
+        pthread_cond_wait(&gate.cond, &gate.mutex);
+    gate.waiting--;
+    pthread_mutex_unlock(&gate.mutex);
+}
+
+static void gate_wait_for(int n)
+{
+    pthread_mutex_lock(&gate.mutex);
+    while (gate.waiting < n)
+        pthread_cond_wait(&gate.cond, &gate.mutex);
+    pthread_mutex_unlock(&gate.mutex);
+}
+
+static void gate_set(bool open)
+{
+    pthread_mutex_lock(&gate.mutex);
+    gate.open = open;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.mutex);
+}
+
+static void on_slow(torc_server_call *call, const torc_message *request, void *arg)
+{
+    (void)arg;
+    assert_int_equal(torc_pool_free(pool), TORC_EDEADLK);
+    gate_pass();
+    torc_server_call_reply(call, torc_message_data(request), torc_message_size(request));
+}
+
+/* Echoes by functions that wait. */
+static void on_chat(torc_server_call *call, void *arg)
+{
+    const torc_message *m;
+    (void)arg;
+    while (torc_server_call_receive(call, -1, &m) == 1)
+        torc_server_call_send(call, torc_message_data(m), torc_message_size(m), 0, -1);
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+/* Never answers by itself. */
+static void on_cancel(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    torc_server_call_finish(call, TORC_STATUS_OK, NULL, NULL);
+}
+
+static void on_hang(torc_server_call *call, void *arg)
+{
+    (void)arg;
+    torc_server_call_set_events(
+        call, &(struct torc_server_call_events){TORC_SIZE(torc_server_call_events), .on_cancel = on_cancel}, NULL);
+    torc_server_call_want(call, 1);
+}
+
+static void count(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void add(const char *method, struct torc_handler h)
+{
+    h.size = sizeof(h);
+    h.release = count;
+    h.arg = &releases;
+    assert_int_equal(torc_server_add_method(server, method, &h, NULL), 0);
+}
+
+static void limit(const char *name, struct torc_method_options o)
+{
+    o.size = sizeof(o);
+    assert_int_equal(torc_server_limit(server, name, &o, NULL), 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    char *bound;
+    memset(results, 0, sizeof(results));
+    releases = 0;
+    gate_set(false);
+    rt = kit_backends_runtime(TORC_RUNTIME_THREAD);
+    pool = torc_pool_new(2, 3, NULL);
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    server = torc_server_new(&o, NULL);
+    add("a.B/Slow", (struct torc_handler){.unary = on_slow});
+    add("a.B/Chat", (struct torc_handler){.stream = on_chat});
+    add("c.D/Few", (struct torc_handler){.stream = on_hang});
+    add("c.D/Short", (struct torc_handler){.stream = on_hang});
+    add("*", (struct torc_handler){.stream = on_hang});
+    limit("a.B", (struct torc_method_options){.pool = pool});
+    limit("c.D/Few", (struct torc_method_options){.max_calls = 2});
+    limit("c.D", (struct torc_method_options){.max_timeout_ms = 20});
+    limit("*", (struct torc_method_options){.max_receive_message_bytes = 10, .pool = pool});
+    assert_int_equal(torc_server_listen(server, "127.0.0.1:0", torc_credentials_insecure(), &bound, NULL), 0);
+    assert_int_equal(torc_server_start(server, NULL), 0);
+    ch = torc_channel_new(rt, bound, NULL, NULL);
+    torc_free(bound);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    gate_set(true);
+    torc_channel_free(ch);
+    torc_server_free(server);
+    assert_int_equal(torc_pool_free(pool), 0);
+    assert_int_equal(releases, 5);
+    return torc_runtime_free(rt);
+}
+
+static void on_result(const torc_result *r, void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&results[torc_result_code(r)], 1);
+}
+
+static void ask(const char *method, int n)
+{
+    for (int i = 0; i < n; i++)
+        assert_int_equal(torc_unary_async(ch, method, "x", 1, NULL, on_result, NULL, NULL, NULL), 0);
+}
+
+static void wait_results(int code, int n)
+{
+    while (atomic_load(&results[code]) < n)
+        sched_yield();
+}
+
+/* Two run, three wait, what comes then is refused; all that was taken is answered. */
+static void test_full_queue(void **state)
+{
+    (void)state;
+    ask("a.B/Slow", 2);
+    gate_wait_for(2);
+    ask("a.B/Slow", 5);
+    wait_results(TORC_STATUS_RESOURCE_EXHAUSTED, 2);
+    assert_int_equal(results[TORC_STATUS_OK], 0);
+    gate_set(true);
+    wait_results(TORC_STATUS_OK, 5);
+    assert_int_equal(results[TORC_STATUS_RESOURCE_EXHAUSTED], 2);
+}
+
+/* The server is freed while handlers run and calls wait: they are released when the last handler has returned. */
+static void test_free_under_handlers(void **state)
+{
+    (void)state;
+    ask("a.B/Slow", 2);
+    gate_wait_for(2);
+    ask("a.B/Slow", 3);
+    ask("c.D/Few", 1);
+    torc_server_free(server);
+    server = NULL;
+    wait_results(TORC_STATUS_UNAVAILABLE, 6);
+    assert_int_equal(releases, 0);
+    gate_set(true);
+    while (atomic_load(&releases) < 5)
+        sched_yield();
+}
+
+static void test_waiting_handlers(void **state)
+{
+    (void)state;
+    torc_stream *s[2];
+    for (int i = 0; i < 2; i++)
+        s[i] = torc_stream_open(ch, "a.B/Chat", NULL, NULL);
+    for (int i = 0; i < 100; i++) {
+        const torc_message *m;
+        assert_int_equal(torc_stream_send(s[i % 2], "abc", 3, 0, -1), 0);
+        assert_int_equal(torc_stream_receive(s[i % 2], -1, &m), 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        torc_result *r = torc_stream_finish(s[i]);
+        assert_int_equal(torc_result_code(r), TORC_STATUS_OK);
+        torc_result_free(r);
+        torc_stream_free(s[i]);
+    }
+}
+
+static void test_calls_at_a_time(void **state)
+{
+    (void)state;
+    torc_stream *s[2];
+    for (int i = 0; i < 2; i++) {
+        s[i] = torc_stream_open(ch, "c.D/Few", NULL, NULL);
+        assert_int_equal(torc_stream_send(s[i], "x", 1, 0, -1), 0);
+    }
+    ask("c.D/Few", 3);
+    wait_results(TORC_STATUS_RESOURCE_EXHAUSTED, 3);
+    torc_stream_free(s[0]);
+    torc_stream_free(s[1]);
+}
+
+/* The service's limit counts for a method that has none of its own, and the shorter time counts. */
+static void test_time(void **state)
+{
+    (void)state;
+    struct torc_call_options o = {TORC_SIZE(torc_call_options), .timeout_ms = 60000};
+    torc_result *r = torc_unary(ch, "c.D/Short", NULL, 0, &o);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_CANCELLED); /* the server resets, as gRPC has it */
+    torc_result_free(r);
+}
+
+static void test_message_size(void **state)
+{
+    (void)state;
+    torc_result *r = torc_unary(ch, "e.F/Any", "12345678901", 11, NULL);
+    assert_int_equal(torc_result_code(r), TORC_STATUS_RESOURCE_EXHAUSTED);
+    assert_string_equal(torc_result_text(r), "received message larger than max (11 vs. 10)");
+    torc_result_free(r);
+}
+
+static void expect(int code, int rc, torc_error **error, const char *part)
+{
+    assert_int_equal(rc, code);
+    if (torc_error_code(*error) != code || !strstr(torc_error_text(*error), part))
+        fail_msg("%d \"%s\" is not %d \"%s\"", torc_error_code(*error), torc_error_text(*error), code, part);
+    torc_error_clear(error);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    torc_error *e = NULL;
+    static const int64_t bad[][2] = {{0, 1}, {-1, 1}, {4097, 1}, {1, 0}, {1, -1}, {1, 1048577}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_null(torc_pool_new(bad[i][0], bad[i][1], &e));
+        expect(TORC_EINVAL, TORC_EINVAL, &e, "must be in");
+    }
+    assert_int_equal(torc_pool_free(NULL), 0);
+    struct torc_server_options o = {TORC_SIZE(torc_server_options), .runtime = rt};
+    struct torc_method_options m = {TORC_SIZE(torc_method_options), .max_calls = 1};
+    torc_server *s = torc_server_new(&o, NULL);
+    static const char *const names[] = {NULL, "", "/", "a/", "/a", "//", "a b", "a/b/", "**/"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        expect(TORC_EINVAL, torc_server_limit(s, names[i], &m, &e), &e, "name");
+    expect(TORC_EINVAL, torc_server_limit(NULL, "a", &m, &e), &e, "server");
+    expect(TORC_EINVAL, torc_server_limit(s, "a", NULL, &e), &e, "options");
+    m.max_calls = -2;
+    expect(TORC_EINVAL, torc_server_limit(s, "a", &m, &e), &e, "max_calls");
+    m.max_calls = -1;
+    assert_int_equal(torc_server_limit(s, "a/b", &m, &e), 0);
+    expect(TORC_EEXIST, torc_server_limit(s, "/a/b", &m, &e), &e, "/a/b has limits");
+    expect(TORC_ESTATE, torc_server_limit(server, "x", &m, &e), &e, "started");
+    torc_server_free(s);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_full_queue), TEST(test_free_under_handlers), TEST(test_waiting_handlers), TEST(test_calls_at_a_time),
+        TEST(test_time),       TEST(test_message_size),        TEST(test_misuse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
