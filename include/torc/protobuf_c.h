@@ -1,9 +1,11 @@
-/* Messages of protobuf-c: packed, and unpacked from bytes that nobody vouches for. SPDX-License-Identifier: Apache-2.0
+/* Messages of protobuf-c: packed, unpacked from untrusted bytes, and sent by typed RPCs. SPDX-License-Identifier:
+ * Apache-2.0
  *
- * protobuf-c itself recurses as deep as the bytes say, cuts strings at a NUL, takes invalid UTF-8 and keeps what it
- * does not know. torc_protobuf_c_unpack walks the bytes first, as Torc does with those of a control plane.
+ * protobuf-c itself recurses as deep as the bytes say, cuts strings at a NUL, accepts invalid UTF-8 and keeps unknown
+ * fields. torc_protobuf_c_unpack checks the bytes first, as Torc checks the bytes of a control plane.
  *
- * This is the one header that needs protobuf-c's; torc/torc.h leaves it out. Functions may be called on any thread. */
+ * This is the only header that includes protobuf-c's; torc/torc.h leaves it out. Functions may be called on any
+ * thread. */
 #ifndef TORC_PROTOBUF_C_H
 #define TORC_PROTOBUF_C_H
 
@@ -17,8 +19,9 @@
 extern "C" {
 #endif
 
-/* The message of `type` (a NAME__descriptor of generated code) in the bytes, or NULL with an error. The message and all
- * that it points to are in `arena`; the bytes may go away. Do not call its NAME__free_unpacked.
+/* Returns the message of `type` (a NAME__descriptor of generated code) in the bytes, or NULL with an error. The message
+ * and everything that it points to are in `arena`; the bytes are not needed afterwards. Do not call its
+ * NAME__free_unpacked.
  *
  * Refused with TORC_EPARSE: bytes that are cut short, strings with invalid UTF-8 or with a NUL, groups, a required
  * field that is missing. With TORC_ELIMIT: more than 100 messages within each other, more than 4,194,304 values, more
@@ -26,14 +29,14 @@ extern "C" {
  * 1 MiB is always allowed and 512 MiB never exceeded, or than the arena gives. TORC_EINVAL: an argument is NULL. The
  * text names the field. The layer is TORC_LAYER_CODEC.
  *
- * Fields that the type does not have are dropped. Of a map all entries come, also those that a later one with the
- * same key replaces; the message of an entry may be NULL, which stands for an empty one. */
+ * Fields that the type does not have are dropped. A map is a list of all entries that the bytes have: if several have
+ * the same key, the last one counts. An entry's message may be NULL, which stands for an empty message. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_unpack(const ProtobufCMessageDescriptor *type, const void *bytes,
                                                         size_t n, torc_arena *arena, torc_error **error);
 
-/* The bytes of a message, in `arena`; their number in *n. NULL with an error: TORC_EINVAL when an argument is NULL,
- * TORC_ELIMIT when the arena's limit would be exceeded. An empty message has no bytes, and an address. The message's
- * strings are taken as they are: make them UTF-8, or receivers refuse the message. */
+/* Returns the bytes of a message, in `arena`, and stores their number in *n. NULL with an error: TORC_EINVAL when an
+ * argument is NULL, TORC_ELIMIT when the arena's limit would be exceeded. For an empty message *n is 0, and the pointer
+ * is not NULL. The message's strings are taken as they are: make them UTF-8, or receivers refuse the message. */
 TORC_API const void *torc_protobuf_c_pack(const ProtobufCMessage *message, torc_arena *arena, size_t *n,
                                           torc_error **error);
 
@@ -50,8 +53,9 @@ TORC_API const ProtobufCMessage *torc_protobuf_c_detail(const torc_result *resul
 
 /* --- typed RPCs ---
  *
- * Code of protoc-gen-torc calls these; it has functions of each method's own types. A request must have been
- * initialised (NAME__INIT); one of another type is TORC_EINVAL. A response whose bytes are malformed, as
+ * The code that protoc-gen-torc generates calls these functions, from functions with each method's own types. A comment
+ * that is the name of a function means: does what that function does, with messages instead of bytes. A request must
+ * have been initialised (NAME__INIT); one of another type is TORC_EINVAL. A response whose bytes are malformed, as
  * torc_protobuf_c_unpack says, fails the RPC with INTERNAL, and the error's layer is TORC_LAYER_CODEC. */
 
 /* A method, in constant memory. */
@@ -74,8 +78,8 @@ TORC_API int torc_protobuf_c_async(torc_channel *channel, const struct torc_prot
                                    const ProtobufCMessage *request, const struct torc_call_options *options,
                                    torc_result_fn fn, void *arg, torc_stream **handle, torc_error **error);
 
-/* The response of a unary or client streaming RPC, which lives as long as the result. NULL: torc_result_error says
- * why, or the result is of another method. Any thread. */
+/* Returns the response of a unary or client streaming RPC, which lives as long as the result. NULL: torc_result_error
+ * says why, or the result belongs to another method. Any thread. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_response(const torc_result *result,
                                                           const struct torc_protobuf_c_method *method);
 
@@ -100,7 +104,7 @@ TORC_API int torc_protobuf_c_send(torc_stream *stream, const struct torc_protobu
 TORC_API int torc_protobuf_c_receive(torc_stream *stream, const struct torc_protobuf_c_method *method,
                                      int64_t timeout_ms, const ProtobufCMessage **message);
 
-/* In on_message: the message that came, which lives until the next one of the stream. NULL: the message is malformed,
+/* For on_message: returns the message, which lives until the stream's next one. NULL: the message is malformed,
  * the RPC is cancelled, and its result says what is wrong; or the stream is of another method. */
 TORC_API const ProtobufCMessage *torc_protobuf_c_message(torc_stream *stream,
                                                          const struct torc_protobuf_c_method *method,

@@ -1,4 +1,4 @@
-/* The outcome of an RPC (torc/result.h). */
+/* The outcome of an RPC (torc/result.h): immutable once the application has it, counted, for any thread. */
 #ifndef TC_API_RESULT_H
 #define TC_API_RESULT_H
 

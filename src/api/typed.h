@@ -1,6 +1,6 @@
 /* A decoded response, or the decoded messages of a stream (src/stub): the codec's struct begins with a struct tc_typed,
  * and the result or stream keeps it. Results and streams know two things of the struct: how it is freed, and whether
- * the bytes were malformed. If they were, the RPC failed with INTERNAL, whatever the server's status is. */
+ * the bytes were malformed. If they were, the RPC failed with INTERNAL, whatever the server's status is. Any thread. */
 #ifndef TC_API_TYPED_H
 #define TC_API_TYPED_H
 

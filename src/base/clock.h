@@ -1,4 +1,4 @@
-/* Time as a handle, so that tests own it. */
+/* Time as a handle, so that tests own it. Any thread. */
 #ifndef TC_BASE_CLOCK_H
 #define TC_BASE_CLOCK_H
 

@@ -1,5 +1,6 @@
-/* A gRPC status inside the library: a code and a shared text. Zero-initialised is OK. Used where a text must reach a
- * person; plain internals return TORC_E* numbers. */
+/* A gRPC status inside the library: a code and a shared text. Zero-initialised is OK. A status is for one thread at a
+ * time; the text is counted and shared by all. Used where a text must reach a person; plain internals return TORC_E*
+ * numbers. */
 #ifndef TC_BASE_STATUS_H
 #define TC_BASE_STATUS_H
 

@@ -1,4 +1,4 @@
-/* A typed growable array:
+/* A typed growable array, for one thread at a time:
  *     TC_VEC(int) v = {0};  *tc_vec_push(&v) = 7;  for (size_t i = 0; i < v.len; i++) use(v.data[i]);  tc_vec_fini(&v);
  */
 #ifndef TC_BASE_VEC_H

@@ -1,6 +1,6 @@
 /* The table of C functions through which regex.c uses RE2. The functions are Torc's one part in C++, which libtorc.so
  * loads with the first regex (libtorc-regex.so): libstdc++ and RE2 take longer to load than libtorc itself. A
- * libtorc.so built with TORC_LATE_LOADING off contains that part, and so does libtorc.a. */
+ * libtorc.so built with TORC_LATE_LOADING off contains that part, and so does libtorc.a. Any thread. */
 #ifndef TC_REGEX_ENGINE_H
 #define TC_REGEX_ENGINE_H
 

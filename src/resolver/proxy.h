@@ -1,5 +1,5 @@
 /* Channels through an HTTP proxy (A1, case 1): the proxy's name is resolved instead of the target's, and connections
- * ask the proxy for the target with HTTP CONNECT. */
+ * ask the proxy for the target with HTTP CONNECT. Loop thread only, except tc_proxy_class_init: any thread. */
 #ifndef TC_RESOLVER_PROXY_H
 #define TC_RESOLVER_PROXY_H
 

@@ -29,13 +29,14 @@ void tc_wait_fini(struct tc_wait *w);
 /* With the lock held. */
 void tc_wait_wake(struct tc_wait *w);
 
-/* Guards what threads that block share with the loop. */
+/* The runtime's lock: guards the data that blocking threads share with the loop. */
 void tc_runtime_lock(torc_runtime *rt);
 void tc_runtime_unlock(torc_runtime *rt);
 
 /* With the lock held: waits until woken (returns 0 and clears the mark) or until the loop's clock is at until_ns
  * (TORC_ETIMEDOUT; UINT64_MAX: never). TORC_EFORK when the process is exiting and the loop's last turn has ended, so
- * that what the loop was lent may be taken back: while the loop is inside a turn, an exit alone does not end a wait. */
+ * that memory lent to the loop may be taken back: while the loop is inside a turn, an exit alone does not end a
+ * wait. */
 int tc_runtime_wait(torc_runtime *rt, struct tc_wait *w, uint64_t until_ns);
 /* With the lock held, in a runtime whose callers drive the loop: the loop runs the tasks that were posted without a
  * wake-up: in a turn of this thread that does not wait, or on the thread that drives the loop now. */

@@ -1,4 +1,5 @@
-/* The insides of a runtime, for the files of src/runtime. */
+/* The insides of a runtime, for the files of src/runtime. Members are set when the runtime is made, unless they are
+ * marked as the loop's, atomic, or under the mutex. Any thread. */
 #ifndef TC_RUNTIME_RUNTIME_INTERNAL_H
 #define TC_RUNTIME_RUNTIME_INTERNAL_H
 

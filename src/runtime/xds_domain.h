@@ -1,5 +1,5 @@
 /* The xDS domain (torc/xds_domain.h) as the library sees it: a runtime of its own, counted by the runtimes that share
- * it, and a slot for what xds/domain keeps in it. */
+ * it, and a slot for the value that xds/domain keeps in it. Any thread. */
 #ifndef TC_RUNTIME_XDS_DOMAIN_H
 #define TC_RUNTIME_XDS_DOMAIN_H
 

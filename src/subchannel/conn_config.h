@@ -1,5 +1,5 @@
-/* The settings of a channel's connections. Channels whose settings are all equal share connections. Immutable and
- * counted. Loop thread only. */
+/* The settings of a channel's connections. Channels whose settings are all equal share connections. Counted, and
+ * immutable but for `gone`. Loop thread only. */
 #ifndef TC_SUBCHANNEL_CONN_CONFIG_H
 #define TC_SUBCHANNEL_CONN_CONFIG_H
 

@@ -1,4 +1,5 @@
-/* OpenSSL. Included instead of OpenSSL's headers: the names of its functions mean the members of tc_openssl.
+/* OpenSSL. Included instead of OpenSSL's headers: the names of its functions mean the members of tc_openssl. Any
+ * thread.
  *
  * libtorc.so holds openssl_loaded.c, which loads OpenSSL when TLS or a key is first needed: loading it takes longer
  * than the whole rest of the library, and most programs in a mesh speak plaintext on loopback. A library that is

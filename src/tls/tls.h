@@ -1,5 +1,6 @@
 /* TLS as a filter over a byte stream: contexts, and handshakes that turn a connected byte stream into a trusted one.
- * TLS 1.2 or newer with forward secrecy, ALPN "h2", no renegotiation, no compression, no resumption. */
+ * TLS 1.2 or newer with forward secrecy, ALPN "h2", no renegotiation, no compression, no resumption. Contexts are for
+ * any thread; a handshake and its stream belong to one loop's thread. */
 #ifndef TC_TLS_TLS_H
 #define TC_TLS_TLS_H
 

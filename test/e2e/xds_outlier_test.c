@@ -104,7 +104,8 @@ static uint64_t eject(struct world *w)
     return 0;
 }
 
-/* By default the interval is 10 s, and the time 30 s. A real delay repeats, a stall of the machine does not. */
+/* By default the interval is 10 s, and the first ejection lasts 30 s. A real delay repeats, a stall of the machine does
+ * not. */
 static void leaves_and_returns(void **state)
 {
     TC_CASE(OD01);
@@ -118,14 +119,14 @@ static void leaves_and_returns(void **state)
         soon &= now_ms() - left_ms < (uint64_t)(i + 1) * SOON_MS; /* each ejection lasts a second longer */
     }
     assert_true(soon);
-    /* No new connection was made for it. */
+    /* The ejection cost no connection. */
     assert_int_equal(kit_mesh_connections(w.k, 0), 1);
     assert_int_equal(kit_mesh_connections(w.k, 1), 1);
     close_world(&w);
 }
 
-/* While ejected, its key goes to one other backend, and every other key stays. When outlier detection is removed it is
- * back. */
+/* While a backend is ejected, its key goes to one other backend, and every other key stays. When outlier detection is
+ * removed, the backend is back. */
 static void one_other_backend(void **state)
 {
     TC_CASE(RH47);

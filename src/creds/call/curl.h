@@ -1,5 +1,5 @@
-/* libcurl, of which only fetches of tokens need anything. Included instead of libcurl's header; tc_curl has the
- * functions.
+/* libcurl, which only fetches of tokens use, each on the thread of its fetch. Included instead of libcurl's header;
+ * tc_curl has the functions.
  *
  * libtorc.so holds curl_loaded.c, which loads libcurl with the first fetch; a library that is built with
  * TORC_LATE_LOADING off, and libtorc.a, hold curl_linked.c and are linked against libcurl. */

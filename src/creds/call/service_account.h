@@ -13,7 +13,7 @@ struct tc_service_account {
 };
 
 /* The audience is the RPC's host, "https://host/". A token lives for an hour and is replaced 90 s before its end, on
- * the worker's thread, while it still serves. The clock must outlive the last call of get. */
+ * the background thread, while it still serves. The clock must outlive the last call of get. */
 torc_call_credentials *tc_service_account_creds(const struct tc_service_account *account, const struct tc_clock *clock);
 
 #endif

@@ -9,9 +9,9 @@
  * A failed entry keeps its last value unless the server has the feature fail_on_data_errors (A88): watchers then get an
  * ambient error beside the value instead of an error without a value.
  *
- * tc_xds_entry_reconcile is the only way to watchers. It compares what holds (the value, and an error of the data or of
- * all servers) with the last notification, so that a second call does nothing. A value that decodes to an equal one
- * keeps the old object: readers compare pointers.
+ * tc_xds_entry_reconcile is the only way to watchers. It compares the entry's present state (the value, and an error of
+ * the data or of all servers) with the last notification, so that a second call does nothing. A value that decodes to
+ * an equal one keeps the old object: readers compare pointers.
  *
  * The does-not-exist timer runs only while the state is REQUESTED and the subscription is with a connected transport
  * (A57). */

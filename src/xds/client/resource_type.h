@@ -1,5 +1,6 @@
 /* The interface of a resource type: how to decode a resource, and when two resources are equal. src/xds/resource
- * implements it for each type; the client itself knows no resource's content. */
+ * implements it for each type; the client itself knows no resource's content. Resources are immutable and counted, for
+ * any thread; decode runs on the loop's thread, or on any if `any_thread` says so. */
 #ifndef TC_XDS_CLIENT_RESOURCE_TYPE_H
 #define TC_XDS_CLIENT_RESOURCE_TYPE_H
 

@@ -1,4 +1,5 @@
-/* The xDS clients that runtimes with one xDS domain (torc/xds_domain.h) share. They run on the domain's loop. */
+/* The xDS clients that runtimes with one xDS domain (torc/xds_domain.h) share. They run on the domain's loop. The
+ * functions are for the loop's thread of the runtime that calls them. */
 #ifndef TC_XDS_DOMAIN_SHARED_DOMAIN_H
 #define TC_XDS_DOMAIN_SHARED_DOMAIN_H
 

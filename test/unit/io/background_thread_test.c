@@ -1,4 +1,5 @@
-/* Jobs on the background thread: in order, off the caller's, again after it ended, and in a child of the process. */
+/* Jobs on the background thread: they run in order, on another thread than the caller's, also after the thread ended,
+ * and in a child of the process. */
 #include "io/background_thread.h"
 
 #include <sys/wait.h>
@@ -42,14 +43,14 @@ static void jobs_run_in_order_elsewhere(void **state)
     }
 }
 
-static void a_child_has_a_worker_of_its_own(void **state)
+static void a_child_has_a_thread_of_its_own(void **state)
 {
     (void)state;
-#ifndef __SANITIZE_THREAD__ /* which has no threads in a child */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer supports no threads in a child */
     struct gate g, own;
     struct step s = {.job.run = note};
     gate_close(&g);
-    tc_background_run(&s.job); /* waits; the child must not do it */
+    tc_background_run(&s.job); /* the job waits; the child must not run it */
     pid_t child = fork();
     if (child == 0) {
         steps = 0;
@@ -71,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_run_in_order_elsewhere),
-        cmocka_unit_test(a_child_has_a_worker_of_its_own),
+        cmocka_unit_test(a_child_has_a_thread_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
