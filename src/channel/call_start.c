@@ -8,7 +8,7 @@
  *                 -> filters_start     the route's HTTP filters, if it has any; one of them may delay the call
  *                 -> call_first_attempt   the pick, or hedging
  *
- * Each step returns without going on if the call failed or waits; what it waits for calls the next step. */
+ * A step that fails the call, or must wait, ends the walk. When the wait is over, its callback calls the next step. */
 #include "channel/call_start.h"
 
 #include "base/mem.h"
@@ -17,7 +17,7 @@
 #include "channel/deadline.h"
 #include "channel/hedge.h"
 
-/* The config is there and the filters are passed. */
+/* The call's config is known, and the call has passed the filters. */
 static void call_first_attempt(struct tc_call *c)
 {
     if (TC_UNLIKELY(c->retry.policy.hedging && !c->asked.dry))
@@ -73,7 +73,7 @@ static void method_config_use(struct tc_call *c)
     c->config.max_response_bytes = m->max_response_bytes;
 }
 
-/* The least of what options and config say. 0 in a call's option means the channel's. */
+/* Sets each limit to the least that options and config allow. 0 in a call's option means the channel's. */
 static void message_limits_set(struct tc_call *c)
 {
     const torc_channel *ch = c->channel;

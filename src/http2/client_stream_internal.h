@@ -20,7 +20,8 @@ struct tc_h2_client_stream {
     struct tc_slice bad_header;               /* the name of a -bin header that is not base64 */
     struct tc_buf body;                       /* the beginning of a body that is not gRPC */
 
-    bool on_headers_due, trailers_only;
+    bool on_headers_due; /* the owner is to hear of the headers */
+    bool trailers_only;
     bool from_server, unprocessed; /* of the outcome */
     bool unsendable;               /* a limit on this side rejected the request's headers */
 };
@@ -34,7 +35,7 @@ static inline struct tc_h2_client_stream *tc_h2_client_stream_of(struct tc_h2_st
 
 /* Sets the outcome, unless there is one. Takes over the status. */
 void tc_h2_client_stream_finish(struct tc_h2_client_stream *s, struct tc_status status, bool from_server);
-/* Ends the stream for a failure that was found here, and tells the peer by RST_STREAM. Whole messages that were
+/* Ends the stream for a failure that was found on this side, and tells the peer by RST_STREAM. Whole messages that were
  * received before are still delivered. Takes over the status. */
 void tc_h2_client_stream_abort(struct tc_h2_client_stream *s, struct tc_status status, uint32_t h2_error);
 /* The rest of an announced message cannot come. Aborts the stream, drops the messages received before, and ignores an

@@ -27,7 +27,8 @@ struct tc_h2_streams {
 
 /* How far the connection is on its way to the end: draining, failed, closed. */
 struct tc_h2_ending {
-    bool draining, on_draining_due;
+    bool draining;
+    bool on_draining_due;  /* the owner is to hear of the draining */
     bool goaway_sent;      /* our first one */
     bool last_goaway_sent; /* the one with the last stream's number */
     bool goaway_received, too_many_pings;

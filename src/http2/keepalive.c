@@ -2,10 +2,10 @@
  *
  *   our PINGs       After time_ms without a byte from the peer; no answer within timeout_ms fails the connection. While
  *                   there is nothing to watch (no stream, without_calls unset) the timer is dormant.
- *   the peer's      A server tolerates one PING each min_interval_ms, counted afresh when it sends headers or data. The
- *                   third early one ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
+ *   the peer's      A server tolerates one PING each min_interval_ms; headers or data from the server start the count
+ *                   again. The third early PING ends the connection: ENHANCE_YOUR_CALM, too_many_pings.
  *   age             LIMIT: after max_age_ms a server drains. NOTICE: the first GOAWAY rejects nothing; the second one
- *                   follows the answer to its PING, or NOTICE_MS. GRACE: what still runs then is cut off. */
+ *                   follows the answer to its PING, or NOTICE_MS. GRACE: calls that still run then are cut off. */
 #include "http2/connection_internal.h"
 
 enum {

@@ -26,7 +26,8 @@ struct tc_h2_sender {
     size_t max_bytes, rejected_bytes;
     size_t at; /* of prefix and message together */
     uint8_t prefix[TC_H2_PREFIX_LEN];
-    bool active, on_written_due;
+    bool active;
+    bool on_written_due;       /* the writer is to hear of its message */
     bool end_wanted, end_sent; /* half-close, or the server's trailers */
     bool deferred;             /* nghttp2 asks for data again after tc_h2_stream_resume */
     bool headers_sent;         /* our first HEADERS left nghttp2 */

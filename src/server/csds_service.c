@@ -3,9 +3,10 @@
  * Requests wait on one of two lists (with resource contents, without). csds_begin_next has an answer made for one of
  * the lists, unless one of these forbids it:
  *
- *   making           An answer is being made. rest_until_ms The rest after the last answer is not over: a rest is
- *   REST_TIMES as long as its answer took, at most MAX_REST_MS. csds_has_room The answers that clients have not read
- *   yet fill max_bytes.
+ *   making           An answer is being made.
+ *   rest_until_ms    The rest after the last answer is not over: a rest is REST_TIMES as long as its answer took, at
+ *                    most MAX_REST_MS.
+ *   csds_has_room    The answers that clients have not read yet fill max_bytes.
  *
  * csds_begin_next runs again whenever one of these may have ended. It marks the requests that wait as `in_time`;
  * tc_csds_service_made sends the answer to the marked ones, and later requests wait for the next answer, which shows

@@ -6,8 +6,8 @@
  * clients:
  *
  *   time     The next answer is begun when the maker has rested for 20 times as long as the last one kept its loop, at
- *   most 1 s. memory All answers that are with a client that has not taken them yet have at most max_bytes. At the
- *   limit the
+ *            most 1 s.
+ *   memory   All answers that are with a client that has not taken them yet have at most max_bytes. At the limit the
  *            next answer waits until one was taken; calls whose client has not taken theirs for 5 s are reset. */
 #ifndef TC_SERVER_CSDS_SERVICE_H
 #define TC_SERVER_CSDS_SERVICE_H

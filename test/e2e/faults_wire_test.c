@@ -190,7 +190,8 @@ static void loss(void **state)
 
 /* --- partitions --- */
 
-/* An open connection continues where it was; without one, attempts fail, and the first after the partition succeeds. */
+/* A connection that was open before the partition continues after it. Without a connection, attempts fail, and the
+ * first one after the partition succeeds. */
 static void partition(void **state)
 {
     struct wire *w = *state;
@@ -310,9 +311,9 @@ static void ring_moves(void **state)
 
 /* --- half-open connections --- */
 
-/* Packets of the peer are dropped, ours arrive. With keepalive the connection is closed when a ping's timeout is over;
- * without it deadlines hold, and the same connection continues when packets pass again. RPCs to another backend are not
- * affected. */
+/* Packets from the peer are dropped, packets to the peer arrive. With keepalive the connection is closed when a ping's
+ * timeout is over. Without keepalive RPCs end by their deadlines, and the same connection continues when packets pass
+ * again. RPCs to another backend are not affected. */
 static void half_open(void **state)
 {
     enum { TIME_MS = 10000, TIMEOUT_MS = 2000 };

@@ -56,7 +56,7 @@ struct remote_watch {
     struct tc_xds_watcher *user; /* NULL: it was stopped */
     /* The origin's loop. */
     struct tc_xds_watcher watcher;
-    /* Both; never changed. */
+    /* For both loops; constant. */
     struct remote_origin *origin;
     const struct tc_xds_resource_type *type;
     struct tc_rstr *name;

@@ -36,7 +36,7 @@ struct load_share {
     TC_VEC(struct load_used) used;
     struct tc_load_source source;
     bool asked;
-    /* Both; never changed. */
+    /* For both loops; constant. */
     struct tc_rstr *server_key;
     struct tc_xds_client *const *origin;
     struct tc_mailbox *here, *there;
@@ -212,7 +212,7 @@ static void share_ask(struct tc_load_source *source)
 {
     struct load_share *s = TC_CONTAINER_OF(source, struct load_share, source);
     if (s->asked)
-        return; /* a loop that nobody turns may still hold it */
+        return; /* a loop that nobody turns may still hold the mail of the last time */
     s->asked = true;
     tc_mailbox_send(s->here, &s->ask);
 }

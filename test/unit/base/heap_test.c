@@ -41,7 +41,7 @@ static void secrets_are_overwritten(void **state)
         memset(block, 1, n);
         char *bigger = tc_heap_grow_secret(heap, block, 4 * n + 64);
         assert_int_equal(bigger[n - 1], 1);
-        char *again = tc_heap_take(heap, n); /* freed by the first one */
+        char *again = tc_heap_take(heap, n); /* the block that growing gave back */
         assert_ptr_equal(again, block);
         for (size_t k = 0; k < n; k++)
             assert_int_equal(again[k], 0);
