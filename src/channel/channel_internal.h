@@ -44,7 +44,7 @@ struct tc_channel_lb {
     struct tc_connect_turns connect_turns;
     struct tc_lb_helper helper;
     struct tc_graceful_switch *child; /* NULL: no result came yet, or the channel is idle */
-    struct tc_lb_config *config;      /* as last given to the policy */
+    struct tc_lb_config *config;      /* of the policy's last update */
     struct tc_picker *picker;
     bool connect_wanted; /* the policy is to leave IDLE when it has its first endpoints */
 };

@@ -27,7 +27,7 @@ struct tc_lb_wrapper {
     struct tc_status status;          /* status, */
     struct tc_picker *picker;         /* and picker; NULL before the first report */
     bool updating;
-    bool unpublished; /* the picker to publish is another than the published one */
+    bool unpublished; /* the next picker differs from the published one */
 };
 
 void tc_lb_wrapper_init(struct tc_lb_wrapper *w, const struct tc_lb_policy_ops *policy_ops,

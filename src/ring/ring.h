@@ -15,9 +15,9 @@ struct tc_ring;
 /* Builds a ring of n items (0: an empty ring). min and max are clamped to cap, and all three to 1 <= min <= max <= cap
  * <= TC_RING_SIZE_MAX. Does not keep the keys. */
 struct tc_ring *tc_ring_new(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
-/* Returns how many entries such a ring has. */
+/* Returns how many entries the ring of tc_ring_new(items, n, min, max, cap) has. */
 uint32_t tc_ring_entries(const struct tc_ring_item *items, size_t n, uint64_t min, uint64_t max, uint64_t cap);
-/* NULL is allowed in both. */
+/* NULL is allowed in tc_ring_ref and tc_ring_unref. */
 struct tc_ring *tc_ring_ref(struct tc_ring *r);
 void tc_ring_unref(struct tc_ring *r);
 
@@ -29,7 +29,7 @@ uint32_t tc_ring_find(const struct tc_ring *r, uint64_t h);
 uint64_t tc_ring_hash_at(const struct tc_ring *r, uint32_t entry);
 /* Returns the index in `items` of the entry's item. */
 uint32_t tc_ring_item_at(const struct tc_ring *r, uint32_t entry);
-/* Returns how many entries an item has. 0: the bounds left it without one. */
+/* Returns how many entries an item has. 0: the bounds of the ring's size left no entry for the item. */
 uint32_t tc_ring_count_of(const struct tc_ring *r, uint32_t item);
 /* Returns the number of items without an entry. */
 uint32_t tc_ring_absent(const struct tc_ring *r);

@@ -240,14 +240,14 @@ static void moves_between_priorities(void **state)
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(kit_session_reaches(&w, lower), 2);
     assert_int_equal(share(&w, 4, 1), 4);
-    /* Its connection is lost and made again. */
+    /* The connection of the session's endpoint is lost and made again. */
     kit_mesh_stop(w.k, 2);
     kit_mesh_start(w.k, 2);
     kit_session_wait(&w, lower, 2);
-    /* It fails for good: the session goes elsewhere. */
+    /* The endpoint fails for good: the session goes elsewhere. */
     kit_mesh_stop(w.k, 2);
     kit_session_wait(&w, lower, 1);
-    /* It moves back up. */
+    /* The endpoint moves back to priority 0. */
     kit_mesh_put_endpoints(w.k, "c", "0/a: 0, 1; 1/b: 2", NULL);
     while (share(&w, 2, 0) == 0)
         ;

@@ -1,5 +1,5 @@
-/* The HTTP/2 targets: the input is a script: what the peer sends, as raw bytes or as frames, and the actions of the
- * connection's owner in between. The connection is at end 0 of a pipe on a manual loop, the peer at end 1. */
+/* The HTTP/2 targets. An input is a script of the peer's bytes and frames, and of actions of the connection's owner in
+ * between. The connection is at end 0 of a pipe on a manual loop, the peer at end 1. */
 #ifndef TC_FUZZ_H2_SCRIPT_H
 #define TC_FUZZ_H2_SCRIPT_H
 
@@ -14,7 +14,7 @@ struct tc_fuzz_h2 {
     struct tc_h2_conn *conn; /* NULL after it was closed */
     bool server;             /* the connection's role */
     bool preface_seen;
-    bool holding;        /* the loop is not run: everything meanwhile happens in one turn */
+    bool holding;        /* the loop is held: all steps until its release happen in one turn */
     unsigned block_open; /* the stream whose header block the peer has not ended; 0: no block is open */
     struct tc_buf seen;  /* bytes that the peer has read and not parsed */
 };

@@ -167,7 +167,7 @@ static const struct tc_headers *headers_with_cookie(const struct tc_headers *hea
     return out;
 }
 
-/* A60: when there was no cookie, or the host or the cluster is another one now. */
+/* A60: sets a cookie if there was none, or if the host or the cluster has changed. */
 static const struct tc_headers *session_response(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  void **state, const struct tc_headers *headers)
 {

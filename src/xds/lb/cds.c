@@ -64,12 +64,12 @@ struct cds {
     struct tc_lb_policy base;
     struct tc_lb_helper helper;        /* the child's */
     struct tc_graceful_switch *child;  /* NULL: the policy fails RPCs itself */
-    struct tc_lb_config *config;       /* as last given */
-    struct tc_cluster_config *cluster; /* as last taken in */
+    struct tc_lb_config *config;       /* of the last update */
+    struct tc_cluster_config *cluster; /* the snapshot of the last update; NULL: none */
     size_t place;                      /* of the cluster in the last XdsConfig */
     struct tc_lb_config *child_config;
     struct tc_lb_config *lb;         /* the cluster's lb_config */
-    struct tc_cluster_config *lb_of; /* whose it is */
+    struct tc_cluster_config *lb_of; /* the cluster whose policy `lb` is */
     bool sessions;                   /* the listener may have RPCs of sessions */
     struct tc_eds_tree tree;
     struct tc_cluster_tls *tls; /* A29: the credentials of the cluster's connections; NULL: the channel's own */
@@ -99,7 +99,7 @@ static void cds_drop_child(struct cds *p)
     p->tls = NULL;
 }
 
-/* Every report of the policy passes here, and is logged if the state is another. */
+/* Every report of the policy passes through this function, which logs a change of the state. */
 static void cds_publish(struct cds *p, enum torc_connectivity state, const struct tc_status *status,
                         struct tc_picker *picker)
 {

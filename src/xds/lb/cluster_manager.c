@@ -142,7 +142,7 @@ struct manager {
     size_t count[TORC_CONNECTIVITY_SHUTDOWN + 1]; /* children by state */
     struct tc_lb_config *config;                  /* of the last update; NULL: none yet */
     struct cluster_child **by_config;             /* the child of each entry of `config` */
-    struct tc_status error;                       /* why the resolver has nothing; OK: it has */
+    struct tc_status error;                       /* the resolver's error; OK: it has a config */
     bool updating;
 };
 

@@ -29,8 +29,8 @@
 
 struct oh_policy {
     struct tc_lb_wrapper wrapper;
-    struct tc_override_host_settings settings; /* as last given */
-    struct tc_endpoints *endpoints;            /* as last given; NULL: none yet */
+    struct tc_override_host_settings settings; /* of the last update */
+    struct tc_endpoints *endpoints;            /* of the last update; NULL: none yet */
     struct tc_endpoints *for_child;            /* `endpoints` without draining ones */
     struct tc_override_set set;                /* empty while there are no sessions */
     struct tc_wrapped_subchannels subchannels; /* struct oh_subchannel */

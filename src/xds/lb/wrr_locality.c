@@ -16,7 +16,7 @@
 struct wrr_locality {
     struct tc_lb_policy base;
     struct tc_graceful_switch *child;
-    struct tc_lb_config *targets; /* weighted_target's, as last given */
+    struct tc_lb_config *targets; /* weighted_target's config of the last update */
 };
 
 static struct tc_lb_config *wrr_parse_config(const struct tc_lb_factory *factory, const json_t *json,

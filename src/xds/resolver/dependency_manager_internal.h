@@ -34,7 +34,7 @@ struct tc_dep_node {
     struct tc_rstr *dns_target;       /* the name that it resolves */
     struct tc_link answer;            /* on the manager's list `answered` */
     bool awaited;                     /* nothing is reported before its first answer */
-    struct tc_cluster_config *config; /* as last reported */
+    struct tc_cluster_config *config; /* the snapshot in the last report */
     UT_hash_handle hh;
 };
 
@@ -60,8 +60,8 @@ struct tc_dependency_manager {
     struct tc_task task;                  /* reconcile */
     uint64_t mark, seen;
     size_t leaf_clusters, names;  /* of the aggregates that this round has walked: those of good ones, those of all */
-    struct tc_xds_config *config; /* as last reported */
-    struct tc_status error;       /* as last reported; OK: config was */
+    struct tc_xds_config *config; /* of the last report */
+    struct tc_status error;       /* of the last report; OK: it was `config` */
     bool freed;                   /* during a report */
     bool reporting;
 };

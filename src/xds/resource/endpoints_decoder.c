@@ -344,8 +344,8 @@ static void group_priorities(struct eds_decoder *e, struct tc_eds *eds)
     eds->priorities = priorities;
 }
 
-/* An open table of places in e->seen, counted from 1. Its multiplier is another one each time, so that nobody can
- * choose addresses that all meet in one place. */
+/* A hash table with open addressing; its slots are places in e->seen, counted from 1. Each table has a random
+ * multiplier, so that nobody can choose addresses that all collide. */
 static void check_duplicates(struct eds_decoder *e)
 {
     const struct tc_addr *const *all = e->seen.data;

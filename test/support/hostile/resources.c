@@ -1,4 +1,4 @@
-/* Resources as large as the limits allow, for control planes that nobody should trust.
+/* Resources as large as the limits allow, as a hostile control plane sends them.
  *
  * Each row fills the room of a response with one kind of content (unknown fields, strings, endpoints, metadata,
  * regexes, ...) and names a part of the NACK that it must get. `room` is set once for all rows. Messages are written
@@ -334,7 +334,7 @@ static void regexes_of_negated_classes(struct tc_buf *b)
     routes_by_one(b, "\\W", 64);
 }
 
-static void regexes_that_are_none(struct tc_buf *b)
+static void regexes_that_are_invalid(struct tc_buf *b)
 {
     routes_by_one(b, "(", 1);
 }
@@ -385,7 +385,7 @@ static const struct hostile_resource resources[] = {
      HOSTILE_SLOW | HOSTILE_REGEXES},
     {"regexes of options", LDS, regexes_of_options, "regexes_total_bytes", HOSTILE_SLOW | HOSTILE_REGEXES},
     {"regexes of negated classes", LDS, regexes_of_negated_classes, "regexes_total_bytes", HOSTILE_REGEXES},
-    {"regexes that are none", LDS, regexes_that_are_none, "regexes_total_bytes", HOSTILE_REGEXES},
+    {"regexes that are none", LDS, regexes_that_are_invalid, "regexes_total_bytes", HOSTILE_REGEXES},
     {"regexes of names", CDS, regexes_of_names, "regexes_total_bytes", HOSTILE_SLOW | HOSTILE_REGEXES},
 };
 

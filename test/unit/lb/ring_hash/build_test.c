@@ -1,5 +1,5 @@
-/* Rings that the background thread builds: what serves meanwhile, and what becomes of a build that is no longer wanted.
- * Rings that policies share. */
+/* Rings that the background thread builds: the old ring serves meanwhile, and a build may become useless before its
+ * end. Rings that policies share. */
 #include "support/cmocka.h"
 #include "support/fakes/lb.h"
 #include "support/gate.h"

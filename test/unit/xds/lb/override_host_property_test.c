@@ -21,8 +21,8 @@ struct world {
     enum place at[ADDRS];
     bool draining_too;               /* among the statuses */
     uint64_t now_ms, used_ms[ADDRS]; /* when a session last could have held it; 0: never */
-    bool waits[ADDRS];               /* a session's pick was queued for it, with the picker of report */
-    unsigned reports[ADDRS];         /* number of that report */
+    bool waits[ADDRS];               /* a pick of the address's session is queued */
+    unsigned reports[ADDRS];         /* the number of the report whose picker queued the pick */
 };
 
 static unsigned below(struct world *w, unsigned n)
