@@ -1,11 +1,11 @@
 /* From a request to a response.
  *
- * The request is scanned before it is unpacked, as all bytes of others are. It is unpacked from its own bytes and not
- * from what the scan strips: what this plugin does not know (options, new fields) is kept as unknown fields, and goes
- * on to protoc-gen-c and into the descriptions of reflection.
+ * The request is scanned before it is unpacked, because its bytes come from another program. The scan checks alone: the
+ * request is unpacked with all its fields, and fields that this plugin does not know (options, new fields) go on to
+ * protoc-gen-c and into the descriptions of reflection.
  *
- * First all texts are made from the files as they came; then `messages` changes the files for protoc-gen-c, whose files
- * join the response. */
+ * First the plugin makes its own texts from the files. Then messages.c changes the files for protoc-gen-c, whose output
+ * joins the response. */
 #include "plugin.h"
 
 #include "base/arena.h"

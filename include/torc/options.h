@@ -37,7 +37,7 @@ TORC_API int torc_options_set(torc_options *options, const char *name, const cha
  * when the field is not a pointer. */
 TORC_API int torc_options_set_pointer(torc_options *options, const char *name, const void *value, torc_error **error);
 
-/* The struct, for a function that takes a pointer to one; as long as the object lives. NULL for NULL. */
+/* Returns the struct, for a function that takes a pointer to one; it lives as long as the object. NULL for NULL. */
 TORC_API const void *torc_options_data(const torc_options *options);
 
 /* NULL is allowed. */

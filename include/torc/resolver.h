@@ -30,16 +30,16 @@ struct torc_endpoint {
 /* The channel's side of a resolver. */
 typedef struct torc_resolver_listener torc_resolver_listener;
 
-/* New endpoints, an array of n (may be 0) whose elements all have the size that the first one tells, and optionally a
- * service config (JSON; NULL: none). TORC_EINVAL for an address that is not a literal, a weight or size out of range,
- * TORC_EUNSUPPORTED for fields of a newer version, TORC_ECLOSED if the runtime has ended: nothing is reported then. Any
- * thread. */
+/* Reports new endpoints, an array of n (may be 0), and optionally a service config (JSON; NULL: none). The `size` of
+ * the first endpoint is the distance from one element to the next. TORC_EINVAL for an address that is not a literal, a
+ * weight or size out of range, TORC_EUNSUPPORTED for fields of a newer version, TORC_ECLOSED if the runtime has ended:
+ * nothing is reported then. Any thread. */
 TORC_API int torc_resolver_report(torc_resolver_listener *listener, const struct torc_endpoint *endpoints, size_t n,
                                   const char *service_config_json);
-/* Resolution failed; RPCs fail with it unless there were endpoints before. Any thread. */
+/* Reports that resolution failed. RPCs fail with this status unless endpoints were reported before. Any thread. */
 TORC_API int torc_resolver_report_error(torc_resolver_listener *listener, enum torc_status_code code,
                                         const char *message);
-/* Reports may come from other threads: hold the listener meanwhile. Any thread. */
+/* Take and give back a reference, which a thread needs that reports after `stop` may have been called. Any thread. */
 TORC_API void torc_resolver_listener_ref(torc_resolver_listener *listener);
 TORC_API void torc_resolver_listener_unref(torc_resolver_listener *listener);
 
@@ -49,9 +49,9 @@ struct torc_resolver_factory {
     /* Required. Starts a resolver for the part of the target behind "scheme:"; returns its state. It may report at
      * once. The listener is valid until stop returns, longer with a reference. */
     void *(*start)(const char *target_rest, torc_resolver_listener *listener, void *arg);
-    /* The channel would like newer results (may be NULL). */
+    /* Asks for newer results (may be NULL). */
     void (*request_reresolution)(void *state);
-    /* Ends it (may be NULL); no report counts after it. */
+    /* Ends the resolver (may be NULL); no report counts after it. */
     void (*stop)(void *state);
     void *arg; /* handed to start; may be NULL */
 };

@@ -1,6 +1,6 @@
-/* Writes JSON straight into a buffer: the model tests describe a tree of policies in every
- * state, so that no JSON values are made on the way. `follows` is the only state: whether the next member needs a
- * comma. The callers open and close in pairs. Loop thread only. */
+/* Writes JSON straight into a buffer, without JSON values in between, because the model tests describe a tree of
+ * policies in every state. `follows` is the only state: whether the next member needs a comma. The callers open and
+ * close in pairs. Loop thread only. */
 #include "lb/describe.h"
 
 #include "base/parse.h"

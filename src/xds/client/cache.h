@@ -6,7 +6,7 @@
 #include "xds/client/local_internal.h"
 #include "xds/client/name.h"
 
-/* The index that stands for a type, or TC_XDS_NO_TYPE when the client never watched the type. */
+/* tc_xds_type_index returns the index of a type, or TC_XDS_NO_TYPE if the client never watched the type. */
 #define TC_XDS_NO_TYPE SIZE_MAX
 size_t tc_xds_type_index(const struct tc_xds_local_client *c, struct tc_slice type_url);
 size_t tc_xds_type_add(struct tc_xds_local_client *c, const struct tc_xds_resource_type *type);

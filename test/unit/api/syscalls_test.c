@@ -1,5 +1,5 @@
 /* The system calls of RPCs: one write a loop turn for all of them, and wake-ups only of a loop that sleeps. The program
- * is linked so that every send, sendmsg, uv_async_send and uv_run of Torc's comes by here. */
+ * is linked so that Torc's calls of send, sendmsg, uv_async_send and uv_run go through the functions of this file. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>

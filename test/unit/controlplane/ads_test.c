@@ -154,7 +154,7 @@ static void test_wildcard(void **state)
     assert_string_equal(tc_buf_cstr(&f->last), "2 1 X,Y");
 }
 
-/* Responses that became due while mute come with the next push, an empty first one included. */
+/* While the node has no set, responses wait; the next push sends them, an empty first response too. */
 static void test_nothing_lost_while_mute(void **state)
 {
     struct fixture *f = *state;
