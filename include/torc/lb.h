@@ -35,7 +35,7 @@ TORC_API const char *torc_lb_endpoint_hash_key(const torc_lb_endpoint *endpoint)
 /* Returns a child with Torc's policy of that name ("pick_first", "round_robin", ...) in its default settings. `arg`
  * comes back in on_child_state. NULL when the name is unknown. */
 TORC_API torc_lb_child *torc_lb_child_create(torc_lb_helper *helper, const char *policy, void *arg);
-/* Gives it its endpoints. */
+/* Gives the child its endpoints. */
 TORC_API void torc_lb_child_set_endpoints(torc_lb_child *child, const torc_lb_endpoint *const *endpoints, size_t n);
 TORC_API void torc_lb_child_connect(torc_lb_child *child);
 TORC_API void torc_lb_child_destroy(torc_lb_child *child);

@@ -170,7 +170,7 @@ static void spoilt_free(struct tc_typed *d)
 
 void tc_result_spoil(const torc_result *r, torc_error *error)
 {
-    if (r == &no_memory) { /* it is every RPC's */
+    if (r == &no_memory) { /* a constant that all RPCs share */
         torc_error_free(error);
         return;
     }
@@ -189,7 +189,7 @@ struct tc_typed *tc_stream_keep(torc_stream *stream, struct tc_typed *mine)
     return keep_first(&stream->lent_message.typed, mine);
 }
 
-/* --- reading it --- */
+/* --- reading a result --- */
 
 /* Returns the error of malformed bytes, which is then the result's. */
 static const torc_error *spoilt(const torc_result *r)

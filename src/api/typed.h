@@ -11,8 +11,8 @@
 /* Begins a codec's own struct. */
 struct tc_typed {
     void (*free)(struct tc_typed *decoded);
-    const void *type;  /* the codec's: whose it is */
-    torc_error *error; /* of a result: the bytes are malformed. `free` frees it */
+    const void *type;  /* the codec's mark: the type or method that the struct belongs to */
+    torc_error *error; /* of a result: the bytes are malformed. `free` frees the error */
 };
 
 /* Returns what the result keeps, or NULL. */

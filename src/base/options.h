@@ -58,7 +58,7 @@ struct tc_option {
 /* A struct. `fields` are all fields behind `size`, in their order. */
 struct tc_options_struct {
     const char *tag;   /* "torc_channel_options" */
-    const char *title; /* how errors call it: "options" */
+    const char *title; /* the struct's name in errors: "options" */
     size_t size;
     const struct tc_option *fields;
     size_t n_fields;

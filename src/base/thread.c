@@ -18,7 +18,7 @@ struct tc_thread {
     struct tc_ref ref; /* one of the thread itself, one of the thread that joins it */
     pthread_t id;
     sem_t over;
-    bool stays; /* it does not end before the process does */
+    bool stays; /* the thread does not end before the process does */
     void (*fn)(void *arg);
     void *arg;
 };

@@ -10,7 +10,7 @@ struct tc_h2_outcome {
     const struct tc_headers *trailers; /* possibly empty; never NULL */
     bool unprocessed; /* the server never saw it (REFUSED_STREAM, an id above the GOAWAY's last): may be retried
                        * transparently */
-    bool unsent;      /* unprocessed, since it never left */
+    bool unsent;      /* unprocessed, since the request never left */
     bool rejected;    /* a limit on this side rejected it before anything was sent: another attempt would end so too */
     bool from_server; /* the status came from the peer's trailers */
     bool trailers_only; /* the headers were the trailers */

@@ -35,8 +35,8 @@ struct tc_h2_ending {
     bool goaway_in_use;           /* streams were open when the peer's GOAWAY came */
     bool failed;                  /* dead: on_closed is due or was called */
     bool closed_notified, closed; /* on_closed was called; the owner closed */
-    int32_t goaway_last_id;       /* streams above it the peer never saw */
-    struct tc_status why;         /* it failed or drains */
+    int32_t goaway_last_id;       /* the peer never saw streams with a higher number */
+    struct tc_status why;         /* the reason why the connection failed or drains */
 };
 
 /* Frames on their way to the socket (write.c). */
@@ -81,7 +81,7 @@ struct tc_h2_conn {
     bool capacity_wanted; /* a stream could not be opened because no slot was free */
     bool answered;        /* client: an RPC ended with a status of the server's */
     uint8_t tls_bytes;    /* client: how many of the first bytes were those of a TLS record */
-    unsigned busy;        /* our own functions are at work on it: not to be freed */
+    unsigned busy;        /* our own functions are at work on the connection, which must not be freed */
     struct tc_h2_ending ending;
 
     struct tc_h2_glitches glitches;

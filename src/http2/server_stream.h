@@ -13,7 +13,7 @@ struct tc_h2_server_events {
     void (*on_end)(void *arg, const struct tc_status *why);
 };
 
-/* Inside on_stream of the connection: without it the stream is reset. */
+/* Must be called inside the connection's on_stream; a stream without events is reset. */
 void tc_h2_server_stream_set_events(struct tc_h2_stream *s, const struct tc_h2_server_events *events, void *arg);
 /* Returns the request's metadata with pseudo-headers (":path", ":authority"), borrowed until on_end. */
 const struct tc_headers *tc_h2_server_stream_request(const struct tc_h2_stream *s);

@@ -21,7 +21,7 @@ struct tc_h2_server_stream {
     struct tc_slice path;
     uint64_t timeout_ns;
 
-    /* Kept until the messages before them are sent. */
+    /* The end of the response, kept until the messages before it are sent. */
     struct tc_headers trailers; /* in the arena */
     struct tc_status status;
 };

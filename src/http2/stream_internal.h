@@ -11,7 +11,7 @@
 /* Messages that arrive (receive.c). */
 struct tc_h2_receiver {
     struct tc_h2_decoder decoder;
-    struct tc_h2_pending pending; /* received, not yet decoded: nobody asked for it */
+    struct tc_h2_pending pending; /* received bytes that were not asked for, and are not decoded yet */
     struct tc_rstr *message;      /* the next to deliver */
     unsigned wanted;              /* messages asked for */
     uint32_t unconsumed;          /* bytes taken that nghttp2 has not heard of */
@@ -45,7 +45,7 @@ struct tc_h2_stream {
     bool server;            /* which half: struct tc_h2_server_stream or struct tc_h2_client_stream */
     bool got_headers;       /* the first header block that counts is complete */
     bool is_grpc;           /* gRPC's content-type; of a response: and status 200 */
-    bool finished;          /* outcome is set; delivered behind the messages before it */
+    bool finished;          /* `outcome` is set; it is delivered behind the messages that came before it */
     struct tc_status outcome;
     struct tc_headers headers; /* of the response, or the request's */
     struct tc_h2_header_block block;

@@ -21,7 +21,7 @@ typedef void (*tc_connect_fn)(void *arg, struct tc_bytestream *bs, const struct 
 
 struct tc_connect *tc_connect_start(struct tc_loop *loop, const struct tc_addr *addr,
                                     const struct tc_connect_opts *opts, tc_connect_fn fn, void *arg);
-/* Gives up; fn is not called after it. Not after fn ran. */
+/* Gives up; fn is not called afterwards. Must not be called after fn. */
 void tc_connect_cancel(struct tc_connect *c);
 
 #endif

@@ -21,7 +21,7 @@ struct tc_lb_helper;
 
 /* A parsed config: shared and immutable. Policies embed it first in a struct of their own. */
 struct tc_lb_config {
-    const struct tc_lb_factory *factory; /* whose policies understand it */
+    const struct tc_lb_factory *factory; /* the factory whose policies understand the config */
     struct tc_ref ref;
 };
 

@@ -103,7 +103,7 @@ struct tc_server_call {
     bool compress;
     bool current_plain;
     bool finish;      /* the status follows the queue */
-    bool status_sent; /* the stream has it */
+    bool status_sent; /* the stream has the status */
     struct tc_status status;
     struct tc_headers trailers;
 };

@@ -25,7 +25,7 @@
 enum {
     AT_ONCE = 16,       /* begin in one loop turn */
     UNDER_WAY_MIN = 64, /* may be under way however small RLIMIT_NOFILE is */
-    OWN = 8             /* under way: below it, a channel has little */
+    OWN = 8             /* a channel with fewer entries under way than this has few */
 };
 
 /* Which entries may begin, by the number of entries under way. */

@@ -21,7 +21,7 @@ void tc_pool_set_connector(struct tc_pool *p, const struct tc_connector *connect
 void tc_pool_set_updating(struct tc_pool *p, bool updating);
 
 size_t tc_pool_count(const struct tc_pool *p);
-/* Connections that are kept though no policy holds them. */
+/* Returns the number of connections that are kept though no policy holds them. */
 size_t tc_pool_idle_count(const struct tc_pool *p);
 /* How many of those counts belong to private channels (to xDS servers) alone. */
 void tc_pool_private_counts(const struct tc_pool *p, size_t *connections, size_t *idle);

@@ -33,7 +33,7 @@ struct tc_auth_request;
 
 /* An RPC that waits for metadata, embedded in the call. */
 struct tc_auth_waiter {
-    struct tc_auth_request *request; /* NULL: it does not wait */
+    struct tc_auth_request *request; /* NULL: the waiter does not wait */
     /* Called once, from the loop, never from inside of get: borrowed metadata, or NULL and a status. */
     void (*fn)(struct tc_auth_waiter *w, struct tc_auth_metadata *metadata, const struct tc_status *error);
 };

@@ -22,7 +22,7 @@ struct token_creds {
     TC_VEC(struct tc_auth_request *) waiting;
     bool started; /* `thread` is to be joined */
     struct tc_thread *thread;
-    pid_t pid; /* whose thread it is */
+    pid_t pid; /* the process whose thread `thread` is */
 };
 
 static void token_fetch(void *arg)

@@ -28,7 +28,7 @@ struct tc_token_cache {
     bool fetching;
     struct tc_status error; /* of the last attempt, while it is the reason to wait */
     struct tc_backoff backoff;
-    uint64_t retry_ns; /* no attempt before it */
+    uint64_t retry_ns; /* the next attempt may begin then */
     struct tc_rng rng;
 };
 

@@ -112,7 +112,7 @@ static enum torc_connectivity target_table_state(const struct target_table *t)
 struct target_picker {
     struct tc_picker base;
     struct target_table *table;
-    enum torc_connectivity state; /* it draws from the children in this state */
+    enum torc_connectivity state; /* the picker draws from the children in this state */
 };
 
 /* RPCs bring one random number for all policies; nested ones must not draw alike. */
@@ -277,7 +277,7 @@ static void wt_exit_idle(struct tc_lb_policy *policy)
     struct weighted_target *wt = TC_CONTAINER_OF(policy, struct weighted_target, base);
     if (!wt->children.first)
         return;
-    wt->updating = true; /* one report for all of them */
+    wt->updating = true; /* one report for the updates of all children */
     for (struct tc_named_child *c = wt->children.first; c; c = c->hh.next)
         if (target_of(c)->weight)
             tc_graceful_switch_exit_idle(c->policy);

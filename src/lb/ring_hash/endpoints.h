@@ -20,7 +20,7 @@ struct tc_rh_endpoint {
     struct tc_picker *picker;        /* the last one of `child`; NULL without a child */
     uint64_t weight;
     uint8_t state; /* enum torc_connectivity */
-    bool wanted;   /* a pick asked to connect it */
+    bool wanted;   /* a pick asked to connect the endpoint */
     bool changed;  /* during an update: the child must get a new endpoint */
 };
 

@@ -193,6 +193,6 @@ void tc_xds_channel_nothing_to_add(struct tc_xds_channel *ch)
         struct tc_xds_authority_state *s = TC_CONTAINER_OF(it, struct tc_xds_authority_state, link);
         int index = tc_xds_authority_channel_index(s, ch);
         if (index >= 0 && authority_has_all_from(s, ch))
-            tc_xds_authority_end_fallback(s, (size_t)index); /* A71, as when it had sent them */
+            tc_xds_authority_end_fallback(s, (size_t)index); /* A71: as if the server had sent the resources */
     }
 }

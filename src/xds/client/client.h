@@ -30,7 +30,7 @@ struct tc_xds_watcher {
     /* The clients' own. */
     struct tc_link link;
     struct tc_link forwarded; /* of a forwarding client */
-    void *internal;           /* NULL: it does not watch */
+    void *internal;           /* NULL: the watcher does not watch */
     void *remote;             /* of a remote client */
 };
 

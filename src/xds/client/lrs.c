@@ -40,7 +40,7 @@ struct tc_xds_lrs {
     struct tc_load_store *store;
     struct tc_xds_stream *stream; /* NULL: none now */
     bool sending;                 /* a message is on its way to the transport */
-    bool reporting;               /* it is a report */
+    bool reporting;               /* that message is a report */
     bool due;                     /* a report follows this message */
     bool answered;                /* the members below are known */
     bool last;                    /* the report under way is the last */

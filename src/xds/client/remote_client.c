@@ -53,7 +53,7 @@ struct remote_news {
 struct remote_watch {
     /* The remote client's loop. */
     struct tc_link link;
-    struct tc_xds_watcher *user; /* NULL: it was stopped */
+    struct tc_xds_watcher *user; /* NULL: the watch was stopped */
     /* The origin's loop. */
     struct tc_xds_watcher watcher;
     /* For both loops; constant. */

@@ -85,7 +85,7 @@ static bool response_apply_unchanged(struct tc_xds_response_context *ctx, const 
     return true;
 }
 
-/* Another thread may have decoded it already. */
+/* Returns the resource, which another thread may have decoded already. */
 static struct tc_xds_resource *response_decode(struct tc_xds_response_context *ctx,
                                                const struct tc_xds_response_resource *r, struct tc_rstr **own_name,
                                                struct tc_validation_errors *f)

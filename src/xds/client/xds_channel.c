@@ -66,7 +66,7 @@ void tc_xds_channel_put(struct tc_xds_channel *ch)
 {
     if (--ch->users)
         return;
-    if (ch->lrs) { /* it may stay, without the resources */
+    if (ch->lrs) { /* the channel stays for its load reports, without an ADS stream */
         tc_xds_ads_fini(ch);
         ch->ads = (struct tc_xds_ads){0};
         tc_xds_ads_init(ch, server_ads_ops(ch->server));

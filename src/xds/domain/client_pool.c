@@ -108,7 +108,7 @@ static struct tc_rstr *group_options_text(const struct tc_xds_bootstrap *b, cons
                           credentials ? tc_rstr_cstr(env->credentials->key) : "");
 }
 
-/* With no target yet when it is new. */
+/* Returns the group of the env's options. A new group has no target yet. */
 static struct tc_client_group *group_get(struct tc_client_source *s, const struct tc_resolver_env *env)
 {
     struct tc_rstr *options = group_options_text(s->bootstrap, env);

@@ -101,7 +101,7 @@ static void active_faults_leave(void)
     atomic_fetch_sub_explicit(&active, 1, memory_order_relaxed);
 }
 
-/* An abort is a fault that is over as soon as it began. */
+/* An abort counts as a fault that is over at once. */
 static enum tc_filter_verdict fault_end_or_go_on(const struct tc_call_filter *f, struct tc_filter_call *call,
                                                  const struct fault *fault)
 {

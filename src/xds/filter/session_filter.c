@@ -103,12 +103,12 @@ static const char *cookie_follow(struct tc_filter_call *call, struct tc_slice va
     struct tc_session read = *s;
     if (!session_read_addresses(addrs, call->arena, &read))
         return "the cookie names no IP addresses with ports";
-    if (semicolon >= 0) { /* A60; without it the cookie is as A55 had it */
+    if (semicolon >= 0) { /* A60's form; a cookie without a cluster has A55's form */
         if (!tc_slice_starts(cluster, cluster_prefix))
             return "the cookie names no cluster";
         cluster = tc_slice_of(cluster.data + cluster_prefix.len, cluster.len - cluster_prefix.len);
         if (!tc_slice_eq(cluster, call->config->cluster) && !tc_http_filter_chain_use_cluster(call, cluster)) {
-            *level = TORC_LOG_DEBUG; /* routes change, and no cookie is wrong for it */
+            *level = TORC_LOG_DEBUG; /* routes change, and that does not make a cookie wrong */
             return "the route has no such cluster";
         }
     }

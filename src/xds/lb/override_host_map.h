@@ -11,7 +11,7 @@ struct tc_override_entry {
     struct tc_endpoint *endpoint; /* borrowed from the list */
     const struct tc_addr *addr;   /* one of the endpoint's */
     struct tc_link subchannels;   /* to this address: the child's and the policy's own */
-    bool used;                    /* a session used it at some time, the last time at: */
+    bool used;                    /* a session has used the entry, the last time at: */
     uint64_t last_used_ms;
     bool awaited;          /* a queued pick waits for it */
     bool fallback_logged;  /* sessions go elsewhere; reset when an RPC of a session goes to it */

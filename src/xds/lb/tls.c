@@ -32,7 +32,7 @@ struct cluster_creds {
 
 struct tc_cluster_tls {
     torc_credentials *creds;
-    const struct tc_cluster *cluster; /* the credentials hold it */
+    const struct tc_cluster *cluster; /* borrowed: the credentials hold a reference */
 };
 
 static struct cluster_creds *creds_of(torc_credentials *base)

@@ -138,7 +138,7 @@ size_t tc_load_store_take(struct tc_load_store *s, const struct tc_load_filter *
         if (stats)
             (*out)[n++] = stats;
         else if (!c->in_report)
-            tc_load_cluster_sweep(c, true); /* nobody uses it, nobody asks for it */
+            tc_load_cluster_sweep(c, true); /* without users, and not asked for */
     }
     return n;
 }

@@ -17,7 +17,7 @@ struct tc_dep_node {
     struct tc_rstr *name;
     struct tc_xds_resource *value;
     struct tc_status error;   /* instead of a value */
-    struct tc_status ambient; /* beside it (A88) */
+    struct tc_status ambient; /* beside a value (A88) */
     uint64_t mark;            /* of the round that last needed it */
     uint64_t seen;            /* of the root whose tree was walked last (clusters) */
     uint64_t root_mark;       /* of the round in which it was a root (clusters) */

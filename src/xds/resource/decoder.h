@@ -23,7 +23,7 @@ struct tc_decoder {
     const struct tc_xds_decode_context *ctx;
     const struct tc_xds_registries *reg;
     const char *name;                 /* of the resource, for the log; NULL: not known yet */
-    struct tc_resource_limits limits; /* those of the registries, as the bootstrap changes them */
+    struct tc_resource_limits limits; /* the limits of the registries, with the changes of the bootstrap */
     struct tc_resource_arena *arena;  /* of the resource that is built */
     struct tc_validation_errors *errors;
     size_t errors_before;        /* errors->count at the beginning */

@@ -45,8 +45,8 @@ struct tc_eds {
     size_t n_unweighted;    /* localities left out because they have no load_balancing_weight (A27), or 0 */
     const struct tc_eds_priority *priorities;
     size_t n_drops;
-    const struct tc_eds_drop *drops; /* in the order in which they are rolled */
-    bool drops_all;                  /* one of them is everything */
+    const struct tc_eds_drop *drops; /* in the order in which random numbers are drawn for them */
+    bool drops_all;                  /* a category drops every RPC */
 };
 
 extern const struct tc_xds_resource_type tc_eds_type;

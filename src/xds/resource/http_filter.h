@@ -38,7 +38,7 @@ struct tc_http_filter {
     struct tc_slice name;
     const struct tc_http_filter_type *type;
     const void *config;
-    bool disabled; /* but where an override enables it */
+    bool disabled; /* unless an override enables the filter */
 };
 
 /* One entry of a typed_per_filter_config. */

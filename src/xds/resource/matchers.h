@@ -21,22 +21,22 @@ struct tc_header_matcher {
     struct tc_slice name; /* lower case */
     enum tc_header_match_kind kind;
     bool invert;
-    bool present;                    /* PRESENT: what to ask for */
+    bool present;                    /* PRESENT: whether the header must be there */
     int64_t range_start, range_end;  /* RANGE: start <= value < end */
     struct tc_string_matcher string; /* STRING */
 };
 
 #define TC_FRACTION_ONE 1000000u /* fractions count millionths */
 
-/* `steps`, here and below: the budget that is left for regular expressions (regex/regex.h). Once 0 are left the answer
- * says nothing: nothing matches. */
+/* `steps`, here and below: the rest of the budget for regular expressions (regex/regex.h). At 0 nothing matches any
+ * longer, and the answer has no meaning. */
 bool tc_string_matcher_match(const struct tc_string_matcher *m, struct tc_slice value, uint64_t *steps);
 /* Matches a request's metadata: several values of one name are joined by ','; a "-bin" name is as if absent;
  * content-type is "application/grpc" whatever the application set (A28). A matcher other than PRESENT fails on an
  * absent header, inverted or not. `scratch` may be reused between calls. */
 bool tc_header_matcher_match(const struct tc_header_matcher *m, const struct tc_headers *headers,
                              struct tc_buf *scratch, uint64_t *steps);
-/* The value of a header as routes see it, by the rules above; false when absent. */
+/* Stores the value of a header by the rules of tc_header_matcher_match. Returns false if the header is absent. */
 bool tc_route_header_value(const struct tc_headers *headers, struct tc_slice name, struct tc_buf *scratch,
                            struct tc_slice *value);
 /* Returns true in `millionths` of 1,000,000 cases over uniform `random` numbers. */

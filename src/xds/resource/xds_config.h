@@ -37,7 +37,7 @@ struct tc_xds_config {
     struct tc_ref ref;
     const struct tc_listener *listener;   /* owned by reference */
     const struct tc_route_config *routes; /* owned by reference; NULL: inline in the listener */
-    const struct tc_virtual_host *vhost;  /* inside one of them */
+    const struct tc_virtual_host *vhost;  /* a virtual host of `routes` or of the listener */
     size_t n_clusters;
     struct tc_cluster_config **clusters; /* references, sorted by name */
     struct tc_rstr *node_id;

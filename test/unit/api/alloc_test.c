@@ -1,5 +1,6 @@
 /* A steady stream of unary calls allocates nothing on the thread that drives the loop, memory lent to the application
- * included. The program is linked so that every malloc of Torc's, and so of nghttp2's, comes by here. */
+ * included. The program is linked so that every malloc of Torc's and of nghttp2's goes through the functions of this
+ * file. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

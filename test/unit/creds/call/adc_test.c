@@ -128,7 +128,7 @@ static void test_order(void **state)
     assert_int_equal(truncate(named, 65537), 0);
     expect_found(false, "named.json: larger than 65536 bytes");
     unlink(named);
-    /* An option wins over it. */
+    /* The option wins over the variable. */
     char *why = NULL;
     assert_null(tc_adc_find(&(struct tc_adc_opts){.credentials_file = sdk}, &why));
     assert_non_null(strstr(why, "type \"sdk\""));
@@ -254,7 +254,7 @@ static void test_service_account(void **state)
         seen[3] = ask(c, loop, orders, &waited);
         assert_false(waited);
     } while (seen[3] == seen[0]);
-    /* In the last 30 s it serves no more. */
+    /* In its last 30 s the token no longer serves. */
     clock.s += 3600 - 30;
     struct tc_auth_metadata *late = ask(c, loop, orders, &waited);
     assert_true(waited);
@@ -298,7 +298,8 @@ static void test_service_account(void **state)
     tc_loop_free(loop);
 }
 
-/* Many RPCs that wait for one signature; one that gives up; credentials that are given up while it is made. */
+/* Many RPCs wait for one signature. One of the RPCs gives up, or the credentials are freed while the signature is
+ * made. */
 static void test_signing_is_shared(void **state)
 {
     (void)state;
@@ -318,7 +319,7 @@ static void test_signing_is_shared(void **state)
         if (round == 1)
             for (size_t i = 0; i < TC_ARRAY_LEN(a); i++)
                 tc_auth_waiter_cancel(&a[i].waiter);
-        torc_call_credentials_unref(c); /* the signing has its own */
+        torc_call_credentials_unref(c); /* the signing has a reference of its own */
         while (round != 1 && (!a[0].metadata || !a[1].metadata || !a[2].metadata))
             tc_loop_turn(loop, 1000);
         assert_true(round == 1 || (a[0].metadata == a[1].metadata && a[1].metadata == a[2].metadata));
