@@ -55,7 +55,7 @@ struct sim_run {
     bool skip[SIM_MAX_STEPS]; /* steps that are left out */
 };
 
-/* Runs it in this process, which can do so once. Findings and counts are the trace's. */
+/* Performs the run in this process, which can perform one only. Findings and counts go to the trace (trace.h). */
 void sim_workload_run(const struct sim_run *run);
 
 #endif

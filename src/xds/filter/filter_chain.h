@@ -10,8 +10,9 @@
 struct tc_filter_chain *tc_http_filter_chain_new(struct tc_xds_config *config, const struct tc_route *route,
                                                  size_t max);
 void tc_http_filter_chain_add(struct tc_filter_chain *chain, const struct tc_call_filter *filter);
-/* For a filter of such a chain, in start or resume: sends the RPC to another of its route's clusters, by name. False,
- * with nothing changed, when the route has no such cluster or nothing uses the cluster (A60). */
+/* Sends the RPC to the cluster of this name, which must be one of its route's clusters. Called by a filter of the
+ * chain, in start or resume. Returns false, and changes nothing, if the route has no such cluster or nothing uses the
+ * cluster (A60). */
 bool tc_http_filter_chain_use_cluster(struct tc_filter_call *call, struct tc_slice name);
 
 #endif

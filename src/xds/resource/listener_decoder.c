@@ -1,8 +1,8 @@
 /* Decodes Listener resources (LDS): the HttpConnectionManager of an API listener, with its filters and with its routes,
  * inline or by RDS.
  *
- * A socket listener is valid, and of no use to a channel: the dependency manager reports it. Errors are collected; the
- * listener is freed at the end if there was one. Runs on any thread. */
+ * A socket listener is valid, and of no use to a channel: the dependency manager reports it. Errors are collected; if
+ * there was an error, the listener is freed at the end. Runs on any thread. */
 #include "base/mem.h"
 #include "pb/envoy/config/listener/v3/listener.pb-c.h"
 #include "xds/resource/decoded.h"

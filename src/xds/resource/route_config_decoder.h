@@ -1,4 +1,4 @@
-/* Decodes a table of virtual hosts, which stands in a RouteConfiguration or inline in a Listener. Any thread decodes,
+/* Decodes a table of virtual hosts, of a RouteConfiguration or inline in a Listener. Any thread decodes,
  * each with a context of its own. */
 #ifndef TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H
 #define TC_XDS_RESOURCE_ROUTE_CONFIG_DECODER_H

@@ -13,7 +13,7 @@
     "{\"xds_servers\": [" SERVER("s") "], " NODE                                                                       \
                                       ", \"certificate_providers\": {\"a\": {\"plugin_name\": \"file_watcher\"}}}"
 
-/* The text of a bootstrap's error. With JSON as in the channel's option; NULL: from the environment. */
+/* Returns the error of reading a bootstrap. json: the channel's option; NULL: the environment names the bootstrap. */
 static char *error_of(const char *json)
 {
     struct tc_resolver_env env = {.xds_bootstrap_json = json};
