@@ -29,7 +29,7 @@ enum {
 struct channel_transport {
     struct tc_xds_transport base;
     struct tc_loop *loop;
-    torc_channel *channel; /* NULL: it cannot be made, see failure */
+    torc_channel *channel; /* NULL: the channel cannot be made, see `failure` */
     struct tc_channel_watch watch;
     struct tc_status failure;
     struct tc_task tell_failure;
@@ -197,7 +197,7 @@ static torc_credentials *server_channel_credentials(const struct tc_channel_tran
     return creds;
 }
 
-/* A97: `creds`, which it takes over, with one of the server's call credentials. */
+/* A97: takes over `creds`, and returns them joined with one of the server's call credentials. */
 static torc_credentials *with_call_credentials(torc_credentials *creds, const json_t *entry, char **why)
 {
     const json_t *config = json_object_get(entry, "config");

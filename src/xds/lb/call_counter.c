@@ -9,8 +9,8 @@
 static struct tc_call_counter *table;
 static unsigned generation;
 
-/* Takes the lock. In a forked child it also forgets the parent's table: counters that the child's code still holds stay
- * theirs until they are given up. */
+/* Takes the lock. The first call in a forked child forgets the parent's table. Counters of the parent that the child
+ * still holds live until the child gives them up. */
 static void counters_lock(void)
 {
     tc_lock_take(tc_lock_of_process(TC_RANK_COUNTERS));

@@ -59,7 +59,8 @@ struct tc_dependency_manager {
     size_t unanswered;                    /* LOGICAL_DNS nodes that are `awaited` */
     struct tc_task task;                  /* reconcile */
     uint64_t mark, seen;
-    size_t leaf_clusters, names;  /* of the aggregates that this round has walked: those of good ones, those of all */
+    size_t leaf_clusters, names;  /* of the aggregates that this round has walked: leaf clusters of the good ones, names
+                                     in all */
     struct tc_xds_config *config; /* of the last report */
     struct tc_status error;       /* of the last report; OK: it was `config` */
     bool freed;                   /* during a report */

@@ -47,7 +47,7 @@ static void other_sizes_and_no_blocks_are_the_systems(void **state)
     tc_blocks_end(NULL);
 }
 
-/* Four large ones, however many there were: those are the same the next time. */
+/* Of any number of large blocks that come back, four are kept and used again. */
 static void few_large_ones_are_kept(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void few_large_ones_are_kept(void **state)
     tc_blocks_end(b);
 }
 
-/* A block of a size that is reused lies ready once one came back. */
+/* Once a block of a reused size came back, a block of that size lies ready. */
 static void what_lies_ready(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void what_lies_ready(void **state)
 
 enum { MANY = 5000 };
 
-/* However many were lent at once, few are kept: the others are new the next time. */
+/* The number of kept blocks is bounded, however many were lent at once. */
 static void what_is_kept_is_bounded(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void blocks_outlive_their_owner(void **state)
     }
 }
 
-/* One takes and writes, two read and give back, while the blocks end. */
+/* One thread takes blocks and writes to them, two threads read them and give them back, while the blocks end. */
 enum { ROUNDS = 20000, SLOTS = 64 };
 
 static _Atomic(char *) slots[SLOTS];

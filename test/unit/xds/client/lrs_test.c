@@ -247,7 +247,7 @@ static void limits_of_a_server(void **state)
     unload(c);
 }
 
-/* Each is one of its own, found again however many there are: names of one length. */
+/* Each of many clusters, with names of one length, has loads of its own, and is found again. */
 static void thousands_of_clusters(void **state)
 {
     (void)state;

@@ -19,8 +19,8 @@ struct world {
     struct tc_rng rng;
     struct tc_addr parsed[ADDRS];
     enum place at[ADDRS];
-    bool draining_too;               /* among the statuses */
-    uint64_t now_ms, used_ms[ADDRS]; /* when a session last could have held it; 0: never */
+    bool draining_too;               /* DRAINING is among the cluster's statuses */
+    uint64_t now_ms, used_ms[ADDRS]; /* the last time at which a session could hold the subchannel; 0: never */
     bool waits[ADDRS];               /* a pick of the address's session is queued */
     unsigned reports[ADDRS];         /* the number of the report whose picker queued the pick */
 };

@@ -235,7 +235,7 @@ static void creates_on_demand(void **state)
     assert_connects(f, "");
     assert_string_equal(pick(f, B), "QUEUE");
     assert_connects(f, B " ");
-    /* It fails, so waiting RPCs are tried again and go elsewhere. */
+    /* The endpoint fails, so waiting RPCs are tried again and go elsewhere. */
     assert_string_equal(pick(f, B), "QUEUE");
     reports = f->reports;
     fake_lb_set_failed(f, B, "refused");
