@@ -42,36 +42,38 @@ struct torc_channel_options {
                                targets; NULL: as grpc_proxy, https_proxy, http_proxy and no_proxy have it; "": none */
     const struct torc_resolver_factory *const
         *resolvers; /* the application's, tried before Torc's own; NULL-terminated, NULL: none; the factories are
-                       copied; what their strings and arg point at must live until stop has been called */
+                       copied; their strings and the object that arg points at must live until stop has been called */
     const struct torc_lb_factory *const *lb_policies; /* the application's; NULL-terminated, NULL: none; copied as
                                                          resolvers are; names of Torc's own policies are refused */
     int32_t service_config_lookup;                    /* use the resolver's service config; 0: on */
-    int32_t retries;                   /* retry and hedging policies (A6, A44) count; 0: on. Requests that no server
+    int32_t retries;                    /* retry and hedging policies (A6, A44) count; 0: on. Requests that no server
                                            has seen are sent again in any case */
-    int32_t gzip;                      /* compress request messages; 0: off */
-    int32_t keepalive_without_calls;   /* 0: off */
-    int64_t keepalive_time_ms;         /* 0 and -1: off; under 10000 is raised to 10000 */
-    int64_t keepalive_timeout_ms;      /* with keepalive also TCP_USER_TIMEOUT (A18); 0: 20000 */
-    int64_t connect_timeout_ms;        /* for TCP, TLS and HTTP/2 together; 0: 20000 */
-    int64_t idle_timeout_ms;           /* the channel becomes IDLE after this time without calls; 0: 1800000; -1:
+    int32_t gzip;                       /* compress request messages; 0: off */
+    int32_t keepalive_without_calls;    /* 0: off */
+    int64_t keepalive_time_ms;          /* 0 and -1: off; under 10000 is raised to 10000 */
+    int64_t keepalive_timeout_ms;       /* with keepalive also TCP_USER_TIMEOUT (A18); 0: 20000 */
+    int64_t connect_timeout_ms;         /* for TCP, TLS and HTTP/2 together; 0: 20000 */
+    int64_t idle_timeout_ms;            /* the channel becomes IDLE after this time without calls; 0: 1800000; -1:
                                           never */
-    int64_t backoff_initial_ms;        /* at most backoff_max_ms; 0: 1000 */
-    int64_t backoff_max_ms;            /* 0: 120000 */
-    double backoff_multiplier;         /* 1 to 1000; 0: 1.6 */
-    double backoff_jitter;             /* up to 1, a part of the delay; 0: 0.2; -1: none */
-    int64_t dns_min_interval_ms;       /* between re-resolutions; 0: 30000; -1: none */
-    int64_t xds_resource_timeout_ms;   /* A57's does-not-exist timer; 0: 15000 */
-    int64_t max_receive_message_bytes; /* 0: 4194304; -1: no limit */
-    int64_t max_send_message_bytes;    /* of a message after compression; 0 and -1: no limit. None is larger than
+    int64_t backoff_initial_ms;         /* at most backoff_max_ms; 0: 1000 */
+    int64_t backoff_max_ms;             /* 0: 120000 */
+    double backoff_multiplier;          /* 1 to 1000; 0: 1.6 */
+    double backoff_jitter;              /* up to 1, a part of the delay; 0: 0.2; -1: none */
+    int64_t dns_min_interval_ms;        /* between re-resolutions; 0: 30000; -1: none */
+    int64_t xds_resource_timeout_ms;    /* A57's does-not-exist timer; 0: 15000 */
+    int64_t max_receive_message_bytes;  /* 0: 4194304; -1: no limit */
+    int64_t max_send_message_bytes;     /* of a message after compression; 0 and -1: no limit. None is larger than
                                            4294967295, which is gRPC's own limit (RESOURCE_EXHAUSTED) */
-    int64_t max_header_list_bytes;     /* of a response, decoded; 0: 16384 */
-    int64_t max_request_header_bytes;  /* of a request: names and values of its headers and 32 bytes for each, before
+    int64_t max_header_list_bytes;      /* of a response, decoded; 0: 16384 */
+    int64_t max_request_header_bytes;   /* of a request: names and values of its headers and 32 bytes for each, before
                                            compression, some 600 bytes of Torc's own included; at most 268435456; 0:
                                            1048576. An RPC beyond it, or beyond what the server says that it takes,
                                            ends with RESOURCE_EXHAUSTED and is not sent */
-    int64_t retry_buffer_bytes;        /* of its request, what a call keeps for another attempt; 0: 262144; -1: nothing.
-                                           A call that sends more is committed to the attempt that it has (A6) */
-    int64_t channel_retry_buffer_bytes; /* what all calls of the channel keep together; 0: 16777216; -1: nothing */
+    int64_t retry_buffer_bytes;         /* the most bytes of its request that a call keeps for another attempt; 0:
+                                          262144; -1: nothing. A call that sends more is committed to the attempt that
+                                          it has (A6) */
+    int64_t channel_retry_buffer_bytes; /* the most bytes that all calls of the channel keep together; 0: 16777216; -1:
+                                           nothing */
     int64_t ring_size_cap;              /* A42's local cap, at most 8388608; 0: GRPC_RING_HASH_CAP or 4096 */
     const struct torc_interceptor *const *interceptors; /* the application's, outermost first, at most 64
                                                            (torc/interceptor.h); NULL-terminated, NULL: none; copied */
@@ -110,7 +112,7 @@ TORC_API int torc_channel_wait_state(torc_channel *channel, enum torc_connectivi
 TORC_API int torc_channel_connect(torc_channel *channel, int64_t timeout_ms);
 /* Ends all backoffs: connections and resolutions that wait are tried again at once. Any thread. */
 TORC_API void torc_channel_reset_backoff(torc_channel *channel);
-/* The channel as it is, as one JSON object for torc_free: {"target", "state", "status" (why, in
+/* Stores the channel's present state as one JSON object for torc_free: {"target", "state", "status" (why, in
  * TRANSIENT_FAILURE), "pool" (of the runtime, without those to xDS servers: connections, and those of them that no
  * policy holds), "child"}. "child" is the tree of LB policies: each {"policy": name, ...} with its children, endpoints,
  * states and timers; its members may grow in number. Absent while the channel is idle. Blocks until the loop has
@@ -121,9 +123,9 @@ TORC_API int torc_channel_describe(torc_channel *channel, char **json);
 TORC_API const char *torc_channel_target(const torc_channel *channel);
 
 /* Connection events in their order, for tools: kind is "state", "connect", "connected", "connect_failed", "closed";
- * detail is a state's name or an address, with a reason after it where there is one. On the loop's thread, after
- * what caused them is done: the application may destroy children of its LB policy there. Strings borrowed. One observer
- * a channel; NULL removes it, and what the former one was not told of is dropped. */
+ * detail is a state's name or an address, with a reason after it where there is one. Called on the loop's thread, never
+ * inside the function that caused the event, so that the application may destroy children of its LB policy there.
+ * Strings are borrowed. A channel has one observer; NULL removes it, and events that it was not told of are dropped. */
 typedef void (*torc_channel_event_fn)(const char *kind, const char *detail, const char *reason, void *arg);
 TORC_API int torc_channel_observe(torc_channel *channel, torc_channel_event_fn fn, void *arg);
 

@@ -283,7 +283,7 @@ static void cancel_some(struct world *w, unsigned seconds)
     struct tc_rng rng;
     tc_rng_init_seed(&rng, 7);
     uint64_t end_ns = tc_system_clock.monotonic_ns(NULL) + seconds * TC_NS_PER_S;
-    uint64_t last_ns = end_ns + 60 * TC_NS_PER_S; /* a machine that is busy has longer for the least */
+    uint64_t last_ns = end_ns + 60 * TC_NS_PER_S; /* a busy machine gets more time to reach the least numbers */
     while (!w->foreign && tc_system_clock.monotonic_ns(NULL) < (enough(w, seconds) ? end_ns : last_ns)) {
         struct timespec t = {.tv_nsec = (long)tc_rng_below(&rng, 1000000)};
         ppoll(NULL, 0, &t, NULL);

@@ -140,7 +140,8 @@ static void share_of_aborts(void **state)
     int aborted = 0;
     for (int i = 0; i < 800; i++)
         aborted += code_with(w.ch, NULL, NULL) == TORC_STATUS_UNAVAILABLE;
-    /* 200 expected, within seven standard deviations of 12.2. In hundredths all would be, in millionths two. */
+    /* 200 expected, within seven standard deviations of 12.2. Read as hundredths the fraction would abort all RPCs,
+     * read as millionths about two. */
     assert_in_range(aborted, 114, 286);
     assert_int_equal(kit_mesh_take(w.k, 0), 800 - aborted);
     kit_mesh_world_close(&w);

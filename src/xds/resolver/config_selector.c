@@ -25,7 +25,8 @@ struct xds_selector {
     struct tc_retry_policy *retries; /* of route i; NULL: no route has one */
     size_t n_refs;
     struct tc_cluster_ref **refs;
-    struct tc_filter_chain **chains; /* one for each of refs, or NULL; NULL: no filter does anything anywhere */
+    struct tc_filter_chain **chains; /* chains[i]: the filters of RPCs to refs[i], or NULL. NULL: no RPC has filters
+                                        that act */
 };
 
 static void release_cluster(void *hold)
@@ -53,7 +54,7 @@ static struct tc_status selector_no_route(const struct xds_selector *s, struct t
     return status;
 }
 
-/* Index of the cluster in refs. */
+/* Returns the index in `refs` of the cluster for one RPC; a weighted route draws it. */
 static size_t selector_cluster_index(const struct xds_selector *s, const struct tc_route *route, struct tc_rng *rng)
 {
     size_t at = s->first[route - s->config->vhost->routes];

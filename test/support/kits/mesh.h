@@ -86,8 +86,8 @@ void kit_mesh_put_endpoints(struct kit_mesh *k, const char *name, const char *lo
  * [NACK text]"; of incremental requests the names subscribed to. The caller frees with tc_free. */
 char *kit_mesh_requests(struct kit_mesh *k);
 
-/* Takes requests until one contains `text`, at most 60 s. An answer to an earlier response counts too: where that may
- * still be under way, use kit_mesh_wait_accepted. */
+/* Takes requests until one contains `text`, at most 60 s. A request that answers an earlier response counts too;
+ * kit_mesh_wait_accepted waits for the newest one. */
 void kit_mesh_wait_request(struct kit_mesh *k, const char *text);
 /* Waits as kit_mesh_wait_request does, and returns the requests taken, which the caller frees with tc_free. */
 char *kit_mesh_requests_until(struct kit_mesh *k, const char *text);

@@ -143,7 +143,7 @@ static void test_refusals(void **state)
                    "HTTP status 407 Proxy Authentication Required");
     expect_failure("HTTP/1.1 502\r\n\r\n", "HTTP status 502");
     expect_failure("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP status 100 Continue");
-    /* A reason that is not for people. */
+    /* A reason with control characters is left out. */
     expect_failure("HTTP/1.1 500 a\x1b[2Jb\r\n\r\n", "HTTP status 500");
     expect_failure("", "it closed the connection");
     expect_failure("HTTP/1.1 200 OK\r\n\r", "it closed the connection");
@@ -181,7 +181,7 @@ static void test_limit_and_errors(void **state)
     assert_non_null(strstr(tc_status_text(&t.error), "connection reset"));
     finish(&t);
 
-    /* Before it began, and while it waits. */
+    /* Cancelled before the request was written, and while the answer is awaited. */
     start(&t, "");
     finish(&t);
     assert_int_equal(t.called, 0);
@@ -213,7 +213,7 @@ static void test_via(void **state)
     assert_ptr_equal(tc_addr_to_dial(&plain), &plain);
     struct tc_addr copy = tc_addr_ref(&a);
     assert_true(tc_addr_eq(&copy, &a));
-    /* The text, and so the ring, know nothing of it. */
+    /* The proxy is not part of the address's text, and so not of the ring. */
     char *text = tc_addr_text(&a);
     assert_string_equal(text, "10.0.0.1:80");
     tc_free(text);
