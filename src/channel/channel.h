@@ -7,14 +7,14 @@
 #include "runtime/runtime.h"
 
 /* Ends a private channel, once. No callback of the channel, its watches or its calls (not even on_done) comes after it
- * returns; the memory goes with the loop turn. */
+ * returns; the memory is freed at the end of the loop's turn. */
 void tc_channel_shutdown(torc_channel *ch);
 /* Ends all backoffs at once. */
 void tc_channel_reset_backoff(torc_channel *ch);
 /* An IDLE channel starts to connect. */
 void tc_channel_exit_idle(torc_channel *ch);
 
-/* fn comes with the next state that is published. */
+/* Adds a watch. fn is called with each state that is delivered from now on. */
 void tc_channel_watch_add(torc_channel *ch, struct tc_channel_watch *watch);
 /* fn is not called after it. Does nothing if the watch was not added or the channel was shut down. */
 void tc_channel_watch_remove(struct tc_channel_watch *watch);

@@ -4,10 +4,10 @@
 
 #include "base/slice.h"
 
-#define TC_RING_SIZE_MAX 8388608u
-#define TC_RING_DEFAULT_MIN 1024u
+#define TC_RING_SIZE_MAX 8388608u /* the largest size that a config may ask for */
+#define TC_RING_DEFAULT_MIN 1024u /* sizes of a config that names none of its own */
 #define TC_RING_DEFAULT_MAX 4096u
-#define TC_RING_DEFAULT_CAP 4096u
+#define TC_RING_DEFAULT_CAP 4096u /* the channel's limit on every ring, unless an option sets another */
 
 struct tc_ring_item {
     struct tc_slice key; /* the hash_key, or the first address as text */

@@ -20,7 +20,6 @@ struct xds_selector {
     struct tc_config_selector base;
     struct tc_xds_config *config; /* without clusters */
     uint64_t channel_id;
-    /* The clusters of route i begin at refs[first[i]]; a weighted route has several. */
     size_t *first;
     struct tc_retry_policy *retries; /* of route i; NULL: no route has one */
     size_t n_refs;

@@ -27,7 +27,7 @@ struct tc_http_filter_type {
     bool (*applies)(const void *config);
 };
 
-/* The router, which is all that a listener must have. */
+/* The router: the one filter that a listener must have. */
 extern const struct tc_http_filter_type tc_http_filter_router;
 /* RBAC (A41) is for servers: a listener for clients cannot have it, but routes may serve both, so its overrides pass.
  */
