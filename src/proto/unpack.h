@@ -1,5 +1,5 @@
 /* Unpacks protobuf messages from outside: proto/scan, then protobuf-c into an arena, whose budget bounds what one
- * message may cost. Nothing of a message that was unpacked here is freed but with its arena. Any thread. */
+ * message may cost. A message is freed with its arena, never in parts. Any thread. */
 #ifndef TC_PROTO_UNPACK_H
 #define TC_PROTO_UNPACK_H
 
@@ -19,7 +19,7 @@ size_t tc_unpack_budget(size_t wire_bytes);
 int tc_unpack(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, const struct tc_scan_options *options,
               struct tc_arena *arena, ProtobufCMessage **out, struct tc_validation_errors *errors);
 
-/* The second half of it: `bytes` are what tc_scan gave, or a part of them that is a message of `type` by itself. */
+/* The second half of tc_unpack: `bytes` are the output of tc_scan, or a part of it that is a message of `type`. */
 int tc_unpack_scanned(const ProtobufCMessageDescriptor *type, struct tc_slice bytes, struct tc_arena *arena,
                       ProtobufCMessage **out, struct tc_validation_errors *errors);
 

@@ -140,7 +140,7 @@ static void sweep_by_failure_percentage(struct sweep *s)
     }
 }
 
-/* A50: an endpoint that is not ejected at a sweep gets one step of its multiplier back. */
+/* A50: an endpoint that is not ejected loses one step of its multiplier; one whose time is over returns. */
 static void sweep_age(struct sweep *s, struct tc_outlier *o)
 {
     if (!o->ejected) {

@@ -2,8 +2,8 @@
  *
  * A cluster's UpstreamTlsContext names instances of certificate providers (roots, identity) and says which names the
  * server's certificate must have. The credentials hold both providers and the Cluster resource, whose matchers they
- * read. Their key is made of the providers' files and the demands on names, so clusters, and snapshots of one cluster,
- * whose connections are alike share connections in the pool.
+ * read. Their key is made of the providers' files and the demands on names: two clusters with the same key, or two
+ * snapshots of one cluster, share connections in the pool.
  *
  * SNI differs from endpoint to endpoint, so it travels with the endpoint (tc_cluster_tls_endpoint) and not with the
  * credentials. */
@@ -46,7 +46,7 @@ static struct tc_creds_handshake *creds_start(torc_credentials *base, struct tc_
     return tc_creds_handshake_source(loop, &creds_of(base)->source, creds_of(base)->about, bs, peer, fn, arg);
 }
 
-/* Changes when certificates do. */
+/* Returns a number that changes when a certificate file is replaced. */
 static uint64_t creds_epoch(torc_credentials *base)
 {
     uint64_t number;
@@ -79,7 +79,7 @@ static bool creds_verify(void *arg, struct x509_st *leaf, const char *name, stru
     return tc_san_check(&c->sans, leaf, tc_slice_str(name), why);
 }
 
-/* Lengths keep texts apart, whatever bytes they hold. */
+/* Adds a text and its length, so that no bytes of a text can look like the border between two. */
 static void key_add_text(struct tc_buf *b, struct tc_slice s)
 {
     tc_buf_printf(b, "%zu:", s.len);
@@ -182,7 +182,7 @@ bool tc_cluster_tls_eq(const struct tc_cluster_tls *a, const struct tc_cluster_t
 
 /* --- SNI --- */
 
-/* RFC 6066 section 3: SNI must not be an address. An empty name counts as one. */
+/* RFC 6066 section 3: SNI must not be an address. Returns true for an empty name, too. */
 static bool sni_is_literal(struct tc_slice host)
 {
     unsigned char bytes[sizeof(struct in6_addr)];
@@ -196,8 +196,8 @@ static bool sni_is_literal(struct tc_slice host)
     return inet_pton(AF_INET, text, bytes) == 1;
 }
 
-/* A101: the endpoint's hostname if auto_host_sni is set, else the configured SNI; with the variable below the channel's
- * authority if neither applies. Empty: no SNI. */
+/* A101: returns the endpoint's hostname if auto_host_sni is set, else the configured SNI. If neither is a name, and the
+ * environment variable allows it, the channel's authority. Empty: no SNI. */
 static struct tc_slice tls_sni_of(const struct tc_cluster *c, const struct tc_endpoint *e, struct tc_slice authority)
 {
     struct tc_slice host = tc_slice_of(NULL, 0);

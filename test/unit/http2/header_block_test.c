@@ -27,7 +27,7 @@ static void put_block(struct fake_h2 *peer, uint32_t stream, const struct tc_buf
     fake_h2_frame(peer, FAKE_H2_CONTINUATION, FAKE_H2_END_HEADERS, stream, block->data + first, block->len - first);
 }
 
-/* Lets nothing be written: an answer to a PING waits. */
+/* Blocks the pipe, and makes the connection owe an answer to a PING, so that later frames queue behind it. */
 static void block_writes(struct fake_pipe *pipe, struct fake_h2 *peer, struct tc_loop *loop)
 {
     fake_pipe_set_capacity(pipe, 0);
@@ -140,7 +140,7 @@ static void fill_budget(struct fake_h2 *peer, size_t before)
 }
 
 /* The read budget of the turn ends within the header block of a call that ends in this turn: the rest of the block is
- * read before the connection flushes. At each byte of the block. */
+ * read before the connection flushes. Runs once for each byte of the block. */
 static void read_budget_ends_in_a_block(void **state)
 {
     (void)state;
@@ -265,7 +265,8 @@ static void server_fini(struct server *s)
     tc_loop_free(s->loop);
 }
 
-/* A request's trailers begin; the call ends: its deadline passes, or its status is sent. */
+/* The call ends between the two parts of its request's trailers: by its deadline, or with `status` because the handler
+ * sends the status. */
 static void server_call_ends(enum meeting meeting, bool status)
 {
     struct server s;
