@@ -27,10 +27,9 @@ struct tc_h2_streams {
 
 /* How far the connection is on its way to the end: draining, failed, closed. */
 struct tc_h2_ending {
-    bool draining;
-    bool on_draining_due;  /* the owner is to hear of the draining */
-    bool goaway_sent;      /* our first one */
-    bool last_goaway_sent; /* the one with the last stream's number */
+    bool draining, on_draining_due; /* the owner is to hear of the draining */
+    bool goaway_sent;               /* our first one */
+    bool last_goaway_sent;          /* the one with the last stream's number */
     bool goaway_received, too_many_pings;
     bool goaway_in_use;           /* streams were open when the peer's GOAWAY came */
     bool failed;                  /* dead: on_closed is due or was called */
