@@ -1,6 +1,6 @@
-/* The estimate of a path, as in gRPC: a PING behind DATA; bytes until its answer are the bandwidth-delay product. The
- * window doubles when two thirds of it were filled and the bandwidth is the highest seen. PINGs become rarer while the
- * estimate stands. */
+/* The estimate of a path's bandwidth-delay product, as in gRPC: a PING is sent when DATA comes, and the bytes that come
+ * until it is answered are the estimate. The window doubles when they fill two thirds of it and the bandwidth is the
+ * highest seen. While the window does not grow, PINGs become rarer. */
 #include "http2/bdp.h"
 
 #include "base/common.h"

@@ -3,14 +3,14 @@
  * The facts are the config, the last update, and of each child what it reported, its failover timer and its retention.
  * Everything else follows in priority_reconcile(), which runs at the end of each event and is idempotent:
  *
- *   candidates   The priorities that are worth a stop: not made yet, READY, IDLE, or CONNECTING within the failover
- *                time. The policy serves from the first one, which it makes if need be. Without any it serves from the
- *                first that is CONNECTING, or else from the last.
+ *   candidates   The priorities that may serve: not made yet, READY, IDLE, or CONNECTING within the failover time. The
+ *                policy serves from the first candidate, which it makes if need be. Without a candidate it serves from
+ *                the first priority that is CONNECTING, or else from the last.
  *   used         The priorities below (from this index on) are deactivated: each ends when its retention is over,
  *                unless all above it fail meanwhile. Whole ranges are deactivated and reactivated at once.
  *
- * So an event costs O(log n) of the n priorities, ones that make children excepted: a cluster that fails does not
- * look at the hundreds above it that failed before. An update walks all.
+ * So an event that makes no child costs O(log n) of the n priorities: a cluster that fails does not look at the
+ * hundreds above it that failed before. An update walks all.
  *
  * A child that leaves the config ends at once (A115), or is kept by its own retention timer when the environment asks
  * for the older behaviour. That timer also serves deactivated children across an update, which may move them. */
@@ -67,7 +67,7 @@ struct priority {
     struct tc_timer inactive_timer;         /* of the first range */
     /* The last published state. */
     enum torc_connectivity published_state;
-    struct tc_picker *published;         /* a reference; NULL: none yet, or that of no child */
+    struct tc_picker *published;         /* a reference; NULL: nothing published yet, or a picker of the policy's own */
     const struct priority_child *chosen; /* whose picker it is; NULL: none, or it ended */
     bool busy;                           /* children are being updated: no choice until all are (A56) */
 };
@@ -210,7 +210,8 @@ static void on_inactive_timer(struct tc_timer *timer)
             tc_named_child_end(&p->at[i]->base);
 }
 
-/* The priorities below i are not needed while it works. Those with a timer of their own keep it, which is due first. */
+/* Deactivates the priorities below i, which are not needed while i works. A child with a timer of its own keeps that
+ * timer, which is due before the range's. */
 static void priority_deactivate_below(struct priority *p, uint32_t i)
 {
     if (i + 1 >= p->used)
@@ -221,7 +222,7 @@ static void priority_deactivate_below(struct priority *p, uint32_t i)
     inactive_timer_set(p);
 }
 
-/* The priorities from the first to i are needed. */
+/* Makes the priorities from the first to i active again: they are needed. */
 static void priority_activate_down_to(struct priority *p, uint32_t i)
 {
     for (uint32_t k = 0; (k = tc_index_set_next(&p->retained, k)) <= i; k++) {
@@ -241,7 +242,7 @@ static void priority_activate_down_to(struct priority *p, uint32_t i)
     inactive_timer_set(p);
 }
 
-/* When the child ends; 0: it is active. */
+/* Returns when the child ends; 0: it is active. */
 static uint64_t inactive_due_ms(const struct priority *p, const struct priority_child *c)
 {
     if (tc_timer_active(&c->base.retention))
@@ -329,7 +330,7 @@ static void priority_child_place(struct priority *p, struct priority_child *c, u
     priority_child_file(c);
 }
 
-/* The child at priority i, made if need be. */
+/* Returns the child at priority i, after making it if need be. */
 static struct priority_child *priority_activate(struct priority *p, uint32_t i)
 {
     const struct tc_child_config *config = &p->config->at[i];
