@@ -46,13 +46,13 @@ struct tc_arena *tc_server_call_arena(struct tc_server_call *call);
 
 /* Asks for one more message. */
 void tc_server_call_read(struct tc_server_call *call);
-/* Sends initial metadata, once, before the first message; sent empty otherwise. `encoding`: of the messages that
- * follow. */
+/* Sends initial metadata, once, before the first message; without this call it is sent empty. `encoding`: of the
+ * messages that follow. */
 void tc_server_call_send_headers(struct tc_server_call *call, const struct tc_headers *headers,
                                  enum tc_h2_encoding encoding);
 /* Sends a copy of a message, behind those that wait. If all calls together queue more than max_queued_bytes, calls that
- * have waited 5 s for their client to take a message are reset, the longest waiting first; if there is none, this call
- * is reset. */
+ * have waited 5 s for their client to take a message are reset, the longest waiting first; if no call has waited so,
+ * this one is reset. */
 void tc_server_call_send(struct tc_server_call *call, struct tc_slice message);
 /* Sends a message as tc_server_call_send does, without a copy. Takes a reference of its own. */
 void tc_server_call_send_ref(struct tc_server_call *call, struct tc_rstr *message);

@@ -153,8 +153,8 @@ static void targets_of_a_domain(void **state)
     kit_mesh_free(k);
 }
 
-/* Two runtimes that share nothing stand for two processes of a pod: both get their resources, and neither takes over
- * the stream as fast as it can. */
+/* Two runtimes that share nothing stand for two processes of a pod: both get their resources, and neither fights
+ * for the stream without pauses. */
 static void two_clients(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@
  *   (policy_on_want), or adopted when the child released a subchannel that sessions use (subchannel_release).
  * - A pick of an RPC with a cookie looks its addresses up and takes the best entry: READY before IDLE before
  *   CONNECTING before one without a subchannel. READY completes the pick; the others queue it and, by `want_task`,
- *   connect. If there is none the child picks.
+ *   connect. Without an entry to take the child picks.
  * - An entry that a queued pick waits for is `awaited`: its next change publishes a new picker, which ends the wait.
  * - The timer ends the policy's own subchannels that no session used for idle_timeout.
  *

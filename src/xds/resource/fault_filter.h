@@ -4,10 +4,10 @@
 
 #include "xds/resource/http_filter.h"
 
-/* A share of the RPCs. Headers may lower the numerator alone, hence no plain millionths. */
+/* A share of the RPCs: numerator * unit millionths. A header may lower the numerator, so it is kept as it was sent. */
 struct tc_fault_share {
     uint32_t numerator;
-    uint32_t unit; /* millionths that one of the numerator is: 10000, 100 or 1 */
+    uint32_t unit; /* 10000 for hundredths, 100 for ten-thousandths, 1 */
 };
 
 enum tc_fault_delay { TC_FAULT_NO_DELAY, TC_FAULT_FIXED_DELAY, TC_FAULT_HEADER_DELAY };

@@ -14,7 +14,7 @@
 
 struct world {
     struct tc_cluster_refs refs;
-    struct tc_buf log; /* "+a -a " */
+    struct tc_buf log; /* "+a ": cluster a came into use; "-a ": it went out of use */
     struct tc_config_selector *selector;
     struct tc_arena arena;
     struct tc_headers headers;
@@ -140,7 +140,7 @@ static void weights_and_fractions(void **state)
     "{'match': {'prefix': '', 'runtimeFraction': {'defaultValue': {'numerator': " #numerator "}}}, 'route': "          \
     "{'cluster': '" cluster "'}}, "
 
-/* A28: the fractions of an RPC's routes are drawn for one by one, and apart from the cluster's weight. */
+/* A28: each route's fraction has a random number of its own, and the cluster's weight has another. */
 static void fractions_are_independent(void **state)
 {
     TC_CASE(LR15);
@@ -190,7 +190,7 @@ static void hash_of_a_header(void **state)
     close_world(&w);
 }
 
-/* One random number for the RPC, whatever its picks: it is in the call's config, before any pick. */
+/* An RPC has one random hash, which all its picks use: the call's config has it before the first pick. */
 static void random_hash(void **state)
 {
     TC_CASE(HP12);

@@ -49,7 +49,7 @@ struct value {
 struct resource {
     unsigned type, number;
     /* The server's side. */
-    bool deleted, refused; /* refused: its present form is */
+    bool deleted, refused; /* refused: the client refuses the form that is served */
     struct value served;
     /* The model's. */
     bool needed, good, marked;
@@ -85,7 +85,7 @@ struct world {
     unsigned refusals, configs;
 };
 
-/* Where a test that failed was. */
+/* The sequence and the step that run, for the text of a failure. */
 static struct {
     bool inside;
     unsigned sequence, step;
@@ -437,14 +437,16 @@ static void change(struct world *w, struct resource *r)
     push(w, r);
 }
 
+/* Routes do not change while their server is down: they would come back before their clusters, and the manager forgets
+ * resources that are not needed meanwhile, which the model does not know. */
 static void step(struct world *w)
 {
     unsigned what = below(w, 40);
     struct server *s = &w->servers[below(w, SERVERS)];
     if (what == 0)
         change(w, LISTENER(w));
-    else if (what <= 2 && !w->servers[TOP].down) /* while it is down, routes come before their clusters, and the */
-        change(w, ROUTES(w)); /* manager forgets resources that are not needed in between: not in the model */
+    else if (what <= 2 && !w->servers[TOP].down)
+        change(w, ROUTES(w));
     else if (what <= 6 && s->down)
         come_up(s);
     else if (what <= 4)
