@@ -251,6 +251,7 @@ struct tc_call *tc_call_start(torc_channel *ch, const struct tc_call_opts *opts,
     for (size_t i = 0; opts->metadata && i < opts->metadata->len; i++)
         tc_headers_add_copy(&c->asked.metadata, opts->metadata->data[i].name, opts->metadata->data[i].value);
     c->asked.wait_for_ready = opts->wait_for_ready;
+    c->retried = opts->once;
     c->asked.max_receive_bytes = opts->max_receive_message_bytes;
     c->deadline.started_ns = tc_loop_clock_ns(ch->loop);
     if (opts->timeout_ns && opts->timeout_ns < UINT64_MAX - c->deadline.started_ns)

@@ -11,6 +11,7 @@ struct tc_call_opts {
     const struct tc_headers *metadata; /* copied; NULL: none */
     uint64_t timeout_ns;               /* 0: none */
     bool wait_for_ready;
+    bool once; /* sent once at most: a stream that the server has not processed ends the call, too */
     uint64_t max_receive_message_bytes; /* 0: the channel's; UINT64_MAX: none */
 };
 

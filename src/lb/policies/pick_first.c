@@ -337,14 +337,27 @@ static void pf_address_failed(struct pick_first *p, struct pf_address *s, const 
     }
 }
 
+/* The second connection is given up; the next one to the address is for its endpoint. */
+static void pf_renewed_drop(struct pick_first *p)
+{
+    struct pf_address *s = p->renewed;
+    p->renewed = NULL;
+    if (!s)
+        return;
+    tc_endpoint_unref(p->selected->endpoint);
+    p->selected->endpoint = tc_endpoint_ref(s->endpoint);
+    p->selected->addr = s->addr;
+    pf_address_free(s);
+}
+
 /* The selected connection was lost (GOAWAY included): IDLE until a pick asks for another. */
 static void pf_address_lost(struct pick_first *p)
 {
     pf_picker_detach(p);
+    pf_renewed_drop(p);
     for (size_t i = 0; i < p->n; i++)
         pf_address_release(p->addresses[i]);
-    pf_address_free(p->renewed);
-    p->selected = p->renewed = NULL;
+    p->selected = NULL;
     tc_lb_request_reresolution(p->base.helper);
     pf_report(p, TORC_CONNECTIVITY_IDLE, NULL);
 }
@@ -355,11 +368,11 @@ static void on_renewed_state(struct pick_first *p, enum torc_connectivity state)
     struct pf_address *s = p->renewed;
     if (state == TORC_CONNECTIVITY_IDLE || state == TORC_CONNECTIVITY_CONNECTING)
         return;
-    p->renewed = NULL;
     if (state != TORC_CONNECTIVITY_READY) {
-        pf_address_free(s);
+        pf_renewed_drop(p);
         return;
     }
+    p->renewed = NULL;
     for (size_t i = 0; i < p->n; i++) {
         if (p->addresses[i] == p->selected) {
             p->addresses[i] = s;
@@ -395,10 +408,11 @@ static void on_subchannel_state(void *arg, enum torc_connectivity state, const s
 /* --- updates --- */
 
 /* Returns whether a subchannel made for one of the endpoints can serve the other. Weights and hash keys do not concern
- * a subchannel. */
+ * a subchannel; the hostname does (A81: the authority of RPCs, A101: SNI). */
 static bool pf_endpoints_interchangeable(const struct tc_endpoint *a, const struct tc_endpoint *b)
 {
-    return a == b || (a->health == b->health && tc_locality_cmp(a->locality, b->locality) == 0);
+    return a == b || (a->health == b->health && tc_locality_cmp(a->locality, b->locality) == 0 &&
+                      tc_slice_eq(tc_rstr_slice(a->hostname), tc_rstr_slice(b->hostname)));
 }
 
 /* Replaces the list. An address keeps its subchannel if the old and the new endpoint are interchangeable. */
@@ -454,6 +468,7 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
     struct tc_status ok = {0};
     if (!p->base.helper)
         return ok;
+    bool note_changed = !tc_rstr_eq(p->resolution_note, update->resolution_note);
     struct tc_rstr *resolution_note = tc_rstr_ref(update->resolution_note);
     tc_rstr_unref(p->resolution_note);
     p->resolution_note = resolution_note;
@@ -467,8 +482,11 @@ static struct tc_status pf_update(struct tc_lb_policy *policy, const struct tc_l
     enum tc_shuffle shuffle = !config->shuffle                     ? TC_SHUFFLE_NONE
                               : tc_pick_first_weighted_shuffling() ? TC_SHUFFLE_WEIGHTED
                                                                    : TC_SHUFFLE_EVEN;
-    if (p->endpoints && p->shuffle == shuffle && tc_endpoints_eq(p->endpoints, update->endpoints))
+    if (p->endpoints && p->shuffle == shuffle && tc_endpoints_eq(p->endpoints, update->endpoints)) {
+        if (note_changed && p->state == TORC_CONNECTIVITY_TRANSIENT_FAILURE)
+            pf_report_failure(p); /* A88: the text has the note */
         return ok;
+    }
     p->shuffle = shuffle;
     struct tc_rng *rng = tc_loop_rng(p->base.helper->env->loop);
     struct tc_addr_list_entry *list = tc_addr_list_new(update->endpoints, shuffle, rng, &n);

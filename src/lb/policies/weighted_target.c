@@ -9,6 +9,9 @@
  * published all the same, since RPCs that wait try again only then: at once when the policy's state changes, otherwise
  * once in a turn of the loop.
  *
+ * A child that reports IDLE is woken, as gRPC C++ does it: RPCs go to children that are READY while there is one, so no
+ * pick would ever wake it.
+ *
  * A child that failed counts as TRANSIENT_FAILURE until it is READY or IDLE, even while it reports CONNECTING. A child
  * that an update no longer lists has the weight 0: it is in no tree, and ends when its retention is over. */
 #include "lb/policies/weighted_target.h"
@@ -29,6 +32,7 @@ struct target {
     uint32_t weight; /* 0: not in the table */
     size_t place;    /* in the table */
     enum torc_connectivity counted_as;
+    struct tc_task wake; /* the child is IDLE */
 };
 
 /* The policy writes it, its pickers read it. Empty after the policy's shutdown. */
@@ -212,6 +216,8 @@ static void on_target_state(struct tc_named_child *c, enum torc_connectivity bef
         target->counted_as = c->state;
     if (!target->weight)
         return;
+    if (c->state == TORC_CONNECTIVITY_IDLE)
+        tc_loop_defer(c->helper.env->loop, &target->wake);
     if (c->state == TORC_CONNECTIVITY_CONNECTING) {
         tc_picker_unref(wt->waiting);
         wt->waiting = tc_picker_ref(c->picker);
@@ -225,15 +231,29 @@ static void on_target_state(struct tc_named_child *c, enum torc_connectivity bef
     wt_reconcile(wt);
 }
 
+static void on_wake(struct tc_task *task)
+{
+    struct target *target = TC_CONTAINER_OF(task, struct target, wake);
+    if (target->weight && target->base.state == TORC_CONNECTIVITY_IDLE)
+        tc_graceful_switch_exit_idle(target->base.policy);
+}
+
 static void on_target_new(struct tc_named_child *c)
 {
     target_of(c)->counted_as = c->state;
+    tc_task_init(&target_of(c)->wake, on_wake);
+}
+
+static void on_target_end(struct tc_named_child *c)
+{
+    tc_task_cancel(&target_of(c)->wake);
 }
 
 static const struct tc_children_ops target_ops = {
     .child_size = sizeof(struct target),
     .helper = {.update_state = tc_children_update_state},
     .on_new = on_target_new,
+    .on_end = on_target_end,
     .on_state = on_target_state,
 };
 
@@ -257,6 +277,8 @@ static struct tc_status wt_update(struct tc_lb_policy *policy, const struct tc_l
         struct tc_named_child *c = tc_children_list(&wt->children, config->at[i].name);
         tc_timer_stop(&c->retention);
         target_of(c)->weight = config->at[i].weight;
+        if (c->state == TORC_CONNECTIVITY_IDLE) /* it may have been idle while it was not listed */
+            tc_loop_defer(c->helper.env->loop, &target_of(c)->wake);
         struct tc_status status = tc_named_child_update(c, update, config->at[i].config);
         if (!tc_status_ok(&status) && tc_status_ok(&result))
             result = tc_status_ref(&status);

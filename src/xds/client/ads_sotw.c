@@ -12,7 +12,16 @@
 struct sotw_names {
     TC_VEC(char *) v;
     bool incomplete; /* some were held back */
+    const struct tc_xds_server *server;
+    bool lost; /* of some, the client does not hold what the server has sent */
 };
+
+/* Returns whether the resource in use is a fallback server's (A71), or the server's own was dropped for a later one that
+ * was refused. */
+static bool entry_is_lost(const struct tc_xds_entry *e, const struct tc_xds_server *server)
+{
+    return e->resource ? e->source != server : e->state == TC_XDS_NACKED;
+}
 
 static void collect_name(struct tc_xds_entry *e, uint32_t bit, void *arg)
 {
@@ -23,6 +32,7 @@ static void collect_name(struct tc_xds_entry *e, uint32_t bit, void *arg)
         return;
     }
     *tc_vec_push(&names->v) = e->name->data;
+    names->lost |= entry_is_lost(e, names->server);
     e->sending_on |= bit;
 }
 
@@ -38,6 +48,9 @@ static void sotw_write_request(struct tc_xds_channel *ch, size_t type, const str
     Envoy__Service__Discovery__V3__DiscoveryRequest m = ENVOY__SERVICE__DISCOVERY__V3__DISCOVERY_REQUEST__INIT;
     Google__Rpc__Status detail = GOOGLE__RPC__STATUS__INIT;
 
+    /* A server that reads its newest version in the first request of a stream has nothing to send. */
+    if (!t->asked && names->lost)
+        tc_rstr_clear(&t->version);
     m.version_info = (char *)tc_rstr_cstr(t->version);
     m.response_nonce = (char *)tc_rstr_cstr(t->nonce);
     m.type_url = (char *)ch->client->types.data[type]->type_url;
@@ -65,7 +78,7 @@ static void sotw_write_request(struct tc_xds_channel *ch, size_t type, const str
 
 static bool sotw_make_request(struct tc_xds_channel *ch, size_t type, struct tc_buf *out)
 {
-    struct sotw_names names = {0};
+    struct sotw_names names = {.server = ch->server};
     tc_xds_ads_each_entry(ch, type, collect_name, &names);
     if (names.v.len)
         qsort(names.v.data, names.v.len, sizeof(*names.v.data), compare_names);

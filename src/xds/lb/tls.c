@@ -202,7 +202,7 @@ static struct tc_slice tls_sni_of(const struct tc_cluster *c, const struct tc_en
 {
     struct tc_slice host = tc_slice_of(NULL, 0);
     if (c->tls->auto_host_sni)
-        host = tc_addr_host_of(tc_rstr_slice(c->kind == TC_CLUSTER_LOGICAL_DNS ? c->dns_target : e->hostname));
+        host = tc_addr_host_of(tc_rstr_slice(e->hostname));
     if (sni_is_literal(host))
         host = c->tls->sni;
     const char *before = getenv("GRPC_USE_CHANNEL_AUTHORITY_IF_NO_SNI_APPLICABLE");

@@ -392,6 +392,63 @@ static void a_moved_locality_renews_the_subchannel(void **state)
     assert_int_equal(fake_lb_count(f, A), 1);
 }
 
+static const char *zone_of_pick(struct fake_lb *f)
+{
+    assert_string_equal(fake_lb_pick(f), A);
+    return tc_rstr_cstr(f->pick.subchannel->endpoint->locality->zone);
+}
+
+/* The connection for the new endpoint loses the race against the end of the old one, or fails: the next connection is
+ * for the new endpoint all the same. */
+static void a_renewal_is_not_forgotten(void **state)
+{
+    struct fake_lb *f = *state;
+    update(f, A "@z1");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    update(f, A "@z2");
+    fake_lb_set_at(f, 0, TORC_CONNECTIVITY_IDLE);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_string_equal(zone_of_pick(f), "z2");
+    update(f, A "@z3");
+    fake_lb_set_at(f, 1, TORC_CONNECTIVITY_TRANSIENT_FAILURE);
+    assert_string_equal(zone_of_pick(f), "z2");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_string_equal(zone_of_pick(f), "z3");
+}
+
+/* A81, A101: the hostname of an endpoint names it to RPCs and to TLS. */
+static void a_changed_hostname_renews_the_subchannel(void **state)
+{
+    static const char *const names[] = {"one.example", "two.example"};
+    struct fake_lb *f = *state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(names); i++) {
+        struct tc_endpoints *list = fake_lb_endpoints(A);
+        list->at[0]->hostname = tc_rstr_str(names[i]);
+        fake_lb_update(f, list, tc_pick_first_config_new(false), NULL);
+        assert_int_equal(fake_lb_count(f, A), i + 1);
+        fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+        assert_string_equal(fake_lb_pick(f), A);
+        assert_string_equal(tc_rstr_cstr(f->pick.subchannel->endpoint->hostname), names[i]);
+    }
+}
+
+/* A88: the texts of RPCs that fail have the note of the moment. */
+static void a_new_resolution_note_is_told(void **state)
+{
+    static const char *const notes[] = {"xDS node n1", "s1: down", "xDS node n1"};
+    struct fake_lb *f = *state;
+    for (size_t i = 0; i < TC_ARRAY_LEN(notes); i++) {
+        fake_lb_update(f, fake_lb_endpoints(A), tc_pick_first_config_new(false), notes[i]);
+        if (i == 0)
+            fake_lb_set_failed(f, A, "refused");
+        fake_lb_pick(f);
+        assert_non_null(strstr(fake_lb_pick_error(f), notes[i]));
+    }
+}
+
 static void reset_backoff_reaches_subchannels(void **state)
 {
     struct fake_lb *f = *state;
@@ -440,6 +497,9 @@ int main(void)
         TEST(an_address_in_backoff_counts_as_tried),
         TEST(the_note_is_told),
         TEST(a_moved_locality_renews_the_subchannel),
+        TEST(a_renewal_is_not_forgotten),
+        TEST(a_changed_hostname_renews_the_subchannel),
+        TEST(a_new_resolution_note_is_told),
         TEST(reset_backoff_reaches_subchannels),
         TEST(trace_names_policy_and_address),
     };

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "lb/endpoint.h"
+#include "lb/policies/pick_first.h"
 #include "lb/policies/round_robin.h"
 #include "lb/ring_hash/policy.h"
 #include "ring/ring.h"
@@ -177,7 +178,32 @@ static void states_are_joined(void **state)
     }
 }
 
-static void idle_children_are_woken_by_picks(void **state)
+/* The connection of one locality ends, as by a routine GOAWAY: no pick would reach it while another is READY. */
+static void idle_children_are_woken(void **state)
+{
+    struct fake_lb *f = *state;
+    struct tc_child_config list[2] = {
+        {.name = tc_rstr_str("a"), .weight = 1, .config = tc_pick_first_config_new(false)},
+        {.name = tc_rstr_str("b"), .weight = 1, .config = tc_pick_first_config_new(false)},
+    };
+    struct tc_lb_config *config = tc_child_configs_new(&tc_weighted_target_factory, list, 2);
+    for (size_t i = 0; i < TC_ARRAY_LEN(list); i++) {
+        tc_rstr_unref(list[i].name);
+        tc_lb_config_unref(list[i].config);
+    }
+    fake_lb_update(f, fake_lb_endpoint_tree("a", A, "b", B, NULL), config, NULL);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    fake_lb_set(f, B, TORC_CONNECTIVITY_READY);
+    fake_lb_take_connects(f);
+    fake_lb_set(f, A, TORC_CONNECTIVITY_IDLE);
+    assert_int_equal(f->state, TORC_CONNECTIVITY_READY);
+    assert_connects(f, A " ");
+    fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
+    assert_true(share_of_a(f) > 0.45 && share_of_a(f) < 0.55);
+}
+
+/* ring_hash connects to an endpoint of its own choice before a pick says which. */
+static void idle_rings_are_woken(void **state)
 {
     struct fake_lb *f = *state;
     struct tc_child_config target = {.name = tc_rstr_str("a"),
@@ -188,9 +214,9 @@ static void idle_children_are_woken_by_picks(void **state)
     tc_lb_config_unref(target.config);
     f->args.has_hash = true;
     fake_lb_update(f, fake_lb_endpoint_tree("a", A, NULL), config, NULL);
-    assert_int_equal(f->state, TORC_CONNECTIVITY_IDLE);
-    assert_string_equal(fake_lb_pick(f), "QUEUE");
     assert_connects(f, A " ");
+    assert_int_equal(f->state, TORC_CONNECTIVITY_CONNECTING);
+    assert_string_equal(fake_lb_pick(f), "QUEUE");
     fake_lb_set(f, A, TORC_CONNECTIVITY_READY);
     assert_string_equal(fake_lb_pick(f), A);
 }
@@ -272,10 +298,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(weights_split_the_picks),          TEST(removed_children_are_kept_for_a_while),
-        TEST(weights_near_the_limit),           TEST(without_targets_it_fails),
-        TEST(a_deactivated_child_may_change),   TEST(states_are_joined),
-        TEST(idle_children_are_woken_by_picks), TEST(config_from_json),
+        TEST(weights_split_the_picks),
+        TEST(removed_children_are_kept_for_a_while),
+        TEST(weights_near_the_limit),
+        TEST(without_targets_it_fails),
+        TEST(a_deactivated_child_may_change),
+        TEST(states_are_joined),
+        TEST(idle_children_are_woken),
+        TEST(idle_rings_are_woken),
+        TEST(config_from_json),
         TEST(many_children_in_one_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

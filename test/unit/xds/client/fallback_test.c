@@ -443,6 +443,53 @@ static void a_stream_that_lasts(void **state)
         }
 }
 
+/* A server that reads its newest version in the first request of a stream sends nothing. So the request has no version
+ * when what came with it is no longer held: a fallback server's resource is in its place, or none. */
+static void a_version_that_is_not_held(void **state)
+{
+    (void)state;
+    watch("a", &a);
+    kit_xds_respond(&k, s1, &kit_xds_eds, "7", "n1", "a|main", NULL);
+    while (*kit_xds_request(&k, s1)) {
+    }
+    go_down(s1, "down");
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+    s1->connected = false;
+    watch("b", &b);
+    kit_xds_respond(&k, s2, &kit_xds_eds, "1", "m1", "a|fallback", "b|fallback", NULL);
+    while (*kit_xds_request(&k, s1)) {
+    }
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+    fake_xds_connect(s1);
+    tc_loop_advance(k.loop, 2000);
+    assert_string_equal(kit_xds_request(&k, s1), "ClusterLoadAssignment [a,b] \"\" \"\" node");
+    kit_xds_respond(&k, s1, &kit_xds_eds, "7", "n2", "a|main", "b|main", NULL);
+    assert_false(s2->open);
+    fake_xds_end(s1, TORC_STATUS_UNAVAILABLE, "gone");
+    while (*kit_xds_request(&k, s1)) {
+    }
+    tc_loop_advance(k.loop, 1000);
+    assert_string_equal(kit_xds_request(&k, s1), "ClusterLoadAssignment [a,b] \"7\" \"\" node");
+}
+
+static void a_version_whose_resource_was_dropped(void **state)
+{
+    (void)state;
+    struct kit_xds own;
+    kit_xds_init(&own, "{\"xds_servers\": [{\"server_uri\": \"s1\", \"server_features\": [\"fail_on_data_errors\"]}],"
+                       " \"node\": {\"id\": \"node1\"}}");
+    kit_xds_watch(&own, &kit_xds_eds, "a", &a);
+    tc_loop_drain(own.loop);
+    kit_xds_respond(&own, own.server, &kit_xds_eds, "1", "n1", "a|good", NULL);
+    kit_xds_respond(&own, own.server, &kit_xds_eds, "2", "n2", "a|bad", NULL);
+    while (*kit_xds_request(&own, own.server)) {
+    }
+    fake_xds_end(own.server, TORC_STATUS_UNAVAILABLE, "gone");
+    tc_loop_advance(own.loop, 1000);
+    assert_string_equal(kit_xds_request(&own, own.server), "ClusterLoadAssignment [a] \"\" \"\" node");
+    kit_xds_fini(&own);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -465,6 +512,8 @@ int main(void)
         TEST(an_error_beside_a_value),
         TEST(a_blip),
         TEST(a_stream_that_lasts),
+        TEST(a_version_that_is_not_held),
+        TEST(a_version_whose_resource_was_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
