@@ -1,15 +1,18 @@
 /* Each target has its own fallback (A71): when the first server is lost, one of two targets of a process has all its
  * resources, and the other has not. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "support/case.h"
 #include "support/cmocka.h"
+#include "support/hostile/server.h"
 #include "support/kits/mesh.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
+static struct hostile *hostile;
 static struct kit_mesh *first, *second;
 static char bootstrap[512];
 
@@ -20,9 +23,20 @@ static void put_target(struct kit_mesh *k, const char *name, const char *endpoin
     kit_mesh_put_endpoints(k, name, endpoints, NULL);
 }
 
+/* Gives the first stream back by GOAWAY; later connections hear nothing. */
+static void lose_the_stream(struct hostile_peer *p)
+{
+    static atomic_flag lost = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&lost) && hostile_begin(p))
+        fake_h2_goaway(hostile_frames(p), 0, 0, "elsewhere");
+    hostile_await_close(p);
+}
+
 static int setup(void **state)
 {
+    static hostile_play_fn *const plays[] = {lose_the_stream};
     (void)state;
+    hostile = hostile_new(plays, TC_ARRAY_LEN(plays), NULL);
     first = kit_mesh_new(2);
     second = kit_mesh_new(2);
     snprintf(bootstrap, sizeof(bootstrap),
@@ -37,6 +51,7 @@ static int teardown(void **state)
     (void)state;
     kit_mesh_free(second);
     kit_mesh_free(first);
+    hostile_free(hostile);
     return 0;
 }
 
@@ -89,8 +104,30 @@ static void test_one_of_two_targets(void **state)
     torc_channel_free(other);
 }
 
+/* A71: a stream that is closed before its first response makes the fallback server be asked. One that the server gave
+ * back unprocessed is closed, too, whatever gRPC may do for other RPCs. */
+static void test_a_stream_that_is_given_back(void **state)
+{
+    (void)state;
+    char servers[512];
+    snprintf(servers, sizeof(servers),
+             "{\"xds_servers\":[{\"server_uri\":\"%s\",\"channel_creds\":[{\"type\":\"insecure\"}]},"
+             "{\"server_uri\":\"%s\",\"channel_creds\":[{\"type\":\"insecure\"}]}],\"node\":{\"id\":\"n\"}}",
+             hostile_address(hostile, 0), kit_mesh_control_plane(second));
+    struct torc_channel_options o = {TORC_SIZE(torc_channel_options), .credentials = torc_credentials_insecure(),
+                                     .xds_bootstrap_json = servers};
+    struct torc_call_options call = {TORC_SIZE(torc_call_options), .timeout_ms = 30000};
+    put_target(second, "given-back", "0/a: 0");
+    torc_channel *ch = kit_mesh_channel(second, "given-back", &o);
+    torc_result *result = torc_unary(ch, "/a.B/C", "", 0, &call);
+    assert_int_equal(torc_result_code(result), TORC_STATUS_OK);
+    torc_result_free(result);
+    torc_channel_free(ch);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_of_two_targets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_of_two_targets),
+                                       cmocka_unit_test(test_a_stream_that_is_given_back)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
