@@ -76,6 +76,23 @@ static void test_pending_and_cancel(void **state)
     }
 }
 
+/* Nothing holds up the status of an RPC that the application has given up. */
+static void test_status_of_a_cancelled_rpc(void **state)
+{
+    (void)state;
+    torc_result *r = NULL;
+    torc_stream *s = NULL;
+    kit_watch_delay(&kit_watch.inner, KIT_WATCH_STATUS);
+    assert_int_equal(torc_unary_async(kit_watch.ch, KIT_WATCH_HANG, "m", 1, NULL, kit_watch_drop_result, &r, &s, NULL),
+                     0);
+    torc_stream_cancel(s);
+    torc_result_free(kit_watch_finish(s));
+    assert_int_equal(torc_result_code(r), TORC_STATUS_CANCELLED);
+    torc_result_free(r);
+    assert_non_null(kit_watch.inner.pending); /* it was asked, and the answer did not count */
+    kit_watch_resume(&kit_watch.inner, TORC_STATUS_ABORTED, NULL);
+}
+
 static void test_pending_and_free(void **state)
 {
     (void)state;
@@ -410,12 +427,12 @@ static void test_fork_in_hooks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_resumed_with_a_verdict), TEST(test_pending_and_deadline),     TEST(test_pending_and_cancel),
-        TEST(test_pending_and_free),       TEST(test_pending_and_channel_free), TEST(test_pending_and_runtime_free),
-        TEST(test_suspended_for_nothing),  TEST(test_added_while_pending),      TEST(test_set_while_pending),
-        TEST(test_sender_waits),           TEST(test_receiver_waits),           TEST(test_outcome_behind_a_message),
-        TEST(test_freed_in_hooks),         TEST(test_channel_freed_behind_it),  TEST(test_hedges_side_by_side),
-        TEST(test_fork_in_hooks),
+        TEST(test_resumed_with_a_verdict),    TEST(test_pending_and_deadline),  TEST(test_pending_and_cancel),
+        TEST(test_status_of_a_cancelled_rpc), TEST(test_pending_and_free),      TEST(test_pending_and_channel_free),
+        TEST(test_pending_and_runtime_free),  TEST(test_suspended_for_nothing), TEST(test_added_while_pending),
+        TEST(test_set_while_pending),         TEST(test_sender_waits),          TEST(test_receiver_waits),
+        TEST(test_outcome_behind_a_message),  TEST(test_freed_in_hooks),        TEST(test_channel_freed_behind_it),
+        TEST(test_hedges_side_by_side),       TEST(test_fork_in_hooks),
     };
     return cmocka_run_group_tests(tests, kit_watch_group_setup, kit_watch_group_teardown);
 }
